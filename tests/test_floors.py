@@ -20,7 +20,7 @@ def subjects(backend: str) -> tuple[str, ...]:
 
 
 # The folders of kernels/common, lowest first: by subject as the backends', above what every subject uses.
-COMMON = tuple(f"kernels/common/{subject}" for subject in ("math", "iteration", *SUBJECTS))
+COMMON = tuple(f"kernels/common/{subject}" for subject in ("math", "iteration", *SUBJECTS, "operators"))
 
 # Folders in order, lowest first: the files directly in each may include those of itself and of the ones before it.
 STACKS = (

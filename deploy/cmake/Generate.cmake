@@ -30,6 +30,14 @@ add_custom_command(
   COMMENT "Generating from the operators' declarations")
 add_custom_target(tt_generated DEPENDS ${TT_GENERATED}/stamp)
 
+# Appends to the list `sources` the operators that every backend compiles, in the namespace of `backend`. The definition
+# holds for the targets of the calling folder.
+function(tt_backend_operators backend sources)
+  file(GLOB operators CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/kernels/common/operators/*.cc)
+  set_source_files_properties(${operators} PROPERTIES COMPILE_DEFINITIONS "TT_BACKEND=${backend}")
+  set(${sources} ${${sources}} ${operators} PARENT_SCOPE)
+endfunction()
+
 # A floor: a static library that sees the root and the generated tree.
 function(tt_floor name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})

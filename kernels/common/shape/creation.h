@@ -1,11 +1,9 @@
-// The values of arange, linspace, logspace and eye.
+// The values of arange, linspace and logspace.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 
 #include "engine/schema/scalar.h"
-#include "engine/tensor/tensor.h"
 #include "kernels/common/math/complex.h"
 #include "kernels/common/math/scalar_math.h"
 
@@ -51,13 +49,6 @@ void with_arange(Scalar start, Scalar step, DType dtype, F&& fill) {
   } else {
     fill(Arithmetic<int64_t>{start.to_int(), step.to_int()});
   }
-}
-
-// Fills a contiguous matrix with zeros and its diagonal with ones.
-inline void fill_eye(void (*fill_with)(const Tensor& dst, const Scalar& value), const Tensor& out) {
-  fill_with(out, int64_t{0});
-  const int64_t diagonal = std::min(out.size(0), out.size(1));
-  if (diagonal > 0) fill_with(view_of(out, {{diagonal}, {out.size(1) + 1}, out->offset, true}), int64_t{1});
 }
 
 }  // namespace tt

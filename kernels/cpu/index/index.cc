@@ -5,11 +5,8 @@
 
 #include "engine/device/parallel.h"
 #include "engine/schema/error.h"
-#include "engine/schema/rules/shape_rules.h"
-#include "kernels/common/index/index_operators.h"
 #include "kernels/common/iteration/element.h"
 #include "kernels/cpu/index/selection.h"
-#include "kernels/cpu/iteration/copy.h"
 #include "kernels/cpu/iteration/strided_loop.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/loops/clones.h"
@@ -60,7 +57,8 @@ void copy_runs(T* to, const T* from, const Runs& runs) {
   }
 }
 
-// out (contiguous, of the selection's sizes) = the selected elements.
+}  // namespace
+
 void pick(const Tensor& x, const Selection& selection, Tensor& out) {
   const Sizes lie = contiguous_strides(selection.sizes);
   const StridedLoop<3> nest(selection.sizes, {lie, selection.steps, selection.offset_strides});
@@ -81,6 +79,8 @@ void pick(const Tensor& x, const Selection& selection, Tensor& out) {
     });
   });
 }
+
+namespace {
 
 // The dimension to split among threads: its positions select different elements, whatever the offsets are. -1 if there
 // is none.
@@ -143,22 +143,28 @@ void place(const Tensor& out, const Selection& selection, const Tensor& values, 
   });
 }
 
-void place_last(const Tensor& out, const Selection& selection, const Tensor& values) {
+}  // namespace
+
+void replace_selected(const Tensor& out, const Selection& selection, const Tensor& values) {
   with_bits(out.dtype(), [&]<typename T>(std::type_identity<T>) {
     place<T>(out, selection, values, [](T, T value) { return value; });
   });
 }
+
+namespace {
 
 template <typename Combine>
 void place_sums(const Tensor& out, const Selection& selection, const Tensor& values, Combine combine) {
   with_any_element(out.dtype(), [&]<typename T>(std::type_identity<T>) { place<T>(out, selection, values, combine); });
 }
 
-void accumulate(const Tensor& out, const Selection& selection, const Tensor& values) {
+}  // namespace
+
+void accumulate_selected(const Tensor& out, const Selection& selection, const Tensor& values) {
   place_sums(out, selection, values, [](auto old, auto value) { return old + value; });
 }
 
-void add_scaled(const Tensor& out, const Selection& selection, const Tensor& values, const Scalar& alpha) {
+void add_selected(const Tensor& out, const Selection& selection, const Tensor& values, const Scalar& alpha) {
   const double factor = alpha.to_double();
   const Complex<double> complex_factor(factor, alpha.to_complex().imag());
   const int64_t whole = alpha.to_int();
@@ -173,39 +179,6 @@ void add_scaled(const Tensor& out, const Selection& selection, const Tensor& val
       return static_cast<Wide>(old) + static_cast<Wide>(factor) * static_cast<Wide>(value);
     }
   });
-}
-
-constexpr indexing::IndexKernels kIndexKernels{kSelectionKernels, &copy,       &fill_with, &pick,
-                                               &place_last,       &accumulate, &add_scaled};
-
-}  // namespace
-
-void index(const Tensor& input, const Tensors& indices, Tensor& out) {
-  indexing::index(kIndexKernels, input, indices, out);
-}
-
-void index_masked(const Tensor& input, const Tensors& indices, Tensor& out) {
-  indexing::index_masked(kIndexKernels, input, indices, out);
-}
-
-void index_put(const Tensor& input, const Tensors& indices, const Tensor& values, bool accumulate, Tensor& out) {
-  indexing::index_put(kIndexKernels, input, indices, values, accumulate, out);
-}
-
-void index_select(const Tensor& input, int64_t dim, const Tensor& index, Tensor& out) {
-  indexing::index_select(kIndexKernels, input, dim, index, out);
-}
-
-void index_add(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source, Scalar alpha, Tensor& out) {
-  indexing::index_add(kIndexKernels, input, dim, index, source, alpha, out);
-}
-
-void index_fill(const Tensor& input, int64_t dim, const Tensor& index, Scalar value, Tensor& out) {
-  indexing::index_fill(kIndexKernels, input, dim, index, value, out);
-}
-
-void masked_select(const Tensor& input, const Tensor& mask, Tensor& out) {
-  indexing::masked_select(kIndexKernels, input, mask, out);
 }
 
 namespace {

@@ -2,7 +2,6 @@
 #include <type_traits>
 
 #include "kernels/cpu/iteration/complex_as_real.h"
-#include "kernels/cpu/kernels.h"
 #include "kernels/cpu/loops/reduce_extremum.h"
 #include "kernels/cpu/loops/reduce_into.h"
 
@@ -38,20 +37,9 @@ void find(const Tensor& given, const std::optional<int64_t>& dim, Tensor* values
 
 }  // namespace
 
-void max_dim(const Tensor& input, int64_t dim, bool, Tensor& values, Tensor& indices) {
-  find<true>(input, dim, &values, indices);
-}
-
-void min_dim(const Tensor& input, int64_t dim, bool, Tensor& values, Tensor& indices) {
-  find<false>(input, dim, &values, indices);
-}
-
-void argmax(const Tensor& input, std::optional<int64_t> dim, bool, Tensor& out) {
-  find<true>(input, dim, nullptr, out);
-}
-
-void argmin(const Tensor& input, std::optional<int64_t> dim, bool, Tensor& out) {
-  find<false>(input, dim, nullptr, out);
+void find_extrema(bool largest, const Tensor& input, const std::optional<int64_t>& dim, Tensor* values,
+                  Tensor& indices) {
+  largest ? find<true>(input, dim, values, indices) : find<false>(input, dim, values, indices);
 }
 
 }  // namespace tt::cpu

@@ -1,4 +1,4 @@
-// Operators that create tensors: full, arange, linspace, eye, and literals.
+// Operators that create tensors: arange, linspace, logspace, and literals.
 #include <cmath>
 #include <complex>
 #include <cstring>
@@ -40,20 +40,6 @@ void fill_complex(const Tensor& out, F value) {
 
 }  // namespace
 
-void empty(absl::Span<const int64_t>, OptionalDType, OptionalDevice, Tensor&) {}
-
-void empty_like(const Tensor&, OptionalDType, OptionalDevice, Tensor&) {}
-
-void full(absl::Span<const int64_t>, Scalar fill_value, OptionalDType, OptionalDevice, Tensor& out) {
-  fill_with(out, fill_value);
-}
-
-void full_like(const Tensor&, Scalar fill_value, OptionalDType, OptionalDevice, Tensor& out) {
-  fill_with(out, fill_value);
-}
-
-void fill(const Tensor&, Scalar value, Tensor& out) { fill_with(out, value); }
-
 void arange_from(Scalar start, Scalar, Scalar step, OptionalDType, OptionalDevice, Tensor& out) {
   with_arange(start, step, out.dtype(), [&](auto sequence) { fill_by_index(out, sequence); });
 }
@@ -79,8 +65,6 @@ void logspace(Scalar start, Scalar end, int64_t steps, double base, OptionalDTyp
   const auto ends = linspace_ends(start, end, out.dtype());
   fill_by_index(out, [=](int64_t i) { return std::pow(base, linspace_at(ends.start, ends.end, steps, i)); });
 }
-
-void eye(int64_t, std::optional<int64_t>, OptionalDType, OptionalDevice, Tensor& out) { fill_eye(&fill_with, out); }
 
 void literal(std::string_view bytes, absl::Span<const int64_t>, DType, Device, Tensor& out) {
   if (!bytes.empty()) std::memcpy(out.data(), bytes.data(), bytes.size());  // the shape rule has checked the length

@@ -1,5 +1,4 @@
 // Advanced indexing: picking and placing what a Selection names.
-#include "kernels/common/index/index_operators.h"
 #include "kernels/common/iteration/element.h"
 #include "kernels/cuda/index/selection.h"
 #include "kernels/cuda/iteration/copy.h"
@@ -55,7 +54,8 @@ void pick_packs(const Tensor& x, const Selection& selection, Tensor& out) {
   });
 }
 
-// out (contiguous, of the selection's sizes) = the selected elements.
+}  // namespace
+
 void pick(const Tensor& x, const Selection& selection, Tensor& out) {
   with_bits(x.dtype(), [&]<typename T>(std::type_identity<T>) {
     constexpr int kWidth = 16 / sizeof(T);
@@ -64,7 +64,9 @@ void pick(const Tensor& x, const Selection& selection, Tensor& out) {
   });
 }
 
-// How values lie over what they are placed at: themselves, the target's steps, and the offsets.
+namespace {
+
+// The layouts of values over a selection: their own, the target's steps, and the offsets.
 Layout<3> layout_of(const Selection& selection, const Tensor& values) {
   const Sizes value_strides = broadcast_strides(values.sizes(), values.strides(), selection.sizes);
   return Layout<3>(selection.sizes, {value_strides, selection.steps, selection.offset_strides});
@@ -83,11 +85,15 @@ void replace(const Tensor& out, const Selection& selection, const Tensor& values
   });
 }
 
+}  // namespace
+
 void replace_selected(const Tensor& out, const Selection& selection, const Tensor& values) {
   with_bits(out.dtype(), [&]<typename T>(std::type_identity<T>) { replace<T>(out, selection, values); });
 }
 
-// What sums of T are computed in.
+namespace {
+
+// The type that sums of T are computed in.
 template <typename T>
 using Wide = std::conditional_t<std::is_same_v<T, double> || is_complex_v<T>, T,
                                 std::conditional_t<std::is_integral_v<T> || std::is_same_v<T, Bool>, int64_t, float>>;
@@ -110,6 +116,8 @@ void add(const Tensor& out, const Selection& selection, const Tensor& values, Wi
   });
 }
 
+}  // namespace
+
 void add_selected(const Tensor& out, const Selection& selection, const Tensor& values, const Scalar& factor) {
   with_any_element(out.dtype(), [&]<typename T>(std::type_identity<T>) {
     if constexpr (std::is_same_v<Wide<T>, int64_t>)
@@ -121,41 +129,8 @@ void add_selected(const Tensor& out, const Selection& selection, const Tensor& v
   });
 }
 
-void accumulate(const Tensor& out, const Selection& selection, const Tensor& values) {
+void accumulate_selected(const Tensor& out, const Selection& selection, const Tensor& values) {
   add_selected(out, selection, values, Scalar(int64_t{1}));
-}
-
-constexpr indexing::IndexKernels kIndexKernels{kSelectionKernels, &copy,       &fill_with,   &pick,
-                                               &replace_selected, &accumulate, &add_selected};
-
-}  // namespace
-
-void index(const Tensor& input, const Tensors& indices, Tensor& out) {
-  indexing::index(kIndexKernels, input, indices, out);
-}
-
-void index_masked(const Tensor& input, const Tensors& indices, Tensor& out) {
-  indexing::index_masked(kIndexKernels, input, indices, out);
-}
-
-void index_put(const Tensor& input, const Tensors& indices, const Tensor& values, bool accumulate, Tensor& out) {
-  indexing::index_put(kIndexKernels, input, indices, values, accumulate, out);
-}
-
-void index_select(const Tensor& input, int64_t dim, const Tensor& index, Tensor& out) {
-  indexing::index_select(kIndexKernels, input, dim, index, out);
-}
-
-void index_add(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source, Scalar alpha, Tensor& out) {
-  indexing::index_add(kIndexKernels, input, dim, index, source, alpha, out);
-}
-
-void index_fill(const Tensor& input, int64_t dim, const Tensor& index, Scalar value, Tensor& out) {
-  indexing::index_fill(kIndexKernels, input, dim, index, value, out);
-}
-
-void masked_select(const Tensor& input, const Tensor& mask, Tensor& out) {
-  indexing::masked_select(kIndexKernels, input, mask, out);
 }
 
 namespace {

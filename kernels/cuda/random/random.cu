@@ -168,11 +168,17 @@ struct BelowOwn {
   }
 };
 
+}  // namespace
+
 void draw_unit(const Tensor& out, double from, double to) {
   const Scaled scaled{from, to - from};
   const float steps = unit_steps(out.dtype());
   steps == 0 ? draw(out, Uniform(), scaled) : draw(out, Uniform(), ScaledSteps{scaled, steps});
 }
+
+void draw_normal(const Tensor& out, double mean, double std) { draw(out, Normal(), Scaled{mean, std}); }
+
+namespace {
 
 template <int kCount>
 struct DrawIntegers {
@@ -199,43 +205,21 @@ void draw_integers_as(const Tensor& out, const IntegerRange& range) {
            DrawIntegers<kCount>{place, out.numel(), Layout<1>(out.sizes(), {out.strides()}), Access(out), {range}});
 }
 
+}  // namespace
+
 void draw_integers(const Tensor& out, const IntegerRange& range) {
   range.range <= IntegerRange::kWordRange ? draw_integers_as<4>(out, range) : draw_integers_as<2>(out, range);
 }
+
+namespace {
 
 Error no_probability(const FaultCell&) { return Error(ErrorKind::kRuntime, kNoProbability); }
 
 }  // namespace
 
-void uniform_into(const Tensor& out) { draw_unit(out, 0, 1); }
-
-void rand(absl::Span<const int64_t>, OptionalDType, OptionalDevice, Tensor& out) { draw_unit(as_real(out), 0, 1); }
-
-void randn(absl::Span<const int64_t>, OptionalDType, OptionalDevice, Tensor& out) {
-  draw(as_real(out), Normal(), Scaled{0, part_std(out.dtype(), 1)});
-}
-
-void uniform_like(const Tensor&, double from, double to, Tensor& out) {
-  check_uniform(from, to);
-  draw_unit(as_real(out), from, to);
-}
-
-void normal_like(const Tensor&, double mean, double std, Tensor& out) {
-  check_normal(std);
-  draw(as_real(out), Normal(), Scaled{mean, part_std(out.dtype(), std)});
-}
-
 void exponential_like(const Tensor&, double lambd, Tensor& out) {
   check_exponential(lambd);
   draw(out, Uniform(), Waiting{lambd});
-}
-
-void randint_from(int64_t low, int64_t high, absl::Span<const int64_t>, OptionalDType, OptionalDevice, Tensor& out) {
-  draw_integers(out, integers_between(low, high));
-}
-
-void random_like(const Tensor&, std::optional<int64_t> from, std::optional<int64_t> to, Tensor& out) {
-  draw_integers(out, random_range(from, to, out.dtype()));
 }
 
 void bernoulli_like(const Tensor&, double p, Tensor& out) {

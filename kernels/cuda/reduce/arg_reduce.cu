@@ -2,7 +2,6 @@
 #include "kernels/common/reduce/arg_reduce.h"
 
 #include "kernels/common/math/scalar_math.h"
-#include "kernels/cuda/kernels.h"
 #include "kernels/cuda/reduce/ordered_bits.h"
 #include "kernels/cuda/reduce/reduce.h"
 
@@ -37,7 +36,7 @@ struct Search {
 
 // Writes the position of each extremum, and, if `values` is not null, the extremum.
 template <bool kMax>
-void find(const Tensor& input, const std::optional<int64_t>& dim, const Tensor* values, Tensor& indices) {
+void find(const Tensor& input, const std::optional<int64_t>& dim, Tensor* values, Tensor& indices) {
   const Tensor x = ordered_bits(input);
   const ReducePlan plan = arg_reduce_plan(x, dim);
   const Access best = values ? Access(*values) : Access(nullptr, input.dtype());
@@ -49,20 +48,9 @@ void find(const Tensor& input, const std::optional<int64_t>& dim, const Tensor* 
 
 }  // namespace
 
-void max_dim(const Tensor& input, int64_t dim, bool, Tensor& values, Tensor& indices) {
-  find<true>(input, dim, &values, indices);
-}
-
-void min_dim(const Tensor& input, int64_t dim, bool, Tensor& values, Tensor& indices) {
-  find<false>(input, dim, &values, indices);
-}
-
-void argmax(const Tensor& input, std::optional<int64_t> dim, bool, Tensor& out) {
-  find<true>(input, dim, nullptr, out);
-}
-
-void argmin(const Tensor& input, std::optional<int64_t> dim, bool, Tensor& out) {
-  find<false>(input, dim, nullptr, out);
+void find_extrema(bool largest, const Tensor& input, const std::optional<int64_t>& dim, Tensor* values,
+                  Tensor& indices) {
+  largest ? find<true>(input, dim, values, indices) : find<false>(input, dim, values, indices);
 }
 
 }  // namespace tt::cuda

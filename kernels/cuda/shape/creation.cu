@@ -1,4 +1,4 @@
-// Operators that create tensors: full, arange, linspace, eye, and literals.
+// Operators that create tensors: arange, linspace, logspace, and literals.
 #include <cmath>
 
 #include "kernels/common/math/complex_elementary.h"
@@ -37,20 +37,6 @@ void space_complex(const Scalar& start, const Scalar& end, int64_t steps, std::o
 
 }  // namespace
 
-void empty(absl::Span<const int64_t>, OptionalDType, OptionalDevice, Tensor&) {}
-
-void empty_like(const Tensor&, OptionalDType, OptionalDevice, Tensor&) {}
-
-void full(absl::Span<const int64_t>, Scalar fill_value, OptionalDType, OptionalDevice, Tensor& out) {
-  fill_with(out, fill_value);
-}
-
-void full_like(const Tensor&, Scalar fill_value, OptionalDType, OptionalDevice, Tensor& out) {
-  fill_with(out, fill_value);
-}
-
-void fill(const Tensor&, Scalar value, Tensor& out) { fill_with(out, value); }
-
 void arange_from(Scalar start, Scalar, Scalar step, OptionalDType, OptionalDevice, Tensor& out) {
   with_arange(start, step, out.dtype(), [&](auto sequence) { fill_arithmetic(out, sequence); });
 }
@@ -70,8 +56,6 @@ void logspace(Scalar start, Scalar end, int64_t steps, double base, OptionalDTyp
   for_each(queue_of(out), out.numel(),
            [=] TT_DEVICE(int64_t i) { to.store(i, pow(base, linspace_at(ends.start, ends.end, steps, i))); });
 }
-
-void eye(int64_t, std::optional<int64_t>, OptionalDType, OptionalDevice, Tensor& out) { fill_eye(&fill_with, out); }
 
 void literal(std::string_view bytes, absl::Span<const int64_t>, DType, Device, Tensor& out) {
   const size_t size = static_cast<size_t>(out.numel()) * item_size(out.dtype());

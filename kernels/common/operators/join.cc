@@ -1,20 +1,14 @@
-// Operators that are copies between views, by a backend's copy(): cat, stack, repeat, roll, constant_pad, diag_embed.
+// Operators that are copies between views: cat, stack, repeat, roll, constant_pad and diag_embed.
 //
 // Require contiguous outputs that alias no input (engine/dispatch/boxed.h), of shapes that have been checked.
-#pragma once
-
 #include <algorithm>
 
 #include "engine/schema/rules/shape_rules.h"
-#include "engine/schema/scalar.h"
-#include "engine/tensor/tensor.h"
+#include "kernels/common/operators/backend.h"
 
-namespace tt::join {
+namespace tt::TT_BACKEND {
 
-using Copy = void (*)(const Tensor& src, const Tensor& dst);
-using Fill = void (*)(const Tensor& dst, const Scalar& value);
-
-inline void cat(Copy copy, const Tensors& tensors, int64_t dim, Tensor& out) {
+void cat(const Tensors& tensors, int64_t dim, Tensor& out) {
   dim = shape_rules::wrap_dim(dim, out.dim());
   Geometry place{out.sizes(), out.strides(), out->offset};
   for (const Tensor& t : tensors) {
@@ -25,7 +19,7 @@ inline void cat(Copy copy, const Tensors& tensors, int64_t dim, Tensor& out) {
   }
 }
 
-inline void stack(Copy copy, const Tensors& tensors, int64_t dim, Tensor& out) {
+void stack(const Tensors& tensors, int64_t dim, Tensor& out) {
   dim = shape_rules::wrap_dim(dim, out.dim());
   Geometry place{out.sizes(), out.strides(), out->offset};
   place.sizes.erase(place.sizes.begin() + dim);
@@ -36,7 +30,7 @@ inline void stack(Copy copy, const Tensors& tensors, int64_t dim, Tensor& out) {
   }
 }
 
-inline void repeat(Copy copy, const Tensor& input, absl::Span<const int64_t> repeats, Tensor& out) {
+void repeat(const Tensor& input, absl::Span<const int64_t> repeats, Tensor& out) {
   if (out.numel() == 0) return;
   // Two dimensions per dimension of `out`: the repetitions, and the elements.
   Geometry from{{}, {}, input->offset}, to{{}, {}, out->offset};
@@ -52,10 +46,12 @@ inline void repeat(Copy copy, const Tensor& input, absl::Span<const int64_t> rep
   copy(view_of(input, from), view_of(out, to));
 }
 
+namespace {
+
 // Copies input to out, rolled along dims[first] and the following ones. Each dimension is split in two: the part that
 // moves up, and the part that wraps around to the start.
-inline void roll_from(Copy copy, size_t first, absl::Span<const int64_t> shifts, absl::Span<const int64_t> dims,
-                      const Tensor& input, const Tensor& out) {
+void roll_from(size_t first, absl::Span<const int64_t> shifts, absl::Span<const int64_t> dims, const Tensor& input,
+               const Tensor& out) {
   if (first == dims.size()) return copy(input, out);
   const int64_t d = shape_rules::wrap_dim(dims[first], input.dim()), size = input.size(d);
   const int64_t shift = (shifts[first] % size + size) % size;
@@ -64,42 +60,27 @@ inline void roll_from(Copy copy, size_t first, absl::Span<const int64_t> shifts,
     geometry.sizes[d] = length;
     return view_of(t, geometry);
   };
-  roll_from(copy, first + 1, shifts, dims, part(input, 0, size - shift), part(out, shift, size - shift));
+  roll_from(first + 1, shifts, dims, part(input, 0, size - shift), part(out, shift, size - shift));
   if (shift == 0) return;
-  roll_from(copy, first + 1, shifts, dims, part(input, size - shift, shift), part(out, 0, shift));
+  roll_from(first + 1, shifts, dims, part(input, size - shift, shift), part(out, 0, shift));
 }
 
-inline void roll(Copy copy, const Tensor& input, absl::Span<const int64_t> shifts, absl::Span<const int64_t> dims,
-                 Tensor& out) {
+}  // namespace
+
+void roll(const Tensor& input, absl::Span<const int64_t> shifts, absl::Span<const int64_t> dims, Tensor& out) {
   if (input.numel() == 0) return;
-  if (!dims.empty() && input.dim() > 0) return roll_from(copy, 0, shifts, dims, input, out);
+  if (!dims.empty() && input.dim() > 0) return roll_from(0, shifts, dims, input, out);
   // Rolls the flattened tensor.
   Tensor flat = input;
-  if (!input.is_contiguous()) copy(input, flat = empty(input.sizes(), input.dtype(), input.device()));
+  if (!input.is_contiguous()) copy(input, flat = tt::empty(input.sizes(), input.dtype(), input.device()));
   const int64_t along = 0;
   auto as_line = [](const Tensor& t) { return view_of(t, Geometry{{t.numel()}, {1}, t->offset}); };
-  roll_from(copy, 0, shifts.first(1), {&along, 1}, as_line(flat), as_line(out));
-}
-
-// The view of `out` that diag_embed copies its input to; other elements are 0.
-inline Tensor diagonals_of(const Tensor& out, int64_t length, int64_t offset, int64_t dim1, int64_t dim2) {
-  dim1 = shape_rules::wrap_dim(dim1, out.dim());
-  dim2 = shape_rules::wrap_dim(dim2, out.dim());
-  Geometry diagonal{{}, {}, out->offset + (offset > 0 ? offset * out.stride(dim2) : -offset * out.stride(dim1))};
-  for (int64_t d = 0; d < out.dim(); ++d) {
-    if (d == dim1 || d == dim2) continue;
-    diagonal.sizes.push_back(out.size(d));
-    diagonal.strides.push_back(out.stride(d));
-  }
-  diagonal.sizes.push_back(length);
-  diagonal.strides.push_back(out.stride(dim1) + out.stride(dim2));
-  return view_of(out, diagonal);
+  roll_from(0, shifts.first(1), {&along, 1}, as_line(flat), as_line(out));
 }
 
 // Fills out with `value`, and copies the input into its middle. `pad` holds the number of elements added (or, if
 // negative, removed) before and after each dimension, the last dimension first.
-inline void constant_pad(Copy copy, Fill fill_with, const Tensor& input, absl::Span<const int64_t> pad,
-                         const Scalar& value, Tensor& out) {
+void constant_pad(const Tensor& input, absl::Span<const int64_t> pad, Scalar value, Tensor& out) {
   fill_with(out, value);
   if (out.numel() == 0 || input.numel() == 0) return;
   Geometry from{input.sizes(), input.strides(), input->offset, true},
@@ -115,26 +96,28 @@ inline void constant_pad(Copy copy, Fill fill_with, const Tensor& input, absl::S
   copy(view_of(input, from), view_of(out, to));
 }
 
-// flip() as strides: the negated ones, and the offset of the element that it reads first.
-struct Reversed {
-  Sizes strides;
-  int64_t start = 0;  // in elements, from the input's first
+namespace {
 
-  Reversed(const Tensor& input, absl::Span<const int64_t> dims) : strides(input.strides()) {
-    for (int64_t dim : dims) {
-      if (input.dim() == 0) break;
-      const int64_t d = shape_rules::wrap_dim(dim, input.dim());
-      start += (input.size(d) - 1) * input.stride(d);
-      strides[d] = -strides[d];
-    }
+// The view of `out` that diag_embed copies its input to; other elements are 0.
+Tensor diagonals_of(const Tensor& out, int64_t length, int64_t offset, int64_t dim1, int64_t dim2) {
+  dim1 = shape_rules::wrap_dim(dim1, out.dim());
+  dim2 = shape_rules::wrap_dim(dim2, out.dim());
+  Geometry diagonal{{}, {}, out->offset + (offset > 0 ? offset * out.stride(dim2) : -offset * out.stride(dim1))};
+  for (int64_t d = 0; d < out.dim(); ++d) {
+    if (d == dim1 || d == dim2) continue;
+    diagonal.sizes.push_back(out.size(d));
+    diagonal.strides.push_back(out.stride(d));
   }
-};
-
-// The column at which row i of a matrix meets the diagonal. Saturates where the sum would overflow.
-constexpr int64_t diagonal_column(int64_t i, int64_t diagonal) {
-  constexpr int64_t kLast = INT64_MAX - 1;
-  if (diagonal > kLast - i) return kLast;  // i is never negative
-  return i + diagonal;
+  diagonal.sizes.push_back(length);
+  diagonal.strides.push_back(out.stride(dim1) + out.stride(dim2));
+  return view_of(out, diagonal);
 }
 
-}  // namespace tt::join
+}  // namespace
+
+void diag_embed(const Tensor& input, int64_t offset, int64_t dim1, int64_t dim2, Tensor& out) {
+  fill_with(out, Scalar(false));
+  if (input.numel() > 0) copy(input, diagonals_of(out, input.size(-1), offset, dim1, dim2));
+}
+
+}  // namespace tt::TT_BACKEND

@@ -1,39 +1,16 @@
-// Operators that join, repeat or pad tensors, or move elements within one.
-#include "kernels/common/shape/join.h"
+// flip and the triangles of matrices.
+#include "kernels/common/shape/rearrange.h"
 
 #include "kernels/common/iteration/element.h"
-#include "kernels/cuda/iteration/copy.h"
-#include "kernels/cuda/iteration/fill.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch/layout.h"
 
 namespace tt::cuda {
 
-void cat(const Tensors& tensors, int64_t dim, Tensor& out) { join::cat(&copy, tensors, dim, out); }
-
-void stack(const Tensors& tensors, int64_t dim, Tensor& out) { join::stack(&copy, tensors, dim, out); }
-
-void repeat(const Tensor& input, absl::Span<const int64_t> repeats, Tensor& out) {
-  join::repeat(&copy, input, repeats, out);
-}
-
-void constant_pad(const Tensor& input, absl::Span<const int64_t> pad, Scalar value, Tensor& out) {
-  join::constant_pad(&copy, &fill_with, input, pad, value, out);
-}
-
-void roll(const Tensor& input, absl::Span<const int64_t> shifts, absl::Span<const int64_t> dims, Tensor& out) {
-  join::roll(&copy, input, shifts, dims, out);
-}
-
-void diag_embed(const Tensor& input, int64_t offset, int64_t dim1, int64_t dim2, Tensor& out) {
-  fill_with(out, Scalar(false));
-  if (input.numel() > 0) copy(input, join::diagonals_of(out, input.size(-1), offset, dim1, dim2));
-}
-
 namespace {
 
 template <typename T>
-void flip_elements(const Tensor& input, const join::Reversed& reversed, Tensor& out) {
+void flip_elements(const Tensor& input, const Reversed& reversed, Tensor& out) {
   const Layout<1> layout(out.sizes(), {reversed.strides});
   const T* from = input.data_as<T>() + reversed.start;
   T* to = out.data_as<T>();
@@ -48,7 +25,7 @@ void keep_triangle(const Tensor& input, int64_t diagonal, bool upper, Tensor& ou
   const T* from = input.data_as<T>();
   T* to = out.data_as<T>();
   for_each(queue_of(out), out.numel(), [=] TT_DEVICE(int64_t i) {
-    const int64_t column = i % columns, first = join::diagonal_column(i / columns % rows, diagonal);
+    const int64_t column = i % columns, first = diagonal_column(i / columns % rows, diagonal);
     const bool kept = upper ? column >= first : column <= first;
     to[i] = kept ? from[layout.offsets(i).at[0]] : T(0);
   });
@@ -63,7 +40,7 @@ void triangle(const Tensor& input, int64_t diagonal, bool upper, Tensor& out) {
 
 void flip(const Tensor& input, absl::Span<const int64_t> dims, Tensor& out) {
   if (input.numel() == 0) return;
-  const join::Reversed reversed(input, dims);
+  const Reversed reversed(input, dims);
   with_bits(input.dtype(), [&]<typename T>(std::type_identity<T>) { flip_elements<T>(input, reversed, out); });
 }
 
