@@ -6,11 +6,11 @@ file(GLOB TT_KERNEL_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/kernels/*/*.
 set(TT_GENERATED ${PROJECT_BINARY_DIR}/generated)
 file(GLOB TT_DECLARATIONS CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/engine/ops/*.yaml)
 file(GLOB TT_GENERATOR CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/engine/codegen/*.py
-     # Functions for expressions.
-     ${PROJECT_SOURCE_DIR}/engine/composites/*.h ${PROJECT_SOURCE_DIR}/autograd/formulas/formulas*.h
-     # Functions for bodies.
-     ${PROJECT_SOURCE_DIR}/kernels/common/*_math.h ${PROJECT_SOURCE_DIR}/kernels/cpu/isa/*loops.h
-     # Start of the type stubs.
+     # What expressions may call.
+     ${PROJECT_SOURCE_DIR}/engine/composites/*.h ${PROJECT_SOURCE_DIR}/autograd/formulas*.h
+     # What bodies may call.
+     ${PROJECT_SOURCE_DIR}/kernels/common/math/*.h ${PROJECT_SOURCE_DIR}/kernels/cpu/isa/*loops.h
+     # What stubs begin with.
      ${PROJECT_SOURCE_DIR}/python/bindings/_C.pyi)
 
 # The generator lists its files itself, once at configure time.
@@ -30,7 +30,15 @@ add_custom_command(
   COMMENT "Generating from the operators' declarations")
 add_custom_target(tt_generated DEPENDS ${TT_GENERATED}/stamp)
 
-# Defines a static library that includes from the root and the generated tree.
+# Appends to the list `sources` the operators that every backend compiles, in the namespace of `backend`. The definition
+# holds for the targets of the calling folder.
+function(tt_backend_operators backend sources)
+  file(GLOB operators CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/kernels/common/operators/*.cc)
+  set_source_files_properties(${operators} PROPERTIES COMPILE_DEFINITIONS "TT_BACKEND=${backend}")
+  set(${sources} ${${sources}} ${operators} PARENT_SCOPE)
+endfunction()
+
+# A floor: a static library that sees the root and the generated tree.
 function(tt_floor name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})

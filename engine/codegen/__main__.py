@@ -25,11 +25,11 @@ def outputs(operators, kernels_folder: Path) -> dict[str, str]:
         "python/operator_tables.cc": python_bindings.emit(operators),
         "kernels/cpu/kernels.h": kernels.emit_declarations(operators, "cpu"),
         "kernels/cpu/register_kernels.cc": kernels.emit_registration(
-            operators, "cpu", "kCPU", kernels.defined_kernels(kernels_folder / "cpu")
+            operators, "cpu", "kCPU", kernels.defined_kernels(kernels_folder, "cpu")
         ),
         "kernels/cuda/kernels.h": kernels.emit_declarations(operators, "cuda"),
         "kernels/cuda/register_kernels.cc": kernels.emit_registration(
-            operators, "cuda", "kCUDA", kernels.defined_kernels(kernels_folder / "cuda")
+            operators, "cuda", "kCUDA", kernels.defined_kernels(kernels_folder, "cuda")
         ),
         "docs/operators.md": reference.emit(operators, reference.backends(operators, kernels_folder)),
     }

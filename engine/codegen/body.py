@@ -16,7 +16,7 @@ _CONSTANTS = {"true", "false"}
 _DIVIDES = re.compile(r"\b(?:floor_divide|trunc_divide|remainder|fmod)\(\s*\w+\s*,\s*(\w+)\s*\)")
 
 
-# The headers of kernels/common whose functions bodies may call.
+# The headers of kernels/common/math whose functions bodies may call.
 VOCABULARY = ("scalar_math.h", "half_math.h", "special_math.h", "complex_math.h", "complex_libm.h")
 
 # Expressions that give the same bits for signed and unsigned integers.
@@ -104,7 +104,7 @@ class _Translator:
     def _name(self, text: str) -> str:
         if self._peek() == "(":
             if text not in self._functions and text != "T":
-                raise DeclarationError(f"{text}() is not a function of kernels/common/{' or '.join(VOCABULARY)}")
+                raise DeclarationError(f"{text}() is no function of kernels/common/math/{' or '.join(VOCABULARY)}")
         elif text not in self._names and text not in _CONSTANTS:
             raise DeclarationError(f"{text!r} in body {self._body!r} is not a parameter")
         return text

@@ -9,6 +9,10 @@ from .declaration import Operator
 from .schema import HEADER
 
 
+# The folder of sources that every backend compiles.
+OPERATORS = "common/operators"
+
+
 def _declaration(op: Operator) -> str:
     params = [f"{p.kernel_type} {p.name}" for p in op.params]
     outputs = op.signature.num_outputs
@@ -33,10 +37,11 @@ namespace tt::{backend} {{
 """
 
 
-def defined_kernels(folder: Path) -> set[str]:
-    """The functions that a backend's sources define. Calling an operator without one raises NotImplementedError."""
-    definition = re.compile(r"(?<!>\n)^void (\w+)\(", re.MULTILINE)  # excludes templates, which are local helpers
-    return {name for path in sorted(folder.rglob("*.c[cu]")) for name in definition.findall(path.read_text())}
+def defined_kernels(kernels_folder: Path, backend: str) -> set[str]:
+    """The functions that a backend's sources define: what it lacks raises NotImplementedError when called."""
+    definition = re.compile(r"(?<!>\n)^void (\w+)\(", re.MULTILINE)  # no templates: those are a file's own loops
+    sources = (path for name in (backend, OPERATORS) for path in sorted((kernels_folder / name).rglob("*.c[cu]")))
+    return {name for path in sources for name in definition.findall(path.read_text())}
 
 
 def emit_registration(operators: list[Operator], backend: str, key: str, defined: set[str]) -> str:

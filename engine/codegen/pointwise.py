@@ -180,9 +180,9 @@ namespace tt::cpu::TT_ISA {{
 
 
 def outputs(operators: list[Operator], kernels_folder: Path) -> dict[str, str]:
-    """Maps paths in the generated tree to file contents."""
-    # Chains use only the functions of the first header: those of the others take so long that fusing gains nothing.
-    headers = [(kernels_folder / "common" / name).read_text() for name in VOCABULARY]
+    """Path under the generated tree -> text."""
+    # Chains are compiled of what the first says: the second's functions take too long for a loop to matter.
+    headers = [(kernels_folder / "common/math" / name).read_text() for name in VOCABULARY]
     functions = vocabulary("".join(headers))
     further = vocabulary("".join(headers[1:])) - vocabulary(headers[0])
     own = loops("".join((kernels_folder / header).read_text() for header in LOOPS))

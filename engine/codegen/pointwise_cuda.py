@@ -113,7 +113,7 @@ def emit_extended_file(operators: list[Operator], index: int, functions: set[str
         launches = [find("int", "uint64_t"), find("complex", "Complex<float>"), find("complex", "Complex<double>")]
         is_int = "true" if signless and "int" in kinds else "false"
         rows.append(f"      {{op_id::{op.constant}, {is_int}, {', '.join(launches)}}},\n")
-    headers = "kernels/common/complex_elementary.h", "kernels/cuda/pointwise/pointwise_kernels.h"
+    headers = "kernels/common/math/complex_elementary.h", "kernels/cuda/pointwise/pointwise_kernels.h"
     return _source(texts, rows, headers, "ExtendedDTypeRow", f"extended_rows_{index}")
 
 

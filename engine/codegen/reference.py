@@ -31,11 +31,11 @@ def backends(operators: list[Operator], kernels_folder: Path) -> dict[str, set[s
         for name in SESSION_FLOORS
         for constant in re.findall(r"op_id::(k\w+)", (root / name).read_text())
     }
-    # The CPU runs operators without a device.
-    by_cpu = {op.kernel for op in operators if not takes_device(op)} & defined_kernels(kernels_folder / "cpu")
+    # The CPU runs what is about no device.
+    by_cpu = {op.kernel for op in operators if not takes_device(op)} & defined_kernels(kernels_folder, "cpu")
     found = {}
     for folder in sorted(file.parent for file in kernels_folder.glob("*/CMakeLists.txt")):
-        defined = defined_kernels(folder) | by_cpu
+        defined = defined_kernels(kernels_folder, folder.name) | by_cpu
         found[folder.name] = {
             op.name for op in operators if not op.kernel or op.kernel in defined or op.constant in by_hand
         }

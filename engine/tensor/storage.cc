@@ -50,16 +50,16 @@ void Storage::allocate(Allocator& allocator, Stream* stream) {
 }
 
 Storage::~Storage() {
-  delete companion_.load(std::memory_order_acquire);
+  delete packed_weights_.load(std::memory_order_acquire);
   if (allocator_) allocator_->deallocate(data_, bytes_, account_ ? account_->tenant() : kNoTenant);
   if (account_) account_->refund(bytes_, device_);
 }
 
-Companion& Storage::companion(absl::FunctionRef<std::unique_ptr<Companion>()> make) {
-  if (Companion* there = companion_.load(std::memory_order_acquire)) return *there;
-  std::unique_ptr<Companion> made = make();
-  Companion* expected = nullptr;
-  if (!companion_.compare_exchange_strong(expected, made.get(), std::memory_order_acq_rel)) return *expected;
+PackedWeights& Storage::packed_weights(absl::FunctionRef<std::unique_ptr<PackedWeights>()> make) {
+  if (PackedWeights* there = packed_weights_.load(std::memory_order_acquire)) return *there;
+  std::unique_ptr<PackedWeights> made = make();
+  PackedWeights* expected = nullptr;
+  if (!packed_weights_.compare_exchange_strong(expected, made.get(), std::memory_order_acq_rel)) return *expected;
   return *made.release();
 }
 

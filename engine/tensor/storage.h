@@ -15,10 +15,10 @@
 
 namespace tt {
 
-// A backend's cached copy of a storage's values in a library's layout. Synchronised internally.
-class Companion {
+// A backend's copies of a storage's values in a library's own layouts. Thread-safe.
+class PackedWeights {
  public:
-  virtual ~Companion() = default;
+  virtual ~PackedWeights() = default;
 };
 
 class Storage final : public RefCounted, public ThreadCached<Storage> {
@@ -37,11 +37,11 @@ class Storage final : public RefCounted, public ThreadCached<Storage> {
   // session's thread.
   uint32_t version() const { return version_; }
   void bump_version() { ++version_; }
-  // The unfinished calls that the bytes depend on (engine/session/async_errors.h). Written only by the session's
-  // thread.
-  PendingErrors pending_errors;
-  // The storage's companion, created at first use and destroyed with the storage. One type per device; any thread.
-  Companion& companion(absl::FunctionRef<std::unique_ptr<Companion>()> make);
+  // The unsettled calls the bytes came from (engine/session/async_errors.h). Written by the session's thread only.
+  PendingErrors taint;
+  // The storage's packed copies, made by `make` at first use and freed with the bytes. Requires that every caller on
+  // one device makes the same type. Thread-safe.
+  PackedWeights& packed_weights(absl::FunctionRef<std::unique_ptr<PackedWeights>()> make);
 
  private:
   void allocate(Allocator& allocator, Stream* stream);
@@ -52,7 +52,7 @@ class Storage final : public RefCounted, public ThreadCached<Storage> {
   Device device_;
   uint32_t version_ = 0;
   std::shared_ptr<Account> account_;
-  std::atomic<Companion*> companion_{nullptr};  // owned
+  std::atomic<PackedWeights*> packed_weights_{nullptr};  // owned
 };
 
 }  // namespace tt

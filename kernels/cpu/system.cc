@@ -3,7 +3,7 @@
 #include "engine/device/devices.h"
 #include "engine/schema/error.h"
 #include "engine/session/context.h"
-#include "kernels/common/element.h"
+#include "kernels/common/iteration/element.h"
 #include "kernels/cpu/iteration/copy.h"
 #include "kernels/cpu/kernels.h"
 

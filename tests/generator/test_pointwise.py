@@ -11,7 +11,7 @@ from engine.codegen import pointwise, pointwise_cuda
 from engine.codegen.declaration import DeclarationError, parse_entry
 
 ROOT = Path(__file__).resolve().parents[2]
-FUNCTIONS = pointwise.vocabulary("".join((ROOT / "kernels/common" / h).read_text() for h in pointwise.VOCABULARY))
+FUNCTIONS = pointwise.vocabulary("".join((ROOT / "kernels/common/math" / h).read_text() for h in pointwise.VOCABULARY))
 
 LOOPS = pointwise.loops("".join((ROOT / "kernels" / header).read_text() for header in pointwise.LOOPS))
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/tensor/tensor.h"
-#include "kernels/common/element.h"
+#include "kernels/common/iteration/element.h"
 
 namespace tt::cpu {
 

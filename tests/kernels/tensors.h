@@ -11,7 +11,7 @@
 #include "engine/device/devices.h"
 #include "engine/tensor/tensor.h"
 #include "gtest/gtest.h"
-#include "kernels/common/element.h"
+#include "kernels/common/iteration/element.h"
 
 namespace tt::testing {
 

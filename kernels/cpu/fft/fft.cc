@@ -8,7 +8,7 @@
 #include "engine/device/parallel.h"
 #include "engine/schema/error.h"
 #include "engine/schema/rules/shape_rules.h"
-#include "kernels/common/complex.h"
+#include "kernels/common/math/complex.h"
 #include "kernels/cpu/fft/fft_plan.h"
 #include "kernels/cpu/iteration/contiguous.h"
 #include "kernels/cpu/iteration/copy.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "kernels/common/fft_roots.h"
+#include "kernels/common/fft/fft_roots.h"
 #include "kernels/cpu/loops/clones.h"
 
 namespace tt::cpu {

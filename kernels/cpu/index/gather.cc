@@ -2,9 +2,12 @@
 #include <algorithm>
 
 #include "engine/schema/rules/shape_rules.h"
-#include "kernels/common/element.h"
+#include "kernels/common/index/index_values.h"
+#include "kernels/common/iteration/element.h"
+#include "kernels/common/iteration/operands.h"
+#include "kernels/cpu/index/out_of_range.h"
+#include "kernels/cpu/iteration/contiguous.h"
 #include "kernels/cpu/iteration/copy.h"
-#include "kernels/cpu/iteration/index_values.h"
 #include "kernels/cpu/iteration/strided_loop.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/loops/clones.h"
@@ -97,7 +100,7 @@ void report_row(OutOfRange& range, const Picked& p, int64_t n) {
 
 void gather(const Tensor& input, int64_t dim, const Tensor& index, bool, Tensor& out) {
   if (index.numel() == 0) return;
-  const Tensor x = at_least_1d(input), where = at_least_1d(index_values(index)), to = at_least_1d(out);
+  const Tensor x = at_least_1d(input), where = at_least_1d(index_values(&contiguous_as, index)), to = at_least_1d(out);
   dim = shape_rules::wrap_dim(dim, x.dim());
   check_indexable(dim, x.size(dim), where.numel());
   OutOfRange range(dim, x.size(dim));
@@ -130,7 +133,7 @@ void scatter_into(const Tensor& input, int64_t dim, const Tensor& index, const T
                   Tensor& out) {
   copy(input, out);
   if (index.numel() == 0) return;
-  const Tensor where = at_least_1d(index_values(index)), to = at_least_1d(out);
+  const Tensor where = at_least_1d(index_values(&contiguous_as, index)), to = at_least_1d(out);
   dim = shape_rules::wrap_dim(dim, to.dim());
   check_indexable(dim, to.size(dim), where.numel());
   OutOfRange range(dim, to.size(dim));

@@ -5,14 +5,12 @@
 
 #include "engine/device/parallel.h"
 #include "engine/schema/error.h"
-#include "engine/schema/rules/shape_rules.h"
-#include "kernels/common/element.h"
-#include "kernels/cpu/iteration/copy.h"
+#include "kernels/common/iteration/element.h"
+#include "kernels/cpu/index/selection.h"
 #include "kernels/cpu/iteration/strided_loop.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/loops/clones.h"
 #include "kernels/cpu/reduce/count_nonzero.h"
-#include "kernels/cpu/sort/selection.h"
 
 namespace tt::cpu {
 
@@ -24,22 +22,16 @@ TT_CLONES void pick_elements(T* __restrict to, const T* __restrict x, int64_t st
   for (int64_t i = 0; i < n; ++i) to[i] = x[i * step + offsets[i * offset_step]];
 }
 
-int64_t elements(const Selection& selection) {
-  int64_t n = 1;
-  for (int64_t size : selection.sizes) n *= size;
-  return n;
-}
-
-// Offsets that go on by one, from the `first` on: what they name is moved as one piece.
+// Consecutive offsets, from the `first` on, whose elements are moved as one piece.
 struct Run {
   int64_t first, offset, length;
 };
 using Runs = std::vector<Run>;
 
-// The runs of a selection's offsets, where all rows of a walk go through the same ones and that is worth it.
+// The runs of a selection's offsets, if all rows of a loop share them and they are long enough; else empty.
 Runs runs_of(const Selection& selection) {
-  constexpr int64_t kWorthwhile = 8;  // elements a run, in the mean
-  const int64_t n = selection.offsets.numel(), rows = elements(selection) / std::max<int64_t>(n, 1);
+  constexpr int64_t kWorthwhile = 8;  // mean elements per run
+  const int64_t n = selection.offsets.numel(), rows = selection.numel() / std::max<int64_t>(n, 1);
   Runs runs;
   if (rows < 2) return runs;
   const int64_t* offsets = selection.offsets.data_as<int64_t>();
@@ -65,7 +57,8 @@ void copy_runs(T* to, const T* from, const Runs& runs) {
   }
 }
 
-// out (contiguous, of the selection's sizes) = the selected elements.
+}  // namespace
+
 void pick(const Tensor& x, const Selection& selection, Tensor& out) {
   const Sizes lie = contiguous_strides(selection.sizes);
   const StridedLoop<3> loop(selection.sizes, {lie, selection.steps, selection.offset_strides});
@@ -87,8 +80,10 @@ void pick(const Tensor& x, const Selection& selection, Tensor& out) {
   });
 }
 
-// The dimension to share out among threads: each of its places has elements of its own, whatever the offsets are.
-// -1 where there is none.
+namespace {
+
+// The dimension to split among threads: its positions select different elements, whatever the offsets are. -1 if there
+// is none.
 int64_t dim_to_share(const Selection& selection) {
   for (size_t d = 0; d < selection.sizes.size(); ++d) {
     const bool own = selection.offset_strides[d] == 0 && selection.steps[d] != 0;
@@ -120,7 +115,7 @@ void place(const Tensor& out, const Selection& selection, const Tensor& values, 
   const Sizes value_strides = broadcast_strides(values.sizes(), values.strides(), selection.sizes);
   const int64_t shared = dim_to_share(selection), shares = shared < 0 ? 1 : selection.sizes[shared];
   const Runs runs = runs_of(selection);
-  const int64_t work = std::max<int64_t>(elements(selection) / shares, 1);
+  const int64_t work = std::max<int64_t>(selection.numel() / shares, 1);
   const int64_t least = shared >= 0 && selection.steps[shared] == 1 ? kLine : 1;
   parallel_for(shares, std::max<int64_t>(kGrain / work, least), [&](int64_t begin, int64_t end) {
     Sizes sizes = selection.sizes;
@@ -148,67 +143,32 @@ void place(const Tensor& out, const Selection& selection, const Tensor& values, 
   });
 }
 
-void place_last(const Tensor& out, const Selection& selection, const Tensor& values) {
+}  // namespace
+
+void replace_selected(const Tensor& out, const Selection& selection, const Tensor& values) {
   with_bits(out.dtype(), [&]<typename T>(std::type_identity<T>) {
     place<T>(out, selection, values, [](T, T value) { return value; });
   });
 }
+
+namespace {
 
 template <typename Combine>
 void place_sums(const Tensor& out, const Selection& selection, const Tensor& values, Combine combine) {
   with_any_element(out.dtype(), [&]<typename T>(std::type_identity<T>) { place<T>(out, selection, values, combine); });
 }
 
-// `values` as `dtype`: itself where it is that.
-Tensor values_as(const Tensor& values, DType dtype) {
-  if (values.dtype() == dtype) return values;
-  Tensor out = empty(values.sizes(), dtype, values.device());
-  copy(values, out);
-  return out;
-}
-
-Selection select(const Tensor& x, const Tensors& indices) {
-  return Selection(kSelectionKernels, x, indices, IndexRange::kEitherEnd);
-}
-
-Selection along(const Tensor& x, int64_t dim, const Tensor& index) {
-  return Selection::along(kSelectionKernels, x, dim, index);
-}
-
 }  // namespace
 
-void index(const Tensor& input, const Tensors& indices, Tensor& out) { pick(input, select(input, indices), out); }
-
-void index_masked(const Tensor& input, const Tensors& indices, Tensor& out) {
-  const Selection selection = select(input, indices);
-  out = empty(selection.sizes, input.dtype(), input.device());
-  pick(input, selection, out);
+void accumulate_selected(const Tensor& out, const Selection& selection, const Tensor& values) {
+  place_sums(out, selection, values, [](auto old, auto value) { return old + value; });
 }
 
-void index_put(const Tensor& input, const Tensors& indices, const Tensor& values, bool accumulate, Tensor& out) {
-  const Selection selection = select(out, indices);
-  const Tensor converted = values_as(selection.fitting(values), out.dtype());
-  copy(input, out);
-  if (accumulate) {
-    place_sums(out, selection, converted, [](auto old, auto value) { return old + value; });
-  } else {
-    place_last(out, selection, converted);
-  }
-}
-
-void index_select(const Tensor& input, int64_t dim, const Tensor& index, Tensor& out) {
-  const Tensor x = at_least_1d(input);
-  pick(x, along(x, dim, index), out);
-}
-
-void index_add(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source, Scalar alpha, Tensor& out) {
-  copy(input, out);
-  const Tensor target = at_least_1d(out), values = at_least_1d(source);
-  const Selection selection = along(target, dim, index);
+void add_selected(const Tensor& out, const Selection& selection, const Tensor& values, const Scalar& alpha) {
   const double factor = alpha.to_double();
   const Complex<double> complex_factor(factor, alpha.to_complex().imag());
   const int64_t whole = alpha.to_int();
-  place_sums(target, selection, values, [=](auto old, auto value) {
+  place_sums(out, selection, values, [=](auto old, auto value) {
     using T = decltype(old);
     if constexpr (is_complex_v<T>) {
       return old + T(complex_factor) * value;
@@ -220,21 +180,6 @@ void index_add(const Tensor& input, int64_t dim, const Tensor& index, const Tens
              static_cast<AccumulateType>(factor) * static_cast<AccumulateType>(value);
     }
   });
-}
-
-void index_fill(const Tensor& input, int64_t dim, const Tensor& index, Scalar value, Tensor& out) {
-  copy(input, out);
-  const Tensor target = at_least_1d(out);
-  place_last(target, along(target, dim, index), scalar_tensor(value, out.dtype(), out.device()));
-}
-
-void masked_select(const Tensor& input, const Tensor& mask, Tensor& out) {
-  const Sizes sizes = shape_rules::broadcast_sizes(input.sizes(), mask.sizes());
-  const Sizes steps = broadcast_strides(input.sizes(), input.strides(), sizes);
-  const Sizes mask_steps = broadcast_strides(mask.sizes(), mask.strides(), sizes);
-  const Selection selection(offsets_of_true(view_of(mask, Geometry{sizes, mask_steps, mask->offset}), steps));
-  out = empty(selection.sizes, input.dtype(), input.device());
-  pick(input, selection, out);
 }
 
 namespace {

@@ -4,8 +4,8 @@
 #include <type_traits>
 
 #include "engine/schema/float8.h"
-#include "kernels/common/element.h"
-#include "kernels/common/scalar_math.h"
+#include "kernels/common/iteration/element.h"
+#include "kernels/common/math/scalar_math.h"
 #include "kernels/cpu/isa/half_block.h"
 #include "kernels/cpu/iteration/block.h"
 

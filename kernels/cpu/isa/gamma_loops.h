@@ -8,7 +8,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "kernels/common/special_math.h"
+#include "kernels/common/math/special_math.h"
 #include "kernels/cpu/isa/padded.h"
 #include "kernels/cpu/isa/series.h"
 

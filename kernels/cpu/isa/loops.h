@@ -13,7 +13,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "kernels/common/scalar_math.h"
+#include "kernels/common/math/scalar_math.h"
 #include "kernels/cpu/iteration/block.h"
 
 namespace tt::cpu::TT_ISA {

@@ -7,8 +7,8 @@
 #include <bit>
 #include <cstdint>
 
-#include "kernels/common/complex_libm.h"
-#include "kernels/common/special_math.h"
+#include "kernels/common/math/complex_libm.h"
+#include "kernels/common/math/special_math.h"
 #include "kernels/cpu/iteration/block.h"
 
 namespace tt::cpu::TT_ISA {

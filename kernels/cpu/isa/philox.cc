@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "kernels/common/scalar_math.h"
+#include "kernels/common/math/scalar_math.h"
 #include "kernels/cpu/iteration/block.h"
 
 namespace tt::cpu::TT_ISA {

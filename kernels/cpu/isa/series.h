@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "kernels/common/special_math.h"
+#include "kernels/common/math/special_math.h"
 
 namespace tt::cpu::TT_ISA {
 

@@ -15,7 +15,7 @@
 #include "engine/schema/dtype.h"
 #include "engine/schema/half.h"
 #include "engine/session/generator.h"
-#include "kernels/common/complex.h"
+#include "kernels/common/math/complex.h"
 
 namespace tt::cpu {
 

@@ -1,7 +1,7 @@
 // Conversions between dtypes: magnitudes of complex numbers, and uint64 mapped to int64 in the same order.
 #pragma once
 
-#include "kernels/common/complex_as_real.h"
+#include "kernels/common/iteration/complex_as_real.h"
 
 namespace tt::cpu {
 

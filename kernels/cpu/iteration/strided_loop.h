@@ -10,7 +10,7 @@
 #include "absl/container/inlined_vector.h"
 #include "engine/device/parallel.h"
 #include "engine/schema/meta.h"
-#include "kernels/common/dims.h"
+#include "kernels/common/iteration/dims.h"
 
 namespace tt::cpu {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "engine/device/parallel.h"
-#include "kernels/common/element.h"
+#include "kernels/common/iteration/element.h"
 #include "kernels/cpu/loops/clones.h"
 
 namespace tt::cpu {

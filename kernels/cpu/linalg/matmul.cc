@@ -5,9 +5,9 @@
 #include "engine/device/parallel.h"
 #include "engine/schema/error.h"
 #include "engine/schema/op_ids.h"
-#include "kernels/common/element.h"
-#include "kernels/common/matmul_operand.h"
-#include "kernels/common/product_chain.h"
+#include "kernels/common/iteration/element.h"
+#include "kernels/common/linalg/matmul_operand.h"
+#include "kernels/common/linalg/product_chain.h"
 #include "kernels/cpu/iteration/chain.h"
 #include "kernels/cpu/iteration/complex_as_real.h"
 #include "kernels/cpu/iteration/contiguous.h"
@@ -123,9 +123,7 @@ void matmul(const Tensor& input, const Tensor& other, Tensor& out) {
 void addmm_activation(const Tensor& input, const Tensor& mat1, const Tensor& mat2, Scalar beta, Scalar alpha,
                       bool use_gelu, Tensor& out) {
   matmul(mat1, mat2, out);
-  ProductChain chain(out);
-  finish_activated(chain, input, beta, alpha, use_gelu);
-  run_chain(chain.steps(), out);
+  finish_activated(&run_chain, input, beta, alpha, use_gelu, out);
 }
 
 void linear(const Tensor& input, const Tensor& weight, const Tensor& bias, Tensor& out) {

@@ -1,5 +1,5 @@
-// scaled_mm: products of 8-bit floating matrices, computed in float32.
-#include "kernels/common/product_chain.h"
+// scaled_mm: products of 8-bit matrices, which are widened to float32 for it.
+#include "kernels/common/linalg/product_chain.h"
 #include "kernels/cpu/iteration/chain.h"
 #include "kernels/cpu/iteration/copy.h"
 #include "kernels/cpu/kernels.h"
@@ -19,9 +19,7 @@ void scaled_mm(const Tensor& input, const Tensor& mat2, const Tensor& scale_a, c
                const Tensor& bias, const Tensor& scale_result, std::optional<DType>, bool, Tensor& out) {
   Tensor product = empty(out.sizes(), DType::kFloat32, out.device());
   matmul(widened(input), widened(mat2), product);
-  ProductChain chain(product);
-  finish_scaled(chain, scale_a, scale_b, bias, is_float8(out.dtype()) ? scale_result : Tensor());
-  run_chain(chain.steps(), out);
+  finish_scaled(&run_chain, product, scale_a, scale_b, bias, is_float8(out.dtype()) ? scale_result : Tensor(), out);
 }
 
 }  // namespace tt::cpu

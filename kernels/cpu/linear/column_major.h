@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "engine/schema/error.h"
-#include "kernels/common/complex.h"
+#include "kernels/common/math/complex.h"
 
 namespace tt::cpu {
 

@@ -10,7 +10,7 @@
 #include <cstdint>
 
 #include "engine/schema/dtype.h"
-#include "kernels/common/matmul_operand.h"
+#include "kernels/common/linalg/matmul_operand.h"
 
 namespace tt::cpu {
 

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/common/complex.h"
+#include "kernels/common/math/complex.h"
 
 namespace tt::cpu::lapack {
 

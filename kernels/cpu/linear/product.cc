@@ -8,10 +8,10 @@
 #include "engine/device/cancellation.h"
 #include "engine/device/parallel.h"
 #include "engine/tensor/tensor.h"
-#include "kernels/common/element.h"
+#include "kernels/common/iteration/element.h"
 #include "kernels/cpu/linear/gemv.h"
 #include "kernels/cpu/linear/onednn.h"
-#include "kernels/cpu/linear/packed.h"
+#include "kernels/cpu/linear/packed_weights.h"
 
 namespace tt::cpu {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "kernels/common/optim_step.h"
+#include "kernels/common/nn/optim.h"
 
 namespace tt::cpu {
 

@@ -195,13 +195,7 @@ template <typename T>
   buffers.give_back();
 }
 
-// The divisor of one window's sum.
-int64_t divisor_at(const Window& w, const Divisor& divisor, int64_t oh, int64_t ow) {
-  if (divisor.override) return divisor.override;
-  return w.extent(0, oh, divisor.count_padding) * w.extent(1, ow, divisor.count_padding);
-}
-
-// Divides each output by its window's divisor; `row` is the distance between rows of outputs.
+// y /= what each window's sum is divided by; rows of outputs lie `row` apart.
 template <typename T>
 [[gnu::always_inline]] inline void divide(const Window& w, const Divisor& divisor, T* y, int64_t row) {
   for (int64_t oh = 0; oh < w.out[0]; ++oh, y += row) {
@@ -258,14 +252,14 @@ void average_sparse(const Window& w, const Divisor& divisor, const T* x, T* y) {
   for_each_output(w, [&](int64_t oh, int64_t ow, int64_t o) {
     y[o] = 0;
     for_each_input(w, oh, ow, [&](int64_t i) { y[o] += x[i]; });
-    y[o] /= static_cast<T>(divisor_at(w, divisor, oh, ow));
+    y[o] /= static_cast<T>(divisor.at(w, oh, ow));
   });
 }
 
 template <typename T>
 void average_back_sparse(const Window& w, const Divisor& divisor, const T* g, T* dx) {
   for_each_output(w, [&](int64_t oh, int64_t ow, int64_t o) {
-    const T share = g[o] / static_cast<T>(divisor_at(w, divisor, oh, ow));
+    const T share = g[o] / static_cast<T>(divisor.at(w, oh, ow));
     for_each_input(w, oh, ow, [&](int64_t i) { dx[i] += share; });
   });
 }

@@ -1,7 +1,7 @@
 // Pooling loops over one plane (height x width) at a time.
 #pragma once
 
-#include "kernels/common/pool_window.h"
+#include "kernels/common/nn/pool_window.h"
 
 namespace tt::cpu {
 

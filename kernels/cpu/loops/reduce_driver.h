@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "engine/device/parallel.h"
-#include "kernels/common/reduce_plan.h"
+#include "kernels/common/reduce/reduce_plan.h"
 #include "kernels/cpu/loops/strided_block.h"
 
 namespace tt::cpu {

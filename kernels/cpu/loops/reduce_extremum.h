@@ -1,20 +1,13 @@
-// Extremum: the reduction (reduce_driver.h) to the largest or smallest element and its position.
-//
-// Of equal elements the first one is chosen; NaN precedes every number, and the first NaN is chosen. Requires a plan
-// of Order::kLogical, so that positions are those of the user's tensor.
+// Extremum: the reduction (reduce_driver.h) to the largest or smallest element and its position, as arg_reduce.h
+// defines them. Requires a plan of Order::kLogical.
 #pragma once
 
+#include "kernels/common/reduce/arg_reduce.h"
 #include "kernels/cpu/loops/clones.h"
 #include "kernels/cpu/loops/reduce_driver.h"
 #include "kernels/cpu/loops/reduce_fold.h"
 
 namespace tt::cpu {
-
-template <typename T>
-struct ExtremumTotal {
-  T value;
-  int64_t position;  // -1: no element yet
-};
 
 template <typename T, bool kMax>
 struct Precedes {

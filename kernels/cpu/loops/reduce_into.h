@@ -1,24 +1,13 @@
-// reduce_into: reduces a tensor of any dtype and stores the results in any dtype.
+// reduce_into: reduces a tensor and stores the results in any dtype.
 #pragma once
 
-#include "engine/schema/error.h"
+#include "kernels/common/iteration/accumulate_type.h"
 #include "kernels/cpu/loops/reduce_driver.h"
 #include "kernels/cpu/loops/strided_block.h"
 
 namespace tt::cpu {
 
-// Calls f(std::type_identity<V>) with the type in which `dtype` is reduced: float also for 16-bit floats, int64_t for
-// all integers and bool.
-template <typename F>
-void with_reduced(DType dtype, F&& f) {
-  if (dtype == DType::kFloat64) return f(std::type_identity<double>());
-  if (is_floating(dtype)) return f(std::type_identity<float>());
-  check_as(ErrorKind::kNotImplemented, is_integral(dtype), "not implemented for ", name(dtype));
-  f(std::type_identity<int64_t>());
-}
-
-// Stores result(total) of each output in `out`, which must be contiguous. Result is float, double, int64_t or
-// uint8_t.
+// `out` (contiguous) = result(total) of each output; Result is float, double, int64_t or uint8_t.
 template <typename R, typename Result>
 void reduce_into(const R& reduction, const Tensor& input, const ReducePlan& plan, Tensor& out, Result result) {
   using Total = typename R::Total;

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/common/vector_math.h"
+#include "kernels/common/math/vector_math.h"
 #include "kernels/cpu/loops/clones.h"
 #include "kernels/cpu/loops/reduce_driver.h"
 #include "kernels/cpu/loops/reduce_fold.h"

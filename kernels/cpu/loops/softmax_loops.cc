@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "kernels/common/vector_math.h"
+#include "kernels/common/math/vector_math.h"
 #include "kernels/cpu/loops/clones.h"
 #include "kernels/cpu/loops/lanes.h"
 

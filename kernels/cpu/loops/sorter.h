@@ -12,7 +12,7 @@
 
 #include "engine/device/parallel.h"
 #include "engine/tensor/tensor.h"
-#include "kernels/common/sort_key.h"
+#include "kernels/common/sort/sort_key.h"
 #include "kernels/cpu/loops/clones.h"
 
 namespace tt::cpu {

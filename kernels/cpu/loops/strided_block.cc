@@ -1,6 +1,6 @@
 #include "kernels/cpu/loops/strided_block.h"
 
-#include "kernels/common/element.h"
+#include "kernels/common/iteration/element.h"
 #include "kernels/cpu/loops/clones.h"
 
 namespace tt::cpu {

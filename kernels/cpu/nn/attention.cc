@@ -7,7 +7,8 @@
 #include <vector>
 
 #include "engine/device/parallel.h"
-#include "kernels/common/vector_math.h"
+#include "kernels/common/math/vector_math.h"
+#include "kernels/common/nn/attention_shape.h"
 #include "kernels/cpu/iteration/accumulate_type.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/linear/gemm.h"
@@ -83,28 +84,20 @@ TT_CLONES T dot_of(const T* x, const T* y, int64_t n) {
       n, T(0), [&](T sum, int64_t i) { return sum + x[i] * y[i]; }, plus);
 }
 
-// One call's operands, contiguous but for the mask, and its sizes.
+// One call's operands, contiguous but for the mask.
 template <typename T>
-struct Problem {
+struct Problem : AttentionShape {
   Tensor query, key, value, mask;
-  bool causal;
   T scale;
-  int64_t heads, batches, rows, columns, depth, width;
 
   Problem(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& m, bool is_causal, double factor)
-      : query(wide(q)),
-        key(wide(k)),
-        value(wide(v)),
-        causal(is_causal),
-        scale(static_cast<T>(factor)),
-        heads(q.size(1)),
-        batches(q.size(0) * q.size(1)),
-        rows(q.size(2)),
-        columns(k.size(2)),
-        depth(q.size(3)),
-        width(v.size(3)) {
+      : AttentionShape(q, k, v, is_causal),
+        query(as_accumulate_type(q)),
+        key(as_accumulate_type(k)),
+        value(as_accumulate_type(v)),
+        scale(static_cast<T>(factor)) {
     // A mask keeps its strides: most are broadcast over the heads.
-    if (m) mask = m.dtype() == query.dtype() ? m : wide(m);
+    if (m) mask = m.dtype() == query.dtype() ? m : as_accumulate_type(m);
   }
   const T* q(int64_t batch, int64_t row) const { return query.template data_as<T>() + (batch * rows + row) * depth; }
   const T* k(int64_t batch, int64_t column) const {
@@ -113,8 +106,6 @@ struct Problem {
   const T* v(int64_t batch, int64_t column) const {
     return value.template data_as<T>() + (batch * columns + column) * width;
   }
-  // How many columns the rows before `end` look at.
-  int64_t seen(int64_t end) const { return causal ? std::min(end, columns) : columns; }
 
   // The block of scaled and masked scores of rows [i, i + m) and columns [j, j + n).
   void scores(int64_t batch, int64_t i, int64_t m, int64_t j, int64_t n, T* out) const {
@@ -172,7 +163,7 @@ struct Rows {
 
 template <typename T>
 void forward_rows(const Problem<T>& p, int64_t batch, int64_t i, Block<T>& block, T* out, T* logsumexp) {
-  const int64_t m = std::min(kRows, p.rows - i), seen = p.seen(i + m);
+  const int64_t m = std::min(kRows, p.rows - i), seen = p.columns_before(i + m);
   Rows<T> rows(m);
   std::fill_n(out, m * p.width, T(0));
   for (int64_t j = 0; j < seen; j += kColumns) {
@@ -198,7 +189,7 @@ void backward_batch(const Problem<T>& p, int64_t batch, const T* grad, const T* 
   std::vector<T> delta(p.rows);
   for (int64_t r = 0; r < p.rows; ++r) delta[r] = dot_of(grad + r * p.width, output + r * p.width, p.width);
   for (int64_t i = 0; i < p.rows; i += kRows) {
-    const int64_t m = std::min(kRows, p.rows - i), seen = p.seen(i + m);
+    const int64_t m = std::min(kRows, p.rows - i), seen = p.columns_before(i + m);
     for (int64_t j = 0; j < seen; j += kColumns) {
       const int64_t n = std::min(kColumns, seen - j);
       T *shares = block.scores.data(), *grads = block.grads.data(), *part = block.part.data();

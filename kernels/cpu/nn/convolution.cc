@@ -5,12 +5,12 @@
 
 #include "engine/device/cancellation.h"
 #include "engine/device/parallel.h"
-#include "kernels/common/element.h"
+#include "kernels/common/iteration/element.h"
 #include "kernels/cpu/iteration/contiguous.h"
 #include "kernels/cpu/iteration/copy.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/linear/onednn.h"
-#include "kernels/cpu/linear/packed.h"
+#include "kernels/cpu/linear/packed_weights.h"
 
 namespace tt::cpu {
 namespace {

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "engine/tensor/tensor.h"
-#include "kernels/common/convolution_shape.h"
+#include "kernels/common/nn/convolution_shape.h"
 
 namespace tt::cpu {
 

@@ -14,7 +14,7 @@ namespace tt::cpu {
 void cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t ignore_index,
                    std::string_view reduction, Tensor& output, Tensor& total_weight, Tensor& largest, Tensor& log_sum) {
   const Targets targets(input.sizes(), target, ignore_index, weight);
-  const Tensor x = wide(input), w = contiguous_as(weight, x.dtype());
+  const Tensor x = as_accumulate_type(input), w = contiguous_as(weight, x.dtype());
   const bool none = reduction == "none";
   AccumulateBuffer result(output);
   with_real(x.dtype(), [&]<typename T>(std::type_identity<T>) {
@@ -51,7 +51,7 @@ void cross_entropy_backward(const Tensor& grad, const Tensor& input, const Tenso
   const bool none = reduction == "none";
   check_loss_gradient(grad, none ? targets.target.numel() : 1, total_weight);
   check_sums(largest, log_sum, targets.shape);
-  const Tensor x = wide(input);
+  const Tensor x = as_accumulate_type(input);
   const DType dtype = x.dtype();
   const Tensor g = contiguous_as(grad, dtype), w = contiguous_as(weight, dtype);
   const Tensor total = contiguous_as(total_weight, dtype);

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "engine/device/parallel.h"
-#include "kernels/common/alignments.h"
+#include "kernels/common/nn/ctc_alignments.h"
 #include "kernels/cpu/iteration/accumulate_type.h"
 #include "kernels/cpu/kernels.h"
 
@@ -91,7 +91,7 @@ void ctc_loss_forward(const Tensor& log_probs, const Tensor& targets, absl::Span
                       absl::Span<const int64_t> target_lengths, int64_t blank, Tensor& loss, Tensor& log_alpha) {
   const int64_t width = log_alpha.size(2), block = log_alpha.size(1) * width;
   const Sequences q(log_probs, targets, input_lengths, target_lengths, width, blank);
-  const Tensor x = wide(log_probs);
+  const Tensor x = as_accumulate_type(log_probs);
   AccumulateBuffer losses(loss), alphas(log_alpha);
   with_real(x.dtype(), [&]<typename T>(std::type_identity<T>) {
     T* alpha = alphas.tensor().data_as<T>();
@@ -112,7 +112,7 @@ void ctc_loss_backward(const Tensor& grad, const Tensor& log_probs, const Tensor
                        const Tensor& loss, const Tensor& log_alpha, int64_t blank, Tensor& out) {
   const int64_t width = log_alpha.size(2), block = log_alpha.size(1) * width;
   const Sequences q(log_probs, targets, input_lengths, target_lengths, width, blank);
-  const Tensor x = wide(log_probs);
+  const Tensor x = as_accumulate_type(log_probs);
   const Tensor g = contiguous_as(grad, x.dtype()), nll = contiguous_as(loss, x.dtype()),
                alphas = contiguous_as(log_alpha, x.dtype());
   AccumulateBuffer result(out);

@@ -36,7 +36,7 @@ void embedding(const Tensor& weight, const Tensor& indices, int64_t, Tensor& out
 
 void embedding_backward(const Tensor& grad, const Tensor& indices, int64_t num_weights, int64_t padding_idx,
                         Tensor& out) {
-  const Tensor g = wide(grad), index = checked_indices(indices, num_weights);
+  const Tensor g = as_accumulate_type(grad), index = checked_indices(indices, num_weights);
   const int64_t width = out.size(1);
   check(g.numel() == index.numel() * width, "expected one gradient row for each of ", index.numel(),
         " indices, got gradient sizes ", to_string(grad.sizes()));

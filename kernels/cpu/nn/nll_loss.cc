@@ -11,7 +11,7 @@ namespace tt::cpu {
 void nll_loss(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t ignore_index,
               std::string_view reduction, Tensor& output, Tensor& total_weight) {
   const Targets targets(input.sizes(), target, ignore_index, weight);
-  const Tensor x = wide(input), w = contiguous_as(weight, x.dtype());
+  const Tensor x = as_accumulate_type(input), w = contiguous_as(weight, x.dtype());
   AccumulateBuffer result(output), total_result(total_weight);
   with_real(x.dtype(), [&]<typename T>(std::type_identity<T>) {
     T* y = result.tensor().data_as<T>();
@@ -36,7 +36,8 @@ void nll_loss_backward(const Tensor& grad, const Tensor& target, const Tensor& w
                        absl::Span<const int64_t> size, int64_t ignore_index, std::string_view reduction, Tensor& out) {
   const Targets targets(size, target, ignore_index, weight);
   const bool none = reduction == "none";
-  const Tensor g = wide(grad), w = contiguous_as(weight, g.dtype()), total = contiguous_as(total_weight, g.dtype());
+  const Tensor g = as_accumulate_type(grad), w = contiguous_as(weight, g.dtype()),
+               total = contiguous_as(total_weight, g.dtype());
   check_loss_gradient(grad, none ? targets.target.numel() : 1, total_weight);
   AccumulateBuffer result(out);
   with_real(g.dtype(), [&]<typename T>(std::type_identity<T>) {

@@ -4,7 +4,7 @@
 
 #include "engine/device/parallel.h"
 #include "engine/schema/error.h"
-#include "kernels/common/parameters.h"
+#include "kernels/common/nn/optim.h"
 #include "kernels/cpu/iteration/accumulate_type.h"
 #include "kernels/cpu/iteration/copy.h"
 #include "kernels/cpu/kernels.h"
@@ -15,29 +15,25 @@ namespace {
 
 constexpr int64_t kPiece = 1 << 14;  // elements per piece: a few arrays of this size fit the L2 cache
 
-// A parameter with its gradient and states, contiguous and in the type it is computed in. Tensors in another layout
-// or dtype are copied, and written back at the end.
+// A parameter with its gradient and states, contiguous and in the type that it is computed in. Other tensors are
+// copied first, and written back at the end.
 class StepOperands {
  public:
   explicit StepOperands(Parameter parameter) : tensors_(std::move(parameter)) {
     for (size_t i = 0; i < tensors_.size(); ++i)
-      wide_[i] = contiguous_as(tensors_[i], accumulate_type(tensors_[0].dtype()));
+      computed_[i] = contiguous_as(tensors_[i], accumulate_type(tensors_[0].dtype()));
   }
-  DType dtype() const { return wide_[0].dtype(); }
-  int64_t numel() const { return wide_[0].numel(); }
+  DType dtype() const { return computed_[0].dtype(); }
+  int64_t numel() const { return computed_[0].numel(); }
   template <typename T>
   T* at(size_t i, int64_t offset) const {
-    return wide_[i] ? wide_[i].data_as<T>() + offset : nullptr;
+    return computed_[i] ? computed_[i].data_as<T>() + offset : nullptr;
   }
-  void write_back() const {
-    for (size_t i = 0; i < tensors_.size(); ++i) {
-      if (i != 1 && tensors_[i] && !wide_[i].same(tensors_[i])) copy(wide_[i], tensors_[i]);
-    }
-  }
+  void write_back() const { tt::write_back(&copy, computed_, tensors_); }
 
  private:
   Parameter tensors_;
-  Parameter wide_;
+  Parameter computed_;
 };
 
 // Calls step(operands, offset, n) for all pieces of all parameters, in parallel.

@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "engine/device/parallel.h"
-#include "kernels/common/element.h"
+#include "kernels/common/iteration/element.h"
 #include "kernels/cpu/linear/gemm.h"
 #include "kernels/cpu/nn/convolution.h"
 

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "engine/device/parallel.h"
-#include "kernels/common/element.h"
+#include "kernels/common/iteration/element.h"
 #include "kernels/cpu/iteration/accumulate_type.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/loops/pool_loops.h"
@@ -33,14 +33,14 @@ void with_ordered(DType dtype, F&& f) {
     if constexpr (std::is_arithmetic_v<T>)
       f(std::type_identity<T>());
     else
-      fail(ErrorKind::kNotImplemented, "max pooling is not implemented for ", name(dtype));
+      fail_max_pool(dtype);
   });
 }
 
 // Gradients of planes of `size`, each added up by add(g's plane, dx's plane).
 template <typename F>
 void spread(const Tensor& grad, Tensor& out, F&& add) {
-  const Tensor g = wide(grad);
+  const Tensor g = as_accumulate_type(grad);
   const int64_t from = area(last_two(grad.sizes())), to = area(last_two(out.sizes()));
   check_same_planes(grad.sizes(), out.sizes());
   AccumulateBuffer result(out);
@@ -71,7 +71,7 @@ void average(const Tensor& input, Tensor& out, F&& mean) {
 // Largest elements of planes, each found by find(x's plane, y's plane, indices' plane).
 template <typename F>
 void largest(const Tensor& input, Tensor& output, Tensor& indices, F&& find) {
-  const Tensor x = wide(input);
+  const Tensor x = as_accumulate_type(input);
   const int64_t from = area(last_two(input.sizes())), to = area(last_two(output.sizes()));
   check(from <= std::numeric_limits<int32_t>::max(), "a plane of ", from, " elements is too large to pool");
   AccumulateBuffer result(output);
@@ -84,18 +84,15 @@ void largest(const Tensor& input, Tensor& output, Tensor& indices, F&& find) {
   result.copy_to_output();
 }
 
-// Requires every index to be in [0, size). Looks for the culprit only where there is one: the first pass has no branch.
+// Throws Error (IndexError) unless every index is in [0, size). The first pass has no branch, so that it vectorises;
+// the second finds the index for the message.
 void check_inside(const Tensor& index, int64_t size) {
   const int64_t* at = index.data_as<int64_t>();
   bool outside = false;
   for (int64_t i = 0; i < index.numel(); ++i) outside |= static_cast<uint64_t>(at[i]) >= static_cast<uint64_t>(size);
   if (!outside) return;
   while (*at >= 0 && *at < size) ++at;
-  fail(ErrorKind::kIndex, "index ", *at, " is outside a plane of ", size, " elements");
-}
-
-Divisor divisor(bool count_include_pad, std::optional<int64_t> override) {
-  return {count_include_pad, override.value_or(0)};
+  fail(ErrorKind::kIndex, pool_index_error(*at, size));
 }
 
 }  // namespace
@@ -109,8 +106,7 @@ void max_pool2d_with_indices(const Tensor& input, List kernel_size, std::optiona
 
 void max_pool2d_backward(const Tensor& grad, const Tensor& indices, List, Tensor& out) {
   const Tensor index = contiguous_as(indices, DType::kInt64);
-  check(index.numel() == grad.numel(), "expected an index for each of ", grad.numel(), " gradients, got ",
-        index.numel());
+  check_pool_indices(index, grad);
   check_inside(index, area(last_two(out.sizes())));
   const Window w{last_two(out.sizes()), last_two(grad.sizes()), {}, {}};
   const int64_t step = area(w.out);
@@ -123,14 +119,14 @@ void avg_pool2d(const Tensor& input, List kernel_size, std::optional<List> strid
                 bool count_include_pad, std::optional<int64_t> divisor_override, Tensor& out) {
   if (out.numel() == 0) return;
   const Window w = window(input.sizes(), out.sizes(), kernel_size, stride, padding);
-  const Divisor by = divisor(count_include_pad, divisor_override);
+  const Divisor by(count_include_pad, divisor_override);
   average(input, out, [&](const auto* x, auto* y) { average_plane(w, by, x, y); });
 }
 
 void avg_pool2d_backward(const Tensor& grad, List, List kernel_size, std::optional<List> stride, List padding, bool,
                          bool count_include_pad, std::optional<int64_t> divisor_override, Tensor& out) {
   const Window w = window(out.sizes(), grad.sizes(), kernel_size, stride, padding);
-  const Divisor by = divisor(count_include_pad, divisor_override);
+  const Divisor by(count_include_pad, divisor_override);
   spread(grad, out, [&](int64_t, const auto* g, auto* dx) { average_plane_backward(w, by, g, dx); });
 }
 

@@ -1,11 +1,9 @@
 // softmax and log_softmax over any dimension, and their gradients.
 #include <algorithm>
-#include <optional>
 
 #include "kernels/cpu/iteration/accumulate_type.h"
 #include "kernels/cpu/iteration/contiguous.h"
 #include "kernels/cpu/iteration/converted_rows.h"
-#include "kernels/cpu/kernels.h"
 #include "kernels/cpu/nn/softmax.h"
 
 namespace tt::cpu {
@@ -22,7 +20,9 @@ void forward_rows(const Tensor& x, int64_t n, bool log, const Tensor& out) {
   });
 }
 
-void forward(const Tensor& input, int64_t dim, bool log, Tensor& out) {
+}  // namespace
+
+void softmax_into(const Tensor& input, int64_t dim, bool log, Tensor& out) {
   const Along along(out.sizes(), dim);
   const bool is_narrow = accumulate_type(out.dtype()) != out.dtype() && input.dtype() == out.dtype();
   if (is_narrow && along.inner == 1 && along.n > 0) return forward_rows(contiguous(input), along.n, log, out);
@@ -35,7 +35,7 @@ void forward(const Tensor& input, int64_t dim, bool log, Tensor& out) {
   result.copy_to_output();
 }
 
-void backward(const Tensor& grad, const Tensor& output, int64_t dim, bool log, Tensor& out) {
+void softmax_gradient(const Tensor& grad, const Tensor& output, int64_t dim, bool log, Tensor& out) {
   AccumulateBuffer result(out);
   const DType dtype = result.tensor().dtype();
   const Tensor g = contiguous_as(grad, dtype), y = contiguous_as(output, dtype);
@@ -45,23 +45,7 @@ void backward(const Tensor& grad, const Tensor& output, int64_t dim, bool log, T
       softmax_backward_vectors(v, log, g.data_as<T>() + at, y.data_as<T>() + at, dx + at);
     });
   });
-  result.copy_to_output();
-}
-
-}  // namespace
-
-void softmax(const Tensor& input, int64_t dim, std::optional<DType>, Tensor& out) { forward(input, dim, false, out); }
-
-void log_softmax(const Tensor& input, int64_t dim, std::optional<DType>, Tensor& out) {
-  forward(input, dim, true, out);
-}
-
-void softmax_backward(const Tensor& grad, const Tensor& output, int64_t dim, Tensor& out) {
-  backward(grad, output, dim, false, out);
-}
-
-void log_softmax_backward(const Tensor& grad, const Tensor& output, int64_t dim, Tensor& out) {
-  backward(grad, output, dim, true, out);
+  result.write_back();
 }
 
 }  // namespace tt::cpu

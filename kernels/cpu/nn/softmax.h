@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "engine/device/parallel.h"
-#include "kernels/common/dim_split.h"
+#include "kernels/common/iteration/dim_split.h"
 #include "kernels/cpu/loops/softmax_loops.h"
 
 namespace tt::cpu {

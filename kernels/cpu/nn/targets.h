@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "absl/types/span.h"
-#include "kernels/common/likelihoods.h"
+#include "kernels/common/nn/likelihoods.h"
 #include "kernels/cpu/iteration/contiguous.h"
 
 namespace tt::cpu {

@@ -3,7 +3,8 @@
 #include <utility>
 
 #include "engine/device/parallel.h"
-#include "kernels/common/element.h"
+#include "kernels/common/iteration/element.h"
+#include "kernels/common/norm/norm_shape.h"
 #include "kernels/cpu/iteration/accumulate_type.h"
 #include "kernels/cpu/iteration/copy.h"
 #include "kernels/cpu/kernels.h"
@@ -103,13 +104,13 @@ RowStatistics batch_statistics(const Channels& shape, const T* x, int64_t c, con
 void batch_norm(const Tensor& input, const Tensor& running_mean, const Tensor& running_var, const Tensor& weight,
                 const Tensor& bias, bool training, double momentum, double eps, Tensor& output, Tensor& mean,
                 Tensor& rstd) {
+  check_batch_norm(input, running_mean, running_var, weight, bias);
   const Channels shape(input);
   const Tensor x = shape.runs(input, accumulate_type(input.dtype())), w = contiguous_as(weight, x.dtype()),
                b = contiguous_as(bias, x.dtype());
   const Tensor given_mean = training ? Tensor() : contiguous_as(running_mean, x.dtype());
   const Tensor given_var = training ? Tensor() : contiguous_as(running_var, x.dtype());
   AccumulateBuffer result(output, x.dtype()), means(mean, x.dtype()), rstds(rstd, x.dtype());
-  for (const Tensor& t : {running_mean, running_var, weight, bias}) check_per_channel(t, shape.channels);
   const Tensor y = shape.result(result.tensor());
   with_real(x.dtype(), [&]<typename T>(std::type_identity<T>) {
     const T *xs = x.data_as<T>(), *ws = data_or_null<T>(w), *bs = data_or_null<T>(b);
@@ -152,14 +153,12 @@ void batch_norm_stats(const Tensor& input, double eps, Tensor& mean, Tensor& rst
 void batch_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean,
                          const Tensor& rstd, bool training, Tensor& grad_input, Tensor& grad_weight,
                          Tensor& grad_bias) {
-  check(grad.sizes() == input.sizes(), "expected a gradient ", to_string(input.sizes()), ", got ",
-        to_string(grad.sizes()));
+  check_batch_norm_backward(grad, input, weight, mean, rstd);
   const Channels shape(input);
   const Tensor x = shape.runs(input, accumulate_type(input.dtype())), g = shape.runs(grad, x.dtype()),
                w = contiguous_as(weight, x.dtype());
   const Tensor means = contiguous_as(mean, x.dtype()), rstds = contiguous_as(rstd, x.dtype());
   AccumulateBuffer dx_result(grad_input, x.dtype()), dw_result(grad_weight, x.dtype()), db_result(grad_bias, x.dtype());
-  for (const Tensor& t : {weight, mean, rstd}) check_per_channel(t, shape.channels);
   const Tensor dx = shape.result(dx_result.tensor());
   with_real(x.dtype(), [&]<typename T>(std::type_identity<T>) {
     const T *xs = x.data_as<T>(), *gs = g.data_as<T>(), *ws = data_or_null<T>(w);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "engine/device/parallel.h"
+#include "kernels/common/norm/norm_shape.h"
 #include "kernels/cpu/iteration/accumulate_type.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/loops/norm_loops.h"
@@ -11,16 +12,10 @@
 namespace tt::cpu {
 namespace {
 
-struct Groups {
-  int64_t samples, groups, channels, space = 1;  // channels per group
+struct Groups : NormGroups {
+  using NormGroups::NormGroups;
 
-  Groups(const Tensor& t, int64_t num_groups) : samples(t.size(0)), groups(num_groups) {
-    check(num_groups > 0 && t.size(1) % num_groups == 0, "expected channels divisible by num_groups=", num_groups,
-          ", got ", to_string(t.sizes()));
-    channels = t.size(1) / num_groups;
-    for (int64_t d = 2; d < t.dim(); ++d) space *= t.size(d);
-  }
-  int64_t elements() const { return channels * space; }  // per group
+  int64_t elements() const { return channels * space; }  // of a group
   int64_t all_channels() const { return groups * channels; }
   // Calls f(index among all samples' groups, offset, first channel) for each group, in parallel.
   template <typename F>
@@ -36,7 +31,7 @@ struct Groups {
 
 void group_norm(const Tensor& input, int64_t num_groups, const Tensor& weight, const Tensor& bias, double eps,
                 Tensor& output, Tensor& mean, Tensor& rstd) {
-  const Tensor x = wide(input), w = contiguous_as(weight, x.dtype()), b = contiguous_as(bias, x.dtype());
+  const Tensor x = as_accumulate_type(input), w = contiguous_as(weight, x.dtype()), b = contiguous_as(bias, x.dtype());
   const Groups shape(input, num_groups);
   check_elements(w, shape.all_channels(), "weight");
   check_elements(b, shape.all_channels(), "bias");
@@ -66,7 +61,7 @@ void group_norm(const Tensor& input, int64_t num_groups, const Tensor& weight, c
 void group_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean,
                          const Tensor& rstd, int64_t num_groups, Tensor& grad_input, Tensor& grad_weight,
                          Tensor& grad_bias) {
-  const Tensor x = wide(input), g = contiguous_as(grad, x.dtype()), w = contiguous_as(weight, x.dtype());
+  const Tensor x = as_accumulate_type(input), g = contiguous_as(grad, x.dtype()), w = contiguous_as(weight, x.dtype());
   const Tensor means = contiguous_as(mean, x.dtype()), rstds = contiguous_as(rstd, x.dtype());
   const Groups shape(input, num_groups);
   check_elements(g, x.numel(), "grad");

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "engine/device/parallel.h"
+#include "kernels/common/norm/norm_shape.h"
 #include "kernels/cpu/iteration/accumulate_type.h"
 #include "kernels/cpu/iteration/contiguous.h"
 #include "kernels/cpu/iteration/converted_rows.h"
@@ -12,16 +13,10 @@
 namespace tt::cpu {
 namespace {
 
-// The normalised dimensions as rows of n elements.
-struct Rows {
-  int64_t rows, n = 1;
+struct Rows : NormRows {
+  using NormRows::NormRows;
 
-  Rows(const Tensor& t, absl::Span<const int64_t> normalized_shape) {
-    for (int64_t size : normalized_shape) n *= size;
-    rows = n == 0 ? 0 : t.numel() / n;
-  }
-  // Calls f(row, elements, memory for the results) for each row, in parallel. T is the type of computation for `x`
-  // and `y`.
+  // Calls f(row, its elements, where its results go) on the pool, T being what `x` and `y` are computed in.
   template <typename T, typename F>
   void for_each(const Tensor& x, const Tensor& y, F&& f) const {
     parallel_for(rows, std::max<int64_t>(1, rows::kElementsWorthACore / std::max<int64_t>(n, 1)),
@@ -35,7 +30,7 @@ struct Rows {
   }
 };
 
-// Checks the operands of both backward kernels.
+// Throws Error (RuntimeError) if an operand of a backward kernel does not have the rows' size.
 void check_rows(const Rows& shape, const Tensor& grad, const Tensor& weight, const Tensor& rstd) {
   check_elements(grad, shape.rows * shape.n, "grad");
   check_elements(weight, shape.n, "weight");
@@ -109,7 +104,7 @@ void layer_norm(const Tensor& input, absl::Span<const int64_t> normalized_shape,
 void layer_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean,
                          const Tensor& rstd, absl::Span<const int64_t> normalized_shape, Tensor& grad_input,
                          Tensor& grad_weight, Tensor& grad_bias) {
-  const Tensor x = wide(input), g = contiguous_as(grad, x.dtype()), w = contiguous_as(weight, x.dtype());
+  const Tensor x = as_accumulate_type(input), g = contiguous_as(grad, x.dtype()), w = contiguous_as(weight, x.dtype());
   const Tensor means = contiguous_as(mean, x.dtype()), rstds = contiguous_as(rstd, x.dtype());
   const Rows shape(x, normalized_shape);
   AccumulateBuffer dx(grad_input, x.dtype()), dw(grad_weight, x.dtype()), db(grad_bias, x.dtype());
@@ -156,7 +151,7 @@ void rms_norm(const Tensor& input, absl::Span<const int64_t> normalized_shape, c
 
 void rms_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& rstd,
                        absl::Span<const int64_t> normalized_shape, Tensor& grad_input, Tensor& grad_weight) {
-  const Tensor x = wide(input), g = contiguous_as(grad, x.dtype()), w = contiguous_as(weight, x.dtype());
+  const Tensor x = as_accumulate_type(input), g = contiguous_as(grad, x.dtype()), w = contiguous_as(weight, x.dtype());
   const Tensor rstds = contiguous_as(rstd, x.dtype());
   const Rows shape(x, normalized_shape);
   AccumulateBuffer dx(grad_input, x.dtype()), dw(grad_weight, x.dtype());

@@ -1,9 +1,8 @@
-// nan_to_num. Not a generated operator, because its defaults are the limits of the tensor's dtype, which a body
-// cannot access.
+// nan_to_num. Not a pointwise body: its defaults depend on the tensor's dtype.
 
+#include "kernels/common/pointwise/nan_to_num.h"
 #include "engine/device/parallel.h"
-#include "kernels/common/element.h"
-#include "kernels/common/limits.h"
+#include "kernels/common/iteration/element.h"
 #include "kernels/cpu/iteration/complex_as_real.h"
 #include "kernels/cpu/iteration/copy.h"
 #include "kernels/cpu/kernels.h"
@@ -12,11 +11,6 @@
 namespace tt::cpu {
 
 namespace {
-
-template <typename T>
-struct Replacements {
-  T nan, above, below;
-};
 
 // `to` may equal `from`.
 template <typename T>
@@ -55,12 +49,12 @@ void nan_to_num(const Tensor& input, double nan, std::optional<double> posinf, s
   const bool in_order = is_floating(out.dtype()) && input.dtype() == out.dtype() && input.is_contiguous();
   if (!in_order) copy(input, out);
   if (!is_floating(out.dtype())) return;
-  const double limit = highest(out.dtype()), above = posinf.value_or(limit), below = neginf.value_or(-limit);
+  const Replacements<double> all = replacements(out.dtype(), nan, posinf, neginf);
   with_element(out.dtype(), [&]<typename T>(std::type_identity<T>) {
     if constexpr (!std::is_integral_v<T> && !std::is_same_v<T, Bool>) {
       const T* from = in_order ? input.data_as<const T>() : out.data_as<const T>();
       T* to = out.data_as<T>();
-      const Replacements<T> with{T(nan), T(above), T(below)};
+      const Replacements<T> with{T(all.nan), T(all.above), T(all.below)};
       parallel_for(out.numel(), 1 << 17,
                    [&](int64_t begin, int64_t end) { replace_all(from + begin, end - begin, with, to + begin); });
     }

@@ -2,7 +2,7 @@
 #include "engine/device/parallel.h"
 #include "engine/schema/error.h"
 #include "engine/session/context.h"
-#include "kernels/common/rejection.h"
+#include "kernels/common/random/rejection.h"
 #include "kernels/cpu/iteration/accumulate_type.h"
 #include "kernels/cpu/kernels.h"
 

@@ -8,9 +8,9 @@
 
 #include "engine/device/parallel.h"
 #include "engine/session/context.h"
-#include "kernels/common/draws.h"
-#include "kernels/common/dropout_scale.h"
-#include "kernels/common/element.h"
+#include "kernels/common/iteration/element.h"
+#include "kernels/common/random/draws.h"
+#include "kernels/common/random/dropout_scale.h"
 #include "kernels/cpu/iteration/block.h"
 #include "kernels/cpu/iteration/chain.h"
 #include "kernels/cpu/iteration/complex_as_real.h"
@@ -83,6 +83,8 @@ void draw_uniform(const Tensor& out, F f) {
   });
 }
 
+}  // namespace
+
 // Numbers of [from, to); in 16 bits from as few steps as the dtype tells apart, so that none rounds
 // up to `to`.
 void draw_unit(const Tensor& out, double from, double to) {
@@ -105,11 +107,15 @@ void draw_normal(const Tensor& out, double mean, double std) {
   });
 }
 
+namespace {
+
 // As the double distributions pair them: word j of a block with word j + 1.
 uint64_t word_pair(const uint32_t* words, int64_t i) {
   const int64_t at = i / kGroupBlocks * 2 * kGroupBlocks + i % kGroupBlocks;
   return uint64_t{words[at]} << 32 | words[at + kGroupBlocks];
 }
+
+}  // namespace
 
 void draw_integers(const Tensor& out, const IntegerRange& range) {
   write_contiguous(out, [&](const Tensor& target) {
@@ -128,38 +134,9 @@ void draw_integers(const Tensor& out, const IntegerRange& range) {
   });
 }
 
-}  // namespace
-
-void rand(absl::Span<const int64_t>, OptionalDType, OptionalDevice, Tensor& out) {
-  draw_unit(is_complex(out.dtype()) ? parts(out) : out, 0, 1);
-}
-
-// A complex number has variance 1, half of it in each part.
-void randn(absl::Span<const int64_t>, OptionalDType, OptionalDevice, Tensor& out) {
-  is_complex(out.dtype()) ? draw_normal(parts(out), 0, std::sqrt(0.5)) : draw_normal(out, 0, 1);
-}
-
-void uniform_like(const Tensor&, double from, double to, Tensor& out) {
-  check_uniform(from, to);
-  draw_unit(is_complex(out.dtype()) ? parts(out) : out, from, to);
-}
-
-void normal_like(const Tensor&, double mean, double std, Tensor& out) {
-  check_normal(std);
-  is_complex(out.dtype()) ? draw_normal(parts(out), mean, std * std::sqrt(0.5)) : draw_normal(out, mean, std);
-}
-
 void exponential_like(const Tensor&, double lambd, Tensor& out) {
   check_exponential(lambd);
   draw_uniform(out, [=]<typename C>(C u) { return -std::log1p(-u) / static_cast<C>(lambd); });
-}
-
-void randint_from(int64_t low, int64_t high, absl::Span<const int64_t>, OptionalDType, OptionalDevice, Tensor& out) {
-  draw_integers(out, integers_between(low, high));
-}
-
-void random_like(const Tensor&, std::optional<int64_t> from, std::optional<int64_t> to, Tensor& out) {
-  draw_integers(out, random_range(from, to, out.dtype()));
 }
 
 void bernoulli_like(const Tensor&, double p, Tensor& out) {

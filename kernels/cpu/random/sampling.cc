@@ -72,7 +72,7 @@ TT_CLONES void add_sampled(int64_t n, const Taps<T>& taps, const T* __restrict w
 
 void sample_places(const Tensor& input, const Tensor& index, const Tensor& weight, Tensor& out) {
   const Places places(index, input.size(2));
-  const Tensor x = wide(input), w = wide(weight);
+  const Tensor x = as_accumulate_type(input), w = as_accumulate_type(weight);
   AccumulateBuffer result(out);
   with_real(x.dtype(), [&]<typename T>(std::type_identity<T>) {
     const int64_t channels = input.size(1);
@@ -96,7 +96,7 @@ void sample_places(const Tensor& input, const Tensor& index, const Tensor& weigh
 
 void spread_places(const Tensor& values, const Tensor& index, const Tensor& weight, int64_t length, Tensor& out) {
   const Places places(index, length);
-  const Tensor g = wide(values), w = wide(weight);
+  const Tensor g = as_accumulate_type(values), w = as_accumulate_type(weight);
   AccumulateBuffer result(out);
   with_real(g.dtype(), [&]<typename T>(std::type_identity<T>) {
     const int64_t channels = values.size(1), work = std::max<int64_t>(places.taps * places.count, 1);
@@ -122,7 +122,7 @@ void spread_places(const Tensor& values, const Tensor& index, const Tensor& weig
 
 void match_places(const Tensor& values, const Tensor& input, const Tensor& index, Tensor& out) {
   const Places places(index, input.size(2));
-  const Tensor g = wide(values), x = wide(input);
+  const Tensor g = as_accumulate_type(values), x = as_accumulate_type(input);
   AccumulateBuffer result(out);
   with_real(g.dtype(), [&]<typename T>(std::type_identity<T>) {
     const int64_t channels = input.size(1);

@@ -1,8 +1,7 @@
-// Reductions that say where: max and min along a dimension, argmax and argmin.
+// max and min along a dimension, argmax and argmin.
 #include <type_traits>
 
 #include "kernels/cpu/iteration/complex_as_real.h"
-#include "kernels/cpu/kernels.h"
 #include "kernels/cpu/loops/reduce_extremum.h"
 #include "kernels/cpu/loops/reduce_into.h"
 
@@ -23,11 +22,11 @@ void find_as(const Tensor& input, const ReducePlan& plan, Tensor* values, Tensor
   });
 }
 
-// Where the extremum of each group is, and (where asked) what it is.
+// Writes the position of each extremum, and, if `values` is not null, the extremum.
 template <bool kMax>
 void find(const Tensor& given, const std::optional<int64_t>& dim, Tensor* values, Tensor& indices) {
   const Tensor input = ordered_bits(given);
-  const ReducePlan plan(input, dim ? absl::MakeConstSpan(&*dim, 1) : absl::Span<const int64_t>(), Order::kLogical);
+  const ReducePlan plan = arg_reduce_plan(input, dim);
   if (input.dtype() == DType::kBool || input.dtype() == DType::kUInt8) {
     return find_as<uint8_t, kMax>(input, plan, values, indices);
   }
@@ -38,20 +37,9 @@ void find(const Tensor& given, const std::optional<int64_t>& dim, Tensor* values
 
 }  // namespace
 
-void max_dim(const Tensor& input, int64_t dim, bool, Tensor& values, Tensor& indices) {
-  find<true>(input, dim, &values, indices);
-}
-
-void min_dim(const Tensor& input, int64_t dim, bool, Tensor& values, Tensor& indices) {
-  find<false>(input, dim, &values, indices);
-}
-
-void argmax(const Tensor& input, std::optional<int64_t> dim, bool, Tensor& out) {
-  find<true>(input, dim, nullptr, out);
-}
-
-void argmin(const Tensor& input, std::optional<int64_t> dim, bool, Tensor& out) {
-  find<false>(input, dim, nullptr, out);
+void find_extrema(bool largest, const Tensor& input, const std::optional<int64_t>& dim, Tensor* values,
+                  Tensor& indices) {
+  largest ? find<true>(input, dim, values, indices) : find<false>(input, dim, values, indices);
 }
 
 }  // namespace tt::cpu

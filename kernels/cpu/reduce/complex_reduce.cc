@@ -5,8 +5,8 @@
 #include <limits>
 
 #include "engine/device/parallel.h"
-#include "kernels/common/complex.h"
-#include "kernels/common/reduce_plan.h"
+#include "kernels/common/math/complex.h"
+#include "kernels/common/reduce/reduce_plan.h"
 #include "kernels/cpu/iteration/contiguous.h"
 #include "kernels/cpu/iteration/dim_iterator.h"
 

@@ -19,9 +19,8 @@ double variance(const MomentsTotal& total, int64_t correction) {
 }
 
 template <typename Result>
-void moments_into(const Tensor& input, const std::optional<absl::Span<const int64_t>>& dim, Tensor& out,
-                  Result result) {
-  const ReducePlan plan(input, dim.value_or(absl::Span<const int64_t>()), Order::kAny);
+void moments_into(const Tensor& input, const OptionalDims& dim, Tensor& out, Result result) {
+  const ReducePlan plan = plan_over(input, dim);
   if (out.dtype() == DType::kFloat64) {
     reduce_into(Moments<double>(), input, plan, out, result);
   } else {
@@ -31,8 +30,7 @@ void moments_into(const Tensor& input, const std::optional<absl::Span<const int6
 
 // The variance of complex numbers is the sum of the variances of real and imaginary parts.
 template <typename Result>
-void moments_of_parts(const Tensor& input, const std::optional<absl::Span<const int64_t>>& dim, int64_t correction,
-                      Tensor& out, Result result) {
+void moments_of_parts(const Tensor& input, const OptionalDims& dim, int64_t correction, Tensor& out, Result result) {
   Tensor variances[2];
   for (int which : {0, 1}) {
     variances[which] = empty(out.sizes(), DType::kFloat64, out.device());

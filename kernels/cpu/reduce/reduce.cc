@@ -15,12 +15,6 @@ namespace tt::cpu {
 
 namespace {
 
-using Dims = std::optional<absl::Span<const int64_t>>;
-
-ReducePlan plan_over(const Tensor& input, const Dims& dim) {
-  return ReducePlan(input, dim.value_or(absl::Span<const int64_t>()), Order::kAny);
-}
-
 template <typename Monoid, typename Result>
 void fold_into(const Tensor& input, const ReducePlan& plan, Tensor& out, Result result) {
   if constexpr (std::is_same_v<typename Monoid::Value, float>) {
@@ -66,7 +60,7 @@ template <typename T>
 using SumOfNumbers = Sum<T, NotNaN>;
 
 template <template <typename, typename> typename Monoid>
-void extremum_into(const Tensor& input, const Dims& dim, Tensor& out) {
+void extremum_into(const Tensor& input, const OptionalDims& dim, Tensor& out) {
   const Tensor x = ordered_bits(input);
   const ReducePlan plan = plan_over(x, dim);
   auto as = [&]<typename T>(std::type_identity<T>) {
@@ -79,7 +73,7 @@ void extremum_into(const Tensor& input, const Dims& dim, Tensor& out) {
 
 }  // namespace
 
-void sum(const Tensor& input, Dims dim, bool, std::optional<DType>, Tensor& out) {
+void sum(const Tensor& input, OptionalDims dim, bool, std::optional<DType>, Tensor& out) {
   if (is_complex(out.dtype())) {
     return reduce_parts(contiguous_as(input, out.dtype()), dim, out, [](const Tensor& x, SizesView dims, Tensor& to) {
       sum_into<PlainSum>(x, ReducePlan(x, dims, Order::kAny), to);
@@ -88,11 +82,11 @@ void sum(const Tensor& input, Dims dim, bool, std::optional<DType>, Tensor& out)
   sum_into<PlainSum>(input, plan_over(input, dim), out);
 }
 
-void nansum(const Tensor& input, Dims dim, bool, std::optional<DType>, Tensor& out) {
+void nansum(const Tensor& input, OptionalDims dim, bool, std::optional<DType>, Tensor& out) {
   sum_into<SumOfNumbers>(input, plan_over(input, dim), out);
 }
 
-void mean(const Tensor& input, Dims dim, bool keepdim, std::optional<DType>, Tensor& out) {
+void mean(const Tensor& input, OptionalDims dim, bool keepdim, std::optional<DType>, Tensor& out) {
   if (is_complex(out.dtype())) {
     return reduce_parts(contiguous_as(input, out.dtype()), dim, out,
                         [=](const Tensor& x, SizesView dims, Tensor& to) { mean(x, dims, keepdim, std::nullopt, to); });
@@ -104,7 +98,7 @@ void mean(const Tensor& input, Dims dim, bool keepdim, std::optional<DType>, Ten
   });
 }
 
-void prod(const Tensor& input, Dims dim, bool, std::optional<DType>, Tensor& out) {
+void prod(const Tensor& input, OptionalDims dim, bool, std::optional<DType>, Tensor& out) {
   if (is_complex(out.dtype())) return complex_prod(input, dim.value_or(absl::Span<const int64_t>()), out);
   const ReducePlan plan = plan_over(input, dim);
   with_reduced(out.dtype(), [&]<typename T>(std::type_identity<T>) {
@@ -112,22 +106,22 @@ void prod(const Tensor& input, Dims dim, bool, std::optional<DType>, Tensor& out
   });
 }
 
-void amax(const Tensor& input, Dims dim, bool, Tensor& out) { extremum_into<Largest>(input, dim, out); }
+void amax(const Tensor& input, OptionalDims dim, bool, Tensor& out) { extremum_into<Largest>(input, dim, out); }
 
-void amin(const Tensor& input, Dims dim, bool, Tensor& out) { extremum_into<Smallest>(input, dim, out); }
+void amin(const Tensor& input, OptionalDims dim, bool, Tensor& out) { extremum_into<Smallest>(input, dim, out); }
 
-void any(const Tensor& input, Dims dim, bool, Tensor& out) {
+void any(const Tensor& input, OptionalDims dim, bool, Tensor& out) {
   const Tensor x = nonzero_mask(input);
   count_into(x, plan_over(x, dim), out, [](int64_t count) { return static_cast<uint8_t>(count > 0); });
 }
 
-void all(const Tensor& input, Dims dim, bool, Tensor& out) {
+void all(const Tensor& input, OptionalDims dim, bool, Tensor& out) {
   const Tensor x = nonzero_mask(input);
   const ReducePlan plan = plan_over(x, dim);
   count_into(x, plan, out, [&](int64_t count) { return static_cast<uint8_t>(count == plan.count); });
 }
 
-void count_nonzero(const Tensor& input, Dims dim, Tensor& out) {
+void count_nonzero(const Tensor& input, OptionalDims dim, Tensor& out) {
   const Tensor x = nonzero_mask(input);
   count_into(x, plan_over(x, dim), out, [](int64_t count) { return count; });
 }
@@ -160,7 +154,7 @@ void logsumexp_into(const Tensor& input, const ReducePlan& plan, Tensor& out) {
 
 }  // namespace
 
-void vector_norm(const Tensor& input, double ord, Dims dim, bool keepdim, std::optional<DType>, Tensor& out) {
+void vector_norm(const Tensor& input, double ord, OptionalDims dim, bool keepdim, std::optional<DType>, Tensor& out) {
   if (is_complex(input.dtype())) return vector_norm(magnitudes(input), ord, dim, keepdim, std::nullopt, out);
   const ReducePlan plan = plan_over(input, dim);
   if (out.dtype() == DType::kFloat64) {

@@ -1,9 +1,9 @@
-// Operators that move elements within a tensor: flip, roll, triangles, diagonals.
+// flip and the triangles of matrices.
 #include <algorithm>
 #include <cstring>
 
-#include "kernels/common/element.h"
-#include "kernels/common/join.h"
+#include "kernels/common/iteration/element.h"
+#include "kernels/common/shape/rearrange.h"
 #include "kernels/cpu/iteration/copy.h"
 #include "kernels/cpu/iteration/strided_loop.h"
 #include "kernels/cpu/iteration/transpose.h"
@@ -20,9 +20,8 @@ TT_CLONES void reverse_row(const T* __restrict from, T* __restrict to, int64_t n
   for (int64_t i = 0; i < n; ++i) to[i] = from[-i];
 }
 
-// Runs a flip that is also a transposition, such as a rotation by 90 degrees. Returns false, without copying, for
-// others.
-bool transpose_reversed(const Tensor& input, const join::FlippedView& from_end, const Tensor& out) {
+// Where it is a transposition as well, as in turning by 90 degrees. False, and nothing done, where it is none.
+bool transpose_reversed(const Tensor& input, const FlippedView& from_end, const Tensor& out) {
   Space space(out.sizes());
   Access accesses[] = {space.access(input), space.access(out)};
   accesses[0].data += from_end.start * static_cast<int64_t>(item_size(input.dtype()));
@@ -35,7 +34,7 @@ bool transpose_reversed(const Tensor& input, const join::FlippedView& from_end, 
 
 void flip(const Tensor& input, absl::Span<const int64_t> dims, Tensor& out) {
   if (input.numel() == 0) return;
-  const join::FlippedView from_end(input, dims);
+  const FlippedView from_end(input, dims);
   if (transpose_reversed(input, from_end, out)) return;
   const StridedLoop<2> loop(out.sizes(), {out.strides(), from_end.strides});
   with_bits(input.dtype(), [&]<typename T>(std::type_identity<T>) {
@@ -52,10 +51,6 @@ void flip(const Tensor& input, absl::Span<const int64_t> dims, Tensor& out) {
       }
     });
   });
-}
-
-void roll(const Tensor& input, absl::Span<const int64_t> shifts, absl::Span<const int64_t> dims, Tensor& out) {
-  join::roll(&copy, input, shifts, dims, out);
 }
 
 namespace {
@@ -79,20 +74,14 @@ void tril(const Tensor& input, int64_t diagonal, Tensor& out) {
   if (input.numel() == 0) return;
   copy(input, out);
   clear_columns(
-      out, [=](int64_t i) { return join::diagonal_column(i, diagonal) + 1; }, [&](int64_t) { return out.size(-1); });
+      out, [=](int64_t i) { return diagonal_column(i, diagonal) + 1; }, [&](int64_t) { return out.size(-1); });
 }
 
 void triu(const Tensor& input, int64_t diagonal, Tensor& out) {
   if (input.numel() == 0) return;
   copy(input, out);
   clear_columns(
-      out, [](int64_t) { return 0; }, [=](int64_t i) { return join::diagonal_column(i, diagonal); });
-}
-
-void diag_embed(const Tensor& input, int64_t offset, int64_t dim1, int64_t dim2, Tensor& out) {
-  fill_with(out, Scalar(false));
-  if (input.numel() == 0) return;
-  copy(input, join::diagonals_of(out, input.size(-1), offset, dim1, dim2));
+      out, [](int64_t) { return 0; }, [=](int64_t i) { return diagonal_column(i, diagonal); });
 }
 
 }  // namespace tt::cpu

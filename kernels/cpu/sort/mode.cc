@@ -1,5 +1,5 @@
 // mode: the most frequent value of each line.
-#include "kernels/common/element.h"
+#include "kernels/common/iteration/element.h"
 #include "kernels/cpu/iteration/dim_iterator.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/loops/sorter.h"

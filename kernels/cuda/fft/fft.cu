@@ -3,7 +3,7 @@
 #include <numeric>
 
 #include "engine/schema/rules/shape_rules.h"
-#include "kernels/common/fft_roots.h"
+#include "kernels/common/fft/fft_roots.h"
 #include "kernels/cuda/fft/fft_pass.h"
 #include "kernels/cuda/iteration/copy.h"
 #include "kernels/cuda/kernels.h"

@@ -1,7 +1,7 @@
 // Where the lines of a Fourier transform come from, and where their spectra go.
 #pragma once
 
-#include "kernels/common/complex.h"
+#include "kernels/common/math/complex.h"
 #include "kernels/cuda/launch/launch.h"
 
 namespace tt::cuda {

@@ -1,7 +1,8 @@
 // Operators that pick or place single elements along one dimension.
 #include "engine/schema/rules/shape_rules.h"
-#include "kernels/common/element.h"
-#include "kernels/common/index_values.h"
+#include "kernels/common/index/index_values.h"
+#include "kernels/common/iteration/element.h"
+#include "kernels/common/iteration/operands.h"
 #include "kernels/cuda/iteration/copy.h"
 #include "kernels/cuda/iteration/fill.h"
 #include "kernels/cuda/kernels.h"
@@ -40,11 +41,6 @@ struct Places {
     return at.at[2] + place * stride;
   }
 };
-
-Tensor index_of(const Tensor& index) {
-  check_index_dtype(index);
-  return at_least_1d(index.dtype() == DType::kInt64 ? index : contiguous_as(index, DType::kInt64));
-}
 
 template <typename T>
 void gather_elements(const Queue& queue, const Places& places, const Tensor& x, const Tensor& out) {
@@ -143,7 +139,7 @@ void scatter_into(const Tensor& input, int64_t dim, const Tensor& index, const T
                   Combination how, Tensor& out) {
   copy(input, out);
   if (index.numel() == 0) return;
-  const Tensor where = index_of(index), to = at_least_1d(out);
+  const Tensor where = at_least_1d(index_values(&contiguous_as, index)), to = at_least_1d(out);
   const Queue queue = queue_of(out);
   const int64_t along = shape_rules::wrap_dim(dim, to.dim());
   if (how == Combination::kMultiply && is_complex(to.dtype())) {
@@ -165,7 +161,7 @@ void scatter_into(const Tensor& input, int64_t dim, const Tensor& index, const T
 
 void gather(const Tensor& input, int64_t dim, const Tensor& index, bool, Tensor& out) {
   if (index.numel() == 0) return;
-  const Tensor x = at_least_1d(input), where = index_of(index), to = at_least_1d(out);
+  const Tensor x = at_least_1d(input), where = at_least_1d(index_values(&contiguous_as, index)), to = at_least_1d(out);
   const Queue queue = queue_of(out);
   const Places places(queue, x, shape_rules::wrap_dim(dim, x.dim()), where, to.strides());
   with_bits(x.dtype(), [&]<typename T>(std::type_identity<T>) { gather_elements<T>(queue, places, x, to); });

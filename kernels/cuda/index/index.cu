@@ -1,5 +1,6 @@
 // Advanced indexing: picking and placing what a Selection names.
-#include "kernels/common/element.h"
+#include "kernels/common/iteration/element.h"
+#include "kernels/cuda/index/selection.h"
 #include "kernels/cuda/iteration/copy.h"
 #include "kernels/cuda/iteration/fill.h"
 #include "kernels/cuda/kernels.h"
@@ -7,7 +8,6 @@
 #include "kernels/cuda/launch/atomic.h"
 #include "kernels/cuda/launch/layout.h"
 #include "kernels/cuda/launch/vectors.h"
-#include "kernels/cuda/sort/selection.h"
 
 namespace tt::cuda {
 
@@ -54,7 +54,8 @@ void pick_packs(const Tensor& x, const Selection& selection, Tensor& out) {
   });
 }
 
-// out (contiguous, of the selection's sizes) = the selected elements.
+}  // namespace
+
 void pick(const Tensor& x, const Selection& selection, Tensor& out) {
   with_bits(x.dtype(), [&]<typename T>(std::type_identity<T>) {
     constexpr int kWidth = 16 / sizeof(T);
@@ -63,16 +64,12 @@ void pick(const Tensor& x, const Selection& selection, Tensor& out) {
   });
 }
 
-// How values lie over what they are placed at: themselves, the target's steps, and the offsets.
+namespace {
+
+// The layouts of values over a selection: their own, the target's steps, and the offsets.
 Layout<3> layout_of(const Selection& selection, const Tensor& values) {
   const Sizes value_strides = broadcast_strides(values.sizes(), values.strides(), selection.sizes);
   return Layout<3>(selection.sizes, {value_strides, selection.steps, selection.offset_strides});
-}
-
-int64_t count_of(const Selection& selection) {
-  int64_t count = 1;
-  for (int64_t size : selection.sizes) count *= size;
-  return count;
 }
 
 // Of several values for one place any may win.
@@ -82,17 +79,21 @@ void replace(const Tensor& out, const Selection& selection, const Tensor& values
   const int64_t* offsets = selection.offsets.data_as<int64_t>();
   const T* from = values.data_as<T>();
   T* to = out.data_as<T>();
-  for_each(queue_of(out), count_of(selection), [=] TT_DEVICE(int64_t i) {
+  for_each(queue_of(out), selection.numel(), [=] TT_DEVICE(int64_t i) {
     const Offsets<3> at = layout.offsets(i);
     to[at.at[1] + offsets[at.at[2]]] = from[at.at[0]];
   });
 }
 
+}  // namespace
+
 void replace_selected(const Tensor& out, const Selection& selection, const Tensor& values) {
   with_bits(out.dtype(), [&]<typename T>(std::type_identity<T>) { replace<T>(out, selection, values); });
 }
 
-// What sums of T are computed in.
+namespace {
+
+// The type that sums of T are computed in.
 template <typename T>
 using AccumulateType =
     std::conditional_t<std::is_same_v<T, double> || is_complex_v<T>, T,
@@ -105,7 +106,7 @@ void add(const Tensor& out, const Selection& selection, const Tensor& values, Ac
   const int64_t* offsets = selection.offsets.data_as<int64_t>();
   const T* from = values.data_as<T>();
   T* to = out.data_as<T>();
-  for_each(queue_of(out), count_of(selection), [=] TT_DEVICE(int64_t i) {
+  for_each(queue_of(out), selection.numel(), [=] TT_DEVICE(int64_t i) {
     const Offsets<3> at = layout.offsets(i);
     const AccumulateType<T> value = factor * convert<AccumulateType<T>>(from[at.at[0]]);
     T* place = to + at.at[1] + offsets[at.at[2]];
@@ -115,6 +116,8 @@ void add(const Tensor& out, const Selection& selection, const Tensor& values, Ac
       atomic_update(place, [value](T old) { return convert<T>(convert<AccumulateType<T>>(old) + value); });
   });
 }
+
+}  // namespace
 
 void add_selected(const Tensor& out, const Selection& selection, const Tensor& values, const Scalar& factor) {
   with_any_element(out.dtype(), [&]<typename T>(std::type_identity<T>) {
@@ -127,58 +130,8 @@ void add_selected(const Tensor& out, const Selection& selection, const Tensor& v
   });
 }
 
-Selection select(const Tensor& x, const Tensors& indices) {
-  return Selection(kSelectionKernels, x, indices, IndexRange::kEitherEnd);
-}
-
-Selection along(const Tensor& x, int64_t dim, const Tensor& index) {
-  return Selection::along(kSelectionKernels, x, dim, index);
-}
-
-}  // namespace
-
-void index(const Tensor& input, const Tensors& indices, Tensor& out) { pick(input, select(input, indices), out); }
-
-void index_masked(const Tensor& input, const Tensors& indices, Tensor& out) {
-  const Selection selection = select(input, indices);
-  out = empty(selection.sizes, input.dtype(), input.device());
-  pick(input, selection, out);
-}
-
-void index_put(const Tensor& input, const Tensors& indices, const Tensor& values, bool accumulate, Tensor& out) {
-  const Selection selection = select(out, indices);
-  Tensor converted = selection.fitting(values);
-  if (converted.dtype() != out.dtype()) converted = contiguous_as(converted, out.dtype());
-  copy(input, out);
-  accumulate ? add_selected(out, selection, converted, Scalar(int64_t{1}))
-             : replace_selected(out, selection, converted);
-}
-
-void index_select(const Tensor& input, int64_t dim, const Tensor& index, Tensor& out) {
-  const Tensor x = at_least_1d(input);
-  pick(x, along(x, dim, index), out);
-}
-
-void index_add(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source, Scalar alpha, Tensor& out) {
-  copy(input, out);
-  const Tensor target = at_least_1d(out);
-  add_selected(target, along(target, dim, index), at_least_1d(source), alpha);
-}
-
-void index_fill(const Tensor& input, int64_t dim, const Tensor& index, Scalar value, Tensor& out) {
-  copy(input, out);
-  const Tensor target = at_least_1d(out), number = empty({}, out.dtype(), out.device());
-  fill_with(number, value);
-  replace_selected(target, along(target, dim, index), number);
-}
-
-void masked_select(const Tensor& input, const Tensor& mask, Tensor& out) {
-  const Sizes sizes = shape_rules::broadcast_sizes(input.sizes(), mask.sizes());
-  const Sizes steps = broadcast_strides(input.sizes(), input.strides(), sizes);
-  const Sizes mask_steps = broadcast_strides(mask.sizes(), mask.strides(), sizes);
-  const Selection selection(offsets_of_true(view_of(mask, Geometry{sizes, mask_steps, mask->offset}), steps));
-  out = empty(selection.sizes, input.dtype(), input.device());
-  pick(input, selection, out);
+void accumulate_selected(const Tensor& out, const Selection& selection, const Tensor& values) {
+  add_selected(out, selection, values, Scalar(int64_t{1}));
 }
 
 namespace {

@@ -1,7 +1,7 @@
-// Sums that many threads accumulate in one tensor by atomic operations, in the accumulate type, rounded once at the
-// end.
+// Results that are accumulated in a wider dtype and rounded once at the end.
 //
-// The order of additions is not fixed, so the last bits of a floating-point sum may differ between runs.
+// Threads add to them with atomics in any order, so that the last bits of floating-point sums may differ from run to
+// run.
 #pragma once
 
 #include "kernels/cuda/iteration/copy.h"
@@ -15,15 +15,15 @@ inline void fill_zeros(const Queue& queue, const Tensor& contiguous) {
   if (bytes > 0) queue.fill(contiguous.data(), 0, bytes);
 }
 
-// Calls add(sums), which adds to a C* of zeros. sums has the elements of `out`; C is the accumulate type of `out`.
+using AccumulateBuffer = BasicAccumulateBuffer<&copy>;
+
+// Calls add(sums), which adds to a C* that holds zeros, with C the type of `out`'s accumulate_type().
 template <typename F>
 void atomic_accumulate(Tensor& out, F&& add) {
-  const Queue queue = queue_of(out);
-  const DType wide = accumulate_type(out.dtype());
-  const Tensor sums = wide == out.dtype() ? out : empty(out.sizes(), wide, out.device());
-  fill_zeros(queue, sums);
-  with_floating(wide, [&]<typename T>(std::type_identity<T>) { add(sums.data_as<AccumulateType<T>>()); });
-  if (!sums.same(out)) copy(sums, out);
+  const AccumulateBuffer sums(out);
+  fill_zeros(queue_of(out), sums.tensor());
+  with_real(sums.tensor().dtype(), [&]<typename T>(std::type_identity<T>) { add(sums.data<T>()); });
+  sums.write_back();
 }
 
 }  // namespace tt::cuda

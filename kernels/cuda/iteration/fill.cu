@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "kernels/common/float8.h"
+#include "kernels/common/iteration/float8.h"
 #include "kernels/cuda/launch/layout.h"
 #include "kernels/cuda/launch/vectors.h"
 

@@ -1,6 +1,6 @@
 #include "kernels/cuda/iteration/float8.h"
 
-#include "kernels/common/float8.h"
+#include "kernels/common/iteration/float8.h"
 #include "kernels/cuda/iteration/cast_vectors.h"
 #include "kernels/cuda/launch/layout.h"
 

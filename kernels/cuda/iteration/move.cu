@@ -1,6 +1,6 @@
 #include "kernels/cuda/iteration/move.h"
 
-#include "kernels/common/element.h"
+#include "kernels/common/iteration/element.h"
 #include "kernels/cuda/launch/layout.h"
 #include "kernels/cuda/launch/vectors.h"
 

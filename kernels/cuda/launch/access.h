@@ -3,7 +3,7 @@
 
 #include "engine/schema/float8.h"
 #include "engine/tensor/tensor.h"
-#include "kernels/common/element.h"
+#include "kernels/common/iteration/element.h"
 #include "kernels/cuda/launch/half.h"
 
 namespace tt::cuda {

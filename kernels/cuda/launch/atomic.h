@@ -1,13 +1,13 @@
 // Atomics: operations that several threads of a launch may apply to one address. On the host, where threads run one at
 // a time, they are plain code that may switch to another thread (simulated_group.h).
 //
-// They support any element type (kernels/common/element.h). Types narrower than a word update the word that contains
-// them.
+// Any element type (kernels/common/iteration/element.h): those narrower than a word are changed within the word that
+// holds them.
 #pragma once
 
 #include <utility>
 
-#include "kernels/common/element.h"
+#include "kernels/common/iteration/element.h"
 #include "kernels/cuda/launch/launch.h"
 
 namespace tt::cuda {

@@ -1,6 +1,7 @@
-// The floating-point element types that layers support, and the wider types that they compute in.
+// The floating element types of layers, and the types that they are computed in.
 #pragma once
 
+#include "kernels/common/iteration/accumulate_type.h"
 #include "kernels/cuda/launch/access.h"
 
 namespace tt::cuda {
@@ -9,12 +10,8 @@ namespace tt::cuda {
 template <typename T>
 using AccumulateType = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
-inline DType accumulate_type(DType dtype) {
-  return dtype == DType::kFloat16 || dtype == DType::kBFloat16 ? DType::kFloat32 : dtype;
-}
-
-// Calls f with std::type_identity of the element type. Throws Error (NotImplementedError) if `dtype` is not
-// floating-point.
+// Calls f with std::type_identity of the element type. Throws Error (NotImplementedError) on a dtype that is not
+// floating.
 template <typename F>
 decltype(auto) with_floating(DType dtype, F&& f) {
   switch (dtype) {
@@ -26,7 +23,7 @@ decltype(auto) with_floating(DType dtype, F&& f) {
   }
 }
 
-// A contiguous array with one number per channel, of any floating-point dtype; or null.
+// A contiguous vector of any floating dtype with one element per channel, or none.
 struct Weights {
   Access access;
 

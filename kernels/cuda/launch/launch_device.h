@@ -94,22 +94,22 @@ struct CountAndBody {
 
 // Launches the kernel as `kernel<<<...>>>` does.
 template <typename F>
-void issue_kernel(const Work& work, StreamHandle stream) {
-  auto& p = const_cast<CountAndBody<F>&>(parameters_of<CountAndBody<F>>(work));  // read-only; CUDA takes void**
+void issue_kernel(const KernelLaunch& launch, StreamHandle stream) {
+  auto& p = const_cast<CountAndBody<F>&>(parameters_of<CountAndBody<F>>(launch));  // read-only; CUDA takes void**
   void* parameters[] = {&p.n, &p.f};
-  cudaLaunchKernel(work.kernel, dim3(work.blocks), dim3(work.threads), parameters, 0,
+  cudaLaunchKernel(launch.kernel, dim3(launch.blocks), dim3(launch.threads), parameters, 0,
                    static_cast<cudaStream_t>(stream));
   runtime().check_launch();
 }
 
 template <typename F>
 void launch(const Queue& queue, void (*kernel)(int64_t, F), int64_t blocks, int64_t threads, int64_t n, const F& f) {
-  WorkWith<CountAndBody<F>> work(&issue_kernel<F>, {n, f});
-  work->kernel = reinterpret_cast<const void*>(kernel);
-  work->blocks = static_cast<uint32_t>(blocks);
-  work->threads = static_cast<uint32_t>(threads);
-  work->second = offsetof(CountAndBody<F>, f);
-  queue.add(*work);
+  KernelLaunchWith<CountAndBody<F>> deferred(&issue_kernel<F>, {n, f});
+  deferred->kernel = reinterpret_cast<const void*>(kernel);
+  deferred->blocks = static_cast<uint32_t>(blocks);
+  deferred->threads = static_cast<uint32_t>(threads);
+  deferred->second = offsetof(CountAndBody<F>, f);
+  queue.add(*deferred);
 }
 
 template <int kBlocks = 0, typename F>

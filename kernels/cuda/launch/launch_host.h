@@ -89,14 +89,14 @@ struct CountAndBody {
 template <typename F>
 void launch(const Queue& queue, void (*kernel)(int64_t, F), int64_t n, const F& f) {
   using Parameters = CountAndBody<F>;
-  WorkWith<Parameters> work(
-      [](const Work& work, StreamHandle stream) {
-        const Parameters p = parameters_of<Parameters>(work);
+  KernelLaunchWith<Parameters> deferred(
+      [](const KernelLaunch& launch, StreamHandle stream) {
+        const Parameters p = parameters_of<Parameters>(launch);
         enqueue(stream, [p] { p.kernel(p.n, p.f); });
       },
       {kernel, n, f});
-  work->kernel = reinterpret_cast<const void*>(kernel);
-  queue.add(*work);
+  deferred->kernel = reinterpret_cast<const void*>(kernel);
+  queue.add(*deferred);
 }
 
 template <int kBlocks = 0, typename F>

@@ -7,7 +7,7 @@
 
 #include "engine/schema/error.h"
 #include "engine/tensor/tensor.h"
-#include "kernels/common/dims.h"
+#include "kernels/common/iteration/dims.h"
 #include "kernels/cuda/launch/divider.h"
 #include "kernels/cuda/launch/launch.h"
 
@@ -74,7 +74,7 @@ class Layout {
  private:
   int count_;
   bool is_small_;
-  int64_t sizes_[kMaxDims] = {};  // zeros beyond count_, so that equal layouts are equal bytes (work.h)
+  int64_t sizes_[kMaxDims] = {};  // zeros beyond count_, so that equal layouts are equal bytes (kernel_launch.h)
   int64_t strides_[K][kMaxDims] = {};
   Divider dividers_[kMaxDims];  // division by sizes_; set if there are few elements
 };

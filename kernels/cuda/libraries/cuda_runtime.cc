@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "engine/schema/error.h"
 #include "kernels/cuda/libraries/driver.h"
-#include "kernels/cuda/libraries/work_graph.h"
+#include "kernels/cuda/libraries/launch_graph.h"
 #include "kernels/cuda/runtime/runtime.h"
 
 namespace tt::cuda {
@@ -208,7 +208,9 @@ class CudaRuntime final : public Runtime {
   }
   void check_launch() override { must("a kernel launch", cudaGetLastError()); }
 
-  std::unique_ptr<WorkGraph> make_graph(absl::Span<const Work* const> works) override { return make_cuda_graph(works); }
+  std::unique_ptr<LaunchGraph> make_graph(absl::Span<const KernelLaunch* const> launches) override {
+    return make_cuda_graph(launches);
+  }
 
   void begin_capture(StreamHandle stream) override {
     must("cudaStreamBeginCapture", cudaStreamBeginCapture(stream_of(stream), cudaStreamCaptureModeThreadLocal));

@@ -1,7 +1,7 @@
 // Eigenvalues and eigenvectors of any square matrices, from their Schur form: a group of threads a matrix.
 #include <limits>
 
-#include "kernels/common/complex_elementary.h"
+#include "kernels/common/math/complex_elementary.h"
 #include "kernels/cuda/iteration/copy.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/linalg/balance.h"

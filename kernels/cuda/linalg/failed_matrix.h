@@ -4,7 +4,7 @@
 #include <iterator>
 #include <string_view>
 
-#include "kernels/common/decomposition.h"
+#include "kernels/common/linalg/decomposition.h"
 #include "kernels/cuda/launch/device_error.h"
 
 namespace tt::cuda {

@@ -4,8 +4,8 @@
 // rounds every column is in at most one pair, so that a group of threads turns all of them together.
 #pragma once
 
-#include "kernels/common/element.h"
-#include "kernels/common/scalar_traits.h"
+#include "kernels/common/iteration/element.h"
+#include "kernels/common/math/scalar_traits.h"
 #include "kernels/cuda/launch/launch.h"
 
 namespace tt::cuda {

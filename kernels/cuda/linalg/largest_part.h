@@ -1,7 +1,7 @@
 // largest_part: what a decomposition scales its matrix by.
 #pragma once
 
-#include "kernels/common/scalar_traits.h"
+#include "kernels/common/math/scalar_traits.h"
 #include "kernels/cuda/launch/launch.h"
 
 namespace tt::cuda {

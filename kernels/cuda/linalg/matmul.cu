@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "engine/session/context.h"
-#include "kernels/common/dims.h"
-#include "kernels/common/matmul_operand.h"
-#include "kernels/common/product_chain.h"
+#include "kernels/common/iteration/dims.h"
+#include "kernels/common/linalg/matmul_operand.h"
+#include "kernels/common/linalg/product_chain.h"
 #include "kernels/cuda/iteration/atomic_accumulate.h"
 #include "kernels/cuda/iteration/copy.h"
 #include "kernels/cuda/kernels.h"
@@ -200,9 +200,7 @@ void addmm_activation(const Tensor& input, const Tensor& mat1, const Tensor& mat
     return multiply_floats(mat1, mat2, {bias.data(), activation, alpha.to_double()}, out);
   }
   matmul(mat1, mat2, out);
-  ProductChain chain(out);
-  finish_activated(chain, input, beta, alpha, use_gelu);
-  run_chain(chain.steps(), out);
+  finish_activated(&run_chain, input, beta, alpha, use_gelu, out);
 }
 
 void linear(const Tensor& input, const Tensor& weight, const Tensor& bias, Tensor& out) {

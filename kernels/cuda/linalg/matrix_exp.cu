@@ -1,6 +1,6 @@
 // The exponential of matrices by Padé's approximant of degree 13 with scaling and squaring (Higham 2005): a group of
 // threads a matrix.
-#include "kernels/common/decomposition.h"
+#include "kernels/common/linalg/decomposition.h"
 #include "kernels/cuda/iteration/copy.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/linalg/triangles.h"

@@ -1,5 +1,5 @@
 // QR factorisations: a group of threads a matrix.
-#include "kernels/common/decomposition.h"
+#include "kernels/common/linalg/decomposition.h"
 #include "kernels/cuda/iteration/copy.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/linalg/reflections.h"

@@ -5,7 +5,7 @@
 
 #include <limits>
 
-#include "kernels/common/scalar_traits.h"
+#include "kernels/common/math/scalar_traits.h"
 #include "kernels/cuda/launch/launch.h"
 
 namespace tt::cuda {

@@ -2,8 +2,8 @@
 #include <array>
 #include <atomic>
 
-#include "kernels/common/matmul_operand.h"
-#include "kernels/common/product_chain.h"
+#include "kernels/common/linalg/matmul_operand.h"
+#include "kernels/common/linalg/product_chain.h"
 #include "kernels/cuda/iteration/copy.h"
 #include "kernels/cuda/iteration/fill.h"
 #include "kernels/cuda/kernels.h"
@@ -89,9 +89,7 @@ void scaled_mm(const Tensor& input, const Tensor& mat2, const Tensor& scale_a, c
     fill_with(product, 0.0);
   else
     multiply(input, mat2, Tensor(), {.fast_sums = use_fast_accum}, product);
-  ProductChain chain(product);
-  finish_scaled(chain, scale_a, scale_b, added, last_scale);
-  run_chain(chain.steps(), out);
+  finish_scaled(&run_chain, product, scale_a, scale_b, added, last_scale, out);
 }
 
 }  // namespace tt::cuda

@@ -3,9 +3,9 @@
 // All threads of the group call these, with the same arguments; what they wrote is there for all afterwards.
 #pragma once
 
-#include "kernels/common/decomposition.h"
-#include "kernels/common/element.h"
-#include "kernels/common/scalar_traits.h"
+#include "kernels/common/iteration/element.h"
+#include "kernels/common/linalg/decomposition.h"
+#include "kernels/common/math/scalar_traits.h"
 #include "kernels/cuda/launch/device_error.h"
 
 namespace tt::cuda {

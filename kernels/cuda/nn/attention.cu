@@ -5,7 +5,8 @@
 #include <limits>
 
 #include "engine/session/context.h"
-#include "kernels/common/scalar_math.h"
+#include "kernels/common/math/scalar_math.h"
+#include "kernels/common/nn/attention_shape.h"
 #include "kernels/cuda/iteration/atomic_accumulate.h"
 #include "kernels/cuda/iteration/fill.h"
 #include "kernels/cuda/kernels.h"
@@ -24,26 +25,18 @@ struct Block {
   int64_t scores() const { return batches * rows * columns; }
 };
 
-// One call's operands, contiguous but for the mask, and its sizes.
-struct Problem {
+// One call's operands, contiguous but for the mask.
+struct Problem : AttentionShape {
   Tensor query, key, value, mask;
-  bool causal;
   double scale;
-  int64_t heads, batches, rows, columns, depth, width;
 
   Problem(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& m, bool is_causal, double factor)
-      : query(contiguous(q)),
+      : AttentionShape(q, k, v, is_causal),
+        query(contiguous(q)),
         key(contiguous(k)),
         value(contiguous(v)),
         mask(m),
-        causal(is_causal),
-        scale(factor),
-        heads(q.size(1)),
-        batches(q.size(0) * q.size(1)),
-        rows(q.size(2)),
-        columns(k.size(2)),
-        depth(q.size(3)),
-        width(v.size(3)) {}
+        scale(factor) {}
 
   DType dtype() const { return query.dtype(); }
   int64_t block_rows() const {
@@ -62,7 +55,7 @@ struct Problem {
     for (int64_t b = 0; b < batches; b += block_batches()) {
       for (int64_t i = 0; i < rows; i += block_rows()) {
         const int64_t m = std::min(block_rows(), rows - i);
-        f(Block{b, std::min(block_batches(), batches - b), i, m, causal ? std::min(i + m, columns) : columns});
+        f(Block{b, std::min(block_batches(), batches - b), i, m, columns_before(i + m)});
       }
     }
   }
@@ -249,14 +242,6 @@ void backward(const Problem& p, const Tensor& grad, const Tensor& output, const 
   });
 }
 
-// A tensor of zeros that sums of many blocks go into: `out` where that is wide enough.
-Tensor sums_for(const Tensor& out) {
-  const DType wide = accumulate_type(out.dtype());
-  const Tensor sums = wide == out.dtype() ? out : empty(out.sizes(), wide, out.device());
-  fill_zeros(queue_of(out), sums);
-  return sums;
-}
-
 }  // namespace
 
 void attention_forward(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask, bool is_causal,
@@ -274,16 +259,17 @@ void attention_backward(const Tensor& grad, const Tensor& query, const Tensor& k
                         const Tensor& mask, const Tensor& output, const Tensor& logsumexp, bool is_causal, double scale,
                         Tensor& query_grad, Tensor& key_grad, Tensor& value_grad) {
   const Problem p(query, key, value, mask, is_causal, scale);
-  const Tensor dk = sums_for(key_grad), dv = sums_for(value_grad);
+  const AccumulateBuffer dk(key_grad), dv(value_grad);
+  for (const AccumulateBuffer* sums : {&dk, &dv}) fill_zeros(queue_of(sums->tensor()), sums->tensor());
   if (p.columns == 0) {
     fill_zeros(queue_of(query_grad), query_grad);
   } else if (logsumexp.numel() > 0) {
     with_floating(p.dtype(), [&]<typename T>(std::type_identity<T>) {
-      backward<T>(p, contiguous(grad), contiguous(output), contiguous(logsumexp), query_grad, dk, dv);
+      backward<T>(p, contiguous(grad), contiguous(output), contiguous(logsumexp), query_grad, dk.tensor(), dv.tensor());
     });
   }
-  if (!dk.same(key_grad)) copy(dk, key_grad);
-  if (!dv.same(value_grad)) copy(dv, value_grad);
+  dk.write_back();
+  dv.write_back();
 }
 
 }  // namespace tt::cuda

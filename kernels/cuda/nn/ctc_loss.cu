@@ -1,10 +1,10 @@
-// ctc_loss: one group of threads per sequence, which processes all states of a time step together.
-#include "kernels/common/alignments.h"
+// ctc_loss: a group of threads a sequence, which takes the states of one time together.
+#include "kernels/common/nn/ctc_alignments.h"
+#include "kernels/cuda/iteration/collect.h"
 #include "kernels/cuda/iteration/fill.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch/atomic.h"
 #include "kernels/cuda/launch/device_error.h"
-#include "kernels/cuda/reduce/accumulate_type.h"
 
 namespace tt::cuda {
 namespace {

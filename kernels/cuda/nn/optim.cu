@@ -1,8 +1,7 @@
 // Fused optimizer steps: updates many parameters in one launch, which takes their addresses as kernel arguments.
 #include <algorithm>
 
-#include "kernels/common/optim_step.h"
-#include "kernels/common/parameters.h"
+#include "kernels/common/nn/optim.h"
 #include "kernels/cuda/iteration/copy.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch/row.h"
@@ -168,13 +167,6 @@ void launch_some(const Queue& queue, const std::vector<Parameter>& of, size_t be
   launch(queue, pieces, table, step);
 }
 
-// Copies contiguous copies back to their originals.
-void write_back(const Parameter& packed, const Parameter& original) {
-  for (size_t i = 0; i < packed.size(); ++i) {
-    if (i != 1 && packed[i] && !packed[i].same(original[i])) copy(packed[i], original[i]);
-  }
-}
-
 template <typename Step>
 void run(const std::vector<Parameter>& of, const Step& step) {
   constexpr size_t kFew = 32, kMany = 256;  // 3 KiB and 25 KiB of arguments; the limit is 32 KiB
@@ -191,7 +183,7 @@ void run(const std::vector<Parameter>& of, const Step& step) {
       launch_some<kMany>(queue, packed, i, std::min(packed.size(), i + kMany), step);
     }
   }
-  for (size_t i = 0; i < of.size(); ++i) write_back(packed[i], of[i]);
+  for (size_t i = 0; i < of.size(); ++i) write_back(&copy, packed[i], of[i]);
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 #include <limits>
 #include <optional>
 
-#include "kernels/common/pool_window.h"
+#include "kernels/common/nn/pool_window.h"
 #include "kernels/cuda/iteration/atomic_accumulate.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch/device_error.h"
@@ -126,15 +126,12 @@ void average_backward(const Queue& queue, int64_t n, Windows windows, Count coun
   });
 }
 
-// By how much an output's sum is divided.
+// The divisor of each output.
 struct SlidingCount {
   Window w;
   Divisor divisor;
 
-  TT_DEVICE int64_t operator()(int64_t row, int64_t column) const {
-    if (divisor.override != 0) return divisor.override;
-    return w.extent(0, row, divisor.count_padding) * w.extent(1, column, divisor.count_padding);
-  }
+  TT_DEVICE int64_t operator()(int64_t row, int64_t column) const { return divisor.at(w, row, column); }
 };
 struct AdaptiveCount {
   Adaptive windows;
@@ -151,7 +148,7 @@ void find_largest(const Tensor& input, Windows windows, Tensor& output, Tensor& 
   with_element(x.dtype(), [&]<typename T>(std::type_identity<T>) {
     using C = std::conditional_t<std::is_integral_v<T>, T, AccumulateType<T>>;
     if constexpr (std::is_same_v<T, Bool>) {
-      fail(ErrorKind::kNotImplemented, "max pooling is not implemented for ", name(x.dtype()));
+      fail_max_pool(x.dtype());
     } else {
       largest<C>(queue_of(output), output.numel(), windows, x.data_as<T>(), output.data_as<T>(),
                  indices.data_as<int64_t>());
@@ -182,8 +179,7 @@ void spread_average(const Tensor& grad, Windows windows, Count count, Tensor& ou
 }
 
 Error index_outside(const DeviceErrorCell& cell) {
-  return Error(ErrorKind::kIndex,
-               absl::StrCat("index ", cell.values[0], " is outside a plane of ", cell.values[2], " elements"));
+  return Error(ErrorKind::kIndex, pool_index_error(cell.values[0], cell.values[2]));
 }
 
 template <typename T>
@@ -199,10 +195,6 @@ void add_at(const Queue& queue, int64_t n, int64_t from, int64_t to, const int64
   });
 }
 
-Divisor divisor(bool count_include_pad, std::optional<int64_t> override) {
-  return {count_include_pad, override.value_or(0)};
-}
-
 }  // namespace
 
 void max_pool2d_with_indices(const Tensor& input, List kernel_size, std::optional<List> stride, List padding,
@@ -213,8 +205,7 @@ void max_pool2d_with_indices(const Tensor& input, List kernel_size, std::optiona
 }
 
 void max_pool2d_backward(const Tensor& grad, const Tensor& indices, List, Tensor& out) {
-  check(indices.numel() == grad.numel(), "expected an index for each of ", grad.numel(), " gradients, got ",
-        indices.numel());
+  check_pool_indices(indices, grad);
   check_same_planes(grad.sizes(), out.sizes());
   const Tensor index = contiguous_as(indices, DType::kInt64), g = contiguous(grad);
   const int64_t from = area(last_two(grad.sizes())), to = area(last_two(out.sizes()));
@@ -231,13 +222,13 @@ void avg_pool2d(const Tensor& input, List kernel_size, std::optional<List> strid
                 bool count_include_pad, std::optional<int64_t> divisor_override, Tensor& out) {
   if (out.numel() == 0) return;
   const Window w = window(input.sizes(), out.sizes(), kernel_size, stride, padding);
-  take_average(input, Sliding{w}, SlidingCount{w, divisor(count_include_pad, divisor_override)}, out);
+  take_average(input, Sliding{w}, SlidingCount{w, Divisor(count_include_pad, divisor_override)}, out);
 }
 
 void avg_pool2d_backward(const Tensor& grad, List, List kernel_size, std::optional<List> stride, List padding, bool,
                          bool count_include_pad, std::optional<int64_t> divisor_override, Tensor& out) {
   const Window w = window(out.sizes(), grad.sizes(), kernel_size, stride, padding);
-  spread_average(grad, SlidingBack{w}, SlidingCount{w, divisor(count_include_pad, divisor_override)}, out);
+  spread_average(grad, SlidingBack{w}, SlidingCount{w, Divisor(count_include_pad, divisor_override)}, out);
 }
 
 void adaptive_avg_pool2d(const Tensor& input, List, Tensor& out) {

@@ -1,8 +1,6 @@
 // softmax and log_softmax over any dimension, and their gradients.
-#include <optional>
 
 #include "kernels/cuda/iteration/copy.h"
-#include "kernels/cuda/kernels.h"
 #include "kernels/cuda/nn/softmax.h"
 
 namespace tt::cuda {
@@ -81,7 +79,9 @@ void backward_rows(const Queue& queue, const Along& along, bool log, const T* g,
   });
 }
 
-void forward(const Tensor& input, int64_t dim, bool log, Tensor& out) {
+}  // namespace
+
+void softmax_into(const Tensor& input, int64_t dim, bool log, Tensor& out) {
   if (out.numel() == 0) return;
   const Tensor x = contiguous_as(input, out.dtype());
   with_floating(x.dtype(), [&]<typename T>(std::type_identity<T>) {
@@ -96,7 +96,7 @@ void forward(const Tensor& input, int64_t dim, bool log, Tensor& out) {
   });
 }
 
-void backward(const Tensor& grad, const Tensor& output, int64_t dim, bool log, Tensor& out) {
+void softmax_gradient(const Tensor& grad, const Tensor& output, int64_t dim, bool log, Tensor& out) {
   if (out.numel() == 0) return;
   const Tensor g = contiguous_as(grad, out.dtype()), y = contiguous_as(output, out.dtype());
   with_floating(out.dtype(), [&]<typename T>(std::type_identity<T>) {
@@ -109,22 +109,6 @@ void backward(const Tensor& grad, const Tensor& output, int64_t dim, bool log, T
     vectors ? backward_rows<T, kVectorLanes<T>>(queue, along, log, grads, results, to)
             : backward_rows<T, 1>(queue, along, log, grads, results, to);
   });
-}
-
-}  // namespace
-
-void softmax(const Tensor& input, int64_t dim, std::optional<DType>, Tensor& out) { forward(input, dim, false, out); }
-
-void log_softmax(const Tensor& input, int64_t dim, std::optional<DType>, Tensor& out) {
-  forward(input, dim, true, out);
-}
-
-void softmax_backward(const Tensor& grad, const Tensor& output, int64_t dim, Tensor& out) {
-  backward(grad, output, dim, false, out);
-}
-
-void log_softmax_backward(const Tensor& grad, const Tensor& output, int64_t dim, Tensor& out) {
-  backward(grad, output, dim, true, out);
 }
 
 }  // namespace tt::cuda

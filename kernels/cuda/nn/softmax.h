@@ -4,8 +4,8 @@
 
 #include <limits>
 
-#include "kernels/common/dim_split.h"
-#include "kernels/common/scalar_math.h"
+#include "kernels/common/iteration/dim_split.h"
+#include "kernels/common/math/scalar_math.h"
 #include "kernels/cuda/launch/row.h"
 
 namespace tt::cuda {

@@ -1,7 +1,7 @@
 // Targets: the target classes of a loss.
 #pragma once
 
-#include "kernels/common/likelihoods.h"
+#include "kernels/common/nn/likelihoods.h"
 #include "kernels/cuda/iteration/copy.h"
 #include "kernels/cuda/launch/device_error.h"
 

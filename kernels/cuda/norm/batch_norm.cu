@@ -1,6 +1,6 @@
-// Batch normalisation over N x C x space: statistics per channel, and the gradients.
-#include "kernels/common/operands.h"
-#include "kernels/common/scalar_math.h"
+// Batch normalisation over N x C x space: statistics of each channel, and the gradients.
+#include "kernels/common/math/scalar_math.h"
+#include "kernels/common/norm/norm_shape.h"
 #include "kernels/cuda/iteration/copy.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch/channels.h"
@@ -130,8 +130,8 @@ void backward_input(const Queue& queue, const ChannelShape& shape, const T* g, c
 void batch_norm(const Tensor& input, const Tensor& running_mean, const Tensor& running_var, const Tensor& weight,
                 const Tensor& bias, bool training, double momentum, double eps, Tensor& output, Tensor& mean,
                 Tensor& rstd) {
+  check_batch_norm(input, running_mean, running_var, weight, bias);
   const ChannelShape shape(input);
-  for (const Tensor& t : {running_mean, running_var, weight, bias}) check_per_channel(t, shape.channels);
   const Tensor x = contiguous(input), w = contiguous(weight), b = contiguous(bias);
   const Tensor given_mean = training ? Tensor() : contiguous(running_mean);
   const Tensor given_var = training ? Tensor() : contiguous(running_var);
@@ -168,10 +168,8 @@ void batch_norm_stats(const Tensor& input, double eps, Tensor& mean, Tensor& rst
 void batch_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean,
                          const Tensor& rstd, bool training, Tensor& grad_input, Tensor& grad_weight,
                          Tensor& grad_bias) {
-  check(grad.sizes() == input.sizes(), "expected a gradient ", to_string(input.sizes()), ", got ",
-        to_string(grad.sizes()));
+  check_batch_norm_backward(grad, input, weight, mean, rstd);
   const ChannelShape shape(input);
-  for (const Tensor& t : {weight, mean, rstd}) check_per_channel(t, shape.channels);
   const DType wide = accumulate_type(input.dtype());
   const Tensor x = contiguous(input), g = contiguous_as(grad, input.dtype()), w = contiguous(weight);
   const Tensor means = contiguous_as(mean, wide), rstds = contiguous_as(rstd, wide);

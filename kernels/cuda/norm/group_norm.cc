@@ -1,5 +1,5 @@
-// Group normalisation: N x C x space. Each group of channels of a sample is normalised by its own statistics.
-#include "engine/schema/error.h"
+// Group normalisation: N x C x space, channels in groups, every group of a sample by its own statistics.
+#include "kernels/common/norm/norm_shape.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/norm/row_norm.h"
 
@@ -7,11 +7,8 @@ namespace tt::cuda {
 namespace {
 
 RowNorm rows_of(const Tensor& t, int64_t num_groups) {
-  check(num_groups > 0 && t.size(1) % num_groups == 0, "expected channels divisible by num_groups=", num_groups,
-        ", got ", to_string(t.sizes()));
-  int64_t space = 1;
-  for (int64_t d = 2; d < t.dim(); ++d) space *= t.size(d);
-  return {t.size(0) * num_groups, t.size(1) / num_groups, num_groups, space};
+  const NormGroups shape(t, num_groups);
+  return {shape.samples * shape.groups, shape.channels, shape.groups, shape.space};
 }
 
 }  // namespace

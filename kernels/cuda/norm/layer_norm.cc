@@ -1,4 +1,5 @@
-// Layer and RMS normalisation: each row is normalised by its own statistics.
+// Layer and RMS normalisation: every row by its own statistics.
+#include "kernels/common/norm/norm_shape.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/norm/row_norm.h"
 
@@ -7,11 +8,9 @@ namespace {
 
 using List = absl::Span<const int64_t>;
 
-// Flattens the normalised dimensions to rows.
 RowNorm rows_of(const Tensor& t, List normalized_shape) {
-  int64_t n = 1;
-  for (int64_t size : normalized_shape) n *= size;
-  return {n == 0 ? 0 : t.numel() / n, n};
+  const NormRows shape(t, normalized_shape);
+  return {shape.rows, shape.n};
 }
 
 }  // namespace

@@ -2,8 +2,8 @@
 
 #include <limits>
 
-#include "kernels/common/operands.h"
-#include "kernels/common/scalar_math.h"
+#include "kernels/common/iteration/operands.h"
+#include "kernels/common/math/scalar_math.h"
 #include "kernels/cuda/iteration/copy.h"
 #include "kernels/cuda/launch/channels.h"
 #include "kernels/cuda/launch/row.h"

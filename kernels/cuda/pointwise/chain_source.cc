@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/substitute.h"
 #include "engine/schema/op_ids.h"
-#include "kernels/common/dims.h"
+#include "kernels/common/iteration/dims.h"
 #include "kernels/cuda/pointwise/pointwise.h"
 
 namespace tt::cuda {

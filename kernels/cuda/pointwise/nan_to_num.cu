@@ -1,6 +1,6 @@
-// nan_to_num. Not generated, because its defaults depend on the tensor's dtype, which a body cannot read.
-#include "kernels/common/complex_as_real.h"
-#include "kernels/common/limits.h"
+// nan_to_num. Not a pointwise body: its defaults depend on the tensor's dtype.
+#include "kernels/common/iteration/complex_as_real.h"
+#include "kernels/common/pointwise/nan_to_num.h"
 #include "kernels/cuda/iteration/copy.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/pointwise/pointwise_call.h"
@@ -19,11 +19,11 @@ struct NanToNum {
 };
 
 template <typename C>
-void replace(const Tensor& input, const Tensor& out, double nan, double above, double below) {
+void replace(const Tensor& input, const Tensor& out, const Replacements<double>& with) {
   if (out.numel() == 0) return;
   CallBuilder<C> builder(out);
   builder.add_tensor(input);
-  for (double number : {nan, above, below}) builder.add_number(static_cast<C>(number));
+  for (double number : {with.nan, with.above, with.below}) builder.add_number(static_cast<C>(number));
   launch<NanToNum, C>(queue_of(out), builder.call());
 }
 
@@ -36,9 +36,8 @@ void nan_to_num(const Tensor& input, double nan, std::optional<double> posinf, s
     return nan_to_num(parts(contiguous_as(input, out.dtype())), nan, posinf, neginf, both);
   }
   if (!is_floating(out.dtype())) return copy(input, out);
-  const double limit = highest(out.dtype()), above = posinf.value_or(limit), below = neginf.value_or(-limit);
-  out.dtype() == DType::kFloat64 ? replace<double>(input, out, nan, above, below)
-                                 : replace<float>(input, out, nan, above, below);
+  const Replacements<double> all = replacements(out.dtype(), nan, posinf, neginf);
+  out.dtype() == DType::kFloat64 ? replace<double>(input, out, all) : replace<float>(input, out, all);
 }
 
 }  // namespace tt::cuda

@@ -1,7 +1,7 @@
 // CallBuilder: builds a PointwiseCall from an operator's tensors and numbers.
 #pragma once
 
-#include "kernels/common/element.h"
+#include "kernels/common/iteration/element.h"
 #include "kernels/cuda/launch/access.h"
 #include "kernels/cuda/launch/vectors.h"
 #include "kernels/cuda/pointwise/pointwise_rows.h"

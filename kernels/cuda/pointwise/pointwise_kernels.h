@@ -5,8 +5,8 @@
 // and uint64 have only the last loop, because their elements are wide.
 #pragma once
 
-#include "kernels/common/half_math.h"
-#include "kernels/common/special_math.h"
+#include "kernels/common/math/half_math.h"
+#include "kernels/common/math/special_math.h"
 #include "kernels/cuda/launch/access.h"
 #include "kernels/cuda/launch/vectors.h"
 #include "kernels/cuda/pointwise/pointwise_rows.h"

@@ -1,7 +1,7 @@
 // Draws by rejection: a thread an element, and the CPU's numbers but where the two libraries' logarithms differ in
 // their last bit just where a proposal is accepted or not.
 #include "engine/session/context.h"
-#include "kernels/common/rejection.h"
+#include "kernels/common/random/rejection.h"
 #include "kernels/cuda/iteration/copy.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch/device_error.h"

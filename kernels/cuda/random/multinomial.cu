@@ -1,7 +1,7 @@
 // multinomial: a group of threads a row of weights.
 #include "engine/session/context.h"
-#include "kernels/common/draws.h"
-#include "kernels/common/scalar_math.h"
+#include "kernels/common/math/scalar_math.h"
+#include "kernels/common/random/draws.h"
 #include "kernels/cuda/iteration/copy.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch/device_error.h"
@@ -141,7 +141,7 @@ void multinomial(const Tensor& input, int64_t num_samples, bool replacement, Ten
   const Device device = input.device();
   const Tensor weights = contiguous_as(input, DType::kFloat64);
   const Tensor uniform = empty({{rows, replacement ? num_samples : n}}, DType::kFloat64, device);
-  uniform_into(uniform);
+  draw_unit(uniform, 0, 1);
   const Queue queue = queue_of(out);
   const Rows all{n,
                  num_samples,

@@ -4,10 +4,10 @@
 
 #include "engine/dispatch/boxed.h"
 #include "engine/session/context.h"
-#include "kernels/common/complex_as_real.h"
-#include "kernels/common/draws.h"
-#include "kernels/common/dropout_scale.h"
-#include "kernels/common/scalar_math.h"
+#include "kernels/common/iteration/complex_as_real.h"
+#include "kernels/common/math/scalar_math.h"
+#include "kernels/common/random/draws.h"
+#include "kernels/common/random/dropout_scale.h"
 #include "kernels/cuda/iteration/copy.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch/access.h"
@@ -168,11 +168,17 @@ struct BelowOwn {
   }
 };
 
+}  // namespace
+
 void draw_unit(const Tensor& out, double from, double to) {
   const Scaled scaled{from, to - from};
   const float steps = unit_steps(out.dtype());
   steps == 0 ? draw(out, Uniform(), scaled) : draw(out, Uniform(), ScaledSteps{scaled, steps});
 }
+
+void draw_normal(const Tensor& out, double mean, double std) { draw(out, Normal(), Scaled{mean, std}); }
+
+namespace {
 
 template <int kCount>
 struct DrawIntegers {
@@ -199,47 +205,21 @@ void draw_integers_as(const Tensor& out, const IntegerRange& range) {
            DrawIntegers<kCount>{place, out.numel(), Layout<1>(out.sizes(), {out.strides()}), Access(out), {range}});
 }
 
+}  // namespace
+
 void draw_integers(const Tensor& out, const IntegerRange& range) {
   range.range <= IntegerRange::kWordRange ? draw_integers_as<4>(out, range) : draw_integers_as<2>(out, range);
 }
+
+namespace {
 
 Error no_probability(const DeviceErrorCell&) { return Error(ErrorKind::kRuntime, kNoProbability); }
 
 }  // namespace
 
-void uniform_into(const Tensor& out) { draw_unit(out, 0, 1); }
-
-void rand(absl::Span<const int64_t>, OptionalDType, OptionalDevice, Tensor& out) {
-  draw_unit(is_complex(out.dtype()) ? parts(out) : out, 0, 1);
-}
-
-void randn(absl::Span<const int64_t>, OptionalDType, OptionalDevice, Tensor& out) {
-  // A complex number has variance 1, half of it in each part.
-  is_complex(out.dtype()) ? draw(parts(out), Normal(), Scaled{0, std::sqrt(0.5)}) : draw(out, Normal(), Scaled{0, 1});
-}
-
-void uniform_like(const Tensor&, double from, double to, Tensor& out) {
-  check_uniform(from, to);
-  draw_unit(is_complex(out.dtype()) ? parts(out) : out, from, to);
-}
-
-void normal_like(const Tensor&, double mean, double std, Tensor& out) {
-  check_normal(std);
-  const bool both = is_complex(out.dtype());
-  draw(both ? parts(out) : out, Normal(), Scaled{mean, both ? std * std::sqrt(0.5) : std});
-}
-
 void exponential_like(const Tensor&, double lambd, Tensor& out) {
   check_exponential(lambd);
   draw(out, Uniform(), Waiting{lambd});
-}
-
-void randint_from(int64_t low, int64_t high, absl::Span<const int64_t>, OptionalDType, OptionalDevice, Tensor& out) {
-  draw_integers(out, integers_between(low, high));
-}
-
-void random_like(const Tensor&, std::optional<int64_t> from, std::optional<int64_t> to, Tensor& out) {
-  draw_integers(out, random_range(from, to, out.dtype()));
 }
 
 void bernoulli_like(const Tensor&, double p, Tensor& out) {

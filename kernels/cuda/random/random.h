@@ -1,11 +1,11 @@
-// Random numbers for kernels that need them internally.
+// Random numbers for other kernels.
 #pragma once
 
 #include "engine/tensor/tensor.h"
 
 namespace tt::cuda {
 
-// Fills a floating-point tensor with uniform numbers of [0, 1) from the session's generator.
-void uniform_into(const Tensor& out);
+// Writes uniform numbers of [from, to), from the session's generator, over a tensor of a floating dtype.
+void draw_unit(const Tensor& out, double from, double to);
 
 }  // namespace tt::cuda

@@ -1,6 +1,7 @@
-// Reductions that say where: max and min along a dimension, argmax and argmin.
-#include "kernels/common/scalar_math.h"
-#include "kernels/cuda/kernels.h"
+// max and min along a dimension, argmax and argmin.
+#include "kernels/common/reduce/arg_reduce.h"
+
+#include "kernels/common/math/scalar_math.h"
 #include "kernels/cuda/reduce/ordered_bits.h"
 #include "kernels/cuda/reduce/reduce.h"
 
@@ -8,20 +9,12 @@ namespace tt::cuda {
 
 namespace {
 
-template <typename T>
-struct ExtremumTotal {
-  T value;
-  int64_t position;  // -1: nothing yet
-};
-
-// The first of equal elements wins; a NaN wins against everything, the first NaN against later. Runs over a plan of
-// Order::kLogical, so that positions are those of the user's tensor.
 template <typename T, bool kMax>
 struct Search {
   using Value = T;
   using Total = ExtremumTotal<T>;
   using Part = ExtremumTotal<T>;
-  Access values;  // null: not asked for
+  Access values;  // null if they are not written
   int64_t* indices;
 
   TT_FUNCTION ExtremumTotal<T> begin() const { return {T(0), -1}; }
@@ -41,10 +34,11 @@ struct Search {
   }
 };
 
+// Writes the position of each extremum, and, if `values` is not null, the extremum.
 template <bool kMax>
-void find(const Tensor& input, const std::optional<int64_t>& dim, const Tensor* values, Tensor& indices) {
+void find(const Tensor& input, const std::optional<int64_t>& dim, Tensor* values, Tensor& indices) {
   const Tensor x = ordered_bits(input);
-  const ReducePlan plan(x, dim ? absl::MakeConstSpan(&*dim, 1) : absl::Span<const int64_t>(), Order::kLogical);
+  const ReducePlan plan = arg_reduce_plan(x, dim);
   const Access best = values ? Access(*values) : Access(nullptr, input.dtype());
   with_reduced(x.dtype(), [&]<typename T>(std::type_identity<T>) {
     reduce(Search<T, kMax>{best, indices.data_as<int64_t>()}, x, plan);
@@ -54,20 +48,9 @@ void find(const Tensor& input, const std::optional<int64_t>& dim, const Tensor* 
 
 }  // namespace
 
-void max_dim(const Tensor& input, int64_t dim, bool, Tensor& values, Tensor& indices) {
-  find<true>(input, dim, &values, indices);
-}
-
-void min_dim(const Tensor& input, int64_t dim, bool, Tensor& values, Tensor& indices) {
-  find<false>(input, dim, &values, indices);
-}
-
-void argmax(const Tensor& input, std::optional<int64_t> dim, bool, Tensor& out) {
-  find<true>(input, dim, nullptr, out);
-}
-
-void argmin(const Tensor& input, std::optional<int64_t> dim, bool, Tensor& out) {
-  find<false>(input, dim, nullptr, out);
+void find_extrema(bool largest, const Tensor& input, const std::optional<int64_t>& dim, Tensor* values,
+                  Tensor& indices) {
+  largest ? find<true>(input, dim, values, indices) : find<false>(input, dim, values, indices);
 }
 
 }  // namespace tt::cuda

@@ -1,6 +1,6 @@
 #include "kernels/cuda/reduce/complex_reduce.h"
 
-#include "kernels/common/complex_elementary.h"
+#include "kernels/common/math/complex_elementary.h"
 #include "kernels/cuda/reduce/reduce.h"
 
 namespace tt::cuda {

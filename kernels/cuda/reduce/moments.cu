@@ -1,6 +1,6 @@
 // Variance and standard deviation.
-#include "kernels/common/complex_as_real.h"
-#include "kernels/common/scalar_math.h"
+#include "kernels/common/iteration/complex_as_real.h"
+#include "kernels/common/math/scalar_math.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/reduce/reduce.h"
 
@@ -57,19 +57,17 @@ struct Moments {
   }
 };
 
-void moments_into(const Tensor& input, const std::optional<absl::Span<const int64_t>>& dim, int64_t correction,
-                  bool root, Tensor& out) {
+void moments_into(const Tensor& input, const OptionalDims& dim, int64_t correction, bool root, Tensor& out) {
   const auto reduce_as = [&]<typename T>(std::type_identity<T>) {
     const Tensor x = read_as<T>(input);
-    const ReducePlan plan(x, dim.value_or(absl::Span<const int64_t>()), Order::kAny);
+    const ReducePlan plan = plan_over(x, dim);
     reduce(Moments<T>{Access(out), static_cast<double>(correction), root}, x, plan);
   };
   out.dtype() == DType::kFloat64 ? reduce_as(std::type_identity<double>()) : reduce_as(std::type_identity<float>());
 }
 
-// The variance of complex numbers is the sum of the variances of their real and imaginary parts.
-void moments_of_parts(const Tensor& input, const std::optional<absl::Span<const int64_t>>& dim, int64_t correction,
-                      bool root, Tensor& out) {
+// The variance of complex numbers is that of their real parts and that of their imaginary ones.
+void moments_of_parts(const Tensor& input, const OptionalDims& dim, int64_t correction, bool root, Tensor& out) {
   Tensor variances[2];
   for (int which : {0, 1}) {
     variances[which] = empty(out.sizes(), DType::kFloat64, out.device());
@@ -83,8 +81,7 @@ void moments_of_parts(const Tensor& input, const std::optional<absl::Span<const 
   });
 }
 
-void moments(const Tensor& input, const std::optional<absl::Span<const int64_t>>& dim, int64_t correction, bool root,
-             Tensor& out) {
+void moments(const Tensor& input, const OptionalDims& dim, int64_t correction, bool root, Tensor& out) {
   is_complex(input.dtype()) ? moments_of_parts(input, dim, correction, root, out)
                             : moments_into(input, dim, correction, root, out);
 }

@@ -13,7 +13,8 @@
 
 #include <algorithm>
 
-#include "kernels/common/reduce_plan.h"
+#include "kernels/common/iteration/accumulate_type.h"
+#include "kernels/common/reduce/reduce_plan.h"
 #include "kernels/cuda/iteration/copy.h"
 #include "kernels/cuda/launch/access.h"
 #include "kernels/cuda/launch/layout.h"
@@ -21,16 +22,7 @@
 
 namespace tt::cuda {
 
-// Calls f with the type that `dtype` is reduced in: float also for 16-bit floats, int64_t for all integers and bool.
-template <typename F>
-void with_reduced(DType dtype, F&& f) {
-  if (dtype == DType::kFloat64) return f(std::type_identity<double>());
-  if (is_floating(dtype)) return f(std::type_identity<float>());
-  check_as(ErrorKind::kNotImplemented, is_integral(dtype), "not implemented for ", name(dtype));
-  f(std::type_identity<int64_t>());
-}
-
-// Whether elements of `dtype` can be reduced in C without first copying the tensor to another dtype.
+// Whether elements of `dtype` are reduced in C without a copy of them all in another type.
 template <typename C>
 bool is_read_as(DType dtype) {
   if constexpr (is_complex_v<C>)

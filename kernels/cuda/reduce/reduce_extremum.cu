@@ -9,12 +9,10 @@ namespace tt::cuda {
 
 namespace {
 
-using Dims = std::optional<absl::Span<const int64_t>>;
-
 template <bool kMax>
-void extremum_into(const Tensor& input, const Dims& dim, Tensor& out) {
+void extremum_into(const Tensor& input, const OptionalDims& dim, Tensor& out) {
   const Tensor x = ordered_bits(input);
-  const ReducePlan plan(x, dim.value_or(absl::Span<const int64_t>()), Order::kAny);
+  const ReducePlan plan = plan_over(x, dim);
   with_reduced(x.dtype(), [&]<typename T>(std::type_identity<T>) {
     reduce(Extremum<T, kMax, Identity>{Access(out), weakest<T, kMax>()}, x, plan);
   });
@@ -23,8 +21,8 @@ void extremum_into(const Tensor& input, const Dims& dim, Tensor& out) {
 
 }  // namespace
 
-void amax(const Tensor& input, Dims dim, bool, Tensor& out) { extremum_into<true>(input, dim, out); }
+void amax(const Tensor& input, OptionalDims dim, bool, Tensor& out) { extremum_into<true>(input, dim, out); }
 
-void amin(const Tensor& input, Dims dim, bool, Tensor& out) { extremum_into<false>(input, dim, out); }
+void amin(const Tensor& input, OptionalDims dim, bool, Tensor& out) { extremum_into<false>(input, dim, out); }
 
 }  // namespace tt::cuda

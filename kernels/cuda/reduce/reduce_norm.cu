@@ -77,9 +77,9 @@ void norm_into(const Tensor& input, const ReducePlan& plan, double ord, Tensor& 
 }
 
 template <typename T>
-void norm_as(const Tensor& input, double ord, const std::optional<absl::Span<const int64_t>>& dim, Tensor& out) {
+void norm_as(const Tensor& input, double ord, const OptionalDims& dim, Tensor& out) {
   const Tensor x = read_as<T>(input);
-  norm_into<T>(x, ReducePlan(x, dim.value_or(absl::Span<const int64_t>()), Order::kAny), ord, out);
+  norm_into<T>(x, plan_over(x, dim), ord, out);
 }
 
 template <typename T>

@@ -1,5 +1,5 @@
-// Sums, products, and reductions that count non-zero elements: count_nonzero, any, all.
-#include "kernels/common/complex_as_real.h"
+// Sums, products, and questions about how many elements are not 0.
+#include "kernels/common/iteration/complex_as_real.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/reduce/complex_reduce.h"
 #include "kernels/cuda/reduce/reduce_sum.h"
@@ -8,22 +8,16 @@ namespace tt::cuda {
 
 namespace {
 
-using Dims = std::optional<absl::Span<const int64_t>>;
-
-ReducePlan plan_over(const Tensor& input, const Dims& dim) {
-  return ReducePlan(input, dim.value_or(absl::Span<const int64_t>()), Order::kAny);
-}
-
-// Integers are summed in int64. `average` is only supported for floats.
+// Integers are summed in int64 and never averaged: a divisor is for floats.
 template <typename Lift, typename T>
-void sum_as(const Tensor& input, const Dims& dim, bool average, Tensor& out) {
+void sum_as(const Tensor& input, const OptionalDims& dim, bool average, Tensor& out) {
   const Tensor x = read_as<T>(input);
   const ReducePlan plan = plan_over(x, dim);
   const double divisor = average ? static_cast<double>(plan.count) : 1;
   reduce(Sum<T, Lift, Divided>{Access(out), Divided{divisor}}, x, plan);
 }
 
-void sum_into(const Tensor& input, const Dims& dim, bool average, Tensor& out) {
+void sum_into(const Tensor& input, const OptionalDims& dim, bool average, Tensor& out) {
   if (is_complex(out.dtype())) {
     return reduce_parts(contiguous_as(input, out.dtype()), dim, out,
                         [=](const Tensor& x, SizesView dims, Tensor& to) { sum_into(x, dims, average, to); });
@@ -41,7 +35,7 @@ struct CountPredicate {
   }
 };
 
-void count_into(const Tensor& input, const Dims& dim, CountPredicate::Kind kind, Tensor& out) {
+void count_into(const Tensor& input, const OptionalDims& dim, CountPredicate::Kind kind, Tensor& out) {
   if (is_complex(input.dtype())) return count_into(contiguous_as(input, DType::kBool), dim, kind, out);
   const ReducePlan plan = plan_over(input, dim);
   with_reduced(input.dtype(), [&]<typename T>(std::type_identity<T>) {
@@ -66,17 +60,21 @@ struct Product {
 
 }  // namespace
 
-void sum(const Tensor& input, Dims dim, bool, std::optional<DType>, Tensor& out) { sum_into(input, dim, false, out); }
+void sum(const Tensor& input, OptionalDims dim, bool, std::optional<DType>, Tensor& out) {
+  sum_into(input, dim, false, out);
+}
 
-void nansum(const Tensor& input, Dims dim, bool, std::optional<DType>, Tensor& out) {
+void nansum(const Tensor& input, OptionalDims dim, bool, std::optional<DType>, Tensor& out) {
   if (is_integral(out.dtype())) return sum_into(input, dim, false, out);
   out.dtype() == DType::kFloat64 ? sum_as<NotNaN, double>(input, dim, false, out)
                                  : sum_as<NotNaN, float>(input, dim, false, out);
 }
 
-void mean(const Tensor& input, Dims dim, bool, std::optional<DType>, Tensor& out) { sum_into(input, dim, true, out); }
+void mean(const Tensor& input, OptionalDims dim, bool, std::optional<DType>, Tensor& out) {
+  sum_into(input, dim, true, out);
+}
 
-void prod(const Tensor& input, Dims dim, bool, std::optional<DType>, Tensor& out) {
+void prod(const Tensor& input, OptionalDims dim, bool, std::optional<DType>, Tensor& out) {
   if (is_complex(out.dtype())) return complex_prod(input, dim.value_or(absl::Span<const int64_t>()), out);
   with_reduced(out.dtype(), [&]<typename T>(std::type_identity<T>) {
     const Tensor x = read_as<T>(input);
@@ -84,10 +82,10 @@ void prod(const Tensor& input, Dims dim, bool, std::optional<DType>, Tensor& out
   });
 }
 
-void any(const Tensor& input, Dims dim, bool, Tensor& out) { count_into(input, dim, CountPredicate::kAny, out); }
+void any(const Tensor& input, OptionalDims dim, bool, Tensor& out) { count_into(input, dim, CountPredicate::kAny, out); }
 
-void all(const Tensor& input, Dims dim, bool, Tensor& out) { count_into(input, dim, CountPredicate::kAll, out); }
+void all(const Tensor& input, OptionalDims dim, bool, Tensor& out) { count_into(input, dim, CountPredicate::kAll, out); }
 
-void count_nonzero(const Tensor& input, Dims dim, Tensor& out) { count_into(input, dim, CountPredicate::kCount, out); }
+void count_nonzero(const Tensor& input, OptionalDims dim, Tensor& out) { count_into(input, dim, CountPredicate::kCount, out); }
 
 }  // namespace tt::cuda

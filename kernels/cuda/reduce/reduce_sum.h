@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "kernels/common/scalar_math.h"
+#include "kernels/common/math/scalar_math.h"
 #include "kernels/cuda/reduce/reduce.h"
 
 namespace tt::cuda {

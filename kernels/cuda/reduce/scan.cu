@@ -1,7 +1,7 @@
 // Running totals and extrema along a dimension.
 #include <algorithm>
 
-#include "kernels/common/scalar_math.h"
+#include "kernels/common/math/scalar_math.h"
 #include "kernels/cuda/iteration/copy.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch/access.h"

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "kernels/common/matmul_operand.h"
+#include "kernels/common/linalg/matmul_operand.h"
 #include "kernels/cuda/runtime/queue.h"
 
 namespace tt::cuda {

@@ -4,7 +4,7 @@
 #include "engine/memory/alloc_conf.h"
 #include "engine/memory/caching_pool.h"
 #include "kernels/cuda/runtime/event_pool.h"
-#include "kernels/cuda/runtime/issuer.h"
+#include "kernels/cuda/runtime/graph_replayer.h"
 #include "kernels/cuda/runtime/library_notes.h"
 #include "kernels/cuda/runtime/segments.h"
 #include "kernels/cuda/runtime/stream.h"
@@ -68,7 +68,7 @@ class CudaBackend final : public Backend {
     return free;
   }
   void synchronize() override {
-    Issuer::flush_all();
+    GraphReplayer::flush_all();
     make_current(device_);
     runtime().synchronize_device();
   }
@@ -86,7 +86,7 @@ class CudaBackend final : public Backend {
 
 int add_devices(Devices& devices, std::string* why) {
   const AllocConf conf = alloc_conf_of_environment();
-  Issuer::check_environment();
+  GraphReplayer::check_environment();
   const int count = runtime().device_count(why);
   for (int i = 0; i < count; ++i) {
     const Properties properties = runtime().properties(i);

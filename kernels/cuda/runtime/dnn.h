@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "kernels/common/convolution_shape.h"
+#include "kernels/common/nn/convolution_shape.h"
 #include "kernels/cuda/runtime/queue.h"
 
 namespace tt::cuda {

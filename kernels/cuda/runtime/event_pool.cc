@@ -24,15 +24,15 @@ EventPool::~EventPool() {
 }
 
 std::unique_ptr<Event> EventPool::record(const StreamId& stream) {
-  Issuer& issuer = CudaStream::issuer_of(stream.id);
+  GraphReplayer& replayer = CudaStream::replayer_of(stream.id);
   make_current(stream.device);
-  if (runtime().is_capturing(issuer.stream())) return nullptr;
-  issuer.flush();
+  if (runtime().is_capturing(replayer.stream())) return nullptr;
+  replayer.flush();
   Idle& idle = idle_[stream.device.index];
   if (idle.empty()) idle.push_back(runtime().create_event(false));
   auto lent = std::make_unique<Lent>(idle.back(), idle);
   idle.pop_back();
-  runtime().record(lent->handle(), issuer.stream());
+  runtime().record(lent->handle(), replayer.stream());
   return lent;
 }
 

@@ -1,4 +1,4 @@
-// Queue: the stream of the calling context on the device of a kernel's tensors.
+// Queue: the calling context's stream on a device, to which kernels add their launches.
 #pragma once
 
 #include "engine/tensor/tensor.h"
@@ -11,12 +11,12 @@ class Queue {
   explicit Queue(Device device);  // makes the device current on this thread
   StreamHandle stream() const { return stream_->handle(); }
   CudaStream& cuda_stream() const { return *stream_; }
-  void add(const Work& work) const { stream_->add(work); }
-  // Schedules f(stream), which issues work to the stream, now or later. f must hold all its data by value and be
-  // trivially copyable.
+  void add(const KernelLaunch& launch) const { stream_->add(launch); }
+  // Calls f(stream), now or later. Requires that f is trivially copyable: it holds everything it needs by value.
   template <typename F>
   void add(const F& f) const {
-    add(*WorkWith<F>([](const Work& work, StreamHandle stream) { parameters_of<F>(work)(stream); }, f));
+    add(*KernelLaunchWith<F>([](const KernelLaunch& launch, StreamHandle stream) { parameters_of<F>(launch)(stream); },
+                             f));
   }
   // Enqueue a fill or a copy within the device.
   void fill(void* to, int byte, size_t bytes) const;

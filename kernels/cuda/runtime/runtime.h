@@ -16,7 +16,7 @@
 
 namespace tt::cuda {
 
-struct Work;
+struct KernelLaunch;
 
 using StreamHandle = void*;       // cudaStream_t
 using EventHandle = void*;        // cudaEvent_t
@@ -32,14 +32,14 @@ struct Properties {
   bool virtual_memory = false;  // whether expandable segments are supported
 };
 
-// A graph of launches that run in sequence. Owned by the caller of make_graph(); not thread-safe. Must outlive its
-// launches on the device.
-class WorkGraph {
+// An executable graph of launches, each after the one before. Not thread-safe. Must outlive the execution of its
+// launches.
+class LaunchGraph {
  public:
-  virtual ~WorkGraph() = default;
-  // Replaces launch `place` by `work`, which must satisfy is_like(), from the next launch() on. Returns false on
-  // failure; the graph must then not be used.
-  virtual bool change(size_t place, const Work& work) = 0;
+  virtual ~LaunchGraph() = default;
+  // Replaces the launch at `place`, of the same function, from the next launch() on. Returns false if that fails; the
+  // graph cannot be used then.
+  virtual bool change(size_t place, const KernelLaunch& launch) = 0;
   virtual void launch(StreamHandle stream) = 0;
 };
 
@@ -84,14 +84,14 @@ class Runtime {
   virtual void synchronize_event(EventHandle event) = 0;
   virtual float elapsed_ms(EventHandle from, EventHandle to) = 0;
 
-  // Copies and fills. The direction of a copy follows from the addresses.
+  // Copies and fills. Whether an address is the host's or a device's is inferred from it.
   virtual void copy(void* to, const void* from, size_t bytes, StreamHandle stream) = 0;
   virtual void fill(void* to, int byte, size_t bytes, StreamHandle stream) = 0;
   // Call after a kernel launch. Throws if the launch failed.
   virtual void check_launch() = 0;
 
-  // Creates a graph of launches.
-  virtual std::unique_ptr<WorkGraph> make_graph(absl::Span<const Work* const> works) = 0;
+  // Throws Error (RuntimeError) if one of the launches cannot be part of a graph.
+  virtual std::unique_ptr<LaunchGraph> make_graph(absl::Span<const KernelLaunch* const> launches) = 0;
 
   // Captured graphs. Work issued to the stream between begin and end is recorded instead of run. end_capture returns
   // null, and the reason in `why`, if some of the work cannot be captured.

@@ -13,7 +13,7 @@ namespace {
 void drain(uintptr_t stream) {
   if (stream == 0) return;
   try {
-    const CudaEvent event(CudaStream::issuer_of(stream));
+    const CudaEvent event(CudaStream::replayer_of(stream));
     while (!event.done()) std::this_thread::yield();
   } catch (const Error&) {
     // A lost device runs no work.
@@ -28,7 +28,7 @@ void* DeviceMemory::map(size_t bytes) {
 }
 
 void DeviceMemory::unmap(void* segment, size_t) {
-  Issuer::flush_all();
+  GraphReplayer::flush_all();
   make_current(device_);
   runtime().free(segment);
 }
@@ -50,7 +50,7 @@ void* PinnedMemory::map(size_t bytes) {
 }
 
 void PinnedMemory::unmap(void* segment, size_t) {
-  Issuer::flush_all();
+  GraphReplayer::flush_all();
   runtime().free_host(segment);
 }
 

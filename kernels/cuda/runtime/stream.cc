@@ -7,26 +7,26 @@ namespace {
 
 class CudaGraph final : public Graph {
  public:
-  CudaGraph(Issuer& issuer, GraphHandle handle) : issuer_(issuer), handle_(handle) {}
+  CudaGraph(GraphReplayer& replayer, GraphHandle handle) : replayer_(replayer), handle_(handle) {}
   ~CudaGraph() override { runtime().destroy_graph(handle_); }
   void replay() override {
-    make_current(issuer_.device());
-    issuer_.flush();
-    runtime().launch(handle_, issuer_.stream());
+    make_current(replayer_.device());
+    replayer_.flush();
+    runtime().launch(handle_, replayer_.stream());
   }
 
  private:
-  Issuer& issuer_;  // the stream's issuer, which lives as long as the device
+  GraphReplayer& replayer_;  // the stream's issuer, which lives as long as the device
   GraphHandle handle_;
 };
 
 }  // namespace
 
-CudaEvent::CudaEvent(Issuer& issuer, bool timed) {
-  make_current(issuer.device());
-  issuer.flush();
+CudaEvent::CudaEvent(GraphReplayer& replayer, bool timed) {
+  make_current(replayer.device());
+  replayer.flush();
   handle_ = runtime().create_event(timed);
-  runtime().record(handle_, issuer.stream());
+  runtime().record(handle_, replayer.stream());
 }
 
 CudaEvent::~CudaEvent() { runtime().destroy_event(handle_); }
@@ -39,7 +39,7 @@ double CudaEvent::elapsed_ms(const Event& since) const {
   return runtime().elapsed_ms(static_cast<const CudaEvent&>(since).handle_, handle_);
 }
 
-CudaStream::~CudaStream() { pool_->give_back(issuer_); }
+CudaStream::~CudaStream() { pool_->give_back(replayer_); }
 
 void CudaStream::check_may_wait(std::string_view what) const {
   check(!capturing_, "operation not permitted when stream is capturing: ", what);
@@ -48,17 +48,17 @@ void CudaStream::check_may_wait(std::string_view what) const {
 void CudaStream::make_ready(std::string_view what) {
   check_may_wait(what);
   make_current(device());
-  issuer_->flush();
+  replayer_->flush();
 }
 
 std::unique_ptr<Event> CudaStream::record() {
   check_may_wait("an event");
-  return std::make_unique<CudaEvent>(*issuer_);
+  return std::make_unique<CudaEvent>(*replayer_);
 }
 
 std::unique_ptr<Event> CudaStream::record_timed() {
   check_may_wait("an event");
-  return std::make_unique<CudaEvent>(*issuer_, true);
+  return std::make_unique<CudaEvent>(*replayer_, true);
 }
 
 void CudaStream::wait(const Event& event) {
@@ -82,16 +82,17 @@ void CudaStream::zero(void* p, size_t bytes) {
   make_current(device());
   const auto fill = [=](StreamHandle stream) { runtime().fill(p, 0, bytes, stream); };
   using Fill = decltype(fill);
-  add(*WorkWith<Fill>([](const Work& work, StreamHandle stream) { parameters_of<Fill>(work)(stream); }, fill));
+  add(*KernelLaunchWith<Fill>(
+      [](const KernelLaunch& launch, StreamHandle stream) { parameters_of<Fill>(launch)(stream); }, fill));
 }
 
 void CudaStream::begin_capture() {
   make_current(device());
-  issuer_->set_capturing(true);
+  replayer_->set_capturing(true);
   try {
     runtime().begin_capture(handle());
   } catch (...) {
-    issuer_->set_capturing(false);
+    replayer_->set_capturing(false);
     throw;
   }
   capturing_ = true;
@@ -102,9 +103,9 @@ std::unique_ptr<Graph> CudaStream::end_capture() {
   make_current(device());
   std::string why;
   GraphHandle graph = runtime().end_capture(handle(), &why);
-  issuer_->set_capturing(false);
+  replayer_->set_capturing(false);
   check(graph != nullptr, why);
-  return std::make_unique<CudaGraph>(*issuer_, graph);
+  return std::make_unique<CudaGraph>(*replayer_, graph);
 }
 
 std::unique_ptr<CudaStream> StreamPool::lease() {
@@ -113,16 +114,17 @@ std::unique_ptr<CudaStream> StreamPool::lease() {
                                [](const Lent& a, const Lent& b) { return a.users < b.users; });
   if (idle == streams_.end() || (idle->users > 0 && streams_.size() < kStreams)) {
     make_current(device_);
-    idle = streams_.insert(streams_.end(), Lent{std::make_unique<Issuer>(device_, runtime().create_stream()), 0});
+    idle =
+        streams_.insert(streams_.end(), Lent{std::make_unique<GraphReplayer>(device_, runtime().create_stream()), 0});
   }
   ++idle->users;
-  return std::make_unique<CudaStream>(this, idle->issuer.get());
+  return std::make_unique<CudaStream>(this, idle->replayer.get());
 }
 
-void StreamPool::give_back(const Issuer* issuer) {
+void StreamPool::give_back(const GraphReplayer* replayer) {
   MutexLock lock(mutex_);
   for (Lent& lent : streams_) {
-    if (lent.issuer.get() == issuer) --lent.users;
+    if (lent.replayer.get() == replayer) --lent.users;
   }
 }
 

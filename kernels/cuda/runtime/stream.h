@@ -8,14 +8,14 @@
 
 #include "base/mutex.h"
 #include "engine/device/stream.h"
-#include "kernels/cuda/runtime/issuer.h"
+#include "kernels/cuda/runtime/graph_replayer.h"
 
 namespace tt::cuda {
 
 class CudaEvent final : public Event {
  public:
-  // Records the event in the issuer's stream at once. Stores the time if `timed`.
-  explicit CudaEvent(Issuer& issuer, bool timed = false);
+  // Records the event in the replayer's stream; measures time if `timed`.
+  explicit CudaEvent(GraphReplayer& replayer, bool timed = false);
   ~CudaEvent() override;
   CudaEvent(const CudaEvent&) = delete;
   CudaEvent& operator=(const CudaEvent&) = delete;
@@ -32,34 +32,34 @@ class StreamPool;
 
 class CudaStream final : public Stream {
  public:
-  // A stream leased from `pool`, returned to it on destruction.
-  CudaStream(StreamPool* pool, Issuer* issuer) : pool_(pool), issuer_(issuer) {}
+  // Leased from `pool`, to which the destructor returns it.
+  CudaStream(StreamPool* pool, GraphReplayer* replayer) : pool_(pool), replayer_(replayer) {}
   ~CudaStream() override;
   CudaStream(const CudaStream&) = delete;
   CudaStream& operator=(const CudaStream&) = delete;
 
-  Device device() const override { return issuer_->device(); }
-  uintptr_t id() const override { return reinterpret_cast<uintptr_t>(issuer_); }
-  static Issuer& issuer_of(uintptr_t id) { return *reinterpret_cast<Issuer*>(id); }
+  Device device() const override { return replayer_->device(); }
+  uintptr_t id() const override { return reinterpret_cast<uintptr_t>(replayer_); }
+  static GraphReplayer& replayer_of(uintptr_t id) { return *reinterpret_cast<GraphReplayer*>(id); }
   std::unique_ptr<Event> record() override;
   std::unique_ptr<Event> record_timed() override;
   void wait(const Event& event) override;
   void synchronize() override;
   void copy(void* to, const void* from, size_t bytes) override;
   void zero(void* p, size_t bytes) override;
-  void mark() override { issuer_->flush(); }
-  ReplayCounts replays() const override { return issuer_->counts(); }
+  void mark() override { replayer_->flush(); }
+  ReplayCounts replays() const override { return replayer_->counts(); }
   void begin_capture() override;
   std::unique_ptr<Graph> end_capture() override;
-  void add(const Work& work) { issuer_->add(work); }
-  StreamHandle handle() const { return issuer_->stream(); }
+  void add(const KernelLaunch& launch) { replayer_->add(launch); }
+  StreamHandle handle() const { return replayer_->stream(); }
 
  private:
   void check_may_wait(std::string_view what) const;  // throws while a graph is captured
-  void make_ready(std::string_view what);            // before any operation other than a launch
+  void make_ready(std::string_view what);            // for an operation that is not a launch
 
   StreamPool* pool_;
-  Issuer* issuer_;
+  GraphReplayer* replayer_;
   bool capturing_ = false;
 };
 
@@ -70,11 +70,11 @@ class StreamPool {
   static constexpr size_t kStreams = 32;
   explicit StreamPool(Device device) : device_(device) {}
   std::unique_ptr<CudaStream> lease();
-  void give_back(const Issuer* issuer);
+  void give_back(const GraphReplayer* replayer);
 
  private:
   struct Lent {
-    std::unique_ptr<Issuer> issuer;
+    std::unique_ptr<GraphReplayer> replayer;
     int users;
   };
   Device device_;

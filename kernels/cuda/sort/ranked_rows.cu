@@ -1,6 +1,6 @@
 #include "kernels/cuda/sort/ranked_rows.h"
 
-#include "kernels/common/element.h"
+#include "kernels/common/iteration/element.h"
 #include "kernels/cuda/iteration/fill.h"
 #include "kernels/cuda/launch/atomic.h"
 

@@ -1,5 +1,5 @@
 // Operators that sort the elements along a dimension.
-#include "kernels/common/element.h"
+#include "kernels/common/iteration/element.h"
 #include "kernels/cuda/iteration/copy.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/sort/ranked_rows.h"

@@ -2,7 +2,7 @@
 
 #include <bit>
 
-#include "kernels/common/sort_key.h"
+#include "kernels/common/sort/sort_key.h"
 #include "kernels/cuda/launch/access.h"
 #include "kernels/cuda/launch/radix_sort.h"
 

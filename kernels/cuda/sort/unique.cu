@@ -1,9 +1,9 @@
-// unique: distinct values, and distinct rows of a matrix.
-#include "kernels/common/tally.h"
+// unique of values, and of the rows of a matrix.
+#include "kernels/common/sort/searchsorted.h"
+#include "kernels/cuda/index/selection.h"
 #include "kernels/cuda/iteration/copy.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch/radix_sort.h"
-#include "kernels/cuda/sort/selection.h"
 #include "kernels/cuda/sort/sorted_rows.h"
 
 namespace tt::cuda {
@@ -52,7 +52,7 @@ void write_counts(const Rows& rows, const Tensor& first, const Tensor& counts, c
   int64_t *lengths = counts.data_as<int64_t>(), *to = inverse.data_as<int64_t>();
   const Queue queue = queue_of(first);
   for_each(queue, runs, [=] TT_DEVICE(int64_t i) { lengths[i] = (i + 1 < runs ? begin[i + 1] : n) - begin[i]; });
-  for_each(queue, n, [=] TT_DEVICE(int64_t i) { to[order[i]] = tally::insertion(begin, runs, i, true) - 1; });
+  for_each(queue, n, [=] TT_DEVICE(int64_t i) { to[order[i]] = insertion_point(begin, runs, i, true) - 1; });
 }
 
 // Computes the results of unique from rows whose order puts equal rows next to each other. `inverse` is already

@@ -48,7 +48,7 @@ class RandomWorkload {
     while (!live_.empty()) free_one();
     while (!graphs_.empty()) drop_graph();
     pool_.empty_cache();  // frees made during a capture are processed now
-    Issuer::flush_all();
+    GraphReplayer::flush_all();
     simulated_runtime().synchronize_device();
     pool_.empty_cache();
   }
@@ -121,7 +121,8 @@ class RandomWorkload {
   // Issues work as kernels do: repeated sequences are held back and become a graph.
   template <typename F>
   static void add(CudaStream& stream, const F& f) {
-    stream.add(*WorkWith<F>([](const Work& work, StreamHandle handle) { parameters_of<F>(work)(handle); }, f));
+    stream.add(*KernelLaunchWith<F>(
+        [](const KernelLaunch& launch, StreamHandle handle) { parameters_of<F>(launch)(handle); }, f));
   }
   void free_one() {
     std::swap(live_[random_() % live_.size()], live_.back());
@@ -179,7 +180,7 @@ class RandomWorkload {
     if (capturing_ || graphs_.empty()) return;
     if (random_() % 4 == 0) return drop_graph();
     graphs_[random_() % graphs_.size()].graph->replay();
-    Issuer::flush_all();
+    GraphReplayer::flush_all();
     simulated_runtime().synchronize_device();  // graphs that share memory must not overlap
   }
   void drop_graph() {

@@ -1,5 +1,5 @@
-// Issuer: a repeated sequence becomes one graph launch, with unchanged results.
-#include "kernels/cuda/runtime/issuer.h"
+// GraphReplayer: a repeated trace becomes one launch, and nothing else changes.
+#include "kernels/cuda/runtime/graph_replayer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,15 +23,16 @@ class GraphReplayerTest : public testing::Test {
 
   template <typename F>
   void add(const F& f) {
-    stream_->add(*WorkWith<F>([](const Work& work, StreamHandle stream) { parameters_of<F>(work)(stream); }, f));
+    stream_->add(*KernelLaunchWith<F>(
+        [](const KernelLaunch& launch, StreamHandle stream) { parameters_of<F>(launch)(stream); }, f));
   }
-  // Stores `value`, as a kernel would; 64 bits, because padding would make equal launches differ.
+  // Appends `value` to written_, as a kernel would. 64 bits, because padding bytes could differ between equal launches.
   void write(int64_t value) {
     add([to = &written_, value](StreamHandle stream) {
       enqueue(stream, [=] { to->push_back(static_cast<int>(value)); });
     });
   }
-  // Another function.
+  // The same with another function.
   void negate(int64_t value) {
     add([to = &written_, value](StreamHandle stream) {
       enqueue(stream, [=] { to->push_back(static_cast<int>(-value)); });
@@ -130,7 +131,7 @@ TEST_F(GraphReplayerTest, HeldWorkIsIssuedWithoutWaiter) {
   for (int round = 0; round < 3; ++round) write_all(0, 20), written();
   engine_.runtime().forget_calls();
   write_all(0, 12);
-  while (!engine_.runtime().has_work(stream_->handle())) std::this_thread::yield();  // by the watching thread
+  while (!engine_.runtime().has_work(stream_->handle())) std::this_thread::yield();  // issued by the watching thread
   write_all(12, 8);
   EXPECT_EQ(written(), range(0, 20));
 }
@@ -139,7 +140,7 @@ TEST_F(GraphReplayerTest, HeldWorkKeepsItsMemory) {
   for (int round = 0; round < 3; ++round) write_all(0, 20), written();
   void* p = engine_.runtime().allocate(4096);
   write_all(0, 3);
-  Issuer::flush_all();
+  GraphReplayer::flush_all();
   engine_.runtime().free(p);
   EXPECT_EQ(written_.size(), 3u) << "freeing must wait for issued work";
   EXPECT_EQ(written(), range(0, 3));

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "kernels/common/float8.h"
+#include "kernels/common/iteration/float8.h"
 #include "kernels/cuda/launch/floating.h"
 #include "kernels/cuda/launch/launch_host.h"
 

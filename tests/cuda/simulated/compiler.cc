@@ -24,7 +24,7 @@ constexpr const char* kPrelude = R"(
 #include <limits>
 #include <type_traits>
 #include "engine/schema/half.h"
-#include "kernels/common/vector_math.h"
+#include "kernels/common/math/vector_math.h"
 using tt::BFloat16;
 using tt::Half;
 static float widen(Half value) { return value; }

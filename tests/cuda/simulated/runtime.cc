@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "engine/schema/error.h"
 #include "kernels/cuda/launch/launch_host.h"
-#include "kernels/cuda/runtime/stretch.h"
+#include "kernels/cuda/runtime/launch_trace.h"
 
 namespace tt::cuda {
 namespace {
@@ -29,24 +29,24 @@ uint64_t megabytes(const char* variable, uint64_t otherwise) {
 }
 
 // Issues the captured launches, with updated parameters if any.
-class SimulatedGraph final : public WorkGraph {
+class SimulatedGraph final : public LaunchGraph {
  public:
-  explicit SimulatedGraph(absl::Span<const Work* const> works) {
-    for (const Work* work : works) works_.add(*work);
+  explicit SimulatedGraph(absl::Span<const KernelLaunch* const> launches) {
+    for (const KernelLaunch* launch : launches) trace_.add(*launch);
   }
-  bool change(size_t place, const Work& work) override {
+  bool change(size_t place, const KernelLaunch& launch) override {
     simulated_runtime().note("cudaGraphExecNodeSetParams");
     if (simulated_runtime().refuses_graphs()) return false;
-    works_.replace(place, work);
+    trace_.replace(place, launch);
     return true;
   }
   void launch(StreamHandle stream) override {
     simulated_runtime().note("cudaGraphLaunch");
-    for (size_t i = 0; i < works_.size(); ++i) works_[i].issue(works_[i], stream);
+    for (size_t i = 0; i < trace_.size(); ++i) trace_[i].issue(trace_[i], stream);
   }
 
  private:
-  Stretch works_;
+  LaunchTrace trace_;
 };
 
 // The range that contains `p`; null if there is none.
@@ -449,10 +449,10 @@ float SimulatedRuntime::elapsed_ms(EventHandle, EventHandle) { return 0.001f; }
 
 // ---- Graphs --------------------------------------------------------------------------------
 
-std::unique_ptr<WorkGraph> SimulatedRuntime::make_graph(absl::Span<const Work* const> works) {
-  note("cudaGraphInstantiate", works.size());
+std::unique_ptr<LaunchGraph> SimulatedRuntime::make_graph(absl::Span<const KernelLaunch* const> launches) {
+  note("cudaGraphInstantiate", launches.size());
   if (refuses_graphs()) cuda_error("a graph cannot hold this");
-  return std::make_unique<SimulatedGraph>(works);
+  return std::make_unique<SimulatedGraph>(launches);
 }
 
 void SimulatedRuntime::begin_capture(StreamHandle handle) {

@@ -80,7 +80,7 @@ class SimulatedRuntime final : public Runtime {
   void copy(void* to, const void* from, size_t bytes, StreamHandle stream) override;
   void fill(void* to, int byte, size_t bytes, StreamHandle stream) override;
   void check_launch() override;
-  std::unique_ptr<WorkGraph> make_graph(absl::Span<const Work* const> works) override;
+  std::unique_ptr<LaunchGraph> make_graph(absl::Span<const KernelLaunch* const> launches) override;
   void begin_capture(StreamHandle stream) override;
   GraphHandle end_capture(StreamHandle stream, std::string* why) override;
   bool is_capturing(StreamHandle stream) override;

@@ -1,0 +1,58 @@
+// The types that kernels compute in: 16-bit floats are computed in float32.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "engine/schema/error.h"
+#include "engine/tensor/tensor.h"
+
+namespace tt {
+
+// The dtype that elements of `dtype` are summed in: float32 for the 16-bit floats, else `dtype` itself.
+inline DType accumulate_type(DType dtype) {
+  return dtype == DType::kFloat16 || dtype == DType::kBFloat16 ? DType::kFloat32 : dtype;
+}
+
+// Calls f with std::type_identity of float or double. Throws Error (NotImplementedError) on another dtype.
+template <typename F>
+decltype(auto) with_real(DType dtype, F&& f) {
+  if (dtype == DType::kFloat32) return f(std::type_identity<float>());
+  if (dtype == DType::kFloat64) return f(std::type_identity<double>());
+  fail(ErrorKind::kNotImplemented, "not implemented for ", name(dtype));
+}
+
+// Calls f with std::type_identity of the type that `dtype` is reduced in: double for float64, float for the other
+// floating dtypes, int64_t for integers and bool. Throws Error (NotImplementedError) on another dtype.
+template <typename F>
+void with_reduced(DType dtype, F&& f) {
+  if (dtype == DType::kFloat64) return f(std::type_identity<double>());
+  if (is_floating(dtype)) return f(std::type_identity<float>());
+  check_as(ErrorKind::kNotImplemented, is_integral(dtype), "not implemented for ", name(dtype));
+  f(std::type_identity<int64_t>());
+}
+
+// A result in the dtype that it is computed in: `out` itself if it has that dtype, else a new tensor that write_back()
+// converts into `out`. A backend names the instance with its own copy() AccumulateBuffer. `out` must outlive it.
+template <void (*kCopy)(const Tensor& src, const Tensor& dst)>
+class BasicAccumulateBuffer {
+ public:
+  explicit BasicAccumulateBuffer(const Tensor& out) : BasicAccumulateBuffer(out, accumulate_type(out.dtype())) {}
+  BasicAccumulateBuffer(const Tensor& out, DType dtype)
+      : out_(out), buffer_(out.dtype() == dtype ? out : empty(out.sizes(), dtype, out.device())) {}
+  Tensor& tensor() { return buffer_; }
+  const Tensor& tensor() const { return buffer_; }
+  template <typename T>
+  T* data() const {
+    return buffer_.template data_as<T>();
+  }
+  void write_back() const {
+    if (!buffer_.same(out_)) kCopy(buffer_, out_);
+  }
+
+ private:
+  const Tensor& out_;
+  Tensor buffer_;
+};
+
+}  // namespace tt

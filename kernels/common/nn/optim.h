@@ -1,0 +1,126 @@
+// Fused optimizer steps: checks of the parameter lists, and the arithmetic for one element (PyTorch's algorithms).
+#pragma once
+
+#include <array>
+#include <cmath>
+#include <initializer_list>
+#include <vector>
+
+#include "engine/schema/error.h"
+#include "engine/tensor/tensor.h"
+#include "kernels/common/math/scalar_math.h"
+
+namespace tt {
+
+struct SgdStep {
+  double lr;
+  double momentum = 0;
+  double dampening = 0;
+  double weight_decay = 0;
+  bool nesterov = false;
+  bool maximize = false;
+  bool first = false;  // the momentum buffer is uninitialised
+};
+
+struct AdamStep {
+  double lr;
+  double beta1;
+  double beta2;
+  double eps;
+  double weight_decay = 0;
+  bool decoupled = false;  // AdamW: decay is applied to the parameter, not to the gradient
+  bool maximize = false;
+  double correction1 = 1;  // 1 - beta1^t
+  double correction2 = 1;  // 1 - beta2^t
+};
+
+inline AdamStep adam_step_of(int64_t step, double lr, double beta1, double beta2, double eps, double weight_decay,
+                             bool decoupled, bool maximize) {
+  const double t = static_cast<double>(step);
+  return {lr, beta1, beta2, eps, weight_decay, decoupled, maximize, 1 - std::pow(beta1, t), 1 - std::pow(beta2, t)};
+}
+
+// The coefficients of a step, in the type that it computes in.
+template <typename T>
+struct SgdFactors {
+  T lr, decay, sign, keep, momentum, take;
+  bool first;
+
+  explicit SgdFactors(const SgdStep& step)
+      : lr(static_cast<T>(step.lr)),
+        decay(static_cast<T>(step.weight_decay)),
+        sign(step.maximize ? T(-1) : T(1)),
+        keep(static_cast<T>(step.first ? 0 : step.momentum)),
+        momentum(static_cast<T>(step.momentum)),
+        take(static_cast<T>(step.first ? 1 : 1 - step.dampening)),
+        first(step.first) {}
+
+  TT_HOST_DEVICE T gradient(T p, T g) const { return sign * g + decay * p; }
+  // The new momentum. A new buffer may hold NaN, so the first step does not read it.
+  TT_HOST_DEVICE T moved(T m, T d) const { return first ? d : keep * m + take * d; }
+};
+
+template <typename T>
+struct AdamFactors {
+  T sign, l2, shrink, take1, beta2, take2, eps, size, unbias;
+
+  explicit AdamFactors(const AdamStep& step)
+      : sign(step.maximize ? T(-1) : T(1)),
+        l2(static_cast<T>(step.decoupled ? 0 : step.weight_decay)),
+        shrink(static_cast<T>(step.decoupled ? 1 - step.lr * step.weight_decay : 1)),
+        take1(static_cast<T>(1 - step.beta1)),
+        beta2(static_cast<T>(step.beta2)),
+        take2(static_cast<T>(1 - step.beta2)),
+        eps(static_cast<T>(step.eps)),
+        size(static_cast<T>(step.lr / step.correction1)),
+        unbias(static_cast<T>(1 / std::sqrt(step.correction2))) {}
+
+  TT_HOST_DEVICE T gradient(T p, T g) const { return sign * g + l2 * p; }
+  TT_HOST_DEVICE T average(T a, T d) const { return a + take1 * (d - a); }
+  TT_HOST_DEVICE T square(T s, T d) const { return beta2 * s + take2 * d * d; }
+  TT_HOST_DEVICE T parameter(T p, T a, T root) const { return shrink * p - size * a / (root * unbias + eps); }
+};
+
+// A parameter, its gradient, and its optimizer states; states that the optimizer does not keep are undefined.
+using Parameter = std::array<Tensor, 5>;
+
+// The parameters that have a gradient. `lists` holds the gradients, then the states; each list is empty or has one
+// tensor per parameter. Throws Error (RuntimeError) if a list or a tensor has another size.
+inline std::vector<Parameter> parameters(const Tensors& params, std::initializer_list<const Tensors*> lists) {
+  for (const Tensors* list : lists) {
+    check(list->empty() || list->size() == params.size(), "expected lists of ", params.size(), " tensors, got ",
+          list->size());
+  }
+  std::vector<Parameter> all;
+  all.reserve(params.size());
+  for (size_t i = 0; i < params.size(); ++i) {
+    Parameter parameter{params[i]};
+    size_t slot = 1;
+    for (const Tensors* list : lists) parameter[slot++] = list->empty() ? Tensor() : (*list)[i];
+    check(is_floating(params[i].dtype()), "a parameter must be of a floating type, got ", name(params[i].dtype()));
+    for (const Tensor& t : parameter) {
+      check(!t || t.numel() == params[i].numel(), "a parameter has ", params[i].numel(),
+            " elements, but its gradient or state has ", t ? t.numel() : 0);
+    }
+    if (parameter[1]) all.push_back(std::move(parameter));
+  }
+  return all;
+}
+
+// Copies `computed`, but for the gradient, into the tensors of `parameter` that it is not itself.
+inline void write_back(void (*copy)(const Tensor& src, const Tensor& dst), const Parameter& computed,
+                       const Parameter& parameter) {
+  for (size_t i = 0; i < computed.size(); ++i) {
+    if (i != 1 && computed[i] && !computed[i].same(parameter[i])) copy(computed[i], parameter[i]);
+  }
+}
+
+// Throws Error (RuntimeError) unless Adam's states have one tensor per parameter.
+inline void check_averages(const Tensors& params, const Tensors& averages, const Tensors& squares,
+                           const Tensors& largest, bool amsgrad) {
+  check(averages.size() == params.size() && squares.size() == params.size() &&
+            (!amsgrad || largest.size() == params.size()),
+        "expected the averages of all ", params.size(), " parameters");
+}
+
+}  // namespace tt

@@ -1,0 +1,101 @@
+// Argument checks and value ranges of the random operators. The random words are defined in engine/session/generator.h.
+#pragma once
+
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "engine/schema/dtype.h"
+#include "engine/schema/error.h"
+
+namespace tt {
+
+// ---- Checks; these throw Error (RuntimeError) --------------------------------------------------
+
+inline void check_uniform(double from, double to) {
+  check(from <= to, "uniform_ expects to return a [from, to) range, but found from=", from, " > to=", to);
+}
+inline void check_normal(double std) { check(std >= 0, "normal expects std >= 0.0, but found std ", std); }
+inline void check_exponential(double lambd) {
+  check(lambd > 0, "exponential_ expects lambda > 0.0, but found lambda=", lambd);
+}
+inline void check_bernoulli(double p) {
+  check(p >= 0 && p <= 1, "bernoulli_ expects p to be in [0, 1], but got p=", p);
+}
+inline constexpr const char* kNoProbability = "Expected p_in >= 0 && p_in <= 1 to be true, but got false.";
+
+// Errors of multinomial.
+inline constexpr const char* kBadWeights = "probability tensor contains either `inf`, `nan` or element < 0";
+inline constexpr const char* kNoWeight = "invalid multinomial distribution (sum of probabilities <= 0)";
+inline constexpr const char* kFewWeights =
+    "invalid multinomial distribution (with replacement=False, not enough non-negative category to sample)";
+
+// ---- Ranges --------------------------------------------------------------------------------
+
+// For the 16-bit floats, the number of steps to draw from [0, 1) in, so that none rounds up to 1; else 0.
+inline float unit_steps(DType dtype) {
+  return dtype == DType::kFloat16 ? 0x1p11f : dtype == DType::kBFloat16 ? 0x1p8f : 0;
+}
+
+// The largest n for which a dtype represents every integer of [0, n].
+inline int64_t last_exact(DType dtype) {
+  switch (dtype) {
+    case DType::kBool: return 1;
+    case DType::kUInt8: return std::numeric_limits<uint8_t>::max();
+    case DType::kInt8: return std::numeric_limits<int8_t>::max();
+    case DType::kInt16: return std::numeric_limits<int16_t>::max();
+    case DType::kInt32: return std::numeric_limits<int32_t>::max();
+    case DType::kFloat16: return int64_t{1} << 11;
+    case DType::kBFloat16: return int64_t{1} << 8;
+    case DType::kFloat32: return int64_t{1} << 24;
+    case DType::kFloat64: return int64_t{1} << 53;
+    default: return std::numeric_limits<int64_t>::max();
+  }
+}
+
+// Integers in [low, low + range). Each element consumes one random word for ranges up to kWordRange, else two.
+struct IntegerRange {
+  static constexpr uint64_t kWordRange = uint64_t{1} << 24;
+  int64_t low;
+  uint64_t range;
+
+  // The high half of the product with `range`; its bias is below 2^-32.
+  constexpr int64_t from_word(uint32_t word) const { return plus(word * range >> 32); }
+  constexpr int64_t from_words(uint64_t pair) const {
+    return plus(static_cast<uint64_t>(static_cast<unsigned __int128>(pair) * range >> 64));
+  }
+
+ private:
+  constexpr int64_t plus(uint64_t drawn) const { return static_cast<int64_t>(static_cast<uint64_t>(low) + drawn); }
+};
+
+constexpr IntegerRange integers_between(int64_t low, int64_t high) {
+  return {low, static_cast<uint64_t>(high) - static_cast<uint64_t>(low)};
+}
+
+// The range of random_(from, to), random_(to) and random_(). Throws Error (RuntimeError) if it is empty.
+inline IntegerRange random_range(std::optional<int64_t> from, std::optional<int64_t> to, DType dtype) {
+  const int64_t low = to ? from.value_or(0) : 0;
+  const std::optional<int64_t> high = to ? to : from;
+  if (!high) return {0, static_cast<uint64_t>(last_exact(dtype)) + 1};
+  check(low < *high, "random_ expects 'from' to be less than 'to', but got from=", low, " >= to=", *high);
+  return integers_between(low, *high);
+}
+
+// The standard deviation of each part of complex normal numbers whose standard deviation is `std`, or of real ones.
+inline double part_std(DType dtype, double std) { return is_complex(dtype) ? std * std::sqrt(0.5) : std; }
+
+// ---- Permutations --------------------------------------------------------------------------
+
+// A permutation of [0, n) from n random words of 64 bits, by Fisher and Yates.
+template <typename T>
+void shuffle(const uint64_t* drawn, int64_t n, T* to) {
+  for (int64_t i = 0; i < n; ++i) to[i] = static_cast<T>(i);
+  for (int64_t i = 0; i + 1 < n; ++i) {
+    const auto left = static_cast<unsigned __int128>(n - i);
+    std::swap(to[i], to[i + static_cast<int64_t>(left * drawn[i] >> 64)]);
+  }
+}
+
+}  // namespace tt

@@ -1,0 +1,33 @@
+// Offsets of flip, tril and triu.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/schema/rules/shape_rules.h"
+#include "engine/tensor/tensor.h"
+
+namespace tt {
+
+// flip() as strides: the negated ones, and the offset of the element that it reads first.
+struct Reversed {
+  Sizes strides;
+  int64_t start = 0;  // in elements, from the input's first
+
+  Reversed(const Tensor& input, absl::Span<const int64_t> dims) : strides(input.strides()) {
+    for (int64_t dim : dims) {
+      if (input.dim() == 0) break;
+      const int64_t d = shape_rules::wrap_dim(dim, input.dim());
+      start += (input.size(d) - 1) * input.stride(d);
+      strides[d] = -strides[d];
+    }
+  }
+};
+
+// The column at which row i of a matrix meets the diagonal. Saturates where the sum would overflow.
+constexpr int64_t diagonal_column(int64_t i, int64_t diagonal) {
+  constexpr int64_t kLast = INT64_MAX - 1;
+  if (diagonal > kLast - i) return kLast;  // i is never negative
+  return i + diagonal;
+}
+
+}  // namespace tt
