@@ -1,7 +1,7 @@
 // check_not_nan: anomaly detection, which reports a NaN at the first node that returns one.
 #pragma once
 
-#include "autograd/node.h"
+#include "autograd/nodes/node.h"
 
 namespace tt::autograd {
 

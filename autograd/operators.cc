@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
-#include "autograd/client_function_node.h"
-#include "autograd/history.h"
+#include "autograd/nodes/client_function_node.h"
+#include "autograd/nodes/history.h"
+#include "autograd/nodes/tape.h"
 #include "autograd/record.h"
-#include "autograd/tape.h"
 #include "autograd/task.h"
 #include "engine/schema/error.h"
 #include "engine/schema/op_ids.h"
@@ -27,13 +27,13 @@ std::unique_ptr<Task> make_task(const Call& call, size_t first) {
 }
 
 // Returns the tensor that each step of a pass takes from the step before, so that a failed step fails the later ones.
-void give_progress(Call& call) { call.outputs.assign(1, allocate(call.inferred.outputs[0])); }
+void set_step_token(Call& call) { call.outputs.assign(1, allocate(call.inferred.outputs[0])); }
 
 void backward(Call& call) { call.outputs = make_task(call, 0)->finish(list_of(call.args[2])); }
 
 void backward_begin(Call& call) {
   Tape::current().add(call.args[0].integer, make_task(call, 1));
-  give_progress(call);
+  set_step_token(call);
 }
 
 void backward_until(Call& call) {
@@ -41,8 +41,8 @@ void backward_until(Call& call) {
 }
 
 void backward_feed(Call& call) {
-  Tape::current().find(call.args[0].integer).feed(call.args[1].integer, list_of(call.args[2]));
-  give_progress(call);
+  Tape::current().find(call.args[0].integer).resume_with(call.args[1].integer, list_of(call.args[2]));
+  set_step_token(call);
 }
 
 void backward_end(Call& call) {
@@ -66,7 +66,7 @@ void set_grads(Call& call) {
     if (!grads[i] && !leaves[i]->autograd) continue;
     History& history = history_of(leaves[i]);
     history.grad = std::move(grads[i]);
-    history.lost = nullptr;
+    history.grad_error = nullptr;
   }
 }
 
@@ -93,7 +93,7 @@ void move_leaf(Call& call) {
   to.leaf = std::move(from.leaf);
   if (to.leaf) to.leaf->move_to(target.get());
   to.grad = std::move(from.grad);
-  to.lost = std::move(from.lost);
+  to.grad_error = std::move(from.grad_error);
 }
 
 void custom_function(Call& call) {

@@ -1,8 +1,8 @@
 #include "autograd/record.h"
 
-#include "autograd/history.h"
-#include "autograd/operator_node.h"
-#include "autograd/view_node.h"
+#include "autograd/nodes/history.h"
+#include "autograd/nodes/operator_node.h"
+#include "autograd/nodes/view_node.h"
 #include "engine/schema/error.h"
 #include "engine/session/context.h"
 
@@ -54,7 +54,7 @@ void record_in_place(Call& call) {
   for (const Tensor& target : call.outputs) check_writable(target);
   Ref<OperatorNode> node = make_node(call);
   Dispatcher::instance().redispatch(call, Key::kAutograd);
-  if (node) node->keep_results(call);
+  if (node) node->save_results(call);
   for (uint32_t i = 0; i < call.outputs.size(); ++i) rebase(call, call.outputs[i], node, i);
 }
 
@@ -67,7 +67,7 @@ void record(Call& call) {
   Ref<OperatorNode> node = make_node(call);
   Dispatcher::instance().redispatch(call, Key::kAutograd);
   if (!node) return;
-  node->keep_results(call);
+  node->save_results(call);
   for (uint32_t i = 0; i < call.outputs.size(); ++i) {
     if (has_gradients(call.outputs[i].dtype())) set_history(call.outputs[i], node, i);
   }

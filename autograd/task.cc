@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <atomic>
 
-#include "autograd/accumulate.h"
 #include "autograd/anomaly.h"
-#include "autograd/client_function_node.h"
-#include "autograd/formulas.h"
-#include "autograd/history.h"
-#include "autograd/leaf.h"
-#include "autograd/tape.h"
+#include "autograd/formulas/formulas.h"
+#include "autograd/nodes/accumulate.h"
+#include "autograd/nodes/client_function_node.h"
+#include "autograd/nodes/history.h"
+#include "autograd/nodes/leaf.h"
+#include "autograd/nodes/tape.h"
 #include "engine/device/cancellation.h"
 #include "engine/dispatch/ops.h"
 #include "engine/schema/error.h"
@@ -60,7 +60,7 @@ Task::Task(absl::Span<const Tensor> roots, absl::Span<const Tensor> gradients, a
   try {
     for (size_t i = 0; i < roots.size(); ++i) start_at(roots[i], gradients.empty() ? Tensor() : gradients[i]);
   } catch (const Cancelled& error) {
-    lose_gradients(error);
+    invalidate_gradients(error);
     throw;
   }
 }
@@ -92,7 +92,7 @@ uint32_t Task::claim(Node* node) {
     node->task = id_;
     node->task_index = index;
   } else {
-    elsewhere_.emplace(node, index);
+    nested_states_.emplace(node, index);
   }
   State& state = states_.emplace_back();
   state.node = Ref<Node>(node);
@@ -102,9 +102,9 @@ uint32_t Task::claim(Node* node) {
 
 uint32_t Task::find(const Node* node) const {
   if (node->task == id_) return node->task_index;
-  if (elsewhere_.empty()) return kNone;
-  auto found = elsewhere_.find(node);
-  return found == elsewhere_.end() ? kNone : found->second;
+  if (nested_states_.empty()) return kNone;
+  auto found = nested_states_.find(node);
+  return found == nested_states_.end() ? kNone : found->second;
 }
 
 // Creates the states of all nodes that the roots reach. The states of a node's inputs follow its own.
@@ -128,10 +128,10 @@ void Task::add_capture(const Tensor& tensor) {
   captures_.push_back(std::move(capture));
 }
 
-bool Task::leads_on(const State& state) const {
+bool Task::reaches_requested(const State& state) const {
   const Node& node = *state.node;
   if (capture_all_ || state.captured) return true;
-  if (options_.accumulate && (node.stop() != 0 || (node.hooks && !node.hooks->empty()))) return true;
+  if (options_.accumulate && (node.client_node_id() != 0 || (node.hooks && !node.hooks->empty()))) return true;
   for (const Edge& edge : node.edges) {
     if (edge.node && states_[find(edge.node.get())].needed) return true;
   }
@@ -159,7 +159,7 @@ std::vector<uint32_t> Task::oldest_first() const {
 void Task::count_dependencies() {
   for (uint32_t i : oldest_first()) {
     State& state = states_[i];
-    state.needed = leads_on(state);
+    state.needed = reaches_requested(state);
     if (!state.needed) continue;
     for (const Edge& edge : state.node->edges) {
       if (edge.node) ++states_[find(edge.node.get())].dependencies;
@@ -187,26 +187,26 @@ bool Task::advance(int64_t stop) try {
   }
   return false;
 } catch (const Cancelled& error) {
-  lose_gradients(error);
+  invalidate_gradients(error);
   throw;
 }
 
 // Some leaves have their gradient, some do not, and one may be incomplete. The next pass must not add to these
 // gradients.
-void Task::lose_gradients(const Error& error) {
+void Task::invalidate_gradients(const Error& error) {
   if (!options_.accumulate) return;
   const auto reason = std::make_shared<const Error>(error.kind(), error.message());
   for (State& state : states_) {
     if (!state.node->is_leaf() || !(capture_all_ || state.captured)) continue;
-    static_cast<LeafNode&>(*state.node).lose_gradient(reason);
+    static_cast<LeafNode&>(*state.node).invalidate_gradient(reason);
   }
 }
 
 bool Task::visit(uint32_t index, int64_t stop) {
   State& state = states_[index];
-  if (int64_t hook = meets_hook(index); hook != 0) return hook == stop;
-  keep_captured(index);
-  if (int64_t own = state.node->stop(); own != 0) {
+  if (int64_t hook = park_next_hook(index); hook != 0) return hook == stop;
+  store_captured(index);
+  if (int64_t own = state.node->client_node_id(); own != 0) {
     bool reached = std::any_of(state.gradients.begin(), state.gradients.end(), [](const Tensor& g) { return !!g; });
     if (reached) {
       parked_[own] = {index, 0};
@@ -218,7 +218,7 @@ bool Task::visit(uint32_t index, int64_t stop) {
 }
 
 // Parks the node's next client hook and returns its stop; 0 if there is none.
-int64_t Task::meets_hook(uint32_t index) {
+int64_t Task::park_next_hook(uint32_t index) {
   State& state = states_[index];
   const std::vector<Hook>* hooks = state.node->hooks.get();
   while (hooks && state.hooks_done < hooks->size()) {
@@ -230,7 +230,7 @@ int64_t Task::meets_hook(uint32_t index) {
   return 0;
 }
 
-void Task::keep_captured(uint32_t index) {
+void Task::store_captured(uint32_t index) {
   State& state = states_[index];
   if (!state.captured || (options_.accumulate && state.node->is_leaf())) return;
   for (Capture& capture : captures_) {
@@ -292,13 +292,13 @@ Tensors zeros_of(SizesView shapes) {
 Tensors Task::run_until(int64_t stop, SizesView shapes) {
   if (!parked_.contains(stop) && !advance(stop)) {
     check(!shapes.empty(), "the backward pass does not reach stop ", stop);
-    missed_.insert(stop);
+    unreached_stops_.insert(stop);
     return zeros_of(shapes);
   }
   const Parked& parked = parked_.at(stop);
   State& state = states_[parked.state];
   PassMode mode(options_.create_graph);
-  if (state.node->stop() != stop) return {state.gradients[parked.output]};
+  if (state.node->client_node_id() != stop) return {state.gradients[parked.output]};
   Tensors gradients;
   for (uint32_t i = 0; i < state.node->outputs(); ++i) {
     gradients.push_back(state.gradients[i] ? state.gradients[i] : state.node->zeros(i));
@@ -306,15 +306,15 @@ Tensors Task::run_until(int64_t stop, SizesView shapes) {
   return gradients;
 }
 
-void Task::feed(int64_t stop, absl::Span<const Tensor> gradients) {
-  if (missed_.erase(stop) > 0) return;
+void Task::resume_with(int64_t stop, absl::Span<const Tensor> gradients) {
+  if (unreached_stops_.erase(stop) > 0) return;
   auto found = parked_.find(stop);
   check(found != parked_.end(), "the backward pass is not waiting at stop ", stop);
   const Parked parked = found->second;
   parked_.erase(found);
   State& state = states_[parked.state];
   PassMode mode(options_.create_graph);
-  if (state.node->stop() == stop) {
+  if (state.node->client_node_id() == stop) {
     const auto& function = static_cast<const ClientFunctionNode&>(*state.node);
     check(gradients.size() == function.edges.size(), "expected a gradient for each of ", function.edges.size(),
           " function inputs, got ", gradients.size(), " gradients");
@@ -338,10 +338,10 @@ Tensors Task::finish(absl::Span<const Tensor> captures) {
     if (parked_.empty()) break;
     // A hook that the client has not requested, or has removed.
     auto [stop, parked] = *parked_.begin();
-    check(states_[parked.state].node->stop() != stop, "the backward pass still waits for the gradients of function ",
-          stop);
+    check(states_[parked.state].node->client_node_id() != stop,
+          "the backward pass still waits for the gradients of function ", stop);
     const Tensor none;
-    feed(stop, absl::Span<const Tensor>(&none, 1));
+    resume_with(stop, absl::Span<const Tensor>(&none, 1));
   }
   PassMode mode(options_.create_graph);
   Tensors results;
@@ -351,7 +351,7 @@ Tensors Task::finish(absl::Span<const Tensor> captures) {
 
 Tensor Task::capture_of(const Tensor& tensor) const {
   const History* history = find_history(*tensor.get());
-  if (options_.accumulate && tensor->is_leaf() && history && history->lost) throw *history->lost;
+  if (options_.accumulate && tensor->is_leaf() && history && history->grad_error) throw *history->grad_error;
   if (options_.accumulate && tensor->is_leaf() && history && history->grad) return history->grad;
   if (tensor.requires_grad()) {
     Edge edge = edge_of(tensor);

@@ -11,7 +11,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
-#include "autograd/node.h"
+#include "autograd/nodes/node.h"
 #include "engine/schema/arg.h"
 #include "engine/schema/error.h"
 
@@ -33,12 +33,12 @@ class Task {
 
   // Runs until `stop` is next. Returns its gradients: one per result of a function (zeros if none arrived), or the one
   // that a hook reads. If the pass does not reach `stop`: returns zeros of `shapes` (dtype, rank, sizes, ...) and
-  // ignores a later feed() for `stop`; throws Error if `shapes` is empty. Clients need this because they can only guess
-  // the graph of recorded gradients.
+  // ignores a later resume_with() for `stop`; throws Error if `shapes` is empty. Clients need this because they can
+  // only guess the graph of recorded gradients.
   Tensors run_until(int64_t stop, SizesView shapes = {});
   // Passes in the client's result for `stop`: a function's gradients for its inputs, or the gradient that replaces a
   // hook's (undefined: unchanged).
-  void feed(int64_t stop, absl::Span<const Tensor> gradients);
+  void resume_with(int64_t stop, absl::Span<const Tensor> gradients);
   // Runs to the end. Returns one tensor per capture: the leaf's .grad with `accumulate`, else the gradient that
   // arrived, or zeros. Hooks that the client has not requested leave gradients unchanged.
   Tensors finish(absl::Span<const Tensor> captures);
@@ -67,7 +67,7 @@ class Task {
   void count_dependencies();
   uint32_t claim(Node* node);             // returns the node's state, created on first use
   uint32_t find(const Node* node) const;  // kNone if it has no state
-  bool leads_on(const State& state) const;
+  bool reaches_requested(const State& state) const;
   void check_root(const Tensor& root, const Tensor& gradient) const;
   void start_at(const Tensor& root, Tensor gradient);
   void add_capture(const Tensor& tensor);
@@ -78,10 +78,10 @@ class Task {
   // Runs one node's hooks and the node itself, up to the next stop. Returns true if that is `stop`; other stops are
   // parked.
   bool visit(uint32_t index, int64_t stop);
-  int64_t meets_hook(uint32_t index);
-  void keep_captured(uint32_t index);
+  int64_t park_next_hook(uint32_t index);
+  void store_captured(uint32_t index);
   void run(State& state);
-  void lose_gradients(const Error& error);
+  void invalidate_gradients(const Error& error);
   void deliver(const Edge& edge, Tensor gradient);
   void check_finite(const Node& node, const Gradients& results) const;
   void make_ready(uint32_t index);
@@ -92,9 +92,9 @@ class Task {
   std::vector<State> states_;
   std::vector<uint32_t> ready_;  // a heap, the latest recorded first
   std::vector<Capture> captures_;
-  absl::flat_hash_map<int64_t, Parked> parked_;           // by stop
-  absl::flat_hash_set<int64_t> missed_;                   // requested stops that the pass does not reach
-  absl::flat_hash_map<const Node*, uint32_t> elsewhere_;  // states of nodes that another pass has marked
+  absl::flat_hash_map<int64_t, Parked> parked_;               // by stop
+  absl::flat_hash_set<int64_t> unreached_stops_;              // requested stops that the pass does not reach
+  absl::flat_hash_map<const Node*, uint32_t> nested_states_;  // states of nodes that another pass has marked
   bool capture_all_ = false;
 };
 

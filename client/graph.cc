@@ -8,7 +8,7 @@
 namespace tt::client {
 namespace {
 
-// As in autograd/node.cc: destroys a long chain without recursion.
+// As in autograd/nodes/node.cc: destroys a long chain without recursion.
 struct DeferredDeleter {
   std::vector<Ref<GraphNode>> nodes;
   bool draining = false;

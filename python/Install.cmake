@@ -1,9 +1,9 @@
-# The component `wheel`: what a wheel holds besides the Python files (pyproject.toml). That is _C, the daemon, and every
-# library that the two load but glibc's, so that it runs where none of Debian's packages are. Its prefix is the
-# package's folder; plain `cmake --install` leaves it out.
+# The component `wheel`: the contents of a wheel besides the Python files (pyproject.toml): _C, the daemon, and all
+# their libraries except glibc's, so that the wheel needs no Debian packages. Its prefix is the package's folder;
+# plain `cmake --install` excludes it.
 #
-# DT_RPATH, not DT_RUNPATH: it is also searched for what the copied libraries load themselves, which so stay as
-# Debian built them.
+# DT_RPATH, not DT_RUNPATH: it is also searched for the dependencies of the copied libraries, which therefore need no
+# modification.
 
 foreach(target teletensor_python teletensord)
   target_link_options(${target} PRIVATE LINKER:--disable-new-dtags)

@@ -1,8 +1,8 @@
-"""Fixtures: the engine that a test talks to.
+"""Fixtures: the engine that the tests use.
 
-Tests run through a real daemon that is started for the run, which has two GPUs: simulated ones (tests/cuda), or, with
-TELETENSOR_TEST_GPU set, the machine's. With TELETENSOR_IN_PROCESS set (and the test build's package on the path) the
-same tests run against an engine in this process, which has none.
+Tests run against a real daemon, started for the run, with two GPUs: simulated ones (tests/cuda) or, if
+TELETENSOR_TEST_GPU is set, the machine's. If TELETENSOR_IN_PROCESS is set (and the test build's package is on the
+path), the same tests run against an engine in this process, without GPUs.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ BUILD = Path(os.environ.get("TELETENSOR_BUILD", ROOT / "build"))
 IN_PROCESS = bool(os.environ.get("TELETENSOR_IN_PROCESS"))
 SIMULATED = "" if os.environ.get("TELETENSOR_TEST_GPU") else str(BUILD / "tests/libteletensor_cuda_simulated.so")
 DEVICES = ["cpu"] if IN_PROCESS else ["cpu", "cuda"]
-# A run that a shell put in the background ignores SIGINT, and so would the processes that tests interrupt.
+# A process started in the background by a shell ignores SIGINT, and its children, which tests interrupt, would too.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.path.insert(0, str(BUILD / ("tests/python" if IN_PROCESS else "python")))
@@ -28,13 +28,13 @@ sys.path.insert(1, str(ROOT))
 
 
 def client_environment(**more: str) -> dict[str, str]:
-    """What a client in a process of its own finds the package by."""
+    """The environment of a client in a separate process."""
     path = os.pathsep.join(filter(None, [str(BUILD / "python"), os.environ.get("PYTHONPATH")]))
     return {**os.environ, "PYTHONPATH": path, "TELETENSOR_DAEMON": str(BUILD / "bin/teletensord"), **more}
 
 
 class Daemon:
-    """A teletensord of a test's own, on a unix socket, without authentication; `environment`: beside this process's."""
+    """A teletensord for a test, on a unix socket, without authentication. `environment` extends this process's."""
 
     def __init__(self, folder: Path, *options: str, **environment: str):
         self.socket = folder / "engine.sock"
@@ -54,14 +54,14 @@ class Daemon:
         for _ in range(500):
             if self.process.poll() is not None:
                 self.log.seek(0)
-                raise RuntimeError(f"teletensord ended with {self.process.returncode}: {self.log.read()}")
+                raise RuntimeError(f"teletensord exited with {self.process.returncode}: {self.log.read()}")
             if self.socket.exists():
                 return
             time.sleep(0.02)
-        raise RuntimeError("teletensord did not come up within 10 s")
+        raise RuntimeError("teletensord did not start within 10 s")
 
     def stop(self) -> int:
-        """Ends it politely; returns its exit status."""
+        """Stops the daemon with SIGTERM; returns its exit status."""
         if self.process.poll() is None:
             self.process.terminate()
         try:
@@ -75,7 +75,7 @@ class Daemon:
 
 @pytest.fixture
 def daemon(tmp_path):
-    """A fresh daemon whose sessions are freed a second after their connection is lost."""
+    """A new daemon with a lease of one second."""
     engine = Daemon(tmp_path, "--lease", "1")
     yield engine
     engine.stop()
@@ -101,14 +101,14 @@ def _engine(tmp_path_factory):
 
 @pytest.fixture
 def torch(_engine):
-    """The package, connected; seeded afresh."""
+    """The package, connected to the engine and reseeded."""
     _engine.manual_seed(0)
     return _engine
 
 
 @pytest.fixture(params=DEVICES)
 def device(torch, request):
-    """Where a test's tensors are made, each of the devices in turn: for a module, `usefixtures("device")`."""
+    """The default device of a test's tensors, each device in turn: for a module, `usefixtures("device")`."""
     torch.set_default_device(request.param)
     yield request.param
     torch.set_default_device(None)
@@ -116,7 +116,7 @@ def device(torch, request):
 
 @pytest.fixture
 def own_daemon(tmp_path):
-    """Starts daemons, which share nothing with other tests but a real GPU, and stops them."""
+    """Starts daemons, which share nothing with other tests except a real GPU, and stops them."""
     engines = []
 
     def start(*options: str, **environment: str) -> Daemon:

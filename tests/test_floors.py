@@ -1,4 +1,4 @@
-"""Includes point down only, between floors and within each: checked file by file."""
+"""Checks, file by file, that includes point down only, between floors and within each floor."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 FLOORS = ("base", "engine", "kernels", "autograd", "distributed", "proto", "server", "client", "python")
-# Both backends' folders of kernels.
+# Subfolders of both backends' kernels.
 SUBJECTS = ("pointwise", "shape", "reduce", "sort", "index", "random", "norm", "linalg", "fft", "nn")
 
 
@@ -19,7 +19,7 @@ def subjects(backend: str) -> tuple[str, ...]:
     return tuple(f"kernels/{backend}/{subject}" for subject in SUBJECTS)
 
 
-# Folders in order, lowest first: the files directly in each may include those of itself and of the ones before it.
+# Stacks of folders, lowest first: files directly in a folder may include files of the same folder and of lower ones.
 STACKS = (
     ("base",),
     (
@@ -34,7 +34,7 @@ STACKS = (
         "engine/session",
         "engine/composites",
     ),
-    ("engine/schema/rules", "engine/schema"),  # an operator names its rules
+    ("engine/schema/rules", "engine/schema"),  # operators refer to rules
     ("kernels/common", "kernels/cpu/loops", "kernels/cpu/iteration", "kernels/cpu/linear", *subjects("cpu"), "kernels/cpu"),
     ("kernels/common", "kernels/cpu/iteration", "kernels/cpu/isa"),
     (
@@ -46,14 +46,14 @@ STACKS = (
         *subjects("cuda"),
         "kernels/cuda",
     ),
-    ("autograd",),
+    ("autograd/formulas", "autograd/nodes", "autograd"),
     ("distributed",),
     ("proto",),
     ("server", "server/transfer", "server/session", "server/rpc", "server/admin", "server/daemon"),
     ("client/connection", "client/transport", "client/link", "client"),
     ("python", "python/bindings"),
 )
-# What the folders of a floor may include of other floors, in whole.
+# The other floors whose folders a floor's folders may include.
 BELOW = {
     "base": set(),
     "engine": {"base"},
@@ -69,12 +69,12 @@ FOLDERS = {folder for stack in STACKS for folder in stack}
 
 
 def allowed_for(folder: str) -> set[str]:
-    """The folders whose files the files of `folder` may include."""
+    """The folders whose files may be included by files in `folder`."""
     below = {f for f in FOLDERS for floor in BELOW[folder.split("/")[0]] if f == floor or f.startswith(floor + "/")}
     return below.union(*(stack[: stack.index(folder) + 1] for stack in STACKS if folder in stack))
 
 
-# Generated headers that declarations yield: constants, and the kernels' signatures.
+# Generated headers: constants, and the kernels' declarations.
 GENERATED = {
     "engine/schema/op_ids.h": "engine/schema",
     "kernels/cpu/kernels.h": "kernels/common",
@@ -84,13 +84,13 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 
 
 def folder_of(path: str) -> str | None:
-    """The most specific folder of FOLDERS that holds the path; None for other paths."""
+    """The longest folder of FOLDERS that contains the path; None if there is none."""
     holding = [folder for folder in FOLDERS if path.startswith(folder + "/")]
     return max(holding, key=len, default=None)
 
 
 def violations(root: Path = ROOT) -> list[str]:
-    """`file: include` of every include that points up or sideways, and every file in a folder of no stack."""
+    """`file: include` for each include that points up or sideways, and each file outside all stacks."""
     found = []
     for floor in FLOORS:
         for path in sorted((root / floor).rglob("*")):
@@ -118,12 +118,12 @@ def test_includes_point_down():
         ("engine/schema/op.h", "engine/program/executor.h"),  # up, within the engine
         ("engine/memory/allocator.h", "engine/session/context.h"),  # nothing below session/ knows Context
         ("server/transfer/transfer.h", "server/rpc/call_admission.h"),  # up, within the server
-        ("autograd/tape.h", "kernels/common/plan.h"),  # sideways
+        ("autograd/nodes/tape.h", "kernels/common/plan.h"),  # sideways
         ("base/mutex.h", "engine/schema/error.h"),  # up, from the lowest floor
         ("client/link/link.h", "engine/program/executor.h"),  # the client links rules only
         ("client/link/link.h", "client/session.h"),  # up, within the client
         ("kernels/cpu/iteration/space.h", "kernels/cpu/linear/gemm.h"),  # up, within the kernels
-        ("server/text.h", "server/session/session.h"),  # from a floor's own files
+        ("server/text.h", "server/session/session.h"),  # between the files of one floor
     ],
 )
 def test_a_planted_violation_is_found(tmp_path, file, include):
@@ -133,13 +133,13 @@ def test_a_planted_violation_is_found(tmp_path, file, include):
     assert violations(tmp_path) == [f"{file}: {include}"]
 
 
-def test_a_folder_of_no_stack_is_found(tmp_path):
+def test_unlisted_folder_is_found(tmp_path):
     (tmp_path / "server/misc").mkdir(parents=True)
     (tmp_path / "server/misc/a.cc").write_text("")
     assert violations(tmp_path) == ["server/misc/a.cc: in a folder of no stack"]
 
 
-def test_every_floor_says_what_it_is():
+def test_every_floor_has_a_readme():
     stacked = (f for f in FOLDERS if f.startswith(("server", "engine/")) and f.count("/") == 1)
     folders = (*FLOORS, *stacked, "deploy", "tests", "docs", "examples", "benchmarks")
     missing = [f for f in folders if not (ROOT / f / "README.md").exists()]

@@ -7,7 +7,7 @@ set(TT_GENERATED ${PROJECT_BINARY_DIR}/generated)
 file(GLOB TT_DECLARATIONS CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/engine/ops/*.yaml)
 file(GLOB TT_GENERATOR CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/engine/codegen/*.py
      # Functions for expressions.
-     ${PROJECT_SOURCE_DIR}/engine/composites/*.h ${PROJECT_SOURCE_DIR}/autograd/formulas*.h
+     ${PROJECT_SOURCE_DIR}/engine/composites/*.h ${PROJECT_SOURCE_DIR}/autograd/formulas/formulas*.h
      # Functions for bodies.
      ${PROJECT_SOURCE_DIR}/kernels/common/*_math.h ${PROJECT_SOURCE_DIR}/kernels/cpu/isa/*loops.h
      # Start of the type stubs.

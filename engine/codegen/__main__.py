@@ -19,7 +19,7 @@ def outputs(operators, kernels_folder: Path) -> dict[str, str]:
         "engine/dispatch/ops.h": api.emit_header(operators),
         "engine/dispatch/ops.cc": api.emit_source(operators),
         "engine/composites/register_composites.cc": composites.emit_composites(operators, sorted(Path("engine/composites").glob("*.h"))),
-        "autograd/gradients.cc": gradients.emit_gradients(operators, sorted(Path("autograd").glob("formulas*.h"))),
+        "autograd/gradients.cc": gradients.emit_gradients(operators, sorted(Path("autograd/formulas").glob("formulas*.h"))),
         "teletensor/ops.h": client_api.emit_header(operators),
         "teletensor/ops.cc": client_api.emit_source(operators),
         "python/operator_tables.cc": python_bindings.emit(operators),

@@ -152,15 +152,15 @@ def locals_of(op: Operator) -> list[tuple[str, str]]:
 
 
 def number_locals(op: Operator, ctype: str = "T") -> str:
-    """C++ declarations that read a body's numbers from `numbers`, as `ctype`."""
+    """C++ declarations that read a body's parameters from `scalar_args`, as `ctype`."""
     lines = []
     for i, p in enumerate(p for p in op.params if not p.is_tensor):
-        value = f"numbers.value[{i}]"
+        value = f"scalar_args.value[{i}]"
         lines.append(
             f"  const bool {p.name} = {value} != 0;\n" if p.type == "bool" else f"  const {ctype} {p.name} = {value};\n"
         )
         if p.optional:
-            lines.append(f"  const bool has_{p.name} = (numbers.present >> {i}) & 1;\n")
+            lines.append(f"  const bool has_{p.name} = (scalar_args.present >> {i}) & 1;\n")
     return "".join(lines)
 
 

@@ -122,7 +122,7 @@ def _custom(op: Operator) -> list[_Part]:
 
 
 def emit_gradients(operators: list[Operator], headers: list[Path]) -> str:
-    """The source of all gradients and their table; `headers` are autograd/formulas*.h."""
+    """The source of all gradients and their table; `headers` are autograd/formulas/formulas*.h."""
     by_name, functions = {op.name: op for op in operators}, functions_of(headers)
     bodies, rows, customs = [], [], {}
     for op in operators:
@@ -140,9 +140,9 @@ def emit_gradients(operators: list[Operator], headers: list[Path]) -> str:
         conjugates = "true" if op.entry.get("holomorphic", True) else "false"
         bodies.append(f"{body}constexpr GradientPart k_parts_{op.name}[] = {{{', '.join(p.row() for p in parts)}}};\n")
         rows.append(f"  table[op_id::{op.constant}] = {{&{run}, k_parts_{op.name}, {plain:#x}, {conjugates}}};\n")
-    includes = "".join(f'#include "autograd/{header.name}"\n' for header in headers)
+    includes = "".join(f'#include "autograd/formulas/{header.name}"\n' for header in headers)
     return f"""{HEADER}#include <array>
-{includes}#include "autograd/operator_node.h"
+{includes}#include "autograd/nodes/operator_node.h"
 #include "engine/dispatch/expression.h"
 #include "engine/schema/op_ids.h"
 #include "engine/dispatch/ops.h"

@@ -55,14 +55,14 @@ def _functions(op: Operator, kind: str, body: str, functions: set[str], loop: st
     name = f"{op.name}_{kind}"
     tensors = [p.name for p in op.params if p.is_tensor]
     pointers = "".join(
-        f"  const T* in{i} = in[{i}];\n  [[maybe_unused]] const uint32_t low{i} = numbers.low_bits[{i}];\n"
+        f"  const T* in{i} = in[{i}];\n  [[maybe_unused]] const uint32_t low{i} = scalar_args.low_bits[{i}];\n"
         for i in range(len(tensors))
     )
     indices = {n: tensors.index(n) for n in tensors}
     values = ", ".join(f"value_of(in{indices[n]}[i], low{indices[n]})" if n in tensors else n for _, n in locals_of(op))
     own = f"  if constexpr (Real<T>) return loop_of_{loop}(length & -kLanes, in, out);\n" if loop else ""
     return f"""{function(op, kind, body, functions)}template <typename T>
-void loop_{name}(int64_t length, const T* const* in, T* out, [[maybe_unused]] const Numbers<T>& numbers) {{
+void loop_{name}(int64_t length, const T* const* in, T* out, [[maybe_unused]] const ScalarArgs<T>& scalar_args) {{
 {own}  using Value = ComputedIn<T>;
 {pointers}{number_locals(op, "Value")}  length &= -kLanes;
 #pragma GCC ivdep
@@ -149,7 +149,7 @@ inline namespace TT_ISA {{
 namespace {{
 using cpu::BlockFunction;
 using cpu::ComputedIn;
-using cpu::Numbers;
+using cpu::ScalarArgs;
 using cpu::TT_ISA::kLanes;
 using cpu::TT_ISA::as_unsigned;
 using cpu::TT_ISA::padded;

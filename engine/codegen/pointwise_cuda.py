@@ -38,11 +38,11 @@ def _object(op: Operator, kind: str, body: str, functions: set[str]) -> str:
     values = ", ".join(f"in[{tensors.index(n)}]" if n in tensors else n for _, n in locals_of(op))
     divisor = divisor_of(op, bodies(op))
     return f"""{apart}{function(op, kind, body, functions)}struct {name} {{
-{own}  static constexpr int kInputs = {len(tensors)}, kNumbers = {numbers}, kDivisor = {divisor};
+{own}  static constexpr int kInputs = {len(tensors)}, kScalarArgs = {numbers}, kDivisor = {divisor};
   template <typename T>
   static constexpr bool kComputes = {probe(op, kind)};
   template <typename T>
-  TT_FUNCTION static T call([[maybe_unused]] const T* in, [[maybe_unused]] const Numbers<T, kNumbers>& numbers) {{
+  TT_FUNCTION static T call([[maybe_unused]] const T* in, [[maybe_unused]] const ScalarArgs<T, kScalarArgs>& scalar_args) {{
 {number_locals(op).replace("  const", "    const")}    return number<T>(body_{op.name}_{kind}<T>({values}));
   }}
 }};
@@ -85,7 +85,7 @@ def _source(texts: list[str], rows: list[str], headers: tuple[str, ...], row: st
 {included}namespace tt::math {{
 inline namespace TT_ISA {{
 namespace {{
-using cuda::Numbers;
+using cuda::ScalarArgs;
 {"".join(texts)}}}  // namespace
 }}  // namespace TT_ISA
 }}  // namespace tt::math

@@ -14,12 +14,11 @@ Scalar identity(std::string_view reduce, DType dtype) {
   if (reduce != "amax" && reduce != "amin") return Scalar(int64_t{0});
   const bool most = reduce == "amin";
   if (is_floating(dtype)) return Scalar(most ? HUGE_VAL : -HUGE_VAL);
-  const int64_t bits = static_cast<int64_t>(item_size(dtype)) * 8;
-  const int64_t largest = dtype == DType::kUInt8  ? 255
-                          : dtype == DType::kBool ? 1
-                                                  : static_cast<int64_t>((uint64_t{1} << (bits - 1)) - 1);
-  const int64_t smallest = dtype == DType::kUInt8 || dtype == DType::kBool ? 0 : -largest - 1;
-  return Scalar(most ? largest : smallest);
+  if (dtype == DType::kBool) return Scalar(most);
+  const int bits = static_cast<int>(item_size(dtype)) * 8;
+  if (is_unsigned(dtype)) return Scalar::of_unsigned(most ? UINT64_MAX >> (64 - bits) : 0);
+  const int64_t largest = INT64_MAX >> (64 - bits);
+  return Scalar(most ? largest : -largest - 1);
 }
 
 int64_t positive_mod(int64_t k, int64_t n) { return ((k % n) + n) % n; }

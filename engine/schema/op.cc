@@ -65,30 +65,9 @@ std::string_view kind_name(Arg::Kind kind) {
   return "unknown";
 }
 
-bool entries_fit(const Param& param, const Arg& arg) {
-  if (param.optional_entries) return true;
-  auto list = arg.list();
-  return std::find(list.begin(), list.end(), nullptr) == list.end();
-}
-
-bool fits(const Param& param, const Arg& arg) {
-  using Kind = Arg::Kind;
-  switch (param.type) {
-    case ParamType::kTensor: return arg.kind == Kind::kTensor || (param.accepts_number && arg.is_number());
-    case ParamType::kTensors: return arg.kind == Kind::kTensors && entries_fit(param, arg);
-    case ParamType::kScalar: return arg.is_number();
-    case ParamType::kFloat: return arg.is_real_number();
-    case ParamType::kInt: return arg.kind == Kind::kInt && arg.size == 0;
-    case ParamType::kBool: return arg.kind == Kind::kBool;
-    case ParamType::kInts: return arg.kind == Kind::kInts;
-    case ParamType::kFloats: return arg.kind == Kind::kFloats;
-    case ParamType::kString: return arg.kind == Kind::kString;
-    case ParamType::kDType: return arg.kind == Kind::kInt && is_valid(arg.integer);
-    case ParamType::kDevice:
-      if (arg.kind == Kind::kInt) decode_device(arg.integer);  // throws if invalid
-      return arg.kind == Kind::kInt;
-  }
-  return false;
+template <typename List, typename Entry>
+bool has_entry(const List& list, Entry entry) {
+  return std::find(list.begin(), list.end(), entry) != list.end();
 }
 
 [[noreturn]] void refuse(const Op& op, const Param& param, const Arg& arg) {
@@ -100,13 +79,43 @@ bool fits(const Param& param, const Arg& arg) {
 
 }  // namespace
 
+bool Param::accepts(const Arg& arg) const {
+  using Kind = Arg::Kind;
+  if (arg.is_none()) return optional;
+  switch (type) {
+    case ParamType::kTensor: return arg.kind == Kind::kTensor || (accepts_number && arg.is_number());
+    case ParamType::kTensors:
+      return arg.kind == Kind::kTensors && (optional_entries || !has_entry(arg.list(), nullptr));
+    case ParamType::kScalar: return arg.is_number();
+    case ParamType::kFloat: return arg.is_real_number();
+    case ParamType::kInt: return arg.kind == Kind::kInt && arg.size == 0;
+    case ParamType::kBool: return arg.kind == Kind::kBool;
+    case ParamType::kInts: return arg.kind == Kind::kInts;
+    case ParamType::kFloats: return arg.kind == Kind::kFloats;
+    case ParamType::kString: return arg.kind == Kind::kString;
+    case ParamType::kDType: return arg.kind == Kind::kInt && is_valid(arg.integer);
+    case ParamType::kDevice: return arg.kind == Kind::kInt;
+  }
+  return false;
+}
+
+bool Param::accepts_in_program(const Arg& arg) const {
+  using Kind = Arg::Kind;
+  if (arg.kind == Kind::kSlot) return type == ParamType::kTensor && arg.slot != 0;
+  if (arg.kind == Kind::kSlots) {
+    return type == ParamType::kTensors && (optional_entries || !has_entry(absl::MakeSpan(arg.slots, arg.size), 0u));
+  }
+  return arg.kind != Kind::kTensor && arg.kind != Kind::kTensors && accepts(arg);
+}
+
 void Op::check_args(Args args) const {
   check_as(ErrorKind::kType, args.size() == params.size(), "[", name, "] takes ", params.size(), " arguments, got ",
            args.size());
   for (size_t i = 0; i < args.size(); ++i) {
-    if (args[i].is_none() && params[i].optional) continue;
-    if (!fits(params[i], args[i])) [[unlikely]]
+    if (!params[i].accepts(args[i])) [[unlikely]]
       refuse(*this, params[i], args[i]);
+    if (params[i].type == ParamType::kDevice && !args[i].is_none())
+      decode_device(args[i].integer);  // throws if invalid
   }
 }
 

@@ -41,6 +41,11 @@ struct Param {
   bool accepts_number;    // "Operand", and every tensor of a body: a number may be passed
   bool variadic;          // "int[*]": in Python takes all remaining positional arguments
   Arg default_value;
+
+  // Whether a call's argument has the right kind.
+  bool accepts(const Arg& arg) const;
+  // As accepts(), for an argument in a Program, which has slots instead of tensors.
+  bool accepts_in_program(const Arg& arg) const;
 };
 
 // The output of infer().

@@ -43,7 +43,7 @@ struct Alignments {
   }
   // Log sum over all paths that reach state s; `before` holds the sums of the previous time step.
   template <typename T>
-  TT_HOST_DEVICE T arrivals(const T* before, int64_t s) const {
+  TT_HOST_DEVICE T forward_sum(const T* before, int64_t s) const {
     T sum = before[s];
     if (s >= 1) sum = log_add(sum, before[s - 1]);
     return skips_to(s) ? log_add(sum, before[s - 2]) : sum;
@@ -51,7 +51,7 @@ struct Alignments {
   // Log sum over all paths that leave state s; `after` holds the sums of the next time step, `p` its log probability
   // per class.
   template <typename T>
-  TT_HOST_DEVICE T departures(const T* after, const T* p, int64_t s) const {
+  TT_HOST_DEVICE T backward_sum(const T* after, const T* p, int64_t s) const {
     T sum = after[s] + p[labels[s]];
     if (s + 1 < states) sum = log_add(sum, after[s + 1] + p[labels[s + 1]]);
     return skips_to(s + 2) ? log_add(sum, after[s + 2] + p[labels[s + 2]]) : sum;
@@ -63,7 +63,7 @@ struct Alignments {
   }
   // The loss of an input without time steps.
   template <typename T>
-  TT_HOST_DEVICE T loss_of_nothing() const {
+  TT_HOST_DEVICE T loss_without_steps() const {
     return states == 1 ? T(0) : math::kInf<T>;
   }
 };

@@ -39,11 +39,11 @@ TT_HOST_DEVICE Complex<double> sqrt(Complex<double> x) { return root(x); }
 
 // i x, and x / i.
 template <typename R>
-TT_HOST_DEVICE Complex<R> turned_up(Complex<R> x) {
+TT_HOST_DEVICE Complex<R> times_i(Complex<R> x) {
   return {-x.im, x.re};
 }
 template <typename R>
-TT_HOST_DEVICE Complex<R> turned_down(Complex<R> x) {
+TT_HOST_DEVICE Complex<R> divided_by_i(Complex<R> x) {
   return {x.im, -x.re};
 }
 
@@ -73,56 +73,56 @@ TT_HOST_DEVICE Complex<R> tanh(Complex<R> x) {
 }
 template <typename R>
 TT_HOST_DEVICE Complex<R> sin(Complex<R> x) {
-  return turned_down(sinh(turned_up(x)));
+  return divided_by_i(sinh(times_i(x)));
 }
 template <typename R>
 TT_HOST_DEVICE Complex<R> cos(Complex<R> x) {
-  return cosh(turned_up(x));
+  return cosh(times_i(x));
 }
 template <typename R>
 TT_HOST_DEVICE Complex<R> tan(Complex<R> x) {
-  return turned_down(tanh(turned_up(x)));
+  return divided_by_i(tanh(times_i(x)));
 }
 
 // ---- Inverse functions ----------------------------------------------------------------------
 
 // 1 - x and 1 + x; the imaginary part keeps its sign if it is zero.
 template <typename R>
-TT_HOST_DEVICE Complex<R> one_less(Complex<R> x) {
+TT_HOST_DEVICE Complex<R> one_minus(Complex<R> x) {
   return {R(1) - x.re, -x.im};
 }
 template <typename R>
-TT_HOST_DEVICE Complex<R> one_more(Complex<R> x) {
+TT_HOST_DEVICE Complex<R> one_plus(Complex<R> x) {
   return {R(1) + x.re, x.im};
 }
 // imag(conj(a) b) and real(a b).
 template <typename R>
-TT_HOST_DEVICE R imag_between(Complex<R> a, Complex<R> b) {
+TT_HOST_DEVICE R imag_conj_product(Complex<R> a, Complex<R> b) {
   return a.re * b.im - a.im * b.re;
 }
 template <typename R>
-TT_HOST_DEVICE R real_together(Complex<R> a, Complex<R> b) {
+TT_HOST_DEVICE R real_product(Complex<R> a, Complex<R> b) {
   return a.re * b.re - a.im * b.im;
 }
 
 template <typename R>
 TT_HOST_DEVICE Complex<R> asin(Complex<R> x) {
-  const Complex<R> less = sqrt(one_less(x)), more = sqrt(one_more(x));
-  return {atan2(x.re, real_together(less, more)), asinh(imag_between(less, more))};
+  const Complex<R> less = sqrt(one_minus(x)), more = sqrt(one_plus(x));
+  return {atan2(x.re, real_product(less, more)), asinh(imag_conj_product(less, more))};
 }
 template <typename R>
 TT_HOST_DEVICE Complex<R> acos(Complex<R> x) {
-  const Complex<R> less = sqrt(one_less(x)), more = sqrt(one_more(x));
-  return {R(2) * atan2(less.re, more.re), asinh(imag_between(more, less))};
+  const Complex<R> less = sqrt(one_minus(x)), more = sqrt(one_plus(x));
+  return {R(2) * atan2(less.re, more.re), asinh(imag_conj_product(more, less))};
 }
 template <typename R>
 TT_HOST_DEVICE Complex<R> acosh(Complex<R> x) {
-  const Complex<R> less = sqrt(Complex<R>(x.re - R(1), x.im)), more = sqrt(one_more(x));
+  const Complex<R> less = sqrt(Complex<R>(x.re - R(1), x.im)), more = sqrt(one_plus(x));
   return {asinh(less.re * more.re + less.im * more.im), R(2) * atan2(less.im, more.re)};
 }
 template <typename R>
 TT_HOST_DEVICE Complex<R> asinh(Complex<R> x) {
-  return turned_down(asin(turned_up(x)));
+  return divided_by_i(asin(times_i(x)));
 }
 // Computed in the right half plane; atanh is odd. For large |x| the result is 1 / x plus or minus i pi / 2.
 template <typename R>
@@ -140,7 +140,7 @@ TT_HOST_DEVICE Complex<R> atanh(Complex<R> x) {
 }
 template <typename R>
 TT_HOST_DEVICE Complex<R> atan(Complex<R> x) {
-  return turned_down(atanh(turned_up(x)));
+  return divided_by_i(atanh(times_i(x)));
 }
 
 }  // namespace TT_ISA

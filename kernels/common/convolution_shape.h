@@ -11,15 +11,15 @@ namespace tt {
 using Space = absl::InlinedVector<int64_t, 3>;  // one number per spatial dimension
 
 // Stride, padding, dilation and groups of a convolution.
-struct Slide {
+struct ConvolutionParams {
   Space stride;
   Space padding;
   Space dilation;
   int64_t groups = 1;
 
   // Throws Error (RuntimeError) if a stride, dilation or the number of groups is not positive.
-  Slide(absl::Span<const int64_t> stride, absl::Span<const int64_t> padding, absl::Span<const int64_t> dilation,
-        int64_t groups)
+  ConvolutionParams(absl::Span<const int64_t> stride, absl::Span<const int64_t> padding,
+                    absl::Span<const int64_t> dilation, int64_t groups)
       : stride(stride.begin(), stride.end()),
         padding(padding.begin(), padding.end()),
         dilation(dilation.begin(), dilation.end()),
@@ -38,17 +38,17 @@ struct ConvolutionShape {
   Triple in{1, 1, 1}, out{1, 1, 1}, kernel{1, 1, 1}, stride{1, 1, 1}, padding{0, 0, 0}, dilation{1, 1, 1};
 
   // x: N x C x space; w: O x C/groups x kernel; y: N x O x space.
-  ConvolutionShape(SizesView x, SizesView w, SizesView y, const Slide& slide)
-      : images(x[0]), groups(slide.groups), in_channels(w[1]), out_channels(w[0] / slide.groups) {
+  ConvolutionShape(SizesView x, SizesView w, SizesView y, const ConvolutionParams& params)
+      : images(x[0]), groups(params.groups), in_channels(w[1]), out_channels(w[0] / params.groups) {
     const size_t space = x.size() - 2;
     for (size_t i = 0; i < space; ++i) {
       const size_t at = 3 - space + i;
       in[at] = x[2 + i];
       out[at] = y[2 + i];
       kernel[at] = w[2 + i];
-      stride[at] = slide.stride[i];
-      padding[at] = slide.padding[i];
-      dilation[at] = slide.dilation[i];
+      stride[at] = params.stride[i];
+      padding[at] = params.padding[i];
+      dilation[at] = params.dilation[i];
     }
   }
   static constexpr int64_t product(const Triple& t) { return t[0] * t[1] * t[2]; }

@@ -21,7 +21,7 @@ inline int64_t matrices_in(const Tensor& t) {
 
 // Calls f with std::type_identity of the element type. Throws Error (RuntimeError) for a dtype that is not supported.
 template <typename F>
-decltype(auto) with_factored(DType dtype, F&& f) {
+decltype(auto) with_linalg_element(DType dtype, F&& f) {
   switch (dtype) {
     case DType::kFloat32: return f(std::type_identity<float>());
     case DType::kFloat64: return f(std::type_identity<double>());

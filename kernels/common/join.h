@@ -94,11 +94,11 @@ inline Tensor diagonals_of(const Tensor& out, int64_t length, int64_t offset, in
 }
 
 // The strides and start offset with which flip() reads its input.
-struct Reversed {
+struct FlippedView {
   Sizes strides;
   int64_t start = 0;  // in elements, from the first element
 
-  Reversed(const Tensor& input, absl::Span<const int64_t> dims) : strides(input.strides()) {
+  FlippedView(const Tensor& input, absl::Span<const int64_t> dims) : strides(input.strides()) {
     for (int64_t dim : dims) {
       if (input.dim() == 0) break;
       const int64_t d = shape_rules::wrap_dim(dim, input.dim());

@@ -1,4 +1,4 @@
-// Likelihoods: checks and offsets of nll_loss's input.
+// ClassShape: checks and offsets of nll_loss's input.
 #pragma once
 
 #include "engine/schema/error.h"
@@ -7,10 +7,10 @@
 namespace tt {
 
 // Log likelihoods of shape N x C x space (a single sample has N = 1), with one target per element of N x space.
-struct Likelihoods {
+struct ClassShape {
   int64_t samples = 1, classes, space = 1;
 
-  Likelihoods(SizesView sizes, const Tensor& target, const Tensor& weight) {
+  ClassShape(SizesView sizes, const Tensor& target, const Tensor& weight) {
     check(!sizes.empty(), "expected an input with a class dimension, got a scalar");
     if (sizes.size() > 1) samples = sizes[0];
     classes = sizes.size() > 1 ? sizes[1] : sizes[0];
@@ -35,7 +35,7 @@ inline void check_loss_gradient(const Tensor& grad, int64_t losses, const Tensor
 }
 
 // Checks the saved maximum and log sum of exponentials of each position.
-inline void check_sums(const Tensor& largest, const Tensor& log_sum, const Likelihoods& shape) {
+inline void check_sums(const Tensor& largest, const Tensor& log_sum, const ClassShape& shape) {
   check(largest.numel() == shape.positions() && log_sum.numel() == shape.positions(), "expected sums for ",
         shape.positions(), " positions, got ", largest.numel(), " and ", log_sum.numel());
 }

@@ -37,9 +37,9 @@ struct ReducePlan {
 };
 
 // Iterates over extents in row-major order and tracks the offset.
-class Walk {
+class ExtentIterator {
  public:
-  Walk(absl::Span<const Extent> extents, int64_t start) : extents_(extents), index_(extents.size()) {
+  ExtentIterator(absl::Span<const Extent> extents, int64_t start) : extents_(extents), index_(extents.size()) {
     for (size_t d = extents.size(); start > 0 && d-- > 0;) {  // if an extent is empty, start is 0
       index_[d] = start % extents[d].size;
       start /= extents[d].size;

@@ -1,5 +1,5 @@
-# What the bindings and the package's Python files define by hand. The generator (engine/codegen/stubs.py) puts the
-# operators' methods after it, so class Tensor comes last.
+# Hand-written stubs for the bindings and the package's Python files. The generator (engine/codegen/stubs.py) appends
+# the operators' methods, so class Tensor comes last.
 import builtins
 from collections.abc import Iterator, Sequence
 from typing import Any, Callable, TypeAlias, overload
@@ -11,7 +11,7 @@ from . import ops as ops
 from . import special as special
 from . import torch as torch
 
-# By these names here and in what is generated: `bool` is a dtype in this module, `float` a method in Tensor.
+# Aliases for this file and the generated stubs: `bool` is a dtype in this module, `float` a method of Tensor.
 _bool: TypeAlias = builtins.bool
 _int: TypeAlias = builtins.int
 _float: TypeAlias = builtins.float
@@ -63,7 +63,7 @@ bool: dtype
 def tensor(
     data: Any, *, dtype: _dtype | None = None, device: _DeviceLike | None = None, requires_grad: _bool = False
 ) -> Tensor: ...
-def __getattr__(name: str) -> Any: ...  # connections, modes and what else is internal
+def __getattr__(name: str) -> Any: ...  # connections, modes and other internal names
 
 class Tensor:
     requires_grad: _bool

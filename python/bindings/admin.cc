@@ -11,14 +11,14 @@ namespace py = pybind11;
 namespace tt::python {
 namespace {
 
-// As JSON text: Python's json module makes dicts of it.
+// Returns JSON text, which the caller parses with Python's json module.
 std::string to_json(const google::protobuf::Message& message) {
   google::protobuf::util::JsonPrintOptions options;
   options.always_print_primitive_fields = true;
   options.preserve_proto_field_names = true;
   std::string text;
   auto status = google::protobuf::util::MessageToJsonString(message, &text, options);
-  check(status.ok(), "[admin] the reply has no JSON form");
+  check(status.ok(), "[admin] the reply cannot be converted to JSON");
   return text;
 }
 
@@ -27,7 +27,7 @@ std::string to_json(const google::protobuf::Message& message) {
 void bind_admin(py::module_& m) {
   using client::Admin;
   using Free = py::call_guard<py::gil_scoped_release>;
-  py::class_<Admin> admin(m, "Admin", "Asks an engine about itself; results are JSON texts.");
+  py::class_<Admin> admin(m, "Admin", "Queries and controls an engine; results are JSON texts.");
   require_init(admin);
   admin
       .def(py::init<const std::string&, const std::string&, double, const std::string&>(), py::arg("address") = "",

@@ -1,4 +1,4 @@
-// The engine's own report for the command line (teletensor status, top, ...).
+// Admin: the engine's administration interface for the command line (teletensor status, top, ...).
 #pragma once
 
 #include <pybind11/pybind11.h>

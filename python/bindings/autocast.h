@@ -1,7 +1,7 @@
-// Autocast: what mixed precision makes of an operator's arguments before it is called.
+// Autocast: casts an operator's arguments for mixed precision before the call.
 //
-// Of the calling thread, by the tensors' device: products and recurrent layers take the lower precision, what sums or
-// exponentiates takes float32, what wants one dtype takes the widest that it is given. float64 and integers stay.
+// Applies to the calling thread, per device type of the tensors. Products and recurrent layers use the lower precision,
+// sums and exponentials float32, operators that need one dtype the widest given. float64 and integers are not cast.
 #pragma once
 
 #include "client/session.h"
@@ -10,10 +10,10 @@
 
 namespace tt::python {
 
-// Arguments after the casts; owns what was cast for them.
+// The arguments after casting; owns the cast tensors.
 class AutocastArgs {
  public:
-  // Requires Mode::current().autocast(). Throws what a cast throws.
+  // Requires Mode::current().autocast(). Throws the errors of the casts.
   AutocastArgs(const Op& op, Args args, client::Session& session);
   Args args() const { return args_; }
 

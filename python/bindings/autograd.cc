@@ -21,22 +21,23 @@ client::Tensor tensor_of(py::handle o, const char* what) {
   return handle_of(o.ptr());
 }
 
-// Of a sequence.
+// The handles of a sequence of Tensors.
 Handles handles_of(py::handle list, const char* what) {
   Handles result;
   for (py::handle o : list) result.push_back(tensor_of(o, what));
   return result;
 }
-// As handles_of; None stands for a null handle.
+// Like handles_of; None becomes a null handle.
 Handles gradients_of(py::handle list) {
   Handles result;
   for (py::handle o : list) result.push_back(o.is_none() ? client::Tensor() : tensor_of(o, "a gradient"));
   return result;
 }
-// As many gradients as `count`.
+// Requires exactly `count` gradients.
 Handles gradients_of(py::handle list, size_t count) {
   Handles result = gradients_of(list);
-  check(result.size() == count, "got ", count, " tensors and ", result.size(), " gradients");
+  check(result.size() == count, "expected one gradient per tensor, got ", count, " tensors and ", result.size(),
+        " gradients");
   return result;
 }
 
@@ -50,8 +51,8 @@ py::list to_python(const Handles& handles) {
 
 uint32_t site_of(const client::Tensor& tensor) { return current_site(*tensor->session); }
 
-// A Python callable inside a backward pass: (gradients, create_graph) -> gradients. The callable
-// may be dropped wherever the graph is, so its last reference takes the GIL.
+// A Python callable inside a backward pass: (gradients, create_graph) -> gradients. The callable may be destroyed on
+// any thread that frees the graph, so its deleter acquires the GIL.
 client::BackwardFunction backward_function(py::object callable) {
   std::shared_ptr<PyObject> held(callable.release().ptr(), [](PyObject* o) {
     if (!Py_IsInitialized()) return;
@@ -81,7 +82,7 @@ py::list run_grad(py::handle roots, py::handle gradients, py::handle inputs, boo
                                 retain_graph, create_graph, allow_unused, site_of(from[0])));
 }
 
-// grad_fn's name in PyTorch's spelling: add -> AddBackward0.
+// The name of grad_fn in PyTorch's spelling: add -> AddBackward0.
 py::object node_name(py::handle o) {
   client::Tensor tensor = tensor_of(o, "tensor");
   const client::GraphNode* node =
@@ -100,7 +101,7 @@ py::object node_name(py::handle o) {
   return py::str(name + (node->op() ? "Backward0" : "Backward"));
 }
 
-// The Python object goes on as a tensor without history that shares the other's storage: `x.detach_()`.
+// Makes the Python object refer to a tensor without history that shares the storage of `value`: `x.detach_()`.
 void replace(py::handle o, py::handle value) {
   client::Tensor target = tensor_of(o, "tensor");
   const Arg args[] = {Arg(static_cast<const TensorMeta*>(tensor_of(value, "data").get()))};
@@ -108,12 +109,12 @@ void replace(py::handle o, py::handle value) {
   replace_handle(o.ptr(), fresh);
 }
 
-// `x.data = y`: the Python object goes on as a leaf that shares y's storage. Its gradient, hooks and graphs follow
-// where sizes, dtype and device stay.
+// `x.data = y`: makes the Python object refer to a leaf that shares y's storage. Its gradient, hooks and graphs are
+// kept if sizes, dtype and device are equal.
 void replace_data(py::handle o, py::handle value) {
   const client::Tensor old = tensor_of(o, "tensor"), data = tensor_of(value, "data");
   check_as(ErrorKind::kNotImplemented, old->is_leaf(),
-           "[data] expected a leaf tensor to be set, got a result that has a history: use copy_() or detach()");
+           "[data] expected a leaf tensor, got a tensor with a history: use copy_() or detach()");
   check(!old->requires_grad || has_gradients(data->dtype),
         "data set to a tensor that requires gradients must be floating point or complex dtype, got ",
         name(data->dtype));
@@ -126,7 +127,7 @@ void replace_data(py::handle o, py::handle value) {
   }
 }
 
-// The Python object goes on as the other's tensor, history included: `x.unsqueeze_(0)`.
+// Makes the Python object refer to the other's tensor, including its history: `x.unsqueeze_(0)`.
 void become(py::handle o, py::handle value) {
   tensor_of(o, "tensor");
   replace_handle(o.ptr(), tensor_of(value, "value"));
@@ -148,7 +149,7 @@ void bind_autograd(py::module_& m) {
   m.def("retain_grad", [](py::handle o) { client::retain_grad(tensor_of(o, "tensor")); });
   m.def("custom_function", [](py::handle inputs, py::handle outputs, py::object callable) {
     Handles of = handles_of(inputs, "an input");
-    check_as(ErrorKind::kValue, !of.empty(), "a function of one's own takes at least one tensor, got none");
+    check_as(ErrorKind::kValue, !of.empty(), "a custom function expects at least one tensor, got none");
     client::custom_function(of, handles_of(outputs, "an output"), backward_function(std::move(callable)),
                             site_of(of[0]));
   });

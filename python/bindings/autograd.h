@@ -1,4 +1,4 @@
-// Differentiation as Python asks for it: backward, grad, hooks, and functions of the user's own.
+// Python bindings for differentiation: backward, grad, hooks, and user-defined functions.
 #pragma once
 
 #include <pybind11/pybind11.h>

@@ -1,4 +1,4 @@
-// Connection: the session as Python holds it, to close it and to ask it about itself.
+// Connection: the Python object that owns a session, for closing and querying it.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -17,10 +17,10 @@ class Connection {
   Ref<client::Session> session_;
 };
 
-// Makes the class's __new__ run __init__, so that no object exists without its C++ value: pybind11 gives a method of
-// such an object uninitialised memory.
+// Makes the class's __new__ run __init__, so that no object exists without its C++ value: pybind11 would pass
+// uninitialised memory to the methods of such an object.
 inline void require_init(pybind11::handle type) {
-  static newfunc const make = reinterpret_cast<PyTypeObject*>(type.ptr())->tp_new;  // the same for all of pybind11's
+  static newfunc const make = reinterpret_cast<PyTypeObject*>(type.ptr())->tp_new;  // the same for all pybind11 classes
   reinterpret_cast<PyTypeObject*>(type.ptr())->tp_new = [](PyTypeObject* type, PyObject* args, PyObject* keywords) {
     PyObject* self = make(type, args, keywords);
     if (self && type->tp_init(self, args, keywords) < 0) Py_CLEAR(self);
@@ -28,7 +28,7 @@ inline void require_init(pybind11::handle type) {
   };
 }
 
-// What a build adds to the module: nothing, or (tests/in_process) an engine in this process.
+// Extension point for a build: does nothing, or (tests/in_process) binds an engine in this process.
 void bind_extra(pybind11::module_& m);
 
 }  // namespace tt::python

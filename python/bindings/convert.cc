@@ -19,7 +19,7 @@ namespace {
 
 DType default_float_ = kDefaultFloat;  // guarded by the GIL
 
-// The dtype of a buffer's format character; none where we have no such type.
+// The dtype for a buffer's format character; nullopt if it is unsupported.
 std::optional<DType> dtype_of_format(const char* format, Py_ssize_t itemsize) {
   if (!format) return DType::kUInt8;
   while (*format == '@' || *format == '=' || *format == '<') ++format;
@@ -76,7 +76,7 @@ client::Tensor from_buffer(PyObject* data, std::optional<DType> dtype, Device de
            "'. The supported types are: float64, float32, float16, complex64, complex128, int64, int32, int16, int8, "
            "uint64, "
            "uint32, uint16, uint8, and bool.");
-  // The bytes are read by these figures, so a format or shape that contradicts them is refused.
+  // The bytes are read according to format and shape, so contradictory values are rejected.
   int64_t length = view.itemsize;
   for (int i = 0; i < view.ndim; ++i) {
     check_as(ErrorKind::kValue,
@@ -97,15 +97,15 @@ client::Tensor from_buffer(PyObject* data, std::optional<DType> dtype, Device de
   return cast(session.upload(bytes, *own, sizes, device), dtype);
 }
 
-// Nested sequences, flattened.
+// The flattened entries of nested sequences.
 struct Flat {
   Sizes sizes;
   std::vector<Scalar> values;
   Category category = Category::kBool;  // of all entries
-  Category plain = Category::kBool;     // of the Python numbers among them
-  bool is_beyond_int = false;           // only uint64 and floating types hold them
+  Category plain = Category::kBool;     // of the Python numbers among the entries
+  bool is_beyond_int = false;           // some entry exceeds int64: only uint64 and floating types can hold it
   std::optional<DType> typed;           // promoted from the entries that have a dtype: tensors, arrays, NumPy's numbers
-  bool is_plain = false;                // some entry is a Python number, which `category` is of
+  bool is_plain = false;                // some entry is a Python number
 
   void add_type(std::optional<DType> dtype) {
     if (dtype) typed = typed ? promote(*typed, *dtype) : *dtype;
@@ -115,7 +115,7 @@ struct Flat {
 bool is_sequence(PyObject* o) {
   if (!PySequence_Check(o) || PyUnicode_Check(o) || PyBytes_Check(o) || is_tensor(o)) return false;
   if (!is_array(o)) return true;
-  Owned dimensions(PyObject_GetAttrString(o, "ndim"));  // an array without dimensions is a number
+  Owned dimensions(PyObject_GetAttrString(o, "ndim"));  // a zero-dim array is a number
   if (!dimensions) PyErr_Clear();
   return !dimensions || PyObject_IsTrue(dimensions.get()) != 0;
 }
@@ -140,7 +140,7 @@ void add_leaf(PyObject* o, Flat* flat, bool in_array) {
     flat->add_type(handle_of(o)->dtype);
     plain = false;
   } else if (Arg number; PyNumber_Check(o) && !PyFloat_Check(o) && plain_number(o, &number)) {
-    value = number.scalar();  // complex, NumPy's
+    value = number.scalar();  // complex or NumPy's
   } else {
     double v = PyFloat_AsDouble(o);
     if (v == -1 && PyErr_Occurred()) throw PythonErrorSet();
@@ -167,7 +167,7 @@ void flatten(PyObject* o, size_t depth, Flat* flat, bool in_array = false) {
     flat->add_type(buffer_dtype(o));
     in_array = true;
   }
-  // A tuple: converting an entry may run Python code that changes the list.
+  // Copied to a tuple: converting an entry may run Python code that changes the list.
   Owned items(must(PySequence_Tuple(o)));
   int64_t n = PyTuple_GET_SIZE(items.get());
   check_as(ErrorKind::kValue, depth < flat->sizes.size() && flat->sizes[depth] == n, "expected sequence of length ",
@@ -175,7 +175,7 @@ void flatten(PyObject* o, size_t depth, Flat* flat, bool in_array = false) {
   for (int64_t i = 0; i < n; ++i) flatten(PyTuple_GET_ITEM(items.get(), i), depth + 1, flat, in_array);
 }
 
-// The sizes along the first elements; flatten() then holds every other one to them.
+// The sizes along the first elements; flatten() then checks all other elements against them.
 Sizes outline(PyObject* o) {
   Sizes sizes;
   Owned level(Py_NewRef(o));
@@ -273,7 +273,7 @@ bool is_array(PyObject* o) {
 DType default_float() { return default_float_; }
 void set_default_float(DType t) {
   check_as(ErrorKind::kType, is_floating(t) && !is_float8(t),
-           "only floating-point types are supported as the default type, and none of 8 bits");
+           "only floating-point types of at least 16 bits are supported as the default type");
   default_float_ = t;
 }
 
@@ -297,7 +297,7 @@ client::Tensor tensor_from(PyObject* data, std::optional<DType> dtype, Device de
                                         : *flat.typed;
   DType result = dtype.value_or(natural);
   check(!flat.is_beyond_int || result == DType::kUInt64 || !is_integral(result),
-        "Overflow when unpacking long, got a number beyond int64's largest");
+        "Overflow when unpacking long, got a number larger than int64's maximum");
   check_as(ErrorKind::kType, flat.category != Category::kComplex || is_complex(result) || flat.typed,
            "must be real number, not complex");
   return session.upload(pack_as(result, flat.values), result, flat.sizes, device);
@@ -307,8 +307,8 @@ void read_into(const client::Tensor& tensor, PyObject* buffer) {
   Buffer target(buffer, PyBUF_CONTIG);
   if (!target.valid()) throw PythonErrorSet();
   size_t bytes = static_cast<size_t>(tensor->numel()) * item_size(tensor->dtype);
-  check(static_cast<size_t>(target.view().len) == bytes, "[read_into] the buffer has ", target.view().len,
-        " bytes, the tensor ", bytes);
+  check(static_cast<size_t>(target.view().len) == bytes, "[read_into] got a buffer of ", target.view().len,
+        " bytes, expected ", bytes);
   if (bytes == 0) return;
   uint32_t site = current_site(*tensor->session);
   ReleaseGil released;

@@ -9,17 +9,16 @@
 
 namespace tt::python {
 
-// A tensor of the data's values; of its natural dtype where none is given (bool, int64, the
-// default float, or a buffer's own). Throws Error (TypeError, ValueError) on data that is no
-// rectangle of numbers.
+// Creates a tensor from data. Without a dtype uses the natural one: bool, int64, the default float, or a buffer's own.
+// Throws Error (TypeError, ValueError) unless the data is rectangular and numeric.
 client::Tensor tensor_from(PyObject* data, std::optional<DType> dtype, Device device, client::Session& session);
 
-// Reads into a writable, contiguous buffer of exactly the tensor's bytes.
+// Reads into a writable, contiguous buffer of exactly the tensor's size in bytes.
 void read_into(const client::Tensor& tensor, PyObject* buffer);
 
-// Whether it is a NumPy array, or says that it holds one.
+// Whether the object is a NumPy array or exposes __array_interface__.
 bool is_array(PyObject* o);
-// The dtype of an array or a NumPy scalar; none for other objects.
+// The dtype of an array or a NumPy scalar; nullopt for other objects.
 std::optional<DType> buffer_dtype(PyObject* o);
 
 DType default_float();

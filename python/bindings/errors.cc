@@ -27,7 +27,7 @@ PyObject* exception_type(ErrorKind kind) {
   return PyExc_RuntimeError;
 }
 
-// Messages may quote bytes of the user's that are not UTF-8.
+// Replaces invalid UTF-8: messages may quote the user's bytes.
 void set_error(PyObject* type, std::string_view message) {
   Owned text(PyUnicode_DecodeUTF8(message.data(), static_cast<Py_ssize_t>(message.size()), "replace"));
   if (text) PyErr_SetObject(type, text.get());
@@ -36,18 +36,18 @@ void set_error(PyObject* type, std::string_view message) {
 }  // namespace
 
 bool init_errors(PyObject* module) {
-  out_of_memory_error = PyErr_NewExceptionWithDoc("teletensor.OutOfMemoryError",
-                                                  "A device or this session has no memory left for what was asked.",
-                                                  PyExc_RuntimeError, nullptr);
+  out_of_memory_error =
+      PyErr_NewExceptionWithDoc("teletensor.OutOfMemoryError", "A device or this session has too little memory left.",
+                                PyExc_RuntimeError, nullptr);
   linalg_error = PyErr_NewExceptionWithDoc("teletensor.linalg.LinAlgError",
-                                           "A matrix has no such decomposition, inverse or solution.",
+                                           "A matrix has no decomposition, inverse or solution of the requested kind.",
                                            PyExc_RuntimeError, nullptr);
   return out_of_memory_error && PyModule_AddObjectRef(module, "OutOfMemoryError", out_of_memory_error) == 0 &&
          linalg_error && PyModule_AddObjectRef(module, "LinAlgError", linalg_error) == 0;
 }
 
 void set_python_error(const std::exception& e) {
-  // Of both, Python has the exception.
+  // For both types the Python exception is already set.
   if (dynamic_cast<const PythonErrorSet*>(&e) || dynamic_cast<const client::Interrupted*>(&e)) {
     if (!PyErr_Occurred()) PyErr_SetString(PyExc_RuntimeError, "a Python exception was cleared before it was raised");
     return;

@@ -1,4 +1,4 @@
-// The one place where C++ errors become Python exceptions.
+// Converts C++ errors to Python exceptions; the only place that does.
 #pragma once
 
 #include <Python.h>

@@ -14,14 +14,14 @@ namespace {
 
 const TensorMeta* meta(const client::Tensor& t) { return t.get(); }
 
-// The part of an index that views can say, and the tensors that are left for `index`.
+// The part of an index that views can express, and the remaining tensors for operator `index`.
 struct Indexed {
   client::Tensor view;
-  std::vector<client::Tensor> tensors;  // by dimension of `view`; null where a dimension is whole
+  std::vector<client::Tensor> tensors;  // by dimension of `view`; null: the whole dimension
   bool advanced() const { return !tensors.empty(); }
 };
 
-// An integer, NumPy's too; an array of them has __index__ as well, but is not an integer index.
+// Whether the object is an integer, including NumPy's; excludes arrays of integers, which have __index__ too.
 bool is_integer_index(PyObject* o) { return PyLong_Check(o) || (PyIndex_Check(o) && !PySequence_Check(o)); }
 
 bool is_mask(const TensorMeta& t) { return t.dtype == DType::kBool || t.dtype == DType::kUInt8; }
@@ -41,7 +41,7 @@ class Indexer {
   }
 
  private:
-  // Turns lists and arrays into tensors, and finds how many dimensions an ellipsis stands for.
+  // Converts lists and arrays to tensors, and computes the number of dimensions of an ellipsis.
   void prepare(absl::Span<PyObject* const> items) {
     int64_t consumed = 0;
     for (PyObject* item : items) {
@@ -49,7 +49,7 @@ class Indexer {
       if (is_tensor(item)) {
         tensor = handle_of(item);
         if (Device there = result_.view->device; tensor->device != there && tensor->device.type == DeviceType::kCPU) {
-          const Arg args[] = {Arg(meta(tensor)), Arg(there)};  // indices go along, as PyTorch's do
+          const Arg args[] = {Arg(meta(tensor)), Arg(there)};  // moves indices to the device, as PyTorch does
           tensor = call_op(op_id::kToDevice, args, *tensor->session)[0];
         }
       } else if (!PySlice_Check(item) && item != Py_None && item != Py_Ellipsis && !is_integer_index(item)) {
@@ -87,7 +87,7 @@ class Indexer {
     } else if (PySlice_Check(item)) {
       slice(item);
       ++dim_;
-    } else if (PyBool_Check(item)) {  // a zero-dim mask over a new dimension
+    } else if (PyBool_Check(item)) {  // a zero-dim mask: indexes a new dimension
       view(op_id::kUnsqueeze, {Arg(dim_)});
       const int64_t zero = 0;
       const int64_t count = item == Py_True ? 1 : 0;
@@ -133,8 +133,7 @@ class Indexer {
   int64_t whole_ = 0;
 };
 
-// The list argument of `index`: a mask of n dimensions takes one entry, so the positions after it
-// move up.
+// The list argument of `index`: a mask of n dimensions is one entry, so the positions after it shift.
 std::vector<const TensorMeta*> entries(const Indexed& indexed) {
   std::vector<const TensorMeta*> list;
   int64_t skip = 0;
@@ -165,7 +164,7 @@ PyObject* get_item(PyObject* self, PyObject* index) noexcept {
       bool masked = std::any_of(list.begin(), list.end(), [](const TensorMeta* t) { return t && is_mask(*t); });
       return wrap(call_op(masked ? op_id::kIndexMasked : op_id::kIndex, args, *indexed.view->session)[0]);
     }
-    if (indexed.view == handle_of(self)) {  // x[...]: a view all the same
+    if (indexed.view == handle_of(self)) {  // x[...] also returns a view
       const Arg args[] = {Arg(meta(indexed.view))};
       return wrap(call_op(op_id::kAlias, args, *indexed.view->session)[0]);
     }

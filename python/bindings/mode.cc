@@ -18,14 +18,14 @@ Mode& Mode::current() {
 namespace {
 
 Ref<client::Session>& session_slot() {
-  static auto* slot = new Ref<client::Session>();  // outlives the interpreter's teardown
+  static auto* slot = new Ref<client::Session>();  // never destroyed: outlives the interpreter
   return *slot;
 }
 
-// "/usr/lib/python3.11/" of the module that `name` imports; "/" where it has no file.
+// The folder of a module's file, such as "/usr/lib/python3.11/"; "/" if the module has no file.
 std::string folder_of(const char* name) {
   std::string folder;
-  PyObject *type, *value, *trace;  // a line may be wanted while an exception is on its way
+  PyObject *type, *value, *trace;  // may be called while an exception is set
   PyErr_Fetch(&type, &value, &trace);
   if (PyObject* module = PyImport_ImportModule(name)) {
     Owned owned(module), file(PyModule_GetFilenameObject(module));
@@ -36,8 +36,8 @@ std::string folder_of(const char* name) {
   return folder.substr(0, folder.rfind('/') + 1);
 }
 
-// Whose code a line is in: a wait is put down to the innermost line of the user's. Python's own library stands between
-// us and the user where it calls us back (contextlib, functools, threading).
+// The author of a line: a wait is attributed to the innermost line of the user's code. Python's own library may call
+// back between teletensor and the user (contextlib, functools, threading).
 enum class Author : uint8_t { kUser, kLibrary, kOurs };
 
 Author author_of_file(std::string_view file) {
@@ -50,19 +50,19 @@ Author author_of_file(std::string_view file) {
 }
 
 Author author_of(PyCodeObject* code) {
-  // Grows with the program's code, not with its calls; holds a reference so that an address is
-  // never another code object's.
+  // Grows with the program's code, not with its calls. Holds a reference, so that an address is never reused for
+  // another code object.
   static auto* known = new absl::flat_hash_map<PyCodeObject*, Author>();
   if (auto found = known->find(code); found != known->end()) return found->second;
   const char* file = PyUnicode_AsUTF8(code->co_filename);
   if (!file) PyErr_Clear();
-  Author author = author_of_file(file ? file : "");  // which may import a module, and so come back here
+  Author author = author_of_file(file ? file : "");  // may import a module and re-enter this function
   if (known->try_emplace(code, author).second) Py_INCREF(code);
   return author;
 }
 
-// The line of a frame. What the compiler added (the way out of a `with`, for one) may have none: then the last line
-// before it.
+// The line of a frame. Instructions added by the compiler (for example the exit of a `with`) may have no line; then the
+// last line before them.
 uint32_t line_of(PyCodeObject* code, int instruction) {
   int line = PyCode_Addr2Line(code, instruction);
   for (; line < 0 && instruction > 0; instruction -= 2) line = PyCode_Addr2Line(code, instruction);
@@ -76,7 +76,7 @@ client::Session& current_session() {
   if (!slot) {
     Owned module(must(PyImport_ImportModule("teletensor._connection")));
     Owned result(must(PyObject_CallMethod(module.get(), "connect", nullptr)));
-    if (!slot) fail(ErrorKind::kConnection, "[connect] no engine");
+    if (!slot) fail(ErrorKind::kConnection, "[connect] no session was opened");
   }
   return *slot;
 }
@@ -98,12 +98,12 @@ Device present_device(Device device, client::Session* session) {
 
 uint32_t current_site(client::Session& session) {
   struct Cached {
-    uint64_t session = 0;  // its serial number: an address may come back with the next session
+    uint64_t session = 0;  // its serial number: a later session may reuse the address
     PyCodeObject* code = nullptr;
     int instruction = -1;
     uint32_t site = 0;
   };
-  // One line of the user's is usually many calls in a row, or one call many times.
+  // One line of the user's is usually several calls in a row, or one call repeated.
   static thread_local Cached cache[64];
 
   auto site_of = [&](PyCodeObject* code, int instruction) {
@@ -111,21 +111,21 @@ uint32_t current_site(client::Session& session) {
     if (entry.session != session.serial() || entry.code != code || entry.instruction != instruction) {
       const char* file = PyUnicode_AsUTF8(code->co_filename);
       const char* function = PyUnicode_AsUTF8(code->co_qualname);
-      if (!file || !function) PyErr_Clear();  // a name that is not UTF-8
+      if (!file || !function) PyErr_Clear();  // the name is not UTF-8
       entry = {session.serial(), code, instruction,
                session.site(file ? file : "", line_of(code, instruction), function ? function : "")};
     }
     return entry.site;
   };
-  // Where the user has no line (a thread that runs a method of ours): the innermost of Python's library.
+  // Fallback without a line of the user's (a thread that runs one of our methods): the innermost library line.
   PyCodeObject* library = nullptr;
   int library_instruction = 0;
 
   PyThreadState* thread = PyThreadState_Get();
-  PyFrameObject* frame = PyThreadState_GetFrame(thread);  // new reference, made once a frame
+  PyFrameObject* frame = PyThreadState_GetFrame(thread);  // new reference, created once per frame
   while (frame) {
     PyCodeObject* code = PyFrame_GetCode(frame);
-    Py_DECREF(code);  // the frame holds it
+    Py_DECREF(code);  // the frame keeps a reference
     const Author author = author_of(code);
     if (author == Author::kUser) {
       const int instruction = PyFrame_GetLasti(frame);

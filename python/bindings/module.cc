@@ -1,4 +1,4 @@
-// teletensor._C: everything that Python gets from C++.
+// teletensor._C: the Python module implemented in C++.
 #include <Python.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
@@ -82,10 +82,10 @@ void bind_connection(py::module_& m) {
           "flush", [](const Connection& c) { c.session().flush(); }, py::call_guard<py::gil_scoped_release>())
       .def(
           "cancel", [](const Connection& c) { c.session().cancel(); }, py::call_guard<py::gil_scoped_release>(),
-          "Cancels what was issued so far and has not been executed; reading its results raises.")
-      .def("counters", &counters, "What this session has sent and waited for so far.")
-      .def("wait_report", &wait_report, "[(where, count, seconds)] of the waits, the longest first.")
-      .def("engine", &engine_info, "What the engine said of itself.");
+          "Cancels all issued work that has not been executed; reading its results raises an error.")
+      .def("counters", &counters, "Counters of this session: instructions, frames, bytes sent, waits.")
+      .def("wait_report", &wait_report, "The waits as [(where, count, seconds)], longest first.")
+      .def("engine", &engine_info, "The engine's version, session, lease and devices.");
   m.def(
       "connect",
       [](const std::string& address, const std::string& token, const std::string& name, uint64_t memory_limit) {
@@ -117,7 +117,7 @@ py::object tensor_function(py::object data, py::object dtype, py::object device,
   return result;
 }
 
-// Of those that autocast knows.
+// Parses a device type that autocast supports.
 DeviceType parse_device_type(std::string_view name) {
   check(name == "cpu" || name == "cuda", "User specified an unsupported autocast device_type '", name, "'");
   return name == "cuda" ? DeviceType::kCUDA : DeviceType::kCPU;
@@ -128,7 +128,7 @@ void bind_modes(py::module_& m) {
   m.def("set_grad_enabled", [](bool on) { return std::exchange(Mode::current().grad, on); });
   m.def("is_inference_mode", [] { return Mode::current().inference; });
   m.def("set_inference_mode", [](bool on) { return std::exchange(Mode::current().inference, on); });
-  m.def("autocast_dtype", [](const std::string& device) {  // None: it is off there
+  m.def("autocast_dtype", [](const std::string& device) {  // None: off
     const std::optional<DType> dtype = Mode::current().autocast_dtype(parse_device_type(device));
     return dtype ? py::reinterpret_borrow<py::object>(dtype_object(*dtype)) : py::none();
   });
@@ -142,7 +142,7 @@ void bind_modes(py::module_& m) {
   m.def("swap_default_device",
         [](py::object device) { return py::reinterpret_steal<py::object>(must(swap_default_device(device.ptr()))); });
   m.def("swap_current_gpu", &swap_current_gpu);
-  m.def("placed", [](py::object device) {  // the device with the number that it stands for
+  m.def("placed", [](py::object device) {  // resolves the device's index
     return py::reinterpret_steal<py::object>(device_object(device_from(device.ptr())));
   });
   m.def("set_default_dtype", [](py::object t) { set_default_float(dtype_from(t.ptr())); });
@@ -154,12 +154,12 @@ void add_functions(py::module_& parent, const char* name, PyMethodDef* table) {
 }
 
 void bind(py::module_& m) {
-  // Our errors, thrown through pybind11's functions.
+  // Converts C++ errors thrown through pybind11's functions.
   py::register_exception_translator([](std::exception_ptr p) {
     if (!p) return;
     try {
       std::rethrow_exception(p);
-    } catch (const PythonErrorSet&) {       // it is set already
+    } catch (const PythonErrorSet&) {       // already set
     } catch (const client::Interrupted&) {  // likewise
     } catch (const Error& e) {
       set_python_error(e);
@@ -180,7 +180,7 @@ void bind(py::module_& m) {
   m.def("tensor", &tensor_function, py::arg("data"), py::kw_only(), py::arg("dtype") = py::none(),
         py::arg("device") = py::none(), py::arg("requires_grad") = false);
   m.def("read_into", [](py::handle tensor, py::handle buffer) {
-    check_as(ErrorKind::kType, is_tensor(tensor.ptr()), "[read_into] takes a Tensor");
+    check_as(ErrorKind::kType, is_tensor(tensor.ptr()), "[read_into] expected a Tensor");
     read_into(handle_of(tensor.ptr()), buffer.ptr());
   });
   m.def("from_bytes", [](py::bytes data, py::object dtype, const std::vector<int64_t>& size, py::object device) {
@@ -190,10 +190,9 @@ void bind(py::module_& m) {
     int64_t wanted = static_cast<int64_t>(item_size(t));
     bool valid = true;
     for (int64_t n : sizes) valid &= n >= 0 && !__builtin_mul_overflow(wanted, n, &wanted);
-    check_as(ErrorKind::kValue, valid && static_cast<uint64_t>(wanted) == bytes.size(), "[from_bytes] ",
-             to_string(sizes), " of ", std::string(name(t)), " do not take ", bytes.size(), " bytes");
-    return py::reinterpret_steal<py::object>(
-        must(wrap(current_session().upload(bytes, t, sizes, device_or_default(device)))));
+    check_as(ErrorKind::kValue, valid && static_cast<uint64_t>(wanted) == bytes.size(), "[from_bytes] size ",
+             to_string(sizes), " of ", std::string(name(t)), " does not match ", bytes.size(), " bytes");
+    return py::reinterpret_steal<py::object>(must(wrap(current_session().upload(bytes, t, sizes, device_or_default(device)))));
   });
   m.def("promote_types", [](py::object a, py::object b) {
     return py::reinterpret_borrow<py::object>(dtype_object(promote(dtype_from(a.ptr()), dtype_from(b.ptr()))));

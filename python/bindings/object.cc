@@ -35,8 +35,8 @@ void dealloc(PyObject* o) {
   Py_DECREF(type);
 }
 
-// Tensor(existing), which subclasses (Parameter) are made by; Tensor(2, 3) of those sizes, not set;
-// Tensor(data) in the default dtype.
+// Tensor(existing), used to create subclasses such as Parameter; Tensor(2, 3): uninitialised with these sizes;
+// Tensor(data) with the default dtype.
 PyObject* make(PyTypeObject* type, PyObject* args, PyObject*) {
   return guard([&]() -> PyObject* {
     const Py_ssize_t count = PyTuple_GET_SIZE(args);
@@ -63,7 +63,7 @@ PyObject* get_requires_grad(PyObject* o, void*) { return PyBool_FromLong(handle_
 PyObject* get_is_leaf(PyObject* o, void*) { return PyBool_FromLong(handle_of(o)->is_leaf()); }
 PyObject* get_version(PyObject* o, void*) { return PyLong_FromUnsignedLong(handle_of(o)->version()); }
 PyObject* get_handle(PyObject* o, void*) { return PyLong_FromUnsignedLongLong(handle_of(o)->id); }
-// (number, bytes) of its storage, which it shares with its views.
+// The (number, bytes) of the tensor's storage, which its views share.
 PyObject* get_storage(PyObject* o, void*) {
   return Py_BuildValue("(KK)", static_cast<unsigned long long>(handle_of(o)->storage_number()),
                        static_cast<unsigned long long>(handle_of(o)->storage_bytes()));
@@ -118,7 +118,7 @@ int set_grad(PyObject* o, PyObject* value, void*) {
       -1);
 }
 
-// Permutes all or the last two dimensions.
+// Reverses all dimensions, or exchanges the last two.
 PyObject* get_transposed(PyObject* o, void* last_two) {
   return guard([&]() -> PyObject* {
     const client::Tensor& handle = handle_of(o);
@@ -181,34 +181,34 @@ Py_hash_t hash(PyObject* o) { return _Py_HashPointer(o); }
 PyGetSetDef getset[] = {
     {"shape", get_shape, nullptr, "The sizes, as a Size.", nullptr},
     {"dtype", get_dtype, nullptr, "The type of the elements.", nullptr},
-    {"device", get_device, nullptr, "Where the bytes are, in the engine.", nullptr},
+    {"device", get_device, nullptr, "The device of the engine that stores the bytes.", nullptr},
     {"ndim", get_ndim, nullptr, "The number of dimensions.", nullptr},
-    {"requires_grad", get_requires_grad, set_requires_grad, "Whether gradients are computed for it.", nullptr},
-    {"grad", get_grad, set_grad, "What backward() accumulated, or None.", nullptr},
-    {"is_leaf", get_is_leaf, nullptr, "Whether no recorded operation made it.", nullptr},
-    {"is_cuda", get_is_cuda, nullptr, "Whether it is on a GPU.", nullptr},
+    {"requires_grad", get_requires_grad, set_requires_grad, "Whether gradients are computed for the tensor.", nullptr},
+    {"grad", get_grad, set_grad, "The gradient accumulated by backward(), or None.", nullptr},
+    {"is_leaf", get_is_leaf, nullptr, "Whether the tensor is a leaf: no recorded operation computed it.", nullptr},
+    {"is_cuda", get_is_cuda, nullptr, "Whether the tensor is on a GPU.", nullptr},
     {"T", get_transposed, nullptr, "A view with the dimensions reversed.", nullptr},
     {"mT", get_transposed, nullptr, "A view with the last two dimensions exchanged.", const_cast<char*>("last two")},
-    {"_version", get_version, nullptr, "Writes in place so far.", nullptr},
-    {"_base", get_base, nullptr, "What it is a view of, or None.", nullptr},
-    {"_handle", get_handle, nullptr, "Its name on the wire.", nullptr},
-    {"_storage", get_storage, nullptr, "(number, bytes) of its storage.", nullptr},
+    {"_version", get_version, nullptr, "The number of in-place writes so far.", nullptr},
+    {"_base", get_base, nullptr, "The tensor of which this is a view, or None.", nullptr},
+    {"_handle", get_handle, nullptr, "The tensor's handle in the engine.", nullptr},
+    {"_storage", get_storage, nullptr, "The (number, bytes) of the tensor's storage.", nullptr},
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
     {}};
 
 PyMethodDef methods[] = {
     {"size", size, METH_VARARGS, "size(dim=None): the sizes, or one of them."},
-    {"stride", stride, METH_VARARGS, "stride(dim=None): elements to skip to the next, by dimension."},
+    {"stride", stride, METH_VARARGS, "stride(dim=None): the strides in elements, or one of them."},
     {"dim", dim, METH_NOARGS, "The number of dimensions."},
     {"ndimension", dim, METH_NOARGS, "The number of dimensions."},
     {"numel", numel, METH_NOARGS, "The number of elements."},
     {"nelement", numel, METH_NOARGS, "The number of elements."},
-    {"element_size", element_size, METH_NOARGS, "Bytes an element takes."},
-    {"storage_offset", storage_offset, METH_NOARGS, "Elements from the storage's start."},
+    {"element_size", element_size, METH_NOARGS, "The size of an element in bytes."},
+    {"storage_offset", storage_offset, METH_NOARGS, "The offset from the storage's start, in elements."},
     {"is_contiguous", reinterpret_cast<PyCFunction>(is_contiguous), METH_VARARGS | METH_KEYWORDS,
-     "Whether the elements lie in row-major order without gaps."},
-    {"is_floating_point", is_floating_point, METH_NOARGS, "Whether the dtype is a floating type."},
-    {"item", item_method, METH_NOARGS, "The one element as a Python number. Waits for the engine."},
+     "Whether the elements are contiguous in row-major order."},
+    {"is_floating_point", is_floating_point, METH_NOARGS, "Whether the dtype is a floating-point type."},
+    {"item", item_method, METH_NOARGS, "The single element as a Python number. Waits for the engine."},
     {"tolist", tolist, METH_NOARGS, "The elements as nested lists. Waits for the engine."},
     {}};
 
@@ -233,7 +233,7 @@ bool init_tensor_type(PyObject* module) {
       {Py_tp_members, members},
       {Py_tp_hash, slot(hash)},
       {Py_tp_richcompare, slot(tensor_compare)},
-      {Py_tp_doc, const_cast<char*>("A tensor that lives in an engine; see torch.Tensor.")},
+      {Py_tp_doc, const_cast<char*>("A tensor stored in an engine; see torch.Tensor.")},
       {Py_mp_length, slot(length)},
       {Py_mp_subscript, slot(get_item)},
       {Py_mp_ass_subscript, slot(set_item)},
@@ -275,7 +275,7 @@ bool init_tensor_type(PyObject* module) {
   PyType_Spec spec{"teletensor.Tensor", sizeof(TensorObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
   tensor_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
   if (!tensor_type) return false;
-  // The generated methods join those above; Python code adds the rest (teletensor/_tensor.py).
+  // Adds the generated methods; Python code adds further ones (teletensor/_tensor.py).
   for (PyMethodDef* m = method_tables().methods; m->ml_name; ++m) {
     Owned descriptor(PyDescr_NewMethod(tensor_type, m));
     if (!descriptor ||

@@ -1,7 +1,6 @@
-// TensorObject: the Python Tensor, a C-API type, since pybind11's call alone costs 200 ns.
+// TensorObject: the Python Tensor type, written with the C API because a pybind11 call alone costs 200 ns.
 //
-// Everything here runs with the GIL held. No C++ exception crosses into Python: entry points go
-// through guard().
+// Everything here requires the GIL. No C++ exception propagates into Python: entry points use guard().
 #pragma once
 
 #include <Python.h>
@@ -16,9 +15,9 @@ namespace tt::python {
 
 struct TensorObject {
   PyObject_HEAD client::Tensor handle;
-  PyObject* dict;  // attributes of the user's; made when first needed
+  PyObject* dict;  // the user's attributes; created on first use
   PyObject* weak_references;
-  PyObject* grad;  // the object last given out for `.grad`, so that it keeps its identity
+  PyObject* grad;  // the object last returned for `.grad`, to preserve its identity
 };
 
 extern PyTypeObject* tensor_type;
@@ -29,10 +28,10 @@ inline const client::Tensor& handle_of(PyObject* o) { return reinterpret_cast<Te
 
 // New reference. `type` is tensor_type or a subclass.
 PyObject* wrap(client::Tensor handle, PyTypeObject* type = tensor_type);
-// A tuple of them.
+// Wraps the handles in a tuple. New reference.
 PyObject* wrap_tuple(absl::Span<const client::Tensor> handles);
 
-// Sets the Python exception that a C++ one stands for. For guard().
+// Sets the Python exception for a C++ exception. For guard().
 void set_python_error(const std::exception& e);
 
 // Runs `body`; a C++ exception becomes a Python one and `failed` is returned.
@@ -46,12 +45,12 @@ auto guard(F&& body, decltype(body()) failed = {}) noexcept -> decltype(body()) 
   }
 }
 
-// Thrown where a Python exception is set already; guard() lets it stand.
+// Thrown if a Python exception is already set; guard() keeps that exception.
 struct PythonErrorSet : std::exception {
   const char* what() const noexcept override { return "a Python exception is set"; }
 };
 
-// An owned reference.
+// An owned reference to a Python object.
 class Owned {
  public:
   Owned() = default;
@@ -70,7 +69,7 @@ class Owned {
   PyObject* p_ = nullptr;
 };
 
-// Other Python threads run while this one waits.
+// Releases the GIL during its lifetime, so that other Python threads run.
 class ReleaseGil {
  public:
   ReleaseGil() : state_(PyEval_SaveThread()) {}
@@ -82,9 +81,9 @@ class ReleaseGil {
   PyThreadState* state_;
 };
 
-// Keeps the handles that a call refers to by bare pointers (Args) alive while it is parsed and made. Python code that
-// runs meanwhile (an __index__, another thread during a wait) may give a tensor object another handle; the one before
-// is freed when the last call in progress ends. The GIL guards its members.
+// Keeps the handles that a call refers to by raw pointers (Args) alive while it is parsed and issued. Python code that
+// runs meanwhile (an __index__, another thread during a wait) may replace a tensor object's handle; the previous handle
+// is freed when the last call in progress ends. The GIL guards the members.
 class CallInProgress {
  public:
   CallInProgress() { ++count_; }
@@ -105,10 +104,10 @@ class CallInProgress {
   static inline std::vector<client::Tensor> replaced_;
 };
 
-// The Python object goes on as another tensor: `x.data = y`, `x.unsqueeze_(0)`.
+// Makes the Python object refer to another tensor: `x.data = y`, `x.unsqueeze_(0)`.
 void replace_handle(PyObject* o, client::Tensor handle);
 
-// `p` if it is an object, else throws PythonErrorSet.
+// Returns `p`; throws PythonErrorSet if it is null.
 inline PyObject* must(PyObject* p) {
   if (!p) throw PythonErrorSet();
   return p;

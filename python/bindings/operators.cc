@@ -16,7 +16,7 @@
 namespace tt::python {
 namespace {
 
-// `torch.return_types.<name>`: one type an entry, made at its first use.
+// `torch.return_types.<name>`: one type per entry, created on first use.
 PyTypeObject* result_type(const Entry& entry) {
   static auto* types = new absl::flat_hash_map<const Entry*, PyTypeObject*>();
   PyTypeObject*& type = (*types)[&entry];
@@ -43,7 +43,7 @@ PyObject* wrap_results(const Entry& entry, const Op& op, client::Tensors results
   return tuple.release();
 }
 
-// What was given as `out`: borrowed.
+// The argument `out`, borrowed.
 PyObject* given_out(const PythonCall& call) {
   for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(call.keywords); ++k) {
     if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(call.keywords, k), "out") == 0) {
@@ -53,8 +53,8 @@ PyObject* given_out(const PythonCall& call) {
   return Py_None;
 }
 
-// Of `out=` before the call: refuses what the operator's rule does. Says whether the results have its sizes, which is
-// not known yet where they depend on data.
+// Checks `out=` before the call: rejects tensors that the operator's rule rejects. Returns whether the results have
+// their sizes; false if the sizes depend on data and are not known yet.
 bool fits_out(const Op& op, ParsedArgs* parsed) {
   const client::Tensors& out = parsed->into;
   for (size_t i = 0; op.out == OutRule::kTyped && i < op.params.size(); ++i) {
@@ -62,7 +62,7 @@ bool fits_out(const Op& op, ParsedArgs* parsed) {
   }
   thread_local Inference inferred;
   infer(op, parsed->args, false, &inferred);
-  if (inferred.outputs.size() != out.size()) return !op.is_dynamic;  // which the call refuses
+  if (inferred.outputs.size() != out.size()) return !op.is_dynamic;  // the call rejects it
   bool same_sizes = !op.is_dynamic;
   for (size_t i = 0; i < out.size(); ++i) {
     check_out(op, inferred.outputs[i], *out[i]);
@@ -74,10 +74,10 @@ bool fits_out(const Op& op, ParsedArgs* parsed) {
   return same_sizes;
 }
 
-// `out` of other sizes than the result's: as PyTorch resizes it, the object goes on as the result, in its own dtype.
+// `out` of another size than the result's: as in PyTorch's resizing, the object refers to the result, in out's dtype.
 void store_resized(PyObject* out, const Op& op, const client::Tensor& result, client::Session& session) {
   const client::Tensor& target = handle_of(out);
-  if (result->sizes == target->sizes) {  // of a dynamic operator
+  if (result->sizes == target->sizes) {  // the operator is dynamic
     const Arg args[] = {Arg(static_cast<const TensorMeta*>(target.get())),
                         Arg(static_cast<const TensorMeta*>(result.get()))};
     call_op(op_id::kAssign, args, session, absl::MakeConstSpan(&target, 1));
@@ -100,13 +100,13 @@ client::Tensors call_op(uint16_t id, Args args, client::Session& session, absl::
     return session.call(op, AutocastArgs(op, args, session).args(), options);
   }
   if (!op.is_dynamic) return session.call(op, args, options);
-  ReleaseGil released;  // it waits
+  ReleaseGil released;  // the call waits
   return session.call(op, args, options);
 }
 
 namespace {
 
-// `out=` beside `requires_grad=True`: the tensors that were given require it.
+// `out=` with `requires_grad=True`: the given tensors require grad.
 PyObject* require_grad(PyObject* out) {
   for (Py_ssize_t i = 0; i < (is_tensor(out) ? 1 : PyTuple_GET_SIZE(out)); ++i) {
     const client::Tensor& target = handle_of(is_tensor(out) ? out : PyTuple_GET_ITEM(out, i));
@@ -133,8 +133,8 @@ PyObject* call_entry(const Entry& entry, const PythonCall& call, bool in_place) 
   return guard([&]() -> PyObject* {
     CallInProgress call_in_progress;
     std::string reasons;
-    // Of several operators first those that take arguments as they are: max(a, b)
-    // is not max(a, dim=b), var(a, 1) not var(a, unbiased=True).
+    // With several operators, tries those first that accept the arguments without conversion: max(a, b) is not
+    // max(a, dim=b), var(a, 1) is not var(a, unbiased=True).
     const size_t count = entry.ops.size(), tries = count > 1 ? 2 * count : 1;
     for (size_t i = 0; i < tries; ++i) {
       const bool strict = i + count < tries;
@@ -168,13 +168,13 @@ PyObject* call_entry(const Entry& entry, const PythonCall& call, bool in_place) 
 
 namespace {
 
-// An operand of a number slot: a tensor, or a Python number in its place.
+// An operand of a number slot: a tensor or a Python number.
 bool operand(PyObject* o, Arg* out) {
   if (is_tensor(o)) return *out = Arg(static_cast<const TensorMeta*>(handle_of(o).get())), true;
   return plain_number(o, out);
 }
 
-// The operands' own fast path: no keywords, no overloads.
+// Fast path of operators on operands: no keywords, no overloads.
 PyObject* binary(uint16_t op, PyObject* a, PyObject* b, bool in_place) {
   return guard([&]() -> PyObject* {
     CallInProgress call_in_progress;
@@ -211,7 +211,7 @@ template <uint16_t Op>
 PyObject* unary_slot(PyObject* a) {
   return unary(Op, a);
 }
-// PyTorch divides an array by a tensor (`__rtruediv__` multiplies by the reciprocal), and refuses its other operators.
+// PyTorch divides an array by a tensor (`__rtruediv__` multiplies by the reciprocal) and rejects its other operators.
 PyObject* divide(PyObject* a, PyObject* b) {
   PyObject* result = binary(op_id::kDiv, a, b, false);
   if (result != Py_NotImplemented || !is_array(a)) return result;
@@ -235,7 +235,7 @@ int tensor_bool(PyObject* a) {
       },
       -1);
 }
-// Through item(): uint64 holds numbers beyond int64, and what cannot be an int says so itself.
+// Uses item(): uint64 values may exceed int64, and item() raises for values that are not ints.
 PyObject* whole(PyObject* a) {
   Owned value(must(item(handle_of(a))));
   return must(PyNumber_Long(value.get()));
@@ -262,7 +262,7 @@ PyObject* as_index(PyObject* a) {
 }  // namespace
 
 PyNumberMethods tensor_as_number = [] {
-  using namespace op_id;  // NOLINT: a table of their names
+  using namespace op_id;  // NOLINT: a table of the ids' names
   PyNumberMethods m{};
   m.nb_add = binary_slot<kAdd>;
   m.nb_subtract = binary_slot<kSub>;
@@ -302,13 +302,13 @@ PyNumberMethods tensor_as_number = [] {
 
 PyObject* tensor_compare(PyObject* a, PyObject* b, int what) {
   static constexpr uint16_t kOps[] = {op_id::kLt, op_id::kLe, op_id::kEq, op_id::kNe, op_id::kGt, op_id::kGe};
-  if (b == Py_None) {  // `t == None` is a plain bool, as for every other object
+  if (b == Py_None) {  // `t == None` is a plain bool, as for other objects
     if (what == Py_EQ) Py_RETURN_FALSE;
     if (what == Py_NE) Py_RETURN_TRUE;
   }
   PyObject* result = binary(kOps[what], a, b, false);
   if (result != Py_NotImplemented || !is_array(b)) return result;
-  // A NumPy array defers to the tensor (__array_priority__), so Python would compare identities.
+  // A NumPy array defers to the tensor (__array_priority__), so Python would otherwise compare identities.
   Py_DECREF(result);
   return guard([&]() -> PyObject* {
     const client::Tensor tensor = handle_of(a);

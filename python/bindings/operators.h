@@ -1,5 +1,4 @@
-// Operators as Python functions and methods: entries generated from the declarations, one way to
-// call them all.
+// Operators as Python functions and methods: generated entries with one common calling path.
 #pragma once
 
 #include <Python.h>
@@ -10,11 +9,11 @@
 
 namespace tt::python {
 
-// A Python name and the operators that may be meant by it, in the order in which they are tried.
+// A Python name and its candidate operators, in the order in which they are tried.
 struct Entry {
   const char* name;
   absl::Span<const uint16_t> ops;
-  absl::Span<const char* const> results;  // names of the fields of a named tuple; empty: anonymous
+  absl::Span<const char* const> results;  // field names of the result's named tuple; empty: a plain tuple
 };
 
 // Generated (engine/codegen/python_bindings.py).
@@ -32,12 +31,11 @@ struct MethodTables {
 };
 MethodTables method_tables();
 
-// Calls what the entry and the arguments mean. In place: results are written to `self`, which is
-// returned. New reference; null with a Python exception set.
+// Calls the entry's first operator that accepts the arguments. In place: writes the results to `self` and returns it.
+// New reference; null with a Python exception set.
 PyObject* call_entry(const Entry& entry, const PythonCall& call, bool in_place) noexcept;
 
-// For number slots and other C++ callers: results of a call from this thread with its modes.
-// Throws.
+// For number slots and other C++ callers: calls an operator with the calling thread's modes. Throws.
 client::Tensors call_op(uint16_t op, Args args, client::Session& session, absl::Span<const client::Tensor> into = {});
 
 template <int Index>

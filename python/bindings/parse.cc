@@ -18,9 +18,8 @@ bool is_memory_format(PyObject* value) {
   return false;
 }
 
-// Keywords that PyTorch's functions take and that change no value here: a layout in memory that is the usual one, how
-// the result's memory is arranged or pinned, no generator. `generator=` of functions that draw is Python's
-// (_generator.py).
+// Keywords of PyTorch's functions that change no value here: the default layout, the arrangement or pinning of the
+// result's memory, no generator. `generator=` of random functions is implemented in Python (_generator.py).
 bool is_ignored_keyword(std::string_view name, PyObject* value) {
   if (name == "layout") {
     return value == Py_None ||
@@ -31,7 +30,7 @@ bool is_ignored_keyword(std::string_view name, PyObject* value) {
   return name == "generator" && value == Py_None;
 }
 
-// NumPy's spelling of a parameter.
+// Maps NumPy's name of a parameter to PyTorch's.
 std::string_view canonical(std::string_view name) {
   if (name == "axis") return "dim";
   if (name == "keepdims") return "keepdim";
@@ -43,7 +42,7 @@ bool is_number_object(PyObject* o) {
   return PyFloat_Check(o) || PyLong_Check(o) || PyComplex_Check(o) || PyNumber_Check(o);
 }
 
-// As plain_number, or the value of a zero-dim tensor, which has to be fetched.
+// Like plain_number, or the value of a tensor of one element, which must be read.
 bool number_from(PyObject* o, Arg* out) {
   if (!is_tensor(o)) return plain_number(o, out);
   if (handle_of(o)->numel() != 1) return false;
@@ -144,7 +143,7 @@ class Binder {
     return true;
   }
 
-  // Made of no tensor, on no device that was named. The CPU is what the engine takes then.
+  // Sets the default device if no tensor and no device was given. Without one the engine uses the CPU.
   static void set_default_device(Arg* arg) {
     if (const Device device = default_device(); device != Device{}) *arg = Arg(present_device(device, nullptr));
   }
@@ -233,7 +232,7 @@ class Binder {
   }
 
   bool set_list(const Param& p, PyObject* value, Arg* arg) {
-    // A tensor is a sequence too, but not meant as a list. What can be read once only cannot be parsed twice.
+    // Rejects tensors, which are sequences too, and one-shot iterators, which cannot be parsed twice.
     if (is_tensor(value) || !PySequence_Check(value)) return false;
     PyObject* items = out_->owners.emplace_back(must(PySequence_Tuple(value))).get();
     auto& list = out_->lists.emplace_back();
@@ -258,7 +257,7 @@ class Binder {
       list.assign(static_cast<size_t>(p.list_size), int_from(value));
     } else if (!ints_from(value, &list)) {
       return false;
-    } else if (p.list_size > 1 && list.size() == 1) {  // (3,) for 3x3, as PyTorch takes it
+    } else if (p.list_size > 1 && list.size() == 1) {  // (3,) means 3x3, as in PyTorch
       list.resize(static_cast<size_t>(p.list_size), list[0]);
     }
     *arg = Arg(absl::Span<const int64_t>(list));
@@ -326,7 +325,7 @@ bool plain_number(PyObject* o, Arg* out) {
     check(!overflow, "Overflow when unpacking long, got a number beyond 64 bits");
     return *out = Arg(static_cast<int64_t>(v)), true;
   }
-  if (PyComplex_Check(o)) {  // NumPy's complex128 is one
+  if (PyComplex_Check(o)) {  // includes NumPy's complex128
     return *out = Arg(std::complex<double>(PyComplex_RealAsDouble(o), PyComplex_ImagAsDouble(o))), true;
   }
   if (PySequence_Check(o)) return false;
@@ -356,7 +355,8 @@ bool ints_from(PyObject* o, absl::InlinedVector<int64_t, 6>* out) {
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i) {
     PyObject* item = PyTuple_GET_ITEM(items.get(), i);
     if (is_tensor(item)) {
-      if (handle_of(item)->numel() != 1) return false;
+      const Handle* tensor = handle_of(item);
+      if (tensor->numel() != 1 || category(tensor->dtype) != Category::kInteger) return false;
       out->push_back(read_scalar(handle_of(item)).to_int());
       continue;
     }

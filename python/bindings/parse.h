@@ -1,6 +1,6 @@
-// The one argument parser: Python arguments to Args, by an operator's parameter table.
+// The argument parser: converts Python arguments to Args by an operator's parameter table.
 //
-// Args borrow from the Python objects and from the ParsedArgs; both live until the call is made.
+// Args borrow from the Python objects and from the ParsedArgs; both must outlive the call.
 #pragma once
 
 #include <Python.h>
@@ -18,44 +18,44 @@ namespace tt::python {
 
 struct ParsedArgs {
   absl::InlinedVector<Arg, 8> args;
-  // Results are written to these: `out=`, or the tensor of an in-place method.
+  // The tensors that receive the results: `out=`, or the tensor of an in-place method.
   client::Tensors into;
-  bool requires_grad = false;          // of creation functions
-  client::Session* session = nullptr;  // of the first tensor; null where there is none
+  bool requires_grad = false;          // for creation functions
+  client::Session* session = nullptr;  // of the first tensor; null without tensors
 
-  // Backing of list arguments; deques never move what they hold.
+  // Storage of list arguments; deques never move their elements.
   std::deque<absl::InlinedVector<int64_t, 6>> ints;
   std::deque<absl::InlinedVector<double, 4>> floats;
   std::deque<std::vector<const TensorMeta*>> lists;
-  absl::InlinedVector<Owned, 1> owners;  // of the tensors in `lists`: the caller's list may change meanwhile
+  absl::InlinedVector<Owned, 1> owners;  // keep the tensors in `lists` alive: the caller's list may change
 };
 
-// A call as Python's vectorcall protocol gives it; `self` (may be null) comes before `args`.
+// A call by Python's vectorcall protocol; `self` (may be null) precedes `args`.
 struct PythonCall {
   PyObject* self;
   PyObject* const* args;
-  Py_ssize_t count;    // positional ones
-  PyObject* keywords;  // tuple of names, or null; their values follow the positional ones
+  Py_ssize_t count;    // positional arguments
+  PyObject* keywords;  // tuple of names, or null; their values follow the positional arguments
 };
 
-// Fills `out`; false with a reason in `why` (no Python exception set) where the call does not fit
-// the operator's parameters; `strict`: no tensor stands for a number, no int for a bool. Throws PythonErrorSet where
-// Python code called on the way failed.
+// Fills `out`. Returns false with a reason in `why` (no Python exception set) if the call does not match the operator's
+// parameters. `strict`: rejects a tensor for a number and an int for a bool. Throws PythonErrorSet if Python code that
+// the conversion called failed.
 bool parse(const Op& op, const PythonCall& call, ParsedArgs* out, std::string* why, bool strict = false);
 
-// A number of Python's or NumPy's; false where it is none. Throws on one beyond 64 bits.
+// Converts a Python or NumPy number; returns false for other objects. Throws for integers beyond 64 bits.
 bool plain_number(PyObject* o, Arg* out);
-// The value of a Python int above int64's largest. Throws Error (RuntimeError) beyond 64 bits.
+// The value of a Python int larger than int64's maximum. Throws Error (RuntimeError) beyond 64 bits.
 uint64_t beyond_int(PyObject* o);
-// A dtype or device from its Python object; throw Error (TypeError).
+// Convert a Python object to a dtype or device; throw Error (TypeError).
 DType dtype_from(PyObject* o);
 Device device_from(PyObject* o);
 bool is_dtype(PyObject* o);
 PyObject* dtype_object(DType t);  // borrowed
 
-// A sequence of ints (tuple, list, Size) or, where allowed, one int.
+// Converts a sequence of ints (tuple, list, Size).
 bool ints_from(PyObject* o, absl::InlinedVector<int64_t, 6>* out);
-// An int or what has __index__. Throws PythonErrorSet (TypeError), Error (RuntimeError) beyond 64 bits.
+// Converts an int or an object with __index__. Throws PythonErrorSet (TypeError), Error (RuntimeError) beyond 64 bits.
 int64_t int_from(PyObject* o);
 
 }  // namespace tt::python

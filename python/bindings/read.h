@@ -1,4 +1,4 @@
-// Values out of tensors: these wait for the engine.
+// Reading of tensor values. These functions wait for the engine.
 #pragma once
 
 #include <Python.h>
@@ -8,12 +8,12 @@
 
 namespace tt::python {
 
-// The one element. Throws Error (RuntimeError) where there are more or fewer.
+// The single element. Throws Error (RuntimeError) for any other number of elements.
 Scalar read_scalar(const client::Tensor& tensor);
-// All row-major bytes.
+// All bytes in row-major order.
 std::string read_bytes(const client::Tensor& tensor);
 // New references.
 PyObject* item(const client::Tensor& tensor);     // a Python number
-PyObject* to_list(const client::Tensor& tensor);  // nested lists, or a number where zero-dim
+PyObject* to_list(const client::Tensor& tensor);  // nested lists; a number for a zero-dim tensor
 
 }  // namespace tt::python

@@ -21,7 +21,7 @@ struct DeviceObject {
   bool has_index;
 };
 
-// "cuda" without a number, and what tensors are made on where nothing says (null: the CPU); guarded by the GIL.
+// The GPU of "cuda" without a number, and the default device of new tensors (null: the CPU); guarded by the GIL.
 int8_t current_gpu = 0;
 PyObject* default_place = nullptr;
 
@@ -31,7 +31,7 @@ PyTypeObject* size_type = nullptr;
 std::array<PyObject*, kNumDTypes> dtype_objects{};
 
 DType dtype_of(PyObject* self) { return reinterpret_cast<DTypeObject*>(self)->value; }
-// The device that is meant: "cuda" is the current GPU.
+// The device, with "cuda" resolved to the current GPU.
 Device device_of(PyObject* self) {
   auto* device = reinterpret_cast<DeviceObject*>(self);
   if (device->value.type != DeviceType::kCUDA || device->has_index) return device->value;
@@ -65,11 +65,11 @@ PyObject* dtype_to_complex(PyObject* self, PyObject*) {
     return Py_NewRef(dtype_object(to_complex(dtype_of(self))));
   });
 }
-PyObject* dtype_reduce(PyObject* self, PyObject*) {  // by its name in the module: copies stay the same object
+PyObject* dtype_reduce(PyObject* self, PyObject*) {  // pickles by name in the module: copies are the same object
   return PyUnicode_FromString(std::string(name(dtype_of(self))).c_str());
 }
 
-// Borrowed from the object.
+// Borrows the string from the object.
 std::string_view text_from(PyObject* o) {
   Py_ssize_t length = 0;
   const char* text = PyUnicode_AsUTF8AndSize(o, &length);
@@ -137,7 +137,7 @@ PyObject* size_new(PyTypeObject* type, PyObject* args, PyObject* keywords) {
       return PyErr_Format(PyExc_TypeError, "torch.Size() takes an iterable of 'int' (item %zd is '%s')", i,
                           Py_TYPE(item)->tp_name);
     }
-    PyObject* number = PyNumber_Index(item);  // NumPy's
+    PyObject* number = PyNumber_Index(item);  // converts NumPy's integers
     if (!number) return nullptr;
     PyTuple_SET_ITEM(self.get(), i, number);
     Py_DECREF(item);
@@ -154,7 +154,7 @@ PyObject* size_numel(PyObject* self, PyObject*) {
     return PyLong_FromLongLong(n);
   });
 }
-// What a tuple's own operation gives, as a Size.
+// Converts the result of a tuple operation to a Size.
 PyObject* as_size(PyObject* tuple) {
   if (!tuple || Py_TYPE(tuple) != &PyTuple_Type) return tuple;
   Owned held(tuple);
@@ -162,7 +162,7 @@ PyObject* as_size(PyObject* tuple) {
 }
 PyObject* size_concat(PyObject* a, PyObject* b) {
   if (!PyTuple_Check(b)) return PyTuple_Type.tp_as_sequence->sq_concat(a, b);
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(b); ++i) {  // of anything else it is no Size
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(b); ++i) {  // a Size contains only ints
     if (!PyLong_Check(PyTuple_GET_ITEM(b, i))) return PyTuple_Type.tp_as_sequence->sq_concat(a, b);
   }
   return as_size(PyTuple_Type.tp_as_sequence->sq_concat(a, b));
@@ -242,22 +242,23 @@ PyObject* size_object(SizesView sizes) {
 bool is_size(PyObject* o) { return PyObject_TypeCheck(o, size_type); }
 
 bool init_types(PyObject* module) {
-  static PyGetSetDef dtype_getset[] = {{"itemsize", dtype_itemsize, nullptr, "bytes an element takes", nullptr},
+  static PyGetSetDef dtype_getset[] = {{"itemsize", dtype_itemsize, nullptr, "element size in bytes", nullptr},
                                        {"is_floating_point", dtype_is_floating, nullptr, nullptr, nullptr},
                                        {"is_complex", dtype_is_complex, nullptr, nullptr, nullptr},
                                        {"is_signed", dtype_is_signed, nullptr, nullptr, nullptr},
                                        {}};
-  static PyMethodDef dtype_methods[] = {{"__reduce__", dtype_reduce, METH_NOARGS, nullptr},
-                                        {"to_real", dtype_to_real, METH_NOARGS, "The dtype of its parts."},
-                                        {"to_complex", dtype_to_complex, METH_NOARGS, "The dtype whose parts it is."},
-                                        {}};
+  static PyMethodDef dtype_methods[] = {
+      {"__reduce__", dtype_reduce, METH_NOARGS, nullptr},
+      {"to_real", dtype_to_real, METH_NOARGS, "The dtype of the real parts."},
+      {"to_complex", dtype_to_complex, METH_NOARGS, "The complex dtype of this dtype."},
+      {}};
   static PyType_Slot dtype_slots[] = {{Py_tp_repr, reinterpret_cast<void*>(dtype_repr)},
                                       {Py_tp_getset, dtype_getset},
                                       {Py_tp_methods, dtype_methods},
                                       {Py_tp_doc, const_cast<char*>("The type of a tensor's elements.")},
                                       {0, nullptr}};
   static PyGetSetDef device_getset[] = {{"type", device_get_type, nullptr, "'cpu', 'cuda' or 'meta'", nullptr},
-                                        {"index", device_get_index, nullptr, "which one, or None", nullptr},
+                                        {"index", device_get_index, nullptr, "the index, or None", nullptr},
                                         {}};
   static PyType_Slot device_slots[] = {{Py_tp_new, reinterpret_cast<void*>(device_new)},
                                        {Py_tp_repr, reinterpret_cast<void*>(device_repr)},
@@ -265,7 +266,7 @@ bool init_types(PyObject* module) {
                                        {Py_tp_richcompare, reinterpret_cast<void*>(device_compare)},
                                        {Py_tp_hash, reinterpret_cast<void*>(device_hash)},
                                        {Py_tp_getset, device_getset},
-                                       {Py_tp_doc, const_cast<char*>("device('cuda:0'): where a tensor's bytes are.")},
+                                       {Py_tp_doc, const_cast<char*>("device('cuda:0'): where a tensor is stored.")},
                                        {0, nullptr}};
   static PyMethodDef size_methods[] = {{"numel", size_numel, METH_NOARGS, "The product of the sizes."}, {}};
   static PyType_Slot size_slots[] = {{Py_tp_repr, reinterpret_cast<void*>(size_repr)},

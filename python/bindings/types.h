@@ -1,4 +1,4 @@
-// dtype, device and Size as Python sees them.
+// The Python types dtype, device and Size.
 #pragma once
 
 #include <Python.h>
@@ -13,11 +13,11 @@ PyObject* size_object(SizesView sizes);  // new: teletensor.Size, a tuple
 bool is_size(PyObject* o);
 PyObject* device_object(Device device);  // new
 
-// Where tensors are made that nothing else says a device for: the CPU, until it is set.
+// The device of new tensors without an explicit device: initially the CPU.
 Device default_device();
-// Takes a device or None, gives what there was; new. Throws Error (TypeError).
+// Sets the default device (a device or None) and returns the previous one; new. Throws Error (TypeError).
 PyObject* swap_default_device(PyObject* device);
-// Which GPU "cuda" without a number means; gives the one before. Throws Error on a number that none can have.
+// Sets the GPU of "cuda" without a number and returns the previous one. Throws Error for an invalid number.
 int swap_current_gpu(int index);
 
 }  // namespace tt::python

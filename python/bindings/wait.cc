@@ -12,13 +12,13 @@
 namespace tt::python {
 namespace {
 
-// Python runs signal handlers in one thread only; in a forked process that is the one that forked.
+// Python runs signal handlers in one thread only; in a forked process that is the thread that called fork().
 std::atomic<unsigned long> main_thread{0};
 
 bool is_main_thread() { return PyThread_get_thread_ident() == main_thread.load(std::memory_order_relaxed); }
 
-// Runs the handlers of signals that have arrived. Where one raised (Ctrl-C: KeyboardInterrupt) the exception stays set
-// for the caller, who returns to Python by Interrupted.
+// Runs the handlers of pending signals. If one raises (Ctrl-C: KeyboardInterrupt), the exception stays set for the
+// caller, which unwinds to Python with Interrupted.
 bool run_signal_handlers() {
   if (!Py_IsInitialized()) return false;
   PyGILState_STATE state = PyGILState_Ensure();

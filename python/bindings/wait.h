@@ -1,9 +1,9 @@
-// How Python takes part in the client's waits: signals, the interpreter's lock.
+// Hooks for the client's waits: Python's signals and the interpreter's lock.
 #pragma once
 
 namespace tt::python {
 
-// Installs the client's wait hooks. With the GIL held, once, when the module is imported.
+// Installs the client's wait hooks. Must be called once, with the GIL held, when the module is imported.
 void init_waits();
 
 }  // namespace tt::python

@@ -15,7 +15,7 @@ rnn_relu_cell, rnn_tanh_cell = _C.torch.rnn_relu_cell, _C.torch.rnn_tanh_cell
 
 
 def _parts(args: tuple) -> tuple:
-    """(input, batch sizes, states, weights, the other arguments), packed or not."""
+    """(input, batch sizes, states, weights, other arguments), for packed and padded batches."""
     packed = isinstance(args[1], Tensor) and args[1].dim() == 1
     if packed:
         return args[0], args[1].tolist(), args[2], args[3], (*args[4:], False)
@@ -23,13 +23,13 @@ def _parts(args: tuple) -> tuple:
 
 
 def lstm(*args) -> tuple[Tensor, Tensor, Tensor]:
-    """(output, h_n, c_n)."""
+    """Runs an LSTM; returns (output, h_n, c_n)."""
     data, steps, states, weights, rest = _parts(args)
     return tuple(_C.ops.lstm(data, list(states), list(weights), steps, *rest))
 
 
 def gru(*args) -> tuple[Tensor, Tensor]:
-    """(output, h_n)."""
+    """Runs a GRU; returns (output, h_n)."""
     data, steps, states, weights, rest = _parts(args)
     return tuple(_C.ops.gru(data, states, list(weights), steps, *rest))
 
@@ -39,7 +39,7 @@ def _rnn(nonlinearity: str):
         data, steps, states, weights, rest = _parts(args)
         return tuple(_C.ops.rnn(data, states, list(weights), steps, nonlinearity, *rest))
 
-    run.__name__, run.__doc__ = f"rnn_{nonlinearity}", "(output, h_n)."
+    run.__name__, run.__doc__ = f"rnn_{nonlinearity}", "Runs an RNN; returns (output, h_n)."
     return run
 
 

@@ -1,10 +1,10 @@
-"""teletensor: PyTorch's names over tensors that live in an engine, here or far away.
+"""teletensor: PyTorch's names for tensors stored in an engine, on this machine or a remote one.
 
     import teletensor as torch
     x = torch.randn(3, 4, requires_grad=True)
     (x @ x.T).sum().backward()
 
-Nothing waits for the network but reading values; ``sync_report()`` says which lines did.
+Only reading values waits for the network; ``sync_report()`` lists the lines that waited.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ._C import OutOfMemoryError, Size, Tensor, device, dtype
 from ._connection import connect, connection, disconnect, sync_report, synchronize
 from ._version import __version__
 
-# dtypes, with their second names
+# dtypes and their aliases
 from ._C import bfloat16, complex64, complex128, float16, float32, float64, int8, int16, int32, int64  # isort: skip
 from ._C import uint8, uint16, uint32, uint64  # isort: skip
 from ._C import float8_e4m3fn, float8_e5m2  # isort: skip
@@ -28,11 +28,11 @@ half, float, double = float16, float32, float64  # noqa: A001
 short, int, long = int16, int32, int64  # noqa: A001
 cfloat, cdouble = complex64, complex128
 
-# every operator that PyTorch shows as torch.<name>
+# every operator that PyTorch exports as torch.<name>
 globals().update({name: fn for name, fn in vars(_C.torch).items() if not name.startswith("_")})
-_addmm_activation, _scaled_mm = _C.torch._addmm_activation, _C.torch._scaled_mm  # PyTorch's, underscores and all
+_addmm_activation, _scaled_mm = _C.torch._addmm_activation, _C.torch._scaled_mm  # PyTorch's names, too
 if _TYPE_CHECKING:
-    from ._C.torch import *  # noqa: F403 - the same, for who does not run it
+    from ._C.torch import *  # noqa: F403 - for static type checkers
 
 from . import _tensor  # noqa: E402 - adds the methods that are written in Python
 from ._functions import *  # noqa: E402,F403
@@ -76,22 +76,22 @@ globals().update(_in_place_functions | _drawing_functions | _view_copies)
 
 
 def is_autocast_enabled(device_type: str = "cuda") -> _builtins.bool:
-    """Whether this thread's operators are cast on devices of a type."""
+    """Whether autocast is enabled for a device type in this thread."""
     return _C.autocast_dtype(device_type) is not None
 
 
 def is_autocast_cpu_enabled() -> _builtins.bool:
-    """is_autocast_enabled("cpu")."""
+    """Same as is_autocast_enabled("cpu")."""
     return is_autocast_enabled("cpu")
 
 
 def get_autocast_dtype(device_type: str):
-    """The lower precision of autocast, or what it would be."""
+    """The autocast dtype of a device type: the active one, or the default."""
     return _C.autocast_dtype(device_type) or amp.autocast_mode._DEFAULTS[device_type]
 
 
 def get_autocast_gpu_dtype():
-    """get_autocast_dtype("cuda")."""
+    """Same as get_autocast_dtype("cuda")."""
     return get_autocast_dtype("cuda")
 
 
@@ -103,5 +103,5 @@ strided, contiguous_format, channels_last, channels_last_3d, preserve_format, le
 
 
 def __getattr__(name: str):
-    """Says what is missing rather than only that something is."""
+    """Raises an AttributeError that names the missing function."""
     raise AttributeError(f"module 'teletensor' has no attribute {name!r}: not implemented yet (docs/differences.md)")

@@ -1,7 +1,7 @@
-"""Which engine this process talks to.
+"""The process's connection to an engine.
 
-With nothing said, the first tensor starts a private engine beside the process, or joins the one
-that ``TELETENSOR_ADDRESS`` names.
+Unless connect() is called first, creating the first tensor connects to ``TELETENSOR_ADDRESS`` or, if that is not set,
+starts a private engine.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from . import _C
 from ._version import __version__
 
 _current: _C.Connection | None = None
-_settings: dict[str, tuple] = {}  # operators that say how a session computes, which every one of ours is told
+_settings: dict[str, tuple] = {}  # operators that configure sessions, issued in each session
 
 
 def connect(address: str = "", *, token: str = "", memory_limit: int = 0) -> _C.Connection:
-    """Opens a session with an engine and makes it this process's.
+    """Opens a session with an engine and makes it this process's session. Closes the previous one.
 
     Args:
-        address: ``"host:port"`` or ``"unix:PATH"``. Empty: ``TELETENSOR_ADDRESS``; where that is
-            empty too, a private engine is started and ends with this process.
-        token: the engine's secret. Empty: ``TELETENSOR_TOKEN``, then the token file.
-        memory_limit: bytes this session asks to be held to; 0: the engine's default.
+        address: ``"host:port"`` or ``"unix:PATH"``. If empty, ``TELETENSOR_ADDRESS``; if that is not set either,
+            starts a private engine that ends with this process.
+        token: the engine's token. If empty, ``TELETENSOR_TOKEN``, then the token file.
+        memory_limit: the requested memory limit of this session in bytes; 0: the engine's default.
 
     Raises:
-        ConnectionError: nobody answers there, the token is wrong, or no engine can be started.
+        ConnectionError: the engine does not answer, the token is wrong, or no engine can be started.
     """
     global _current
     disconnect()
@@ -39,19 +39,19 @@ def connect(address: str = "", *, token: str = "", memory_limit: int = 0) -> _C.
 
 
 def set_for_sessions(operator: str, *arguments) -> None:
-    """Issues an operator that sets how a session computes: in the open one, and in those opened later."""
+    """Issues an operator that configures a session, in the open session and in every later one."""
     _settings[operator] = arguments
     if _current is not None:
         getattr(_C.ops, operator)(*arguments)
 
 
 def connection() -> _C.Connection:
-    """The open session, opened now if there is none."""
+    """Returns the open session; opens one if there is none."""
     return _current or connect()
 
 
 def disconnect() -> None:
-    """Ends the session; its tensors are freed in the engine and cannot be used any more."""
+    """Ends the session. Its tensors are freed in the engine and become unusable."""
     global _current
     if _current is not None:
         session, _current = _current, None
@@ -65,12 +65,12 @@ def synchronize() -> None:
 
 
 def sync_report(most: int = 20) -> str:
-    """Where this script waited for the engine: a table of lines, counts and seconds, the `most` costly ones."""
+    """Lists where this script waited for the engine: lines with counts and seconds, the `most` costly first."""
     rows = connection().wait_report()
     if not rows:
-        return "no round trips were waited for"
+        return "no round trips"
     total, seconds = sum(r[1] for r in rows), sum(r[2] for r in rows)
-    lines = [f"{total} round trips waited for, {seconds:.3f} s in all"]
+    lines = [f"waited for {total} round trips, {seconds:.3f} s in total"]
     lines += [f"{count:8d} x  {spent:9.3f} s  {where or '(unknown)'}" for where, count, spent in rows[:most]]
     return "\n".join(lines)
 

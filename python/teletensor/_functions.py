@@ -1,4 +1,4 @@
-"""Functions of the top level that are not operators: conversion, inspection, defaults."""
+"""Top-level functions that are not operators: conversion, inspection, defaults."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = [
 
 
 def tensor(data, *, dtype=None, device=None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:
-    """A tensor of the data's values: numbers, nested sequences, arrays. Always a copy.
+    """Creates a tensor from numbers, nested sequences or arrays. Always copies.
 
     ``pin_memory`` has no effect: the client holds no bytes to pin.
     """
@@ -31,7 +31,7 @@ def tensor(data, *, dtype=None, device=None, requires_grad: bool = False, pin_me
 
 
 def as_tensor(data, dtype=None, device=None) -> Tensor:
-    """The tensor itself where it is one already with that dtype and device, else a new one."""
+    """Returns the tensor itself if it has that dtype and device already, otherwise a new tensor."""
     if isinstance(data, Tensor):
         return data.to(dtype=dtype, device=device)
     return _C.tensor(data, dtype=dtype, device=device)
@@ -41,29 +41,29 @@ asarray = as_tensor
 
 
 def from_numpy(array) -> Tensor:
-    """A tensor of the array's values. A copy: the tensor is in another process."""
+    """Creates a tensor with a copy of the array's values: the tensor is in another process."""
     if not hasattr(array, "__array_interface__"):
         raise TypeError(f"expected np.ndarray (got {type(array).__name__})")
     return _C.tensor(array)
 
 
 def is_tensor(obj) -> bool:
-    """Whether it is a Tensor."""
+    """Whether an object is a Tensor."""
     return isinstance(obj, Tensor)
 
 
 def is_storage(obj) -> bool:
-    """Whether it is an UntypedStorage."""
+    """Whether an object is an UntypedStorage."""
     return isinstance(obj, UntypedStorage)
 
 
 def is_floating_point(input: Tensor) -> bool:
-    """Whether its dtype is a floating type."""
+    """Whether the tensor's dtype is a floating-point type."""
     return input.dtype.is_floating_point
 
 
 def is_complex(input: Tensor) -> bool:
-    """Whether its dtype is complex."""
+    """Whether the tensor's dtype is complex."""
     return input.dtype.is_complex
 
 
@@ -73,7 +73,7 @@ def numel(input: Tensor) -> int:
 
 
 def get_default_dtype():
-    """What floating-point data without a dtype becomes."""
+    """The dtype of floating-point data without an explicit dtype."""
     return _C.default_dtype()
 
 
@@ -81,12 +81,12 @@ set_default_dtype = _C.set_default_dtype
 
 
 def get_default_device() -> _C.device:
-    """What tensors are made on where nothing says."""
+    """The device of new tensors without an explicit device."""
     return _C.default_device()
 
 
 def set_default_device(device) -> None:
-    """What tensors are made on from now on where nothing says; None: the engine's CPU. ``with device:`` for a block."""
+    """Sets the default device of new tensors; None: the engine's CPU. ``with device:`` does so for a block."""
     _C.swap_default_device(None if device is None else _C.device(device))
 
 
@@ -106,7 +106,7 @@ _C.device.__enter__, _C.device.__exit__ = _enter, _leave
 
 
 def set_default_tensor_type(t) -> None:
-    """As set_default_dtype and set_default_device, by a tensor type such as ``cuda.FloatTensor`` or its name."""
+    """Sets the default dtype and device by a tensor type such as ``cuda.FloatTensor`` or its name."""
     dtype, kind = dtype_and_kind(t) if isinstance(t, str) else (getattr(t, "dtype", t), getattr(t, "kind", "cpu"))
     _C.set_default_dtype(dtype)
     set_default_device(None if kind == "cpu" else kind)
@@ -117,11 +117,11 @@ can_cast = _C.can_cast
 
 
 def result_type(a, b):
-    """The dtype of an arithmetic result of the two, tensors or numbers."""
+    """The dtype of arithmetic on two tensors or numbers."""
     if not isinstance(a, Tensor) and not isinstance(b, Tensor):
         return tensor(a + b).dtype
     either = _C.torch.empty((), dtype=_C.bool, device="meta")
-    return _C.ops.where(either, _as_meta(a), _as_meta(b)).dtype  # which takes every dtype
+    return _C.ops.where(either, _as_meta(a), _as_meta(b)).dtype  # where() accepts every dtype
 
 
 def _as_meta(x):
@@ -130,7 +130,7 @@ def _as_meta(x):
 
 @dataclass(frozen=True)
 class finfo:  # noqa: N801 - PyTorch's name
-    """Limits of a floating dtype: bits, eps, max, min, tiny, resolution."""
+    """Limits of a floating-point dtype: bits, eps, max, min, tiny, resolution."""
 
     dtype: _C.dtype
     bits: int = 0
@@ -180,7 +180,7 @@ class iinfo:  # noqa: N801 - PyTorch's name
 
 
 def broadcast_shapes(*shapes) -> _C.Size:
-    """The shape that all of them broadcast to."""
+    """The common shape to which all shapes broadcast."""
     metas = [_C.torch.empty(tuple(s) if not isinstance(s, int) else (s,), device="meta") for s in shapes]
     total = metas[0]
     for other in metas[1:]:
@@ -216,12 +216,12 @@ def meshgrid(*tensors, indexing: str = "ij") -> tuple[Tensor, ...]:
 
 
 def allclose(input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
-    """Whether all elements are close. Waits."""
+    """Whether all pairs of elements are close. Waits."""
     return bool(_C.torch.isclose(input, other, rtol=rtol, atol=atol, equal_nan=equal_nan).all())
 
 
 def equal(input: Tensor, other: Tensor) -> bool:
-    """Whether sizes and all elements are the same. Waits."""
+    """Whether two tensors have the same sizes and elements. Waits."""
     return input.shape == other.shape and bool((input == other).all())
 
 
@@ -232,7 +232,7 @@ globals().update(tensor_types("cpu"))
 
 
 def set_num_threads(n: int) -> None:
-    """Checks the number and has no effect: the engine owns its threads (``teletensord --threads``)."""
+    """Validates the number; otherwise no effect: the engine owns its threads (``teletensord --threads``)."""
     if isinstance(n, bool) or not isinstance(n, int):
         raise RuntimeError(f"set_num_threads expects an int, but got {type(n).__name__}")
     if n <= 0:
@@ -240,7 +240,7 @@ def set_num_threads(n: int) -> None:
 
 
 def get_num_threads() -> int:
-    """The threads of this client's own computing: one."""
+    """The number of threads that compute in this client: 1."""
     return 1
 
 
@@ -248,13 +248,13 @@ _deterministic = (False, False)  # mode, warn_only
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Requires that results be the same from run to run, which those of the CPU's kernels always are.
+    """Requires results to be identical from run to run, as those of CPU kernels always are.
 
-    So are a GPU's, except where threads collect sums in one place: the gradients of embedding and of max pooling there
-    may differ in their last bits.
+    Results on a GPU are too, except where threads accumulate into one location: the gradients of embedding and max
+    pooling may differ in their last bits.
 
     Raises:
-        NotImplementedError: the engine has a GPU; with ``warn_only`` that is a warning.
+        NotImplementedError: the engine has a GPU; with ``warn_only`` this is a warning.
     """
     global _deterministic
     check_flags("use_deterministic_algorithms", mode=mode, warn_only=warn_only)
@@ -264,18 +264,18 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
             "bits from run to run"
         )
         if not warn_only:
-            raise NotImplementedError(f"{message}; warn_only=True accepts that")
+            raise NotImplementedError(f"{message}; pass warn_only=True to accept this")
         warnings.warn(message, stacklevel=2)
     _deterministic = (mode, warn_only)
 
 
 def are_deterministic_algorithms_enabled() -> bool:
-    """The ``mode`` that use_deterministic_algorithms was last given; False at first."""
+    """The last ``mode`` passed to use_deterministic_algorithms; initially False."""
     return _deterministic[0]
 
 
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
-    """The ``warn_only`` that use_deterministic_algorithms was last given; False at first."""
+    """The last ``warn_only`` passed to use_deterministic_algorithms; initially False."""
     return _deterministic[1]
 
 
@@ -283,7 +283,7 @@ _float32_matmul_precision = "highest"
 
 
 def set_float32_matmul_precision(precision: str) -> None:
-    """Whether GPUs may multiply float32 in TF32: 'high' and 'medium' allow it. The CPU always multiplies in full."""
+    """Allows GPUs to multiply float32 in TF32 if 'high' or 'medium'. The CPU always uses full precision."""
     global _float32_matmul_precision
     if precision not in ("highest", "high", "medium"):
         raise RuntimeError(f"{precision} is not one of 'highest', 'high', 'medium'")
@@ -292,7 +292,7 @@ def set_float32_matmul_precision(precision: str) -> None:
 
 
 def get_float32_matmul_precision() -> str:
-    """What set_float32_matmul_precision was last given; 'highest' at first."""
+    """The last value passed to set_float32_matmul_precision; initially 'highest'."""
     return _float32_matmul_precision
 
 
@@ -304,18 +304,18 @@ def compile(  # noqa: A001 - PyTorch's name
     model=None, *, fullgraph: bool = False, dynamic: bool | None = None, backend="inductor", mode: str | None = None,
     options: dict | None = None, disable: bool = False,
 ):  # fmt: skip
-    """Returns the model as it is: graphs are not compiled yet; eager frames are batched and fused.
+    """Returns the model unchanged: graphs are not compiled yet; eager frames are batched and fused.
 
-    ``fullgraph``, ``dynamic``, ``mode``, ``disable`` and the backends that PyTorch has have no effect on results.
+    ``fullgraph``, ``dynamic``, ``mode``, ``disable`` and PyTorch's backends have no effect on results.
 
     Raises:
         RuntimeError: a backend or mode that PyTorch does not have.
-        NotImplementedError: a backend of one's own, or options of a backend.
+        NotImplementedError: a user-defined backend, or backend options.
     """
     check_flags("compile", fullgraph=fullgraph, disable=disable)
     check_optional_flags("compile", dynamic=dynamic)
     if callable(backend):
-        raise NotImplementedError("[compile] expected the name of a backend, got a function: there is no graph to give it")
+        raise NotImplementedError("[compile] expected the name of a backend, got a function: graphs are not compiled")
     if backend not in _BACKENDS:
         raise RuntimeError(f"[compile] expected backend to be one of {', '.join(_BACKENDS)}, got {backend!r}")
     if mode is not None and options is not None:

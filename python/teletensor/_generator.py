@@ -1,4 +1,4 @@
-"""Generator: a sequence of random numbers of one's own, beside the session's."""
+"""Generator: a random number sequence independent of the session's."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ def _signed(seed: int) -> int:
 
 
 class Generator:
-    """A (seed, offset) that draws with ``generator=`` go on from. Drawing with one waits for nothing."""
+    """A (seed, offset) state, advanced by each call with ``generator=``. Drawing does not wait."""
 
     def __init__(self, device="cpu"):
         self.device = _C.device(device)
         self.manual_seed(67280421310721)
 
     def manual_seed(self, seed: int) -> Generator:
-        """Restarts it: the same draws follow."""
+        """Restarts the sequence from a seed."""
         self._seed = int(seed) % 2**64
         self._state = _C.tensor([_signed(self._seed), 0], dtype=_C.int64)
         return self
 
     def seed(self) -> int:
-        """Seeds from the system's entropy, and returns the seed."""
+        """Seeds the generator from the system's entropy and returns the seed."""
         self.manual_seed(secrets.randbits(63))
         return self._seed
 
     def initial_seed(self) -> int:
-        """The seed last set."""
+        """The last seed."""
         return self._seed
 
     def get_state(self) -> Tensor:
@@ -43,12 +43,12 @@ class Generator:
         return self._state.clone()
 
     def set_state(self, state: Tensor) -> Generator:
-        """Goes on from what get_state gave."""
+        """Restores a state returned by get_state."""
         self._state = state.clone()
         return self
 
     def draw_in_client(self) -> random.Random:
-        """Random numbers for a decision of the client, such as an order of samples. Waits for the generator's state."""
+        """Random numbers for a decision in the client, such as a sample order. Waits for the generator's state."""
         seed, offset = self._state.tolist()
         self._state = _C.tensor([seed, offset + 1], dtype=_C.int64)
         return random.Random(f"{seed}:{offset}")
@@ -64,7 +64,7 @@ class Generator:
 
 
 def with_generator(function):
-    """The function, which draws from the session's generator, with ``generator=`` too."""
+    """Adds ``generator=`` to a function that draws from the session's generator."""
 
     @functools.wraps(function)
     def draw(*args, generator: Generator | None = None, **kwargs):

@@ -1,4 +1,4 @@
-"""Switches for what the calling thread records."""
+"""Context managers that control what the calling thread records for gradients."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ is_inference_mode_enabled = _C.is_inference_mode
 
 
 def _in_context(generator, context):
-    """A generator whose every step runs in a context of its own."""
+    """Wraps a generator function so that every step runs inside a new context."""
 
     @functools.wraps(generator)
     def wrapped(*args, **kwargs):
@@ -24,14 +24,14 @@ def _in_context(generator, context):
             except StopIteration as e:
                 return e.value
         while True:
-            # Between the steps the caller's own switches are in force.
+            # Between the steps the caller's own modes apply.
             try:
                 sent = yield value
             except GeneratorExit:
                 with context():
                     steps.close()
                 raise
-            except BaseException as e:  # noqa: BLE001 - thrown into the generator, which decides
+            except BaseException as e:  # noqa: BLE001 - passed on to the generator
                 resume, argument = steps.throw, e
             else:
                 resume, argument = steps.send, sent
@@ -45,7 +45,7 @@ def _in_context(generator, context):
 
 
 class _Switch:
-    """A context manager that is a decorator too, of functions and of generators."""
+    """A context manager that also decorates functions and generators."""
 
     def __call__(self, function):
         if inspect.isclass(function):
@@ -80,7 +80,7 @@ class _Switch:
 
 
 class _BareSwitch(_Switch):
-    """One that decorates without parentheses as well."""
+    """A _Switch that can also decorate without parentheses."""
 
     def __new__(cls, function=None):
         self = super().__new__(cls)
@@ -88,7 +88,7 @@ class _BareSwitch(_Switch):
 
 
 class no_grad(_BareSwitch):  # noqa: N801 - PyTorch's name
-    """Within it nothing is recorded for gradients."""
+    """Disables recording for gradients."""
 
     enabled = False
 
@@ -100,13 +100,13 @@ class no_grad(_BareSwitch):  # noqa: N801 - PyTorch's name
 
 
 class enable_grad(no_grad):  # noqa: N801
-    """Within it operations are recorded, also inside no_grad."""
+    """Enables recording for gradients, also inside no_grad."""
 
     enabled = True
 
 
 class set_grad_enabled(_Switch):  # noqa: N801
-    """Sets recording now; as a context manager, until its end."""
+    """Sets recording immediately; as a context manager, until the end of the block."""
 
     def __init__(self, mode: bool):
         self.mode = bool(mode)
@@ -127,7 +127,7 @@ class set_grad_enabled(_Switch):  # noqa: N801
 
 
 class inference_mode(_Switch):  # noqa: N801
-    """As no_grad, and its results can never be recorded later; with False, an end to it within: operations are recorded."""
+    """Disables recording; results can never be recorded later. With False, enables it inside an outer one."""
 
     def __new__(cls, mode=True):
         self = super().__new__(cls)

@@ -1,4 +1,4 @@
-"""Gradients of many leaves at once: one instruction, however many there are."""
+"""Operations on the gradients of many leaves, issued as one instruction."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ._C import Tensor
 
 
 def clear(leaves: Iterable[Tensor], set_to_none: bool = True) -> None:
-    """Forgets the gradients, or sets them to zeros."""
+    """Clears the gradients, or sets them to zeros."""
     held = [p for p in leaves if p.grad is not None]
     if not held:
         return

@@ -1,4 +1,4 @@
-"""Checks of arguments that have one value here, or that change only how a result is computed or stored."""
+"""Checks of arguments that support one value only, or that do not change results."""
 
 from __future__ import annotations
 
@@ -10,37 +10,37 @@ _MEMORY_FORMATS = (
 
 
 def check_layout(op: str, layout: Any) -> None:
-    """Raises TypeError unless the layout is torch.strided or left out: there are no other tensors."""
+    """Raises TypeError unless the layout is torch.strided or None: no other layouts are supported."""
     if layout is not None and layout != "torch.strided":
         raise TypeError(f"[{op}] expected layout to be torch.strided, got {layout!r}")
 
 
 def check_memory_format(op: str, memory_format: Any) -> None:
-    """Raises TypeError unless it is one of PyTorch's formats or left out. Which one changes no value."""
+    """Raises TypeError unless the value is one of PyTorch's formats or None. The format does not change any value."""
     if memory_format is not None and memory_format not in _MEMORY_FORMATS:
         raise TypeError(f"[{op}] expected memory_format to be a torch.memory_format, got {memory_format!r}")
 
 
 def check_flags(op: str, **flags: Any) -> None:
-    """Raises TypeError unless each of them is a bool."""
+    """Raises TypeError unless every flag is a bool."""
     for name, value in flags.items():
         if not isinstance(value, bool):
             raise TypeError(f"[{op}] expected {name} to be a bool, got {type(value).__name__}")
 
 
 def check_optional_flags(op: str, **flags: Any) -> None:
-    """Raises TypeError unless each of them is a bool or None."""
+    """Raises TypeError unless every flag is a bool or None."""
     check_flags(op, **{name: value for name, value in flags.items() if value is not None})
 
 
 def check_kind(op: str, name: str, value: Any, kind: type) -> None:
-    """Raises TypeError unless the value is of the class."""
+    """Raises TypeError unless the value is an instance of the class."""
     if not isinstance(value, kind):
         raise TypeError(f"[{op}] expected {name} to be {kind.__name__}, got {type(value).__name__}")
 
 
 def refuse_values(op: str, why: str, **values: Any) -> None:
-    """Raises NotImplementedError where one of them is given: there is nothing here that it could change."""
+    """Raises NotImplementedError if any of the values is given, with the reason `why` it is unsupported."""
     for name, value in values.items():
         if value is not None:
             raise NotImplementedError(f"[{op}] expected {name} to be None, got {value!r}: {why}")

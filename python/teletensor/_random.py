@@ -9,29 +9,29 @@ import secrets
 from . import _C
 
 _seed = 0x9E3779B97F4A7C15
-_draws = itertools.count(1)  # of orders, since the seed was set
+_draws = itertools.count(1)  # numbers draw_in_client()'s calls since the seed was set
 
 
 def manual_seed(seed: int) -> None:
-    """Restarts the session's generator: the same draws follow."""
+    """Restarts the session's generator from a seed."""
     global _seed, _draws
     _seed, _draws = int(seed) % 2**64, itertools.count(1)
     _C.ops.manual_seed(_seed if _seed < 2**63 else _seed - 2**64)
 
 
 def seed() -> int:
-    """Seeds from the system's entropy, and returns the seed."""
+    """Seeds the session's generator from the system's entropy and returns the seed."""
     manual_seed(secrets.randbits(63))
     return _seed
 
 
 def initial_seed() -> int:
-    """The seed last set."""
+    """The last seed."""
     return _seed
 
 
 def draw_in_client() -> random.Random:
-    """Random numbers for a decision of the client, such as an order of samples: the same after the same seed. Waits for nothing."""
+    """Random numbers for a decision in the client, such as a sample order; determined by the seed. Does not wait."""
     return random.Random(f"{_seed}:{next(_draws)}")
 
 
@@ -41,5 +41,5 @@ def get_rng_state():
 
 
 def set_rng_state(state) -> None:
-    """Goes on from what get_rng_state gave."""
+    """Restores a state returned by get_rng_state."""
     _C.ops.set_rng_state(state)

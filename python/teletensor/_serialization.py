@@ -1,10 +1,11 @@
-"""save and load: a safe container. No pickle: loading runs no code.
+"""save and load: a safe container. There are no pickles: loading runs no code.
 
-A file is a zip archive whose entries are stored, not compressed: ``structure.json`` holds the object (dicts, lists,
-tuples, numbers, strings, None), with ``{"tensor": n}`` in a tensor's place; ``tensor/n`` holds its row-major bytes.
+A file is a zip archive whose entries are stored without compression: ``structure.json`` contains the object (dicts,
+lists, tuples, numbers, strings, None), with ``{"tensor": n}`` in place of a tensor; ``tensor/n`` its row-major bytes.
 
-A file may come from anybody. Everything in it is checked before it is used, and sizes before memory is allocated: a
-reader needs some thirty times the bytes of the archive's directory and of structure.json, and the largest tensor.
+A file may come from an untrusted source. Everything in it is checked before use, and sizes are checked before memory
+is allocated: a reader needs about thirty times the bytes of the archive's directory and of structure.json, plus the
+largest tensor.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from ._C import Tensor
 from ._options import check_optional_flags, refuse_values
 
 _MAX_DIMS = 64
-_LEGACY_MAGIC = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."  # what PyTorch's files began with before 1.6
+_LEGACY_MAGIC = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."  # start of files written by PyTorch before 1.6
 
 
 class LoadError(RuntimeError):
-    """A file is damaged, or none that teletensor.save wrote."""
+    """The file is damaged or was not written by teletensor.save."""
 
 
 class _Encoder:
@@ -57,18 +58,18 @@ class _Encoder:
             return {"float": str(value)}
         if value is None or isinstance(value, (bool, int, float, str)):
             return value
-        raise TypeError(f"save takes tensors, dicts, lists, tuples, numbers and strings, got {type(value).__name__}")
+        raise TypeError(f"[save] expected tensors, dicts, lists, tuples, numbers and strings, got {type(value).__name__}")
 
 
 def save(obj, f, pickle_module=None, pickle_protocol: int | None = None, _use_new_zipfile_serialization: bool = True) -> None:
-    """Writes the object (a state_dict, usually) to a path or a binary file. Waits for the values.
+    """Writes an object, usually a state_dict, to a path or a binary file. Waits for the values.
 
     Raises:
-        NotImplementedError: an argument asks for a pickle, or for PyTorch's older format.
+        NotImplementedError: an argument requests a pickle or PyTorch's older format.
     """
     refuse_values("save", "nothing is pickled", pickle_module=pickle_module, pickle_protocol=pickle_protocol)
     if not _use_new_zipfile_serialization:
-        raise NotImplementedError("[save] expected _use_new_zipfile_serialization to be True, got False: a file is a zip archive")
+        raise NotImplementedError("[save] expected _use_new_zipfile_serialization to be True, got False: only zip archives are written")
     encoder = _Encoder()
     structure = encoder.encode(obj)
     with zipfile.ZipFile(f, "w", zipfile.ZIP_STORED) as archive:
@@ -86,7 +87,7 @@ def _require(condition: bool, expected: str, got) -> None:
 
 
 class _Archive:
-    """The entries of a zip archive, checked: stored, within the file, without overlap, each name once."""
+    """The entries of a zip archive, checked to be stored, within the file, non-overlapping and unique."""
 
     def __init__(self, archive: zipfile.ZipFile) -> None:
         self._archive = archive
@@ -107,7 +108,7 @@ class _Archive:
 
     def read(self, name: str) -> bytes:
         size = self.size(name)
-        data = self._archive.read(self.entries[name])  # compares the checksum
+        data = self._archive.read(self.entries[name])  # verifies the checksum
         _require(len(data) == size, f"{size} bytes of {name}", len(data))
         return data
 
@@ -137,7 +138,7 @@ class _Decoder:
         return value[kind]
 
     def key(self, value):
-        """A member of a set or a dict's key. Integers of one hash would make building it take quadratic time."""
+        """Decodes a set's element or a dict's key. Rejects integers whose hashes may collide (quadratic time)."""
         key = self.decode(value)
         _require(not isinstance(key, int) or -(2**63) <= key < 2**64, "a key of at most 64 bits", key)
         return key
@@ -186,11 +187,11 @@ def _device(name) -> _C.device:
 
 
 def _present(device: _C.device) -> _C.device:
-    """The device that a tensor was saved from."""
+    """Returns the device that a tensor was saved from, if this engine has it."""
     from . import cuda
 
     if device.type == "cuda" and (device.index or 0) >= cuda.device_count():
-        raise RuntimeError(f"[load] the tensor was on {device}, which this engine has not: load(..., map_location='cpu') helps")
+        raise RuntimeError(f"[load] the tensor was on {device}, which this engine does not have: use load(..., map_location='cpu')")
     return device
 
 
@@ -210,7 +211,7 @@ _BY_PYTORCH = (
 
 
 def _other_format(f) -> str:
-    """What a file is that is no zip archive."""
+    """Returns the message for a file that is not a zip archive."""
     if hasattr(f, "read"):
         f.seek(0)
         start = f.read(16)
@@ -244,31 +245,31 @@ def _read(f, place):
 
 
 def _location(map_location):
-    """For the device that a tensor was saved from, the device it goes to, or None: the same."""
+    """Returns a function from a tensor's saved device to its target device, or None for the same device."""
     if map_location is None:
         return lambda saved: None
     if isinstance(map_location, dict):
         places = {str(_C.device(k)): _C.device(v) for k, v in map_location.items()}
         return lambda saved: places.get(str(saved))
     if callable(map_location):
-        raise NotImplementedError("[load] expected map_location to be a device, a dict or None, got a function: there are no storages")
+        raise NotImplementedError("[load] expected map_location to be a device, a dict or None, got a function: files contain no storages")
     device = _C.device(map_location)
     return lambda saved: device
 
 
 def load(f, map_location=None, pickle_module=None, *, weights_only: bool | None = True, mmap: bool | None = None):
-    """Reads what save wrote. Runs no code from the file.
+    """Reads an object that save wrote. Runs no code from the file.
 
     Args:
-        map_location: where tensors go: a device, or a dict from devices to devices; default: where they were.
-        weights_only: has no effect, since a file holds nothing else.
-        mmap: has no effect, since the bytes go to the engine.
+        map_location: the target of the tensors: a device, or a dict from devices to devices; default: the saved device.
+        weights_only: has no effect, since a file contains nothing else.
+        mmap: has no effect, since the bytes are sent to the engine.
 
     Raises:
         NotImplementedError: ``pickle_module``, or a ``map_location`` that is a function.
-        teletensor.serialization.LoadError: the file is damaged, or none of ours (PyTorch's own files hold pickles, which
-            are not read). A RuntimeError.
-        RuntimeError: a tensor was on a GPU that this engine has not, or the engine cannot hold it.
+        teletensor.serialization.LoadError: the file is damaged or was not written by save (PyTorch's own files contain
+            pickles, which are not read). A RuntimeError.
+        RuntimeError: a tensor was on a GPU that this engine does not have, or the engine has too little memory.
         OSError: the file cannot be opened or read.
     """
     if not isinstance(f, (str, os.PathLike)) and not (hasattr(f, "read") and hasattr(f, "seek")):

@@ -7,7 +7,7 @@ from ._C import Tensor
 
 
 def no_address(what: str) -> str:
-    """The message where a caller asks for the address of a tensor's bytes."""
+    """The error message for a request for the address of a tensor's bytes."""
     return (
         f"{what}: the tensor's bytes are in an engine and have no address in this process. Copy them here with .numpy() "
         "(.cpu() first on a GPU), or compare storages: a.untyped_storage() == b.untyped_storage(), a.is_set_to(b)"
@@ -15,9 +15,9 @@ def no_address(what: str) -> str:
 
 
 class UntypedStorage:
-    """What `Tensor.untyped_storage()` returns. Equal and of equal hash for tensors that share bytes.
+    """Returned by `Tensor.untyped_storage()`. Equal, with equal hashes, for tensors that share bytes.
 
-    Holds no reference to the tensor: the number of a storage is never used again within a session.
+    Does not keep the tensor alive: a storage's number is never reused within a session.
     """
 
     def __init__(self, tensor: Tensor) -> None:
@@ -25,7 +25,7 @@ class UntypedStorage:
         self.device: _C.device = tensor.device
 
     def nbytes(self) -> int:
-        """The storage's bytes."""
+        """The storage's size in bytes."""
         return self._bytes
 
     size = __len__ = nbytes

@@ -1,4 +1,4 @@
-"""The Tensor methods that are written in Python; the rest are generated or in C++."""
+"""The Tensor methods written in Python; all others are generated or in C++."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _METHODS: dict[str, Any] = {}
 
 
 def _method(function: Callable) -> Callable:
-    """Makes the function a method of Tensor, under its own name."""
+    """Registers the function as a method of Tensor, under its own name."""
     _METHODS[function.__name__] = function
     return function
 
 
 @_method
 def __repr__(self: Tensor, *, tensor_contents: str | None = None) -> str:
-    """PyTorch's notation. Waits for the values, unless ``tensor_contents`` is to stand in their place."""
+    """PyTorch's notation. Waits for the values, unless ``tensor_contents`` replaces them."""
     return tensor_str(self, tensor_contents)
 
 
@@ -54,7 +54,7 @@ def __reversed__(self: Tensor) -> Tensor:
 
 @_method
 def __array__(self: Tensor, dtype=None, copy=None):
-    """numpy(), for NumPy's functions and operators. Waits."""
+    """Implements numpy() for NumPy's functions and operators. Waits."""
     if copy is False:
         raise ValueError("Unable to avoid copy while creating an array as requested: the tensor is in an engine")
     array = self.numpy()
@@ -63,7 +63,7 @@ def __array__(self: Tensor, dtype=None, copy=None):
 
 @_method
 def __array_wrap__(self: Tensor, array, context=None, return_scalar: bool = False) -> Tensor:
-    """What NumPy makes the result of a ufunc on tensors by: a Tensor. Booleans become uint8, as PyTorch has it."""
+    """Converts the result of a NumPy ufunc on tensors to a Tensor. Booleans become uint8, as in PyTorch."""
     return _C.tensor(array.astype("uint8") if array.dtype == bool else array)
 
 
@@ -89,12 +89,12 @@ def __deepcopy__(self: Tensor, memo: dict) -> Tensor:
 
 @_method
 def __reduce_ex__(self: Tensor, protocol: int):
-    raise TypeError("tensors live in an engine and are not pickled: use teletensor.save, or .numpy()")
+    raise TypeError("tensors are stored in an engine and cannot be pickled: use teletensor.save, or .numpy()")
 
 
 @_method
 def numpy(self: Tensor, *, force: bool = False):
-    """A NumPy array of the values: a copy, since the tensor is in another process. Waits."""
+    """Copies the values to a NumPy array: the tensor is in another process. Waits."""
     import numpy as np
 
     if self.requires_grad and not force:
@@ -116,22 +116,22 @@ def numpy(self: Tensor, *, force: bool = False):
 
 @_method
 def cpu(self: Tensor, memory_format=None) -> Tensor:
-    """On the engine's CPU. ``.numpy(force=True)`` reads a GPU's tensor without that copy."""
+    """Copies the tensor to the engine's CPU. ``.numpy(force=True)`` reads a GPU's tensor without that copy."""
     return self.to("cpu", memory_format=memory_format)
 
 
 @_method
 def cuda(self: Tensor, device=None, non_blocking: bool = False, memory_format=None) -> Tensor:
-    """On the engine's GPU: the current one unless another is named."""
+    """Copies the tensor to a GPU of the engine, by default the current one."""
     device = _C.device("cuda" if device is None else device)
     return self.to(device, non_blocking=non_blocking, memory_format=memory_format)
 
 
 @_method
 def to(self: Tensor, *args, dtype=None, device=None, non_blocking=False, copy=False, memory_format=None) -> Tensor:
-    """``to(dtype)``, ``to(device)``, ``to(device, dtype)`` or ``to(other)``; itself where nothing changes.
+    """``to(dtype)``, ``to(device)``, ``to(device, dtype)`` or ``to(other)``; the tensor itself if nothing changes.
 
-    ``non_blocking`` has no effect, since no copy waits, and ``memory_format`` none on the values.
+    ``non_blocking`` has no effect, since no copy waits; ``memory_format`` does not change the values.
     """
     check_flags("to", non_blocking=non_blocking, copy=copy)
     check_memory_format("to", memory_format)
@@ -159,7 +159,7 @@ def to(self: Tensor, *args, dtype=None, device=None, non_blocking=False, copy=Fa
 
 
 def _type(self: Tensor, dtype=None, non_blocking: bool = False):
-    """With no argument, the type's name; else the tensor as that dtype, or as that type, of which the device is a part."""
+    """Without arguments the type's name; otherwise the tensor cast to a dtype or to a tensor type (with device)."""
     if dtype is None:
         return type_name(self)
     if isinstance(dtype, _C.dtype):
@@ -176,7 +176,7 @@ def _caster(name: str, dtype) -> Callable:
         return self.to(dtype, memory_format=memory_format)
 
     cast.__name__ = name
-    cast.__doc__ = f"The tensor as {dtype}."
+    cast.__doc__ = f"Casts the tensor to {dtype}."
     return cast
 
 
@@ -190,13 +190,13 @@ for _name, _dtype in {
 
 @_method
 def type_as(self: Tensor, other: Tensor) -> Tensor:
-    """Cast to the other's dtype."""
+    """Casts the tensor to the other tensor's dtype."""
     return self.to(other.dtype)
 
 
 @_method
 def copy_(self: Tensor, src, non_blocking: bool = False) -> Tensor:
-    """Writes ``src`` (broadcast, cast) over the values. ``non_blocking`` has no effect: no copy waits."""
+    """Overwrites the values with ``src`` (broadcast, cast). ``non_blocking`` has no effect: no copy waits."""
     check_flags("copy_", non_blocking=non_blocking)
     if not isinstance(src, Tensor):
         src = _C.tensor(src, dtype=self.dtype)
@@ -205,7 +205,7 @@ def copy_(self: Tensor, src, non_blocking: bool = False) -> Tensor:
 
 @_method
 def fill_(self: Tensor, value) -> Tensor:
-    """Sets every element to a number, or to the value of a 0-dimensional tensor as the dtype's cast gives it."""
+    """Sets every element to a number, or to the value of a 0-dimensional tensor, cast to the dtype."""
     if not isinstance(value, Tensor):
         return _C.ops.full_like(self, value, out=self)
     if value.dim():
@@ -221,27 +221,27 @@ def zero_(self: Tensor) -> Tensor:
 
 @_method
 def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
-    """Sets whether gradients are computed for it, and returns it."""
+    """Sets whether gradients are computed for the tensor, and returns it."""
     self.requires_grad = requires_grad
     return self
 
 
 @_method
 def detach_(self: Tensor) -> Tensor:
-    """Cuts the tensor off the graph that made it, in place."""
+    """Detaches the tensor from its graph, in place."""
     _C.detach_in_place(self)
     return self
 
 
 @_method
 def backward(self: Tensor, gradient=None, retain_graph=None, create_graph=False, inputs=None) -> None:
-    """Accumulates the gradient of this tensor into the leaves it was made from.
+    """Accumulates the gradient of this tensor into the leaves of its graph.
 
     Args:
-        gradient: of the same shape; may be left out where the tensor has one element.
-        retain_graph: keep the graph for a further backward; default: ``create_graph``.
-        create_graph: record the computation of the gradients, for second derivatives.
-        inputs: accumulate only into these.
+        gradient: of the same shape; optional if the tensor has one element.
+        retain_graph: keeps the graph for another backward; default: ``create_graph``.
+        create_graph: records the computation of the gradients, for second derivatives.
+        inputs: the only tensors into which gradients are accumulated.
     """
     from .autograd.gradients import backward as run
 
@@ -250,7 +250,7 @@ def backward(self: Tensor, gradient=None, retain_graph=None, create_graph=False,
 
 @_method
 def register_hook(self: Tensor, hook: Callable):
-    """Calls ``hook(grad)`` when the gradient is known; what it returns, if not None, replaces it."""
+    """Calls ``hook(grad)`` when the gradient is computed; a result other than None replaces the gradient."""
     from .autograd.graph import register_hook as register
 
     return register(self, hook)
@@ -258,12 +258,12 @@ def register_hook(self: Tensor, hook: Callable):
 
 @_method
 def retain_grad(self: Tensor) -> None:
-    """Keeps ``.grad`` although the tensor is no leaf."""
+    """Stores ``.grad`` for a tensor that is not a leaf."""
     _C.retain_grad(self)
 
 
 def _data(self: Tensor) -> Tensor:
-    """The values without their history."""
+    """The values without gradient history."""
     return self.detach()
 
 
@@ -275,7 +275,7 @@ def _set_data(self: Tensor, value: Tensor) -> None:
 
 @_method
 def new_tensor(self: Tensor, data, *, dtype=None, device=None, requires_grad=False) -> Tensor:
-    """A tensor of the data, with this one's dtype and device unless given."""
+    """Creates a tensor from data, by default with this tensor's dtype and device."""
     device = self.device if device is None else device
     return _C.tensor(data, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad)
 
@@ -292,7 +292,7 @@ def _new(name: str) -> Callable:
         return function(*args, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad, **sizes)
 
     new.__name__ = f"new_{name}"
-    new.__doc__ = f"{name}() with this tensor's dtype and device unless given."
+    new.__doc__ = f"{name}() with this tensor's dtype and device by default."
     return new
 
 
@@ -302,7 +302,7 @@ for _name in ("empty", "zeros", "ones", "full"):
 
 @_method
 def new_empty_strided(self: Tensor, size, stride, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False) -> Tensor:
-    """A tensor of sizes and strides, not set, with this one's dtype and device unless given."""
+    """Creates an uninitialised tensor of given sizes and strides, by default with this tensor's dtype and device."""
     from ._ops.shape import empty_strided
 
     check_layout("new_empty_strided", layout)
@@ -313,21 +313,21 @@ def new_empty_strided(self: Tensor, size, stride, dtype=None, layout=None, devic
 
 @_method
 def is_pinned(self: Tensor) -> bool:
-    """Always false: the client holds no bytes to pin."""
+    """Always False: the client holds no bytes to pin."""
     return False
 
 
 @_method
 def pin_memory(self: Tensor, device=None) -> Tensor:
-    """Itself: the client holds no bytes to pin. The engine's own transfers to GPUs go through pinned memory."""
+    """Returns the tensor itself: the client holds no bytes to pin. The engine's own transfers use pinned memory."""
     if device is not None:
-        _C.device(device)  # which raises where there is none of that name
+        _C.device(device)  # raises if the name is invalid
     return self
 
 
 @_method
 def share_memory_(self: Tensor) -> Tensor:
-    """Itself: the bytes are the engine's, which every process of this session reaches."""
+    """Returns the tensor itself: the bytes are in the engine, which all processes of this session can access."""
     return self
 
 
@@ -339,25 +339,25 @@ def data_ptr(self: Tensor) -> int:
 
 @_method
 def const_data_ptr(self: Tensor) -> int:
-    """As data_ptr()."""
+    """Raises RuntimeError, like data_ptr()."""
     raise RuntimeError(_storage.no_address("Tensor.const_data_ptr()"))
 
 
 @_method
 def untyped_storage(self: Tensor) -> _storage.UntypedStorage:
-    """The storage that the tensor shares with its views: its identity and size, without an address."""
+    """The storage shared by the tensor and its views: its identity and size, without an address."""
     return _storage.UntypedStorage(self)
 
 
 @_method
 def is_set_to(self: Tensor, tensor: Tensor) -> bool:
-    """Whether both are the same part of the same storage: equal storage, offset, sizes and strides."""
+    """Whether both tensors have the same storage, offset, sizes and strides."""
     same = self.untyped_storage() == tensor.untyped_storage() and self.storage_offset() == tensor.storage_offset()
     return same and self.shape == tensor.shape and self.stride() == tensor.stride()
 
 
 def _cuda_array_interface(self: Tensor):
-    """Not there (AttributeError, so that hasattr() is False): a GPU's address says nothing in this process."""
+    """Raises AttributeError, so that hasattr() is False: a GPU address is meaningless in this process."""
     raise AttributeError(_storage.no_address("Tensor.__cuda_array_interface__"))
 
 
@@ -369,11 +369,11 @@ def get_device(self: Tensor) -> int:
 
 @_method
 def __array_namespace__(self: Tensor, /, *, api_version: str | None = None):
-    """teletensor.array_api, where that has the version that is asked for."""
+    """Returns teletensor.array_api if it supports the requested version."""
     from . import array_api
 
     if api_version is not None and api_version > array_api.__array_api_version__:
-        raise ValueError(f"array API version {api_version} is not there: {array_api.__array_api_version__} is")
+        raise ValueError(f"expected an array API version up to {array_api.__array_api_version__}, got {api_version}")
     return array_api
 
 
@@ -390,5 +390,5 @@ Tensor.is_sparse = False
 Tensor.is_quantized = False
 Tensor.layout = "torch.strided"
 Tensor.__array_priority__ = 1000
-Tensor.__rdiv__ = lambda self, other: self.reciprocal() * other  # Python 2's
+Tensor.__rdiv__ = lambda self, other: self.reciprocal() * other  # Python 2's name
 Tensor.__module__ = "teletensor"

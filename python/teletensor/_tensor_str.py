@@ -1,4 +1,4 @@
-"""How a tensor is printed: PyTorch's notation."""
+"""Formats tensors for printing in PyTorch's notation."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _PROFILES = {
 
 
 def set_printoptions(precision=None, threshold=None, edgeitems=None, linewidth=None, profile=None, sci_mode=None) -> None:
-    """Digits, when to summarise, items shown at each edge, and line width of printed tensors."""
+    """Sets the precision, the summary threshold, the items shown at each edge, and the line width of printed tensors."""
     if profile is not None:
         if profile not in _PROFILES:
-            raise ValueError(f"profile is one of {sorted(_PROFILES)}, got {profile!r}")
+            raise ValueError(f"expected profile to be one of {sorted(_PROFILES)}, got {profile!r}")
         _options.update(_PROFILES[profile])
     given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
     _options.update({k: v for k, v in given.items() if v is not None})
@@ -27,7 +27,7 @@ def set_printoptions(precision=None, threshold=None, edgeitems=None, linewidth=N
 
 
 class _ComplexFormatter:
-    """Formats the real parts alike, and the imaginary ones."""
+    """Formats all real parts with one format, and all imaginary parts with another."""
 
     def __init__(self, values: list):
         self.real, self.imaginary = _Formatter([v.real for v in values], True), _Formatter([v.imag for v in values], True)
@@ -39,7 +39,7 @@ class _ComplexFormatter:
 
 
 class _Formatter:
-    """Formats all values of one tensor alike."""
+    """Formats all values of a tensor with the same format."""
 
     def __init__(self, values: list, floating: bool):
         self.floating, self.integral, self.scientific = floating, False, False
@@ -68,7 +68,7 @@ class _Formatter:
 
 
 def _edges(tensor: _C.Tensor) -> _C.Tensor:
-    """Only what is shown of a large tensor, so that no more than that is fetched."""
+    """Keeps only the printed elements of a large tensor, so that nothing else is read from the engine."""
     edge = _options["edgeitems"]
     for d, size in enumerate(tensor.shape):
         if size > 2 * edge:
@@ -99,9 +99,9 @@ def _body(nested, indent: int, formatter: _Formatter, summarize: bool, shape) ->
 
 
 def tensor_str(tensor: _C.Tensor, contents: str | None = None) -> str:
-    """``tensor([1., 2.])``, with dtype, device and gradient information where not the default.
+    """``tensor([1., 2.])``, with dtype, device and gradient information if not the default.
 
-    ``contents`` stands in place of the values, which are not read then.
+    ``contents`` replaces the values, which are then not read.
     """
     prefix = "Parameter containing:\ntensor(" if type(tensor).__name__ == "Parameter" else "tensor("
     indent = len("tensor(")

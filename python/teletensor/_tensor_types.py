@@ -1,11 +1,11 @@
-"""``FloatTensor`` and its like: a dtype and a kind of device as one type, the names from before PyTorch had dtypes."""
+"""``FloatTensor`` and similar types: a dtype and a device type as one class, from before PyTorch had dtypes."""
 
 from __future__ import annotations
 
 from . import _C
 from ._C import Tensor
 
-# The beginnings of their names. Those of complex, unsigned and 8-bit floating tensors are names alone.
+# Prefixes of the class names. Complex, unsigned and 8-bit floating-point tensors have names but no classes.
 _NAMES = {
     _C.float32: "Float", _C.float64: "Double", _C.float16: "Half", _C.bfloat16: "BFloat16", _C.int64: "Long",
     _C.int32: "Int", _C.int16: "Short", _C.int8: "Char", _C.uint8: "Byte", _C.bool: "Bool",
@@ -17,7 +17,7 @@ _TYPED = list(_NAMES)[:10]
 
 
 class _TensorType(type):
-    """Calling one makes a tensor; isinstance asks for its dtype and the kind of its device."""
+    """Calling a tensor type creates a tensor; isinstance checks its dtype and device type."""
 
     dtype: _C.dtype
     kind: str
@@ -37,23 +37,23 @@ class _TensorType(type):
 
 
 def tensor_types(kind: str) -> dict[str, type]:
-    """By name, those of a kind of device: ``FloatTensor``, ..."""
+    """The tensor types of a device type by name: ``FloatTensor``, ..."""
     module = _MODULES[kind].replace("torch", "teletensor")
     made = {}
     for dtype in _TYPED:
-        doc = f"Makes {dtype} tensors on {kind!r}."
+        doc = f"Creates {dtype} tensors on {kind!r}."
         name = f"{_NAMES[dtype]}Tensor"
         made[name] = _TensorType(name, (), {"dtype": dtype, "kind": kind, "__doc__": doc, "__module__": module})
     return made
 
 
 def type_name(tensor: Tensor) -> str:
-    """``"torch.cuda.FloatTensor"``."""
+    """The tensor's legacy type name, such as ``"torch.cuda.FloatTensor"``."""
     return f"{_MODULES.get(tensor.device.type, 'torch')}.{_NAMES[tensor.dtype]}Tensor"
 
 
 def dtype_and_kind(name: str) -> tuple[_C.dtype, str]:
-    """What such a name stands for. Raises ValueError where it is none."""
+    """Parses a legacy type name. Raises ValueError if it is invalid."""
     for kind, module in _MODULES.items():
         for dtype, beginning in _NAMES.items():
             if name == f"{module}.{beginning}Tensor":

@@ -1,4 +1,4 @@
-"""Several tensors as one and back; torch._utils' names."""
+"""Flattening and grouping of tensors; torch._utils' names."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from ._C import Tensor
 
 
 def _flatten_dense_tensors(tensors) -> Tensor:
-    """All elements, one tensor after the other."""
+    """Concatenates all elements of the tensors."""
     return _C.torch.cat([t.reshape(-1) for t in tensors])
 
 
 def _unflatten_dense_tensors(flat: Tensor, tensors) -> tuple[Tensor, ...]:
-    """The pieces of `flat`, with the tensors' sizes."""
+    """Splits `flat` into views with the tensors' sizes."""
     pieces, at = [], 0
     for t in tensors:
         pieces.append(flat.narrow(0, at, t.numel()).view(t.shape))
@@ -21,7 +21,7 @@ def _unflatten_dense_tensors(flat: Tensor, tensors) -> tuple[Tensor, ...]:
 
 
 def _take_tensors(tensors, size_limit: int):
-    """Lists of tensors of one dtype, with at most so many bytes (or one tensor) each."""
+    """Yields lists of tensors of one dtype, each of at most `size_limit` bytes or of a single tensor."""
     waiting: dict = {}
     for t in tensors:
         held, count = waiting.get(t.dtype, ([], 0))

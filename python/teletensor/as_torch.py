@@ -1,7 +1,7 @@
-"""``import teletensor.as_torch``: from then on ``import torch`` gives teletensor in this process.
+"""``import teletensor.as_torch``: afterwards ``import torch`` returns teletensor in this process.
 
-For libraries that import PyTorch by its name: einops, opt_einsum, TensorLy and their like take our tensors for its own.
-PyTorch itself can then not be imported; where it has been already, this raises ImportError.
+For libraries that import PyTorch by name (einops, opt_einsum, TensorLy): they treat teletensor's tensors as PyTorch's.
+PyTorch itself can then not be imported; if it has already been imported, this module raises ImportError.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 import teletensor
 
-_FOLLOWED = "2.6.0"  # the release whose names and meanings are ours
+_FOLLOWED = "2.6.0"  # the PyTorch release whose names and semantics teletensor follows
 
 
 class _Torch(ModuleType):
@@ -32,10 +32,10 @@ class _Torch(ModuleType):
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds torch.x where there is a teletensor.x."""
+    """Finds module torch.x if teletensor.x exists."""
 
     def __init__(self) -> None:
-        self._specs: dict[str, Any] = {}  # the modules' own ones, which importing under a second name would replace
+        self._specs: dict[str, Any] = {}  # the original specs, which importing under a second name would replace
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
         top, _, rest = name.partition(".")
@@ -57,7 +57,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 if "torch" in sys.modules and not isinstance(sys.modules["torch"], _Torch):
-    raise ImportError("PyTorch has been imported in this process already, so teletensor cannot take its name")
+    raise ImportError("PyTorch is already imported in this process, so teletensor cannot replace it")
 if "torch" not in sys.modules:
     sys.meta_path.insert(0, _Finder())
-    teletensor.Tensor.__module__ = "torch"  # opt_einsum goes by it
+    teletensor.Tensor.__module__ = "torch"  # opt_einsum selects its backend by this name

@@ -1,4 +1,4 @@
-"""The ``teletensor`` command: what an engine is doing."""
+"""The ``teletensor`` command: shows and controls a running engine."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _duration(seconds: float) -> str:
 
 
 def _device(number: int) -> str:
-    """As instructions spell it: the kind, then which one."""
+    """Decodes the device number used in instructions."""
     return "cpu" if number == 0 else f"cuda:{number & 0xFF}"
 
 
@@ -37,7 +37,7 @@ def _described(device: dict) -> str:
 
 
 def _libraries(status: dict) -> str:
-    """What the devices compute with, of what something has needed so far."""
+    """Lists the libraries that the devices have used so far, and the missing ones."""
     libraries = {library["name"]: library for device in status["devices"] for library in device["libraries"]}
     found = [f"{name} {library['version']}" for name, library in libraries.items() if library["version"]]
     lines = [f"libraries: {', '.join(found)}"] if found else []
@@ -46,7 +46,7 @@ def _libraries(status: dict) -> str:
 
 
 def _tables(status: dict, address: str, rates: dict):
-    """The status as a rich renderable; `rates`: instructions a second by session."""
+    """Returns the status as a rich renderable; `rates`: instructions per second by session."""
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
@@ -117,48 +117,48 @@ def _empty_cache(admin: _C.Admin, _args) -> None:
 
 def _drain(admin: _C.Admin, args) -> None:
     admin.drain(args.seconds)
-    print(f"the engine at {admin.address} takes no new sessions and exits within {args.seconds:g} s")
+    print(f"the engine at {admin.address} accepts no new sessions and exits within {args.seconds:g} s")
 
 
 def _end_session(admin: _C.Admin, args) -> None:
     admin.end_session(args.id)
-    print(f"session {args.id} has ended; what it held is free")
+    print(f"session {args.id} has ended; its memory is freed")
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="teletensor", description="Asks a teletensor engine about itself.")
+    parser = argparse.ArgumentParser(prog="teletensor", description="Shows and controls a teletensor engine.")
     parser.add_argument("--version", action="version", version=f"teletensor {__version__}")
     parser.add_argument(
         "--address",
         default="",
         help="host:port or unix:PATH (default: TELETENSOR_ADDRESS, then the socket of your own engine)",
     )
-    parser.add_argument("--token", default="", help="the engine's secret (default: TELETENSOR_TOKEN, then the token file)")
+    parser.add_argument("--token", default="", help="the engine's token (default: TELETENSOR_TOKEN, then the token file)")
     parser.add_argument(
         "--admin-token", default="",
-        help="the engine's secret for all but status and top (default: TELETENSOR_ADMIN_TOKEN, then its file)",
+        help="the engine's admin token, not needed for status and top (default: TELETENSOR_ADMIN_TOKEN, then its file)",
     )  # fmt: skip
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     status = commands.add_parser("status", help="version, devices, sessions and memory")
-    status.add_argument("--json", action="store_true", help="as JSON")
+    status.add_argument("--json", action="store_true", help="print JSON")
     status.set_defaults(run=_status)
-    top = commands.add_parser("top", help="the same, live, with instructions a second")
-    top.add_argument("--interval", type=float, default=1.0, help="seconds between two looks (default: 1)")
-    top.add_argument("--count", type=int, default=None, help="stop after so many looks")
+    top = commands.add_parser("top", help="status, updated continuously, with instructions per second")
+    top.add_argument("--interval", type=float, default=1.0, help="seconds between updates (default: 1)")
+    top.add_argument("--count", type=int, default=None, help="stop after this many updates")
     top.set_defaults(run=_top)
-    empty = commands.add_parser("empty-cache", help="give cached memory back to the system")
+    empty = commands.add_parser("empty-cache", help="return cached memory to the system")
     empty.set_defaults(run=_empty_cache)
-    drain = commands.add_parser("drain", help="take no new sessions, let those there are end, then exit")
-    drain.add_argument("--seconds", type=float, default=60.0, help="wait at most so long (default: 60)")
+    drain = commands.add_parser("drain", help="accept no new sessions, wait for the existing ones, then exit")
+    drain.add_argument("--seconds", type=float, default=60.0, help="maximum wait (default: 60)")
     drain.set_defaults(run=_drain)
-    end = commands.add_parser("end-session", help="cancel a session's work and free what it holds")
-    end.add_argument("id", type=int, help="the session's number, as status shows it")
+    end = commands.add_parser("end-session", help="cancel a session's work and free its memory")
+    end.add_argument("id", type=int, help="the session's id, as shown by status")
     end.set_defaults(run=_end_session)
     return parser
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Runs the command; returns its exit status."""
+    """Runs the command and returns its exit status."""
     args = _parser().parse_args(argv)
     try:
         args.run(_C.Admin(args.address, args.token, admin_token=args.admin_token), args)

@@ -1,6 +1,6 @@
 """torch.fft: discrete Fourier transforms.
 
-Everything is made of three operators: complex to complex, real to the first half of a spectrum, and back.
+All transforms use three operators: complex to complex, real to the first half of a spectrum, and its inverse.
 `norm` is "backward" (1/n on the inverse, the default), "ortho" (1/sqrt(n) on both) or "forward" (1/n on the forward one).
 """
 
@@ -30,7 +30,7 @@ def _scale(norm: str | None, count: int, forward: bool) -> float:
 
 
 def _as_floating(input: Tensor, name: str) -> Tensor:
-    """Integers become the default float; half precisions have no transforms."""
+    """Converts integers to the default float dtype; rejects half precision, for which there are no transforms."""
     if input.dtype in (_C.float16, _C.bfloat16):
         raise RuntimeError(f"[{name}] Unsupported dtype {input.dtype}")
     inexact = input.is_floating_point() or input.dtype.is_complex
@@ -57,7 +57,7 @@ def _wrapped(dim: int, ndim: int) -> int:
 
 
 def _shape_and_dims(input: Tensor, s, dim, name: str) -> tuple[list[int], list[int]]:
-    """The transformed lengths (-1: as they are) and the dimensions, from what the n-dimensional forms are given."""
+    """The transformed lengths (-1: unchanged) and the dimensions, from the arguments of the n-dimensional functions."""
     ndim = input.dim()
     if dim is not None:
         dims = [_wrapped(d, ndim) for d in ([dim] if isinstance(dim, int) else dim)]
@@ -82,7 +82,7 @@ def _shape_and_dims(input: Tensor, s, dim, name: str) -> tuple[list[int], list[i
 
 
 def _resized(input: Tensor, sizes, dims) -> Tensor:
-    """Cut or filled with zeros to the sizes along the dimensions."""
+    """Truncates the dimensions to the sizes or pads them with zeros."""
     padding = [0] * (2 * input.dim())
     for n, d in zip(sizes, dims):
         if n < input.shape[d]:
@@ -126,7 +126,7 @@ def _complex_to_real(input: Tensor, s, dim, norm, name: str, out=None) -> Tensor
 
 
 def _other_way(norm: str | None) -> str:
-    """The norm that scales the inverse transform as this one does the forward one."""
+    """The norm that applies this norm's forward scale to the inverse transform."""
     return {None: "forward", "backward": "forward", "forward": "backward"}.get(norm, norm)
 
 
@@ -135,7 +135,7 @@ def _one_dim(n, dim: int):
 
 
 def fft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out=None) -> Tensor:
-    """The one-dimensional transform along dim, cut or filled with zeros to n."""
+    """The one-dimensional transform along dim, truncated or zero-padded to n."""
     return _complex_to_complex(input, *_one_dim(n, dim), norm, True, "fft", out)
 
 
@@ -145,17 +145,17 @@ def ifft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = 
 
 
 def rfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out=None) -> Tensor:
-    """The first half of a real signal's spectrum: the rest is its mirror image."""
+    """The first half of a real signal's spectrum; the second half is its conjugate mirror image."""
     return _real_to_complex(input, *_one_dim(n, dim), norm, "rfft", out)
 
 
 def irfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out=None) -> Tensor:
-    """The inverse of rfft: n real numbers, 2 (size - 1) unless given."""
+    """The inverse of rfft: n real numbers, by default 2 (size - 1)."""
     return _complex_to_real(input, *_one_dim(n, dim), norm, "irfft", out)
 
 
 def hfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out=None) -> Tensor:
-    """The real spectrum of a signal of which the first half is given and the rest its conjugate mirror image."""
+    """The real spectrum of a Hermitian signal, of which the first half is given."""
     return _complex_to_real(_as_complex(input, "hfft").conj(), *_one_dim(n, dim), _other_way(norm), "hfft", out)
 
 
@@ -175,7 +175,7 @@ def ifftn(input: Tensor, s=None, dim=None, norm: str | None = None, *, out=None)
 
 
 def rfftn(input: Tensor, s=None, dim=None, norm: str | None = None, *, out=None) -> Tensor:
-    """fftn of a real signal, of the last dimension the first half."""
+    """fftn of a real signal; returns the first half of the last dimension."""
     return _real_to_complex(input, s, dim, norm, "rfftn", out)
 
 
@@ -198,7 +198,7 @@ def _two_dims(function, name: str):
     def two(input: Tensor, s=None, dim=(-2, -1), norm: str | None = None, *, out=None) -> Tensor:
         return function(input, s, dim, norm, out=out)
 
-    two.__name__, two.__doc__ = name, f"{function.__name__} along two dimensions, the last ones."
+    two.__name__, two.__doc__ = name, f"{function.__name__} along two dimensions, by default the last two."
     return two
 
 
@@ -211,7 +211,7 @@ def _frequencies(counts: Tensor, n: int, d: float) -> Tensor:
 
 
 def fftfreq(n: int, d: float = 1.0, *, out=None, dtype=None, device=None, requires_grad: bool = False, layout=None) -> Tensor:
-    """The frequencies of fft's results, of n samples d apart: the negative ones are in the second half."""
+    """The frequencies of fft's results for n samples at distance d; the second half is negative."""
     check_layout("fftfreq", layout)
     dtype = dtype or _C.default_dtype()
     positive = (n + 1) // 2
@@ -222,7 +222,7 @@ def fftfreq(n: int, d: float = 1.0, *, out=None, dtype=None, device=None, requir
 
 
 def rfftfreq(n: int, d: float = 1.0, *, out=None, dtype=None, device=None, requires_grad: bool = False, layout=None) -> Tensor:
-    """The frequencies of rfft's results, of n samples d apart."""
+    """The frequencies of rfft's results for n samples at distance d."""
     check_layout("rfftfreq", layout)
     counts = _torch.arange(n // 2 + 1, dtype=dtype or _C.default_dtype(), device=device)
     return _landed(_frequencies(counts, n, d), out).requires_grad_(requires_grad)
@@ -234,7 +234,7 @@ def _shifted(input: Tensor, dim, turn) -> Tensor:
 
 
 def fftshift(input: Tensor, dim=None) -> Tensor:
-    """The frequency zero in the middle."""
+    """Moves frequency zero to the middle."""
     return _shifted(input, dim, lambda n: n // 2)
 
 

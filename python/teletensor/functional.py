@@ -21,7 +21,7 @@ split = _C.torch.split
 
 @exact_out_variant
 def norm(input: Tensor, p="fro", dim=None, keepdim: bool = False, dtype=None) -> Tensor:
-    """The norm over some dimensions, or all."""
+    """The norm over the given dimensions, by default all."""
     value = input if dtype is None else input.to(dtype)
     if p == "nuc":
         return matrix_norm(value, "nuc", (-2, -1) if dim is None else dim, keepdim)

@@ -1,4 +1,4 @@
-"""torch.masked: reductions, scans and normalisations over the elements that a mask keeps (where it is true)."""
+"""torch.masked: reductions, scans and normalisations over the elements whose mask is True."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _largest(dtype):
 
 
 def _kept(input: Tensor, mask: Tensor | None, otherwise) -> Tensor:
-    """input, with `otherwise` where the mask drops elements."""
+    """Replaces the masked-out elements of input by `otherwise`."""
     if mask is None:
         return input
     if mask.dim() > input.dim():
@@ -40,7 +40,7 @@ def _kept(input: Tensor, mask: Tensor | None, otherwise) -> Tensor:
 
 
 def _dims(dim, ndim: int) -> list[int]:
-    """All dimensions where none is named, and each once."""
+    """Returns the given dimensions, by default all; rejects duplicates."""
     if dim is None or dim == ():
         return list(range(ndim))
     dims = [dim] if isinstance(dim, int) else list(dim)
@@ -56,7 +56,7 @@ def _one_dim(dim: int, ndim: int) -> int:
 
 
 def sum(input: Tensor, dim=None, *, keepdim: bool = False, dtype=None, mask: Tensor | None = None) -> Tensor:  # noqa: A001
-    """The sum of what the mask keeps."""
+    """The sum of the unmasked elements."""
     return _kept(_cast(input, dtype, _sum_dtype), mask, 0).sum(_dims(dim, input.dim()), keepdim)
 
 
@@ -69,7 +69,7 @@ def _cast(input: Tensor, dtype, otherwise: Callable) -> Tensor:
 
 
 def prod(input: Tensor, dim=None, *, keepdim: bool = False, dtype=None, mask: Tensor | None = None) -> Tensor:
-    """The product of what the mask keeps."""
+    """The product of the unmasked elements."""
     result = _kept(_cast(input, dtype, _sum_dtype), mask, 1)
     for d in sorted((d % max(1, input.dim()) for d in _dims(dim, input.dim())), reverse=True):
         result = result.prod(d, keepdim)
@@ -77,56 +77,56 @@ def prod(input: Tensor, dim=None, *, keepdim: bool = False, dtype=None, mask: Te
 
 
 def cumsum(input: Tensor, dim: int, *, dtype=None, mask: Tensor | None = None) -> Tensor:
-    """The sums of what the mask keeps so far."""
+    """The cumulative sums of the unmasked elements."""
     return _kept(_cast(input, dtype, _sum_dtype), mask, 0).cumsum(_one_dim(dim, input.dim()))
 
 
 def cumprod(input: Tensor, dim: int, *, dtype=None, mask: Tensor | None = None) -> Tensor:
-    """The products of what the mask keeps so far."""
+    """The cumulative products of the unmasked elements."""
     return _kept(_cast(input, dtype, _sum_dtype), mask, 1).cumprod(_one_dim(dim, input.dim()))
 
 
 def amax(input: Tensor, dim=None, *, keepdim: bool = False, dtype=None, mask: Tensor | None = None) -> Tensor:
-    """The largest of what the mask keeps; the dtype's least where it keeps nothing."""
+    """The largest unmasked element; the dtype's minimum if there is none."""
     return _cast(_kept(input, mask, _least(input.dtype)).amax(_dims(dim, input.dim()), keepdim), dtype, lambda t: t)
 
 
 def amin(input: Tensor, dim=None, *, keepdim: bool = False, dtype=None, mask: Tensor | None = None) -> Tensor:
-    """The smallest of what the mask keeps; the dtype's largest where it keeps nothing."""
+    """The smallest unmasked element; the dtype's maximum if there is none."""
     return _cast(_kept(input, mask, _largest(input.dtype)).amin(_dims(dim, input.dim()), keepdim), dtype, lambda t: t)
 
 
 def argmax(input: Tensor, dim: int | None = None, *, keepdim: bool = False, dtype=None, mask: Tensor | None = None) -> Tensor:
-    """Where the largest of what the mask keeps is."""
+    """The index of the largest unmasked element."""
     return _cast(_kept(input, mask, _least(input.dtype)).argmax(dim, keepdim), dtype, lambda t: input.dtype)
 
 
 def argmin(input: Tensor, dim: int | None = None, *, keepdim: bool = False, dtype=None, mask: Tensor | None = None) -> Tensor:
-    """Where the smallest of what the mask keeps is."""
+    """The index of the smallest unmasked element."""
     return _cast(_kept(input, mask, _largest(input.dtype)).argmin(dim, keepdim), dtype, lambda t: input.dtype)
 
 
 def logsumexp(input: Tensor, dim=None, *, keepdim: bool = False, dtype=None, mask: Tensor | None = None) -> Tensor:
-    """The logarithm of the sum of exp of what the mask keeps."""
+    """The logarithm of the sum of exp of the unmasked elements."""
     return _cast(_kept(input, mask, _least(input.dtype)).logsumexp(_dims(dim, input.dim()), keepdim), dtype, lambda t: input.dtype)
 
 
 def logaddexp(
     input: Tensor, other: Tensor, *, dtype=None, input_mask: Tensor | None = None, other_mask: Tensor | None = None
 ) -> Tensor:
-    """log(exp(input) + exp(other)), where each mask drops -inf stands."""
+    """log(exp(input) + exp(other)), with -inf in place of masked-out elements."""
     a, b = _kept(input, input_mask, _least(input.dtype)), _kept(other, other_mask, _least(other.dtype))
     return _torch.logaddexp(a, b).to(dtype or input.dtype)
 
 
 def _count(input: Tensor, dim, keepdim: bool, mask: Tensor | None) -> Tensor:
-    """How many elements the mask keeps."""
+    """The number of unmasked elements."""
     ones = _torch.ones(input.shape, dtype=_C.int64, device=input.device)
     return _kept(ones, mask, 0).sum(_dims(dim, input.dim()), keepdim)
 
 
 def mean(input: Tensor, dim=None, *, keepdim: bool = False, dtype=None, mask: Tensor | None = None) -> Tensor:
-    """The mean of what the mask keeps; NaN where it keeps nothing."""
+    """The mean of the unmasked elements; NaN if there are none."""
     dtype = dtype or input.dtype
     if not (dtype.is_floating_point or dtype.is_complex):
         raise ValueError(
@@ -137,7 +137,7 @@ def mean(input: Tensor, dim=None, *, keepdim: bool = False, dtype=None, mask: Te
 
 
 def median(input: Tensor, dim: int = -1, *, keepdim: bool = False, dtype=None, mask: Tensor | None = None) -> Tensor:
-    """The lower median along dim of what the mask keeps; NaN where it keeps nothing. Integers wait."""
+    """The lower median of the unmasked elements along dim; NaN if there are none. Waits for integers."""
     real = input.is_floating_point()
     values = input if real else input.to(_C.float32)
     result = _kept(values, mask, math.nan).nanmedian(_one_dim(dim, input.dim()), keepdim)[0]
@@ -149,13 +149,13 @@ def median(input: Tensor, dim: int = -1, *, keepdim: bool = False, dtype=None, m
 
 
 def norm(input: Tensor, ord=2.0, dim=None, *, keepdim: bool = False, dtype=None, mask: Tensor | None = None) -> Tensor:
-    """The vector norm of what the mask keeps."""
+    """The vector norm of the unmasked elements."""
     kept = _kept(input, mask, math.inf if ord == -math.inf else 0)
     return _ops.vector_norm(kept, float(ord), _dims(dim, input.dim()), keepdim, dtype=dtype)
 
 
 def normalize(input: Tensor, ord: float, dim: int, *, eps: float = 1e-12, dtype=None, mask: Tensor | None = None) -> Tensor:
-    """What the mask keeps over its norm along dim, 0 elsewhere."""
+    """The unmasked elements divided by their norm along dim; 0 elsewhere."""
     length = norm(input, ord, dim, keepdim=True, dtype=dtype, mask=mask).clamp_min(eps)
     return _kept(input, mask, 0) / length
 
@@ -175,25 +175,25 @@ def _spread(input: Tensor, dim, unbiased, correction, keepdim: bool, dtype, mask
 
 
 def var(input: Tensor, dim=None, unbiased=None, *, correction=None, keepdim=False, dtype=None, mask=None) -> Tensor:
-    """The variance of what the mask keeps."""
+    """The variance of the unmasked elements."""
     return _spread(input, dim, unbiased, correction, keepdim, dtype, mask)
 
 
 def std(input: Tensor, dim=None, unbiased=None, *, correction=None, keepdim=False, dtype=None, mask=None) -> Tensor:
-    """The standard deviation of what the mask keeps."""
+    """The standard deviation of the unmasked elements."""
     return _spread(input, dim, unbiased, correction, keepdim, dtype, mask).sqrt()
 
 
 def softmax(input: Tensor, dim: int, *, dtype=None, mask: Tensor | None = None) -> Tensor:
-    """softmax over what the mask keeps, 0 elsewhere."""
+    """softmax over the unmasked elements; 0 elsewhere."""
     return _ops.softmax(_kept(input, mask, _least(input.dtype)), dim, dtype=dtype or input.dtype)
 
 
 def log_softmax(input: Tensor, dim: int, *, dtype=None, mask: Tensor | None = None) -> Tensor:
-    """log_softmax over what the mask keeps, -inf elsewhere."""
+    """log_softmax over the unmasked elements; -inf elsewhere."""
     return _ops.log_softmax(_kept(input, mask, _least(input.dtype)), dim, dtype=dtype or input.dtype)
 
 
 def softmin(input: Tensor, dim: int, *, dtype=None, mask: Tensor | None = None) -> Tensor:
-    """softmax of the negated elements that the mask keeps, 0 elsewhere."""
+    """softmax of the negated unmasked elements; 0 elsewhere."""
     return _ops.softmax(-_kept(input, mask, _largest(input.dtype)), dim, dtype=dtype or input.dtype)

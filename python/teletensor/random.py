@@ -11,13 +11,13 @@ __all__ = ["get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_stat
 
 @contextlib.contextmanager
 def fork_rng(devices=None, enabled: bool = True, *, device_type: str = "cuda"):
-    """Restores the generator's state at the end: the session's one generator, whatever GPUs ``devices`` names."""
+    """Restores the state of the session's generator at the end. All devices share that generator."""
     from .cuda import get_device_name
 
     check_flags("fork_rng", enabled=enabled)
-    _C.device(device_type)  # which raises where there is none of that name
+    _C.device(device_type)  # raises if the name is invalid
     for device in devices or ():
-        get_device_name(device)  # which raises where there is none
+        get_device_name(device)  # raises if there is no such GPU
     state = get_rng_state() if enabled else None
     try:
         yield

@@ -1,4 +1,4 @@
-"""torch.serialization's names: save, load and what load raises of a damaged file."""
+"""torch.serialization's names: save, load and LoadError."""
 
 from ._serialization import LoadError, load, save
 

@@ -1,4 +1,4 @@
-"""torch.special: the functions of mathematical physics and statistics, element by element."""
+"""torch.special: pointwise functions of mathematical physics and statistics."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from . import _C
 
 globals().update({name: fn for name, fn in vars(_C.special).items() if not name.startswith("_")})
 if _TYPE_CHECKING:
-    from ._C.special import *  # noqa: F403 - the same, for who does not run it
+    from ._C.special import *  # noqa: F403 - for static type checkers
 
-# What torch has under names of its own.
+# Aliases of functions that torch has under other names.
 expit, psi, gammaln = _C.torch.sigmoid, _C.torch.digamma, _C.torch.lgamma
 gammainc, gammaincc, multigammaln = _C.torch.igamma, _C.torch.igammac, _C.torch.mvlgamma
 digamma, erf, erfc, erfinv, exp2, expm1 = (

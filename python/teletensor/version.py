@@ -1,4 +1,4 @@
-"""Versions, where PyTorch code looks for them."""
+"""The version, under PyTorch's names."""
 
 from ._version import __version__
 

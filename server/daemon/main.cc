@@ -149,7 +149,7 @@ int run(int argc, char** argv) {
   mallopt(M_MMAP_THRESHOLD, 64 << 20);
   mallopt(M_TRIM_THRESHOLD, 64 << 20);
   // Each malloc arena keeps memory that its threads freed. With several arenas, one session's frames retained up to 38
-  // MiB (tests/server/exhaustion_test.cc).
+  // MiB (tests/server/daemon/exhaustion_test.cc).
   mallopt(M_ARENA_MAX, 1);
   std::unique_ptr<PrivateFolder> folder;
   std::vector<std::string> listen = flags.listen;

@@ -1,1 +1,1 @@
-"""A hostile client beside a victim that trains: see tests/adversary/__main__.py."""
+"""Attacks the daemon with hostile clients while a victim trains on it: see tests/adversary/__main__.py."""

@@ -1,9 +1,9 @@
-"""Trains a victim beside each attack of attacks.py on one daemon, and checks that the victim and the daemon are unharmed.
+"""Trains a victim on a daemon during each attack of attacks.py, and checks that victim and daemon are unharmed.
 
-Usage: ``make adversary`` or ``python -m tests.adversary [--steps 600] [--only NAME]``; ``--build build-tsan`` runs the
-daemon of another build. For each attack, in a table: whether the victim's weights are bit for bit those that it gets
-alone, its steps' times beside those that it has alone, and by how much the daemon's memory has grown once the attackers
-are gone and their leases have run out. Exits with 1 where the victim is harmed or memory stays.
+Usage: ``make adversary`` or ``python -m tests.adversary [--steps 600] [--only NAME]``; ``--build build-tsan`` runs
+the daemon of another build. Prints one row per attack: whether the victim's final weights are bit-identical to those
+of an undisturbed run, its step times beside those of that run, and the growth of the daemon's memory after the
+attackers have exited and their leases have expired. Exits with 1 if the victim was harmed or memory was not freed.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ from tests.adversary.wire import Peer
 ROOT = Path(__file__).resolve().parent.parent.parent
 LEASE = 1  # second
 SESSION_LIMIT = 64 << 20
-MOST_GROWTH = 64 << 20  # of the daemon's resident memory, after an attack
-MOST_STEP = 20.0  # seconds: the victim's slowest step, on any machine
+MOST_GROWTH = 64 << 20  # maximum growth of the daemon's resident memory after an attack
+MOST_STEP = 20.0  # seconds; maximum duration of a victim's step, on any machine
 
 
 @dataclass
 class Training:
-    """What a victim reported."""
+    """The report of a victim."""
 
     digest: str
     seconds: list[float]
 
     def percentile(self, p: float) -> float:
-        """The time that a share `p` of the steps stayed below."""
+        """The p-quantile of the step times."""
         return sorted(self.seconds)[min(int(len(self.seconds) * p), len(self.seconds) - 1)]
 
 
 class Engine:
-    """A daemon on a unix socket (the victim's) and a TCP port (the attackers')."""
+    """A daemon listening on a unix socket (for the victim) and a TCP port (for the attackers)."""
 
     def __init__(self, build: Path, folder: Path):
         self.folder = folder
@@ -72,16 +72,16 @@ class Engine:
 
     @property
     def resident(self) -> int:
-        """Bytes."""
+        """Resident memory in bytes."""
         return int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
 
     def allocated(self) -> int:
-        """Bytes of all tensors; asked over the wire, so that the engine has to answer."""
+        """Bytes allocated for tensors, queried over the wire, which also checks that the engine still replies."""
         status = Peer(self.socket, self.admin_token).status()
         return sum(d.memory.allocated for d in status.devices)
 
     def settle(self) -> None:
-        """Waits until no session is left: leases run out, and what they held is given back."""
+        """Waits until no session is left: all leases have expired and their memory is freed."""
         deadline = time.monotonic() + 30
         while time.monotonic() < deadline:
             status = Peer(self.socket, self.admin_token).status()
@@ -91,18 +91,18 @@ class Engine:
         time.sleep(1)
 
     def environment(self, build: Path) -> dict[str, str]:
-        """A real client's, of this engine."""
+        """The environment of a real client of this engine."""
         path = os.pathsep.join([str(build / "python"), str(ROOT)])
         return {**os.environ, "PYTHONPATH": path, "TELETENSOR_ADDRESS": self.socket, "TELETENSOR_TOKEN": self.token}
 
     def stop(self) -> int:
-        """Ends it; gives its exit status."""
+        """Terminates the daemon; returns its exit status."""
         self.process.terminate()
         return self.process.wait(30)
 
 
 def train(engine: Engine, client_build: Path, steps: int) -> Training:
-    """Runs a victim to its end."""
+    """Runs a victim to completion."""
     done = subprocess.run([sys.executable, "-m", "tests.adversary.victim", str(steps)], cwd=ROOT, capture_output=True,
                           text=True, env=engine.environment(client_build), timeout=600)
     if done.returncode != 0:
@@ -113,7 +113,7 @@ def train(engine: Engine, client_build: Path, steps: int) -> Training:
 
 @dataclass
 class Outcome:
-    """What an attack came to."""
+    """The result of an attack."""
 
     attack: str
     same: bool
@@ -129,12 +129,12 @@ class Outcome:
 
 
 def is_sanitized(build: Path) -> bool:
-    """Whether a build has a sanitizer, whose own memory cannot be told from the daemon's."""
+    """Whether the build has a sanitizer, whose own memory counts as the daemon's."""
     return re.search(r"^TT_SANITIZE:STRING=.+$", (build / "CMakeCache.txt").read_text(), re.MULTILINE) is not None
 
 
 def suffer(engine: Engine, client_build: Path, attack: str, steps: int, alone: Training, seed: int) -> Outcome:
-    """Trains a victim beside two attackers; then looks at what they left."""
+    """Trains a victim beside two attackers; then checks what the attackers left behind."""
     engine.settle()
     resident, allocated = engine.resident, engine.allocated()
     command = [sys.executable, "-m", "tests.adversary.attacks", attack, engine.tcp, engine.token]
@@ -151,7 +151,7 @@ def suffer(engine: Engine, client_build: Path, attack: str, steps: int, alone: T
         if attacker.poll() is not None:
             complaint = complaint or f"an attacker ended by itself: {attacker.stderr.read()[-2000:]}"
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(attacker.pid, signal.SIGKILL)  # the clients that it started, too
+            os.killpg(attacker.pid, signal.SIGKILL)  # including the clients that it started
         attacker.wait()
     if engine.process.poll() is not None:
         return Outcome(attack, False, training, 0, 0, f"the daemon ended with {engine.process.returncode}")
@@ -159,7 +159,7 @@ def suffer(engine: Engine, client_build: Path, attack: str, steps: int, alone: T
     growth, left = engine.resident - resident, engine.allocated() - allocated
     same = training is not None and training.digest == alone.digest
     checks = [(same, "the victim's weights differ"), (left == 0, f"{left} bytes stay allocated"),
-              (growth <= MOST_GROWTH or engine.is_sanitized, f"the daemon has grown by {growth >> 20} MB"),
+              (growth <= MOST_GROWTH or engine.is_sanitized, f"the daemon's memory grew by {growth >> 20} MB"),
               (training is not None and max(training.seconds) < MOST_STEP, "the victim starved")]
     complaint = complaint or "; ".join(what for ok, what in checks if not ok)
     return Outcome(attack, same, training, growth, left, complaint)
@@ -167,7 +167,7 @@ def suffer(engine: Engine, client_build: Path, attack: str, steps: int, alone: T
 
 def show(outcomes: list[Outcome], alone: Training, console: Console) -> None:
     """One line per attack."""
-    table = Table("attack", "weights", "step p50 / p99 / max, ms", "p50 of alone", "memory left", "verdict")
+    table = Table("attack", "weights", "step p50 / p99 / max, ms", "p50, relative to undisturbed", "memory left", "verdict")
     for o in outcomes:
         times = [o.training.percentile(0.5), o.training.percentile(0.99), max(o.training.seconds)] if o.training else []
         table.add_row(o.attack, "identical" if o.same else "[red]differ[/red]",
@@ -176,16 +176,16 @@ def show(outcomes: list[Outcome], alone: Training, console: Console) -> None:
                       "ok" if o.ok else f"[red]{o.complaint}[/red]")
     console.print(table)
     bad = sum(not o.ok for o in outcomes)
-    console.print(f"adversary: {len(outcomes)} attacks, {bad} did harm")
+    console.print(f"adversary: {len(outcomes)} attacks, {bad} harmful")
 
 
 def main() -> int:
-    """Runs the attacks; gives 1 where one did harm."""
+    """Runs the attacks; returns 1 if one did harm."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--steps", type=int, default=600, help="of the victim's training (default: 600)")
+    parser.add_argument("--steps", type=int, default=600, help="training steps of the victim (default: 600)")
     parser.add_argument("--only", default="", help="run the attacks whose name contains this")
-    parser.add_argument("--build", type=Path, default=ROOT / "build", help="whose daemon runs (default: build)")
-    parser.add_argument("--seed", type=int, default=1, help="of the random attacks")
+    parser.add_argument("--build", type=Path, default=ROOT / "build", help="the daemon's build directory (default: build)")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the random attacks")
     args = parser.parse_args()
     console, client = Console(width=None if sys.stdout.isatty() else 120), ROOT / "build"
     names = [name for name in ATTACKS if args.only in name]
@@ -205,8 +205,8 @@ def main() -> int:
         show(outcomes, alone, console)
         log = (Path(folder) / "engine.log").read_text(errors="replace")
         if engine.process.poll() is None and engine.stop() != 0:
-            console.print("[red]the daemon did not end well[/red]")
-            outcomes[-1].complaint = "the daemon did not end well"
+            console.print("[red]the daemon did not exit cleanly[/red]")
+            outcomes[-1].complaint = "the daemon did not exit cleanly"
         for mark in ("ThreadSanitizer", "AddressSanitizer", "runtime error:"):
             if mark in log:
                 console.print(log[log.index(mark):][:6000], markup=False)

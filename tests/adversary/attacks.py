@@ -1,4 +1,4 @@
-"""What a hostile client does. Each attack goes on until its process is killed.
+"""The attacks of a hostile client. Each runs until its process is killed.
 
 Usage: ``python -m tests.adversary.attacks NAME ADDRESS TOKEN SEED``
 """
@@ -29,7 +29,7 @@ Attack = Callable[[str, str, random.Random], None]
 
 
 def _frames(*frames):
-    """Frames, numbered from 1, and a stream that stays open after them."""
+    """Yields frames, numbered from 1, and then keeps the stream open."""
     for sequence, frame in enumerate(frames, 1):
         frame.sequence = sequence
         yield frame
@@ -42,7 +42,7 @@ def _new_session(address: str, token: str):
 
 
 def _one_session(address: str, token: str, *frames) -> None:
-    """Sends frames in a session of its own and reads the replies until the engine has had enough."""
+    """Sends frames in a new session and reads the replies until the engine closes the stream."""
     peer, key = _new_session(address, token)
     try:
         for reply in peer.session(key, _frames(*frames)):
@@ -56,7 +56,7 @@ def _one_session(address: str, token: str, *frames) -> None:
 
 
 def held_reflection_streams(address: str, token: str, rng: random.Random) -> None:
-    """Opens reflection streams without a token and never ends them."""
+    """Opens reflection streams without a token and never closes them."""
     while True:
         peers = [Peer(address, "") for _ in range(20)]
         never = threading.Event()
@@ -70,7 +70,7 @@ def held_reflection_streams(address: str, token: str, rng: random.Random) -> Non
 
 
 def unfinished_hellos(address: str, token: str, rng: random.Random) -> None:
-    """Sends, on many streams of one connection, all but the last byte of a Hello of 16 MB."""
+    """Sends all but the last byte of a 16 MB Hello on many streams of one connection."""
     host, port = address.rsplit(":", 1)
     while True:
         try:
@@ -122,19 +122,19 @@ def guessed_tokens(address: str, token: str, rng: random.Random) -> None:
                 call()
             except grpc.RpcError:
                 continue
-            raise SystemExit("a guessed token was taken")
+            raise SystemExit("the engine accepted a guessed token")
         try:
             next(peer.session(rng.randbytes(32).hex(), iter([message("Frame")(sequence=1)])), None)
         except grpc.RpcError:
             continue
-        raise SystemExit("a guessed session was found")
+        raise SystemExit("the engine accepted a guessed session key")
 
 
-# ---- With the token of a user
+# ---- With a user's token
 
 
 def session_flood(address: str, token: str, rng: random.Random) -> None:
-    """Opens as many sessions as it gets, and leaves them."""
+    """Opens as many sessions as the engine allows, and abandons them."""
     while True:
         peer = Peer(address, token)
         try:
@@ -146,7 +146,7 @@ def session_flood(address: str, token: str, rng: random.Random) -> None:
 
 
 def empty_instructions(address: str, token: str, rng: random.Random) -> None:
-    """Sends frames of 16 MB that are nothing but empty instructions."""
+    """Sends frames of 16 MB that contain only empty instructions."""
     body = b"\x08\x01" + b"\x12\x00" * ((16 << 19) - 16)
     while True:
         peer, key = _new_session(address, token)
@@ -159,7 +159,7 @@ def empty_instructions(address: str, token: str, rng: random.Random) -> None:
 
 
 def many_reads(address: str, token: str, rng: random.Random) -> None:
-    """Asks for one value as often as a frame has room for it, and does not read the answers."""
+    """Requests one value as often as a frame has room for, and does not read the replies."""
     frame = message("Frame")()
     instruction(frame, "zeros", [64], FLOAT32, CPU, result=1)
     for request in range(1, 200_000):
@@ -172,7 +172,7 @@ def many_reads(address: str, token: str, rng: random.Random) -> None:
 
 
 def instruction_bombs(address: str, token: str, rng: random.Random) -> None:
-    """Names as many results, errors and source lines as it may, and releases none."""
+    """Creates as many results, errors and source lines as allowed, and releases none."""
     while True:
         frames, name = [], 1
         for _ in range(8):
@@ -191,7 +191,7 @@ def instruction_bombs(address: str, token: str, rng: random.Random) -> None:
 
 
 def memory_hog(address: str, token: str, rng: random.Random) -> None:
-    """Takes memory until it is refused, again and again."""
+    """Allocates memory until it is refused, repeatedly."""
     while True:
         frame = message("Frame")()
         for name in range(1, 2000):
@@ -204,7 +204,7 @@ def memory_hog(address: str, token: str, rng: random.Random) -> None:
 
 
 def endless_work(address: str, token: str, rng: random.Random) -> None:
-    """Sends minutes of work and drops the connection."""
+    """Queues minutes of work and drops the connection."""
     while True:
         frame = message("Frame")()
         instruction(frame, "full", [1024, 1024], 1.0, FLOAT32, CPU, result=1)
@@ -240,7 +240,7 @@ while True:
 
 
 def unread_downloads(address: str, token: str, rng: random.Random) -> None:
-    """Asks for many downloads, of tensors that are there and that never will be, and reads none."""
+    """Requests many downloads, of tensors that exist and of tensors that never will, and reads none."""
     while True:
         peer, key = _new_session(address, token)
         frame = message("Frame")()
@@ -256,7 +256,7 @@ def unread_downloads(address: str, token: str, rng: random.Random) -> None:
 
 
 def unfed_uploads(address: str, token: str, rng: random.Random) -> None:
-    """Announces uploads, feeds them a little, and waits."""
+    """Starts uploads, sends a few bytes of each, and stalls."""
     def chunks(number: int):
         yield message("UploadChunk")(transfer=number, total_bytes=1 << 20, data=b"x" * 1000)
         time.sleep(30)
@@ -272,11 +272,11 @@ def unfed_uploads(address: str, token: str, rng: random.Random) -> None:
         peer.close()
 
 
-# ---- Anything, in any order
+# ---- Random sequences
 
 
 class Walk:
-    """A client that keeps what it has done in mind and takes random steps, most of them wrong."""
+    """A client that tracks its own state and takes random steps, most of them invalid."""
 
     def __init__(self, address: str, token: str, rng: random.Random):
         self.address, self.token, self.rng = address, token, rng
@@ -286,7 +286,7 @@ class Walk:
         self.open()
 
     def open(self, resume: bytes = b"") -> None:
-        """A new connection; for an old session where a key is given."""
+        """Opens a new connection; resumes a session if a key is given."""
         self.peer = Peer(self.address, self.token)
         hello = self.peer.hello(resume_key=resume, client="walk")
         self.key, self.sequence = hello.session_key.encode() if isinstance(hello.session_key, str) else hello.session_key, hello.executed
@@ -294,18 +294,18 @@ class Walk:
         self.replies = self.peer.session(self.key, iter(self.frames.get, None))
 
     def number(self) -> int:
-        """Small, or at an edge."""
+        """A small number, or a boundary value."""
         return self.rng.choice([0, 1, -1, 2, 3, 4, 7, 64, -(1 << 63), (1 << 63) - 1, 1 << 31, self.rng.randrange(100)])
 
     def argument(self):
-        """Anything that an instruction can hold."""
+        """A random argument of any kind."""
         return self.rng.choice([
             lambda: ("h", self.rng.choice(self.names) % (1 << 63)), self.number, self.number, lambda: self.rng.random(),
             lambda: [self.number() for _ in range(self.rng.randrange(5))], lambda: None,
             lambda: self.rng.randbytes(self.rng.randrange(64)), lambda: self.rng.random() < 0.5])()
 
     def frame(self):
-        """Some instructions, mostly of tensors that are there."""
+        """A frame of a few instructions, mostly on existing tensors."""
         frame = message("Frame")(sequence=self.sequence + 1)
         for _ in range(self.rng.randrange(1, 8)):
             name, self.next_name = self.next_name, self.next_name + 4
@@ -321,7 +321,7 @@ class Walk:
         return frame
 
     def send(self) -> None:
-        """A frame, sometimes with bytes changed."""
+        """Sends a frame, sometimes with corrupted bytes."""
         encoded = bytearray(self.frame().SerializeToString())
         if self.rng.random() < 0.1:
             encoded[self.rng.randrange(len(encoded))] = self.rng.randrange(256)
@@ -332,13 +332,13 @@ class Walk:
         self.sequence = reply.executed
 
     def break_link(self) -> None:
-        """Drops the connection in the middle of something, and sometimes comes back for the session."""
+        """Drops the connection at a random point, and sometimes resumes the session."""
         self.frames.put(self.frame().SerializeToString())
         self.leave()
         self.open(resume=self.key if self.rng.random() < 0.7 else b"")
 
     def transfer(self) -> None:
-        """An upload that is cut short, or a download that is not read."""
+        """Starts an upload that is cut short, or a download that is not read."""
         if self.rng.random() < 0.5:
             chunk = message("UploadChunk")(transfer=self.number() % (1 << 63), total_bytes=self.number() % (1 << 63),
                                            data=self.rng.randbytes(100), through_shared_memory=self.rng.random() < 0.2)
@@ -347,12 +347,12 @@ class Walk:
             self.peer.download(self.key, self.rng.choice(self.names) % (1 << 63), self.sequence)
 
     def leave(self) -> None:
-        """Ends the connection without a word."""
+        """Closes the connection without closing the session."""
         self.frames.put(None)
         self.peer.close()
 
     def step(self) -> None:
-        """One of the above."""
+        """Takes one random step."""
         self.rng.choices([self.send, self.break_link, self.transfer], [20, 1, 2])[0]()
 
 
@@ -360,7 +360,7 @@ OPERATORS: list[str] = []
 
 
 def random_walk(address: str, token: str, rng: random.Random) -> None:
-    """Mixes valid work, invalid frames, cut links, resumed sessions and broken transfers, in any order."""
+    """Mixes valid work, invalid frames, broken connections, resumed sessions and broken transfers, in any order."""
     from tests.adversary.wire import operators
 
     OPERATORS.extend(operators())
@@ -377,7 +377,7 @@ def random_walk(address: str, token: str, rng: random.Random) -> None:
 
 
 def administration(address: str, token: str, rng: random.Random) -> None:
-    """Asks, as a user, for what only the administrator may do."""
+    """Calls the administrator's methods with a user's token."""
     peer = Peer(address, token)
     while True:
         for name in ("Drain", "EmptyCache", "Snapshot", "EndSession"):
@@ -386,7 +386,7 @@ def administration(address: str, token: str, rng: random.Random) -> None:
                 call(b"\x08\x01" if name == "EndSession" else b"", metadata=[("authorization", f"Bearer {token}")], timeout=5)
             except grpc.RpcError:
                 continue
-            raise SystemExit(f"a user's token was enough for {name}")
+            raise SystemExit(f"a user's token was accepted for {name}")
 
 
 ATTACKS: dict[str, Attack] = {attack.__name__: attack for attack in (

@@ -1,4 +1,5 @@
-"""The victim: trains a small network from a fixed seed and prints, as JSON, a digest of its weights and its steps' times.
+"""The victim: trains a small network from a fixed seed and prints, as JSON, a digest of its weights and its step
+times.
 
 Usage: ``python -m tests.adversary.victim STEPS``, with TELETENSOR_ADDRESS and TELETENSOR_TOKEN set.
 """
@@ -16,7 +17,7 @@ import teletensor.nn.functional as F
 
 
 def main(steps: int) -> None:
-    """Trains and reports."""
+    """Trains, and prints the report."""
     torch.manual_seed(1)
     torch.set_num_threads(1) if hasattr(torch, "set_num_threads") else None
     model = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Dropout(0.1), nn.Linear(128, 10))

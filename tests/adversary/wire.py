@@ -1,4 +1,4 @@
-"""The wire without a client: messages of proto/teletensor/v1 and raw gRPC calls, for clients that misbehave."""
+"""Raw gRPC calls with the messages of proto/teletensor/v1, for clients that violate the protocol."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def _pool() -> descriptor_pool.DescriptorPool:
 
 @functools.cache
 def message(name: str):
-    """The class of a message: ``message("Frame")``."""
+    """The class of a message, as in ``message("Frame")``."""
     return message_factory.GetMessageClass(_pool().FindMessageTypeByName(f"teletensor.v1.{name}"))
 
 
 class Peer:
-    """A connection of its own to an engine. What it sends is bytes, or messages; nothing is checked."""
+    """A connection to an engine. Sends bytes or messages without any checks."""
 
     def __init__(self, address: str, token: str):
         options = [("grpc.use_local_subchannel_pool", 1), ("grpc.max_receive_message_length", -1),
@@ -42,7 +42,7 @@ class Peer:
         self.token = token
 
     def close(self) -> None:
-        """Drops the connection; calls under way end."""
+        """Closes the connection; calls in progress are cancelled."""
         self.channel.close()
 
     def hello(self, **fields):
@@ -51,31 +51,31 @@ class Peer:
         return call(message("HelloRequest")(**fields), metadata=[("authorization", f"Bearer {self.token}")], timeout=20)
 
     def session(self, key: bytes, frames):
-        """The ordered stream: an iterator of frames (or bytes) in, an iterator of replies out."""
+        """Opens the ordered stream: takes an iterator of frames (or bytes), returns an iterator of replies."""
         encode = lambda f: f if isinstance(f, bytes) else f.SerializeToString()  # noqa: E731
         call = self.channel.stream_stream(ENGINE + "Session", encode, message("Reply").FromString)
         return call(frames, metadata=[("teletensor-session", key)])
 
     def upload(self, key: bytes, chunks):
-        """An upload; returns its future."""
+        """Starts an upload; returns its future."""
         call = self.channel.stream_unary(ENGINE + "Upload", lambda m: m.SerializeToString(), None)
         return call.future(chunks, metadata=[("teletensor-session", key)])
 
     def download(self, key: bytes, handle: int, after: int):
-        """A download, whose chunks come where they are asked for."""
+        """Starts a download; returns an iterator that receives chunks on demand."""
         call = self.channel.unary_stream(ENGINE + "Download", lambda m: m.SerializeToString(), None)
         request = message("DownloadRequest")(handle=handle, after=after)
         return call(request, metadata=[("teletensor-session", key)])
 
     def status(self, token: str | None = None):
-        """What the engine says of itself; with the administrator's token, of its sessions too."""
+        """The engine's status; with the administrator's token, also that of its sessions."""
         call = self.channel.unary_unary(ADMIN + "Status", lambda m: m.SerializeToString(), message("StatusReply").FromString)
         return call(message("StatusRequest")(), metadata=[("authorization", f"Bearer {token or self.token}")], timeout=20)
 
 
 @functools.cache
 def operators() -> dict[str, int]:
-    """The operators' numbers by name."""
+    """Maps operator names to ids."""
     import sys
 
     sys.path.insert(0, str(ROOT))
@@ -85,7 +85,7 @@ def operators() -> dict[str, int]:
 
 
 def instruction(frame, op: str, *args, result: int = 0, count: int = 0):
-    """Appends an instruction: integers, floats and bytes as they are, lists as integers, ``("h", n)`` a handle."""
+    """Appends an instruction. Arguments: integers, floats, bytes, lists of integers, and ``("h", n)`` for handle n."""
     added = frame.instructions.add(op=operators()[op], result=result, result_count=count)
     for arg in args:
         wire = added.args.add()

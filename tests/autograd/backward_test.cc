@@ -1,4 +1,4 @@
-// What backward computes, and what becomes of the graph.
+// Results of backward, and the lifetime of the graph.
 
 #include "tests/autograd/fixture.h"
 
@@ -9,7 +9,7 @@ using V = std::vector<double>;
 
 class BackwardTest : public AutogradTest {};
 
-TEST_F(BackwardTest, SumsWhatWasBroadcastAndGivesEachLeafItsDtype) {
+TEST_F(BackwardTest, SumsBroadcastGradientsAndCastsToLeafDtype) {
   Tensor x = leaf({2, 3}, {1, 2, 3, 4, 5, 6}, DType::kFloat64), y = leaf({3}, {1, 10, 100}, DType::kFloat32);
   backward(ops::sum(ops::mul(x, y), std::nullopt, false, std::nullopt));
   EXPECT_EQ(grad_of(x), (V{1, 10, 100, 1, 10, 100}));
@@ -26,7 +26,7 @@ TEST_F(BackwardTest, AccumulatesInPlaceOverPasses) {
   EXPECT_TRUE(find_history(*x.get())->grad.same(first));
 }
 
-TEST_F(BackwardTest, OneGradientForTwoLeavesIsNotShared) {
+TEST_F(BackwardTest, GradientOfTwoLeavesIsNotShared) {
   Tensor x = leaf({2}, {1, 2}), y = leaf({2}, {3, 4});
   backward(ops::sum(ops::add(x, y), std::nullopt, false, std::nullopt));
   backward(ops::sum(ops::mul(x, 2.0), std::nullopt, false, std::nullopt));
@@ -56,11 +56,11 @@ TEST_F(BackwardTest, RunningProductsOfZeros) {
   Tensor x = leaf({4}, {2, 0, 3, 5});
   Tensor first = grad(ops::cumprod(x, 0, std::nullopt), {x}, true)[0];
   EXPECT_EQ(read(first), (V{1, 2 + 6 + 30, 0, 0}));
-  Tensor second = grad(ops::select(first, 0, 1), {x})[0];  // of x0 (1 + x2 (1 + x3))
+  Tensor second = grad(ops::select(first, 0, 1), {x})[0];  // gradient of x0 (1 + x2 (1 + x3))
   EXPECT_EQ(read(second), (V{19, 0, 12, 6}));
 }
 
-TEST_F(BackwardTest, CapturesOfTensorsThatAreNoLeaves) {
+TEST_F(BackwardTest, CapturesGradientsOfNonLeaves) {
   Tensor x = leaf({}, {3});
   Tensor y = ops::mul(x, x), z = ops::mul(y, 2.0);
   Tensors gradients = grad(z, {y, x});
@@ -69,7 +69,7 @@ TEST_F(BackwardTest, CapturesOfTensorsThatAreNoLeaves) {
   EXPECT_TRUE(grad_of(x).empty());
 }
 
-TEST_F(BackwardTest, ASecondPassFailsOnceTheGraphIsUsedUp) {
+TEST_F(BackwardTest, SecondPassFailsAfterGraphIsFreed) {
   Tensor x = leaf({}, {3});
   Tensor y = ops::mul(x, x);
   backward(y, {true, true, false});
@@ -77,21 +77,21 @@ TEST_F(BackwardTest, ASecondPassFailsOnceTheGraphIsUsedUp) {
   EXPECT_EQ(grad_of(x), V{12});
   EXPECT_THAT(error_of([&] { backward(y); }),
               ::testing::HasSubstr("Trying to backward through the graph a second time"));
-  Tensor sum = ops::add(x, x);  // saves nothing, so that it may be repeated
+  Tensor sum = ops::add(x, x);  // saves no tensors, so it may be repeated
   backward(sum);
   EXPECT_EQ(error_of([&] { backward(sum); }), "");
 }
 
-TEST_F(BackwardTest, RootsMustFit) {
+TEST_F(BackwardTest, ChecksRootGradients) {
   Tensor x = leaf({2}, {1, 2});
   EXPECT_THAT(error_of([&] { backward(ops::mul(x, 2.0)); }),
               ::testing::HasSubstr("grad can be implicitly created only for scalar outputs"));
-  EXPECT_EQ(error_of([&] { backward(values({}, {1})); }), "");  // a constant: nothing flows from it
+  EXPECT_EQ(error_of([&] { backward(values({}, {1})); }), "");  // a constant root is allowed
   Tensor y = ops::mul(x, 2.0), g = values({3}, {1, 1, 1}, DType::kFloat64);
   EXPECT_THAT(error_of([&] { Task({&y, 1}, {&g, 1}, {}, {}); }), ::testing::HasSubstr("Mismatch in shape"));
 }
 
-TEST_F(BackwardTest, NothingIsRecordedWithoutGradMode) {
+TEST_F(BackwardTest, RecordsNothingWithoutGradMode) {
   Tensor x = leaf({2}, {1, 2});
   {
     GradMode off(false);
@@ -101,23 +101,23 @@ TEST_F(BackwardTest, NothingIsRecordedWithoutGradMode) {
   EXPECT_FALSE(ops::eq(x, x).requires_grad());
 }
 
-TEST_F(BackwardTest, OnlySomeOfSeveralResults) {
+TEST_F(BackwardTest, PartOfResultsHasGradients) {
   Tensor x = leaf({4}, {1, 2, 3, 4});
   Tensors parts = ops::split(x, 2, 0);
   backward(ops::sum(ops::mul(parts[1], parts[1]), std::nullopt, false, std::nullopt));
   EXPECT_EQ(grad_of(x), (V{0, 0, 6, 8}));
 }
 
-TEST_F(BackwardTest, AChainOfAMillion) {
+TEST_F(BackwardTest, ChainOfMillionNodes) {
   Tensor x = leaf({}, {1});
   Tensor y = ops::add(x, 0.0);
   for (int i = 0; i < 1000000; ++i) y = ops::add(y, 0.0);
   backward(y);
   EXPECT_EQ(grad_of(x), V{1});
-  y = Tensor();  // and its end
+  y = Tensor();  // destroying the chain must not overflow the stack
 }
 
-TEST_F(BackwardTest, GivesBackAllMemory) {
+TEST_F(BackwardTest, FreesAllMemory) {
   auto account = std::make_shared<Account>("test");
   context_.account = account;
   {
@@ -126,7 +126,7 @@ TEST_F(BackwardTest, GivesBackAllMemory) {
       Tensor y = ops::sum(ops::exp(ops::mul(x, x)), std::nullopt, false, std::nullopt);
       backward(y, {true, create_graph, create_graph});
     }
-    // A tensor that depends on what it was.
+    // A tensor computed in place from its own value.
     Tensor y = ops::mul(x, 2.0);
     in_place(op_id::kAdd, y, {Arg(ops::mul(y, y).get()), Arg(int64_t{1})});
     EXPECT_GT(account->held(), 0u);
@@ -134,7 +134,7 @@ TEST_F(BackwardTest, GivesBackAllMemory) {
   EXPECT_EQ(account->held(), 0u);
 }
 
-TEST_F(BackwardTest, ANaNIsReportedWhereItAppears) {
+TEST_F(BackwardTest, ReportsOperatorOfNaN) {
   context_.detect_anomaly = true;
   context_.describe_site = [](uint32_t site) { return "line " + std::to_string(site); };
   Tensor x = leaf({}, {0});

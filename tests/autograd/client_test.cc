@@ -1,5 +1,5 @@
-// Backward as a client issues it: leaves, captures, functions and hooks of its own, and errors that it
-// raises without asking the engine.
+// Backward through the client: leaves, captures, client functions, hooks, and errors that the client raises without a
+// round trip.
 
 #include "client/backward.h"
 #include "client/connect.h"
@@ -60,7 +60,7 @@ class ClientAutogradTest : public ::testing::Test {
                                        bool allow_unused = false) {
     return grad({&root, 1}, {}, inputs, create, create, allow_unused, 0);
   }
-  // x -> 2 x by code of the client's, whose gradient is `factor` times what arrives.
+  // x -> 2 x as a client function whose gradient is `factor` times the incoming gradient.
   static Tensor function(const Tensor& x, double factor, int* runs = nullptr) {
     Tensor y = mul(x, 2.0, false);
     auto back = [factor, runs](std::vector<Tensor> g, bool create_graph) -> std::vector<Tensor> {
@@ -86,7 +86,7 @@ class ClientAutogradTest : public ::testing::Test {
 server::testing::Daemon* ClientAutogradTest::daemon_ = nullptr;
 Ref<Session>* ClientAutogradTest::session_ = nullptr;
 
-TEST_F(ClientAutogradTest, OnlyWhatIsReachedGetsAGradient) {
+TEST_F(ClientAutogradTest, OnlyReachedLeavesGetGradients) {
   Tensor x = leaf({1, 2}), y = leaf({3, 4}), z = leaf({5, 6});
   Tensor root = sum(mul(x, y));
   EXPECT_FALSE(root->is_leaf());
@@ -104,7 +104,7 @@ TEST_F(ClientAutogradTest, OnlyWhatIsReachedGetsAGradient) {
   EXPECT_EQ(read(x->grad), (V{10, 10}));
 }
 
-TEST_F(ClientAutogradTest, MistakesAreRaisedAtOnce) {
+TEST_F(ClientAutogradTest, MisuseIsErrorAtOnce) {
   Tensor x = leaf({1, 2}), y = leaf({3, 4}), constant = leaf({1, 1}, false);
   EXPECT_THAT(error_of([&] { run_backward(mul(x, 2.0)); }), ::testing::HasSubstr("only for scalar outputs"));
   EXPECT_THAT(error_of([&] { run_backward(sum(constant)); }), ::testing::HasSubstr("does not require grad"));
@@ -124,7 +124,7 @@ TEST_F(ClientAutogradTest, SecondDerivatives) {
   EXPECT_EQ(read(gradients(sum(first), {x})[0]), (V{12, 18}));
 }
 
-TEST_F(ClientAutogradTest, FunctionsRunWhereThePassComesToThem) {
+TEST_F(ClientAutogradTest, FunctionsRunInOrderOfPass) {
   Tensor x = leaf({1, 2});
   int runs = 0, others = 0;
   Tensor inner = function(mul(x, 3.0), 100.0, &runs);
@@ -136,7 +136,7 @@ TEST_F(ClientAutogradTest, FunctionsRunWhereThePassComesToThem) {
   EXPECT_EQ(read(x->grad), (V{36000, 72000}));  // 10 * 2 (6 x) * 100 * 3
 }
 
-TEST_F(ClientAutogradTest, AFunctionThatThrowsEndsThePassAndNothingElse) {
+TEST_F(ClientAutogradTest, ThrowingFunctionEndsPassOnly) {
   Tensor x = leaf({1, 2}), y = mul(x, 2.0, false);
   auto back = [](std::vector<Tensor>, bool) -> std::vector<Tensor> { throw Error(ErrorKind::kValue, "mine"); };
   custom_function({&x, 1}, {&y, 1}, back, 0);
@@ -146,7 +146,7 @@ TEST_F(ClientAutogradTest, AFunctionThatThrowsEndsThePassAndNothingElse) {
   EXPECT_EQ(read(x->grad), (V{5, 5}));
 }
 
-TEST_F(ClientAutogradTest, AFunctionThatGivesNothingReachesNothing) {
+TEST_F(ClientAutogradTest, FunctionWithoutGradientStopsPass) {
   Tensor x = leaf({1, 2}), y = leaf({1, 1}), z = mul(x, 2.0, false);
   auto back = [](std::vector<Tensor>, bool) { return std::vector<Tensor>(1); };
   custom_function({&x, 1}, {&z, 1}, back, 0);
@@ -204,7 +204,7 @@ TEST_F(ClientAutogradTest, PassesNest) {
   Tensor x = leaf({2}), w = leaf({5});
   Tensor y = mul(x, 2.0, false);
   auto back = [&](std::vector<Tensor> g, bool) -> std::vector<Tensor> {
-    run_backward(sum(mul(w, x)));  // as checkpointing does
+    run_backward(sum(mul(w, x)));  // as in checkpointing
     return {g[0]};
   };
   custom_function({&x, 1}, {&y, 1}, back, 0);

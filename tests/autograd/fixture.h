@@ -1,10 +1,10 @@
-// An engine in this process, for tests of the tape: a CPU, its kernels, composites and autograd.
+// An engine in this process for tests of the tape: a CPU, its kernels, composites and autograd.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "autograd/history.h"
+#include "autograd/nodes/history.h"
 #include "autograd/record.h"
 #include "autograd/task.h"
 #include "engine/composites/composites.h"
@@ -61,14 +61,14 @@ inline void backward(const Tensor& root, TaskOptions options = {}) {
   Task(absl::MakeConstSpan(&root, 1), {}, {}, options).finish({});
 }
 
-// The gradients of `root` (of its sum) with respect to `inputs`.
+// The gradients of sum(root) with respect to `inputs`.
 inline Tensors grad(const Tensor& root, const std::vector<Tensor>& inputs, bool create_graph = false) {
   Tensor scalar = root.numel() == 1 ? root : ops::sum(root, std::nullopt, false, std::nullopt);
   TaskOptions options{false, create_graph, create_graph};
   return Task(absl::MakeConstSpan(&scalar, 1), {}, inputs, options).finish(inputs);
 }
 
-// `target op= other` and the like: lands the call's result in `target`.
+// `target op= other` and similar: writes the result of the call into `target`.
 inline void in_place(uint16_t op, const Tensor& target, std::vector<Arg> rest) {
   std::vector<Arg> args{Arg(target.get())};
   args.insert(args.end(), rest.begin(), rest.end());

@@ -1,4 +1,4 @@
-// Writes into tensors that have a history, into views, and into what backward needs.
+// In-place writes to tensors with a history, to views, and to tensors that backward needs.
 
 #include "tests/autograd/fixture.h"
 
@@ -15,13 +15,13 @@ class InPlaceTest : public AutogradTest {
   }
 };
 
-TEST_F(InPlaceTest, ContinuesTheHistory) {
+TEST_F(InPlaceTest, ContinuesHistory) {
   Tensor x = leaf({2}, {1, 2});
   Tensor y = ops::mul(x, 3.0);
   in_place(op_id::kMul, y, {Arg(y.get())});
   EXPECT_EQ(read(y), (V{9, 36}));
   backward_of_sum(y);
-  EXPECT_EQ(grad_of(x), (V{18, 36}));  // of 9 x^2
+  EXPECT_EQ(grad_of(x), (V{18, 36}));  // gradient of 9 x^2
 }
 
 TEST_F(InPlaceTest, MakesATensorRequireGrad) {
@@ -32,7 +32,7 @@ TEST_F(InPlaceTest, MakesATensorRequireGrad) {
   EXPECT_EQ(grad_of(x), (V{5, 5}));
 }
 
-TEST_F(InPlaceTest, LeavesAreNotWritten) {
+TEST_F(InPlaceTest, RejectsWriteToLeaf) {
   Tensor x = leaf({2}, {1, 2});
   EXPECT_THAT(error_of([&] { in_place(op_id::kMul, x, {Arg(2.0)}); }),
               ::testing::HasSubstr("a leaf Variable that requires grad is being used in an in-place operation"));
@@ -40,11 +40,11 @@ TEST_F(InPlaceTest, LeavesAreNotWritten) {
   EXPECT_THAT(error_of([&] { in_place(op_id::kMul, view, {Arg(2.0)}); }),
               ::testing::HasSubstr("a view of a leaf Variable that requires grad"));
   GradMode off(false);
-  in_place(op_id::kMul, x, {Arg(2.0)});  // an optimizer's step
+  in_place(op_id::kMul, x, {Arg(2.0)});  // as an optimizer step does
   EXPECT_EQ(read(x), (V{2, 4}));
 }
 
-TEST_F(InPlaceTest, AChangedArgumentIsNoticed) {
+TEST_F(InPlaceTest, DetectsChangedArgument) {
   Tensor x = leaf({2}, {1, 2});
   Tensor y = ops::mul(x, 2.0), z = ops::mul(y, y);
   in_place(op_id::kAdd, y, {Arg(1.0), Arg(int64_t{1})});
@@ -53,7 +53,7 @@ TEST_F(InPlaceTest, AChangedArgumentIsNoticed) {
   EXPECT_THAT(error, ::testing::HasSubstr("is at version 1; expected version 0 instead"));
 }
 
-TEST_F(InPlaceTest, AChangedResultIsNoticedAlsoThroughAView) {
+TEST_F(InPlaceTest, DetectsChangedResultThroughView) {
   Tensor x = leaf({2}, {1, 2});
   Tensor y = ops::exp(x);
   Tensor z = ops::mul(y, 1.0);
@@ -61,7 +61,7 @@ TEST_F(InPlaceTest, AChangedResultIsNoticedAlsoThroughAView) {
   EXPECT_THAT(error_of([&] { backward_of_sum(y); }), ::testing::HasSubstr("modified by an inplace operation"));
 }
 
-TEST_F(InPlaceTest, WritingIntoAViewChangesTheBase) {
+TEST_F(InPlaceTest, WriteToViewUpdatesBaseHistory) {
   Tensor x = leaf({3}, {1, 2, 3}), w = leaf({}, {10});
   Tensor y = ops::mul(x, 2.0);
   Tensor part = ops::select(y, 0, 1);
@@ -72,7 +72,7 @@ TEST_F(InPlaceTest, WritingIntoAViewChangesTheBase) {
   EXPECT_EQ(grad_of(w), V{4});
 }
 
-TEST_F(InPlaceTest, AViewSeesWhatTheBaseBecame) {
+TEST_F(InPlaceTest, WriteToBaseUpdatesViewHistory) {
   Tensor x = leaf({3}, {1, 2, 3});
   Tensor y = ops::mul(x, 1.0);
   Tensor part = ops::narrow(y, 0, 1, 2);
@@ -81,17 +81,17 @@ TEST_F(InPlaceTest, AViewSeesWhatTheBaseBecame) {
   EXPECT_EQ(grad_of(x), (V{0, 5, 5}));
 }
 
-TEST_F(InPlaceTest, FillsABufferPieceByPiece) {
+TEST_F(InPlaceTest, FillsBufferSliceBySlice) {
   Tensor x = leaf({2}, {1, 2});
   Tensor buffer = ops::zeros(Sizes{2, 2}, DType::kFloat64, Device{});
   assign(ops::select(buffer, 0, 0), ops::mul(x, 2.0));
   assign(ops::select(buffer, 0, 1), ops::mul(x, 3.0));
   EXPECT_TRUE(buffer.requires_grad());
   backward_of_sum(ops::mul(buffer, buffer));
-  EXPECT_EQ(grad_of(x), (V{26, 52}));  // of 13 x^2
+  EXPECT_EQ(grad_of(x), (V{26, 52}));  // gradient of 13 x^2
 }
 
-TEST_F(InPlaceTest, OverwritingCutsTheGradientThere) {
+TEST_F(InPlaceTest, OverwrittenElementsHaveNoGradient) {
   Tensor x = leaf({3}, {1, 2, 3});
   Tensor y = ops::mul(x, 2.0);
   assign(ops::select(y, 0, 0), values({}, {7}, DType::kFloat64));
@@ -99,7 +99,7 @@ TEST_F(InPlaceTest, OverwritingCutsTheGradientThere) {
   EXPECT_EQ(grad_of(x), (V{0, 2, 2}));
 }
 
-TEST_F(InPlaceTest, OverwritingAllLeavesZeros) {
+TEST_F(InPlaceTest, OverwritingAllElementsGivesZeroGradient) {
   Tensor x = leaf({2}, {1, 2}), z = leaf({2}, {3, 4});
   Tensor y = ops::mul(x, 2.0);
   assign(y, z);
@@ -108,7 +108,7 @@ TEST_F(InPlaceTest, OverwritingAllLeavesZeros) {
   EXPECT_EQ(grad_of(z), (V{6, 8}));
 }
 
-TEST_F(InPlaceTest, SecondDerivativeOfAWrite) {
+TEST_F(InPlaceTest, SecondDerivativeOfWrite) {
   Tensor x = leaf({2}, {2, 3});
   Tensor y = ops::mul(x, 1.0);
   in_place(op_id::kMul, ops::select(y, 0, 0), {Arg(ops::select(x, 0, 1).get())});
@@ -119,7 +119,7 @@ TEST_F(InPlaceTest, SecondDerivativeOfAWrite) {
   EXPECT_EQ(read(second), (V{18, 24}));  // 2 x1^2, 4 x0 x1
 }
 
-TEST_F(InPlaceTest, ExpandedAndPermutedViewsCollect) {
+TEST_F(InPlaceTest, ExpandedAndPermutedViewsAccumulate) {
   Tensor x = leaf({2}, {1, 2});
   Tensor base = ops::mul(x, 1.0);
   Tensor wide = ops::expand(base, Sizes{3, 2});

@@ -1,5 +1,5 @@
-// The client's shadow of the tape says what the tape says: the same random programs, with writes in
-// place, views and detached tensors, on an engine in this process and through a client.
+// Compares the client's shadow of the tape with the tape: runs the same random programs, with in-place writes, views
+// and detached tensors, on an engine in this process and through a client.
 
 #include <optional>
 #include <random>
@@ -26,13 +26,13 @@ struct Step {
 };
 
 struct Plan {
-  std::vector<bool> leaves;  // which require grad
+  std::vector<bool> leaves;  // which of them require grad
   std::vector<Step> steps;
 };
 
 constexpr int64_t kSize = 4;
 
-// Operators that save nothing, so that a write in place never forbids the pass.
+// Generates operators that save no tensors, so that an in-place write never invalidates the pass.
 class Planner {
  public:
   explicit Planner(uint32_t seed) : bits_(seed) {}
@@ -79,7 +79,7 @@ class Planner {
   std::vector<int64_t> shapes_;
 };
 
-// What both machines say of a tensor after a step: "leaf", "grad", "error: ...".
+// What both machines report about a tensor after a step: "leaf", "grad", "error: ...".
 using Trace = std::vector<std::string>;
 using Grads = std::vector<std::optional<std::vector<double>>>;
 
@@ -193,7 +193,7 @@ std::pair<Trace, Grads> run(Machine machine, const Plan& plan) {
     std::string error = error_of([&] { machine.run(step); });
     if (!error.empty()) trace.push_back(at + error);
     for (size_t i = 0; i < machine.size(); ++i) trace.push_back(absl::StrCat(at, i, " ", machine.describe(i)));
-    // A step that failed made nothing: later steps would name other tensors.
+    // A failed step creates no tensors, so the indices of later steps would be wrong.
     if (!error.empty() && !step.into) return {trace, grads};
   }
   for (size_t root = machine.size(); root-- > 0;) {
@@ -206,7 +206,7 @@ std::pair<Trace, Grads> run(Machine machine, const Plan& plan) {
 
 class ShadowTest : public AutogradTest {};
 
-TEST_F(ShadowTest, SaysWhatTheTapeSays) {
+TEST_F(ShadowTest, AgreesWithTape) {
   server::testing::Daemon daemon;
   client::ConnectOptions options;
   options.address = "unix:" + daemon.socket();

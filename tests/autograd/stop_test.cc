@@ -1,4 +1,4 @@
-// Functions and hooks of the client's, with its code between the pieces of a pass.
+// Client functions and hooks: the client's code runs between the parts of a pass.
 
 #include "tests/autograd/fixture.h"
 
@@ -9,7 +9,7 @@ using V = std::vector<double>;
 
 class StopTest : public AutogradTest {
  protected:
-  // A function of the client's that doubles: forward outside the tape, as autograd.Function runs.
+  // A client function that doubles its input: forward runs outside the tape, as autograd.Function does.
   static Tensor function(int64_t stop, const Tensor& x) {
     Tensor y;
     {
@@ -21,7 +21,7 @@ class StopTest : public AutogradTest {
   }
 };
 
-TEST_F(StopTest, TheClientComputesAFunctionsGradient) {
+TEST_F(StopTest, ClientComputesGradientOfFunction) {
   Tensor x = leaf({2}, {1, 2});
   Tensor y = function(5, ops::mul(x, 3.0));
   EXPECT_TRUE(y.requires_grad());
@@ -30,29 +30,29 @@ TEST_F(StopTest, TheClientComputesAFunctionsGradient) {
   Tensors arrived = task.run_until(5);
   EXPECT_EQ(read(arrived[0]), (V{12, 24}));
   Tensor mine = ops::mul(arrived[0], 100.0);
-  task.feed(5, {&mine, 1});
+  task.resume_with(5, {&mine, 1});
   task.finish({});
   EXPECT_EQ(grad_of(x), (V{3600, 7200}));
 }
 
-TEST_F(StopTest, AFunctionMayGiveNothing) {
+TEST_F(StopTest, FunctionMayReturnNoGradient) {
   Tensor x = leaf({2}, {1, 2});
   Tensor z = ops::sum(function(6, x), std::nullopt, false, std::nullopt), none;
   Task task({&z, 1}, {}, {}, {});
   task.run_until(6);
-  task.feed(6, {&none, 1});
+  task.resume_with(6, {&none, 1});
   EXPECT_EQ(read(task.finish({&x, 1})[0]), (V{0, 0}));
   EXPECT_TRUE(grad_of(x).empty());
 }
 
-TEST_F(StopTest, AWrongGradientIsRefused) {
+TEST_F(StopTest, RejectsInvalidGradient) {
   Tensor x = leaf({2}, {1, 2});
   Tensor z = ops::sum(function(7, x), std::nullopt, false, std::nullopt), wrong = values({3}, {1, 1, 1});
   Task task({&z, 1}, {}, {}, {});
-  EXPECT_THAT(error_of([&] { task.feed(7, {&wrong, 1}); }), ::testing::HasSubstr("does not wait"));
+  EXPECT_THAT(error_of([&] { task.resume_with(7, {&wrong, 1}); }), ::testing::HasSubstr("is not waiting"));
   task.run_until(7);
   EXPECT_THAT(error_of([&] { task.finish({}); }), ::testing::HasSubstr("waits for the gradients"));
-  EXPECT_THAT(error_of([&] { task.feed(7, {&wrong, 1}); }), ::testing::HasSubstr("invalid gradient at index 0"));
+  EXPECT_THAT(error_of([&] { task.resume_with(7, {&wrong, 1}); }), ::testing::HasSubstr("invalid gradient at index 0"));
 }
 
 TEST_F(StopTest, HooksReplaceGradientsInOrder) {
@@ -65,15 +65,15 @@ TEST_F(StopTest, HooksReplaceGradientsInOrder) {
   Task task({&z, 1}, {}, {&x, 1}, {});
   EXPECT_EQ(read(task.run_until(11)[0]), V{12});
   Tensor replaced = values({}, {1}, DType::kFloat64), none;
-  task.feed(11, {&replaced, 1});
+  task.resume_with(11, {&replaced, 1});
   EXPECT_EQ(read(task.run_until(12)[0]), V{1});
-  task.feed(12, {&none, 1});
+  task.resume_with(12, {&none, 1});
   EXPECT_EQ(read(task.run_until(13)[0]), V{3});
-  task.feed(13, {&none, 1});
+  task.resume_with(13, {&none, 1});
   EXPECT_EQ(read(task.finish({&x, 1})[0]), V{3});
 }
 
-TEST_F(StopTest, AHookThatWasTakenAwayMeanwhileIsPassedOver) {
+TEST_F(StopTest, RemovedHookIsSkipped) {
   Tensor x = leaf({}, {2});
   ops::hook(21, x);
   ops::hook(22, x);
@@ -82,7 +82,7 @@ TEST_F(StopTest, AHookThatWasTakenAwayMeanwhileIsPassedOver) {
   task.run_until(21);
   ops::unhook(21, x);
   ops::unhook(22, x);
-  task.feed(21, {&none, 1});
+  task.resume_with(21, {&none, 1});
   task.finish({});
   EXPECT_EQ(grad_of(x), V{3});
 }
@@ -95,7 +95,7 @@ TEST_F(StopTest, PassesNest) {
   const Tensor root[] = {z};
   ops::backward_begin(1, {root[0]}, {}, captures, true, true, false);
   Tensors arrived = ops::backward_until(1, 31, Tensor(), {});
-  backward(shared, {true, true, false});  // the same nodes, in between
+  backward(shared, {true, true, false});  // visits the same nodes while pass 1 is suspended
   EXPECT_EQ(grad_of(x), V{4});
   ops::backward_feed(1, 31, {arrived[0]}, arrived[0]);
   EXPECT_EQ(read(ops::backward_end(1, captures, arrived[0])[0]), V{8});
@@ -104,7 +104,7 @@ TEST_F(StopTest, PassesNest) {
               ::testing::HasSubstr("no backward pass 1"));
 }
 
-TEST_F(StopTest, LeavesAreSetUpByOperators) {
+TEST_F(StopTest, OperatorsSetUpLeaves) {
   Tensor x = values({2}, {1, 2}, DType::kFloat64);
   ops::requires_grad(x, true);
   Tensor y = ops::mul(x, 2.0);

@@ -10,7 +10,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Whether another thread could lock it now.
+// Whether another thread could lock the mutex now.
 template <typename M>
 bool is_free(M& mutex) ABSL_NO_THREAD_SAFETY_ANALYSIS {
   bool free = false;
@@ -29,7 +29,7 @@ bool is_free(Mutex& mutex) ABSL_NO_THREAD_SAFETY_ANALYSIS {
   return free;
 }
 
-TEST(MutexTest, AScopeHoldsTheLockUnlessItReleasesIt) {
+TEST(MutexTest, ScopeHoldsLockUntilReleased) {
   Mutex mutex;
   {
     MutexLock lock(mutex);
@@ -47,7 +47,7 @@ TEST(MutexTest, AScopeHoldsTheLockUnlessItReleasesIt) {
   EXPECT_TRUE(is_free(mutex));
 }
 
-TEST(MutexTest, AnAdoptedLockIsReleased) {
+TEST(MutexTest, AdoptedLockIsReleased) {
   TimedMutex mutex;
   if (!mutex.try_lock_for(milliseconds(1))) FAIL();
   {
@@ -57,7 +57,7 @@ TEST(MutexTest, AnAdoptedLockIsReleased) {
   EXPECT_TRUE(is_free(mutex));
 }
 
-TEST(MutexTest, AReleasedLockIsTakenBackWhereAnExceptionLeavesTheScope) {
+TEST(MutexTest, ExceptionReacquiresReleasedLock) {
   Mutex mutex;
   MutexLock lock(mutex);
   try {
@@ -69,7 +69,7 @@ TEST(MutexTest, AReleasedLockIsTakenBackWhereAnExceptionLeavesTheScope) {
   }
 }
 
-TEST(CondVarTest, AWaitReleasesTheLockAndTakesItBack) {
+TEST(CondVarTest, WaitReleasesAndReacquiresLock) {
   Mutex mutex;
   CondVar changed;
   bool ready = false;
@@ -88,7 +88,7 @@ TEST(CondVarTest, AWaitReleasesTheLockAndTakesItBack) {
   EXPECT_TRUE(is_free(mutex));
 }
 
-TEST(CondVarTest, ALimitedWaitReturnsWhetherItsConditionHolds) {
+TEST(CondVarTest, WaitWithTimeoutReturnsCondition) {
   Mutex mutex;
   CondVar changed;
   MutexLock lock(mutex);
@@ -98,7 +98,7 @@ TEST(CondVarTest, ALimitedWaitReturnsWhetherItsConditionHolds) {
   EXPECT_FALSE(is_free(mutex));
 }
 
-TEST(CondVarTest, AConditionThatThrowsLeavesTheLockHeld) {
+TEST(CondVarTest, ThrowingConditionKeepsLock) {
   Mutex mutex;
   CondVar changed;
   MutexLock lock(mutex);

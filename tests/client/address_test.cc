@@ -11,7 +11,7 @@
 namespace tt::client {
 namespace {
 
-TEST(Address, TakesHostsAndSockets) {
+TEST(Address, ParsesHostsAndSockets) {
   EXPECT_EQ(parse_address("gpu-box:7070").target, "dns:///gpu-box:7070");
   EXPECT_EQ(parse_address("gpu-box").target, "dns:///gpu-box:7070");
   EXPECT_EQ(parse_address("[::1]:80").target, "dns:///[::1]:80");
@@ -20,13 +20,13 @@ TEST(Address, TakesHostsAndSockets) {
   EXPECT_EQ(parse_address("gpu-box:7070").text, "gpu-box:7070");
 }
 
-TEST(Address, RefusesTheRest) {
+TEST(Address, RejectsOtherAddresses) {
   for (const char* text : {"", ":7070", "box:", "box:port", "box:0", "box:70000", "unix:", "http://box:80", "a b:1"}) {
     EXPECT_THROW(parse_address(text), Error) << text;
   }
 }
 
-TEST(Token, ComesFromTheFirstPlaceThatHasOne) {
+TEST(Token, UsesFirstSource) {
   std::string file = testing::TempDir() + "/token";
   std::ofstream(file) << "from-file\n";
   setenv("TELETENSOR_TOKEN_FILE", file.c_str(), 1);
@@ -44,7 +44,7 @@ TEST(Token, ComesFromTheFirstPlaceThatHasOne) {
   unsetenv("XDG_CONFIG_HOME");
 }
 
-TEST(AdminToken, IsLookedForBesideTheTokenForThisHostAlone) {
+TEST(AdminToken, IsReadNextToTokenForLocalHostOnly) {
   const std::string folder = testing::TempDir() + "/admin-token-test";
   std::filesystem::create_directories(folder);
   std::ofstream(folder + "/token") << "user\n";

@@ -19,7 +19,7 @@
 namespace tt::client::testing {
 namespace {
 
-// Waits until somebody listens at `path`.
+// Waits until a process listens at `path`.
 bool accepts(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -47,15 +47,15 @@ Daemon::Daemon(std::vector<std::string> arguments) {
   argv.push_back(nullptr);
   pid_ = fork();
   if (pid_ == 0) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);  // it does not outlive a test that crashes
+    prctl(PR_SET_PDEATHSIG, SIGKILL);  // the daemon ends if the test crashes
     execv(argv[0], argv.data());
     _exit(127);
   }
-  EXPECT_TRUE(accepts(socket())) << "teletensord did not get ready";
+  EXPECT_TRUE(accepts(socket())) << "teletensord did not become ready";
 }
 
 Daemon::~Daemon() {
-  if (pid_ > 0) kill_now();  // how an engine ends politely is the server's tests' to see
+  if (pid_ > 0) kill_now();  // clean shutdown is tested in tests/server
   std::filesystem::remove_all(folder_);
 }
 

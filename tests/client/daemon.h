@@ -1,4 +1,4 @@
-// Daemon: a teletensord for a test, on a unix socket (and loopback where asked) in a folder of its own.
+// Daemon: runs a teletensord for a test, on a unix socket (and loopback TCP on request) in a temporary folder.
 #pragma once
 
 #include <sys/types.h>
@@ -12,7 +12,7 @@ namespace tt::client::testing {
 
 class Daemon {
  public:
-  // Starts it with the further `arguments`, and waits until it accepts connections. Fails the test where it does not.
+  // Starts the daemon with additional `arguments` and waits until it accepts connections; fails the test otherwise.
   explicit Daemon(std::vector<std::string> arguments = {});
   ~Daemon();
   Daemon(const Daemon&) = delete;
@@ -22,11 +22,11 @@ class Daemon {
   std::string socket() const { return folder_ + "/engine.sock"; }
   std::string token() const;
   pid_t pid() const { return pid_; }
-  // SIGKILL: no goodbye.
+  // Sends SIGKILL.
   void kill_now();
-  // SIGSTOP; returns when no thread of it runs any more.
+  // Sends SIGSTOP; returns when all its threads are stopped.
   void stop_running();
-  // What the engine says of itself and its sessions.
+  // The status of the engine and its sessions.
   teletensor::v1::StatusReply status() const;
 
  private:

@@ -7,7 +7,7 @@
 namespace tt::client {
 namespace {
 
-// An operator with a parameter of each kind; only what encode looks at is filled in.
+// An operator with a parameter of each kind; only the fields that encode() reads are set.
 const Param kParams[] = {
     {.name = "t", .type = ParamType::kTensor, .optional = true, .has_default = true},
     {.name = "flag", .type = ParamType::kBool, .has_default = true, .default_value = Arg(false)},
@@ -17,7 +17,7 @@ const Param kParams[] = {
 };
 const Op kOp{.id = 1, .name = "all", .params = kParams, .num_outputs = 1};
 
-TEST(Encode, LeavesOutTrailingDefaults) {
+TEST(Encode, OmitsTrailingDefaults) {
   const Arg args[] = {Arg(), Arg(true), Arg(int64_t{-1}), Arg(0.5), Arg(std::string_view("mean"))};
   v1::Instruction instruction;
   encode_args(kOp, args, &instruction);
@@ -26,7 +26,7 @@ TEST(Encode, LeavesOutTrailingDefaults) {
   EXPECT_TRUE(instruction.args(1).boolean());
 }
 
-TEST(Encode, KeepsWhatPrecedesAGivenOne) {
+TEST(Encode, KeepsDefaultsBeforeGivenArguments) {
   const Arg args[] = {Arg(), Arg(false), Arg(int64_t{-1}), Arg(0.5), Arg(std::string_view("sum"))};
   v1::Instruction instruction;
   encode_args(kOp, args, &instruction);
@@ -40,7 +40,7 @@ TEST(Encode, DistinguishesKindsOfDefaults) {
   const Arg args[] = {Arg(), Arg(false), Arg(-1.0), Arg(0.5), Arg(std::string_view("mean"))};
   v1::Instruction instruction;
   encode_args(kOp, args, &instruction);
-  ASSERT_EQ(instruction.args_size(), 3);  // -1.0 is not -1
+  ASSERT_EQ(instruction.args_size(), 3);  // -1.0 is distinct from the default -1
   EXPECT_EQ(instruction.args(2).real(), -1.0);
 }
 
@@ -60,7 +60,7 @@ TEST(Encode, Lists) {
   EXPECT_EQ(instruction.args(2).handles().values_size(), 2);
 }
 
-TEST(Encode, TheEstimateCoversWhatIsInline) {
+TEST(Encode, EstimateCoversInlineBytes) {
   std::string text(100'000, 'x');
   const Arg args[] = {std::string_view(text)};
   EXPECT_GE(encoded_size(args), text.size());

@@ -1,4 +1,4 @@
-// The client against a real teletensord: values, bytes of many sizes, broken links, dead engines, nothing left behind.
+// The client against a real teletensord: values, transfers of many sizes, broken connections, killed engines, leaks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -57,7 +57,7 @@ Tensor full(Session& session, SizesView sizes, double value, uint32_t site = 0) 
   return session.call(op("full"), args, {.site = site})[0];
 }
 
-// This process's sockets, by inode.
+// The sockets of this process, by inode.
 std::set<std::string> sockets() {
   std::set<std::string> found;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
@@ -75,7 +75,7 @@ uint64_t held_bytes(const Daemon& daemon) {
   return bytes;
 }
 
-TEST(Engine, ComputesWhatItIsTold) {
+TEST(Engine, ComputesResults) {
   Daemon daemon;
   Ref<Session> session = connect_to(daemon);
   Tensor a = upload(*session, {1, 2, 3});
@@ -88,7 +88,7 @@ TEST(Engine, ComputesWhatItIsTold) {
 
 class BytesTest : public ::testing::TestWithParam<bool> {};
 
-TEST_P(BytesTest, ComeBackAsTheyWere) {
+TEST_P(BytesTest, RoundTrip) {
   Daemon daemon;
   Ref<Session> session = connect_to(daemon, GetParam());
   constexpr size_t kInline = 64 << 10, kChunk = 1 << 20;
@@ -104,7 +104,7 @@ TEST_P(BytesTest, ComeBackAsTheyWere) {
   }
 }
 
-TEST_P(BytesTest, OfSeveralThreadsDoNotMix) {
+TEST_P(BytesTest, ThreadsDoNotMixBytes) {
   Daemon daemon;
   Ref<Session> session = connect_to(daemon, GetParam());
   std::vector<std::thread> threads;
@@ -134,7 +134,7 @@ TEST(Engine, DataDependentShapesWait) {
   EXPECT_EQ(session->counters().waits, 1u);
 }
 
-TEST(Engine, OutOfMemoryIsTheTensorsErrorOnly) {
+TEST(Engine, OutOfMemoryPoisonsItsTensorOnly) {
   Daemon daemon({"--session-memory-limit", "64MB"});
   Ref<Session> session = connect_to(daemon);
   uint32_t site = session->site("train.py", 7, "main");
@@ -145,12 +145,12 @@ TEST(Engine, OutOfMemoryIsTheTensorsErrorOnly) {
     FAIL();
   } catch (const RemoteError& e) {
     EXPECT_EQ(e.kind(), ErrorKind::kOutOfMemory);
-    EXPECT_EQ(e.site(), "train.py:7 in main");  // of the root, not of what depends on it
+    EXPECT_EQ(e.site(), "train.py:7 in main");  // of the failed operation, not of its dependents
   }
   EXPECT_EQ(read(*session, full(*session, {2}, 3)), (std::vector<float>{3, 3}));
 }
 
-TEST(Engine, AnUploadThatDoesNotFitIsRefused) {
+TEST(Engine, RejectsUploadOverLimit) {
   Daemon daemon({"--session-memory-limit", "16MB"});
   Ref<Session> session = connect_to(daemon);
   std::string bytes(32 << 20, 'x');
@@ -167,7 +167,7 @@ TEST(Engine, AnUploadThatDoesNotFitIsRefused) {
   EXPECT_TRUE(session->read(tensor).bytes == fits);
 }
 
-TEST(Engine, KeepsNothingOfAClosedSession) {
+TEST(Engine, ClosedSessionFreesMemory) {
   Daemon daemon;
   Ref<Session> session = connect_to(daemon);
   Tensor a = full(*session, {1 << 20}, 1);
@@ -175,7 +175,7 @@ TEST(Engine, KeepsNothingOfAClosedSession) {
   EXPECT_GE(held_bytes(daemon), size_t{4} << 20);
   session->close();
   EXPECT_EQ(held_bytes(daemon), 0u);
-  // The bytes are free when close() returns; the session's stream ends a little later.
+  // The memory is freed when close() returns; the session's stream ends slightly later.
   for (int i = 0; i < 2500 && daemon.status().sessions_size() > 0; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
@@ -187,12 +187,12 @@ TEST(Engine, DroppedHandlesAreFreed) {
   Ref<Session> session = connect_to(daemon);
   Tensor a = full(*session, {1 << 20}, 1);
   session->synchronize();
-  a = nullptr;  // nothing is called after it
+  a = nullptr;  // no call follows the release
   for (int i = 0; i < 500 && held_bytes(daemon) > 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(2));
   EXPECT_EQ(held_bytes(daemon), 0u);
 }
 
-TEST(Engine, AsksForItsToken) {
+TEST(Engine, RequiresToken) {
   Daemon daemon;
   try {
     connect({.address = daemon.address(), .token = "not the token"});
@@ -203,13 +203,13 @@ TEST(Engine, AsksForItsToken) {
   }
 }
 
-TEST(Engine, NobodyListening) {
+TEST(Engine, MissingEngineIsConnectionError) {
   auto start = Clock::now();
   EXPECT_THROW(connect({.address = "unix:/tmp/nobody-listens-here.sock"}), Error);
   EXPECT_LT(Clock::now() - start, std::chrono::seconds(1));
 }
 
-// Makes this thread interruptible, as Python's main thread is.
+// Makes this thread interruptible, like Python's main thread.
 thread_local bool interruptible = false;
 std::atomic<bool> interrupt_pending{false};
 
@@ -224,7 +224,7 @@ class InterruptibleThread {
 
 class LinkThatBreaks : public ::testing::TestWithParam<bool> {};
 
-TEST_P(LinkThatBreaks, AgainAndAgainCostsNothing) {
+TEST_P(LinkThatBreaks, RepeatedBreaksLoseNoWork) {
   std::optional<InterruptibleThread> scope;
   if (GetParam()) scope.emplace();
   Daemon daemon;
@@ -242,7 +242,7 @@ TEST_P(LinkThatBreaks, AgainAndAgainCostsNothing) {
   int steps = 0;
   Tensor into[] = {x};
   while (steps < 20'000 || (relay.connections() < 3 && steps < 10'000'000)) {
-    add(*session, x, one.get(), {.into = into});  // in place: executed twice or not at all, it would show
+    add(*session, x, one.get(), {.into = into});  // in place, so that a repeated or lost execution changes the value
     if (++steps % 500 == 0) {
       EXPECT_EQ(read(*session, x)[0], static_cast<float>(steps));
     }
@@ -258,8 +258,8 @@ TEST_P(LinkThatBreaks, AgainAndAgainCostsNothing) {
   EXPECT_GE(relay.connections(), 3);
 }
 
-// A large upload and a large download on a link that is cut every 50 to 100 ms, for longer than either takes.
-TEST_P(LinkThatBreaks, AgainAndAgainCarriesLargeTransfers) {
+// A large upload and a large download, each of which takes longer than the 50 to 100 ms between broken connections.
+TEST_P(LinkThatBreaks, RepeatedBreaksKeepLargeTransfers) {
   std::optional<InterruptibleThread> scope;
   if (GetParam()) scope.emplace();
   Daemon daemon;
@@ -307,13 +307,13 @@ void expect_connection_error_when_the_link_ends(const std::function<void(Session
   }
 }
 
-TEST(Engine, AnUploadOnALinkThatEndsIsAConnectionError) {
+TEST(Engine, UploadOnEndedLinkIsConnectionError) {
   std::string bytes(64 << 20, 'x');
   expect_connection_error_when_the_link_ends(
       [&](Session& session) { session.upload(bytes, DType::kUInt8, {64 << 20}, Device()); });
 }
 
-TEST(Engine, ADownloadOnALinkThatEndsIsAConnectionError) {
+TEST(Engine, DownloadOnEndedLinkIsConnectionError) {
   Tensor tensor;
   expect_connection_error_when_the_link_ends([&](Session& session) {
     if (!tensor) tensor = full(session, {16 << 20}, 1);
@@ -321,15 +321,15 @@ TEST(Engine, ADownloadOnALinkThatEndsIsAConnectionError) {
   });
 }
 
-// Far more at once than a session may have under way, and than may wait to be taken.
-TEST(Engine, MoreTransfersThanThereIsRoomForWaitForEachOther) {
+// Many more transfers than a session may have in progress, and than may wait in the queue.
+TEST(Engine, TransfersOverLimitWait) {
   Daemon daemon;
   Ref<Session> session = connect_to(daemon, /*shared_memory=*/false);
   Tensor slow = full(*session, {1 << 24}, 1);
   std::string sent(100'000, 'y');
   std::vector<Tensor> tensors;
   for (int i = 0; i < 300; ++i) {
-    if (i % 10 == 0) slow = add(*session, slow, Arg(1.0));  // so that the engine is behind
+    if (i % 10 == 0) slow = add(*session, slow, Arg(1.0));  // slows the engine down
     tensors.push_back(session->upload(sent, DType::kUInt8, {100'000}, Device()));
   }
   std::vector<std::thread> threads;
@@ -345,7 +345,7 @@ TEST(Engine, MoreTransfersThanThereIsRoomForWaitForEachOther) {
 
 class InterruptedTransfer : public ::testing::TestWithParam<bool> {};
 
-TEST_P(InterruptedTransfer, LeavesNothingBehindInItsLane) {
+TEST_P(InterruptedTransfer, LeavesNoBytesInLane) {
   InterruptibleThread scope;
   Daemon daemon;
   Ref<Session> session = connect({.address = daemon.address(), .token = daemon.token(), .shared_memory = GetParam()});
@@ -361,7 +361,7 @@ TEST_P(InterruptedTransfer, LeavesNothingBehindInItsLane) {
     kill(daemon.pid(), SIGCONT);
   };
   for (int round = 0; round < 4; ++round) {
-    for (int64_t count : {int64_t{1} << 18, int64_t{6} << 20}) {  // one that fits into the lane, one that does not
+    for (int64_t count : {int64_t{1} << 18, int64_t{6} << 20}) {  // one fits into the shared-memory lane
       Tensor left = full(*session, {count}, 1000 + round), wanted = full(*session, {count}, round);
       std::vector<float> floats(static_cast<size_t>(count), static_cast<float>(2000 + round));
       absl::Span<const char> bytes(reinterpret_cast<const char*>(floats.data()), floats.size() * sizeof(float));
@@ -379,7 +379,7 @@ TEST_P(InterruptedTransfer, LeavesNothingBehindInItsLane) {
 INSTANTIATE_TEST_SUITE_P(Through, InterruptedTransfer, ::testing::Bool(),
                          [](const auto& info) { return info.param ? "SharedMemory" : "Chunks"; });
 
-// What callers see of an engine that is killed while `busy` runs on its session.
+// What callers observe if the engine is killed while `busy` runs on its session.
 void expect_one_clear_error(const std::function<void(Session&)>& busy) {
   Daemon daemon;
   Ref<Session> session = connect_to(daemon);
@@ -443,7 +443,7 @@ TEST(PrivateEngine, StartsAndEndsWithItsSession) {
 TEST(PrivateEngine, EndsWhenItsClientIsKilled) {
   int said[2];
   ASSERT_EQ(pipe(said), 0);
-  // A program of its own: this test binary again, with nothing but the client part.
+  // A separate program: this test binary, running only the client part.
   pid_t client = fork();
   if (client == 0) {
     PrivateEngine engine;
@@ -456,7 +456,7 @@ TEST(PrivateEngine, EndsWhenItsClientIsKilled) {
   EXPECT_EQ(kill(engine, 0), 0);
   kill(client, SIGKILL);
   waitpid(client, nullptr, 0);
-  // Its parent is gone, so init reaps it: until then it may be a zombie, which still has a pid.
+  // The parent has exited, so init reaps the process; until then it may be a zombie, which still has a pid.
   auto running = [&] {
     std::error_code ignored;
     return std::filesystem::exists("/proc/" + std::to_string(engine) + "/exe", ignored) && !ignored;
@@ -465,7 +465,7 @@ TEST(PrivateEngine, EndsWhenItsClientIsKilled) {
   EXPECT_FALSE(running());
 }
 
-TEST(ForkedCopy, LeavesTheSessionAlone) {
+TEST(ForkedCopy, DoesNotEndSession) {
   Daemon daemon;
   Ref<Session> session = connect_to(daemon);
   Tensor a = full(*session, {2}, 3);
@@ -489,7 +489,7 @@ TEST(ForkedCopy, LeavesTheSessionAlone) {
   EXPECT_EQ(read(*session, a), (std::vector<float>{3, 3}));
 }
 
-TEST(PrivateEngine, SaysWhatIsMissing) {
+TEST(PrivateEngine, ReportsMissingFiles) {
   setenv("TELETENSOR_DAEMON", "/no/such/program", 1);
   try {
     PrivateEngine engine;
@@ -498,12 +498,12 @@ TEST(PrivateEngine, SaysWhatIsMissing) {
     EXPECT_THAT(e.message(), HasSubstr("/no/such/program"));
   }
   setenv("TELETENSOR_DAEMON", "/bin/false", 1);
-  EXPECT_THROW(PrivateEngine(), Error);  // ends before it is ready
+  EXPECT_THROW(PrivateEngine(), Error);  // the daemon exits before it is ready
   unsetenv("TELETENSOR_DAEMON");
 }
 
-// Longer than gRPC waits for the answer to a ping, at either end.
-TEST(IdleTest, AnIdleSessionKeepsItsConnection) {
+// Longer than gRPC's keepalive timeout at either end.
+TEST(IdleTest, IdleSessionKeepsConnection) {
   Daemon daemon;
   const Ref<Session> session = connect_to(daemon);
   const Tensor ones = full(*session, {2}, 1);
@@ -511,7 +511,7 @@ TEST(IdleTest, AnIdleSessionKeepsItsConnection) {
   const std::set<std::string> before = sockets();
   ASSERT_FALSE(before.empty());
   std::this_thread::sleep_for(std::chrono::seconds(45));
-  EXPECT_EQ(sockets(), before) << "the connection was opened again";
+  EXPECT_EQ(sockets(), before) << "the client reconnected";
   EXPECT_EQ(read(*session, ones), (std::vector<float>{1, 1}));
 }
 

@@ -87,7 +87,7 @@ void FakeTransport::run_arrived() {
   engine_->changed.notify_all();
 }
 
-// As std::condition_variable's, where the longest timeout is no limit.
+// Like std::condition_variable::wait_for, but the maximum `timeout` means no limit.
 template <typename Done>
 bool FakeTransport::wait(std::unique_lock<std::mutex>& lock, std::chrono::milliseconds timeout, Done done) {
   if (timeout != kForever) return engine_->changed.wait_for(lock, timeout, done);

@@ -1,6 +1,7 @@
-// FakeEngine: an engine in memory that keeps what it was told, and a transport to it that breaks where a test says.
+// FakeEngine: an in-memory engine that records the requests it receives, with a transport that fails at chosen
+// points.
 //
-// It stands in for a daemon where a test needs the exact moment of a failure; everything else runs against teletensord.
+// For tests that need a failure at an exact moment; all other tests use teletensord.
 #pragma once
 
 #include <condition_variable>
@@ -17,7 +18,7 @@
 
 namespace tt::client::testing {
 
-// Where a stream breaks: at the `at`-th event (from 1) of the kind; the event itself happens or not.
+// Where a stream breaks: before or after the `at`-th event (from 1) of the kind.
 struct Break {
   enum Kind { kNever, kBeforeDelivery, kAfterDelivery, kBeforeReply, kAfterReply } kind = kNever;
   int at = 0;
@@ -25,7 +26,7 @@ struct Break {
 
 class FakeEngine {
  public:
-  // Executes a frame as an engine does: once, in its turn. A frame that was executed is answered again.
+  // Executes a frame as an engine does: once and in order. Repeats the replies of a frame that was already executed.
   void execute(const v1::Frame& frame, std::deque<v1::Reply>* replies);
 
   std::mutex mutex;
@@ -33,26 +34,26 @@ class FakeEngine {
   v1::Limits limits;
   uint32_t max_op_id = UINT16_MAX;
   std::vector<v1::Instruction> executed;  // each once
-  std::vector<int> frame_sizes;           // instructions in each frame executed
+  std::vector<int> frame_sizes;           // instructions per executed frame
   std::vector<uint64_t> released;
   std::vector<v1::Site> sites;
   std::map<uint64_t, v1::Error> poison;  // by handle
   std::map<uint64_t, v1::TensorDescription> descriptions;
-  std::map<uint64_t, std::string> values;  // bytes of a handle; its id where there are none
+  std::map<uint64_t, std::string> values;  // bytes by handle; a missing entry reads as the handle's id
   std::vector<Break> breaks;               // consumed from the front
   uint64_t last_sequence = 0;
   bool closed = false;
-  bool dead = false;       // nobody listens any more
-  bool forgetful = false;  // Hello opens another session
+  bool dead = false;       // unreachable
+  bool forgetful = false;  // Hello opens a new session instead of resuming
   bool paused = false;     // frames arrive but are not executed
   bool full = false;       // frames do not arrive: flow control
   bool can_cancel = true;
   std::vector<uint64_t> cancels;               // `through` of each request
-  uint64_t cancelled_through = 0;              // frames up to here are answered without being executed
-  std::deque<absl::Status> transfer_failures;  // of the next transfers' calls, in order
+  uint64_t cancelled_through = 0;              // frames up to this one are answered without execution
+  std::deque<absl::Status> transfer_failures;  // statuses of the next transfer calls, in order
   int transfer_calls = 0;
   int hellos = 0;
-  int most_in_flight = 0;  // frames that had arrived without a reply
+  int most_in_flight = 0;  // frames that arrived and were not yet answered
 };
 
 class FakeTransport final : public Transport {
@@ -80,7 +81,7 @@ class FakeTransport final : public Transport {
   void run_arrived();
 
   std::shared_ptr<FakeEngine> engine_;
-  std::deque<v1::Frame> arrived_;  // not executed: the engine is paused
+  std::deque<v1::Frame> arrived_;  // not yet executed, because the engine is paused
   std::deque<v1::Reply> replies_;
   std::map<uint64_t, std::string> uploads_;
   int delivered_ = 0, replied_ = 0;  // on this stream

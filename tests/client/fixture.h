@@ -1,4 +1,4 @@
-// What the session's tests share: a session with a FakeEngine, and calls on it.
+// Fixture of the session tests: a session with a FakeEngine, and calls on it.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -18,7 +18,7 @@ class FakeSession : public ::testing::Test {
  protected:
   void connect() { session = Session::connect(std::make_unique<FakeTransport>(engine), "test"); }
 
-  // A tensor of the session out of nothing, as the fake does not look.
+  // A new tensor of the session; the fake ignores how it was made.
   Tensor make(SizesView sizes = {}) {
     TensorMeta meta;
     meta.sizes.assign(sizes.begin(), sizes.end());
@@ -30,7 +30,7 @@ class FakeSession : public ::testing::Test {
     const Arg args[] = {a.get(), b.get(), Arg(1)};
     return session->call(op("add"), args, options)[0];
   }
-  // What the fake says of a tensor that was never written: its name.
+  // The fake's value of a tensor that was never written: its handle.
   static float number(const Value& value) {
     float number;
     std::memcpy(&number, value.bytes.data(), sizeof(number));

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the C++ client of a build, builds examples/cpp against what was installed, and runs it.
+# Installs the C++ client of a build, builds examples/cpp against the installation, and runs it.
 # Usage: install_test.sh BUILD SOURCE DAEMON
 set -euo pipefail
 build=$1 source=$2 daemon=$3

@@ -1,4 +1,4 @@
-// Interrupts: a wait ends with Interrupted, the session goes on, and a second interrupt cancels what still runs.
+// Interrupts: a wait ends with Interrupted, the session stays usable, and a second interrupt cancels running work.
 #include <atomic>
 #include <chrono>
 #include <thread>
@@ -15,7 +15,7 @@ using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 thread_local bool is_main = false;
-std::atomic<int> pending{0};  // interrupts that have come and were not taken
+std::atomic<int> pending{0};  // interrupts raised and not yet consumed
 std::atomic<int> asked{0};
 std::atomic<int> in_language_waits{0};
 
@@ -53,7 +53,7 @@ class InterruptTest : public FakeSession {
     engine->full = full;
     engine->changed.notify_all();
   }
-  // Comes once the waits have begun.
+  // Raises an interrupt once a wait has begun.
   std::thread interrupt_soon() {
     return std::thread([seen = asked.load()] {
       while (asked == seen) std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -72,20 +72,20 @@ class InterruptTest : public FakeSession {
   }
 };
 
-TEST_F(InterruptTest, LeavesAReadAndTheSessionGoesOn) {
-  engine->can_cancel = false;  // what the second interrupt does is another test's
+TEST_F(InterruptTest, InterruptsReadAndKeepsSession) {
+  engine->can_cancel = false;  // the second interrupt is covered by another test
   Tensor a = make();
   set_paused(true);
   expect_interrupted([&] { session->read(a); });
   expect_interrupted([&] { session->synchronize(); });
   set_paused(false);
   Tensor b = add(a, a);
-  EXPECT_EQ(number(session->read(b)), static_cast<float>(b->id));  // not the answer that nobody took
+  EXPECT_EQ(number(session->read(b)), static_cast<float>(b->id));  // not the reply that was abandoned
   session->synchronize();
   EXPECT_THAT(engine->executed, SizeIs(2));
 }
 
-TEST_F(InterruptTest, OtherThreadsGoOnWaiting) {
+TEST_F(InterruptTest, OtherThreadsKeepWaiting) {
   Tensor a = make(), b = add(a, a);
   set_paused(true);
   std::thread other([&] { EXPECT_EQ(number(session->read(b)), static_cast<float>(b->id)); });
@@ -94,12 +94,12 @@ TEST_F(InterruptTest, OtherThreadsGoOnWaiting) {
   other.join();
 }
 
-TEST_F(InterruptTest, LeavesAFullWindowWithNothingIssued) {
+TEST_F(InterruptTest, InterruptsFullWindowWithoutIssuing) {
   Tensor a = make();
   set_paused(true);
   const uint32_t version = a->version();
   std::atomic<bool> over{false};
-  std::thread source([&] {  // the first wait is the one in question
+  std::thread source([&] {  // the first wait is the one under test
     while (!over) {
       if (asked > 0) pending = 1;
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -122,8 +122,8 @@ TEST_F(InterruptTest, LeavesAFullWindowWithNothingIssued) {
   EXPECT_EQ(engine->executed.size(), 1 + issued);
 }
 
-TEST_F(InterruptTest, LeavesFlowControlAndSendsTheFrameOnce) {
-  engine->can_cancel = false;  // what the second interrupt does is another test's
+TEST_F(InterruptTest, InterruptsFlowControlAndSendsFrameOnce) {
+  engine->can_cancel = false;  // the second interrupt is covered by another test
   Tensor a = make();
   session->synchronize();
   set_full(true);
@@ -139,7 +139,7 @@ TEST_F(InterruptTest, LeavesFlowControlAndSendsTheFrameOnce) {
   EXPECT_EQ(engine->last_sequence, engine->frame_sizes.size());
 }
 
-TEST_F(InterruptTest, TheSecondCancelsWhatTheFirstLeftRunning) {
+TEST_F(InterruptTest, SecondInterruptCancelsRunningWork) {
   Tensor a = make();
   session->synchronize();
   set_paused(true);
@@ -153,7 +153,7 @@ TEST_F(InterruptTest, TheSecondCancelsWhatTheFirstLeftRunning) {
   for (const Tensor& cancelled : {b, c}) {
     try {
       session->read(cancelled);
-      ADD_FAILURE() << "was executed";
+      ADD_FAILURE() << "the instruction was executed";
     } catch (const RemoteError& error) {
       EXPECT_THAT(error.message(), HasSubstr("cancelled"));
     }
@@ -162,7 +162,7 @@ TEST_F(InterruptTest, TheSecondCancelsWhatTheFirstLeftRunning) {
   EXPECT_EQ(number(session->read(d)), static_cast<float>(d->id));
 }
 
-TEST_F(InterruptTest, WorkOfAnEarlierInterruptThatIsDoneIsNotCancelled) {
+TEST_F(InterruptTest, FinishedWorkIsNotCancelled) {
   Tensor a = make();
   set_paused(true);
   expect_interrupted([&] { session->read(a); });
@@ -174,7 +174,7 @@ TEST_F(InterruptTest, WorkOfAnEarlierInterruptThatIsDoneIsNotCancelled) {
   EXPECT_THAT(cancels(), IsEmpty());
 }
 
-TEST_F(InterruptTest, AnEngineThatCannotCancelRunsOn) {
+TEST_F(InterruptTest, EngineWithoutCancelKeepsRunning) {
   engine->can_cancel = false;
   Tensor a = make();
   set_paused(true);
@@ -182,7 +182,7 @@ TEST_F(InterruptTest, AnEngineThatCannotCancelRunsOn) {
   expect_interrupted([&] { session->read(a); });
   try {
     session->cancel();
-    ADD_FAILURE() << "cancelled";
+    ADD_FAILURE() << "cancel() did not fail";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kNotImplemented);
   }
@@ -190,7 +190,7 @@ TEST_F(InterruptTest, AnEngineThatCannotCancelRunsOn) {
   EXPECT_EQ(number(session->read(a)), static_cast<float>(a->id));
 }
 
-TEST_F(InterruptTest, CancelMeansWhatWasIssuedBefore) {
+TEST_F(InterruptTest, CancelAppliesToEarlierWork) {
   set_paused(true);
   Tensor a = make();
   session->cancel();
@@ -200,7 +200,7 @@ TEST_F(InterruptTest, CancelMeansWhatWasIssuedBefore) {
   EXPECT_EQ(number(session->read(b)), static_cast<float>(b->id));
 }
 
-TEST_F(InterruptTest, CutsTheWaitForTheEndShort) {
+TEST_F(InterruptTest, InterruptsCloseWait) {
   set_paused(true);
   Tensor a = make();
   auto start = std::chrono::steady_clock::now();
@@ -209,8 +209,8 @@ TEST_F(InterruptTest, CutsTheWaitForTheEndShort) {
   EXPECT_THROW(session->synchronize(), Error);
 }
 
-// Each call and each pause is shorter than the interval between two questions.
-TEST_F(InterruptTest, LeavesATransferThatIsRefusedAgainAndAgain) {
+// Each call and each pause is shorter than the interval between two checks for interrupts.
+TEST_F(InterruptTest, InterruptsRetriedTransfer) {
   session->synchronize();
   std::string bytes(1 << 20, 'x');
   {
@@ -223,7 +223,7 @@ TEST_F(InterruptTest, LeavesATransferThatIsRefusedAgainAndAgain) {
   engine->transfer_failures.clear();
 }
 
-TEST_F(InterruptTest, AnotherThreadResumesForAnInterruptibleOne) {
+TEST_F(InterruptTest, AnotherThreadResumesForInterruptibleThread) {
   Tensor a = make();
   {
     std::lock_guard lock(engine->mutex);

@@ -1,4 +1,4 @@
-// Whom a unix socket leads to: an engine of another user is told nothing.
+// The owner of a unix socket: the client sends nothing to another user's engine.
 #include "client/connection/peer.h"
 
 #include <gmock/gmock.h>
@@ -27,7 +27,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr uid_t kStranger = 65534;  // nobody
+constexpr uid_t kStranger = 65534;  // the user `nobody`
 
 class PeerTest : public ::testing::Test {
  protected:
@@ -46,7 +46,7 @@ class PeerTest : public ::testing::Test {
     std::filesystem::remove_all(folder_);
   }
   std::string socket() const { return folder_ + "/engine.sock"; }
-  // A socket that this process accepts on, which listen() has given the credentials of `user`.
+  // Accepts connections on a socket whose listen() was called with the credentials of `user`.
   void listen_as(uid_t user) {
     listener_ = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     sockaddr_un name{};
@@ -73,9 +73,9 @@ class PeerTest : public ::testing::Test {
       if (accepted >= 0) close(accepted);
       return;
     }
-    FAIL() << "nobody listens";
+    FAIL() << "cannot listen";
   }
-  // How many bytes the next client has sent by the time that it goes.
+  // The number of bytes that the next client sends before it disconnects.
   size_t bytes_sent_to_listener() {
     int accepted = accept(listener_, nullptr, nullptr);
     if (accepted < 0) return 0;
@@ -103,12 +103,12 @@ TEST_F(PeerTest, TrustsItsOwnUser) {
   close(*fd);
 }
 
-TEST_F(PeerTest, AnotherUsersEngineGetsNothing) {
-  if (geteuid() != 0) GTEST_SKIP() << "needs root, to be another user";
+TEST_F(PeerTest, RejectsEngineOfAnotherUser) {
+  if (geteuid() != 0) GTEST_SKIP() << "requires root to change the user";
   listen_as(kStranger);
   try {
     connect({.address = "unix:" + socket(), .token = "secret"});
-    ADD_FAILURE() << "connected";
+    ADD_FAILURE() << "the connection was not refused";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kConnection);
     EXPECT_THAT(error.message(), HasSubstr("uid 65534"));
@@ -119,8 +119,8 @@ TEST_F(PeerTest, AnotherUsersEngineGetsNothing) {
   EXPECT_EQ(bytes_sent_to_listener(), 0u);
 }
 
-TEST_F(PeerTest, AUserCanBeTrustedByNameAndNumber) {
-  if (geteuid() != 0) GTEST_SKIP() << "needs root, to be another user";
+TEST_F(PeerTest, TrustsUsersByNameAndId) {
+  if (geteuid() != 0) GTEST_SKIP() << "requires root to change the user";
   listen_as(kStranger);
   absl::StatusOr<int> fd = connect_unix(socket());
   ASSERT_TRUE(fd.ok()) << fd.status();
@@ -136,7 +136,7 @@ TEST_F(PeerTest, AUserCanBeTrustedByNameAndNumber) {
   close(*fd);
 }
 
-TEST_F(PeerTest, NobodyListens) {
+TEST_F(PeerTest, MissingSocketIsUnavailable) {
   EXPECT_TRUE(absl::IsUnavailable(connect_unix(socket()).status()));
   EXPECT_TRUE(absl::IsInvalidArgument(connect_unix(std::string(200, 'x')).status()));
 }

@@ -1,4 +1,4 @@
-// Relay: a unix socket that passes everything on to another one, until it is cut.
+// Relay: forwards connections of one unix socket to another, until it is cut.
 #pragma once
 
 #include <atomic>
@@ -14,9 +14,9 @@ class Relay {
   // Listens at `from` and forwards each connection to the socket at `to`.
   Relay(std::string from, std::string to);
   ~Relay();
-  // Breaks every connection there is; new ones are accepted.
+  // Breaks all existing connections; continues to accept new ones.
   void cut();
-  // Likewise, and accepts no more.
+  // Breaks all existing connections and accepts no more.
   void end();
   int connections() const { return connections_; }
 

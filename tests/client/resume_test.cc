@@ -1,4 +1,5 @@
-// Broken connections: whatever breaks, wherever, each instruction is executed once and in order, or the caller is told.
+// Broken connections: wherever a connection breaks, each instruction is executed once and in order, or the caller
+// gets an error.
 #include <chrono>
 #include <thread>
 
@@ -11,7 +12,7 @@ using ::testing::HasSubstr;
 
 class ResumeTest : public FakeSession {
  protected:
-  // A script that sends a dozen frames: calls, reads and waits.
+  // Sends a dozen frames: calls, reads and waits.
   void run_script() {
     Tensor a = make();
     for (int round = 0; round < 4; ++round) {
@@ -39,7 +40,7 @@ TEST_P(BreakTest, ExecutesEachInstructionOnce) {
   expect_each_once();
 }
 
-TEST_P(BreakTest, AlsoWhereTheResumedStreamBreaks) {
+TEST_P(BreakTest, ExecutesOnceIfResumedStreamBreaks) {
   auto [kind, at] = GetParam();
   engine->breaks = {{kind, at}, {Break::kAfterDelivery, 2}, {Break::kAfterReply, 1}, {Break::kBeforeReply, 2}};
   connect();
@@ -52,7 +53,7 @@ INSTANTIATE_TEST_SUITE_P(EveryPoint, BreakTest,
                                                               Break::kBeforeReply, Break::kAfterReply),
                                             ::testing::Range(1, 10)));
 
-TEST_F(ResumeTest, ManyThreadsSurviveABreak) {
+TEST_F(ResumeTest, ManyThreadsSurviveBrokenStream) {
   engine->breaks = {{Break::kAfterDelivery, 7}, {Break::kBeforeReply, 5}, {Break::kAfterReply, 9}};
   connect();
   Tensor a = make();
@@ -71,15 +72,15 @@ TEST_F(ResumeTest, ManyThreadsSurviveABreak) {
   for (size_t i = 0; i < engine->executed.size(); ++i) EXPECT_EQ(engine->executed[i].result(), i + 1);
 }
 
-TEST_F(ResumeTest, AStreamThatAlwaysBreaksIsGivenUp) {
+TEST_F(ResumeTest, GivesUpAfterRepeatedBreaks) {
   for (int i = 0; i < 2000; ++i) engine->breaks.push_back({Break::kBeforeReply, 1});
   connect();
   Tensor a = make();
-  EXPECT_THROW(session->read(a), Error);  // after less than a second of trying
+  EXPECT_THROW(session->read(a), Error);  // gives up in less than a second
   EXPECT_LE(engine->hellos, 50);
 }
 
-TEST_F(ResumeTest, AnEngineThatIsGoneIsOneClearError) {
+TEST_F(ResumeTest, LostEngineIsConnectionError) {
   engine->paused = true;
   connect();
   Tensor a = make();
@@ -101,7 +102,7 @@ TEST_F(ResumeTest, AnEngineThatIsGoneIsOneClearError) {
   EXPECT_THROW(session->synchronize(), Error);
 }
 
-TEST_F(ResumeTest, CallersHeldBackAreToldToo) {
+TEST_F(ResumeTest, LostEngineFailsBlockedCallers) {
   engine->paused = true;
   connect();
   Tensor a = make();
@@ -115,7 +116,7 @@ TEST_F(ResumeTest, CallersHeldBackAreToldToo) {
   killer.join();
 }
 
-TEST_F(ResumeTest, AnEngineThatForgotTheSessionIsGone) {
+TEST_F(ResumeTest, UnknownSessionIsConnectionError) {
   engine->breaks = {{Break::kBeforeReply, 1}};
   connect();
   Tensor a = make();
@@ -125,11 +126,11 @@ TEST_F(ResumeTest, AnEngineThatForgotTheSessionIsGone) {
 
 class TransferRetryTest : public ResumeTest {
  protected:
-  static constexpr int64_t kBytes = 1 << 20;  // not inline
+  static constexpr int64_t kBytes = 1 << 20;  // too large to be sent inline
   Tensor upload() { return session->upload(std::string(kBytes, 'x'), DType::kUInt8, {kBytes}, Device()); }
 };
 
-TEST_F(TransferRetryTest, FailuresOfTheLinkAreTriedAgainWhileTheLinkStands) {
+TEST_F(TransferRetryTest, RetriesLinkFailuresWhileLinkIsUp) {
   for (int i = 0; i < 12; ++i) {
     engine->transfer_failures.push_back(absl::UnavailableError("Connection reset by peer"));
     engine->transfer_failures.push_back(absl::CancelledError("CANCELLED"));
@@ -143,16 +144,16 @@ TEST_F(TransferRetryTest, FailuresOfTheLinkAreTriedAgainWhileTheLinkStands) {
   EXPECT_EQ(engine->transfer_calls, 50);
 }
 
-TEST_F(TransferRetryTest, ATransferWithoutRoomWaits) {
+TEST_F(TransferRetryTest, TransferWaitsIfEngineIsFull) {
   for (int i = 0; i < 20; ++i) engine->transfer_failures.push_back(absl::AbortedError("64 uploads are under way"));
   connect();
-  Tensor before = make();  // its frame is sent meanwhile: what is under way may wait for it
+  Tensor before = make();  // its frame is still sent: the transfers in progress may wait for it
   upload();
   EXPECT_EQ(engine->transfer_calls, 21);
   EXPECT_GE(engine->executed.size(), 1u);
 }
 
-TEST_F(TransferRetryTest, WhatNoAttemptChangesIsAnErrorAtOnce) {
+TEST_F(TransferRetryTest, PermanentFailureIsNotRetried) {
   connect();
   for (auto [code, kind] : {std::pair(absl::StatusCode::kResourceExhausted, ErrorKind::kOutOfMemory),
                             std::pair(absl::StatusCode::kInvalidArgument, ErrorKind::kRuntime),
@@ -169,7 +170,7 @@ TEST_F(TransferRetryTest, WhatNoAttemptChangesIsAnErrorAtOnce) {
   }
 }
 
-TEST_F(TransferRetryTest, ALinkThatEndsMeanwhileIsAConnectionError) {
+TEST_F(TransferRetryTest, EndedLinkIsConnectionError) {
   connect();
   for (int i = 0; i < 1000; ++i) engine->transfer_failures.push_back(absl::UnavailableError("Socket closed"));
   std::thread killer([&] {
@@ -187,7 +188,7 @@ TEST_F(TransferRetryTest, ALinkThatEndsMeanwhileIsAConnectionError) {
   killer.join();
 }
 
-TEST_F(ResumeTest, NobodyThereAtAll) {
+TEST_F(ResumeTest, MissingEngineIsConnectionError) {
   engine->dead = true;
   try {
     connect();

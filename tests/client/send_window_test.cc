@@ -1,4 +1,4 @@
-// SendWindow, PendingReads and TransferRetry alone: what a Link is made of.
+// Unit tests of SendWindow, PendingReads and TransferRetry, the parts of a Link.
 #include "client/link/send_window.h"
 
 #include <gmock/gmock.h>
@@ -34,7 +34,7 @@ int recycle_all(SendWindow& window) {
   return count;
 }
 
-TEST(SendWindowTest, SendsUntilTheWindowIsFullAndAgainAfterAnAcknowledgement) {
+TEST(SendWindowTest, SendsUntilWindowIsFullAndAfterAcknowledgement) {
   SendWindow window;
   EXPECT_FALSE(window.may_send());
   for (uint64_t sequence = 1; sequence <= SendWindow::kFrames; ++sequence) {
@@ -50,7 +50,7 @@ TEST(SendWindowTest, SendsUntilTheWindowIsFullAndAgainAfterAnAcknowledgement) {
   EXPECT_EQ(recycle_all(window), 1);
 }
 
-TEST(SendWindowTest, AFlushIsNotHeldBackByTheWindowButByTheEnginesLimit) {
+TEST(SendWindowTest, FlushIgnoresWindowButNotEngineLimit) {
   SendWindow window;
   v1::Limits limits;
   limits.set_max_frames_in_flight(3);
@@ -62,10 +62,10 @@ TEST(SendWindowTest, AFlushIsNotHeldBackByTheWindowButByTheEnginesLimit) {
   send(window);
   append(window);
   window.flush();
-  EXPECT_FALSE(window.may_send());  // the engine takes three
+  EXPECT_FALSE(window.may_send());  // the engine accepts three frames
 }
 
-TEST(SendWindowTest, ABrokenStreamMakesUnacknowledgedFramesUnsent) {
+TEST(SendWindowTest, BrokenStreamResendsUnacknowledgedFrames) {
   SendWindow window;
   for (int i = 0; i < 2; ++i) append(window), send(window);
   window.acknowledge(1);
@@ -75,7 +75,7 @@ TEST(SendWindowTest, ABrokenStreamMakesUnacknowledgedFramesUnsent) {
   EXPECT_EQ(send(window), 2u);
 }
 
-TEST(SendWindowTest, AFrameOfWhichNothingWentOutIsSentAgain) {
+TEST(SendWindowTest, ResendsFrameThatWasNotWritten) {
   SendWindow window;
   append(window);
   EXPECT_EQ(window.begin_send().sequence(), 1u);
@@ -83,7 +83,7 @@ TEST(SendWindowTest, AFrameOfWhichNothingWentOutIsSentAgain) {
   EXPECT_EQ(send(window), 1u);
 }
 
-TEST(SendWindowTest, AFrameThatIsBeingWrittenIsNotTakenAway) {
+TEST(SendWindowTest, KeepsFrameDuringWrite) {
   SendWindow window;
   append(window);
   window.begin_send();
@@ -93,7 +93,7 @@ TEST(SendWindowTest, AFrameThatIsBeingWrittenIsNotTakenAway) {
   EXPECT_EQ(recycle_all(window), 1);
 }
 
-TEST(SendWindowTest, AcknowledgementsOfUnsentFramesAreIgnored) {
+TEST(SendWindowTest, IgnoresAcknowledgementsOfUnsentFrames) {
   SendWindow window;
   append(window);
   window.acknowledge(7);
@@ -101,7 +101,7 @@ TEST(SendWindowTest, AcknowledgementsOfUnsentFramesAreIgnored) {
   EXPECT_EQ(send(window), 1u);
 }
 
-TEST(SendWindowTest, ReleasesTravelWithTheNextInstructionOrFrame) {
+TEST(SendWindowTest, ReleasesAreSentWithNextInstructionOrFrame) {
   SendWindow window;
   EXPECT_EQ(window.name(3), 1u);
   EXPECT_EQ(window.live_handles(), 3u);
@@ -116,21 +116,21 @@ TEST(SendWindowTest, ReleasesTravelWithTheNextInstructionOrFrame) {
   EXPECT_EQ(window.name(1), 4u);
 }
 
-TEST(SendWindowTest, ALargeInstructionStartsAFrameOfItsOwn) {
+TEST(SendWindowTest, LargeInstructionStartsNewFrame) {
   SendWindow window;
-  EXPECT_FALSE(window.is_full(2 * SendWindow::kMaxBytes));  // an empty frame takes anything
+  EXPECT_FALSE(window.is_full(2 * SendWindow::kMaxBytes));  // an empty frame accepts any size
   append(window);
   EXPECT_FALSE(window.is_full(100));
   EXPECT_TRUE(window.is_full(SendWindow::kMaxBytes));
 }
 
-TEST(PendingReadsTest, AFrameIsAcknowledgedOnceItsAnswersHaveArrived) {
+TEST(PendingReadsTest, AcknowledgesFrameAfterItsReads) {
   PendingReads reads;
   PendingRead read{5, 10, std::vector<v1::ReadResult>(2), 2};
   reads.add(&read);
   EXPECT_EQ(reads.answered_through(4), 4u);
   EXPECT_EQ(reads.answered_through(9), 4u);
-  for (uint64_t request : {9, 11, 11, 12, 10}) {  // of other callers, and one answer that was sent twice
+  for (uint64_t request : {9, 11, 11, 12, 10}) {  // results of other callers, and a duplicate
     v1::ReadResult result;
     result.set_request(request);
     reads.answer(result);
@@ -140,7 +140,7 @@ TEST(PendingReadsTest, AFrameIsAcknowledgedOnceItsAnswersHaveArrived) {
   EXPECT_EQ(reads.answered_through(9), 9u);
 }
 
-TEST(TransferRetryDecisionsTest, FailuresOfTheConnectionAreRetriedWithLongerPauses) {
+TEST(TransferRetryDecisionsTest, RetriesConnectionFailuresWithBackoff) {
   TransferRetry retry("upload", 100);
   const absl::Status reset = absl::UnavailableError("reset");
   EXPECT_EQ(retry.record(reset), TransferRetry::Cause::kFailed);
@@ -149,11 +149,11 @@ TEST(TransferRetryDecisionsTest, FailuresOfTheConnectionAreRetriedWithLongerPaus
   EXPECT_GT(retry.next_pause().count(), 0);
   retry.progress.bytes = 50;
   retry.record(reset);
-  EXPECT_EQ(retry.next_pause().count(), 0);  // it came further
+  EXPECT_EQ(retry.next_pause().count(), 0);  // the transfer made progress
   EXPECT_EQ(retry.progress.failures, 2);
 }
 
-TEST(TransferRetryDecisionsTest, AFullEngineIsNoFailure) {
+TEST(TransferRetryDecisionsTest, FullEngineIsNotFailure) {
   TransferRetry retry("download", 100);
   EXPECT_EQ(retry.record(absl::AbortedError("no room")), TransferRetry::Cause::kNoRoom);
   EXPECT_EQ(retry.progress.failures, 0);

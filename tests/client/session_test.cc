@@ -1,4 +1,4 @@
-// What a session sends, and what callers see of it, against an engine in memory.
+// The frames that a session sends, and the results its callers see, with an in-memory engine.
 #include <atomic>
 #include <thread>
 
@@ -25,12 +25,12 @@ TEST_F(SessionTest, NamesResultsInOrder) {
   const v1::Instruction& last = engine->executed[2];
   EXPECT_EQ(last.op(), op_id::kAdd);
   EXPECT_EQ(last.result(), 3u);
-  ASSERT_EQ(last.args_size(), 2);  // alpha is its default
+  ASSERT_EQ(last.args_size(), 2);  // alpha is omitted, since it has its default value
   EXPECT_EQ(last.args(0).handle(), 1u);
   EXPECT_EQ(last.args(1).handle(), 2u);
 }
 
-TEST_F(SessionTest, RefusesBeforeSending) {
+TEST_F(SessionTest, RejectsInvalidCallBeforeSending) {
   connect();
   Tensor a = make({2}), b = make({3});
   EXPECT_THROW(add(a, b), Error);
@@ -38,25 +38,25 @@ TEST_F(SessionTest, RefusesBeforeSending) {
   EXPECT_EQ(engine->executed.size(), 2u);
 }
 
-TEST_F(SessionTest, RefusesMoreHandlesThanTheEngineTakes) {
+TEST_F(SessionTest, RejectsTooManyHandles) {
   engine->limits.set_max_handles(3);
   connect();
   Tensor a = make(), b = make(), c = make();
   try {
     add(a, b);
-    FAIL() << "made a fourth";
+    FAIL() << "a fourth tensor was created";
   } catch (const Error& e) {
     EXPECT_EQ(e.kind(), ErrorKind::kRuntime);
     EXPECT_THAT(e.message(),
                 HasSubstr("[add] makes 1 tensors, this session has 3 already, and the engine allows at most 3"));
   }
   c = nullptr;
-  Tensor d = add(a, b);  // the session goes on
+  Tensor d = add(a, b);  // the session stays usable
   session->synchronize();
   EXPECT_EQ(engine->executed.size(), 4u);
 }
 
-TEST_F(SessionTest, RefusesAnotherSessionsTensors) {
+TEST_F(SessionTest, RejectsTensorsOfAnotherSession) {
   connect();
   Tensor mine = make();
   Ref<Session> other = Session::connect(std::make_unique<FakeTransport>(std::make_shared<FakeEngine>()), "other");
@@ -64,7 +64,7 @@ TEST_F(SessionTest, RefusesAnotherSessionsTensors) {
   EXPECT_THROW(other->call(op("add"), args), Error);
 }
 
-TEST_F(SessionTest, RefusesJustTheOperatorsThatTheEngineLacks) {
+TEST_F(SessionTest, RejectsOperatorsMissingInEngine) {
   engine->max_op_id = op_id::kAdd - 1;
   connect();
   try {
@@ -86,7 +86,7 @@ TEST_F(SessionTest, ReadsAValue) {
   EXPECT_EQ(session->counters().waits, 2u);
 }
 
-TEST_F(SessionTest, DownloadsWhatIsLarge) {
+TEST_F(SessionTest, DownloadsLargeValues) {
   connect();
   Tensor big = make({1 << 20});
   std::string bytes(4 << 20, '\0');
@@ -95,18 +95,18 @@ TEST_F(SessionTest, DownloadsWhatIsLarge) {
   EXPECT_THROW(session->read_into(big, absl::MakeSpan(bytes).subspan(1)), Error);
 }
 
-TEST_F(SessionTest, ReleasesTravelOnce) {
+TEST_F(SessionTest, ReleasesAreSentOnce) {
   connect();
   Tensor a = make();
-  make();  // dropped at once
+  make();  // released at once
   Tensor c = add(a, a);
   session->synchronize();
-  // With the instruction, or alone where the sender was faster than this thread.
+  // The release travels with the instruction, or alone if the sender thread was faster than this one.
   std::lock_guard lock(engine->mutex);
   EXPECT_THAT(engine->released, ElementsAre(2u));
 }
 
-TEST_F(SessionTest, ReleasesAloneArriveToo) {
+TEST_F(SessionTest, ReleasesAreSentWithoutInstructions) {
   connect();
   Tensor a = make();
   session->synchronize();
@@ -119,7 +119,7 @@ TEST_F(SessionTest, ReleasesAloneArriveToo) {
   EXPECT_THAT(engine->released, ElementsAre(1u));
 }
 
-TEST_F(SessionTest, FramesGrowWhileTheEngineIsBusy) {
+TEST_F(SessionTest, FramesGrowWhileEngineIsBusy) {
   engine->paused = true;
   connect();
   Tensor a = make();
@@ -138,7 +138,7 @@ TEST_F(SessionTest, FramesGrowWhileTheEngineIsBusy) {
   for (int i = 0; i < kCalls; ++i) EXPECT_EQ(engine->executed[i + 1].result(), results[i]->id);
 }
 
-TEST_F(SessionTest, ABusyEngineHoldsCallersBack) {
+TEST_F(SessionTest, BusyEngineBlocksCallers) {
   engine->paused = true;
   connect();
   Tensor a = make();
@@ -152,7 +152,7 @@ TEST_F(SessionTest, ABusyEngineHoldsCallersBack) {
     before = issued;
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
-  EXPECT_LT(issued, 3 * 1024 + 16);  // two frames in flight and one under construction
+  EXPECT_LT(issued, 3 * 1024 + 16);  // two frames in flight and one being built
   {
     std::lock_guard lock(engine->mutex);
     engine->paused = false;
@@ -163,7 +163,7 @@ TEST_F(SessionTest, ABusyEngineHoldsCallersBack) {
   EXPECT_EQ(engine->executed.size(), 1u + kCalls);
 }
 
-TEST_F(SessionTest, ThreadsShareASession) {
+TEST_F(SessionTest, ThreadsShareSession) {
   connect();
   Tensor a = make();
   constexpr int kThreads = 4, kCalls = 500;
@@ -182,7 +182,7 @@ TEST_F(SessionTest, ThreadsShareASession) {
   for (size_t i = 0; i < engine->executed.size(); ++i) EXPECT_EQ(engine->executed[i].result(), i + 1);
 }
 
-TEST_F(SessionTest, LandsInAnExistingTensor) {
+TEST_F(SessionTest, WritesIntoExistingTensor) {
   connect();
   Tensor a = make({2}), b = make({2});
   Tensor into[] = {a};
@@ -197,7 +197,7 @@ TEST_F(SessionTest, LandsInAnExistingTensor) {
   EXPECT_THROW(add(a, b, {.into = wrong}), Error);
 }
 
-TEST_F(SessionTest, APoisonedValueThrowsItsRootError) {
+TEST_F(SessionTest, PoisonedValueThrowsRootError) {
   connect();
   uint32_t site = session->site("train.py", 12, "step");
   EXPECT_EQ(session->site("train.py", 12, "step"), site);
@@ -218,10 +218,10 @@ TEST_F(SessionTest, APoisonedValueThrowsItsRootError) {
   }
   EXPECT_EQ(engine->sites.size(), 2u);
   Tensor b = make();
-  EXPECT_EQ(number(session->read(b)), 2.0f);  // the session goes on
+  EXPECT_EQ(number(session->read(b)), 2.0f);  // the session stays usable
 }
 
-TEST_F(SessionTest, WaitsArePutDownToLines) {
+TEST_F(SessionTest, WaitsAreReportedByLine) {
   connect();
   uint32_t site = session->site("train.py", 3, "");
   Tensor a = make();
@@ -233,19 +233,19 @@ TEST_F(SessionTest, WaitsArePutDownToLines) {
   for (const Session::Wait& wait : report) EXPECT_EQ(wait.count, wait.where == "train.py:3" ? 2u : 1u);
 }
 
-TEST_F(SessionTest, AFaultEndsTheSession) {
+TEST_F(SessionTest, FaultEndsSession) {
   connect();
   Tensor a = make();
   session->synchronize();
   {
     std::lock_guard lock(engine->mutex);
-    engine->last_sequence -= 1;  // the next frame is before its turn now
+    engine->last_sequence -= 1;  // makes the next frame out of order
   }
   EXPECT_THROW(session->read(a), RemoteError);
   EXPECT_THROW(make(), RemoteError);
 }
 
-TEST_F(SessionTest, CloseEndsItOnTheEngine) {
+TEST_F(SessionTest, CloseEndsSessionOnEngine) {
   connect();
   Tensor a = make();
   session->close();
@@ -254,10 +254,10 @@ TEST_F(SessionTest, CloseEndsItOnTheEngine) {
   EXPECT_THROW(make(), Error);
   EXPECT_THROW(session->read(a), Error);
   EXPECT_THROW(session->synchronize(), Error);
-  a = nullptr;  // harmless
+  a = nullptr;  // allowed after close()
 }
 
-TEST_F(SessionTest, HandlesOutliveTheCallersReference) {
+TEST_F(SessionTest, HandlesOutliveCallersReference) {
   connect();
   Tensor a = make();
   session = nullptr;

@@ -1,17 +1,17 @@
-"""Names of ATen's and the prims' own operators, and the public functions that do what they do."""
+"""Maps ATen's and prims' internal operators to the public functions that cover them."""
 
 from __future__ import annotations
 
 _F, _S = "torch.nn.functional.", "torch.special."
 
-# Internal name -> (public name, how that one covers it).
+# Internal name -> (public name, how the public function covers it).
 COVERED_BY: dict[str, tuple[str, str]] = {
-    # ATen's kernels behind public functions
+    # ATen kernels behind public functions
     "_adaptive_avg_pool2d": (_F + "adaptive_avg_pool2d", "itself"),
     "_adaptive_avg_pool3d": (_F + "adaptive_avg_pool3d", "itself"),
     "_batch_norm_with_update": (_F + "batch_norm", "training=True"),
     "_cdist_forward": ("torch.cdist", "itself"),
-    "_chunk_cat": ("torch.cat", "of chunk's pieces, padded"),
+    "_chunk_cat": ("torch.cat", "of padded chunks"),
     "_embedding_bag": (_F + "embedding_bag", "itself"),
     "_fft_c2c": ("torch.fft.fftn", "and ifftn"),
     "_fft_c2r": ("torch.fft.irfftn", "and hfft"),
@@ -42,14 +42,14 @@ COVERED_BY: dict[str, tuple[str, str]] = {
     "replication_pad2d": (_F + "pad", "mode='replicate'"),
     "replication_pad3d": (_F + "pad", "mode='replicate'"),
     "slice": ("Tensor.__getitem__", "with a slice"),
-    "sym_is_contiguous": ("Tensor.is_contiguous", "sizes are numbers here"),
-    "sym_numel": ("Tensor.numel", "sizes are numbers here"),
-    "sym_size": ("Tensor.size", "sizes are numbers here"),
-    "sym_storage_offset": ("Tensor.storage_offset", "sizes are numbers here"),
-    "sym_stride": ("Tensor.stride", "sizes are numbers here"),
+    "sym_is_contiguous": ("Tensor.is_contiguous", "sizes are integers"),
+    "sym_numel": ("Tensor.numel", "sizes are integers"),
+    "sym_size": ("Tensor.size", "sizes are integers"),
+    "sym_storage_offset": ("Tensor.storage_offset", "sizes are integers"),
+    "sym_stride": ("Tensor.stride", "sizes are integers"),
     "upsample_bilinear2d": (_F + "interpolate", "mode='bilinear'"),
     "upsample_nearest2d": (_F + "interpolate", "mode='nearest'"),
-    # derivatives, which backward() computes
+    # derivatives, computed by backward()
     "_adaptive_avg_pool2d_backward": (_F + "adaptive_avg_pool2d", "its gradient"),
     "_softmax_backward_data": ("torch.softmax", "its gradient"),
     "avg_pool2d_backward": (_F + "avg_pool2d", "its gradient"),
@@ -64,9 +64,9 @@ COVERED_BY: dict[str, tuple[str, str]] = {
     "bessel_i1": (_S + "i1", "itself"),
     "bessel_i1e": (_S + "i1e", "itself"),
     "broadcast_in_dim": ("torch.broadcast_to", "after unsqueeze"),
-    "cbrt": ("torch.pow", "of the magnitude by 1/3, copysign"),
+    "cbrt": ("torch.pow", "of the magnitude with exponent 1/3, then copysign"),
     "collapse": ("torch.flatten", "itself"),
-    "collapse_view": ("torch.flatten", "a view where it can be one"),
+    "collapse_view": ("torch.flatten", "a view if possible"),
     "convert_element_type": ("Tensor.to", "a dtype"),
     "copy_strided": ("Tensor.copy_", "into torch.empty_strided"),
     "copy_to": ("Tensor.copy_", "itself"),
@@ -85,8 +85,8 @@ COVERED_BY: dict[str, tuple[str, str]] = {
     "split_dim": ("torch.unflatten", "itself"),
     "uniform": ("Tensor.uniform_", "itself"),
     "view_of": ("Tensor.view_as", "with itself"),
-    "xor_sum": ("Tensor.__xor__", "element by element: torch shows no sum of it"),
-    # opinfo's names of methods that write
+    "xor_sum": ("Tensor.__xor__", "elementwise; torch has no xor reduction"),
+    # op_info's names of in-place methods
     "cauchy": ("Tensor.cauchy_", "itself"),
     "exponential": ("Tensor.exponential_", "itself"),
     "geometric": ("Tensor.geometric_", "itself"),
@@ -94,5 +94,5 @@ COVERED_BY: dict[str, tuple[str, str]] = {
     "__rdiv__": ("Tensor.__rtruediv__", "Python 3's name"),
 }
 
-# Where a bare name may be public: `torch.X`, `Tensor.X`, ...
+# The namespaces in which a bare name is looked up: `torch.X`, `Tensor.X`, ...
 PLACES = ("torch.", "Tensor.", "torch.nn.functional.", "torch.special.", "torch.linalg.")

@@ -1,4 +1,4 @@
-"""An environment of its own for the suites: .venv-conformance, which sees the build's teletensor."""
+"""The virtual environment of the suites: .venv-conformance, whose path includes the build's teletensor."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ BUILD = ROOT / "build"
 
 
 def interpreter() -> str:
-    """Its Python; makes it, or brings it up to date, where the requirements are not those it was made by."""
+    """The environment's Python; creates or updates the environment if the requirements have changed."""
     python = VENV / "bin/python"
     wanted = "\n".join([*REQUIREMENTS, *(suite.package for suite in SUITES if suite.package)])
     stamp = VENV / "requirements.txt"
     if stamp.exists() and stamp.read_text() == wanted:
         return str(python)
-    print(f"conformance: making {VENV.name}")
+    print(f"conformance: creating {VENV.name}")
     subprocess.run([sys.executable, "-m", "venv", str(VENV)], check=True)
     install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--upgrade"]
     subprocess.run([*install, *wanted.split("\n")], check=True)

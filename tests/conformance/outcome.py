@@ -1,4 +1,4 @@
-"""What came of a suite: how many tests passed, and why each other one did not."""
+"""The outcome of a suite: how many tests passed, and why the rest did not."""
 
 from __future__ import annotations
 
@@ -14,32 +14,33 @@ from .reasons import REASONS
 
 @dataclass
 class Outcome:
-    """Of one suite's run."""
+    """The outcome of one suite's run."""
 
     suite: str
     version: str
     passed: int = 0
     skipped: int = 0
-    failures: dict[str, str] = field(default_factory=dict)  # the test's name: its message
-    on_purpose: Counter[str] = field(default_factory=Counter)  # what fails and is explained already, by reason
+    failures: dict[str, str] = field(default_factory=dict)  # test name -> message
+    on_purpose: Counter[str] = field(default_factory=Counter)  # number of explained failures by reason
     missing: str = ""  # why the suite did not run
 
     def reasons(self) -> Counter[str]:
-        """Of the failures, by how many; those that nobody has explained count under ''."""
+        """Counts failures by reason; unexplained ones count under ''."""
         return self.on_purpose + Counter(reason_of(self.suite, test) for test in self.failures)
 
     def unexplained(self) -> list[str]:
-        """The failures without a reason."""
+        """The unexplained failures."""
         return [test for test in self.failures if not reason_of(self.suite, test)]
 
 
 def reason_of(suite: str, test: str) -> str:
-    """Why the test fails, if that is known."""
+    """The known reason for the test's failure; empty if there is none."""
     return next((why for pattern, why in REASONS.get(suite, {}).items() if re.search(pattern, test)), "")
 
 
 def read_op_db(suite: str, report: Path) -> Outcome:
-    """What tests/conformance/op_db wrote: comparisons by operator, those that differ on purpose counted there."""
+    """Reads the table of tests/conformance/op_db: comparisons by operator; deliberate differences count as
+    explained."""
     table = json.loads(report.read_text())
     outcome = Outcome(suite, f"torch {table['torch'].split('+')[0]}")
     for operator in table["operators"]:
@@ -52,7 +53,7 @@ def read_op_db(suite: str, report: Path) -> Outcome:
 
 
 def read(suite: str, version: str, report: Path) -> Outcome:
-    """What pytest wrote to a JUnit report."""
+    """Reads a JUnit report of pytest."""
     outcome = Outcome(suite, version)
     for case in ElementTree.parse(report).iter("testcase"):
         test = f"{case.get('classname')}::{case.get('name')}"

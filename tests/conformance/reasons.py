@@ -1,23 +1,24 @@
-"""Why tests of others fail: by suite, and by a regular expression over their names. What is not here is a bug."""
+"""Reasons for failures in third-party suites: by suite, and by a regular expression over test names. Any other
+failure is a bug."""
 
 from __future__ import annotations
 
 REASONS: dict[str, dict[str, str]] = {
     "array API standard": {
-        r"test_dunder_dlpack$": "asks for `copy=False`: the bytes are in an engine, what leaves is a copy, and the "
-        "standard asks for BufferError then",
-        r"tanh\(real\(x_i\) is \+infinity and isfinite\(imag": "tanh(inf + 2j) is 1 - 0j, as C has it "
-        "(0 has the sign of sin(4)); NumPy's too",
+        r"test_dunder_dlpack$": "requests `copy=False`: the data is in an engine and can only be copied, for which the "
+        "standard requires BufferError",
+        r"tanh\(real\(x_i\) is \+infinity and isfinite\(imag": "tanh(inf + 2j) is 1 - 0j, as in C "
+        "(0 has the sign of sin(4)) and NumPy",
     },
     "einops": {
-        r"test_torch_layer$": "pickles tensors, which are the engine's: `save` writes them",
-        r"test_torch_compile_with_dynamic_shape": "looks into torch._dynamo: `compile` returns the model",
+        r"test_torch_layer$": "pickles tensors; tensors are in the engine and are saved with `save`",
+        r"test_torch_compile_with_dynamic_shape": "inspects torch._dynamo; `compile` returns the model unchanged",
     },
     "opt_einsum": {
         r"test_sharing_nesting\[torch\]": "relies on from_numpy() sharing the array's memory, and so keeping it alive; "
-        "ours copies",
+        "teletensor copies",
     },
     "TensorLy": {
-        r"test_backend::test_lstsq$": "wants no residuals for a matrix of low rank; which rank it has depends on data",
+        r"test_backend::test_lstsq$": "expects no residuals for a matrix of low rank; the rank depends on data",
     },
 }

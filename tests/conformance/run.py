@@ -1,6 +1,7 @@
-"""`python -m tests.conformance.run [--suites FOLDER] [--only NAME]`: the suites that others wrote, and their table.
+"""`python -m tests.conformance.run [--suites FOLDER] [--only NAME]`: runs third-party suites and tabulates the
+results.
 
-Brings their rows of docs/conformance.md up to date. Fails where a test does and nobody has said why.
+Updates their rows of docs/conformance.md. Exits with 1 if a test fails without a listed reason.
 """
 
 from __future__ import annotations
@@ -20,14 +21,13 @@ from .outcome import Outcome, read, read_op_db
 from .suites import SUITES, Suite
 
 PAGE = ROOT / "docs/conformance.md"
-HEADER = """# What suites of others say
+HEADER = """# Results of third-party test suites
 
-`make conformance SUITES=folder` runs them through a daemon and writes this page. einops, opt_einsum and TensorLy come
-from PyPI and test teletensor through their own PyTorch backends (`import teletensor.as_torch`); of the array API
-standard's suite, `data-apis/array-api-tests`, the folder holds a checkout with its submodule. Of `op_db`, which PyTorch
-tests itself by, the table counts comparisons of values, dtypes, derivatives, forms and errors, PyTorch being right.
-Skipped is what the suites leave out by themselves: other libraries' backends, revision 2025.12 of the standard, and
-tests that they call flaky.
+`make conformance SUITES=folder` runs the suites against a daemon and writes this page. einops, opt_einsum and TensorLy
+come from PyPI and test teletensor through their PyTorch backends (`import teletensor.as_torch`). The suite of the array
+API standard is a checkout of `data-apis/array-api-tests`, with its submodule, in the folder. For `op_db`, PyTorch's own
+operator samples, the table counts comparisons of values, dtypes, derivatives, variants and errors with PyTorch's. The
+suites themselves skip tests of other libraries' backends, of revision 2025.12 of the standard, and flaky tests.
 
 | suite | version | passed | failed | skipped | why |
 |---|---|---|---|---|---|
@@ -35,12 +35,12 @@ tests that they call flaky.
 
 
 def run(suite: Suite, suites: Path | None) -> Outcome:
-    """Runs a suite in a folder of its own, with a private engine."""
+    """Runs a suite in a temporary folder, with a private engine."""
     if suite.module:
         report = BUILD / "op_db.json"
         report.unlink(missing_ok=True)
         subprocess.run([sys.executable, "-m", suite.module, "--json", str(report), *suite.arguments], cwd=ROOT)
-        return read_op_db(suite.name, report) if report.exists() else Outcome(suite.name, "", missing="it wrote no table")
+        return read_op_db(suite.name, report) if report.exists() else Outcome(suite.name, "", missing="no table was written")
     folder = suites / suite.folder if suites and suite.project else None
     if suite.project and (folder is None or not (folder / suite.needs).is_dir()):
         return Outcome(suite.name, "", missing=_how_to_get(suite))
@@ -71,7 +71,7 @@ def _version_of_checkout(folder: Path) -> str:
 
 
 def row(outcome: Outcome) -> list[str]:
-    """The suite's row."""
+    """The suite's row of the table."""
     if outcome.missing:
         return [outcome.suite, outcome.version, "", "", "", outcome.missing]
     why = [f"{count}: {reason or 'not explained'}" for reason, count in sorted(outcome.reasons().items())]
@@ -81,7 +81,7 @@ def row(outcome: Outcome) -> list[str]:
 
 
 def write(page: Path, outcomes: list[Outcome]) -> None:
-    """The page with the rows of what ran; those of other suites stay."""
+    """The page with the rows of the suites that ran; rows of other suites are kept."""
     lines = page.read_text().splitlines() if page.exists() else []
     rows = {line.split("|")[1].strip(): line for line in lines if line.startswith("| ")}
     rows |= {outcome.suite: f"| {' | '.join(row(outcome))} |" for outcome in outcomes if not outcome.missing}
@@ -89,10 +89,10 @@ def write(page: Path, outcomes: list[Outcome]) -> None:
 
 
 def main() -> int:
-    """Runs what was asked for; 1 where a failure is not explained."""
+    """Runs the selected suites; returns 1 if a failure is not explained."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--suites", type=Path, help="where checkouts of suites lie that PyPI does not have")
-    parser.add_argument("--only", choices=[suite.name for suite in SUITES], help="this suite alone")
+    parser.add_argument("--suites", type=Path, help="folder with checkouts of suites that are not on PyPI")
+    parser.add_argument("--only", choices=[suite.name for suite in SUITES], help="run only this suite")
     options = parser.parse_args()
     chosen = [suite for suite in SUITES if options.only in (None, suite.name)]
     table = Table("suite", "version", "passed", "failed", "skipped", "why", title="conformance")

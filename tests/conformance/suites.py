@@ -1,4 +1,4 @@
-"""The suites that others wrote: where they come from, and how they are told of teletensor."""
+"""Third-party test suites: their sources, and how they are configured for teletensor."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Suite:
-    """One suite; it comes from `package` on PyPI, whose wheel holds its tests, or from a checkout of `project`.
+    """A suite: from `package` on PyPI, whose wheel holds its tests, or from a checkout of `project`.
 
-    Or it is `module`, which runs by itself and writes a table as JSON (op_db).
+    Alternatively `module` is a Python module that runs by itself and writes a table as JSON (op_db).
     """
 
     name: str
     package: str = ""
     module: str = ""
     project: str = ""
-    needs: str = ""  # a folder that a whole checkout has
-    arguments: tuple[str, ...] = ()  # pytest's, or the module's
+    needs: str = ""  # a folder that exists in a complete checkout
+    arguments: tuple[str, ...] = ()  # of pytest, or of the module
     environment: dict[str, str] = field(default_factory=dict)
 
     @property
     def folder(self) -> str:
-        """The checkout's."""
+        """The folder name of the checkout."""
         return self.project.rpartition("/")[2]
 
 
-AS_TORCH = ("-p", "teletensor.as_torch")  # the suite's own PyTorch backend, unchanged
+AS_TORCH = ("-p", "teletensor.as_torch")  # the suite runs on its PyTorch backend, unchanged
 
 SUITES = (
     Suite(
@@ -56,5 +56,5 @@ SUITES = (
     Suite("PyTorch's op_db", module="tests.conformance.op_db", arguments=("--page", "docs/op_db.md")),
 )
 
-# What the suites need beside themselves.
+# Further requirements of the suites.
 REQUIREMENTS = ("pytest", "hypothesis>=6.151", "ndindex>=1.8", "pytest-json-report", "numpy", "scipy", "parameterized")

@@ -1,4 +1,4 @@
-"""The table of what PyTorch has and we do not."""
+"""Tests of the table of names that are missing here."""
 
 from types import ModuleType, SimpleNamespace
 
@@ -20,7 +20,7 @@ def test_missing_names_by_use(tmp_path):
     assert "| 7 | `pkg.jit.script` |  |" in page and "Tensor.gone" not in page
 
 
-def test_reasons_go_by_beginnings():
+def test_reasons_match_prefixes():
     assert coverage.reason("torch.jit.script") and coverage.reason("torch.distributed.init_process_group")
     assert coverage.reason("torch.nn.Linear") == ""
 
@@ -38,6 +38,6 @@ def test_bare_names_are_covered_by_public_ones(tmp_path):
     assert coverage.missing(package, counts) == [(1, "_gone", "")]
 
 
-def test_what_covers_internal_names_is_there(torch):
+def test_functions_that_cover_internal_names_exist(torch):
     lacking = {name: public for name, (public, _) in COVERED_BY.items() if not coverage.has(torch, public)}
     assert {name for name in lacking if "fft" not in name} == set()

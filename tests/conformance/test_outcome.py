@@ -1,4 +1,4 @@
-"""What the table says of a suite: nothing that fails goes unsaid."""
+"""Tests of the table of suites: every failure is reported."""
 
 import json
 
@@ -34,13 +34,13 @@ def test_a_comparison(tmp_path):
     assert outcome.unexplained() == ["sub"] and run.row(outcome)[3] == "3"
 
 
-def test_a_suite_that_is_not_there(tmp_path):
+def test_missing_suite(tmp_path):
     outcome = run.run(SUITES[0], tmp_path)
     assert "data-apis/array-api-tests" in outcome.missing and isinstance(outcome, Outcome)
     assert run.row(outcome)[-1] == outcome.missing
 
 
-def test_the_page_keeps_rows_of_what_did_not_run(tmp_path):
+def test_page_keeps_rows_of_suites_that_did_not_run(tmp_path):
     first, second = SUITES[0].name, SUITES[1].name
     page = tmp_path / "page.md"
     run.write(page, [Outcome(first, "1", passed=5), Outcome(second, "2", passed=6)])

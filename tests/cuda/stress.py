@@ -1,7 +1,7 @@
-"""`python stress.py [STEPS]`: the allocator of a real device under random use: nothing overlaps, nothing is lost.
+"""`python stress.py [STEPS]`: stress test of a real device's allocator: no block overlaps another, no memory leaks.
 
-Tensors of random sizes are made, filled with a number of their own, copied and dropped in random order, and checked;
-in between more is asked for than there is. At the end the session holds nothing.
+Creates tensors of random sizes, fills each with a unique number, copies and drops them in random order, and checks
+their values; some requests exceed the available memory. At the end the session must hold no memory.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import teletensor as torch
 
 
 def check(tensors: dict[int, torch.Tensor]) -> None:
-    """Every element of a tensor still is its number."""
+    """Checks that every element of each tensor still is its number."""
     for number, t in tensors.items():
         low, high = t.min().item(), t.max().item()
         assert low == high == number, f"tensor {number} of {t.numel()} elements holds {low} to {high}"
@@ -45,9 +45,9 @@ def main() -> None:
     live.clear()
     del t
     torch.cuda.synchronize()
-    assert torch.cuda.memory_allocated() == 0, f"{torch.cuda.memory_allocated()} bytes are lost"
+    assert torch.cuda.memory_allocated() == 0, f"{torch.cuda.memory_allocated()} bytes leaked"
     torch.cuda.empty_cache()
-    print(f"{steps} tensors, {refused} refusals, nothing lost; {torch.cuda.memory_stats()}")
+    print(f"{steps} tensors, {refused} refusals, no leaks; {torch.cuda.memory_stats()}")
 
 
 if __name__ == "__main__":

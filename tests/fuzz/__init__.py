@@ -1,1 +1,1 @@
-"""Fuzzers: what they send is generated, and what they find is kept as an input that reproduces it."""
+"""Fuzzers. Their inputs are generated; each failing input is kept in the corpus."""

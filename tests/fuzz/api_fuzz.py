@@ -2,9 +2,9 @@
 
     python -m tests.fuzz.api_fuzz --seconds 20 --seed 1
 
-A child process calls, against a private engine; this one watches it. A finding is a child that dies by a signal, hangs,
-loses its session, or sees SystemError. Prints how many calls ran, and exits with 1 where there are findings; each is kept
-in the folder --findings as the seed and number of the call, which `--seed S --only N` repeats.
+A child process makes the calls, against a private engine; this process watches it. A finding is a child that dies by
+a signal, hangs, loses its session, or raises SystemError. Prints the number of calls, and exits with 1 if there are
+findings; each is kept in the folder --findings as the seed and number of the call, which `--seed S --only N` repeats.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("TELETENSOR_BUILD", ROOT / "build"))
-SUCCEEDED: list[int] = []  # calls that returned, by child
-HANG = 60.0  # seconds without a call's end, on a machine that does other things too
-CALLS = 2000  # of one child, so that a finding is found again quickly
+SUCCEEDED: list[int] = []  # number of calls that returned, per child
+HANG = 60.0  # seconds per call, on a machine with other load
+CALLS = 2000  # per child, so that a finding is reproduced quickly
 
-# Not called: they end the session or the process, wait for input (`uploaded`: for bytes that nobody sends), start threads, or
-# change what later calls mean.
+# Not called: these end the session or the process, wait for input (`uploaded`: for an upload), start threads, or
+# change the behaviour of later calls.
 SKIPPED = {
     "connect", "disconnect", "set_session", "close", "Admin", "Connection", "save", "load", "set_default_dtype", "set_default_device",
     "set_default_tensor_type", "swap_default_device", "swap_current_gpu", "set_grad_enabled", "set_inference_mode", "DataLoader",
@@ -132,7 +132,7 @@ class Arguments:
         ])  # fmt: skip
 
     def fitting(self, annotation: str):
-        """A value of the type that a parameter has, now and then any other."""
+        """A value of the parameter's type, or sometimes of another type."""
         rng = self.rng
         if rng.random() < 0.06:
             return self.value()
@@ -161,7 +161,7 @@ class Arguments:
         return self.value()
 
     def call(self, parameters: list[ast.arg]) -> dict:
-        """Arguments by name for the parameters, but for some."""
+        """Arguments by name; some are omitted."""
         chosen = {}
         for p in parameters:
             annotation = ast.unparse(p.annotation) if p.annotation else "Any"
@@ -177,7 +177,7 @@ class Arguments:
 
 
 def child(seed: int, first: int, count: int) -> None:
-    """Makes calls `first` to `first + count` of a seed, and writes the number and name of each before it."""
+    """Makes calls `first` to `first + count` of a seed; writes the number and name of each before it is made."""
     import faulthandler
     import warnings
 
@@ -217,7 +217,7 @@ def child(seed: int, first: int, count: int) -> None:
             out.write(f"! {type(e).__name__}: {e}\n")
             out.flush()
             os._exit(1)
-        except BaseException as e:  # noqa: BLE001 - every other exception is an answer
+        except BaseException as e:  # noqa: BLE001 - any other exception is a valid result
             if "frame refused" in str(e):
                 out.write(f"! {e}\n")
                 out.flush()
@@ -225,11 +225,11 @@ def child(seed: int, first: int, count: int) -> None:
         positional = keywords = result = None
     out.write(f"done {succeeded}\n")
     out.flush()
-    os._exit(0)  # tensors of every kind are alive: their end is not what is tested
+    os._exit(0)  # skips destructors, which are not under test
 
 
 def watch(seed: int, first: int, count: int, ends: float) -> tuple[int, str | None]:
-    """Runs a child; returns the number of the last call and what was wrong with it."""
+    """Runs a child; returns the number of the last call and its fault, if any."""
     environment = {**os.environ, "TELETENSOR_DAEMON": os.environ.get("TELETENSOR_DAEMON", str(BUILD / "bin/teletensord"))}
     command = [sys.executable, "-m", "tests.fuzz.api_fuzz", "--child", "--seed", str(seed), "--only", str(first), "--count", str(count)]
     errors = BUILD / "fuzz" / "api" / "stderr"
@@ -255,7 +255,7 @@ def watch(seed: int, first: int, count: int, ends: float) -> tuple[int, str | No
             elif time.monotonic() - last > HANG:
                 process.kill()
                 process.wait()
-                return called, f"{seen}: no end within {HANG:.0f} s"
+                return called, f"{seen}: did not return within {HANG:.0f} s"
             elif time.monotonic() > ends:
                 process.kill()
                 process.wait()
@@ -273,7 +273,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", type=int, help="make this one call")
+    parser.add_argument("--only", type=int, help="make only this call")
     parser.add_argument("--count", type=int, default=1, help=argparse.SUPPRESS)
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--findings", type=Path, default=BUILD / "fuzz" / "api")

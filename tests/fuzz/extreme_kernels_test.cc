@@ -1,4 +1,4 @@
-// Calls that random arguments found: each ended the process, or failed where PyTorch gives a result.
+// Regressions found with random arguments: each call ended the process, or failed where PyTorch returns a result.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ Tensor overlapping(const Tensor& storage, Sizes sizes, Sizes strides) {
   return view_of(storage, Geometry{std::move(sizes), std::move(strides), 0, true});
 }
 
-TEST_F(ExtremeKernelsTest, IntegersAreDividedWithoutTraps) {
+TEST_F(ExtremeKernelsTest, IntegerDivisionDoesNotTrap) {
   constexpr DType kIntegers[] = {DType::kInt8, DType::kInt16, DType::kInt32, DType::kInt64};
   for (DType dtype : kIntegers) {
     const int64_t least = -(int64_t{1} << (8 * item_size(dtype) - 2)) * 2;
@@ -43,7 +43,7 @@ TEST_F(ExtremeKernelsTest, IntegersAreDividedWithoutTraps) {
   EXPECT_EQ(lcm.data_as<int64_t>()[0], std::numeric_limits<int64_t>::min());
 }
 
-TEST_F(ExtremeKernelsTest, AnEmptyIndexOfAnotherRankHasGradients) {
+TEST_F(ExtremeKernelsTest, EmptyIndexOfAnotherRankHasGradients) {
   for (bool prod : {false, true}) {
     const Tensor input = leaf({1, 1}, {2}), src = leaf({2, 3}, {1, 2, 3, 4, 5, 6});
     const Tensor index = empty({0}, DType::kInt64, Device{});
@@ -55,13 +55,13 @@ TEST_F(ExtremeKernelsTest, AnEmptyIndexOfAnotherRankHasGradients) {
   }
 }
 
-TEST_F(ExtremeKernelsTest, TakingAlongAZeroDimTensorFails) {
+TEST_F(ExtremeKernelsTest, TakeAlongZeroDimTensorFails) {
   const Tensor x = scalar_tensor(1.0, DType::kFloat32, Device{}),
                i = scalar_tensor(int64_t{0}, DType::kInt64, Device{});
   EXPECT_THAT(error_of([&] { ops::take_along_dim(x, i, 0); }), HasSubstr("has no dimensions"));
 }
 
-TEST_F(ExtremeKernelsTest, WeightsThatAreNoGatesFail) {
+TEST_F(ExtremeKernelsTest, InvalidGateWeightsFail) {
   const Tensor x = filled({4, 2, 3}), h = filled({1, 2, 2});
   EXPECT_THAT(error_of([&] {
                 ops::gru(x, h, {filled({0, 3}), filled({2})}, {}, false, 1, 0.0, true, false, false);
@@ -69,7 +69,7 @@ TEST_F(ExtremeKernelsTest, WeightsThatAreNoGatesFail) {
               HasSubstr("expected weights for 3 gates"));
 }
 
-TEST_F(ExtremeKernelsTest, ConvolutionsTakeOverlappingStrides) {
+TEST_F(ExtremeKernelsTest, ConvolutionsAcceptOverlappingStrides) {
   const Tensor storage = filled({200});
   const Tensor x = overlapping(storage, {2, 4, 5}, {3, 3, 4}), w = filled({4, 3, 3}), bias = filled({3});
   const int64_t stride[] = {2}, padding[] = {1}, output_padding[] = {1}, dilation[] = {1};
@@ -78,13 +78,13 @@ TEST_F(ExtremeKernelsTest, ConvolutionsTakeOverlappingStrides) {
   tt::testing::expect_close(got, want, 1e-6);
 }
 
-TEST_F(ExtremeKernelsTest, ProductsTakeOverlappingStrides) {
+TEST_F(ExtremeKernelsTest, ProductsAcceptOverlappingStrides) {
   const Tensor storage = filled({64 * 64 + 200});
   const Tensor a = overlapping(storage, {3, 64, 64}, {7, 64, 1}), b = filled({3, 64, 64});
   tt::testing::expect_close(ops::matmul(a, b), ops::matmul(ops::clone(a), b), 1e-5);
 }
 
-TEST_F(ExtremeKernelsTest, PoolingTakesNoStrideAsTheKernels) {
+TEST_F(ExtremeKernelsTest, PoolingStrideDefaultsToKernelSize) {
   const Tensor x = filled({1, 2, 4, 4, 4});
   const int64_t two[] = {2, 2, 2}, none[] = {0, 0, 0}, one[] = {1, 1, 1};
   const absl::Span<const int64_t> empty_list;
@@ -94,8 +94,8 @@ TEST_F(ExtremeKernelsTest, PoolingTakesNoStrideAsTheKernels) {
                             ops::avg_pool3d(x, two, std::nullopt, none, false, true, std::nullopt), 0);
 }
 
-// Windows far larger than the planes take no memory in proportion.
-TEST_F(ExtremeKernelsTest, PoolingWindowsMayBeLargerThanPlanes) {
+// Memory use must not scale with the size of the windows.
+TEST_F(ExtremeKernelsTest, PoolingWindowsMayExceedPlanes) {
   const int64_t far = (int64_t{1} << 28) - 1;
   context_.account = std::make_shared<Account>("test", 1 << 20);
   Tensor x = leaf({1, 1, 2, 2}, {1, 2, 3, 4});
@@ -106,14 +106,14 @@ TEST_F(ExtremeKernelsTest, PoolingWindowsMayBeLargerThanPlanes) {
     backward(ops::sum(y, std::nullopt, false, std::nullopt));
     EXPECT_THAT(grad_of(x), ElementsAre(0.5, 0, 0.5, 0));
   }
-  {  // one window, of which only the middle is inside
+  {  // one window, mostly padding
     const int64_t kernel[] = {far, far}, stride[] = {1, 1}, padding[] = {far / 2, far / 2}, dilation[] = {1, 1};
     const Tensor y = ops::max_pool2d(x, kernel, stride, padding, dilation, false);
     EXPECT_THAT(read(y), ElementsAre(4, 4, 4, 4));
     const Tensor mean = ops::avg_pool2d(x, kernel, stride, padding, false, false, std::nullopt);
     EXPECT_THAT(read(mean), ElementsAre(2.5, 2.5, 2.5, 2.5));
   }
-  {  // every second element is reached, and NaN wins
+  {  // dilation skips every second element; NaN propagates
     const Tensor z = values({1, 1, 1, 5}, {1, NAN, 3, 4, 2});
     const int64_t kernel[] = {3, 3}, stride[] = {1, 1}, padding[] = {1, 1}, dilation[] = {far / 2, 2};
     EXPECT_THAT(error_of([&] { ops::max_pool2d(z, kernel, stride, padding, dilation, false); }),
@@ -121,7 +121,7 @@ TEST_F(ExtremeKernelsTest, PoolingWindowsMayBeLargerThanPlanes) {
   }
 }
 
-TEST_F(ExtremeKernelsTest, RoundingTakesAnyNumberOfDecimals) {
+TEST_F(ExtremeKernelsTest, RoundAcceptsAnyNumberOfDecimals) {
   const Tensor x = values({2}, {1.5, -2.5});
   for (int64_t decimals : {std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max()}) {
     EXPECT_TRUE(std::isnan(read(ops::round(x, decimals))[0]));
@@ -133,14 +133,14 @@ TEST_F(ExtremeKernelsTest, ResultsWithTooManyDimensionsFail) {
   EXPECT_THAT(error_of([&] { ops::index_masked(x, {mask, mask}); }), HasSubstr("at most 64 dimensions"));
 }
 
-TEST_F(ExtremeKernelsTest, AZeroDimTensorMovesItsDimension) {
+TEST_F(ExtremeKernelsTest, MovedimAcceptsZeroDimTensor) {
   const Tensor x = leaf({}, {3});
   const int64_t source[] = {0}, destination[] = {-1};
   backward(ops::movedim(x, source, destination));
   EXPECT_THAT(grad_of(x), ElementsAre(1));
 }
 
-TEST_F(ExtremeKernelsTest, AnEmptyWindowOfAZeroDimTensorHasAGradient) {
+TEST_F(ExtremeKernelsTest, EmptyWindowOfZeroDimTensorHasGradient) {
   const Tensor x = leaf({}, {3});
   backward(ops::sum(ops::unfold(x, 0, 0, 1), std::nullopt, false, std::nullopt));
   EXPECT_THAT(grad_of(x), ElementsAre(0));

@@ -38,7 +38,7 @@ void add_argument(Instruction& instruction, const Param& param, Random& random) 
   }
 }
 
-// Gives the next unused name.
+// Returns the next unused handle.
 uint64_t add_random_instruction(v1::Frame* frame, uint64_t name, Random& random) {
   auto ops = all_ops();
   const Op& op = *ops[random() % ops.size()];

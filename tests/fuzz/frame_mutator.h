@@ -1,4 +1,4 @@
-// Frames for the random tests: valid ones of every operator, and changes to them by field and by byte.
+// Frames for the random tests: valid frames of all operators, and mutations by field and by byte.
 //
 // Deterministic: the same generator state gives the same frame.
 #pragma once
@@ -17,7 +17,7 @@ v1::Frame first_frame();
 v1::Frame random_frame(Random& random);
 // Changes one to three fields or, one time in four, bytes of the serialized frame.
 void mutate(v1::Frame* frame, Random& random);
-// Changes one to three fields; adds or removes an instruction now and then.
+// Changes one to three fields; occasionally adds or removes an instruction.
 void mutate_fields(v1::Frame* frame, Random& random);
 
 }  // namespace tt::fuzz

@@ -24,7 +24,7 @@
 namespace tt::fuzz {
 namespace {
 
-constexpr double kMaxSeconds = 10;  // of processor time, for an input
+constexpr double kMaxSeconds = 10;  // of processor time, per input
 constexpr uint64_t kMemoryLimit = 4u << 20;
 constexpr size_t kMaxCalls = 3;
 
@@ -38,7 +38,7 @@ void have_engine() {
   (void)ready;
 }
 
-// Elements are drawn from these: the usual ones twice as a half of them are calm.
+// Possible element values; the first half are moderate and drawn twice as often.
 Scalar number(size_t which) {
   const Scalar kNumbers[] = {Scalar(int64_t{0}),
                              Scalar(int64_t{1}),
@@ -56,7 +56,7 @@ Scalar number(size_t which) {
 }
 constexpr size_t kCalmNumbers = 4, kNumbers = 12;
 
-// A session and the tensors that an input makes.
+// A session, and the tensors that an input creates.
 class Run {
  public:
   Run(const uint8_t* data, size_t size) : bytes_(data, size) {
@@ -70,7 +70,7 @@ class Run {
       for (size_t i = 0; i < calls && !bytes_.at_end(); ++i) {
         if (std::string fault = one(); !fault.empty()) return fault;
       }
-    } catch (const Error&) {  // the session's memory was used up when the next arguments were made
+    } catch (const Error&) {  // the session's memory limit was reached while creating arguments
     }
     return "";
   }
@@ -136,12 +136,12 @@ class Run {
     } catch (const Error& error) {
       if (error.message().empty()) return "an Error without a message";
     } catch (const std::exception& error) {
-      return std::string("an exception that is no Error: ") + error.what();
+      return std::string("an exception other than Error: ") + error.what();
     }
     return "";
   }
 
-  // In place, over tensors that are there, or over new ones in other layouts.
+  // Calls in place on existing tensors, or with out tensors of other layouts.
   void choose_outputs(Call* call) {
     Inference inference;
     infer(*call->op, call->args, context_.grad_enabled, &inference);
@@ -167,14 +167,14 @@ class Run {
   std::string check_results(const Call& call) {
     const auto& inferred = call.inferred.outputs;
     if (!call.op->is_dynamic && call.op->num_outputs >= 0 && call.outputs.size() != inferred.size())
-      return "another number of results than inferred";
+      return "number of results differs from inferred";
     for (size_t i = 0; i < call.outputs.size(); ++i) {
       const Tensor& t = call.outputs[i];
-      if (!t) return "a result that is undefined";
-      if (t.dim() > kMaxDims) return "more dimensions than there may be";
+      if (!t) return "an undefined result";
+      if (t.dim() > kMaxDims) return "more dimensions than allowed";
       if (call.op->is_dynamic) continue;
-      if (t.sizes() != inferred[i].sizes) return "other sizes than inferred: " + describe(t.meta());
-      if (!call.into && t.dtype() != inferred[i].dtype) return "another dtype than inferred: " + describe(t.meta());
+      if (t.sizes() != inferred[i].sizes) return "sizes differ from inferred: " + describe(t.meta());
+      if (!call.into && t.dtype() != inferred[i].dtype) return "dtype differs from inferred: " + describe(t.meta());
     }
     return "";
   }

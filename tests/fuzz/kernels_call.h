@@ -1,4 +1,4 @@
-// Calls of random operators on small CPU tensors, through the Dispatcher, with gradients.
+// Calls random operators on small CPU tensors, through the Dispatcher, with gradients.
 #pragma once
 
 #include <cstddef>
@@ -7,9 +7,9 @@
 
 namespace tt::fuzz {
 
-// Runs some operators on tensors of every dtype and layout, drawn from the bytes, in a session's context of their own,
-// then the backward pass of what they gave. The contract of the engine: results as inferred or tt::Error, in bounded
-// time and memory. Returns the empty string, or the call and how it broke that.
+// Runs some operators on tensors of every dtype and layout, all drawn from the bytes, in a new session, then the
+// backward pass of their results. The engine must return results as inferred or throw tt::Error, in bounded time and
+// memory. Returns an empty string, or the call and its fault.
 std::string call_kernels(const uint8_t* data, size_t size);
 
 }  // namespace tt::fuzz

@@ -1,6 +1,7 @@
-// The fuzz target of the CPU's kernels with a seeded generator.
+// Runs the fuzz target of the CPU kernels with a seeded generator.
 //
-// TT_FUZZ_CALLS=<count> goes on for longer; TT_FUZZ_FIRST=<seed> begins there; TT_FUZZ_TRACE=1 writes each call.
+// TT_FUZZ_CALLS=<count> sets the number of calls; TT_FUZZ_FIRST=<seed> sets the first seed; TT_FUZZ_TRACE=1 prints
+// each call.
 #include <gtest/gtest.h>
 
 #include "tests/fuzz/kernels_call.h"
@@ -9,7 +10,7 @@
 namespace tt::fuzz {
 namespace {
 
-TEST(KernelsRandomTest, RandomCallsGiveResultsOrErrors) {
+TEST(KernelsRandomTest, RandomCallsReturnResultsOrErrors) {
   const uint64_t first = count_from("TT_FUZZ_FIRST", 0), calls = count_from("TT_FUZZ_CALLS", 20'000);
   for (uint64_t seed = first; seed < first + calls; ++seed) {
     const RandomBytes bytes(seed);

@@ -1,9 +1,9 @@
-"""Fuzzes teletensor.load: damaged files load, or raise LoadError, within bounds of time and memory.
+"""Fuzzes teletensor.load: damaged files load or raise LoadError, within limits of time and memory.
 
     python -m tests.fuzz.load_fuzz --seconds 20 --seed 1
 
-Starts a private engine. Prints how many inputs ran; exits with 1 if an input ended otherwise, and keeps each such input in
-the folder --findings. A crash of the process leaves the input in `running.tt` there.
+Starts a private engine. Prints the number of inputs; exits with 1 if an input failed otherwise, and keeps each such
+input in the folder --findings. If the process crashes, the input is in `running.tt` there.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("TELETENSOR_BUILD", ROOT / "build"))
-MEMORY = 512 << 20  # bytes that the process may grow by, over all inputs
-SECONDS = 20.0  # that one input may take, on a machine that does other things too
+MEMORY = 512 << 20  # bytes by which the process may grow over all inputs
+SECONDS = 20.0  # per input, on a machine with other load
 
 
 def entries_of(data: bytes) -> list[tuple[str, bytes]]:
@@ -36,14 +36,14 @@ def entries_of(data: bytes) -> list[tuple[str, bytes]]:
 def archive_of(entries: list[tuple[str, bytes]], compression: int = zipfile.ZIP_STORED) -> bytes:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", compression) as archive, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of names that occur twice
+        warnings.simplefilter("ignore")  # about duplicate names
         for name, data in entries:
             archive.writestr(zipfile.ZipInfo(name), data, compression)
     return out.getvalue()
 
 
 def seeds(torch) -> list[bytes]:
-    """Files that save writes: each kind of value once, and tensors of several dtypes."""
+    """Files written by save: each kind of value once, and tensors of several dtypes."""
     objects = [
         {},
         [1, -2.5, "text", None, True, float("nan"), (1, 2), {3, 4}, torch.float32, torch.device("cpu")],
@@ -73,7 +73,7 @@ def any_value(rng: random.Random) -> Any:
 
 
 def mutated_value(value: Any, rng: random.Random) -> Any:
-    """The JSON value with one place in it changed."""
+    """The JSON value with one change at a random position."""
     if isinstance(value, dict) and value and rng.random() < 0.9:
         key = rng.choice(list(value))
         action = rng.randrange(8)
@@ -103,7 +103,7 @@ def mutated_value(value: Any, rng: random.Random) -> Any:
 
 
 def with_mutated_structure(data: bytes, rng: random.Random) -> bytes:
-    """A sound archive whose structure.json is changed, or whose entries are renamed, repeated, cut or compressed."""
+    """A valid archive with changed structure.json, or with entries renamed, repeated, truncated or compressed."""
     entries = entries_of(data)
     action = rng.randrange(8)
     if action < 5:
@@ -130,11 +130,11 @@ def with_mutated_structure(data: bytes, rng: random.Random) -> bytes:
 
 
 def with_mutated_bytes(data: bytes, rng: random.Random) -> bytes:
-    """The file with some bytes changed, removed, repeated or set to numbers at which code often fails."""
+    """The file with some bytes changed, removed, repeated, or set to boundary values."""
     out = bytearray(data)
     for _ in range(rng.choice([1, 1, 2, 8])):
         place = rng.randrange(len(out)) if out else 0
-        if rng.random() < 0.5:  # in the directory at the end, where most of the structure is
+        if rng.random() < 0.5:  # in the central directory at the end, which holds most of the structure
             place = max(len(out) - 1 - rng.randrange(200), 0)
         action = rng.randrange(7)
         if action == 0:
@@ -153,7 +153,7 @@ def with_mutated_bytes(data: bytes, rng: random.Random) -> bytes:
 
 
 def mutations(originals: list[bytes], seed: int):
-    """Damaged files without end, the same ones for a seed."""
+    """An endless stream of damaged files, determined by the seed."""
     rng = random.Random(seed)
     while True:
         data = rng.choice(originals)
@@ -166,7 +166,7 @@ def mutations(originals: list[bytes], seed: int):
 
 
 def fault_of(torch, data: bytes) -> str | None:
-    """What is wrong with how load takes the file; None where nothing is."""
+    """The fault in how load handles the file; None if there is none."""
     start = time.monotonic()
     try:
         torch.load(io.BytesIO(data))
@@ -174,7 +174,7 @@ def fault_of(torch, data: bytes) -> str | None:
         if not str(e).startswith("[load] "):
             return f"message: {e}"
     except RuntimeError as e:
-        if "which this engine has not" not in str(e):
+        if "which this engine does not have" not in str(e):
             return f"{type(e).__name__}: {e}"
     except BaseException as e:  # noqa: BLE001 - anything else is a finding
         if isinstance(e, KeyboardInterrupt):

@@ -70,7 +70,7 @@ constexpr double kExtremeFloats[] = {0.0,
                                      -1e30};
 constexpr double kUsualFloats[] = {0.5, 1.0, 2.0, 0.1, -1.0, 3.0, 1e-5, 0.9};
 
-// What operators' strings may be, and what no operator takes.
+// Strings that operators accept, and strings that none accepts.
 constexpr std::string_view kWords[] = {"none",
                                        "mean",
                                        "sum",
@@ -133,15 +133,15 @@ OperatorArguments::OperatorArguments(const Op& op, ByteReader& bytes, const Tens
   if (bytes_.one_in(3)) common_dtype_ = draw_dtype();
   const std::string_view typical = typical_call(op.name);
   if (!typical.empty() && !bytes_.one_in(4)) {
-    draw_near(typical);
+    mutate_typical_call(typical);
   } else {
     for (const Param& param : op.params) args_.push_back(draw(param));
   }
   if (bytes_.one_in(256)) args_.emplace_back(int64_t{1});  // one too many
 }
 
-// How much is changed is drawn first: nothing at all, a little, or most of it.
-void OperatorArguments::draw_near(std::string_view typical) {
+// First draws the amount of change: none, little, or most arguments.
+void OperatorArguments::mutate_typical_call(std::string_view typical) {
   constexpr size_t kOneIn[] = {250, 16, 6, 3};
   change_ = bytes_.pick(kOneIn);
   for (const Param& param : op_.params) {
@@ -234,7 +234,7 @@ Arg OperatorArguments::read(std::string_view* text) {
 
 Arg OperatorArguments::draw(const Param& param) {
   const size_t way = bytes_.below(64);
-  if (way == 63) return draw_of_type(static_cast<ParamType>(bytes_.below(11)), param);  // any kind
+  if (way == 63) return draw_of_type(static_cast<ParamType>(bytes_.below(11)), param);  // any type
   if (way == 62) return Arg();
   if (param.optional && way < 24) return Arg();
   if (param.has_default && way < 32) return param.default_value;
@@ -270,7 +270,7 @@ int64_t OperatorArguments::draw_int() {
   if (way < 9) return static_cast<int64_t>(bytes_.below(8)) - 2;
   if (way < 13) return bytes_.pick(kExtremeInts);
   if (way == 13) return static_cast<int64_t>(bytes_.word());
-  if (!shapes_.empty() && !shapes_[0].empty()) {  // a size, or nearly
+  if (!shapes_.empty() && !shapes_[0].empty()) {  // a size of a tensor, or half of it
     const Sizes& sizes = shapes_[bytes_.below(shapes_.size())];
     if (!sizes.empty()) return sizes[bytes_.below(sizes.size())] / (way == 15 ? 2 : 1);
   }
@@ -305,7 +305,7 @@ Arg OperatorArguments::draw_number() {
   }
 }
 
-// As many dimensions as most operators take, one more or less, and now and then as many as there may be.
+// Usually as many dimensions as most operators accept, one more or fewer; sometimes the maximum.
 Sizes OperatorArguments::draw_sizes() {
   size_t dims = bytes_.below(6);
   if (bytes_.one_in(32)) dims = kMaxDims - bytes_.below(3);
@@ -336,7 +336,7 @@ void OperatorArguments::vary(Sizes* sizes) {
   }
 }
 
-// Contiguous, or strides of another order, of zero, or any that a view can have.
+// Contiguous, or strides in another order, zero strides, or any strides of a view.
 void OperatorArguments::lay_out(TensorMeta* meta) {
   meta->strides = contiguous_strides(meta->sizes);
   const size_t way = bytes_.below(8);
@@ -350,7 +350,7 @@ void OperatorArguments::lay_out(TensorMeta* meta) {
     meta->strides[bytes_.below(meta->strides.size())] = 0;
     return;
   }
-  // A storage of that many elements is reached at most.
+  // Limits the view to a storage of this many elements.
   int64_t room = limits_.extreme ? (kMax >> 4) : 4 * limits_.max_elements;
   meta->offset = bytes_.one_in(4) ? room / 2 : static_cast<int64_t>(bytes_.below(4));
   room -= meta->offset + 1;
@@ -378,7 +378,7 @@ TensorMeta OperatorArguments::draw_meta() {
   return meta;
 }
 
-// Gives it sizes that can exist, as infer() has refused others where they were to be made, and strides.
+// Bounds the sizes to values that can exist, as infer() refuses larger ones at creation, and sets strides.
 void OperatorArguments::bound(TensorMeta* meta_to_bound) {
   TensorMeta& meta = *meta_to_bound;
   const int64_t limit = limits_.extreme ? kMax / static_cast<int64_t>(item_size(meta.dtype)) : limits_.max_elements;

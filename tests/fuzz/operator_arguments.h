@@ -1,4 +1,4 @@
-// Random arguments of operators, drawn from bytes: for fuzz targets and for tests with a seeded generator.
+// Random operator arguments, drawn from bytes: for fuzz targets and for tests with a seeded generator.
 //
 // Equal bytes give equal arguments. Not thread-safe; one object per call.
 #pragma once
@@ -14,7 +14,7 @@
 
 namespace tt::fuzz {
 
-// Values read from a byte string. Reads zeros after its end.
+// Reads values from a byte string; returns zeros after its end.
 class ByteReader {
  public:
   ByteReader(const uint8_t* data, size_t size) : at_(data), end_(data + size) {}
@@ -23,7 +23,7 @@ class ByteReader {
   uint64_t word();
   // In [0, n); n is positive.
   size_t below(size_t n) { return n <= 256 ? byte() % n : word() % n; }
-  // True once in n bytes; false after the end.
+  // True with probability 1/n; false after the end.
   bool one_in(size_t n) { return below(n) == n - 1; }
   template <typename T, size_t N>
   const T& pick(const T (&list)[N]) {
@@ -35,34 +35,34 @@ class ByteReader {
   const uint8_t* end_;
 };
 
-// What tensors may be drawn.
+// Limits of drawn tensors.
 struct TensorLimits {
-  bool extreme = true;         // dimensions up to 2^62 and up to kMaxDims of them, as far as a tensor can exist
-  int64_t max_elements = 256;  // where not `extreme`
+  bool extreme = true;         // dimensions up to 2^62 and up to kMaxDims of them, if such a tensor can exist
+  int64_t max_elements = 256;  // if not `extreme`
   bool cpu_only = false;
 };
 
-// The arguments of one call and everything that they borrow.
+// The arguments of one call; owns everything they refer to.
 class OperatorArguments {
  public:
-  // Gives the tensor that stands for `meta` in the call; it outlives this object.
+  // Returns the tensor for `meta`, which must outlive this object.
   using MakeTensor = std::function<const TensorMeta*(const TensorMeta& meta)>;
 
-  // Without `make_tensor` the arguments are metas, as the client has them.
+  // Without `make_tensor` the arguments are metas, as in the client.
   OperatorArguments(const Op& op, ByteReader& bytes, const TensorLimits& limits, MakeTensor make_tensor = {});
   OperatorArguments(const OperatorArguments&) = delete;
   OperatorArguments& operator=(const OperatorArguments&) = delete;
 
   Args args() const { return args_; }
-  // "movedim(float32[3, 4], [0], [-1])", for a failure's message.
+  // "movedim(float32[3, 4], [0], [-1])", for failure messages.
   std::string to_string() const;
-  // A meta that can exist, alike the tensors of the arguments.
+  // A valid meta, similar to the tensor arguments.
   TensorMeta draw_meta();
 
  private:
   Arg draw(const Param& param);
-  // The typical call's arguments, some of them changed.
-  void draw_near(std::string_view typical);
+  // The arguments of the typical call, some of them changed.
+  void mutate_typical_call(std::string_view typical);
   Arg read(std::string_view* text);
   Arg read_tensor(char type, Sizes sizes);
   Sizes read_ints(std::string_view* text);
@@ -87,10 +87,10 @@ class OperatorArguments {
   ByteReader& bytes_;
   const TensorLimits limits_;
   const MakeTensor make_tensor_;
-  size_t change_ = 1;  // one in so many parts of a typical call is changed
+  size_t change_ = 1;  // one in this many parts of a typical call is changed
   DType common_dtype_ = DType::kFloat32;
   std::vector<Arg> args_;
-  std::vector<Sizes> shapes_;  // of the tensors so far: arguments that fit each other are drawn from it
+  std::vector<Sizes> shapes_;  // of the tensors so far, from which matching arguments are drawn
   std::deque<TensorMeta> metas_;
   std::deque<std::vector<const TensorMeta*>> lists_;
   std::deque<Sizes> ints_;
@@ -98,7 +98,7 @@ class OperatorArguments {
   std::deque<std::string> strings_;
 };
 
-// An operator by the first bytes.
+// Selects an operator by the first bytes.
 const Op& draw_op(ByteReader& bytes);
 
 }  // namespace tt::fuzz

@@ -1,4 +1,4 @@
-// An input of a fuzz target from a seed.
+// Inputs of fuzz targets, generated from a seed.
 #pragma once
 
 #include <array>
@@ -25,7 +25,7 @@ class RandomBytes {
   std::array<uint8_t, 512> bytes_;
 };
 
-// The number in an environment variable, else `otherwise`.
+// The number in an environment variable, or `otherwise` if it is not set.
 inline uint64_t count_from(const char* variable, uint64_t otherwise) {
   const char* text = std::getenv(variable);
   return text ? std::strtoull(text, nullptr, 10) : otherwise;

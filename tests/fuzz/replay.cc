@@ -1,9 +1,9 @@
-// Runs a fuzz target without libFuzzer: over kept inputs, then over random changes of them.
+// Runs a fuzz target without libFuzzer: on kept inputs, then on random mutations of them.
 //
 // usage: NAME_fuzz [--runs N] [--seconds S] [--seed S] FILE|FOLDER...
 //
-// The ordinary test suite runs each target so, with any compiler. Unguided: for finding what was found before, and for
-// many inputs at the release build's speed. A crash names the number of its run: the same seed finds it again.
+// Used by the ordinary test suite, with any compiler. Has no coverage guidance: it reproduces earlier findings, and
+// runs many inputs at the speed of the release build. A crash prints its run number, which the same seed reproduces.
 #include <algorithm>
 #include <chrono>
 #include <csignal>
@@ -25,7 +25,7 @@ extern "C" __attribute__((weak)) int LLVMFuzzerInitialize(int* argc, char*** arg
 extern "C" __attribute__((weak)) size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size,
                                                                 unsigned seed);
 
-// Sets, inserts, removes or repeats bytes; gives the new size.
+// Sets, inserts, removes or repeats bytes; returns the new size.
 static size_t change(uint8_t* data, size_t size, size_t max_size, unsigned seed);
 
 namespace {
@@ -34,7 +34,7 @@ using Bytes = std::vector<uint8_t>;
 
 constexpr size_t kMaxBytes = 4096;
 std::mt19937_64 random_numbers{1};
-long long run_number = -1;  // of the input under way; -1: a kept one
+long long run_number = -1;  // of the current input; -1: a kept one
 std::string current_file;
 
 extern "C" void report(int signal) {
@@ -47,7 +47,7 @@ extern "C" void report(int signal) {
 }
 
 void run(const Bytes& input) {
-  const Bytes copy(input);  // exactly as large: a sanitizer sees reads beyond it
+  const Bytes copy(input);  // exact size, so that sanitizers detect reads past the end
   LLVMFuzzerTestOneInput(copy.data(), copy.size());
 }
 

@@ -1,4 +1,4 @@
-// require: what a fuzz target checks beyond the sanitizers. Aborts with the reason, which the fuzzer records.
+// require: checks of fuzz targets in addition to the sanitizers'. Aborts with the message, which the fuzzer records.
 #pragma once
 
 #include <cstdio>
@@ -8,7 +8,7 @@ namespace tt::fuzz {
 
 inline void require(bool holds, const char* what) {
   if (holds) return;
-  std::fprintf(stderr, "fuzz target: this does not hold: %s\n", what);
+  std::fprintf(stderr, "fuzz target: failed requirement: %s\n", what);
   std::abort();
 }
 

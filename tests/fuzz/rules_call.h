@@ -1,4 +1,4 @@
-// One call of a random operator's rules, as the client and the Dispatcher make it.
+// Calls the rules of a random operator, as the client and the Dispatcher do.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,8 @@
 
 namespace tt::fuzz {
 
-// Draws an operator and its arguments from the bytes, checks and infers. The contract of the rules: a result or
-// tt::Error, in bounded time, and every result can exist. Returns the empty string, or the call and how it broke that.
+// Draws an operator and its arguments from the bytes, checks and infers. The rules must return valid results or throw
+// tt::Error, in bounded time. Returns an empty string, or the call and its fault.
 std::string call_rules(const uint8_t* data, size_t size);
 
 }  // namespace tt::fuzz

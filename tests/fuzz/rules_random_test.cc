@@ -1,6 +1,6 @@
-// The fuzz target of the rules with a seeded generator: as many calls as fit into seconds.
+// Runs the fuzz target of the rules with a seeded generator, for a few seconds.
 //
-// TT_FUZZ_CALLS=<count> goes on for longer.
+// TT_FUZZ_CALLS=<count> sets the number of calls.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -12,7 +12,7 @@
 
 namespace {
 
-// The largest allocation since the last time; rules may not allocate what an argument says.
+// The largest allocation since the last reset; rules must not allocate sizes taken from arguments.
 std::atomic<size_t> largest{0};
 
 }  // namespace
@@ -28,7 +28,7 @@ void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 namespace tt::fuzz {
 namespace {
 
-TEST(RulesRandomTest, RandomCallsGiveResultsOrErrors) {
+TEST(RulesRandomTest, RandomCallsReturnResultsOrErrors) {
   constexpr size_t kMaxBytes = size_t{64} << 20;
   const uint64_t calls = count_from("TT_FUZZ_CALLS", 300'000);
   for (uint64_t seed = 0; seed < calls; ++seed) {

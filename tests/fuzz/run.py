@@ -1,11 +1,11 @@
-"""Runs every fuzz target for a while, as many at a time as there are cores, and prints what they did.
+"""Runs every fuzz target for some time, one per core in parallel, and prints a summary.
 
-Usage: ``python -m tests.fuzz.run --seconds 20 [--only NAME]``; ``make fuzz`` builds them first, with libFuzzer and
-sanitizers. ``--release`` runs the same targets as the ordinary build has them (``make fuzz-release``; CI does): random
-changes of the kept inputs and seeds, without coverage or sanitizers, but with no second build. Kept inputs
-(``tests/fuzz/corpus/NAME``) run first, in every run. New inputs that reach new code stay in ``build-fuzz/corpus``. An
-input that a target fails on is written to ``build-fuzz/findings``: minimise it, fix the fault, and move it into
-``tests/fuzz/corpus/NAME``, where the ordinary test suite runs it too.
+Usage: ``python -m tests.fuzz.run --seconds 20 [--only NAME]``; ``make fuzz`` first builds the targets with libFuzzer
+and sanitizers. ``--release`` (``make fuzz-release``, used by CI) runs the targets of the ordinary build: random
+mutations of the kept inputs and seeds, without coverage or sanitizers, but also without a second build. Kept inputs
+(``tests/fuzz/corpus/NAME``) run first, in every run. New inputs that reach new code are stored in
+``build-fuzz/corpus``. A failing input is written to ``build-fuzz/findings``: minimise it, fix the fault, and move it
+to ``tests/fuzz/corpus/NAME``, where the ordinary test suite runs it too.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SEEDED = "frame_fuzz"  # its seeds are recorded from the operators' samples
 
 @dataclass
 class Outcome:
-    """What a target's run came to."""
+    """The result of a target's run."""
 
     name: str
     inputs: int
@@ -42,12 +42,12 @@ class Outcome:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing was found."""
+        """Whether the target ran without findings."""
         return not self.findings and self.inputs > 0
 
 
 def make_seeds() -> Path:
-    """The frames of the operators' samples, recorded once."""
+    """The folder with the frames of the operators' samples; records them if it is empty."""
     folder = FOLDER / "seeds"
     if not folder.exists() or not any(folder.iterdir()):
         subprocess.run([sys.executable, "-m", "tests.fuzz.seeds", str(folder)], cwd=ROOT, check=True)
@@ -55,7 +55,7 @@ def make_seeds() -> Path:
 
 
 def run_libfuzzer(target: Path, seconds: int, seeds: Path) -> Outcome:
-    """A libFuzzer program, for `seconds` after its kept inputs and seeds."""
+    """Runs a libFuzzer program for `seconds`, after its kept inputs and seeds."""
     name = target.name
     corpus, findings = FOLDER / "corpus" / name, FOLDER / "findings" / name
     for folder in (corpus, findings):
@@ -72,13 +72,13 @@ def run_libfuzzer(target: Path, seconds: int, seeds: Path) -> Outcome:
     coverage = re.findall(r"cov: (\d+)", done.stderr)
     found = sorted(set(findings.iterdir()) - before)
     if done.returncode != 0 and not found:
-        found = [findings / "none written: see the output"]
+        found = [findings / "no input was written; see the output"]
     return Outcome(name, int(inputs[1]) if inputs else 0, time.monotonic() - began, coverage[-1] if coverage else "",
                    found, done.stderr)
 
 
 def run_release(target: Path, seconds: int, seeds: Path, seed: int) -> Outcome:
-    """The same target in the ordinary build (tests/fuzz/replay.cc)."""
+    """Runs the same target of the ordinary build (tests/fuzz/replay.cc)."""
     kept = ROOT / "tests/fuzz/corpus" / target.name
     folders = [str(f) for f in (kept, seeds if target.name == SEEDED else None) if f is not None and f.exists()]
     began = time.monotonic()
@@ -91,7 +91,7 @@ def run_release(target: Path, seconds: int, seeds: Path, seed: int) -> Outcome:
 
 
 def run_python(module: str, seconds: int) -> Outcome:
-    """A fuzzer in Python, which prints `N inputs` last."""
+    """Runs a Python fuzzer, whose last line has `N inputs`."""
     name = module.rsplit(".", 1)[-1]
     findings = FOLDER / "findings" / name
     findings.mkdir(parents=True, exist_ok=True)
@@ -105,7 +105,7 @@ def run_python(module: str, seconds: int) -> Outcome:
 
 
 def show(outcomes: list[Outcome], console: Console) -> None:
-    """A table of what ran, and the reports of what was found."""
+    """Prints a table of the runs, and the reports of the findings."""
     table = Table("target", "inputs", "per second", "coverage", "findings")
     for o in outcomes:
         table.add_row(o.name, f"{o.inputs:,}", f"{o.inputs / max(o.seconds, 1e-9):,.0f}", o.coverage,
@@ -120,13 +120,13 @@ def show(outcomes: list[Outcome], console: Console) -> None:
 
 
 def main() -> int:
-    """Runs the targets; gives 1 where one found something."""
+    """Runs the targets; returns 1 if there are findings."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=int, default=60, help="for each target (default: 60)")
+    parser.add_argument("--seconds", type=int, default=60, help="seconds per target (default: 60)")
     parser.add_argument("--only", default="", help="run the targets whose name contains this")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="targets at a time (default: one per core)")
-    parser.add_argument("--seed", type=int, default=1, help="of --release, which repeats with it (default: 1)")
-    parser.add_argument("--release", action="store_true", help="the ordinary build's targets, without libFuzzer")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="number of parallel targets (default: one per core)")
+    parser.add_argument("--seed", type=int, default=1, help="seed of --release runs, for reproduction (default: 1)")
+    parser.add_argument("--release", action="store_true", help="run the targets of the ordinary build, without libFuzzer")
     args = parser.parse_args()
     console = Console()
     seeds = make_seeds()

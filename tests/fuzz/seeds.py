@@ -1,6 +1,6 @@
-"""Writes the seeds of the frame fuzzer: for each operator's sample, the frame that a client sends for it.
+"""Writes the seeds of the frame fuzzer: for each operator sample, the frame that a client sends for it.
 
-Usage: ``python -m tests.fuzz.seeds FOLDER``. Needs the test build of the package (tests/in_process).
+Usage: ``python -m tests.fuzz.seeds FOLDER``. Requires the test build of the package (tests/in_process).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tests.operators import samples  # noqa: E402
 
 
 def record(sample: samples.Sample, file: Path) -> None:
-    """Runs a sample, and the gradient of its results' sum where they have one, in a session that is recorded."""
+    """Runs a sample, and the gradient of its results' sum if differentiable, in a recorded session."""
     torch.disconnect()
     _connection._current = _C.connect_in_process(record=str(file))
     _C.set_session(_connection._current)
@@ -37,13 +37,14 @@ def record(sample: samples.Sample, file: Path) -> None:
 
 
 def anonymise(file: Path) -> None:
-    """Overwrites this tree's path in a recorded frame's source lines, so that an input kept from it names no machine."""
+    """Overwrites the path of this source tree in a recorded frame's source lines, so that kept inputs name no
+    machine."""
     root = str(ROOT).encode()
     file.write_bytes(file.read_bytes().replace(root, b"r" * len(root)))
 
 
 def main(folder: Path) -> None:
-    """Writes one file per sample; a sample that an engine refuses still gives the frame that was refused."""
+    """Writes one file per sample; a sample that the engine refuses still gives a frame."""
     folder.mkdir(parents=True, exist_ok=True)
     for sample in samples.SAMPLES:
         file = folder / str(sample)
@@ -51,7 +52,7 @@ def main(folder: Path) -> None:
         try:
             record(sample, file)
         except (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError):
-            pass  # of samples that need another dtype
+            pass  # samples that require another dtype
         torch.disconnect()
         if file.exists():
             anonymise(file)

@@ -1,4 +1,4 @@
-// What the probes' gradients call: declarations only, read by the generator, compiled by nobody.
+// Functions called by the probes' gradients: declarations read by the generator, never compiled.
 #pragma once
 
 namespace tt::autograd::formulas {

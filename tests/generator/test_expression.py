@@ -1,4 +1,4 @@
-"""The language of `grad` and `composite`: what it compiles to, and how it refuses."""
+"""Tests of the expression language of `grad` and `composite`: generated code and error messages."""
 
 import re
 
@@ -46,24 +46,24 @@ def headers(tmp_path):
 
 
 def gradient(operators, headers, **fields) -> str:
-    """The body of the generated function of an operator declared with `fields`."""
+    """The generated function body for an operator declared with `fields`."""
     op = operator("probe", 50, fields.pop("sig", BINARY), **fields)
     text = emit_gradients([*operators, op], headers)
     return re.search(r"void gradient_probe\(Backward& b\) \{\n(.*?)\n\}", text, re.DOTALL)[1].strip()
 
 
 def composite(operators, headers, sig: str, expression: str) -> str:
-    """What the generated function of a composite gives as its result."""
+    """The expression that the generated function of a composite returns."""
     text = emit_composites([*operators, operator("probe", 50, sig, composite=expression)], headers)
     return re.search(r"finish_composite\(call, (.*)\);", text)[1]
 
 
-def test_a_gradient_reads_what_it_names(operators, headers):
+def test_gradient_reads_named_values(operators, headers):
     text = gradient(operators, headers, body="input * other", grad={"input": "g * other"})
     assert text == "if (b.needs(0)) b.set_gradient(0, ops::mul(b.gradient(0), b.operand(1)));"
 
 
-def test_only_what_formulas_read_is_kept(operators, headers):
+def test_only_values_read_by_formulas_are_saved(operators, headers):
     sig = "(Tensor input, Tensor other, float scale, int[] dims) -> Tensor"
     op = operator("probe", 50, sig, grad={"input": "unreduce(g, input.sizes) * scale", "other": "g * exp(result)"})
     text = emit_gradients([*operators, op], headers)
@@ -74,7 +74,7 @@ def test_only_what_formulas_read_is_kept(operators, headers):
     assert not reads_values(operator("probe", 50, UNARY, grad={"input": "unreduce(g, input.sizes)"}))
 
 
-def test_one_formula_may_serve_several_parameters(operators, headers):
+def test_formula_of_several_parameters(operators, headers):
     text = gradient(operators, headers, grad={"input, other": "[g, -g if needs(other) else None]"})
     assert text == (
         "if (b.needs(0) || b.needs(1)) b.set_gradients({0, 1}, "
@@ -125,13 +125,13 @@ def test_composites(operators, headers, sig, expression, cpp):
         ("split(input, 1) + 1", "operands"),
     ],
 )
-def test_what_does_not_fit_is_refused_with_file_and_operator(operators, headers, expression, complaint):
+def test_errors_name_file_and_operator(operators, headers, expression, complaint):
     with pytest.raises(DeclarationError, match=r"^test.yaml: probe: ") as error:
         composite(operators, headers, UNARY, expression)
     if complaint != "operands":
         assert complaint in str(error.value)
 
 
-def test_a_gradient_for_no_parameter_is_refused():
+def test_gradient_of_unknown_parameter_is_rejected():
     with pytest.raises(DeclarationError, match="declares a gradient for 'weight', which is not a parameter"):
         operator("probe", 50, UNARY, grad={"input, weight": "[g, g]"})

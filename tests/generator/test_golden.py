@@ -1,6 +1,6 @@
-"""What the generator makes of four small declarations, to the letter.
+"""The generator's exact output for four small declarations.
 
-`python -m tests.generator.test_golden` writes golden/ anew: read the difference before you commit it.
+To update golden/, run `python -m tests.generator.test_golden` and review the difference before committing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ GOLDEN = FOLDER / "golden"
 
 
 def emitted() -> dict[str, str]:
-    """Golden file -> the text that the declarations of ops/ yield now."""
+    """Maps each golden file to the text generated from the declarations of ops/."""
     probes = load(FOLDER / "ops")
     return {
         "op_ids.h": schema.emit_ids(probes),
@@ -40,7 +40,7 @@ def test_output_is_golden(name):
     assert emitted()[name] == (GOLDEN / f"{name}.golden").read_text()
 
 
-def test_no_golden_is_left_over():
+def test_no_unused_golden_files():
     found = {str(path.relative_to(GOLDEN)) for path in GOLDEN.rglob("*.golden")}
     assert found == {f"{name}.golden" for name in emitted()}
 

@@ -1,4 +1,4 @@
-"""What the generator makes of a `body:`, and what it refuses."""
+"""Tests of the code generated from a `body:`, and of its error messages."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def operator(body, sig="(Tensor input, Tensor other, *, Scalar alpha=1) -> Tenso
 
 
 def expression(body: str, **fields) -> str:
-    """The C++ of a body's first function."""
+    """The C++ expression of a body's first function."""
     text = pointwise.emit_file([operator(body, **fields)], 4008 % pointwise.NUM_FILES, FUNCTIONS)
     return re.search(r"return (.*);", text)[1]
 
@@ -58,20 +58,20 @@ def test_bodies_become_branchless_and_typed(body, cpp):
         ("input)", "unbalanced"),
     ],
 )
-def test_what_is_no_body_is_refused_by_name(body, match):
+def test_invalid_body_is_rejected_by_name(body, match):
     with pytest.raises(DeclarationError, match=f"probe.yaml: probe: .*{match}"):
         expression(body)
 
 
-def test_optional_numbers_say_whether_they_were_given():
+def test_optional_numbers_have_a_presence_flag():
     text = pointwise.emit_file(
         [operator("has_low && input < low ? low : input", sig="(Tensor input, Scalar? low=None) -> Tensor")],
         4008 % pointwise.NUM_FILES, FUNCTIONS,
     )  # fmt: skip
-    assert "const bool has_low = (numbers.present >> 0) & 1;" in text
+    assert "const bool has_low = (scalar_args.present >> 0) & 1;" in text
 
 
-def test_parameters_that_no_body_takes_are_refused():
+def test_parameters_unsupported_in_bodies_are_rejected():
     with pytest.raises(DeclarationError, match="cannot take mode, a str"):
         expression("input", sig="(Tensor input, str mode='x') -> Tensor")
 
@@ -83,7 +83,7 @@ def test_the_divisor_is_found():
     assert "{op_id::kProbe, 2, -1, false, " in plain
 
 
-def test_floats_take_a_loop_that_the_function_has():
+def test_floats_use_the_functions_own_loop():
     def text(body: str, sig: str = "(Tensor input, Tensor other) -> Tensor") -> str:
         return pointwise.emit_file([operator(body, sig=sig)], 4008 % pointwise.NUM_FILES, FUNCTIONS, LOOPS)
 
@@ -96,7 +96,7 @@ def test_floats_take_a_loop_that_the_function_has():
     assert "loop_of_" not in text("fmod(input, other)", "(Tensor input, Scalar other) -> Tensor")
 
 
-def test_results_that_are_always_floating_compute_in_no_integers():
+def test_floating_results_are_not_computed_in_integers():
     row = pointwise.emit_file([operator("exp(input)", dtype="floating(input)")], 4008 % pointwise.NUM_FILES, FUNCTIONS)
     assert "find_probe_float<float>(), find_probe_float<double>(), nullptr, nullptr, nullptr" in row
 
@@ -108,7 +108,7 @@ def test_bodies_by_kind():
         pointwise.bodies(operator({"decimal": "input"}))
 
 
-def test_complex_numbers_are_computed_where_it_says_so():
+def test_complex_loops_are_generated_if_declared():
     row = pointwise.emit_file([operator({"float": "input", "complex": "conj(input)"})], 4008 % pointwise.NUM_FILES, FUNCTIONS)
     assert "nullptr, find_probe_complex<Complex<float>>(), find_probe_complex<Complex<double>>(), find_probe_float<BFloat16>()}," in row
     op = operator("input * other")
@@ -117,7 +117,7 @@ def test_complex_numbers_are_computed_where_it_says_so():
     assert "find_probe_float<Complex<float>>(), find_probe_float<Complex<double>>(), find_probe_float<BFloat16>()}," in row
 
 
-def test_bfloat16_is_computed_where_it_lies_where_that_is_cheap():
+def test_cheap_bfloat16_bodies_are_computed_in_place():
     def text(body: str, dtype: str) -> str:
         return pointwise.emit_file([operator(body, dtype=dtype)], 4008 % pointwise.NUM_FILES, FUNCTIONS)
 
@@ -126,7 +126,7 @@ def test_bfloat16_is_computed_where_it_lies_where_that_is_cheap():
     assert "BFloat16" not in text("exp(input)", "floating(input)")
 
 
-def test_uint64_is_computed_as_int64_where_the_bits_are_the_same():
+def test_uint64_uses_int64_if_bits_are_equal():
     row = pointwise.emit_file([operator("input * other + 1")], 4008 % pointwise.NUM_FILES, FUNCTIONS)
     assert "find_probe_float<int64_t>(), find_probe_float<int32_t>(), find_probe_float<int64_t>(), nullptr" in row
     row = pointwise.emit_file([operator("input / other")], 4008 % pointwise.NUM_FILES, FUNCTIONS)
@@ -143,12 +143,12 @@ def test_cuda_shares_the_bodies():
     op = operator("floor_divide(input, other)")
     text = pointwise_cuda.emit_file([op], 4008 % pointwise_cuda.NUM_FILES, FUNCTIONS)
     assert "return floor_divide(input, other);" in text
-    assert "struct ProbeFloat {\n  static constexpr int kInputs = 2, kNumbers = 1, kDivisor = 1;" in text
+    assert "struct ProbeFloat {\n  static constexpr int kInputs = 2, kScalarArgs = 1, kDivisor = 1;" in text
     assert "{op_id::kProbe, 1, find<ProbeFloat, float>(), find<ProbeFloat, double>(), " in text
-    assert "find<ProbeFloat, int64_t>(), find<ProbeFloat, int64_t>()}," in text  # one body, integers and truth alike
+    assert "find<ProbeFloat, int64_t>(), find<ProbeFloat, int64_t>()}," in text  # one body for integers and bool
 
 
-def test_cuda_has_bodies_for_half_beside_those_for_float():
+def test_cuda_has_bodies_for_half_and_float():
     op = operator({"float": "input / other", "half": "input * other"}, sig="(Tensor input, Tensor other) -> Tensor")
     text = pointwise_cuda.emit_file([op], 4008 % pointwise_cuda.NUM_FILES, FUNCTIONS)
     assert "return number<T>(body_probe_half<T>(in[0], in[1]));" in text
@@ -162,7 +162,7 @@ def further(body: str, **fields) -> str:
     return pointwise_cuda.emit_extended_file([operator(body, **fields)], 4008 % pointwise_cuda.NUM_EXTENDED_FILES, FUNCTIONS)
 
 
-def test_cuda_compiles_complex_bodies_and_unsigned_ones_apart():
+def test_cuda_compiles_complex_and_unsigned_bodies_separately():
     text = further("input * other", complex=True)
     assert "return input * other;" in text
     assert "{op_id::kProbe, true, nullptr, find<ProbeComplex, Complex<float>>(), find<ProbeComplex, Complex<double>>()}," in text
@@ -171,7 +171,7 @@ def test_cuda_compiles_complex_bodies_and_unsigned_ones_apart():
     assert "Complex" not in pointwise_cuda.emit_file([op], 4008 % pointwise_cuda.NUM_FILES, FUNCTIONS)
 
 
-def test_chains_get_bodies_as_text_but_for_divisions_of_integers():
+def test_chains_have_source_bodies_except_integer_division():
     text = pointwise_cuda.emit_bodies(
         [operator("floor_divide(input, other)")], FUNCTIONS, '#pragma once\n#include <bit>\nint f();\n'
     )

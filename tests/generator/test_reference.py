@@ -1,4 +1,4 @@
-"""The operator reference: who has what, and that nothing is left out."""
+"""The operator reference lists the backends of each operator, and is complete."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture
 def tree(tmp_path):
-    """A source tree of two backends, of which one has the kernel of `extremes`."""
+    """A source tree of two backends, one of which has the kernel of `extremes`."""
     for backend, source in (("cpu", "void find_extremes(const Tensor& input) {}\n"), ("other", "")):
         (tmp_path / "kernels" / backend).mkdir(parents=True)
         (tmp_path / "kernels" / backend / "CMakeLists.txt").touch()
@@ -26,19 +26,19 @@ def tree(tmp_path):
     return tmp_path
 
 
-def test_a_backend_lacks_the_kernels_that_it_does_not_define(tree):
+def test_missing_kernels_of_a_backend_are_listed(tree):
     probes = load(Path(__file__).parent / "ops")
     everything = {op.name for op in probes}
     assert reference.backends(probes, tree / "kernels") == {"cpu": everything, "other": everything - {"extremes"}}
 
 
-def test_what_a_session_does_is_no_backends_to_lack(tree):
+def test_session_operators_are_not_missing_kernels(tree):
     probes = load(Path(__file__).parent / "ops")
     (tree / "server/daemon/backends.cc").write_text("dispatcher.set(op_id::kExtremes, Key::kCPU, &extremes);")
     assert reference.backends(probes, tree / "kernels")["other"] == {op.name for op in probes}
 
 
-def test_every_operator_has_its_section():
+def test_every_operator_has_a_section():
     operators = load(ROOT / "engine/ops")
     page = reference.emit(operators, reference.backends(operators, ROOT / "kernels"))
     sections = [line.removeprefix("### ") for line in page.splitlines() if line.startswith("### ")]

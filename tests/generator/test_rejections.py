@@ -1,4 +1,4 @@
-"""What the generator refuses, and that it says in which file, of which operator, and why."""
+"""Invalid declarations are rejected with file, operator and reason."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ PROBE = {
 
 
 def probe(without: str = "", **fields) -> dict:
-    """A declaration that passes, but for these fields and the one left out."""
+    """A valid declaration, with the given fields replaced and one omitted."""
     return {name: value for name, value in (PROBE | fields).items() if name != without}
 
 
 def composite(**fields) -> dict:
-    """A second declaration that passes, beside PROBE: it calls that."""
+    """A second valid declaration, which calls PROBE."""
     entry = probe(op="twice", id=2, composite="probe(input, dim)") | fields
     return {name: value for name, value in entry.items() if name not in ("kernel", "grad")}
 
 
 def generate(folder: Path, *entries: dict) -> None:
-    """Declares the entries in FOLDER/probes.yaml and emits all that checks them."""
+    """Declares the entries in FOLDER/probes.yaml and runs all generators that check them."""
     (folder / "probes.yaml").write_text(yaml.safe_dump(list(entries)))
     operators = load(folder)
     api.emit_header(operators)
@@ -48,12 +48,12 @@ def refusal(folder: Path, *entries: dict) -> str:
     return str(error.value)
 
 
-def test_what_is_changed_below_passes_unchanged(tmp_path):
+def test_unchanged_declaration_is_accepted(tmp_path):
     generate(tmp_path, PROBE, composite())
 
 
 @pytest.mark.parametrize("field", ["id", "sig", "doc", "samples", "grad", "ref"])
-def test_what_every_operator_needs(tmp_path, field):
+def test_required_fields(tmp_path, field):
     assert refusal(tmp_path, probe(without=field)).startswith(f"probes.yaml: probe: needs '{field}'")
 
 
@@ -71,12 +71,12 @@ def test_what_every_operator_needs(tmp_path, field):
         ({"grad": {"other": "g"}}, "declares a gradient for 'other', which is not a parameter"),
     ],
 )
-def test_what_the_fields_say(tmp_path, fields, cause):
+def test_field_values(tmp_path, fields, cause):
     entry = probe(**fields)
     assert refusal(tmp_path, entry) == f"probes.yaml: {entry['op']}: {cause}"
 
 
-def test_an_operator_without_implementation(tmp_path):
+def test_operator_without_implementation(tmp_path):
     assert refusal(tmp_path, probe(without="kernel")) == (
         "probes.yaml: probe: needs exactly one of body, composite, kernel, view, got none"
     )
@@ -150,31 +150,31 @@ def test_composites(tmp_path, formula, cause):
     assert refusal(tmp_path, PROBE, composite(composite=formula)) == f"probes.yaml: twice: {cause}, in {formula!r}"
 
 
-def test_an_id_that_another_has(tmp_path):
+def test_duplicate_id(tmp_path):
     assert refusal(tmp_path, PROBE, probe(op="other")) == "probes.yaml: other: id 1 is already used by probe"
 
 
-def test_a_name_that_another_has(tmp_path):
+def test_duplicate_name(tmp_path):
     assert refusal(tmp_path, PROBE, probe(id=2)) == "probes.yaml: probe is declared twice"
 
 
-def test_an_id_that_another_file_has(tmp_path):
+def test_duplicate_id_in_another_file(tmp_path):
     (tmp_path / "elsewhere.yaml").write_text(yaml.safe_dump([probe(op="other")]))
     assert refusal(tmp_path, PROBE) == "probes.yaml: probe: id 1 is already used by other"
 
 
-def test_an_id_that_is_retired(tmp_path):
+def test_retired_id(tmp_path):
     (tmp_path / "retired.yaml").write_text(yaml.safe_dump([{"id": 1, "op": "old_probe"}]))
     assert refusal(tmp_path, PROBE) == "probes.yaml: probe: id 1 is retired; old_probe used it"
     generate(tmp_path, probe(id=2))
 
 
-def test_nothing_retired_yet(tmp_path):
-    (tmp_path / "retired.yaml").write_text("# The ids of operators that are no more.\n")
+def test_no_retired_ids(tmp_path):
+    (tmp_path / "retired.yaml").write_text("# The ids of removed operators.\n")
     generate(tmp_path, PROBE)
 
 
-def test_the_command_says_why_and_writes_nothing(tmp_path):
+def test_command_reports_the_error_and_writes_nothing(tmp_path):
     ops, out = tmp_path / "ops", tmp_path / "generated"
     shutil.copytree(ROOT / "engine/ops", ops)
     (ops / "zz_probes.yaml").write_text(yaml.safe_dump([probe(id=3999, shape="drop(input, axis)")]))

@@ -1,11 +1,11 @@
-"""What lands in the generated tree."""
+"""Files written to the generated tree, and stale files removed from it."""
 
 from __future__ import annotations
 
 from engine.codegen.__main__ import write
 
 
-def test_only_what_changed_is_written_and_what_is_no_more_goes(tmp_path):
+def test_only_changed_files_are_written_and_stale_files_removed(tmp_path):
     files = {"kernels/a.cc": "a", "kernels/b.h": "b", "docs/page.md": "page"}
     assert write(tmp_path, files) == 3
     written = (tmp_path / "kernels/a.cc").stat().st_mtime_ns

@@ -1,5 +1,5 @@
-// Adds connect_in_process() to the test build's teletensor._C: the same bindings, over an engine in
-// the interpreter's own process.
+// Adds connect_in_process() to the test build's teletensor._C: the same bindings, with an engine in the interpreter's
+// process.
 #include <pybind11/pybind11.h>
 
 #include <chrono>
@@ -17,7 +17,7 @@ void bind_extra(pybind11::module_& m) {
     static auto engine = [] {
       server::register_backends(0, 0);
       server::Sessions::Options options;
-      options.lease = std::chrono::hours(24);  // no stream is attached, so the lease runs from the start
+      options.lease = std::chrono::hours(24);  // no stream is attached, so the lease starts at once
       return std::make_shared<server::InProcessEngine>(std::move(options));
     }();
     return Connection(client::Session::connect(std::make_unique<InProcessTransport>(engine, record), "in-process rows"));

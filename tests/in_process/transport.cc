@@ -16,7 +16,7 @@ absl::Status InProcessTransport::open(const std::string& session_key) {
   return absl::OkStatus();
 }
 
-// Executes the frame: nothing here leaves that.
+// Executes the frame synchronously.
 std::optional<absl::Status> InProcessTransport::send(const v1::Frame& frame, std::chrono::milliseconds) {
   if (record_.is_open()) frame.SerializeToOstream(&record_);
   v1::Reply reply;

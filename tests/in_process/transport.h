@@ -1,7 +1,7 @@
-// InProcessTransport: frames handed to an engine in the same process; the conformance rows run over
-// it and over the real wire.
+// InProcessTransport: passes frames to an engine in the same process. The conformance rows run over it and over the
+// real wire.
 //
-// Can record what it sends: the concatenated frames, which parse as one frame (seeds of tests/fuzz/frame_fuzz.cc).
+// Can record the frames it sends: their concatenation parses as one frame (seeds of tests/fuzz/targets/frame_fuzz.cc).
 #pragma once
 
 #include <condition_variable>
@@ -18,7 +18,7 @@ namespace tt {
 
 class InProcessTransport final : public client::Transport {
  public:
-  // Appends sent frames to the file `record`; "" records nothing.
+  // Appends sent frames to the file `record`; "" disables recording.
   explicit InProcessTransport(std::shared_ptr<server::InProcessEngine> engine, const std::string& record = "");
 
   absl::Status hello(const v1::HelloRequest& request, v1::HelloReply* reply) override;
@@ -34,7 +34,7 @@ class InProcessTransport final : public client::Transport {
 
  private:
   std::shared_ptr<server::InProcessEngine> engine_;
-  std::ofstream record_;  // not open where nothing is recorded
+  std::ofstream record_;  // not open if recording is disabled
   std::string key_;
   std::mutex mutex_;
   std::condition_variable replied_;

@@ -1,4 +1,4 @@
-// The CPU backend, registered once for a test binary.
+// Registers the CPU backend, once per test binary.
 #pragma once
 
 #include "kernels/cpu/cpu.h"

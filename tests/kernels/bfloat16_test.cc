@@ -1,4 +1,4 @@
-// Operators on bfloat16 as it lies in memory: to the bit what their floats are, rounded to nearest even.
+// Operators on bfloat16: bit-identical to float32 results rounded to nearest even.
 
 #include <functional>
 #include <numeric>
@@ -16,7 +16,7 @@ class BFloat16Operators : public ::testing::Test {
   static void SetUpTestSuite() { have_backend(); }
 };
 
-// Every bit pattern there is: zeros, denormals, infinities and NaNs of both signs among them.
+// Every bit pattern, including zeros, denormals, infinities and NaNs of both signs.
 Tensor every_pattern(uint32_t factor = 1) {
   Tensor t = empty({1 << 16}, DType::kBFloat16, Device{});
   for (uint32_t i = 0; i < 1 << 16; ++i) t.data_as<BFloat16>()[i].bits = static_cast<uint16_t>(i * factor);
@@ -53,7 +53,7 @@ const std::pair<const char*, Unary> kUnary[] = {
     {"leaky_relu", [](const Tensor& x) { return ops::leaky_relu(x, 0.1); }},
     {"x ** 2", [](const Tensor& x) { return ops::pow(x, 2); }},
     {"x ** -1", [](const Tensor& x) { return ops::pow(x, -1); }},
-    // Numbers that bfloat16 does not hold are not rounded to it, here or there.
+    // Scalars that bfloat16 cannot represent are not rounded, here or in the reference.
     {"x + 0.1", [](const Tensor& x) { return ops::add(x, 0.1); }},
     {"x - 0.1 * 3.3", [](const Tensor& x) { return ops::sub(x, 3.3, 0.1); }},
     {"x * 1.1", [](const Tensor& x) { return ops::mul(x, 1.1); }},
@@ -61,12 +61,12 @@ const std::pair<const char*, Unary> kUnary[] = {
     {"clamp", [](const Tensor& x) { return ops::clamp_min(x, 0.3); }},
 };
 
-TEST_F(BFloat16Operators, RoundOfEveryPattern) {
+TEST_F(BFloat16Operators, RoundsEveryPattern) {
   const Tensor x = every_pattern(), wide = floats(x);
   for (const auto& [name, op] : kUnary) expect_rounded(op(x), op(wide), name);
 }
 
-TEST_F(BFloat16Operators, RoundOfPairs) {
+TEST_F(BFloat16Operators, RoundsPairs) {
   const std::pair<const char*, std::function<Tensor(const Tensor&, const Tensor&)>> binary[] = {
       {"add", [](const Tensor& x, const Tensor& y) { return ops::add(x, y); }},
       {"add, scaled", [](const Tensor& x, const Tensor& y) { return ops::add(x, y, 1.1); }},
@@ -78,14 +78,14 @@ TEST_F(BFloat16Operators, RoundOfPairs) {
       {"addcmul", [](const Tensor& x, const Tensor& y) { return ops::addcmul(x, x, y, 0.3); }},
   };
   const Tensor x = every_pattern(), wide_x = floats(x);
-  for (uint32_t factor : {1u, 3u, 40503u}) {  // odd: a permutation
+  for (uint32_t factor : {1u, 3u, 40503u}) {  // odd, so that the product is a permutation
     const Tensor y = every_pattern(factor), wide_y = floats(y);
     for (const auto& [name, op] : binary) expect_rounded(op(x, y), op(wide_x, wide_y), name);
   }
 }
 
-// Halfway between two numbers of bfloat16, 1 + (2 k + 1) / 256, the even one is the nearest.
-TEST_F(BFloat16Operators, TiesGoToTheEvenNumber) {
+// A value halfway between two bfloat16 numbers, 1 + (2 k + 1) / 256, rounds to the even one.
+TEST_F(BFloat16Operators, RoundsTiesToEven) {
   Tensor x = constant({128}, 1, DType::kBFloat16), y = constant({128}, 0, DType::kBFloat16);
   for (int64_t k = 0; k < 128; ++k) put(y, k, (2 * k + 1) / 256.0);
   const Tensor sum = ops::add(x, y);
@@ -95,7 +95,7 @@ TEST_F(BFloat16Operators, TiesGoToTheEvenNumber) {
   }
 }
 
-TEST_F(BFloat16Operators, TakeEveryLengthAndPhase) {
+TEST_F(BFloat16Operators, HandleEveryLengthAndAlignment) {
   const Tensor x = every_pattern(40503), wide = floats(x);
   for (int64_t length : {1, 2, 15, 16, 17, 31, 33, 63, 65, 511, 513, 2049, 5000}) {
     for (int64_t from : {0, 1, 7, 16, 33}) {
@@ -105,14 +105,14 @@ TEST_F(BFloat16Operators, TakeEveryLengthAndPhase) {
   }
 }
 
-TEST_F(BFloat16Operators, TakeEveryLayout) {
+TEST_F(BFloat16Operators, HandleEveryLayout) {
   const Tensor x = every_pattern(40503), wide = floats(x);
   const Geometry layouts[] = {
       {{300, 200}, {200, 1}, 5, true},  // plain
       {{200, 300}, {1, 200}, 0, true},  // transposed
       {{200, 300}, {1, 0}, 3, true},    // a column, broadcast
       {{200, 300}, {0, 1}, 0, true},    // a row, broadcast
-      {{3000, 20}, {0, 1}, 0, true},    // a short row, over and over
+      {{3000, 20}, {0, 1}, 0, true},    // a short row, repeated
       {{100, 300}, {600, 2}, 1, true},  // every second element
   };
   for (const Geometry& layout : layouts) {
@@ -123,7 +123,7 @@ TEST_F(BFloat16Operators, TakeEveryLayout) {
   }
 }
 
-TEST_F(BFloat16Operators, ReplaceWhatIsNotFinite) {
+TEST_F(BFloat16Operators, ReplaceNonfiniteValues) {
   const Tensor x = every_pattern(), all = ops::nan_to_num(x, 0.5, std::nullopt, -3);
   const Tensor every_second = view_of(x, {{1 << 15}, {2}, 1, true});
   const Tensor some = ops::nan_to_num(every_second, 0.5, std::nullopt, -3);
@@ -136,7 +136,7 @@ TEST_F(BFloat16Operators, ReplaceWhatIsNotFinite) {
   }
 }
 
-TEST_F(BFloat16Operators, LandInPlace) {
+TEST_F(BFloat16Operators, WriteInPlace) {
   const Tensor x = every_pattern(3), y = every_pattern(), want = ops::mul(floats(x), floats(y));
   Call call;
   call.op = find_op("mul");

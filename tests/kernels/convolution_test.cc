@@ -7,9 +7,9 @@ namespace {
 
 using namespace tt::testing;
 
-// The definition, one multiplication at a time. Calls visit(x offset, w offset, y offset).
+// The definition of a convolution: calls visit(x offset, w offset, y offset) for each multiplication.
 template <typename F>
-void for_each_term(const Tensor& x, const Tensor& w, const Tensor& y, const Slide& s, F visit) {
+void for_each_term(const Tensor& x, const Tensor& w, const Tensor& y, const ConvolutionParams& s, F visit) {
   const int64_t in_group = w.size(1), out_group = w.size(0) / s.groups;
   for (int64_t n = 0; n < y.size(0); ++n) {
     for (int64_t o = 0; o < y.size(1); ++o) {
@@ -36,7 +36,7 @@ void for_each_term(const Tensor& x, const Tensor& w, const Tensor& y, const Slid
 
 struct Case {
   int64_t images, in, out, height, width, kernel;
-  Slide shape;
+  ConvolutionParams shape;
 
   int64_t reach(int64_t size, int d) const {
     return (size + 2 * shape.padding[d] - shape.dilation[d] * (kernel - 1) - 1) / shape.stride[d] + 1;
@@ -122,23 +122,23 @@ TEST(ConvolutionInputs, ChannelsLastAndExpanded) {
   Tensor x = view_of(last, {{2, 16, 3, 3}, {144, 1, 48, 16}, 0, true});
   Tensor copy = empty(x.sizes(), DType::kFloat32, Device{});
   for (int64_t i = 0; i < copy.numel(); ++i) put(copy, i, at(last, (i / 144 * 9 + i % 9) * 16 + i / 9 % 16));
-  const Slide plain{{1, 1}, {1, 1}, {1, 1}, 1};
+  const ConvolutionParams plain{{1, 1}, {1, 1}, {1, 1}, 1};
   convolution(x, w, Tensor(), plain, y);
   convolution(copy, w, Tensor(), plain, want);
   expect_close(y, want, 1e-6, "channels last");
-  // One number everywhere, as the gradient of a sum is.
+  // A constant gradient, as that of a sum.
   Tensor one = constant({1}, 0.5), dw = filled({8, 16, 3, 3}), want_dw = filled({8, 16, 3, 3});
   convolution_weights(view_of(one, {{2, 8, 3, 3}, {0, 0, 0, 0}, 0, true}), copy, plain, dw);
   convolution_weights(constant({2, 8, 3, 3}, 0.5), copy, plain, want_dw);
   expect_close(dw, want_dw, 1e-6, "expanded");
 }
 
-TEST(ConvolutionInputs, LargeBatchesGoImageByImage) {
-  // Beyond the caches, so in parts: 12 images, and 11, which have no divisor.
+TEST(ConvolutionInputs, LargeBatchesRunImageByImage) {
+  // Exceeds the caches, so it is computed in parts: 12 images, and 11, a prime.
   for (int64_t images : {12, 11}) {
     Tensor x = filled({images, 16, 64, 64}), w = filled({24, 16, 3, 3}), y = filled({images, 24, 64, 64});
     Tensor one = filled({1, 24, 64, 64}), dx = filled(x.sizes()), one_dx = filled({1, 16, 64, 64});
-    const Slide plain{{1, 1}, {1, 1}, {1, 1}, 1};
+    const ConvolutionParams plain{{1, 1}, {1, 1}, {1, 1}, 1};
     convolution(x, w, Tensor(), plain, y);
     convolution_data(y, w, plain, dx);
     for (int64_t n : {int64_t{0}, images - 1}) {
@@ -156,7 +156,7 @@ TEST(ConvolutionInputs, LargeBatchesGoImageByImage) {
 }
 
 TEST(ConvolutionInputs, EmptyBatchesAndChannels) {
-  const Slide plain{{1, 1}, {1, 1}, {1, 1}, 1};
+  const ConvolutionParams plain{{1, 1}, {1, 1}, {1, 1}, 1};
   Tensor none = filled({0, 3, 4, 4}), w = filled({2, 3, 3, 3}), y = filled({0, 2, 4, 4});
   convolution(none, w, Tensor(), plain, y);
   Tensor dw = constant({2, 3, 3, 3}, 77);
@@ -168,8 +168,8 @@ TEST(ConvolutionInputs, EmptyBatchesAndChannels) {
   for (int64_t i = 0; i < out.numel(); ++i) EXPECT_EQ(at(out, i), at(bias, i / 16));
 }
 
-TEST(ConvolutionInputs, FollowsWeightsThatChange) {
-  const Slide plain{{1, 1}, {1, 1}, {1, 1}, 1};
+TEST(ConvolutionInputs, UsesChangedWeights) {
+  const ConvolutionParams plain{{1, 1}, {1, 1}, {1, 1}, 1};
   Tensor x = filled({1, 16, 6, 6}), w = filled({16, 16, 3, 3}), y = filled({1, 16, 6, 6}),
          first = filled({1, 16, 6, 6});
   convolution(x, w, Tensor(), plain, first);

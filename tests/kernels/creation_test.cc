@@ -1,4 +1,4 @@
-// Tensors from nothing, of every dtype.
+// Tensor creation, for every dtype.
 
 #include <cmath>
 
@@ -30,7 +30,7 @@ TEST_F(Creation, FillsEveryDtype) {
   EXPECT_EQ(at(ops::full({{2}}, 1e300, DType::kFloat64, Device{}), 0), 1e300);
 }
 
-TEST_F(Creation, CountsAndSpaces) {
+TEST_F(Creation, ArangeAndLinspace) {
   for (DType dtype : kNumbers) {
     const Tensor range = ops::arange_from(int64_t{2}, int64_t{50}, int64_t{3}, dtype, Device{});
     ASSERT_EQ(range.numel(), 16);
@@ -62,7 +62,7 @@ TEST_F(Creation, ReadsLiterals) {
   EXPECT_THROW(ops::literal(bytes, {{4}}, DType::kFloat32, Device{}), Error);
 }
 
-TEST_F(Creation, ReplacesWhatIsNoNumber) {
+TEST_F(Creation, ReplacesNaN) {
   for (DType dtype : {DType::kFloat16, DType::kBFloat16, DType::kFloat32, DType::kFloat64}) {
     const Tensor t = ops::nan_to_num(values({4}, {NAN, INFINITY, -INFINITY, 2}, dtype), 1.0, std::nullopt, -3.0);
     EXPECT_EQ(at(t, 0), 1);

@@ -1,4 +1,4 @@
-// Chains of pointwise instructions: the same values as one by one, and nothing made that is dropped unread.
+// Fused pointwise instructions: same values as unfused ones, and no allocation for results that are dropped unread.
 
 #include "engine/program/passes/fuse_pointwise.h"
 #include "engine/composites/composites.h"
@@ -46,7 +46,7 @@ class FusePointwise : public ::testing::Test {
     slots_.put(kA, {a_, nullptr});
     slots_.put(kB, {b_, nullptr});
   }
-  // How many instructions ran in another's loop.
+  // Returns how many instructions were fused into another instruction's loop.
   uint64_t run(const Frame& frame) {
     const uint64_t before = executor_.stats().fused;
     Program program = frame.program();
@@ -66,11 +66,11 @@ class FusePointwise : public ::testing::Test {
   ContextScope scope_{&context_};
   Tensor a_, b_;
   SlotTable slots_;
-  size_t instructions_ = 0;  // of the last Program, as it was run
+  size_t instructions_ = 0;  // of the last Program, after fusion
   Executor executor_;
 };
 
-TEST_F(FusePointwise, RunsAChainAsOneLoop) {
+TEST_F(FusePointwise, RunsChainAsOneLoop) {
   Frame frame;
   frame.add(op_id::kAdd, 10, {slot(kA), slot(kB)});
   frame.add(op_id::kMul, 11, {slot(10), Arg(2.0)});
@@ -85,7 +85,7 @@ TEST_F(FusePointwise, RunsAChainAsOneLoop) {
   expect_value(12, ops::relu(ops::mul(ops::add(a_, b_), 2.0)));
 }
 
-TEST_F(FusePointwise, UsesAResultTwiceAndMixesBooleans) {
+TEST_F(FusePointwise, UsesResultTwiceAndMixesBooleans) {
   Frame frame;
   frame.add(op_id::kSub, 10, {slot(kA), slot(kB)});
   frame.add(op_id::kGt, 11, {slot(10), Arg(0.5)});
@@ -98,17 +98,17 @@ TEST_F(FusePointwise, UsesAResultTwiceAndMixesBooleans) {
   expect_value(14, ops::neg(b_));
 }
 
-TEST_F(FusePointwise, KeepsWhatIsNotDropped) {
+TEST_F(FusePointwise, KeepsUnreleasedResults) {
   Frame frame;
   frame.add(op_id::kAdd, 10, {slot(kA), slot(kB)});
   frame.add(op_id::kMul, 11, {slot(10), Arg(2.0)});
   frame.add(op_id::kRelu, 12, {slot(11)}, {10});
-  EXPECT_EQ(run(frame), 1u);  // 11 stays: only the first two are one loop
+  EXPECT_EQ(run(frame), 1u);  // result 11 is still used, so only the first two are fused
   expect_value(11, ops::mul(ops::add(a_, b_), 2.0));
   expect_value(12, ops::relu(ops::mul(ops::add(a_, b_), 2.0)));
 }
 
-TEST_F(FusePointwise, DropsArgumentsOnTheWay) {
+TEST_F(FusePointwise, ReleasesArgumentsWithinChain) {
   Frame frame;
   frame.add(op_id::kMul, 10, {slot(kA), slot(kA)});
   frame.add(op_id::kAdd, 11, {slot(10), slot(kB)}, {kA});
@@ -135,7 +135,7 @@ TEST_F(FusePointwise, BroadcastsArgumentsButNotResults) {
   expect_value(11, ops::mul(ops::add(matrix, row), column));
 }
 
-TEST_F(FusePointwise, LeavesErrorsToTheInstructionThatMakesThem) {
+TEST_F(FusePointwise, LeavesErrorsToTheirInstruction) {
   slots_.put(3, {constant({kLarge}, 0, DType::kInt32), nullptr});
   slots_.put(4, {filled({kLarge}, DType::kInt32), nullptr});
   Frame frame;
@@ -158,10 +158,10 @@ TEST_F(FusePointwise, LeavesErrorsToTheInstructionThatMakesThem) {
   expect_value(20, ops::add(a_, b_));
 }
 
-TEST_F(FusePointwise, RefusesLiesAsTheExecutorDoes) {
+TEST_F(FusePointwise, RejectsInvalidProgramsLikeExecutor) {
   Frame frame;
   frame.add(op_id::kAdd, 10, {slot(kA), slot(kB)});
-  frame.add(op_id::kMul, 11, {slot(10), slot(10)}, {10});  // reads what it drops
+  frame.add(op_id::kMul, 11, {slot(10), slot(10)}, {10});  // reads a released slot
   EXPECT_THROW(run(frame), ProgramFault);
   Frame twice;
   twice.add(op_id::kAdd, 20, {slot(kA), slot(kB)});
@@ -169,7 +169,7 @@ TEST_F(FusePointwise, RefusesLiesAsTheExecutorDoes) {
   EXPECT_THROW(run(twice), ProgramFault);
 }
 
-TEST_F(FusePointwise, SplitsAChainWhereOneLoopCannotGoOn) {
+TEST_F(FusePointwise, SplitsChainThatOneLoopCannotRun) {
   const Tensor wide = filled({kLarge}, DType::kFloat64);
   slots_.put(3, {wide, nullptr});
   Frame frame;
@@ -182,7 +182,7 @@ TEST_F(FusePointwise, SplitsAChainWhereOneLoopCannotGoOn) {
   expect_value(12, ops::neg(ops::add(ops::mul(a_, 2.0), wide)));
 }
 
-TEST_F(FusePointwise, DecidesWhenItRunsWhatIsLarge) {
+TEST_F(FusePointwise, FusesLargeTensorsAtRunTime) {
   const int64_t small[] = {4}, large[] = {kLarge};
   for (absl::Span<const int64_t> sizes : {absl::MakeConstSpan(small), absl::MakeConstSpan(large)}) {
     Frame frame;
@@ -197,7 +197,7 @@ TEST_F(FusePointwise, DecidesWhenItRunsWhatIsLarge) {
   }
 }
 
-TEST_F(FusePointwise, LeavesSmallAndRecordedChainsAlone) {
+TEST_F(FusePointwise, SkipsSmallAndRecordedChains) {
   slots_.put(3, {filled({8}), nullptr});
   Frame frame;
   frame.add(op_id::kAdd, 10, {slot(3), slot(3)});
@@ -208,7 +208,7 @@ TEST_F(FusePointwise, LeavesSmallAndRecordedChainsAlone) {
   EXPECT_EQ(instructions_, 3u);
 }
 
-TEST_F(FusePointwise, KeepsWhatIsReadAtTheEnd) {
+TEST_F(FusePointwise, KeepsResultsThatAreRead) {
   Frame frame;
   frame.add(op_id::kAdd, 10, {slot(kA), slot(kB)});
   frame.add(op_id::kMul, 11, {slot(10), Arg(2.0)});
@@ -218,7 +218,7 @@ TEST_F(FusePointwise, KeepsWhatIsReadAtTheEnd) {
   expect_value(11, ops::mul(ops::add(a_, b_), 2.0));
 }
 
-TEST_F(FusePointwise, LeavesWhatIsInvalidToTheExecutor) {
+TEST_F(FusePointwise, LeavesInvalidInstructionsToExecutor) {
   const auto refused_at = [&](Frame& frame) {
     try {
       run(frame);
@@ -251,7 +251,7 @@ TEST_F(FusePointwise, LeavesWhatIsInvalidToTheExecutor) {
   EXPECT_EQ(refused_at(many), 1);
 }
 
-TEST_F(FusePointwise, DropsInputsOfOtherTypesAtTheirStep) {
+TEST_F(FusePointwise, ReleasesInputsOfOtherTypesAtTheirStep) {
   const Tensor half = filled({kLarge}, DType::kFloat16);
   slots_.put(3, {half, nullptr});
   Frame frame;
@@ -262,8 +262,8 @@ TEST_F(FusePointwise, DropsInputsOfOtherTypesAtTheirStep) {
   EXPECT_EQ(instructions_, 2u);
 }
 
-// The operator as a client may send it.
-TEST_F(FusePointwise, AChainOverTheWireIsChecked) {
+// The fused operator, sent by a client.
+TEST_F(FusePointwise, ChecksChainFromWire) {
   ChainWriter writer;
   writer.begin_step(*find_op(op_id::kMul), 5, 2);
   writer.add_input(0);
@@ -295,7 +295,7 @@ TEST_F(FusePointwise, AChainOverTheWireIsChecked) {
   EXPECT_EQ(slots_.find(14)->poison->op, "mul");
 }
 
-TEST_F(FusePointwise, RecordsGradientsOneByOne) {
+TEST_F(FusePointwise, RecordsGradientOfEachStep) {
   a_->requires_grad = true;
   Frame frame;
   frame.add(op_id::kAdd, 10, {slot(kA), slot(kB)}, {}, Instruction::kGrad);

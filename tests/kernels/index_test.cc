@@ -1,4 +1,4 @@
-// Picking and placing against plain loops; no index ever reaches outside.
+// Gathering and scattering compared with plain loops; no index causes an out-of-bounds access.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ double at(const Tensor& t, const std::vector<int64_t>& index) {
   return values_of(view_of(t, Geometry{{}, {}, t->offset + offset}))[0];
 }
 
-// Calls f(index) for every place of a tensor of these sizes, in order.
+// Calls f(index) for every position of a tensor of these sizes, in order.
 void for_each_place(SizesView sizes, const std::function<void(const std::vector<int64_t>&)>& f) {
   int64_t count = 1;
   for (int64_t size : sizes) count *= size;
@@ -46,7 +46,7 @@ template <typename F>
 void expect_index_error(F f, const std::string& message) {
   try {
     f();
-    FAIL() << "no error where one says " << message;
+    FAIL() << "expected an error with the message " << message;
   } catch (const Error& e) {
     EXPECT_EQ(e.kind(), ErrorKind::kIndex);
     EXPECT_THAT(e.message(), HasSubstr(message));
@@ -72,7 +72,7 @@ std::vector<GatherCase> gather_cases(DType dtype) {
 
 Tensor random_index(SizesView sizes, int64_t below) { return random_tensor(sizes, DType::kInt64, 0, below, 7); }
 
-TEST(Gather, PicksAlongADimension) {
+TEST(Gather, GathersAlongDimension) {
   for (DType dtype : kAllDTypes) {
     for (const GatherCase& c : gather_cases(dtype)) {
       const int64_t dim = c.dim < 0 ? c.dim + c.input.dim() : c.dim;
@@ -88,7 +88,7 @@ TEST(Gather, PicksAlongADimension) {
   }
 }
 
-TEST(Gather, TakesAnIndexOfAnyLayout) {
+TEST(Gather, AcceptsIndexOfAnyLayout) {
   const Tensor x = random_tensor({6, 6}, DType::kFloat32);
   const Tensor index = transpose(random_index({6, 6}, 6), 0, 1);
   Tensor out = empty({6, 6}, DType::kFloat32, Device{});
@@ -98,7 +98,7 @@ TEST(Gather, TakesAnIndexOfAnyLayout) {
   });
 }
 
-TEST(Gather, RefusesWhatIsOutside) {
+TEST(Gather, RejectsIndexOutOfRange) {
   const Tensor x = random_tensor({3, 4}, DType::kFloat32);
   for (double bad : {-1.0, 4.0, 1e18, -9e18}) {
     Tensor out = empty({3, 2}, DType::kFloat32, Device{});
@@ -117,7 +117,7 @@ TEST(Scatter, WritesAndAddsInOrder) {
   for (DType dtype : {DType::kFloat32, DType::kFloat16, DType::kInt32, DType::kInt64, DType::kFloat64}) {
     for (int64_t dim : {0, 1, 2}) {
       const Tensor input = transpose(random_tensor({4, 6, 5}, dtype), 0, 2);
-      const Tensor index = random_index({4, 5, 3}, input.size(dim) - 1);  // repeats itself
+      const Tensor index = random_index({4, 5, 3}, input.size(dim) - 1);  // has duplicates
       const Tensor src = every_second(random_tensor({4, 5, 8}, dtype, -4, 5, 3), 2);
       Tensor replaced = empty(input.sizes(), dtype, Device{}), added = empty(input.sizes(), dtype, Device{});
       Tensor filled = empty(input.sizes(), dtype, Device{});
@@ -144,7 +144,7 @@ TEST(Scatter, WritesAndAddsInOrder) {
   }
 }
 
-TEST(Scatter, RefusesWhatIsOutside) {
+TEST(Scatter, RejectsIndexOutOfRange) {
   const Tensor x = random_tensor({3}, DType::kFloat32);
   Tensor out = empty({3}, DType::kFloat32, Device{});
   for (double bad : {-1.0, 3.0, 4e18}) {
@@ -183,7 +183,7 @@ TEST(Index, PutsSeparatedIndicesInFront) {
   EXPECT_EQ(indexed(x, {Tensor(), ints({0}, {}), ints({1}, {0})}).sizes(), (Sizes{4, 0}));
 }
 
-TEST(Index, TakesMasks) {
+TEST(Index, AcceptsMasks) {
   const Tensor x = random_tensor({2, 3, 4}, DType::kFloat32);
   const Tensor both = mask({2, 3}, {0, 1, 0, 1, 1, 0});
   const Tensor out = indexed(x, {both});
@@ -192,7 +192,7 @@ TEST(Index, TakesMasks) {
   for_each_place(out.sizes(), [&](const std::vector<int64_t>& p) {
     ASSERT_EQ(at(out, p), at(x, {where[p[0]][0], where[p[0]][1], p[1]}));
   });
-  // A mask beside integers: they broadcast with its places.
+  // A mask and integers: the integers broadcast with the mask's positions.
   const Tensor mixed = indexed(x, {ints({1}, {1}), mask({3}, {1, 0, 1})});
   ASSERT_EQ(mixed.sizes(), (Sizes{2, 4}));
   for_each_place(mixed.sizes(), [&](const std::vector<int64_t>& p) {
@@ -203,7 +203,7 @@ TEST(Index, TakesMasks) {
   EXPECT_EQ(indexed(x, {mask({2}, {0, 0})}).sizes(), (Sizes{0, 3, 4}));
 }
 
-TEST(Index, AMaskByteIsTrueWhateverItHolds) {
+TEST(Index, NonzeroMaskByteIsTrue) {
   const Tensor x = tensor_of({4}, {1, 2, 3, 4});
   Tensor m = empty({4}, DType::kBool, Device{});
   const uint8_t bytes[] = {0, 2, 255, 0};
@@ -211,19 +211,19 @@ TEST(Index, AMaskByteIsTrueWhateverItHolds) {
   EXPECT_EQ(values_of(indexed(x, {m})), (std::vector<double>{2, 3}));
 }
 
-TEST(Index, TakesBytesForMasks) {
+TEST(Index, AcceptsBytesAsMasks) {
   const Tensor x = tensor_of({3}, {1, 2, 3});
   EXPECT_EQ(values_of(indexed(x, {tensor_of({3}, {1, 0, 1}, DType::kUInt8)})), (std::vector<double>{1, 3}));
 }
 
-TEST(Index, RefusesAResultThatNoMachineHolds) {
-  // One element, seen 2^61 times: each row that is selected is as long.
+TEST(Index, RejectsOversizedResult) {
+  // One element expanded to 2^61: each selected row has that size.
   const Tensor x = expand(tensor_of({1}, {1}), 1, int64_t{1} << 61);
   EXPECT_THROW(indexed(x, {ints({2}, {0, 0})}), Error);
   EXPECT_THROW(indexed(tensor_of({1}, {1}), {expand(ints({1}, {0}), 1, int64_t{1} << 61)}), Error);
 }
 
-TEST(Index, RefusesWhatDoesNotFit) {
+TEST(Index, RejectsIncompatibleSizes) {
   const Tensor x = random_tensor({3, 4}, DType::kFloat32);
   expect_index_error([&] { indexed(x, {ints({1}, {3})}); }, "index 3 is out of bounds for dimension 0 with size 3");
   expect_index_error(
@@ -256,7 +256,7 @@ TEST(IndexPut, WritesAddsAndBroadcasts) {
                      "index 2 is out of bounds for dimension 0 with size 2");
 }
 
-TEST(IndexSelect, PicksFillsAndAddsPlaces) {
+TEST(IndexSelect, SelectsFillsAndAdds) {
   const Tensor x = transpose(tensor_of({3, 2}, {1, 4, 2, 5, 3, 6}), 0, 1);  // [[1, 2, 3], [4, 5, 6]]
   Tensor out = empty({2, 2}, DType::kFloat32, Device{});
   index_select(x, 1, ints({2}, {2, 0}), out);
@@ -274,7 +274,7 @@ TEST(IndexSelect, PicksFillsAndAddsPlaces) {
   }
 }
 
-// Sums and the last of several values, one element after the other.
+// Reference for index_add and index_copy (the last value wins), element by element.
 void add_one_by_one(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source, const Tensor& out) {
   set_values(out, values_of(x));
   for_each_place(source.sizes(), [&](std::vector<int64_t> place) {
@@ -286,7 +286,7 @@ void add_one_by_one(const Tensor& x, int64_t dim, const Tensor& index, const Ten
   });
 }
 
-// Enough for several threads, which may not change the order of what meets in one place; every kind of row.
+// Large enough for several threads, which must keep the order of additions to one position; every kind of row.
 TEST(IndexAdd, SumsInTheOrderOfTheIndex) {
   const Tensor x = random_tensor({30, 40, 50}, DType::kFloat32, -1, 1, 2);
   for (int64_t dim = 0; dim < 3; ++dim) {
@@ -304,8 +304,8 @@ TEST(IndexAdd, SumsInTheOrderOfTheIndex) {
   }
 }
 
-TEST(Index, MovesNeighboursTogether) {
-  std::vector<double> places;  // backwards, on, again, and over an edge
+TEST(Index, MovesAdjacentRowsTogether) {
+  std::vector<double> places;  // descending, ascending, repeated, and out of order
   for (int64_t i = 0; i < 60; ++i) places.push_back(i < 3 ? 3 - i : i < 50 ? i - 3 : i == 50 ? 46 : i - 51);
   const Tensor index = ints({60}, places);
   const int64_t n = 60;
@@ -328,7 +328,7 @@ TEST(Index, MovesNeighboursTogether) {
   }
 }
 
-TEST(Index, TakesRowsOfOneElement) {  // as long as the index, whose neighbours they are not
+TEST(Index, HandlesRowsOfOneElement) {  // the rows have as many elements as the index
   const Tensor column = random_tensor({20}, DType::kFloat32), x = expand(column, 1, 16);
   std::vector<double> places(16);
   std::iota(places.begin(), places.end(), 2);
@@ -336,7 +336,7 @@ TEST(Index, TakesRowsOfOneElement) {  // as long as the index, whose neighbours 
   for_each_place(out.sizes(), [&](const std::vector<int64_t>& p) { ASSERT_EQ(at(out, p), at(column, {p[0] + 2})); });
 }
 
-TEST(Index, TakesMoreThanAThreadDoes) {
+TEST(Index, SplitsAcrossThreads) {
   const Tensor x = random_tensor({5000}, DType::kInt32, -1000, 1000),
                index = random_tensor({150001}, DType::kInt64, -5000, 5000);
   const Tensor out = indexed(x, {index});
@@ -348,7 +348,7 @@ TEST(Index, TakesMoreThanAThreadDoes) {
   expect_index_error([&] { indexed(x, {index}); }, "index 5000 is out of bounds for dimension 0 with size 5000");
 }
 
-TEST(Nonzero, TakesLongRows) {
+TEST(Nonzero, HandlesLongRows) {
   const Tensor x = random_tensor({3, 1700}, DType::kInt8, -1, 2);
   Tensor out;
   nonzero(x, out);
@@ -358,7 +358,7 @@ TEST(Nonzero, TakesLongRows) {
   });
   EXPECT_EQ(values_of(out), want);
 }
-TEST(Nonzero, FindsWhatIsTrueInEveryDType) {
+TEST(Nonzero, FindsNonzeroInEveryDType) {
   for (DType dtype : kAllDTypes) {
     for (const Tensor& x : {tensor_of({2, 3}, {0, 1, 0, 1, 1, 0}, dtype),
                             transpose(tensor_of({3, 2}, {0, 1, 1, 1, 0, 0}, dtype), 0, 1)}) {
@@ -383,14 +383,14 @@ TEST(MaskedSelect, BroadcastsBoth) {
   EXPECT_EQ(values_of(out), (std::vector<double>{1, 1, 2, 2}));
 }
 
-// `op` called in place on `x`, as `x.op_(...)` is.
+// Calls `op` in place on `x`, like `x.op_(...)`.
 void in_place(uint16_t op, const Tensor& x, absl::Span<const Arg> rest) {
   std::vector<Arg> args = {Arg(x.get())};
   args.insert(args.end(), rest.begin(), rest.end());
   ops::call(op, args, {&x, 1});
 }
 
-TEST(InPlace, WritesWhereTheTensorLies) {
+TEST(InPlace, WritesToStridedTensor) {
   tt::testing::have_backend();
   const Tensor base = tensor_of({3, 4}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11});
   const Tensor x = every_second(base, 1);  // columns 1 and 3
@@ -405,7 +405,7 @@ TEST(InPlace, WritesWhereTheTensorLies) {
   EXPECT_EQ(values_of(base), (std::vector<double>{0, -1, 2, -1, 4, 15, 6, 27, 8, -1, 10, -1}));
 }
 
-TEST(InPlace, ReadsValuesThatItOverwritesBeforeItDoes) {
+TEST(InPlace, ReadsOverlappingValuesBeforeWrite) {
   tt::testing::have_backend();
   const Tensor x = tensor_of({4}, {1, 2, 3, 4}), reversed = ints({4}, {3, 2, 1, 0});
   const TensorMeta* list[] = {reversed.get()};

@@ -1,4 +1,4 @@
-// Joining and rearranging.
+// Concatenation and rearrangement.
 #include <gtest/gtest.h>
 
 #include "kernels/cpu/kernels.h"
@@ -11,7 +11,7 @@ using Values = std::vector<double>;
 
 Tensor fresh(SizesView sizes, DType dtype = DType::kFloat32) { return empty(sizes, dtype, Device{}); }
 
-TEST(Join, CatsAlongAnyDimensionAndConverts) {
+TEST(Join, ConcatenatesAlongAnyDimensionAndConverts) {
   const Tensor a = tensor_of({2, 2}, {1, 2, 3, 4}), b = transpose(tensor_of({1, 2}, {5, 6}, DType::kInt64), 0, 1);
   Tensor out = fresh({2, 3});
   cat({a, b}, -1, out);
@@ -21,7 +21,7 @@ TEST(Join, CatsAlongAnyDimensionAndConverts) {
   EXPECT_EQ(values_of(out), (Values{1, 2, 3, 4, 1, 2, 3, 4}));
 }
 
-TEST(Join, StacksAlongANewDimension) {
+TEST(Join, StacksAlongNewDimension) {
   const Tensor a = tensor_of({2}, {1, 2}), b = tensor_of({2}, {3, 4});
   Tensor out = fresh({2, 2});
   stack({a, b}, 0, out);
@@ -53,8 +53,8 @@ TEST(Rearrange, FlipsEveryLayout) {
   EXPECT_EQ(values_of(out), (Values{6, 5, 4, 3, 2, 1}));
 }
 
-// Planes that are transposed tile by tile, and their edges.
-TEST(Rearrange, FlipsWhatIsTransposed) {
+// Planes that are transposed in tiles, with partial tiles.
+TEST(Rearrange, FlipsTransposed) {
   for (DType dtype : {DType::kUInt8, DType::kFloat16, DType::kFloat32, DType::kFloat64}) {
     const Tensor x = transpose(random_tensor({3, 37, 70}, dtype), 1, 2);  // [3, 70, 37]
     for (const Sizes& dims : {Sizes{1}, Sizes{2}, Sizes{1, 2}, Sizes{0, 1}, Sizes{0, 1, 2}}) {

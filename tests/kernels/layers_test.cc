@@ -1,4 +1,4 @@
-// Embedding, nll_loss, pooling and softmax as the operators call them: dtypes, dimensions, and what must be refused.
+// Embedding, nll_loss, pooling, softmax and matmul at operator level: dtypes, dimensions, and errors.
 #include "kernels/cpu/kernels.h"
 #include "tests/kernels/tensors.h"
 
@@ -7,7 +7,7 @@ namespace {
 
 using namespace tt::testing;
 
-TEST(Embedding, TakesAndCollectsRows) {
+TEST(Embedding, SelectsAndAccumulatesRows) {
   for (DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kInt64}) {
     Tensor table = filled({5, 40}, dtype), index = values({2, 3}, {4, 0, 4, 1, 2, 0}, DType::kInt32);
     Tensor out = filled({2, 3, 40}, dtype);
@@ -20,12 +20,12 @@ TEST(Embedding, TakesAndCollectsRows) {
   for (int64_t j = 0; j < 40; ++j) {
     EXPECT_EQ(at(dw, j), at(g, 3 * 40 + j));
     EXPECT_EQ(at(dw, 40 + j), at(g, j) + at(g, 80 + j));
-    EXPECT_EQ(at(dw, 3 * 40 + j), 0) << "the padding's row";
+    EXPECT_EQ(at(dw, 3 * 40 + j), 0) << "the row of padding_idx must get no gradient";
     EXPECT_EQ(at(dw, 4 * 40 + j), 0);
   }
 }
 
-TEST(Embedding, RefusesIndicesOutside) {
+TEST(Embedding, RejectsIndicesOutOfRange) {
   Tensor table = filled({5, 4}), out = filled({1, 4}), grad = filled({1, 4}), dw = filled({5, 4});
   for (double bad : {5.0, -1.0, 1e12}) {
     Tensor index = values({1}, {bad}, DType::kInt64);
@@ -34,8 +34,8 @@ TEST(Embedding, RefusesIndicesOutside) {
   }
 }
 
-TEST(NllLoss, WeighsIgnoresAndReduces) {
-  // Two samples of three classes over two positions; one target is ignored.
+TEST(NllLoss, AppliesWeightsIgnoreIndexAndReduction) {
+  // Two samples of three classes at two positions; one target is ignored.
   Tensor x = filled({2, 3, 2}), target = values({2, 2}, {2, -100, 0, 1}, DType::kInt64), w = values({3}, {1, 2, 4});
   Tensor each = filled({2, 2}), mean = filled({}), sum = filled({}), total = filled({});
   nll_loss(x, target, w, -100, "none", each, total);
@@ -60,7 +60,7 @@ TEST(NllLoss, WeighsIgnoresAndReduces) {
   expect_close(dx, want, 1e-6);
 }
 
-TEST(NllLoss, RefusesTargetsOutside) {
+TEST(NllLoss, RejectsTargetsOutOfRange) {
   Tensor x = filled({1, 3}), out = filled({}), total = filled({});
   for (double bad : {3.0, -1.0}) {
     Tensor target = values({1}, {bad}, DType::kInt64);
@@ -77,7 +77,7 @@ TEST(NllLoss, RefusesTargetsOutside) {
   EXPECT_THROW(nll_loss_backward(too_many, target, Tensor(), total, size, -100, "none", dx), Error);
 }
 
-TEST(Pool, TakesPlanesOfAnyDType) {
+TEST(Pool, HandlesPlanesOfAnyDType) {
   const int64_t kernel[] = {2}, none[] = {0}, one[] = {1};
   for (DType dtype : {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBFloat16, DType::kInt32}) {
     Tensor x = transposed(filled({3, 2, 6, 4}, dtype), 2, 3), y = filled({3, 2, 2, 3}, dtype);  // 3 x 2 x 4 x 6
@@ -94,7 +94,7 @@ TEST(Pool, TakesPlanesOfAnyDType) {
   }
 }
 
-TEST(Pool, RefusesIndicesOutsideThePlane) {
+TEST(Pool, RejectsIndicesOutsidePlane) {
   Tensor g = filled({1, 1, 1, 2}), dx = filled({1, 1, 2, 2});
   const int64_t size[] = {1, 1, 2, 2};
   max_pool2d_backward(g, values({1, 1, 1, 2}, {0, 3}, DType::kInt64), size, dx);
@@ -105,7 +105,7 @@ TEST(Pool, RefusesIndicesOutsideThePlane) {
   EXPECT_THROW(max_pool2d_backward(g, values({1}, {0}, DType::kInt64), size, dx), Error);
 }
 
-TEST(Pool, RefusesWindowsWithoutASizeOrStride) {
+TEST(Pool, RejectsWindowsWithoutSizeOrStride) {
   const int64_t two[] = {2}, none[] = {0}, minus[] = {-1};
   Tensor x = filled({1, 4, 4}), y = filled({1, 2, 2});
   EXPECT_THROW(avg_pool2d(x, none, std::nullopt, none, false, true, std::nullopt, y), Error);
@@ -147,7 +147,7 @@ TEST(Linear, AddsTheBiasOnce) {
 }
 
 TEST(Matmul, BroadcastsBatches) {
-  // Two by three batches, the left side's rows transposed: nothing folds.
+  // 2 x 1 batches times 3, with transposed rows on the left side: no dimensions can be merged.
   Tensor a = transposed(filled({2, 1, 5, 4}), 2, 3), b = filled({3, 5, 6}), y = filled({2, 3, 4, 6});
   matmul(a, b, y);
   for (int64_t i = 0; i < y.numel(); ++i) {
@@ -156,7 +156,7 @@ TEST(Matmul, BroadcastsBatches) {
     for (int64_t p = 0; p < 5; ++p) want += at(a, n * 20 + p * 4 + row) * at(b, m * 30 + p * 6 + column);
     ASSERT_NEAR(at(y, i), want, 1e-5);
   }
-  // Heads of an attention: two batches by three heads of 40 x 36, interleaved with the rows.
+  // Attention heads: two batches of three heads of 40 x 36, interleaved with the rows.
   Tensor q = transposed(filled({2, 40, 3, 36}), 1, 2), k = transposed(transposed(filled({2, 40, 3, 36}), 1, 2), 2, 3);
   Tensor scores = filled({2, 3, 40, 40});
   matmul(q, k, scores);

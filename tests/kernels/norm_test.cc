@@ -8,11 +8,11 @@ using namespace tt::testing;
 
 constexpr double kEps = 1e-5;
 
-// A normalisation by its definition: which elements share statistics, and which a weight.
+// The definition of a normalisation: which elements share statistics, and which share a weight.
 struct Definition {
   int64_t groups, channels;
-  std::function<int64_t(int64_t)> group;    // of an element
-  std::function<int64_t(int64_t)> channel;  // likewise
+  std::function<int64_t(int64_t)> group;    // index of the group of an element
+  std::function<int64_t(int64_t)> channel;  // index of the channel of an element
   bool centered = true;
 };
 
@@ -37,7 +37,7 @@ double dot(const Tensor& g, const std::vector<double>& y) {
   for (int64_t i = 0; i < g.numel(); ++i) sum += at(g, i) * y[i];
   return sum;
 }
-// The derivative of dot(g, normalized(x, w, b)) in element i of t, by central differences.
+// The derivative of dot(g, normalized(x, w, b)) with respect to element i of t, by central differences.
 double slope(const Definition& d, const Tensor& g, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& t,
              int64_t i) {
   const double before = at(t, i), h = 1e-6;
@@ -62,7 +62,7 @@ Definition by_channel(const Sizes& sizes) {
   return {channels, channels, channel, channel};
 }
 
-TEST(BatchNorm, TrainsAndMovesTheRunningStatistics) {
+TEST(BatchNorm, UpdatesRunningStatistics) {
   for (const Sizes& sizes : {Sizes{6, 3}, Sizes{4, 3, 7}, Sizes{2, 5, 300}}) {
     const Definition d = by_channel(sizes);
     Tensor x = filled(sizes, DType::kFloat64), w = filled({d.channels}, DType::kFloat64),
@@ -81,7 +81,7 @@ TEST(BatchNorm, TrainsAndMovesTheRunningStatistics) {
       EXPECT_NEAR(at(running_mean, c), 0.9 + 0.1 * want.mean[c], 1e-6);
       EXPECT_NEAR(at(running_var, c), 1.8 + 0.1 * variance * n / (n - 1), 1e-6);
     }
-    if (x.numel() > 1000) continue;  // the slopes take an evaluation an element
+    if (x.numel() > 1000) continue;  // finite differences cost one evaluation per element
     batch_norm_backward(g, x, w, mean, rstd, true, dx, dw, db);
     expect_slopes(d, g, x, w, b, x, dx);
     expect_slopes(d, g, x, w, b, w, dw);
@@ -89,7 +89,7 @@ TEST(BatchNorm, TrainsAndMovesTheRunningStatistics) {
   }
 }
 
-TEST(BatchNorm, EvaluatesWithTheRunningStatistics) {
+TEST(BatchNorm, EvaluatesWithRunningStatistics) {
   for (DType dtype : {DType::kFloat32, DType::kFloat64, DType::kBFloat16}) {
     const Sizes sizes{3, 4, 5};
     Tensor x = filled(sizes, dtype), w = filled({4}), g = filled(sizes, dtype), y = filled(sizes, dtype),
@@ -115,14 +115,14 @@ TEST(BatchNorm, EvaluatesWithTheRunningStatistics) {
   }
 }
 
-TEST(BatchNorm, EmptyBatchLeavesTheRunningStatistics) {
+TEST(BatchNorm, EmptyBatchKeepsRunningStatistics) {
   Tensor x = filled({0, 3, 2}), y = filled({0, 3, 2}), mean = filled({3}), rstd = filled({3});
   Tensor running = constant({3}, 5);
   batch_norm(x, running, running, Tensor(), Tensor(), true, 0.1, kEps, y, mean, rstd);
   expect_close(running, constant({3}, 5), 0);
 }
 
-TEST(BatchNorm, RefusesStatisticsOfAnotherSize) {
+TEST(BatchNorm, RejectsStatisticsOfAnotherSize) {
   Tensor x = filled({2, 3}), y = filled({2, 3}), three = filled({3}), two = filled({2}), dx = filled({2, 3});
   EXPECT_THROW(batch_norm(x, two, two, Tensor(), Tensor(), false, 0.1, kEps, y, three, three), Error);
   EXPECT_THROW(batch_norm_backward(x, x, Tensor(), two, two, true, dx, three, three), Error);
@@ -146,7 +146,7 @@ TEST(LayerNorm, ForwardAndBackward) {
       expect_values(mean, want.mean, 1e-12);
       expect_values(rstd, want.rstd, 1e-9);
       layer_norm_backward(g, x, w, mean, rstd, shape, dx, dw, db);
-      if (n == 1) continue;  // flat, but steep to its own rounding
+      if (n == 1) continue;  // zero variance: differences are dominated by rounding
       expect_slopes(d, g, x, w, b, x, dx);
       if (!affine) continue;
       expect_slopes(d, g, x, w, b, w, dw);
@@ -163,14 +163,14 @@ TEST(LayerNorm, ManyRowsInHalfPrecision) {
   const Definition d{500, 96, [](int64_t i) { return i / 96; }, [](int64_t i) { return i % 96; }};
   const Normalized want = normalized(d, x, Tensor(), Tensor());
   expect_values(y, want.y, 0.02);
-  // Sums over rows go through several blocks.
+  // Sums over rows are split into several blocks.
   Tensor g = constant({500, 96}, 1), dx = filled({500, 96}), dw = filled({96}), db = filled({96});
   layer_norm_backward(g, x, Tensor(), mean, rstd, shape, dx, dw, db);
   expect_values(db, std::vector<double>(96, 500), 1e-3);
 }
 
-// Rows of 16 bits, computed as floats one by one.
-TEST(LayerNorm, OfHalvesIsThatOfFloatsRounded) {
+// Rows of 16-bit elements, computed in float32.
+TEST(LayerNorm, HalfEqualsRoundedFloat) {
   const int64_t shape[] = {1100};
   const Tensor w = filled({1100}), b = filled({1100});
   for (DType dtype : {DType::kFloat16, DType::kBFloat16}) {
@@ -189,7 +189,7 @@ TEST(LayerNorm, OfHalvesIsThatOfFloatsRounded) {
     };
     expect_rounded(y);
     for (int64_t r = 0; r < 70; ++r) ASSERT_EQ(at(mean, r), at(want_mean, r)) << r;
-    rms_norm(y, shape, w, kEps, y, rstd);  // every row is read before it is written
+    rms_norm(y, shape, w, kEps, y, rstd);  // in place: every row is read before it is written
     rms_norm(wide, shape, w, kEps, want, want_rstd);
     expect_rounded(y);
   }

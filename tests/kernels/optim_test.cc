@@ -6,7 +6,7 @@ namespace {
 
 using namespace tt::testing;
 
-// PyTorch's documented algorithms in doubles, one element at a time.
+// PyTorch's documented algorithms in double, for one element.
 struct Adam {
   double lr = 0.1, beta1 = 0.9, beta2 = 0.99, eps = 1e-8, decay = 0.01;
   bool decoupled = false, amsgrad = false, maximize = false;
@@ -31,10 +31,10 @@ class Optimizers : public ::testing::TestWithParam<DType> {
   double tolerance() const { return 4 * tolerance_of(GetParam()); }
 };
 
-TEST_P(Optimizers, AdamAndItsForms) {
+TEST_P(Optimizers, AdamVariants) {
   for (bool decoupled : {false, true}) {
     for (bool amsgrad : {false, true}) {
-      // Two parameters, one of several pieces, one that does not lie contiguously.
+      // Two parameters: one processed in several chunks, one not contiguous.
       Tensors params{filled({20000}, GetParam()), transposed(filled({3, 5}, GetParam()), 0, 1)}, averages, squares,
           largest;
       for (const Tensor& p : params) {
@@ -58,13 +58,13 @@ TEST_P(Optimizers, AdamAndItsForms) {
   }
 }
 
-TEST_P(Optimizers, SgdAndItsForms) {
+TEST_P(Optimizers, SgdVariants) {
   for (double momentum : {0.0, 0.9}) {
     for (bool nesterov : {false, true}) {
       if (nesterov && momentum == 0) continue;
       const double dampening = nesterov ? 0 : 0.25;
       Tensors params{filled({70}, GetParam())}, buffers;
-      // What a new buffer holds must not matter.
+      // The contents of a new buffer must not matter.
       if (momentum != 0) buffers.push_back(constant({70}, NAN, GetParam()));
       double p = at(params[0], 69), buffer = 0;
       for (int t = 1; t <= 3; ++t) {
@@ -86,7 +86,7 @@ INSTANTIATE_TEST_SUITE_P(DTypes, Optimizers,
                          ::testing::Values(DType::kFloat32, DType::kFloat64, DType::kBFloat16, DType::kFloat16),
                          [](const auto& info) { return std::string(name(info.param)); });
 
-TEST(OptimizerLists, RefusesListsThatDoNotFit) {
+TEST(OptimizerLists, RejectsMismatchedLists) {
   Tensors params{filled({3})}, two{filled({3}), filled({3})}, short_one{filled({2})}, none;
   EXPECT_THROW(sgd_step(params, two, none, 0.1, 0, 0, 0, false, false, true), Error);
   EXPECT_THROW(sgd_step(params, short_one, none, 0.1, 0, 0, 0, false, false, true), Error);

@@ -1,4 +1,4 @@
-// Pointwise operators over every dtype and layout, against a loop over their elements.
+// Pointwise operators in every dtype and layout, compared with a loop over their elements.
 
 #include <cmath>
 #include <functional>
@@ -22,7 +22,7 @@ class Pointwise : public ::testing::Test {
   static void SetUpTestSuite() { have_backend(); }
 };
 
-// The element of `t`, broadcast to `sizes`, at position `linear` of its row-major order.
+// The element of `t`, broadcast to `sizes`, at index `linear` in row-major order.
 double element(const Tensor& t, SizesView sizes, int64_t linear) {
   int64_t offset = 0;
   for (int64_t d = static_cast<int64_t>(sizes.size()) - 1; d >= 0; --d) {
@@ -35,7 +35,7 @@ double element(const Tensor& t, SizesView sizes, int64_t linear) {
 
 using Scalars = std::function<double(double, double)>;
 
-// What storing a number in a dtype makes of it.
+// A number converted to a dtype and back.
 double stored(double value, DType dtype) {
   const Tensor t = empty({}, dtype, Device{});
   if (dtype == DType::kBool)
@@ -170,7 +170,7 @@ TEST_F(Pointwise, PromotesEveryPairOfDtypes) {
   }
 }
 
-TEST_F(Pointwise, TakesNumbersInTensorsPlaces) {
+TEST_F(Pointwise, AcceptsNumbersForTensors) {
   const Tensor a = filled({6, 11}), i = filled({6, 11}, DType::kInt16);
   expect_elements(
       ops::sub(a, 1.5), a, a, [](double x, double) { return x - 1.5; }, "float");
@@ -192,7 +192,7 @@ TEST_F(Pointwise, WrapsAround) {
   EXPECT_EQ(ops::floor_divide(least, -1).data_as<int32_t>()[0], std::numeric_limits<int32_t>::min());
 }
 
-TEST_F(Pointwise, DividesAsPython) {
+TEST_F(Pointwise, DividesLikePython) {
   const Tensor a = values({4}, {7, -7, 7, -7}, DType::kInt64), b = values({4}, {2, 2, -2, -2}, DType::kInt64);
   expect_elements(
       ops::floor_divide(a, b), a, b, [](double x, double y) { return std::floor(x / y); }, "floor");
@@ -216,7 +216,7 @@ TEST_F(Pointwise, RaisesOnIntegersDividedByZero) {
   EXPECT_TRUE(std::isinf(at(ops::true_divide(values({1}, {1}, DType::kInt32), zero), 0)));
 }
 
-TEST_F(Pointwise, KeepsNotANumber) {
+TEST_F(Pointwise, KeepsNaN) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   for (DType dtype : {DType::kFloat16, DType::kBFloat16, DType::kFloat32, DType::kFloat64}) {
     const Tensor a = values({3}, {nan, 1, nan}, dtype), b = values({3}, {1, nan, nan}, dtype);
@@ -232,8 +232,8 @@ TEST_F(Pointwise, KeepsNotANumber) {
   }
 }
 
-// An element's value depends neither on its neighbours nor on where it stands.
-TEST_F(Pointwise, GivesTheSameAtEveryPosition) {
+// An element's result must not depend on its neighbours or its position.
+TEST_F(Pointwise, ResultIsIndependentOfPosition) {
   const Tensor x = filled({1027}, DType::kFloat32), y = ops::tanh(x);
   for (int64_t i : {0, 1, 15, 16, 511, 512, 1023, 1026}) {
     const Tensor one = view_of(x, {{1}, {1}, i, true});
@@ -265,11 +265,11 @@ TEST_F(Pointwise, FunctionsAreWithinAFewUlps) {
   }
 }
 
-TEST_F(Pointwise, KnowsTheEndsOfTheIncompleteGammas) {
+TEST_F(Pointwise, IncompleteGammasHaveCorrectLimits) {
   const double inf = INFINITY, nan = NAN;
   const std::vector<double> a = {0, 1, 0, inf, inf, 1, -1, 1, nan, 2, 1e-3, 1e4, 1e4, 0.5};
   const std::vector<double> x = {1, 0, 0, 1, inf, inf, 1, -1, 1, nan, 1e-3, 2e4, 1e3, 1.05};
-  // The last but four: by SciPy.
+  // Reference values from SciPy, except the last four.
   const std::vector<double> lower = {1, 0, nan, 0, nan, 1, nan, nan, nan, nan, 0.993688, 1, 0, 0.8527};
   for (DType dtype : {DType::kFloat32, DType::kFloat64}) {
     const int64_t n = static_cast<int64_t>(a.size());
@@ -285,7 +285,7 @@ TEST_F(Pointwise, KnowsTheEndsOfTheIncompleteGammas) {
   }
 }
 
-// a.op_(b): the result lands in a.
+// a.op_(b): writes the result to a.
 void call_into(const char* op, const Tensor& target, std::vector<Arg> args) {
   Call call;
   call.op = find_op(op);
@@ -301,7 +301,7 @@ Tensor clone(const Tensor& t) {
   return copy;
 }
 
-TEST_F(Pointwise, LandsInPlace) {
+TEST_F(Pointwise, WritesInPlace) {
   for (DType dtype : kAll) {
     const Tensor a = filled({40, 30}, dtype), b = filled({30}, dtype), before = clone(a);
     call_into("add", a, {a.get(), b.get(), 1});
@@ -314,17 +314,17 @@ TEST_F(Pointwise, LandsInPlace) {
   }
 }
 
-TEST_F(Pointwise, LandsInOverlappingAndConvertingTargets) {
+TEST_F(Pointwise, WritesToOverlappingAndConvertingTargets) {
   const Tensor base = filled({100});
   const Tensor before = clone(base);
   const Tensor head = view_of(base, {{99}, {1}, 0, true}), tail = view_of(base, {{99}, {1}, 1, true});
-  call_into("add", tail, {head.get(), tail.get(), 1});  // a running sum, if elements were not read first
+  call_into("add", tail, {head.get(), tail.get(), 1});  // a running sum if writes preceded reads
   for (int64_t i = 0; i < 99; ++i) ASSERT_EQ(at(base, i + 1), at(before, i) + at(before, i + 1)) << i;
 
   const Tensor wide = empty({3}, DType::kInt64, Device{});
   const Tensor x = values({3}, {200, 100, 1}, DType::kUInt8);
   call_into("add", wide, {x.get(), x.get(), 1});
-  EXPECT_EQ(at(wide, 0), 144);  // wraps in its own dtype before it is widened
+  EXPECT_EQ(at(wide, 0), 144);  // wraps in its own dtype before the conversion
   EXPECT_EQ(at(wide, 1), 200);
 
   const Tensor strided = every_second_column(constant({5, 12}, 7)), a = filled({5, 6});
@@ -370,7 +370,7 @@ TEST_F(Pointwise, TransposesInTiles) {
   }
 }
 
-TEST_F(Pointwise, WritesLargeResultsPastTheCache) {
+TEST_F(Pointwise, WritesLargeResultsWithNontemporalStores) {
   const Tensor a = constant({12'000'000}, 1.5), sum = ops::add(a, 1);
   for (int64_t i : {int64_t{0}, int64_t{511}, int64_t{6'000'001}, sum.numel() - 1}) EXPECT_EQ(at(sum, i), 2.5);
   double total = 0;

@@ -12,7 +12,7 @@ using namespace tt::testing;
 const Window kWindows[] = {
     {{6, 8}, {3, 4}, {2, 2}, {2, 2}},          {{7, 9}, {7, 9}, {3, 3}, {1, 1}, {1, 1}},
     {{9, 11}, {3, 3}, {3, 2}, {3, 4}, {1, 0}}, {{8, 8}, {4, 4}, {2, 3}, {2, 2}, {1, 1}, {1, 2}},
-    {{5, 5}, {3, 3}, {3, 3}, {2, 2}, {1, 1}},  // as ceil_mode leaves it: windows reach beyond the padding
+    {{5, 5}, {3, 3}, {3, 3}, {2, 2}, {1, 1}},  // as with ceil_mode: windows extend beyond the padding
     {{1, 300}, {1, 150}, {1, 2}, {1, 2}},
 };
 
@@ -44,7 +44,7 @@ void check_max(const Window& w, DType dtype) {
   }
 }
 
-TEST(MaxPlane, TakesTheFirstLargest) {
+TEST(MaxPlane, ChoosesFirstMaximum) {
   for (const Window& w : kWindows) {
     check_max<float>(w, DType::kFloat32);
     check_max<double>(w, DType::kFloat64);
@@ -53,7 +53,7 @@ TEST(MaxPlane, TakesTheFirstLargest) {
   }
 }
 
-TEST(MaxPlane, NanWinsAndMinusInfinityPointsInside) {
+TEST(MaxPlane, NaNPropagatesAndMinusInfinityHasValidIndex) {
   const double inf = std::numeric_limits<double>::infinity();
   Tensor x = values({2, 4}, {1, NAN, -inf, -inf, 5, 2, -inf, -inf}), y = filled({1, 2});
   std::vector<int64_t> index(2);
@@ -64,7 +64,7 @@ TEST(MaxPlane, NanWinsAndMinusInfinityPointsInside) {
   EXPECT_EQ(index[1], 2);
 }
 
-TEST(MaxPlane, BackwardAddsToTheChosen) {
+TEST(MaxPlane, BackwardAddsToChosenElement) {
   const Window w{{4, 4}, {3, 3}, {2, 2}, {1, 1}};
   Tensor g = filled({3, 3}), dx = constant({4, 4}, 1);
   const std::vector<int64_t> index{5, 5, 2, 5, 10, 10, 8, 8, 15};
@@ -74,7 +74,7 @@ TEST(MaxPlane, BackwardAddsToTheChosen) {
   expect_close(dx, want, 1e-6);
 }
 
-TEST(AveragePlane, DividesAsAsked) {
+TEST(AveragePlane, UsesRequestedDivisor) {
   for (Window w : kWindows) {
     w.dilation = {1, 1};
     for (const Divisor& divisor : {Divisor{true}, Divisor{false}, Divisor{true, 5}}) {
@@ -87,7 +87,7 @@ TEST(AveragePlane, DividesAsAsked) {
       });
       std::vector<double> by(y.numel());
       for (int64_t o = 0; o < y.numel(); ++o) {
-        const auto extent = [&](int d, int64_t i) {  // what lies within the padded input
+        const auto extent = [&](int d, int64_t i) {  // the part within the padded input
           const int64_t begin = i * w.stride[d] - w.padding[d];
           return std::min(begin + w.kernel[d], w.in[d] + w.padding[d]) - begin;
         };

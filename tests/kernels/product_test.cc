@@ -12,7 +12,7 @@ using namespace tt::testing;
 constexpr DType kAll[] = {DType::kFloat64, DType::kFloat32, DType::kFloat16, DType::kBFloat16, DType::kInt64,
                           DType::kInt32,   DType::kInt16,   DType::kInt8,    DType::kUInt8};
 
-// a: m x k, b: k x n, two-dimensional and strided in any way.
+// a: m x k, b: k x n, with any strides.
 Gemm problem(const Tensor& a, const Tensor& b, Tensor& c) {
   return {a.dtype(),
           a.size(0),
@@ -23,7 +23,7 @@ Gemm problem(const Tensor& a, const Tensor& b, Tensor& c) {
           c.data()};
 }
 
-// Sums in double, rounded into the dtype, or (integers) wrapped around in it.
+// Sums in double, rounded to the dtype, or wrapped for integers.
 Tensor naive(const Tensor& a, const Tensor& b) {
   Tensor c = empty(Sizes{a.size(0), b.size(1)}, a.dtype(), Device{});
   for (int64_t i = 0; i < a.size(0); ++i) {
@@ -45,27 +45,27 @@ Tensor naive(const Tensor& a, const Tensor& b) {
   return c;
 }
 
-// How an operand may lie: plainly, transposed, or as every second row and column of something larger.
-enum class Lie { kPlain, kTransposed, kSpread };
-Tensor operand(int64_t rows, int64_t columns, DType dtype, Lie lie) {
-  if (lie == Lie::kTransposed) return transposed(filled({columns, rows}, dtype), 0, 1);
-  if (lie == Lie::kPlain) return filled({rows, columns}, dtype);
+// Layouts of an operand: contiguous, transposed, or every second row and column of a larger matrix.
+enum class Layout { kPlain, kTransposed, kSpread };
+Tensor operand(int64_t rows, int64_t columns, DType dtype, Layout layout) {
+  if (layout == Layout::kTransposed) return transposed(filled({columns, rows}, dtype), 0, 1);
+  if (layout == Layout::kPlain) return filled({rows, columns}, dtype);
   Tensor large = filled({rows * 2, columns * 2}, dtype);
   return view_of(large, Geometry{{rows, columns}, {columns * 4, 2}, 0, true});
 }
 
-void check_product(int64_t m, int64_t n, int64_t k, DType dtype, Lie a_lies, Lie b_lies) {
-  Tensor a = operand(m, k, dtype, a_lies), b = operand(k, n, dtype, b_lies), c = constant({m, n}, 77, dtype);
-  const std::string what = absl::StrCat(m, "x", n, "x", k, " ", std::string(name(dtype)), " ", static_cast<int>(a_lies),
-                                        static_cast<int>(b_lies));
+void check_product(int64_t m, int64_t n, int64_t k, DType dtype, Layout a_layout, Layout b_layout) {
+  Tensor a = operand(m, k, dtype, a_layout), b = operand(k, n, dtype, b_layout), c = constant({m, n}, 77, dtype);
+  const std::string what = absl::StrCat(m, "x", n, "x", k, " ", std::string(name(dtype)), " ",
+                                        static_cast<int>(a_layout), static_cast<int>(b_layout));
   product(problem(a, b, c));
   expect_close(c, naive(a, b), tolerance_of(dtype), what);
 }
 
 TEST(Product, EveryDTypeAndLayout) {
   for (DType dtype : kAll) {
-    for (Lie a : {Lie::kPlain, Lie::kTransposed, Lie::kSpread}) {
-      for (Lie b : {Lie::kPlain, Lie::kTransposed, Lie::kSpread}) {
+    for (Layout a : {Layout::kPlain, Layout::kTransposed, Layout::kSpread}) {
+      for (Layout b : {Layout::kPlain, Layout::kTransposed, Layout::kSpread}) {
         check_product(7, 13, 5, dtype, a, b);
         check_product(51, 49, 67, dtype, a, b);
       }
@@ -77,9 +77,9 @@ TEST(Product, OddSizes) {
   for (int64_t m : {1, 2, 9, 97}) {
     for (int64_t n : {1, 3, 25, 193}) {
       for (int64_t k : {1, 4, 31, 257}) {
-        check_product(m, n, k, DType::kFloat32, Lie::kPlain, Lie::kPlain);
-        check_product(m, n, k, DType::kFloat64, Lie::kPlain, Lie::kTransposed);
-        check_product(m, n, k, DType::kFloat32, Lie::kTransposed, Lie::kPlain);
+        check_product(m, n, k, DType::kFloat32, Layout::kPlain, Layout::kPlain);
+        check_product(m, n, k, DType::kFloat64, Layout::kPlain, Layout::kTransposed);
+        check_product(m, n, k, DType::kFloat32, Layout::kTransposed, Layout::kPlain);
       }
     }
   }
@@ -89,15 +89,17 @@ TEST(Product, MatricesByVectors) {
   for (DType dtype : {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBFloat16}) {
     for (int64_t n : {1, 3, 4, 50}) {
       for (int64_t k : {1, 63, 64, 700, 5000}) {
-        check_product(1, n, k, dtype, Lie::kPlain, Lie::kTransposed);
-        check_product(n, 1, k, dtype, Lie::kPlain, Lie::kPlain);
-        check_product(1, n, k, dtype, Lie::kPlain, Lie::kPlain);
+        check_product(1, n, k, dtype, Layout::kPlain, Layout::kTransposed);
+        check_product(n, 1, k, dtype, Layout::kPlain, Layout::kPlain);
+        check_product(1, n, k, dtype, Layout::kPlain, Layout::kPlain);
       }
     }
   }
 }
 
-TEST(Product, PacksLargeOperands) { check_product(400, 390, 410, DType::kFloat32, Lie::kPlain, Lie::kTransposed); }
+TEST(Product, PacksLargeOperands) {
+  check_product(400, 390, 410, DType::kFloat32, Layout::kPlain, Layout::kTransposed);
+}
 
 TEST(Product, EmptySumsAreZero) {
   Tensor a = filled({3, 0}), b = filled({0, 4}), c = constant({3, 4}, 77);
@@ -105,7 +107,7 @@ TEST(Product, EmptySumsAreZero) {
   expect_close(c, constant({3, 4}, 0), 0);
   Tensor none = filled({0, 4});
   Tensor wide = filled({4, 4});
-  product(problem(none, wide, none));  // nothing to write, nothing written
+  product(problem(none, wide, none));  // empty result: no writes
 }
 
 TEST(Product, AddsTheBiasToEveryRow) {
@@ -125,7 +127,7 @@ TEST(Product, Batches) {
   for (int64_t size : {5, 60}) {
     Tensor a = filled({3, size, size}), b = filled({3, size, size}), c = filled({3, size, size});
     const int64_t step = size * size;
-    // In order, one operand shared, and in an order that no stride describes.
+    // In order, one shared operand, and in an irregular order.
     for (std::vector<int64_t> at_b : {std::vector<int64_t>{0, step, 2 * step}, {0, 0, 0}, {2 * step, 0, step}}) {
       const std::vector<int64_t> at_a{0, step, 2 * step};
       Gemm g{DType::kFloat32,     size,     size, size,        {a.data(), size, 1},
@@ -141,7 +143,7 @@ TEST(Product, Batches) {
   }
 }
 
-TEST(Product, KeepsPackedWeightsUntilTheyAreWritten) {
+TEST(Product, KeepsPackedWeightsUntilWritten) {
   Tensor a = filled({16, 300}), w = filled({300, 256}), c = filled({16, 256});
   for (int round = 0; round < 4; ++round) {
     product(problem(a, w, c), nullptr, &w);
@@ -162,7 +164,7 @@ TEST(Gemm, WrapsIntegersAround) {
   EXPECT_EQ(at(c, 0), static_cast<int8_t>(30000));
 }
 
-TEST(Gemm, RefusesBool) {
+TEST(Gemm, RejectsBool) {
   Tensor a = constant({2, 2}, 1, DType::kBool);
   Tensor c = constant({2, 2}, 1, DType::kBool);
   EXPECT_THROW(gemm(problem(a, a, c)), Error);

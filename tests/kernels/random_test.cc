@@ -1,4 +1,4 @@
-// Draws: the same whoever computes them, and distributed as they say.
+// Random numbers: independent of threads and instruction set, and correctly distributed.
 
 #include <algorithm>
 #include <cmath>
@@ -47,8 +47,8 @@ Moments moments(const Tensor& t) {
 
 TEST_F(Random, WordsArePhilox) {
   uint32_t words[kGroupWords];
-  const uint64_t counter = (uint64_t{1} << 32) - 5;  // carries into the second word on the way
-  cpu::blocks().draws.words(0x123456789abcdef0, counter, words);
+  const uint64_t counter = (uint64_t{1} << 32) - 5;  // the counter carries into the second word
+  cpu::blocks().random_functions.words(0x123456789abcdef0, counter, words);
   for (int block = 0; block < kGroupBlocks; ++block) {
     const auto want = philox(0x123456789abcdef0, counter + block);
     for (int word = 0; word < 4; ++word) ASSERT_EQ(words[word * kGroupBlocks + block], want[word]);
@@ -60,7 +60,7 @@ TEST_F(Random, PhiloxMatchesThePublishedVectors) {  // Random123's known answers
   EXPECT_EQ(zeros, (std::array<uint32_t, 4>{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
 }
 
-TEST_F(Random, DrawsDependOnSeedAndOffsetAlone) {
+TEST_F(Random, DrawsDependOnSeedAndOffsetOnly) {
   const Tensor long_draw = ops::rand({{100'001}}, DType::kFloat32, Device{});
   context_.generator = {42, 0};
   const Tensor short_draw = ops::rand({{777}}, DType::kFloat32, Device{});
@@ -87,7 +87,7 @@ TEST_F(Random, NormalNumbersAreNormal) {
     const Moments m = moments(t);
     EXPECT_NEAR(m.mean, 0, 0.01);
     EXPECT_NEAR(m.variance, 1, 0.015);
-    // Neighbours, and the two of a pair, are independent.
+    // Adjacent values, and the two values of a pair, are independent.
     for (int64_t lag : {1, 128}) {
       double product = 0;
       for (int64_t i = 0; i + lag < kMany; ++i) product += at(t, i) * at(t, i + lag) / kMany;
@@ -115,7 +115,7 @@ TEST_F(Random, IntegersAreUniform) {
   EXPECT_LT(wide.low, -0.99 * (int64_t{1} << 40));
 }
 
-TEST_F(Random, PermutationsHoldEachNumberOnce) {
+TEST_F(Random, PermutationsContainEachNumberOnce) {
   const Tensor t = ops::randperm(10'000, DType::kInt64, Device{});
   std::vector<int64_t> seen(t.data_as<int64_t>(), t.data_as<int64_t>() + t.numel());
   int64_t fixed = 0;

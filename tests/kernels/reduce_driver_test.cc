@@ -1,4 +1,4 @@
-// The framework of reductions against plain loops: layouts, dtypes, dimensions, sizes.
+// The reduction framework compared with plain loops: layouts, dtypes, dimensions, sizes.
 #include <gtest/gtest.h>
 
 #include "kernels/cpu/loops/reduce_extremum.h"
@@ -44,7 +44,7 @@ std::vector<std::vector<int64_t>> dim_sets(int64_t ndim) {
   return sets;
 }
 
-// For each output the elements that make it, in logical order.
+// For each output, the elements reduced into it, in logical order.
 std::vector<std::vector<double>> groups_of(const Tensor& input, const std::vector<int64_t>& dims) {
   std::vector<bool> goes(input.dim(), dims.empty());
   for (int64_t d : dims) goes[d < 0 ? d + input.dim() : d] = true;
@@ -155,7 +155,7 @@ TEST(ReduceDriver, FindsTheFirstOfEqualElements) {
   auto first_smallest = [](const std::vector<double>& v) {
     return v.empty() ? -1 : std::min_element(v.begin(), v.end()) - v.begin();
   };
-  // Whole numbers from -4 to 4: most groups have several of the largest.
+  // Integers from -4 to 4: most groups have several largest elements.
   expect_reduces(Extremum<int64_t, true>(), DType::kInt8, Order::kLogical, position, first_largest, 0);
   expect_reduces(Extremum<int64_t, false>(), DType::kInt64, Order::kLogical, position, first_smallest, 0);
   expect_reduces(Extremum<float, true>(), DType::kFloat32, Order::kLogical, position, first_largest, 0);
@@ -163,7 +163,7 @@ TEST(ReduceDriver, FindsTheFirstOfEqualElements) {
   expect_reduces(Extremum<uint8_t, true>(), DType::kBool, Order::kLogical, position, first_largest, 0);
 }
 
-TEST(ReduceDriver, TakesMoments) {
+TEST(ReduceDriver, ComputesMoments) {
   auto squares = [](const std::vector<double>& v) {
     double mean = sum_of(v) / v.size(), total = 0;
     for (double x : v) total += (x - mean) * (x - mean);
@@ -179,7 +179,7 @@ TEST(ReduceDriver, TakesMoments) {
   expect_reduces(Moments<double>(), DType::kFloat64, Order::kAny, get_squares, squares, 1e-12);
 }
 
-TEST(ReduceDriver, TakesLogSumExp) {
+TEST(ReduceDriver, ComputesLogSumExp) {
   auto expected = [](const std::vector<double>& v) {
     double sum = 0;
     for (double x : v) sum += std::exp(x);
@@ -203,7 +203,7 @@ std::vector<typename R::Total> reduce_all(const R& reduction, const Tensor& t, s
   return got;
 }
 
-TEST(ReduceDriver, ANaNWinsWhereverItIs) {
+TEST(ReduceDriver, PropagatesNaN) {
   for (int64_t at : {0, 1, 63, 64, 500, 1300, 1999}) {
     Tensor t = random_tensor({2000}, DType::kFloat32);
     t.data_as<float>()[at] = NAN;
@@ -218,7 +218,7 @@ TEST(ReduceDriver, ANaNWinsWhereverItIs) {
 }
 
 TEST(ReduceDriver, SumsManyElementsExactly) {
-  // A float's running sum of this would stand still at 2^24.
+  // A running sum in float32 would stop at 2^24.
   const int64_t n = 20'000'000;
   Tensor t = empty({n}, DType::kFloat32, Device{});
   std::fill_n(t.data_as<float>(), n, 1.0f);
@@ -227,7 +227,7 @@ TEST(ReduceDriver, SumsManyElementsExactly) {
   EXPECT_EQ(reduce_all(Fold<Sum<float>>(), columns, {0}), std::vector<double>(4, n / 4));
 }
 
-TEST(ReduceDriver, CutsLongReductionsTheSameWay) {
+TEST(ReduceDriver, SplitsLongReductionsDeterministically) {
   Tensor t = random_tensor({3, 700'001}, DType::kFloat32, -1, 1);
   set_num_threads(1);
   const auto alone = reduce_all(Fold<Sum<float>>(), t, {1});
@@ -238,7 +238,7 @@ TEST(ReduceDriver, CutsLongReductionsTheSameWay) {
   for (int i = 0; i < 3; ++i) EXPECT_NEAR(alone[i], groups[i], 1e-3);
 }
 
-TEST(ReduceDriver, RefusesDimensionsThatAreNotThere) {
+TEST(ReduceDriver, RejectsInvalidDimensions) {
   Tensor t = random_tensor({2, 3}, DType::kFloat32);
   EXPECT_THROW(ReducePlan(t, {2}, Order::kAny), Error);
   EXPECT_THROW(ReducePlan(t, {0, -2}, Order::kAny), Error);

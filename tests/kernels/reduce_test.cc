@@ -1,4 +1,4 @@
-// The declared reductions: what they make of dtypes, NaN, and nothing.
+// The declared reductions: dtypes, NaN, and empty inputs.
 #include <gtest/gtest.h>
 
 #include "kernels/cpu/kernels.h"
@@ -22,12 +22,12 @@ double all_of(Kernel kernel, const Tensor& x, DType dtype, A... args) {
 
 double sum_of(const Tensor& x, DType dtype) { return all_of(&sum, x, dtype, Dims(), false, std::nullopt); }
 
-TEST(Reduce, SumsInTheResultsType) {
+TEST(Reduce, SumsInResultType) {
   EXPECT_EQ(sum_of(tensor_of({3}, {200, 100, 255}, DType::kUInt8), DType::kInt64), 555);
   EXPECT_EQ(sum_of(tensor_of({4}, {1, 0, 1, 1}, DType::kBool), DType::kInt64), 3);
   EXPECT_EQ(sum_of(tensor_of({2}, {0.5, 0.25}), DType::kFloat64), 0.75);
   EXPECT_EQ(sum_of(tensor_of({2}, {1, 0}, DType::kBool), DType::kFloat32), 1);
-  // In float16 itself 2048 + 1 is 2048.
+  // In float16, 2048 + 1 is 2048.
   EXPECT_EQ(sum_of(tensor_of({3000}, Values(3000, 1), DType::kFloat16), DType::kFloat16), 3000);
   EXPECT_EQ(sum_of(tensor_of({1000}, Values(1000, 1), DType::kBFloat16), DType::kBFloat16), 1000);
 }
@@ -40,7 +40,7 @@ TEST(Reduce, WrapsIntegersThatOverflow) {
   EXPECT_EQ(out.data_as<int64_t>()[0], -2);
 }
 
-TEST(Reduce, MakesSomethingOfNothing) {
+TEST(Reduce, ReducesEmptyTensors) {
   const Tensor nothing = result({0, 3}, DType::kFloat32);
   EXPECT_EQ(sum_of(nothing, DType::kFloat32), 0);
   EXPECT_EQ(all_of(&prod, nothing, DType::kFloat32, Dims(), false, std::nullopt), 1);
@@ -57,19 +57,19 @@ TEST(Reduce, MakesSomethingOfNothing) {
   EXPECT_EQ(values_of(columns), Values(3, -INFINITY));
 }
 
-TEST(Reduce, TakesVariances) {
+TEST(Reduce, ComputesVariances) {
   const Tensor x = tensor_of({4}, {1, 2, 4, 5});
   EXPECT_FLOAT_EQ(all_of(&var, x, DType::kFloat32, Dims(), 1, false), 10.0 / 3);
   EXPECT_FLOAT_EQ(all_of(&var, x, DType::kFloat32, Dims(), 0, false), 2.5);
   EXPECT_FLOAT_EQ(all_of(&std, x, DType::kFloat32, Dims(), 0, false), std::sqrt(2.5));
   EXPECT_EQ(all_of(&var, x, DType::kFloat32, Dims(), 5, false), INFINITY);
   EXPECT_TRUE(std::isnan(all_of(&var, tensor_of({1}, {3}), DType::kFloat32, Dims(), 1, false)));
-  // Far from zero, where the textbook's formula has no digits left.
+  // Far from zero, where the textbook formula loses all digits.
   const Tensor far = tensor_of({3}, {1e6, 1e6 + 1, 1e6 + 2});
   EXPECT_FLOAT_EQ(all_of(&var, far, DType::kFloat32, Dims(), 1, false), 1);
 }
 
-TEST(Reduce, TakesNorms) {
+TEST(Reduce, ComputesNorms) {
   const Tensor x = tensor_of({4}, {3, -4, 0, 12});
   auto norm = [&](double ord) { return all_of(&vector_norm, x, DType::kFloat32, ord, Dims(), false, std::nullopt); };
   EXPECT_FLOAT_EQ(norm(2), 13);
@@ -92,7 +92,7 @@ TEST(Reduce, KeepsInfinitiesOutOfLogSumExp) {
   EXPECT_TRUE(std::isnan(of({NAN, 2})));
 }
 
-TEST(Reduce, LeavesNaNOutOfNansumAlone) {
+TEST(Reduce, OnlyNansumSkipsNaN) {
   const Tensor x = tensor_of({3}, {1, NAN, 2});
   EXPECT_EQ(all_of(&nansum, x, DType::kFloat32, Dims(), false, std::nullopt), 3);
   EXPECT_TRUE(std::isnan(sum_of(x, DType::kFloat32)));
@@ -122,7 +122,7 @@ TEST(Reduce, FindsExtremaInEveryDType) {
   }
 }
 
-TEST(Reduce, KeepsTheEndsOfInt64) {
+TEST(Reduce, KeepsLimitsOfInt64) {
   Tensor x = result({2}, DType::kInt64);
   x.data_as<int64_t>()[0] = INT64_MAX - 1;
   x.data_as<int64_t>()[1] = INT64_MAX;

@@ -1,4 +1,4 @@
-// Tensors for the kernels' tests, and their elements one by one.
+// Tensors for kernel tests, and access to their elements.
 #pragma once
 
 #include <cmath>
@@ -48,7 +48,7 @@ inline Tensor tensor_of(SizesView sizes, const std::vector<double>& values, DTyp
   return t;
 }
 
-// Uniform in [low, high), whole numbers in integers.
+// Uniform in [low, high); integers for integer dtypes.
 inline Tensor random_tensor(SizesView sizes, DType dtype, double low = -4, double high = 5, unsigned seed = 1) {
   Tensor t = empty(sizes, dtype, Device{});
   std::mt19937 generator(seed);
@@ -70,7 +70,7 @@ inline Tensor transpose(const Tensor& t, int64_t a, int64_t b) {
   return view_of(t, Geometry{sizes, strides, t->offset});
 }
 
-// Every second element along `dim`, from the second on.
+// Every second element along `dim`, starting with the second.
 inline Tensor every_second(const Tensor& t, int64_t dim) {
   Sizes sizes = t.sizes(), strides = t.strides();
   sizes[dim] /= 2;

@@ -15,7 +15,7 @@ int64_t place(const Vectors& v, int64_t vector, int64_t i) {
   return v.stride == 0 ? vector * v.n + i : i * v.stride + vector;
 }
 
-// Rows, then columns; lengths around the loops' widths.
+// Rows, then columns; lengths around multiples of the vector width.
 const Vectors kShapes[] = {{1, 3, 0}, {10, 4, 0}, {64, 2, 0}, {257, 3, 0}, {1, 5, 5}, {7, 3, 3}, {12, 150, 150}};
 
 template <typename T>
@@ -61,7 +61,7 @@ TEST(Softmax, LargeNumbersDoNotOverflow) {
   }
 }
 
-TEST(Softmax, NanSpoilsItsVectorAlone) {
+TEST(Softmax, NaNAffectsItsVectorOnly) {
   for (int64_t stride : {0, 2}) {
     Tensor x = stride == 0 ? values({4}, {1, NAN, 1, 1}) : values({4}, {1, 1, NAN, 1}), y = filled({4});
     softmax_vectors({2, 2, stride}, false, x.data_as<float>(), y.data_as<float>());
@@ -70,8 +70,8 @@ TEST(Softmax, NanSpoilsItsVectorAlone) {
   }
 }
 
-// Rows of 16 bits, computed as floats one by one.
-TEST(Softmax, OfHalvesIsThatOfFloatsRounded) {
+// Rows of 16-bit elements, computed in float32.
+TEST(Softmax, HalfEqualsRoundedFloat) {
   for (DType dtype : {DType::kFloat16, DType::kBFloat16}) {
     const Tensor x = filled({130, 700}, dtype), wide = filled({130, 700});
     for (int64_t i = 0; i < x.numel(); ++i) put(wide, i, at(x, i));

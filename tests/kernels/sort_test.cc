@@ -1,4 +1,4 @@
-// Orders, ranks, sets and running results against the standard library.
+// Sorting, ranks, unique values and scans, compared with the standard library.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 
 bool comes_before(double a, double b) { return std::isnan(b) ? !std::isnan(a) : a < b; }
 
-// Places of `v` in a stable order, NaN largest.
+// The indices that sort `v` stably, with NaN largest.
 std::vector<double> order_of(const std::vector<double>& v, bool descending) {
   std::vector<double> places(v.size());
   std::iota(places.begin(), places.end(), 0);
@@ -31,7 +31,7 @@ void expect_same(const std::vector<double>& got, const std::vector<double>& want
   }
 }
 
-// Lines of `t` along `dim`, in order.
+// The rows of `t` along `dim`, in order.
 std::vector<Tensor> lines_of(const Tensor& t, int64_t dim) {
   Geometry rest{t.sizes(), t.strides(), 0};
   rest.sizes.erase(rest.sizes.begin() + dim);
@@ -70,7 +70,7 @@ TEST(Sort, IsStableInEveryDTypeAndLayout) {
   }
 }
 
-TEST(Sort, PutsNaNLastAndTakesZeroesForEqual) {
+TEST(Sort, PutsNaNLastAndTreatsZerosAsEqual) {
   for (DType dtype : kRealDTypes) {
     const Tensor x = tensor_of({7}, {NAN, 1, 0.0, -INFINITY, -0.0, INFINITY, -NAN}, dtype);
     Tensor values = empty({7}, dtype, Device{}), indices = empty({7}, DType::kInt64, Device{});
@@ -82,7 +82,7 @@ TEST(Sort, PutsNaNLastAndTakesZeroesForEqual) {
   }
 }
 
-TEST(Sort, OrdersTheEndsOfIntegers) {
+TEST(Sort, OrdersIntegerLimits) {
   const Tensor x = empty({4}, DType::kInt64, Device{});
   const int64_t ends[] = {INT64_MAX, INT64_MIN, -1, 0};
   std::copy_n(ends, 4, x.data_as<int64_t>());
@@ -91,8 +91,8 @@ TEST(Sort, OrdersTheEndsOfIntegers) {
   expect_same(values_of(indices), {1, 2, 3, 0});
 }
 
-// Whole numbers that lie close together are counted, or have narrow keys: the edges between these ways.
-TEST(Sort, OrdersIntegersThatLieCloseAndFar) {
+// Integers in a narrow range use counting sort or narrow keys; covers the limits between these methods.
+TEST(Sort, OrdersDenseAndSparseIntegers) {
   constexpr int64_t kLength = 5000;
   for (int64_t span : {int64_t{0}, int64_t{1}, int64_t{4095}, int64_t{4096}, int64_t{5001}, int64_t{UINT32_MAX},
                        int64_t{UINT32_MAX} + 1, INT64_MAX}) {
@@ -118,7 +118,7 @@ TEST(Sort, OrdersIntegersThatLieCloseAndFar) {
     }
   }
 }
-TEST(Sort, TakesNothingAndZeroDims) {
+TEST(Sort, HandlesEmptyAndZeroDimTensors) {
   Tensor values = empty({0, 3}, DType::kFloat32, Device{}), indices = empty({0, 3}, DType::kInt64, Device{});
   sort(empty({0, 3}, DType::kFloat32, Device{}), 0, false, values, indices);
   values = empty({}, DType::kFloat32, Device{});
@@ -167,7 +167,7 @@ TEST(Rank, FindsTheKthElement) {
   }
 }
 
-TEST(Unique, SortsCountsAndPointsBack) {
+TEST(Unique, ReturnsValuesCountsAndInverse) {
   Tensor output, inverse, counts;
   unique_values(transpose(tensor_of({3, 2}, {3, 1, 3, 2, 1, 3}), 0, 1), output, inverse, counts);
   expect_same(values_of(output), {1, 2, 3});
@@ -180,7 +180,7 @@ TEST(Unique, SortsCountsAndPointsBack) {
   EXPECT_EQ(output.sizes(), (Sizes{0}));
 }
 
-TEST(Bincount, CountsAndWeighs) {
+TEST(Bincount, CountsWithAndWithoutWeights) {
   Tensor out;
   const Tensor x = tensor_of({5}, {0, 3, 1, 3, 3}, DType::kInt32);
   bincount(x, Tensor(), 0, out);

@@ -1,4 +1,4 @@
-// Tensors for kernels' tests: filled with numbers from a fixed seed, read as doubles.
+// Tensors for kernel tests: random numbers from a fixed seed, and elements as doubles.
 #pragma once
 
 #include <cmath>
@@ -28,7 +28,7 @@ inline void put(const Tensor& t, int64_t offset, double value) {
   with_element(t.dtype(), [&]<typename T>(std::type_identity<T>) { t.data_as<T>()[offset] = static_cast<T>(value); });
 }
 
-// Multiples of 1/8 in [-2, 2], which every floating type holds; integers in [-8, 8] (unsigned: [0, 8]).
+// Multiples of 1/8 in [-2, 2], which every floating type represents; integers in [-8, 8] (unsigned: [0, 8]).
 inline Tensor filled(Sizes sizes, DType dtype = DType::kFloat32) {
   Tensor t = empty(sizes, dtype, Device{});
   std::uniform_int_distribution<int> numbers(dtype == DType::kUInt8 ? 0 : -8, 8);
@@ -46,7 +46,7 @@ inline Tensor values(Sizes sizes, std::vector<double> numbers, DType dtype = DTy
   for (size_t i = 0; i < numbers.size(); ++i) put(t, static_cast<int64_t>(i), numbers[i]);
   return t;
 }
-// Two dimensions exchanged, as a view.
+// Swaps two dimensions, as a view.
 inline Tensor transposed(const Tensor& t, int64_t a, int64_t b) {
   Geometry g{t.sizes(), t.strides(), t->offset, true};
   std::swap(g.sizes[a], g.sizes[b]);
@@ -54,7 +54,7 @@ inline Tensor transposed(const Tensor& t, int64_t a, int64_t b) {
   return view_of(t, g);
 }
 
-// Both contiguous, equal to within `tolerance` of the largest element.
+// Both contiguous, and equal within `tolerance` of the largest element.
 inline void expect_close(const Tensor& got, const Tensor& want, double tolerance, const std::string& what = "") {
   ASSERT_EQ(got.sizes(), want.sizes()) << what;
   double largest = 1;
@@ -63,7 +63,7 @@ inline void expect_close(const Tensor& got, const Tensor& want, double tolerance
     ASSERT_NEAR(at(got, i), at(want, i), tolerance * largest) << what << " at " << i;
   }
 }
-// What rounding to a dtype, and summing in it, may lose.
+// The relative error of rounding to a dtype, and of summing in it.
 inline double tolerance_of(DType dtype) {
   switch (dtype) {
     case DType::kFloat64: return 1e-12;

@@ -1,7 +1,7 @@
-"""What is compiled for one instruction set must not be the linker's choice for the whole program.
+"""Objects compiled for one instruction set must not define symbols that the linker merges.
 
-An inline function that such an object emits is a weak symbol: whichever copy is linked first serves
-everybody, and an AVX-512 copy would end the daemon on a machine without.
+An inline function in such an object is a weak symbol: the first copy linked is used everywhere, and an AVX-512 copy
+would crash the daemon on a machine without AVX-512.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 
 BUILD = Path(os.environ.get("TELETENSOR_BUILD", Path(__file__).resolve().parents[2] / "build"))
-# What the compiler itself asks for: data, the same in every copy.
+# Emitted by the compiler: data, identical in every copy.
 HARMLESS = ("DW.ref.__gxx_personality_v0",)
 
 
 def weak_symbols(text: str) -> list[str]:
-    """The definitions that a linker may share, from `nm -C`."""
+    """The mergeable (weak) definitions in the output of `nm -C`."""
     rows = [line.split(maxsplit=2) for line in text.splitlines()]
     return [row[2] for row in rows if len(row) == 3 and row[1] in "WVu" and not row[2].startswith(HARMLESS)]
 
@@ -35,5 +35,5 @@ def test_no_instruction_set_leaks(isa):
     assert [s for s in weak_symbols(text) if f"tt::cpu::{isa}::" not in s] == []
 
 
-def test_a_leak_would_be_found():
+def test_planted_leak_is_found():
     assert weak_symbols("00 W std::vector<int>::push_back(int&&)\n10 t local\n") == ["std::vector<int>::push_back(int&&)"]

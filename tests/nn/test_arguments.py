@@ -1,8 +1,9 @@
-"""Arguments of losses, activations, pools and initial values that PyTorch takes by position, by old names or beyond bounds."""
+"""Arguments of losses, activations, pools and initialisers that PyTorch accepts by position, under deprecated names
+or out of range."""
 
 import pytest
 
-from tests.rows import check_row
+from tests.expression_table import check_row
 
 LOSSES_NAMES = """
 x = (torch.arange(12.0).reshape(3, 4) - 5) / 4
@@ -292,7 +293,7 @@ def test_gains(torch, code, expected):
     check_row(torch, GAINS_NAMES, code, expected)
 
 
-def test_old_flags_are_warned_of(torch):
+def test_deprecated_flags_warn(torch):
     one = torch.ones(2)
     for call in (lambda: torch.nn.functional.l1_loss(one, one, False), lambda: torch.nn.MSELoss(reduce=False)):
         with pytest.warns(UserWarning, match="size_average and reduce args will be deprecated"):
@@ -313,7 +314,7 @@ def test_gradients_of_windows_beyond_the_input(torch):
     assert x.grad.tolist() == [[[[0, 1]]]]
 
 
-def test_layers_are_registered_in_pytorch_s_order(torch):
+def test_layers_are_registered_in_pytorchs_order(torch):
     layer = torch.nn.TransformerDecoderLayer(4, 2)
     assert list(layer._modules) == [
         "self_attn", "multihead_attn", "linear1", "dropout", "linear2", "norm1", "norm2", "norm3", "dropout1", "dropout2",
@@ -321,7 +322,7 @@ def test_layers_are_registered_in_pytorch_s_order(torch):
     ]  # fmt: skip
 
 
-def test_a_causal_hint_needs_its_mask(torch):
+def test_is_causal_requires_a_mask(torch):
     x, layer = torch.ones(2, 1, 4), torch.nn.TransformerEncoderLayer(4, 2, dropout=0.0)
     with pytest.raises(RuntimeError, match="Need attn_mask"):
         layer(x, is_causal=True)

@@ -1,4 +1,4 @@
-"""Attention layers beside the formula."""
+"""Attention layers compared with the formula."""
 
 import math
 
@@ -25,7 +25,7 @@ def test_long_sequences_equal_the_formula(torch):
     np.testing.assert_allclose(attend(q, k, v, mask).numpy(), plain(*arrays, added), rtol=1e-4, atol=1e-5)
 
 
-def test_gradients_equal_those_of_all_scores_at_once(torch):
+def test_gradients_equal_unblocked_attention(torch):
     q, k, v = (torch.randn(2, 90, 8, dtype=torch.float64, requires_grad=True) for _ in range(3))
     weights = torch.randn(2, 90, 8, dtype=torch.float64)
     fused = torch.autograd.grad((torch.nn.functional.scaled_dot_product_attention(q, k, v) * weights).sum(), (q, k, v))
@@ -34,7 +34,7 @@ def test_gradients_equal_those_of_all_scores_at_once(torch):
         np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-8, atol=1e-10)
 
 
-def test_rows_that_may_look_at_nothing_are_zero(torch):
+def test_fully_masked_rows_are_zero(torch):
     x = torch.randn(2, 4)
     mask = torch.tensor([[False, False], [True, False]])
     result = torch.nn.functional.scaled_dot_product_attention(x, x, x, mask)
@@ -43,7 +43,7 @@ def test_rows_that_may_look_at_nothing_are_zero(torch):
 
 
 @pytest.mark.usefixtures("device")
-def test_nan_is_not_taken_for_what_may_not_be_seen(torch):
+def test_nan_scores_are_not_treated_as_masked(torch):
     q, k, v = (torch.randn(1, 1, 4, 8) for _ in range(3))
     k[0, 0, 1, 0] = math.nan
     assert torch.nn.functional.scaled_dot_product_attention(q, k, v).isnan().all().item()
@@ -53,7 +53,7 @@ def test_nan_is_not_taken_for_what_may_not_be_seen(torch):
     assert rows.tolist() == [[[False, False, True, False]]]
 
 
-def test_a_mask_may_be_trained(torch):
+def test_mask_has_gradients(torch):
     x, mask = torch.randn(3, 4), torch.zeros(3, 3, requires_grad=True)
     torch.nn.functional.scaled_dot_product_attention(x, x, x, mask).square().sum().backward()
     assert mask.grad.abs().sum().item() > 0
@@ -71,7 +71,7 @@ def test_multihead_attention_with_and_without_weights_agree(torch):
     assert shares[2, :, 3:].abs().sum().item() == 0
 
 
-def test_multihead_attention_takes_other_widths(torch):
+def test_multihead_attention_with_other_widths(torch):
     layer = torch.nn.MultiheadAttention(8, 2, kdim=6, vdim=4, add_bias_kv=True, add_zero_attn=True)
     result, shares = layer(torch.randn(5, 2, 8), torch.randn(7, 2, 6), torch.randn(7, 2, 4))
     assert result.shape == (5, 2, 8) and shares.shape == (2, 5, 9)
@@ -80,7 +80,7 @@ def test_multihead_attention_takes_other_widths(torch):
     }  # fmt: skip
 
 
-def test_causal_encoder_does_not_see_the_future(torch):
+def test_causal_encoder_ignores_later_tokens(torch):
     layer = torch.nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True, norm_first=True, activation="gelu")
     net = torch.nn.TransformerEncoder(layer, 2)
     mask = torch.nn.Transformer.generate_square_subsequent_mask(6)

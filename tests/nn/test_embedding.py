@@ -1,4 +1,4 @@
-"""Learned tables of rows, alone and by the bag."""
+"""Embedding and EmbeddingBag."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ def test_bags(torch, mode, expected):
 
 
 @pytest.mark.parametrize("kind", ["Embedding", "EmbeddingBag"])
-def test_the_padding_row_is_zero_and_counts_from_the_end_where_negative(torch, kind):
+def test_padding_row_is_zero_and_may_be_negative(torch, kind):
     made = getattr(torch.nn, kind)(4, 3, padding_idx=-1)
     assert made.padding_idx == 3
     values = made.weight.detach().numpy()
@@ -30,19 +30,19 @@ def test_the_padding_row_is_zero_and_counts_from_the_end_where_negative(torch, k
 
 
 @pytest.mark.parametrize("kind", ["Embedding", "EmbeddingBag"])
-def test_given_rows_are_trained_only_where_asked(torch, kind):
+def test_from_pretrained_is_trained_only_if_requested(torch, kind):
     assert not table(torch, kind).weight.requires_grad
     assert table(torch, kind, freeze=False).weight.requires_grad
 
 
 @pytest.mark.parametrize("kind", ["Embedding", "EmbeddingBag"])
-def test_what_cannot_be_a_table_is_refused(torch, kind):
+def test_invalid_embedding_weights_are_rejected(torch, kind):
     with pytest.raises(AssertionError, match="within num_embeddings"):
         getattr(torch.nn, kind)(4, 3, padding_idx=4)
     with pytest.raises(AssertionError, match="Shape of weight"):
         getattr(torch.nn, kind)(5, 3, _weight=torch.from_numpy(ROWS))
 
 
-def test_arguments_of_given_rows_in_pytorchs_order(torch):
+def test_from_pretrained_arguments_in_pytorchs_order(torch):
     assert torch.nn.Embedding.from_pretrained(torch.from_numpy(ROWS), True, 2).padding_idx == 2
     assert torch.nn.EmbeddingBag.from_pretrained(torch.from_numpy(ROWS), True, None, 2.0, False, "sum").mode == "sum"

@@ -1,4 +1,4 @@
-"""Losses over sequences and margins, beside their definitions."""
+"""Losses over sequences and margins, compared with their definitions."""
 
 import itertools
 
@@ -7,7 +7,7 @@ import pytest
 
 
 def by_paths(log_probs: np.ndarray, labels: list[int], blank: int = 0) -> float:
-    """-log of the summed probability of all paths that collapse to the labels, one by one."""
+    """-log of the total probability of all paths that collapse to the labels, by enumeration."""
     total = -np.inf
     for path in itertools.product(range(log_probs.shape[1]), repeat=log_probs.shape[0]):
         collapsed = [c for c, _ in itertools.groupby(path) if c != blank]
@@ -25,7 +25,7 @@ def test_ctc_sums_over_all_paths(torch, labels):
     np.testing.assert_allclose(loss.numpy()[0], by_paths(logs.numpy()[:, 0], labels), rtol=1e-9)
 
 
-def test_ctc_of_what_cannot_be(torch):
+def test_ctc_of_impossible_targets(torch):
     logs = torch.randn(2, 1, 3).log_softmax(2).requires_grad_()
     loss = torch.nn.CTCLoss(reduction="sum")(logs, torch.tensor([[1, 1]]), [2], [2])
     assert loss.item() == float("inf")
@@ -34,7 +34,7 @@ def test_ctc_of_what_cannot_be(torch):
     assert finite.item() == 0 and logs.grad.abs().sum().item() == 0
 
 
-def test_ctc_takes_targets_in_one_row(torch):
+def test_ctc_accepts_concatenated_targets(torch):
     logs = torch.randn(6, 2, 4).log_softmax(2)
     rows = torch.nn.functional.ctc_loss(logs, torch.tensor([[1, 2, 3], [2, 0, 0]]), torch.tensor([6, 5]), torch.tensor([3, 1]))
     one = torch.nn.functional.ctc_loss(logs, torch.tensor([1, 2, 3, 2]), [6, 5], [3, 1])

@@ -1,4 +1,4 @@
-"""Module beside PyTorch's: the order of its registries, its methods that subclasses override, hooks, and its state."""
+"""Module compared with PyTorch's: order of registries, overridable methods, hooks, and state."""
 
 import copy
 from collections import OrderedDict
@@ -12,7 +12,7 @@ def assign(module, **values):
 
 
 ORDERS = [
-    # (what is made of two of them, what is then done, names that are left in order)
+    # (how two entries are registered, the action, the expected order of names)
     ("module", lambda m, new: setattr(m, "a", new()), ["a", "b"]),
     ("module", lambda m, new: m.add_module("a", new()), ["a", "b"]),
     ("module", lambda m, new: m.register_module("a", new()), ["a", "b"]),
@@ -30,7 +30,7 @@ ORDERS = [
 
 
 @pytest.mark.parametrize("kind, change, expected", ORDERS)
-def test_a_name_that_is_set_again_keeps_its_place(torch, kind, change, expected):
+def test_reassigned_name_keeps_its_position(torch, kind, change, expected):
     nn = torch.nn
     new = {
         "module": lambda: nn.Linear(2, 2), "parameter": lambda: nn.Parameter(torch.ones(2)),
@@ -64,7 +64,7 @@ def test_containers_keep_their_order(torch):
     assert [n for n, _ in by_name.named_parameters()] == ["a", "b"]
 
 
-def test_the_kind_of_a_name_can_change(torch):
+def test_attribute_kind_can_change(torch):
     nn, module = torch.nn, torch.nn.Module()
     module.register_buffer("x", torch.ones(1), persistent=False)
     module.x = nn.Parameter(torch.ones(1))
@@ -75,7 +75,7 @@ def test_the_kind_of_a_name_can_change(torch):
 
 
 REFUSED = [
-    (lambda m, t: setattr(m, "p", t), TypeError),  # a tensor in a parameter's place
+    (lambda m, t: setattr(m, "p", t), TypeError),  # a tensor instead of a parameter
     (lambda m, t: setattr(m, "m", t), TypeError),
     (lambda m, t: setattr(m, "b", 3), TypeError),
     (lambda m, t: m.register_parameter("m", None), KeyError),
@@ -95,7 +95,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("do, error", REFUSED)
-def test_refusals(torch, do, error):
+def test_invalid_arguments_are_rejected(torch, do, error):
     module = torch.nn.Module()
     assign(module, p=torch.nn.Parameter(torch.ones(1)), b=torch.nn.Buffer(torch.ones(1)), m=torch.nn.ReLU())
     with pytest.raises(error):
@@ -128,7 +128,7 @@ def test_extra_state(torch):
     assert other.load_state_dict({}, strict=False).missing_keys == ["0._extra_state"]
 
 
-def test_saving_and_loading_are_the_module_s_own(torch):
+def test_modules_can_override_saving_and_loading(torch):
     class Old(torch.nn.Linear):
         _version = 3
 
@@ -146,7 +146,7 @@ def test_saving_and_loading_are_the_module_s_own(torch):
     assert list(state) == ["0.bias", "0.w"]
     assert state._metadata == OrderedDict({"": {"version": 1}, "0": {"version": 3}})
     assert repr(other.load_state_dict(state)) == "<All keys matched successfully>"
-    assert other[0].seen == 3 and list(state) == ["0.bias", "0.w"]  # the caller's dict is left as it is
+    assert other[0].seen == 3 and list(state) == ["0.bias", "0.w"]  # the caller's dict is not modified
     assert torch.equal(other[0].weight, net[0].weight)
     other.load_state_dict(dict(state))
     assert other[0].seen is None
@@ -168,7 +168,7 @@ def test_batch_norm_of_an_old_file(torch):
         torch.nn.BatchNorm1d(2).load_state_dict(state)
 
 
-def test_hooks_of_the_state(torch):
+def test_state_dict_hooks(torch):
     calls, net = [], torch.nn.Sequential(torch.nn.Linear(1, 1))
     pre = net[0].register_state_dict_pre_hook(lambda module, prefix, keep_vars: calls.append(("pre", prefix, keep_vars)))
     net[0].register_state_dict_post_hook(lambda module, state, prefix, metadata: state.pop(prefix + "bias") and None)
@@ -211,7 +211,7 @@ def test_loading_by_assignment(torch):
     assert net.weight is before and net.weight.dtype is torch.float64
 
 
-def test_everything_wrong_is_said_at_once(torch):
+def test_load_state_dict_reports_all_errors(torch):
     net = torch.nn.Linear(2, 3)
     with pytest.raises(RuntimeError) as e:
         net.load_state_dict({"weight": torch.ones(2, 3), "bias": [1, 2, 3], "x.y": torch.ones(1)})
@@ -221,7 +221,7 @@ def test_everything_wrong_is_said_at_once(torch):
         net.load_state_dict([1])
 
 
-def test_train_and_apply_go_through_the_submodules_own(torch):
+def test_train_and_apply_call_overrides_of_submodules(torch):
     class Frozen(torch.nn.BatchNorm1d):
         def train(self, mode=True):
             return super().train(False)
@@ -236,7 +236,7 @@ def test_train_and_apply_go_through_the_submodules_own(torch):
     assert net[0].weight.dtype is torch.float64 and net[1][0].weight.dtype is torch.float32
 
 
-def test_apply_takes_gradients_along(torch):
+def test_apply_converts_gradients(torch):
     net = torch.nn.Linear(2, 1)
     net(torch.ones(1, 2)).sum().backward()
     kept = net.weight
@@ -296,14 +296,14 @@ def test_names_and_pickles(torch):
     assert bare(torch.tensor([-1.0])).item() == 0 and list(bare.state_dict()) == []
 
 
-def test_tied_modules_by_every_name(torch):
+def test_tied_modules_have_every_name(torch):
     net = torch.nn.Sequential(torch.nn.Linear(1, 1), torch.nn.Linear(1, 1))
     net[1] = net[0]
     assert [n for n, _ in net.named_parameters()] == ["0.weight", "0.bias"]
     assert [n for n, _ in net.named_parameters(remove_duplicate=False)] == ["0.weight", "0.bias", "1.weight", "1.bias"]
 
 
-def test_several_bases(torch):
+def test_multiple_inheritance(torch):
     class Mixin:
         def __init__(self, value):
             self.value = value

@@ -1,4 +1,4 @@
-"""Weights that are computed from others."""
+"""Parametrizations: weights computed from other tensors."""
 
 import numpy as np
 import pytest
@@ -44,7 +44,7 @@ def test_parametrizations_of_layers(torch, name):
     np.testing.assert_allclose(layer.weight.detach().numpy(), value, rtol=1e-4)
 
 
-def test_a_parametrization_of_ones_own(torch):
+def test_custom_parametrization(torch):
     class Symmetric(torch.nn.Module):
         def forward(self, x):
             return x.triu() + x.triu(1).transpose(0, 1)
@@ -76,3 +76,52 @@ def test_folded_batch_norms(torch, transpose):
     x = torch.randn(2, 3, 5, 5)
     folded = torch.nn.utils.fuse_conv_bn_eval(conv, bn, transpose)
     np.testing.assert_allclose(folded(x).detach().numpy(), bn(conv(x)).detach().numpy(), rtol=1e-3, atol=1e-5)
+
+
+def _scaled(torch, factor, with_inverse=True):
+    class Scaled(torch.nn.Module):
+        def forward(self, x):
+            return factor * x
+
+    if with_inverse:
+        Scaled.right_inverse = lambda self, y: y / factor
+    return Scaled()
+
+
+def _weight(torch, values):
+    layer = torch.nn.Linear(len(values), 1, bias=False)
+    with torch.no_grad():
+        layer.weight.copy_(torch.tensor([values]))
+    return layer
+
+
+def test_a_second_parametrization_leaves_the_original(torch):
+    parametrize = torch.nn.utils.parametrize
+    layer = _weight(torch, [6.0, 12.0])
+    parametrize.register_parametrization(layer, "weight", _scaled(torch, 2))
+    parametrize.register_parametrization(layer, "weight", _scaled(torch, 3))
+    assert layer.parametrizations.weight.original.tolist() == [[3.0, 6.0]]
+    assert layer.weight.tolist() == [[18.0, 36.0]]
+    layer.weight = torch.tensor([[6.0, 12.0]])
+    assert layer.weight.tolist() == [[6.0, 12.0]]
+    assert layer.parametrizations.weight.original.tolist() == [[1.0, 2.0]]
+
+
+def test_assignment_needs_an_inverse(torch):
+    layer = _weight(torch, [1.0])
+    torch.nn.utils.parametrize.register_parametrization(layer, "weight", _scaled(torch, 2, with_inverse=False))
+    with pytest.raises(RuntimeError, match="does not implement right_inverse"):
+        layer.weight = torch.tensor([[1.0]])
+
+
+def test_a_parametrization_of_several_originals(torch):
+    parametrize = torch.nn.utils.parametrize
+    layer = torch.nn.utils.parametrizations.weight_norm(_weight(torch, [3.0, 4.0]))
+    layer.weight = torch.tensor([[6.0, 8.0]])
+    assert layer.parametrizations.weight.original0.tolist() == [[10.0]]
+    parametrize.register_parametrization(layer, "weight", _scaled(torch, 2))
+    np.testing.assert_allclose(layer.weight.detach().numpy(), [[12.0, 16.0]], rtol=1e-6)
+    with pytest.raises(ValueError, match="in terms of a sequence of tensors"):
+        parametrize.remove_parametrizations(layer, "weight", leave_parametrized=False)
+    parametrize.remove_parametrizations(layer, "weight")
+    assert [name for name, _ in layer.named_parameters()] == ["weight"]

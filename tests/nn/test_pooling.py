@@ -1,4 +1,4 @@
-"""Pooling with indices and undone, bags of embeddings, and resampling without aliases."""
+"""Pooling with indices, unpooling, embedding bags, and antialiased resampling."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def test_unpooling_to_a_size(torch):
         torch.nn.functional.max_unpool1d(values, places, 2, output_size=(12,))
 
 
-def test_adaptive_maxima(torch):
+def test_adaptive_max_pooling(torch):
     x = torch.randn(2, 3, 4, 6, 5)
     result = torch.nn.AdaptiveMaxPool3d((2, 3, 1))(x)
     expected = x.numpy().reshape(2, 3, 2, 2, 3, 2, 5).max((3, 5, 6))[..., None]
@@ -34,7 +34,7 @@ def test_adaptive_maxima(torch):
     assert values.shape == (4, 2) and places.tolist() == (lines.reshape(4, 2, 2).argmax(2) + torch.tensor([0, 2])).tolist()
 
 
-def test_power_pooling_and_response_norm(torch):
+def test_lp_pooling_and_local_response_norm(torch):
     x = torch.rand(1, 2, 4, 4)
     result = torch.nn.LPPool2d(2, 2)(x).numpy()
     windows = x.numpy().reshape(1, 2, 2, 2, 2, 2)
@@ -53,7 +53,7 @@ def test_bags(torch, mode):
     np.testing.assert_allclose(result.numpy(), expected, rtol=1e-5)
 
 
-def test_bags_are_weighted_padded_and_trained(torch):
+def test_embedding_bags_with_weights_padding_and_gradients(torch):
     bag = torch.nn.EmbeddingBag(5, 2, mode="sum", padding_idx=0)
     index, weights = torch.tensor([[1, 0, 2], [3, 3, 0]]), torch.tensor([[1.0, 9.0, 2.0], [0.5, 0.5, 9.0]])
     result = bag(index, per_sample_weights=weights)
@@ -63,7 +63,7 @@ def test_bags_are_weighted_padded_and_trained(torch):
     assert bag.weight.grad.tolist() == [[0, 0], [1, 1], [2, 2], [1, 1], [0, 0]]
 
 
-def test_embeddings_are_kept_short_and_share_gradients(torch):
+def test_embedding_max_norm_and_scaled_gradients(torch):
     layer = torch.nn.Embedding(4, 3, max_norm=1.0, scale_grad_by_freq=True)
     torch.nn.init.constant_(layer.weight, 2.0)
     rows = layer(torch.tensor([[0, 2], [2, 2]]))
@@ -78,11 +78,12 @@ def test_circular_padding(torch):
     assert torch.nn.CircularPad1d((1, 2))(x).tolist() == [[[3, 0, 1, 2, 3, 0, 1]]]
 
 
-def test_antialiasing_averages_what_is_left_out(torch):
+def test_antialiasing_averages_skipped_pixels(torch):
     line = torch.arange(8.0).reshape(1, 1, 1, 8).expand(1, 1, 8, 8)
     resize = torch.nn.functional.interpolate
     small = resize(line, size=(4, 4), mode="bilinear", antialias=True).numpy()[0, 0, 0]
-    # A triangle of width 2 on either side of 2 i + 1: weights 1, 3, 3, 1, those outside left away.
+    # A triangle filter of width 2 on either side of 2 i + 1: weights 1, 3, 3, 1; weights outside the input are
+    # dropped.
     expected = [(3 * 0 + 3 * 1 + 1 * 2) / 7, (1 + 3 * 2 + 3 * 3 + 4) / 8, (3 + 3 * 4 + 3 * 5 + 6) / 8, (5 + 3 * 6 + 3 * 7) / 7]
     np.testing.assert_allclose(small, expected, rtol=1e-6)
     large = resize(line, size=(8, 16), mode="bilinear", antialias=True)
@@ -90,7 +91,7 @@ def test_antialiasing_averages_what_is_left_out(torch):
     assert resize(line, size=(3, 5), mode="bicubic", antialias=True).shape == (1, 1, 3, 5)
 
 
-def test_identity_and_turned_grids(torch):
+def test_identity_and_rotated_grids(torch):
     x = torch.rand(1, 2, 3, 4)
     F = torch.nn.functional
     grid = F.affine_grid(torch.tensor([[[1.0, 0, 0], [0, 1, 0]]]), [1, 2, 3, 4], align_corners=False)

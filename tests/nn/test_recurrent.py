@@ -1,4 +1,4 @@
-"""Recurrent layers and packed sequences, beside what PyTorch documents of them."""
+"""Recurrent layers and packed sequences, compared with PyTorch's documented behaviour."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ def weights(module) -> list:
 
 @pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
 @pytest.mark.parametrize("bidirectional", [False, True])
-def test_layers_are_their_formulas(torch, kind, bidirectional):
+def test_layers_equal_their_formulas(torch, kind, bidirectional):
     layer = getattr(torch.nn, kind)(3, 5, num_layers=2, bidirectional=bidirectional, batch_first=True)
     x = torch.randn(2, 4, 3)
     output, last = layer(x)
@@ -27,7 +27,7 @@ def test_layers_are_their_formulas(torch, kind, bidirectional):
 
 @pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
 @pytest.mark.parametrize("bidirectional", [False, True])
-def test_packed_sequences_run_as_each_alone(torch, kind, bidirectional):
+def test_packed_sequences_equal_single_sequences(torch, kind, bidirectional):
     layer = getattr(torch.nn, kind)(3, 4, num_layers=2, bidirectional=bidirectional)
     sequences = [torch.randn(n, 3) for n in (2, 5, 3)]
     packed = torch.nn.utils.rnn.pack_sequence(sequences, enforce_sorted=False)
@@ -43,7 +43,7 @@ def test_packed_sequences_run_as_each_alone(torch, kind, bidirectional):
             np.testing.assert_allclose(whole[:, i].detach().numpy(), one.detach().numpy(), rtol=1e-4, atol=1e-5)
 
 
-def test_cells_are_layers_step_by_step(torch):
+def test_cells_equal_layers_step_by_step(torch):
     for cell_type, layer_type in (("LSTMCell", "LSTM"), ("GRUCell", "GRU"), ("RNNCell", "RNN")):
         cell, layer = getattr(torch.nn, cell_type)(3, 4), getattr(torch.nn, layer_type)(3, 4)
         layer.load_state_dict({f"{k}_l0": v for k, v in cell.state_dict().items()})
@@ -55,7 +55,7 @@ def test_cells_are_layers_step_by_step(torch):
             np.testing.assert_allclose(got.detach().numpy(), wanted[0].detach().numpy(), rtol=1e-5, atol=1e-6)
 
 
-def test_projections_narrow_the_output(torch):
+def test_projections_reduce_the_output(torch):
     layer = torch.nn.LSTM(3, 6, proj_size=2, num_layers=2, bidirectional=True)
     output, (h, c) = layer(torch.randn(4, 2, 3))
     assert (output.shape, h.shape, c.shape) == ((4, 2, 4), (4, 2, 2), (4, 2, 6))
@@ -103,7 +103,7 @@ def test_packing_keeps_rows_and_order(torch):
 @pytest.mark.parametrize("bidirectional", [False, True])
 @pytest.mark.parametrize("batch", [1, 3, 19])
 def test_gradients_of_an_lstm(torch, bidirectional, batch):
-    """First and second derivatives in inputs, states and weights; and those of a packed input, computed step by step."""
+    """First and second derivatives of inputs, states and weights; also of a packed input, computed step by step."""
     torch.manual_seed(0)
     layer = torch.nn.LSTM(2, 3, bidirectional=bidirectional).double()
     directions = 2 if bidirectional else 1

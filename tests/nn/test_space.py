@@ -1,4 +1,4 @@
-"""Layers over space: resampling, patches, transposed and three-dimensional ones."""
+"""Spatial layers: resampling, patches, transposed and three-dimensional convolutions."""
 
 import numpy as np
 import pytest
@@ -30,19 +30,19 @@ def test_nearest_by_size_and_by_factor(torch):
 def test_bicubic_weighs_four_neighbours(torch):
     line = torch.arange(8.0).reshape(1, 1, 1, 8).expand(1, 1, 8, 8)
     wide = torch.nn.functional.interpolate(line, size=(8, 16), mode="bicubic").numpy()[0, 0, 0]
-    # Between 1 and 2 at 1.75, by the cubic convolution kernel with -0.75.
+    # Position 1.75, between 1 and 2, with the cubic convolution kernel of parameter -0.75.
     weights = [-0.03515625, 0.26171875, 0.87890625, -0.10546875]
     np.testing.assert_allclose(wide[4], np.dot(weights, range(4)), rtol=1e-6)
     corners = torch.nn.functional.interpolate(line, size=(8, 15), mode="bicubic", align_corners=True)
     np.testing.assert_allclose(corners.numpy()[0, 0, 0, ::2], range(8), atol=1e-6)
 
 
-def test_area_is_a_mean(torch):
+def test_area_interpolation_is_a_mean(torch):
     line = torch.arange(8.0).reshape(1, 1, 1, 8).expand(1, 1, 8, 8)
     assert torch.nn.functional.interpolate(line, size=(1, 2), mode="area").tolist() == [[[[1.5, 5.5]]]]
 
 
-def test_folding_what_was_unfolded_counts_the_windows(torch):
+def test_fold_of_unfold_counts_windows(torch):
     x = torch.rand(2, 3, 6, 5)
     fold, unfold = torch.nn.Fold((6, 5), 3, padding=1), torch.nn.Unfold(3, padding=1)
     counts = fold(unfold(torch.ones_like(x)))
@@ -71,14 +71,14 @@ def test_layers_of_three_dimensions(torch):
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
-def test_transposed_convolutions_reach_the_wanted_size(torch, n):
+def test_transposed_convolutions_accept_output_size(torch, n):
     down = getattr(torch.nn, f"Conv{n}d")(2, 3, 3, stride=2, padding=1)
     up = getattr(torch.nn, f"ConvTranspose{n}d")(3, 2, 3, stride=2, padding=1)
     x = torch.rand(1, 2, *[8, 7, 6][:n])
     assert up(down(x), output_size=x.shape).shape == x.shape
 
 
-def test_adaptive_max_pooling_keeps_sizes_that_are_none(torch):
+def test_adaptive_max_pooling_keeps_none_sizes(torch):
     x = torch.rand(1, 2, 4, 6)
     assert torch.nn.AdaptiveMaxPool2d((None, 2))(x).shape == (1, 2, 4, 2)
     values, places = torch.nn.functional.adaptive_max_pool2d(x, 1, return_indices=True)

@@ -1,4 +1,4 @@
-"""What the declarations' `ref` expressions call as `ref`: definitions in plain NumPy, not fast ones."""
+"""Functions that the `ref` expressions of declarations call as `ref`: definitions in plain NumPy, not optimised."""
 
 from __future__ import annotations
 
@@ -11,41 +11,50 @@ import scipy.special
 
 
 def axes(dim):
-    """A `dim` argument as NumPy's axis: None, where it is left out or empty, is all."""
+    """A `dim` argument as NumPy's axis; omitted or empty means None, all axes."""
     return None if dim is None or np.size(dim) == 0 else tuple(np.atleast_1d(dim))
 
 
 def freedom(input, dim, correction):
-    """Elements of a reduction over elements less a correction."""
+    """The number of reduced elements divided by that number minus a correction."""
     count = input.size // max(1, np.sum(input, axis=axes(dim)).size)
     return count / max(count - correction, 0)
 
 
 def reduce(losses, reduction: str):
-    """A loss's terms, reduced."""
+    """Reduces the terms of a loss."""
     return losses if reduction == "none" else getattr(np, reduction)(losses)
 
 
 def activation(x, use_gelu: bool):
-    """relu, or gelu approximated by tanh."""
+    """relu, or gelu with the tanh approximation."""
     if not use_gelu:
         return np.maximum(x, 0)
     return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
 
 
 def per_channel(values, ndim: int):
-    """[C] as [C, 1, ...], to broadcast along dimension 1; None as it is."""
+    """[C] reshaped to [C, 1, ...], to broadcast along dimension 1; None is returned unchanged."""
     return None if values is None else np.reshape(values, [-1] + [1] * (ndim - 2))
 
 
 def affine(x, weight, bias):
-    """x * weight + bias, of those that are there."""
+    """x * weight + bias; weight and bias may be None."""
     return (x if weight is None else x * weight) + (0 if bias is None else bias)
 
 
+def fake_quantize(input, scale: float, zero_point: int, quant_min: int, quant_max: int):
+    """The nearest number that an integer of [quant_min, quant_max] stands for at this scale and zero point."""
+    return (np.clip(np.rint(input * (1 / scale)) + zero_point, quant_min, quant_max) - zero_point) * scale
+
+
 def standardised(x, axis, eps: float):
-    """x less its mean, over its standard deviation."""
+    """(x - mean) / standard deviation."""
     return (x - np.mean(x, axis=axis, keepdims=True)) / np.sqrt(np.var(x, axis=axis, keepdims=True) + eps)
+
+
+def axes_but(input, axis: int) -> tuple[int, ...]:
+    return tuple(a for a in range(np.ndim(input)) if a != axis)
 
 
 def last_axes(shape) -> tuple[int, ...]:
@@ -54,7 +63,7 @@ def last_axes(shape) -> tuple[int, ...]:
 
 
 def batch_norm(input, running_mean, running_var, weight, bias, training: bool, eps: float):
-    """Channels normalised by their own statistics, or by the running ones."""
+    """Channels normalised with their own or the running statistics."""
     n = input.ndim
     if training:
         value = standardised(input, (0, *range(2, n)), eps)
@@ -64,7 +73,7 @@ def batch_norm(input, running_mean, running_var, weight, bias, training: bool, e
 
 
 def vector_norm(x, order: float, axis, keepdims: bool):
-    """The norm of any order, 0 and infinities included."""
+    """The vector norm of any order, including 0 and infinities."""
     size = np.abs(x)
     if order == 0:
         return np.sum(x != 0, axis=axis, keepdims=keepdims).astype("float64")
@@ -74,7 +83,7 @@ def vector_norm(x, order: float, axis, keepdims: bool):
 
 
 def median(x, axis: int, keepdims: bool):
-    """The lower median along an axis, and where it is."""
+    """The lower median along an axis, and its index."""
     place = np.take(np.argsort(x, axis=axis, kind="stable"), [(x.shape[axis] - 1) // 2], axis=axis)
     value = np.take_along_axis(x, place, axis)
     return (value, place) if keepdims else (value.squeeze(axis), place.squeeze(axis))
@@ -90,7 +99,7 @@ def chebyshev_of_angle(x, n, sign: int):
 
 
 def batched(function):
-    """A function of one matrix over leading dimensions; its results as a tuple of stacks."""
+    """Maps a function of one matrix over leading dimensions; returns its results as a tuple of stacks."""
 
     def apply(x, *args):
         lead = x.shape[:-2]
@@ -105,7 +114,7 @@ def batched(function):
 
 @batched
 def lu(x):
-    """LAPACK's getrf, its pivots counted from 1."""
+    """LAPACK's getrf, with pivots counted from 1."""
     if not x.size:
         return x, np.zeros(0), 0
     (getrf,) = scipy.linalg.get_lapack_funcs(("getrf",), (x,))
@@ -114,7 +123,7 @@ def lu(x):
 
 
 def permutation(pivots, rows: int):
-    """The order of rows after the exchanges."""
+    """The row permutation after the exchanges."""
     result = []
     for exchanges in pivots.reshape(-1, pivots.shape[-1]):
         order = list(range(rows))
@@ -125,7 +134,7 @@ def permutation(pivots, rows: int):
 
 
 def triangular_solution(a, b, upper: bool, transposed: bool, unit: bool):
-    """By a dense solver, of the triangle that is read."""
+    """Solves with a dense solver, reading one triangle."""
     triangle = np.triu(a, 1) if upper else np.tril(a, -1)
     triangle = triangle + (np.eye(a.shape[-1]) if unit else a * np.eye(a.shape[-1]))
     return np.linalg.solve(np.swapaxes(triangle, -2, -1) if transposed else triangle, b)
@@ -133,7 +142,7 @@ def triangular_solution(a, b, upper: bool, transposed: bool, unit: bool):
 
 @batched
 def qr(x, mode: str):
-    """NumPy's, which is LAPACK's."""
+    """NumPy's qr."""
     return np.linalg.qr(x, mode)
 
 
@@ -149,7 +158,7 @@ def householder(x):
 
 
 def windows(x, kernel, stride=1, padding=0, dilation=1, fill=0.0, ceil_mode: bool = False):
-    """Windows over the last dimensions, as many as kernel has entries: (..., *places, *kernel)."""
+    """Windows over the last dimensions, one per entry of kernel: (..., *positions, *kernel)."""
     n = len(kernel)
     stride, padding, dilation = (np.broadcast_to(v, n) for v in (stride, padding, dilation))
     lead = np.ndim(x) - n
@@ -165,7 +174,7 @@ def windows(x, kernel, stride=1, padding=0, dilation=1, fill=0.0, ceil_mode: boo
 
 
 def convolution(input, weight, bias, stride, padding, dilation, groups: int):
-    """(N, C, *space) with (out, C / groups, *kernel)."""
+    """Convolves (N, C, *space) with (out, C / groups, *kernel)."""
     n = weight.ndim - 2
     spread = windows(input, weight.shape[2:], stride, padding, dilation)
     last = tuple(range(-n, 0))
@@ -177,7 +186,8 @@ def convolution(input, weight, bias, stride, padding, dilation, groups: int):
 
 
 def transposed_convolution(input, weight, bias, stride, padding, output_padding, groups: int, dilation):
-    """Every element of (N, C, *space) puts its multiple of (C, out / groups, *kernel) into the result."""
+    """Transposed convolution: each element of (N, C, *space) adds its multiple of (C, out / groups, *kernel) to the
+    result."""
     n = weight.ndim - 2
     kernel, space = weight.shape[2:], input.shape[2:]
     stride, padding, extra, dilation = (np.broadcast_to(v, n) for v in (stride, padding, output_padding, dilation))
@@ -211,7 +221,7 @@ def avg_pool(input, kernel_size, stride, padding, count_include_pad: bool, divis
 
 
 def adaptive_pool(input, output_size, n: int, function):
-    """`function` of the windows that output_size cuts the last n dimensions into."""
+    """`function` of adaptive windows that give output_size in the last n dimensions."""
     for axis, size in zip(range(-n, 0), np.broadcast_to(output_size, n)):
         length = np.shape(input)[axis]
         parts = [range(i * length // size, -(-(i + 1) * length // size)) for i in range(size)]
@@ -235,7 +245,7 @@ def planes_filled(values, indices, size):
 
 
 def resampled(input, size, mode: str, align_corners: bool):
-    """interpolate, by size: 'nearest', or linear in every dimension."""
+    """interpolate to a size: 'nearest', or linear in every dimension."""
     result = np.asarray(input)
     for axis, to in zip(range(2, result.ndim), size):
         n = result.shape[axis]
@@ -253,7 +263,7 @@ def resampled(input, size, mode: str, align_corners: bool):
 
 
 def rows_collected(grad, indices, rows: int, padding_idx: int):
-    """embedding's gradient."""
+    """The gradient of embedding."""
     result = np.zeros([rows, np.shape(grad)[-1]])
     kept = np.where((indices == padding_idx)[..., None], 0, grad)
     np.add.at(result, np.ravel(indices), kept.reshape(-1, result.shape[1]))
@@ -261,7 +271,7 @@ def rows_collected(grad, indices, rows: int, padding_idx: int):
 
 
 def cross_entropy(logs, target, weight, ignore_index: int, reduction: str, smoothing: float = 0.0):
-    """Of log probabilities (N, C, ...): 1 - smoothing on the target, the rest over all classes."""
+    """The loss of log probabilities (N, C, ...): weight 1 - smoothing on the target, the rest on all classes."""
     classes = logs.shape[1]
     weight = np.ones(classes) if weight is None else weight
     kept = target != ignore_index
@@ -285,7 +295,7 @@ def _sigmoid(x):
 
 
 def recurrent_step(kind: str, input, states, weights) -> list:
-    """One step of an lstm, gru, tanh or relu cell; weights are w_ih, w_hh, b_ih, b_hh, the latter perhaps None."""
+    """One step of an lstm, gru, tanh or relu cell; weights are w_ih, w_hh, b_ih, b_hh; the biases may be None."""
     w_ih, w_hh, b_ih, b_hh = weights
     entered = input @ w_ih.T + (0 if b_ih is None else b_ih)
     kept = states[0] @ w_hh.T + (0 if b_hh is None else b_hh)
@@ -302,7 +312,7 @@ def recurrent_step(kind: str, input, states, weights) -> list:
 
 
 def recurrent(kind: str, input, hx, params, has_biases: bool, num_layers: int, bidirectional: bool, batch_first: bool):
-    """Layers of steps over (time, batch, features), in both directions where told."""
+    """Layers of steps over (time, batch, features), optionally bidirectional."""
     each, directions = 4 if has_biases else 2, 2 if bidirectional else 1
     x = np.swapaxes(input, 0, 1) if batch_first else input
     last: list = [[] for _ in hx]
@@ -364,7 +374,7 @@ def _cubic(x: float, a: float = -0.75) -> float:
 
 
 def _taps(place: float, size: int, mode: str, padding: str, aligned: bool) -> list[tuple[int, float]]:
-    """(element, weight) along one dimension."""
+    """The (element, weight) pairs along one dimension."""
     if mode == "bicubic":
         low = math.floor(place)
         return [(round(_inside(low + t, size, padding, aligned)), _cubic(place - low - t)) for t in (-1, 0, 1, 2)]
@@ -376,7 +386,7 @@ def _taps(place: float, size: int, mode: str, padding: str, aligned: bool) -> li
 
 
 def grid_sample(input, grid, mode: str, padding: str, aligned: bool):
-    """Place by place."""
+    """grid_sample, position by position."""
     space = input.shape[2:]
     out = np.zeros((*input.shape[:2], *grid.shape[1:-1]))
     for where in np.ndindex(*grid.shape[:-1]):
@@ -392,12 +402,12 @@ def grid_sample(input, grid, mode: str, padding: str, aligned: bool):
 
 
 def _places(index, length: int):
-    """(entry, tap, place, element) of each index that is inside."""
+    """(entry, tap, position, element) of each index that is inside."""
     return [(*where, index[where]) for where in np.ndindex(*index.shape) if 0 <= index[where] < length]
 
 
 def sample_places(input, index, weight):
-    """Index by index."""
+    """sample_places, index by index."""
     out = np.zeros((*input.shape[:2], index.shape[2]))
     for n, k, p, at in _places(index, input.shape[2]):
         out[n, :, p] += weight[n, k, p] * input[n, :, at]
@@ -405,7 +415,7 @@ def sample_places(input, index, weight):
 
 
 def spread_places(values, index, weight, length: int):
-    """Index by index."""
+    """The gradient of sample_places' input, index by index."""
     out = np.zeros((*values.shape[:2], length))
     for n, k, p, at in _places(index, length):
         out[n, :, at] += weight[n, k, p] * values[n, :, p]
@@ -413,7 +423,7 @@ def spread_places(values, index, weight, length: int):
 
 
 def match_places(values, input, index):
-    """Index by index."""
+    """The gradient of sample_places' weight, index by index."""
     out = np.zeros(index.shape)
     for n, k, p, at in _places(index, input.shape[2]):
         out[n, k, p] = values[n, :, p] @ input[n, :, at]
@@ -421,7 +431,7 @@ def match_places(values, input, index):
 
 
 def affine_grid(theta, size, aligned: bool):
-    """theta times (x, y, ..., 1) of every place."""
+    """theta times (x, y, ..., 1) at every position."""
     lines = [np.linspace(-1, 1, n) * (1 if aligned else 1 - 1 / n) if n > 1 else np.zeros(1) for n in size[2:]]
     places = np.meshgrid(*lines, indexing="ij")[::-1]
     base = np.stack([*places, np.ones_like(places[0])], -1)
@@ -432,7 +442,7 @@ def affine_grid(theta, size, aligned: bool):
 
 
 def scatter_reduce(input, dim: int, index, src, reduce: str, include_self: bool):
-    """Element by element."""
+    """scatter_reduce, element by element."""
     combine = {"sum": np.add, "mean": np.add, "prod": np.multiply, "amax": np.maximum, "amin": np.minimum}[reduce]
     out, counts = input.copy(), np.full(input.shape, 1.0 if include_self else 0.0)
     for where in np.ndindex(*index.shape):
@@ -445,7 +455,8 @@ def scatter_reduce(input, dim: int, index, src, reduce: str, include_self: bool)
 
 
 def mode(input, dim: int, keepdim: bool):
-    """The most frequent value of each line, the smallest of several, and its last place."""
+    """The most frequent value of each row (the smallest of equally frequent ones), and the index of its last
+    occurrence."""
     x = np.moveaxis(np.atleast_1d(input), dim, -1)
     values = np.empty(x.shape[:-1])
     places = np.empty(x.shape[:-1], int)
@@ -459,7 +470,7 @@ def mode(input, dim: int, keepdim: bool):
 
 
 def unique_rows(input, consecutive: bool):
-    """NumPy's unique over rows, or run by run."""
+    """NumPy's unique over rows, or of consecutive rows."""
     if not consecutive:
         rows, inverse, counts = np.unique(input, axis=0, return_inverse=True, return_counts=True)
         return rows, inverse.reshape(-1), counts
@@ -469,7 +480,7 @@ def unique_rows(input, consecutive: bool):
 
 
 def fft_c2c(input, dim, scale, forward):
-    """Along dimensions, as scipy.fft; the inverse without its factor."""
+    """The transform along dimensions, as scipy.fft; the inverse without its factor."""
     transformed = np.fft.fftn(input, axes=dim) if forward else np.fft.ifftn(input, axes=dim, norm="forward")
     return transformed * scale
 
@@ -480,6 +491,6 @@ def fft_r2c(input, dim, scale):
 
 
 def fft_c2r(input, dim, scale, last_size):
-    """Back from the first half."""
+    """The inverse transform of the first half of a spectrum."""
     sizes = [input.shape[d] for d in dim[:-1]] + [last_size]
     return np.fft.irfftn(input, s=sizes, axes=dim, norm="forward") * scale

@@ -1,4 +1,4 @@
-"""An operator's declared samples as NumPy values, and calls with them."""
+"""The declared samples of operators as NumPy values, and calls with them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NUMPY_DTYPES = {"bfloat16": "float32"}
 
 @functools.cache
 def _namespace() -> dict:
-    """What references are written in. SciPy comes with the first: a GPU is checked beside the CPU without it."""
+    """The namespace of references. SciPy is imported on first use, since GPU tests run without it."""
     import scipy.special
 
     from tests.operators import references
@@ -31,7 +31,7 @@ def _namespace() -> dict:
 
 
 def _array(spec, rng: np.random.Generator) -> np.ndarray:
-    """A tensor's declaration as an array: sizes, or a map (docs/operators.md)."""
+    """A tensor declaration as an array: sizes, or a map (docs/operators.md)."""
     if isinstance(spec, list):
         return np.asarray(rng.standard_normal(spec))
     if "values" in spec:
@@ -67,16 +67,16 @@ class Sample:
 
     @property
     def floating(self) -> list[str]:
-        """The tensor parameters that hold floating numbers."""
+        """The tensor parameters with floating-point elements."""
         return [k for k, v in self.values.items() if isinstance(v, np.ndarray) and v.dtype.kind == "f"]
 
     @property
     def complex(self) -> list[str]:
-        """The tensor parameters that hold complex numbers."""
+        """The tensor parameters with complex elements."""
         return [k for k, v in self.values.items() if isinstance(v, np.ndarray) and v.dtype.kind == "c"]
 
     def reference(self) -> object:
-        """What `ref` says of the values; None where there is no reference."""
+        """The value of `ref`; None if there is no reference."""
         ref = self.operator.entry["ref"]
         if ref.startswith("none:"):
             return None
@@ -95,7 +95,7 @@ def _spec_values(operator: Operator, spec) -> dict:
 
 
 def materialise(operator: Operator, index: int, spec) -> Sample:
-    """A declared sample with its values drawn; the same ones in every run."""
+    """A declared sample with random values, the same in every run."""
     rng = np.random.default_rng(zlib.crc32(f"{operator.name}:{index}".encode()))
     params = {p.name: p for p in operator.params}
     values = {}
@@ -114,7 +114,7 @@ SAMPLES = [materialise(op, i, s) for op in OPERATORS for i, s in enumerate(op.en
 
 
 def tensor(torch, array: np.ndarray, dtype=None, requires_grad: bool = False, device: str = "cpu"):
-    """The array as a tensor, of another dtype where given."""
+    """The array as a tensor, optionally converted to another dtype."""
     t = torch.tensor(np.ascontiguousarray(array).reshape(array.shape), device=device)
     if dtype is not None:
         t = t.to(dtype)
@@ -122,7 +122,7 @@ def tensor(torch, array: np.ndarray, dtype=None, requires_grad: bool = False, de
 
 
 def arguments(torch, sample: Sample, convert, device: str = "cpu") -> dict:
-    """Keyword arguments of a call: `convert(name, array)` makes the tensors, `device` is for results made of none."""
+    """Keyword arguments of a call: `convert(name, array)` makes the tensors; `device` is for creation operators."""
     result = {}
     params = sample.operator.params
     if device != "cpu" and not any(p.is_tensor for p in params) and any(p.type == "Device" for p in params):
@@ -142,12 +142,12 @@ def arguments(torch, sample: Sample, convert, device: str = "cpu") -> dict:
 
 
 def call(torch, sample: Sample, kwargs: dict) -> list:
-    """Calls the operator; results as a list."""
+    """Calls the operator; returns its results as a list."""
     from teletensor import _C
 
     order = [kwargs[p.name] for p in sample.operator.params if p.name in kwargs and not p.keyword_only]
     positional = 0
-    for p in sample.operator.params:  # leading parameters that are all there go by position
+    for p in sample.operator.params:  # leading parameters are passed by position
         if p.name not in kwargs or p.keyword_only:
             break
         positional += 1
@@ -165,6 +165,6 @@ def as_list(reference) -> list:
 
 
 def values(t) -> np.ndarray:
-    """A tensor's values; what NumPy lacks as float32."""
+    """A tensor's values; dtypes that NumPy lacks as float32."""
     t = t.detach()
     return (t.float() if repr(t.dtype) in ("torch.bfloat16", "torch.float8_e4m3fn", "torch.float8_e5m2") else t).numpy(force=True)

@@ -17,7 +17,7 @@ NARROW = ("float8_e4m3fn", "float8_e5m2")
 FLOATING = ("float16", "bfloat16", "float32", "float64")
 INTEGERS = ("bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64")
 COMPLEX = ("complex64", "complex128")
-# Numbers whose dtype an operator refuses, as PyTorch does.
+# Errors for dtypes that an operator does not support, as in PyTorch.
 REFUSALS = "not implemented for|is not supported|only supports|expected|Expected|must be|same dtype|can't be cast|should be"
 
 WITH_REFERENCE = [s for s in SAMPLES if not s.operator.entry["ref"].startswith("none:")]
@@ -33,7 +33,7 @@ ERRORS = [
 
 
 def everywhere(cases, operator_of=lambda case: case.operator, name_of=str) -> list:
-    """The cases on each device that they can be made to run on."""
+    """The cases on each device that supports them."""
     return [
         pytest.param(case, device, id=name_of(case) if device == "cpu" else f"{name_of(case)}-{device}")
         for device in DEVICES for case in cases
@@ -43,7 +43,7 @@ def everywhere(cases, operator_of=lambda case: case.operator, name_of=str) -> li
 
 def close(actual, expected, tolerance: float, what: str) -> None:
     actual, expected = np.asarray(actual), np.asarray(expected)
-    assert actual.shape == expected.shape, f"{what}: sizes {actual.shape}, the reference has {expected.shape}"
+    assert actual.shape == expected.shape, f"{what}: got sizes {actual.shape}, expected {expected.shape}"
     if actual.dtype == bool or expected.dtype == bool:
         np.testing.assert_array_equal(actual.astype(bool), expected.astype(bool), err_msg=what)
     elif actual.dtype.kind in "iu" and expected.dtype.kind in "iu":
@@ -55,19 +55,19 @@ def close(actual, expected, tolerance: float, what: str) -> None:
 
 @pytest.mark.parametrize(("sample", "device"), everywhere(WITH_REFERENCE))
 def test_value(torch, sample, device):
-    """Values in float64 (and integers as they are) against the reference."""
+    """Compares values in float64 (and integers) with the reference."""
     results = call(torch, sample, arguments(torch, sample, lambda name, a: tensor(torch, a, device=device), device))
     expected = as_list(sample.reference())
     assert len(results) == len(expected)
     tolerance = float(sample.operator.entry.get("tolerance", TOLERANCES["float64"]))
     for i, (r, e) in enumerate(zip(results, expected)):
-        # Results that are float32 by rule (numbers without tensors) are compared as such.
+        # Results that are float32 by rule (no tensor arguments) are compared with float32's tolerance.
         limit = max(tolerance, 1e-6) if repr(r.dtype) == "torch.float32" else tolerance
         close(values(r), e, limit, f"result {i}")
 
 
 def convertible(sample, dtype: str) -> bool:
-    """Whether the floating arguments keep their meaning in the dtype."""
+    """Whether the dtype can represent the floating-point arguments."""
     arrays = [sample.values[k] for k in sample.floating]
     if dtype in FLOATING:
         return bool(arrays)
@@ -75,7 +75,7 @@ def convertible(sample, dtype: str) -> bool:
 
 
 def rounded(torch, sample, dtype: str) -> dict:
-    """The floating arguments as the dtype holds them: integers see small whole numbers, bool zeros and ones."""
+    """The floating-point arguments converted to the dtype: small integers, or zeros and ones for bool."""
     held = {}
     for name in sample.floating:
         a = sample.values[name]
@@ -89,7 +89,7 @@ def rounded(torch, sample, dtype: str) -> dict:
 
 
 def wrapped(expected: np.ndarray, dtype) -> tuple[np.ndarray, np.ndarray]:
-    """A reference in float64 as an integer dtype has it, and where that means something."""
+    """A float64 reference converted to an integer dtype, and where the conversion is defined."""
     known = np.isfinite(expected)
     return np.trunc(np.where(known, expected, 0)).astype("int64").astype(dtype), known
 
@@ -98,7 +98,7 @@ def compare(result, expected: np.ndarray, dtype: str) -> None:
     got = values(result)
     if got.dtype.kind in "iu":
         whole, known = (expected.astype(got.dtype), True) if expected.dtype.kind in "iub" else wrapped(expected.real, got.dtype)
-        assert got.shape == whole.shape, f"{dtype}: sizes {got.shape}, the reference has {whole.shape}"
+        assert got.shape == whole.shape, f"{dtype}: got sizes {got.shape}, expected {whole.shape}"
         np.testing.assert_array_equal(np.where(known, got, 0), np.where(known, whole, 0), err_msg=dtype)
         return
     limit = TOLERANCES.get(dtype, 0) * (8 if dtype in ("float16", "bfloat16") else 1)
@@ -109,7 +109,7 @@ def compare(result, expected: np.ndarray, dtype: str) -> None:
 @pytest.mark.parametrize("dtype", NARROW + FLOATING + INTEGERS + COMPLEX)
 @pytest.mark.parametrize("operator", [op for op in OPERATORS if any(p.is_tensor for p in op.params)], ids=lambda o: o.name)
 def test_dtype(torch, operator, dtype):
-    """Every dtype: either the values of the same numbers in float64, or a refusal that says so."""
+    """In every dtype: the float64 values of the same numbers, or an error about the dtype."""
     rows = [s for s in SAMPLES if s.operator is operator and s.floating and not operator.is_random]
     if not rows or "dtypes" in operator.entry and dtype not in operator.entry["dtypes"]:
         return
@@ -133,7 +133,7 @@ def test_dtype(torch, operator, dtype):
 
 
 def strided(torch, array: np.ndarray, device: str):
-    """The array's values in a tensor with gaps and exchanged strides."""
+    """The array's values in a tensor with gaps and permuted strides."""
     if array.ndim == 0:
         return tensor(torch, np.stack([array, array]), device=device)[1]
     wide = np.repeat(np.moveaxis(array, 0, -1), 2, axis=-1)
@@ -143,9 +143,9 @@ def strided(torch, array: np.ndarray, device: str):
 
 @pytest.mark.parametrize(("sample", "device"), everywhere([s for s in WITH_REFERENCE if not s.operator.is_random]))
 def test_view(torch, sample, device):
-    """Inputs that are not contiguous give the same."""
+    """Noncontiguous inputs give the same results."""
     if sample.operator.name in ("as_strided", "view", "view_as", "view_as_complex"):
-        return  # what these mean depends on the strides
+        return  # their results depend on the strides
     results = call(torch, sample, arguments(torch, sample, lambda name, a: strided(torch, a, device), device))
     tolerance = max(float(sample.operator.entry.get("tolerance", 0)), TOLERANCES["float64"])
     for i, (r, e) in enumerate(zip(results, as_list(sample.reference()))):
@@ -165,7 +165,7 @@ def test_meta(torch, sample):
 
 
 def differentiable_call(torch, sample, device: str = "cpu"):
-    """(function of the differentiable tensors, those tensors)."""
+    """(function of the differentiable tensors, those tensors)"""
     entry = sample.operator.entry
     leaves, names = [], sample.operator.differentiable_params
     checked = entry.get("checked_inputs", [p.name for p in sample.operator.params if not p.written])
@@ -193,7 +193,7 @@ def differentiable_call(torch, sample, device: str = "cpu"):
 
 @pytest.mark.parametrize("sample", DIFFERENTIABLE, ids=str)
 def test_gradient(torch, sample):
-    """First derivatives in float64 against finite differences."""
+    """First derivatives in float64, compared with finite differences."""
     function, leaves = differentiable_call(torch, sample)
     if leaves and sum(x.numel() for x in leaves) > 0:
         assert torch.autograd.gradcheck(function, leaves, atol=1e-5, rtol=1e-4)
@@ -201,7 +201,7 @@ def test_gradient(torch, sample):
 
 @pytest.mark.parametrize("sample", DIFFERENTIABLE, ids=str)
 def test_complex_gradient(torch, sample):
-    """First derivatives in complex128, of the operators that take it, by each part of every number."""
+    """First derivatives in complex128, with respect to both parts of every number, for operators that support it."""
     entry = sample.operator.entry
     if not sample.floating or "dtypes" in entry and "complex128" not in entry["dtypes"]:
         return
@@ -221,7 +221,7 @@ def test_complex_gradient(torch, sample):
 @pytest.mark.slow
 @pytest.mark.parametrize("sample", DIFFERENTIABLE, ids=str)
 def test_second_derivative(torch, sample):
-    """Second derivatives in float64 against finite differences of the first."""
+    """Second derivatives in float64, compared with finite differences of the first."""
     function, leaves = differentiable_call(torch, sample)
     if sample.operator.entry.get("double_backward") is False:
         with pytest.raises(NotImplementedError, match="second derivative"):
@@ -235,12 +235,12 @@ def test_second_derivative(torch, sample):
     ("case", "device"), everywhere(ERRORS, lambda case: case[0], lambda case: f"{case[0].name}-{case[1]}")
 )
 def test_error(torch, case, device):
-    """Bad arguments raise what PyTorch raises, and the engine goes on."""
+    """Invalid arguments raise PyTorch's exceptions, and the engine stays usable."""
     operator, index, row = case
     sample = samples.materialise(operator, index, row["args"])
     kinds = {"RuntimeError": RuntimeError, "IndexError": IndexError, "ValueError": ValueError, "TypeError": TypeError,
              "NotImplementedError": NotImplementedError}  # fmt: skip
     with pytest.raises(kinds[row["raises"]], match=row["match"]):
         for r in call(torch, sample, arguments(torch, sample, lambda name, a: tensor(torch, a, device=device), device)):
-            r.tolist()  # where the data is to blame, reading says so
+            r.tolist()  # errors that depend on the data are raised on reading
     assert torch.ones(2, device=device).neg().tolist() == [-1, -1]

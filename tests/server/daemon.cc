@@ -87,7 +87,7 @@ std::string Daemon::admin_token() const { return first_word(folder_.path() / "ad
 int Daemon::port() const {
   const std::string prefix = " 127.0.0.1:";
   auto deadline = std::chrono::steady_clock::now() + kStartTimeout;
-  while (std::chrono::steady_clock::now() < deadline) {  // it listens before it says so
+  while (std::chrono::steady_clock::now() < deadline) {  // the daemon listens before it logs the address
     const std::string log = standard_error();
     const size_t found = log.find(prefix);
     if (found != std::string::npos) return std::atoi(log.c_str() + found + prefix.size());

@@ -1,4 +1,4 @@
-// Daemon: a teletensord of the build, as a process.
+// Daemon: runs a teletensord of the build as a child process.
 #pragma once
 
 #include <sys/types.h>
@@ -13,7 +13,7 @@
 
 namespace tt::server::testing {
 
-// A folder that goes with the test.
+// A folder that is removed with the object.
 class TemporaryFolder {
  public:
   TemporaryFolder();
@@ -26,29 +26,29 @@ class TemporaryFolder {
 
 class Daemon {
  public:
-  // Starts it, listening on a unix socket in a folder of its own, and waits until it does (unless it ends before).
-  // `descriptors`: how many files it may have open; 0: as many as this process.
+  // Starts a daemon that listens on a unix socket in a temporary folder; waits until it listens or exits.
+  // `descriptors`: the limit of open files; 0: this process's limit.
   explicit Daemon(std::vector<std::string> flags = {}, int descriptors = 0);
-  ~Daemon();  // kills it where it still runs
+  ~Daemon();  // kills the daemon if it still runs
 
   std::string socket() const { return folder_.path() / "engine.sock"; }
   std::string token() const;
   std::string admin_token() const;
-  // Of 127.0.0.1, where the flags have it listen there.
+  // The port on 127.0.0.1, if the flags specify one.
   int port() const;
   std::shared_ptr<grpc::Channel> channel() const;
-  // Metadata that lets a call in.
+  // Adds the user token to a call's metadata.
   void authorize(grpc::ClientContext* context) const;
-  // The same with the admin token.
+  // Adds the admin token.
   void administer(grpc::ClientContext* context) const;
   uint64_t resident_bytes() const;
 
   pid_t pid() const { return pid_; }
   void signal(int number) const;
   void close_stdin();
-  // The exit code, or -1 where it does not end in time (or by a signal).
+  // The exit code; -1 if the daemon does not exit in time, or is killed by a signal.
   int exit_code(std::chrono::milliseconds timeout);
-  // What it has written; complete once it has ended.
+  // The output so far; complete after the daemon has exited.
   std::string standard_output() const;
   std::string standard_error() const;
 

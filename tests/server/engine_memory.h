@@ -1,4 +1,4 @@
-// What the engine holds, for tests that nothing stays behind.
+// Bytes allocated in the engine, for leak tests.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace tt::server::testing {
 
-// Once a process.
+// Starts the engine, once per process.
 inline void start_engine() {
   static const bool started = (register_backends(2, 0), true);
   static_cast<void>(started);

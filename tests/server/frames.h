@@ -1,4 +1,4 @@
-// Frames, spelled shortly: what the server's tests send.
+// Helpers to build frames in the server's tests.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace tt::server::testing {
 
-// One instruction under construction; lives as long as its frame.
+// One instruction under construction; must not outlive its frame.
 class Instruction {
  public:
   Instruction(v1::Frame* frame, uint32_t op) : wire_(frame->add_instructions()) { wire_->set_op(op); }

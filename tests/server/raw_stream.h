@@ -1,4 +1,4 @@
-// RawStream: a session whose frames are any bytes at all.
+// RawStream: a session that sends arbitrary bytes as frames.
 #pragma once
 
 #include <grpcpp/generic/generic_stub.h>
@@ -34,7 +34,7 @@ class RawStream {
     queue_.Shutdown();
   }
 
-  // Nothing where the stream has ended.
+  // Returns nullopt if the stream has ended.
   std::optional<v1::Reply> send(const std::string& bytes) {
     if (!call_) return std::nullopt;
     grpc::Slice slice(bytes);

@@ -10,28 +10,17 @@
 namespace tt {
 namespace {
 
-// Op::check_args for arguments with names in place of tensors. No lists: no pointwise operator takes one.
-bool takes(const Param& param, const Arg& arg) {
+// Whether the call would pass Op::check_args(). Long strings are rejected, since steps are copied.
+bool has_valid_args(const Instruction& instruction) {
   constexpr uint32_t kLongString = 64;
-  if (arg.is_none()) return param.optional;
-  switch (param.type) {
-    case ParamType::kTensor:
-      return (arg.kind == Arg::Kind::kSlot && arg.slot != 0) || (param.accepts_number && arg.is_number());
-    case ParamType::kScalar: return arg.is_number();
-    case ParamType::kFloat: return arg.is_real_number();
-    case ParamType::kInt: return arg.kind == Arg::Kind::kInt && arg.size == 0;
-    case ParamType::kBool: return arg.kind == Arg::Kind::kBool;
-    case ParamType::kString: return arg.kind == Arg::Kind::kString && arg.size <= kLongString;
-    case ParamType::kDType: return arg.kind == Arg::Kind::kInt && is_valid(arg.integer);
-    default: return false;
-  }
-}
-
-bool accepts_all(const Op& op, Args args) {
-  for (size_t i = 0; i < op.params.size(); ++i) {
-    const bool right =
-        i < args.size() ? takes(op.params[i], args[i]) : op.params[i].has_default || op.params[i].optional;
-    if (!right) return false;
+  const absl::Span<const Param> params = instruction.op->params;
+  for (size_t i = 0; i < params.size(); ++i) {
+    if (i >= instruction.args.size()) {
+      if (!params[i].has_default && !params[i].optional) return false;
+      continue;
+    }
+    const Arg& arg = instruction.args[i];
+    if (!params[i].accepts_in_program(arg) || (arg.kind == Arg::Kind::kString && arg.size > kLongString)) return false;
   }
   return true;
 }
@@ -185,7 +174,7 @@ class Chain {
   bool add(const Instruction& instruction, Slot newest) {
     constexpr size_t kMaxReleases = 32;  // searched linearly
     if (!may_join(instruction) || instruction.flags != instructions_[0].flags) return false;
-    if (instruction.release.size() > kMaxReleases || !accepts_all(*instruction.op, instruction.args)) return false;
+    if (instruction.release.size() > kMaxReleases || !has_valid_args(instruction)) return false;
     if (length_ > 0 && !reads(instruction, result(length_ - 1))) return false;
     // Certainly a new name: clients number upwards.
     const Slot name = instruction.results[0];

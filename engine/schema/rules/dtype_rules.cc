@@ -192,6 +192,15 @@ DType above(Scalar limit, DType t) {
   return t;
 }
 
+DType fake_quantized(const Arg& input, int64_t zero_point, int64_t quant_min, int64_t quant_max) {
+  check(quant_min <= quant_max, "`quant_min` should be less than or equal to `quant_max`, got ", quant_min, " and ",
+        quant_max);
+  check(quant_min <= zero_point && zero_point <= quant_max,
+        "`zero_point` must be between `quant_min` and `quant_max`, got ", zero_point, ", ", quant_min, " and ",
+        quant_max);
+  return floating_only(input);
+}
+
 void require_real(DType compute) {
   check_as(ErrorKind::kNotImplemented, !is_complex(compute), "not implemented for '", scalar_type_name(compute), "'");
 }

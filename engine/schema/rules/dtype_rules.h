@@ -45,6 +45,8 @@ template <typename... A>
 DType floating_only(const A&... args) {
   return require_floating(promote(args...));
 }
+// floating_only(input), after PyTorch's checks of the quantization range.
+DType fake_quantized(const Arg& input, int64_t zero_point, int64_t quant_min, int64_t quant_max);
 DType require_full_precision(DType t);  // float32 or float64
 template <typename... A>
 DType full_precision(const A&... args) {

@@ -183,6 +183,7 @@ Sizes convolution_weight(const Arg& grad, const Arg& input, SizesView size, Size
                          SizesView dilation, int64_t groups);
 Sizes conv(const Arg& input, const Arg& weight, const Arg& bias, SizesView stride, SizesView padding,
            SizesView dilation, int64_t groups, int64_t space);
+Sizes conv_tbc(const Arg& input, const Arg& weight, const Arg& bias, int64_t pad);
 Sizes conv_transpose(const Arg& input, const Arg& weight, const Arg& bias, SizesView stride, SizesView padding,
                      SizesView output_padding, int64_t groups, SizesView dilation, int64_t space);
 

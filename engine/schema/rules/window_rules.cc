@@ -117,6 +117,18 @@ Sizes conv(const Arg& input, const Arg& weight, const Arg& bias, SizesView strid
   return as_given(input, convolved(x, sizes_of(weight), bias, stride, padding, dilation, groups));
 }
 
+Sizes conv_tbc(const Arg& input, const Arg& weight, const Arg& bias, int64_t pad) {
+  const Sizes &x = sizes_of(input), &w = sizes_of(weight), &b = sizes_of(bias);
+  check(x.size() == 3, "Input must have 3 dims: time, batch, in_channel, got size ", x);
+  check(w.size() == 3, "Weight tensor must have 3 dims: kernel_width, in_channels, out_channels, got size ", w);
+  check(b.size() == 1, "Bias must be 1-D, got size ", b);
+  check(x[2] == w[1], "Input dim 2 (input channels) is not == dim 1 in the weight tensor, got sizes ", x, " and ", w);
+  check(b[0] == w[2], "Bias size must equal dim 2 in the weight tensor (output channels), got sizes ", b, " and ", w);
+  const int64_t one = 1;
+  const Sizes by_channel = convolved({x[1], x[2], x[0]}, {w[2], w[1], w[0]}, bias, {&one, 1}, {&pad, 1}, {&one, 1}, 1);
+  return {by_channel[2], by_channel[0], by_channel[1]};
+}
+
 Sizes conv_transpose(const Arg& input, const Arg& weight, const Arg& bias, SizesView stride, SizesView padding,
                      SizesView output_padding, int64_t groups, SizesView dilation, int64_t space) {
   Sizes x = batched(input, weight, space, "conv_transpose");

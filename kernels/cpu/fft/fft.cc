@@ -35,14 +35,14 @@ class Plans {
     }
     auto plan = std::make_shared<const FftPlan<R>>(n, for_reals);
     if (n <= kLongestKept) {
-      if (kept.size() == kMostKept) kept.pop_back();
+      if (kept.size() == kMaxKept) kept.pop_back();
       kept.insert(kept.begin(), {plan, for_reals});
     }
     return plan;
   }
 
  private:
-  static constexpr size_t kMostKept = 16;
+  static constexpr size_t kMaxKept = 16;
   static constexpr int64_t kLongestKept = 1 << 16;
   struct Kept {
     std::shared_ptr<const FftPlan<R>> plan;
@@ -76,15 +76,15 @@ struct Block {
 
 // Calls body(block, buffers) for each block of lines, in parallel.
 template <typename R, typename Body>
-void each_block(const FftPlan<R>& plan, const LineSet& set, Body body) {
+void for_each_block(const FftPlan<R>& plan, const LineSet& set, Body body) {
   const int64_t lanes = fft_passes<R>().lanes, lines = set.lines();
   const bool single = plan.vectorises_line() && set.inner < lanes;
   const int64_t count = single ? 1 : std::clamp<int64_t>(kBlockElements / plan.length(), 1, std::min(lanes, lines));
   const int64_t blocks = (lines + count - 1) / count;
   parallel_for(blocks, std::max<int64_t>(1, kGrain / (count * plan.length())), [&](int64_t begin, int64_t end) {
-    const int64_t room = plan.room(count);
-    AlignedVector<R> memory(static_cast<size_t>(4 * room));
-    const FftBuffers<R> buffers{memory.data(), room};
+    const int64_t size = plan.buffer_size(count);
+    AlignedVector<R> memory(static_cast<size_t>(4 * size));
+    const FftBuffers<R> buffers{memory.data(), size};
     for (int64_t b = begin; b < end; ++b) body(Block{b * count, std::min(count, lines - b * count)}, buffers);
   });
 }
@@ -148,7 +148,7 @@ void transform(const Complex<R>* from, Complex<R>* to, const LineSet& set, bool 
   const auto plan = Plans<R>::get(set.length, false);
   const auto* in = reinterpret_cast<const R*>(from);
   auto* out = reinterpret_cast<R*>(to);
-  each_block(*plan, set, [&](Block block, FftBuffers<R> buffers) {
+  for_each_block(*plan, set, [&](Block block, FftBuffers<R> buffers) {
     if (block.count == 1 && set.inner == 1) {
       const int64_t start = 2 * set.start(block.first);
       plan->run_pairs(in + start, out + start, !forward, scale, buffers);
@@ -211,7 +211,7 @@ void transform_real(const Tensor& x, int64_t dim, R scale, Tensor& out) {
   const auto plan = Plans<R>::get(even ? half : n, even);
   const R* reals = x.data_as<R>();
   auto* spectrum = reinterpret_cast<R*>(out.data_as<Complex<R>>());
-  each_block(*plan, from, [&](Block block, FftBuffers<R> buffers) {
+  for_each_block(*plan, from, [&](Block block, FftBuffers<R> buffers) {
     const Split<R> data = buffers.data(), work = buffers.work();
     if (even && block.count == 1 && from.inner == 1) {
       const Split<R> z = plan->run_from_pairs(reals + from.start(block.first), buffers);
@@ -246,7 +246,7 @@ void transform_to_real(const Tensor& x, int64_t dim, R scale, Tensor& out) {
   const auto plan = Plans<R>::get(even ? half : n, even);
   const auto* spectrum = reinterpret_cast<const R*>(x.data_as<Complex<R>>());
   R* reals = out.data_as<R>();
-  each_block(*plan, to, [&](Block block, FftBuffers<R> buffers) {
+  for_each_block(*plan, to, [&](Block block, FftBuffers<R> buffers) {
     const Split<R> data = buffers.data(), work = buffers.work();
     const int64_t count = block.count;
     if (even && count == 1 && to.inner == 1) {

@@ -43,9 +43,9 @@ std::vector<int64_t> eights_first(int64_t n) {
 
 // exp(-2 pi i k / n) for all k < n.
 template <typename R>
-class FftPlan<R>::Circle {
+class FftPlan<R>::RootTable {
  public:
-  explicit Circle(int64_t n) : roots_(static_cast<size_t>(n)) {
+  explicit RootTable(int64_t n) : roots_(static_cast<size_t>(n)) {
     for (int64_t k = 0; 2 * k <= n; ++k) {
       const Root root = root_of_unity(k, n, true);
       roots_[static_cast<size_t>(k)] = root;
@@ -65,8 +65,8 @@ class FftPlan<R>::Circle {
 // Bluestein's algorithm: X[k] = w[k] sum over j of (x[j] w[j]) conj(w[k - j]) with w[k] = exp(-pi i k^2 / n). The sum
 // is a convolution, computed by transforms whose length is a power of two.
 template <typename R>
-struct FftPlan<R>::Chirp {
-  explicit Chirp(int64_t size) : size(size), plan(size) {}
+struct FftPlan<R>::Bluestein {
+  explicit Bluestein(int64_t size) : size(size), plan(size) {}
 
   int64_t size;
   FftPlan plan;
@@ -86,23 +86,23 @@ FftPlan<R>::FftPlan(int64_t n, bool for_reals) : n_(n), passes_(fft_passes<R>())
   }
   if (n == 1) return;
   if (!radices(n).empty()) {
-    const Circle circle(n);
+    const RootTable root_table(n);
     int64_t width = 1;
     for (int64_t radix : eights_first(n)) {
-      stages_.push_back(stage(circle, radix, width, false));
+      stages_.push_back(stage(root_table, radix, width, false));
       width *= radix;
     }
-    plan_line(circle);
+    plan_line(root_table);
     return;
   }
   int64_t size = 1;
   while (size < 2 * n - 1) size *= 2;
-  chirp_ = std::make_unique<Chirp>(size);
-  Chirp& c = *chirp_;
+  bluestein_ = std::make_unique<Bluestein>(size);
+  Bluestein& c = *bluestein_;
   c.re.resize(static_cast<size_t>(n));
   c.im.resize(static_cast<size_t>(n));
-  const auto room = static_cast<size_t>(c.plan.room(1));
-  std::vector<R> fr(room), fi(room), wr(room), wi(room);
+  const auto elements = static_cast<size_t>(c.plan.buffer_size(1));
+  std::vector<R> fr(elements), fi(elements), wr(elements), wi(elements);
   for (int64_t k = 0; k < n; ++k) {
     const Root w = chirp_of(k, n, true);
     c.re[k] = static_cast<R>(w.re);
@@ -121,12 +121,13 @@ FftPlan<R>::~FftPlan() = default;
 
 template <typename R>
 bool FftPlan<R>::vectorises_line() const {
-  return chirp_ ? chirp_->plan.vectorises_line() : !line_stages_.empty();
+  return bluestein_ ? bluestein_->plan.vectorises_line() : !line_stages_.empty();
 }
 
 // The stage that follows stages whose radices have the product `width`.
 template <typename R>
-typename FftPlan<R>::Stage FftPlan<R>::stage(const Circle& circle, int64_t radix, int64_t width, bool shuffled) const {
+typename FftPlan<R>::Stage FftPlan<R>::stage(const RootTable& root_table, int64_t radix, int64_t width,
+                                             bool shuffled) const {
   const int64_t left = n_ / width, rest = left / radix;
   Stage s{radix, width, rest, shuffled, {}, {}};
   if (shuffled) {
@@ -136,7 +137,7 @@ typename FftPlan<R>::Stage FftPlan<R>::stage(const Circle& circle, int64_t radix
       for (int64_t t = 1; t < radix; ++t) {
         for (bool imaginary : {false, true}) {
           for (int64_t lane = 0; lane < lanes; ++lane) {
-            const Root w = circle.at((v * lanes + lane) / width * t, left);
+            const Root w = root_table.at((v * lanes + lane) / width * t, left);
             s.twiddles.push_back(static_cast<R>(imaginary ? w.im : w.re));
           }
         }
@@ -146,16 +147,16 @@ typename FftPlan<R>::Stage FftPlan<R>::stage(const Circle& circle, int64_t radix
     s.twiddles.reserve(static_cast<size_t>(2 * rest * (radix - 1)));
     for (int64_t k = 0; k < rest; ++k) {
       for (int64_t t = 1; t < radix; ++t) {
-        const Root w = circle.at(k * t, left);
+        const Root w = root_table.at(k * t, left);
         s.twiddles.push_back(static_cast<R>(w.re));
         s.twiddles.push_back(static_cast<R>(w.im));
       }
     }
   }
   for (int64_t j = 0; j < radix; ++j) {
-    const Root w = circle.at(j, radix);
-    s.circle.push_back(static_cast<R>(w.re));
-    s.circle.push_back(static_cast<R>(w.im));
+    const Root w = root_table.at(j, radix);
+    s.radix_roots.push_back(static_cast<R>(w.re));
+    s.radix_roots.push_back(static_cast<R>(w.im));
   }
   return s;
 }
@@ -163,7 +164,7 @@ typename FftPlan<R>::Stage FftPlan<R>::stage(const Circle& circle, int64_t radix
 // Plans the stages for a single line. Stages narrower than a vector shuffle, which requires widths that divide the
 // vector.
 template <typename R>
-void FftPlan<R>::plan_line(const Circle& circle) {
+void FftPlan<R>::plan_line(const RootTable& root_table) {
   const int64_t lanes = passes_.lanes;
   if (n_ % lanes != 0 || n_ < 8 * lanes) return;
   int64_t width = 1;
@@ -174,17 +175,17 @@ void FftPlan<R>::plan_line(const Circle& circle) {
       line_stages_.clear();
       return;
     }
-    line_stages_.push_back(shuffled ? stage(circle, radix, width, true) : stages_[i]);
+    line_stages_.push_back(shuffled ? stage(root_table, radix, width, true) : stages_[i]);
     width *= radix;
   }
   for (const Stage& s : line_stages_) {
-    line_passes_.push_back({s.radix, s.width, s.rest, s.twiddles.data(), s.circle.data()});
+    line_passes_.push_back({s.radix, s.width, s.rest, s.twiddles.data(), s.radix_roots.data()});
   }
 }
 
 template <typename R>
-int64_t FftPlan<R>::room(int64_t lines) const {
-  const int64_t elements = (chirp_ ? chirp_->size : n_) * lines + kFftPadding;
+int64_t FftPlan<R>::buffer_size(int64_t lines) const {
+  const int64_t elements = (bluestein_ ? bluestein_->size : n_) * lines + kFftPadding;
   return (elements + kLongestVector - 1) / kLongestVector * kLongestVector;
 }
 
@@ -211,11 +212,11 @@ __attribute__((always_inline)) inline Split<R> run_passes(const FftPasses<R>& pa
 
 template <typename R>
 Split<R> FftPlan<R>::run(Split<R> data, Split<R> work, int64_t lines) const {
-  if (chirp_) return run_chirp(data, work, lines);
+  if (bluestein_) return run_bluestein(data, work, lines);
   const FftPass<R>* passes = line_passes_.data();
   if (lines == 1 && passes) return run_passes(passes_, passes, passes + line_passes_.size(), data, work);
   for (const Stage& s : stages_) {
-    passes_.wide({s.radix, s.width * lines, s.rest, s.twiddles.data(), s.circle.data()}, data, work);
+    passes_.wide({s.radix, s.width * lines, s.rest, s.twiddles.data(), s.radix_roots.data()}, data, work);
     std::swap(data, work);
   }
   return data;
@@ -258,8 +259,8 @@ void FftPlan<R>::run_pairs(const R* from, R* to, bool swapped, R scale, FftBuffe
 }
 
 template <typename R>
-Split<R> FftPlan<R>::run_chirp(Split<R> data, Split<R> work, int64_t lines) const {
-  const Chirp& c = *chirp_;
+Split<R> FftPlan<R>::run_bluestein(Split<R> data, Split<R> work, int64_t lines) const {
+  const Bluestein& c = *bluestein_;
   const auto multiply = [&](Split<R> x, const std::vector<R>& re, const std::vector<R>& im, int64_t n) {
     if (lines == 1)
       passes_.multiply(x, {re.data(), im.data()}, n, x);

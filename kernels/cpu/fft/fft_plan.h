@@ -45,14 +45,14 @@ struct VectorAligned {
 template <typename T>
 using AlignedVector = std::vector<T, VectorAligned<T>>;
 
-// Two pairs of arrays (real and imaginary), stored one after the other with `room` elements each.
+// Two pairs of arrays (real and imaginary), stored one after the other with `size` elements each.
 template <typename R>
 struct FftBuffers {
   R* memory;
-  int64_t room;
+  int64_t size;
 
-  Split<R> data() const { return {memory, memory + room}; }
-  Split<R> work() const { return {memory + 2 * room, memory + 3 * room}; }
+  Split<R> data() const { return {memory, memory + size}; }
+  Split<R> work() const { return {memory + 2 * size, memory + 3 * size}; }
   // Returns the buffer that is not `used`.
   Split<R> other(Split<R> used) const { return used.re == memory || used.im == memory ? work() : data(); }
 };
@@ -74,7 +74,7 @@ class FftPlan {
   Split<const R> roots() const { return {roots_.data(), roots_.data() + n_ + 1}; }
 
   // The number of elements that each array of `data` and `work` must hold for `lines` lines.
-  int64_t room(int64_t lines) const;
+  int64_t buffer_size(int64_t lines) const;
   // Transforms `data`, in which element k of line l is at k * lines + l. Returns `data` or `work`, whichever holds
   // the result. Overwrites both.
   Split<R> run(Split<R> data, Split<R> work, int64_t lines) const;
@@ -89,15 +89,15 @@ class FftPlan {
   struct Stage {
     int64_t radix, width, rest;
     bool shuffled;
-    AlignedVector<R> twiddles, circle;
+    AlignedVector<R> twiddles, radix_roots;
   };
-  struct Chirp;
-  class Circle;
+  struct Bluestein;
+  class RootTable;
 
-  Stage stage(const Circle& circle, int64_t radix, int64_t width, bool shuffled) const;
-  void plan_line(const Circle& circle);
+  Stage stage(const RootTable& root_table, int64_t radix, int64_t width, bool shuffled) const;
+  void plan_line(const RootTable& root_table);
   bool reads_pairs() const;
-  Split<R> run_chirp(Split<R> data, Split<R> work, int64_t lines) const;
+  Split<R> run_bluestein(Split<R> data, Split<R> work, int64_t lines) const;
 
   int64_t n_;
   const FftPasses<R>& passes_;
@@ -105,7 +105,7 @@ class FftPlan {
   std::vector<Stage> line_stages_;  // for a single line; empty if it is not vectorised
   std::vector<FftPass<R>> line_passes_;
   AlignedVector<R> roots_;
-  std::unique_ptr<Chirp> chirp_;  // set if n has a large prime factor
+  std::unique_ptr<Bluestein> bluestein_;  // set if n has a large prime factor
 };
 
 extern template class FftPlan<float>;

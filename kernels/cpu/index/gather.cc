@@ -102,11 +102,11 @@ void gather(const Tensor& input, int64_t dim, const Tensor& index, bool, Tensor&
   check_indexable(dim, x.size(dim), where.numel());
   OutOfRange range(dim, x.size(dim));
   const Sizes around = strides_around(x, dim);
-  const StridedLoop<3> nest(where.sizes(), {to.strides(), where.strides(), around});
+  const StridedLoop<3> loop(where.sizes(), {to.strides(), where.strides(), around});
   with_bits(x.dtype(), [&]<typename T>(std::type_identity<T>) {
-    nest.walk_pieces_in_parallel([&](const StridedLoop<3>::Offsets& at, int64_t n) {
-      Picked p{nest.stride(2), x.stride(dim), x.size(dim), where.data_as<int64_t>() + at[1], nest.stride(1)};
-      if (!gather_row(to.data_as<T>() + at[0], nest.stride(0), x.data_as<T>() + at[2], p, n)) report_row(range, p, n);
+    loop.parallel_for_row_pieces([&](const StridedLoop<3>::Offsets& at, int64_t n) {
+      Picked p{loop.stride(2), x.stride(dim), x.size(dim), where.data_as<int64_t>() + at[1], loop.stride(1)};
+      if (!gather_row(to.data_as<T>() + at[0], loop.stride(0), x.data_as<T>() + at[2], p, n)) report_row(range, p, n);
     });
   });
   range.rethrow();
@@ -135,20 +135,20 @@ void scatter_into(const Tensor& input, int64_t dim, const Tensor& index, const T
   check_indexable(dim, to.size(dim), where.numel());
   OutOfRange range(dim, to.size(dim));
   const Sizes around = strides_around(to, dim);
-  const StridedLoop<3> nest(where.sizes(), {around, where.strides(), value_strides});
+  const StridedLoop<3> loop(where.sizes(), {around, where.strides(), value_strides});
   with_combined<Combine>(out.dtype(), [&]<typename T>(std::type_identity<T>) {
     auto body = [&](const StridedLoop<3>::Offsets& at, int64_t) {
-      Picked p{nest.stride(0), to.stride(dim), to.size(dim), where.data_as<int64_t>() + at[1], nest.stride(1)};
+      Picked p{loop.stride(0), to.stride(dim), to.size(dim), where.data_as<int64_t>() + at[1], loop.stride(1)};
       const T* from = values.data_as<T>() + at[2];
-      if (!scatter_row<Combine>(to.data_as<T>() + at[0], from, nest.stride(2), p, nest.length())) {
-        report_row(range, p, nest.length());
+      if (!scatter_row<Combine>(to.data_as<T>() + at[0], from, loop.stride(2), p, loop.length())) {
+        report_row(range, p, loop.length());
       }
     };
     // Rows along the indexed dimension touch places of their own; others may meet.
     if (dim == to.dim() - 1) {
-      nest.walk_in_parallel(body);
+      loop.parallel_for_rows(body);
     } else {
-      nest.walk(0, nest.rows(), body);
+      loop.for_rows(0, loop.rows(), body);
     }
   });
   range.rethrow();

@@ -68,11 +68,11 @@ void copy_runs(T* to, const T* from, const Runs& runs) {
 // out (contiguous, of the selection's sizes) = the selected elements.
 void pick(const Tensor& x, const Selection& selection, Tensor& out) {
   const Sizes lie = contiguous_strides(selection.sizes);
-  const StridedLoop<3> nest(selection.sizes, {lie, selection.steps, selection.offset_strides});
+  const StridedLoop<3> loop(selection.sizes, {lie, selection.steps, selection.offset_strides});
   const Runs runs = runs_of(selection);
   with_bits(x.dtype(), [&]<typename T>(std::type_identity<T>) {
-    const int64_t step = nest.stride(1), offset_step = nest.stride(2);
-    nest.walk_pieces_in_parallel([&](const StridedLoop<3>::Offsets& at, int64_t n) {
+    const int64_t step = loop.stride(1), offset_step = loop.stride(2);
+    loop.parallel_for_row_pieces([&](const StridedLoop<3>::Offsets& at, int64_t n) {
       T* to = out.data_as<T>() + at[0];
       const T* from = x.data_as<T>() + at[1];
       const int64_t* offsets = selection.offsets.data_as<int64_t>() + at[2];
@@ -130,16 +130,16 @@ void place(const Tensor& out, const Selection& selection, const Tensor& values, 
       first_value = begin * value_strides[shared];
       first_element = begin * selection.steps[shared];
     }
-    const StridedLoop<3> nest(sizes, {value_strides, selection.steps, selection.offset_strides});
-    const int64_t value_step = nest.stride(0), step = nest.stride(1), offset_step = nest.stride(2);
-    const bool whole = step == 0 && offset_step == 1 && nest.length() == selection.offsets.numel();
+    const StridedLoop<3> loop(sizes, {value_strides, selection.steps, selection.offset_strides});
+    const int64_t value_step = loop.stride(0), step = loop.stride(1), offset_step = loop.stride(2);
+    const bool whole = step == 0 && offset_step == 1 && loop.length() == selection.offsets.numel();
     const bool by_runs = whole && !runs.empty();
-    nest.walk(0, nest.rows(), [&](const StridedLoop<3>::Offsets& at, int64_t) {
+    loop.for_rows(0, loop.rows(), [&](const StridedLoop<3>::Offsets& at, int64_t) {
       const T* from = values.data_as<T>() + first_value + at[0];
       T* to = out.data_as<T>() + first_element + at[1];
       if (!by_runs) {
         const int64_t* offsets = selection.offsets.data_as<int64_t>() + at[2];
-        return place_row(to, step, offsets, offset_step, from, value_step, nest.length(), combine);
+        return place_row(to, step, offsets, offset_step, from, value_step, loop.length(), combine);
       }
       for (const Run& run : runs) {
         place_row(to, 1, &run.offset, 0, from + run.first * value_step, value_step, run.length, combine);
@@ -215,8 +215,9 @@ void index_add(const Tensor& input, int64_t dim, const Tensor& index, const Tens
     } else if constexpr (std::is_integral_v<T> || std::is_same_v<T, Bool>) {
       return static_cast<int64_t>(old) + whole * static_cast<int64_t>(value);
     } else {
-      using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
-      return static_cast<Wide>(old) + static_cast<Wide>(factor) * static_cast<Wide>(value);
+      using AccumulateType = std::conditional_t<std::is_same_v<T, double>, double, float>;
+      return static_cast<AccumulateType>(old) +
+             static_cast<AccumulateType>(factor) * static_cast<AccumulateType>(value);
     }
   });
 }

@@ -133,7 +133,7 @@ struct Pair {
 
 // Transforms P values in place, or `radix` values if P is 0.
 template <int P, typename T, typename R>
-TT_INLINE void butterfly(Pair<T>* x, int radix, const R* circle) {
+TT_INLINE void butterfly(Pair<T>* x, int radix, const R* radix_roots) {
   if constexpr (P == 2) {
     const Pair<T> a = x[0], b = x[1];
     x[0] = {a.re + b.re, a.im + b.im};
@@ -157,17 +157,17 @@ TT_INLINE void butterfly(Pair<T>* x, int radix, const R* circle) {
     odd[1] = {(odd[1].re + odd[1].im) * half, (odd[1].im - odd[1].re) * half};
     odd[2] = {odd[2].im, -odd[2].re};
     odd[3] = {(odd[3].im - odd[3].re) * half, (odd[3].im + odd[3].re) * -half};
-    butterfly<4>(even, 4, circle);
-    butterfly<4>(odd, 4, circle);
+    butterfly<4>(even, 4, radix_roots);
+    butterfly<4>(odd, 4, radix_roots);
 #pragma GCC unroll 4
     for (int j = 0; j < 4; ++j) {
       x[2 * j] = even[j];
       x[2 * j + 1] = odd[j];
     }
   } else {  // odd radix: outputs t and radix - t share their products
-    constexpr int kMost = P == 0 ? 32 : P;
+    constexpr int kMaxRadix = P == 0 ? 32 : P;
     const int n = P == 0 ? radix : P;
-    Pair<T> sum[kMost / 2 + 1], difference[kMost / 2 + 1];
+    Pair<T> sum[kMaxRadix / 2 + 1], difference[kMaxRadix / 2 + 1];
     const Pair<T> first = x[0];
     Pair<T> all = first;
 #pragma GCC unroll 8
@@ -182,7 +182,7 @@ TT_INLINE void butterfly(Pair<T>* x, int radix, const R* circle) {
       Pair<T> even = first, odd = {T{}, T{}};
 #pragma GCC unroll 8
       for (int j = 1; j <= (n - 1) / 2; ++j) {
-        const R c = circle[2 * (j * t % n)], s = circle[2 * (j * t % n) + 1];
+        const R c = radix_roots[2 * (j * t % n)], s = radix_roots[2 * (j * t % n) + 1];
         even = {even.re + c * sum[j].re, even.im + c * sum[j].im};
         odd = {odd.re - s * difference[j].im, odd.im + s * difference[j].re};
       }
@@ -201,7 +201,7 @@ TT_INLINE void butterfly_at(const FftPass<R>& pass, const R* twiddles, int64_t k
   v[0] = {load<T>(x.re + from), load<T>(x.im + from)};
 #pragma GCC unroll 16
   for (int j = 1; j < n; ++j) v[j] = {load<T>(x.re + from + j * apart), load<T>(x.im + from + j * apart)};
-  butterfly<P>(v, n, pass.circle);
+  butterfly<P>(v, n, pass.radix_roots);
   const int64_t to = k * n * pass.width + q;
   store(v[0].re, y.re + to);
   store(v[0].im, y.im + to);
@@ -258,7 +258,7 @@ void wide_to_pairs_of(const FftPass<R>& pass, Split<R> x, R* pairs, R scale) {
     v[0] = {load<V>(x.re + q), load<V>(x.im + q)};
 #pragma GCC unroll 16
     for (int j = 1; j < n; ++j) v[j] = {load<V>(x.re + q + j * pass.width), load<V>(x.im + q + j * pass.width)};
-    butterfly<P>(v, n, pass.circle);
+    butterfly<P>(v, n, pass.radix_roots);
 #pragma GCC unroll 16
     for (int t = 0; t < n; ++t) {
       const V re = v[t].re * scale, im = v[t].im * scale;
@@ -295,7 +295,7 @@ TT_INLINE void shuffled_of(const FftPass<R>& pass, Read read, Split<R> y) {
     Pair<V> v[P];
 #pragma GCC unroll 8
     for (int j = 0; j < P; ++j) v[j] = read(j * apart + i);
-    butterfly<P>(v, P, pass.circle);
+    butterfly<P>(v, P, pass.radix_roots);
     V re[P], im[P];
     re[0] = v[0].re;
     im[0] = v[0].im;

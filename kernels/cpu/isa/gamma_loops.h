@@ -19,7 +19,7 @@ using math::where;
 // log(Gamma(y)) / (y - 2) between 1.5 and 2.5, at t = 2 (y - 2): a Chebyshev series fitted to values exact to 40
 // digits.
 template <typename T>
-TT_HOST_DEVICE double lgamma_beside_two(double t) {
+TT_HOST_DEVICE double lgamma_near_two(double t) {
   return chebyshev_for<T>(t, 3.245660731626191e-17, -2.706656814831896e-16, 2.2653768767833064e-15,
                           -1.9039501088488732e-14, 1.6079151349711552e-13, -1.3656871334744932e-12,
                           1.1678602130652374e-11, -1.0070266869830198e-10, 8.774075140687239e-10,
@@ -55,7 +55,7 @@ TT_HOST_DEVICE double lgamma_of_positive(double y) {
   const double below = where(y < 0.5, y * (y + 1), where(y < 1.5, y, 1.0));
   // y's offset from 2 after the recurrence; computed exactly, which adding and subtracting 1 would not be.
   const double offset = where(y < 0.5, y, where(y < 1.5, y - 1, math::minimum(core, 2.5) - 2));
-  const double middle = offset * lgamma_beside_two<T>(2 * offset);
+  const double middle = offset * lgamma_near_two<T>(2 * offset);
   const double size = math::log(where(y < 1.5, below, where(y < kReach, product, y)));
   const double stirling = (y - 0.5) * (size - 1) + 0.4189385332046727418 + stirling_series<T>(y);
   return where(y < 1.5, middle - size, where(y < kReach, middle + size, stirling));
@@ -96,7 +96,7 @@ void loop_of_lgamma(int64_t length, const T* const* in, T* out) {
 // A series ends when its term relative to the sum is at most this.
 template <typename T>
 inline constexpr double kNothing = kIsShort<T> ? 1e-9 : 2.3e-16;
-inline constexpr int kMostTerms = 100000;
+inline constexpr int kMaxTerms = 100000;
 
 // The sum over n >= 0 of x^n / ((a + 1) ... (a + n)).
 template <typename T>
@@ -104,7 +104,7 @@ void sum_lower_gamma(const double* a, const double* x, double* sum) {
   double term[kLanes];
   for (int64_t l = 0; l < kLanes; ++l) term[l] = sum[l] = 1;
   int64_t more = 1;
-  for (int n = 1; more != 0 && n < kMostTerms; ++n) {
+  for (int n = 1; more != 0 && n < kMaxTerms; ++n) {
     more = 0;
     for (int64_t l = 0; l < kLanes; ++l) {
       term[l] *= x[l] / (a[l] + n);
@@ -120,7 +120,7 @@ void sum_upper_gamma(const double* a, const double* x, double* sum) {
   double factor[kLanes];
   for (int64_t l = 0; l < kLanes; ++l) factor[l] = 1, sum[l] = 0;
   int64_t more = 1;
-  for (int n = 1; more != 0 && n < kMostTerms; ++n) {
+  for (int n = 1; more != 0 && n < kMaxTerms; ++n) {
     more = 0;
     for (int64_t l = 0; l < kLanes; ++l) {
       factor[l] *= x[l] * (-1.0 / n);
@@ -141,7 +141,7 @@ void evaluate_gamma_fraction(const double* a, const double* x, double* value) {
     value[l] = d[l] = 1 / b[l];
   }
   int64_t more = 1;
-  for (int n = 1; more != 0 && n < kMostTerms; ++n) {
+  for (int n = 1; more != 0 && n < kMaxTerms; ++n) {
     more = 0;
     for (int64_t l = 0; l < kLanes; ++l) {
       const double step = -n * (n - a[l]);

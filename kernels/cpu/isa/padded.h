@@ -26,9 +26,9 @@ TT_HOST_DEVICE float value_of(BFloat16 x, uint32_t low_bits) {
 }
 
 template <typename C, int kInputs, auto Loop>
-void padded(int64_t n, const C* const* in, C* out, const Numbers<C>& numbers) {
+void padded(int64_t n, const C* const* in, C* out, const ScalarArgs<C>& scalar_args) {
   const int64_t whole = n & -kLanes;
-  if (whole != 0) Loop(whole, in, out, numbers);
+  if (whole != 0) Loop(whole, in, out, scalar_args);
   if (whole == n) return;
   alignas(64) C copies[kInputs][kLanes];
   alignas(64) C results[kLanes];
@@ -38,15 +38,15 @@ void padded(int64_t n, const C* const* in, C* out, const Numbers<C>& numbers) {
     for (int64_t i = 0; i < kLanes; ++i) copies[k][i] = in[k][whole + i < n ? whole + i : whole];
     copied[k] = copies[k];
   }
-  Loop(kLanes, copied, results, numbers);
+  Loop(kLanes, copied, results, scalar_args);
   for (int64_t i = whole; i < n; ++i) out[i] = results[i - whole];
 }
 
 // Adapts a loop over uint64 to int64 pointers.
 template <int kInputs, auto Loop>
-void as_unsigned(int64_t n, const int64_t* const* in, int64_t* out, const Numbers<int64_t>& numbers) {
+void as_unsigned(int64_t n, const int64_t* const* in, int64_t* out, const ScalarArgs<int64_t>& scalar_args) {
   padded<uint64_t, kInputs, Loop>(n, reinterpret_cast<const uint64_t* const*>(in), reinterpret_cast<uint64_t*>(out),
-                                  reinterpret_cast<const Numbers<uint64_t>&>(numbers));
+                                  reinterpret_cast<const ScalarArgs<uint64_t>&>(scalar_args));
 }
 
 }  // namespace tt::cpu::TT_ISA

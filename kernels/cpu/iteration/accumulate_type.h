@@ -1,4 +1,5 @@
-// Wide: the types that floating-point kernels compute in; 16-bit floats do so in float32.
+// AccumulateBuffer and accumulate_type: the types that floating-point kernels compute in; 16-bit floats do so in
+// float32.
 #pragma once
 
 #include <type_traits>
@@ -17,14 +18,14 @@ inline DType accumulate_type(DType dtype) {
 // Contiguous, in the wide type. Undefined stays undefined.
 inline Tensor wide(const Tensor& t) { return t ? contiguous_as(t, accumulate_type(t.dtype())) : t; }
 
-// A result in the type it is computed in: `out` itself, or a tensor that land() rounds into it.
+// A result in the type it is computed in: `out` itself, or a tensor that copy_to_output() rounds into it.
 class AccumulateBuffer {
  public:
   explicit AccumulateBuffer(Tensor& out) : AccumulateBuffer(out, accumulate_type(out.dtype())) {}
   AccumulateBuffer(Tensor& out, DType dtype)
       : out_(out), wide_(out.dtype() == dtype ? out : empty(out.sizes(), dtype, out.device())) {}
   Tensor& tensor() { return wide_; }
-  void land() {
+  void copy_to_output() {
     if (!wide_.same(out_)) copy(wide_, out_);
   }
 

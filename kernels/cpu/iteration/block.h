@@ -30,7 +30,7 @@ using ComputedIn = std::conditional_t<std::is_same_v<C, BFloat16>, float, C>;
 
 // An operator's non-tensor parameters, in order, in the type of the computation.
 template <typename C>
-struct Numbers {
+struct ScalarArgs {
   ComputedIn<C> value[8];
   uint32_t present = 0;  // bit i: parameter i was given
   // A scalar passed as a tensor argument is a block of C. For bfloat16, these are the lower 16 bits of its float
@@ -38,9 +38,9 @@ struct Numbers {
   uint32_t low_bits[kMaxStepInputs] = {};
 };
 
-// out[i] = f(in[0][i], in[1][i], ..., numbers) for i < n, for any n. `out` may be one of the inputs.
+// out[i] = f(in[0][i], in[1][i], ..., scalar_args) for i < n, for any n. `out` may be one of the inputs.
 template <typename C>
-using BlockFunction = void (*)(int64_t n, const C* const* in, C* out, const Numbers<C>& numbers);
+using BlockFunction = void (*)(int64_t n, const C* const* in, C* out, const ScalarArgs<C>& scalar_args);
 
 // One operator's functions; null for types that it does not compute in.
 struct PointwiseRow {
@@ -75,7 +75,7 @@ template <typename C>
 using StoreFunction = void (*)(const C* src, const Rows& rows, void* dst);
 
 template <typename C>
-struct Moves {
+struct BlockConversions {
   LoadFunction<C> load[kNumDTypes];  // by dtype
   StoreFunction<C> store[kNumDTypes];
   // dst[i] = src[i] with stores that bypass the caches, for results too large for them.
@@ -84,7 +84,7 @@ struct Moves {
 
 // Random words, one group (engine/session/generator.h) at a time: the first words of all its blocks, then all second
 // words, and so on, which is the order that vectorised code produces.
-struct Draws {
+struct RandomFunctions {
   void (*words)(uint64_t seed, uint64_t counter, uint32_t* out);
   // A group yields 512 floats or 256 doubles, uniform in [0, 1) or standard normal.
   void (*uniform_f32)(const uint32_t* words, float* out);
@@ -105,17 +105,17 @@ struct BlockTable {
   const char* isa;
   const PointwiseRows* files;
   int num_files;
-  Moves<float> f32;
-  Moves<double> f64;
-  Moves<int32_t> i32;
-  Moves<int64_t> i64;
-  Moves<Complex<float>> c64;
-  Moves<Complex<double>> c128;
-  Moves<BFloat16> bf16;  // converts only to and from bfloat16
-  Draws draws;
+  BlockConversions<float> f32;
+  BlockConversions<double> f64;
+  BlockConversions<int32_t> i32;
+  BlockConversions<int64_t> i64;
+  BlockConversions<Complex<float>> c64;
+  BlockConversions<Complex<double>> c128;
+  BlockConversions<BFloat16> bf16;  // converts only to and from bfloat16
+  RandomFunctions random_functions;
 
   template <typename C>
-  const Moves<C>& moves() const {
+  const BlockConversions<C>& conversions() const {
     if constexpr (std::is_same_v<C, float>)
       return f32;
     else if constexpr (std::is_same_v<C, double>)

@@ -30,7 +30,7 @@ constexpr int64_t kSmall = 4 * kBlock;
 
 template <typename C>
 C number_as(const Arg& arg) {
-  if constexpr (std::is_same_v<C, BFloat16>) {  // the upper 16 bits; numbers_of() stores the lower ones
+  if constexpr (std::is_same_v<C, BFloat16>) {  // the upper 16 bits; scalar_args_of() stores the lower ones
     BFloat16 upper;
     upper.bits = static_cast<uint16_t>(std::bit_cast<uint32_t>(number_as<float>(arg)) >> 16);
     return upper;
@@ -74,24 +74,24 @@ Step<C> make_step(uint16_t op, DType compute) {
 
 // The non-tensor parameters.
 template <typename C>
-Numbers<C> numbers_of(const ChainStep& step) {
+ScalarArgs<C> scalar_args_of(const ChainStep& step) {
   using Number = ComputedIn<C>;
-  Numbers<C> numbers;
+  ScalarArgs<C> scalar_args;
   int n = 0, input = 0;
   for (size_t i = 0; i < step.args.size(); ++i) {
     const Arg& arg = step.args[i];
     if (step.op->params[i].type == ParamType::kTensor) {
       if (std::is_same_v<C, BFloat16> && arg.is_number()) {
-        numbers.low_bits[input] = std::bit_cast<uint32_t>(number_as<float>(arg)) & 0xffff;
+        scalar_args.low_bits[input] = std::bit_cast<uint32_t>(number_as<float>(arg)) & 0xffff;
       }
       ++input;
       continue;
     }
-    numbers.value[n] = arg.is_none() ? Number{} : number_as<Number>(arg);
-    numbers.present |= uint32_t{!arg.is_none()} << n;
+    scalar_args.value[n] = arg.is_none() ? Number{} : number_as<Number>(arg);
+    scalar_args.present |= uint32_t{!arg.is_none()} << n;
     ++n;
   }
-  return numbers;
+  return scalar_args;
 }
 
 // Cheaper operators for x ** n with common exponents; they are also exact. The operators are applied to x in turn; a
@@ -113,7 +113,7 @@ absl::Span<const uint16_t> power(const ChainStep& step) {
 
 // Whether `t` is a large operand that the loop would read across its contiguous dimension. Copying it to a contiguous
 // tensor first is faster.
-bool needs_straightening(const Tensor& t, const Tensor& out) {
+bool needs_contiguous_copy(const Tensor& t, const Tensor& out) {
   constexpr int64_t kLarge = 1 << 16;
   if (t.numel() != out.numel() || t.numel() < kLarge || !out.is_contiguous()) return false;
   if (t.stride(-1) == 1 || t.stride(-1) == 0) return false;  // a broadcast operand is read in place
@@ -137,7 +137,7 @@ class Builder {
     for (const Operand& operand : operands_) {
       inputs.push_back({operand.is_number ? nullptr : &accesses_[next++], operand.number});
     }
-    const bool past_cache = !reads_output_ && streams(space_.numel * static_cast<int64_t>(sizeof(C)));
+    const bool past_cache = !reads_output_ && bypasses_cache(space_.numel * static_cast<int64_t>(sizeof(C)));
     Loop<C>(space_, inputs, steps_, accesses_.back(), past_cache).run();
   }
 
@@ -163,7 +163,7 @@ class Builder {
     } else {
       Tensor t = Tensor::from(arg.tensor);
       reads_output_ |= t->storage.get() == out_->storage.get();
-      if (needs_straightening(t, out_)) {
+      if (needs_contiguous_copy(t, out_)) {
         kept_.push_back(empty(t.sizes(), t.dtype(), t.device()));
         copy(t, kept_.back());
         t = kept_.back();
@@ -179,7 +179,7 @@ class Builder {
       add_power(from, ops);
     } else {
       Step<C> step = make_step<C>(from.op->id, from.compute);
-      step.numbers = numbers_of<C>(from);
+      step.scalar_args = scalar_args_of<C>(from);
       int next = 0;
       for (size_t i = 0; i < from.args.size(); ++i) {
         if (from.op->params[i].type == ParamType::kTensor) step.args[next++] = operand(from.args[i]);
@@ -238,13 +238,13 @@ bool run_plain(const ChainStep& from, const Tensor& out) {
     if (meta.dtype != kDTypeOf<C> || meta.sizes != out.sizes() || !meta.is_contiguous()) return false;
     in[next++] = Tensor::from(arg.tensor).data_as<const C>();
   }
-  if (n > 0) step.function(n, in, out.data_as<C>(), numbers_of<C>(from));
+  if (n > 0) step.function(n, in, out.data_as<C>(), scalar_args_of<C>(from));
   return true;
 }
 
 // Whether the chain is a single operator that computes on bfloat16 as stored. Longer chains do not, because values
 // between steps are not rounded.
-bool stays_in_bfloat16(absl::Span<const ChainStep> steps, const Tensor& out) {
+bool computes_in_bfloat16(absl::Span<const ChainStep> steps, const Tensor& out) {
   if (steps.size() != 1 || out.dtype() != DType::kBFloat16) return false;
   const ChainStep& step = steps[0];
   const auto ops = power(step);
@@ -268,7 +268,7 @@ void run(absl::Span<const ChainStep> steps, const Tensor& out) {
 void run_chain(absl::Span<const ChainStep> steps, const Tensor& out) {
   switch (steps[0].compute) {
     case DType::kBFloat16:
-      if (stays_in_bfloat16(steps, out)) return run<BFloat16>(steps, out);
+      if (computes_in_bfloat16(steps, out)) return run<BFloat16>(steps, out);
       [[fallthrough]];
     case DType::kFloat16:
     case DType::kFloat8E4m3fn:  // infer() has replaced these by float32

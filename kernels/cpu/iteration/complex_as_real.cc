@@ -8,7 +8,7 @@ namespace tt::cpu {
 
 namespace {
 
-void turn_highest_bit(const Tensor& t) {
+void flip_sign_bit(const Tensor& t) {
   uint64_t* bits = t.data_as<uint64_t>();
   for (int64_t i = 0; i < t.numel(); ++i) bits[i] ^= uint64_t{1} << 63;
 }
@@ -25,16 +25,16 @@ Tensor magnitudes(const Tensor& t) {
 
 Tensor ordered_bits(const Tensor& t) {
   if (t.dtype() != DType::kUInt64) return t;
-  Tensor turned = empty(t.sizes(), DType::kInt64, t.device());
+  Tensor flipped = empty(t.sizes(), DType::kInt64, t.device());
   TensorMeta as_signed = t.meta();
   as_signed.dtype = DType::kInt64;
-  copy(alias(t, as_signed), turned);
-  turn_highest_bit(turned);
-  return turned;
+  copy(alias(t, as_signed), flipped);
+  flip_sign_bit(flipped);
+  return flipped;
 }
 
 void restore_bits(Tensor& t) {
-  if (t.dtype() == DType::kUInt64) turn_highest_bit(t);
+  if (t.dtype() == DType::kUInt64) flip_sign_bit(t);
 }
 
 }  // namespace tt::cpu

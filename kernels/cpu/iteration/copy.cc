@@ -13,7 +13,7 @@ namespace {
 
 template <typename C>
 void run_copy(const Space& space, const LoopInput<C>& input, const Access& to) {
-  Loop<C>(space, {&input, 1}, {}, to, streams(space.numel * static_cast<int64_t>(item_size(to.dtype)))).run();
+  Loop<C>(space, {&input, 1}, {}, to, bypasses_cache(space.numel * static_cast<int64_t>(item_size(to.dtype)))).run();
 }
 
 // An integer dtype of the same size, so that elements which are only copied keep every bit.
@@ -33,9 +33,9 @@ bool copy_rows(const Space& space, const Access& from, const Access& to) {
   constexpr int64_t kShort = 128;  // bytes
   if (space.sizes.empty() || from.dtype != to.dtype || from.strides.back() != 1 || to.strides.back() != 1) return false;
   const int64_t item = static_cast<int64_t>(item_size(to.dtype)), row = space.sizes.back() * item;
-  if (row < kShort || streams(space.numel * item)) return false;
-  const StridedLoop<2> nest(space.sizes, {to.strides, from.strides});
-  nest.walk_pieces_in_parallel([&](const StridedLoop<2>::Offsets& at, int64_t n) {
+  if (row < kShort || bypasses_cache(space.numel * item)) return false;
+  const StridedLoop<2> loop(space.sizes, {to.strides, from.strides});
+  loop.parallel_for_row_pieces([&](const StridedLoop<2>::Offsets& at, int64_t n) {
     std::memcpy(to.data + at[0] * item, from.data + at[1] * item, static_cast<size_t>(n * item));
   });
   return true;

@@ -14,13 +14,13 @@ template <int K>
 class DimIterator {
  public:
   DimIterator(const std::array<const Tensor*, K>& tensors, int64_t dim)
-      : dim_(shape_rules::wrap_dim(dim, tensors[0]->dim())), nest_(make_nest(tensors, dim_)) {
+      : dim_(shape_rules::wrap_dim(dim, tensors[0]->dim())), loop_(make_loop(tensors, dim_)) {
     for (int k = 0; k < K; ++k) {
       length_[k] = tensors[k]->dim() == 0 ? 1 : tensors[k]->size(dim_);
       stride_[k] = tensors[k]->dim() == 0 ? 1 : tensors[k]->stride(dim_);
     }
   }
-  int64_t count() const { return nest_.rows() * nest_.length(); }
+  int64_t count() const { return loop_.rows() * loop_.length(); }
   int64_t length(int k) const { return length_[k]; }
   int64_t stride(int k) const { return stride_[k]; }
 
@@ -30,7 +30,7 @@ class DimIterator {
   void run(Body body) const {
     int64_t work = std::max<int64_t>(length_[0], 1);
     parallel_for(count(), std::max<int64_t>(kGrain / work, 1),
-                 [&](int64_t begin, int64_t end) { body([&](auto line) { walk(begin, end, line); }); });
+                 [&](int64_t begin, int64_t end) { body([&](auto line) { for_slices(begin, end, line); }); });
   }
 
  private:
@@ -38,7 +38,7 @@ class DimIterator {
   using Offsets = typename StridedLoop<K>::Offsets;
 
   // Loops over all dimensions except `dim`.
-  static StridedLoop<K> make_nest(const std::array<const Tensor*, K>& tensors, int64_t dim) {
+  static StridedLoop<K> make_loop(const std::array<const Tensor*, K>& tensors, int64_t dim) {
     Sizes sizes;
     std::array<Sizes, K> strides;
     std::array<SizesView, K> views;
@@ -52,21 +52,21 @@ class DimIterator {
   }
 
   template <typename Line>
-  void walk(int64_t begin, int64_t end, Line line) const {
-    const int64_t n = nest_.length();
+  void for_slices(int64_t begin, int64_t end, Line line) const {
+    const int64_t n = loop_.length();
     if (begin >= end) return;
-    nest_.walk(begin / n, (end - 1) / n + 1, [&](const Offsets& at, int64_t row) {
+    loop_.for_rows(begin / n, (end - 1) / n + 1, [&](const Offsets& at, int64_t row) {
       const int64_t from = std::max<int64_t>(begin - row * n, 0), to = std::min(end - row * n, n);
       for (int64_t i = from; i < to; ++i) {
         Offsets offsets = at;
-        for (int k = 0; k < K; ++k) offsets[k] += i * nest_.stride(k);
+        for (int k = 0; k < K; ++k) offsets[k] += i * loop_.stride(k);
         line(offsets, row * n + i);
       }
     });
   }
 
   int64_t dim_;
-  StridedLoop<K> nest_;
+  StridedLoop<K> loop_;
   std::array<int64_t, K> length_, stride_;
 };
 

@@ -23,13 +23,13 @@ inline constexpr int kLongestVector = 16;  // elements in the longest vector of 
 inline constexpr int kFftPadding = 8 * kLongestVector;
 
 // A pass of Stockham's algorithm: `rest` groups of butterflies, each over `width` neighbouring elements.
-//   y[(k * radix + t) * width + q] = w(k, t) * sum over j of x[(j * rest + k) * width + q] * circle[j * t % radix]
+//   y[(k * radix + t) * width + q] = w(k, t) * sum over j of x[(j * rest + k) * width + q] * radix_roots[j * t % radix]
 template <typename R>
 struct FftPass {
   int64_t radix, width, rest;
   // w(k, t), t > 0: pairs (re, im) ordered by k and t; for shuffled passes, ordered by vector, t, part and lane.
   const R* twiddles;
-  const R* circle;  // pairs: exp(-2 pi i j / radix)
+  const R* radix_roots;  // pairs: exp(-2 pi i j / radix)
 };
 
 template <typename R>

@@ -29,7 +29,7 @@ bool has_zero(const C* values, int64_t n) {
 
 }  // namespace
 
-bool streams(int64_t bytes) {
+bool bypasses_cache(int64_t bytes) {
   static const int64_t last_cache = [] {
     const long size = sysconf(_SC_LEVEL3_CACHE_SIZE);
     return size > 0 ? int64_t{size} : int64_t{32} << 20;
@@ -43,7 +43,7 @@ Loop<C>::Loop(const Space& space, absl::Span<const LoopInput<C>> inputs, absl::S
     : space_(space),
       steps_(steps),
       output_(output),
-      moves_(blocks().moves<C>()),
+      conversions_(blocks().conversions<C>()),
       num_inputs_(static_cast<int>(inputs.size())),
       flat_output_(space.is_contiguous(output)),
       direct_output_(flat_output_ && output.dtype == kDTypeOf<C>),
@@ -66,7 +66,7 @@ typename Loop<C>::Register Loop<C>::plan_input(const LoopInput<C>& input) const 
   // An operand of an empty space may have no element to read, so it is never treated as constant.
   const bool repeats = space_.numel > 0 &&
                        std::all_of(strides.begin(), strides.end() - !strides.empty(), [](int64_t s) { return s == 0; });
-  r.load = moves_.load[static_cast<int>(r.access->dtype)];
+  r.load = conversions_.load[static_cast<int>(r.access->dtype)];
   if (repeats && (strides.empty() || strides.back() == 0)) {
     r.mode = Mode::kConstant;
     r.load(r.access->data, {1, 0, 1, 0}, &r.number);
@@ -186,21 +186,21 @@ void Loop<C>::run_block(int64_t at, int64_t n, const C** values, C (*buffers)[kB
     if (step.divisor >= 0 && has_zero(in[step.divisor], n)) {
       divided_by_zero_.store(true, std::memory_order_relaxed);
     }
-    step.function(n, in, to, step.numbers);
+    step.function(n, in, to, step.scalar_args);
     values[result] = to;
   }
   const C* last = values[result];
   if (!direct_output_)
     scatter(last, at, n);
   else if (past_cache_)
-    moves_.stream(last, n, out);
+    conversions_.stream(last, n, out);
   else if (last != out)
     std::copy_n(last, n, out);  // a constant, or a row read in place
 }
 
 template <typename C>
 template <typename F>
-void Loop<C>::each_rows(const Strides& strides, int64_t at, int64_t n, F f) const {
+void Loop<C>::for_each_rows(const Strides& strides, int64_t at, int64_t n, F f) const {
   const int last = static_cast<int>(space_.sizes.size()) - 1;
   if (last < 0) return f(int64_t{0}, int64_t{0}, Rows{1, 0, n, 1});
   if (last == 1) {  // fast path: usually a part of one row
@@ -246,7 +246,7 @@ const C* Loop<C>::gather(const Register& from, int64_t at, int64_t n, C* buffer)
     return buffer;
   }
   const C* in_place = nullptr;
-  each_rows(a.strides, at, n, [&](int64_t offset, int64_t done, const Rows& rows) {
+  for_each_rows(a.strides, at, n, [&](int64_t offset, int64_t done, const Rows& rows) {
     const char* src = a.data + offset * item;
     if (rows.length == n && rows.stride == 1 && a.dtype == kDTypeOf<C>)
       in_place = reinterpret_cast<const C*>(src);
@@ -259,9 +259,9 @@ const C* Loop<C>::gather(const Register& from, int64_t at, int64_t n, C* buffer)
 template <typename C>
 void Loop<C>::scatter(const C* from, int64_t at, int64_t n) const {
   const int64_t item = static_cast<int64_t>(item_size(output_.dtype));
-  const StoreFunction<C> store = moves_.store[static_cast<int>(output_.dtype)];
+  const StoreFunction<C> store = conversions_.store[static_cast<int>(output_.dtype)];
   if (flat_output_) return store(from, {1, 0, n, 1}, output_.data + at * item);
-  each_rows(output_.strides, at, n, [&](int64_t offset, int64_t done, const Rows& rows) {
+  for_each_rows(output_.strides, at, n, [&](int64_t offset, int64_t done, const Rows& rows) {
     store(from + done, rows, output_.data + offset * item);
   });
 }

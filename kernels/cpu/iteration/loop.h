@@ -18,7 +18,7 @@ namespace tt::cpu {
 
 // Whether a result of this size should be written with stores that bypass the caches, because it would fill the
 // last-level cache.
-bool streams(int64_t bytes);
+bool bypasses_cache(int64_t bytes);
 
 inline constexpr int kMaxRegisters = 26;  // inputs and steps of a loop, in total
 inline constexpr int kMaxBuffers = 18;    // blocks in use at once, for the longest chain (engine/dispatch/chain.h)
@@ -32,7 +32,7 @@ struct Step {
   int8_t num_args = 0;
   int8_t divisor = -1;  // index of the argument that must not contain 0; -1: none
   bool costly = false;  // see PointwiseRow
-  Numbers<C> numbers;
+  ScalarArgs<C> scalar_args;
 };
 
 // An input: an operand or, if `access` is null, a number.
@@ -83,12 +83,12 @@ class Loop {
   // Calls f(offset, done, rows) for elements [at, at + n) of an operand; `done` counts the elements already
   // processed.
   template <typename F>
-  void each_rows(const Strides& strides, int64_t at, int64_t n, F f) const;
+  void for_each_rows(const Strides& strides, int64_t at, int64_t n, F f) const;
 
   const Space& space_;
   absl::Span<const Step<C>> steps_;
   const Access& output_;
-  const Moves<C>& moves_;
+  const BlockConversions<C>& conversions_;
   int num_inputs_;
   absl::InlinedVector<Register, 6> registers_;
   uint32_t free_buffers_ = ~uint32_t{0};

@@ -35,7 +35,7 @@ class StridedLoop {
 
   // Calls body(offsets, row) for each row in [begin, end), in order.
   template <typename Body>
-  void walk(int64_t begin, int64_t end, Body body) const {
+  void for_rows(int64_t begin, int64_t end, Body body) const {
     if (begin >= end || row_.size == 0) return;
     absl::InlinedVector<int64_t, 6> index(dims_.size());
     Offsets at{};
@@ -59,18 +59,18 @@ class StridedLoop {
 
   // Calls body(offsets, row) for all rows, in parallel. `body` must not throw.
   template <typename Body>
-  void walk_in_parallel(Body body) const {
+  void parallel_for_rows(Body body) const {
     int64_t grain = std::max<int64_t>(kGrain / std::max<int64_t>(row_.size, 1), 1);
-    if (rows_ <= grain) return walk(0, rows_, body);
-    parallel_for(rows_, grain, [&](int64_t begin, int64_t end) { walk(begin, end, body); });
+    if (rows_ <= grain) return for_rows(0, rows_, body);
+    parallel_for(rows_, grain, [&](int64_t begin, int64_t end) { for_rows(begin, end, body); });
   }
 
   // Calls body(offsets, length) for pieces of rows, for bodies that do not need whole rows.
   template <typename Body>
-  void walk_pieces_in_parallel(Body body) const {
+  void parallel_for_row_pieces(Body body) const {
     const int64_t cuts = rows_ < num_threads() ? std::min<int64_t>(row_.size / kGrain, num_threads()) : 1;
-    if (cuts > 1) return walk_cut_rows(cuts, body);
-    walk_in_parallel([&](const Offsets& at, int64_t) { body(at, row_.size); });
+    if (cuts > 1) return parallel_for_cut_rows(cuts, body);
+    parallel_for_rows([&](const Offsets& at, int64_t) { body(at, row_.size); });
   }
 
  private:
@@ -78,11 +78,11 @@ class StridedLoop {
 
   // For few, long rows: splits each row into `cuts` pieces, so that all threads have work.
   template <typename Body>
-  void walk_cut_rows(int64_t cuts, Body body) const {
+  void parallel_for_cut_rows(int64_t cuts, Body body) const {
     parallel_for(rows_ * cuts, 1, [&](int64_t begin, int64_t end) {
       for (int64_t piece = begin; piece < end; ++piece) {
         const int64_t cut = piece % cuts, first = row_.size * cut / cuts, last = row_.size * (cut + 1) / cuts;
-        walk(piece / cuts, piece / cuts + 1, [&](Offsets at, int64_t) {
+        for_rows(piece / cuts, piece / cuts + 1, [&](Offsets at, int64_t) {
           for (int k = 0; k < K; ++k) at[k] += first * row_.strides[k];
           body(at, last - first);
         });

@@ -110,7 +110,7 @@ void fill_identity(Tensor& out) {
 
 // Returns the sign of the row exchanges times that of the diagonal; passes the diagonal's magnitudes to `add`.
 template <typename T, typename Add>
-T walk_diagonal(const T* lu, const int32_t* pivots, int64_t n, Add add) {
+T fold_diagonal(const T* lu, const int32_t* pivots, int64_t n, Add add) {
   T sign(1);
   for (int64_t i = 0; i < n; ++i) {
     const T d = lu[i * n + i];
@@ -127,7 +127,7 @@ T walk_diagonal(const T* lu, const int32_t* pivots, int64_t n, Add add) {
 void lu_factored(const Tensor& input, std::string_view checked_by, Tensor& LU, Tensor& pivots, Tensor& info) {
   copy_into(LU, input);
   const int64_t m = input.size(-2), n = input.size(-1), k = std::min(m, n);
-  with_factored(input.dtype(), [&]<typename T>(std::type_identity<T>) {
+  with_linalg_element(input.dtype(), [&]<typename T>(std::type_identity<T>) {
     each_matrix(
         matrices_in(input), m * n * k, kBlocks, [&] { return Lu<T>(m, n); },
         [&](int64_t i, Lu<T>& lu) {
@@ -148,7 +148,7 @@ void lu_solved(const Tensor& A, const Tensor& B, const Tensor& LU, const Tensor&
   const int64_t n = A.size(-1), k = B.size(-1), batch = matrices_in(A);
   const std::vector<int64_t> order = orders(pivots, batch, n);
   const Tensor lu = contiguous(LU), b = contiguous(B);
-  with_factored(A.dtype(), [&]<typename T>(std::type_identity<T>) {
+  with_linalg_element(A.dtype(), [&]<typename T>(std::type_identity<T>) {
     each_matrix(batch, n * n * k, [&](int64_t i) {
       const int64_t* rows = order.data() + i * n;
       const T* factors = lu.data_as<T>() + i * n * n;
@@ -171,10 +171,10 @@ void lu_solved(const Tensor& A, const Tensor& B, const Tensor& LU, const Tensor&
 void lu_determinant(const Tensor& A, const Tensor& LU, const Tensor& pivots, Tensor& out) {
   const int64_t n = A.size(-1);
   const Tensor lu = contiguous(LU), exchanges = contiguous_as(pivots, DType::kInt32);
-  with_factored(A.dtype(), [&]<typename T>(std::type_identity<T>) {
+  with_linalg_element(A.dtype(), [&]<typename T>(std::type_identity<T>) {
     for (int64_t i = 0; i < out.numel(); ++i) {
       real_of_t<T> size = 1;
-      const T sign = walk_diagonal(lu.data_as<T>() + i * n * n, exchanges.data_as<int32_t>() + i * n, n,
+      const T sign = fold_diagonal(lu.data_as<T>() + i * n * n, exchanges.data_as<int32_t>() + i * n, n,
                                    [&](real_of_t<T> d) { size *= d; });
       out.data_as<T>()[i] = sign * T(size);
     }
@@ -184,10 +184,10 @@ void lu_determinant(const Tensor& A, const Tensor& LU, const Tensor& pivots, Ten
 void lu_log_determinant(const Tensor& A, const Tensor& LU, const Tensor& pivots, Tensor& sign, Tensor& logabsdet) {
   const int64_t n = A.size(-1);
   const Tensor lu = contiguous(LU), exchanges = contiguous_as(pivots, DType::kInt32);
-  with_factored(A.dtype(), [&]<typename T>(std::type_identity<T>) {
+  with_linalg_element(A.dtype(), [&]<typename T>(std::type_identity<T>) {
     for (int64_t i = 0; i < sign.numel(); ++i) {
       real_of_t<T> size = 0;
-      sign.data_as<T>()[i] = walk_diagonal(lu.data_as<T>() + i * n * n, exchanges.data_as<int32_t>() + i * n, n,
+      sign.data_as<T>()[i] = fold_diagonal(lu.data_as<T>() + i * n * n, exchanges.data_as<int32_t>() + i * n, n,
                                            [&](real_of_t<T> d) { size += std::log(d); });
       logabsdet.data_as<real_of_t<T>>()[i] = size;
     }
@@ -197,7 +197,7 @@ void lu_log_determinant(const Tensor& A, const Tensor& LU, const Tensor& pivots,
 void cholesky_factored(const Tensor& input, std::string_view checked_by, Tensor& L, Tensor& info) {
   copy_into(L, input);
   const int64_t n = input.size(-1);
-  with_factored(input.dtype(), [&]<typename T>(std::type_identity<T>) {
+  with_linalg_element(input.dtype(), [&]<typename T>(std::type_identity<T>) {
     each_matrix(matrices_in(input), n * n * n / 3, [&](int64_t i) {
       T* a = L.data_as<T>() + i * n * n;
       info.data_as<int32_t>()[i] = cholesky(a, n);
@@ -212,7 +212,7 @@ void triangular_solved(const Tensor& A, const Tensor& B, bool upper, bool transp
   const int64_t n = A.size(-1), k = B.size(-1);
   const Tensor a = contiguous(A);
   if (n == 0 || k == 0) return;
-  with_factored(A.dtype(), [&]<typename T>(std::type_identity<T>) {
+  with_linalg_element(A.dtype(), [&]<typename T>(std::type_identity<T>) {
     each_matrix(matrices_in(A), n * n * k / 2, [&](int64_t i) {
       solve_triangular(a.data_as<T>() + i * n * n, out.data_as<T>() + i * n * k, n, k, upper, transposed,
                        unitriangular);
@@ -224,7 +224,7 @@ void qr_factored(const Tensor& input, std::string_view mode, Tensor& Q, Tensor& 
   const int64_t m = input.size(-2), n = input.size(-1), k = std::min(m, n), rows = R.size(-2);
   const int64_t columns = mode == "r" ? 0 : Q.size(-1);
   const Tensor a = contiguous(input);
-  with_factored(input.dtype(), [&]<typename T>(std::type_identity<T>) {
+  with_linalg_element(input.dtype(), [&]<typename T>(std::type_identity<T>) {
     const auto make = [&] { return Householder<T>(m, n, columns); };
     each_matrix(matrices_in(input), m * n * k, kColumns, make, [&](int64_t i, Householder<T>& qr) {
       std::vector<T> tau(static_cast<size_t>(k));
@@ -239,7 +239,7 @@ void householder_factored(const Tensor& input, Tensor& a, Tensor& tau) {
   const int64_t m = input.size(-2), n = input.size(-1), k = std::min(m, n);
   if (k == 0) return copy_into(a, input);
   const Tensor matrices = contiguous(input);
-  with_factored(input.dtype(), [&]<typename T>(std::type_identity<T>) {
+  with_linalg_element(input.dtype(), [&]<typename T>(std::type_identity<T>) {
     const auto make = [&] { return Householder<T>(m, n, 0); };
     each_matrix(matrices_in(input), m * n * k, kColumns, make, [&](int64_t i, Householder<T>& qr) {
       qr.factor(matrices.data_as<T>() + i * m * n, tau.data_as<T>() + i * k);
@@ -255,7 +255,7 @@ void eigh_decomposed(const Tensor& input, std::string_view UPLO, bool vectors, T
   const bool upper = UPLO == "U" || UPLO == "u";
   const Tensor a = contiguous(input);
   std::vector<int32_t> info(static_cast<size_t>(batch));
-  with_factored(input.dtype(), [&]<typename T>(std::type_identity<T>) {
+  with_linalg_element(input.dtype(), [&]<typename T>(std::type_identity<T>) {
     const auto make = [&] { return Eigh<T>(n, upper, vectors); };
     each_matrix(batch, 9 * n * n * n, kColumns, make, [&](int64_t i, Eigh<T>& eigh) {
       info[static_cast<size_t>(i)] =
@@ -271,7 +271,7 @@ void eig_decomposed(const Tensor& input, bool vectors, Tensor& eigenvalues, Tens
   if (n == 0) return;
   const Tensor a = contiguous(input);
   std::vector<int32_t> info(static_cast<size_t>(batch));
-  with_factored(input.dtype(), [&]<typename T>(std::type_identity<T>) {
+  with_linalg_element(input.dtype(), [&]<typename T>(std::type_identity<T>) {
     using C = Complex<real_of_t<T>>;
     each_matrix(
         batch, 25 * n * n * n, kColumns, [&] { return Eig<T>(n, vectors); },
@@ -287,7 +287,7 @@ void svd_decomposed(const Tensor& input, bool full_matrices, bool vectors, Tenso
   const int64_t m = input.size(-2), n = input.size(-1), k = std::min(m, n), batch = matrices_in(input);
   const Tensor a = contiguous(input);
   std::vector<int32_t> info(static_cast<size_t>(batch));
-  with_factored(input.dtype(), [&]<typename T>(std::type_identity<T>) {
+  with_linalg_element(input.dtype(), [&]<typename T>(std::type_identity<T>) {
     if (k == 0) {  // no singular values: U and Vh may be any orthonormal matrices
       if (vectors && full_matrices) fill_identity<T>(U), fill_identity<T>(Vh);
       return;
@@ -309,7 +309,7 @@ void matrix_exp(const Tensor& input, Tensor& out) {
   const int64_t n = input.size(-1);
   if (n == 0) return;
   const Tensor a = contiguous(input);
-  with_factored(input.dtype(), [&]<typename T>(std::type_identity<T>) {
+  with_linalg_element(input.dtype(), [&]<typename T>(std::type_identity<T>) {
     const auto make = [&] { return Exponential<T>(n); };
     each_matrix(matrices_in(input), 10 * n * n * n, kBlocks, make, [&](int64_t i, Exponential<T>& exponential) {
       exponential.of(a.data_as<T>() + i * n * n, out.data_as<T>() + i * n * n);

@@ -5,7 +5,7 @@
 #include <span>
 #include <utility>
 
-#include "kernels/cpu/linear/columns.h"
+#include "kernels/cpu/linear/column_major.h"
 #include "kernels/cpu/linear/matrices.h"
 
 namespace tt::cpu {
@@ -71,7 +71,7 @@ void add_diagonal(double value, int64_t n, std::vector<T>* to) {
 }  // namespace
 
 template <typename T>
-Exponential<T>::Exponential(int64_t n) : n_(narrowed(n)), pivots_(static_cast<size_t>(n)) {
+Exponential<T>::Exponential(int64_t n) : n_(to_lapack_int(n)), pivots_(static_cast<size_t>(n)) {
   for (std::vector<T>* m : {&a_, &odd_, &even_, &spare_}) m->resize(static_cast<size_t>(n * n));
   for (std::vector<T>& power : powers_) power.resize(a_.size());
 }

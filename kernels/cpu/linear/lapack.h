@@ -16,9 +16,9 @@ namespace tt::cpu::lapack {
 
 // The number of elements to allocate for a matrix. OpenBLAS 0.3.21's complex gemv reads one element past the end of a
 // vector (its issue 4013), which for a row of a matrix is an element of the column after the last one.
-inline size_t room_for(int64_t rows, int64_t columns) { return static_cast<size_t>(rows * (columns + 1)); }
+inline size_t padded_elements(int64_t rows, int64_t columns) { return static_cast<size_t>(rows * (columns + 1)); }
 
-// A routine's workspace. A first call with `asking` set only reports the required sizes; settle() then allocates
+// A routine's workspace. A first call with `size_query` set only reports the required sizes; allocate() then allocates
 // them.
 template <typename T>
 struct Workspace {
@@ -26,12 +26,12 @@ struct Workspace {
   std::vector<T> work = std::vector<T>(1);
   std::vector<Real> reals = std::vector<Real>(1);
   std::vector<int> integers = std::vector<int>(1);
-  bool asking = true;
+  bool size_query = true;
 
-  void settle();
-  int work_size() const { return asking ? -1 : static_cast<int>(work.size()); }
-  int reals_size() const { return asking ? -1 : static_cast<int>(reals.size()); }
-  int integers_size() const { return asking ? -1 : static_cast<int>(integers.size()); }
+  void allocate();
+  int work_size() const { return size_query ? -1 : static_cast<int>(work.size()); }
+  int reals_size() const { return size_query ? -1 : static_cast<int>(reals.size()); }
+  int integers_size() const { return size_query ? -1 : static_cast<int>(integers.size()); }
 };
 
 // The routines that all four types share. Fortran passes the lengths of string arguments after all other arguments.
@@ -103,7 +103,7 @@ TT_LAPACK(Complex<double>, z, zungqr_)
 #undef TT_LAPACK
 
 // Eigenvalues and singular values of real matrices and, below, of complex ones, which also require real workspace.
-// spectra.cc computes the sizes that these routines do not report.
+// eigen_svd.cc computes the sizes that these routines do not report.
 #define TT_LAPACK(T, p)                                                                                                \
   extern "C" {                                                                                                         \
   void p##syevd_(const char* job, const char* uplo, const int* n, T* a, const int* lda, T* values, T* work,            \

@@ -14,7 +14,7 @@ namespace tt::cpu {
 namespace {
 
 // Compiled code takes about 50 KB per primitive; a network has a few hundred different shapes.
-constexpr size_t kMostPrimitives = 512;
+constexpr size_t kMaxPrimitives = 512;
 
 dnnl::stream& thread_stream() {
   thread_local dnnl::stream stream(onednn_engine());
@@ -76,7 +76,7 @@ struct CachedPrimitive {
     }
     return arguments;
   }
-  void give_back(std::unique_ptr<PrimitiveUse::Arguments> arguments) {
+  void release(std::unique_ptr<PrimitiveUse::Arguments> arguments) {
     MutexLock lock(mutex);
     idle.push_back(std::move(arguments));
   }
@@ -106,7 +106,7 @@ class PrimitiveCache {
     if (auto it = places_.find(key); it != places_.end()) return it->second->second;
     entries_.emplace_front(key, made);
     places_.emplace(key, entries_.begin());
-    if (entries_.size() > kMostPrimitives) {
+    if (entries_.size() > kMaxPrimitives) {
       places_.erase(entries_.back().first);
       entries_.pop_back();
     }
@@ -143,7 +143,7 @@ PrimitiveUse::PrimitiveUse(const PrimitiveKey& key, absl::FunctionRef<Recipe()> 
 }
 
 PrimitiveUse::~PrimitiveUse() {
-  if (arguments_) cached_->give_back(std::move(arguments_));
+  if (arguments_) cached_->release(std::move(arguments_));
 }
 
 const dnnl::memory::desc& PrimitiveUse::desc(int argument) const {

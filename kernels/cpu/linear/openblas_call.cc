@@ -9,8 +9,8 @@
 namespace tt::cpu {
 namespace {
 
-constexpr std::ptrdiff_t kMostCallers = 96;
-std::counting_semaphore<kMostCallers> callers(kMostCallers);
+constexpr std::ptrdiff_t kMaxCallers = 96;
+std::counting_semaphore<kMaxCallers> callers(kMaxCallers);
 
 }  // namespace
 

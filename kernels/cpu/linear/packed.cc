@@ -9,7 +9,7 @@ namespace {
 
 // The maximum number of views of one storage, or layouts of a view: a flattened model has many views, a weight one or
 // two.
-constexpr size_t kMostCopies = 32;
+constexpr size_t kMaxCopies = 32;
 
 class PackedCopies final : public Companion {
  public:
@@ -23,7 +23,7 @@ class PackedCopies final : public Companion {
     for (const Use& use : uses_) {
       if (use.offset == t->offset && use.layout == layout) return true;
     }
-    if (uses_.size() == kMostCopies) uses_.erase(uses_.begin());
+    if (uses_.size() == kMaxCopies) uses_.erase(uses_.begin());
     uses_.push_back({t->offset, layout});
     return false;
   }
@@ -39,7 +39,7 @@ class PackedCopies final : public Companion {
   void keep(const Tensor& t, const dnnl::memory::desc& plain, const dnnl::memory::desc& wanted, Tensor bytes) {
     MutexLock lock(mutex_);
     forget_old(t);
-    if (copies_.size() == kMostCopies) copies_.erase(copies_.begin());
+    if (copies_.size() == kMaxCopies) copies_.erase(copies_.begin());
     copies_.push_back({t->offset, plain, wanted, std::move(bytes)});
   }
 

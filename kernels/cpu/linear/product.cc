@@ -137,12 +137,12 @@ bool run_packed(const Problem& problem, const void* b_data, int threads, const T
 }
 
 // Restricts OpenMP loops on this thread to one thread during its lifetime.
-class OneThread {
+class SingleThreadedScope {
  public:
-  OneThread() : saved_(omp_get_max_threads()) { omp_set_num_threads(1); }
-  ~OneThread() { omp_set_num_threads(saved_); }
-  OneThread(const OneThread&) = delete;
-  OneThread& operator=(const OneThread&) = delete;
+  SingleThreadedScope() : saved_(omp_get_max_threads()) { omp_set_num_threads(1); }
+  ~SingleThreadedScope() { omp_set_num_threads(saved_); }
+  SingleThreadedScope(const SingleThreadedScope&) = delete;
+  SingleThreadedScope& operator=(const SingleThreadedScope&) = delete;
 
  private:
   int saved_;
@@ -163,7 +163,7 @@ bool run_onednn(const Gemm& g, const void* bias, const Tensor* weights) {
     problem.run(use, b_data);
   };
   if (work(g) * static_cast<double>(g.batch) < kWorthTheCores) {
-    OneThread alone;
+    SingleThreadedScope alone;
     run_with(1);
   } else {
     PoolLease lease;

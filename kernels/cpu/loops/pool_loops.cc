@@ -74,14 +74,14 @@ struct WindowRows {
 // Rows extended so that the stride of windows continues across row ends: with all rows stored one after the other,
 // output i has its window at input i * stride. Each row's inputs start with the padding; its outputs end with unused
 // ones.
-struct Stretched {
+struct PaddedRows {
   int64_t inputs, outputs;  // per row
   int64_t left;             // padding
   int64_t taken;            // a row's inputs that any window reaches
   int64_t rows;
   int64_t reach;  // distance from a window's first to its last input
 
-  explicit Stretched(const Window& w) : left(w.padding[1]), rows(w.out[0]), reach((w.kernel[1] - 1) * w.dilation[1]) {
+  explicit PaddedRows(const Window& w) : left(w.padding[1]), rows(w.out[0]), reach((w.kernel[1] - 1) * w.dilation[1]) {
     const int64_t stride = w.stride[1], needed = (w.out[1] - 1) * stride + reach + 1;
     outputs = (needed + stride - 1) / stride;
     inputs = outputs * stride;
@@ -96,7 +96,7 @@ struct Stretched {
 // must be bounded.
 bool is_sparse(const Window& w) {
   constexpr double kMost = 2, kAlways = 1 << 16;
-  const Stretched s(w);
+  const PaddedRows s(w);
   const double stretched = static_cast<double>(s.rows) * static_cast<double>(s.inputs + s.outputs) + s.reach;
   return area(w.in) >= kNowhere || stretched > kMost * static_cast<double>(area(w.in) + area(w.out)) + kAlways;
 }
@@ -124,7 +124,7 @@ constexpr int64_t kOverrun = 16;
 // Reduces columns: the maximum over each window's rows, and its index in the plane. Writes up to kOverrun excess
 // elements.
 template <typename T>
-[[gnu::always_inline]] inline void max_down(const Window& w, const Stretched& s, const T* x, T* value, int32_t* at) {
+[[gnu::always_inline]] inline void max_down(const Window& w, const PaddedRows& s, const T* x, T* value, int32_t* at) {
   const int64_t width = w.in[1], end = w.in[0] * w.in[1], vectors = (s.taken + kOverrun - 1) / kOverrun * kOverrun;
   for (int64_t i = 0; i < s.all_inputs(); ++i) value[i] = kLowest<T>, at[i] = kNowhere;
   for (int64_t o = 0; o < w.out[0]; ++o) {
@@ -158,7 +158,7 @@ template <typename T>
 
 // Reduces rows. Of equal elements, the one with the lowest index is chosen, as in a row-by-row scan of the window.
 template <typename T>
-[[gnu::always_inline]] inline void max_along(const Window& w, const Stretched& s, const T* value, const int32_t* at,
+[[gnu::always_inline]] inline void max_along(const Window& w, const PaddedRows& s, const T* value, const int32_t* at,
                                              T* y, int32_t* index) {
   with_stride(w.stride[1], [&](auto step) {
     for (int64_t i = 0; i < s.all_outputs(); ++i) y[i] = value[step(i)], index[i] = at[step(i)];
@@ -178,7 +178,7 @@ template <typename T>
 
 template <typename T>
 [[gnu::always_inline]] inline void max_whole(const Window& w, const T* x, T* y, int64_t* index) {
-  const Stretched s(w);
+  const PaddedRows s(w);
   Buffers<T>& buffers = Buffers<T>::of_thread(s.all_inputs() + s.all_outputs() + kOverrun);
   T* values = buffers.values.data() + s.all_inputs();
   int32_t* at = buffers.at.data() + s.all_inputs();
@@ -215,7 +215,7 @@ template <typename T>
 
 template <typename T>
 [[gnu::always_inline]] inline void average_whole(const Window& w, const Divisor& divisor, const T* x, T* y) {
-  const Stretched s(w);
+  const PaddedRows s(w);
   Buffers<T>& buffers = Buffers<T>::of_thread(s.all_inputs() + s.all_outputs());
   T* sums = buffers.values.data();
   T* wide = sums + s.all_inputs();
@@ -273,7 +273,7 @@ void average_back_sparse(const Window& w, const Divisor& divisor, const T* g, T*
 // The transpose of average_whole: distributes gradients along rows first, then along columns.
 template <typename T>
 [[gnu::always_inline]] inline void average_back(const Window& w, const Divisor& divisor, const T* g, T* dx) {
-  const Stretched s(w);
+  const PaddedRows s(w);
   Buffers<T>& buffers = Buffers<T>::of_thread(s.all_inputs() + s.all_outputs());
   T* sums = buffers.values.data();
   T* shares = sums + s.all_inputs();

@@ -41,7 +41,7 @@ class ReduceRun {
         data_(static_cast<const char*>(input.data())),
         dtype_(input.dtype()),
         item_(static_cast<int64_t>(item_size(dtype_))),
-        direct_(lies_as<Value>(dtype_) || (R::kRawBytes && sizeof(Value) == 1 && item_ == 1)) {
+        direct_(stored_as<Value>(dtype_) || (R::kRawBytes && sizeof(Value) == 1 && item_ == 1)) {
     if (plan.kept.empty()) return;
     column_ = plan.kept.back();
     bool columns_lie_closer = column_.stride < inner_.stride;
@@ -60,7 +60,7 @@ class ReduceRun {
     const int64_t items = by_columns() ? plan_.outputs / column_.size * spans : plan_.outputs;
     const int64_t work = std::max<int64_t>(plan_.count * std::max<int64_t>(width_, 1), 1);  // elements per item
     if (items < kEnoughItems && work >= 2 * kPiece) {
-      const int64_t pieces = std::min(work / kPiece, kMostPieces);
+      const int64_t pieces = std::min(work / kPiece, kMaxPieces);
       for (int64_t i = 0; i < items; ++i) run_item_in_pieces(i, spans, pieces, finish);
       return;
     }
@@ -81,7 +81,7 @@ class ReduceRun {
  private:
   static constexpr int64_t kGrain = 128 * 1024;  // minimum elements per thread: about 8 us of the fastest reduction
   static constexpr int64_t kPiece = 256 * 1024;  // minimum elements per piece of a split reduction
-  static constexpr int64_t kMostPieces = 64;     // limits the memory for the pieces' totals
+  static constexpr int64_t kMaxPieces = 64;      // limits the memory for the pieces' totals
   static constexpr int64_t kCut = 64;            // pieces start at multiples of it
   static constexpr int64_t kEnoughItems = 16;    // from this number on, items are not split
   static constexpr int64_t kTotals = 128;        // outputs of a reduction by rows that are finished together
@@ -90,7 +90,7 @@ class ReduceRun {
 
   // Uninitialised memory: BFloat16's constructor would zero the buffer for each row, even if it is not used.
   template <int64_t kElements>
-  struct Room {
+  struct UninitializedBuffer {
     alignas(64) char bytes[kElements * sizeof(Value)];
     Value* elements() { return reinterpret_cast<Value*>(bytes); }
   };
@@ -111,14 +111,15 @@ class ReduceRun {
   template <typename Body>
   void stretches(int64_t begin, int64_t end, int64_t longest, Body body) const {
     if (begin == end) return;
-    if (plan_.reduced.size() == 1) {  // fast path: for a short row a Walk would take longer than the reduction
+    // Fast path: for a short row, an ExtentIterator would take longer than the reduction.
+    if (plan_.reduced.size() == 1) {
       for (int64_t position = begin, n; position < end; position += n) {
         n = std::min(end - position, longest);
         body(position * inner_.stride, position, n);
       }
       return;
     }
-    Walk outer(absl::MakeConstSpan(plan_.reduced).first(plan_.reduced.size() - 1), begin / inner_.size);
+    ExtentIterator outer(absl::MakeConstSpan(plan_.reduced).first(plan_.reduced.size() - 1), begin / inner_.size);
     int64_t at = begin % inner_.size;
     for (int64_t position = begin; position < end;) {
       int64_t n = std::min({inner_.size - at, end - position, longest});
@@ -133,16 +134,16 @@ class ReduceRun {
   }
 
   void reduce_row(Total& total, int64_t base, int64_t begin, int64_t end) const {
-    Room<kLoadedRow> room;
-    Value* buffer = room.elements();
+    UninitializedBuffer<kLoadedRow> memory;
+    Value* buffer = memory.elements();
     stretches(begin, end, longest(), [&](int64_t offset, int64_t position, int64_t n) {
       reduction_.block(total, read(base + offset, inner_.stride, n, buffer), n, position);
     });
   }
 
   void reduce_columns(Total* totals, int64_t base, int64_t cols, int64_t begin, int64_t end) const {
-    Room<kLoaded> room;
-    Value* buffer = room.elements();
+    UninitializedBuffer<kLoaded> memory;
+    Value* buffer = memory.elements();
     bool in_place = direct_ && column_.stride == 1;
     stretches(begin, end, R::kRows, [&](int64_t offset, int64_t position, int64_t rows) {
       const char* at = data_ + (base + offset) * item_;
@@ -160,12 +161,12 @@ class ReduceRun {
   template <typename Finish>
   void run_outputs(int64_t begin, int64_t end, Finish& finish) const {
     Total totals[kTotals];
-    Walk walk(plan_.kept, begin);
+    ExtentIterator at(plan_.kept, begin);
     for (int64_t first = begin; first < end; first += kTotals) {
       int64_t n = std::min(kTotals, end - first);
-      for (int64_t i = 0; i < n; ++i, walk.next()) {
+      for (int64_t i = 0; i < n; ++i, at.next()) {
         totals[i] = reduction_.init();
-        reduce_row(totals[i], walk.offset(), 0, plan_.count);
+        reduce_row(totals[i], at.offset(), 0, plan_.count);
       }
       finish(first, totals, n);
     }
@@ -177,8 +178,8 @@ class ReduceRun {
   };
   Tile tile(int64_t item, int64_t spans) const {
     int64_t outer = item / spans, from = item % spans * width_;
-    Walk walk(absl::MakeConstSpan(plan_.kept).first(plan_.kept.size() - 1), outer);
-    return {outer * column_.size + from, walk.offset() + from * column_.stride, std::min(width_, column_.size - from)};
+    ExtentIterator at(absl::MakeConstSpan(plan_.kept).first(plan_.kept.size() - 1), outer);
+    return {outer * column_.size + from, at.offset() + from * column_.stride, std::min(width_, column_.size - from)};
   }
 
   template <typename Finish>
@@ -192,7 +193,7 @@ class ReduceRun {
 
   template <typename Finish>
   void run_item_in_pieces(int64_t item, int64_t spans, int64_t pieces, Finish& finish) const {
-    Tile t = by_columns() ? tile(item, spans) : Tile{item, Walk(plan_.kept, item).offset(), 1};
+    Tile t = by_columns() ? tile(item, spans) : Tile{item, ExtentIterator(plan_.kept, item).offset(), 1};
     // The allocation is small compared with at least kPiece elements of work per piece.
     std::vector<Total> totals(pieces * t.cols, reduction_.init());
     parallel_for(pieces, 1, [&](int64_t from, int64_t to) {

@@ -11,13 +11,13 @@
 namespace tt::cpu {
 
 template <typename T>
-struct Found {
+struct ExtremumTotal {
   T value;
   int64_t position;  // -1: no element yet
 };
 
 template <typename T, bool kMax>
-struct Beats {
+struct Precedes {
   TT_INLINE bool test(T x, T best) { return (kMax ? x > best : x < best) | ((x != x) & (best == best)); }
 };
 
@@ -53,37 +53,37 @@ TT_INLINE int64_t find_in_groups(T* __restrict best, LaneIndex<T>* __restrict at
   using Index = LaneIndex<T>;
   for (; j + kGroup <= cols; j += kGroup) {
     T value[kGroup];
-    Index place[kGroup];
+    Index positions[kGroup];
     for (int64_t l = 0; l < kGroup; ++l) {
       value[l] = x[j + l];
-      place[l] = 0;
+      positions[l] = 0;
     }
     for (int64_t r = 1; r < rows; ++r) {
       const T* __restrict row = x + r * stride + j;
       const Index index = static_cast<Index>(r);
       for (int64_t l = 0; l < kGroup; ++l) {
-        const bool beats = Beats<T, kMax>::test(row[l], value[l]);
+        const bool beats = Precedes<T, kMax>::test(row[l], value[l]);
         value[l] = beats ? row[l] : value[l];
-        place[l] = beats ? index : place[l];
+        positions[l] = beats ? index : positions[l];
       }
     }
     for (int64_t l = 0; l < kGroup; ++l) {
       best[j + l] = value[l];
-      at[j + l] = place[l];
+      at[j + l] = positions[l];
     }
   }
   return j;
 }
 
 template <typename T, bool kMax>
-TT_CLONES void find_columns(Found<T>* __restrict totals, const T* __restrict x, int64_t stride, int64_t rows,
+TT_CLONES void find_columns(ExtremumTotal<T>* __restrict totals, const T* __restrict x, int64_t stride, int64_t rows,
                             int64_t cols, int64_t position) {
   T best[kTileColumns];
   LaneIndex<T> at[kTileColumns];
   const int64_t done = find_in_groups<T, kMax, 256 / sizeof(T)>(best, at, x, stride, rows, 0, cols);
   find_in_groups<T, kMax, 1>(best, at, x, stride, rows, done, cols);
   for (int64_t j = 0; j < cols; ++j) {
-    const bool beats = (totals[j].position < 0) | Beats<T, kMax>::test(best[j], totals[j].value);
+    const bool beats = (totals[j].position < 0) | Precedes<T, kMax>::test(best[j], totals[j].value);
     totals[j].value = beats ? best[j] : totals[j].value;
     totals[j].position = beats ? position + at[j] : totals[j].position;
   }
@@ -92,7 +92,7 @@ TT_CLONES void find_columns(Found<T>* __restrict totals, const T* __restrict x, 
 template <typename T, bool kMax>
 struct Extremum {
   using Value = T;
-  using Total = Found<T>;
+  using Total = ExtremumTotal<T>;
   using Fold = std::conditional_t<kMax, Largest<T>, Smallest<T>>;
   static constexpr int64_t kRows = 32;
   static constexpr bool kRawBytes = false;
@@ -101,14 +101,14 @@ struct Extremum {
   void block(Total& total, const T* x, int64_t n, int64_t position) const {
     T best = Fold::init();
     fold_block<Fold>(best, x, n);
-    if (total.position >= 0 && !Beats<T, kMax>::test(best, total.value)) return;
+    if (total.position >= 0 && !Precedes<T, kMax>::test(best, total.value)) return;
     total = {best, position + locate(x, n, best)};
   }
   void columns(Total* totals, const T* x, int64_t stride, int64_t rows, int64_t cols, int64_t position) const {
     find_columns<T, kMax>(totals, x, stride, rows, cols, position);
   }
   void merge(Total& total, const Total& later) const {
-    if (later.position >= 0 && (total.position < 0 || Beats<T, kMax>::test(later.value, total.value))) total = later;
+    if (later.position >= 0 && (total.position < 0 || Precedes<T, kMax>::test(later.value, total.value))) total = later;
   }
 };
 

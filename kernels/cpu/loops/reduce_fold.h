@@ -132,7 +132,7 @@ struct Fold {
 
 // --- element maps -------------------------------------------------------------------------
 
-struct AsIs {
+struct Identity {
   template <typename T>
   TT_INLINE T of(T x) {
     return x;
@@ -169,7 +169,7 @@ struct Nonzero {
 template <typename T>
 using SumTotal = std::conditional_t<std::is_floating_point_v<T>, double, int64_t>;
 
-template <typename T, typename Lift = AsIs>
+template <typename T, typename Lift = Identity>
 struct Sum {
   using Value = T;
   using Total = std::conditional_t<std::is_same_v<Lift, Nonzero>, int64_t, SumTotal<T>>;
@@ -200,7 +200,7 @@ struct Product {
 };
 
 // NaN propagates.
-template <typename T, typename Lift = AsIs>
+template <typename T, typename Lift = Identity>
 struct Largest {
   using Value = T;
   using Total = T;
@@ -217,7 +217,7 @@ struct Largest {
   TT_INLINE void merge(Total& total, Total later) { total = combine(total, later); }
 };
 
-template <typename T, typename Lift = AsIs>
+template <typename T, typename Lift = Identity>
 struct Smallest {
   using Value = T;
   using Total = T;

@@ -22,11 +22,11 @@ template <typename Key>
 using Keyed = std::conditional_t<sizeof(Key) == 4, uint64_t, unsigned __int128>;
 
 template <typename Key>
-[[gnu::always_inline]] inline Keyed<Key> keyed(Key key, int64_t place) {
-  return static_cast<Keyed<Key>>(key) << (8 * sizeof(Key)) | static_cast<Keyed<Key>>(place);
+[[gnu::always_inline]] inline Keyed<Key> keyed(Key key, int64_t index) {
+  return static_cast<Keyed<Key>>(key) << (8 * sizeof(Key)) | static_cast<Keyed<Key>>(index);
 }
 template <typename K>
-int64_t place_of(K keyed) {
+int64_t index_of(K keyed) {
   if constexpr (sizeof(K) == 8)
     return static_cast<int64_t>(keyed & 0xffffffffu);
   else
@@ -34,9 +34,9 @@ int64_t place_of(K keyed) {
 }
 // The smallest integer with the same key as `keyed`.
 template <typename K>
-K first_of_key(K keyed) {
-  constexpr int kPlaceBits = 4 * sizeof(K);
-  return keyed >> kPlaceBits << kPlaceBits;
+K lower_bound_of_key(K keyed) {
+  constexpr int kIndexBits = 4 * sizeof(K);
+  return keyed >> kIndexBits << kIndexBits;
 }
 
 // Maps elements to keys in ascending or descending order, minus `base`, so that the smallest key can be 0.
@@ -203,9 +203,9 @@ const typename RowSorter<T>::K* RowSorter<T>::sort_few(const T* x, int64_t strid
       const K candidate = keyed(batch[j], i + j);
       if (held == k && candidate > keys_[k - 1]) [[likely]]
         continue;
-      int64_t place = held < k ? held++ : k - 1;
-      for (; place > 0 && candidate < keys_[place - 1]; --place) keys_[place] = keys_[place - 1];
-      keys_[place] = candidate;
+      int64_t index = held < k ? held++ : k - 1;
+      for (; index > 0 && candidate < keys_[index - 1]; --index) keys_[index] = keys_[index - 1];
+      keys_[index] = candidate;
     }
   }
   return keys_;
@@ -214,22 +214,22 @@ const typename RowSorter<T>::K* RowSorter<T>::sort_few(const T* x, int64_t strid
 // Memory for the keys of one row per thread, allocated from the engine's pool, because faulting in fresh pages would
 // take longer than sorting. Create it before the parallel loop, because the constructor may throw.
 template <typename T>
-class KeyRoom {
+class KeyBuffers {
  public:
   using K = typename RowSorter<T>::K;
 
   // For `lines` rows of up to `length` keys.
-  KeyRoom(int64_t lines, int64_t length)
+  KeyBuffers(int64_t lines, int64_t length)
       : length_(length),
-        room_(empty({std::min<int64_t>(lines, num_threads()) * length * static_cast<int64_t>(sizeof(K) / 8)},
-                    DType::kInt64, Device{})) {}
+        memory_(empty({std::min<int64_t>(lines, num_threads()) * length * static_cast<int64_t>(sizeof(K) / 8)},
+                      DType::kInt64, Device{})) {}
   // Each thread of the loop calls this once.
-  RowSorter<T> take() { return RowSorter<T>(room_.template data_as<K>() + taken_.fetch_add(1) * length_); }
+  RowSorter<T> make_sorter() { return RowSorter<T>(memory_.template data_as<K>() + next_row_.fetch_add(1) * length_); }
 
  private:
   int64_t length_;
-  Tensor room_;
-  std::atomic<int64_t> taken_{0};
+  Tensor memory_;
+  std::atomic<int64_t> next_row_{0};
 };
 
 }  // namespace tt::cpu

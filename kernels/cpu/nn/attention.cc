@@ -239,8 +239,8 @@ void attention_forward(const Tensor& query, const Tensor& key, const Tensor& val
       }
     });
   });
-  result.land();
-  sums.land();
+  result.copy_to_output();
+  sums.copy_to_output();
 }
 
 void attention_backward(const Tensor& grad, const Tensor& query, const Tensor& key, const Tensor& value,
@@ -262,9 +262,9 @@ void attention_backward(const Tensor& grad, const Tensor& query, const Tensor& k
       }
     });
   });
-  dq.land();
-  dk.land();
-  dv.land();
+  dq.copy_to_output();
+  dk.copy_to_output();
+  dv.copy_to_output();
 }
 
 }  // namespace tt::cpu

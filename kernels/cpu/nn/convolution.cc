@@ -70,10 +70,10 @@ Tensor lay_out_weights(const Tensor& w, SizesView sizes, const memory::desc& wan
 
 // Buffer for a primitive's result that must be contiguous in `t`. finish() copies it if the primitive uses another
 // layout.
-class Landing {
+class ResultBuffer {
  public:
   // `sizes` are t's sizes as the primitive describes them (weights may be grouped).
-  Landing(Tensor t, SizesView sizes, const memory::desc& given, int threads)
+  ResultBuffer(Tensor t, SizesView sizes, const memory::desc& given, int threads)
       : target_(std::move(t)), sizes_(sizes), given_(given), threads_(threads) {
     if (given != plain_desc(sizes, target_.dtype())) bytes_ = bytes_for(given, target_.dtype());
   }
@@ -103,17 +103,17 @@ struct Problem {
   memory::dims stride, dilation, left, right;
   DType dtype;
 
-  Problem(SizesView x, SizesView w, SizesView y, const Slide& slide, DType dtype)
+  Problem(SizesView x, SizesView w, SizesView y, const ConvolutionParams& params, DType dtype)
       : x(x),
         y(y),
-        w(grouped(w, slide.groups)),
-        stride(slide.stride.begin(), slide.stride.end()),
-        left(slide.padding.begin(), slide.padding.end()),
+        w(grouped(w, params.groups)),
+        stride(params.stride.begin(), params.stride.end()),
+        left(params.padding.begin(), params.padding.end()),
         dtype(dtype) {
     for (size_t i = 0; i < stride.size(); ++i) {
-      dilation.push_back(slide.dilation[i] - 1);
+      dilation.push_back(params.dilation[i] - 1);
       // The number of inputs read past the end; negative if trailing inputs are not read.
-      const int64_t reach = (y[2 + i] - 1) * stride[i] + (w[2 + i] - 1) * slide.dilation[i] + 1;
+      const int64_t reach = (y[2 + i] - 1) * stride[i] + (w[2 + i] - 1) * params.dilation[i] + 1;
       right.push_back(reach - x[2 + i] - left[i]);
     }
   }
@@ -159,10 +159,11 @@ int64_t images_at_once(const Tensor& x, const Tensor& w, const Tensor& y) {
   return 4 * count >= most ? count : batch;  // a batch without a suitable divisor would need too many calls
 }
 
-void onednn_convolution(const Tensor& x, const Tensor& w, const Tensor& bias, const Slide& slide, const Tensor& out) {
+void onednn_convolution(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvolutionParams& params,
+                        const Tensor& out) {
   const int64_t count = images_at_once(x, w, out);
   const Tensor some_x = images(x, 0, count), some_y = images(out, 0, count);
-  const Problem c(some_x.sizes(), w.sizes(), some_y.sizes(), slide, x.dtype());
+  const Problem c(some_x.sizes(), w.sizes(), some_y.sizes(), params, x.dtype());
   PoolLease lease;
   const int threads = lease.width();
   PrimitiveUse use(c.key(PrimitiveKey::Kind::kConvolution, threads, static_cast<bool>(bias)), [&] {
@@ -178,18 +179,18 @@ void onednn_convolution(const Tensor& x, const Tensor& w, const Tensor& bias, co
   for (int64_t n = 0; n < x.size(0); n += count) {
     check_cancelled();
     const Tensor source = lay_out(images(x, n, count), use.desc(DNNL_ARG_SRC), threads);
-    Landing landing(images(out, n, count), c.y, use.desc(DNNL_ARG_DST), threads);
+    ResultBuffer result_buffer(images(out, n, count), c.y, use.desc(DNNL_ARG_DST), threads);
     use.set(DNNL_ARG_SRC, source.data());
-    use.set(DNNL_ARG_DST, landing.data());
+    use.set(DNNL_ARG_DST, result_buffer.data());
     use.run();
-    landing.finish();
+    result_buffer.finish();
   }
 }
 
-void onednn_convolution_data(const Tensor& g, const Tensor& w, const Slide& slide, const Tensor& dx) {
+void onednn_convolution_data(const Tensor& g, const Tensor& w, const ConvolutionParams& params, const Tensor& dx) {
   const int64_t count = images_at_once(dx, w, g);
   const Tensor some_x = images(dx, 0, count), some_y = images(g, 0, count);
-  const Problem c(some_x.sizes(), w.sizes(), some_y.sizes(), slide, g.dtype());
+  const Problem c(some_x.sizes(), w.sizes(), some_y.sizes(), params, g.dtype());
   PoolLease lease;
   const int threads = lease.width();
   PrimitiveUse use(c.key(PrimitiveKey::Kind::kConvolutionData, threads, false), [&] {
@@ -207,16 +208,16 @@ void onednn_convolution_data(const Tensor& g, const Tensor& w, const Slide& slid
   for (int64_t n = 0; n < g.size(0); n += count) {
     check_cancelled();
     const Tensor gradient = lay_out(images(g, n, count), use.desc(DNNL_ARG_DIFF_DST), threads);
-    Landing landing(images(dx, n, count), c.x, use.desc(DNNL_ARG_DIFF_SRC), threads);
+    ResultBuffer result_buffer(images(dx, n, count), c.x, use.desc(DNNL_ARG_DIFF_SRC), threads);
     use.set(DNNL_ARG_DIFF_DST, gradient.data());
-    use.set(DNNL_ARG_DIFF_SRC, landing.data());
+    use.set(DNNL_ARG_DIFF_SRC, result_buffer.data());
     use.run();
-    landing.finish();
+    result_buffer.finish();
   }
 }
 
-void onednn_convolution_weights(const Tensor& g, const Tensor& x, const Slide& slide, Tensor& dw) {
-  const Problem c(x.sizes(), dw.sizes(), g.sizes(), slide, g.dtype());
+void onednn_convolution_weights(const Tensor& g, const Tensor& x, const ConvolutionParams& params, Tensor& dw) {
+  const Problem c(x.sizes(), dw.sizes(), g.sizes(), params, g.dtype());
   PoolLease lease;
   const int threads = lease.width();
   PrimitiveUse use(c.key(PrimitiveKey::Kind::kConvolutionWeights, threads, false), [&] {
@@ -231,12 +232,12 @@ void onednn_convolution_weights(const Tensor& g, const Tensor& x, const Slide& s
   });
   const Tensor gradient = lay_out(g, use.desc(DNNL_ARG_DIFF_DST), threads);
   const Tensor source = lay_out(x, use.desc(DNNL_ARG_SRC), threads);
-  Landing landing(dw, c.w, use.desc(DNNL_ARG_DIFF_WEIGHTS), threads);
+  ResultBuffer result_buffer(dw, c.w, use.desc(DNNL_ARG_DIFF_WEIGHTS), threads);
   use.set(DNNL_ARG_DIFF_DST, gradient.data());
   use.set(DNNL_ARG_SRC, source.data());
-  use.set(DNNL_ARG_DIFF_WEIGHTS, landing.data());
+  use.set(DNNL_ARG_DIFF_WEIGHTS, result_buffer.data());
   use.run();
-  landing.finish();
+  result_buffer.finish();
 }
 
 void zero(Tensor& t) { std::memset(t.data(), 0, static_cast<size_t>(t.numel()) * item_size(t.dtype())); }
@@ -272,18 +273,18 @@ DType compute_type(DType dtype) {
 
 Tensor converted(const Tensor& t, DType compute) { return t.dtype() == compute ? t : contiguous_as(t, compute); }
 
-// Returns `out` itself or, if its dtype differs, a temporary of the compute type; land() copies the temporary to
-// `out`.
+// Returns `out` itself or, if its dtype differs, a temporary of the compute type; copy_to_output() copies the temporary
+// to `out`.
 Tensor computed(const Tensor& out, DType compute) {
   return out.dtype() == compute ? out : empty(out.sizes(), compute, out.device());
 }
-void land(const Tensor& result, Tensor& out) {
+void copy_to_output(const Tensor& result, Tensor& out) {
   if (!result.same(out)) copy(result, out);
 }
 
 }  // namespace
 
-void convolution(const Tensor& x, const Tensor& w, const Tensor& bias, const Slide& slide, Tensor& out) {
+void convolution(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvolutionParams& params, Tensor& out) {
   if (out.numel() == 0) return;
   const DType compute = compute_type(x.dtype());
   const Tensor input = converted(x, compute), weight = contiguous_as(w, compute), b = contiguous_as(bias, compute);
@@ -293,55 +294,55 @@ void convolution(const Tensor& x, const Tensor& w, const Tensor& bias, const Sli
     if (b) add_bias(b, result);
   } else {
     with_fallback(
-        compute, [&] { onednn_convolution(input, weight, b, slide, result); },
+        compute, [&] { onednn_convolution(input, weight, b, params, result); },
         [&] {
-          patch_convolution(contiguous(input), weight, slide, result);
+          patch_convolution(contiguous(input), weight, params, result);
           if (b) add_bias(b, result);
         });
   }
-  land(result, out);
+  copy_to_output(result, out);
 }
 
-void convolution_data(const Tensor& g, const Tensor& w, const Slide& slide, Tensor& dx) {
+void convolution_data(const Tensor& g, const Tensor& w, const ConvolutionParams& params, Tensor& dx) {
   if (dx.numel() == 0) return;
   if (g.numel() == 0 || w.numel() == 0) return zero(dx);
   const DType compute = compute_type(g.dtype());
   const Tensor gradient = converted(g, compute), weight = contiguous_as(w, compute);
   Tensor result = computed(dx, compute);
   with_fallback(
-      compute, [&] { onednn_convolution_data(gradient, weight, slide, result); },
-      [&] { patch_convolution_data(contiguous(gradient), weight, slide, result); });
-  land(result, dx);
+      compute, [&] { onednn_convolution_data(gradient, weight, params, result); },
+      [&] { patch_convolution_data(contiguous(gradient), weight, params, result); });
+  copy_to_output(result, dx);
 }
 
-void convolution_weights(const Tensor& g, const Tensor& x, const Slide& slide, Tensor& dw) {
+void convolution_weights(const Tensor& g, const Tensor& x, const ConvolutionParams& params, Tensor& dw) {
   if (dw.numel() == 0) return;
   if (g.numel() == 0 || x.numel() == 0) return zero(dw);
   const DType compute = compute_type(g.dtype());
   const Tensor gradient = converted(g, compute), input = converted(x, compute);
   Tensor result = computed(dw, compute);
   with_fallback(
-      compute, [&] { onednn_convolution_weights(gradient, input, slide, result); },
-      [&] { patch_convolution_weights(contiguous(gradient), contiguous(input), slide, result); });
-  land(result, dw);
+      compute, [&] { onednn_convolution_weights(gradient, input, params, result); },
+      [&] { patch_convolution_weights(contiguous(gradient), contiguous(input), params, result); });
+  copy_to_output(result, dw);
 }
 
 void convolution_forward(const Tensor& input, const Tensor& weight, const Tensor& bias,
                          absl::Span<const int64_t> stride, absl::Span<const int64_t> padding,
                          absl::Span<const int64_t> dilation, int64_t groups, Tensor& out) {
-  convolution(input, weight, bias, Slide(stride, padding, dilation, groups), out);
+  convolution(input, weight, bias, ConvolutionParams(stride, padding, dilation, groups), out);
 }
 
 void convolution_input(const Tensor& grad, const Tensor& weight, absl::Span<const int64_t>,
                        absl::Span<const int64_t> stride, absl::Span<const int64_t> padding,
                        absl::Span<const int64_t> dilation, int64_t groups, Tensor& out) {
-  convolution_data(grad, weight, Slide(stride, padding, dilation, groups), out);
+  convolution_data(grad, weight, ConvolutionParams(stride, padding, dilation, groups), out);
 }
 
 void convolution_weight(const Tensor& grad, const Tensor& input, absl::Span<const int64_t>,
                         absl::Span<const int64_t> stride, absl::Span<const int64_t> padding,
                         absl::Span<const int64_t> dilation, int64_t groups, Tensor& out) {
-  convolution_weights(grad, input, Slide(stride, padding, dilation, groups), out);
+  convolution_weights(grad, input, ConvolutionParams(stride, padding, dilation, groups), out);
 }
 
 }  // namespace tt::cpu

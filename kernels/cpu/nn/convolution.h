@@ -11,16 +11,16 @@ namespace tt::cpu {
 
 // x: N x C x space; w: O x C/groups x kernel; bias: O or undefined; out: N x O x space, contiguous. Requires matching
 // shapes (checked by the operators' shape rules), which may be empty, and equal dtypes other than bool.
-void convolution(const Tensor& x, const Tensor& w, const Tensor& bias, const Slide& slide, Tensor& out);
+void convolution(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvolutionParams& params, Tensor& out);
 // Computes dx from the gradient g of out. dx must be contiguous and is overwritten.
-void convolution_data(const Tensor& g, const Tensor& w, const Slide& slide, Tensor& dx);
+void convolution_data(const Tensor& g, const Tensor& w, const ConvolutionParams& params, Tensor& dx);
 // Computes dw from g and x. dw must be contiguous and is overwritten.
-void convolution_weights(const Tensor& g, const Tensor& x, const Slide& slide, Tensor& dw);
+void convolution_weights(const Tensor& g, const Tensor& x, const ConvolutionParams& params, Tensor& dw);
 
 // The same by copying patches into a matrix, for dtypes that oneDNN does not support. All tensors must be contiguous;
 // no bias.
-void patch_convolution(const Tensor& x, const Tensor& w, const Slide& slide, Tensor& out);
-void patch_convolution_data(const Tensor& g, const Tensor& w, const Slide& slide, Tensor& dx);
-void patch_convolution_weights(const Tensor& g, const Tensor& x, const Slide& slide, Tensor& dw);
+void patch_convolution(const Tensor& x, const Tensor& w, const ConvolutionParams& params, Tensor& out);
+void patch_convolution_data(const Tensor& g, const Tensor& w, const ConvolutionParams& params, Tensor& dx);
+void patch_convolution_weights(const Tensor& g, const Tensor& x, const ConvolutionParams& params, Tensor& dw);
 
 }  // namespace tt::cpu

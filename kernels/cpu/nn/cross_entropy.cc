@@ -41,7 +41,7 @@ void cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weig
     if (!none) *y = static_cast<T>(reduction == "mean" ? sum / total : sum);
     *total_weight.data_as<T>() = static_cast<T>(total);
   });
-  result.land();
+  result.copy_to_output();
 }
 
 void cross_entropy_backward(const Tensor& grad, const Tensor& input, const Tensor& target, const Tensor& weight,
@@ -72,7 +72,7 @@ void cross_entropy_backward(const Tensor& grad, const Tensor& input, const Tenso
     });
     targets.for_each([&](int64_t i, int64_t at, int64_t) { dx[at] -= scale[i]; });
   });
-  result.land();
+  result.copy_to_output();
 }
 
 }  // namespace tt::cpu

@@ -55,12 +55,12 @@ template <typename T>
 T forward_paths(const Sequences& q, int64_t i, const Emissions<T>& p, T* alpha) {
   const Alignments paths = q.alignments(i);
   const int64_t steps = q.steps(i);
-  if (steps == 0) return paths.loss_of_nothing<T>();
+  if (steps == 0) return paths.loss_without_steps<T>();
   for (int64_t s = 0; s < std::min<int64_t>(2, paths.states); ++s) alpha[s] = p.at(0)[paths.labels[s]];
   for (int64_t t = 1; t < steps; ++t) {
     const T* before = alpha + (t - 1) * q.width;
     for (int64_t s = 0; s < paths.states; ++s) {
-      alpha[t * q.width + s] = paths.arrivals(before, s) + p.at(t)[paths.labels[s]];
+      alpha[t * q.width + s] = paths.forward_sum(before, s) + p.at(t)[paths.labels[s]];
     }
   }
   return paths.loss(alpha + (steps - 1) * q.width);
@@ -81,7 +81,7 @@ void backward_paths(const Sequences& q, int64_t i, const Emissions<T>& p, const 
     }
     // beta for time t - 1 includes the emission at t.
     std::swap(beta, next);
-    for (int64_t s = 0; s < states; ++s) beta[static_cast<size_t>(s)] = paths.departures(next.data(), p.at(t), s);
+    for (int64_t s = 0; s < states; ++s) beta[static_cast<size_t>(s)] = paths.backward_sum(next.data(), p.at(t), s);
   }
 }
 
@@ -103,8 +103,8 @@ void ctc_loss_forward(const Tensor& log_probs, const Tensor& targets, absl::Span
       }
     });
   });
-  losses.land();
-  alphas.land();
+  losses.copy_to_output();
+  alphas.copy_to_output();
 }
 
 void ctc_loss_backward(const Tensor& grad, const Tensor& log_probs, const Tensor& targets,
@@ -126,7 +126,7 @@ void ctc_loss_backward(const Tensor& grad, const Tensor& log_probs, const Tensor
       }
     });
   });
-  result.land();
+  result.copy_to_output();
 }
 
 }  // namespace tt::cpu

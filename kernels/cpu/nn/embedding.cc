@@ -55,7 +55,7 @@ void embedding_backward(const Tensor& grad, const Tensor& indices, int64_t num_w
       }
     });
   });
-  result.land();
+  result.copy_to_output();
 }
 
 }  // namespace tt::cpu

@@ -22,7 +22,7 @@ constexpr int64_t kRowsPerThread = 8;  // with fewer sequences, reading the weig
 // y = f(x) for an operator with one input; y may equal x.
 template <typename T>
 void map(uint16_t op, int64_t n, const T* x, T* y) {
-  const Numbers<T> none{};
+  const ScalarArgs<T> none{};
   if constexpr (std::is_same_v<T, float>)
     row_of(op).f32(n, &x, y, none);
   else
@@ -32,9 +32,9 @@ void map(uint16_t op, int64_t n, const T* x, T* y) {
 // The gates of one sequence at one step: input, forget, candidate and output gate, with `n` elements each.
 template <typename T>
 struct Gates {
-  T *enter, *forget, *candidate, *exit;
+  T *input, *forget, *candidate, *output;
 
-  Gates(T* all, int64_t n) : enter(all), forget(all + n), candidate(all + 2 * n), exit(all + 3 * n) {}
+  Gates(T* all, int64_t n) : input(all), forget(all + n), candidate(all + 2 * n), output(all + 3 * n) {}
 };
 
 template <typename T>
@@ -43,9 +43,9 @@ TT_CLONES void add_row(T* __restrict to, const T* __restrict from, int64_t n) {
 }
 
 template <typename T>
-TT_CLONES void next_state(const T* __restrict enter, const T* __restrict forget, const T* __restrict candidate,
+TT_CLONES void next_state(const T* __restrict input, const T* __restrict forget, const T* __restrict candidate,
                           const T* __restrict before, T* __restrict state, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) state[i] = forget[i] * before[i] + enter[i] * candidate[i];
+  for (int64_t i = 0; i < n; ++i) state[i] = forget[i] * before[i] + input[i] * candidate[i];
 }
 
 template <typename T>
@@ -60,12 +60,12 @@ TT_CLONES void gate_gradients(const T* __restrict gates, const T* __restrict bef
                               const T* __restrict output_grad, T* __restrict state_grad, T* __restrict gate_grads,
                               int64_t n) {
   for (int64_t i = 0; i < n; ++i) {
-    const T enter = gates[i], forget = gates[n + i], candidate = gates[2 * n + i], exit = gates[3 * n + i];
-    const T dh = output_grad[i], dc = state_grad[i] + dh * exit * (1 - shown[i] * shown[i]);
-    gate_grads[i] = dc * candidate * enter * (1 - enter);
+    const T input_gate = gates[i], forget = gates[n + i], candidate = gates[2 * n + i], output_gate = gates[3 * n + i];
+    const T dh = output_grad[i], dc = state_grad[i] + dh * output_gate * (1 - shown[i] * shown[i]);
+    gate_grads[i] = dc * candidate * input_gate * (1 - input_gate);
     gate_grads[n + i] = dc * before[i] * forget * (1 - forget);
-    gate_grads[2 * n + i] = dc * enter * (1 - candidate * candidate);
-    gate_grads[3 * n + i] = dh * shown[i] * exit * (1 - exit);
+    gate_grads[2 * n + i] = dc * input_gate * (1 - candidate * candidate);
+    gate_grads[3 * n + i] = dh * shown[i] * output_gate * (1 - output_gate);
     state_grad[i] = dc * forget;
   }
 }
@@ -93,12 +93,12 @@ void each_sequences(int64_t sequences, Body body) {
 
 }  // namespace
 
-void lstm_sequence(const Tensor& entered, const Tensor& h, const Tensor& c, const Tensor& w_hh, bool reverse,
+void lstm_sequence(const Tensor& input_gates, const Tensor& h, const Tensor& c, const Tensor& w_hh, bool reverse,
                    Tensor& output, Tensor& states, Tensor& gates) {
-  check_sizes(entered, w_hh, {&h, &c}, {});
-  const int64_t steps = entered.size(0), sequences = entered.size(1), n = w_hh.size(1);
+  check_sizes(input_gates, w_hh, {&h, &c}, {});
+  const int64_t steps = input_gates.size(0), sequences = input_gates.size(1), n = w_hh.size(1);
   if (output.numel() == 0) return;
-  const Tensor in = contiguous(entered), h0 = contiguous(h), c0 = contiguous(c), weights = contiguous(w_hh);
+  const Tensor in = contiguous(input_gates), h0 = contiguous(h), c0 = contiguous(c), weights = contiguous(w_hh);
   with_real(output.dtype(), [&]<typename T>(std::type_identity<T>) {
     const Matrix turned{weights.data(), 1, n};
     each_sequences(sequences, [&](int64_t first, int64_t last) {
@@ -114,12 +114,12 @@ void lstm_sequence(const Tensor& entered, const Tensor& h, const Tensor& c, cons
           T *state = states.data_as<T>() + (row + s) * n, *shown = output.data_as<T>() + (row + s) * n;
           add_row(own, in.data_as<T>() + (row + s) * 4 * n, 4 * n);
           const Gates<T> g(own, n);
-          map(op_id::kSigmoid, 2 * n, g.enter, g.enter);
+          map(op_id::kSigmoid, 2 * n, g.input, g.input);
           map(op_id::kTanh, n, g.candidate, g.candidate);
-          map(op_id::kSigmoid, n, g.exit, g.exit);
-          next_state(g.enter, g.forget, g.candidate, c_before + s * n, state, n);
+          map(op_id::kSigmoid, n, g.output, g.output);
+          next_state(g.input, g.forget, g.candidate, c_before + s * n, state, n);
           map(op_id::kTanh, n, state, shown);
-          multiply_row(shown, g.exit, n);
+          multiply_row(shown, g.output, n);
         }
       }
     });

@@ -28,8 +28,8 @@ void nll_loss(const Tensor& input, const Tensor& target, const Tensor& weight, i
     if (reduction != "none") *y = static_cast<T>(reduction == "mean" ? sum / total : sum);
     *total_result.tensor().template data_as<T>() = static_cast<T>(total);
   });
-  result.land();
-  total_result.land();
+  result.copy_to_output();
+  total_result.copy_to_output();
 }
 
 void nll_loss_backward(const Tensor& grad, const Tensor& target, const Tensor& weight, const Tensor& total_weight,
@@ -47,7 +47,7 @@ void nll_loss_backward(const Tensor& grad, const Tensor& target, const Tensor& w
     targets.for_each(
         [&](int64_t i, int64_t at, int64_t c) { dx[at] = -gs[none ? i : 0] * share * (weights ? weights[c] : T(1)); });
   });
-  result.land();
+  result.copy_to_output();
 }
 
 }  // namespace tt::cpu

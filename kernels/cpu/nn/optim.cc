@@ -17,9 +17,9 @@ constexpr int64_t kPiece = 1 << 14;  // elements per piece: a few arrays of this
 
 // A parameter with its gradient and states, contiguous and in the type it is computed in. Tensors in another layout
 // or dtype are copied, and written back at the end.
-class Slices {
+class StepOperands {
  public:
-  explicit Slices(Parameter parameter) : tensors_(std::move(parameter)) {
+  explicit StepOperands(Parameter parameter) : tensors_(std::move(parameter)) {
     for (size_t i = 0; i < tensors_.size(); ++i)
       wide_[i] = contiguous_as(tensors_[i], accumulate_type(tensors_[0].dtype()));
   }
@@ -40,31 +40,31 @@ class Slices {
   Parameter wide_;
 };
 
-// Calls step(slices, offset, n) for all pieces of all parameters, in parallel.
+// Calls step(operands, offset, n) for all pieces of all parameters, in parallel.
 template <typename F>
 void for_each_piece(std::vector<Parameter> of, F&& step) {
-  std::vector<Slices> parameters;
+  std::vector<StepOperands> parameters;
   parameters.reserve(of.size());
   for (Parameter& parameter : of) parameters.emplace_back(std::move(parameter));
   struct Piece {
-    const Slices* slices;
+    const StepOperands* operands;
     int64_t offset;
   };
   std::vector<Piece> pieces;
-  for (const Slices& s : parameters) {
+  for (const StepOperands& s : parameters) {
     for (int64_t offset = 0; offset < s.numel(); offset += kPiece) pieces.push_back({&s, offset});
   }
   parallel_for(static_cast<int64_t>(pieces.size()), 4, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const Piece& p = pieces[static_cast<size_t>(i)];
-      step(*p.slices, p.offset, std::min(kPiece, p.slices->numel() - p.offset));
+      step(*p.operands, p.offset, std::min(kPiece, p.operands->numel() - p.offset));
     }
   });
-  for (const Slices& s : parameters) s.write_back();
+  for (const StepOperands& s : parameters) s.write_back();
 }
 
 template <typename T>
-AdamPiece<T> adam_piece(const Slices& s, int64_t at) {
+AdamPiece<T> adam_piece(const StepOperands& s, int64_t at) {
   return {s.at<T>(0, at), s.at<T>(1, at), s.at<T>(2, at), s.at<T>(3, at), s.at<T>(4, at)};
 }
 
@@ -73,7 +73,7 @@ AdamPiece<T> adam_piece(const Slices& s, int64_t at) {
 void sgd_step(const Tensors& params, const Tensors& grads, const Tensors& momentum_buffers, double lr, double momentum,
               double dampening, double weight_decay, bool nesterov, bool maximize, bool first_step) {
   const SgdStep step{lr, momentum, dampening, weight_decay, nesterov, maximize, first_step};
-  for_each_piece(parameters(params, {&grads, &momentum_buffers}), [&](const Slices& s, int64_t at, int64_t n) {
+  for_each_piece(parameters(params, {&grads, &momentum_buffers}), [&](const StepOperands& s, int64_t at, int64_t n) {
     if (s.dtype() == DType::kFloat64) {
       sgd(n, step, SgdPiece<double>{s.at<double>(0, at), s.at<double>(1, at), s.at<double>(2, at)});
     } else {
@@ -90,7 +90,7 @@ void adam_step(const Tensors& params, const Tensors& grads, const Tensors& exp_a
   const Tensors none;
   const Tensors& largest = amsgrad ? max_exp_avg_sqs : none;
   for_each_piece(parameters(params, {&grads, &exp_avgs, &exp_avg_sqs, &largest}),
-                 [&](const Slices& s, int64_t at, int64_t n) {
+                 [&](const StepOperands& s, int64_t at, int64_t n) {
                    if (s.dtype() == DType::kFloat64) {
                      adam(n, of, adam_piece<double>(s, at));
                    } else {

@@ -66,8 +66,8 @@ void scatter(const Patches& p, const T* matrix, T* image) {
 
 }  // namespace
 
-void patch_convolution(const Tensor& x, const Tensor& w, const Slide& slide, Tensor& out) {
-  const Patches p(x.sizes(), w.sizes(), out.sizes(), slide);
+void patch_convolution(const Tensor& x, const Tensor& w, const ConvolutionParams& params, Tensor& out) {
+  const Patches p(x.sizes(), w.sizes(), out.sizes(), params);
   const int64_t m = p.out_channels, n = p.columns(), k = p.rows();
   Tensor matrix = empty(Sizes{k, n}, x.dtype(), x.device());
   with_element(x.dtype(), [&]<typename T>(std::type_identity<T>) {
@@ -86,8 +86,8 @@ void patch_convolution(const Tensor& x, const Tensor& w, const Slide& slide, Ten
   });
 }
 
-void patch_convolution_data(const Tensor& g, const Tensor& w, const Slide& slide, Tensor& dx) {
-  const Patches p(dx.sizes(), w.sizes(), g.sizes(), slide);
+void patch_convolution_data(const Tensor& g, const Tensor& w, const ConvolutionParams& params, Tensor& dx) {
+  const Patches p(dx.sizes(), w.sizes(), g.sizes(), params);
   const int64_t m = p.rows(), n = p.columns(), k = p.out_channels;
   Tensor matrix = empty(Sizes{m, n}, g.dtype(), g.device());
   with_element(g.dtype(), [&]<typename T>(std::type_identity<T>) {
@@ -107,8 +107,8 @@ void patch_convolution_data(const Tensor& g, const Tensor& w, const Slide& slide
   });
 }
 
-void patch_convolution_weights(const Tensor& g, const Tensor& x, const Slide& slide, Tensor& dw) {
-  const Patches p(x.sizes(), dw.sizes(), g.sizes(), slide);
+void patch_convolution_weights(const Tensor& g, const Tensor& x, const ConvolutionParams& params, Tensor& dw) {
+  const Patches p(x.sizes(), dw.sizes(), g.sizes(), params);
   const int64_t m = p.out_channels, n = p.rows(), k = p.columns();
   Tensor matrix = empty(Sizes{n, k}, g.dtype(), g.device());
   Tensor part = empty(Sizes{m, n}, g.dtype(), g.device());

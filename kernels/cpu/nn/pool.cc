@@ -51,7 +51,7 @@ void spread(const Tensor& grad, Tensor& out, F&& add) {
       add(p, g.data_as<T>() + p * from, dx + p * to);
     });
   });
-  result.land();
+  result.copy_to_output();
 }
 
 // Means of planes, each computed by mean(x's plane, y's plane). Those of integers are cut as they land.
@@ -65,7 +65,7 @@ void average(const Tensor& input, Tensor& out, F&& mean) {
     T* y = result.tensor().data_as<T>();
     for_each_plane(planes(out.sizes()), from, [&](int64_t p) { mean(x.data_as<T>() + p * from, y + p * to); });
   });
-  result.land();
+  result.copy_to_output();
 }
 
 // Largest elements of planes, each found by find(x's plane, y's plane, indices' plane).
@@ -81,7 +81,7 @@ void largest(const Tensor& input, Tensor& output, Tensor& indices, F&& find) {
       find(x.data_as<T>() + p * from, y + p * to, indices.data_as<int64_t>() + p * to);
     });
   });
-  result.land();
+  result.copy_to_output();
 }
 
 // Requires every index to be in [0, size). Looks for the culprit only where there is one: the first pass has no branch.

@@ -4,7 +4,7 @@
 
 #include "kernels/cpu/iteration/accumulate_type.h"
 #include "kernels/cpu/iteration/contiguous.h"
-#include "kernels/cpu/iteration/narrow_rows.h"
+#include "kernels/cpu/iteration/converted_rows.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/nn/softmax.h"
 
@@ -14,7 +14,7 @@ namespace {
 // Rows of 16-bit floats, converted while they lie in the cache.
 void forward_rows(const Tensor& x, int64_t n, bool log, const Tensor& out) {
   parallel_for(x.numel() / n, std::max<int64_t>(1, kGrain / n), [&](int64_t begin, int64_t end) {
-    NarrowRows<float> from(x, n), to(out, n);
+    ConvertedRows<float> from(x, n), to(out, n);
     for (int64_t at = begin * n; at < end * n; at += n) {
       softmax_vectors({n, 1, 0}, log, from.read(at, n), to.place(at));
       to.write(at, n);
@@ -32,7 +32,7 @@ void forward(const Tensor& input, int64_t dim, bool log, Tensor& out) {
     T* y = result.tensor().data_as<T>();
     along.for_each_group([&](const Vectors& v, int64_t at) { softmax_vectors(v, log, x.data_as<T>() + at, y + at); });
   });
-  result.land();
+  result.copy_to_output();
 }
 
 void backward(const Tensor& grad, const Tensor& output, int64_t dim, bool log, Tensor& out) {
@@ -45,7 +45,7 @@ void backward(const Tensor& grad, const Tensor& output, int64_t dim, bool log, T
       softmax_backward_vectors(v, log, g.data_as<T>() + at, y.data_as<T>() + at, dx + at);
     });
   });
-  result.land();
+  result.copy_to_output();
 }
 
 }  // namespace

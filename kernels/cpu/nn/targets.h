@@ -11,7 +11,7 @@ namespace tt::cpu {
 
 // The likelihoods' shape with the targets. The constructor throws Error (IndexError) if a target is out of range.
 struct Targets {
-  Likelihoods shape;
+  ClassShape shape;
   Tensor target;
   int64_t ignore;
 

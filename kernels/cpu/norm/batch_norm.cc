@@ -131,9 +131,21 @@ void batch_norm(const Tensor& input, const Tensor& running_mean, const Tensor& r
     });
   });
   shape.finish(y, result.tensor());
-  result.land();
-  means.land();
-  rstds.land();
+  result.copy_to_output();
+  means.copy_to_output();
+  rstds.copy_to_output();
+}
+
+void batch_norm_stats(const Tensor& input, double eps, Tensor& mean, Tensor& rstd) {
+  const Channels shape(input);
+  const Tensor x = shape.runs(input, mean.dtype());
+  with_real(x.dtype(), [&]<typename T>(std::type_identity<T>) {
+    shape.for_each_channel([&](int64_t c) {
+      const RowStatistics s = batch_statistics(shape, x.data_as<T>(), c, {}, {}, 0, eps);
+      mean.data_as<T>()[c] = static_cast<T>(s.mean);
+      rstd.data_as<T>()[c] = static_cast<T>(s.rstd);
+    });
+  });
 }
 
 // In training each gradient depends on the whole channel, through its statistics; in evaluation it does not.
@@ -172,9 +184,9 @@ void batch_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& 
     });
   });
   shape.finish(dx, dx_result.tensor());
-  dx_result.land();
-  dw_result.land();
-  db_result.land();
+  dx_result.copy_to_output();
+  dw_result.copy_to_output();
+  db_result.copy_to_output();
 }
 
 }  // namespace tt::cpu

@@ -58,9 +58,9 @@ void group_norm(const Tensor& input, int64_t num_groups, const Tensor& weight, c
       rs[i] = scale;
     });
   });
-  result.land();
-  means.land();
-  rstds.land();
+  result.copy_to_output();
+  means.copy_to_output();
+  rstds.copy_to_output();
 }
 
 void group_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean,
@@ -111,9 +111,9 @@ void group_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& 
       db.tensor().template data_as<T>()[c] = static_cast<T>(total.first);
     }
   });
-  dx.land();
-  dw.land();
-  db.land();
+  dx.copy_to_output();
+  dw.copy_to_output();
+  db.copy_to_output();
 }
 
 }  // namespace tt::cpu

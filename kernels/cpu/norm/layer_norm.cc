@@ -5,7 +5,7 @@
 #include "engine/device/parallel.h"
 #include "kernels/cpu/iteration/accumulate_type.h"
 #include "kernels/cpu/iteration/contiguous.h"
-#include "kernels/cpu/iteration/narrow_rows.h"
+#include "kernels/cpu/iteration/converted_rows.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/loops/norm_loops.h"
 
@@ -26,7 +26,7 @@ struct Rows {
   void for_each(const Tensor& x, const Tensor& y, F&& f) const {
     parallel_for(rows, std::max<int64_t>(1, rows::kElementsWorthACore / std::max<int64_t>(n, 1)),
                  [&](int64_t begin, int64_t end) {
-                   NarrowRows<T> from(x, n), to(y, n);
+                   ConvertedRows<T> from(x, n), to(y, n);
                    for (int64_t r = begin; r < end; ++r) {
                      f(r, from.read(r * n, n), to.place(r * n));
                      to.write(r * n, n);
@@ -49,7 +49,7 @@ class VectorSums {
   VectorSums(const Rows& rows, int64_t vectors, DType dtype)
       : rows_(rows),
         width_(rows.n * vectors),
-        blocks_(std::clamp<int64_t>(rows.rows * rows.n >> 14, 1, std::clamp<int64_t>(rows.rows, 1, kMostBlocks))),
+        blocks_(std::clamp<int64_t>(rows.rows * rows.n >> 14, 1, std::clamp<int64_t>(rows.rows, 1, kMaxBlocks))),
         sums_(empty(Sizes{blocks_ * width_}, dtype, Device{})) {
     std::fill_n(sums_.template data_as<T>(), blocks_ * width_, T(0));
   }
@@ -72,7 +72,7 @@ class VectorSums {
   }
 
  private:
-  static constexpr int64_t kMostBlocks = 16;  // independent of the number of threads, and so are the sums
+  static constexpr int64_t kMaxBlocks = 16;  // independent of the number of threads, and so are the sums
   const Rows& rows_;
   int64_t width_;
   int64_t blocks_;
@@ -102,8 +102,8 @@ void layer_norm(const Tensor& input, absl::Span<const int64_t> normalized_shape,
       rs[r] = scale;
     });
   });
-  means.land();
-  rstds.land();
+  means.copy_to_output();
+  rstds.copy_to_output();
 }
 
 void layer_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean,
@@ -131,9 +131,9 @@ void layer_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& 
     sums.total(0, dw.tensor());
     sums.total(1, db.tensor());
   });
-  dx.land();
-  dw.land();
-  db.land();
+  dx.copy_to_output();
+  dw.copy_to_output();
+  db.copy_to_output();
 }
 
 void rms_norm(const Tensor& input, absl::Span<const int64_t> normalized_shape, const Tensor& weight, double eps,
@@ -151,7 +151,7 @@ void rms_norm(const Tensor& input, absl::Span<const int64_t> normalized_shape, c
       rows::normalize(shape.n, row, T(0), rs[r], data_or_null<T>(w), static_cast<const T*>(nullptr), to);
     });
   });
-  rstds.land();
+  rstds.copy_to_output();
 }
 
 void rms_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& rstd,
@@ -175,8 +175,8 @@ void rms_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& we
     });
     sums.total(0, dw.tensor());
   });
-  dx.land();
-  dw.land();
+  dx.copy_to_output();
+  dw.copy_to_output();
 }
 
 }  // namespace tt::cpu

@@ -29,7 +29,7 @@ void draw_each(Tensor& out, F draw) {
       }
     });
   });
-  result.land();
+  result.copy_to_output();
 }
 
 // Its values as double, checked one by one.

@@ -37,7 +37,7 @@ void draw_words(int64_t n, int64_t words_each, F f) {
   parallel_for(groups, kGrain, [&](int64_t begin, int64_t end) {
     alignas(64) uint32_t words[kGroupWords];
     for (int64_t g = begin; g < end; ++g) {
-      blocks().draws.words(seed, counter + static_cast<uint64_t>(g) * kGroupBlocks, words);
+      blocks().random_functions.words(seed, counter + static_cast<uint64_t>(g) * kGroupBlocks, words);
       f(g * per_group, std::min(per_group, n - g * per_group), words);
     }
   });
@@ -52,7 +52,7 @@ using Distribution = void (*)(const uint32_t* words, C* out);
 // out[i] = after(a draw of `distribution`). Requires a contiguous out.
 template <typename C, typename F>
 void draw_as(const Tensor& out, Distribution<C> distribution, F after) {
-  const StoreFunction<C> store = blocks().moves<C>().store[static_cast<int>(out.dtype())];
+  const StoreFunction<C> store = blocks().conversions<C>().store[static_cast<int>(out.dtype())];
   const int64_t item = static_cast<int64_t>(item_size(out.dtype()));
   draw_words(out.numel(), kWordsOf<C>, [&](int64_t at, int64_t count, const uint32_t* words) {
     alignas(64) C values[kGroupWords / kWordsOf<C>];
@@ -74,12 +74,12 @@ void write_contiguous(const Tensor& out, F write) {
 // Uniform numbers of [0, 1), then f of each; in double for float64 results, in float for others.
 template <typename F>
 void draw_uniform(const Tensor& out, F f) {
-  const Draws& draws = blocks().draws;
+  const RandomFunctions& functions = blocks().random_functions;
   write_contiguous(out, [&](const Tensor& to) {
     if (to.dtype() == DType::kFloat64)
-      draw_as<double>(to, draws.uniform_f64, f);
+      draw_as<double>(to, functions.uniform_f64, f);
     else
-      draw_as<float>(to, draws.uniform_f32, f);
+      draw_as<float>(to, functions.uniform_f32, f);
   });
 }
 
@@ -95,13 +95,13 @@ void draw_unit(const Tensor& out, double from, double to) {
 }
 
 void draw_normal(const Tensor& out, double mean, double std) {
-  const Draws& draws = blocks().draws;
+  const RandomFunctions& functions = blocks().random_functions;
   const auto shift = [=]<typename C>(C z) { return static_cast<C>(mean) + z * static_cast<C>(std); };
   write_contiguous(out, [&](const Tensor& to) {
     if (to.dtype() == DType::kFloat64)
-      draw_as<double>(to, draws.normal_f64, shift);
+      draw_as<double>(to, functions.normal_f64, shift);
     else
-      draw_as<float>(to, draws.normal_f32, shift);
+      draw_as<float>(to, functions.normal_f32, shift);
   });
 }
 

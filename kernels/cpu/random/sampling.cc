@@ -91,7 +91,7 @@ void sample_places(const Tensor& input, const Tensor& index, const Tensor& weigh
       }
     });
   });
-  result.land();
+  result.copy_to_output();
 }
 
 void spread_places(const Tensor& values, const Tensor& index, const Tensor& weight, int64_t length, Tensor& out) {
@@ -117,7 +117,7 @@ void spread_places(const Tensor& values, const Tensor& index, const Tensor& weig
       }
     });
   });
-  result.land();
+  result.copy_to_output();
 }
 
 void match_places(const Tensor& values, const Tensor& input, const Tensor& index, Tensor& out) {
@@ -141,7 +141,7 @@ void match_places(const Tensor& values, const Tensor& input, const Tensor& index
       }
     });
   });
-  result.land();
+  result.copy_to_output();
 }
 
 }  // namespace tt::cpu

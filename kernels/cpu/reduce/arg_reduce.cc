@@ -14,7 +14,7 @@ template <typename T, bool kMax>
 void find_as(const Tensor& input, const ReducePlan& plan, Tensor* values, Tensor& indices) {
   const DType dtype = input.dtype();
   const int64_t item = static_cast<int64_t>(item_size(dtype));
-  reduce(Extremum<T, kMax>(), input, plan, [&](int64_t first, const Found<T>* found, int64_t n) {
+  reduce(Extremum<T, kMax>(), input, plan, [&](int64_t first, const ExtremumTotal<T>* found, int64_t n) {
     for (int64_t i = 0; i < n; ++i) indices.data_as<int64_t>()[first + i] = found[i].position;
     if (!values) return;
     T best[kTileColumns];

@@ -9,7 +9,7 @@
 #include "kernels/cpu/loops/reduce_fold.h"
 #include "kernels/cpu/loops/reduce_into.h"
 #include "kernels/cpu/loops/reduce_power.h"
-#include "kernels/cpu/reduce/complex_folds.h"
+#include "kernels/cpu/reduce/complex_reduce.h"
 
 namespace tt::cpu {
 
@@ -31,7 +31,7 @@ void fold_into(const Tensor& input, const ReducePlan& plan, Tensor& out, Result 
 
 // Calls f with a type in which elements can be tested for 0 without conversion, or uint8_t.
 template <typename F>
-void with_truth(DType dtype, F&& f) {
+void with_nonzero_type(DType dtype, F&& f) {
   switch (dtype) {
     case DType::kFloat32: return f(std::type_identity<float>());
     case DType::kFloat64: return f(std::type_identity<double>());
@@ -41,12 +41,13 @@ void with_truth(DType dtype, F&& f) {
 }
 
 // Complex tensors are converted to bool (true if either part is nonzero); others are returned unchanged.
-Tensor truth_of(const Tensor& t) { return is_complex(t.dtype()) ? contiguous_as(t, DType::kBool) : t; }
+Tensor nonzero_mask(const Tensor& t) { return is_complex(t.dtype()) ? contiguous_as(t, DType::kBool) : t; }
 
 // Stores result(number of nonzero elements) in each output.
 template <typename Result>
 void count_into(const Tensor& input, const ReducePlan& plan, Tensor& out, Result result) {
-  with_truth(input.dtype(), [&]<typename T>(std::type_identity<T>) { fold_into<Count<T>>(input, plan, out, result); });
+  with_nonzero_type(input.dtype(),
+                    [&]<typename T>(std::type_identity<T>) { fold_into<Count<T>>(input, plan, out, result); });
 }
 
 template <template <typename> typename Lifted>
@@ -60,7 +61,7 @@ void sum_into(const Tensor& input, const ReducePlan& plan, Tensor& out) {
 }
 
 template <typename T>
-using PlainSum = Sum<T, AsIs>;
+using PlainSum = Sum<T, Identity>;
 template <typename T>
 using SumOfNumbers = Sum<T, NotNaN>;
 
@@ -69,7 +70,7 @@ void extremum_into(const Tensor& input, const Dims& dim, Tensor& out) {
   const Tensor x = ordered_bits(input);
   const ReducePlan plan = plan_over(x, dim);
   auto as = [&]<typename T>(std::type_identity<T>) {
-    fold_into<Monoid<T, AsIs>>(x, plan, out, [](const T& total) { return total; });
+    fold_into<Monoid<T, Identity>>(x, plan, out, [](const T& total) { return total; });
   };
   if (x.dtype() == DType::kBool || x.dtype() == DType::kUInt8) return as(std::type_identity<uint8_t>());
   with_reduced(x.dtype(), as);
@@ -116,18 +117,18 @@ void amax(const Tensor& input, Dims dim, bool, Tensor& out) { extremum_into<Larg
 void amin(const Tensor& input, Dims dim, bool, Tensor& out) { extremum_into<Smallest>(input, dim, out); }
 
 void any(const Tensor& input, Dims dim, bool, Tensor& out) {
-  const Tensor x = truth_of(input);
+  const Tensor x = nonzero_mask(input);
   count_into(x, plan_over(x, dim), out, [](int64_t count) { return static_cast<uint8_t>(count > 0); });
 }
 
 void all(const Tensor& input, Dims dim, bool, Tensor& out) {
-  const Tensor x = truth_of(input);
+  const Tensor x = nonzero_mask(input);
   const ReducePlan plan = plan_over(x, dim);
   count_into(x, plan, out, [&](int64_t count) { return static_cast<uint8_t>(count == plan.count); });
 }
 
 void count_nonzero(const Tensor& input, Dims dim, Tensor& out) {
-  const Tensor x = truth_of(input);
+  const Tensor x = nonzero_mask(input);
   count_into(x, plan_over(x, dim), out, [](int64_t count) { return count; });
 }
 

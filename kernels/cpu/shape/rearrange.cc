@@ -22,7 +22,7 @@ TT_CLONES void reverse_row(const T* __restrict from, T* __restrict to, int64_t n
 
 // Runs a flip that is also a transposition, such as a rotation by 90 degrees. Returns false, without copying, for
 // others.
-bool transpose_reversed(const Tensor& input, const join::Reversed& from_end, const Tensor& out) {
+bool transpose_reversed(const Tensor& input, const join::FlippedView& from_end, const Tensor& out) {
   Space space(out.sizes());
   Access accesses[] = {space.access(input), space.access(out)};
   accesses[0].data += from_end.start * static_cast<int64_t>(item_size(input.dtype()));
@@ -35,12 +35,12 @@ bool transpose_reversed(const Tensor& input, const join::Reversed& from_end, con
 
 void flip(const Tensor& input, absl::Span<const int64_t> dims, Tensor& out) {
   if (input.numel() == 0) return;
-  const join::Reversed from_end(input, dims);
+  const join::FlippedView from_end(input, dims);
   if (transpose_reversed(input, from_end, out)) return;
-  const StridedLoop<2> nest(out.sizes(), {out.strides(), from_end.strides});
+  const StridedLoop<2> loop(out.sizes(), {out.strides(), from_end.strides});
   with_bits(input.dtype(), [&]<typename T>(std::type_identity<T>) {
-    const int64_t to_step = nest.stride(0), step = nest.stride(1);
-    nest.walk_pieces_in_parallel([&](const StridedLoop<2>::Offsets& at, int64_t n) {
+    const int64_t to_step = loop.stride(0), step = loop.stride(1);
+    loop.parallel_for_row_pieces([&](const StridedLoop<2>::Offsets& at, int64_t n) {
       T* to = out.data_as<T>() + at[0];
       const T* from = input.data_as<T>() + from_end.start + at[1];
       if (to_step == 1 && step == 1) {

@@ -37,11 +37,11 @@ void report_row(OutOfRange& range, const int64_t* places, int64_t step, int64_t 
 void add_term(const SelectionTerm& term, IndexRange allowed, bool first, Tensor& offsets) {
   OutOfRange range(term.dim, term.size);
   const Sizes strides = broadcast_strides(term.values.sizes(), term.values.strides(), offsets.sizes());
-  const StridedLoop<2> nest(offsets.sizes(), {offsets.strides(), strides});
-  nest.walk_pieces_in_parallel([&](const StridedLoop<2>::Offsets& at, int64_t n) {
+  const StridedLoop<2> loop(offsets.sizes(), {offsets.strides(), strides});
+  loop.parallel_for_row_pieces([&](const StridedLoop<2>::Offsets& at, int64_t n) {
     int64_t* to = offsets.data_as<int64_t>() + at[0];
     const int64_t* from = term.values.data_as<int64_t>() + at[1];
-    const int64_t step = nest.stride(1), to_step = nest.stride(0);
+    const int64_t step = loop.stride(1), to_step = loop.stride(0);
     if (term.size < 0) {  // values are offsets already
       for (int64_t i = 0; i < n; ++i) to[i * to_step] = (first ? 0 : to[i * to_step]) + from[i * step];
     } else if (!add_offsets(to, to_step, from, step, n, term, allowed, first)) {
@@ -67,12 +67,12 @@ Tensor offsets_of_true(const Tensor& mask, SizesView strides) {
   int64_t* out = offsets.data_as<int64_t>();
   with_any_element(mask.dtype(), [&]<typename T>(std::type_identity<T>) {
     int64_t n = 0;
-    const StridedLoop<2> nest(mask.sizes(), {mask.strides(), strides});
-    nest.walk(0, nest.rows(), [&](const StridedLoop<2>::Offsets& at, int64_t) {
+    const StridedLoop<2> loop(mask.sizes(), {mask.strides(), strides});
+    loop.for_rows(0, loop.rows(), [&](const StridedLoop<2>::Offsets& at, int64_t) {
       const T* row = mask.data_as<T>() + at[0];
-      for (int64_t i = 0; i < nest.length() && n < count; ++i) {
-        out[n] = at[1] + i * nest.stride(1);
-        n += row[i * nest.stride(0)] != T(0);
+      for (int64_t i = 0; i < loop.length() && n < count; ++i) {
+        out[n] = at[1] + i * loop.stride(1);
+        n += row[i * loop.stride(0)] != T(0);
       }
     });
   });

@@ -34,34 +34,34 @@ struct Results {
     T* to = static_cast<T*>(values) + at[1];
     int64_t* places = indices + at[2];
     for (int64_t i = 0; i < count; ++i) {
-      const int64_t place = place_of(keys[i]);
-      to[i * lines.stride(1)] = x[at[0] + place * lines.stride(0)];
-      places[i * lines.stride(2)] = place;
+      const int64_t index = index_of(keys[i]);
+      to[i * lines.stride(1)] = x[at[0] + index * lines.stride(0)];
+      places[i * lines.stride(2)] = index;
     }
   }
 };
 
 // Writes the element of rank `rank` (from 0) of each line, or (if `nan_wins`) its first NaN, and its index. `values`
 // and `indices` hold one element per line, in order.
-void take_ranked(const Tensor& input, int64_t dim, bool nan_wins, int64_t rank, Tensor& values, Tensor& indices) {
+void select_rank(const Tensor& input, int64_t dim, bool nan_wins, int64_t rank, Tensor& values, Tensor& indices) {
   const DimIterator<1> lines({&input}, dim);
   with_sortable(input.dtype(), lines.length(0), [&]<typename T>(std::type_identity<T>) {
-    KeyRoom<T> room(lines.count(), lines.length(0));
+    KeyBuffers<T> buffers(lines.count(), lines.length(0));
     lines.run([&](auto each) {
-      RowSorter<T> sorter = room.take();
+      RowSorter<T> sorter = buffers.make_sorter();
       each([&](const std::array<int64_t, 1>& at, int64_t line) {
         const T* x = input.data_as<T>() + at[0];
         const auto ranked = [&](const auto* keys) {
           const auto* end = keys + lines.length(0);
-          const bool nan = nan_wins && is_nan(x[place_of(end[-1]) * lines.stride(0)]);
-          return place_of(nan ? *std::lower_bound(keys, end, first_of_key(end[-1])) : keys[rank]);
+          const bool nan = nan_wins && is_nan(x[index_of(end[-1]) * lines.stride(0)]);
+          return index_of(nan ? *std::lower_bound(keys, end, lower_bound_of_key(end[-1])) : keys[rank]);
         };
         const bool few = !nan_wins && rank < RowSorter<T>::kFew;
         const int64_t n = lines.length(0), stride = lines.stride(0);
-        const int64_t place = few ? place_of(sorter.sort_few(x, stride, n, rank + 1, false)[rank])
+        const int64_t index = few ? index_of(sorter.sort_few(x, stride, n, rank + 1, false)[rank])
                                   : sorter.sort(x, stride, n, false, ranked);
-        values.data_as<T>()[line] = x[place * lines.stride(0)];
-        indices.data_as<int64_t>()[line] = place;
+        values.data_as<T>()[line] = x[index * lines.stride(0)];
+        indices.data_as<int64_t>()[line] = index;
       });
     });
   });
@@ -75,9 +75,9 @@ void sort(const Tensor& input, int64_t dim, bool descending, Tensor& values, Ten
   const Results results{lines, values.data(), indices.data_as<int64_t>()};
   with_sortable(input.dtype(), lines.length(0), [&]<typename T>(std::type_identity<T>) {
     const T* x = input.data_as<T>();
-    KeyRoom<T> room(lines.count(), lines.length(0));
+    KeyBuffers<T> buffers(lines.count(), lines.length(0));
     lines.run([&](auto each) {
-      RowSorter<T> sorter = room.take();
+      RowSorter<T> sorter = buffers.make_sorter();
       each([&](const std::array<int64_t, 3>& at, int64_t) {
         sorter.sort(x + at[0], lines.stride(0), lines.length(0), descending,
                     [&](const auto* keys) { results.write(at, x, keys, lines.length(0)); });
@@ -94,9 +94,9 @@ void topk(const Tensor& input, int64_t k, int64_t dim, bool largest, bool, Tenso
   with_sortable(input.dtype(), n, [&]<typename T>(std::type_identity<T>) {
     const T* x = input.data_as<T>();
     const bool few = RowSorter<T>::first_capacity(k) < n;
-    KeyRoom<T> room(lines.count(), few ? RowSorter<T>::first_capacity(k) : n);
+    KeyBuffers<T> buffers(lines.count(), few ? RowSorter<T>::first_capacity(k) : n);
     lines.run([&](auto each) {
-      RowSorter<T> sorter = room.take();
+      RowSorter<T> sorter = buffers.make_sorter();
       each([&](const std::array<int64_t, 3>& at, int64_t) {
         const T* line = x + at[0];
         const auto write = [&](const auto* keys) { results.write(at, x, keys, k); };
@@ -110,20 +110,20 @@ void topk(const Tensor& input, int64_t k, int64_t dim, bool largest, bool, Tenso
 
 void kthvalue(const Tensor& input, int64_t k, int64_t dim, bool, Tensor& values, Tensor& indices) {
   if (values.numel() == 0) return;
-  take_ranked(input, dim, false, k - 1, values, indices);
+  select_rank(input, dim, false, k - 1, values, indices);
 }
 
 void median_dim(const Tensor& input, int64_t dim, bool, Tensor& values, Tensor& indices) {
   if (values.numel() == 0) return;
   const int64_t n = input.dim() == 0 ? 1 : input.size(dim);
-  take_ranked(input, dim, true, (n - 1) / 2, values, indices);
+  select_rank(input, dim, true, (n - 1) / 2, values, indices);
 }
 
 void median(const Tensor& input, Tensor& out) {
   Tensor line = empty({input.numel()}, input.dtype(), input.device());
   copy(input, view_of(line, Geometry{input.sizes(), contiguous_strides(input.sizes()), 0}));
-  Tensor place = empty({}, DType::kInt64, input.device());
-  take_ranked(line, 0, true, (input.numel() - 1) / 2, out, place);
+  Tensor index = empty({}, DType::kInt64, input.device());
+  select_rank(line, 0, true, (input.numel() - 1) / 2, out, index);
 }
 
 }  // namespace tt::cpu

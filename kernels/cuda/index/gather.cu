@@ -5,7 +5,7 @@
 #include "kernels/cuda/iteration/copy.h"
 #include "kernels/cuda/iteration/fill.h"
 #include "kernels/cuda/kernels.h"
-#include "kernels/cuda/launch/fault.h"
+#include "kernels/cuda/launch/device_error.h"
 #include "kernels/cuda/launch/layout.h"
 
 namespace tt::cuda {
@@ -28,13 +28,13 @@ struct Places {
         size(t.size(dim)),
         stride(t.stride(dim)) {
     check_indexable(dim, size, count);
-    cell = open_fault(queue, &index_out_of_range);
+    cell = open_error_cell(queue, &index_out_of_range);
   }
   // Where in `t` element i of the index leads; `good` is left alone where that is in range.
   TT_DEVICE int64_t offset(const Offsets<3>& at, bool* good) const {
     int64_t place = index[at.at[1]];
     if (place < 0 || place >= size) {
-      place = fault(cell, place, dim, size);
+      place = report_error(cell, place, dim, size);
       *good = false;
     }
     return at.at[2] + place * stride;

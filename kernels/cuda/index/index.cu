@@ -94,35 +94,36 @@ void replace_selected(const Tensor& out, const Selection& selection, const Tenso
 
 // What sums of T are computed in.
 template <typename T>
-using Wide = std::conditional_t<std::is_same_v<T, double> || is_complex_v<T>, T,
-                                std::conditional_t<std::is_integral_v<T> || std::is_same_v<T, Bool>, int64_t, float>>;
+using AccumulateType =
+    std::conditional_t<std::is_same_v<T, double> || is_complex_v<T>, T,
+                       std::conditional_t<std::is_integral_v<T> || std::is_same_v<T, Bool>, int64_t, float>>;
 
 // Each selected element += factor * value, in any order.
 template <typename T>
-void add(const Tensor& out, const Selection& selection, const Tensor& values, Wide<T> factor) {
+void add(const Tensor& out, const Selection& selection, const Tensor& values, AccumulateType<T> factor) {
   const Layout<3> layout = layout_of(selection, values);
   const int64_t* offsets = selection.offsets.data_as<int64_t>();
   const T* from = values.data_as<T>();
   T* to = out.data_as<T>();
   for_each(queue_of(out), count_of(selection), [=] TT_DEVICE(int64_t i) {
     const Offsets<3> at = layout.offsets(i);
-    const Wide<T> value = factor * convert<Wide<T>>(from[at.at[0]]);
+    const AccumulateType<T> value = factor * convert<AccumulateType<T>>(from[at.at[0]]);
     T* place = to + at.at[1] + offsets[at.at[2]];
     if constexpr (sizeof(T) >= 4)
       atomic_add(place, static_cast<T>(value));
     else
-      atomic_update(place, [value](T old) { return convert<T>(convert<Wide<T>>(old) + value); });
+      atomic_update(place, [value](T old) { return convert<T>(convert<AccumulateType<T>>(old) + value); });
   });
 }
 
 void add_selected(const Tensor& out, const Selection& selection, const Tensor& values, const Scalar& factor) {
   with_any_element(out.dtype(), [&]<typename T>(std::type_identity<T>) {
-    if constexpr (std::is_same_v<Wide<T>, int64_t>)
+    if constexpr (std::is_same_v<AccumulateType<T>, int64_t>)
       add<T>(out, selection, values, factor.to_int());
     else if constexpr (is_complex_v<T>)
       add<T>(out, selection, values, T(Complex<double>(factor.to_complex().real(), factor.to_complex().imag())));
     else
-      add<T>(out, selection, values, static_cast<Wide<T>>(factor.to_double()));
+      add<T>(out, selection, values, static_cast<AccumulateType<T>>(factor.to_double()));
   });
 }
 

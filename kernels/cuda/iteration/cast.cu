@@ -15,7 +15,7 @@ void cast_vectors_from(const Queue& queue, const Tensor& src, const Tensor& dst)
 
 // Converts through C, the narrowest type that holds all values of the source.
 template <typename C>
-struct CastAnywhere {
+struct CastAnyLayout {
   Layout<2> layout;
   Access from, to;
 
@@ -26,9 +26,9 @@ struct CastAnywhere {
 };
 
 template <typename C>
-void cast_anywhere(const Queue& queue, const Layout<2>& layout, const Tensor& src, const Tensor& dst) {
+void cast_any_layout(const Queue& queue, const Layout<2>& layout, const Tensor& src, const Tensor& dst) {
   for_each(queue, dst.numel(),
-           CastAnywhere<C>{layout, Access(src.data(), src.dtype()), Access(dst.data(), dst.dtype())});
+           CastAnyLayout<C>{layout, Access(src.data(), src.dtype()), Access(dst.data(), dst.dtype())});
 }
 
 }  // namespace
@@ -38,17 +38,17 @@ void cast_elements(const Queue& queue, const Tensor& src, const Tensor& dst) {
   const Layout<2> layout(dst.sizes(), {broadcast_strides(src.sizes(), src.strides(), dst.sizes()), dst.strides()});
   if (is_complex(src.dtype()) || is_complex(dst.dtype())) {
     const DType dtype = is_complex(src.dtype()) ? src.dtype() : dst.dtype();
-    dtype == DType::kComplex64 ? cast_anywhere<Complex<float>>(queue, layout, src, dst)
-                               : cast_anywhere<Complex<double>>(queue, layout, src, dst);
+    dtype == DType::kComplex64 ? cast_any_layout<Complex<float>>(queue, layout, src, dst)
+                               : cast_any_layout<Complex<double>>(queue, layout, src, dst);
   } else if (layout.is_linear() && is_aligned(src.data()) && is_aligned(dst.data())) {
     with_element(src.dtype(),
                  [&]<typename From>(std::type_identity<From>) { cast_vectors_from<From>(queue, src, dst); });
   } else if (src.dtype() == DType::kFloat64) {
-    cast_anywhere<double>(queue, layout, src, dst);
+    cast_any_layout<double>(queue, layout, src, dst);
   } else if (category(src.dtype()) == Category::kFloating) {
-    cast_anywhere<float>(queue, layout, src, dst);
+    cast_any_layout<float>(queue, layout, src, dst);
   } else {
-    cast_anywhere<int64_t>(queue, layout, src, dst);
+    cast_any_layout<int64_t>(queue, layout, src, dst);
   }
 }
 

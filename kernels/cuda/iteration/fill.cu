@@ -29,7 +29,7 @@ struct FillVectors {
 };
 
 template <typename T>
-struct FillAnywhere {
+struct FillAnyLayout {
   Layout<1> layout;
   T* to;
   T value;
@@ -42,9 +42,9 @@ void fill_elements(const Tensor& dst, T value) {
   const Layout<1> layout(dst.sizes(), {dst.strides()});
   const int64_t n = dst.numel();
   constexpr int kLanes = Vector<T>::kLanes;
-  if (!layout.is_linear()) return for_each(queue, n, FillAnywhere<T>{layout, dst.data_as<T>(), value});
+  if (!layout.is_linear()) return for_each(queue, n, FillAnyLayout<T>{layout, dst.data_as<T>(), value});
   if (value == T(0)) return queue.fill(dst.data(), 0, static_cast<size_t>(n) * sizeof(T));
-  if (!is_aligned(dst.data())) return for_each(queue, n, FillAnywhere<T>{layout, dst.data_as<T>(), value});
+  if (!is_aligned(dst.data())) return for_each(queue, n, FillAnyLayout<T>{layout, dst.data_as<T>(), value});
   for_each(queue, (n + kLanes - 1) / kLanes, FillVectors<T>{n, dst.data_as<T>(), value});
 }
 

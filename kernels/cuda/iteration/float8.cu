@@ -9,7 +9,7 @@ namespace tt::cuda {
 namespace {
 
 template <typename From, typename To>
-struct Recode {
+struct CastFloat8 {
   Layout<2> layout;
   const From* from;
   To* to;
@@ -86,12 +86,12 @@ void cast_float8(const Queue& queue, const Tensor& src, const Tensor& dst) {
   const bool widens = is_float8(src.dtype());
   if (widens && is_float8(dst.dtype())) {  // two different 8-bit types
     return src.dtype() == DType::kFloat8E4m3fn
-               ? for_each(
-                     queue, dst.numel(),
-                     Recode<Float8E4m3fn, Float8E5m2>{layout, src.data_as<Float8E4m3fn>(), dst.data_as<Float8E5m2>()})
-               : for_each(
-                     queue, dst.numel(),
-                     Recode<Float8E5m2, Float8E4m3fn>{layout, src.data_as<Float8E5m2>(), dst.data_as<Float8E4m3fn>()});
+               ? for_each(queue, dst.numel(),
+                          CastFloat8<Float8E4m3fn, Float8E5m2>{layout, src.data_as<Float8E4m3fn>(),
+                                                               dst.data_as<Float8E5m2>()})
+               : for_each(queue, dst.numel(),
+                          CastFloat8<Float8E5m2, Float8E4m3fn>{layout, src.data_as<Float8E5m2>(),
+                                                               dst.data_as<Float8E4m3fn>()});
   }
   with_float8(widens ? src.dtype() : dst.dtype(), [&]<typename T>(std::type_identity<T>) {
     const bool plain = layout.is_linear() && is_aligned(src.data()) && is_aligned(dst.data());

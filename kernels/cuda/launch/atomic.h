@@ -1,5 +1,5 @@
 // Atomics: operations that several threads of a launch may apply to one address. On the host, where threads run one at
-// a time, they are plain code that may switch to another thread (team.h).
+// a time, they are plain code that may switch to another thread (simulated_group.h).
 //
 // They support any element type (kernels/common/element.h). Types narrower than a word update the word that contains
 // them.
@@ -61,10 +61,10 @@ __device__ inline int64_t atomic_next(int64_t* at) {
 }
 
 // Atomically sets `flag` to 1. Returns whether it was 0.
-__device__ inline bool take_flag(uint32_t* flag) { return atomicExch_system(flag, 1u) == 0; }
+__device__ inline bool test_and_set(uint32_t* flag) { return atomicExch_system(flag, 1u) == 0; }
 
 // Atomically sets *at to the larger of *at and `value`.
-__device__ inline void atomic_most(int64_t* at, int64_t value) {
+__device__ inline void atomic_max(int64_t* at, int64_t value) {
   atomicMax_system(reinterpret_cast<long long*>(at), static_cast<long long>(value));
 }
 
@@ -86,13 +86,13 @@ inline int64_t atomic_next(int64_t* at) {
   yield_by_chance();
   return old;
 }
-inline bool take_flag(uint32_t* flag) {
+inline bool test_and_set(uint32_t* flag) {
   yield_by_chance();
   const bool first = std::exchange(*flag, 1u) == 0;
   yield_by_chance();
   return first;
 }
-inline void atomic_most(int64_t* at, int64_t value) {
+inline void atomic_max(int64_t* at, int64_t value) {
   atomic_update(at, [=](int64_t old) { return old > value ? old : value; });
 }
 

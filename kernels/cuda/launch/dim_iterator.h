@@ -20,7 +20,7 @@ class DimIterator {
   TT_FUNCTION int64_t start(int64_t line) const { return starts_.offsets(line).at[0]; }
   TT_FUNCTION int64_t offset(int64_t i) const { return start(i / length_) + i % length_ * stride_; }
   // Whether adjacent elements of a line are further apart than adjacent lines.
-  bool lie_side_by_side() const { return side_by_side_; }
+  bool is_interleaved() const { return interleaved_; }
 
  private:
   DimIterator(const Tensor& t, int64_t dim, Sizes sizes, Sizes strides) : starts_(around(t, dim, &sizes, &strides)) {
@@ -30,7 +30,7 @@ class DimIterator {
     }
     for (size_t d = 0; d < sizes.size(); ++d) {
       count_ *= sizes[d];
-      side_by_side_ |= sizes[d] > 1 && strides[d] < stride_;
+      interleaved_ |= sizes[d] > 1 && strides[d] < stride_;
     }
   }
   static Layout<1> around(const Tensor& t, int64_t dim, Sizes* sizes, Sizes* strides) {
@@ -44,7 +44,7 @@ class DimIterator {
 
   Layout<1> starts_;
   int64_t count_ = 1, length_ = 1, stride_ = 1;
-  bool side_by_side_ = false;
+  bool interleaved_ = false;
 };
 
 }  // namespace tt::cuda

@@ -7,7 +7,7 @@ namespace tt::cuda {
 
 // The type to compute in: float for 16-bit floats.
 template <typename T>
-using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
+using AccumulateType = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
 inline DType accumulate_type(DType dtype) {
   return dtype == DType::kFloat16 || dtype == DType::kBFloat16 ? DType::kFloat32 : dtype;

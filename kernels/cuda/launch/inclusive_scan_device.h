@@ -12,7 +12,7 @@ namespace tt::cuda {
 
 // An input iterator that calls `f` with an index.
 template <typename F>
-struct ReadThrough {
+struct FunctionInputIterator {
   using value_type = decltype(std::declval<F>()(int64_t{0}));
   using reference = value_type;
   using pointer = const value_type*;
@@ -23,8 +23,8 @@ struct ReadThrough {
 
   TT_FUNCTION value_type operator[](int64_t i) const { return f(at + i); }
   TT_FUNCTION value_type operator*() const { return f(at); }
-  TT_FUNCTION ReadThrough operator+(int64_t n) const { return {f, at + n}; }
-  TT_FUNCTION ReadThrough& operator+=(int64_t n) {
+  TT_FUNCTION FunctionInputIterator operator+(int64_t n) const { return {f, at + n}; }
+  TT_FUNCTION FunctionInputIterator& operator+=(int64_t n) {
     at += n;
     return *this;
   }
@@ -32,7 +32,7 @@ struct ReadThrough {
 
 // An output iterator that calls `f` with an index and a value.
 template <typename F, typename T>
-struct WriteThrough {
+struct FunctionOutputIterator {
   struct Slot {
     F f;
     int64_t at;
@@ -48,8 +48,8 @@ struct WriteThrough {
 
   TT_FUNCTION Slot operator[](int64_t i) const { return {f, at + i}; }
   TT_FUNCTION Slot operator*() const { return {f, at}; }
-  TT_FUNCTION WriteThrough operator+(int64_t n) const { return {f, at + n}; }
-  TT_FUNCTION WriteThrough& operator+=(int64_t n) {
+  TT_FUNCTION FunctionOutputIterator operator+(int64_t n) const { return {f, at + n}; }
+  TT_FUNCTION FunctionOutputIterator& operator+=(int64_t n) {
     at += n;
     return *this;
   }
@@ -62,11 +62,11 @@ struct Scan {
   Out out;
   Op op;
   int64_t n;
-  void* room;
-  size_t bytes;  // size of `room`
+  void* temp_storage;
+  size_t bytes;  // size of `temp_storage`
   void operator()(StreamHandle stream) const {
     size_t held = bytes;
-    cub::DeviceScan::InclusiveScan(room, held, in, out, op, n, static_cast<cudaStream_t>(stream));
+    cub::DeviceScan::InclusiveScan(temp_storage, held, in, out, op, n, static_cast<cudaStream_t>(stream));
     runtime().check_launch();
   }
 };
@@ -75,12 +75,12 @@ template <typename Load, typename Op, typename Store>
 void inclusive_scan(const Queue& queue, int64_t n, Load load, Op op, Store store) {
   if (n <= 0) return;
   using T = decltype(load(int64_t{0}));
-  const ReadThrough<Load> in{load, 0};
-  const WriteThrough<Store, T> out{store, 0};
+  const FunctionInputIterator<Load> in{load, 0};
+  const FunctionOutputIterator<Store, T> out{store, 0};
   size_t bytes = 0;
   cub::DeviceScan::InclusiveScan(nullptr, bytes, in, out, op, n);
-  const Tensor room = empty({static_cast<int64_t>(bytes)}, DType::kUInt8, queue.device());
-  queue.add(Scan<decltype(in), decltype(out), Op>{in, out, op, n, room.data(), bytes});
+  const Tensor temp_storage = empty({static_cast<int64_t>(bytes)}, DType::kUInt8, queue.device());
+  queue.add(Scan<decltype(in), decltype(out), Op>{in, out, op, n, temp_storage.data(), bytes});
 }
 
 }  // namespace tt::cuda

@@ -14,8 +14,8 @@ class IndexDivider {
  public:
   IndexDivider() = default;
   IndexDivider(int64_t divisor, int64_t end) : divisor_(divisor) {
-    constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
-    is_small_ = divisor > 0 && divisor <= kMost && end <= kMost;
+    constexpr int64_t kMaxSmall = std::numeric_limits<int32_t>::max();
+    is_small_ = divisor > 0 && divisor <= kMaxSmall && end <= kMaxSmall;
     if (is_small_) small_ = Divider(static_cast<uint32_t>(divisor));
   }
   TT_FUNCTION int64_t quotient(int64_t i) const {

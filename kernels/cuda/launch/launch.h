@@ -12,9 +12,9 @@
 // It must be correct for every group size, including one thread, and for any order of indices and groups. Writes of
 // several threads to one address must use atomic.h. All threads of a group must call each sync() and each reduce(), or
 // none. A thread may read what another thread of its group wrote only after a sync(); a reduce() passes on only its
-// value. Simulated devices report violations as a device failure or a wrong value (team.h), except for a reduce() in
-// place of a sync(). nvcc allows such lambdas neither inside generic lambdas nor in private members: dispatch on dtypes
-// to a function template that launches.
+// value. Simulated devices report violations as a device failure or a wrong value (simulated_group.h), except for a
+// reduce() in place of a sync(). nvcc allows such lambdas neither inside generic lambdas nor in private members:
+// dispatch on dtypes to a function template that launches.
 #pragma once
 
 #ifdef __CUDACC__

@@ -1,8 +1,8 @@
 // launch.h for the host's compiler, for the tests' build of the backend.
 //
 // A launch is a loop that runs when the simulated runtime reaches it in its stream. The order of indices and groups is
-// random. A group is a team of a few threads that run one at a time (team.h); its size is random. It reduces like a
-// device's group, but with smaller warps.
+// random. A group is a few threads that run one at a time (simulated_group.h); their number is random.
+// It reduces like a device's group, but with smaller warps.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 #include <source_location>
 #include <utility>
 
-#include "kernels/cuda/launch/team.h"
+#include "kernels/cuda/launch/simulated_group.h"
 #include "kernels/cuda/runtime/queue.h"
 
 #define TT_DEVICE           // a function of device code
@@ -26,15 +26,16 @@ void enqueue(StreamHandle stream, std::function<void()> work);
 class Group {
  public:
   using Place = std::source_location;
-  Group(Team& team, int64_t index, int rank) : team_(team), index_(index), rank_(rank) {}
+  Group(SimulatedGroup& simulated_group, int64_t index, int rank)
+      : simulated_group_(simulated_group), index_(index), rank_(rank) {}
   int64_t index() const { return index_; }
   int rank() const { return rank_; }
-  int size() const { return team_.size(); }
-  void sync(Place place = Place::current()) { team_.wait(rank_, {Wait::kSync, nullptr, place}); }
+  int size() const { return simulated_group_.size(); }
+  void sync(Place place = Place::current()) { simulated_group_.wait(rank_, {Wait::kSync, nullptr, place}); }
 
   template <typename T, typename Op>
   T reduce(T value, Op op, Place place = Place::current()) {
-    const T* values = team_.exchange(rank_, value, {Wait::kReduce, &typeid(std::pair<T, Op>), place});
+    const T* values = simulated_group_.exchange(rank_, value, {Wait::kReduce, &typeid(std::pair<T, Op>), place});
     if (size() <= kWarp) return size() == 1 ? value : reduced<1>(values, rank_, op);
     T total = reduced<1>(values, 0, op);
     for (int first = kWarp; first < size(); first += kWarp) total = op(total, reduced<1>(values + first, 0, op));
@@ -52,7 +53,7 @@ class Group {
     }
   }
 
-  Team& team_;
+  SimulatedGroup& simulated_group_;
   int64_t index_;
   int rank_;
 };
@@ -72,8 +73,8 @@ void run_each(int64_t n, F f) {
 
 template <typename F>
 void run_groups(int64_t groups, F f) {
-  Team::run(groups, typeid(F), [&f](Team& team, int64_t index, int rank) {
-    Group group(team, index, rank);
+  SimulatedGroup::run(groups, typeid(F), [&f](SimulatedGroup& simulated_group, int64_t index, int rank) {
+    Group group(simulated_group, index, rank);
     f(group);
   });
 }

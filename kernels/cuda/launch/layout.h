@@ -22,12 +22,12 @@ template <int K>
 class Layout {
  public:
   // Most tensors have few dimensions once adjacent ones are merged; callers make others contiguous first.
-  static constexpr int kMost = 12;
+  static constexpr int kMaxDims = 12;
 
-  // Throws Error if more than kMost dimensions remain.
+  // Throws Error if more than kMaxDims dimensions remain.
   Layout(SizesView sizes, const std::array<SizesView, K>& strides) {
     const auto dims = merged_dims<K>(sizes, strides);
-    check_as(ErrorKind::kNotImplemented, dims.size() <= kMost, "tensors with more than ", kMost,
+    check_as(ErrorKind::kNotImplemented, dims.size() <= kMaxDims, "tensors with more than ", kMaxDims,
              " dimensions that cannot be merged are not implemented on CUDA");
     count_ = static_cast<int>(dims.size());
     int64_t numel = 1;
@@ -74,9 +74,9 @@ class Layout {
  private:
   int count_;
   bool is_small_;
-  int64_t sizes_[kMost] = {};  // zeros beyond count_, so that equal layouts are equal bytes (work.h)
-  int64_t strides_[K][kMost] = {};
-  Divider dividers_[kMost];  // division by sizes_; set if there are few elements
+  int64_t sizes_[kMaxDims] = {};  // zeros beyond count_, so that equal layouts are equal bytes (work.h)
+  int64_t strides_[K][kMaxDims] = {};
+  Divider dividers_[kMaxDims];  // division by sizes_; set if there are few elements
 };
 
 }  // namespace tt::cuda

@@ -8,7 +8,7 @@
 
 namespace tt::cuda {
 
-KeyedPlaces radix_sort(const Queue& queue, const KeyedPlaces& items, int bits) {
+KeyIndexPairs radix_sort(const Queue& queue, const KeyIndexPairs& items, int bits) {
   if (items.keys.numel() < 2 || bits == 0) return items;
   return items.keys.dtype() == DType::kInt32 ? radix_sort_as<uint32_t>(queue, items, bits)
                                              : radix_sort_as<uint64_t>(queue, items, bits);

@@ -7,13 +7,13 @@
 namespace tt::cuda {
 
 // Unsigned keys, stored as int32 or int64, and the position of each (int64).
-struct KeyedPlaces {
+struct KeyIndexPairs {
   Tensor keys;
-  Tensor places;
+  Tensor indices;
 };
 
 // Sorts `items` stably by the low `bits` of their keys. Overwrites the tensors of `items`, and may return different
 // tensors.
-KeyedPlaces radix_sort(const Queue& queue, const KeyedPlaces& items, int bits);
+KeyIndexPairs radix_sort(const Queue& queue, const KeyIndexPairs& items, int bits);
 
 }  // namespace tt::cuda

@@ -12,36 +12,36 @@ template <typename Key>
 struct RadixSort {
   const Key* keys;
   Key* sorted_keys;
-  const int64_t* places;
-  int64_t* sorted_places;
+  const int64_t* indices;
+  int64_t* sorted_indices;
   int64_t n;
   int bits;
-  void* room;
-  size_t bytes;  // size of `room`
+  void* temp_storage;
+  size_t bytes;  // size of `temp_storage`
   void operator()(StreamHandle stream) const {
     size_t held = bytes;
-    cub::DeviceRadixSort::SortPairs(room, held, keys, sorted_keys, places, sorted_places, n, 0, bits,
+    cub::DeviceRadixSort::SortPairs(temp_storage, held, keys, sorted_keys, indices, sorted_indices, n, 0, bits,
                                     static_cast<cudaStream_t>(stream));
     runtime().check_launch();
   }
 };
 
 template <typename Key>
-KeyedPlaces radix_sort_as(const Queue& queue, const KeyedPlaces& items, int bits) {
-  const KeyedPlaces sorted{empty(items.keys.sizes(), items.keys.dtype(), queue.device()),
-                           empty(items.places.sizes(), items.places.dtype(), queue.device())};
+KeyIndexPairs radix_sort_as(const Queue& queue, const KeyIndexPairs& items, int bits) {
+  const KeyIndexPairs sorted{empty(items.keys.sizes(), items.keys.dtype(), queue.device()),
+                             empty(items.indices.sizes(), items.indices.dtype(), queue.device())};
   RadixSort<Key> sort{items.keys.data_as<const Key>(),
                       sorted.keys.data_as<Key>(),
-                      items.places.data_as<const int64_t>(),
-                      sorted.places.data_as<int64_t>(),
+                      items.indices.data_as<const int64_t>(),
+                      sorted.indices.data_as<int64_t>(),
                       items.keys.numel(),
                       bits,
                       nullptr,
                       0};
-  cub::DeviceRadixSort::SortPairs(nullptr, sort.bytes, sort.keys, sort.sorted_keys, sort.places, sort.sorted_places,
+  cub::DeviceRadixSort::SortPairs(nullptr, sort.bytes, sort.keys, sort.sorted_keys, sort.indices, sort.sorted_indices,
                                   sort.n, 0, bits);
-  const Tensor room = empty({static_cast<int64_t>(sort.bytes)}, DType::kUInt8, queue.device());
-  sort.room = room.data();
+  const Tensor temp_storage = empty({static_cast<int64_t>(sort.bytes)}, DType::kUInt8, queue.device());
+  sort.temp_storage = temp_storage.data();
   queue.add(sort);
   return sorted;
 }

@@ -11,19 +11,19 @@
 namespace tt::cuda {
 
 template <typename Key>
-KeyedPlaces radix_sort_as(const Queue& queue, const KeyedPlaces& items, int bits) {
+KeyIndexPairs radix_sort_as(const Queue& queue, const KeyIndexPairs& items, int bits) {
   Key* keys = items.keys.data_as<Key>();
-  int64_t* places = items.places.data_as<int64_t>();
+  int64_t* indices = items.indices.data_as<int64_t>();
   const size_t n = static_cast<size_t>(items.keys.numel());
   const auto sort = [=] {
     const Key mask = static_cast<Key>(~Key{0} >> (8 * sizeof(Key) - static_cast<size_t>(bits)));
     std::vector<std::pair<Key, int64_t>> pairs(n);
-    for (size_t i = 0; i < pairs.size(); ++i) pairs[i] = {keys[i], places[i]};
+    for (size_t i = 0; i < pairs.size(); ++i) pairs[i] = {keys[i], indices[i]};
     std::stable_sort(pairs.begin(), pairs.end(),
                      [mask](const auto& a, const auto& b) { return (a.first & mask) < (b.first & mask); });
     for (size_t i = 0; i < pairs.size(); ++i) {
       keys[i] = pairs[i].first;
-      places[i] = pairs[i].second;
+      indices[i] = pairs[i].second;
     }
   };
   queue.add([sort](StreamHandle stream) { enqueue(stream, sort); });

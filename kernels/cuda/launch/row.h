@@ -1,7 +1,7 @@
 // Row: a row of elements that a group of threads reads several times, kept in registers if it is short enough.
 //
 //   const Row<T, kLanes> row(group, n, x, stride);
-//   each([&](int64_t i, C value) { sum += value; }, row);
+//   for_each_element([&](int64_t i, C value) { sum += value; }, row);
 //   write(y, stride, [&](int64_t i, C value) { return value / sum; }, row);
 //
 // A thread processes kLanes adjacent elements at once. If kLanes > 1, the stride is 1 and rows are aligned (vectors.h).
@@ -16,7 +16,7 @@
 namespace tt::cuda {
 
 // A group of one thread, for rows whose elements are interleaved with other rows.
-class Alone {
+class SingleThreadGroup {
  public:
   TT_FUNCTION int rank() const { return 0; }
   TT_FUNCTION int size() const { return 1; }
@@ -34,12 +34,12 @@ TT_DEVICE Vector<T, kLanes> load_raw(const T* x, int64_t stride, int64_t i) {
     return load_vector<T, kLanes>(x + i);
 }
 template <typename T, int kLanes>
-TT_DEVICE Lanes<Wide<T>, kLanes> load_lanes(const T* x, int64_t stride, int64_t i) {
-  return lanes_of<Wide<T>>(load_raw<T, kLanes>(x, stride, i));
+TT_DEVICE Lanes<AccumulateType<T>, kLanes> load_lanes(const T* x, int64_t stride, int64_t i) {
+  return lanes_of<AccumulateType<T>>(load_raw<T, kLanes>(x, stride, i));
 }
 
 template <typename T, int kLanes>
-TT_DEVICE void store_lanes(T* y, int64_t stride, int64_t i, const Lanes<Wide<T>, kLanes>& lanes) {
+TT_DEVICE void store_lanes(T* y, int64_t stride, int64_t i, const Lanes<AccumulateType<T>, kLanes>& lanes) {
   if constexpr (kLanes == 1) {
     y[i * stride] = convert<T>(lanes.at[0]);
   } else {
@@ -50,68 +50,68 @@ TT_DEVICE void store_lanes(T* y, int64_t stride, int64_t i, const Lanes<Wide<T>,
 // Number of elements that a thread keeps of a row, or of each of two. More would not fit in registers. With one lane, a
 // narrow element also takes a whole register.
 template <typename T, int kLanes>
-inline constexpr int kOfOne = 64 / (kLanes == 1 ? sizeof(Wide<T>) : sizeof(T));
+inline constexpr int kOfOne = 64 / (kLanes == 1 ? sizeof(AccumulateType<T>) : sizeof(T));
 template <typename T>
-inline constexpr int kOfTwo = 64 / sizeof(Wide<T>);
+inline constexpr int kOfTwo = 64 / sizeof(AccumulateType<T>);
 
-template <typename T, int kLanes, int kMost = kOfOne<T, kLanes>>
+template <typename T, int kLanes, int kMaxKept = kOfOne<T, kLanes>>
 class Row {
  public:
-  static constexpr int kTurns = kMost / kLanes;
-  using Taken = Lanes<Wide<T>, kLanes>;
+  static constexpr int kSteps = kMaxKept / kLanes;
+  using LaneValues = Lanes<AccumulateType<T>, kLanes>;
 
   template <typename G>
   TT_DEVICE Row(const G& group, int64_t n, const T* x, int64_t stride)
       : n_(n), rank_(group.rank()), size_(group.size()), x_(x), stride_(stride) {
     if (!fits()) return;
-    TT_UNROLL for (int turn = 0; turn < kTurns; ++turn) {
-      if (index(turn) < n) kept_[turn] = load_raw<T, kLanes>(x_, stride_, index(turn));
+    TT_UNROLL for (int step = 0; step < kSteps; ++step) {
+      if (index(step) < n) kept_[step] = load_raw<T, kLanes>(x_, stride_, index(step));
     }
   }
-  TT_DEVICE bool fits() const { return n_ <= int64_t{kMost} * size_; }
+  TT_DEVICE bool fits() const { return n_ <= int64_t{kMaxKept} * size_; }
   TT_DEVICE int64_t n() const { return n_; }
-  TT_DEVICE int64_t index(int64_t turn) const { return (rank_ + turn * size_) * kLanes; }
-  TT_DEVICE Taken load(int64_t i) const { return load_lanes<T, kLanes>(x_, stride_, i); }
-  TT_DEVICE Taken kept(int turn) const { return lanes_of<Wide<T>>(kept_[turn]); }
+  TT_DEVICE int64_t index(int64_t step) const { return (rank_ + step * size_) * kLanes; }
+  TT_DEVICE LaneValues load(int64_t i) const { return load_lanes<T, kLanes>(x_, stride_, i); }
+  TT_DEVICE LaneValues kept(int step) const { return lanes_of<AccumulateType<T>>(kept_[step]); }
 
  private:
   int64_t n_;
   int rank_, size_;
   const T* x_;
   int64_t stride_;
-  Vector<T, kLanes> kept_[kTurns];  // not converted, so that twice as many 16-bit elements fit
+  Vector<T, kLanes> kept_[kSteps];  // not converted, so that twice as many 16-bit elements fit
 };
 
 // Calls take(i, lanes of each row from element i on) for this thread's elements.
-template <typename F, typename T, int kLanes, int kMost, typename... Rows>
-TT_DEVICE void take_turns(F take, const Row<T, kLanes, kMost>& row, const Rows&... rows) {
+template <typename F, typename T, int kLanes, int kMaxKept, typename... Rows>
+TT_DEVICE void for_each_vector(F take, const Row<T, kLanes, kMaxKept>& row, const Rows&... rows) {
   if (row.fits()) {
-    TT_UNROLL for (int turn = 0; turn < Row<T, kLanes, kMost>::kTurns; ++turn) {
-      const int64_t i = row.index(turn);
-      if (i < row.n()) take(i, row.kept(turn), rows.kept(turn)...);
+    TT_UNROLL for (int step = 0; step < Row<T, kLanes, kMaxKept>::kSteps; ++step) {
+      const int64_t i = row.index(step);
+      if (i < row.n()) take(i, row.kept(step), rows.kept(step)...);
     }
   } else {
-    for (int64_t turn = 0; row.index(turn) < row.n(); ++turn) {
-      const int64_t i = row.index(turn);
+    for (int64_t step = 0; row.index(step) < row.n(); ++step) {
+      const int64_t i = row.index(step);
       take(i, row.load(i), rows.load(i)...);
     }
   }
 }
 
 // Calls f(i, element i of each row) for this thread's elements.
-template <typename F, typename T, int kLanes, int kMost, typename... Rows>
-TT_DEVICE void each(F f, const Row<T, kLanes, kMost>& row, const Rows&... rows) {
-  take_turns(
+template <typename F, typename T, int kLanes, int kMaxKept, typename... Rows>
+TT_DEVICE void for_each_element(F f, const Row<T, kLanes, kMaxKept>& row, const Rows&... rows) {
+  for_each_vector(
       [&](int64_t i, const auto&... lanes) { TT_UNROLL for (int l = 0; l < kLanes; ++l) f(i + l, lanes.at[l]...); },
       row, rows...);
 }
 
 // Computes y[i] = f(i, element i of each row) for this thread's elements.
-template <typename F, typename T, int kLanes, int kMost, typename... Rows>
-TT_DEVICE void write(T* y, int64_t stride, F f, const Row<T, kLanes, kMost>& row, const Rows&... rows) {
-  take_turns(
+template <typename F, typename T, int kLanes, int kMaxKept, typename... Rows>
+TT_DEVICE void write(T* y, int64_t stride, F f, const Row<T, kLanes, kMaxKept>& row, const Rows&... rows) {
+  for_each_vector(
       [&](int64_t i, const auto&... lanes) {
-        Lanes<Wide<T>, kLanes> results;
+        Lanes<AccumulateType<T>, kLanes> results;
         TT_UNROLL for (int l = 0; l < kLanes; ++l) results.at[l] = f(i + l, lanes.at[l]...);
         store_lanes<T, kLanes>(y, stride, i, results);
       },
@@ -127,21 +127,21 @@ bool is_vectors(int64_t n, size_t item, Pointers... starts) {
   return n * static_cast<int64_t>(item) % 16 == 0 && (is_aligned(starts) && ...);
 }
 
-// Number of threads needed to keep n elements, if each keeps `kept`; at most kMostThreads.
+// Number of threads needed to keep n elements, if each keeps `kept`; at most kMaxThreads.
 inline int64_t row_threads(int64_t n, int64_t kept) {
-  constexpr int64_t kWarpThreads = 32, kMostThreads = 1024;
+  constexpr int64_t kWarpThreads = 32, kMaxThreads = 1024;
   const int64_t threads = (n + kept - 1) / kept;
-  return std::clamp((threads + kWarpThreads - 1) / kWarpThreads * kWarpThreads, kWarpThreads, kMostThreads);
+  return std::clamp((threads + kWarpThreads - 1) / kWarpThreads * kWarpThreads, kWarpThreads, kMaxThreads);
 }
 
-// for_each_group with enough threads to keep a row of n elements, kMost each.
+// for_each_group with enough threads to keep a row of n elements, kMaxKept each.
 #ifdef __CUDACC__
-template <int kMost, typename F>
+template <int kMaxKept, typename F>
 void for_each_row(const Queue& queue, int64_t rows, int64_t n, F f) {
-  if (rows > 0) launch(queue, &run_groups<F>, std::min(rows, kMaxBlocks), row_threads(n, kMost), rows, f);
+  if (rows > 0) launch(queue, &run_groups<F>, std::min(rows, kMaxBlocks), row_threads(n, kMaxKept), rows, f);
 }
 #else
-template <int kMost, typename F>
+template <int kMaxKept, typename F>
 void for_each_row(const Queue& queue, int64_t rows, int64_t n, F f) {
   for_each_group(queue, rows, n, f);
 }

@@ -38,9 +38,9 @@ template <size_t kBytes, typename F>
 void run_shared_groups(int64_t groups, F f) {
   alignas(16) std::byte memory[kBytes];
   int64_t last = -1;
-  Team::run(groups, typeid(F), [&](Team& team, int64_t index, int rank) {
+  SimulatedGroup::run(groups, typeid(F), [&](SimulatedGroup& simulated_group, int64_t index, int rank) {
     if (std::exchange(last, index) != index) std::memset(memory, 0xa5, kBytes);  // the initial contents are undefined
-    Group group(team, index, rank);
+    Group group(simulated_group, index, rank);
     f(group, memory);
   });
 }

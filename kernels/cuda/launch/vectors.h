@@ -16,7 +16,7 @@ inline bool is_aligned(const void* p) { return reinterpret_cast<uintptr_t>(p) % 
 
 // Four elements in the type to compute in, loaded from and stored to any dtype.
 template <typename C>
-using Quad = Vector<C, 4>;
+using Vec4 = Vector<C, 4>;
 
 #ifdef __CUDACC__
 
@@ -146,8 +146,8 @@ TT_CALLED void store_any(Access to, int64_t at, C value) {
 
 // Loads four adjacent elements or, if `step` is 0, one element four times.
 template <typename C>
-TT_CALLED Quad<C> load_quad(const void* data, DType dtype, int64_t at, int64_t step) {
-  Quad<C> quad;
+TT_CALLED Vec4<C> load_vec4(const void* data, DType dtype, int64_t at, int64_t step) {
+  Vec4<C> quad;
   with_element_of(dtype, [&]<typename T>(std::type_identity<T>) {
     const T* from = static_cast<const T*>(data) + at;
     if (step != 0 && reinterpret_cast<uintptr_t>(from) % (4 * sizeof(T)) == 0 && sizeof(T) <= 4) {
@@ -164,7 +164,7 @@ TT_CALLED Quad<C> load_quad(const void* data, DType dtype, int64_t at, int64_t s
   return quad;
 }
 template <typename C>
-TT_CALLED void store_quad(Access to, int64_t at, Quad<C> quad) {
+TT_CALLED void store_vec4(Access to, int64_t at, Vec4<C> quad) {
   with_element_of(to.dtype, [&]<typename T>(std::type_identity<T>) {
     T* target = static_cast<T*>(to.data) + at;
     if (reinterpret_cast<uintptr_t>(target) % (4 * sizeof(T)) == 0 && sizeof(T) <= 4) {

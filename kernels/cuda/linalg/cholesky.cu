@@ -66,7 +66,7 @@ void cholesky_factored(const Tensor& input, std::string_view checked_by, Tensor&
   copy(input, L);
   const Queue queue = queue_of(L);
   const MatrixFaults faults(queue, checked_by, input);
-  with_factored(input.dtype(), [&]<typename T>(std::type_identity<T>) {
+  with_linalg_element(input.dtype(), [&]<typename T>(std::type_identity<T>) {
     factor<T>(queue, faults, info.numel(), input.size(-1), L.data_as<T>(), info.data_as<int32_t>());
   });
 }
@@ -75,7 +75,7 @@ void triangular_solved(const Tensor& A, const Tensor& B, bool upper, bool transp
   copy(B, out);
   if (out.numel() == 0) return;
   const Tensor a = contiguous(A);
-  with_factored(A.dtype(), [&]<typename T>(std::type_identity<T>) {
+  with_linalg_element(A.dtype(), [&]<typename T>(std::type_identity<T>) {
     solve<T>(queue_of(out), matrices_in(A), {a.data_as<T>(), A.size(-1), upper, transposed, unitriangular}, B.size(-1),
              out.data_as<T>());
   });

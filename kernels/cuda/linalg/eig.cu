@@ -195,7 +195,7 @@ void eig_decomposed(const Tensor& input, bool vectors, Tensor& eigenvalues, Tens
   const Queue queue = queue_of(eigenvalues);
   const MatrixFaults faults(queue, "linalg.eig", input);
   const Tensor a = contiguous(input);
-  with_factored(input.dtype(), [&]<typename T>(std::type_identity<T>) {
+  with_linalg_element(input.dtype(), [&]<typename T>(std::type_identity<T>) {
     using C = Complex<real_of_t<T>>;
     const Tensor works = empty({{batch, General<T>::work(n, vectors)}}, eigenvalues.dtype(), input.device());
     decompose<T>(queue, faults, batch, n, a.data_as<T>(), works.data_as<C>(), eigenvalues.data_as<C>(),

@@ -129,7 +129,7 @@ void eigh_decomposed(const Tensor& input, std::string_view UPLO, bool vectors, T
   const Queue queue = queue_of(eigenvalues);
   const MatrixFaults faults(queue, "linalg.eigh", input);
   const Tensor a = contiguous(input);
-  with_factored(input.dtype(), [&]<typename T>(std::type_identity<T>) {
+  with_linalg_element(input.dtype(), [&]<typename T>(std::type_identity<T>) {
     const Tensor works = empty({{batch, Hermitian<T>::work(n)}}, input.dtype(), input.device());
     decompose<T>(queue, faults, batch, n, a.data_as<T>(), UPLO == "U" || UPLO == "u", vectors, works.data_as<T>(),
                  eigenvalues.data_as<real_of_t<T>>(), vectors ? eigenvectors.data_as<T>() : nullptr);

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "kernels/common/decomposition.h"
-#include "kernels/cuda/launch/fault.h"
+#include "kernels/cuda/launch/device_error.h"
 
 namespace tt::cuda {
 
@@ -14,7 +14,7 @@ inline constexpr const char* kDecomposing[] = {"linalg",      "linalg.inv", "tor
                                                "linalg.eigh", "linalg.svd", "torch.linalg.lu_factor", "linalg.eig"};
 
 inline Error matrix_failed(const DeviceErrorCell& cell) {
-  const int64_t matrix = fault_rank(cell) >> 32, info = fault_rank(cell) & INT32_MAX;
+  const int64_t matrix = error_rank(cell) >> 32, info = error_rank(cell) & INT32_MAX;
   return decomposition_error(kDecomposing[cell.values[2]], cell.values[1] ? matrix : -1, info);
 }
 
@@ -27,13 +27,13 @@ struct MatrixFaults {
   // Without a function's name nothing is a fault.
   MatrixFaults(const Queue& queue, std::string_view name, const Tensor& input) : batched(input.dim() > 2) {
     if (name.empty()) return;
-    cell = open_fault(queue, &matrix_failed);
+    cell = open_error_cell(queue, &matrix_failed);
     for (size_t i = 0; i < std::size(kDecomposing); ++i) function = kDecomposing[i] == name ? i : function;
   }
   // Of matrix i. One thread of its group calls it; 0: nothing is wrong. The first such matrix of a batch is the one
   // told of.
   TT_DEVICE void tell(int64_t i, int32_t info) const {
-    if (cell && info != 0) ranked_fault(cell, i << 32 | info, batched, function);
+    if (cell && info != 0) report_ranked_error(cell, i << 32 | info, batched, function);
   }
 };
 

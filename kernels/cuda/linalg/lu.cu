@@ -49,7 +49,7 @@ void factor(const Queue& queue, MatrixFaults faults, int64_t batch, int64_t m, i
 template <typename T>
 void solve(const Queue& queue, int64_t batch, int64_t n, int64_t k, const T* lu, const int32_t* pivots, bool transposed,
            T* x) {
-  DeviceErrorCell* cell = open_fault(queue, &pivot_out_of_range);
+  DeviceErrorCell* cell = open_error_cell(queue, &pivot_out_of_range);
   for_each_group(queue, batch, n * k, [=] TT_DEVICE(Group & group) {
     const int64_t i = group.index();
     const T* a = lu + i * n * n;
@@ -62,7 +62,7 @@ void solve(const Queue& queue, int64_t batch, int64_t n, int64_t k, const T* lu,
 }
 
 void order_rows(const Queue& queue, int64_t batch, int64_t rows, int64_t count, const int32_t* pivots, int64_t* out) {
-  DeviceErrorCell* cell = open_fault(queue, &pivot_out_of_range);
+  DeviceErrorCell* cell = open_error_cell(queue, &pivot_out_of_range);
   for_each_group(queue, batch, rows, [=] TT_DEVICE(Group & group) {
     int64_t* order = out + group.index() * rows;
     for (int64_t i = group.rank(); i < rows; i += group.size()) order[i] = i;
@@ -95,7 +95,7 @@ void lu_factored(const Tensor& input, std::string_view checked_by, Tensor& LU, T
   copy(input, LU);
   const Queue queue = queue_of(LU);
   const MatrixFaults faults(queue, checked_by, input);
-  with_factored(input.dtype(), [&]<typename T>(std::type_identity<T>) {
+  with_linalg_element(input.dtype(), [&]<typename T>(std::type_identity<T>) {
     factor<T>(queue, faults, info.numel(), input.size(-2), input.size(-1), LU.data_as<T>(), pivots.data_as<int32_t>(),
               info.data_as<int32_t>());
   });
@@ -114,7 +114,7 @@ void lu_solved(const Tensor& A, const Tensor& B, const Tensor& LU, const Tensor&
   copy(B, out);
   if (out.numel() == 0) return;
   const Tensor lu = contiguous(LU), exchanges = contiguous(pivots);
-  with_factored(A.dtype(), [&]<typename T>(std::type_identity<T>) {
+  with_linalg_element(A.dtype(), [&]<typename T>(std::type_identity<T>) {
     solve<T>(queue_of(out), matrices_in(A), A.size(-1), B.size(-1), lu.data_as<T>(), exchanges.data_as<int32_t>(),
              transposed, out.data_as<T>());
   });
@@ -122,7 +122,7 @@ void lu_solved(const Tensor& A, const Tensor& B, const Tensor& LU, const Tensor&
 
 void lu_determinant(const Tensor& A, const Tensor& LU, const Tensor& pivots, Tensor& out) {
   const Tensor lu = contiguous(LU), exchanges = contiguous_as(pivots, DType::kInt32);
-  with_factored(A.dtype(), [&]<typename T>(std::type_identity<T>) {
+  with_linalg_element(A.dtype(), [&]<typename T>(std::type_identity<T>) {
     product_of_diagonal<T>(queue_of(out), out.numel(), A.size(-1), lu.data_as<T>(), exchanges.data_as<int32_t>(),
                            out.data_as<T>());
   });
@@ -130,7 +130,7 @@ void lu_determinant(const Tensor& A, const Tensor& LU, const Tensor& pivots, Ten
 
 void lu_log_determinant(const Tensor& A, const Tensor& LU, const Tensor& pivots, Tensor& sign, Tensor& logabsdet) {
   const Tensor lu = contiguous(LU), exchanges = contiguous_as(pivots, DType::kInt32);
-  with_factored(A.dtype(), [&]<typename T>(std::type_identity<T>) {
+  with_linalg_element(A.dtype(), [&]<typename T>(std::type_identity<T>) {
     log_of_diagonal<T>(queue_of(sign), sign.numel(), A.size(-1), lu.data_as<T>(), exchanges.data_as<int32_t>(),
                        sign.data_as<T>(), logabsdet.data_as<real_of_t<T>>());
   });

@@ -6,7 +6,7 @@
 #include "kernels/common/dims.h"
 #include "kernels/common/matmul_operand.h"
 #include "kernels/common/product_chain.h"
-#include "kernels/cuda/iteration/collect.h"
+#include "kernels/cuda/iteration/atomic_accumulate.h"
 #include "kernels/cuda/iteration/copy.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch/layout.h"

@@ -121,7 +121,7 @@ void matrix_exp(const Tensor& input, Tensor& out) {
   const int64_t n = input.size(-1), batch = matrices_in(input);
   if (out.numel() == 0) return;
   const Tensor a = contiguous(input), pivots = empty({{batch, n}}, DType::kInt32, input.device());
-  with_factored(input.dtype(), [&]<typename T>(std::type_identity<T>) {
+  with_linalg_element(input.dtype(), [&]<typename T>(std::type_identity<T>) {
     const Tensor work = empty({{batch, Exponential<T>::kMatrices, n, n}}, input.dtype(), input.device());
     exponentials<T>(queue_of(out), batch, n, a.data_as<T>(), work.data_as<T>(), pivots.data_as<int32_t>(),
                     out.data_as<T>());

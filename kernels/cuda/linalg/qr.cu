@@ -35,7 +35,7 @@ void qr_factored(const Tensor& input, std::string_view mode, Tensor& Q, Tensor& 
   const Tensor a = empty({{batch, m, n}}, input.dtype(), input.device());
   const Tensor tau = empty({{batch, k}}, input.dtype(), input.device());
   copy(input, view_of(a, {input.sizes(), contiguous_strides(input.sizes()), 0, true}));
-  with_factored(input.dtype(), [&]<typename T>(std::type_identity<T>) {
+  with_linalg_element(input.dtype(), [&]<typename T>(std::type_identity<T>) {
     const Queue queue = queue_of(R);
     factor<T>(queue, batch, m, n, a.data_as<T>(), tau.data_as<T>());
     separate<T>(queue, batch, m, n, a.data_as<T>(), tau.data_as<T>(), R.size(-2), R.data_as<T>(),
@@ -45,7 +45,7 @@ void qr_factored(const Tensor& input, std::string_view mode, Tensor& Q, Tensor& 
 
 void householder_factored(const Tensor& input, Tensor& a, Tensor& tau) {
   copy(input, a);
-  with_factored(input.dtype(), [&]<typename T>(std::type_identity<T>) {
+  with_linalg_element(input.dtype(), [&]<typename T>(std::type_identity<T>) {
     factor<T>(queue_of(a), matrices_in(input), input.size(-2), input.size(-1), a.data_as<T>(), tau.data_as<T>());
   });
 }

@@ -162,7 +162,7 @@ void svd_decomposed(const Tensor& input, bool full_matrices, bool vectors, Tenso
   const int64_t left_columns = !vectors ? 0 : full_matrices ? std::max(m, n) : std::min(m, n);
   const Wanted wanted{m, n, vectors, left_columns};
   const Tensor work = empty({{batch, wanted.work()}}, input.dtype(), input.device());
-  with_factored(input.dtype(), [&]<typename T>(std::type_identity<T>) {
+  with_linalg_element(input.dtype(), [&]<typename T>(std::type_identity<T>) {
     decompose<T>(queue, faults, batch, wanted, a.data_as<T>(), work.data_as<T>(), S.data_as<real_of_t<T>>(),
                  vectors ? U.data_as<T>() : nullptr, vectors ? m * U.size(-1) : 0, vectors ? Vh.data_as<T>() : nullptr,
                  vectors ? Vh.size(-2) * n : 0);

@@ -6,7 +6,7 @@
 #include "kernels/common/decomposition.h"
 #include "kernels/common/element.h"
 #include "kernels/common/scalar_traits.h"
-#include "kernels/cuda/launch/fault.h"
+#include "kernels/cuda/launch/device_error.h"
 
 namespace tt::cuda {
 
@@ -74,7 +74,7 @@ TT_DEVICE void exchange_rows(Group& group, const int32_t* pivots, int64_t count,
     for (int64_t step = 0; step < count; ++step) {
       const int64_t i = back ? count - 1 - step : step;
       int64_t with = pivots[i] - 1;
-      if (with < 0 || with >= rows) with = fault(cell, pivots[i], 0, rows);
+      if (with < 0 || with >= rows) with = report_error(cell, pivots[i], 0, rows);
       const T other = x[with * k + c];
       x[with * k + c] = x[i * k + c];
       x[i * k + c] = other;

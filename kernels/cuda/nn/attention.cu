@@ -6,7 +6,7 @@
 
 #include "engine/session/context.h"
 #include "kernels/common/scalar_math.h"
-#include "kernels/cuda/iteration/collect.h"
+#include "kernels/cuda/iteration/atomic_accumulate.h"
 #include "kernels/cuda/iteration/fill.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/runtime/blas.h"
@@ -129,7 +129,7 @@ struct Larger {
 // What a kernel needs to know of a block to tell what scores become: scaled, masked, and nothing of the future.
 template <typename T>
 struct Scores {
-  using C = Wide<T>;
+  using C = AccumulateType<T>;
   Block at;
   const C* products;
   const T* mask;
@@ -162,8 +162,8 @@ struct Scores {
 // Scores become shares of 1, and each row's logarithm of the sum of exponentials is noted. A row that sees nothing has
 // no shares. `shares` may lie where the scores do.
 template <typename T>
-void share(const Queue& queue, const Scores<T>& score, T* shares, int64_t rows, Wide<T>* logsumexp) {
-  using C = Wide<T>;
+void share(const Queue& queue, const Scores<T>& score, T* shares, int64_t rows, AccumulateType<T>* logsumexp) {
+  using C = AccumulateType<T>;
   const int64_t n = score.at.columns;
   for_each_group(queue, score.at.batches * score.at.rows, n, [=] TT_DEVICE(Group & group) {
     const int64_t row = group.index();
@@ -182,8 +182,9 @@ void share(const Queue& queue, const Scores<T>& score, T* shares, int64_t rows, 
 
 // The same shares again, from what was noted.
 template <typename T>
-void share_again(const Queue& queue, const Scores<T>& score, T* shares, int64_t rows, const Wide<T>* logsumexp) {
-  using C = Wide<T>;
+void share_again(const Queue& queue, const Scores<T>& score, T* shares, int64_t rows,
+                 const AccumulateType<T>* logsumexp) {
+  using C = AccumulateType<T>;
   const int64_t n = score.at.columns;
   for_each(queue, score.at.scores(), [=] TT_DEVICE(int64_t i) {
     const int64_t row = i / n;
@@ -196,9 +197,9 @@ void share_again(const Queue& queue, const Scores<T>& score, T* shares, int64_t 
 // Gradients of shares become those of scores before they are scaled: softmax's, whose sum over a row is that of
 // output * grad. `score_grads` may lie where the shares' gradients do.
 template <typename T>
-void differentiate(const Queue& queue, const Problem& p, const Block& at, const T* shares, const Wide<T>* share_grads,
-                   const T* grad, const T* output, T* score_grads) {
-  using C = Wide<T>;
+void differentiate(const Queue& queue, const Problem& p, const Block& at, const T* shares,
+                   const AccumulateType<T>* share_grads, const T* grad, const T* output, T* score_grads) {
+  using C = AccumulateType<T>;
   const int64_t n = at.columns, width = p.width, rows = p.rows;
   const C scale = static_cast<C>(p.scale);
   for_each_group(queue, at.batches * at.rows, n, [=] TT_DEVICE(Group & group) {
@@ -223,7 +224,7 @@ void forward(const Problem& p, Tensor& output, Tensor& logsumexp) {
   p.for_each_block([&](const Block& at) {
     multiply(at, at.rows, at.columns, p.depth, rows_of(p.query, at), transposed(columns_of(p.key, at)),
              scores_of(scores, at));
-    share(queue, Scores<T>(p, at, scores), shares.data_as<T>(), p.rows, logsumexp.data_as<Wide<T>>());
+    share(queue, Scores<T>(p, at, scores), shares.data_as<T>(), p.rows, logsumexp.data_as<AccumulateType<T>>());
     multiply(at, at.rows, p.width, at.columns, scores_of(shares, at), columns_of(p.value, at), rows_of(output, at));
   });
 }
@@ -238,10 +239,10 @@ void backward(const Problem& p, const Tensor& grad, const Tensor& output, const 
   p.for_each_block([&](const Block& at) {
     const Factors q = rows_of(p.query, at), k = columns_of(p.key, at), g = rows_of(grad, at);
     multiply(at, at.rows, at.columns, p.depth, q, transposed(k), scores_of(scores, at));
-    share_again(queue, Scores<T>(p, at, scores), shares.data_as<T>(), p.rows, logsumexp.data_as<Wide<T>>());
+    share_again(queue, Scores<T>(p, at, scores), shares.data_as<T>(), p.rows, logsumexp.data_as<AccumulateType<T>>());
     multiply(at, at.columns, p.width, at.rows, transposed(scores_of(shares, at)), g, columns_of(dv, at), true);
     multiply(at, at.rows, at.columns, p.width, g, transposed(columns_of(p.value, at)), scores_of(share_grads, at));
-    differentiate(queue, p, at, shares.data_as<T>(), share_grads.data_as<Wide<T>>(), grad.data_as<T>(),
+    differentiate(queue, p, at, shares.data_as<T>(), share_grads.data_as<AccumulateType<T>>(), grad.data_as<T>(),
                   output.data_as<T>(), score_grads.data_as<T>());
     multiply(at, at.rows, p.depth, at.columns, scores_of(score_grads, at), k, rows_of(dq, at));
     multiply(at, at.columns, p.depth, at.rows, transposed(scores_of(score_grads, at)), q, columns_of(dk, at), true);

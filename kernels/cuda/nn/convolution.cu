@@ -1,7 +1,7 @@
 // Convolutions, forward and both gradients, by cuDNN if it is available, else by a direct sum per element of the
 // result.
 #include "engine/session/context.h"
-#include "kernels/cuda/iteration/collect.h"
+#include "kernels/cuda/iteration/atomic_accumulate.h"
 #include "kernels/cuda/iteration/copy.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch/floating.h"
@@ -15,11 +15,11 @@ using List = absl::Span<const int64_t>;
 using Triple = ConvolutionShape::Triple;
 
 // Coordinates of an element: image, channel (over all groups), and position in the plane.
-struct Place {
+struct Coordinates {
   int64_t image, channel;
   int64_t at[3];
 
-  TT_DEVICE Place(int64_t i, int64_t channels, const Triple& size) {
+  TT_DEVICE Coordinates(int64_t i, int64_t channels, const Triple& size) {
     for (int d = 2; d >= 0; --d) {
       at[d] = i % size[d];
       i /= size[d];
@@ -65,14 +65,14 @@ template <typename T, typename C>
 void sum_forward(const Queue& queue, int64_t n, ConvolutionShape s, const T* x, const T* w, T* y) {
   const int64_t taps = ConvolutionShape::product(s.kernel), plane = ConvolutionShape::product(s.in);
   for_each(queue, n, [=] TT_DEVICE(int64_t i) {
-    const Place place(i, s.groups * s.out_channels, s.out);
-    const int64_t group = place.channel / s.out_channels;
-    const T* image = x + (place.image * s.groups + group) * s.in_channels * plane;
-    const T* weights = w + place.channel * s.in_channels * taps;
+    const Coordinates position(i, s.groups * s.out_channels, s.out);
+    const int64_t group = position.channel / s.out_channels;
+    const T* image = x + (position.image * s.groups + group) * s.in_channels * plane;
+    const T* weights = w + position.channel * s.in_channels * taps;
     C sum = 0;
     for (int64_t k = 0; k < taps; ++k) {
       int64_t in[3];
-      if (!input_of(s, place.at, Tap(s.kernel, k), in)) continue;
+      if (!input_of(s, position.at, Tap(s.kernel, k), in)) continue;
       const int64_t at = offset_in(s.in, in);
       for (int64_t c = 0; c < s.in_channels; ++c) {
         sum += convert<C>(image[c * plane + at]) * convert<C>(weights[c * taps + k]);
@@ -86,14 +86,14 @@ template <typename T, typename C>
 void sum_input(const Queue& queue, int64_t n, ConvolutionShape s, const T* g, const T* w, T* dx) {
   const int64_t taps = ConvolutionShape::product(s.kernel), plane = ConvolutionShape::product(s.out);
   for_each(queue, n, [=] TT_DEVICE(int64_t i) {
-    const Place place(i, s.groups * s.in_channels, s.in);
-    const int64_t group = place.channel / s.in_channels, channel = place.channel % s.in_channels;
-    const T* image = g + (place.image * s.groups + group) * s.out_channels * plane;
+    const Coordinates position(i, s.groups * s.in_channels, s.in);
+    const int64_t group = position.channel / s.in_channels, channel = position.channel % s.in_channels;
+    const T* image = g + (position.image * s.groups + group) * s.out_channels * plane;
     const T* weights = w + (group * s.out_channels * s.in_channels + channel) * taps;
     C sum = 0;
     for (int64_t k = 0; k < taps; ++k) {
       int64_t out[3];
-      if (!output_of(s, place.at, Tap(s.kernel, k), out)) continue;
+      if (!output_of(s, position.at, Tap(s.kernel, k), out)) continue;
       const int64_t at = offset_in(s.out, out);
       for (int64_t o = 0; o < s.out_channels; ++o) {
         sum += convert<C>(image[o * plane + at]) * convert<C>(weights[o * s.in_channels * taps + k]);
@@ -112,46 +112,47 @@ void sum_weight(const Queue& queue, int64_t n, ConvolutionShape s, const T* g, c
     const int64_t first_in = of / s.out_channels * s.in_channels + channel;
     C sum = 0;
     for (int64_t term = group.rank(); term < terms; term += group.size()) {
-      const Place place(term, 1, s.out);
+      const Coordinates position(term, 1, s.out);
       int64_t in[3];
-      if (!input_of(s, place.at, tap, in)) continue;
-      const int64_t from = (place.image * s.groups * s.in_channels + first_in) * ConvolutionShape::product(s.in);
-      const int64_t to = (place.image * s.groups * s.out_channels + of) * ConvolutionShape::product(s.out);
-      sum += convert<C>(x[from + offset_in(s.in, in)]) * convert<C>(g[to + offset_in(s.out, place.at)]);
+      if (!input_of(s, position.at, tap, in)) continue;
+      const int64_t from = (position.image * s.groups * s.in_channels + first_in) * ConvolutionShape::product(s.in);
+      const int64_t to = (position.image * s.groups * s.out_channels + of) * ConvolutionShape::product(s.out);
+      sum += convert<C>(x[from + offset_in(s.in, in)]) * convert<C>(g[to + offset_in(s.out, position.at)]);
     }
     sum = group.reduce(sum, Add());
     if (group.rank() == 0) dw[i] = convert<T>(sum);
   });
 }
 
-enum class Wanted { kForward, kInput, kWeight };
+enum class ConvolutionPass { kForward, kInput, kWeight };
 
 // `a` and `b`: the two given tensors, in the operator's order.
 template <typename T, typename C>
-void sum_directly(Wanted wanted, const Queue& queue, const ConvolutionShape& shape, const Tensor& a, const Tensor& b,
-                  const Tensor& out) {
+void sum_directly(ConvolutionPass wanted, const Queue& queue, const ConvolutionShape& shape, const Tensor& a,
+                  const Tensor& b, const Tensor& out) {
   const T *from = a.data_as<T>(), *with = b.data_as<T>();
   switch (wanted) {
-    case Wanted::kForward: return sum_forward<T, C>(queue, out.numel(), shape, from, with, out.data_as<T>());
-    case Wanted::kInput: return sum_input<T, C>(queue, out.numel(), shape, from, with, out.data_as<T>());
-    case Wanted::kWeight: return sum_weight<T, C>(queue, out.numel(), shape, from, with, out.data_as<T>());
+    case ConvolutionPass::kForward: return sum_forward<T, C>(queue, out.numel(), shape, from, with, out.data_as<T>());
+    case ConvolutionPass::kInput: return sum_input<T, C>(queue, out.numel(), shape, from, with, out.data_as<T>());
+    case ConvolutionPass::kWeight: return sum_weight<T, C>(queue, out.numel(), shape, from, with, out.data_as<T>());
   }
 }
 
-bool convolve_by_library(Wanted wanted, const Queue& queue, const ConvolutionShape& shape, const Tensor& a,
+bool convolve_by_library(ConvolutionPass wanted, const Queue& queue, const ConvolutionShape& shape, const Tensor& a,
                          const Tensor& b, const Tensor& out) {
   Dnn* library = is_floating(out.dtype()) ? dnn() : nullptr;
   if (!library) return false;
   DnnConvolution c{out.dtype(), shape, a.data(), b.data(), out.data(), Context::current().allow_tf32};
   switch (wanted) {
-    case Wanted::kForward: return library->forward(queue, c);
-    case Wanted::kInput: return library->input(queue, c);
+    case ConvolutionPass::kForward: return library->forward(queue, c);
+    case ConvolutionPass::kInput: return library->input(queue, c);
     default: return library->weight(queue, c);
   }
 }
 
 // Integers compute in int64; stored in a narrower type, the result wraps around as expected.
-void convolve(Wanted wanted, const ConvolutionShape& shape, const Tensor& first, const Tensor& second, Tensor& out) {
+void convolve(ConvolutionPass wanted, const ConvolutionShape& shape, const Tensor& first, const Tensor& second,
+              Tensor& out) {
   if (out.numel() == 0) return;
   const Queue queue = queue_of(out);
   if (first.numel() == 0 || second.numel() == 0) return fill_zeros(queue, out);
@@ -160,8 +161,9 @@ void convolve(Wanted wanted, const ConvolutionShape& shape, const Tensor& first,
   const Tensor a = contiguous_as(first, dtype), b = contiguous_as(second, dtype);
   if (convolve_by_library(wanted, queue, shape, a, b, out)) return;
   if (floating) {
-    with_floating(
-        dtype, [&]<typename T>(std::type_identity<T>) { sum_directly<T, Wide<T>>(wanted, queue, shape, a, b, out); });
+    with_floating(dtype, [&]<typename T>(std::type_identity<T>) {
+      sum_directly<T, AccumulateType<T>>(wanted, queue, shape, a, b, out);
+    });
   } else {
     const Tensor sums = out.dtype() == dtype ? out : empty(out.sizes(), dtype, out.device());
     sum_directly<int64_t, int64_t>(wanted, queue, shape, a, b, sums);
@@ -173,21 +175,21 @@ void convolve(Wanted wanted, const ConvolutionShape& shape, const Tensor& first,
 
 void convolution_forward(const Tensor& input, const Tensor& weight, const Tensor& bias, List stride, List padding,
                          List dilation, int64_t groups, Tensor& out) {
-  const Slide slide(stride, padding, dilation, groups);
-  convolve(Wanted::kForward, {input.sizes(), weight.sizes(), out.sizes(), slide}, input, weight, out);
+  const ConvolutionParams params(stride, padding, dilation, groups);
+  convolve(ConvolutionPass::kForward, {input.sizes(), weight.sizes(), out.sizes(), params}, input, weight, out);
   if (out.numel() > 0) add_bias(contiguous(bias), out.numel() / (out.size(0) * out.size(1)), out);
 }
 
 void convolution_input(const Tensor& grad, const Tensor& weight, List, List stride, List padding, List dilation,
                        int64_t groups, Tensor& out) {
-  const Slide slide(stride, padding, dilation, groups);
-  convolve(Wanted::kInput, {out.sizes(), weight.sizes(), grad.sizes(), slide}, grad, weight, out);
+  const ConvolutionParams params(stride, padding, dilation, groups);
+  convolve(ConvolutionPass::kInput, {out.sizes(), weight.sizes(), grad.sizes(), params}, grad, weight, out);
 }
 
 void convolution_weight(const Tensor& grad, const Tensor& input, List, List stride, List padding, List dilation,
                         int64_t groups, Tensor& out) {
-  const Slide slide(stride, padding, dilation, groups);
-  convolve(Wanted::kWeight, {input.sizes(), out.sizes(), grad.sizes(), slide}, grad, input, out);
+  const ConvolutionParams params(stride, padding, dilation, groups);
+  convolve(ConvolutionPass::kWeight, {input.sizes(), out.sizes(), grad.sizes(), params}, grad, input, out);
 }
 
 }  // namespace tt::cuda

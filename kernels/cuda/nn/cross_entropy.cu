@@ -19,11 +19,11 @@ struct Losses {
   Weights weight;
   const T* logits;
   Access each;  // one loss per position
-  Wide<T>*largest, *log_sums;
+  AccumulateType<T>*largest, *log_sums;
 
   template <int kLanes, typename G>
   TT_DEVICE void take(G& group, int64_t i) const {
-    using C = Wide<T>;
+    using C = AccumulateType<T>;
     const T* x = logits + along.start(i);
     const Row<T, kLanes> row(group, along.n, x, along.inner);
     const Running<C> all = total<C>(group, row);
@@ -60,7 +60,7 @@ struct Gradients {
   Targets targets;
   Weights weight;
   const T* logits;
-  const Wide<T>*largest, *log_sums;
+  const AccumulateType<T>*largest, *log_sums;
   Access grad;
   bool each;  // whether `grad` has one element per position
   bool mean;
@@ -69,7 +69,7 @@ struct Gradients {
 
   template <int kLanes, typename G>
   TT_DEVICE void take(G& group, int64_t i) const {
-    using C = Wide<T>;
+    using C = AccumulateType<T>;
     const int64_t t = targets.at(i), start = along.start(i);
     const C share = mean ? 1 / total_weight.load<C>(0) : C(1);
     const C scale = t < 0 ? C(0) : grad.load<C>(each ? i : 0) * share * weight.at(t, C(1));
@@ -89,7 +89,7 @@ void take_rows(const Queue& queue, const Pass& pass) {
 template <typename T, typename Pass>
 void take_columns(const Queue& queue, const Pass& pass) {
   for_each(queue, pass.along.rows(), [=] TT_DEVICE(int64_t i) {
-    Alone alone;
+    SingleThreadGroup alone;
     pass.template take<1>(alone, i);
   });
 }
@@ -114,7 +114,7 @@ void cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weig
     const T* logits = x.data_as<T>();
     take_positions<T>(queue,
                       Losses<T>{Along(x.sizes(), class_dim(x)), targets, Weights(w), logits, Access(each),
-                                largest.data_as<Wide<T>>(), log_sum.data_as<Wide<T>>()},
+                                largest.data_as<AccumulateType<T>>(), log_sum.data_as<AccumulateType<T>>()},
                       logits);
   });
   add_up(queue, targets, Weights(w), Access(each), !none, reduction == "mean", Access(output), Access(total_weight));
@@ -137,8 +137,8 @@ void cross_entropy_backward(const Tensor& grad, const Tensor& input, const Tenso
     T* dx = out.data_as<T>();
     take_positions<T>(
         queue,
-        Gradients<T>{Along(x.sizes(), class_dim(x)), targets, Weights(w), logits, most.data_as<Wide<T>>(),
-                     sums.data_as<Wide<T>>(), Access(g), none, reduction == "mean", Access(total_weight), dx},
+        Gradients<T>{Along(x.sizes(), class_dim(x)), targets, Weights(w), logits, most.data_as<AccumulateType<T>>(),
+                     sums.data_as<AccumulateType<T>>(), Access(g), none, reduction == "mean", Access(total_weight), dx},
         logits, dx);
   });
 }

@@ -3,7 +3,7 @@
 #include "kernels/cuda/iteration/fill.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch/atomic.h"
-#include "kernels/cuda/launch/fault.h"
+#include "kernels/cuda/launch/device_error.h"
 #include "kernels/cuda/reduce/accumulate_type.h"
 
 namespace tt::cuda {
@@ -26,14 +26,14 @@ struct Sequences {
 
 // Writes the label of each state. An invalid label is reported and treated as a blank.
 void find_labels(const Queue& queue, Sequences q, const int64_t* targets, int64_t* labels) {
-  DeviceErrorCell* cell = open_fault(queue, &label_out_of_range);
+  DeviceErrorCell* cell = open_error_cell(queue, &label_out_of_range);
   for_each_group(queue, q.batch, q.width, [=] TT_DEVICE(Group & group) {
     const int64_t i = group.index();
     for (int64_t s = group.rank(); s < q.width; s += group.size()) {
       int64_t label = q.blank;
       if (s % 2 == 1 && s / 2 < q.lengths[i]) label = targets[q.starts[i] + s / 2];
       if (label < 0 || label >= q.classes) {
-        fault(cell, label, 0, q.classes);
+        report_error(cell, label, 0, q.classes);
         label = q.blank;
       }
       labels[i * q.width + s] = label;
@@ -80,13 +80,13 @@ void forward_paths(const Queue& queue, Sequences q, const T* log_probs, T* losse
         const bool is_state = t < steps && s < paths.states;
         T sum = -math::kInf<T>;
         if (is_state && t == 0 && s < 2) sum = p[paths.labels[s]];
-        if (is_state && t > 0) sum = paths.arrivals(alpha + (t - 1) * q.width, s) + p[paths.labels[s]];
+        if (is_state && t > 0) sum = paths.forward_sum(alpha + (t - 1) * q.width, s) + p[paths.labels[s]];
         alpha[t * q.width + s] = sum;
       }
       group.sync();
     }
     if (group.rank() != 0) return;
-    losses[i] = steps == 0 ? paths.loss_of_nothing<T>() : paths.loss(alpha + (steps - 1) * q.width);
+    losses[i] = steps == 0 ? paths.loss_without_steps<T>() : paths.loss(alpha + (steps - 1) * q.width);
   });
 }
 
@@ -109,7 +109,7 @@ void backward_paths(const Queue& queue, Sequences q, const T* log_probs, const T
       for (int64_t s = group.rank(); s < paths.states; s += group.size()) {
         const T share = alphas[(i * q.times + t) * q.width + s] + beta[s] + losses[i];
         atomic_add(grads + at + paths.labels[s], -g[i] * math::exp(share));
-        before[s] = paths.departures(beta, log_probs + at, s);
+        before[s] = paths.backward_sum(beta, log_probs + at, s);
       }
       T* const last = beta;
       beta = before;
@@ -128,8 +128,8 @@ void ctc_loss_forward(const Tensor& log_probs, const Tensor& targets, absl::Span
   with_real(x.dtype(), [&]<typename T>(std::type_identity<T>) {
     forward_paths<T>(queue_of(loss), batch.sequences, x.data_as<T>(), losses.data<T>(), alphas.data<T>());
   });
-  losses.land();
-  alphas.land();
+  losses.copy_to_output();
+  alphas.copy_to_output();
 }
 
 void ctc_loss_backward(const Tensor& grad, const Tensor& log_probs, const Tensor& targets,
@@ -146,7 +146,7 @@ void ctc_loss_backward(const Tensor& grad, const Tensor& log_probs, const Tensor
     backward_paths<T>(queue_of(out), batch.sequences, x.data_as<T>(), alphas.data_as<T>(), nll.data_as<T>(),
                       g.data_as<T>(), betas.data_as<T>(), result.data<T>());
   });
-  result.land();
+  result.copy_to_output();
 }
 
 }  // namespace tt::cuda

@@ -1,7 +1,7 @@
 // embedding: rows of a table by index, and the gradient of the table.
-#include "kernels/cuda/iteration/collect.h"
+#include "kernels/cuda/iteration/atomic_accumulate.h"
 #include "kernels/cuda/kernels.h"
-#include "kernels/cuda/launch/fault.h"
+#include "kernels/cuda/launch/device_error.h"
 
 namespace tt::cuda {
 namespace {
@@ -18,13 +18,13 @@ struct Rows {
   TT_DEVICE int64_t at(int64_t i) const {
     const int64_t row = index[i];
     if (row >= 0 && row < count) return row;
-    fault(cell, row, 0, count);
+    report_error(cell, row, 0, count);
     return -1;
   }
 };
 
 Rows rows_of(const Tensor& indices, int64_t count) {
-  return {indices.data_as<int64_t>(), count, open_fault(queue_of(indices), &index_out_of_table)};
+  return {indices.data_as<int64_t>(), count, open_error_cell(queue_of(indices), &index_out_of_table)};
 }
 
 template <typename T>
@@ -36,10 +36,11 @@ void take_rows(const Queue& queue, Rows rows, int64_t n, int64_t width, const T*
 }
 
 template <typename T>
-void add_rows(const Queue& queue, Rows rows, int64_t n, int64_t width, int64_t skipped, const T* from, Wide<T>* sums) {
+void add_rows(const Queue& queue, Rows rows, int64_t n, int64_t width, int64_t skipped, const T* from,
+              AccumulateType<T>* sums) {
   for_each(queue, n * width, [=] TT_DEVICE(int64_t i) {
     const int64_t row = rows.at(i / width);
-    if (row >= 0 && row != skipped) atomic_add(sums + row * width + i % width, convert<Wide<T>>(from[i]));
+    if (row >= 0 && row != skipped) atomic_add(sums + row * width + i % width, convert<AccumulateType<T>>(from[i]));
   });
 }
 
@@ -62,9 +63,9 @@ void embedding_backward(const Tensor& grad, const Tensor& indices, int64_t num_w
         " indices, got gradients ", to_string(grad.sizes()));
   const Queue queue = queue_of(out);
   const Rows rows = rows_of(index, num_weights);
-  collect(out, [&]<typename C>(C* sums) {
+  atomic_accumulate(out, [&]<typename C>(C* sums) {
     with_floating(g.dtype(), [&]<typename T>(std::type_identity<T>) {
-      if constexpr (std::is_same_v<Wide<T>, C>) {
+      if constexpr (std::is_same_v<AccumulateType<T>, C>) {
         add_rows(queue, rows, index.numel(), width, padding_idx, g.data_as<T>(), sums);
       }
     });

@@ -1,7 +1,7 @@
 // nll_loss: the negative log likelihood of target classes, and its gradient.
 #include <string_view>
 
-#include "kernels/cuda/iteration/collect.h"
+#include "kernels/cuda/iteration/atomic_accumulate.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch/channels.h"
 #include "kernels/cuda/nn/targets.h"

@@ -12,11 +12,11 @@ namespace {
 
 constexpr int64_t kPiece = 4096;  // elements per group
 
-constexpr int kMostTensors = std::tuple_size_v<Parameter>;
+constexpr int kMaxTensors = std::tuple_size_v<Parameter>;
 
 // One parameter with its gradient and states, of one dtype; null for an unused state. All tensors are contiguous.
 struct Entry {
-  void* of[kMostTensors] = {};
+  void* of[kMaxTensors] = {};
   int64_t n = 0;
   int64_t first_piece = 0;
   DType dtype = DType::kFloat32;
@@ -24,7 +24,7 @@ struct Entry {
 
   Entry() = default;
   Entry(const Parameter& p, int64_t first_piece) : n(p[0].numel()), first_piece(first_piece), dtype(p[0].dtype()) {
-    for (int k = 0; k < kMostTensors; ++k) {
+    for (int k = 0; k < kMaxTensors; ++k) {
       of[k] = p[k] ? p[k].data() : nullptr;
       is_aligned = is_aligned && cuda::is_aligned(of[k]);
     }
@@ -37,9 +37,9 @@ struct Entry {
 
 // Passed as a kernel argument, not in device memory: no copy is needed before the launch, and a captured graph keeps
 // it.
-template <int kMost>
+template <int kMaxEntries>
 struct Table {
-  Entry entries[kMost];
+  Entry entries[kMaxEntries];
   int count = 0;
 
   // Returns the index of the entry that contains `piece`.
@@ -105,7 +105,7 @@ struct Adam {
 // Updates kLanes adjacent elements: one vector or one element.
 template <typename T, int kLanes, typename Step>
 TT_DEVICE void update(const Step& step, const Entry& e, int64_t i) {
-  using C = Wide<T>;
+  using C = AccumulateType<T>;
   constexpr int kTensors = Step::kTensors;
   Vector<T, kLanes> vectors[kTensors];
   TT_UNROLL
@@ -139,8 +139,8 @@ TT_DEVICE void update_piece(const Step& step, const Entry& e, const Group& group
   for (int64_t i = whole + group.rank(); i < end; i += group.size()) update<T, 1>(step, e, i);
 }
 
-template <typename Step, int kMost>
-void launch(const Queue& queue, int64_t pieces, Table<kMost> table, Step step) {
+template <typename Step, int kMaxEntries>
+void launch(const Queue& queue, int64_t pieces, Table<kMaxEntries> table, Step step) {
   for_each_group(queue, pieces, kPiece, [=] TT_DEVICE(Group & group) {
     const Entry& e = table.entries[table.of_piece(group.index())];
     const int64_t begin = (group.index() - e.first_piece) * kPiece;
@@ -154,10 +154,10 @@ void launch(const Queue& queue, int64_t pieces, Table<kMost> table, Step step) {
   });
 }
 
-// Updates parameters [begin, end), at most kMost of them.
-template <int kMost, typename Step>
+// Updates parameters [begin, end), at most kMaxEntries of them.
+template <int kMaxEntries, typename Step>
 void launch_some(const Queue& queue, const std::vector<Parameter>& of, size_t begin, size_t end, const Step& step) {
-  Table<kMost> table;
+  Table<kMaxEntries> table;
   int64_t pieces = 0;
   for (size_t i = begin; i < end; ++i) {
     const Entry entry(of[i], pieces);

@@ -3,9 +3,9 @@
 #include <optional>
 
 #include "kernels/common/pool_window.h"
-#include "kernels/cuda/iteration/collect.h"
+#include "kernels/cuda/iteration/atomic_accumulate.h"
 #include "kernels/cuda/kernels.h"
-#include "kernels/cuda/launch/fault.h"
+#include "kernels/cuda/launch/device_error.h"
 
 namespace tt::cuda {
 namespace {
@@ -75,7 +75,7 @@ void largest(const Queue& queue, int64_t n, Windows windows, const T* x, T* y, i
 
 template <typename T, typename Windows, typename Count>
 void average(const Queue& queue, int64_t n, Windows windows, Count count, const T* x, T* y) {
-  using C = Wide<T>;
+  using C = AccumulateType<T>;
   const Window w = windows.w;
   for_each(queue, n, [=] TT_DEVICE(int64_t i) {
     const Place place(i, w.out);
@@ -110,7 +110,7 @@ struct AdaptiveBack {
 
 template <typename T, typename Windows, typename Count>
 void average_backward(const Queue& queue, int64_t n, Windows windows, Count count, const T* g, T* dx) {
-  using C = Wide<T>;
+  using C = AccumulateType<T>;
   const Window w = windows.w;
   for_each(queue, n, [=] TT_DEVICE(int64_t i) {
     const Place place(i, w.in);
@@ -149,7 +149,7 @@ template <typename Windows>
 void find_largest(const Tensor& input, Windows windows, Tensor& output, Tensor& indices) {
   const Tensor x = contiguous(input);
   with_element(x.dtype(), [&]<typename T>(std::type_identity<T>) {
-    using C = std::conditional_t<std::is_integral_v<T>, T, Wide<T>>;
+    using C = std::conditional_t<std::is_integral_v<T>, T, AccumulateType<T>>;
     if constexpr (std::is_same_v<T, Bool>) {
       fail(ErrorKind::kNotImplemented, "max pooling is not implemented for ", name(x.dtype()));
     } else {
@@ -187,14 +187,14 @@ Error index_outside(const DeviceErrorCell& cell) {
 }
 
 template <typename T>
-void add_at(const Queue& queue, int64_t n, int64_t from, int64_t to, const int64_t* index, const T* g, Wide<T>* dx) {
-  DeviceErrorCell* cell = open_fault(queue, &index_outside);
+void add_at(const Queue& queue, int64_t n, int64_t from, int64_t to, const int64_t* index, const T* g, AccumulateType<T>* dx) {
+  DeviceErrorCell* cell = open_error_cell(queue, &index_outside);
   for_each(queue, n, [=] TT_DEVICE(int64_t i) {
     const int64_t at = index[i];
     if (at >= 0 && at < to) {
-      atomic_add(dx + i / from * to + at, convert<Wide<T>>(g[i]));
+      atomic_add(dx + i / from * to + at, convert<AccumulateType<T>>(g[i]));
     } else {
-      fault(cell, at, 0, to);
+      report_error(cell, at, 0, to);
     }
   });
 }
@@ -218,9 +218,9 @@ void max_pool2d_backward(const Tensor& grad, const Tensor& indices, List, Tensor
   check_same_planes(grad.sizes(), out.sizes());
   const Tensor index = contiguous_as(indices, DType::kInt64), g = contiguous(grad);
   const int64_t from = area(last_two(grad.sizes())), to = area(last_two(out.sizes()));
-  collect(out, [&]<typename C>(C* dx) {
+  atomic_accumulate(out, [&]<typename C>(C* dx) {
     with_floating(g.dtype(), [&]<typename T>(std::type_identity<T>) {
-      if constexpr (std::is_same_v<Wide<T>, C>) {
+      if constexpr (std::is_same_v<AccumulateType<T>, C>) {
         add_at(queue_of(out), g.numel(), from, to, index.data_as<int64_t>(), g.data_as<T>(), dx);
       }
     });

@@ -16,7 +16,7 @@ struct Walk {
 
 template <int kLanes, typename T, typename G>
 TT_DEVICE void softmax_row(G& group, Walk walk, const T* x, T* y) {
-  using C = Wide<T>;
+  using C = AccumulateType<T>;
   const Row<T, kLanes> row(group, walk.n, x, walk.stride);
   const Running<C> all = total<C>(group, row);
   if (walk.log) {
@@ -32,10 +32,10 @@ TT_DEVICE void softmax_row(G& group, Walk walk, const T* x, T* y) {
 
 template <int kLanes, typename T, typename G>
 TT_DEVICE void softmax_backward_row(G& group, Walk walk, const T* g, const T* y, T* dx) {
-  using C = Wide<T>;
+  using C = AccumulateType<T>;
   const Row<T, kLanes, kOfTwo<T>> grads(group, walk.n, g, walk.stride), results(group, walk.n, y, walk.stride);
   C sum = 0;
-  each([&](int64_t, C grad, C result) { sum += walk.log ? grad : grad * result; }, grads, results);
+  for_each_element([&](int64_t, C grad, C result) { sum += walk.log ? grad : grad * result; }, grads, results);
   sum = group.reduce(sum, Add());
   if (walk.log) {
     write(
@@ -50,7 +50,7 @@ template <typename T>
 void softmax_columns(const Queue& queue, const Along& along, bool log, const T* x, T* y) {
   const Walk walk{along.n, along.inner, log};
   for_each(queue, along.rows(), [=] TT_DEVICE(int64_t r) {
-    Alone alone;
+    SingleThreadGroup alone;
     softmax_row<1>(alone, walk, x + along.start(r), y + along.start(r));
   });
 }
@@ -67,7 +67,7 @@ template <typename T>
 void backward_columns(const Queue& queue, const Along& along, bool log, const T* g, const T* y, T* dx) {
   const Walk walk{along.n, along.inner, log};
   for_each(queue, along.rows(), [=] TT_DEVICE(int64_t r) {
-    Alone alone;
+    SingleThreadGroup alone;
     const int64_t at = along.start(r);
     softmax_backward_row<1>(alone, walk, g + at, y + at, dx + at);
   });

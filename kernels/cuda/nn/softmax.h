@@ -62,12 +62,12 @@ template <typename C, typename G, typename R>
 TT_DEVICE Running<C> total(G& group, const R& row) {
   Running<C> all;
   if (row.fits()) {
-    each([&](int64_t, C x) { all.most = Larger()(all.most, x); }, row);
+    for_each_element([&](int64_t, C x) { all.most = Larger()(all.most, x); }, row);
     all.most = group.reduce(all.most, Larger());
-    each([&](int64_t, C x) { all.sum += math::exp(x - all.most); }, row);
+    for_each_element([&](int64_t, C x) { all.sum += math::exp(x - all.most); }, row);
     all.sum = group.reduce(all.sum, Add());
   } else {
-    each([&](int64_t, C x) { all.add(x); }, row);
+    for_each_element([&](int64_t, C x) { all.add(x); }, row);
     all = group.reduce(all, Join());
     if (math::isinf(all.most)) all.sum = std::numeric_limits<C>::quiet_NaN();
   }

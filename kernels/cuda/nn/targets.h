@@ -3,7 +3,7 @@
 
 #include "kernels/common/likelihoods.h"
 #include "kernels/cuda/iteration/copy.h"
-#include "kernels/cuda/launch/fault.h"
+#include "kernels/cuda/launch/device_error.h"
 
 namespace tt::cuda {
 
@@ -13,7 +13,7 @@ inline Error target_out_of_bounds(const DeviceErrorCell& cell) {
 
 // Targets are checked when read. `target` is contiguous int64.
 struct Targets {
-  Likelihoods shape;
+  ClassShape shape;
   const int64_t* target;
   int64_t ignore;
   DeviceErrorCell* cell;
@@ -23,15 +23,15 @@ struct Targets {
     const int64_t t = target[i];
     if (t == ignore) return -1;
     if (t >= 0 && t < shape.classes) return t;
-    fault(cell, t, 0, shape.classes);
+    report_error(cell, t, 0, shape.classes);
     return -1;
   }
 };
 
 inline Targets targets_of(const Queue& queue, SizesView sizes, const Tensor& target, const Tensor& weight,
                           int64_t ignore) {
-  return {Likelihoods(sizes, target, weight), target.data_as<int64_t>(), ignore,
-          open_fault(queue, &target_out_of_bounds)};
+  return {ClassShape(sizes, target, weight), target.data_as<int64_t>(), ignore,
+          open_error_cell(queue, &target_out_of_bounds)};
 }
 
 }  // namespace tt::cuda

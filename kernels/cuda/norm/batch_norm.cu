@@ -23,7 +23,7 @@ struct RunningStatistic {
 // close to the mean, so the sums stay small.
 template <typename T>
 struct MomentTerm {
-  using C = Wide<T>;
+  using C = AccumulateType<T>;
   const T* x;
   int64_t inner;
 
@@ -36,7 +36,7 @@ struct MomentTerm {
 
 template <typename T>
 struct BatchStatistics {
-  using C = Wide<T>;
+  using C = AccumulateType<T>;
   MomentTerm<T> term;
   int64_t count;
   RunningStatistic running_mean, running_var;
@@ -68,9 +68,9 @@ void given_statistics(const Queue& queue, int64_t channels, Weights mean, Weight
 }
 
 template <typename T>
-void normalize(const Queue& queue, const ChannelShape& shape, const T* x, const Wide<T>* means, const Wide<T>* rstds,
-               Weights weight, Weights bias, T* y) {
-  using C = Wide<T>;
+void normalize(const Queue& queue, const ChannelShape& shape, const T* x, const AccumulateType<T>* means,
+               const AccumulateType<T>* rstds, Weights weight, Weights bias, T* y) {
+  using C = AccumulateType<T>;
   for_each_in_channels(queue, shape, [=] TT_DEVICE(int64_t c, int64_t at) {
     const C scale = rstds[c] * weight.at(c, C(1));
     y[at] = convert<T>(scale * (convert<C>(x[at]) - means[c]) + bias.at(c, C(0)));
@@ -79,7 +79,7 @@ void normalize(const Queue& queue, const ChannelShape& shape, const T* x, const 
 
 template <typename T>
 struct GradientTerm {
-  using C = Wide<T>;
+  using C = AccumulateType<T>;
   const T* g;
   const T* x;
   const C* means;
@@ -116,9 +116,9 @@ struct ChannelGradients {
 };
 
 template <typename T>
-void backward_input(const Queue& queue, const ChannelShape& shape, const T* g, const T* x, const Wide<T>* means,
-                    const Line<Wide<T>>* lines, T* dx) {
-  using C = Wide<T>;
+void backward_input(const Queue& queue, const ChannelShape& shape, const T* g, const T* x,
+                    const AccumulateType<T>* means, const Line<AccumulateType<T>>* lines, T* dx) {
+  using C = AccumulateType<T>;
   for_each_in_channels(queue, shape, [=] TT_DEVICE(int64_t c, int64_t at) {
     const Line<C> line = lines[c];
     dx[at] = convert<T>(line.scale * convert<C>(g[at]) + line.slope * (convert<C>(x[at]) - means[c]) + line.constant);
@@ -137,17 +137,29 @@ void batch_norm(const Tensor& input, const Tensor& running_mean, const Tensor& r
   const Tensor given_var = training ? Tensor() : contiguous(running_var);
   const Queue queue = queue_of(output);
   with_floating(x.dtype(), [&]<typename T>(std::type_identity<T>) {
-    Wide<T>*means = mean.data_as<Wide<T>>(), *rstds = rstd.data_as<Wide<T>>();
+    AccumulateType<T>*means = mean.data_as<AccumulateType<T>>(), *rstds = rstd.data_as<AccumulateType<T>>();
     if (training) {
       const MomentTerm<T> term{x.data_as<T>(), shape.inner};
       const BatchStatistics<T> finish{
           term,  shape.count(), RunningStatistic(running_mean), RunningStatistic(running_var), momentum, eps,
           means, rstds};
-      sum_channels<Wide<T>>(queue, shape, term, finish);
+      sum_channels<AccumulateType<T>>(queue, shape, term, finish);
     } else {
       given_statistics(queue, shape.channels, Weights(given_mean), Weights(given_var), eps, means, rstds);
     }
     normalize(queue, shape, x.data_as<T>(), means, rstds, Weights(w), Weights(b), output.data_as<T>());
+  });
+}
+
+void batch_norm_stats(const Tensor& input, double eps, Tensor& mean, Tensor& rstd) {
+  const ChannelShape shape(input);
+  const Tensor x = contiguous(input);
+  const Queue queue = queue_of(mean);
+  with_floating(x.dtype(), [&]<typename T>(std::type_identity<T>) {
+    const MomentTerm<T> term{x.data_as<T>(), shape.inner};
+    const BatchStatistics<T> finish{term, shape.count(), RunningStatistic({}),    RunningStatistic({}),
+                                    0,    eps,           mean.data_as<Wide<T>>(), rstd.data_as<Wide<T>>()};
+    sum_channels<Wide<T>>(queue, shape, term, finish);
   });
 }
 
@@ -166,7 +178,7 @@ void batch_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& 
   const Tensor scratch = empty(Sizes{shape.channels, 3}, wide, input.device());
   const Queue queue = queue_of(grad_input);
   with_floating(x.dtype(), [&]<typename T>(std::type_identity<T>) {
-    using C = Wide<T>;
+    using C = AccumulateType<T>;
     const T *gs = g.data_as<T>(), *xs = x.data_as<T>();
     const C* centers = means.data_as<C>();
     Line<C>* lines = scratch.data_as<Line<C>>();

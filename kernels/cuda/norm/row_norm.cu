@@ -49,18 +49,18 @@ struct Affine {
 
 template <typename T, int kLanes, typename W>
 void forward(const Queue& queue, RowNorm shape, const T* x, Affine<W> weight, Affine<W> bias, double eps, T* y,
-             Statistics<Wide<T>> statistics) {
-  using C = Wide<T>;
+             Statistics<AccumulateType<T>> statistics) {
+  using C = AccumulateType<T>;
   for_each_row<kOfOne<T, kLanes>>(queue, shape.rows, shape.n(), [=] TT_DEVICE(Group & group) {
     const int64_t r = group.index(), at = r * shape.n(), first = shape.first_channel(r);
     const C n = static_cast<C>(shape.n());
     const Row<T, kLanes> row(group, shape.n(), x + at, 1);
     C mean = 0, squares = 0;
     if (statistics.means) {
-      each([&](int64_t, C value) { mean += value; }, row);
+      for_each_element([&](int64_t, C value) { mean += value; }, row);
       mean = group.reduce(mean, Add()) / n;
     }
-    each([&](int64_t, C value) { squares += (value - mean) * (value - mean); }, row);
+    for_each_element([&](int64_t, C value) { squares += (value - mean) * (value - mean); }, row);
     const C rstd = math::rsqrt(group.reduce(squares, Add()) / n + static_cast<C>(eps));
     const auto normalize = [&](int64_t i, const Lanes<C, kLanes>& x) {
       const auto w = weight.template lanes<kLanes>(shape, first, i, C(1));
@@ -69,7 +69,7 @@ void forward(const Queue& queue, RowNorm shape, const T* x, Affine<W> weight, Af
       TT_UNROLL for (int l = 0; l < kLanes; ++l) results.at[l] = (x.at[l] - mean) * rstd * w.at[l] + b.at[l];
       store_lanes<T, kLanes>(y + at, 1, i, results);
     };
-    take_turns(normalize, row);
+    for_each_vector(normalize, row);
     if (group.rank() == 0) {
       if (statistics.means) statistics.means[r] = mean;
       statistics.rstds[r] = rstd;
@@ -79,8 +79,8 @@ void forward(const Queue& queue, RowNorm shape, const T* x, Affine<W> weight, Af
 
 template <typename T, int kLanes, typename W>
 void backward_input(const Queue& queue, RowNorm shape, const T* g, const T* x, Affine<W> weight,
-                    Statistics<Wide<T>> statistics, T* dx) {
-  using C = Wide<T>;
+                    Statistics<AccumulateType<T>> statistics, T* dx) {
+  using C = AccumulateType<T>;
   for_each_row<kOfTwo<T>>(queue, shape.rows, shape.n(), [=] TT_DEVICE(Group & group) {
     const int64_t r = group.index(), at = r * shape.n(), first = shape.first_channel(r);
     const C mean = statistics.mean(r), rstd = statistics.rstds[r], n = static_cast<C>(shape.n());
@@ -93,7 +93,7 @@ void backward_input(const Queue& queue, RowNorm shape, const T* g, const T* x, A
         sums += {grad.at[l] * w.at[l], grad.at[l] * w.at[l] * (x.at[l] - mean)};
       }
     };
-    take_turns(add, grads, row);
+    for_each_vector(add, grads, row);
     sums = group.reduce(sums, Add());
     const C slope = -rstd * rstd * rstd * sums.second / n;
     const C constant = statistics.means ? -rstd * sums.first / n : C(0);
@@ -105,14 +105,14 @@ void backward_input(const Queue& queue, RowNorm shape, const T* g, const T* x, A
       }
       store_lanes<T, kLanes>(dx + at, 1, i, results);
     };
-    take_turns(differentiate, grads, row);
+    for_each_vector(differentiate, grads, row);
   });
 }
 
 // An element's terms of its channel's gradients: of the weight, then of the bias.
 template <typename T>
 struct AffineTerm {
-  using C = Wide<T>;
+  using C = AccumulateType<T>;
   RowNorm shape;
   const T* g;
   const T* x;
@@ -144,7 +144,7 @@ DType affine_type(const Tensor& input, const Tensor& weight, const Tensor& bias)
 template <typename F>
 void with_types(DType input, DType affine, F&& f) {
   with_floating(input, [&]<typename T>(std::type_identity<T> type) {
-    affine == input ? f(type, type) : f(type, std::type_identity<Wide<T>>());
+    affine == input ? f(type, type) : f(type, std::type_identity<AccumulateType<T>>());
   });
 }
 
@@ -164,7 +164,7 @@ void normalize_rows(const RowNorm& shape, const Tensor& input, const Tensor& wei
   const Tensor x = contiguous(input), w = contiguous_as(weight, affine), b = contiguous_as(bias, affine);
   const Queue queue = queue_of(output);
   with_types(x.dtype(), affine, [&]<typename T, typename W>(std::type_identity<T>, std::type_identity<W>) {
-    const Statistics<Wide<T>> statistics(mean, rstd);
+    const Statistics<AccumulateType<T>> statistics(mean, rstd);
     const T* from = x.data_as<T>();
     T* to = output.data_as<T>();
     is_vectors(shape.n(), sizeof(T), from, to)
@@ -188,7 +188,7 @@ void normalize_rows_backward(const RowNorm& shape, const Tensor& grad, const Ten
   const ChannelShape channels(shape.rows / shape.groups, shape.all_channels(), shape.space);
   const AffineGradients gradients{Access(grad_weight), Weights(grad_bias).access};
   with_types(x.dtype(), affine, [&]<typename T, typename W>(std::type_identity<T>, std::type_identity<W>) {
-    const Statistics<Wide<T>> statistics(means, rstds);
+    const Statistics<AccumulateType<T>> statistics(means, rstds);
     const T *gs = g.data_as<T>(), *xs = x.data_as<T>();
     T* to = grad_input.data_as<T>();
     is_vectors(shape.n(), sizeof(T), gs, xs, to)
@@ -196,8 +196,9 @@ void normalize_rows_backward(const RowNorm& shape, const Tensor& grad, const Ten
         : backward_input<T, 1>(queue, shape, gs, xs, Affine<W>(w), statistics, to);
   });
   with_floating(x.dtype(), [&]<typename T>(std::type_identity<T>) {
-    const Statistics<Wide<T>> statistics(means, rstds);
-    sum_channels<Wide<T>>(queue, channels, AffineTerm<T>{shape, g.data_as<T>(), x.data_as<T>(), statistics}, gradients);
+    const Statistics<AccumulateType<T>> statistics(means, rstds);
+    sum_channels<AccumulateType<T>>(queue, channels, AffineTerm<T>{shape, g.data_as<T>(), x.data_as<T>(), statistics},
+                                    gradients);
   });
 }
 

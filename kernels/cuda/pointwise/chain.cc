@@ -51,9 +51,9 @@ FusedKernels& fused_kernels() {
 template <typename T>
 void launch(const ChainPlan& plan, KernelHandle kernel, int64_t numel, const Queue& queue) {
   constexpr int kThreads = 256;
-  constexpr int64_t kEach = 4, kMostBlocks = int64_t{1} << 20;
+  constexpr int64_t kEach = 4, kMaxBlocks = int64_t{1} << 20;
   const ChainParameters<T> parameters = plan.parameters<T>();
-  const int64_t blocks = std::min((numel + kThreads * kEach - 1) / (kThreads * kEach), kMostBlocks);
+  const int64_t blocks = std::min((numel + kThreads * kEach - 1) / (kThreads * kEach), kMaxBlocks);
   queue.add([=](StreamHandle stream) {
     ChainParameters<T> mutable_copy = parameters;
     fused_kernels().compiler().launch(kernel, blocks, kThreads, &mutable_copy, sizeof mutable_copy, stream);

@@ -11,10 +11,10 @@ namespace tt::cuda {
 namespace {
 
 struct NanToNum {
-  static constexpr int kInputs = 1, kNumbers = 3, kDivisor = -1;
+  static constexpr int kInputs = 1, kScalarArgs = 3, kDivisor = -1;
   template <typename T>
-  TT_FUNCTION static T call(const T* in, const Numbers<T, kNumbers>& numbers) {
-    return math::nan_to_num(in[0], numbers.value[0], numbers.value[1], numbers.value[2]);
+  TT_FUNCTION static T call(const T* in, const ScalarArgs<T, kScalarArgs>& scalar_args) {
+    return math::nan_to_num(in[0], scalar_args.value[0], scalar_args.value[1], scalar_args.value[2]);
   }
 };
 

@@ -91,13 +91,13 @@ void run(const ChainStep& step, const Tensor& out) {
   CallBuilder<C> builder(out);
   for (size_t i = 0; i < (op == step.op->id ? step.args.size() : 1); ++i) add_argument(builder, step, i);
   const Queue queue = queue_of(out);
-  if (std::is_integral_v<C> && divides(op)) builder.call().fault = open_fault(queue, &divided_by_zero);
+  if (std::is_integral_v<C> && divides(op)) builder.call().fault = open_error_cell(queue, &divided_by_zero);
   launch(queue, builder.call());
 }
 
 bool is_float8_tensor(const Arg& arg) { return arg.kind == Arg::Kind::kTensor && is_float8(arg.tensor->dtype); }
 
-bool meets_float8(const ChainStep& step, const Tensor& out) {
+bool has_float8_operand(const ChainStep& step, const Tensor& out) {
   return is_float8(out.dtype()) || std::any_of(step.args.begin(), step.args.end(), &is_float8_tensor);
 }
 
@@ -136,7 +136,7 @@ uint16_t power_of(const ChainStep& step) {
 bool divides(uint16_t op) { return row_of(op).divisor >= 0; }
 
 void run_step(const ChainStep& step, const Tensor& out) {
-  if (meets_float8(step, out)) return run_widened(step, out);
+  if (has_float8_operand(step, out)) return run_widened(step, out);
   switch (step.compute) {
     case DType::kFloat16:
     case DType::kBFloat16:

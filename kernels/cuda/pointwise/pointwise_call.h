@@ -38,10 +38,10 @@ class CallBuilder {
   void add_operand(C number) { add_source().number = number; }
   // Adds a non-tensor parameter.
   void add_number(C number) {
-    call_.numbers.value[num_numbers_] = number;
-    call_.numbers.present |= uint32_t{1} << num_numbers_++;
+    call_.scalar_args.value[num_scalar_args_] = number;
+    call_.scalar_args.present |= uint32_t{1} << num_scalar_args_++;
   }
-  void add_absent() { ++num_numbers_; }
+  void add_absent() { ++num_scalar_args_; }
 
   PointwiseCall<C>& call() { return call_; }
 
@@ -55,7 +55,7 @@ class CallBuilder {
   const Tensor& out_;
   PointwiseCall<C> call_;
   int num_inputs_ = 0;
-  int num_numbers_ = 0;
+  int num_scalar_args_ = 0;
 };
 
 }  // namespace tt::cuda

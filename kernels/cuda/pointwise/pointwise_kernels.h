@@ -15,18 +15,18 @@ namespace tt::cuda {
 
 template <typename Body, typename C>
 struct Applied {
-  Numbers<C, Body::kNumbers> numbers;
-  DeviceErrorCell* fault_cell;
+  ScalarArgs<C, Body::kScalarArgs> scalar_args;
+  DeviceErrorCell* error_cell;
 
-  explicit Applied(const PointwiseCall<C>& call) : fault_cell(call.fault) {
-    for (int i = 0; i < Body::kNumbers; ++i) numbers.value[i] = call.numbers.value[i];
-    numbers.present = call.numbers.present;
+  explicit Applied(const PointwiseCall<C>& call) : error_cell(call.fault) {
+    for (int i = 0; i < Body::kScalarArgs; ++i) scalar_args.value[i] = call.scalar_args.value[i];
+    scalar_args.present = call.scalar_args.present;
   }
   TT_DEVICE C operator()(const C* in) const {
     if constexpr (std::is_integral_v<C> && Body::kDivisor >= 0) {
-      if (in[Body::kDivisor] == 0) fault(fault_cell, 0, 0, 0);
+      if (in[Body::kDivisor] == 0) report_error(error_cell, 0, 0, 0);
     }
-    return Body::template call<C>(in, numbers);
+    return Body::template call<C>(in, scalar_args);
   }
 };
 
@@ -98,7 +98,7 @@ struct Vectors {
 
 // Elements of any dtype in any layout.
 template <typename Body, typename C>
-struct Scattered {
+struct StridedElements {
   static constexpr int kInputs = Body::kInputs;
   Applied<Body, C> apply;
   Layout<kInputs + 1> layout;
@@ -113,7 +113,8 @@ struct Scattered {
     strides[kInputs] = call.strides;
     return Layout<kInputs + 1>(call.sizes, strides);
   }
-  explicit Scattered(const PointwiseCall<C>& call) : apply(call), layout(layout_of(call)), out(call.out, call.dtype) {
+  explicit StridedElements(const PointwiseCall<C>& call)
+      : apply(call), layout(layout_of(call)), out(call.out, call.dtype) {
     for (int k = 0; k < kInputs; ++k) {
       in[k] = call.in[k].data;
       dtype[k] = call.in[k].dtype;
@@ -132,9 +133,9 @@ struct Scattered {
 
 // Groups of four elements along the innermost dimension; index i is that of a group.
 template <typename Body, typename C>
-struct Quads {
+struct Vec4Elements {
   static constexpr int kInputs = Body::kInputs;
-  Scattered<Body, C> elements;
+  StridedElements<Body, C> elements;
   int64_t n;
   int64_t step[kInputs];
 
@@ -145,7 +146,7 @@ struct Quads {
       fit = fit && (layout.inner_stride(k) == 1 || (k < kInputs && layout.inner_stride(k) == 0));
     return fit;
   }
-  Quads(const Scattered<Body, C>& elements, int64_t n) : elements(elements), n(n) {
+  Vec4Elements(const StridedElements<Body, C>& elements, int64_t n) : elements(elements), n(n) {
     for (int k = 0; k < kInputs; ++k) step[k] = elements.layout.inner_stride(k);
   }
   TT_DEVICE void operator()(int64_t i) const {
@@ -155,10 +156,10 @@ struct Quads {
       return;
     }
     const Offsets<kInputs + 1> offsets = elements.layout.offsets(at);
-    Quad<C> values[kInputs], results;
+    Vec4<C> values[kInputs], results;
     TT_UNROLL
     for (int k = 0; k < kInputs; ++k) {
-      if (elements.in[k]) values[k] = load_quad<C>(elements.in[k], elements.dtype[k], offsets.at[k], step[k]);
+      if (elements.in[k]) values[k] = load_vec4<C>(elements.in[k], elements.dtype[k], offsets.at[k], step[k]);
     }
     TT_UNROLL
     for (int lane = 0; lane < 4; ++lane) {
@@ -167,7 +168,7 @@ struct Quads {
       for (int k = 0; k < kInputs; ++k) arguments[k] = elements.in[k] ? values[k].at[lane] : elements.number[k];
       results.at[lane] = elements.apply(arguments);
     }
-    store_quad<C>(elements.out, offsets.at[kInputs], results);
+    store_vec4<C>(elements.out, offsets.at[kInputs], results);
   }
 };
 
@@ -202,10 +203,10 @@ void launch(const Queue& queue, const PointwiseCall<C>& call) {
       if (call.dtype == DType::kInt64) return launch_vectors<Body, C, int64_t>(queue, call);
     }
   }
-  const Scattered<Body, C> elements(call);
+  const StridedElements<Body, C> elements(call);
   if constexpr (std::is_floating_point_v<C> || std::is_signed_v<C>) {
-    if (Quads<Body, C>::fit(elements.layout)) {
-      return for_each(queue, (call.numel + 3) / 4, Quads<Body, C>(elements, call.numel));
+    if (Vec4Elements<Body, C>::fit(elements.layout)) {
+      return for_each(queue, (call.numel + 3) / 4, Vec4Elements<Body, C>(elements, call.numel));
     }
   }
   for_each(queue, call.numel, elements);

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "kernels/cuda/launch/fault.h"
+#include "kernels/cuda/launch/device_error.h"
 #include "kernels/cuda/launch/layout.h"
 
 namespace tt::cuda {
@@ -19,7 +19,7 @@ inline constexpr int kMaxNumbers = 8;  // other parameters per body
 
 // An operator's non-tensor parameters, in order, in the type of the computation.
 template <typename C, int kCount = kMaxNumbers>
-struct Numbers {
+struct ScalarArgs {
   C value[kCount > 0 ? kCount : 1] = {};
   uint32_t present = 0;  // bit i: parameter i was given
 };
@@ -37,7 +37,7 @@ struct Source {
 template <typename C>
 struct PointwiseCall {
   std::array<Source<C>, kMaxInputs> in;
-  Numbers<C> numbers;
+  ScalarArgs<C> scalar_args;
   void* out = nullptr;
   DType dtype = DType::kFloat32;
   SizesView sizes;

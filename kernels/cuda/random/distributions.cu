@@ -4,7 +4,7 @@
 #include "kernels/common/rejection.h"
 #include "kernels/cuda/iteration/copy.h"
 #include "kernels/cuda/kernels.h"
-#include "kernels/cuda/launch/fault.h"
+#include "kernels/cuda/launch/device_error.h"
 #include "kernels/cuda/launch/vectors.h"
 
 namespace tt::cuda {
@@ -25,10 +25,10 @@ Tensor checked(const Tensor& t) {
   const double* x = values.data_as<double>();
   double* y = fitting.data_as<double>();
   const rejection::Range range{nullptr, kRange->low, kRange->high, kRange->above_low};
-  DeviceErrorCell* cell = open_fault(queue, &misfit<kRange>);
+  DeviceErrorCell* cell = open_error_cell(queue, &misfit<kRange>);
   for_each(queue, t.numel(), [=] TT_DEVICE(int64_t i) {
     const bool fits = range.holds(x[i]);
-    if (!fits) fault(cell, __builtin_bit_cast(int64_t, x[i]), 0, 0);
+    if (!fits) report_error(cell, __builtin_bit_cast(int64_t, x[i]), 0, 0);
     y[i] = fits ? x[i] : 1;
   });
   return fitting;

@@ -4,7 +4,7 @@
 #include "kernels/common/scalar_math.h"
 #include "kernels/cuda/iteration/copy.h"
 #include "kernels/cuda/kernels.h"
-#include "kernels/cuda/launch/fault.h"
+#include "kernels/cuda/launch/device_error.h"
 #include "kernels/cuda/random/random.h"
 
 namespace tt::cuda {
@@ -42,7 +42,7 @@ struct Rows {
     positive = group.reduce(positive, Add());
     if (bad == 0 && sum > 0 && (replacement || positive >= num_samples)) return true;
     for (int64_t i = group.rank(); i < num_samples; i += group.size()) out[group.index() * num_samples + i] = 0;
-    if (group.rank() == 0) fault(cell, bad ? kBad : sum > 0 ? kFew : kNone, 0, 0);
+    if (group.rank() == 0) report_error(cell, bad ? kBad : sum > 0 ? kFew : kNone, 0, 0);
     return false;
   }
 };
@@ -148,7 +148,7 @@ void multinomial(const Tensor& input, int64_t num_samples, bool replacement, Ten
                  weights.data_as<double>(),
                  uniform.data_as<double>(),
                  out.data_as<int64_t>(),
-                 open_fault(queue, &wrong_weights)};
+                 open_error_cell(queue, &wrong_weights)};
   const Tensor scratch = empty({{rows, n}}, DType::kFloat64, device);
   if (replacement) {
     const Tensor offsets = empty({{rows, WithReplacement::kPieces}}, DType::kFloat64, device);

@@ -11,7 +11,7 @@
 #include "kernels/cuda/iteration/copy.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch/access.h"
-#include "kernels/cuda/launch/fault.h"
+#include "kernels/cuda/launch/device_error.h"
 #include "kernels/cuda/launch/floating.h"
 #include "kernels/cuda/launch/layout.h"
 #include "kernels/cuda/launch/vectors.h"
@@ -163,7 +163,7 @@ struct BelowOwn {
   DeviceErrorCell* cell;
   TT_DEVICE double operator()(double u, int64_t i) const {
     const double p = load_any<double>(probability.data, probability.dtype, layout.offsets(i).at[0]);
-    if (!(p >= 0 && p <= 1)) fault(cell, 0, 0, 0);
+    if (!(p >= 0 && p <= 1)) report_error(cell, 0, 0, 0);
     return u < p ? 1 : 0;
   }
 };
@@ -248,7 +248,7 @@ void bernoulli_like(const Tensor&, double p, Tensor& out) {
 }
 
 void bernoulli(const Tensor& input, Tensor& out) {
-  DeviceErrorCell* cell = open_fault(queue_of(out), &no_probability);
+  DeviceErrorCell* cell = open_error_cell(queue_of(out), &no_probability);
   draw_as<double>(out, Uniform(), BelowOwn{Layout<1>(input.sizes(), {input.strides()}), Access(input), cell});
 }
 
@@ -259,13 +259,13 @@ template <typename T>
 struct Dropout {
   Place place;
   int64_t n;
-  Wide<T> share;  // that is kept
+  AccumulateType<T> share;  // that is kept
   const T* x;
   T* y;
   Bool* kept;
 
   TT_DEVICE void operator()(int64_t block) const {
-    using C = Wide<T>;
+    using C = AccumulateType<T>;
     Drawn<float> drawn;
     Uniform()(place.words(block), &drawn);
     TT_UNROLL
@@ -290,7 +290,7 @@ void dropout(const Tensor& input, double p, Tensor& output, Tensor& kept) {
   const Place place = Place::take(x.numel(), 1);
   with_floating(x.dtype(), [&]<typename T>(std::type_identity<T>) {
     for_each(queue_of(output), place.blocks,
-             Dropout<T>{place, x.numel(), static_cast<Wide<T>>(1 - p), x.data_as<T>(), output.data_as<T>(),
+             Dropout<T>{place, x.numel(), static_cast<AccumulateType<T>>(1 - p), x.data_as<T>(), output.data_as<T>(),
                         kept.data_as<Bool>()});
   });
 }

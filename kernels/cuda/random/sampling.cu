@@ -1,6 +1,6 @@
 // Elements at many places of each channel, weighted, and the gradients: a thread for each result, as
 // kernels/cpu/random/sampling.cc.
-#include "kernels/cuda/iteration/collect.h"
+#include "kernels/cuda/iteration/atomic_accumulate.h"
 #include "kernels/cuda/kernels.h"
 
 namespace tt::cuda {
@@ -26,24 +26,27 @@ template <typename T>
 void sample(const Queue& queue, Places places, int64_t results, const T* x, const T* weight, T* to) {
   for_each(queue, results, [=] TT_DEVICE(int64_t i) {
     const int64_t p = i % places.count, channel = i / places.count, n = channel / places.channels;
-    Wide<T> sum = 0;
+    AccumulateType<T> sum = 0;
     for (int64_t k = 0; k < places.taps; ++k) {
       const int64_t tap = places.tap(n, k, p), at = places.index[tap];
-      const Wide<T> value = places.holds(at) ? convert<Wide<T>>(x[channel * places.length + at]) : Wide<T>(0);
-      sum += convert<Wide<T>>(weight[tap]) * value;
+      const AccumulateType<T> value =
+          places.holds(at) ? convert<AccumulateType<T>>(x[channel * places.length + at]) : AccumulateType<T>(0);
+      sum += convert<AccumulateType<T>>(weight[tap]) * value;
     }
     to[i] = convert<T>(sum);
   });
 }
 
 template <typename T>
-void spread(const Queue& queue, Places places, int64_t values, const T* from, const T* weight, Wide<T>* sums) {
+void spread(const Queue& queue, Places places, int64_t values, const T* from, const T* weight,
+            AccumulateType<T>* sums) {
   for_each(queue, values, [=] TT_DEVICE(int64_t i) {
     const int64_t p = i % places.count, channel = i / places.count, n = channel / places.channels;
     for (int64_t k = 0; k < places.taps; ++k) {
       const int64_t tap = places.tap(n, k, p), at = places.index[tap];
       if (!places.holds(at)) continue;
-      atomic_add(sums + channel * places.length + at, convert<Wide<T>>(weight[tap]) * convert<Wide<T>>(from[i]));
+      atomic_add(sums + channel * places.length + at,
+                 convert<AccumulateType<T>>(weight[tap]) * convert<AccumulateType<T>>(from[i]));
     }
   });
 }
@@ -52,10 +55,11 @@ template <typename T>
 void match(const Queue& queue, Places places, int64_t results, const T* values, const T* x, T* to) {
   for_each(queue, results, [=] TT_DEVICE(int64_t i) {
     const int64_t p = i % places.count, n = i / places.count / places.taps, at = places.index[i];
-    Wide<T> sum = 0;
+    AccumulateType<T> sum = 0;
     for (int64_t c = 0; c < places.channels && places.holds(at); ++c) {
       const int64_t channel = n * places.channels + c;
-      sum += convert<Wide<T>>(values[channel * places.count + p]) * convert<Wide<T>>(x[channel * places.length + at]);
+      sum += convert<AccumulateType<T>>(values[channel * places.count + p]) *
+             convert<AccumulateType<T>>(x[channel * places.length + at]);
     }
     to[i] = convert<T>(sum);
   });
@@ -76,9 +80,9 @@ void spread_places(const Tensor& values, const Tensor& index, const Tensor& weig
   const DType dtype = out.dtype();
   const Tensor from = contiguous_as(values, dtype), at = contiguous(index), w = contiguous_as(weight, dtype);
   const Queue queue = queue_of(out);
-  collect(out, [&]<typename C>(C* sums) {
+  atomic_accumulate(out, [&]<typename C>(C* sums) {
     with_floating(dtype, [&]<typename T>(std::type_identity<T>) {
-      if constexpr (std::is_same_v<Wide<T>, C>) {
+      if constexpr (std::is_same_v<AccumulateType<T>, C>) {
         spread(queue, Places(at, values.size(1), length), from.numel(), from.data_as<T>(), w.data_as<T>(), sums);
       }
     });

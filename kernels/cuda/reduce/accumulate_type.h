@@ -6,7 +6,7 @@
 
 namespace tt::cuda {
 
-// Refers to `out`, or to a temporary tensor that land() rounds and copies to `out`.
+// Refers to `out`, or to a temporary tensor that copy_to_output() rounds and copies to `out`.
 class AccumulateBuffer {
  public:
   explicit AccumulateBuffer(const Tensor& out)
@@ -19,7 +19,7 @@ class AccumulateBuffer {
   T* data() const {
     return wide_.data_as<T>();
   }
-  void land() const {
+  void copy_to_output() const {
     if (!wide_.same(out_)) copy(wide_, out_);
   }
 

@@ -9,7 +9,7 @@ namespace tt::cuda {
 namespace {
 
 template <typename T>
-struct Found {
+struct ExtremumTotal {
   T value;
   int64_t position;  // -1: nothing yet
 };
@@ -19,23 +19,23 @@ struct Found {
 template <typename T, bool kMax>
 struct Search {
   using Value = T;
-  using Total = Found<T>;
-  using Part = Found<T>;
+  using Total = ExtremumTotal<T>;
+  using Part = ExtremumTotal<T>;
   Access values;  // null: not asked for
   int64_t* indices;
 
-  TT_FUNCTION Found<T> begin() const { return {T(0), -1}; }
-  TT_FUNCTION void take(Found<T>& part, T x, int64_t position) const { part = merge(part, {x, position}); }
-  TT_FUNCTION void settle(Found<T>&) const {}
-  TT_FUNCTION Found<T> end(const Found<T>& part) const { return part; }
-  TT_FUNCTION Found<T> merge(const Found<T>& a, const Found<T>& b) const {
+  TT_FUNCTION ExtremumTotal<T> begin() const { return {T(0), -1}; }
+  TT_FUNCTION void take(ExtremumTotal<T>& part, T x, int64_t position) const { part = merge(part, {x, position}); }
+  TT_FUNCTION void flush(ExtremumTotal<T>&) const {}
+  TT_FUNCTION ExtremumTotal<T> end(const ExtremumTotal<T>& part) const { return part; }
+  TT_FUNCTION ExtremumTotal<T> merge(const ExtremumTotal<T>& a, const ExtremumTotal<T>& b) const {
     if (a.position < 0 || b.position < 0) return a.position < 0 ? b : a;
     const bool beats =
         (kMax ? b.value > a.value : b.value < a.value) || (math::isnan(b.value) && !math::isnan(a.value));
     const bool equal = b.value == a.value || (math::isnan(b.value) && math::isnan(a.value));
     return beats || (equal && b.position < a.position) ? b : a;
   }
-  TT_FUNCTION void put(int64_t output, const Found<T>& total) const {
+  TT_FUNCTION void put(int64_t output, const ExtremumTotal<T>& total) const {
     indices[output] = total.position;
     if (values.data) values.store(output, total.value);
   }

@@ -37,7 +37,7 @@ struct Moments {
     part.squares += d * d;
     ++part.count;
   }
-  TT_FUNCTION void settle(Part&) const {}
+  TT_FUNCTION void flush(Part&) const {}
   TT_FUNCTION MomentsTotal end(const Part& part) const {
     if (part.count == 0) return {0, 0, 0};
     const double count = static_cast<double>(part.count), mean = part.sum / count;

@@ -7,7 +7,7 @@ namespace tt::cuda {
 
 namespace {
 
-struct TurnHighest {
+struct FlipSignBit {
   Layout<2> layout;
   const uint64_t* from;
   uint64_t* to;
@@ -17,23 +17,23 @@ struct TurnHighest {
   }
 };
 
-void turn_highest(const Tensor& from, const Tensor& to) {
+void flip_sign_bit(const Tensor& from, const Tensor& to) {
   const Layout<2> layout(to.sizes(), {from.strides(), to.strides()});
   for_each(queue_of(to), to.numel(),
-           TurnHighest{layout, static_cast<const uint64_t*>(from.data()), static_cast<uint64_t*>(to.data())});
+           FlipSignBit{layout, static_cast<const uint64_t*>(from.data()), static_cast<uint64_t*>(to.data())});
 }
 
 }  // namespace
 
 Tensor ordered_bits(const Tensor& t) {
   if (t.dtype() != DType::kUInt64) return t;
-  const Tensor turned = empty(t.sizes(), DType::kInt64, t.device());
-  turn_highest(t, turned);
-  return turned;
+  const Tensor flipped = empty(t.sizes(), DType::kInt64, t.device());
+  flip_sign_bit(t, flipped);
+  return flipped;
 }
 
 void restore_bits(const Tensor& t) {
-  if (t.dtype() == DType::kUInt64) turn_highest(t, t);
+  if (t.dtype() == DType::kUInt64) flip_sign_bit(t, t);
 }
 
 }  // namespace tt::cuda

@@ -4,7 +4,7 @@
 //   Value                                      the type that elements are read as: float, double, int64_t or complex
 //   Part, begin() -> Part                      the state of one thread
 //   take(Part&, Value, int64_t position)       adds an element; position: its index among the elements of its result
-//   settle(Part&)                              called once every few dozen elements
+//   flush(Part&)                               called once every few dozen elements
 //   Total, end(Part) -> Total                  the state that threads exchange: at most four words
 //   merge(Total, Total) -> Total               associative and commutative
 //   put(int64_t output, Total)                 stores the result
@@ -139,16 +139,16 @@ TT_DEVICE void take_row(const R& r, typename R::Part& part, const T* x, int64_t 
                         int rank, int size) {
   using C = typename R::Value;
   constexpr int kWide = 16 / sizeof(T);
-  using Wide = Vector<T, kWide>;
+  using WideVector = Vector<T, kWide>;
   x += begin;
   position += begin;
   const int n = static_cast<int>(end - begin);
-  const int odd = static_cast<int>(reinterpret_cast<uintptr_t>(x) % sizeof(Wide) / sizeof(T));
+  const int odd = static_cast<int>(reinterpret_cast<uintptr_t>(x) % sizeof(WideVector) / sizeof(T));
   const int first = odd == 0 ? 0 : kWide - odd < n ? kWide - odd : n;
   TT_ROLLED
   for (int i = rank; i < first; i += size) r.take(part, convert<C>(x[i]), position + i);
   const int step = size * kWide, packed = first + (n - first) / kWide * kWide;
-  const auto take = [&](const Wide& loaded, int at) {
+  const auto take = [&](const WideVector& loaded, int at) {
     const Lanes<C, kWide> lanes = lanes_of<C>(loaded);
     TT_UNROLL
     for (int j = 0; j < kWide; ++j) r.take(part, lanes.at[j], position + at + j);
@@ -156,18 +156,18 @@ TT_DEVICE void take_row(const R& r, typename R::Part& part, const T* x, int64_t 
   int i = first + rank * kWide;
   TT_ROLLED
   for (; i + (kLoadsAhead - 1) * step < packed; i += kLoadsAhead * step) {
-    Wide loaded[kLoadsAhead];
+    WideVector loaded[kLoadsAhead];
     TT_UNROLL
     for (int a = 0; a < kLoadsAhead; ++a) loaded[a] = load_together<T, kWide>(x + (i + a * step));
     TT_UNROLL
     for (int a = 0; a < kLoadsAhead; ++a) take(loaded[a], i + a * step);
-    r.settle(part);
+    r.flush(part);
   }
   TT_ROLLED
   for (; i < packed; i += step) take(load_together<T, kWide>(x + i), i);
   TT_ROLLED
   for (int i = packed + rank; i < n; i += size) r.take(part, convert<C>(x[i]), position + i);
-  r.settle(part);
+  r.flush(part);
 }
 
 // The same for elements in any layout.
@@ -179,11 +179,11 @@ TT_DEVICE void take_scattered(const R& r, typename R::Part& part, const T* x, co
   for (int64_t i = begin; i < end; i += step) {
     r.take(part, convert<typename R::Value>(x[layout.offsets(i).at[0]]), i);
     if (++unsettled == 32) {
-      r.settle(part);
+      r.flush(part);
       unsettled = 0;
     }
   }
-  r.settle(part);
+  r.flush(part);
 }
 
 // Wraps `merge` for Group::reduce().
@@ -210,7 +210,7 @@ void merge_parts(const Queue& queue, const R& r, const typename R::Total* totals
 
 // Allocates `parts` totals per output. Returns an undefined tensor if one part is enough.
 template <typename Total>
-Tensor room_for(Device device, int64_t outputs, int64_t parts) {
+Tensor allocate_totals(Device device, int64_t outputs, int64_t parts) {
   if (parts == 1) return Tensor();
   return empty({outputs * parts * static_cast<int64_t>(sizeof(Total))}, DType::kUInt8, device);
 }
@@ -224,10 +224,10 @@ struct RowParts {
   int64_t work;        // `work` argument of for_each_group
 
   explicit RowParts(const ReduceSpace& space) {
-    constexpr int64_t kEnoughGroups = 2048, kLeastPiece = 16 * 1024, kMostPiece = int64_t{1} << 30;
+    constexpr int64_t kEnoughGroups = 2048, kMinPiece = 16 * 1024, kMaxPiece = int64_t{1} << 30;
     const int64_t stretches = std::max<int64_t>(space.stretches, 1);
-    const int64_t wanted = std::min(kEnoughGroups / (space.outputs * stretches), space.stretch / kLeastPiece);
-    pieces = std::max<int64_t>({wanted, (space.stretch + kMostPiece - 1) / kMostPiece, 1});
+    const int64_t wanted = std::min(kEnoughGroups / (space.outputs * stretches), space.stretch / kMinPiece);
+    pieces = std::max<int64_t>({wanted, (space.stretch + kMaxPiece - 1) / kMaxPiece, 1});
     all_pieces = stretches * pieces;
     parts = std::min(all_pieces, std::max<int64_t>(4 * kEnoughGroups / space.outputs, 1));
     share = ((space.stretch + pieces - 1) / pieces + 15) / 16 * 16;
@@ -273,8 +273,8 @@ template <typename R>
 void reduce_rows(const Queue& queue, const R& r, const ReduceSpace& space) {
   using Total = typename R::Total;
   const RowParts by(space);
-  const Tensor room = room_for<Total>(queue.device(), space.outputs, by.parts);
-  Total* totals = room ? static_cast<Total*>(room.data()) : nullptr;
+  const Tensor memory = allocate_totals<Total>(queue.device(), space.outputs, by.parts);
+  Total* totals = memory ? static_cast<Total*>(memory.data()) : nullptr;
   with_element_read_as<typename R::Value>(
       space.dtype, [&]<typename T>(std::type_identity<T>) { launch_rows<T>(queue, r, space, by, totals); });
   if (totals) merge_parts(queue, r, totals, space.outputs, by.parts);
@@ -290,9 +290,9 @@ struct Columns {
     TT_UNROLL
     for (int w = 0; w < kWidth; ++w) part[w] = r.begin();
   }
-  TT_DEVICE void settle() {
+  TT_DEVICE void flush() {
     TT_UNROLL
-    for (int w = 0; w < kWidth; ++w) r.settle(part[w]);
+    for (int w = 0; w < kWidth; ++w) r.flush(part[w]);
   }
   template <typename T>
   TT_DEVICE void take(const Vector<T, kWidth>& row, int64_t position) {
@@ -312,14 +312,14 @@ struct Columns {
       TT_UNROLL
       for (int a = 0; a < kLoadsAhead; ++a) take(loaded[a], row + a * parts);
       if (++unsettled == 8) {
-        settle();
+        flush();
         unsettled = 0;
       }
     }
-    settle();
+    flush();
     TT_ROLLED
     for (; row < count; row += parts) take(load_together<T, kWidth>(x + at(row)), row);
-    settle();
+    flush();
   }
 };
 
@@ -357,11 +357,11 @@ template <int kWidth, typename R>
 void reduce_columns(const Queue& queue, const R& r, const ReduceSpace& space) {
   using Total = typename R::Total;
   // As many threads as an H200 runs at once. With eight columns per thread, registers limit the number further.
-  constexpr int64_t kEnoughThreads = (kWidth > 4 ? 96 : 128) * 1024, kLeastRows = 16, kMostParts = 4096;
-  const int64_t wanted = std::min(kEnoughThreads / (space.outputs / kWidth), space.count / kLeastRows);
-  const int64_t parts = std::clamp<int64_t>(wanted, 1, kMostParts);
-  const Tensor room = room_for<Total>(queue.device(), space.outputs, parts);
-  Total* totals = room ? static_cast<Total*>(room.data()) : nullptr;
+  constexpr int64_t kEnoughThreads = (kWidth > 4 ? 96 : 128) * 1024, kMinRows = 16, kMaxParts = 4096;
+  const int64_t wanted = std::min(kEnoughThreads / (space.outputs / kWidth), space.count / kMinRows);
+  const int64_t parts = std::clamp<int64_t>(wanted, 1, kMaxParts);
+  const Tensor memory = allocate_totals<Total>(queue.device(), space.outputs, parts);
+  Total* totals = memory ? static_cast<Total*>(memory.data()) : nullptr;
   with_element_read_as<typename R::Value>(space.dtype, [&]<typename T>(std::type_identity<T>) {
     // Only 16-bit types have columns of twice the width.
     if constexpr (kWidth * sizeof(T) <= 16) launch_columns<kWidth, T>(queue, r, space, parts, totals);
@@ -370,7 +370,7 @@ void reduce_columns(const Queue& queue, const R& r, const ReduceSpace& space) {
 }
 
 // Whether `width` adjacent results can be computed with loads of `width` elements.
-inline bool lies_in_packs(const ReduceSpace& space, const ReducePlan& plan, int64_t width) {
+inline bool is_vectorizable(const ReduceSpace& space, const ReducePlan& plan, int64_t width) {
   const auto even = [&](const Extents& extents, size_t from_end) {
     for (size_t d = 0; d + from_end < extents.size(); ++d) {
       if (extents[d].stride % width != 0) return false;
@@ -398,11 +398,11 @@ void reduce(const R& r, const Tensor& input, const ReducePlan& plan) {
   const ReduceSpace space(input, plan);
   if (runs_along_rows(plan)) return reduce_rows(queue, r, space);
   if constexpr (std::is_same_v<typename R::Value, float>) {
-    if (item_size(space.dtype) == 2 && lies_in_packs(space, plan, 2 * kWidth)) {
+    if (item_size(space.dtype) == 2 && is_vectorizable(space, plan, 2 * kWidth)) {
       return reduce_columns<2 * kWidth>(queue, r, space);
     }
   }
-  if (lies_in_packs(space, plan, kWidth)) return reduce_columns<kWidth>(queue, r, space);
+  if (is_vectorizable(space, plan, kWidth)) return reduce_columns<kWidth>(queue, r, space);
   reduce_columns<1>(queue, r, space);
 }
 

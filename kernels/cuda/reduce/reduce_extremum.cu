@@ -16,7 +16,7 @@ void extremum_into(const Tensor& input, const Dims& dim, Tensor& out) {
   const Tensor x = ordered_bits(input);
   const ReducePlan plan(x, dim.value_or(absl::Span<const int64_t>()), Order::kAny);
   with_reduced(x.dtype(), [&]<typename T>(std::type_identity<T>) {
-    reduce(Extremum<T, kMax, AsIs>{Access(out), weakest<T, kMax>()}, x, plan);
+    reduce(Extremum<T, kMax, Identity>{Access(out), weakest<T, kMax>()}, x, plan);
   });
   restore_bits(out);
 }

@@ -4,7 +4,7 @@
 #include "engine/schema/op_ids.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/pointwise/pointwise.h"
-#include "kernels/cuda/reduce/complex_folds.h"
+#include "kernels/cuda/reduce/complex_reduce.h"
 #include "kernels/cuda/reduce/reduce_extremum.h"
 #include "kernels/cuda/reduce/reduce_sum.h"
 
@@ -29,7 +29,7 @@ struct PowerSum : Sum<T, Magnitude, Root> {
   }
 };
 
-struct HowMany {
+struct RawCount {
   TT_FUNCTION int64_t operator()(int64_t count) const { return count; }
 };
 
@@ -50,7 +50,7 @@ struct ExpSum {
 
   TT_FUNCTION ExpTotal<T> begin() const { return {weakest<T, true>(), 0}; }
   TT_FUNCTION void take(ExpTotal<T>& part, T x, int64_t) const { part = merge(part, {x, 1}); }
-  TT_FUNCTION void settle(ExpTotal<T>&) const {}
+  TT_FUNCTION void flush(ExpTotal<T>&) const {}
   TT_FUNCTION ExpTotal<T> end(const ExpTotal<T>& part) const { return part; }
   // Equal maxima, including infinities, need no exponential.
   TT_FUNCTION ExpTotal<T> merge(const ExpTotal<T>& a, const ExpTotal<T>& b) const {
@@ -70,7 +70,7 @@ void norm_into(const Tensor& input, const ReducePlan& plan, double ord, Tensor& 
   const Access to(out);
   if (ord == 2) return reduce(Sum<T, Squared, Root>{to, Root{2}}, input, plan);
   if (ord == 1) return reduce(Sum<T, Magnitude, Root>{to, Root{1}}, input, plan);
-  if (ord == 0) return reduce(Count<T, HowMany>{to, HowMany()}, input, plan);
+  if (ord == 0) return reduce(Count<T, RawCount>{to, RawCount()}, input, plan);
   if (ord == INFINITY) return reduce(Extremum<T, true, Magnitude>{to, T(0)}, input, plan);
   if (ord == -INFINITY) return reduce(Extremum<T, false, Magnitude>{to, weakest<T, false>()}, input, plan);
   reduce(PowerSum<T>{{to, Root{ord}}}, input, plan);

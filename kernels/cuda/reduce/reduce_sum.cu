@@ -1,7 +1,7 @@
 // Sums, products, and reductions that count non-zero elements: count_nonzero, any, all.
 #include "kernels/common/complex_as_real.h"
 #include "kernels/cuda/kernels.h"
-#include "kernels/cuda/reduce/complex_folds.h"
+#include "kernels/cuda/reduce/complex_reduce.h"
 #include "kernels/cuda/reduce/reduce_sum.h"
 
 namespace tt::cuda {
@@ -28,24 +28,24 @@ void sum_into(const Tensor& input, const Dims& dim, bool average, Tensor& out) {
     return reduce_parts(contiguous_as(input, out.dtype()), dim, out,
                         [=](const Tensor& x, SizesView dims, Tensor& to) { sum_into(x, dims, average, to); });
   }
-  with_reduced(out.dtype(), [&]<typename T>(std::type_identity<T>) { sum_as<AsIs, T>(input, dim, average, out); });
+  with_reduced(out.dtype(), [&]<typename T>(std::type_identity<T>) { sum_as<Identity, T>(input, dim, average, out); });
 }
 
 // How a count becomes the result.
-struct Question {
-  enum Kind { kHowMany, kAny, kAll } kind;
+struct CountPredicate {
+  enum Kind { kCount, kAny, kAll } kind;
   int64_t of;  // number of elements
 
   TT_FUNCTION int64_t operator()(int64_t count) const {
-    return kind == kHowMany ? count : kind == kAny ? count > 0 : count == of;
+    return kind == kCount ? count : kind == kAny ? count > 0 : count == of;
   }
 };
 
-void count_into(const Tensor& input, const Dims& dim, Question::Kind kind, Tensor& out) {
+void count_into(const Tensor& input, const Dims& dim, CountPredicate::Kind kind, Tensor& out) {
   if (is_complex(input.dtype())) return count_into(contiguous_as(input, DType::kBool), dim, kind, out);
   const ReducePlan plan = plan_over(input, dim);
   with_reduced(input.dtype(), [&]<typename T>(std::type_identity<T>) {
-    reduce(Count<T, Question>{Access(out), Question{kind, plan.count}}, input, plan);
+    reduce(Count<T, CountPredicate>{Access(out), CountPredicate{kind, plan.count}}, input, plan);
   });
 }
 
@@ -58,7 +58,7 @@ struct Product {
 
   TT_FUNCTION T begin() const { return T(1); }
   TT_FUNCTION void take(T& part, T x, int64_t) const { part *= x; }
-  TT_FUNCTION void settle(T&) const {}
+  TT_FUNCTION void flush(T&) const {}
   TT_FUNCTION T end(T part) const { return part; }
   TT_FUNCTION T merge(T a, T b) const { return a * b; }
   TT_FUNCTION void put(int64_t output, T total) const { out.store(output, total); }
@@ -84,10 +84,10 @@ void prod(const Tensor& input, Dims dim, bool, std::optional<DType>, Tensor& out
   });
 }
 
-void any(const Tensor& input, Dims dim, bool, Tensor& out) { count_into(input, dim, Question::kAny, out); }
+void any(const Tensor& input, Dims dim, bool, Tensor& out) { count_into(input, dim, CountPredicate::kAny, out); }
 
-void all(const Tensor& input, Dims dim, bool, Tensor& out) { count_into(input, dim, Question::kAll, out); }
+void all(const Tensor& input, Dims dim, bool, Tensor& out) { count_into(input, dim, CountPredicate::kAll, out); }
 
-void count_nonzero(const Tensor& input, Dims dim, Tensor& out) { count_into(input, dim, Question::kHowMany, out); }
+void count_nonzero(const Tensor& input, Dims dim, Tensor& out) { count_into(input, dim, CountPredicate::kCount, out); }
 
 }  // namespace tt::cuda

@@ -13,7 +13,7 @@ namespace tt::cuda {
 template <typename T>
 using SumTotal = std::conditional_t<std::is_floating_point_v<T>, double, int64_t>;
 
-struct AsIs {
+struct Identity {
   template <typename T>
   TT_FUNCTION T operator()(T x) const {
     return x;
@@ -52,7 +52,7 @@ struct Sum {
 
   TT_FUNCTION Part begin() const { return {T(0), Total(0)}; }
   TT_FUNCTION void take(Part& part, T x, int64_t) const { part.recent += Lift()(x); }
-  TT_FUNCTION void settle(Part& part) const {
+  TT_FUNCTION void flush(Part& part) const {
     part.total += static_cast<Total>(part.recent);
     part.recent = T(0);
   }
@@ -72,7 +72,7 @@ struct Count {
 
   TT_FUNCTION int64_t begin() const { return 0; }
   TT_FUNCTION void take(int64_t& part, T x, int64_t) const { part += x != T(0) ? 1 : 0; }
-  TT_FUNCTION void settle(int64_t&) const {}
+  TT_FUNCTION void flush(int64_t&) const {}
   TT_FUNCTION int64_t end(int64_t part) const { return part; }
   TT_FUNCTION int64_t merge(int64_t a, int64_t b) const { return a + b; }
   TT_FUNCTION void put(int64_t output, int64_t total) const { out.store(output, finish(total)); }

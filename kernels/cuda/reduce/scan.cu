@@ -20,7 +20,7 @@ struct Running {
   using Value =
       std::conditional_t<is_complex_v<T>, Complex<double>, std::conditional_t<std::is_integral_v<T>, int64_t, double>>;
   Value value;
-  uint64_t place : 63;  // index in its line
+  uint64_t position : 63;  // index in its line
   uint64_t fresh : 1;
 };
 
@@ -31,8 +31,8 @@ struct LoadRunning {
   int64_t length;
 
   TT_FUNCTION Running<T> operator()(int64_t i) const {
-    const uint64_t place = static_cast<uint64_t>(i % length);
-    return {static_cast<typename Running<T>::Value>(x[i]), place, place == 0};
+    const uint64_t position = static_cast<uint64_t>(i % length);
+    return {static_cast<typename Running<T>::Value>(x[i]), position, position == 0};
   }
 };
 
@@ -66,16 +66,16 @@ struct StoreRunning {
 
   TT_FUNCTION void operator()(int64_t i, const Running<T>& running) const {
     values[i] = static_cast<T>(running.value);
-    if (indices) indices[i] = static_cast<int64_t>(running.place);
+    if (indices) indices[i] = static_cast<int64_t>(running.position);
   }
 };
 
 // Scans interleaved lines, with one thread per line.
 template <typename T>
-void scan_side_by_side(const Tensor& input, int64_t dim, Continue next, Tensor& values, Tensor* indices) {
+void scan_interleaved(const Tensor& input, int64_t dim, Continue next, Tensor& values, Tensor* indices) {
   const DimIterator in(input, dim), out(values, dim);
   const Access from(input), to(values);
-  int64_t* places = indices ? indices->data_as<int64_t>() : nullptr;
+  int64_t* positions = indices ? indices->data_as<int64_t>() : nullptr;
   for_each(queue_of(values), in.count(), [=] TT_DEVICE(int64_t line) {
     const int64_t x = in.start(line), y = out.start(line);
     Running<T> running{};
@@ -83,13 +83,13 @@ void scan_side_by_side(const Tensor& input, int64_t dim, Continue next, Tensor& 
       const auto value = from.load<typename Running<T>::Value>(x + i * in.stride());
       running = next(running, Running<T>{value, static_cast<uint64_t>(i), i == 0});
       to.store(y + i * out.stride(), running.value);
-      if (places) places[y + i * out.stride()] = static_cast<int64_t>(running.place);
+      if (positions) positions[y + i * out.stride()] = static_cast<int64_t>(running.position);
     }
   });
 }
 
 // Moves `dim` to the end.
-Tensor lined_up(const Tensor& t, int64_t dim) {
+Tensor move_dim_last(const Tensor& t, int64_t dim) {
   if (t.dim() == 0) return t;
   Geometry geometry{t.sizes(), t.strides(), t->offset};
   std::rotate(geometry.sizes.begin() + dim, geometry.sizes.begin() + dim + 1, geometry.sizes.end());
@@ -98,20 +98,21 @@ Tensor lined_up(const Tensor& t, int64_t dim) {
 }
 
 // Returns `t` if it is contiguous and of this dtype, else a new tensor for results that the caller then copies to `t`.
-Tensor packed_room(const Tensor& t, DType dtype) {
+Tensor contiguous_buffer(const Tensor& t, DType dtype) {
   return t.dtype() == dtype && t.is_contiguous() ? t : empty(t.sizes(), dtype, t.device());
 }
 
 template <typename T>
-void scan_packed(const Tensor& input, int64_t dim, DType dtype, Continue next, Tensor& values, Tensor* indices) {
-  const Tensor x = contiguous_as(lined_up(input, dim), dtype);
-  const Tensor to = lined_up(values, dim), places = indices ? lined_up(*indices, dim) : Tensor();
-  const Tensor room = packed_room(to, dtype), place_room = indices ? packed_room(places, DType::kInt64) : Tensor();
+void scan_contiguous(const Tensor& input, int64_t dim, DType dtype, Continue next, Tensor& values, Tensor* indices) {
+  const Tensor x = contiguous_as(move_dim_last(input, dim), dtype);
+  const Tensor to = move_dim_last(values, dim), positions = indices ? move_dim_last(*indices, dim) : Tensor();
+  const Tensor value_buffer = contiguous_buffer(to, dtype),
+               index_buffer = indices ? contiguous_buffer(positions, DType::kInt64) : Tensor();
   const int64_t length = x.dim() == 0 ? 1 : x.size(-1);
   inclusive_scan(queue_of(values), x.numel(), LoadRunning<T>{x.data_as<T>(), length}, next,
-                 StoreRunning<T>{room.data_as<T>(), indices ? place_room.data_as<int64_t>() : nullptr});
-  if (!room.same(to)) copy(room, to);
-  if (indices && !place_room.same(places)) copy(place_room, places);
+                 StoreRunning<T>{value_buffer.data_as<T>(), indices ? index_buffer.data_as<int64_t>() : nullptr});
+  if (!value_buffer.same(to)) copy(value_buffer, to);
+  if (indices && !index_buffer.same(positions)) copy(index_buffer, positions);
 }
 
 void scan(const Tensor& input, int64_t dim, RunningKind kind, Tensor& values, Tensor* indices) {
@@ -123,19 +124,20 @@ void scan(const Tensor& input, int64_t dim, RunningKind kind, Tensor& values, Te
   check_as(ErrorKind::kNotImplemented, !ordered || !is_complex(values.dtype()), "not implemented for ",
            name(values.dtype()));
   if (values.dtype() == DType::kComplex64) {
-    return scan_packed<Complex<float>>(input, dim, values.dtype(), next, values, indices);
+    return scan_contiguous<Complex<float>>(input, dim, values.dtype(), next, values, indices);
   }
   if (values.dtype() == DType::kComplex128) {
-    return scan_packed<Complex<double>>(input, dim, values.dtype(), next, values, indices);
+    return scan_contiguous<Complex<double>>(input, dim, values.dtype(), next, values, indices);
   }
   constexpr int64_t kEnough = 4096;  // enough lines for one thread each
-  if (lines.count() >= kEnough && (lines.lie_side_by_side() || lines.length() <= 16)) {
-    return is_integral(values.dtype()) ? scan_side_by_side<int64_t>(input, dim, next, values, indices)
-                                       : scan_side_by_side<double>(input, dim, next, values, indices);
+  if (lines.count() >= kEnough && (lines.is_interleaved() || lines.length() <= 16)) {
+    return is_integral(values.dtype()) ? scan_interleaved<int64_t>(input, dim, next, values, indices)
+                                       : scan_interleaved<double>(input, dim, next, values, indices);
   }
-  if (is_integral(values.dtype())) return scan_packed<int64_t>(input, dim, DType::kInt64, next, values, indices);
-  if (values.dtype() == DType::kFloat64) return scan_packed<double>(input, dim, DType::kFloat64, next, values, indices);
-  scan_packed<float>(input, dim, DType::kFloat32, next, values, indices);
+  if (is_integral(values.dtype())) return scan_contiguous<int64_t>(input, dim, DType::kInt64, next, values, indices);
+  if (values.dtype() == DType::kFloat64)
+    return scan_contiguous<double>(input, dim, DType::kFloat64, next, values, indices);
+  scan_contiguous<float>(input, dim, DType::kFloat32, next, values, indices);
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ void diag_embed(const Tensor& input, int64_t offset, int64_t dim1, int64_t dim2,
 namespace {
 
 template <typename T>
-void flip_elements(const Tensor& input, const join::Reversed& reversed, Tensor& out) {
+void flip_elements(const Tensor& input, const join::FlippedView& reversed, Tensor& out) {
   const Layout<1> layout(out.sizes(), {reversed.strides});
   const T* from = input.data_as<T>() + reversed.start;
   T* to = out.data_as<T>();
@@ -59,7 +59,7 @@ void triangle(const Tensor& input, int64_t diagonal, bool upper, Tensor& out) {
 
 void flip(const Tensor& input, absl::Span<const int64_t> dims, Tensor& out) {
   if (input.numel() == 0) return;
-  const join::Reversed reversed(input, dims);
+  const join::FlippedView reversed(input, dims);
   with_bits(input.dtype(), [&]<typename T>(std::type_identity<T>) { flip_elements<T>(input, reversed, out); });
 }
 

@@ -35,12 +35,12 @@ TT_FUNCTION int64_t run_length(const Key* keys, const int64_t* order, int64_t le
 // NaN, and each NaN is its own run.
 template <typename Key>
 void find_modes(const Queue& queue, const RowKeys& keys, const Tensor& order, int64_t length, bool nans,
-                const Tensor& places) {
+                const Tensor& positions) {
   const Key* all_keys = keys.keys.data_as<Key>();
   const Key nan = static_cast<Key>(~Key{0} >> (8 * static_cast<int>(sizeof(Key)) - keys.bits));
   const int64_t* all_orders = order.data_as<int64_t>();
-  int64_t* to = places.data_as<int64_t>();
-  for_each_group(queue, places.numel(), length, [=] TT_DEVICE(Group & group) {
+  int64_t* to = positions.data_as<int64_t>();
+  for_each_group(queue, positions.numel(), length, [=] TT_DEVICE(Group & group) {
     const Key* line = all_keys + group.index() * length;
     const int64_t* sorted = all_orders + group.index() * length;
     Run best{length, 0};
@@ -62,11 +62,11 @@ void mode(const Tensor& input, int64_t dim, bool, Tensor& values, Tensor& indice
   const DimIterator lines(input, dim);
   const RowKeys keys = line_keys(input, lines, false);
   const Tensor order = sorted_rows(input, lines, false);
-  const Tensor places = empty({lines.count()}, DType::kInt64, input.device());
+  const Tensor positions = empty({lines.count()}, DType::kInt64, input.device());
   with_key(keys, [&]<typename Key>(std::type_identity<Key>) {
-    find_modes<Key>(queue_of(input), keys, order, lines.length(), is_floating(input.dtype()), places);
+    find_modes<Key>(queue_of(input), keys, order, lines.length(), is_floating(input.dtype()), positions);
   });
-  take_each(input, lines, {places, 1, 0}, values, indices);
+  gather_selected(input, lines, {positions, 1, 0}, values, indices);
 }
 
 }  // namespace tt::cuda

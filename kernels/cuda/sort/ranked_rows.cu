@@ -47,7 +47,7 @@ TT_DEVICE Key find_key(Group& group, const Key* keys, int64_t n, int bits, int64
 
 // Returns the position of the key equal to `key` that has this rank among equal keys.
 template <typename Key>
-TT_DEVICE int64_t find_place(Group& group, const Key* keys, int64_t n, Key key, int64_t rank) {
+TT_DEVICE int64_t find_position(Group& group, const Key* keys, int64_t n, Key key, int64_t rank) {
   int64_t low = 0, high = n - 1;
   while (low < high) {
     const int64_t middle = low + (high - low) / 2;
@@ -66,24 +66,24 @@ TT_DEVICE int64_t find_place(Group& group, const Key* keys, int64_t n, Key key, 
 
 // For each line of `length` keys, finds the position of the key with this rank.
 template <typename Key>
-void find_places(const Queue& queue, const RowKeys& keys, int64_t length, int64_t rank, const Tensor& places) {
+void find_positions(const Queue& queue, const RowKeys& keys, int64_t length, int64_t rank, const Tensor& positions) {
   const Key* all = keys.keys.data_as<Key>();
   const int bits = keys.bits;
-  int64_t* to = places.data_as<int64_t>();
-  for_each_group(queue, places.numel(), length / 4, [=] TT_DEVICE(Group & group) {
+  int64_t* to = positions.data_as<int64_t>();
+  for_each_group(queue, positions.numel(), length / 4, [=] TT_DEVICE(Group & group) {
     const Key* line = all + group.index() * length;
     int64_t among_equals = rank;
     const Key key = find_key(group, line, length, bits, &among_equals);
-    const int64_t place = find_place(group, line, length, key, among_equals);
-    if (group.rank() == 0) to[group.index()] = place;
+    const int64_t position = find_position(group, line, length, key, among_equals);
+    if (group.rank() == 0) to[group.index()] = position;
   });
 }
 
 // For each line, writes the `count` positions whose keys sort no later than the key at position `last`, in sorted
 // order. `taken` has one counter per line, initially 0. `unordered` is scratch memory of the size of `ordered`.
 template <typename Key>
-void take_until(const Queue& queue, const RowKeys& keys, int64_t length, const Tensor& last, int64_t count,
-                const Tensor& taken, const Tensor& unordered, const Tensor& ordered) {
+void select_up_to(const Queue& queue, const RowKeys& keys, int64_t length, const Tensor& last, int64_t count,
+                  const Tensor& taken, const Tensor& unordered, const Tensor& ordered) {
   const Key* all = keys.keys.data_as<Key>();
   const int64_t* lasts = last.data_as<int64_t>();
   int64_t *slots = taken.data_as<int64_t>(), *all_chosen = unordered.data_as<int64_t>();
@@ -97,62 +97,63 @@ void take_until(const Queue& queue, const RowKeys& keys, int64_t length, const T
     }
     group.sync();
     for (int64_t c = group.rank(); c < count; c += group.size()) {
-      const int64_t place = chosen[c];
+      const int64_t position = chosen[c];
       int64_t order = 0;
       for (int64_t o = 0; o < count; ++o) {
-        order += key[chosen[o]] < key[place] || (key[chosen[o]] == key[place] && chosen[o] < place);
+        order += key[chosen[o]] < key[position] || (key[chosen[o]] == key[position] && chosen[o] < position);
       }
-      all_ordered[line * count + order] = place;
+      all_ordered[line * count + order] = position;
     }
   });
 }
 
-Tensor places_of_rank(const Queue& queue, const RowKeys& keys, const DimIterator& lines, int64_t rank) {
-  Tensor places = empty({lines.count()}, DType::kInt64, queue.device());
-  with_key(keys,
-           [&]<typename Key>(std::type_identity<Key>) { find_places<Key>(queue, keys, lines.length(), rank, places); });
-  return places;
+Tensor positions_of_rank(const Queue& queue, const RowKeys& keys, const DimIterator& lines, int64_t rank) {
+  Tensor positions = empty({lines.count()}, DType::kInt64, queue.device());
+  with_key(keys, [&]<typename Key>(std::type_identity<Key>) {
+    find_positions<Key>(queue, keys, lines.length(), rank, positions);
+  });
+  return positions;
 }
 
 template <typename T>
-void take_elements(const Tensor& input, const DimIterator& lines, const OneOfEach& which, const Tensor& values,
-                   const Tensor& indices) {
+void gather_selected_as(const Tensor& input, const DimIterator& lines, const RowSelection& which, const Tensor& values,
+                        const Tensor& indices) {
   const T* from = input.data_as<T>();
   const int64_t* numbers = which.numbers.data_as<int64_t>();
   const int64_t step = which.step, first = which.first;
   T* to = values.data_as<T>();
   int64_t* where = indices.data_as<int64_t>();
   for_each(queue_of(values), lines.count(), [=] TT_DEVICE(int64_t line) {
-    const int64_t place = numbers[line * step + first] % lines.length();
-    to[line] = from[lines.start(line) + place * lines.stride()];
-    where[line] = place;
+    const int64_t position = numbers[line * step + first] % lines.length();
+    to[line] = from[lines.start(line) + position * lines.stride()];
+    where[line] = position;
   });
 }
 
 }  // namespace
 
 Tensor ranked_rows(const Tensor& input, const DimIterator& lines, int64_t rank, bool descending) {
-  return places_of_rank(queue_of(input), line_keys(input, lines, descending), lines, rank);
+  return positions_of_rank(queue_of(input), line_keys(input, lines, descending), lines, rank);
 }
 
 Tensor first_of_rows(const Tensor& input, const DimIterator& lines, int64_t count, bool descending) {
   const Queue queue = queue_of(input);
   const RowKeys keys = line_keys(input, lines, descending);
-  const Tensor last = places_of_rank(queue, keys, lines, count - 1);
+  const Tensor last = positions_of_rank(queue, keys, lines, count - 1);
   const Tensor taken = empty({lines.count()}, DType::kInt64, input.device());
   fill_with(taken, Scalar(int64_t{0}));
   const Tensor unordered = empty({lines.count() * count}, DType::kInt64, input.device());
   Tensor ordered = empty({lines.count() * count}, DType::kInt64, input.device());
   with_key(keys, [&]<typename Key>(std::type_identity<Key>) {
-    take_until<Key>(queue, keys, lines.length(), last, count, taken, unordered, ordered);
+    select_up_to<Key>(queue, keys, lines.length(), last, count, taken, unordered, ordered);
   });
   return ordered;
 }
 
-void take_each(const Tensor& input, const DimIterator& lines, const OneOfEach& which, const Tensor& values,
-               const Tensor& indices) {
+void gather_selected(const Tensor& input, const DimIterator& lines, const RowSelection& which, const Tensor& values,
+                     const Tensor& indices) {
   with_bits(input.dtype(),
-            [&]<typename T>(std::type_identity<T>) { take_elements<T>(input, lines, which, values, indices); });
+            [&]<typename T>(std::type_identity<T>) { gather_selected_as<T>(input, lines, which, values, indices); });
 }
 
 }  // namespace tt::cuda

@@ -15,12 +15,12 @@ Tensor ranked_rows(const Tensor& input, const DimIterator& lines, int64_t rank, 
 Tensor first_of_rows(const Tensor& input, const DimIterator& lines, int64_t count, bool descending);
 
 // One element per row: numbers[l * step + first], modulo the row's length, is its index in row l.
-struct OneOfEach {
+struct RowSelection {
   Tensor numbers;
   int64_t step, first;
 };
 // Writes the selected values and their positions, line by line.
-void take_each(const Tensor& input, const DimIterator& lines, const OneOfEach& which, const Tensor& values,
-               const Tensor& indices);
+void gather_selected(const Tensor& input, const DimIterator& lines, const RowSelection& which, const Tensor& values,
+                     const Tensor& indices);
 
 }  // namespace tt::cuda

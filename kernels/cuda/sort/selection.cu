@@ -31,14 +31,14 @@ void add_term(const Queue& queue, const SelectionTerm& term, IndexRange range, b
   const Sizes strides = broadcast_strides(term.values.sizes(), term.values.strides(), offsets.sizes());
   const Layout<1> layout(offsets.sizes(), {strides});
   const bool either_end = range == IndexRange::kEitherEnd, checked = term.size >= 0;
-  DeviceErrorCell* cell = checked ? open_fault(queue, either_end ? &index_out_of_range : &index_out_of_self) : nullptr;
+  DeviceErrorCell* cell = checked ? open_error_cell(queue, either_end ? &index_out_of_range : &index_out_of_self) : nullptr;
   const int64_t dim = term.dim, size = term.size, stride = term.stride, lowest = either_end ? -size : 0;
   const int64_t* from = term.values.data_as<int64_t>();
   int64_t* to = offsets.data_as<int64_t>();
   for_each(queue, offsets.numel(), [=] TT_DEVICE(int64_t i) {
     int64_t value = from[layout.offsets(i).at[0]];
     if (checked) {
-      if (value < lowest || value >= size) value = fault(cell, value, dim, size);
+      if (value < lowest || value >= size) value = report_error(cell, value, dim, size);
       value = (value < 0 ? value + size : value) * stride;
     }
     to[i] = first ? value : to[i] + value;

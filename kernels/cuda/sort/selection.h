@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/common/selection.h"
-#include "kernels/cuda/launch/fault.h"
+#include "kernels/cuda/launch/device_error.h"
 
 namespace tt::cuda {
 

@@ -38,10 +38,10 @@ void write_sorted(const Tensor& input, const DimIterator& lines, const Order& or
   int64_t* where = indices.data_as<int64_t>();
   for_each(queue_of(values), values.numel(), [=] TT_DEVICE(int64_t i) {
     const int64_t line = i / out.length(), rank = i % out.length();
-    const int64_t place = numbers[line * held + rank] % lines.length();
+    const int64_t position = numbers[line * held + rank] % lines.length();
     const int64_t at = out.start(line) + rank * out.stride();
-    to[at] = from[lines.start(line) + place * lines.stride()];
-    where[at] = place;
+    to[at] = from[lines.start(line) + position * lines.stride()];
+    where[at] = position;
   });
 }
 
@@ -59,7 +59,7 @@ struct Earlier {
 
 // Selects a line's first NaN, if any, in place of the chosen element.
 template <typename T>
-void prefer_nan(const Tensor& input, const DimIterator& lines, const OneOfEach& chosen) {
+void prefer_nan(const Tensor& input, const DimIterator& lines, const RowSelection& chosen) {
   const T* x = input.data_as<T>();
   int64_t* numbers = chosen.numbers.data_as<int64_t>();
   const int64_t step = chosen.step, at = chosen.first;
@@ -76,18 +76,19 @@ void prefer_nan(const Tensor& input, const DimIterator& lines, const OneOfEach& 
 
 // Writes each line's element of rank `rank` (from 0) or, with `nan_wins`, its first NaN. `values` and `indices` have
 // one element per line, in order.
-void take_ranked(const Tensor& input, int64_t dim, bool nan_wins, int64_t rank, const Tensor& values,
+void select_rank(const Tensor& input, int64_t dim, bool nan_wins, int64_t rank, const Tensor& values,
                  const Tensor& indices) {
   if (values.numel() == 0) return;
   const DimIterator lines(input, dim);
-  const OneOfEach chosen = is_line_by_line(lines) ? OneOfEach{ranked_rows(input, lines, rank, false), 1, 0}
-                                                  : OneOfEach{sorted_rows(input, lines, false), lines.length(), rank};
+  const RowSelection chosen = is_line_by_line(lines)
+                                  ? RowSelection{ranked_rows(input, lines, rank, false), 1, 0}
+                                  : RowSelection{sorted_rows(input, lines, false), lines.length(), rank};
   if (nan_wins && is_floating(input.dtype())) {
     with_element(input.dtype(), [&]<typename T>(std::type_identity<T>) {
       if constexpr (!std::is_integral_v<T> && !std::is_same_v<T, Bool>) prefer_nan<T>(input, lines, chosen);
     });
   }
-  take_each(input, lines, chosen, values, indices);
+  gather_selected(input, lines, chosen, values, indices);
 }
 
 }  // namespace
@@ -101,18 +102,18 @@ void topk(const Tensor& input, int64_t, int64_t dim, bool largest, bool, Tensor&
 }
 
 void kthvalue(const Tensor& input, int64_t k, int64_t dim, bool, Tensor& values, Tensor& indices) {
-  take_ranked(input, dim, false, k - 1, values, indices);
+  select_rank(input, dim, false, k - 1, values, indices);
 }
 
 void median_dim(const Tensor& input, int64_t dim, bool, Tensor& values, Tensor& indices) {
-  take_ranked(input, dim, true, (DimIterator(input, dim).length() - 1) / 2, values, indices);
+  select_rank(input, dim, true, (DimIterator(input, dim).length() - 1) / 2, values, indices);
 }
 
 void median(const Tensor& input, Tensor& out) {
   const Tensor line =
       view_of(contiguous(input), Geometry{{input.numel()}, {1}, input.is_contiguous() ? input->offset : 0});
-  const Tensor place = empty({}, DType::kInt64, input.device());
-  take_ranked(line, 0, true, (input.numel() - 1) / 2, out, place);
+  const Tensor position = empty({}, DType::kInt64, input.device());
+  select_rank(line, 0, true, (input.numel() - 1) / 2, out, position);
 }
 
 }  // namespace tt::cuda

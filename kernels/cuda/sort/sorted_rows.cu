@@ -68,20 +68,20 @@ Tensor make_keys(const Tensor& input, const DimIterator& lines, int bits, int li
   return keys;
 }
 
-// Writes the line numbers of `places` as keys.
-void make_line_keys(const Queue& queue, const DimIterator& lines, const KeyedPlaces& items) {
-  const int64_t* places = items.places.data_as<int64_t>();
+// Writes the line numbers of `positions` as keys.
+void make_line_keys(const Queue& queue, const DimIterator& lines, const KeyIndexPairs& items) {
+  const int64_t* positions = items.indices.data_as<int64_t>();
   int64_t* keys = items.keys.data_as<int64_t>();
-  for_each(queue, items.keys.numel(), [=] TT_DEVICE(int64_t i) { keys[i] = places[i] / lines.length(); });
+  for_each(queue, items.keys.numel(), [=] TT_DEVICE(int64_t i) { keys[i] = positions[i] / lines.length(); });
 }
 
 }  // namespace
 
 Tensor numbered(const Queue& queue, int64_t n) {
-  Tensor places = empty({n}, DType::kInt64, queue.device());
-  int64_t* to = places.data_as<int64_t>();
+  Tensor positions = empty({n}, DType::kInt64, queue.device());
+  int64_t* to = positions.data_as<int64_t>();
   for_each(queue, n, [=] TT_DEVICE(int64_t i) { to[i] = i; });
-  return places;
+  return positions;
 }
 
 RowKeys line_keys(const Tensor& input, const DimIterator& lines, bool descending) {
@@ -96,10 +96,10 @@ Tensor sorted_rows(const Tensor& input, const DimIterator& lines, bool descendin
   const bool fits = together <= 64;
   const int line_bit = fits && line_bits > 0 ? bits : 64;
   const Tensor keys = make_keys(input, lines, bits, line_bit, descending, key_type(together));
-  KeyedPlaces items = radix_sort(queue, {keys, numbered(queue, keys.numel())}, fits ? together : bits);
-  if (fits) return items.places;
+  KeyIndexPairs items = radix_sort(queue, {keys, numbered(queue, keys.numel())}, fits ? together : bits);
+  if (fits) return items.indices;
   make_line_keys(queue, lines, items);
-  return radix_sort(queue, items, line_bits).places;
+  return radix_sort(queue, items, line_bits).indices;
 }
 
 }  // namespace tt::cuda

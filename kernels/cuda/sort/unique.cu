@@ -88,10 +88,10 @@ Tensor sorted_rows(const Tensor& x) {
   for (int64_t c = columns; n > 0 && c-- > 0;) {
     const Tensor column = view_of(x, Geometry{{n}, {columns}, x->offset + c});
     const RowKeys by_place = line_keys(column, DimIterator(column, 0), false);
-    KeyedPlaces items{Tensor(), order};
+    KeyIndexPairs items{Tensor(), order};
     with_bits(by_place.keys.dtype(),
               [&]<typename T>(std::type_identity<T>) { items.keys = in_order<T>(by_place.keys, order); });
-    order = radix_sort(queue_of(x), items, by_place.bits).places;
+    order = radix_sort(queue_of(x), items, by_place.bits).indices;
   }
   return order;
 }

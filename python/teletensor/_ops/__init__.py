@@ -1,1 +1,1 @@
-"""PyTorch's functions that are made of operators, by subject; the operators are the engine's."""
+"""PyTorch's functions composed of the engine's operators, by subject."""

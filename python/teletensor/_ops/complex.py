@@ -1,4 +1,4 @@
-"""What PyTorch has of complex numbers beside operators. Conjugates are computed at once: no tensor is a lazy one."""
+"""PyTorch's complex functions that are not operators. Conjugates are computed at once: no tensor is lazy."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ _torch = _C.torch
 
 
 def conj(input: Tensor) -> Tensor:
-    """The complex conjugates; of real numbers the tensor itself."""
+    """The complex conjugates; a real tensor is returned itself."""
     return _torch.conj_physical(input) if input.dtype.is_complex else input
 
 
 def conj_physical(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The complex conjugates; of real numbers the tensor itself, or what it is written to."""
+    """The complex conjugates; a real tensor is returned itself, or written to `out`."""
     return conj(input) if out is None else _torch.conj_physical(input, out=out)
 
 
 def resolve_conj(input: Tensor) -> Tensor:
-    """Itself: conjugates are computed at once."""
+    """Returns the tensor itself: conjugates are computed at once."""
     return input
 
 
 def resolve_neg(input: Tensor) -> Tensor:
-    """Itself: negation is computed at once."""
+    """Returns the tensor itself: negation is computed at once."""
     return input
 
 
 def is_conj(input: Tensor) -> bool:
-    """Whether it is a conjugate that is still to be computed: never."""
+    """Whether the tensor is a lazy conjugate: always False."""
     return _is_lazy("is_conj", input)
 
 
 def is_neg(input: Tensor) -> bool:
-    """Whether it is a negation that is still to be computed: never."""
+    """Whether the tensor is a lazy negation: always False."""
     return _is_lazy("is_neg", input)
 
 
@@ -48,7 +48,7 @@ def _is_lazy(name: str, input: Tensor) -> bool:
 
 
 def isreal(input: Tensor) -> Tensor:
-    """Where the imaginary part is 0."""
+    """Whether each element's imaginary part is 0."""
     if input.dtype.is_complex:
         return input.imag == 0
     return _torch.ones(input.shape, dtype=_C.bool, device=input.device)
@@ -56,7 +56,7 @@ def isreal(input: Tensor) -> Tensor:
 
 @exact_out_variant
 def vdot(input: Tensor, other: Tensor) -> Tensor:
-    """The product of two vectors, the first one conjugated."""
+    """The dot product of two vectors, the first one conjugated."""
     return _torch.dot(conj(input), other)
 
 
@@ -86,9 +86,9 @@ def _parts(name: str, doc: str) -> property:
 
 for _name in __all__:
     setattr(Tensor, _name, globals()[_name])
-Tensor.real = _parts("real", "The real parts, a view; of real numbers the tensor itself.")
-Tensor.imag = _parts("imag", "The imaginary parts: a view.")
-Tensor.H = property(_hermitian, doc="A matrix transposed, and conjugated.")
-Tensor.mH = property(_adjoint, doc="Matrices transposed, and conjugated.")
+Tensor.real = _parts("real", "The real parts, as a view; a real tensor is returned itself.")
+Tensor.imag = _parts("imag", "The imaginary parts, as a view.")
+Tensor.H = property(_hermitian, doc="The conjugate transpose of a matrix.")
+Tensor.mH = property(_adjoint, doc="The conjugate transposes of matrices.")
 Tensor.adjoint = _adjoint
 Tensor.__complex__ = lambda self: complex(self.item())

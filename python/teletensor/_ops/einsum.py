@@ -12,7 +12,7 @@ __all__ = ["einsum", "tensordot"]
 
 
 def einsum(equation, *operands) -> Tensor:
-    """Einstein summation. Two operands at a time become one bmm, first those whose result is smallest."""
+    """Einstein summation. Contracts two operands at a time with one bmm, those with the smallest result first."""
     if not isinstance(equation, str):
         equation, operands = _from_sublists(equation, *operands)
     if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
@@ -38,7 +38,7 @@ def einsum(equation, *operands) -> Tensor:
 
 
 def _from_sublists(*args) -> tuple[str, tuple]:
-    """einsum(a, [0, 1], b, [1, 2], [0, 2]) as an equation."""
+    """Converts einsum(a, [0, 1], b, [1, 2], [0, 2]) to an equation."""
     letters = lambda ls: "".join("..." if c is Ellipsis else chr(ord("a") + c) if c < 26 else chr(ord("A") + c - 26) for c in ls)  # noqa: E731
     pairs = list(zip(args[::2], args[1::2]))
     equation = ",".join(letters(labels) for _, labels in pairs)
@@ -48,7 +48,7 @@ def _from_sublists(*args) -> tuple[str, tuple]:
 
 
 def _cheapest_pair(terms: list[str], output: str, sizes: dict[str, int]) -> tuple[int, int]:
-    """Which two to contract: what they leave should be small beside what they are, then the work."""
+    """Selects the two terms to contract: the smallest growth of the intermediate result, then the least work."""
     if len(terms) == 2:
         return 0, 1
 
@@ -86,7 +86,7 @@ def _einsum_terms(equation: str, operands) -> tuple[list[str], str]:
 
 
 def _einsum_diagonal(labels: str, value: Tensor) -> tuple[str, Tensor]:
-    """A label that stands twice in one operand means its diagonal."""
+    """Takes the diagonal for each label that occurs twice in one operand."""
     for c in dict.fromkeys(labels):
         while labels.count(c) > 1:
             first = labels.index(c)
@@ -97,7 +97,7 @@ def _einsum_diagonal(labels: str, value: Tensor) -> tuple[str, Tensor]:
 
 
 def _einsum_pair(a_labels: str, a: Tensor, b_labels: str, b: Tensor, later: set) -> tuple[str, Tensor]:
-    """Contracts two operands: batch labels stay, labels nobody needs later are summed."""
+    """Contracts two operands: keeps batch labels and sums over labels that are not used later."""
     for own, other in ((0, b_labels), (1, a_labels)):
         labels, value = (a_labels, a) if own == 0 else (b_labels, b)
         gone = [i for i, c in enumerate(labels) if c not in other and c not in later]
@@ -135,13 +135,13 @@ def _einsum_pair(a_labels: str, a: Tensor, b_labels: str, b: Tensor, later: set)
 
 @exact_out_variant
 def tensordot(a: Tensor, b: Tensor, dims=2) -> Tensor:
-    """The contraction of a's and b's dimensions: the last and first `dims`, or two lists."""
+    """Contracts dimensions of a and b: the last `dims` of a with the first of b, or two lists of dimensions."""
     if isinstance(dims, int):
         dims = (list(range(a.dim() - dims, a.dim())), list(range(dims)))
     left, right = [[d % t.dim() for d in ds] for t, ds in zip((a, b), dims)]
     if len(left) != len(right):
         raise RuntimeError("both dimension lists should have same length")
-    for x, y in zip(left, right):  # one of size 1 stands for any
+    for x, y in zip(left, right):  # size 1 broadcasts
         if a.shape[x] != b.shape[y] and 1 not in (a.shape[x], b.shape[y]):
             raise RuntimeError(
                 f"contracted dimensions need to match, but first has size {a.shape[x]} in dim {x} "
@@ -155,6 +155,6 @@ def tensordot(a: Tensor, b: Tensor, dims=2) -> Tensor:
     free_b = [d for d in range(b.dim()) if d not in right]
     inner = math.prod(a.shape[d] for d in left)
     outer_a, outer_b = [a.shape[d] for d in free_a], [b.shape[d] for d in free_b]
-    rows = a.permute(free_a + left).reshape(math.prod(outer_a), inner)  # no -1: there may be no elements
+    rows = a.permute(free_a + left).reshape(math.prod(outer_a), inner)  # -1 would be ambiguous without elements
     columns = b.permute(right + free_b).reshape(inner, math.prod(outer_b))
     return (rows @ columns).reshape(outer_a + outer_b)

@@ -1,6 +1,6 @@
-"""Tensor methods that change what a tensor is: views in place, sizes, storage; and methods by older names.
+"""Tensor methods that replace a tensor's view, sizes or storage in place; and methods by older names.
 
-A view in place gives the Python object another handle: the tensor of before goes on under its other names.
+An in-place view gives the Python object another handle; other names of the previous tensor are unaffected.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _view_in_place(name: str) -> Callable:
         _C.become(self, function(self, *args, **kwargs))
         return self
 
-    view.__name__, view.__doc__ = f"{name}_", f"{name}, of the tensor itself."
+    view.__name__, view.__doc__ = f"{name}_", f"{name}, in place."
     return view
 
 
@@ -45,7 +45,7 @@ def _check_resizable(self: Tensor) -> None:
 
 
 def _check_order(op: str, memory_format) -> None:
-    """The elements that stay are counted in row-major order."""
+    """Raises unless the format is row-major, the order in which resize_ counts the kept elements."""
     check_memory_format(op, memory_format)
     if memory_format not in (None, "torch.contiguous_format", "torch.preserve_format"):
         raise NotImplementedError(f"[{op}] expected memory_format to be torch.contiguous_format, got {memory_format}")
@@ -53,7 +53,7 @@ def _check_order(op: str, memory_format) -> None:
 
 @_method
 def resize_(self: Tensor, *sizes, memory_format=None) -> Tensor:
-    """Other sizes: the first elements stay, further ones are not set. Other views keep the old storage."""
+    """Changes the sizes: keeps the first elements; new elements are uninitialised. Other views keep the old storage."""
     sizes = list(sizes[0]) if len(sizes) == 1 and not isinstance(sizes[0], int) else list(sizes)
     _check_resizable(self)
     _check_order("resize_", memory_format)
@@ -71,7 +71,7 @@ def resize_(self: Tensor, *sizes, memory_format=None) -> Tensor:
 
 @_method
 def resize(self: Tensor, *sizes) -> Tensor:
-    """reshape, by its old name."""
+    """The old name of reshape."""
     sizes = list(sizes[0]) if len(sizes) == 1 and not isinstance(sizes[0], int) else list(sizes)
     if math.prod(sizes) != self.numel():
         raise RuntimeError(f"requested resize to {sizes}, but the given tensor has a size of {list(self.shape)}")
@@ -80,14 +80,14 @@ def resize(self: Tensor, *sizes) -> Tensor:
 
 @_method
 def resize_as_(self: Tensor, other: Tensor, memory_format=None) -> Tensor:
-    """resize_ to the other's sizes."""
+    """resize_ to the other tensor's sizes."""
     _check_order("resize_as_", memory_format)
     return self.resize_(*other.shape) if other.dim() else self.resize_([])
 
 
 @_method
 def set_(self: Tensor, source: Tensor | None = None, storage_offset: int = 0, size=None, stride=None) -> Tensor:
-    """Goes on as the source: the same bytes. Without one, as an empty tensor."""
+    """Makes the tensor refer to the source's bytes; without a source, makes it an empty tensor."""
     if source is None:
         source = _C.torch.empty(0, dtype=self.dtype, device=self.device)
     if source.dtype is not self.dtype:
@@ -101,7 +101,7 @@ def set_(self: Tensor, source: Tensor | None = None, storage_offset: int = 0, si
 
 @_method
 def new(self: Tensor, *args, device=None) -> Tensor:
-    """A tensor of this one's dtype and device: of sizes, not set, or of data."""
+    """Creates a tensor with this tensor's dtype and device: uninitialised from sizes, or from data."""
     device = self.device if device is None else device
     if all(isinstance(a, int) for a in args):
         return _C.torch.empty(args or (0,), dtype=self.dtype, device=device)
@@ -113,19 +113,19 @@ def new(self: Tensor, *args, device=None) -> Tensor:
 
 @_method
 def prelu(self: Tensor, weight: Tensor) -> Tensor:
-    """functional.prelu."""
+    """Same as functional.prelu."""
     return _C.functional.prelu(self, weight)
 
 
 @_method
 def where(self: Tensor, condition: Tensor, other) -> Tensor:
-    """This tensor's elements where condition is true, other's elsewhere."""
+    """This tensor's elements where condition is True, other's elsewhere."""
     return _C.torch.where(condition, self, other)
 
 
 @_method
 def fliplr(self: Tensor) -> Tensor:
-    """Reversed along dimension 1."""
+    """Reverses the tensor along dimension 1."""
     if self.dim() < 2:
         raise RuntimeError("Input must be >= 2-d.")
     return self.flip(1)
@@ -133,7 +133,7 @@ def fliplr(self: Tensor) -> Tensor:
 
 @_method
 def flipud(self: Tensor) -> Tensor:
-    """Reversed along dimension 0."""
+    """Reverses the tensor along dimension 0."""
     if self.dim() < 1:
         raise RuntimeError("Input must be >= 1-d.")
     return self.flip(0)
@@ -141,7 +141,7 @@ def flipud(self: Tensor) -> Tensor:
 
 @_method
 def renorm(self: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
-    """Scales down each slice of a dimension whose p-norm is larger than maxnorm."""
+    """Scales down each slice along a dimension whose p-norm exceeds maxnorm."""
     if self.dim() < 2:
         raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {self.dim()} dimensions")
     rest = [d for d in range(self.dim()) if d != dim % self.dim()]
@@ -157,19 +157,19 @@ def renorm_(self: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
 
 @_method
 def storage(self: Tensor) -> Tensor:
-    """The elements in one dimension: storages are the engine's own."""
+    """The elements as a one-dimensional tensor: storages exist only in the engine."""
     return self.detach().reshape(-1)
 
 
 @_method
 def to_dense(self: Tensor, dtype=None) -> Tensor:
-    """Itself: every tensor is dense."""
+    """Returns the tensor itself: every tensor is dense."""
     return self if dtype is None else self.to(dtype)
 
 
 @_method
 def record_stream(self: Tensor, stream) -> None:
-    """Checks the stream and has no effect: the engine knows what its streams still use."""
+    """Checks the stream; otherwise no effect: the engine tracks which memory its streams use."""
     from ..cuda.streams import Stream
 
     check_kind("record_stream", "stream", stream, Stream)
@@ -177,26 +177,26 @@ def record_stream(self: Tensor, stream) -> None:
 
 @_method
 def apply_(self: Tensor, callable: Callable) -> Tensor:
-    """Each element through a Python function, in place. Waits."""
+    """Applies a Python function to each element, in place. Waits."""
     values = [callable(v) for v in self.reshape(-1).tolist()]
     return self.copy_(_C.tensor(values, dtype=self.dtype, device=self.device).reshape(self.shape))
 
 
 @_method
 def is_complex(self: Tensor) -> bool:
-    """Whether its dtype is complex."""
+    """Whether the tensor's dtype is complex."""
     return self.dtype.is_complex
 
 
 @_method
 def is_shared(self: Tensor) -> bool:
-    """Always true: the bytes are the engine's, which every process of this session reaches."""
+    """Always True: the bytes are in the engine, which all processes of this session can access."""
     return True
 
 
 @_method
 def map_(self: Tensor, tensor: Tensor, callable: Callable) -> Tensor:
-    """Each pair of elements through a Python function, in place. Waits."""
+    """Applies a Python function to each pair of elements, in place. Waits."""
     pairs = zip(self.reshape(-1).tolist(), tensor.expand_as(self).reshape(-1).tolist())
     values = [callable(a, b) for a, b in pairs]
     return self.copy_(_C.tensor(values, dtype=self.dtype, device=self.device).reshape(self.shape))
@@ -208,7 +208,7 @@ def _overwriting(name: str) -> Callable:
     def method(self: Tensor, *args) -> Tensor:
         return self.copy_(function(self, *args))
 
-    method.__name__, method.__doc__ = f"{name}_", f"{name}, in place: 1 where it is true, else 0."
+    method.__name__, method.__doc__ = f"{name}_", f"{name}, in place: writes 1 for true and 0 for false."
     return method
 
 
@@ -230,7 +230,7 @@ def _in_place_function(name: str) -> Callable:
     return function
 
 
-# What torch.<name>_ shows of methods in place.
+# In-place methods that are also exported as torch.<name>_.
 _SHOWN = (
     "abs_", "acos_", "asin_", "atan_", "ceil_", "celu_", "clamp_", "clamp_max_", "clamp_min_", "cos_", "cosh_", "dropout_",
     "erf_", "erfc_", "exp2_", "exp_", "expm1_", "fill_", "floor_", "frac_", "log10_", "log1p_", "log2_", "log_", "neg_",

@@ -1,4 +1,4 @@
-"""Functions of the top level that combine tensors: products over all pairs, blocks, sets and statistics."""
+"""Top-level functions that combine tensors: products over all pairs, blocks, sets and statistics."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _torch, _builtin_range = _C.torch, range
 
 
 def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None):
-    """The different values, or slices along dim, in order; their places and counts where asked for. Waits.
+    """The sorted distinct values, or slices along dim, optionally with inverse indices and counts. Waits.
 
-    ``sorted=False`` allows any order, of which the sorted one is one.
+    ``sorted=False`` allows any order; the result is sorted all the same.
     """
     if dim is None:
         output, inverse, counts = _C.ops.unique_values(input)
@@ -32,7 +32,7 @@ def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, ret
 
 
 def unique_consecutive(input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None):
-    """One of each run of equal values, or of equal slices along dim. Waits."""
+    """The first of each run of equal values, or of equal slices along dim. Waits."""
     if dim is None:
         output, inverse, counts = _C.ops.unique_rows(input.reshape(-1, 1), True)
         return _asked(output.reshape(-1), inverse.reshape(input.shape), counts, return_inverse, return_counts)
@@ -58,35 +58,35 @@ def _asked(output, inverse, counts, return_inverse: bool, return_counts: bool):
 
 
 def nonzero(input: Tensor, *, as_tuple: bool = False, out: Tensor | None = None):
-    """The indices of the elements that are not zero, a row each, or a vector for each dimension. Waits."""
+    """The indices of the nonzero elements: one row per element, or one vector per dimension. Waits."""
     if not as_tuple:
         return _torch.nonzero(input) if out is None else _torch.nonzero(input, out=out)
     if out is not None:
-        raise TypeError("nonzero(): argument 'out' must be None where as_tuple is True")
+        raise TypeError("nonzero(): argument 'out' must be None if as_tuple is True")
     return tuple(_torch.nonzero(input if input.dim() else input.reshape(1)).unbind(1))
 
 
 def where(condition: Tensor, input=None, other=None, *, out: Tensor | None = None):
-    """input where condition is true, elsewhere other; of a condition alone nonzero(as_tuple=True)."""
+    """input where condition is True, other elsewhere; with only a condition, nonzero(as_tuple=True)."""
     if input is None and other is None:
         return nonzero(condition, as_tuple=True)
     return _torch.where(condition, input, other) if out is None else _torch.where(condition, input, other, out=out)
 
 
 def argwhere(input: Tensor) -> Tensor:
-    """The indices of the elements that are not zero, a row each. Waits."""
+    """The indices of the nonzero elements, one row per element. Waits."""
     return input.nonzero()
 
 
 def cartesian_prod(*tensors) -> Tensor:
-    """The rows of all combinations of the tensors' values."""
+    """All combinations of the tensors' values, one per row."""
     if len(tensors) == 1:
         return tensors[0]
     return _torch.stack([g.reshape(-1) for g in meshgrid(*tensors)], 1)
 
 
 def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
-    """All choices of r elements of a vector, a row each."""
+    """All choices of r elements of a vector, one per row."""
     if input.dim() != 1:
         raise RuntimeError(f"Expect a 1D vector, but got shape {list(input.shape)}")
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
@@ -96,25 +96,25 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
     return input[_C.tensor(rows, dtype=_C.int64, device=input.device)]
 
 
-_LONG_ROW = 128  # elements from which on rows are multiplied as fast as they are read
+_LONG_ROW = 128  # rows at least this long are multiplied as fast as they are read
 
 
 @out_variant
 def kron(input: Tensor, other: Tensor) -> Tensor:
-    """The Kronecker product: every element of input times other."""
+    """The Kronecker product: the products of all pairs of elements."""
     n = max(input.dim(), other.dim())
     a, b = (t.reshape((1,) * (n - t.dim()) + tuple(t.shape)) for t in (input, other))
     shape = [x * y for x, y in zip(a.shape, b.shape)]
     left = a.reshape([d for x in a.shape for d in (x, 1)])
     right = b.reshape([d for y in b.shape for d in (1, y)])
-    if n > 1 and right.shape[-1] < _LONG_ROW and math.prod(shape) >= _LONG_ROW**2:  # both as rows of the result's length
+    if n > 1 and right.shape[-1] < _LONG_ROW and math.prod(shape) >= _LONG_ROW**2:  # expand both to rows of the result's length
         left = left.expand(*left.shape[:-1], right.shape[-1]).flatten(-2)
         right = right.expand(*right.shape[:-2], a.shape[-1], right.shape[-1]).flatten(-2)
     return (left * right).reshape(shape)
 
 
 def block_diag(*tensors) -> Tensor:
-    """The matrices along the diagonal of one, zeros elsewhere."""
+    """A block-diagonal matrix: the matrices along the diagonal, zeros elsewhere."""
     blocks = [t.reshape(1, -1) if t.dim() < 2 else t for t in tensors]
     if any(b.dim() > 2 for b in blocks):
         raise RuntimeError("torch.block_diag: Input tensors must have 2 or fewer dimensions.")
@@ -126,24 +126,24 @@ def block_diag(*tensors) -> Tensor:
 
 
 def diagflat(input: Tensor, offset: int = 0) -> Tensor:
-    """A matrix with the elements on a diagonal."""
+    """A matrix with the elements on one diagonal."""
     return input.reshape(-1).diag(offset)
 
 
 def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:  # noqa: N803
-    """The powers of each element, a row each."""
+    """The Vandermonde matrix: the powers of each element, one row per element."""
     count = x.shape[-1] if N is None else N
     powers = _torch.arange(count, device=x.device)
     return x.unsqueeze(-1) ** (powers if increasing else powers.flip(0))
 
 
 def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1, dim: int = -1) -> Tensor:
-    """The integral along dim, by trapezoids."""
+    """The integral along dim by the trapezoidal rule."""
     return _trapezoids(y, x, dx, dim).sum(dim)
 
 
 def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1, dim: int = -1) -> Tensor:
-    """The integrals along dim up to each element after the first."""
+    """The integrals along dim up to each element after the first, by the trapezoidal rule."""
     return _trapezoids(y, x, dx, dim).cumsum(dim)
 
 
@@ -163,7 +163,7 @@ trapz = trapezoid
 
 
 def _observation_weights(name: str, weights: Tensor, columns: int, floating: bool) -> None:
-    """Raises RuntimeError as PyTorch does; that they are not negative is not looked at, which would wait."""
+    """Raises PyTorch's RuntimeErrors. Does not check that the weights are not negative, which would wait."""
     if weights.dim() > 1:
         raise RuntimeError(f"cov(): expected {name} to have one or fewer dimensions but got {name} with {weights.dim()} dimensions")
     if weights.is_floating_point() is not floating:
@@ -177,7 +177,7 @@ def _observation_weights(name: str, weights: Tensor, columns: int, floating: boo
 
 
 def cov(input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
-    """The covariances of the rows; columns are observations."""
+    """The covariance matrix of the rows; columns are observations."""
     if input.dim() > 2:
         raise RuntimeError(f"cov(): expected input to have two or fewer dimensions but got an input with {input.dim()} dimensions")
     if input.dtype is _C.bool:
@@ -207,7 +207,7 @@ def cov(input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, a
 
 
 def corrcoef(input: Tensor) -> Tensor:
-    """The correlations of the rows; columns are observations."""
+    """The correlation matrix of the rows; columns are observations."""
     if input.dim() > 2:
         raise RuntimeError(f"corrcoef(): expected input to have two or fewer dimensions but got an input with {input.dim()} dimensions")
     c = cov(input)
@@ -221,7 +221,7 @@ def corrcoef(input: Tensor) -> Tensor:
 
 
 def pdist(input: Tensor, p: float = 2.0) -> Tensor:
-    """The p-norms of the differences of all pairs of rows, each pair once."""
+    """The p-norms of the differences of all unordered pairs of rows."""
     first, second = triu_indices(input.shape[0], input.shape[0], 1, device=input.device).unbind(0)
     return (input[first] - input[second]).norm(p, -1)
 
@@ -233,19 +233,19 @@ def _triangle(row: int, col: int, keep, dtype, device) -> Tensor:
 
 
 def triu_indices(row: int, col: int, offset: int = 0, *, dtype=None, device=None, layout=None) -> Tensor:
-    """The (row, column) indices of a matrix's upper triangle, as two rows."""
+    """The (row, column) indices of a matrix's upper triangle, as a tensor of two rows."""
     check_layout("triu_indices", layout)
     return _triangle(row, col, lambda i, j: j - i >= offset, dtype, device)
 
 
 def tril_indices(row: int, col: int, offset: int = 0, *, dtype=None, device=None, layout=None) -> Tensor:
-    """The (row, column) indices of a matrix's lower triangle, as two rows."""
+    """The (row, column) indices of a matrix's lower triangle, as a tensor of two rows."""
     check_layout("tril_indices", layout)
     return _triangle(row, col, lambda i, j: j - i <= offset, dtype, device)
 
 
 def range(start, end=None, step=1, *, dtype=None, device=None, requires_grad: bool = False) -> Tensor:  # noqa: A001
-    """start, start + step, ..., end included: arange's old form."""
+    """start, start + step, ..., including end: the deprecated form of arange."""
     start, end = (0, start) if end is None else (start, end)
     dtype = dtype or _C.default_dtype()
     count = int((end - start) / step) + 1
@@ -253,7 +253,7 @@ def range(start, end=None, step=1, *, dtype=None, device=None, requires_grad: bo
 
 
 def scalar_tensor(value, *, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
-    """A zero-dim tensor of a number, of the default dtype unless given."""
+    """A zero-dim tensor of a number, by default of the default dtype."""
     return _C.tensor(value, dtype=dtype or _C.default_dtype(), device=device, requires_grad=requires_grad)
 
 
@@ -264,7 +264,7 @@ def _at_least(n: int):
         results = tuple(_raise(t, n) for t in tensors)
         return results[0] if len(results) == 1 else results
 
-    raised.__name__, raised.__doc__ = f"atleast_{n}d", f"The tensors with at least {n} dimensions."
+    raised.__name__, raised.__doc__ = f"atleast_{n}d", f"Extends the tensors to at least {n} dimensions."
     return raised
 
 

@@ -1,4 +1,4 @@
-"""torch's own names for what torch.linalg has: torch.inverse, torch.svd, Tensor.cholesky, ..."""
+"""torch's aliases of torch.linalg's functions: torch.inverse, torch.svd, Tensor.cholesky, ..."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ det, slogdet, matrix_power, orgqr = linalg.det, linalg.slogdet, linalg.matrix_po
 
 
 def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
-    """linalg.cross; without a dim (deprecated) along the first dimension of size 3."""
+    """linalg.cross; without dim (deprecated) along the first dimension of size 3."""
     if dim is None:
         warnings.warn(
             "Using torch.cross without specifying the dim arg is deprecated. Please either pass the dim explicitly or simply "
@@ -48,23 +48,23 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
 
 
 def cholesky(input: Tensor, upper: bool = False) -> Tensor:
-    """linalg.cholesky."""
+    """Same as linalg.cholesky."""
     return linalg.cholesky(input, upper=upper)
 
 
 def qr(input: Tensor, some: bool = True) -> tuple[Tensor, Tensor]:
-    """linalg.qr: of the reduced kind, or (some false) of the complete one."""
+    """linalg.qr in reduced mode or, if `some` is False, in complete mode."""
     return linalg.qr(input, "reduced" if some else "complete")
 
 
 def lu(A: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, ...]:
-    """linalg.lu_factor_ex: L and U in one matrix, the exchanges and, if wanted, where the first zero pivot is."""
+    """linalg.lu_factor_ex: L and U in one matrix, the pivots and, optionally, the index of the first zero pivot."""
     factors = linalg.lu_factor_ex(A, pivot=pivot)
     return factors if get_infos else factors[:2]
 
 
 def lu_solve(b: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
-    """linalg.lu_solve, its arguments in another order."""
+    """linalg.lu_solve with another order of arguments."""
     return linalg.lu_solve(LU_data, LU_pivots, b)
 
 

@@ -1,4 +1,4 @@
-"""Pointwise functions and sums made of operators."""
+"""Pointwise functions, sums and histograms composed of operators."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _torch = _C.torch
 
 
 def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta=1, alpha=1) -> Tensor:
-    """beta * input + alpha * the outer product of two vectors."""
+    """beta * input + alpha * (the outer product of two vectors)."""
     product = _torch.outer(vec1, vec2)
     kind = _C.promote_types(product.dtype, input.dtype)
     if not kind.is_floating_point and not kind.is_complex:
         for name, value in (("beta", beta), ("alpha", alpha)):
             if isinstance(value, float):
                 raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
-    if kind is _C.bool:  # sums are or, products are and
+    if kind is _C.bool:  # addition is or, multiplication is and
         return (input & builtins.bool(beta)) | (product & builtins.bool(alpha))
     product = product if alpha == 1 else product * alpha
     return product + (input if beta == 1 else input * beta) if beta != 0 else product
@@ -36,11 +36,11 @@ def logaddexp2(input: Tensor, other: Tensor) -> Tensor:
 
 
 def logcumsumexp(input: Tensor, dim: int) -> Tensor:
-    """The logarithms of the sums of exp of all elements so far along a dimension."""
+    """The logarithms of the cumulative sums of exp along a dimension."""
     if input.dim() == 0 or input.numel() == 0:
-        return input.cumsum(dim)  # which checks the dimension
+        return input.cumsum(dim)  # checks the dimension
     result, n, shift = input, input.shape[dim], 1
-    while shift < n:  # every element holds the sum of twice as many as before
+    while shift < n:  # each round doubles the number of summed elements
         sums = _torch.logaddexp(result.narrow(dim, shift, n - shift), result.narrow(dim, 0, n - shift))
         result = _torch.cat([result.narrow(dim, 0, shift), sums], dim)
         shift *= 2
@@ -57,11 +57,11 @@ def ldexp(input: Tensor, other: Tensor) -> Tensor:
 
 
 def frexp(input: Tensor) -> tuple[Tensor, Tensor]:
-    """(mantissa of magnitude 0.5 to 1, exponent) such that mantissa * 2^exponent is input."""
+    """(mantissa of magnitude in [0.5, 1), exponent) such that mantissa * 2^exponent is input."""
     finite = input.isfinite() & (input != 0)
     size = _torch.where(finite, input.abs(), _torch.ones_like(input))
     exponent = size.log2().floor() + 1
-    # The logarithm may round to a neighbour: at most once either way.
+    # The logarithm may round to a neighbour, so the exponent may be off by one.
     mantissa = size / _torch.exp2(exponent)
     exponent = exponent + (mantissa >= 1).to(exponent.dtype) - (mantissa < 0.5).to(exponent.dtype)
     half = (exponent / 2).floor()  # in two steps: 2^exponent itself may overflow
@@ -70,7 +70,7 @@ def frexp(input: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def isin(elements, test_elements, *, assume_unique: bool = False, invert: bool = False) -> Tensor:
-    """Whether each element is among the others. ``assume_unique`` changes no result."""
+    """Whether each element is among the test elements. ``assume_unique`` does not change the result."""
     if not isinstance(elements, Tensor):
         elements = _C.tensor(elements)
     if not isinstance(test_elements, Tensor):
@@ -86,7 +86,7 @@ def isin(elements, test_elements, *, assume_unique: bool = False, invert: bool =
 
 
 def histogram(input: Tensor, bins, *, range=None, weight: Tensor | None = None, density: bool = False):
-    """(counts or weights of each bin, the bins' edges)."""
+    """(counts or weights of each bin, bin edges)."""
     flat = input.detach().reshape(-1)
     if isinstance(bins, Tensor):
         edges = bins.to(flat.dtype)
@@ -103,7 +103,7 @@ def histogram(input: Tensor, bins, *, range=None, weight: Tensor | None = None, 
 
 
 def gradient(input: Tensor, *, spacing=1, dim=None, edge_order: int = 1) -> tuple[Tensor, ...]:
-    """Differences between the neighbours of each element, over their distance; at the edges one-sided ones."""
+    """Central differences of neighbouring elements divided by their distance; one-sided differences at the edges."""
     if edge_order not in (1, 2):
         raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2.")
     dims = list(range(input.dim())) if dim is None else [dim] if isinstance(dim, int) else list(dim)
@@ -144,7 +144,7 @@ def _slopes(input: Tensor, dim: int, spacing, edge_order: int) -> Tensor:
 
 
 def _bent(slopes: Tensor, steps: Tensor, dim: int, edge: int) -> Tensor:
-    """The slope at an edge of the parabola through its three elements."""
+    """The slope at an edge of the parabola through the three elements at that edge."""
     other = edge + 1 if edge == 0 else edge - 1
     own, next_ = slopes.narrow(dim, edge, 1), slopes.narrow(dim, other, 1)
     near, far = steps.narrow(dim, edge, 1), steps.narrow(dim, other, 1)
@@ -152,7 +152,7 @@ def _bent(slopes: Tensor, steps: Tensor, dim: int, edge: int) -> Tensor:
 
 
 def hash_tensor(input: Tensor, dim=None, *, keepdim: bool = False, mode: int = 0) -> Tensor:
-    """Exclusive or of the elements' bits, each widened to 64, over all dimensions or those that are named."""
+    """The exclusive or of the elements' bits, each widened to 64, over the given dimensions, by default all."""
     if mode != 0:
         raise RuntimeError(f"hash_tensor: Unknown hash_type: {mode}")
     if input.is_complex():
@@ -163,7 +163,7 @@ def hash_tensor(input: Tensor, dim=None, *, keepdim: bool = False, mode: int = 0
     kept = [d for d in range(input.dim()) if d not in dims]
     sizes = [input.shape[d] for d in kept]
     rest = bits.permute([*kept, *dims]).reshape([*sizes, math.prod(input.shape[d] for d in dims)])
-    while (n := rest.shape[-1]) > 1:  # one half onto the other
+    while (n := rest.shape[-1]) > 1:  # fold one half onto the other
         folded = rest.narrow(-1, 0, n // 2) ^ rest.narrow(-1, n // 2, n // 2)
         rest = _torch.cat([folded, rest.narrow(-1, n - 1, 1)], -1) if n % 2 else folded
     result = rest.reshape([1 if d in dims else s for d, s in enumerate(input.shape)] if keepdim else sizes)
@@ -171,7 +171,7 @@ def hash_tensor(input: Tensor, dim=None, *, keepdim: bool = False, mode: int = 0
 
 
 def positive(input: Tensor) -> Tensor:
-    """Itself."""
+    """Returns the tensor itself."""
     if input.dtype is _C.bool:
         raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
     return input

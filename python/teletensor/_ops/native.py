@@ -1,4 +1,4 @@
-"""What torch shows of ATen's own functions: norms with their statistics, dropout with its mask, grids by number."""
+"""ATen's own functions that torch exports: norms with their statistics, dropout with its mask, grid samplers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _torch, _ops, _F = _C.torch, _C.ops, _C.functional
 def batch_norm(
     input: Tensor, weight, bias, running_mean, running_var, training: bool, momentum: float, eps: float, cudnn_enabled: bool = False
 ) -> Tensor:
-    """functional.batch_norm, its arguments in another order."""
+    """functional.batch_norm with another order of arguments."""
     from ..nn import functional
 
     return functional.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
@@ -31,35 +31,35 @@ def instance_norm(
     input: Tensor, weight, bias, running_mean, running_var, use_input_stats: bool, momentum: float, eps: float,
     cudnn_enabled: bool = False,
 ) -> Tensor:  # fmt: skip
-    """functional.instance_norm, its arguments in another order."""
+    """functional.instance_norm with another order of arguments."""
     from ..nn import functional
 
     return functional.instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)
 
 
 def _statistics(input: Tensor, dims: list[int], eps: float, keepdim: bool) -> tuple[Tensor, Tensor]:
-    """Means and the reciprocals of deviations."""
+    """The means and the reciprocals of the standard deviations."""
     wide = input.to(_C.float32) if input.dtype in (_C.float16, _C.bfloat16) else input
     variance, mean = _ops.var_mean(wide, dims, correction=0, keepdim=keepdim)
     return mean, (variance + eps).rsqrt()
 
 
 def native_layer_norm(input: Tensor, normalized_shape, weight, bias, eps: float) -> tuple[Tensor, Tensor, Tensor]:
-    """layer_norm, the means and the reciprocals of the deviations."""
+    """layer_norm, the means and the reciprocals of the standard deviations."""
     shape = [normalized_shape] if isinstance(normalized_shape, int) else list(normalized_shape)
     mean, scale = _statistics(input, list(range(input.dim() - len(shape), input.dim())), eps, True)
     return _ops.layer_norm(input, shape, weight, bias, eps), mean.to(input.dtype), scale.to(input.dtype)
 
 
 def native_group_norm(input: Tensor, weight, bias, N: int, C: int, HxW: int, group: int, eps: float):  # noqa: N803
-    """group_norm of (N, C, ...), each group's mean and the reciprocal of its deviation."""
+    """group_norm of (N, C, ...), each group's mean and the reciprocal of its standard deviation."""
     mean, scale = _statistics(input.reshape(N, group, C // group * HxW), [2], eps, False)
     return _ops.group_norm(input, group, weight, bias, eps), mean.to(input.dtype), scale.to(input.dtype)
 
 
 @out_variant
 def native_batch_norm(input: Tensor, weight, bias, running_mean, running_var, training: bool, momentum: float, eps: float):
-    """batch_norm, and in training the batch's means and the reciprocals of its deviations."""
+    """batch_norm and, in training, the batch's means and the reciprocals of its standard deviations."""
     result = _ops.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
     if not training:
         return result, input.new_empty(0), input.new_empty(0)
@@ -68,7 +68,7 @@ def native_batch_norm(input: Tensor, weight, bias, running_mean, running_var, tr
 
 
 def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
-    """dropout, and what it kept."""
+    """dropout and its mask of kept elements."""
     if train is False:
         return input.clone(), _torch.ones(input.shape, dtype=_C.bool, device=input.device)
     kept = _torch.rand(input.shape, device=input.device) >= p
@@ -84,7 +84,7 @@ _MODES, _PADDINGS = ("bilinear", "nearest", "bicubic"), ("zeros", "border", "ref
 
 
 def grid_sampler(input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Tensor:
-    """functional.grid_sample, its modes by their numbers."""
+    """functional.grid_sample with modes given by number."""
     return _ops.grid_sample(input, grid, _MODES[interpolation_mode], _PADDINGS[padding_mode], align_corners)
 
 
@@ -92,16 +92,16 @@ grid_sampler_2d = grid_sampler_3d = grid_sampler
 
 
 def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
-    """A convolution over time of (time, batch, channels), weights as (width, in, out)."""
+    """A convolution over time of (time, batch, channels), with weights of (width, in, out)."""
     if input.dim() != 3 or weight.dim() != 3 or bias.dim() != 1:
-        raise RuntimeError("conv_tbc: input and weight must have 3 dimensions: time, batch, channels; bias one")
+        raise RuntimeError("conv_tbc: expected 3 dimensions (time, batch, channels) in input and weight, 1 in bias")
     return _ops.conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, 1, pad).permute(2, 0, 1)
 
 
 def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
-    """The indices of the first `size` elements that are not zero, rows of fill_value after them. Nothing waits."""
+    """The indices of the first `size` nonzero elements, followed by rows of fill_value. Does not wait."""
     flat = (input.reshape(-1) != 0).to(_C.int64)
-    number = flat.cumsum(0) - 1  # which of them each is
+    number = flat.cumsum(0) - 1  # rank of each nonzero element
     count = flat.sum()
     places = _torch.zeros(size + 1, dtype=_C.int64, device=input.device)
     slots = _torch.where((flat == 1) & (number < size), number, size)
@@ -117,7 +117,7 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
 
 
 def histogramdd(input: Tensor, bins, *, range=None, weight: Tensor | None = None, density: bool = False):  # noqa: A002
-    """(counts, or weights, of the cells of a grid over the points that input's last dimension holds, the grid's edges)."""
+    """(counts or weights of the cells of a grid, grid edges) for points along input's last dimension."""
     points = input.detach().reshape(-1, input.shape[-1])
     count = points.shape[1]
     bins = [bins] * count if isinstance(bins, int) else list(bins)
@@ -163,7 +163,7 @@ def segment_reduce(
     data: Tensor, reduce: str, *, lengths: Tensor | None = None, indices=None, offsets: Tensor | None = None, axis: int = 0,
     unsafe: bool = False, initial=None,
 ) -> Tensor:  # fmt: skip
-    """The sum, mean, max, min or prod of each stretch along axis. Waits for the stretches' lengths."""
+    """The sum, mean, max, min or prod of each segment along axis. Waits for the segments' lengths."""
     if reduce not in _REDUCTIONS:
         raise RuntimeError(f"segment_reduce: unsupported reduction {reduce!r}")
     if indices is not None:
@@ -172,7 +172,7 @@ def segment_reduce(
         raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
     lengths = offsets.diff(dim=-1) if lengths is None else lengths
     axis = axis % data.dim()
-    if axis:  # each row has stretches of its own
+    if axis:  # each row has its own segments
         rows = zip(data.unbind(0), lengths.unbind(0))
         return _torch.stack([segment_reduce(d, reduce, lengths=n, axis=axis - 1, unsafe=unsafe, initial=initial) for d, n in rows])
     times = lengths.tolist()
@@ -192,7 +192,7 @@ def segment_reduce(
 
 
 def _with_initial(value: Tensor, reduce: str, initial: float, count: int) -> Tensor:
-    """What the reduction is when it begins with a number."""
+    """Combines a reduction with its initial value."""
     if reduce in ("max", "min"):
         return value.clamp_min(initial) if reduce == "max" else value.clamp_max(initial)
     return value * initial if reduce == "prod" else value + (initial if reduce == "sum" else initial / count)

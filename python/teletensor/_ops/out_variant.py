@@ -1,4 +1,4 @@
-"""`out=` for functions that are made of several operators."""
+"""`out=` for functions composed of several operators."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .._C import Tensor
 
 
 def out_variant(function: Callable, *, exact: bool = False) -> Callable:
-    """The function, whose results are written into ``out`` where that is given: cast, or `exact`ly of its dtype."""
+    """Adds `out=` to a function: results are cast to out's dtype or, if `exact`, must have that dtype."""
 
     @functools.wraps(function)
     def variant(*args, out=None, **kwargs):
@@ -25,7 +25,7 @@ def out_variant(function: Callable, *, exact: bool = False) -> Callable:
         results = function(*args, **kwargs)
         results = (results,) if isinstance(results, Tensor) else results
         if len(targets) != len(results):
-            raise TypeError(f"{function.__name__}(): out has {len(targets)} tensors, there are {len(results)} results")
+            raise TypeError(f"{function.__name__}(): expected {len(results)} out tensors, got {len(targets)}")
         for result, target in zip(results, targets):
             _write(function.__name__, result, target, exact)
         return out
@@ -47,12 +47,12 @@ def _write(name: str, result: Tensor, target: Tensor, exact: bool) -> None:
 
 
 def out_variants(scope: dict, names: tuple[str, ...], exact: tuple[str, ...] = ()) -> dict[str, Callable]:
-    """The functions of those names in a module's scope, with `out=`, which `exact` ones cast nothing to."""
+    """Adds `out=` to the named functions of a module's scope; the `exact` ones do not cast."""
     return {name: out_variant(scope[name]) for name in names} | {name: exact_out_variant(scope[name]) for name in exact}
 
 
 def inplace_variant(name: str, *, exact: bool = False) -> Callable:
-    """The method `name_` of a function that has no operator in place: its result, cast unless `exact`, is copied."""
+    """The method `name_` for a function without an in-place operator: copies the result, cast unless `exact`."""
     function = getattr(Tensor, name)
 
     def method(self: Tensor, *args, **kwargs) -> Tensor:

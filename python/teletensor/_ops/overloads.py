@@ -1,4 +1,4 @@
-"""Functions that take more kinds of arguments in PyTorch than the operators that compute them."""
+"""Functions that accept more types of arguments in PyTorch than the operators that implement them."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def _levels(q, input: Tensor) -> Tensor:
 
 @exact_out_variant
 def quantile(input: Tensor, q, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear") -> Tensor:
-    """The values below which a share q of the elements lies; q is a number or a tensor of them."""
+    """The q-quantiles of the elements; q is a number or a tensor of numbers."""
     return _ops.quantile(input, _levels(q, input), dim, keepdim, interpolation=interpolation)
 
 
 @exact_out_variant
 def nanquantile(input: Tensor, q, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear") -> Tensor:
-    """quantile of what is not NaN."""
+    """quantile of the elements that are not NaN."""
     return _ops.nanquantile(input, _levels(q, input), dim, keepdim, interpolation=interpolation)
 
 
@@ -42,7 +42,7 @@ def searchsorted(
     sorted_sequence: Tensor, input, *, out_int32: bool = False, right: bool = False, side: str | None = None,
     sorter: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """Where each value would go into a sorted sequence; `sorter` says how to sort one that is not."""
+    """The insertion index of each value in a sorted sequence; `sorter` is the permutation that sorts the sequence."""
     if side not in (None, "left", "right"):
         raise RuntimeError(f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}")
     if side == "left" and right:
@@ -69,7 +69,7 @@ def searchsorted(
 
 @exact_out_variant
 def bucketize(input, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
-    """The bucket between boundaries that each value is in."""
+    """The index of the bucket between boundaries that contains each value."""
     if boundaries.dim() != 1:
         raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({boundaries.dim()})")
     return searchsorted(boundaries, input, out_int32=out_int32, right=right)
@@ -79,7 +79,7 @@ def diff(
     input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None, append: Tensor | None = None, *,
     out: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """The n-th differences of neighbours along dim, of what is put before and after it too."""
+    """The n-th differences of neighbours along dim, including `prepend` and `append`."""
     if n == 0:
         return input.clone() if out is None else _copied(input, out=out)
     return _differences(input, n, dim, prepend, append, out=out)
@@ -98,7 +98,7 @@ def _differences(input: Tensor, n: int, dim: int, prepend: Tensor | None, append
 
 
 def tensor_split(input: Tensor, indices_or_sections, dim: int = 0) -> tuple[Tensor, ...]:
-    """So many pieces, as even as can be, or the pieces between indices. Waits where those are a tensor's."""
+    """Splits into a number of nearly equal pieces, or at indices. Waits if these are a tensor."""
     if isinstance(indices_or_sections, Tensor):
         if indices_or_sections.dtype is not _C.int64:
             raise RuntimeError(
@@ -125,8 +125,8 @@ def _check_output_size(expected: int | None, size: int) -> None:
 
 
 def repeat_interleave(input: Tensor, repeats=None, dim: int | None = None, *, output_size: int | None = None) -> Tensor:
-    """Each element (or slice along dim) so many times in a row. Waits where the times are a tensor's."""
-    if repeats is None:  # of counts alone: the places they stand for
+    """Repeats each element, or each slice along dim. Waits if the repeats are a tensor."""
+    if repeats is None:  # input contains counts: repeat its indices
         return repeat_interleave(_torch.arange(input.shape[0], device=input.device), input, 0)
     if isinstance(repeats, int):
         result = _ops.repeat_interleave(input, repeats, dim)
@@ -157,7 +157,7 @@ def repeat_interleave(input: Tensor, repeats=None, dim: int | None = None, *, ou
 
 @exact_out_variant
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
-    """The elements that indices name along dim, all else broadcast; without a dim, of the flattened tensors."""
+    """The elements at the indices along dim; other dimensions broadcast. Without a dim, of the flattened tensors."""
     if dim is None:
         input, indices, dim = input.reshape(-1), indices.reshape(-1), 0
     size = input.shape[dim] if input.dim() else 1
@@ -168,7 +168,7 @@ def randint_like(
     input: Tensor, low: int, high: int | None = None, *, dtype=None, device=None, requires_grad=False, layout=None,
     memory_format=None, pin_memory=False, generator=None,
 ) -> Tensor:  # fmt: skip
-    """Integers from low (0, where one bound is given) to below high, with the sizes of a tensor."""
+    """Integers in [low, high), or in [0, low) if only one bound is given, with the sizes of a tensor."""
     check_memory_format("randint_like", memory_format)
     check_flags("randint_like", pin_memory=pin_memory)
     low, high = (0, low) if high is None else (low, high)
@@ -205,7 +205,7 @@ def polygamma(n: int, input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
 @exact_out_variant
 def scatter(input: Tensor, dim: int, index: Tensor, src=None, *, value=None, reduce: str | None = None) -> Tensor:
-    """input with src (a tensor or a number), added or multiplied where `reduce` says so, at the places that index names."""
+    """input with src (a tensor or a number) written, added or multiplied (`reduce`) at the indices along dim."""
     src = value if src is None else src
     if reduce is None:
         return (_ops.scatter if isinstance(src, Tensor) else _ops.scatter_value)(input, dim, index, src)
@@ -225,7 +225,7 @@ _overwrite = Tensor.scatter_
 
 @out_variant
 def index_fill(input: Tensor, dim: int, index: Tensor, value) -> Tensor:
-    """input with a number, or a tensor of one, at the named places of a dimension."""
+    """input with a number, or a 0-dimensional tensor, written at the indices of a dimension."""
     if not isinstance(value, Tensor):
         return _ops.index_fill(input, dim, index, value)
     if value.dim():

@@ -20,7 +20,7 @@ unsafe_chunk, unsafe_split, row_stack = _torch.chunk, _torch.split, _torch.vstac
 
 
 def split_with_sizes(input: Tensor, split_sizes, dim: int = 0) -> tuple[Tensor, ...]:
-    """Pieces of the given sizes."""
+    """Splits input into pieces of the given sizes along dim."""
     return _ops.split_with_sizes(input, list(split_sizes), dim)
 
 
@@ -32,12 +32,12 @@ def _flat(tensors: tuple) -> tuple:
 
 
 def column_stack(*tensors) -> Tensor:
-    """Side by side; vectors are columns."""
+    """Concatenates the tensors along dimension 1; vectors become columns."""
     return _torch.cat([t.reshape(t.numel(), 1) if t.dim() < 2 else t for t in _flat(tensors)], 1)
 
 
 def dstack(*tensors) -> Tensor:
-    """Along the third dimension."""
+    """Concatenates the tensors along the third dimension."""
     if not _flat(tensors):
         raise RuntimeError("dstack expects a non-empty TensorList")
     from .join import atleast_3d
@@ -64,7 +64,7 @@ def _splitter(name: str, least: int, dim: int) -> Callable:
         ends = [0, *indices_or_sections, input.shape[along]]
         return tuple(input.narrow(along, a, max(b - a, 0)) for a, b in zip(ends, ends[1:]))
 
-    split.__name__, split.__doc__ = name, f"Equal pieces, or pieces between indices, along dimension {dim}."
+    split.__name__, split.__doc__ = name, f"Splits input into equal pieces, or at indices, along dimension {dim}."
     return split
 
 
@@ -83,7 +83,7 @@ def _writer(name: str, view: Callable) -> Callable:
         piece.copy_(src)
         return result
 
-    scatter.__name__, scatter.__doc__ = name, f"A copy of input with src where {name.removesuffix('_scatter')} looks."
+    scatter.__name__, scatter.__doc__ = name, f"Copies input and writes src to its {name.removesuffix('_scatter')}."
     return scatter
 
 
@@ -98,7 +98,7 @@ as_strided_scatter = _writer("as_strided_scatter", lambda t, *args, **kwargs: t.
 
 
 def sum_to_size(input: Tensor, *size) -> Tensor:
-    """Summed over what was broadcast from the size."""
+    """Sums over the dimensions that broadcasting from `size` would expand."""
     size = list(size[0]) if len(size) == 1 and not isinstance(size[0], int) else list(size)
     lead = input.dim() - len(size)
     if lead < 0 or any(n not in (1, m) for n, m in zip(size, input.shape[lead:])):
@@ -110,7 +110,7 @@ def sum_to_size(input: Tensor, *size) -> Tensor:
 
 
 def unravel_index(indices: Tensor, shape) -> tuple[Tensor, ...]:
-    """Places of a flattened tensor as an index for each dimension."""
+    """Converts indices into a flattened tensor to one index per dimension."""
     shape = [shape] if isinstance(shape, int) else [int(n) for n in shape]
     result, rest = [], indices
     for d in range(len(shape)):
@@ -121,19 +121,19 @@ def unravel_index(indices: Tensor, shape) -> tuple[Tensor, ...]:
 
 
 def constant_pad_nd(input: Tensor, pad, value=0) -> Tensor:
-    """functional.pad with a constant."""
+    """functional.pad with a constant value."""
     return _ops.pad(input, list(pad), value)
 
 
 def empty_strided(size, stride, *, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
-    """A tensor of sizes and strides, not set."""
+    """An uninitialised tensor of the given sizes and strides."""
     count = 0 if 0 in size else 1 + sum((n - 1) * s for n, s in zip(size, stride))
     room = _torch.empty(count, dtype=dtype, device=device)
     return room.as_strided(list(size), list(stride)).requires_grad_(requires_grad)
 
 
 def empty_permuted(size, physical_layout, *, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
-    """A tensor of sizes, not set, whose dimensions lie in the given order."""
+    """An uninitialised tensor of the given sizes whose dimensions are laid out in the given order."""
     order = list(physical_layout)
     if len(order) != len(size):
         raise RuntimeError(
@@ -154,12 +154,12 @@ def _copier(name: str) -> Callable:
         result = view(*args, **kwargs)
         return tuple(t.clone() for t in result) if isinstance(result, (tuple, list)) else result.clone()
 
-    copy.__name__, copy.__doc__ = f"{name}_copy", f"A copy of what {name} gives a view of."
+    copy.__name__, copy.__doc__ = f"{name}_copy", f"A copy of {name}'s view."
     return copy
 
 
 globals().update(out_variants(globals(), ("column_stack", "dstack"), exact=("slice_scatter",)))
-# What torch shows of views as copies.
+# torch's functions that return copies instead of views.
 view_copies = {
     f"{name}_copy": _copier(name)
     for name in (

@@ -1,4 +1,4 @@
-"""Short-time Fourier transforms: the spectra of windows along a signal, and signals from those."""
+"""Short-time Fourier transforms: from a signal to the spectra of its windows, and back."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _torch = _C.torch
 
 
 def _window_of(window: Tensor | None, win_length: int, n_fft: int, like: Tensor, name: str) -> Tensor:
-    """The window in the middle of n_fft; ones where none is given."""
+    """The window, by default of ones, zero-padded on both sides to n_fft."""
     if window is None:
         window = _torch.ones(win_length, dtype=like.dtype.to_real(), device=like.device)
     if window.dim() != 1 or window.shape[0] != win_length:
@@ -29,7 +29,7 @@ def _check_lengths(n_fft: int, hop_length: int, win_length: int, name: str) -> N
 
 
 def _padded(signal: Tensor, by: int, mode: str) -> Tensor:
-    from ..nn.functional import pad  # which is loaded later
+    from ..nn.functional import pad  # imported here because it is loaded later
 
     return pad(signal.unsqueeze(1), [by, by], mode).squeeze(1)
 
@@ -39,7 +39,7 @@ def stft(
     center: bool = True, pad_mode: str = "reflect", normalized: bool = False, onesided: bool | None = None,
     return_complex: bool | None = None, align_to_window: bool | None = None,
 ) -> Tensor:  # fmt: skip
-    """The spectra (frequencies by frames) of windows of n_fft that are hop_length apart."""
+    """The spectra (frequencies by frames) of windows of n_fft samples at distance hop_length."""
     complex_input = input.dtype.is_complex or (window is not None and window.dtype.is_complex)
     if return_complex is None:
         if not complex_input:
@@ -82,7 +82,7 @@ def istft(
     center: bool = True, normalized: bool = False, onesided: bool | None = None, length: int | None = None,
     return_complex: bool = False,
 ) -> Tensor:  # fmt: skip
-    """The signal whose spectra are given, least squares where windows overlap (Griffin and Lim 1984)."""
+    """The signal with the given spectra, by least squares where windows overlap (Griffin and Lim 1984)."""
     if not input.dtype.is_complex:
         raise RuntimeError("istft requires a complex-valued input tensor matching the output from stft with "
                            "return_complex=True.")  # fmt: skip
@@ -123,7 +123,7 @@ def istft(
 
 
 def _overlapped(frames: Tensor, hop: int) -> Tensor:
-    """Frames (batch, count, length) added up, each `hop` after the one before."""
+    """Adds up frames (batch, count, length), each `hop` samples after the previous one."""
     batch, count, length = frames.shape
     total = length + hop * (count - 1)
     places = (_torch.arange(count, device=frames.device) * hop).unsqueeze(1) + _torch.arange(length, device=frames.device)

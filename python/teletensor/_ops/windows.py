@@ -12,7 +12,7 @@ __all__ = ["bartlett_window", "blackman_window", "hamming_window", "hann_window"
 
 
 def _window(name: str, length: int, periodic: bool, dtype, layout, device, requires_grad: bool, shape) -> Tensor:
-    """shape(i, n) of the places i of n; a periodic window leaves the last of one more away."""
+    """shape(i, n) at the indices i of n samples; a periodic window has the first `length` of length + 1 samples."""
     check_layout(name, layout)
     if length < 0:
         raise RuntimeError(f"window_length must be non-negative, got {length}")
@@ -59,14 +59,14 @@ def blackman_window(window_length, periodic=True, *, dtype=None, layout=None, de
 
 
 def bartlett_window(window_length, periodic=True, *, dtype=None, layout=None, device=None, requires_grad=False) -> Tensor:
-    """A triangle."""
+    """A triangular window."""
     return _window(
         "bartlett_window", window_length, periodic, dtype, layout, device, requires_grad, lambda i, n: 1 - (i * (2 / n) - 1).abs()
     )
 
 
 def _bessel_i0(x: Tensor) -> Tensor:
-    """The modified Bessel function of order 0, by its power series: good to float64 for arguments below 40."""
+    """The modified Bessel function of order 0 by its power series: accurate in float64 for arguments below 40."""
     quarter, term, total = x * x / 4, _C.torch.ones_like(x), _C.torch.ones_like(x)
     for k in range(1, 80):
         term = term * quarter / (k * k)

@@ -1,4 +1,4 @@
-"""Mixed precision: operators in a lower one where that is safe, and gradients that do not vanish in it."""
+"""Mixed precision: autocast to a lower precision, and gradient scaling against underflow."""
 
 from .autocast_mode import autocast, custom_bwd, custom_fwd, is_autocast_available
 from .grad_scaler import GradScaler

@@ -1,4 +1,4 @@
-"""autocast: products in the lower precision, sums and exponentials in float32, for a block or a function."""
+"""autocast: products in lower precision, sums and exponentials in float32, within a block or a function."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _DEFAULTS = {"cpu": _C.bfloat16, "cuda": _C.float16}
 
 
 def is_autocast_available(device_type: str) -> bool:
-    """Whether autocast knows the device type."""
+    """Whether autocast supports the device type."""
     return device_type in _DEFAULTS
 
 
 class autocast:  # noqa: N801 - PyTorch's name
-    """Casts what operators get on devices of a type, on this thread; see torch.autocast.
+    """Casts the inputs of operators on devices of one type, on this thread; see torch.autocast.
 
     ``cache_enabled`` has no effect: there is no cache of casts.
     """
@@ -29,7 +29,7 @@ class autocast:  # noqa: N801 - PyTorch's name
         check_optional_flags("autocast", cache_enabled=cache_enabled)
         dtype = dtype or _DEFAULTS[device_type]
         if enabled and dtype not in (_C.float16, _C.bfloat16):
-            raise RuntimeError(f"autocast takes float16 or bfloat16, got {dtype}")
+            raise RuntimeError(f"[autocast] expected dtype to be float16 or bfloat16, got {dtype}")
         self.device, self.fast_dtype, self._enabled = device_type, dtype, enabled
         self._before: list = []
 
@@ -51,7 +51,7 @@ class autocast:  # noqa: N801 - PyTorch's name
 
 
 def custom_fwd(fwd=None, *, device_type: str = "cuda", cast_inputs=None):
-    """For the forward of a function of one's own: inputs cast, autocast off; or autocast as it is, for backward too."""
+    """Decorates a Function's forward: casts inputs and disables autocast, or saves the autocast state for backward."""
     if fwd is None:
         return functools.partial(custom_fwd, device_type=device_type, cast_inputs=cast_inputs)
 
@@ -69,7 +69,7 @@ def custom_fwd(fwd=None, *, device_type: str = "cuda", cast_inputs=None):
 
 
 def custom_bwd(bwd=None, *, device_type: str = "cuda"):
-    """For the backward of a function whose forward is custom_fwd: autocast as it was there."""
+    """Decorates the backward of a Function whose forward uses custom_fwd: restores forward's autocast state."""
     if bwd is None:
         return functools.partial(custom_bwd, device_type=device_type)
 
@@ -82,7 +82,7 @@ def custom_bwd(bwd=None, *, device_type: str = "cuda"):
 
 
 def _cast(value, device_type: str, dtype):
-    """Floating tensors on the device as the dtype, also inside lists, tuples and dicts."""
+    """Casts floating-point tensors on the device, except float64, also inside lists, tuples and dicts."""
     if isinstance(value, _C.Tensor):
         fits = value.is_floating_point() and value.device.type == device_type and value.dtype is not _C.float64
         return value.to(dtype) if fits else value

@@ -1,4 +1,4 @@
-"""GradScaler: losses scaled up, so that gradients in float16 do not vanish; steps left out where they overflow."""
+"""GradScaler: scales losses so that float16 gradients do not underflow; skips steps after an overflow."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["GradScaler", "OptState"]
 
 
 class OptState(Enum):
-    """How far an optimizer has come since the last update."""
+    """The stage of an optimizer since the last update."""
 
     READY = 0
     UNSCALED = 1
@@ -21,9 +21,9 @@ class OptState(Enum):
 
 
 class GradScaler:
-    """scale(loss).backward(), step(optimizer), update(); see torch.amp.GradScaler. step() waits: it looks for overflow.
+    """scale(loss).backward(), step(optimizer), update(); see torch.amp.GradScaler. step() waits to check for overflow.
 
-    ``device`` is a device type that autocast takes. It has no further effect: gradients are looked at where they are.
+    ``device`` is a device type that autocast supports. It has no other effect: gradients are checked on their device.
     """
 
     def __init__(
@@ -43,15 +43,15 @@ class GradScaler:
         self._overflowed = False
 
     def is_enabled(self) -> bool:
-        """Whether it does anything."""
+        """Whether scaling is enabled."""
         return self._enabled
 
     def get_scale(self) -> float:
-        """The factor."""
+        """The scale."""
         return self._scale if self._enabled else 1.0
 
     def scale(self, outputs):
-        """A loss, or a list of them, times the factor."""
+        """Multiplies a loss, or each of a list, by the scale."""
         if not self._enabled:
             return outputs
         if isinstance(outputs, Tensor):
@@ -60,7 +60,7 @@ class GradScaler:
 
     @no_grad
     def unscale_(self, optimizer) -> None:
-        """Divides the gradients by the factor, once before a step: to clip them."""
+        """Divides the gradients by the scale, at most once per step, so that they can be clipped."""
         if not self._enabled:
             return
         stage = self._stages.get(id(optimizer), OptState.READY)
@@ -75,7 +75,7 @@ class GradScaler:
         self._stages[id(optimizer)] = OptState.UNSCALED
 
     def step(self, optimizer, *args, **kwargs):
-        """optimizer.step(), left out where a gradient is infinite or NaN."""
+        """Calls optimizer.step() unless a gradient is infinite or NaN."""
         if not self._enabled:
             return optimizer.step(*args, **kwargs)
         if "closure" in kwargs:
@@ -91,7 +91,7 @@ class GradScaler:
         return None if overflowed else optimizer.step(*args, **kwargs)
 
     def update(self, new_scale=None) -> None:
-        """Lowers the factor after an overflow, raises it after growth_interval steps without one."""
+        """Decreases the scale after an overflow; increases it after growth_interval steps without one."""
         if not self._enabled:
             return
         if new_scale is not None:
@@ -107,19 +107,19 @@ class GradScaler:
         self._stages, self._found_inf, self._overflowed = {}, {}, False
 
     def get_growth_factor(self) -> float:
-        """What the factor is raised by."""
+        """The factor by which the scale is increased."""
         return self._growth_factor
 
     def get_backoff_factor(self) -> float:
-        """What it is lowered by."""
+        """The factor by which the scale is decreased."""
         return self._backoff_factor
 
     def get_growth_interval(self) -> int:
-        """After how many steps it is raised."""
+        """The number of steps without overflow after which the scale is increased."""
         return self._growth_interval
 
     def state_dict(self) -> dict:
-        """MatmulOperand and settings."""
+        """The scale and the settings."""
         if not self._enabled:
             return {}
         return {
@@ -128,7 +128,7 @@ class GradScaler:
         }  # fmt: skip
 
     def load_state_dict(self, state_dict: dict) -> None:
-        """Takes over what state_dict gave."""
+        """Restores a state returned by state_dict."""
         if self._enabled:
             for name, value in state_dict.items():
                 setattr(self, "_" + name.lstrip("_"), value)

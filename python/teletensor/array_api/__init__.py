@@ -1,9 +1,9 @@
-"""The Python array API standard, revision 2024.12, over teletensor.
+"""The Python array API standard, revision 2024.12.
 
     import teletensor.array_api as xp
     x = xp.linspace(0, 1, 5)
 
-Its arrays are Tensors that follow the standard (Array) where PyTorch does not.
+Its arrays are Tensors that follow the standard (class Array) where PyTorch deviates from it.
 """
 
 from __future__ import annotations

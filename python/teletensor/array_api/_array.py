@@ -1,7 +1,7 @@
-"""The array of the standard: a Tensor whose operators, indices and attributes are the standard's.
+"""Array: a Tensor whose operators, indexing and attributes follow the array API standard.
 
-A Tensor keeps PyTorch's meaning (``size()`` is a method, zero-dim tensors promote less, steps are positive). An Array
-is one: the same handle, gradients and all; every function of the package takes it.
+A Tensor follows PyTorch (``size()`` is a method, zero-dim tensors promote less, steps are positive). An Array is a
+Tensor with the same handle and gradients; every function of the package accepts it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["Array", "lifted", "lifted_all", "plain"]
 
 
 class Array(Tensor):
-    """A Tensor as the array API standard wants it; its operators are added by _operators."""
+    """A Tensor that follows the array API standard; _operators adds its operators."""
 
     __module__ = "teletensor.array_api"
 
@@ -29,22 +29,22 @@ class Array(Tensor):
 
     @property
     def T(self) -> Array:
-        """A matrix transposed."""
+        """The transpose of a matrix."""
         if self.ndim != 2:
             raise ValueError(f"x.T requires x to have 2 dimensions, got {self.ndim}: use x.mT or permute_dims()")
         return self.mT
 
     @property
     def mT(self) -> Array:
-        """Matrices transposed."""
+        """The transposes of matrices."""
         if self.ndim < 2:
             raise ValueError(f"x.mT requires x to have at least 2 dimensions, got {self.ndim}")
         return Array(plain(self).transpose(-2, -1))
 
     def to_device(self, device: Any, /, *, stream: Any = None) -> Array:
-        """Itself, or a copy on another device."""
+        """Returns itself, or a copy on another device."""
         if stream is not None:
-            raise ValueError("[to_device] stream must be None: an engine's streams are its own")
+            raise ValueError("[to_device] expected stream to be None: the engine manages its streams")
         return Array(plain(self).to(_C.device(device)))
 
     def __getitem__(self, key: Any) -> Array:
@@ -58,7 +58,7 @@ class Array(Tensor):
 
 
 def plain(x: Any) -> Any:
-    """Of an Array the Tensor; what else there is unchanged."""
+    """Converts an Array to a Tensor; returns other values unchanged."""
     return Tensor(x) if type(x) is Array else x
 
 
@@ -71,13 +71,13 @@ def _lifted_result(x: Any) -> Any:
         return Array(x)
     if type(x) in (tuple, list):
         return type(x)(map(_lifted_result, x))
-    if isinstance(x, tuple) and hasattr(x, "_fields"):  # a named one
+    if isinstance(x, tuple) and hasattr(x, "_fields"):  # a named tuple
         return type(x)(*map(_lifted_result, x))
     return x
 
 
 def lifted(function: Callable) -> Callable:
-    """A function of Tensors as one of Arrays."""
+    """Converts a function on Tensors to one on Arrays."""
 
     @functools.wraps(function)
     def call(*args: Any, **options: Any) -> Any:
@@ -87,6 +87,6 @@ def lifted(function: Callable) -> Callable:
 
 
 def lifted_all(module: ModuleType) -> dict[str, Any]:
-    """The public functions of a module, lifted; its other public names as they are."""
+    """The public functions of a module, lifted; its other public names unchanged."""
     names = {name: getattr(module, name) for name in module.__all__}
     return {name: lifted(x) if callable(x) and not isinstance(x, type) else x for name, x in names.items()}

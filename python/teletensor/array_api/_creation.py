@@ -1,4 +1,4 @@
-"""Functions that make arrays."""
+"""Functions that create arrays."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _torch = _C.torch
 
 
 def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Tensor:
-    """An array of numbers, nested sequences, buffers, or what has __dlpack__; an array itself where it fits."""
+    """Converts numbers, nested sequences, buffers or objects with __dlpack__; returns an array itself if it fits."""
     if isinstance(obj, Tensor):
         if copy is False and _changes(obj, dtype, device):
-            raise ValueError("asarray() needs a copy for another dtype or device, and copy is False")
+            raise ValueError("[asarray] conversion to another dtype or device requires a copy, but copy is False")
         return obj.to(dtype=dtype, device=device, copy=bool(copy))
     if copy is False:
-        raise ValueError("asarray() of what is not in the engine is a copy, and copy is False")
+        raise ValueError("[asarray] moving data to the engine requires a copy, but copy is False")
     if not hasattr(obj, "__array_interface__") and hasattr(obj, "__dlpack__"):
         return from_dlpack(obj, device=device).to(dtype=dtype)
     return _C.tensor(obj, dtype=dtype, device=device)
@@ -69,12 +69,12 @@ def full(shape: int | tuple[int, ...], fill_value: Any, *, dtype: Any = None, de
 
 
 def full_like(x: Tensor, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """full() of an array's shape, dtype and device, unless others are given."""
+    """full() with an array's shape and, by default, its dtype and device."""
     return full(tuple(x.shape), fill_value, dtype=dtype or x.dtype, device=device or x.device)
 
 
 def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """Numbers from start (0, where only one is given) to stop, which is left out; none where the step leads away."""
+    """Numbers from start (default 0) to stop (excluded); empty if the step leads away from stop."""
     start, stop = (0, start) if stop is None else (start, stop)
     if dtype is None:
         dtype = _C.int64 if all(isinstance(n, int) for n in (start, stop, step)) else _C.default_dtype()
@@ -86,14 +86,14 @@ def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None,
 def linspace(
     start: Any, stop: Any, /, num: int, *, dtype: Any = None, device: Any = None, endpoint: bool = True
 ) -> Tensor:
-    """num numbers at equal distances from start to stop, or to the one before it."""
+    """num equally spaced numbers from start to stop, including stop if endpoint is set."""
     if not endpoint:
         return _torch.linspace(start, stop, num + 1, dtype=dtype, device=device)[:-1]
     return _torch.linspace(start, stop, num, dtype=dtype, device=device)
 
 
 def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None) -> Tensor:
-    """Ones on the k-th diagonal of a matrix of zeros."""
+    """A matrix with ones on the k-th diagonal and zeros elsewhere."""
     n_cols = n_rows if n_cols is None else n_cols
     result = _torch.zeros((n_rows, n_cols), dtype=dtype, device=device)
     if -n_rows < k < n_cols:
@@ -102,12 +102,12 @@ def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = N
 
 
 def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
-    """Matrices with zeros above the k-th diagonal."""
+    """Sets the elements above the k-th diagonal to zero."""
     return _torch.tril(x, k)
 
 
 def triu(x: Tensor, /, *, k: int = 0) -> Tensor:
-    """Matrices with zeros below the k-th diagonal."""
+    """Sets the elements below the k-th diagonal to zero."""
     return _torch.triu(x, k)
 
 
@@ -115,5 +115,5 @@ def meshgrid(*arrays: Tensor, indexing: str = "xy") -> list[Tensor]:
     """Coordinate grids of one-dimensional arrays."""
     if indexing not in ("xy", "ij"):
         raise ValueError(f"meshgrid(): indexing must be 'xy' or 'ij', got {indexing!r}")
-    result_type(*arrays)  # which must promote
+    result_type(*arrays)  # checks that the dtypes promote
     return list(_functions.meshgrid(*arrays, indexing=indexing)) if arrays else []

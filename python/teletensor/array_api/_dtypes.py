@@ -1,4 +1,4 @@
-"""The standard's dtypes: their kinds, what promotes to what, and their limits."""
+"""The standard's dtypes: kinds, promotion and limits."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _FLOAT_KIND = {False: "real floating", True: "complex floating"}
 
 
 def kind_of(dtype: _C.dtype) -> str:
-    """Its kind; half and bfloat16, which the standard does not know, are real floating."""
+    """The dtype's kind; half and bfloat16, which the standard does not have, are real floating."""
     return _KIND_OF.get(dtype) or _FLOAT_KIND[dtype.is_complex]
 
 
 def dtypes_of(kind: str | tuple[str, ...] | None) -> dict[str, _C.dtype]:
-    """The dtypes of a kind, of several, or all, by name."""
+    """The dtypes by name of one kind, of several kinds, or (None) of all."""
     if isinstance(kind, tuple):
         return {name: dtype for k in kind for name, dtype in dtypes_of(k).items()}
     if kind is None:
@@ -40,12 +40,12 @@ def dtypes_of(kind: str | tuple[str, ...] | None) -> dict[str, _C.dtype]:
     if kind in _UNIONS:
         return dtypes_of(_UNIONS[kind])
     if kind not in KINDS:
-        raise ValueError(f"{kind!r} is not a kind of dtypes: one of {', '.join([*KINDS, *_UNIONS])}")
+        raise ValueError(f"{kind!r} is not a kind of dtypes: expected one of {', '.join([*KINDS, *_UNIONS])}")
     return KINDS[kind]
 
 
 def isdtype(dtype: _C.dtype, kind: Any) -> bool:
-    """Whether the dtype is the one given, or of the kind, or any of a tuple of these."""
+    """Whether the dtype is the given one, of the given kind, or matches any of a tuple of these."""
     if isinstance(kind, tuple):
         return any(isdtype(dtype, k) for k in kind)
     if isinstance(kind, _C.dtype):
@@ -56,17 +56,17 @@ def isdtype(dtype: _C.dtype, kind: Any) -> bool:
 
 
 def promoted(a: _C.dtype, b: _C.dtype) -> _C.dtype:
-    """What two dtypes promote to. Raises TypeError for uint64 beside a signed integer: nothing holds both."""
+    """The promoted dtype. Raises TypeError for uint64 with a signed integer: no integer dtype can represent both."""
     if a is b:
         return a
     kinds = {kind_of(a), kind_of(b)}
     if kinds == {"signed integer", "unsigned integer"}:
         signed, unsigned = (a, b) if kind_of(a) == "signed integer" else (b, a)
         if unsigned.itemsize == 8:
-            raise TypeError(f"{signed} and {unsigned} do not promote: no integer dtype holds both")
+            raise TypeError(f"{signed} and {unsigned} do not promote: no integer dtype can represent both")
         return KINDS["signed integer"][f"int{8 * max(signed.itemsize, 2 * unsigned.itemsize)}"]
     low, high = sorted((a, b), key=lambda dtype: _RANK[kind_of(dtype)])
-    if _RANK[kind_of(low)] < min(_RANK[kind_of(high)], 2):  # bool beside numbers, integers beside others
+    if _RANK[kind_of(low)] < min(_RANK[kind_of(high)], 2):  # bool with numbers, integers with others
         return high
     if kinds == {"unsigned integer"}:
         return max(a, b, key=lambda dtype: dtype.itemsize)
@@ -74,7 +74,7 @@ def promoted(a: _C.dtype, b: _C.dtype) -> _C.dtype:
 
 
 def with_number(dtype: _C.dtype, number: Any) -> _C.dtype:
-    """What a dtype becomes beside a Python number, whose kind alone counts."""
+    """Promotes a dtype with a Python number, of which only the kind matters."""
     if isinstance(number, bool):
         return dtype
     rank = 1 if isinstance(number, int) else 2 if isinstance(number, float) else 3
@@ -87,12 +87,12 @@ def with_number(dtype: _C.dtype, number: Any) -> _C.dtype:
 
 
 def result_type(*arrays_and_dtypes: Any) -> _C.dtype:
-    """What arrays, dtypes and Python numbers promote to; numbers count by their kind, and last."""
+    """The promoted dtype of arrays, dtypes and Python numbers; of numbers only the kind matters."""
     dtypes = [x.dtype if isinstance(x, Tensor) else x for x in arrays_and_dtypes]
     numbers = [x for x in dtypes if isinstance(x, (bool, int, float, complex))]
     dtypes = [x for x in dtypes if not isinstance(x, (bool, int, float, complex))]
     if not dtypes:
-        raise ValueError("result_type() takes at least one array or dtype")
+        raise ValueError("[result_type] expected at least one array or dtype, got none")
     result = dtypes[0]
     for dtype in dtypes[1:]:
         result = promoted(result, dtype)
@@ -102,20 +102,20 @@ def result_type(*arrays_and_dtypes: Any) -> _C.dtype:
 
 
 def together(*values: Any) -> tuple[Any, ...]:
-    """Tensors and Python numbers, the tensors cast to what all of them promote to."""
+    """Casts the tensors among the values to the promoted dtype of all; numbers are unchanged."""
     dtype = result_type(*values)
     return tuple(v.to(dtype) if isinstance(v, Tensor) and v.dtype is not dtype else v for v in values)
 
 
 def all_tensors(*values: Any) -> tuple[Tensor, ...]:
-    """The same, the numbers made tensors too."""
+    """Converts all values, including numbers, to tensors of their promoted dtype."""
     dtype = result_type(*values)
     device = next(v.device for v in values if isinstance(v, Tensor))
     return tuple(v.to(dtype) if isinstance(v, Tensor) else _C.tensor(v, dtype=dtype, device=device) for v in values)
 
 
 def can_cast(from_: Any, to: _C.dtype, /) -> bool:
-    """Whether every value keeps its kind and size: what promotes to `to`."""
+    """Whether `from_` promotes to `to`, so that every value can be represented."""
     from_ = from_.dtype if isinstance(from_, Tensor) else from_
     try:
         return promoted(from_, to) is to
@@ -124,12 +124,12 @@ def can_cast(from_: Any, to: _C.dtype, /) -> bool:
 
 
 def astype(x: Tensor, dtype: _C.dtype, /, *, copy: bool = True, device: Any = None) -> Tensor:
-    """x as another dtype, on another device; a copy unless that is refused and nothing changes."""
+    """Casts x to a dtype and moves it to a device; copies unless copy is False and nothing changes."""
     return x.to(dtype=dtype, device=device, copy=copy)
 
 
 class finfo(_functions.finfo):  # noqa: N801 - the standard's name
-    """Limits of a real floating dtype, or of a complex one's parts; of an array's dtype too."""
+    """Limits of a real floating dtype, or of a complex dtype's parts; also accepts an array."""
 
     def __init__(self, type: Any, /):
         dtype = type.dtype if isinstance(type, Tensor) else type
@@ -137,7 +137,7 @@ class finfo(_functions.finfo):  # noqa: N801 - the standard's name
 
 
 class iinfo(_functions.iinfo):  # noqa: N801 - the standard's name
-    """Limits of an integer dtype; of an array's dtype too."""
+    """Limits of an integer dtype; also accepts an array."""
 
     def __init__(self, type: Any, /):
         super().__init__(type.dtype if isinstance(type, Tensor) else type)

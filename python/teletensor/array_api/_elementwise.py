@@ -1,4 +1,4 @@
-"""Functions of each element: tables of names, and the few that are not PyTorch's in a special case."""
+"""Elementwise functions: tables of names, and functions that differ from PyTorch's in special cases."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ._tables import named
 
 _torch = _C.torch
 
-# the standard's name: ours
+# the standard's name: teletensor's name
 _UNARY = {
     **{name: name for name in (
         "abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "exp", "expm1", "isfinite", "isinf",
@@ -57,12 +57,12 @@ globals().update({name: _rounding(name, getattr(_torch, name)) for name in _ROUN
 
 
 def positive(x: Tensor, /) -> Tensor:
-    """A copy."""
+    """Returns a copy."""
     return x.clone()
 
 
 def conj(x: Tensor, /) -> Tensor:
-    """The complex conjugate; what is real unchanged."""
+    """The complex conjugate; a real array is returned unchanged."""
     return x.conj_physical() if x.dtype.is_complex else x
 
 
@@ -72,26 +72,26 @@ def real(x: Tensor, /) -> Tensor:
 
 
 def imag(x: Tensor, /) -> Tensor:
-    """The imaginary part, of what is real zeros."""
+    """The imaginary part; zeros for real arrays."""
     return x.imag if x.dtype.is_complex else _torch.zeros_like(x)
 
 
 def sign(x: Tensor, /) -> Tensor:
-    """-1, 0 or 1, of complex numbers that of their direction; NaN stays."""
+    """-1, 0 or 1; for complex numbers x / |x|; NaN for NaN."""
     if x.dtype.is_complex:
         return x.sgn()
     return _torch.where(x.isnan(), x, x.sign()) if x.is_floating_point() else x.sign()
 
 
 def remainder(x1: Any, x2: Any, /) -> Tensor:
-    """What is left of a division, with the divisor's sign, also where it is zero."""
+    """The remainder of a division, with the divisor's sign, also for zero."""
     x1, x2 = together(x1, x2)
     rest = _torch.remainder(x1, x2)
     return _torch.where(rest == 0, _torch.copysign(rest, x2), rest) if rest.is_floating_point() else rest
 
 
 def floor_divide(x1: Any, x2: Any, /) -> Tensor:
-    """The quotient, rounded down. Of infinities it is infinite, or a signed zero, where Python has NaN and -1."""
+    """The quotient, rounded down. For infinities it is infinite or a signed zero, where Python returns NaN and -1."""
     x1, x2 = all_tensors(x1, x2)
     quotient = _torch.floor_divide(x1, x2)
     if not quotient.is_floating_point():
@@ -100,7 +100,7 @@ def floor_divide(x1: Any, x2: Any, /) -> Tensor:
 
 
 def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:
-    """x, held between two bounds, each a number, an array or none; of x's dtype."""
+    """x clamped between two bounds, each a number, an array or None; the result has x's dtype."""
     lower = None if min is None else _bound(min, x)
     upper = None if max is None else _bound(max, x)
     result = x.clone() if lower is None else _torch.maximum(x, lower)
@@ -112,5 +112,5 @@ def _bound(bound: Any, x: Tensor) -> Tensor:
         return bound.to(x.dtype)
     if isinstance(bound, int) and kind_of(x.dtype) in ("signed integer", "unsigned integer"):
         limits = _functions.iinfo(x.dtype)
-        bound = sorted((limits.min, bound, limits.max))[1]  # beyond the dtype: its own limit
+        bound = sorted((limits.min, bound, limits.max))[1]  # clamp the bound to the dtype's limits
     return _C.tensor(bound, dtype=x.dtype, device=x.device)

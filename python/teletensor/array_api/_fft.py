@@ -1,4 +1,4 @@
-"""Fourier transforms, on Tensors."""
+"""Fourier transforms on Tensors, with the standard's signatures."""
 
 from __future__ import annotations
 

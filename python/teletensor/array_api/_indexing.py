@@ -1,4 +1,4 @@
-"""Indices as the standard has them: negative steps, masks without elements, indices of every integer dtype."""
+"""The standard's indexing: negative steps, empty masks, indices of every integer dtype."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _torch = _C.torch
 
 
 def get_item(x: Tensor, key: Any) -> Tensor:
-    """x[key]."""
+    """Returns x[key]."""
     mask = _empty_mask(x, key)
     if mask is not None:
         return _torch.empty((0, *x.shape[mask.ndim :]), dtype=x.dtype, device=x.device)
@@ -20,7 +20,7 @@ def get_item(x: Tensor, key: Any) -> Tensor:
 
 
 def set_item(x: Tensor, key: Any, value: Any) -> None:
-    """x[key] = value."""
+    """Sets x[key] = value."""
     value = Tensor(value) if isinstance(value, Tensor) else value
     if _empty_mask(x, key) is not None:
         return
@@ -33,16 +33,16 @@ def set_item(x: Tensor, key: Any, value: Any) -> None:
 
 
 def _empty_mask(x: Tensor, key: Any) -> Tensor | None:
-    """The key, where it is a mask that has no elements though x may have: it chooses nothing."""
+    """Returns the key if it is a mask without elements, which selects nothing; otherwise None."""
     if not isinstance(key, Tensor) or key.dtype is not _C.bool or key.numel() != 0:
         return None
     if key.ndim > x.ndim or any(n not in (m, 0) for n, m in zip(key.shape, x.shape)):
-        raise IndexError(f"a mask of shape {tuple(key.shape)} does not fit an array of shape {tuple(x.shape)}")
+        raise IndexError(f"a mask of shape {tuple(key.shape)} does not match an array of shape {tuple(x.shape)}")
     return key
 
 
 def _forward(x: Tensor, key: Any) -> tuple[Any, list[int]]:
-    """The key with steps ahead only, and the axes of x along which it then expects x reversed."""
+    """The key with positive steps only, and the axes along which x must then be flipped."""
     if not isinstance(key, tuple):
         key = (key,)
     key = tuple(_as_index(k) for k in key)
@@ -63,7 +63,7 @@ def _forward(x: Tensor, key: Any) -> tuple[Any, list[int]]:
 def _as_index(k: Any) -> Any:
     if isinstance(k, Tensor):
         k = Tensor(k)
-        return k if k.dtype is _C.bool or k.dtype is _C.int64 else k.to(_C.int64)  # uint8 would be taken for a mask
+        return k if k.dtype is _C.bool or k.dtype is _C.int64 else k.to(_C.int64)  # uint8 would be treated as a mask
     return k
 
 
@@ -74,7 +74,7 @@ def _axes_taken(k: Any) -> int:
 
 
 def _reversed(k: slice, size: int) -> slice:
-    """The slice that takes from the axis reversed what k takes from the axis."""
+    """The slice of the reversed axis that selects the same elements as k."""
     places = range(size)[k]
     if not places:
         return slice(0, 0)

@@ -1,4 +1,4 @@
-"""What the namespace says of itself."""
+"""The namespace's inspection functions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["__array_namespace_info__"]
 
 
 def _check_device(device: Any) -> None:
-    """Raises RuntimeError where the engine has no such device."""
+    """Raises RuntimeError if the engine has no such device."""
     if device is None:
         return
     there = [entry["device"] for entry in _connection.connection().engine()["devices"]]
@@ -23,25 +23,25 @@ class __array_namespace_info__:  # noqa: N801 - the standard's name
     """The standard's inspection functions."""
 
     def capabilities(self) -> dict[str, Any]:
-        """Masks may index, sizes may depend on data, and an array has at most 64 dimensions."""
+        """Boolean indexing and data-dependent sizes are supported; an array has at most 64 dimensions."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self) -> _C.device:
-        """What arrays are made on where nothing says."""
+        """The device of new arrays without an explicit device."""
         return _C.default_device()
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, _C.dtype]:
-        """What Python's numbers become, and indices are; on every device the same."""
+        """The dtypes of Python numbers and of indices; the same on every device."""
         _check_device(device)
         floating = _C.default_dtype()
         complex_ = _C.complex128 if floating is _C.float64 else _C.complex64
         return {"real floating": floating, "complex floating": complex_, "integral": _C.int64, "indexing": _C.int64}
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, _C.dtype]:
-        """The dtypes of a kind, of several, or all, by name; on every device the same."""
+        """The dtypes by name of one kind, of several kinds, or of all; the same on every device."""
         _check_device(device)
         return dict(dtypes_of(kind))
 
     def devices(self) -> list[_C.device]:
-        """The engine's."""
+        """The engine's devices."""
         return [_C.device(entry["device"]) for entry in _connection.connection().engine()["devices"]]

@@ -1,4 +1,4 @@
-"""Functions of matrices and vectors, on Tensors."""
+"""Linear algebra on Tensors, with the standard's signatures."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:
 
 
 def matrix_transpose(x: Tensor, /) -> Tensor:
-    """Matrices transposed."""
+    """The transposes of matrices."""
     if x.ndim < 2:
-        raise ValueError(f"matrix_transpose() takes an array of at least 2 dimensions, got {x.ndim}")
+        raise ValueError(f"[matrix_transpose] expected an array of at least 2 dimensions, got {x.ndim}")
     return x.transpose(-2, -1)
 
 
 def tensordot(x1: Tensor, x2: Tensor, /, *, axes: Any = 2) -> Tensor:
-    """The contraction of the last axes of x1 with the first of x2, or of two lists of axes."""
+    """Contracts the last axes of x1 with the first of x2, or two lists of axes."""
     return _einsum.tensordot(*all_tensors(x1, x2), dims=axes)
 
 
 def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
-    """The products of vectors along an axis, x1 conjugated."""
+    """The dot products of vectors along an axis, x1 conjugated."""
     x1, x2 = (x.movedim(axis, -1) for x in all_tensors(x1, x2))
     if x1.shape[-1] != x2.shape[-1]:
-        raise ValueError(f"vecdot(): the vectors have {x1.shape[-1]} and {x2.shape[-1]} elements")
+        raise ValueError(f"[vecdot] expected vectors of the same length, got {x1.shape[-1]} and {x2.shape[-1]}")
     x1 = x1.conj() if x1.dtype.is_complex else x1
     return (x1.unsqueeze(-2) @ x2.unsqueeze(-1)).squeeze(-1).squeeze(-1)
 
@@ -62,7 +62,7 @@ def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     least = min(x1.ndim, x2.ndim)
     if not -least <= axis < least or x1.shape[axis] != 3 or x2.shape[axis] != 3:
         raise ValueError(
-            f"cross(): shapes {tuple(x1.shape)} and {tuple(x2.shape)} have no 3 elements along axis {axis}"
+            f"[cross] expected 3 elements along axis {axis}, got shapes {tuple(x1.shape)} and {tuple(x2.shape)}"
         )
     return linalg.cross(*_functions.broadcast_tensors(x1, x2), dim=axis)
 
@@ -108,7 +108,7 @@ def pinv(x: Tensor, /, *, rtol: Any = None) -> Tensor:
 
 
 def matrix_rank(x: Tensor, /, *, rtol: Any = None) -> Tensor:
-    """How many singular values exceed rtol times the largest."""
+    """The number of singular values that exceed rtol times the largest."""
     return linalg.matrix_rank(x, rtol=_tolerance(x) if rtol is None else rtol)
 
 
@@ -122,14 +122,14 @@ def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: Any = "fro") -> Te
 
 
 def vector_norm(x: Tensor, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Tensor:  # noqa: A002
-    """The norms of the elements along axes (all, where None) as vectors."""
+    """The vector norms of the elements along axes (None: all)."""
     if axis == ():
         return (x != 0).to(x.abs().dtype) if ord == 0 else x.abs()
     return linalg.vector_norm(x, ord, axis, keepdims)
 
 
 def matrix_power(x: Tensor, n: int, /) -> Tensor:
-    """The n-th powers of matrices; of their inverses where n is negative."""
+    """The n-th powers of matrices; a negative n raises the inverses to the power -n."""
     return linalg.matrix_power(x, n)
 
 
@@ -146,7 +146,7 @@ def qr(x: Tensor, /, *, mode: str = "reduced") -> tuple[Tensor, Tensor]:
 
 
 def svd(x: Tensor, /, *, full_matrices: bool = True) -> SVD:
-    """(U, S, Vh): the singular values of matrices, and vectors."""
+    """(U, S, Vh): the singular value decompositions of matrices."""
     return SVD(*linalg.svd(x, full_matrices=full_matrices))
 
 
@@ -156,9 +156,9 @@ def svdvals(x: Tensor, /) -> Tensor:
 
 
 def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
-    """What x1 multiplies to give x2: a vector where x2 has one dimension, else matrices."""
+    """Solves x1 X = x2 for X: a vector if x2 has one dimension, otherwise matrices."""
     x1, x2 = all_tensors(x1, x2)
     if x2.ndim == 1:
         return linalg.solve(x1, x2.unsqueeze(-1)).squeeze(-1)
-    batch = max(x1.ndim, x2.ndim) - x2.ndim  # as many dimensions: else PyTorch takes it for a batch of vectors
+    batch = max(x1.ndim, x2.ndim) - x2.ndim  # with fewer dimensions PyTorch would treat x2 as a batch of vectors
     return linalg.solve(x1, x2.reshape((1,) * batch + tuple(x2.shape)))

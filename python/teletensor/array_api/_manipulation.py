@@ -1,4 +1,4 @@
-"""Functions that move, join and repeat elements without changing them."""
+"""Functions that move, join and repeat elements."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ _torch = _C.torch
 
 
 def broadcast_arrays(*arrays: Tensor) -> list[Tensor]:
-    """The arrays, expanded to their common shape."""
+    """Expands the arrays to their common shape."""
     return list(_functions.broadcast_tensors(*arrays))
 
 
 def broadcast_to(x: Tensor, /, shape: tuple[int, ...]) -> Tensor:
-    """The array, expanded to a shape."""
+    """Expands the array to a shape."""
     return x.expand(tuple(shape))
 
 
 def concat(arrays: Any, /, *, axis: int | None = 0) -> Tensor:
-    """The arrays joined along an axis; flattened ones where it is None."""
+    """Joins the arrays along an axis; flattens them first if axis is None."""
     tensors = all_tensors(*arrays)
     return _torch.cat([t.reshape(-1) for t in tensors] if axis is None else list(tensors), axis or 0)
 
 
 def stack(arrays: Any, /, *, axis: int = 0) -> Tensor:
-    """The arrays joined along a new axis."""
+    """Joins the arrays along a new axis."""
     return _torch.stack(list(all_tensors(*arrays)), axis)
 
 
 def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
     """The slices along an axis."""
     if x.ndim == 0:
-        raise ValueError("unstack() takes an array of at least one dimension")
+        raise ValueError("[unstack] expected an array of at least one dimension, got 0")
     return tuple(x.unbind(axis))
 
 
 def expand_dims(x: Tensor, /, axis: int | tuple[int, ...] = 0) -> Tensor:
-    """x with axes of one element at the places that they have in the result."""
+    """Inserts axes of one element at the given positions of the result."""
     axes = from_front((axis,) if isinstance(axis, int) else axis, x.ndim + (1 if isinstance(axis, int) else len(axis)))
     for place in sorted(axes):
         x = x.unsqueeze(place)
@@ -53,18 +53,18 @@ def expand_dims(x: Tensor, /, axis: int | tuple[int, ...] = 0) -> Tensor:
 
 
 def from_front(axes: Any, ndim: int) -> list[int]:
-    """Axes counted from the front. Raises IndexError out of range, ValueError where one stands twice."""
+    """Converts axes to non-negative ones. Raises IndexError if out of range, ValueError for duplicates."""
     for axis in axes:
         if not -ndim <= axis < ndim:
             raise IndexError(f"axis {axis} is out of bounds for an array of {ndim} dimensions")
     places = [axis % ndim for axis in axes]
     if len(set(places)) < len(places):
-        raise ValueError(f"an axis stands twice in {tuple(axes)}")
+        raise ValueError(f"expected distinct axes, got {tuple(axes)}")
     return places
 
 
 def squeeze(x: Tensor, /, axis: int | tuple[int, ...]) -> Tensor:
-    """x without axes of one element."""
+    """Removes axes of one element."""
     places = from_front((axis,) if isinstance(axis, int) else axis, x.ndim)
     for place in places:
         if x.shape[place] != 1:
@@ -73,30 +73,30 @@ def squeeze(x: Tensor, /, axis: int | tuple[int, ...]) -> Tensor:
 
 
 def flip(x: Tensor, /, *, axis: Any = None) -> Tensor:
-    """x reversed along axes: all, where None."""
+    """Reverses x along axes (None: all)."""
     axes = range(x.ndim) if axis is None else (axis,) if isinstance(axis, int) else axis
     return x.flip(from_front(axes, x.ndim))
 
 
 def moveaxis(x: Tensor, source: Any, destination: Any, /) -> Tensor:
-    """x with some axes elsewhere."""
+    """Moves axes to other positions."""
     return x.movedim(source, destination)
 
 
 def permute_dims(x: Tensor, /, axes: tuple[int, ...]) -> Tensor:
-    """x with its axes in another order."""
+    """Permutes the axes."""
     return x.permute(tuple(axes))
 
 
 def reshape(x: Tensor, /, shape: tuple[int, ...], *, copy: bool | None = None) -> Tensor:
-    """x in another shape: a view where that can be, unless a copy is asked for."""
+    """Changes the shape: returns a view if possible, unless a copy is requested."""
     if copy is False:
         return x.view(tuple(shape))
     return (x.clone() if copy else x).reshape(tuple(shape))
 
 
 def roll(x: Tensor, /, shift: Any, *, axis: Any = None) -> Tensor:
-    """x with elements moved on along axes, the last ones to the front."""
+    """Rotates the elements along axes; the last ones move to the front."""
     if axis is None:
         return x.reshape(-1).roll(shift, 0).reshape(x.shape) if x.ndim else x.clone()
     axes = (axis,) if isinstance(axis, int) else tuple(axis)
@@ -105,12 +105,12 @@ def roll(x: Tensor, /, shift: Any, *, axis: Any = None) -> Tensor:
 
 
 def tile(x: Tensor, repetitions: tuple[int, ...], /) -> Tensor:
-    """x, repeated along each axis."""
+    """Repeats x along each axis."""
     return _torch.tile(x, tuple(repetitions))
 
 
 def repeat(x: Tensor, repeats: Any, /, *, axis: int | None = None) -> Tensor:
-    """Each slice along an axis (of None: each element) several times in a row. Waits for repeats that differ."""
+    """Repeats each slice along an axis (None: each element). Waits if the repeats are an array."""
     x, axis = (x.reshape(-1), 0) if axis is None else (x, axis)
     if isinstance(repeats, int):
         return _torch.repeat_interleave(x, repeats, axis)

@@ -1,4 +1,4 @@
-"""The operators of Array: the standard's functions, also in place and with numbers on either side."""
+"""The operators of Array: the standard's functions, also in place and with numbers as either operand."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ def _in_place(function: Callable) -> Callable:
         target = plain(self)
         if result_type(target, other) is not target.dtype:
             raise TypeError(
-                f"the result has dtype {result_type(target, other)}, which an array of {target.dtype} cannot take"
+                f"the result has dtype {result_type(target, other)}, which an array of {target.dtype} cannot store"
             )
         result = function(target, plain(other))
         if result.shape != target.shape:
-            raise ValueError(f"the result has shape {tuple(result.shape)}, which does not fit {tuple(target.shape)}")
+            raise ValueError(f"expected a result of shape {tuple(target.shape)}, got {tuple(result.shape)}")
         target.copy_(result)
         return self
 

@@ -1,4 +1,4 @@
-"""Functions that reduce or accumulate along axes."""
+"""Reductions and accumulations along axes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _torch, _ops = _C.torch, _C.ops
 
 
 def _along(x: Tensor, axis: Any) -> tuple[Tensor, Any]:
-    """The tensor and dims that a reduction of ours takes: of no axes it reduces a new one, of one element."""
+    """The tensor and dims for teletensor's reduction; for no axes, a new axis of one element is reduced."""
     return (x.unsqueeze(-1), [-1]) if axis == () else (x, axis if axis is None or isinstance(axis, int) else list(axis))
 
 
@@ -41,7 +41,7 @@ def _accumulation(name: str, ours: Callable) -> Callable:
 
 
 def _product(x: Tensor, dims: Any, *, keepdim: bool, dtype: Any) -> Tensor:
-    """PyTorch's takes one dim: several go one by one, the last first."""
+    """torch.prod accepts only one dim: reduces several one by one, the last first."""
     if not isinstance(dims, list):
         return _torch.prod(x, dims, keepdim, dtype=dtype)
     for d in sorted(_manipulation.from_front(dims, x.ndim), reverse=True):
@@ -50,7 +50,7 @@ def _product(x: Tensor, dims: Any, *, keepdim: bool, dtype: Any) -> Tensor:
 
 
 def _accumulated(dtype: _C.dtype) -> _C.dtype | None:
-    """What sums of a dtype are returned in: the widest integer of its sign, else itself."""
+    """The dtype of sums: the widest integer of the same signedness; None: unchanged."""
     return {"unsigned integer": _C.uint64, "signed integer": _C.int64}.get(kind_of(dtype))
 
 
@@ -98,7 +98,7 @@ def _spread(name: str, finish: Callable) -> Callable:
 
 
 def _truth(ours: Callable) -> Callable:
-    return lambda x, dims, keepdim: ours(x, dims, keepdim).to(_C.bool)  # of uint8 PyTorch's stays uint8
+    return lambda x, dims, keepdim: ours(x, dims, keepdim).to(_C.bool)  # PyTorch returns uint8 for uint8
 
 
 all, any = _reduction("all", _truth(_torch.all)), _reduction("any", _truth(_torch.any))
@@ -113,12 +113,12 @@ std, var = _spread("std", _torch.sqrt), _spread("var", lambda variance: variance
 
 
 def count_nonzero(x: Tensor, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """How many elements are not zero."""
+    """The number of nonzero elements."""
     return sum(x != 0, axis=axis, dtype=_C.int64, keepdims=keepdims)
 
 
 def diff(x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None) -> Tensor:
-    """The differences between neighbours, n times; prepend and append are put around x beforehand."""
+    """The n-th differences of neighbours; prepend and append are concatenated to x first."""
     parts = [part for part in (prepend, x, append) if part is not None]
     x = _torch.cat(parts, axis) if len(parts) > 1 else x
     for _ in range(n):

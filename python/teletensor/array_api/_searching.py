@@ -1,4 +1,4 @@
-"""Functions that look for, choose and order elements."""
+"""Functions that search, select and sort elements."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ _torch = _C.torch
 
 
 def where(condition: Tensor, x1: Any, x2: Any, /) -> Tensor:
-    """x1 where the condition holds, else x2."""
+    """x1 where the condition holds, x2 elsewhere."""
     return _torch.where(condition, *together(x1, x2))
 
 
 def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
-    """The places of the elements that are not zero: their indices along each axis. Waits."""
+    """The indices of the nonzero elements along each axis. Waits."""
     if x.ndim == 0:
-        raise ValueError("nonzero() takes an array of at least one dimension")
+        raise ValueError("[nonzero] expected an array of at least one dimension, got 0")
     return tuple(x.nonzero().unbind(1))
 
 
 def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
-    """The elements in order along an axis."""
+    """Sorts the elements along an axis."""
     return _torch.sort(x, stable=stable, dim=axis, descending=descending)[0]
 
 
 def argsort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
-    """The places of the elements in order along an axis."""
+    """The indices that sort the elements along an axis."""
     return _torch.argsort(x, axis, descending, stable)
 
 
 def searchsorted(x1: Tensor, x2: Any, /, *, side: str = "left", sorter: Tensor | None = None) -> Tensor:
-    """Where in x1, which is in order (by sorter, where given), each element of x2 belongs."""
+    """The insertion index of each element of x2 in x1, which is sorted, or sorted by `sorter`."""
     if side not in ("left", "right"):
         raise ValueError(f"searchsorted(): side must be 'left' or 'right', got {side!r}")
     if not isinstance(x2, Tensor):
@@ -49,7 +49,7 @@ def searchsorted(x1: Tensor, x2: Any, /, *, side: str = "left", sorter: Tensor |
 
 
 def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
-    """The slices at some places along an axis."""
+    """The slices at the given indices along an axis."""
     if axis is None and x.ndim != 1:
         raise ValueError(f"take(): axis must be given for an array of {x.ndim} dimensions")
     axis = (axis or 0) % x.ndim
@@ -57,7 +57,7 @@ def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
 
 
 def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
-    """For each place the element at an index of its own along an axis."""
+    """The elements at the given indices along an axis; one index per element of the result."""
     size = x.shape[axis]
     indices = indices.to(_C.int64)
     return _torch.take_along_dim(x, _torch.where(indices < 0, indices + size, indices), axis)
@@ -81,9 +81,9 @@ class UniqueInverse(NamedTuple):
 
 
 def unique_all(x: Tensor, /) -> UniqueAll:
-    """The different elements in order, each with its first place and number, and the place of each of x. Waits.
+    """The sorted distinct elements, with first indices, inverse indices and counts. Waits.
 
-    NaN differs from NaN.
+    Every NaN is distinct.
     """
     flat = x.reshape(-1)
     count = flat.shape[0]
@@ -99,7 +99,7 @@ def unique_all(x: Tensor, /) -> UniqueAll:
 
 
 def _order(flat: Tensor) -> Tensor:
-    """The places of a vector's elements in order, equal ones in theirs; complex ones by their real part first."""
+    """The stable sorting order of a vector; complex numbers are ordered by real, then imaginary part."""
     if not flat.dtype.is_complex:
         return _torch.argsort(flat, 0, False, True)
     order = _torch.argsort(flat.imag, 0, False, True)
@@ -107,17 +107,17 @@ def _order(flat: Tensor) -> Tensor:
 
 
 def unique_counts(x: Tensor, /) -> UniqueCounts:
-    """unique_all()'s values and counts."""
+    """The values and counts of unique_all()."""
     found = unique_all(x)
     return UniqueCounts(found.values, found.counts)
 
 
 def unique_inverse(x: Tensor, /) -> UniqueInverse:
-    """unique_all()'s values and inverse indices."""
+    """The values and inverse indices of unique_all()."""
     found = unique_all(x)
     return UniqueInverse(found.values, found.inverse_indices)
 
 
 def unique_values(x: Tensor, /) -> Tensor:
-    """unique_all()'s values."""
+    """The values of unique_all()."""
     return unique_all(x).values

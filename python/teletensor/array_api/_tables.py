@@ -1,4 +1,4 @@
-"""What the functions that are made from tables of names share."""
+"""Helper for functions generated from tables of names."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Callable
 
 
 def named(name: str, function: Callable) -> Callable:
-    """The function under a name of the standard, which describes it."""
+    """Gives a function a name of the standard and a docstring that refers to it."""
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"The standard's {name}()."
     return function

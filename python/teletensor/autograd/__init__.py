@@ -1,4 +1,4 @@
-"""Differentiation: torch.autograd over the engine's tape. Nothing here waits for the network."""
+"""torch.autograd, implemented with the engine's tape. No function here waits for the network."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = [
 
 
 class Variable(Tensor):
-    """PyTorch's old wrapper: returns the tensor itself."""
+    """PyTorch's deprecated wrapper: returns the tensor itself."""
 
     def __new__(cls, data: Tensor, requires_grad: bool = False, volatile: bool = False):
         return data.detach().requires_grad_() if requires_grad else data

@@ -1,4 +1,4 @@
-"""Finding the operation whose gradient is NaN."""
+"""Detection of the operation whose gradient is NaN."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ _enabled = False
 
 
 class set_detect_anomaly:  # noqa: N801 - PyTorch's name
-    """Makes backward check every gradient for NaN, now or within a ``with`` block.
+    """Makes backward check every gradient for NaN, from now on or within a ``with`` block.
 
-    The error names the operation and the line that it was issued on.
+    The error names the operation and the line that issued it.
     """
 
     def __init__(self, mode: bool, check_nan: bool = True):
@@ -32,12 +32,12 @@ class set_detect_anomaly:  # noqa: N801 - PyTorch's name
 
 
 class detect_anomaly(set_detect_anomaly):  # noqa: N801
-    """set_detect_anomaly(True) for a block."""
+    """set_detect_anomaly(True) within a block."""
 
     def __init__(self, check_nan: bool = True):
         super().__init__(True, check_nan)
 
 
 def is_anomaly_enabled() -> bool:
-    """Whether gradients are checked."""
+    """Whether gradients are checked for NaN."""
     return _enabled

@@ -1,7 +1,7 @@
-"""Function: an operation with a gradient of the user's own.
+"""Function: an operation with a user-defined gradient.
 
-Its backward runs here, in the client, when the engine's pass comes to it; the pass is issued in
-pieces around it, so that it waits for nothing but what the user's code reads.
+Its backward runs in the client when the engine's pass reaches it. The pass is issued in pieces around it, so that it
+waits only for values that the user's code reads.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .._grad_mode import no_grad, set_grad_enabled
 
 
 class FunctionCtx:
-    """What forward leaves for backward."""
+    """The state that forward passes to backward."""
 
     def __init__(self) -> None:
         self._saved: tuple = ()
@@ -24,26 +24,26 @@ class FunctionCtx:
         self.needs_input_grad: tuple[bool, ...] = ()
 
     def save_for_backward(self, *tensors) -> None:
-        """Keeps inputs or outputs for backward."""
+        """Saves inputs or outputs for backward."""
         self._saved = tensors
 
     @property
     def saved_tensors(self) -> tuple:
-        """What save_for_backward kept."""
+        """The tensors passed to save_for_backward."""
         return self._saved
 
     saved_variables = saved_tensors
 
     def mark_non_differentiable(self, *tensors) -> None:
-        """Outputs that get no gradient."""
+        """Marks outputs that get no gradient."""
         self._constant.update(t._handle for t in tensors)
 
     def mark_dirty(self, *tensors) -> None:
-        """Inputs that forward changed in place."""
+        """Marks inputs that forward changed in place."""
         self._dirty.update(t._handle for t in tensors)
 
     def set_materialize_grads(self, value: bool) -> None:
-        """Whether gradients that never came are zeros (they always are here)."""
+        """Sets whether missing gradients are zeros. They always are here."""
         self._materialize = value
 
 
@@ -53,19 +53,19 @@ class Function:
 
     @staticmethod
     def forward(ctx, *args, **kwargs):
-        """The computation; unrecorded. Without ctx where the subclass defines setup_context."""
+        """The computation, unrecorded. Called without ctx if the subclass defines setup_context."""
         raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
 
     @staticmethod
     def backward(ctx, *grad_outputs):
-        """One gradient, or None, for each argument of forward."""
+        """Returns one gradient, or None, for each argument of forward."""
         raise NotImplementedError("You must implement the backward for your custom autograd.Function.")
 
     setup_context = None
 
     @classmethod
     def apply(cls, *args):
-        """Runs forward and records it."""
+        """Runs forward and records the operation."""
         ctx = FunctionCtx()
         ctx.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
         with no_grad():
@@ -88,7 +88,7 @@ class Function:
 
     @staticmethod
     def _as_output(ctx: FunctionCtx, value, args):
-        """An input that is returned as it is becomes a tensor of its own, unless it was changed."""
+        """Detaches an input that is returned unchanged, unless it was marked dirty."""
         if isinstance(value, Tensor) and any(value is a for a in args) and value._handle not in ctx._dirty:
             return value.detach()
         return value
@@ -110,7 +110,7 @@ class Function:
 
 
 def once_differentiable(function):
-    """Marks a backward whose own operations are not recorded."""
+    """Marks a backward function whose operations are not recorded."""
 
     @functools.wraps(function)
     def wrapped(ctx, *args):

@@ -1,4 +1,4 @@
-"""Jacobians and products with them, row by row."""
+"""Jacobians, Hessians and their products with vectors, row by row."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .gradients import grad
 
 
 def _prepare(inputs, create_graph: bool):
-    """The inputs as tensors that require grad; those that do already stay in their graph where one is to be created."""
+    """The inputs as leaves that require grad; with create_graph those that require grad stay in their graph."""
     many = isinstance(inputs, (tuple, list))
     given = tuple(inputs) if many else (inputs,)
     return tuple(x if create_graph and x.requires_grad else x.detach().requires_grad_() for x in given), many
@@ -29,7 +29,7 @@ def vjp(func, inputs, v=None, create_graph: bool = False, strict: bool = False):
 
 
 def jvp(func, inputs, v=None, create_graph: bool = False, strict: bool = False):
-    """(func(inputs), J v): the product of the Jacobian with a vector like the inputs; of one number v may be left out."""
+    """(func(inputs), J v): the product of the Jacobian with a vector like the inputs; v is optional for one number."""
     from .. import func as functions
 
     _refuse_strict("jvp", strict)
@@ -47,7 +47,7 @@ def jvp(func, inputs, v=None, create_graph: bool = False, strict: bool = False):
 
 
 def jacobian(func, inputs, create_graph: bool = False, strict: bool = False, vectorize: bool = False):
-    """The derivatives of every output by every input: sizes of the output, then of the input."""
+    """The derivatives of every output element by every input element: output's sizes, then the input's."""
     _refuse_strict("jacobian", strict)
     leaves, many = _prepare(inputs, create_graph)
     output = func(*leaves)
@@ -63,13 +63,13 @@ def jacobian(func, inputs, create_graph: bool = False, strict: bool = False, vec
 
 
 def hessian(func, inputs: Tensor, create_graph: bool = False, strict: bool = False, vectorize: bool = False):
-    """The second derivatives of a function with one output."""
+    """The second derivatives of a scalar function."""
     _refuse_strict("hessian", strict)
     return jacobian(lambda x: grad(func(x), x, create_graph=True)[0], inputs, create_graph)
 
 
 def hvp(func, inputs, v=None, create_graph: bool = False, strict: bool = False):
-    """(func(inputs), H v) of a function with one number as its output."""
+    """(func(inputs), H v) for a scalar function."""
     _refuse_strict("hvp", strict)
     leaves, many = _prepare(inputs, create_graph)
     output = func(*leaves)

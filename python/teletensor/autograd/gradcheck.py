@@ -1,7 +1,7 @@
-"""Gradients against finite differences (central, in float64).
+"""Checks of gradients against central finite differences in float64.
 
-A complex number is two real ones here: each part of an input is varied, and each part of an output looked at. PyTorch's
-gradient of a real L by z = x + i y is dL/dx + i dL/dy, and what a gradient v of an output o stands for is Re(conj(v) o).
+A complex number counts as two real ones: each part of an input is varied, and each part of an output is compared.
+PyTorch's gradient of a real L by z = x + i y is dL/dx + i dL/dy; a gradient v of an output o stands for Re(conj(v) o).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from .gradients import grad
 
 
 class GradcheckError(RuntimeError):
-    """Raised where the two differ; says by how much, and where."""
+    """Raised if the gradients differ; contains both Jacobians and the position."""
 
 
 def _outputs(func, inputs) -> list[Tensor]:
@@ -22,7 +22,7 @@ def _outputs(func, inputs) -> list[Tensor]:
 
 
 def _reals(t: Tensor):
-    """The elements, or their parts side by side, in one dimension."""
+    """The elements as a flat array of real numbers; complex numbers as adjacent parts."""
     import numpy as np
 
     array = np.ascontiguousarray(t.detach().cpu().numpy()).ravel()
@@ -30,7 +30,7 @@ def _reals(t: Tensor):
 
 
 def _numerical(func, inputs, which: int, eps: float):
-    """d outputs / d inputs[which], an array a output: (elements of the input, elements of the output)."""
+    """d outputs / d inputs[which]: per output an array of (elements of the input, elements of the output)."""
     import numpy as np
 
     is_complex = inputs[which].dtype.is_complex
@@ -63,13 +63,13 @@ def gradcheck(
     """Whether the gradients of func at the (float64) inputs agree with finite differences. Waits.
 
     Raises:
-        GradcheckError: they do not, and raise_exception is set.
+        GradcheckError: they disagree, and raise_exception is set.
         ValueError: no input requires grad.
     """
     import numpy as np
 
     if check_forward_ad or not check_backward_ad or check_batched_grad or check_batched_forward_grad:
-        raise NotImplementedError("gradcheck checks gradients backward only, one at a time")
+        raise NotImplementedError("gradcheck supports only unbatched backward gradients")
     inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
     checked = [i for i, x in enumerate(inputs) if isinstance(x, Tensor) and x.requires_grad]
     if not checked:
@@ -89,7 +89,7 @@ def gradcheck(
                     found = grad(flat[j], [inputs[i]], seed, retain_graph=True, allow_unused=True)[0]
                 columns.append(np.zeros(rows) if found is None else _reals(found))
             analytical = np.array(columns).T.reshape(rows, output.numel() * len(units))
-            expected = numerical[k].reshape(analytical.shape) if numerical else analytical  # nothing to vary
+            expected = numerical[k].reshape(analytical.shape) if numerical else analytical  # the input has no elements
             if not np.allclose(analytical, expected, rtol, atol, equal_nan=True):
                 if not raise_exception:
                     return False
@@ -100,7 +100,7 @@ def gradcheck(
 
 
 def gradgradcheck(func, inputs, grad_outputs=None, **options) -> bool:
-    """As gradcheck, of the gradients themselves: second derivatives. Waits."""
+    """gradcheck of the gradients: checks second derivatives. Waits."""
     inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
     outputs = _outputs(func, inputs)
     if grad_outputs is None:

@@ -1,4 +1,4 @@
-"""Gradients by the engine's tape: accumulated in the leaves, or given back."""
+"""backward() and grad(), computed by the engine's tape."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ def _gradients(given, count: int) -> list:
 
 
 def backward(tensors, grad_tensors=None, retain_graph=None, create_graph: bool = False, inputs=None) -> None:
-    """Accumulates the gradients of the tensors into the leaves they were made from.
+    """Accumulates the gradients of the tensors into the leaves of their graphs.
 
     Args:
         tensors: one or several; those with more than one element need a gradient.
-        grad_tensors: their gradients; None where a tensor has one element.
-        retain_graph: keep the graph for a further backward; default: create_graph.
-        create_graph: record the computation of the gradients.
-        inputs: accumulate only into these.
+        grad_tensors: their gradients; None for a tensor with one element.
+        retain_graph: keeps the graph for another backward; default: create_graph.
+        create_graph: records the computation of the gradients.
+        inputs: the only tensors into which gradients are accumulated.
     """
     roots = _sequence(tensors)
     retain = create_graph if retain_graph is None else retain_graph
@@ -38,13 +38,13 @@ def grad(
     outputs, inputs, grad_outputs=None, retain_graph=None, create_graph: bool = False, only_inputs: bool = True,
     allow_unused: bool | None = None, is_grads_batched: bool = False, materialize_grads: bool = False,
 ) -> tuple[Tensor, ...]:  # fmt: skip
-    """The gradients of the outputs with respect to the inputs, accumulated nowhere.
+    """Returns the gradients of the outputs with respect to the inputs, without accumulating them.
 
     Raises:
-        RuntimeError: an input was not used for the outputs, and allow_unused is not set.
+        RuntimeError: an output does not depend on an input, and allow_unused is not set.
     """
     if is_grads_batched:
-        raise NotImplementedError("grad(is_grads_batched=True) is not supported: call it for each gradient")
+        raise NotImplementedError("grad(is_grads_batched=True) is not supported: call grad() once per gradient")
     if not only_inputs:
         warnings.warn("only_inputs argument is deprecated and is ignored now (defaults to True).", FutureWarning, stacklevel=2)
     roots, wanted = _sequence(outputs), _sequence(inputs)

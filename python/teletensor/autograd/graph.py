@@ -1,4 +1,4 @@
-"""What a tensor knows of the graph that made it."""
+"""Access to the graph that computed a tensor: grad_fn and hooks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .._grad_mode import set_grad_enabled
 
 
 class Node:
-    """A recorded operation, as ``tensor.grad_fn`` shows it."""
+    """A recorded operation, returned by ``tensor.grad_fn``."""
 
     def __init__(self, name: str):
         self._name = name
@@ -24,13 +24,13 @@ class Node:
 
 
 class RemovableHandle:
-    """Removes a hook when asked to."""
+    """Removes a hook."""
 
     def __init__(self, tensor: Tensor, number: int):
         self.tensor, self.number = tensor, number
 
     def remove(self) -> None:
-        """The hook is not called any more."""
+        """Removes the hook; it is not called any more."""
         if self.tensor is not None:
             _C.remove_hook(self.tensor, self.number)
             self.tensor = None
@@ -43,7 +43,7 @@ class RemovableHandle:
 
 
 def register_hook(tensor: Tensor, hook: Callable) -> RemovableHandle:
-    """Calls ``hook(grad)`` in each backward; what it returns, if not None, replaces the gradient."""
+    """Calls ``hook(grad)`` in each backward; a result other than None replaces the gradient."""
     if not tensor.requires_grad:
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
 
@@ -59,4 +59,4 @@ def _grad_fn(tensor: Tensor) -> Node | None:
     return None if name is None else Node(name)
 
 
-Tensor.grad_fn = property(_grad_fn, doc="The operation that made the tensor, or None.")
+Tensor.grad_fn = property(_grad_fn, doc="The operation that computed the tensor, or None.")

@@ -1,4 +1,4 @@
-"""Switches that PyTorch code sets; here the engine decides."""
+"""torch.backends' settings. Most have no effect: the engine chooses."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from .._functions import get_float32_matmul_precision, set_float32_matmul_precis
 
 
 class _Switches:
-    """Attributes that may be set and read, and change nothing."""
+    """Attributes that can be set and read but have no effect."""
 
     def __init__(self, **values):
         self.__dict__.update(values)
 
     def is_available(self) -> bool:
-        """Whether the library is there."""
+        """Whether the library is available to the client: always False."""
         return False
 
 
 class _Matmul:
-    """torch.backends.cuda.matmul: its allow_tf32 is another name for set_float32_matmul_precision."""
+    """torch.backends.cuda.matmul: allow_tf32 is an alias of set_float32_matmul_precision."""
 
     @property
     def allow_tf32(self) -> bool:

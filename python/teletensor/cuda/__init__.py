@@ -1,8 +1,7 @@
-"""torch.cuda's names. GPUs are the engine's: what it has is what is available.
+"""torch.cuda's names. The GPUs are those of the engine.
 
-A session computes in one stream a GPU, in the order of the program; copies to and from the engine have streams of their
-own. Numbers of bytes are the session's where they say "allocated", and the pool's, which all sessions of the engine
-share, where they say "reserved".
+A session computes in one stream per GPU, in program order; copies to and from the engine have separate streams.
+"Allocated" bytes are the session's; "reserved" bytes are those of the pool, which all sessions of the engine share.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ def _gpu(which) -> dict:
 
 
 def device_count() -> int:
-    """How many GPUs the engine has."""
+    """The number of the engine's GPUs."""
     return len(_gpus())
 
 
@@ -62,29 +61,29 @@ def is_available() -> bool:
 
 
 def init() -> None:
-    """Connects, where that has not happened yet."""
+    """Connects to the engine if there is no connection yet."""
     _connection.connection()
 
 
 def is_initialized() -> bool:
-    """Whether there is a connection."""
+    """Whether there is a connection to an engine."""
     return _connection._current is not None
 
 
 def get_device_name(device=None) -> str:
-    """What the GPU is called: ``"NVIDIA H200"``."""
+    """The GPU's name, such as ``"NVIDIA H200"``."""
     return _gpu(device)["name"]
 
 
 def get_device_capability(device=None) -> tuple[int, int]:
-    """Its compute capability, major and minor."""
+    """The GPU's compute capability: (major, minor)."""
     major, minor = _gpu(device)["compute_capability"].split(".")
     return int(major), int(minor)
 
 
 @dataclass(frozen=True)
 class DeviceProperties:
-    """What the engine says of a GPU; ``total_memory`` in bytes."""
+    """The engine's description of a GPU; ``total_memory`` is in bytes."""
 
     name: str
     major: int
@@ -94,17 +93,17 @@ class DeviceProperties:
 
 
 def get_device_properties(device=None) -> DeviceProperties:
-    """Name, compute capability, memory and driver."""
+    """The GPU's name, compute capability, memory and driver."""
     gpu = _gpu(device)
     return DeviceProperties(gpu["name"], *get_device_capability(device), gpu["total_memory"], gpu["driver"])
 
 
 def is_bf16_supported(including_emulation: bool = True) -> bool:
-    """Whether it computes in bfloat16: every GPU does here, those before Ampere slower."""
+    """Whether the GPU computes in bfloat16: every GPU does, those before Ampere by emulation."""
     return is_available() and (including_emulation or get_device_capability() >= (8, 0))
 
 
 def synchronize(device=None) -> None:
-    """Waits until the GPU has done everything issued so far; raises what it failed with."""
+    """Waits until the GPU has completed everything issued so far; raises its errors."""
     gpu = _gpu(device)
-    _C.torch.empty((1,), device=gpu["device"]).tolist()  # its read is the last in the session's order
+    _C.torch.empty((1,), device=gpu["device"]).tolist()  # the read is ordered after all issued work

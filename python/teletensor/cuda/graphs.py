@@ -1,9 +1,9 @@
 """CUDA graphs: work that is captured once and replayed without issuing its operations again.
 
-As in PyTorch: while a graph is captured nothing is computed; a replay computes over the same memory, so inputs are
-fed by writing into the tensors that were read (``static_x.copy_(x)``) and results are found where they were. A graph
-cannot hold what moves bytes to or from the host, reads a value, or has sizes that depend on data. Random numbers are new
-ones at each replay, as the session's generator gives them.
+As in PyTorch, nothing is computed during a capture. A replay computes in the same memory, so inputs are updated by
+writing into the captured tensors (``static_x.copy_(x)``), and results are in the same tensors each time. A graph cannot
+contain operations that copy to or from the host, read a value, or have sizes that depend on data. Each replay draws new
+random numbers from the session's generator.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ _capturing = False
 
 def _check_pool(pool) -> None:
     if pool is not None and not (isinstance(pool, tuple) and len(pool) == 2):
-        raise TypeError(f"[graph] expected pool to be what graph_pool_handle() returns, got {type(pool).__name__}")
+        raise TypeError(f"[graph] expected pool to be a graph_pool_handle() or None, got {type(pool).__name__}")
 
 
 class CUDAGraph:
-    """Operations on one GPU that are replayed together."""
+    """Operations on one GPU that are replayed as a unit."""
 
     def __init__(self):
         self._number = 0
         self._captured = False
 
     def capture_begin(self, pool=None, capture_error_mode: str = "global") -> None:
-        """From here on operations on the current GPU are kept instead of done.
+        """Starts capturing: operations on the current GPU are recorded instead of executed.
 
-        ``pool`` has no effect on results: each graph has a pool of its own. Nor has ``capture_error_mode``: what a graph
-        cannot hold is an error in every mode.
+        ``pool`` has no effect on results: each graph has its own pool. ``capture_error_mode`` has none either: an
+        operation that a graph cannot contain is an error in every mode.
         """
         from . import current_device
 
@@ -45,15 +45,15 @@ class CUDAGraph:
                 f"Unknown capture error mode. Expected `global`, `thread_local`, or `relaxed`, got {capture_error_mode}"
             )
         if self._number:
-            raise RuntimeError("this graph has been captured already; reset() it first")
+            raise RuntimeError("the graph is already captured; call reset() first")
         global _capturing
         self._number, _capturing = next(_numbers), True
         _C.ops.graph_begin(self._number, _C.device(f"cuda:{current_device()}"))
 
     def capture_end(self) -> None:
-        """The graph is complete. Waits; raises RuntimeError where something in it cannot be replayed."""
+        """Ends the capture. Waits; raises RuntimeError if an operation cannot be replayed."""
         if not self._number or self._captured:
-            raise RuntimeError("capture_begin() comes first")
+            raise RuntimeError("expected capture_begin() before capture_end()")
         global _capturing
         _capturing = False
         try:
@@ -64,7 +64,7 @@ class CUDAGraph:
         self._captured = True
 
     def replay(self) -> None:
-        """Does the work again, over the same memory. Does not wait."""
+        """Repeats the captured work in the same memory. Does not wait."""
         if not self._captured:
             raise RuntimeError("the graph has not been captured")
         _C.ops.graph_replay(self._number)
@@ -83,7 +83,7 @@ class CUDAGraph:
 
 
 class graph:  # noqa: N801 - PyTorch's name
-    """``with torch.cuda.graph(g):`` captures what the block does into g, on the GPU of the stream if one is given."""
+    """``with torch.cuda.graph(g):`` captures the block's operations into g, on the stream's GPU if one is given."""
 
     def __init__(self, cuda_graph: CUDAGraph, pool=None, stream=None, capture_error_mode: str = "global"):
         if stream is not None:
@@ -112,36 +112,36 @@ class graph:  # noqa: N801 - PyTorch's name
             return
         try:
             self.cuda_graph.capture_end()
-        except RuntimeError:  # the block's own error says more
+        except RuntimeError:  # the block's own error is more specific
             pass
 
 
 def replay_stats(device=None) -> dict[str, int]:
-    """What of this session's work on the GPU repeated by itself and was done as a graph. Waits.
+    """Counts this session's repeated work on the GPU that was replayed as graphs automatically. Waits.
 
-    ``graphs``: kept now; ``replays``: of them; ``launches``: done so, instead of one by one; ``changed``: of those, with
-    other parameters than the time before. Why something that repeats is no graph stands in ``teletensor status --json``
-    (``replay_refusal``). ``TELETENSOR_CUDA_REPLAY`` in the engine's environment: for how many microseconds after the last
-    one launches are held back for that (200), or ``off``.
+    ``graphs``: current number of graphs; ``replays``: their replays; ``launches``: launches replaced by replays;
+    ``changed``: launches whose parameters differed from the previous replay. ``replay_refusal`` in ``teletensor status
+    --json`` gives the reason why repeated work is not a graph. ``TELETENSOR_CUDA_REPLAY`` in the engine's environment
+    sets for how many microseconds after the last launch further ones are awaited (200), or ``off``.
     """
     names = ("graphs", "replays", "launches", "changed")
     return dict(zip(names, _C.ops.replay_counts(f"cuda:{index_of(device)}").tolist(), strict=True))
 
 
 def graph_pool_handle() -> tuple[int, int]:
-    """What ``graph(..., pool=)`` takes. Each graph has a pool of its own here, whatever it is given."""
+    """A handle for ``graph(..., pool=)``. It has no effect: each graph has its own pool."""
     return 0, next(_numbers)
 
 
 def make_graphed_callables(callables, sample_args, num_warmup_iters=3, allow_unused_input=False, pool=None):
-    """The callables, as they are: work that repeats becomes a graph on the engine by itself, its gradients' too.
+    """Returns the callables unchanged: the engine replays repeated work, including gradients, as graphs automatically.
 
-    ``replay_stats`` says what was replayed. Nothing is captured here, so that ``num_warmup_iters``,
+    ``replay_stats`` counts the replayed work. Nothing is captured here, so ``num_warmup_iters``,
     ``allow_unused_input`` and ``pool`` have no effect.
     """
     _check_pool(pool)
     if isinstance(callables, tuple) and len(sample_args) != len(callables):
-        raise ValueError(f"expected sample_args of each of {len(callables)} callables, got {len(sample_args)}")
+        raise ValueError(f"expected sample_args for each of {len(callables)} callables, got {len(sample_args)}")
     return callables
 
 

@@ -1,7 +1,7 @@
-"""What GPUs' memory is used for.
+"""Statistics of GPU memory.
 
-"Allocated" is what this session's tensors hold. "Reserved" is what the engine has taken from the GPU, and what
-``memory_stats`` tells is of the GPU's pool: all sessions of the engine share it.
+"Allocated" bytes belong to this session's tensors. "Reserved" bytes, and all other figures of ``memory_stats``, belong
+to the GPU's pool, which all sessions of the engine share.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections import OrderedDict
 from .. import _C
 from .place import index_of, wire_number
 
-# In the order of the operator memory_stats.
+# In the order of the results of the operator memory_stats.
 _POOLS = ("all", "small_pool", "large_pool")
 _LEVELS = ("allocated_bytes", "active_bytes", "inactive_split_bytes", "requested_bytes", "reserved_bytes")
 _COUNTS = ("num_allocations", "num_alloc_retries", "num_ooms", "num_device_alloc", "num_device_free", "limit_bytes")
@@ -20,26 +20,26 @@ _NAMES = (*(f"{level}.{p}.{w}" for level in _LEVELS for p in _POOLS for w in ("c
 
 
 def memory_stats(device=None) -> OrderedDict[str, int]:
-    """All figures by PyTorch's names: the pool's, and ``session_bytes``. Waits, as all of these do.
+    """All statistics under PyTorch's names: the pool's, and ``session_bytes``. Waits, as do the functions below.
 
-    ``limit_bytes``: what the pool may take (``teletensord --memory-limit``); ``session_limit_bytes``: what this session
-    may hold on all devices; 0: no limit.
+    ``limit_bytes``: the pool's limit (``teletensord --memory-limit``); ``session_limit_bytes``: this session's limit
+    over all devices; 0: no limit.
     """
     return OrderedDict(zip(_NAMES, _C.ops.memory_stats(wire_number(device)).tolist(), strict=True))
 
 
 def memory_allocated(device=None) -> int:
-    """Bytes that this session's tensors hold on the GPU."""
+    """Bytes of this session's tensors on the GPU."""
     return memory_stats(device)["session_bytes.current"]
 
 
 def max_memory_allocated(device=None) -> int:
-    """The most that this session's tensors have held since ``reset_peak_memory_stats``."""
+    """The maximum of ``memory_allocated`` since ``reset_peak_memory_stats``."""
     return memory_stats(device)["session_bytes.peak"]
 
 
 def reset_peak_memory_stats(device=None) -> None:
-    """``max_memory_allocated`` counts from now. The pool's peaks are everybody's, and stay."""
+    """Restarts ``max_memory_allocated``. The pool's peaks are shared by all sessions and are not reset."""
     _C.ops.reset_peak_memory(wire_number(device))
 
 
@@ -47,29 +47,29 @@ reset_max_memory_allocated = reset_peak_memory_stats
 
 
 def memory_reserved(device=None) -> int:
-    """Bytes that the engine has taken from the GPU, for all its sessions."""
+    """Bytes that the engine has reserved on the GPU, for all sessions."""
     return memory_stats(device)["reserved_bytes.all.current"]
 
 
 def max_memory_reserved(device=None) -> int:
-    """The most it has taken since it started."""
+    """The maximum of ``memory_reserved`` since the engine started."""
     return memory_stats(device)["reserved_bytes.all.peak"]
 
 
-memory_cached, max_memory_cached = memory_reserved, max_memory_reserved  # as PyTorch called them before
+memory_cached, max_memory_cached = memory_reserved, max_memory_reserved  # PyTorch's old names
 
 
 def mem_get_info(device=None) -> tuple[int, int]:
-    """Free and total bytes of the GPU, as its driver counts them."""
+    """Free and total bytes of the GPU, as reported by its driver."""
     from . import get_device_properties
 
     return memory_stats(device)["free_bytes"], get_device_properties(device).total_memory
 
 
 def empty_cache() -> None:
-    """Gives memory back to the GPUs' drivers that no tensor uses, of what this session's streams have used. Does not wait.
+    """Returns unused memory that this session's streams have used to the GPUs' drivers. Does not wait.
 
-    What other sessions keep stays theirs; ``teletensor empty-cache`` empties the engine's pools altogether.
+    Memory of other sessions is kept; ``teletensor empty-cache`` empties the engine's pools completely.
     """
     from . import device_count, is_initialized
 
@@ -82,7 +82,7 @@ def _text(n: int) -> str:
 
 
 def memory_summary(device=None, abbreviated: bool = False) -> str:
-    """The figures as a table."""
+    """The statistics as a table."""
     stats = memory_stats(device)
     rows = [("this session's tensors", stats["session_bytes.current"], stats["session_bytes.peak"])]
     for level in _LEVELS:

@@ -1,16 +1,16 @@
-"""Which GPU is meant."""
+"""The current GPU, and GPU indices."""
 
 from __future__ import annotations
 
 from .. import _C
 from .._C import Tensor
 
-# As the bindings have it: `"cuda"` without a number is this one.
+# The same value as in the bindings: the GPU of `"cuda"` without a number.
 _current = 0  # guarded by the GIL
 
 
 def index_of(device) -> int:
-    """The number of a GPU given as a number, a name, a ``torch.device`` or None (the current one)."""
+    """The index of a GPU given as a number, a name, a ``torch.device`` or None (the current GPU)."""
     if device is None:
         return _current
     if isinstance(device, int):
@@ -22,17 +22,17 @@ def index_of(device) -> int:
 
 
 def wire_number(device) -> int:
-    """The GPU as instructions spell it."""
+    """The GPU's device number in instructions."""
     return 1 << 8 | index_of(device)
 
 
 def current_device() -> int:
-    """The GPU that ``"cuda"`` stands for."""
+    """The index of the GPU that ``"cuda"`` denotes."""
     return _current
 
 
 def set_device(device) -> None:
-    """Makes ``"cuda"`` stand for that GPU. A negative number changes nothing."""
+    """Makes ``"cuda"`` denote that GPU. A negative number has no effect."""
     global _current
     index = index_of(device)
     if index >= 0:
@@ -41,7 +41,7 @@ def set_device(device) -> None:
 
 
 class device:  # noqa: N801 - PyTorch's name
-    """``with cuda.device(1):`` makes it the current one for a block; None or a negative number changes nothing."""
+    """``with cuda.device(1):`` selects the current GPU for a block; None or a negative number has no effect."""
 
     def __init__(self, device) -> None:
         self.index = -1 if device is None else index_of(device)
@@ -57,7 +57,7 @@ class device:  # noqa: N801 - PyTorch's name
 
 
 class device_of(device):  # noqa: N801 - PyTorch's name
-    """``with cuda.device_of(x):`` makes the GPU of a tensor the current one; nothing for a tensor of the CPU."""
+    """``with cuda.device_of(x):`` selects the tensor's GPU for a block; no effect for a tensor on the CPU."""
 
     def __init__(self, obj: Tensor) -> None:
         super().__init__(obj.device if obj.is_cuda else None)

@@ -1,4 +1,4 @@
-"""torch.cuda.random's names. The session has one generator for all devices: a GPU draws the CPU's numbers."""
+"""torch.cuda.random's names. A session has one generator for all devices: a GPU draws the same numbers as the CPU."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ manual_seed_all, seed_all = manual_seed, seed
 def _check(device) -> None:
     from . import get_device_name
 
-    get_device_name(device)  # which raises where there is none
+    get_device_name(device)  # raises if there is no such GPU
 
 
 def get_rng_state(device="cuda"):
-    """The generator's state, whatever the GPU: as ``torch.get_rng_state``. Raises where there is no such GPU."""
+    """The state of the session's generator, as ``torch.get_rng_state``. Raises if there is no such GPU."""
     _check(device)
     return _random.get_rng_state()
 
 
 def set_rng_state(new_state, device="cuda") -> None:
-    """Goes on from what get_rng_state gave, on every device."""
+    """Restores a state returned by get_rng_state, for every device."""
     _check(device)
     _random.set_rng_state(new_state)
 
 
 def get_rng_state_all() -> list:
-    """The one state, once for each GPU."""
+    """The state of the session's generator, repeated for each GPU."""
     from . import device_count
 
     return [_random.get_rng_state()] * device_count()
 
 
 def set_rng_state_all(new_states) -> None:
-    """Goes on from what get_rng_state_all gave."""
+    """Restores a state returned by get_rng_state_all."""
     for state in list(new_states)[-1:]:
         _random.set_rng_state(state)

@@ -1,7 +1,7 @@
 """Streams and events.
 
-A session has one stream a GPU, so every stream of a program is that one: work that PyTorch might overlap is done in the
-program's order, which is right for every program that is right with more streams.
+A session has one stream per GPU, which every Stream object denotes: work that PyTorch might overlap runs in program
+order. This is correct for every program that is correct with several streams.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ _numbers = itertools.count(1)
 
 
 class Event:
-    """A point in a GPU's work: what was issued before ``record()``.
+    """A point in a GPU's work: everything issued before ``record()``.
 
     Args:
-        enable_timing: whether ``elapsed_time`` takes the event.
-        blocking: has no effect, waiting never spins.
+        enable_timing: allows ``elapsed_time``.
+        blocking: has no effect: waiting never spins.
     """
 
     _recorded = False
 
     def __init__(self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False) -> None:
         if interprocess:
-            raise NotImplementedError("events are not shared between processes")
+            raise NotImplementedError("events cannot be shared between processes")
         check_flags("Event", enable_timing=enable_timing, blocking=blocking)
         self._times = enable_timing
         self._number = next(_numbers)
 
     def record(self, stream: Stream | None = None) -> None:
-        """Sets the event where the program is now."""
+        """Sets the event to the current point in program order."""
         _C.ops.event_record(self._number, wire_number(stream.device if stream else None))
         self._recorded = True
 
     def elapsed_time(self, end_event: Event) -> float:
-        """Milliseconds of the GPU's time until ``end_event``. Waits for both."""
+        """Milliseconds of GPU time from this event to ``end_event``. Waits for both."""
         if not self._times or not end_event._times:
             raise RuntimeError("Both events must be created with argument 'enable_timing=True'.")
         return self._elapsed(end_event)
@@ -49,16 +49,16 @@ class Event:
         return float(_C.ops.event_elapsed(self._number, end_event._number).item())
 
     def query(self) -> bool:
-        """Whether the GPU has passed it. A round trip, without waiting for the GPU."""
+        """Whether the GPU has reached the event. Takes a round trip but does not wait for the GPU."""
         return bool(_C.ops.event_passed(self._number).item())
 
     def synchronize(self) -> None:
-        """Waits until the GPU has passed it."""
+        """Waits until the GPU has reached the event."""
         if self._recorded:
             self._elapsed(self)
 
     def wait(self, stream: Stream | None = None) -> None:
-        """Has no effect: later work is done later in any case."""
+        """Checks its argument; otherwise no effect: later work always runs later."""
         if stream is not None:
             check_kind("Event.wait", "stream", stream, Stream)
 
@@ -69,7 +69,7 @@ class Event:
 
 
 class Stream:
-    """The session's order of work on a GPU. All streams of a GPU are the same one, so that ``priority`` has no effect."""
+    """The session's work on a GPU. All streams of a GPU are equal, so ``priority`` has no effect."""
 
     def __init__(self, device=None, priority: int = 0) -> None:
         check_kind("Stream", "priority", priority, int)
@@ -77,31 +77,31 @@ class Stream:
 
     @property
     def device_index(self) -> int:
-        """The GPU's number."""
+        """The GPU's index."""
         return self.device.index
 
     def synchronize(self) -> None:
-        """Waits until everything issued so far has been done."""
+        """Waits until everything issued so far has been executed."""
         from . import synchronize
 
         synchronize(self.device)
 
     def query(self) -> bool:
-        """Whether everything issued so far has been done."""
+        """Whether everything issued so far has been executed."""
         return self.record_event().query()
 
     def record_event(self, event: Event | None = None) -> Event:
-        """An event at this point."""
+        """Records an event at the current point and returns it."""
         event = event or Event()
         event.record(self)
         return event
 
     def wait_event(self, event: Event) -> None:
-        """Has no effect: later work is done later in any case."""
+        """Checks its argument; otherwise no effect: later work always runs later."""
         check_kind("Stream.wait_event", "event", event, Event)
 
     def wait_stream(self, stream: Stream) -> None:
-        """Has no effect: there is one order."""
+        """Checks its argument; otherwise no effect: there is only one stream."""
         check_kind("Stream.wait_stream", "stream", stream, Stream)
 
     def __eq__(self, other) -> bool:
@@ -115,7 +115,7 @@ class Stream:
 
 
 def current_stream(device=None) -> Stream:
-    """The GPU's stream."""
+    """The GPU's stream. All streams of a GPU are equal."""
     return Stream(device)
 
 
@@ -123,13 +123,13 @@ default_stream = current_stream
 
 
 def set_stream(stream: Stream | None) -> None:
-    """Makes the stream's GPU the current one, as PyTorch does; there is one stream per GPU. None changes nothing."""
+    """Makes the stream's GPU the current one, as PyTorch does. None has no effect."""
     if stream is not None:
         place.set_device(stream.device)
 
 
 class StreamContext(place.device):
-    """``with cuda.stream(s):`` the block's work goes to the stream's GPU where ``"cuda"`` names none; None changes nothing."""
+    """``with cuda.stream(s):`` makes the stream's GPU the current one for a block; None has no effect."""
 
     def __init__(self, stream: Stream | None) -> None:
         super().__init__(None if stream is None else stream.device)

@@ -1,4 +1,4 @@
-"""Probability distributions; see torch.distributions. Checks of arguments wait, so they are off unless asked for."""
+"""Probability distributions; see torch.distributions. Argument checks are off by default because they wait."""
 
 from . import constraints, kl, transforms, utils
 from .bernoulli import Bernoulli

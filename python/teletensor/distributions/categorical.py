@@ -1,4 +1,4 @@
-"""One of several classes, as its number or as a one-hot vector; counts of many draws."""
+"""Categorical distributions as class index or one-hot vector, and multinomial counts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Categorical", "Multinomial", "OneHotCategorical", "OneHotCategorical
 
 
 class Categorical(Distribution):
-    """The number of a class, by probabilities or (unnormalised) log probabilities along the last dimension."""
+    """A class index, from probabilities or (unnormalised) log probabilities along the last dimension."""
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     has_enumerate_support = True
@@ -45,7 +45,7 @@ class Categorical(Distribution):
 
     @property
     def param_shape(self):
-        """The sizes of the probabilities."""
+        """The shape of the parameter."""
         return self._param.shape
 
     support = constraints.dependent_property(lambda self: constraints.integer_interval(0, self._num_events - 1))
@@ -80,7 +80,7 @@ class Categorical(Distribution):
 
 
 class OneHotCategorical(Distribution):
-    """A one-hot vector of a class."""
+    """A class as a one-hot vector."""
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.one_hot
@@ -109,7 +109,7 @@ class OneHotCategorical(Distribution):
 
 
 class OneHotCategoricalStraightThrough(OneHotCategorical):
-    """Samples whose gradients are those of the probabilities (Bengio et al. 2013)."""
+    """One-hot samples with the gradients of the probabilities (Bengio et al. 2013)."""
 
     has_rsample = True
 
@@ -118,7 +118,7 @@ class OneHotCategoricalStraightThrough(OneHotCategorical):
 
 
 class RelaxedOneHotCategorical(Distribution):
-    """Points of a simplex near its corners (Maddison et al., "The concrete distribution", 2016)."""
+    """A relaxation of one-hot vectors to points of the simplex (Maddison et al., "The concrete distribution", 2016)."""
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.simplex
@@ -145,7 +145,7 @@ class RelaxedOneHotCategorical(Distribution):
 
 
 class Multinomial(Distribution):
-    """How often each class comes in total_count draws."""
+    """The number of occurrences of each class in total_count draws."""
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
 

@@ -1,4 +1,4 @@
-"""What parameters and samples must satisfy."""
+"""Constraints on parameters and samples."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ import functools
 
 from .. import _C
 from .._C import Tensor
+from ..linalg import cholesky_ex
 
 
 class Constraint:
-    """Says of every element (or of every vector, matrix: event_dim) whether it fits."""
+    """A predicate for every element, or for every vector or matrix of the last event_dim dimensions."""
 
     is_discrete = False
     event_dim = 0
 
     def check(self, value: Tensor) -> Tensor:
-        """A bool for each element that a distribution is over."""
+        """A bool for each element, or for each vector or matrix, of the value."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -23,7 +24,7 @@ class Constraint:
 
 
 class _Where(Constraint):
-    """Given by a function."""
+    """A constraint defined by a function."""
 
     def __init__(self, name: str, check, is_discrete: bool = False, event_dim: int = 0):
         self.name, self._check, self.is_discrete, self.event_dim = name, check, is_discrete, event_dim
@@ -36,14 +37,14 @@ class _Where(Constraint):
 
 
 class _Dependent(Constraint):
-    """Depends on the distribution's parameters."""
+    """A constraint that depends on the distribution's parameters."""
 
     def __init__(self, is_discrete: bool = False, event_dim: int = 0):
         self.is_discrete, self.event_dim = is_discrete, event_dim
 
 
 class dependent_property(property, _Dependent):  # noqa: N801 - PyTorch's name
-    """A property of distributions that gives a constraint."""
+    """A property of a distribution that returns a constraint."""
 
     def __init__(self, fn=None, *, is_discrete: bool = False, event_dim: int = 0):
         super().__init__(fn)
@@ -54,37 +55,37 @@ class dependent_property(property, _Dependent):  # noqa: N801 - PyTorch's name
 
 
 def interval(low, high) -> Constraint:
-    """[low, high]."""
+    """The interval [low, high]."""
     return _Where(f"Interval({low}, {high})", lambda v: (v >= low) & (v <= high))
 
 
 def half_open_interval(low, high) -> Constraint:
-    """[low, high)."""
+    """The interval [low, high)."""
     return _Where(f"HalfOpenInterval({low}, {high})", lambda v: (v >= low) & (v < high))
 
 
 def integer_interval(low, high) -> Constraint:
-    """Integers of [low, high]."""
+    """The integers in [low, high]."""
     return _Where(f"IntegerInterval({low}, {high})", lambda v: (v % 1 == 0) & (v >= low) & (v <= high), True)
 
 
 def greater_than(low) -> Constraint:
-    """Above low."""
+    """Values greater than low."""
     return _Where(f"GreaterThan({low})", lambda v: v > low)
 
 
 def greater_than_eq(low) -> Constraint:
-    """low or above."""
+    """Values greater than or equal to low."""
     return _Where(f"GreaterThanEq({low})", lambda v: v >= low)
 
 
 def less_than(high) -> Constraint:
-    """Below high."""
+    """Values less than high."""
     return _Where(f"LessThan({high})", lambda v: v < high)
 
 
 def independent(base: Constraint, count: int) -> Constraint:
-    """base for all of the last `count` dimensions at once."""
+    """Requires base for all elements of the last `count` dimensions."""
     return _Where(
         f"IndependentConstraint({base}, {count})",
         lambda v: functools.reduce(lambda ok, _: ok.all(-1), range(count), base.check(v)),
@@ -95,6 +96,13 @@ def independent(base: Constraint, count: int) -> Constraint:
 def _is_cholesky(v: Tensor) -> Tensor:
     lower = (v.tril() == v).flatten(-2).all(-1)
     return lower & (v.diagonal(0, -2, -1) > 0).all(-1)
+
+
+def _is_positive_definite(v: Tensor) -> Tensor:
+    if v.shape[-2] != v.shape[-1]:
+        return _C.torch.full(v.shape[:-2], False, dtype=_C.bool)
+    symmetric = _C.torch.isclose(v, v.mT, atol=1e-6).flatten(-2).all(-1)
+    return symmetric & (cholesky_ex(v).info == 0)
 
 
 dependent = _Dependent()
@@ -111,9 +119,9 @@ one_hot = _Where("OneHot()", lambda v: ((v == 0) | (v == 1)).all(-1) & (v.sum(-1
 lower_cholesky = _Where("LowerCholesky()", _is_cholesky, False, 2)
 lower_triangular = _Where("LowerTriangular()", lambda v: (v.tril() == v).flatten(-2).all(-1), False, 2)
 square = _Where("Square()", lambda v: _C.torch.full(v.shape[:-2], v.shape[-2] == v.shape[-1], dtype=_C.bool), False, 2)
-positive_definite = _Where("PositiveDefinite()", lambda v: (v.diagonal(0, -2, -1) > 0).all(-1), False, 2)
+positive_definite = _Where("PositiveDefinite()", _is_positive_definite, False, 2)
 
 
 def is_dependent(constraint) -> bool:
-    """Whether it depends on the parameters."""
+    """Whether the constraint depends on the parameters."""
     return isinstance(constraint, _Dependent)

@@ -1,4 +1,4 @@
-"""Distributions of single numbers by the inverse of their distribution function."""
+"""Continuous distributions of scalars, sampled by the inverse distribution function."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Cauchy", "Exponential", "Gumbel", "Laplace", "Pareto", "Weibull"]
 
 
 class Exponential(_Elementwise, ExponentialFamily):
-    """Waiting times at a rate."""
+    """The exponential distribution: waiting times at a rate."""
 
     arg_constraints = {"rate": constraints.positive}
     support = constraints.nonnegative
@@ -45,7 +45,7 @@ class Exponential(_Elementwise, ExponentialFamily):
 
 
 class Laplace(_LocationScale):
-    """Two exponentials back to back."""
+    """The Laplace (double exponential) distribution."""
 
     mean = property(lambda self: self.loc)
     variance = property(lambda self: 2 * self.scale**2)
@@ -66,7 +66,7 @@ class Laplace(_LocationScale):
 
 
 class Cauchy(_LocationScale):
-    """Of a median and a half width; it has no mean."""
+    """The Cauchy distribution, with a median and a half width; it has no mean."""
 
     mean = property(lambda self: _C.torch.full_like(self.loc, math.nan))
     variance = property(lambda self: _C.torch.full_like(self.loc, math.inf))
@@ -86,7 +86,7 @@ class Cauchy(_LocationScale):
 
 
 class Gumbel(_LocationScale):
-    """Of the largest of many."""
+    """The Gumbel distribution, of the maximum of many samples."""
 
     mean = property(lambda self: self.loc + self.scale * euler_constant)
     variance = property(lambda self: (math.pi**2 / 6) * self.scale**2)
@@ -107,7 +107,7 @@ class Gumbel(_LocationScale):
 
 
 class Pareto(_Elementwise):
-    """scale times a power of a uniform number."""
+    """The Pareto distribution: scale times a power of a uniform number."""
 
     arg_constraints = {"alpha": constraints.positive, "scale": constraints.positive}
     has_rsample = True
@@ -142,7 +142,7 @@ class Pareto(_Elementwise):
 
 
 class Weibull(_Elementwise):
-    """scale times a power of an exponential number."""
+    """The Weibull distribution: scale times a power of an exponential number."""
 
     arg_constraints = {"scale": constraints.positive, "concentration": constraints.positive}
     support = constraints.positive

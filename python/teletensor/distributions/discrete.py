@@ -1,4 +1,4 @@
-"""Distributions of counts."""
+"""Discrete distributions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Bernoulli", "Binomial", "Geometric", "NegativeBinomial", "Poisson"]
 
 
 class _ByProbability(_Elementwise):
-    """With a probability, given as such or by its log odds."""
+    """A distribution with a probability parameter, given directly or as log odds."""
 
     def _set_one(self, probs, logits, validate_args, **others) -> None:
         if (probs is None) == (logits is None):
@@ -36,7 +36,7 @@ class _ByProbability(_Elementwise):
 
 
 class Bernoulli(_ByProbability, ExponentialFamily):
-    """1 with a probability, else 0."""
+    """1 with a given probability, otherwise 0."""
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.boolean
@@ -66,7 +66,7 @@ class Bernoulli(_ByProbability, ExponentialFamily):
 
 
 class Geometric(_ByProbability):
-    """Failures before the first success."""
+    """The number of failures before the first success."""
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.nonnegative_integer
@@ -91,7 +91,7 @@ class Geometric(_ByProbability):
 
 
 class Binomial(_ByProbability):
-    """Successes of so many trials."""
+    """The number of successes in total_count trials."""
 
     arg_constraints = {
         "total_count": constraints.nonnegative_integer, "probs": constraints.unit_interval, "logits": constraints.real,
@@ -117,7 +117,7 @@ class Binomial(_ByProbability):
 
 
 class NegativeBinomial(_ByProbability):
-    """Successes before so many failures."""
+    """The number of successes before total_count failures."""
 
     arg_constraints = {
         "total_count": constraints.nonnegative, "probs": constraints.half_open_interval(0.0, 1.0), "logits": constraints.real,
@@ -143,7 +143,7 @@ class NegativeBinomial(_ByProbability):
 
 
 class Poisson(_Elementwise, ExponentialFamily):
-    """Events in a unit of time, at a rate."""
+    """The number of events per unit of time, at a rate."""
 
     arg_constraints = {"rate": constraints.nonnegative}
     support = constraints.nonnegative_integer

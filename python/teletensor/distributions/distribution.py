@@ -1,4 +1,4 @@
-"""Distribution: what all of them can be asked."""
+"""Distribution: the common interface of all distributions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Distribution", "ExponentialFamily"]
 class Distribution:
     """A batch of distributions over events; see torch.distributions.Distribution.
 
-    Arguments are checked only where validate_args is True: looking at values waits for the engine.
+    Arguments are checked only if validate_args is True: reading values waits for the engine.
     """
 
     has_rsample = False
@@ -25,7 +25,7 @@ class Distribution:
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
-        """Whether arguments are checked where nothing else is said."""
+        """Sets whether arguments are checked by default."""
         Distribution._validate_args = value
 
     def __init__(self, batch_shape=(), event_shape=(), validate_args: bool | None = None):
@@ -49,12 +49,12 @@ class Distribution:
 
     @property
     def batch_shape(self) -> Size:
-        """How many distributions there are."""
+        """The shape of the batch of distributions."""
         return self._batch_shape
 
     @property
     def event_shape(self) -> Size:
-        """What one sample of one distribution is."""
+        """The shape of one sample of one distribution."""
         return self._event_shape
 
     @property
@@ -73,24 +73,24 @@ class Distribution:
         return self.variance.sqrt()
 
     def sample(self, sample_shape=()) -> Tensor:
-        """Samples without gradients."""
+        """Draws samples without gradients."""
         with no_grad():
             return self.rsample(sample_shape)
 
     def rsample(self, sample_shape=()) -> Tensor:
-        """Samples that gradients pass through to the parameters."""
+        """Draws samples that propagate gradients to the parameters."""
         raise NotImplementedError
 
     def sample_n(self, n: int) -> Tensor:
-        """n samples."""
+        """Draws n samples."""
         return self.sample((n,))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """The logarithm of the density, or of the probability."""
+        """The logarithm of the density or of the probability."""
         raise NotImplementedError
 
     def cdf(self, value: Tensor) -> Tensor:
-        """The probability of at most value."""
+        """The cumulative distribution function."""
         raise NotImplementedError
 
     def icdf(self, value: Tensor) -> Tensor:
@@ -106,11 +106,11 @@ class Distribution:
         return self.entropy().exp()
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        """All values of a discrete distribution."""
+        """All values of a discrete distribution's support."""
         raise NotImplementedError
 
     def expand(self, batch_shape, _instance=None) -> Distribution:
-        """The same for a larger batch."""
+        """The same distribution with a larger batch shape."""
         raise NotImplementedError
 
     def _extended_shape(self, sample_shape=()) -> tuple[int, ...]:
@@ -131,11 +131,11 @@ class Distribution:
 
 
 class ExponentialFamily(Distribution):
-    """Those whose density is exp(parameters times statistics)."""
+    """The base of exponential families."""
 
 
 class _Elementwise(Distribution):
-    """Over single numbers, with parameters that are broadcast to the batch."""
+    """A distribution of scalars whose parameters are broadcast to the batch shape."""
 
     parameters: tuple[str, ...] = ()
 
@@ -157,7 +157,7 @@ class _Elementwise(Distribution):
         return new
 
     def _uniform(self, sample_shape, like: Tensor) -> Tensor:
-        """In [eps, 1)."""
+        """Uniform numbers in [eps, 1)."""
         from .utils import clamp_probs
 
         return clamp_probs(_C.torch.rand(*self._extended_shape(sample_shape), dtype=like.dtype, device=like.device)
@@ -165,7 +165,7 @@ class _Elementwise(Distribution):
 
 
 class _LocationScale(_Elementwise):
-    """Of a standard variable times scale, plus loc; sampled by the inverse of the distribution function."""
+    """scale times a standard variable, plus loc; sampled by the inverse distribution function."""
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real

@@ -1,4 +1,4 @@
-"""The gamma distribution and those made of it. Their samples carry no gradient to the concentrations."""
+"""The gamma distribution and those derived from it. Samples propagate no gradient to the concentrations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Beta", "Chi2", "Dirichlet", "Gamma", "StudentT"]
 
 
 def _gamma(concentration, shape):
-    """Samples of rate 1, as many as fill the shape."""
+    """Samples of the given shape with rate 1."""
     return _C.ops.standard_gamma(concentration.detach().expand(shape).contiguous()).clamp_min(_tiny(concentration))
 
 
@@ -22,7 +22,7 @@ def _tiny(t) -> float:
 
 
 class Gamma(_Elementwise, ExponentialFamily):
-    """Of a concentration and a rate."""
+    """The gamma distribution, with a concentration and a rate."""
 
     arg_constraints = {"concentration": constraints.positive, "rate": constraints.positive}
     support = constraints.nonnegative
@@ -36,7 +36,7 @@ class Gamma(_Elementwise, ExponentialFamily):
 
     def rsample(self, sample_shape=()):
         if _C.is_grad_enabled() and (self.concentration.requires_grad or self.rate.requires_grad):
-            raise NotImplementedError("[Gamma] samples carry no gradient to the concentration: use sample()")
+            raise NotImplementedError("[Gamma] rsample() propagates no gradient to the concentration: use sample()")
         return _gamma(self.concentration, self._extended_shape(sample_shape)) / self.rate
 
     def log_prob(self, value):
@@ -50,7 +50,7 @@ class Gamma(_Elementwise, ExponentialFamily):
 
 
 class Chi2(Gamma):
-    """Of a sum of squares of normal numbers."""
+    """The chi-squared distribution: a sum of squares of normal numbers."""
 
     arg_constraints = {"df": constraints.positive}
 
@@ -65,7 +65,7 @@ class Chi2(Gamma):
 
 
 class Dirichlet(ExponentialFamily):
-    """Over points of a simplex."""
+    """The Dirichlet distribution, over points of a simplex."""
 
     arg_constraints = {"concentration": constraints.independent(constraints.positive, 1)}
     support = constraints.simplex
@@ -88,7 +88,7 @@ class Dirichlet(ExponentialFamily):
 
     def rsample(self, sample_shape=()):
         if _C.is_grad_enabled() and self.concentration.requires_grad:
-            raise NotImplementedError("[Dirichlet] samples carry no gradient to the concentration: use sample()")
+            raise NotImplementedError("[Dirichlet] rsample() propagates no gradient to the concentration: use sample()")
         parts = _gamma(self.concentration, self._extended_shape(sample_shape))
         return parts / parts.sum(-1, True)
 
@@ -104,7 +104,7 @@ class Dirichlet(ExponentialFamily):
 
 
 class Beta(ExponentialFamily):
-    """On (0, 1), of two concentrations."""
+    """The beta distribution on (0, 1), with two concentrations."""
 
     arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}
     support = constraints.unit_interval
@@ -139,7 +139,7 @@ class Beta(ExponentialFamily):
 
 
 class StudentT(_Elementwise):
-    """A normal number over the root of a chi-squared one."""
+    """Student's t: a normal number divided by the root of a chi-squared one."""
 
     arg_constraints = {"df": constraints.positive, "loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
@@ -158,6 +158,8 @@ class StudentT(_Elementwise):
 
     def rsample(self, sample_shape=()):
         shape = self._extended_shape(sample_shape)
+        if _C.is_grad_enabled() and self.df.requires_grad:
+            raise NotImplementedError("[StudentT] rsample() propagates no gradient to df: use sample()")
         squares = 2 * _gamma(self.df / 2, shape)
         return self.loc + self.scale * _standard_normal(shape, self.df.dtype, self.df.device) * (self.df.detach() / squares).sqrt()
 

@@ -1,4 +1,4 @@
-"""Batch dimensions as parts of events."""
+"""Reinterpretation of batch dimensions as event dimensions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["Independent"]
 
 
 class Independent(Distribution):
-    """The last batch dimensions of a distribution as dimensions of its events."""
+    """Reinterprets the last batch dimensions of a distribution as event dimensions."""
 
     def __init__(self, base_distribution, reinterpreted_batch_ndims: int, validate_args=None):
         n = reinterpreted_batch_ndims
@@ -32,7 +32,7 @@ class Independent(Distribution):
 
     @property
     def support(self):
-        """The base's, for whole events."""
+        """The base distribution's support, for whole events."""
         base, n = self.base_dist.support, self.reinterpreted_batch_ndims
         return constraints.independent(base, n) if n else base
 

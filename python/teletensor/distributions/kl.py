@@ -1,4 +1,4 @@
-"""Kullback-Leibler divergences, by pairs of types."""
+"""Kullback-Leibler divergences, by pairs of distribution types."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TABLE: dict = {}
 
 
 def register_kl(type_p: type, type_q: type):
-    """Makes the decorated function what kl_divergence calls for these types."""
+    """Registers the decorated function with kl_divergence for these types."""
 
     def decorator(function):
         _TABLE[type_p, type_q] = function

@@ -1,4 +1,4 @@
-"""Normal distributions of vectors."""
+"""Multivariate normal distributions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["MultivariateNormal"]
 
 
 def _cholesky(matrix):
-    """Row by row (Cholesky and Banachiewicz): by operators, so that it differentiates and runs in batches anywhere."""
+    """Cholesky-Banachiewicz, row by row, composed of operators: differentiable, batched, on every device."""
     n = matrix.shape[-1]
     rows: list = []
     for i in range(n):
@@ -29,7 +29,7 @@ def _cholesky(matrix):
 
 
 def _solve_lower(matrix, vector):
-    """x of matrix x = vector, by substitution."""
+    """Solves matrix x = vector by forward substitution."""
     found: list = []
     for i in range(matrix.shape[-1]):
         rest = vector[..., i]
@@ -40,7 +40,7 @@ def _solve_lower(matrix, vector):
 
 
 class MultivariateNormal(Distribution):
-    """Of a mean vector, and a covariance, a precision, or the covariance's Cholesky factor."""
+    """Defined by a mean vector and a covariance, a precision, or the covariance's Cholesky factor."""
 
     arg_constraints = {"loc": constraints.real_vector, "scale_tril": constraints.lower_cholesky}
     support = constraints.real_vector
@@ -51,7 +51,7 @@ class MultivariateNormal(Distribution):
         if len(given) != 1:
             raise ValueError("Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified.")
         if loc.dim() < 1 or given[0].dim() < 2:
-            raise ValueError("loc must be at least one-dimensional, and the matrix two-dimensional")
+            raise ValueError("loc must be at least one-dimensional, and the matrix at least two-dimensional")
         if scale_tril is None:
             scale_tril = _cholesky(covariance_matrix) if precision_matrix is None else self._from_precision(precision_matrix)
         lead = (_C.torch.empty(loc.shape[:-1], device="meta") + _C.torch.empty(scale_tril.shape[:-2], device="meta")).shape
@@ -61,7 +61,7 @@ class MultivariateNormal(Distribution):
 
     @staticmethod
     def _from_precision(precision):
-        """The factor of the inverse: that of the reversed precision, inverted and reversed."""
+        """The Cholesky factor of the inverse, from the factor of the reversed precision."""
         reverse = lambda m: m.flip(-2, -1)  # noqa: E731
         lower = reverse(_cholesky(reverse(precision))).transpose(-2, -1)
         n = precision.shape[-1]

@@ -1,4 +1,4 @@
-"""Normal distributions, of numbers and of their logarithms and magnitudes."""
+"""Normal, log-normal and half-normal distributions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["HalfNormal", "LogNormal", "Normal"]
 
 
 class Normal(_LocationScale, ExponentialFamily):
-    """Of mean loc and standard deviation scale."""
+    """The normal distribution, with mean loc and standard deviation scale."""
 
     mean = property(lambda self: self.loc)
     stddev = property(lambda self: self.scale)
@@ -38,7 +38,7 @@ class Normal(_LocationScale, ExponentialFamily):
 
 
 class LogNormal(_LocationScale):
-    """exp of a normal number."""
+    """exp of a normally distributed number."""
 
     support = constraints.positive
 
@@ -64,7 +64,7 @@ class LogNormal(_LocationScale):
 
 
 class HalfNormal(_Elementwise):
-    """|x| of a normal number of mean 0."""
+    """The absolute value of a normal number with mean 0."""
 
     arg_constraints = {"scale": constraints.positive}
     support = constraints.nonnegative

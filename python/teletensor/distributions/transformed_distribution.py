@@ -1,4 +1,4 @@
-"""Distributions of functions of samples."""
+"""Distributions of transformed samples."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ __all__ = ["TransformedDistribution"]
 
 
 class TransformedDistribution(Distribution):
-    """Of t(x), where x is of a base distribution."""
+    """The distribution of t(x), where x has a base distribution."""
 
     def __init__(self, base_distribution, transforms, validate_args=None):
         self.transforms = [transforms] if isinstance(transforms, Transform) else list(transforms)
         whole = ComposeTransform(self.transforms)
-        # What the transforms take together must be one event.
+        # The dimensions that the transforms operate on jointly must belong to one event.
         missing = whole.event_dim - len(base_distribution.event_shape)
         self.base_dist = Independent(base_distribution, missing) if missing > 0 else base_distribution
         shape = tuple(self.base_dist.batch_shape) + tuple(self.base_dist.event_shape)
@@ -30,7 +30,7 @@ class TransformedDistribution(Distribution):
 
     @property
     def support(self):
-        """Where the last transform ends."""
+        """The codomain of the last transform."""
         if not self.transforms:
             return self.base_dist.support
         codomain = self.transforms[-1].codomain

@@ -1,4 +1,4 @@
-"""Invertible functions with the logarithms of their derivatives."""
+"""Invertible functions with log-determinants of their Jacobians."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = [
 
 
 class Transform:
-    """y = t(x), x = t.inv(y), and log |dy/dx|. `event_dim`: how many dimensions it takes together."""
+    """y = t(x), x = t.inv(y), and log |dy/dx|. `event_dim`: the number of dimensions it transforms jointly."""
 
     bijective = False
     domain: constraints.Constraint = constraints.real
@@ -28,7 +28,7 @@ class Transform:
 
     @property
     def inv(self) -> Transform:
-        """The inverse."""
+        """The inverse transform."""
         return _Inverse(self)
 
     def __call__(self, x):
@@ -54,11 +54,11 @@ class Transform:
         raise NotImplementedError
 
     def log_abs_det_jacobian(self, x, y):
-        """log |dy/dx|, where y is of x."""
+        """log |dy/dx| for y = t(x)."""
         raise NotImplementedError
 
     def forward_shape(self, shape):
-        """The sizes of y for those of x."""
+        """The sizes of y for the sizes of x."""
         return tuple(shape)
 
     def __repr__(self) -> str:
@@ -87,7 +87,7 @@ class _Inverse(Transform):
 
 
 class ComposeTransform(Transform):
-    """Several, the first first."""
+    """The composition of transforms, applied in order."""
 
     def __init__(self, parts, cache_size: int = 0):
         super().__init__(cache_size)
@@ -131,7 +131,7 @@ class AffineTransform(Transform):
 
     @property
     def sign(self):
-        """Of the derivative."""
+        """The sign of the derivative."""
         return self.scale.sign() if isinstance(self.scale, _C.Tensor) else int(self.scale > 0) - int(self.scale < 0)
 
     def _call(self, x):
@@ -164,7 +164,7 @@ class ExpTransform(Transform):
 
 
 class PowerTransform(Transform):
-    """x to a power."""
+    """x to a fixed power."""
 
     bijective, domain, codomain = True, constraints.positive, constraints.positive
 
@@ -229,7 +229,7 @@ class SoftplusTransform(Transform):
 
 
 class AbsTransform(Transform):
-    """|x|, whose inverse is the positive one."""
+    """|x|; its inverse returns the non-negative value."""
 
     codomain = constraints.positive
 

@@ -12,7 +12,7 @@ __all__ = ["Uniform"]
 
 
 class Uniform(_Elementwise):
-    """On [low, high)."""
+    """The uniform distribution on [low, high)."""
 
     arg_constraints = {"low": constraints.dependent, "high": constraints.dependent}
     has_rsample = True

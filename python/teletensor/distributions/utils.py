@@ -1,4 +1,4 @@
-"""What distributions share."""
+"""Shared by distributions: broadcasting, and conversion between probabilities and logits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ euler_constant = 0.57721566490153286060
 
 
 def broadcast_all(*values) -> tuple[Tensor, ...]:
-    """Tensors and numbers as tensors of one shape."""
+    """Converts tensors and numbers to tensors of a common shape."""
     like = next((v for v in values if isinstance(v, Tensor)), None)
     options = {"dtype": like.dtype if like is not None and like.is_floating_point() else _C.default_dtype()}
     options["device"] = None if like is None else like.device
@@ -29,24 +29,24 @@ def _sum_rightmost(value: Tensor, count: int) -> Tensor:
 
 
 def clamp_probs(probs: Tensor) -> Tensor:
-    """Away from 0 and 1 by the dtype's resolution."""
+    """Clamps probabilities away from 0 and 1 by the dtype's resolution."""
     eps = _FLOATS[probs.dtype][1]
     return probs.clamp(min=eps, max=1 - eps)
 
 
 def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
-    """Probabilities."""
+    """Converts logits to probabilities."""
     return logits.sigmoid() if is_binary else logits.softmax(-1)
 
 
 def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
-    """Log probabilities, or log odds."""
+    """Converts probabilities to log probabilities or, if binary, log odds."""
     probs = clamp_probs(probs)
     return probs.log() - (-probs).log1p() if is_binary else probs.log()
 
 
 class lazy_property:  # noqa: N801 - PyTorch's name
-    """Computed at first use, then kept."""
+    """A property computed at first use and then stored."""
 
     def __init__(self, wrapped):
         self.wrapped, self.__doc__ = wrapped, wrapped.__doc__

@@ -1,4 +1,4 @@
-"""torch.func: functions made of functions: derivatives, maps over batches, modules without state."""
+"""torch.func: function transforms: derivatives, maps over batches, stateless modules."""
 
 from .batching import vmap
 from .derivatives import grad, grad_and_value, hessian, jacfwd, jacrev, jvp, linearize, vjp

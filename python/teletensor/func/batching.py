@@ -1,8 +1,8 @@
-"""vmap: a function of one, over a batch.
+"""vmap: maps a function over a batch.
 
-Each entry of the batch is computed by itself, and the results are stacked: right for whatever the function does, its
-control flow included. Entries are independent, so that the engine computes them one after another without a round trip
-between; operators are not batched, which costs a call for each entry.
+Each entry of the batch is computed separately, and the results are stacked, which is correct for any function,
+including its control flow. Entries are independent, so the engine computes them without a round trip in between.
+Operators are not batched, which costs one call per entry.
 """
 
 from __future__ import annotations
@@ -39,19 +39,18 @@ def _batch_size(args: list, dims: list) -> int:
 def vmap(
     func: Callable, in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error", *, chunk_size: int | None = None
 ) -> Callable:
-    """A function that maps `func` over a dimension of its arguments and stacks what it gives.
+    """Returns a function that maps `func` over a dimension of its arguments and stacks the results.
 
     Args:
-        in_dims: the dimension of each input, in a structure like the arguments', None where it is the same for all.
-        out_dims: where the batch goes in each output.
-        randomness: "different": each entry draws its own numbers, which is what happens; "same" is not there;
-            "error" is taken for "different".
+        in_dims: the mapped dimension of each input, in a structure like the arguments'; None: not mapped.
+        out_dims: the position of the batch dimension in each output.
+        randomness: "different": each entry draws its own numbers; "same" is not implemented; "error" means "different".
         chunk_size: no effect: entries are computed one by one.
     Raises:
-        ValueError: inputs without the dimension, or of different sizes in it; an empty batch.
+        ValueError: an input lacks the dimension, sizes differ in it, or the batch is empty.
     """
     if randomness not in ("error", "different", "same"):
-        raise RuntimeError(f"[vmap] randomness is 'error', 'different' or 'same', got {randomness!r}")
+        raise RuntimeError(f"[vmap] expected randomness to be 'error', 'different' or 'same', got {randomness!r}")
     if randomness == "same":
         raise NotImplementedError("[vmap] randomness='same' is not implemented")
 
@@ -79,5 +78,5 @@ def _stack(values: tuple, place: int | None) -> Any:
     if place is None:
         return values[0]
     if not isinstance(values[0], Tensor):
-        raise ValueError(f"[vmap] expected the function to give tensors, got {type(values[0]).__name__}")
+        raise ValueError(f"[vmap] expected the function to return tensors, got {type(values[0]).__name__}")
     return _C.torch.stack(list(values), place)

@@ -1,9 +1,9 @@
-"""Functions made of the derivatives of functions, of any order.
+"""Function transforms that differentiate, to any order.
 
-All of them run the function on copies of its arguments and differentiate it by the tape. A product with the Jacobian from
-the right (forward mode) is the derivative of the product from the left, which is linear in its vector: J v = d(u^T J)/du v
-("Automatic differentiation in machine learning", Baydin et al., 2018, and R. Townsend's double-vjp trick, 2017). It
-costs two passes where forward mode would take one.
+All of them run the function on copies of its arguments and differentiate it with the tape. The product of the Jacobian
+with a vector (forward mode) is the derivative of the vector-Jacobian product, which is linear in its vector:
+J v = d(u^T J)/du v ("Automatic differentiation in machine learning", Baydin et al., 2018, and R. Townsend's double-vjp
+trick, 2017). It takes two passes where forward mode would take one.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from .._grad_mode import enable_grad
 from ..autograd.gradients import grad as _gradients
 from . import tree
 
-_depth = 0  # of derivatives under way, each of which the one outside differentiates
+_depth = 0  # nesting depth of active derivatives
 
 
 class _Level:
-    """Within it what is computed stays differentiable for whoever is outside."""
+    """Within this context results stay differentiable for enclosing derivatives."""
 
     def __enter__(self) -> None:
         global _depth
@@ -33,13 +33,13 @@ class _Level:
 
 
 def _inputs(args: Any) -> tuple[Any, list[Tensor], bool]:
-    """Within a level: copies to differentiate by, and whether somebody outside differentiates the result."""
+    """Within a level: copies of the inputs to differentiate, and whether an enclosing derivative needs the result."""
     given = tree.leaves(args)
     for x in given:
         if not isinstance(x, Tensor):
-            raise RuntimeError(f"[func] differentiates by tensors, got {type(x).__name__}")
+            raise RuntimeError(f"[func] expected tensors as inputs, got {type(x).__name__}")
         if not (x.is_floating_point() or x.is_complex()):
-            raise RuntimeError(f"[func] only tensors of floating point can be differentiated by, got {x.dtype}")
+            raise RuntimeError(f"[func] expected floating-point or complex inputs, got {x.dtype}")
     outer = _depth > 1 or any(x.requires_grad for x in given)
     copies = [x.view_as(x) if x.requires_grad else x.detach().requires_grad_() for x in given]
     return tree.rebuild(args, copies), copies, outer
@@ -53,12 +53,12 @@ def _split(output: Any, has_aux: bool, name: str) -> tuple[Any, Any]:
     if not has_aux:
         return output, None
     if not isinstance(output, tuple) or len(output) != 2:
-        raise RuntimeError(f"{name}: the function must give (output, aux) where has_aux is set")
+        raise RuntimeError(f"{name}: expected the function to return (output, aux) because has_aux is set")
     return output
 
 
 def _products(outputs: Any, inputs: list[Tensor], vectors: Any) -> list[Tensor]:
-    """u^T J, zeros where an input is not used, differentiable."""
+    """u^T J, differentiable; zeros for unused inputs."""
     pairs = [(o, u) for o, u in zip(tree.leaves(outputs), tree.leaves(vectors), strict=True) if o.requires_grad]
     if not pairs:
         return [_C.torch.zeros_like(x) for x in inputs]
@@ -66,7 +66,7 @@ def _products(outputs: Any, inputs: list[Tensor], vectors: Any) -> list[Tensor]:
 
 
 def vjp(func: Callable, *primals: Any, has_aux: bool = False):
-    """(func(*primals), a function from a cotangent like the output to the products u^T J, one a primal)."""
+    """(func(*primals), a function from a cotangent like the output to the products u^T J, one per primal)."""
     with enable_grad(), _Level():
         args, inputs, outer = _inputs(primals)
         outputs, aux = _split(func(*args), has_aux, "vjp")
@@ -84,14 +84,17 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False):
 
 
 def jvp(func: Callable, primals: tuple, tangents: tuple, *, strict: bool = False, has_aux: bool = False):
-    """(func(*primals), J v): how the outputs change where the primals change by the tangents."""
+    """(func(*primals), J v): the change of the outputs when the primals change by the tangents."""
     if strict:
         raise NotImplementedError("[jvp] strict=True is not supported: independent outputs have a derivative of zero")
     if len(tree.leaves(primals)) != len(tree.leaves(tangents)):
-        raise RuntimeError(f"[jvp] got {len(tree.leaves(primals))} primals and {len(tree.leaves(tangents))} tangents")
+        raise RuntimeError(
+            f"[jvp] expected one tangent per primal, got {len(tree.leaves(primals))} primals, "
+            f"{len(tree.leaves(tangents))} tangents"
+        )
     for x, t in zip(tree.leaves(primals), tree.leaves(tangents)):
         if x.shape != t.shape:
-            raise RuntimeError(f"[jvp] a tangent has the size of its primal, got {tuple(t.shape)} and {tuple(x.shape)}")
+            raise RuntimeError(f"[jvp] expected a tangent of its primal's size {tuple(x.shape)}, got {tuple(t.shape)}")
     outer = _depth > 0 or any(x.requires_grad for x in tree.leaves((primals, tangents)))
     with enable_grad(), _Level():
         args, inputs, _ = _inputs(primals)
@@ -104,11 +107,11 @@ def jvp(func: Callable, primals: tuple, tangents: tuple, *, strict: bool = False
 
 
 def _chosen(args: tuple, argnums: int | tuple[int, ...]) -> tuple[Any, Callable[[Any], tuple]]:
-    """The arguments to differentiate by, and how others in their places make all of them."""
+    """The arguments to differentiate, and a function that inserts replacements into the argument list."""
     places = [argnums] if isinstance(argnums, int) else list(argnums)
     for place in places:
         if not -len(args) <= place < len(args):
-            raise RuntimeError(f"argnums={argnums}: the function got {len(args)} arguments")
+            raise RuntimeError(f"argnums={argnums} is out of range: the function got {len(args)} arguments")
     places = [place % len(args) for place in places]
 
     def among(values: Any) -> tuple:
@@ -121,7 +124,7 @@ def _chosen(args: tuple, argnums: int | tuple[int, ...]) -> tuple[Any, Callable[
 
 
 def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Callable:
-    """A function that gives (gradient, value) of a function with one number as its output."""
+    """Returns a function that computes (gradient, value) of a scalar function."""
 
     @wraps(func)
     def differentiated(*args: Any, **kwargs: Any):
@@ -131,7 +134,7 @@ def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: 
             value, aux = _split(func(*among(copies), **kwargs), has_aux, "grad")
             if not isinstance(value, Tensor) or value.dim() != 0:
                 got = f"a tensor of size {tuple(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
-                raise RuntimeError(f"[grad] expected the function to give one number (a tensor of no dimensions), got {got}")
+                raise RuntimeError(f"[grad] expected the function to return one number (0 dimensions), got {got}")
             found = tree.rebuild(chosen, _products(value, inputs, _C.torch.ones_like(value)))
         results = _finish((found, value), outer)
         return (results[0], (results[1], aux)) if has_aux else results
@@ -140,7 +143,7 @@ def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: 
 
 
 def grad(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Callable:
-    """A function that gives the gradient of a function with one number as its output."""
+    """Returns a function that computes the gradient of a scalar function."""
     both = grad_and_value(func, argnums, has_aux)
 
     @wraps(func)
@@ -156,7 +159,7 @@ def _basis(like: Tensor) -> list[Tensor]:
 
 
 def jacrev(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False, *, chunk_size: int | None = None) -> Callable:
-    """A function that gives the Jacobian, a pass for each element of the output: sizes of the output, then of the input."""
+    """Returns a function that computes the Jacobian (output sizes, then input sizes), one pass per output element."""
 
     @wraps(func)
     def differentiated(*args: Any):
@@ -180,13 +183,13 @@ def jacrev(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = F
 
 
 def jacfwd(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False, *, randomness: str = "error") -> Callable:
-    """The same, by a pass for each element of the input: for functions with fewer inputs than outputs.
+    """Same as jacrev, but with one pass per input element: for functions with fewer inputs than outputs.
 
     Args:
-        randomness: as vmap's.
+        randomness: see vmap.
     """
     if randomness not in ("error", "different"):
-        raise NotImplementedError(f"[jacfwd] randomness is 'error' or 'different', got {randomness!r}")
+        raise NotImplementedError(f"[jacfwd] expected randomness to be 'error' or 'different', got {randomness!r}")
 
     @wraps(func)
     def differentiated(*args: Any):
@@ -217,10 +220,10 @@ def jacfwd(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = F
 
 
 def hessian(func: Callable, argnums: int | tuple[int, ...] = 0) -> Callable:
-    """A function that gives the second derivatives of a function with one number as its output."""
+    """Returns a function that computes the second derivatives of a scalar function."""
     return jacrev(jacrev(func, argnums), argnums)
 
 
 def linearize(func: Callable, *primals: Any):
-    """(func(*primals), the function from tangents to J v there)."""
+    """(func(*primals), a function from tangents to J v at the primals)."""
     return func(*primals), lambda *tangents: jvp(func, primals, tangents)[1]

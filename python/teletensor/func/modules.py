@@ -1,4 +1,4 @@
-"""Modules as functions of their parameters."""
+"""Calling modules as functions of their parameters."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .._C import Tensor
 
 
 def _registry(module: Any, path: str) -> tuple[dict, str]:
-    """Where the parameter or buffer of this name is kept."""
+    """Returns the dictionary that contains the named parameter or buffer, and its key."""
     where, _, name = path.rpartition(".")
     owner = module.get_submodule(where)
     for registry in (owner._parameters, owner._buffers):
@@ -23,7 +23,7 @@ def _registry(module: Any, path: str) -> tuple[dict, str]:
 @contextmanager
 def _replaced(module: Any, values: dict[str, Tensor], tie_weights: bool) -> Iterator[None]:
     names = dict(values)
-    if tie_weights:  # one tensor under several names is replaced under all of them
+    if tie_weights:  # replace a shared tensor under all of its names
         held: dict[int, list[str]] = {}
         for find in (module.named_parameters, module.named_buffers):
             for name, value in find(remove_duplicate=False):
@@ -48,11 +48,11 @@ def functional_call(
     module: Any, parameter_and_buffer_dicts: Any, args: Any = None, kwargs: dict | None = None, *,
     tie_weights: bool = True, strict: bool = False,
 ) -> Any:  # fmt: skip
-    """Calls the module with other tensors in the places of its parameters and buffers, which stay as they are.
+    """Calls the module with its parameters and buffers temporarily replaced by other tensors.
 
     Args:
-        parameter_and_buffer_dicts: tensors by name, in a dictionary or several.
-        args: the call's arguments: a tuple, or a single one.
+        parameter_and_buffer_dicts: tensors by name, in one or several dictionaries.
+        args: the call's arguments: a tuple, or a single argument.
         tie_weights: whether a tensor that the module has under several names is replaced under all of them.
         strict: whether all parameters and buffers must be given.
     """
@@ -74,7 +74,7 @@ def functional_call(
 
 
 def stack_module_state(models: list) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """The parameters and the buffers of models of one kind, by name, stacked: for vmap over an ensemble."""
+    """Stacks the parameters and buffers of models of the same class, by name, for vmap over an ensemble."""
     if not models:
         raise RuntimeError("[stack_module_state] expected at least one model")
     if len({type(m) for m in models}) > 1:

@@ -6,7 +6,7 @@ from typing import Any, Callable
 
 
 def leaves(tree: Any) -> list:
-    """What is at the ends of the tree, in order; dictionaries by their own order."""
+    """The leaves of the tree, in order; dictionaries in their own order."""
     if isinstance(tree, (tuple, list)):
         return [leaf for branch in tree for leaf in leaves(branch)]
     if isinstance(tree, dict):
@@ -15,7 +15,7 @@ def leaves(tree: Any) -> list:
 
 
 def rebuild(tree: Any, values: list) -> Any:
-    """A tree like this one with other leaves."""
+    """A tree of the same structure with other leaves."""
     rest = iter(values)
 
     def build(branch: Any) -> Any:
@@ -30,12 +30,12 @@ def rebuild(tree: Any, values: list) -> Any:
 
 
 def map_leaves(function: Callable, tree: Any) -> Any:
-    """The tree of what the function makes of each leaf."""
+    """The tree with the function applied to each leaf."""
     return rebuild(tree, [function(leaf) for leaf in leaves(tree)])
 
 
 def broadcast(prefix: Any, tree: Any, is_end: Callable[[Any], bool]) -> list:
-    """For each leaf of the tree what `prefix` says of it; an end of the prefix speaks for all that is below."""
+    """The value of `prefix` for each leaf of the tree; a leaf of the prefix applies to the whole subtree."""
     if is_end(prefix):
         return [prefix] * len(leaves(tree))
     if type(prefix) is not type(tree) or len(prefix) != len(tree):

@@ -1,6 +1,6 @@
-"""torch.jit: what code is annotated with for TorchScript. Functions and modules stay what they are.
+"""torch.jit: TorchScript's annotations and functions. They return functions and modules unchanged.
 
-An engine's programs are made from the frames that eager code issues: annotated code runs as any other.
+The engine creates programs from the frames that eager code issues; annotated code runs like any other.
 """
 
 import builtins
@@ -20,12 +20,12 @@ ScriptFunction = type(lambda: None)
 
 
 def script(obj: Any, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None) -> Any:
-    """The function, class or module itself. The other arguments choose how TorchScript compiles it; nothing is compiled."""
+    """Returns the function, class or module itself. The other arguments configure TorchScript's compiler; no effect."""
     return obj
 
 
 def export(fn: Callable) -> Callable:
-    """The function itself."""
+    """Returns the function itself."""
     return fn
 
 
@@ -33,22 +33,22 @@ script_if_tracing = script_method = export
 
 
 def freeze(mod: Module, preserved_attrs: Any = None, optimize_numerics: bool = True) -> Module:
-    """The module itself: nothing of it is left out, so that ``preserved_attrs`` are all there."""
+    """Returns the module itself, complete, so ``preserved_attrs`` has no effect."""
     return mod
 
 
 def optimize_for_inference(mod: Module, other_methods: Any = None) -> Module:
-    """The module itself. ``other_methods`` names methods that would be optimized too."""
+    """Returns the module itself. ``other_methods`` names further methods to optimize; no effect."""
     return mod
 
 
 def wait(future: Any) -> Any:
-    """What fork() returned: the result itself."""
+    """Returns its argument: fork() returns the result itself."""
     return future
 
 
 def ignore(drop: Any = False) -> Any:
-    """The function itself, also as a decorator with an argument."""
+    """Returns the function itself; also usable as a decorator with an argument."""
     return drop if callable(drop) else export
 
 
@@ -59,9 +59,9 @@ def trace(
     func: Callable, example_inputs: Any = None, optimize: Any = None, check_trace: bool = True, check_inputs: Any = None,
     check_tolerance: float = 1e-5, strict: bool = True, *, example_kwarg_inputs: Any = None,
 ) -> Callable:  # fmt: skip
-    """The function or module itself: it goes on looking at its inputs, where PyTorch's would have looked once.
+    """Returns the function or module itself; it still evaluates its control flow at each call, unlike PyTorch's traces.
 
-    The other arguments choose how a trace is made and compared with the function; there is no trace.
+    The other arguments configure tracing and its checks; no effect.
     """
     return func
 
@@ -70,17 +70,17 @@ def trace_module(
     mod: Module, inputs: Any = None, optimize: Any = None, check_trace: bool = True, check_inputs: Any = None,
     check_tolerance: float = 1e-5, strict: bool = True,
 ) -> Module:  # fmt: skip
-    """The module itself, as trace()."""
+    """Returns the module itself, like trace()."""
     return mod
 
 
 def fork(func: Callable, *args: Any, **options: Any) -> Any:
-    """The function's result; wait() gives it back. Nothing here waits for the engine anyway."""
+    """Calls the function and returns its result, which wait() returns again."""
     return func(*args, **options)
 
 
 def is_scripting() -> bool:
-    """Always false."""
+    """Always False."""
     return False
 
 
@@ -88,10 +88,10 @@ is_tracing = is_scripting
 
 
 def annotate(the_type: Any, the_value: Any) -> Any:
-    """The value."""
+    """Returns the value."""
     return the_value
 
 
 def isinstance(obj: Any, target_type: Any) -> bool:  # noqa: A001 - PyTorch's name
-    """Python's, where a generic type such as List[int] counts by what it is of all."""
+    """Python's isinstance; for a generic type such as List[int] it checks the generic's origin."""
     return builtins.isinstance(obj, getattr(target_type, "__origin__", target_type))

@@ -1,4 +1,4 @@
-"""torch.jit.annotations: types by TorchScript's names."""
+"""torch.jit.annotations: types under TorchScript's names."""
 
 from typing import Any, Dict, List, Optional, Tuple  # noqa: UP035 - TorchScript's names
 

@@ -1,6 +1,6 @@
 """torch.linalg: factorisations, solutions and norms of matrices, batched over leading dimensions.
 
-What a matrix has no solution or factorisation for raises LinAlgError, where a value is read.
+If a matrix has no solution or factorisation, LinAlgError is raised when a result is read.
 """
 
 from __future__ import annotations

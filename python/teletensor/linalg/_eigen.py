@@ -1,4 +1,4 @@
-"""Eigenvalues, singular values, and what is made of them."""
+"""Eigenvalues, singular values, and functions computed from them."""
 
 from __future__ import annotations
 
@@ -12,38 +12,38 @@ _EPSILON = {_C.float32: 2.0**-23, _C.float64: 2.0**-52, _C.complex64: 2.0**-23, 
 
 
 def eigh(A: Tensor, UPLO: str = "L") -> results.Eigh:
-    """Eigenvalues in rising order and eigenvectors, as columns, of symmetric or Hermitian matrices (one triangle is read)."""
+    """Ascending eigenvalues, and eigenvectors as columns, of symmetric or Hermitian matrices; reads one triangle."""
     results.require_square(A, "linalg.eigh")
     return results.Eigh(*_ops.eigh_decomposed(A, UPLO))
 
 
 def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
-    """Eigenvalues in rising order of symmetric or Hermitian matrices."""
+    """Ascending eigenvalues of symmetric or Hermitian matrices."""
     results.require_square(A, "linalg.eigvalsh")
     return _ops.eigh_decomposed(A, UPLO, A.requires_grad)[0]
 
 
 def eig(A: Tensor) -> results.Eig:
-    """Eigenvalues and eigenvectors, as columns of length 1, of square matrices: both complex, in no particular order."""
+    """Complex eigenvalues, and eigenvectors as columns of length 1, of square matrices, in no particular order."""
     results.require_square(A, "linalg.eig")
     return results.Eig(*_ops.eig_decomposed(A))
 
 
 def eigvals(A: Tensor) -> Tensor:
-    """Eigenvalues of square matrices: complex, in no particular order."""
+    """Complex eigenvalues of square matrices, in no particular order."""
     results.require_square(A, "linalg.eigvals")
     return _ops.eig_decomposed(A, A.requires_grad)[0]
 
 
 def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> results.SVD:
-    """U, S and Vh with U diag(S) Vh = A, singular values falling."""
+    """U, S and Vh with U diag(S) Vh = A and descending singular values."""
     _refuse_driver("linalg.svd", driver)
     results.require_matrix(A, "linalg.svd")
     return results.SVD(*_ops.svd_decomposed(A, full_matrices))
 
 
 def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
-    """Singular values, falling."""
+    """Descending singular values."""
     _refuse_driver("linalg.svdvals", driver)
     results.require_matrix(A, "linalg.svdvals")
     return _ops.svd_decomposed(A, False, A.requires_grad)[1]
@@ -65,7 +65,7 @@ def torch_svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> tupl
 
 
 def _tolerance(S: Tensor, sizes, atol, rtol) -> Tensor:
-    """The largest of what counts as zero, for each matrix."""
+    """The tolerance for each matrix: singular values up to it count as zero."""
     largest = S.amax(-1, True) if S.shape[-1] else S.sum(-1, True)
     if rtol is None:
         given = isinstance(atol, Tensor) or (atol is not None and atol > 0)
@@ -79,7 +79,7 @@ def _tolerance(S: Tensor, sizes, atol, rtol) -> Tensor:
 
 
 def pinv(A: Tensor, *, atol=None, rtol=None, hermitian: bool = False, rcond=None) -> Tensor:
-    """The pseudo-inverse of Moore and Penrose: singular values up to the tolerance count as zero."""
+    """The Moore-Penrose pseudo-inverse; singular values up to the tolerance count as zero."""
     results.require_matrix(A, "linalg.pinv")
     rtol = rcond if rtol is None else rtol
     plain = A.detach()
@@ -101,7 +101,7 @@ def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
 
 
 def matrix_rank(A: Tensor, tol=None, hermitian: bool = False, *, atol=None, rtol=None) -> Tensor:
-    """How many singular values are above the tolerance."""
+    """The number of singular values above the tolerance."""
     results.require_matrix(A, "linalg.matrix_rank")
     if tol is not None:
         atol, rtol = tol, 0.0
@@ -113,11 +113,11 @@ def matrix_rank(A: Tensor, tol=None, hermitian: bool = False, *, atol=None, rtol
 
 
 def lstsq(A: Tensor, B: Tensor, rcond=None, *, driver: str | None = None) -> results.Lstsq:
-    """X that makes A X - B least, and least itself where several do; 'gels' takes A to have full rank.
+    """The X that minimises A X - B and, among several, X itself; 'gels' assumes that A has full rank.
 
-    As in PyTorch: residuals come with every driver but gelsy (the default) where A has more rows than
-    columns, rank without gels, singular values with gelsd and gelss. Unlike there the residuals of
-    matrices of less than full rank come too.
+    As in PyTorch, residuals are returned by every driver but gelsy (the default) if A has more rows than columns, rank
+    by every driver but gels, singular values by gelsd and gelss. Unlike in PyTorch, residuals are also returned for
+    matrices of less than full rank.
     """
     driver = driver or "gelsy"
     if driver not in ("gels", "gelsy", "gelsd", "gelss"):

@@ -1,4 +1,4 @@
-"""LU, Cholesky and QR, and what they solve."""
+"""LU, Cholesky and QR factorisations, and solutions computed from them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ _torch, _ops = _C.torch, _C.ops
 
 
 def _factored(A: Tensor, checked_by: str) -> tuple[Tensor, Tensor, Tensor]:
-    """The factorisation of A, for what says its gradient in A itself."""
+    """The factorisation of A without gradient, for functions whose gradient is a formula in A itself."""
     return _ops.lu_factored(A.detach(), checked_by)
 
 
 def inv_ex(A: Tensor, *, check_errors: bool = False) -> results.InvEx:
-    """The inverse, and for each matrix where its LU has the first zero pivot (0: nowhere)."""
+    """The inverse, and for each matrix the position of the first zero pivot of its LU (0: none)."""
     results.require_square(A, "linalg.inv")
     lu, pivots, info = _factored(A, "linalg.inv" if check_errors else "")
     eye = results.identity(A.shape[-1], A, A.shape[:-2])
@@ -23,7 +23,7 @@ def inv_ex(A: Tensor, *, check_errors: bool = False) -> results.InvEx:
 
 
 def inv(A: Tensor) -> Tensor:
-    """The inverse; LinAlgError where a matrix is singular."""
+    """The inverse; LinAlgError if a matrix is singular."""
     return inv_ex(A, check_errors=True).inverse
 
 
@@ -42,7 +42,7 @@ def slogdet(A: Tensor) -> results.Slogdet:
 
 
 def logdet(input: Tensor) -> Tensor:
-    """The logarithm of the determinant: NaN where that is negative."""
+    """The logarithm of the determinant; NaN if the determinant is negative."""
     sign, size = slogdet(input)
     if input.dtype.is_complex:
         return _torch.complex(size, sign.angle())
@@ -54,7 +54,7 @@ def _is_vector(A: Tensor, B: Tensor) -> bool:
 
 
 def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) -> results.SolveEx:
-    """X with A X = B (or X A = B), and for each matrix where its LU has the first zero pivot."""
+    """X with A X = B (or X A = B), and for each matrix the position of the first zero pivot of its LU."""
     results.require_square(A, "linalg.solve")
     lu, pivots, info = _factored(A, "torch.linalg.solve" if check_errors else "")
     if _is_vector(A, B):
@@ -73,18 +73,18 @@ def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = Fa
 
 
 def _solve_with(A: Tensor, B: Tensor, lu: Tensor, pivots: Tensor, transposed: bool) -> Tensor:
-    """A's solution of B, both batches broadcast."""
+    """Solves A X = B from A's LU; both batches broadcast."""
     A, B = results.same_batch(A, B)
     return _ops.lu_solved(A, B, lu.expand(A.shape), pivots.expand(A.shape[:-1]), transposed)
 
 
 def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
-    """X with A X = B (or X A = B); LinAlgError where a matrix is singular."""
+    """X with A X = B (or X A = B); LinAlgError if a matrix is singular."""
     return solve_ex(A, B, left=left, check_errors=True).result
 
 
 def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -> results.LUFactorEx:
-    """L and U in one matrix, the rows' exchanges counted from 1, and where the first zero pivot is."""
+    """L and U in one matrix, the row exchanges counted from 1, and the position of the first zero pivot."""
     if not pivot:
         raise RuntimeError("linalg.lu_factor: LU without pivoting is not implemented on the CPU")
     results.require_matrix(A, "torch.linalg.lu_factor_ex")
@@ -92,14 +92,14 @@ def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -
 
 
 def lu_factor(A: Tensor, *, pivot: bool = True) -> results.LUFactor:
-    """L and U in one matrix, and the rows' exchanges; LinAlgError where a matrix is singular."""
+    """L and U in one matrix, and the row exchanges; LinAlgError if a matrix is singular."""
     return results.LUFactor(*lu_factor_ex(A, pivot=pivot, check_errors=True)[:2])
 
 
 def lu_unpack(
     LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """P, L and U of what lu_factor gives; empty tensors for what was not asked for."""
+    """P, L and U from the results of lu_factor; empty tensors for those not requested."""
     m, n = LU_data.shape[-2:]
     k = min(m, n)
     P = L = U = LU_data.new_empty([0])
@@ -122,7 +122,7 @@ def lu(A: Tensor, *, pivot: bool = True) -> results.LU:
 
 
 def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False) -> Tensor:
-    """X with A X = B (X A = B, or the adjoint of A), from what lu_factor gives of A."""
+    """X with A X = B (or X A = B, or with the adjoint of A), from lu_factor(A)."""
     results.require_square(LU, "torch.linalg.lu_solve")
     if not left:  # X A = B is A^H X^H = B^H
         return lu_solve(LU, pivots, B.mH, adjoint=not adjoint).mH
@@ -141,7 +141,7 @@ def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoin
 def solve_triangular(
     A: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False
 ) -> Tensor:
-    """X with A X = B (or X A = B), where only one triangle of A is read."""
+    """X with A X = B (or X A = B); reads only one triangle of A."""
     results.require_square(A, "linalg.solve_triangular")
     results.require_matrix(B, "linalg.solve_triangular")
     if A.shape[-1] != B.shape[-2 if left else -1]:
@@ -158,7 +158,7 @@ def solve_triangular(
 def triangular_solve(
     b: Tensor, A: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """X with A X = b or A^T X = b, and A: the older form of solve_triangular."""
+    """X with A X = b or A^T X = b, and A: the deprecated form of solve_triangular."""
     A, b = results.same_batch(A, b)
     return _ops.triangular_solved(A, b, upper, transpose, unitriangular), A.clone()
 
@@ -171,7 +171,7 @@ def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False) -
 
 
 def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
-    """L with L L^H = A (or its adjoint); LinAlgError where a matrix is not positive-definite."""
+    """L with L L^H = A (or its adjoint); LinAlgError if a matrix is not positive-definite."""
     return cholesky_ex(A, upper=upper, check_errors=True).L
 
 
@@ -190,18 +190,18 @@ def cholesky_inverse(L: Tensor, upper: bool = False) -> Tensor:
 
 
 def qr(A: Tensor, mode: str = "reduced") -> results.QR:
-    """Q with orthonormal columns and a triangle R, with Q R = A."""
+    """Q with orthonormal columns and upper triangular R with Q R = A."""
     results.require_matrix(A, "linalg.qr")
     return results.QR(*_ops.qr_factored(A, mode))
 
 
 def geqrf(input: Tensor) -> tuple[Tensor, Tensor]:
-    """R and, below it, the vectors of Householder's reflections, and their factors."""
+    """R, with the vectors of the Householder reflections below it, and their factors tau."""
     return _ops.householder_factored(input)
 
 
 def householder_product(A: Tensor, tau: Tensor) -> Tensor:
-    """The first columns of the product of reflections that A's columns and tau say."""
+    """The first columns of the product of the Householder reflections given by A's columns and tau."""
     m, n = A.shape[-2:]
     if m < n:
         raise RuntimeError("torch.linalg.householder_product: input.shape[-2] must be greater than or equal to input.shape[-1]")
@@ -220,7 +220,7 @@ def _reflect(A: Tensor, tau: Tensor, other: Tensor, forward: bool) -> Tensor:
 
 
 def ormqr(input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False) -> Tensor:
-    """Q other, or other Q, or with Q's adjoint, where Q is geqrf's."""
+    """The product of Q, as given by geqrf, or its adjoint, with other, from the left or the right."""
     if min(input.dim(), other.dim()) < 2:
         raise RuntimeError("torch.ormqr: input must have at least 2 dimensions.")
     count = min(other.shape[-2 if left else -1], input.shape[-1])

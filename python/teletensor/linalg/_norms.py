@@ -13,12 +13,12 @@ _torch, _ops = _C.torch, _C.ops
 
 
 def vector_norm(x: Tensor, ord=2, dim=None, keepdim: bool = False, *, dtype=None) -> Tensor:
-    """The norm of the elements along dim (all, where None), taken as vectors."""
+    """The norm of the elements along dim (None: all), as vectors."""
     return _ops.vector_norm(x, float(ord), dim, keepdim, dtype=dtype)
 
 
 def matrix_norm(A: Tensor, ord="fro", dim=(-2, -1), keepdim: bool = False, *, dtype=None) -> Tensor:
-    """The norm of matrices: 'fro', 'nuc', infinity, 1, 2, or one of those numbers negated for the least."""
+    """The norm of matrices: 'fro', 'nuc', infinity, 1, 2, or a negated number for the minimum."""
     if A.dim() < 2:
         raise RuntimeError("linalg.matrix_norm: The input tensor A must have at least 2 dimensions.")
     if len(dim) != 2:
@@ -38,7 +38,7 @@ def matrix_norm(A: Tensor, ord="fro", dim=(-2, -1), keepdim: bool = False, *, dt
     summed, left = (rows, columns) if abs(ord) == 1 else (columns, rows)
     sums = _ops.vector_norm(A, 1.0, [summed], True)
     if ord > 0 and sums.shape[left] == 0:
-        value = sums.sum([left], True)  # the largest of none is 0
+        value = sums.sum([left], True)  # the maximum of an empty set is 0
     else:
         value = sums.amax([left], True) if ord > 0 else sums.amin([left], True)
     return value if keepdim else value.squeeze((rows, columns))
@@ -57,7 +57,7 @@ def _kept(value: Tensor, rows: int, columns: int) -> Tensor:
 
 
 def norm(A: Tensor, ord=None, dim=None, keepdim: bool = False, *, dtype=None) -> Tensor:
-    """vector_norm or matrix_norm, by ord and dim: without both, of everything as a vector."""
+    """vector_norm or matrix_norm, depending on ord and dim; without both, of all elements as a vector."""
     if isinstance(dim, int):
         dim = (dim,)
     if isinstance(ord, str) or (ord is not None and (len(dim) if dim is not None else A.dim()) == 2):
@@ -70,7 +70,7 @@ def norm(A: Tensor, ord=None, dim=None, keepdim: bool = False, *, dtype=None) ->
 
 
 def cond(A: Tensor, p=None) -> Tensor:
-    """The condition number: by singular values for None, 2 and -2, else norm(A, p) * norm(inv(A), p)."""
+    """The condition number: from singular values for None, 2 and -2, otherwise norm(A, p) * norm(inv(A), p)."""
     if A.dim() < 2:
         raise RuntimeError("linalg.cond: The input tensor A must have at least 2 dimensions.")
     if p is None or p in (2, -2):

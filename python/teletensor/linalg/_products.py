@@ -1,4 +1,4 @@
-"""Products and powers of matrices, and equations of tensors."""
+"""Products and powers of matrices, and tensor equations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ matmul, matrix_exp = _torch.matmul, _torch.matrix_exp
 
 
 def matrix_power(A: Tensor, n: int) -> Tensor:
-    """The n-th power; of the inverse where n is negative."""
+    """The n-th power; a negative n raises the inverse to the power -n."""
     results.require_square(A, "linalg.matrix_power")
     if n == 0:
         return results.identity(A.shape[-1], A, A.shape[:-2]).clone()
@@ -49,7 +49,7 @@ def multi_dot(tensors) -> Tensor:
 
 
 def _split_points(sizes: list[int]) -> dict[tuple[int, int], int]:
-    """Where to cut each stretch of a chain of matrices so that multiplications are fewest (Cormen et al., 15.2)."""
+    """Where to split each subchain of matrices so that multiplications are fewest (Cormen et al., 15.2)."""
     n = len(sizes) - 1
     cost = {(i, i): 0 for i in range(n)}
     cut: dict[tuple[int, int], int] = {}
@@ -70,12 +70,12 @@ def _chain(parts: list[Tensor], cut: dict[tuple[int, int], int], i: int, j: int)
 
 
 def chain_matmul(*matrices: Tensor) -> Tensor:
-    """torch.chain_matmul: multi_dot of its arguments."""
+    """torch.chain_matmul: multi_dot of the arguments."""
     return multi_dot(matrices) if len(matrices) > 1 else matrices[0]
 
 
 def cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
-    """The cross product along dim, the others broadcast."""
+    """The cross product along dim; other dimensions broadcast."""
     from .._functions import broadcast_tensors
 
     if input.dim() != other.dim():
@@ -94,7 +94,7 @@ def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> T
 
 
 def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
-    """The sums of products along dim, the first factors conjugated."""
+    """The sums of products along dim, with the first factors conjugated."""
     return (x.conj() * y).sum(dim)
 
 
@@ -109,7 +109,7 @@ def vander(x: Tensor, N: int | None = None) -> Tensor:
 
 
 def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
-    """The inverse of A as a map from its last dimensions to its first `ind`."""
+    """The inverse of A as a linear map from its last dimensions to its first `ind`."""
     if ind <= 0:
         raise RuntimeError("Expected a strictly positive integer for 'ind'")
     front, back = A.shape[:ind], A.shape[ind:]

@@ -1,4 +1,4 @@
-"""What several functions share: named results, and sizes of batches."""
+"""Shared by the functions of torch.linalg: named results, batch sizes and checks."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def identity(n: int, like: Tensor, batch=()) -> Tensor:
 
 
 def same_batch(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-    """Both, expanded to the batch that their leading dimensions broadcast to."""
+    """Expands both to their common batch dimensions."""
     if a.shape[:-2] == b.shape[:-2]:
         return a, b
     from .._functions import broadcast_shapes
@@ -92,7 +92,7 @@ def same_batch(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def require_square(A: Tensor, name: str) -> None:
-    """Raises RuntimeError as PyTorch does."""
+    """Raises PyTorch's RuntimeError unless A has square matrices."""
     require_matrix(A, name)
     if A.shape[-1] != A.shape[-2]:
         raise RuntimeError(
@@ -101,7 +101,7 @@ def require_square(A: Tensor, name: str) -> None:
 
 
 def require_matrix(A: Tensor, name: str) -> None:
-    """Raises RuntimeError as PyTorch does."""
+    """Raises PyTorch's RuntimeError unless A has at least 2 dimensions."""
     if A.dim() < 2:
         raise RuntimeError(f"{name}: The input tensor A must have at least 2 dimensions.")
 

@@ -1,4 +1,4 @@
-"""The square root of a positive matrix, and what is made of such roots."""
+"""The square root of a positive matrix, and the polar decomposition."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ class Polar(NamedTuple):
 
 
 def matrix_sqrth(A: Tensor) -> Tensor:
-    """The positive-definite X with XX = A of symmetric or Hermitian positive-definite matrices; one triangle is read."""
+    """The positive-definite X with XX = A for symmetric or Hermitian positive-definite A; reads one triangle."""
     results.require_square(A, "linalg.matrix_sqrth")
     values, vectors = eigh(A)
     return (vectors * values.sqrt().unsqueeze(-2)) @ vectors.transpose(-2, -1).conj()
 
 
 def polar(A: Tensor) -> Polar:
-    """U with orthonormal columns and H, positive-semidefinite, with UH = A, which has no fewer rows than columns."""
+    """U with orthonormal columns and positive-semidefinite H with UH = A, for A with at least as many rows as columns."""
     results.require_matrix(A, "linalg.polar")
     if A.shape[-2] < A.shape[-1]:
-        raise RuntimeError(f"linalg.polar: expected matrices with no fewer rows than columns, got {list(A.shape)}")
+        raise RuntimeError(f"linalg.polar: expected at least as many rows as columns, got {list(A.shape)}")
     left, values, right = svd(A, full_matrices=False)
     back = right.transpose(-2, -1).conj()
     return Polar(left @ right, (back * values.unsqueeze(-2)) @ right)

@@ -1,4 +1,4 @@
-"""Neural networks: PyTorch's torch.nn over tensors in an engine."""
+"""torch.nn: neural networks over tensors in an engine."""
 
 from . import common_types, functional, init, utils
 from .modules import *  # noqa: F403

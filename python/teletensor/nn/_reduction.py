@@ -1,4 +1,4 @@
-"""Reductions by number, and from their old flags; torch.nn._reduction's names."""
+"""Loss reductions by number and from deprecated flags; torch.nn._reduction's names."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def get_enum(reduction: str) -> int:
 
 
 def legacy_get_string(size_average, reduce, emit_warning: bool = True) -> str:
-    """The reduction that size_average and reduce mean."""
+    """The reduction that the deprecated flags size_average and reduce select."""
     average, reduced = size_average is None or bool(size_average), reduce is None or bool(reduce)
     reduction = ("mean" if average else "sum") if reduced else "none"
     if emit_warning:
@@ -28,10 +28,10 @@ def legacy_get_string(size_average, reduce, emit_warning: bool = True) -> str:
 
 
 def legacy_get_enum(size_average, reduce, emit_warning: bool = True) -> int:
-    """Its number."""
+    """The number of the reduction that the deprecated flags select."""
     return get_enum(legacy_get_string(size_average, reduce, emit_warning))
 
 
 def chosen(size_average, reduce, reduction: str) -> str:
-    """The reduction of a call: by the old flags where one of them is given."""
+    """The reduction of a call; the deprecated flags take precedence if given."""
     return reduction if size_average is None and reduce is None else legacy_get_string(size_average, reduce)

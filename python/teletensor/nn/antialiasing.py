@@ -1,4 +1,4 @@
-"""Resampling that averages over all it leaves out: a filter as wide as a step, one matrix for each dimension."""
+"""Anti-aliased resampling: a filter as wide as a step, applied as one matrix per dimension."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _cubic(x: float, a: float = -0.5) -> float:
 
 
 def _weights(size: int, to: int, filter_, width: float, scale: float, corners: bool) -> list[list[float]]:
-    """A row for each place of the result: what each element of the line counts."""
+    """One row per output element: the weights of the input elements."""
     step = max(scale, 1.0)
     support = width * step
     rows = []

@@ -1,4 +1,4 @@
-"""What functional shows of attention."""
+"""The attention functions of torch.nn.functional."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def scaled_dot_product_attention(
     query: Tensor, key: Tensor, value: Tensor, attn_mask=None, dropout_p: float = 0.0, is_causal: bool = False,
     scale: float | None = None, enable_gqa: bool = False,
 ) -> Tensor:  # fmt: skip
-    """softmax(query key^T scale + mask) value; without dropout the CPU never holds all scores at once."""
+    """softmax(query key^T scale + mask) value. Without dropout the CPU never stores all scores at once."""
     if is_causal and attn_mask is not None:
         raise RuntimeError("scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
     if enable_gqa and query.dim() > 2:
@@ -27,7 +27,7 @@ def scaled_dot_product_attention(
 
 
 def _attention_weights(query: Tensor, key: Tensor, mask, is_causal: bool = False, scale: float | None = None) -> Tensor:
-    """All shares: softmax(query key^T scale + mask)."""
+    """The attention weights: softmax(query key^T scale + mask)."""
     scores = query * (1 / math.sqrt(query.shape[-1]) if scale is None else scale) @ key.transpose(-2, -1)
     if is_causal:
         mask = _C.torch.ones(query.shape[-2], key.shape[-2], dtype=_C.bool, device=query.device).tril()
@@ -37,7 +37,7 @@ def _attention_weights(query: Tensor, key: Tensor, mask, is_causal: bool = False
 
 
 def _canonical_mask(mask: Tensor | None, dtype, what: str) -> Tensor | None:
-    """Bool masks (true: do not look) as what is added."""
+    """Converts bool masks (True: not attended) to additive masks."""
     if mask is None or mask.is_floating_point():
         return mask
     if mask.dtype is not _C.bool:
@@ -47,7 +47,7 @@ def _canonical_mask(mask: Tensor | None, dtype, what: str) -> Tensor | None:
 
 
 def _in_projection(query, key, value, weights, biases) -> list[Tensor]:
-    """query, key and value times their weights."""
+    """Projects query, key and value by their weights."""
     return [_C.functional.linear(t, w, b) for t, w, b in zip((query, key, value), weights, biases)]
 
 
@@ -63,7 +63,7 @@ def multi_head_attention_forward(
     q_proj_weight=None, k_proj_weight=None, v_proj_weight=None, static_k=None, static_v=None,
     average_attn_weights: bool = True, is_causal: bool = False,
 ) -> tuple[Tensor, Tensor | None]:  # fmt: skip
-    """(result, weights or None) of attention in several subspaces over (L, N, E), or (L, E) unbatched."""
+    """(result, weights or None) of multi-head attention over (L, N, E), or (L, E) unbatched."""
     single = query.dim() == 2
     if single:
         query, key, value = (t.unsqueeze(1) for t in (query, key, value))
@@ -102,7 +102,7 @@ def multi_head_attention_forward(
 
 
 def _head_masks(attn_mask, key_padding_mask, dtype, num_heads: int, added: int) -> Tensor | None:
-    """Both masks as one that is added to (N, heads, L, S); `added` keys at the end are seen by all."""
+    """Combines both masks into one that is added to (N, heads, L, S); the last `added` keys are never masked."""
     attn_mask = _canonical_mask(attn_mask, dtype, "attn_mask")
     padding = _canonical_mask(key_padding_mask, dtype, "key_padding_mask")
     if attn_mask is not None and attn_mask.dim() == 3:

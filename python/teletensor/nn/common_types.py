@@ -1,4 +1,4 @@
-"""Types of arguments, for annotations; torch.nn.common_types' names."""
+"""Argument types for annotations; torch.nn.common_types' names."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""torch.nn.functional: the operators PyTorch shows there, and what takes flags that the engine does not.
+"""torch.nn.functional: PyTorch's functions of neural networks.
 
-Operators are generated; a function is written here only where PyTorch's arguments say more than
-the operator's (``inplace``, ``training``, padding by name).
+Operators are generated; a function is written here only if PyTorch's has more arguments than the operator
+(``inplace``, ``training``, padding by name).
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from .resampling import fold, interpolate, unfold, upsample, upsample_bilinear, 
 
 globals().update({name: fn for name, fn in vars(_C.functional).items() if not name.startswith("_")})
 _ops = _C.ops
-from .losses import *  # noqa: E402, F403 - they take the operators' places
+from .losses import *  # noqa: E402, F403 - they replace the operators
 from .sequence_losses import (  # noqa: E402, F401
     ctc_loss, multi_margin_loss, multilabel_margin_loss, multilabel_soft_margin_loss, triplet_margin_with_distance_loss,
 )  # fmt: skip
-from .pooling import (  # noqa: E402, F401 - max_pool3d takes the operator's place
+from .pooling import (  # noqa: E402, F401 - max_pool3d replaces the operator
     adaptive_max_pool1d, adaptive_max_pool3d, fractional_max_pool2d, fractional_max_pool3d, local_response_norm,
     lp_pool1d, lp_pool2d, lp_pool3d, max_pool3d, max_unpool1d, max_unpool2d, max_unpool3d, one_size,
 )  # fmt: skip
@@ -44,22 +44,22 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
-    """input within [0, 6]."""
+    """input clamped to [0, 6]."""
     return _in.relu6(input, out=input) if inplace else _in.relu6(input)
 
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
-    """input, times negative_slope below 0."""
+    """input; negative elements times negative_slope."""
     return _in.leaky_relu(input, negative_slope, out=input if inplace else None)
 
 
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """input, and alpha (exp(input) - 1) below 0."""
+    """input; alpha (exp(input) - 1) for negative elements."""
     return _in.elu(input, alpha, out=input if inplace else None)
 
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
-    """elu, scaled so that means and variances are kept (Klambauer et al. 2017)."""
+    """elu, scaled to preserve means and variances (Klambauer et al. 2017)."""
     return _in.selu(input, out=input if inplace else None)
 
 
@@ -79,7 +79,7 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
-    """(input + 3) / 6 within [0, 1]."""
+    """(input + 3) / 6 clamped to [0, 1]."""
     return _in.hardsigmoid(input, out=input if inplace else None)
 
 
@@ -89,12 +89,12 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
-    """input where it is above the threshold, else value."""
+    """input where it exceeds the threshold, value elsewhere."""
     return _in.threshold(input, threshold, value, out=input if inplace else None)
 
 
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
-    """input within [min_val, max_val]."""
+    """input clamped to [min_val, max_val]."""
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
     return _in.hardtanh(input, min_val, max_val, out=input if inplace else None)
@@ -102,7 +102,7 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
 
 @exact_out_variant
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
-    """Nearer to 0 by lambd, and 0 within it."""
+    """Moves elements towards 0 by lambd; elements within lambd of 0 become 0."""
     if lambd < 0:
         raise RuntimeError(f"lambda must be greater or equal to 0, but found to be {lambd}.")
     return _C.functional.softshrink(input, lambd)
@@ -133,7 +133,7 @@ def sigmoid(input: Tensor) -> Tensor:
 
 
 def rrelu(input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, inplace: bool = False) -> Tensor:
-    """Leaky relu whose slope is drawn for every element in training, the middle otherwise."""
+    """Leaky relu with a random slope per element in training, otherwise with the mean of lower and upper."""
     if lower > upper:
         raise RuntimeError("Lower bound should be less than or equal to the upper bound")
     slope = _C.torch.rand_like(input) * (upper - lower) + lower if training else (lower + upper) / 2
@@ -189,7 +189,7 @@ def _checked(p: float) -> float:
 
 
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Zeroes elements with probability p and scales the rest by 1 / (1 - p), in training."""
+    """In training, zeroes elements with probability p and scales the rest by 1 / (1 - p)."""
     if _checked(p) == 0.0 or not training:
         return input
     result = _ops.dropout(input, p, True)
@@ -197,7 +197,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
 
 
 def _kept(input: Tensor, sizes, p: float) -> Tensor:
-    """1 with probability 1 - p, else 0; of complex numbers both parts go."""
+    """A random mask: 1 with probability 1 - p, else 0; both parts of a complex number share one draw."""
     drawn = _C.torch.rand(list(sizes), dtype=input.dtype.to_real(), device=input.device)
     return (drawn >= p).to(input.dtype)
 
@@ -284,18 +284,18 @@ conv1d, conv2d, conv3d = _convolution("conv1d", 1), _convolution("conv2d", 2), _
 
 
 def max_pool2d_with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
-    """max_pool2d, with the places of its values."""
+    """max_pool2d that also returns the indices of the maxima."""
     return max_pool2d(input, kernel_size, stride, padding, dilation, ceil_mode, return_indices=True)
 
 
 def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
-    """The largest value of each window."""
+    """The maximum of each window."""
     args = (input, kernel_size, stride if stride is not None else kernel_size, padding, dilation, ceil_mode)
     return tuple(_ops.max_pool2d_with_indices(*args)) if return_indices else _ops.max_pool2d(*args)
 
 
 def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
-    """The largest value of each window."""
+    """The maximum of each window."""
     if input.dim() not in (2, 3):
         raise RuntimeError(
             f"max_pool1d: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for input, but got:{list(input.shape)}"
@@ -321,7 +321,7 @@ def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, coun
 
 
 def adaptive_avg_pool1d(input, output_size: int) -> Tensor:
-    """The means of windows such that output_size remain."""
+    """Average pooling to output_size."""
     return _ops.adaptive_avg_pool2d(input.unsqueeze(-2), (1, one_size("adaptive_avg_pool1d", output_size))).squeeze(-2)
 
 
@@ -333,17 +333,17 @@ def _adaptive_size(input: Tensor, output_size, n: int = 2) -> list[int]:
 
 
 def adaptive_avg_pool2d(input, output_size) -> Tensor:
-    """The means of windows such that output_size remain; None keeps a size."""
+    """Average pooling to output_size; None keeps a size of the input."""
     return _ops.adaptive_avg_pool2d(input, _adaptive_size(input, output_size))
 
 
 def adaptive_avg_pool3d(input, output_size) -> Tensor:
-    """The means of windows such that output_size remain; None keeps a size."""
+    """Average pooling to output_size; None keeps a size of the input."""
     return _ops.adaptive_avg_pool3d(input, _adaptive_size(input, output_size, 3))
 
 
 def adaptive_max_pool2d(input, output_size, return_indices: bool = False):
-    """The largest values of windows such that output_size remain; None keeps a size."""
+    """Max pooling to output_size; None keeps a size of the input."""
     size = _adaptive_size(input, output_size)
     if return_indices:
         return tuple(_ops.adaptive_max_pool2d_with_indices(input, size))
@@ -354,7 +354,7 @@ def adaptive_max_pool2d(input, output_size, return_indices: bool = False):
 
 
 def batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
-    """Normalises channels by the batch's statistics (training) or the running ones."""
+    """Normalises channels by the batch's statistics (in training) or the running ones."""
     if training and input.numel() and input.dim() > 1 and input.numel() // max(1, input.shape[1]) <= 1:
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {input.shape}")
     return _ops.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
@@ -363,7 +363,7 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
 def instance_norm(
     input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True, momentum=0.1, eps=1e-5
 ) -> Tensor:
-    """Normalises every channel of every sample by itself."""
+    """Normalises each channel of each sample separately."""
     if not use_input_stats:
         return _ops.batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
     result = _ops.group_norm(input, input.shape[1], weight, bias, eps)
@@ -380,7 +380,7 @@ def instance_norm(
 
 
 def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5) -> Tensor:
-    """Normalises the last dimensions."""
+    """Normalises over the last dimensions."""
     shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
     return _ops.layer_norm(input, shape, weight, bias, eps)
 
@@ -388,7 +388,7 @@ def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5) -> Ten
 def embedding(
     input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False
 ) -> Tensor:
-    """Rows of weight by index."""
+    """Selects rows of weight by index."""
     if weight.dim() != 2:
         raise RuntimeError("'weight' must be 2-D")
     count = weight.shape[0]
@@ -411,13 +411,13 @@ def normalize(input, p=2.0, dim=1, eps=1e-12) -> Tensor:
 
 
 def pad(input, pad, mode: str = "constant", value=None) -> Tensor:
-    """Adds (or, where negative, cuts) elements at the ends of the last dimensions, the last first."""
+    """Pads the ends of the last dimensions, or crops them if negative; `pad` begins with the last dimension."""
     pad = list(pad)
     if len(pad) % 2 or len(pad) // 2 > input.dim():
         raise RuntimeError(f"Padding length must be even and at most twice the number of dimensions, got {pad}")
     if mode == "constant":
         return _ops.pad(input, pad, 0.0 if value is None else value)
-    if mode == "circular" and min(pad, default=0) < 0:  # what is cut off does not come round again
+    if mode == "circular" and min(pad, default=0) < 0:  # cropped elements must not reappear
         input = _ops.pad(input, [min(n, 0) for n in pad], 0.0)
         pad = [max(n, 0) for n in pad]
     if value:
@@ -426,7 +426,7 @@ def pad(input, pad, mode: str = "constant", value=None) -> Tensor:
         pad = pad[:-2]
     dims = range(input.dim() - len(pad) // 2, input.dim())
     places = [_pad_index(mode, input.shape[d], *pad[2 * (dims.stop - 1 - d):][:2], input.device) for d in dims]
-    if len(dims) > 1 and math.prod(input.shape[:dims.start]) >= _MANY_PLANES:  # worth a table of a whole one
+    if len(dims) > 1 and math.prod(input.shape[:dims.start]) >= _MANY_PLANES:  # indexing all dimensions at once is faster
         return input[(..., *(p.reshape(-1, *[1] * (len(dims) - 1 - i)) for i, p in enumerate(places)))]
     for d, p in zip(dims, places, strict=True):
         input = input.index_select(d, p)
@@ -441,7 +441,7 @@ def _pad_index(mode: str, size: int, before: int, after: int, device) -> Tensor:
     return _C.from_bytes(places, _C.int64, [len(places) // 8], device)
 
 
-@functools.lru_cache(maxsize=64)  # layers pad the same again and again
+@functools.lru_cache(maxsize=64)  # layers repeat the same padding
 def _pad_places(mode: str, size: int, before: int, after: int) -> bytes:
     places = range(-before, size + after)
     if mode == "reflect":
@@ -479,7 +479,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
 
 
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
-    """A 1 at each index. Waits where num_classes is not given."""
+    """A vector with a 1 at each index. Waits if num_classes is not given."""
     if num_classes == -1:
         num_classes = int(tensor.max().item()) + 1
     return _ops.one_hot(tensor, num_classes)
@@ -494,6 +494,6 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
 
 
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
-    """Channels of `groups` groups, one of each in turn."""
+    """Interleaves the channels of `groups` groups."""
     n, c = input.shape[:2]
     return input.reshape(n, groups, c // groups, -1).transpose(1, 2).reshape(input.shape)

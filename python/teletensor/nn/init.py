@@ -1,4 +1,4 @@
-"""Initial values, in place and unrecorded.
+"""Initialisation of parameters, in place and unrecorded.
 
 Methods: Glorot and Bengio, "Understanding the difficulty of training deep feedforward neural
 networks" (2010); He et al., "Delving deep into rectifiers" (2015); Saxe et al., "Exact solutions
@@ -20,7 +20,7 @@ _GAINS = {"tanh": 5.0 / 3, "relu": math.sqrt(2.0), "selu": 3.0 / 4, **dict.fromk
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """The factor that keeps the variance through that nonlinearity; `param`: leaky_relu's slope."""
+    """The gain that preserves the variance through a nonlinearity; `param`: leaky_relu's slope."""
     if nonlinearity == "leaky_relu":
         if param is None:
             slope = 0.01
@@ -46,19 +46,19 @@ _calculate_fan_in_and_fan_out = _fans
 
 @no_grad
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0) -> Tensor:
-    """Uniform on [a, b)."""
+    """Fills with uniform numbers from [a, b)."""
     return tensor.uniform_(a, b)
 
 
 @no_grad
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
-    """Normal."""
+    """Fills with normal numbers."""
     return tensor.normal_(mean, std)
 
 
 @no_grad
 def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0) -> Tensor:
-    """Normal, cut off at a and b, by the inverse distribution function."""
+    """Fills with normal numbers truncated to [a, b], by the inverse distribution function."""
     low, high = (0.5 * (1 + math.erf((x - mean) / std / math.sqrt(2))) for x in (a, b))
     tensor.uniform_(2 * low - 1, 2 * high - 1)
     return tensor.copy_((tensor.erfinv() * (std * math.sqrt(2)) + mean).clamp(a, b))
@@ -66,23 +66,23 @@ def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float 
 
 @no_grad
 def constant_(tensor: Tensor, val: float) -> Tensor:
-    """One value everywhere."""
+    """Fills with one value."""
     return tensor.fill_(val)
 
 
 def zeros_(tensor: Tensor) -> Tensor:
-    """Zeros."""
+    """Fills with zeros."""
     return constant_(tensor, 0.0)
 
 
 def ones_(tensor: Tensor) -> Tensor:
-    """Ones."""
+    """Fills with ones."""
     return constant_(tensor, 1.0)
 
 
 @no_grad
 def eye_(tensor: Tensor) -> Tensor:
-    """The identity, of a matrix."""
+    """Fills a matrix with the identity."""
     from .. import eye
 
     if tensor.dim() != 2:
@@ -92,7 +92,7 @@ def eye_(tensor: Tensor) -> Tensor:
 
 @no_grad
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
-    """A convolution that keeps as many channels as it can."""
+    """Fills with a convolution that preserves as many channels as possible."""
     tensor.zero_()
     per_group = tensor.shape[0] // groups
     centre = tuple(n // 2 for n in tensor.shape[2:])
@@ -103,18 +103,18 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
 
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0) -> Tensor:
-    """Uniform with variance 2 gain^2 / (fan_in + fan_out)."""
+    """Fills with uniform numbers of variance 2 gain^2 / (fan_in + fan_out)."""
     bound = gain * math.sqrt(6.0 / sum(_fans(tensor)))
     return uniform_(tensor, -bound, bound)
 
 
 def xavier_normal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
-    """Normal with variance 2 gain^2 / (fan_in + fan_out)."""
+    """Fills with normal numbers of variance 2 gain^2 / (fan_in + fan_out)."""
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / sum(_fans(tensor))))
 
 
 def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
-    """fan_in or fan_out."""
+    """The tensor's fan_in or fan_out."""
     if mode not in ("fan_in", "fan_out"):
         raise ValueError(f"Mode {mode} not supported, please use one of ['fan_in', 'fan_out']")
     return _fans(tensor)[mode == "fan_out"]
@@ -130,7 +130,7 @@ def _nothing_to_fill(tensor: Tensor) -> Tensor:
 
 
 def kaiming_uniform_(tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu") -> Tensor:
-    """Uniform with variance gain^2 / fan."""
+    """Fills with uniform numbers of variance gain^2 / fan."""
     if 0 in tensor.shape:
         return _nothing_to_fill(tensor)
     bound = math.sqrt(3.0) * _kaiming_std(tensor, a, mode, nonlinearity)
@@ -138,7 +138,7 @@ def kaiming_uniform_(tensor: Tensor, a: float = 0, mode: str = "fan_in", nonline
 
 
 def kaiming_normal_(tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu") -> Tensor:
-    """Normal with variance gain^2 / fan."""
+    """Fills with normal numbers of variance gain^2 / fan."""
     if 0 in tensor.shape:
         return _nothing_to_fill(tensor)
     return normal_(tensor, 0.0, _kaiming_std(tensor, a, mode, nonlinearity))
@@ -146,7 +146,7 @@ def kaiming_normal_(tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinea
 
 @no_grad
 def orthogonal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
-    """Orthonormal rows or columns: NumPy's QR of a normal matrix, computed in the client."""
+    """Fills with orthonormal rows or columns: NumPy's QR of a normal matrix, computed in the client."""
     import numpy as np
 
     from .. import randn

@@ -1,5 +1,5 @@
-"""The losses of functional: what PyTorch's arguments say beyond the operators' (`size_average` and `reduce`, weights of
-elements), and losses that are made of several operators."""
+"""Losses of torch.nn.functional that have more arguments than their operators (`size_average`, `reduce`, weights of
+elements) or are composed of several operators."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _warn_sizes(input: Tensor, target: Tensor) -> None:
 
 
 def _weighted(losses: Tensor, input: Tensor, weight: Tensor, reduction: str, by_weight: bool) -> Tensor:
-    """The losses times their weights, reduced; `by_weight`: the mean is over the sum of the weights."""
+    """The weighted losses, reduced; `by_weight`: the mean divides by the sum of the weights."""
     if weight.shape != input.shape:
         raise ValueError("Weights and input must have the same size.")
     losses = losses * weight
@@ -64,13 +64,13 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction: str = "me
 
 
 def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction: str = "mean", beta: float = 1.0) -> Tensor:
-    """Squared differences (over 2 beta) below beta, absolute ones (less beta / 2) above."""
+    """Squared differences over 2 beta below beta, absolute differences minus beta / 2 above."""
     _warn_sizes(input, target)
     return _ops.smooth_l1_loss(input, target, reduction=chosen(size_average, reduce, reduction), beta=beta)
 
 
 def huber_loss(input, target, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None) -> Tensor:
-    """Half squared differences below delta, delta times absolute ones (less delta / 2) above."""
+    """Half the squared differences below delta, delta times (absolute differences minus delta / 2) above."""
     _warn_sizes(input, target)
     if weight is None:
         return _ops.huber_loss(input, target, reduction=reduction, delta=delta)
@@ -92,7 +92,7 @@ def kl_div(input, target, size_average=None, reduce=None, reduction: str = "mean
 
 
 def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction: str = "mean") -> Tensor:
-    """-(target log(input) + (1 - target) log(1 - input)), logarithms not below -100."""
+    """-(target log(input) + (1 - target) log(1 - input)), with logarithms clamped at -100."""
     reduction = chosen(size_average, reduce, reduction)
     if target.shape != input.shape:
         raise ValueError(
@@ -105,7 +105,7 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
 def binary_cross_entropy_with_logits(
     input, target, weight=None, size_average=None, reduce=None, reduction: str = "mean", pos_weight: Tensor | None = None
 ) -> Tensor:
-    """binary_cross_entropy of sigmoid(input), without overflow; pos_weight scales the target's part."""
+    """binary_cross_entropy of sigmoid(input), without overflow; pos_weight scales the target term."""
     reduction = chosen(size_average, reduce, reduction)
     if target.shape != input.shape:
         raise ValueError(f"Target size ({target.shape}) must be the same as input size ({input.shape})")
@@ -115,7 +115,7 @@ def binary_cross_entropy_with_logits(
 def cross_entropy(
     input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean", label_smoothing=0.0
 ) -> Tensor:
-    """The negative log likelihood of log_softmax(input, 1): targets are class indices or probabilities."""
+    """The negative log likelihood of log_softmax(input, 1); targets are class indices or probabilities."""
     reduction = chosen(size_average, reduce, reduction)
     if target.is_floating_point():
         return _soft_cross_entropy(input, target, weight, reduction, label_smoothing)
@@ -157,7 +157,7 @@ def _soft_cross_entropy(input, target, weight, reduction, label_smoothing) -> Te
 
 
 def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean") -> Tensor:
-    """The negative log likelihood: input holds log probabilities."""
+    """The negative log likelihood; input contains log probabilities."""
     reduction = chosen(size_average, reduce, reduction)
     return _ops.nll_loss(input, target, weight=weight, ignore_index=ignore_index, reduction=reduction)
 
@@ -194,7 +194,7 @@ def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False) -> Tensor:
 
 
 def check_triplet(anchor: Tensor, positive: Tensor, negative: Tensor) -> None:
-    """Requires three tensors of as many dimensions."""
+    """Requires three tensors with the same number of dimensions."""
     if not anchor.dim() == positive.dim() == negative.dim():
         raise RuntimeError(
             "The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: "
@@ -237,12 +237,12 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
         if var < 0:
             raise ValueError("var has negative entry/entries")
         var = _C.torch.full(input.shape, float(var), dtype=input.dtype, device=input.device)
-    if var.shape != input.shape:  # of one variance a row, or for all its elements
+    if var.shape != input.shape:  # one variance per row
         if var.shape == input.shape[:-1]:
             var = var.unsqueeze(-1)
         elif var.dim() != input.dim() or var.shape[:-1] != input.shape[:-1] or var.shape[-1] != 1:
             raise ValueError("var is of incorrect size")
-    # The gradient is as if nothing was clamped.
+    # The clamp does not affect the gradient.
     var = var + (var.detach().clamp_min(eps) - var.detach())
     losses = 0.5 * (var.log() + (input - target) ** 2 / var)
     return _reduce(losses + 0.5 * math.log(2 * math.pi) if full else losses, reduction)

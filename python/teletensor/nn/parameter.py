@@ -1,4 +1,4 @@
-"""Parameter: a tensor that a module counts as its own."""
+"""Parameter and Buffer: tensors that modules register."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from .._C import Tensor
 
 
 class Parameter(Tensor):
-    """A leaf that requires grad, registered by the Module it is assigned to."""
+    """A leaf that requires grad; a Module registers it on assignment."""
 
     def __new__(cls, data: Tensor, requires_grad: bool = True):
         self = Tensor.__new__(cls, data.detach())
@@ -35,7 +35,7 @@ class Buffer(Tensor):
 
 
 class UninitializedParameter:
-    """Of lazy modules, which are not here: making one says so."""
+    """The parameter of lazy modules, which are not supported: the constructor raises."""
 
     def __init__(self, *args, **kwargs):
-        raise NotImplementedError("lazy modules are not supported: give the sizes when the module is made")
+        raise NotImplementedError("lazy modules are not supported: pass the sizes to the module's constructor")

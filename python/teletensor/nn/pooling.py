@@ -1,4 +1,4 @@
-"""Pooling of functional beside its operators: with indices, undone, by power means, adaptive in one or three dimensions."""
+"""Pooling functions composed of operators: with indices, inverse, power-average, adaptive in 1 or 3 dimensions."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def _unpool(n: int):
         size = usual if output_size is None else list(output_size)[-n:]
         for wanted, made, st in zip(size, usual, stride):
             if not made - st < wanted < made + st:
-                raise ValueError(f"invalid output_size {size} (expected about {usual}, less than a stride away)")
+                raise ValueError(f"invalid output_size {size} (expected {usual}, plus or minus less than a stride)")
         lead = input.shape[:-n]
         zeros = _C.torch.zeros(*lead, math.prod(size), dtype=input.dtype, device=input.device)
         return zeros.scatter(-1, indices.flatten(-n), input.flatten(-n)).reshape(*lead, *size)
 
     max_unpool.__name__ = f"max_unpool{n}d"
-    max_unpool.__doc__ = f"max_pool{n}d's largest values back at their places, zeros elsewhere."
+    max_unpool.__doc__ = f"max_pool{n}d's maxima written back to their positions, zeros elsewhere."
     return max_unpool
 
 
@@ -49,14 +49,14 @@ max_unpool1d, max_unpool2d, max_unpool3d = _unpool(1), _unpool(2), _unpool(3)
 
 
 def max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
-    """The largest value of each window; with indices into the flattened volume where asked for."""
+    """The maximum of each window, optionally with indices into the flattened volume."""
     stride = kernel_size if stride is None else stride
     if not return_indices:
         return _ops.max_pool3d(input, kernel_size, stride, padding, dilation, ceil_mode)
     kernel, stride, padding, dilation = (_many(v, 3) for v in (kernel_size, stride, padding, dilation))
     batch = input if input.dim() == 5 else input.unsqueeze(0)
     n, c, depth, height, width = batch.shape
-    # Planes first, then the lines of what they kept.
+    # Pool planes first, then along depth.
     planes, inside = _ops.max_pool2d_with_indices(
         batch.flatten(0, 2).unsqueeze(1), kernel[1:], stride[1:], padding[1:], dilation[1:], ceil_mode
     )
@@ -72,7 +72,7 @@ def max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
 
 
 def one_size(name: str, output_size) -> int:
-    """The one int of an output_size."""
+    """The single int of an output_size."""
     sizes = _many(output_size, 1)
     if len(sizes) != 1:
         raise RuntimeError(f"{name}() argument 'output_size' should contain one int (got {len(sizes)})")
@@ -80,14 +80,14 @@ def one_size(name: str, output_size) -> int:
 
 
 def adaptive_max_pool1d(input, output_size, return_indices: bool = False):
-    """The largest values of windows such that output_size remain."""
+    """Max pooling to output_size."""
     size = one_size("adaptive_max_pool1d", output_size)
     values, places = _ops.adaptive_max_pool2d_with_indices(input.unsqueeze(-2), (1, size))
     return (values.squeeze(-2), places.squeeze(-2)) if return_indices else values.squeeze(-2)
 
 
 def adaptive_max_pool3d(input, output_size, return_indices: bool = False):
-    """The largest values of windows such that output_size remain; None keeps a size."""
+    """Max pooling to output_size; None keeps a size of the input."""
     if input.dim() < 4:
         raise ValueError(f"Input dimension should be at least 4, got {input.dim()}")
     asked = (output_size,) * 3 if isinstance(output_size, int) else output_size
@@ -97,7 +97,7 @@ def adaptive_max_pool3d(input, output_size, return_indices: bool = False):
         planes = _ops.adaptive_max_pool2d(input.reshape(-1, depth, height, width), size[1:])
         lines = _ops.adaptive_max_pool2d(planes.reshape(-1, 1, depth, size[1] * size[2]), (size[0], size[1] * size[2]))
         return lines.reshape(*lead, *size)
-    # Planes first, then the lines of what they kept.
+    # Pool planes first, then along depth.
     count = size[1] * size[2]
     planes, inside = _ops.adaptive_max_pool2d_with_indices(input.reshape(-1, depth, height, width), size[1:])
     lines, along = _ops.adaptive_max_pool2d_with_indices(planes.reshape(-1, 1, depth, count), (size[0], count))
@@ -121,7 +121,7 @@ def _fractional(n: int):
         lead = batch.shape[:2]
         draws = _random_samples if _random_samples is not None else _C.torch.rand(*lead, n, dtype=input.dtype, device=input.device)
         places = _C.torch.zeros(*lead, *[1] * (2 * n), dtype=_C.int64, device=input.device)
-        # PyTorch's draws are for the last dimension first.
+        # PyTorch's samples are in reverse order of the dimensions.
         for d, (size, k, out) in enumerate(zip(sizes, kernel, wanted)):
             if out + k - 1 > size:
                 raise RuntimeError(f"fractional_max_pool{n}d: kernel {k} and output {out} are too large for an input of {size}")
@@ -137,12 +137,12 @@ def _fractional(n: int):
         return (best, at) if return_indices else best
 
     fractional_max_pool.__name__ = f"fractional_max_pool{n}d"
-    fractional_max_pool.__doc__ = "The largest value of windows whose distances are drawn (Graham, 2014)."
+    fractional_max_pool.__doc__ = "The maxima of windows at random distances (Graham, 2014)."
     return fractional_max_pool
 
 
 def _window_starts(draw: Tensor, size: int, kernel: int, out: int) -> Tensor:
-    """Where the windows of one dimension begin, from one number in [0, 1) for each channel."""
+    """The starts of the windows of one dimension, from one number in [0, 1) per channel."""
     if out == 1:
         return _C.torch.full([*draw.shape, 1], size - kernel, dtype=_C.int64, device=draw.device)
     step = (size - kernel) / (out - 1)
@@ -161,7 +161,7 @@ def _power_pool(n: int):
         stride = kernel if stride is None else _many(stride, n)
         if norm_type == 0:
             raise ValueError(f"norm_type must be a non-zero value, but got {norm_type}")
-        if math.isinf(norm_type):  # the largest magnitude, or the smallest
+        if math.isinf(norm_type):  # the maximum magnitude, or the minimum
             sign = 1 if norm_type > 0 else -1
             lines = input.abs().unsqueeze(-2) if n == 1 else input.abs()
             window = ((1, *kernel), (1, *stride), (0, 0), (1, 1)) if n == 1 else (kernel, stride, (0,) * n, (1,) * n)
@@ -175,7 +175,7 @@ def _power_pool(n: int):
             powers = getattr(_ops, f"avg_pool{n}d")(input**norm_type, kernel, stride, (0,) * n, ceil_mode)
         return (powers.sign() * powers.abs().relu() * math.prod(kernel)) ** (1.0 / norm_type)
 
-    lp_pool.__name__, lp_pool.__doc__ = f"lp_pool{n}d", "The power means of windows, times their sizes."
+    lp_pool.__name__, lp_pool.__doc__ = f"lp_pool{n}d", "The p-norms of windows."
     return lp_pool
 
 
@@ -183,7 +183,7 @@ lp_pool1d, lp_pool2d, lp_pool3d = _power_pool(1), _power_pool(2), _power_pool(3)
 
 
 def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
-    """input over a power of its neighbour channels' squares (Krizhevsky et al. 2012)."""
+    """input divided by a power of the squares of neighbouring channels (Krizhevsky et al. 2012)."""
     if input.dim() < 3:
         raise ValueError(f"Expected 3D or higher dimensionality input (got {input.dim()} dimensions)")
     if input.numel() == 0:

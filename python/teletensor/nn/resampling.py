@@ -1,4 +1,4 @@
-"""What functional shows of resampling and patches, where PyTorch's arguments say more than the operators'."""
+"""Resampling and patch functions of torch.nn.functional that have more arguments than their operators."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def interpolate(
 def upsample(
     input: Tensor, size=None, scale_factor=None, mode: str = "nearest", align_corners: bool | None = None
 ) -> Tensor:
-    """interpolate, by its old name."""
+    """interpolate under its deprecated name."""
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
@@ -58,10 +58,10 @@ def fold(input: Tensor, output_size, kernel_size, dilation=1, padding=0, stride=
 
 
 def upsample_nearest(input: Tensor, size=None, scale_factor=None) -> Tensor:
-    """interpolate to the nearest element, by its old name."""
+    """Nearest-neighbour interpolate under its deprecated name."""
     return interpolate(input, size, scale_factor, "nearest")
 
 
 def upsample_bilinear(input: Tensor, size=None, scale_factor=None) -> Tensor:
-    """interpolate between aligned corners, by its old name."""
+    """Bilinear interpolate with aligned corners under its deprecated name."""
     return interpolate(input, size, scale_factor, "bilinear", True)

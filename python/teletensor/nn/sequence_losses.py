@@ -1,4 +1,4 @@
-"""Losses of functional that few networks use: over sequences, margins and pairs."""
+"""Less common losses of torch.nn.functional: sequences, margins and triplets."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def ctc_loss(
     log_probs: Tensor, targets: Tensor, input_lengths, target_lengths, blank: int = 0, reduction: str = "mean",
     zero_infinity: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Connectionist temporal classification (Graves et al. 2006). Waits where lengths are tensors."""
+    """Connectionist temporal classification (Graves et al. 2006). Waits if lengths are tensors."""
     single = log_probs.dim() == 2
     if single:
         log_probs = log_probs.unsqueeze(1)
@@ -48,7 +48,7 @@ def multi_margin_loss(
     if p not in (1, 2):
         raise ValueError("only p == 1 and p == 2 supported")
     if input.dim() > 2 or target.dim() > 1 or target.numel() != (input.shape[0] if input.dim() == 2 else 1):
-        raise RuntimeError(f"inconsistent target size, expected one class a row of {list(input.shape)} but got {list(target.shape)}")
+        raise RuntimeError(f"inconsistent target size, expected one class per row of {list(input.shape)} but got {list(target.shape)}")
     rows = input if input.dim() == 2 else input.reshape(1, -1)
     if weight is not None and weight.dim() != 1:
         raise ValueError("weight must be one-dimensional")
@@ -65,7 +65,7 @@ def multi_margin_loss(
 def multilabel_soft_margin_loss(
     input: Tensor, target: Tensor, weight=None, size_average=None, reduce=None, reduction: str = "mean"
 ) -> Tensor:
-    """The mean over classes of each one's binary cross entropy."""
+    """The mean over classes of their binary cross entropies."""
     logs = _C.functional.logsigmoid
     losses = -(target * logs(input) + (1 - target) * logs(-input))
     losses = losses if weight is None else losses * weight
@@ -73,7 +73,7 @@ def multilabel_soft_margin_loss(
 
 
 def multilabel_margin_loss(input: Tensor, target: Tensor, size_average=None, reduce=None, reduction: str = "mean"):
-    """Margins between every target class (those before the first -1) and every other class."""
+    """Margins between every target class (before the first -1) and every other class."""
     reduction = chosen(size_average, reduce, reduction)
     get_enum(reduction)
     if input.shape != target.shape:
@@ -83,7 +83,7 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, size_average=None, red
     rows, wanted = (t if t.dim() == 2 else t.reshape(1, -1) for t in (input, target))
     valid = (wanted >= 0).to(_C.int64).cumprod(1).to(_C.bool)
     places = wanted.clamp_min(0)
-    # Counted, not written: a place that stands for "no target" is 0, and may be a target beside.
+    # Counts instead of writing: the placeholder index 0 of a missing target may also be a target.
     among = _C.torch.zeros_like(rows).scatter_add(1, places, valid.to(rows.dtype)) > 0
     gaps = (1 - rows.gather(1, places).unsqueeze(2) + rows.unsqueeze(1)).clamp_min(0)
     counts = valid.unsqueeze(2) & among.logical_not().unsqueeze(1)
@@ -94,7 +94,7 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, size_average=None, red
 def triplet_margin_with_distance_loss(
     anchor, positive, negative, *, distance_function=None, margin: float = 1.0, swap: bool = False, reduction: str = "mean"
 ) -> Tensor:
-    """As triplet_margin_loss, with a distance of one's own."""
+    """triplet_margin_loss with a user-defined distance."""
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
     check_triplet(anchor, positive, negative)

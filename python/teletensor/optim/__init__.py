@@ -1,4 +1,4 @@
-"""Optimizers. A step of SGD, Adam and AdamW is one fused instruction over all parameters of a group."""
+"""Optimizers. A step of SGD, Adam and AdamW is one fused instruction per parameter group."""
 
 from . import lr_scheduler, swa_utils
 from .adam import Adam, AdamW

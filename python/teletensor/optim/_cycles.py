@@ -1,4 +1,4 @@
-"""Schedulers that go up and down: of learning rates and, for two of them, of momentum."""
+"""Cyclic schedulers of learning rates and, for two of them, of momentum."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["CosineAnnealingWarmRestarts", "CyclicLR", "OneCycleLR"]
 
 
 class _WithMomentum(LRScheduler):
-    """Momentum (of Adam's kind the first beta) that falls where the rate rises."""
+    """A base that decreases momentum (Adam: the first beta) while the rate increases."""
 
     def _start_momentum(self, base, maximal, last_epoch: int) -> None:
         if not any(k in self.optimizer.defaults for k in ("momentum", "betas")):
@@ -34,7 +34,7 @@ class _WithMomentum(LRScheduler):
 
 
 class OneCycleLR(_WithMomentum):
-    """Up to max_lr and down again (Smith and Topin 2017); momentum the other way."""
+    """Increases the rate to max_lr and decreases it again (Smith and Topin 2017); momentum does the opposite."""
 
     def __init__(
         self, optimizer: Optimizer, max_lr: float | list[float], total_steps: int | None = None, epochs: int | None = None,
@@ -56,7 +56,7 @@ class OneCycleLR(_WithMomentum):
         if anneal_strategy not in ("cos", "linear"):
             raise ValueError(f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}")
         self._anneal_func_type = anneal_strategy
-        # Of each phase its last step, and the options of the group between which rate and momentum go.
+        # Per phase: its last step, and the group options between which rate and momentum are interpolated.
         top = pct_start * self.total_steps - 1
         rise = (top, "initial_lr", "max_lr", "max_momentum", "base_momentum")
         last = self.total_steps - 1
@@ -99,7 +99,7 @@ class OneCycleLR(_WithMomentum):
 
 
 class CyclicLR(_WithMomentum):
-    """Between two rates, up and down (Smith 2015); momentum the other way unless cycle_momentum says otherwise."""
+    """Alternates between two rates (Smith 2015); momentum does the opposite if cycle_momentum is set."""
 
     def __init__(
         self, optimizer: Optimizer, base_lr: float | list[float], max_lr: float | list[float], step_size_up: int = 2000,
@@ -128,7 +128,7 @@ class CyclicLR(_WithMomentum):
         self.base_lrs = base_lrs
 
     def scale_fn(self, x: float) -> float:
-        """The height of a cycle, or of a step."""
+        """The scale of a cycle, or of a step."""
         if self._scale_fn_custom is not None:
             return self._scale_fn_custom(x)
         if self.mode == "triangular":
@@ -158,7 +158,7 @@ class CyclicLR(_WithMomentum):
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """Half cosines that begin again after T_0 epochs, then T_mult times as many (Loshchilov and Hutter 2016)."""
+    """Cosine annealing restarted after T_0 epochs, then after T_mult times as many (Loshchilov and Hutter 2016)."""
 
     def __init__(
         self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0, last_epoch: int = -1  # noqa: N803
@@ -177,7 +177,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         return [self.eta_min + (base - self.eta_min) * height for base in self.base_lrs]
 
     def step(self, epoch: float | None = None) -> None:
-        """Goes on by one, or to an epoch, which may be a fraction: ``step(epoch + batch / batches)``."""
+        """Advances by one epoch, or to an epoch, which may be fractional: ``step(epoch + batch / batches)``."""
         self._step_count += 1
         self._update_lr(epoch)
 

@@ -1,4 +1,4 @@
-"""LRScheduler: the base of all schedulers of learning rates."""
+"""LRScheduler: the base of all learning rate schedulers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .optimizer import Optimizer
 
 
 def per_group(name: str, optimizer: Optimizer, value: Any) -> list:
-    """One value for each parameter group: of a list or tuple, or the same for all."""
+    """One value per parameter group: from a list or tuple, or the same value for all."""
     if not isinstance(value, (list, tuple)):
         value = [value] * len(optimizer.param_groups)
     if len(value) != len(optimizer.param_groups):
@@ -23,12 +23,12 @@ def per_group(name: str, optimizer: Optimizer, value: Any) -> list:
 
 
 def values_of(optimizer: Optimizer, key: str) -> list:
-    """An option of every group; tensors are copied."""
+    """The values of an option, one per group; tensors are copied."""
     return per_group(key, optimizer, [group[key] for group in optimizer.param_groups])
 
 
 def set_value(group: dict, key: str, value: Any) -> None:
-    """Sets an option; a tensor stays the same tensor and gets another value."""
+    """Sets an option; a tensor is filled in place."""
     if isinstance(group[key], Tensor):
         group[key].fill_(float(value))
     else:
@@ -36,20 +36,20 @@ def set_value(group: dict, key: str, value: Any) -> None:
 
 
 def require_optimizer(optimizer: Any) -> None:
-    """Raises TypeError unless it is one."""
+    """Raises TypeError unless the argument is an Optimizer."""
     if not isinstance(optimizer, Optimizer):
         raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
 
 
 class LRScheduler:
-    """Sets every group's ``lr`` at each step(); subclasses say to what.
+    """Sets every group's ``lr`` at each step(); subclasses define the values.
 
-    get_lr() is written in terms of the rate in force, so that several schedulers of one optimizer combine;
-    _get_closed_form_lr(), where there is one, in terms of ``base_lrs``, for step(epoch).
+    get_lr() computes from the current rate, so that several schedulers of one optimizer can be combined;
+    _get_closed_form_lr(), if defined, computes from ``base_lrs``, for step(epoch).
     """
 
-    _is_initial = False  # within the step that the constructor makes
-    _needs_metric = False  # step() takes one: not for SequentialLR and ChainedScheduler
+    _is_initial = False  # true during the constructor's step
+    _needs_metric = False  # step() requires a metric: not allowed in SequentialLR and ChainedScheduler
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1):
         require_optimizer(optimizer)
@@ -75,7 +75,7 @@ class LRScheduler:
             self._is_initial = False
 
     def get_lr(self) -> list:
-        """The rates for ``last_epoch``, one a group."""
+        """The rates for ``last_epoch``, one per group."""
         raise NotImplementedError
 
     def get_last_lr(self) -> list:
@@ -83,7 +83,7 @@ class LRScheduler:
         return self._last_lr
 
     def step(self, epoch: int | None = None) -> None:
-        """Goes on by one, or (deprecated) to an epoch."""
+        """Advances by one epoch, or (deprecated) to an epoch."""
         self._step_count += 1
         if epoch is not None:
             warn_of_epoch()
@@ -110,12 +110,12 @@ class LRScheduler:
         return {k: v for k, v in self.__dict__.items() if k != "optimizer"}
 
     def load_state_dict(self, state_dict: dict) -> None:
-        """Takes over what state_dict gave."""
+        """Restores a state returned by state_dict."""
         self.__dict__.update(state_dict)
 
 
 def warn_of_epoch() -> None:
-    """That step()'s argument is deprecated."""
+    """Warns that step()'s argument is deprecated."""
     warnings.warn(
         "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible. Please use "
         "`scheduler.step()` to step the scheduler. With an epoch the closed form is used instead of the chainable form, "
@@ -126,7 +126,7 @@ def warn_of_epoch() -> None:
 
 
 class ByFunctions(LRScheduler):
-    """Schedulers of functions of the epoch; state_dict has the attributes of those that are objects."""
+    """The base of schedulers with functions of the epoch; state_dict contains the attributes of callable objects."""
 
     def __init__(self, optimizer: Optimizer, lr_lambda: Callable | list[Callable], last_epoch: int = -1):
         require_optimizer(optimizer)
@@ -153,7 +153,7 @@ class ByFunctions(LRScheduler):
 
 
 class OfSchedulers(LRScheduler):
-    """Schedulers that step others of one optimizer; state_dict has their states."""
+    """The base of schedulers that step other schedulers of one optimizer; state_dict contains their states."""
 
     def _take(self, optimizer: Optimizer | None, schedulers: list) -> None:
         name = type(self).__name__

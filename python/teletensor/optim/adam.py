@@ -9,7 +9,7 @@ from .optimizer import Optimizer, implementation
 
 
 class Adam(Optimizer):
-    """Steps scaled by running means of gradients and their squares; see torch.optim.Adam."""
+    """Scales steps by running means of the gradients and their squares; see torch.optim.Adam."""
 
     def __init__(
         self, params, lr: float = 1e-3, betas=(0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0,
@@ -38,7 +38,7 @@ class Adam(Optimizer):
         return state
 
     def _update(self, group, params, grads) -> None:
-        # Bias correction depends on the step: usually all parameters share it, and one call does.
+        # Bias correction depends on the step: usually all parameters share the step and one call is enough.
         by_step = defaultdict(list)
         for p, grad in zip(params, grads):
             state = self._start(p, group["amsgrad"])
@@ -64,7 +64,7 @@ class Adam(Optimizer):
 
 
 class AdamW(Adam):
-    """Adam whose weight decay does not pass through the running means."""
+    """Adam with decoupled weight decay, which does not affect the running means."""
 
     def __init__(
         self, params, lr: float = 1e-3, betas=(0.9, 0.999), eps: float = 1e-8, weight_decay: float = 1e-2,

@@ -1,4 +1,4 @@
-"""Steps scaled by what the gradients were: RMSprop, Adagrad, Adadelta, Adamax, NAdam, RAdam and Rprop."""
+"""Optimizers with adaptive rates: RMSprop, Adagrad, Adadelta, Adamax, NAdam, RAdam and Rprop."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Adadelta", "Adagrad", "Adamax", "NAdam", "RAdam", "RMSprop", "Rprop"
 
 
 class _EachParameter(Optimizer):
-    """Optimizers whose step is a few instructions for every parameter; none of them waits."""
+    """The base of optimizers whose step is a few instructions per parameter. None of them waits."""
 
     def _update(self, group: dict, params: list[Tensor], grads: list[Tensor]) -> None:
         for p, grad in zip(params, grads):
@@ -43,7 +43,7 @@ class _EachParameter(Optimizer):
 
 
 class RMSprop(_EachParameter):
-    """Hinton's lecture 6e (2012); centered as Graves, "Generating sequences with recurrent neural networks" (2013)."""
+    """Hinton's lecture 6e (2012); `centered`: Graves, "Generating sequences with recurrent neural networks" (2013)."""
 
     def __init__(
         self, params, lr: float = 1e-2, alpha: float = 0.99, eps: float = 1e-8, weight_decay: float = 0, momentum: float = 0,
@@ -129,7 +129,7 @@ class Adadelta(_EachParameter):
 
 
 class _TwoMoments(_EachParameter):
-    """What Adam's relatives share: running means of gradients and of their squares."""
+    """The base of Adam's variants: running means of the gradients and of their squares."""
 
     def __init__(self, params, lr, betas, eps, weight_decay, **options):
         checked({"learning rate": lr, "epsilon value": eps, "weight_decay value": weight_decay})
@@ -150,7 +150,7 @@ class _TwoMoments(_EachParameter):
 
 
 class Adamax(_TwoMoments):
-    """Adam with the largest gradient so far (Kingma and Ba 2014)."""
+    """Adam with the infinity norm of the gradients (Kingma and Ba 2014)."""
 
     second = "exp_inf"
 
@@ -201,7 +201,7 @@ class NAdam(_TwoMoments):
 
 
 class RAdam(_TwoMoments):
-    """Adam that waits until its variance is known (Liu et al., "On the variance of the adaptive learning rate", 2019)."""
+    """Adam with rectified variance (Liu et al., "On the variance of the adaptive learning rate", 2019)."""
 
     def __init__(
         self, params, lr: float = 1e-3, betas=(0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0,
@@ -228,7 +228,7 @@ class RAdam(_TwoMoments):
 
 
 class Rprop(_EachParameter):
-    """Steps by the gradients' signs alone (Riedmiller and Braun 1993)."""
+    """Uses only the signs of the gradients (Riedmiller and Braun 1993)."""
 
     def __init__(
         self, params, lr: float = 1e-2, etas=(0.5, 1.2), step_sizes=(1e-6, 50), *, capturable=False, foreach=None,

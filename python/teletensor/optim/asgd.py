@@ -10,7 +10,7 @@ __all__ = ["ASGD"]
 
 
 class ASGD(_EachParameter):
-    """SGD with a falling rate; state["ax"] is the mean of the parameters after t0 steps."""
+    """SGD with a decreasing rate; state["ax"] is the mean of the parameters after t0 steps."""
 
     def __init__(
         self, params, lr: float = 1e-2, lambd: float = 1e-4, alpha: float = 0.75, t0: float = 1e6, weight_decay: float = 0,

@@ -13,7 +13,7 @@ __all__ = ["LBFGS"]
 
 
 class LBFGS(Optimizer):
-    """Needs a closure that computes the loss again. Every iteration waits: its line search looks at values."""
+    """Requires a closure that recomputes the loss. Every iteration waits, because the line search reads values."""
 
     def __init__(
         self, params, lr: float = 1, max_iter: int = 20, max_eval: int | None = None, tolerance_grad: float = 1e-7,
@@ -40,7 +40,7 @@ class LBFGS(Optimizer):
             at += p.numel()
 
     def _direction(self, state: dict, grad: Tensor) -> Tensor:
-        """The two-loop recursion over what is remembered."""
+        """The two-loop recursion over the stored updates."""
         q, shares = -grad, []
         for s, y, rho in reversed(state["memory"]):
             shares.append(rho * s.dot(q))
@@ -60,7 +60,7 @@ class LBFGS(Optimizer):
 
     @no_grad
     def step(self, closure):
-        """Iterates until little changes; returns the first loss."""
+        """Iterates until convergence; returns the first loss."""
         group = self.param_groups[0]
         evaluate = enable_grad()(closure)
         state = self.state[group["params"][0]]
@@ -106,7 +106,7 @@ class LBFGS(Optimizer):
         return first
 
     def _search(self, evaluate, direction, t, loss, grad, slope, least):
-        """A step that meets the strong Wolfe conditions, by bracketing and cubic interpolation."""
+        """Finds a step that satisfies the strong Wolfe conditions, by bracketing and cubic interpolation."""
         placed = 0.0
 
         def look(step: float):
@@ -150,7 +150,7 @@ class LBFGS(Optimizer):
 
 
 def _minimum(a: tuple, b: tuple, least: float, most: float) -> float:
-    """Where the cubic through two points with their slopes is least, within bounds."""
+    """The minimum, within bounds, of the cubic through two points with given slopes."""
     (x1, f1, _, g1), (x2, f2, _, g2) = (a, b) if a[0] <= b[0] else (b, a)
     if x1 == x2 or not math.isfinite(f1 + f2 + g1 + g2):
         return (least + most) / 2

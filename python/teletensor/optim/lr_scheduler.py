@@ -1,4 +1,4 @@
-"""Learning rates over time."""
+"""Learning rate schedulers."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ __all__ = [
 
 
 class _LRScheduler(LRScheduler):
-    """LRScheduler's old name."""
+    """The old name of LRScheduler."""
 
 
 class LambdaLR(ByFunctions):
-    """initial lr times a function of the epoch."""
+    """The initial rate times a function of the epoch."""
 
     def get_lr(self):
         return [base * f(self.last_epoch) for base, f in zip(self.base_lrs, self.lr_lambdas, strict=True)]
 
 
 class MultiplicativeLR(ByFunctions):
-    """Times a function of each epoch."""
+    """Multiplies the rate by a function of the epoch, in each epoch."""
 
     def get_lr(self):
         if self._is_initial:
@@ -46,7 +46,7 @@ class MultiplicativeLR(ByFunctions):
 
 
 class StepLR(LRScheduler):
-    """Times gamma every step_size epochs."""
+    """Multiplies the rate by gamma every step_size epochs."""
 
     def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1):
         self.step_size, self.gamma = step_size, gamma
@@ -60,7 +60,7 @@ class StepLR(LRScheduler):
 
 
 class MultiStepLR(LRScheduler):
-    """Times gamma at each milestone."""
+    """Multiplies the rate by gamma at each milestone."""
 
     def __init__(self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1, last_epoch: int = -1):
         self.milestones, self.gamma = Counter(milestones), gamma
@@ -77,7 +77,7 @@ class MultiStepLR(LRScheduler):
 
 
 class ConstantLR(LRScheduler):
-    """A factor for the first total_iters epochs."""
+    """Multiplies the rate by a factor during the first total_iters epochs."""
 
     def __init__(self, optimizer: Optimizer, factor: float = 1.0 / 3, total_iters: int = 5, last_epoch: int = -1):
         if not 0 <= factor <= 1.0:
@@ -95,7 +95,7 @@ class ConstantLR(LRScheduler):
 
 
 class LinearLR(LRScheduler):
-    """A factor that changes linearly over total_iters."""
+    """Multiplies the rate by a factor that changes linearly over total_iters epochs."""
 
     def __init__(
         self, optimizer: Optimizer, start_factor: float = 1.0 / 3, end_factor: float = 1.0, total_iters: int = 5,
@@ -122,7 +122,7 @@ class LinearLR(LRScheduler):
 
 
 class ExponentialLR(LRScheduler):
-    """Times gamma every epoch."""
+    """Multiplies the rate by gamma every epoch."""
 
     def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1):
         self.gamma = gamma
@@ -136,7 +136,7 @@ class ExponentialLR(LRScheduler):
 
 
 class PolynomialLR(LRScheduler):
-    """Falls to 0 over total_iters epochs, by a power."""
+    """Decreases the rate to 0 over total_iters epochs, by a power."""
 
     def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1):
         self.total_iters, self.power = total_iters, power
@@ -154,7 +154,7 @@ class PolynomialLR(LRScheduler):
 
 
 class CosineAnnealingLR(LRScheduler):
-    """Half a cosine from the initial rate to eta_min, and back (Loshchilov and Hutter 2016)."""
+    """Follows half a cosine from the initial rate to eta_min, and back (Loshchilov and Hutter 2016)."""
 
     def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1):  # noqa: N803
         self.T_max, self.eta_min = T_max, eta_min
@@ -178,7 +178,7 @@ class CosineAnnealingLR(LRScheduler):
 
 
 class SequentialLR(OfSchedulers):
-    """One scheduler after the other, each from its milestone."""
+    """Runs schedulers one after another, each from its milestone."""
 
     def __init__(self, optimizer: Optimizer, schedulers: list[LRScheduler], milestones: list[int], last_epoch: int = -1):
         self._take(optimizer, schedulers)
@@ -189,7 +189,7 @@ class SequentialLR(OfSchedulers):
                 f"{len(milestones)}"
             )
         self._milestones, self.last_epoch = milestones, last_epoch + 1
-        # The steps that the schedulers' constructors made are undone.
+        # Undoes the steps of the schedulers' constructors.
         for group in optimizer.param_groups:
             set_value(group, "lr", group["initial_lr"])
         _undo(self)
@@ -197,13 +197,13 @@ class SequentialLR(OfSchedulers):
         first._initial_step()
         self._last_lr = first.get_last_lr()
 
-    def _initial_step(self) -> None:  # of one sequence within another
+    def _initial_step(self) -> None:  # for nested sequences
         first = self._schedulers[bisect_right(self._milestones, 0)]
         first._initial_step()
         self._last_lr = first.get_last_lr()
 
     def step(self) -> None:
-        """Goes on by one."""
+        """Advances by one epoch."""
         self.last_epoch += 1
         which = bisect_right(self._milestones, self.last_epoch)
         scheduler = self._schedulers[which]
@@ -223,21 +223,21 @@ def _undo(scheduler: LRScheduler) -> None:
 
 
 class ChainedScheduler(OfSchedulers):
-    """All schedulers at each step, one after the other."""
+    """Steps all schedulers at each step."""
 
     def __init__(self, schedulers: list[LRScheduler], optimizer: Optimizer | None = None):
         self._take(optimizer, schedulers)
         self._last_lr = self._lr()
 
     def step(self) -> None:
-        """Goes on by one."""
+        """Advances by one epoch."""
         for scheduler in self._schedulers:
             scheduler.step()
         self._last_lr = self._lr()
 
 
 class ReduceLROnPlateau(LRScheduler):
-    """Lowers the rate when a metric has stopped improving."""
+    """Decreases the rate when a metric has stopped improving."""
 
     _needs_metric = True
 
@@ -246,7 +246,7 @@ class ReduceLROnPlateau(LRScheduler):
         threshold_mode: str = "rel", cooldown: int = 0, min_lr: float | list[float] = 0, eps: float = 1e-8,
     ):  # fmt: skip
         if factor >= 1.0:
-            raise ValueError("MatmulOperand should be < 1.0.")
+            raise ValueError("Factor should be < 1.0.")
         require_optimizer(optimizer)
         if mode not in ("min", "max"):
             raise ValueError(f"mode {mode} is unknown!")
@@ -268,7 +268,7 @@ class ReduceLROnPlateau(LRScheduler):
 
     @property
     def in_cooldown(self) -> bool:
-        """Whether epochs are not counted yet, after the rate was lowered."""
+        """Whether epochs are still ignored after the rate was decreased."""
         return self.cooldown_counter > 0
 
     def _is_better(self, value: float, best: float) -> bool:
@@ -280,7 +280,7 @@ class ReduceLROnPlateau(LRScheduler):
         return value > best if self.mode == "max" else value < best
 
     def step(self, metrics, epoch: int | None = None) -> None:
-        """Takes the metric's newest value (a tensor is waited for)."""
+        """Records the metric's newest value. Waits if it is a tensor."""
         value = float(metrics)
         if epoch is not None:
             warn_of_epoch()

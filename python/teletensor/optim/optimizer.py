@@ -1,4 +1,4 @@
-"""Optimizer: groups of parameters, their state, and its saving."""
+"""Optimizer: parameter groups and their state."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from .._gradients import clear
 
 
 def checked(values: dict[str, float]) -> None:
-    """Requires options not to be negative, by what PyTorch calls them."""
+    """Raises ValueError for negative options, with PyTorch's names of the options."""
     for name, value in values.items():
         if not 0.0 <= value:
             raise ValueError(f"Invalid {name}: {value}")
 
 
 def implementation(**flags) -> dict:
-    """The options that choose among PyTorch's implementations of a step; here there is one, so that they change nothing.
+    """The options that select among PyTorch's implementations of a step. There is one here, so they have no effect.
 
     Raises:
         NotImplementedError: ``differentiable=True``: a step is not recorded.
@@ -33,7 +33,7 @@ def implementation(**flags) -> dict:
 
 
 def _fitted(key: str, value, param: Tensor):
-    """A saved value of a parameter's state as the parameter needs it: of its dtype, on its device."""
+    """Converts a saved value of a parameter's state to the parameter's dtype and device."""
     if isinstance(value, Tensor):
         if key == "step":
             return value.detach().clone()
@@ -47,11 +47,11 @@ def _fitted(key: str, value, param: Tensor):
 
 
 class Optimizer:
-    """The base of all optimizers; subclasses say what a step does to one group.
+    """The base of all optimizers; subclasses define the step of one group.
 
     Args:
         params: parameters, or dicts of parameters and options ("param groups").
-        defaults: the options of groups that do not say otherwise.
+        defaults: the options of groups that do not override them.
     """
 
     def __init__(self, params: Iterable, defaults: dict):
@@ -71,7 +71,7 @@ class Optimizer:
             self.add_param_group(group)
 
     def add_param_group(self, param_group: dict) -> None:
-        """Adds a group: a dict with "params" and whatever options differ from the defaults."""
+        """Adds a group: a dict with "params" and the options that differ from the defaults."""
         params = param_group["params"]
         if isinstance(params, set):
             raise TypeError(
@@ -97,7 +97,7 @@ class Optimizer:
         self.param_groups.append({**self.defaults, **param_group, "params": params})
 
     def step(self, closure: Callable | None = None):
-        """Updates the parameters by their gradients; returns the closure's loss, if there is one."""
+        """Updates the parameters by their gradients; returns the closure's loss, if a closure is given."""
         loss = None
         if closure is not None:
             with enable_grad():
@@ -110,15 +110,15 @@ class Optimizer:
         return loss
 
     def _update(self, group: dict, params: list[Tensor], grads: list[Tensor]) -> None:
-        """One step for those of a group's parameters that have gradients."""
+        """Performs one step for the parameters of a group that have gradients."""
         raise NotImplementedError
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forgets the gradients, or zeroes them: one instruction for all."""
+        """Clears the gradients, or sets them to zeros, with one instruction."""
         clear((p for group in self.param_groups for p in group["params"]), set_to_none)
 
     def state_dict(self) -> dict:
-        """State and options, parameters by their number."""
+        """The state and options, with parameters identified by number."""
         numbers: dict[int, int] = {}
         groups = []
         for group in self.param_groups:
@@ -128,7 +128,7 @@ class Optimizer:
         return {"state": {numbers[id(p)]: dict(s) for p, s in self.state.items()}, "param_groups": groups}
 
     def load_state_dict(self, state_dict: dict) -> None:
-        """Takes over what state_dict gave, for parameters in the same order."""
+        """Restores a state returned by state_dict, for parameters in the same order."""
         saved = state_dict["param_groups"]
         if len(saved) != len(self.param_groups):
             raise ValueError("loaded state dict has a different number of parameter groups")

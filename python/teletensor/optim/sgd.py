@@ -1,4 +1,4 @@
-"""Stochastic gradient descent, with momentum (Sutskever et al. 2013) and Nesterov's."""
+"""Stochastic gradient descent, with momentum (Sutskever et al. 2013) and Nesterov momentum."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class SGD(Optimizer):
         if group["momentum"] == 0:
             _C.ops.sgd_step(params, grads, [], first_step=False, **options)
             return
-        # Those stepped for the first time start with the gradient itself as their momentum.
+        # In its first step a parameter's momentum is initialised to its gradient.
         fresh = [p for p in params if "momentum_buffer" not in self.state[p]]
         for p in fresh:
             self.state[p]["momentum_buffer"] = _C.torch.empty_like(p)

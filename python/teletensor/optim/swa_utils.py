@@ -14,12 +14,12 @@ __all__ = ["SWALR", "AveragedModel", "get_ema_avg_fn", "update_bn"]
 
 
 def get_ema_avg_fn(decay: float = 0.999):
-    """An exponential moving average."""
+    """Returns an averaging function: the exponential moving average."""
     return lambda averaged, current, num_averaged: decay * averaged + (1 - decay) * current
 
 
 class AveragedModel(Module):
-    """A copy of a model whose parameters are means of the model's."""
+    """A copy of a model whose parameters are averages of the model's."""
 
     def __init__(self, model: Module, device=None, avg_fn=None, multi_avg_fn=None, use_buffers: bool = False):
         super().__init__()
@@ -29,7 +29,7 @@ class AveragedModel(Module):
         if device is not None:
             self.module = self.module.to(device)
         self.register_buffer("n_averaged", _C.tensor(0, dtype=_C.int64, device=device))
-        self._count = 0  # n_averaged's value, known here so that nothing waits
+        self._count = 0  # n_averaged's value in the client, so that nothing waits
         self.avg_fn, self.multi_avg_fn, self.use_buffers = avg_fn, multi_avg_fn, use_buffers
 
     def forward(self, *args, **kwargs):
@@ -42,9 +42,9 @@ class AveragedModel(Module):
 
     @no_grad
     def update_parameters(self, model: Module) -> None:
-        """Takes the model's parameters into the means."""
+        """Adds the model's current parameters to the averages."""
         chain = lambda m: [*m.parameters(), *(m.buffers() if self.use_buffers else ())]  # noqa: E731
-        together: dict[tuple, tuple[list, list]] = {}  # for multi_avg_fn: those of one dtype on one device
+        together: dict[tuple, tuple[list, list]] = {}  # for multi_avg_fn: tensors grouped by device and dtype
         for mine, other in zip(chain(self.module), chain(model)):
             mine, other = mine.detach(), other.detach().to(mine.device)
             if self._count == 0 or not (mine.is_floating_point() or mine.is_complex()):
@@ -68,7 +68,7 @@ class AveragedModel(Module):
 
 @no_grad
 def update_bn(loader, model: Module, device=None) -> None:
-    """Computes the statistics of batch norms anew, from all batches."""
+    """Recomputes the statistics of batch norms from all batches."""
     from ..nn.modules.batchnorm import _BatchNorm
 
     norms = [m for m in model.modules() if isinstance(m, _BatchNorm)]
@@ -87,7 +87,7 @@ def update_bn(loader, model: Module, device=None) -> None:
 
 
 class SWALR(LRScheduler):
-    """Anneals to a rate and stays there."""
+    """Anneals the rate to swa_lr and keeps it there."""
 
     def __init__(self, optimizer, swa_lr, anneal_epochs: int = 10, anneal_strategy: str = "cos", last_epoch: int = -1):
         if anneal_strategy not in ("cos", "linear"):
@@ -101,12 +101,12 @@ class SWALR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def _part(self, step: int) -> float:
-        """How far the rate is from the one before to swa_lr, from 0 to 1."""
+        """The position of the rate between the initial one (0) and swa_lr (1)."""
         part = max(0.0, min(1.0, step / max(1, self.anneal_epochs)))
         return (1 - math.cos(math.pi * part)) / 2 if self._anneal_strategy == "cos" else part
 
     def get_lr(self):
-        # From the rate in force, which another scheduler may have changed, follows the one it started from.
+        # Recovers the initial rate from the current one, which another scheduler may have changed.
         step = self._step_count - 1
         if self.anneal_epochs == 0:
             step = max(1, step)

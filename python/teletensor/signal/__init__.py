@@ -1,4 +1,4 @@
-"""torch.signal: windows."""
+"""torch.signal: window functions."""
 
 from . import windows
 

@@ -1,4 +1,4 @@
-"""torch.signal.windows: symmetric windows, or (sym false) periodic ones, of M points."""
+"""torch.signal.windows: window functions of M points, symmetric or (sym=False) periodic."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _torch, _special = _C.torch, _C.special
 def _points(
     name: str, M: int, first: float, step: float, shape: Callable, dtype, layout, device, requires_grad: bool  # noqa: N803
 ) -> Tensor:
-    """shape of first, first + step, ...; computed in float64."""
+    """shape(first), shape(first + step), ...; computed in float64."""
     check_layout(name, layout)
     dtype = dtype or _C.default_dtype()
     if M < 0:
@@ -37,13 +37,13 @@ def _period(M: int, sym: bool) -> int:  # noqa: N803
 
 
 def bartlett(M: int, *, sym: bool = True, dtype=None, layout=None, device=None, requires_grad: bool = False) -> Tensor:  # noqa: N803
-    """A triangle."""
+    """A triangular window."""
     first, step = (0.0, 0.0) if M <= 1 else (-1.0, 2 / _period(M, sym))
     return _points("bartlett", M, first, step, lambda k: 1 - k.abs(), dtype, layout, device, requires_grad)
 
 
 def cosine(M: int, *, sym: bool = True, dtype=None, layout=None, device=None, requires_grad: bool = False) -> Tensor:  # noqa: N803
-    """Half a period of a sine."""
+    """A window of half a sine period."""
     step = math.pi / (M if sym or M <= 1 else M + 1) if M else 0.0
     return _points("cosine", M, step / 2, step, _torch.sin, dtype, layout, device, requires_grad)
 
@@ -120,7 +120,7 @@ def _fixed(name: str, weights: tuple[float, ...]) -> Callable:
     ) -> Tensor:
         return general_cosine(M, a=weights, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
 
-    window.__name__, window.__doc__ = name, f"general_cosine of {', '.join(map(str, weights))}."
+    window.__name__, window.__doc__ = name, f"general_cosine with coefficients {', '.join(map(str, weights))}."
     return window
 
 

@@ -13,7 +13,7 @@ _TOLERANCES = {
 
 
 def assert_close(actual, expected, *, rtol=None, atol=None, equal_nan=False, check_dtype=True, msg=None) -> None:
-    """Raises AssertionError unless sizes, dtypes and values agree; says by how much they do not."""
+    """Raises AssertionError, with the largest difference, unless sizes, dtypes and values agree."""
     import numpy as np
 
     if not isinstance(actual, Tensor) or not isinstance(expected, Tensor):
@@ -45,5 +45,5 @@ def assert_close(actual, expected, *, rtol=None, atol=None, equal_nan=False, che
 
 
 def assert_allclose(actual, expected, rtol=None, atol=None, equal_nan: bool = True, msg: str = "") -> None:
-    """assert_close, by its old name: dtypes need not agree."""
+    """The old name of assert_close; dtypes need not agree."""
     assert_close(actual, expected, rtol=rtol, atol=atol, equal_nan=equal_nan, check_dtype=False, msg=msg or None)

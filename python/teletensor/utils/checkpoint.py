@@ -1,4 +1,4 @@
-"""Activations computed again in backward instead of kept (Chen et al., "Training deep nets with sublinear memory cost", 2016)."""
+"""Recomputation of activations in backward (Chen et al., "Training deep nets with sublinear memory cost", 2016)."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ __all__ = ["CheckpointFunction", "check_backward_validity", "checkpoint", "check
 
 
 def detach_variable(inputs: tuple) -> tuple:
-    """The tensors cut off their graphs; each requires a gradient where it did."""
+    """The tensors detached from their graphs; each requires grad if it did before."""
     if not isinstance(inputs, tuple):
         raise RuntimeError(f"Only tuple of tensors is supported. Got Unsupported input type: {type(inputs).__name__}")
     return tuple(x.detach().requires_grad_(x.requires_grad) if isinstance(x, Tensor) else x for x in inputs)
 
 
 def check_backward_validity(inputs) -> None:
-    """Warns where no input requires a gradient: none would reach what is checkpointed."""
+    """Warns if no input requires grad: gradients would not reach the checkpointed function."""
     if not any(isinstance(x, Tensor) and x.requires_grad for x in inputs):
         import warnings
 
@@ -32,16 +32,16 @@ def check_backward_validity(inputs) -> None:
 
 
 def get_device_states(*args) -> tuple[list[int], list[Tensor]]:
-    """([], []): a session has one generator for all devices."""
+    """Returns ([], []): a session has one generator for all devices."""
     return [], []
 
 
 def set_device_states(devices, states, *, device_type=None) -> None:
-    """Nothing: a session has one generator for all devices."""
+    """Has no effect: a session has one generator for all devices."""
 
 
 class CheckpointFunction(Function):
-    """Runs without recording; in backward, again with it."""
+    """Runs a function without recording, and again with recording in backward."""
 
     @staticmethod
     def forward(ctx, run_function: Callable, preserve_rng_state: bool, *args):
@@ -86,10 +86,10 @@ def checkpoint(
     function: Callable, *args, use_reentrant: bool | None = None, context_fn=None, determinism_check: str = "default",
     debug: bool = False, preserve_rng_state: bool = True, **kwargs,
 ):  # fmt: skip
-    """function(*args) whose intermediate results are not kept but computed again in backward.
+    """Calls function(*args); intermediate results are not stored but recomputed in backward.
 
     Args:
-        context_fn: returns two context managers: one for the first run, one for those in backward.
+        context_fn: returns two context managers: one for the first run, one for the runs in backward.
     """
     if context_fn is not None:
         if use_reentrant is not False:
@@ -102,14 +102,14 @@ def checkpoint(
             return inner(*positional, **kwargs)
 
     if use_reentrant is False and not any(isinstance(x, Tensor) and x.requires_grad for x in args):
-        # Parameters inside are to get gradients although no input wants one: an input that does carries the graph.
+        # Parameters inside need gradients although no input requires grad: an extra input connects the graph.
         carrier = tensor(0.0, requires_grad=True)
         return CheckpointFunction.apply(lambda _, *rest: function(*rest), preserve_rng_state, carrier, *args)
     return CheckpointFunction.apply(function, preserve_rng_state, *args)
 
 
 def checkpoint_sequential(functions, segments: int, input, use_reentrant: bool | None = None, **kwargs):
-    """A Sequential or list of functions in so many checkpointed segments; the last is recorded as usual."""
+    """Runs a Sequential or list of functions in `segments` checkpointed segments; the last is recorded as usual."""
     functions = list(functions.children()) if hasattr(functions, "children") else list(functions)
 
     def run(first: int, last: int):

@@ -1,4 +1,4 @@
-"""torch.utils.dlpack: see _dlpack."""
+"""torch.utils.dlpack's names."""
 
 from .._dlpack import DLDeviceType, from_dlpack, to_dlpack
 

@@ -1,4 +1,5 @@
-"""`python -m tests.conformance.op_db`: drives workers over op_db, prints the table by operator, writes it as JSON."""
+"""`python -m tests.conformance.op_db`: runs op_db in worker processes, prints a table by operator, writes it as
+JSON."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ PACKAGES = ("scipy", "expecttest", "hypothesis", "yaml")
 
 
 class Worker:
-    """A process that runs operators; a new one where the last one died or took too long."""
+    """A process that runs operators; restarted if it died or timed out."""
 
     def __init__(self, python: str, limit: float):
         self.python, self.limit = python, limit
@@ -64,7 +65,7 @@ class Worker:
 
 
 def judge(row: dict) -> dict:
-    """Adds to a worker's row what it amounts to: counts, reasons, and whether the operator is as PyTorch's."""
+    """Adds a summary to a worker's row: counts, reasons, and whether the operator matches PyTorch's."""
     checks = row.get("checks", [])
     counts = {kind: sum(check[kind] for check in checks) for kind in COUNTS}
     reasons = {why for check in checks for why in check["reasons"]}
@@ -81,12 +82,12 @@ def judge(row: dict) -> dict:
         state = "passed"
     else:
         state = "unasked"
-        reasons.add("PyTorch has no samples of it for a CPU")
+        reasons.add("PyTorch has no CPU samples")
     return {**row, **counts, "state": state, "reasons": sorted(reasons)}
 
 
 def run(names: list[str], most: int, workers: int, limit: float, python: str, console: Console) -> list[dict]:
-    """Every operator's row, in the order of the names."""
+    """Each operator's row, in the order of the names."""
     todo: queue.SimpleQueue[str] = queue.SimpleQueue()
     for name in names:
         todo.put(name)
@@ -112,8 +113,8 @@ def run(names: list[str], most: int, workers: int, limit: float, python: str, co
 
 
 def show(console: Console, rows: list[dict], verbose: bool) -> None:
-    """What is not as PyTorch's, and the sums."""
-    table = Table(title="op_db: what differs", title_justify="left")
+    """Prints the differences and the totals."""
+    table = Table(title="op_db: differences", title_justify="left")
     for column in ("operator", "passed", "failed", "on purpose", "skipped", "why"):
         table.add_column(column, justify="right" if column not in ("operator", "why") else "left", overflow="fold")
     for row in rows:
@@ -131,7 +132,7 @@ def show(console: Console, rows: list[dict], verbose: bool) -> None:
 
 
 def summary(rows: list[dict]) -> str:
-    """One line of sums."""
+    """The totals, in one line."""
     states = {state: sum(r["state"] == state for r in rows) for state in ("passed", "failed", "broken", "lacking", "unasked")}
     samples = {k: sum(r[k] for r in rows) for k in COUNTS}
     compared = states["passed"] + states["failed"] + states["broken"]
@@ -144,9 +145,9 @@ def summary(rows: list[dict]) -> str:
 
 
 def page(rows: list[dict], version: str) -> str:
-    """The table as Markdown: what differs on purpose or is lacking, operator by operator, with the reason."""
-    lines = ["# PyTorch's own samples, beside PyTorch", ""]
-    lines += [f"`make op-db` runs PyTorch {version}'s `op_db` through both and writes this page.", ""]
+    """The table as Markdown: operators that differ on purpose or are missing, with the reason."""
+    lines = ["# PyTorch's operator samples, compared with PyTorch", ""]
+    lines += [f"`make op-db` runs PyTorch {version}'s `op_db` through both packages and writes this page.", ""]
     lines += [summary(rows) + ".", "", "| operator | passed | failed | on purpose | skipped | why |", "|---|---:|---:|---:|---:|---|"]
     for row in rows:
         why = [*row["reasons"], *row.get("lacking", [])[:1], *([row["broken"]] if "broken" in row else [])]
@@ -160,10 +161,10 @@ def page(rows: list[dict], version: str) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="tests.conformance.op_db", description=__doc__)
-    parser.add_argument("--names", nargs="*", help="operators, or a file of lines beginning with their names (default: all)")
-    parser.add_argument("--json", type=Path, help="where to write the table")
-    parser.add_argument("--page", type=Path, help="where to write it as Markdown")
-    parser.add_argument("--samples", type=int, default=60, help="at most so many of an operator and dtype (default: 60)")
+    parser.add_argument("--names", nargs="*", help="operator names, or a file with a name at the start of each line (default: all)")
+    parser.add_argument("--json", type=Path, help="output file for the table")
+    parser.add_argument("--page", type=Path, help="output file for the table as Markdown")
+    parser.add_argument("--samples", type=int, default=60, help="maximum number per operator and dtype (default: 60)")
     parser.add_argument("--workers", type=int, default=2, help="processes (default: 2)")
     parser.add_argument("--limit", type=float, default=300, help="seconds for one operator (default: 300)")
     parser.add_argument("--verbose", action="store_true", help="print every check that differs")
@@ -184,7 +185,7 @@ def main() -> int:
     show(console, rows, args.verbose)
     if not args.names:
         for stale in set(reasons()) - {why for row in rows for why in row["reasons"]}:
-            console.print(f"no difference of this kind any more: {stale}", markup=False)
+            console.print(f"listed difference that no longer occurs: {stale}", markup=False)
     if args.json:
         args.json.write_text(json.dumps({"torch": about["version"], "summary": summary(rows), "operators": rows}, indent=1))
     if args.page:

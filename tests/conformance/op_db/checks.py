@@ -1,4 +1,4 @@
-"""The checks of one operator: each sample through both packages, and what tells them apart."""
+"""The checks of one operator: runs each sample through both packages and compares the results."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import torch
 
 import teletensor
 
+from .convert import Converter, Unconvertible, difference, dtype_name, leaves, rebind
 from .differences import reason
-from .exchange import Translation, Untranslatable, difference, dtype_name, leaves, rebind
-from .forms import Form, Lacking, function_of, other_forms
+from .forms import Form, MissingOperator, function_of, other_forms
 
 DTYPES = (torch.float32, torch.float64, torch.int64, torch.bool, torch.bfloat16, torch.complex64)
 FORM_DTYPES = (torch.float32, torch.int64)
@@ -31,7 +31,7 @@ class Tally:
     on_purpose: int = 0
     skipped: int = 0
     why: list[str] = field(default_factory=list)  # the first few differences
-    reasons: list[str] = field(default_factory=list)  # why skipped or meant
+    reasons: list[str] = field(default_factory=list)  # why skipped or expected to differ
 
     def add(self, found: str, sample: str) -> None:
         self.passed += not found
@@ -54,7 +54,7 @@ class Tally:
 
 @dataclass
 class Report:
-    """All checks of one operator: (check, dtype) -> tally."""
+    """All checks of one operator: (check, dtype) -> Tally."""
 
     tallies: dict[tuple[str, str], Tally] = field(default_factory=lambda: defaultdict(Tally))
     lacking: list[str] = field(default_factory=list)
@@ -62,16 +62,16 @@ class Report:
 
 @dataclass(frozen=True)
 class Allowance:
-    """How much of an operator's results is comparable."""
+    """Which parts of an operator's results can be compared."""
 
     values: bool = True
     absolute: bool = False
     looser: float = 1.0
-    drawn_where: str = ""  # values are drawn in samples whose description this matches
+    drawn_where: str = ""  # values are random in samples whose description matches this
 
 
 def described(sample) -> str:
-    """Sizes and arguments, short."""
+    """A short description: sizes and arguments."""
     def short(value) -> str:
         if isinstance(value, torch.Tensor):
             return f"{dtype_name(value.dtype)}{list(value.shape)}"
@@ -84,14 +84,15 @@ def described(sample) -> str:
 
 
 def _chosen(samples: Iterator, most: int) -> list:
-    """At most so many, evenly spread."""
+    """At most `most` elements, evenly spaced."""
     rows = list(samples)
     step = max(1, -(-len(rows) // most))
     return rows[::step]
 
 
 def _outcome(call: Callable[[], Any], read: bool) -> tuple[Any, Exception | None]:
-    """The result, or the exception. `read`: wait for our values, since errors of data come with them."""
+    """Returns the result, or the exception. `read`: wait for our values, since data-dependent errors are raised
+    then."""
     try:
         result = call()
         if read:
@@ -104,12 +105,13 @@ def _outcome(call: Callable[[], Any], read: bool) -> tuple[Any, Exception | None
 
 
 def _is_detached_view(t: torch.Tensor) -> bool:
-    """A view that a sample made of what requires grad without recording it: no gradient reaches it in PyTorch."""
+    """Whether a sample took a view of a tensor that requires grad without recording it: it gets no gradient in
+    PyTorch."""
     return t._base is not None and t._base.requires_grad
 
 
 def kind_difference(mine: Exception | None, other: Exception | None) -> str:
-    """What tells two outcomes apart by their exceptions' types."""
+    """How two outcomes differ in their exception types; empty if they do not."""
     if mine is None and other is None:
         return ""
     if mine is None:
@@ -124,14 +126,14 @@ def kind_difference(mine: Exception | None, other: Exception | None) -> str:
 
 
 class Checks:
-    """Everything that is compared of one operator."""
+    """All comparisons of one operator."""
 
     def __init__(self, info, allowance: Allowance, most: int, seed: int = 0):
         self.info, self.allowance, self.most, self.seed = info, allowance, most, seed
         self.report = Report()
 
     def run(self) -> Report:
-        """Raises Lacking where we have no such operator."""
+        """Raises MissingOperator if teletensor has no such operator."""
         form = function_of(self.info)
         taken = [t for t in DTYPES if self.info.supports_dtype(t, "cpu")]
         for dtype in taken:
@@ -164,7 +166,7 @@ class Checks:
                 warnings.simplefilter("ignore")
                 try:
                     found = check(sample)
-                except Untranslatable as e:
+                except Unconvertible as e:
                     tally.skip(str(e))
                     continue
             if found is not None:  # None: nothing to compare
@@ -183,12 +185,12 @@ class Checks:
         return difference(ours, theirs, values=a.values and not drawn, looser=a.looser, absolute=a.absolute)
 
     def _same(self, form: Form, sample) -> str | None:
-        """The result of a call, and what it leaves of its arguments."""
-        translate = Translation()
+        """Compares the result of a call, and its effect on the arguments."""
+        convert = Converter()
         args = (sample.input, *sample.args)
         if form.changes and isinstance(sample.input, torch.Tensor):
             args = (sample.input.clone(), *sample.args)
-        mine_args, mine_kwargs = translate(args), translate(sample.kwargs)
+        mine_args, mine_kwargs = convert(args), convert(sample.kwargs)
         theirs, refused = _outcome(lambda: form.theirs(*args, **sample.kwargs), False)
         ours, refusal = _outcome(lambda: form.ours(*mine_args, **mine_kwargs), True)
         if refused is not None or refusal is not None:
@@ -197,24 +199,24 @@ class Checks:
             return found
         if form.changes and ours is not mine_args[0]:
             return "is not the tensor it was called on"
-        return self._compare_arguments(translate)
+        return self._compare_arguments(convert)
 
-    def _compare_arguments(self, translate: Translation) -> str:
-        for theirs, ours in translate.pairs.values():
+    def _compare_arguments(self, convert: Converter) -> str:
+        for theirs, ours in convert.pairs.values():
             if theirs.device.type != "meta" and (found := self._compare(ours, theirs)):
                 return f"an argument became other: {found}"
         return ""
 
     def _lands(self, form: Form, sample) -> str | None:
-        """out= of the right kind takes the result; out= of a dtype that cannot hold it is refused alike."""
+        """Checks that out= of a fitting dtype receives the result, and that one of an unfitting dtype is refused."""
         expected, refused = _outcome(lambda: form.theirs(sample.input, *sample.args, **sample.kwargs), False)
         tensors = list(leaves(expected))
         if refused is not None or not tensors or not all(isinstance(t, torch.Tensor) for t in tensors):
             return None
         for cast in (None, torch.int32):
             outs = [torch.empty_like(t, dtype=cast or t.dtype) for t in tensors]
-            translate = Translation()
-            mine_args, mine_kwargs, mine_outs = translate(((sample.input, *sample.args), sample.kwargs, outs))
+            convert = Converter()
+            mine_args, mine_kwargs, mine_outs = convert(((sample.input, *sample.args), sample.kwargs, outs))
             single = isinstance(expected, torch.Tensor)
             container = type(expected) if type(expected) is list else tuple
             theirs_out, mine_out = (x[0] if single else container(x) for x in (outs, mine_outs))
@@ -234,12 +236,12 @@ class Checks:
         return ""
 
     def _aliases(self, form: Form, sample) -> str | None:
-        """A result that shares PyTorch's bytes with the input shares ours; one that does not, does not."""
-        translate = Translation()
+        """Checks that a result shares memory with the input exactly if PyTorch's does."""
+        convert = Converter()
         if not isinstance(sample.input, torch.Tensor) or sample.input.numel() == 0:
             return None
         args = (sample.input.clone(), *sample.args)
-        mine_args, mine_kwargs = translate(args), translate(sample.kwargs)
+        mine_args, mine_kwargs = convert(args), convert(sample.kwargs)
         theirs, refused = _outcome(lambda: form.theirs(*args, **sample.kwargs), False)
         ours, refusal = _outcome(lambda: form.ours(*mine_args, **mine_kwargs), True)
         if refused is not None or refusal is not None:
@@ -252,12 +254,12 @@ class Checks:
         return f"written through the result, the input: {found}" if found else ""
 
     def _gradients(self, form: Form, sample) -> str | None:
-        """The first derivatives of everything floating, weighted at random."""
+        """Compares first derivatives of all floating-point arguments, with random output gradients."""
         wrapper = self.info.gradcheck_wrapper
-        translate = Translation()
+        convert = Converter()
         args = (sample.input, *sample.args)
-        mine_args, mine_kwargs = translate(args), translate(sample.kwargs)
-        inputs = [(t, m) for t, m in translate.pairs.values() if t.requires_grad and t.is_leaf and not _is_detached_view(t)]
+        mine_args, mine_kwargs = convert(args), convert(sample.kwargs)
+        inputs = [(t, m) for t, m in convert.pairs.values() if t.requires_grad and t.is_leaf and not _is_detached_view(t)]
         process = sample.output_process_fn_grad
         theirs, refused = _outcome(lambda: process(wrapper(form.theirs, *args, **sample.kwargs)), False)
         ours, refusal = _outcome(lambda: rebind(process)(rebind(wrapper)(form.ours, *mine_args, **mine_kwargs)), True)
@@ -272,14 +274,14 @@ class Checks:
         torch.manual_seed(self.seed)
         weights = [torch.randn_like(t) for t in outs]
         expected, refused = _outcome(lambda: torch.autograd.grad(outs, [t for t, _ in inputs], weights, allow_unused=True), False)
-        mine_weights = [Translation()(w) for w in weights]
+        mine_weights = [Converter()(w) for w in weights]
         got, refusal = _outcome(
             lambda: teletensor.autograd.grad(mine_outs, [m for _, m in inputs], mine_weights, allow_unused=True), True
         )
         if refused is not None or refusal is not None:
             return kind_difference(refusal, refused)
         for i, (mine, other) in enumerate(zip(got, expected)):
-            # None and zeros are the same derivative
+            # None and zeros are equivalent
             if mine is None and other is None:
                 continue
             other = torch.zeros_like(inputs[i][0]) if other is None else other
@@ -289,17 +291,17 @@ class Checks:
         return ""
 
     def _errors(self, form: Form) -> None:
-        """Bad input raises the same kind of exception."""
+        """Checks that invalid input raises the same type of exception."""
         tally = self.report.tallies["error", ""]
         torch.manual_seed(self.seed)
         for row in _chosen(self.info.error_inputs("cpu"), self.most):
             sample = row.sample_input
-            translate = Translation()
+            convert = Converter()
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 try:
-                    mine_args, mine_kwargs = translate((sample.input, *sample.args)), translate(sample.kwargs)
-                except Untranslatable as e:
+                    mine_args, mine_kwargs = convert((sample.input, *sample.args)), convert(sample.kwargs)
+                except Unconvertible as e:
                     tally.skip(str(e))
                     continue
                 _, refused = _outcome(lambda: form.theirs(sample.input, *sample.args, **sample.kwargs), False)
@@ -309,4 +311,4 @@ class Checks:
             self._judge(tally, "error", kind_difference(refusal, refused), sample)
 
 
-__all__ = ["Allowance", "Checks", "Lacking", "Report", "Tally"]
+__all__ = ["Allowance", "Checks", "MissingOperator", "Report", "Tally"]

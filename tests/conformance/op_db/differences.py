@@ -1,4 +1,4 @@
-"""differences.yaml: what differs on purpose or cannot be compared, by operator, and why."""
+"""Reads differences.yaml: operators that differ on purpose or cannot be compared, with the reasons."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _TABLE = yaml.safe_load(Path(__file__).with_name("differences.yaml").read_text()
 
 
 def allowance_of(name: str) -> dict:
-    """What of an operator's results is comparable: arguments of checks.Allowance."""
+    """Which parts of an operator's results can be compared: arguments of checks.Allowance."""
     found = {}
     if name in _TABLE["undetermined"]:
         found["values"] = False
@@ -26,7 +26,7 @@ def allowance_of(name: str) -> dict:
 
 
 def reason(name: str, check: str, why: str) -> str:
-    """Why a difference in this operator's check is meant; empty where it is not."""
+    """The reason for a deliberate difference in this operator's check; empty if there is none."""
     for entry in _TABLE["on_purpose"]:
         names = entry["op"] if isinstance(entry["op"], list) else [entry["op"]]
         if any(fnmatch.fnmatch(name, n) for n in names) and fnmatch.fnmatch(check, entry.get("check", "*")):
@@ -36,12 +36,12 @@ def reason(name: str, check: str, why: str) -> str:
 
 
 def reasons() -> list[str]:
-    """All that may be given."""
+    """All reasons for deliberate differences."""
     return [entry["why"] for entry in _TABLE["on_purpose"]]
 
 
 def absence(name: str) -> str:
-    """Why we have no such operator; empty where nobody said."""
+    """The reason why the operator is missing; empty if none is listed."""
     for pattern, why in _TABLE["absent"].items():
         if fnmatch.fnmatch(name, pattern):
             return why

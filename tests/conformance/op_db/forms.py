@@ -1,4 +1,4 @@
-"""The ways to call one operator, and where ours are: function, aliases, method, in place, by an operator's sign."""
+"""The ways to call an operator, and our counterparts: function, aliases, method, in place, operator symbol."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Callable
 
 import teletensor
 
-from .exchange import rebind
+from .convert import rebind
 
 
-class Lacking(Exception):
-    """We have nothing of that name."""
+class MissingOperator(Exception):
+    """teletensor has nothing of that name."""
 
 
 @dataclass(frozen=True)
@@ -27,13 +27,13 @@ class Form:
 
 
 def find(path: str) -> Callable:
-    """What `torch.<path>` is here."""
+    """The object that corresponds to `torch.<path>`."""
     found, path = teletensor, path.removeprefix("torch.")
     for part in path.split("."):
         try:
             found = getattr(found, part)
         except AttributeError:
-            raise Lacking(f"torch.{path}") from None
+            raise MissingOperator(f"torch.{path}") from None
     return found
 
 
@@ -41,11 +41,11 @@ def _method(name: str) -> Callable:
     try:
         return getattr(teletensor.Tensor, name)
     except AttributeError:
-        raise Lacking(f"Tensor.{name}") from None
+        raise MissingOperator(f"Tensor.{name}") from None
 
 
 def _ours(function: Callable, path: str) -> Callable:
-    """Our counterpart: of a function of PyTorch's tests the same code over ours, else what has the same name."""
+    """Our counterpart: a function of PyTorch's tests rebound to teletensor, else the object of the same name."""
     if isinstance(function, FunctionType) and function.__module__.startswith("torch.testing"):
         return rebind(function)
     if type(function).__name__ in ("method_descriptor", "wrapper_descriptor") or function.__module__ == "torch._tensor":
@@ -54,7 +54,7 @@ def _ours(function: Callable, path: str) -> Callable:
 
 
 def _ours_of(variant: Callable) -> Callable:
-    """As _ours, for a variant: a method, or a call with arguments bound (`partial(relu, inplace=True)`)."""
+    """Like _ours, for a variant: a method, or a call with bound arguments (`partial(relu, inplace=True)`)."""
     if isinstance(variant, functools.partial):
         path = f"{variant.func.__module__}.{variant.func.__name__}".removeprefix("torch.")
         return functools.partial(find(path), *variant.args, **variant.keywords)
@@ -64,12 +64,12 @@ def _ours_of(variant: Callable) -> Callable:
 
 
 def function_of(info) -> Form:
-    """The operator itself. Raises Lacking."""
+    """The operator's function. Raises MissingOperator."""
     return Form("function", info.op, _ours(info.op, info.name))
 
 
 def other_forms(info) -> tuple[list[Form], list[str]]:
-    """Every further form, and the names of those that we lack."""
+    """All other forms, and the names of the missing ones."""
     wanted = []
     for alias in info.aliases:
         wanted.append((f"alias {alias.name}", alias.op, lambda a=alias: _ours(a.op, a.name), False))
@@ -85,6 +85,6 @@ def other_forms(info) -> tuple[list[Form], list[str]]:
     for name, theirs, ours, changes in wanted:
         try:
             forms.append(Form(name, theirs, ours(), changes))
-        except Lacking as e:
+        except MissingOperator as e:
             lacking.append(str(e))
     return forms, lacking

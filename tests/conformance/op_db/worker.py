@@ -1,6 +1,6 @@
-"""`python -m tests.conformance.op_db.worker`: reads lines of `name|most samples`, writes one JSON row a line.
+"""`python -m tests.conformance.op_db.worker`: reads lines of `name|most samples`, writes one line of JSON each.
 
-Runs under an interpreter that has PyTorch. Started anew by whoever drives it where an operator takes it down.
+Requires an interpreter with PyTorch. The parent process restarts it if an operator crashes it.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from dataclasses import asdict
 import torch
 from torch.testing._internal.common_methods_invocations import op_db
 
-from .checks import Allowance, Checks, Lacking
+from .checks import Allowance, Checks, MissingOperator
 from .differences import allowance_of
 
 
 def row(name: str, infos: list, most: int) -> dict:
-    """All variants of one name."""
+    """The row of all variants of one name."""
     start, checks, lacking, lacking_forms = time.monotonic(), [], [], []
     allowance = Allowance(**allowance_of(name))
     for info in infos:
         try:
             report = Checks(info, allowance, most).run()
-        except Lacking as e:
+        except MissingOperator as e:
             lacking.append(str(e))
             continue
         lacking_forms += report.lacking
@@ -43,7 +43,7 @@ def main() -> int:
     for info in op_db:
         by_name[info.name].append(info)
     rows = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what operators print is not a row
+    os.dup2(2, 1)  # output of operators is not a row
     for line in sys.stdin:
         name, most = line.strip().rsplit("|", 1)
         if name == "?":
@@ -51,7 +51,7 @@ def main() -> int:
         else:
             try:
                 reply = row(name, by_name[name], int(most))
-            except Exception as e:  # the suite's own fault, or an exception of no kind that PyTorch raises
+            except Exception as e:  # a fault of the suite, or an exception of a type that PyTorch never raises
                 reply = {"name": name, "broken": f"{type(e).__name__}: {e}"}
         rows.write(json.dumps(reply, default=str) + "\n")
         rows.flush()

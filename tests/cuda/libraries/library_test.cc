@@ -1,4 +1,4 @@
-// The libraries that are opened at run time have every function that is looked up in them. They load without a driver.
+// Libraries opened at run time export every function that is looked up in them. They load without a driver.
 #include "kernels/cuda/libraries/library.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 namespace tt::cuda {
 namespace {
 
-// Fails the test where nothing was.
+// The record of the library; fails the test if there is none.
 LibraryInfo noted(const std::string& name) {
   for (const LibraryInfo& library : noted_libraries()) {
     if (library.name == name) return library;
@@ -20,7 +20,7 @@ LibraryInfo noted(const std::string& name) {
   return {};
 }
 
-TEST(LibraryTest, SaysWhatIsMissing) {
+TEST(LibraryTest, ReportsMissingLibrary) {
   const Library none("nowhere", {"libteletensor_nowhere.so.1", "libteletensor_nowhere.so"});
   EXPECT_FALSE(none);
   EXPECT_NE(none.why().find("libteletensor_nowhere.so.1"), std::string::npos) << none.why();
@@ -32,7 +32,7 @@ TEST(LibraryTest, SaysWhatIsMissing) {
   EXPECT_THROW(here.find(function, "teletensor_nothing"), Error);
 }
 
-TEST(LibraryTest, WhatBecameOfThemIsNoted) {
+TEST(LibraryTest, RecordsVersionOrLoadError) {
   const Library none("nowhere", {"libteletensor_nowhere.so.1"}), here("libc", {"libc.so.6"});
   EXPECT_EQ(noted("nowhere").version, "");
   EXPECT_EQ(noted("nowhere").missing, none.why());
@@ -41,13 +41,13 @@ TEST(LibraryTest, WhatBecameOfThemIsNoted) {
   EXPECT_EQ(noted("libc").missing, "");
 }
 
-TEST(LibraryTest, CublasLtHasWhatIsLookedUp) {
+TEST(LibraryTest, CublasLtHasRequiredSymbols) {
   if (!Library("cuBLASLt", {"libcublasLt.so.13", "libcublasLt.so.12"})) GTEST_SKIP() << "cuBLASLt is not installed";
   EXPECT_NE(make_blas(), nullptr);
   EXPECT_GE(noted("cuBLASLt").version, "12");
 }
 
-TEST(LibraryTest, CudnnHasWhatIsLookedUp) {
+TEST(LibraryTest, CudnnHasRequiredSymbols) {
   if (!Library("cuDNN", {"libcudnn.so.9"})) GTEST_SKIP() << "cuDNN is not installed";
   EXPECT_NE(make_dnn(), nullptr);
   EXPECT_GE(noted("cuDNN").version, "9");

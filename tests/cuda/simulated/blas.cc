@@ -1,4 +1,4 @@
-// Blas for the simulated devices: plain loops, which work when the stream comes to them.
+// Blas for simulated devices: plain loops, run when the stream reaches them.
 #include "kernels/cuda/runtime/blas.h"
 
 #include <cmath>
@@ -10,7 +10,7 @@
 namespace tt::cuda {
 namespace {
 
-// A library's relu may lose a NaN: this one does, so that nobody relies on it.
+// A library's relu may drop NaN; this one does, so that no caller relies on NaN.
 template <typename C>
 C activated(Activation activation, C x) {
   if constexpr (!is_complex_v<C>) {
@@ -23,7 +23,7 @@ C activated(Activation activation, C x) {
 
 template <typename T, typename R>
 void multiply_now(const BlasProduct& p) {
-  using C = std::conditional_t<is_complex_v<T>, T, Wide<T>>;
+  using C = std::conditional_t<is_complex_v<T>, T, AccumulateType<T>>;
   for (int64_t e = 0; e < p.batch; ++e) {
     const T* a = static_cast<const T*>(p.a.data) + e * p.a_step;
     const T* b = static_cast<const T*>(p.b.data) + e * p.b_step;
@@ -46,7 +46,7 @@ void multiply_now(const BlasProduct& p) {
 
 float factor(const float* scale) { return scale ? *scale : 1; }
 
-// An element of a narrow or float32 matrix.
+// An element of an 8-bit, 16-bit or float32 matrix.
 float narrow_at(const void* data, DType dtype, int64_t i) {
   if (!is_float8(dtype)) return Access(const_cast<void*>(data), dtype).load<float>(i);
   return with_float8(dtype, [&]<typename T>(std::type_identity<T>) { return float{static_cast<const T*>(data)[i]}; });
@@ -76,38 +76,36 @@ void multiply_float8(const BlasProduct& p) {
 
 bool is_aligned(const void* p) { return reinterpret_cast<uintptr_t>(p) % 16 == 0; }
 
-// What a library refuses of 8-bit matrices.
+// Fails for 8-bit products that a real library does not support.
 void check_float8(const BlasProduct& p) {
   const Float8Terms& terms = p.float8;
-  check(p.n % 16 == 0 && p.k % 16 == 0, "8-bit matrices of a size that no library takes");
+  check(p.n % 16 == 0 && p.k % 16 == 0, "8-bit matrices whose sizes are not multiples of 16");
   check(is_float8(terms.other) && (p.dtype != DType::kFloat8E5m2 || terms.other != p.dtype),
-        "8-bit matrices of two dtypes");
+        "an unsupported combination of 8-bit dtypes");
   check(p.a.column_stride == 1 && p.a.row_stride % 16 == 0 && p.b.row_stride == 1 && p.b.column_stride % 16 == 0,
-        "8-bit matrices that lie as no library takes them");
-  check(is_aligned(p.a.data) && is_aligned(p.b.data) && is_aligned(p.c) && is_aligned(p.bias),
-        "an address between two");
+        "8-bit matrices of unsupported layout");
+  check(is_aligned(p.a.data) && is_aligned(p.b.data) && is_aligned(p.c) && is_aligned(p.bias), "an unaligned address");
   check(p.batch == 1 && p.alpha == 1 && p.activation == Activation::kNone && !p.wide && !p.accumulate,
-        "no product of 8 bits");
+        "unsupported product of 8-bit matrices");
   const bool wider = p.dtype == DType::kFloat8E5m2 || terms.other == DType::kFloat8E5m2;
-  check(terms.result != DType::kFloat8E5m2 || wider, "an 8-bit result that no library gives");
-  check(is_float8(terms.result) || !terms.result_scale, "a factor of a result that has none");
-  check(!p.bias || terms.result != DType::kFloat32, "a bias of a wide result");
-  check(!p.bias || terms.bias == DType::kFloat16 || terms.bias == DType::kBFloat16, "a bias of a wrong dtype");
+  check(terms.result != DType::kFloat8E5m2 || wider, "an unsupported 8-bit result dtype");
+  check(is_float8(terms.result) || !terms.result_scale, "a scale for a result that is not 8-bit");
+  check(!p.bias || terms.result != DType::kFloat32, "a bias with a float32 result");
+  check(!p.bias || terms.bias == DType::kFloat16 || terms.bias == DType::kBFloat16, "an unsupported bias dtype");
 }
 
-// Of a single row or column a library wants the stride that is never walked, too.
+// Libraries check the leading dimension even if there is only one row or column.
 bool leads(const Matrix& x, int64_t rows, int64_t columns) {
   return x.column_stride == 1 ? x.row_stride >= columns : x.row_stride == 1 && x.column_stride >= rows;
 }
 
-// What a library refuses.
+// Fails for products that a real library does not support.
 void check_product(const BlasProduct& p) {
   check(p.m > 0 && p.n > 0 && p.k > 0 && p.batch > 0, "an empty product");
-  check(leads(p.a, p.m, p.k) && leads(p.b, p.k, p.n), "a matrix that lies as no library takes it");
+  check(leads(p.a, p.m, p.k) && leads(p.b, p.k, p.n), "a matrix of unsupported layout");
   check(p.activation == Activation::kNone || p.bias, "an activation without a bias");
   if (is_float8(p.dtype)) return check_float8(p);
-  check(!p.bias || (p.batch == 1 && p.dtype < DType::kFloat64 && !p.wide && !p.accumulate),
-        "a bias that no library adds");
+  check(!p.bias || (p.batch == 1 && p.dtype < DType::kFloat64 && !p.wide && !p.accumulate), "an unsupported bias");
 }
 
 template <typename T, typename R>
@@ -125,7 +123,7 @@ class PlainLoops final : public Blas {
     if (product.dtype == DType::kComplex64) return add<Complex<float>, Complex<float>>(queue, product);
     if (product.dtype == DType::kComplex128) return add<Complex<double>, Complex<double>>(queue, product);
     with_floating(product.dtype, [&]<typename T>(std::type_identity<T>) {
-      product.wide ? add<T, Wide<T>>(queue, product) : add<T, T>(queue, product);
+      product.wide ? add<T, AccumulateType<T>>(queue, product) : add<T, T>(queue, product);
     });
   }
 };

@@ -54,7 +54,7 @@ class HostCompiler final : public Compiler {
   KernelHandle compile(const std::string& source) override {
     const char* cxx = std::getenv("TELETENSOR_SIMULATED_CXX");
     std::string folder = (std::filesystem::temp_directory_path() / "fused.XXXXXX").string();
-    check(mkdtemp(folder.data()) != nullptr, "no folder to compile in");
+    check(mkdtemp(folder.data()) != nullptr, "cannot create a temporary folder for compilation");
     std::ofstream(folder + "/fused.cc") << kPrelude << source;
     const std::string command = absl::StrCat(cxx, " -std=c++20 -O1 -fwrapv -w -shared -fPIC -I" TT_SOURCE_DIR " -o ",
                                              folder, "/fused.so ", folder, "/fused.cc");
@@ -67,7 +67,7 @@ class HostCompiler final : public Compiler {
   }
 
   void launch(KernelHandle kernel, int64_t, int, void* parameters, size_t bytes, StreamHandle stream) override {
-    // Aligned as the struct is: copies of a string's bytes would not be.
+    // Aligned as the struct; copying into a string would not align it.
     auto copy = std::make_shared<std::vector<uint64_t>>((bytes + 7) / 8);
     std::memcpy(copy->data(), parameters, bytes);
     enqueue(stream, [=] { reinterpret_cast<void (*)(const void*)>(kernel)(copy->data()); });

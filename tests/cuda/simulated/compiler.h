@@ -1,14 +1,14 @@
-// The compiler of simulated devices: the host's, where TELETENSOR_SIMULATED_CXX names it, else none.
+// The compiler of simulated devices: the host compiler in TELETENSOR_SIMULATED_CXX; none if it is not set.
 //
-// Each source becomes a library, whose kernel is run by the threads of a small grid, one after the other, the last
-// first.
+// Each source becomes a shared library. The threads of a small grid run its kernel one after the other, in reverse
+// order.
 #pragma once
 
 #include "kernels/cuda/runtime/compiler.h"
 
 namespace tt::cuda {
 
-// How many sources have become kernels in this process.
+// The number of sources compiled in this process.
 int simulated_compilations();
 
 }  // namespace tt::cuda

@@ -1,4 +1,4 @@
-// No library of convolutions on simulated devices: our own kernels are what is tested.
+// Simulated devices have no convolution library, so that our own kernels are tested.
 #include "kernels/cuda/runtime/dnn.h"
 
 #include "kernels/cuda/runtime/library_notes.h"

@@ -16,7 +16,7 @@ namespace {
 
 void assemble_once() {
   static const bool assembled = [] {
-    // Half a second: how slow the machine is must not decide what is replayed.
+    // Half a second, so that a slow machine does not affect which sequences are replayed.
     setenv("TELETENSOR_CUDA_REPLAY", "500000", /*overwrite=*/0);
     set_runtime(make_runtime());
     std::string why;
@@ -35,7 +35,7 @@ void assemble_once() {
 
 SimulatedEngine::SimulatedEngine() : scope_((assemble_once(), &context_)) {
   context_.account = std::make_shared<Account>("session 1");
-  testing::random_bits().seed();  // a test's tensors are the same whatever ran before it
+  testing::random_bits().seed();  // random tensors must not depend on earlier tests
 }
 
 }  // namespace tt::cuda

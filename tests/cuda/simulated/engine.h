@@ -1,6 +1,6 @@
-// SimulatedEngine: the CPU's and the CUDA backend in this process, the latter over simulated devices.
+// SimulatedEngine: the CPU and CUDA backends in this process, the latter on simulated devices.
 //
-// The backends are made once a process; each SimulatedEngine is a session of its own, current on its thread.
+// The backends are created once per process. Each SimulatedEngine is a new session, current on its thread.
 #pragma once
 
 #include <memory>

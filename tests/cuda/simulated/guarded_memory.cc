@@ -14,17 +14,17 @@ namespace tt::cuda {
 namespace {
 
 constexpr size_t kRange = size_t{256} << 30;
-constexpr size_t kPage = size_t{2} << 20;  // huge ones, so that opening and closing costs microseconds
+constexpr size_t kPage = size_t{2} << 20;  // huge pages: mprotect takes microseconds
 
-std::atomic<uintptr_t> guarded{0};  // where the range begins, for the handler
+std::atomic<uintptr_t> guarded{0};  // start of the range, for the signal handler
 std::atomic<bool> opened{false};
 struct sigaction other_handler;
 
 size_t whole_pages(size_t bytes, size_t page) { return (bytes + page - 1) / page * page; }
 size_t whole_pages(size_t bytes) { return whole_pages(bytes, static_cast<size_t>(sysconf(_SC_PAGESIZE))); }
 
-// Nothing but what a signal handler may call.
-void tell(const char* what, uintptr_t address) {
+// Async-signal-safe.
+void write_to_stderr(const char* what, uintptr_t address) {
   char digits[19] = "0x", *to = digits + 2;
   for (int shift = 60; shift >= 0; shift -= 4) *to++ = "0123456789abcdef"[address >> shift & 15];
   *to = '\n';
@@ -32,11 +32,12 @@ void tell(const char* what, uintptr_t address) {
   static_cast<void>(!write(STDERR_FILENO, digits, sizeof digits));
 }
 
-// What it was goes on once the handler has returned: the instruction fails again.
-void told_segmentation_fault(int, siginfo_t* info, void*) {
+// Restores the previous handler: after the return the instruction faults again.
+void report_segmentation_fault(int, siginfo_t* info, void*) {
   const auto address = reinterpret_cast<uintptr_t>(info->si_addr);
   if (address - guarded < kRange) {
-    tell(opened ? "device code touched memory that nobody holds at " : "host code touched device memory at ", address);
+    write_to_stderr(opened ? "device code touched unallocated memory at " : "host code touched device memory at ",
+                    address);
     signal(SIGSEGV, SIG_DFL);
   } else {
     sigaction(SIGSEGV, &other_handler, nullptr);
@@ -47,12 +48,12 @@ void told_segmentation_fault(int, siginfo_t* info, void*) {
 
 GuardedMemory::GuardedMemory() {
   void* range = mmap(nullptr, kRange, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  check(range != MAP_FAILED, "no addresses for simulated devices");
+  check(range != MAP_FAILED, "cannot reserve addresses for simulated devices");
   madvise(range, kRange, MADV_HUGEPAGE);
   range_ = static_cast<char*>(range);
   guarded = reinterpret_cast<uintptr_t>(range);
   struct sigaction handler {};
-  handler.sa_sigaction = &told_segmentation_fault;
+  handler.sa_sigaction = &report_segmentation_fault;
   handler.sa_flags = SA_SIGINFO;
   sigaction(SIGSEGV, &handler, &other_handler);
 }
@@ -62,18 +63,18 @@ GuardedMemory::~GuardedMemory() {
   munmap(range_, kRange);
 }
 
-char* GuardedMemory::take(size_t bytes) {
+char* GuardedMemory::reserve(size_t bytes) {
   char* at = reinterpret_cast<char*>(whole_pages(reinterpret_cast<uintptr_t>(range_), kPage));
-  for (const auto& [begin, size] : taken_) {  // the first gap that is large enough
+  for (const auto& [begin, size] : reserved_) {  // first fit
     if (static_cast<size_t>(begin - at) >= bytes) break;
     at = begin + whole_pages(size, kPage);
   }
   if (at + bytes > range_ + kRange) return nullptr;
-  taken_[at] = bytes;
+  reserved_[at] = bytes;
   return at;
 }
 
-void GuardedMemory::give_back(char* addresses) { taken_.erase(addresses); }
+void GuardedMemory::release(char* addresses) { reserved_.erase(addresses); }
 
 void GuardedMemory::add(char* at, size_t bytes) {
   mprotect(at, whole_pages(bytes), PROT_READ | PROT_WRITE);
@@ -88,7 +89,7 @@ void GuardedMemory::remove(char* at, size_t bytes) {
   pieces_.erase(at);
 }
 
-// Pieces side by side at once.
+// Adjacent blocks are protected in one call.
 void GuardedMemory::protect(bool open) {
   is_open_ = opened = open;
   for (auto piece = pieces_.begin(); piece != pieces_.end();) {

@@ -1,9 +1,9 @@
-// GuardedMemory: the memory of simulated devices, which the host cannot touch.
+// GuardedMemory: the memory of simulated devices, inaccessible to the host.
 //
-// It lies in one range of addresses that nobody may read or write but while the devices work: whoever executes what was
-// put off opens it, and it is closed once nobody does. Host code that touches it then ends the process with SIGSEGV,
-// after one line on stderr that says so. While it is open another thread's touch goes unseen. Used under the runtime's
-// lock, one a process.
+// The memory is one address range, readable and writable only while the devices work: the executor of deferred work
+// opens it, and it is closed when no work runs. Host code that touches it while it is closed ends the process with
+// SIGSEGV, after one line on stderr. An access by another thread while it is open is not detected. One per process;
+// requires the runtime's lock.
 #pragma once
 
 #include <cstddef>
@@ -18,19 +18,19 @@ class GuardedMemory {
   GuardedMemory(const GuardedMemory&) = delete;
   GuardedMemory& operator=(const GuardedMemory&) = delete;
 
-  // Addresses, of which none is memory yet. Null: none left.
-  char* take(size_t bytes);
-  void give_back(char* addresses);
-  // What of them is memory. It holds nothing that anybody may rely on.
+  // Reserves addresses without memory. Returns null if none are left.
+  char* reserve(size_t bytes);
+  void release(char* addresses);
+  // Maps memory at reserved addresses. Its contents are unspecified.
   void add(char* at, size_t bytes);
   void remove(char* at, size_t bytes);
 
-  // Until the last Opening there is ends. Requires one.
+  // Opens the memory until the last Opening ends. Requires an Opening.
   void open() {
     if (!is_open_) protect(true);
   }
 
-  // Lasts as long as work is done that may want the memory: opening and closing it costs some ten microseconds.
+  // Exists while device memory may be accessed, since opening and closing the memory costs some ten microseconds.
   class Opening {
    public:
     explicit Opening(GuardedMemory& memory) : memory_(memory) { ++memory_.openings_; }
@@ -48,7 +48,7 @@ class GuardedMemory {
   void protect(bool open);
 
   char* range_;
-  std::map<char*, size_t> taken_, pieces_;
+  std::map<char*, size_t> reserved_, pieces_;
   int openings_ = 0;
   bool is_open_ = false;
 };

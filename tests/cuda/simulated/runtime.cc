@@ -28,7 +28,7 @@ uint64_t megabytes(const char* variable, uint64_t otherwise) {
   return text && absl::SimpleAtoi(text, &value) ? value << 20 : otherwise;
 }
 
-// Issues what it holds, as it was or as it was changed to.
+// Issues the captured launches, with updated parameters if any.
 class SimulatedGraph final : public WorkGraph {
  public:
   explicit SimulatedGraph(absl::Span<const Work* const> works) {
@@ -49,7 +49,7 @@ class SimulatedGraph final : public WorkGraph {
   Stretch works_;
 };
 
-// Of the range that holds `p`; null where none does.
+// The range that contains `p`; null if there is none.
 template <typename Map>
 const typename Map::value_type* range_of(const Map& ranges, const void* p) {
   auto at = ranges.upper_bound(static_cast<const char*>(p));
@@ -60,7 +60,7 @@ const typename Map::value_type* range_of(const Map& ranges, const void* p) {
 
 SimulatedRuntime& simulated_runtime() { return static_cast<SimulatedRuntime&>(runtime()); }
 
-// In a daemon it is made by the plug-in: size and eagerness come from the environment.
+// In a daemon the plug-in creates the runtime: size and eagerness come from the environment.
 std::unique_ptr<Runtime> make_runtime() {
   SimulatedRuntime::Options options;
   options.memory = megabytes("TELETENSOR_SIMULATED_MEMORY_MB", options.memory);
@@ -146,7 +146,7 @@ SimulatedRuntime::Device& SimulatedRuntime::current() { return devices_[current_
 
 void SimulatedRuntime::note(const char* call, uint64_t value) {
   Lock lock(mutex_);
-  constexpr size_t kMost = 100'000;  // a daemon's are not asked for
+  constexpr size_t kMost = 100'000;  // a daemon's calls are not read
   if (calls_.size() < kMost) calls_.push_back(value ? absl::StrCat(call, " ", value) : call);
 }
 
@@ -266,7 +266,7 @@ void* SimulatedRuntime::allocate(size_t bytes) {
   note("cudaMalloc", bytes);
   check_device(current_device);
   if (fail_allocations_ || bytes > options_.memory - current().held) return nullptr;
-  char* p = guarded_.take(bytes);
+  char* p = guarded_.reserve(bytes);
   if (!p) return nullptr;
   guarded_.add(p, bytes);
   memory_[p] = {bytes, current_device};
@@ -282,7 +282,7 @@ void SimulatedRuntime::free(void* p) noexcept {
   drain_device(at->second.second);
   devices_[at->second.second].held -= at->second.first;
   guarded_.remove(static_cast<char*>(p), at->second.first);
-  guarded_.give_back(static_cast<char*>(p));
+  guarded_.release(static_cast<char*>(p));
   memory_.erase(at);
 }
 
@@ -326,13 +326,13 @@ void SimulatedRuntime::memory_info(uint64_t* free, uint64_t* total) {
 void* SimulatedRuntime::reserve(size_t bytes) {
   Lock lock(mutex_);
   note("cuMemAddressReserve", bytes);
-  return guarded_.take(bytes);
+  return guarded_.reserve(bytes);
 }
 
 void SimulatedRuntime::release(void* addresses, size_t bytes) noexcept {
   Lock lock(mutex_);
   note("cuMemAddressFree", bytes);
-  guarded_.give_back(static_cast<char*>(addresses));
+  guarded_.release(static_cast<char*>(addresses));
 }
 
 bool SimulatedRuntime::map(void* at, size_t bytes, PhysicalHandle* piece) {
@@ -407,7 +407,7 @@ void SimulatedRuntime::record(EventHandle handle, StreamHandle stream_handle) {
   auto mark = std::make_shared<Mark>(Mark{&stream});
   static_cast<Event*>(handle)->mark = mark;
   if (stream.capturing) {
-    mark->done = true;  // nothing outside the graph may wait for what is inside
+    mark->done = true;  // work outside the graph must not wait for this event
     return;
   }
   add(stream, {nullptr, mark, nullptr});
@@ -432,7 +432,7 @@ bool SimulatedRuntime::done(EventHandle handle) {
   if (!mark || mark->done) return true;
   check_device(mark->stream->device);
   const GuardedMemory::Opening opening(guarded_);
-  if (!mark->stream->queue.empty()) run_first(*mark->stream);  // so that polling ends
+  if (!mark->stream->queue.empty()) run_first(*mark->stream);  // so that polling makes progress
   return false;
 }
 

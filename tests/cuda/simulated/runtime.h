@@ -1,9 +1,9 @@
-// SimulatedRuntime: CUDA devices made of host memory, for proving the backend without a GPU.
+// SimulatedRuntime: CUDA devices simulated in host memory, to test the backend without a GPU.
 //
-// Streams are queues. Work is put off until somebody waits for it, as long as events and streams allow, so that a
-// missing wait shows as a wrong value; freeing memory waits for the device, as CUDA does. Faults are ordered: an
-// allocation that fails, a kernel that fails, a device that is lost. Every call is recorded. Host code that touches a
-// device's memory ends the process (guarded_memory.h). Thread-safe.
+// Streams are queues. Work is deferred until a caller waits for it, as far as events and streams allow, so that a
+// missing wait gives a wrong value; freeing memory waits for the device, as in CUDA. Faults can be injected: a failed
+// allocation, a failed kernel, a lost device. All calls are recorded. Host code that touches device memory ends the
+// process (guarded_memory.h). Thread-safe.
 #pragma once
 
 #include <deque>
@@ -24,25 +24,25 @@ class SimulatedRuntime final : public Runtime {
  public:
   struct Options {
     int devices = 2;
-    uint64_t memory = uint64_t{1} << 30;  // of each device
-    bool eager = false;                   // work is done at once: for speed where order is not what is tested
-    std::string losses;                   // a folder: where it has a file "lost-1", device 1 is lost
-    bool refuses_pinning = false;         // of memory that is not its own
+    uint64_t memory = uint64_t{1} << 30;  // per device
+    bool eager = false;                   // runs work at once: faster, for tests that do not depend on order
+    std::string losses;                   // a folder; if it contains a file "lost-1", device 1 is lost
+    bool refuses_pinning = false;         // refuses to pin memory that it did not allocate
   };
   SimulatedRuntime() : SimulatedRuntime(Options()) {}
   explicit SimulatedRuntime(Options options);
   ~SimulatedRuntime() override;
 
-  // What the tests order and ask.
-  void fail_next_kernel(std::string why);  // reported by whoever waits for it next; the device goes on
-  void lose_device(std::string why);       // the current one: every later call on it fails so
+  // Faults to inject, and queries.
+  void fail_next_kernel(std::string why);  // reported by the next wait; the device stays usable
+  void lose_device(std::string why);       // the current device: every later call on it fails with `why`
   void lose(int device, std::string why);
-  void fail_work(std::string why);  // that is under way; reported as the above is, and told on stderr
+  void fail_work(std::string why);  // running work; reported by the next wait, and on stderr
   void fail_allocations(bool fail);
-  void refuse_graphs(bool refuse);  // to be made, or to be changed
+  void refuse_graphs(bool refuse);  // refuses to create and to update graphs
   bool refuses_graphs() const;
-  void refuse_pinning(bool refuse);          // of memory that is not its own
-  bool has_work(StreamHandle stream) const;  // that was issued and is put off
+  void refuse_pinning(bool refuse);          // refuses to pin memory that it did not allocate
+  bool has_work(StreamHandle stream) const;  // issued and still deferred
   void note(const char* call, uint64_t value = 0);
   std::vector<std::string> calls() const;  // "cudaMalloc 2097152", in order
   void forget_calls();
@@ -59,7 +59,7 @@ class SimulatedRuntime final : public Runtime {
   void* allocate_host(size_t bytes) override;
   void free_host(void* p) noexcept override;
   bool register_host(void* p, size_t bytes) override;
-  void unregister_host(void* p) noexcept override;  // aborts where something under way uses it
+  void unregister_host(void* p) noexcept override;  // aborts if work in progress uses it
   void memory_info(uint64_t* free, uint64_t* total) override;
   size_t granularity() override { return size_t{2} << 20; }
   void* reserve(size_t bytes) override;
@@ -89,14 +89,14 @@ class SimulatedRuntime final : public Runtime {
 
  private:
   struct Stream;
-  struct Mark;  // an event's place in a stream
+  struct Mark;  // the position of an event in a stream
   struct Event {
     std::shared_ptr<Mark> mark;  // null: never recorded
   };
   struct Job {
     std::function<void()> run;      // null for a mark
-    std::shared_ptr<Mark> mark;     // done when this is reached
-    std::shared_ptr<Mark> awaited;  // must be done before
+    std::shared_ptr<Mark> mark;     // done when the stream reaches it
+    std::shared_ptr<Mark> awaited;  // must be done before the job runs
   };
   struct Mark {
     Stream* stream;
@@ -106,7 +106,7 @@ class SimulatedRuntime final : public Runtime {
     int device;
     std::deque<Job> queue;
     bool capturing = false;
-    std::string refusal;  // why what is captured cannot be kept
+    std::string refusal;  // why the captured work cannot become a graph
     std::vector<std::function<void()>> captured;
   };
   struct Graph {
@@ -114,11 +114,11 @@ class SimulatedRuntime final : public Runtime {
   };
   struct Registered {
     size_t bytes;
-    std::shared_ptr<char> use = std::make_shared<char>();  // held by every copy under way, too
+    std::shared_ptr<char> use = std::make_shared<char>();  // also held by every copy in progress
   };
   struct Device {
     uint64_t held = 0;
-    std::string lost;  // why, where it is
+    std::string lost;  // why the device is lost, if it is
   };
 
   Device& current();
@@ -129,15 +129,15 @@ class SimulatedRuntime final : public Runtime {
   void drain(Stream& stream);
   void drain_device(int device);
   void raise_failure();
-  bool reachable(const void* p) const;  // by a device on its own
+  bool reachable(const void* p) const;  // whether a device can access it directly
   std::shared_ptr<void> use_registered(const void* p) const;
 
   const Options options_;
-  mutable std::recursive_mutex mutex_;  // guards all below
+  mutable std::recursive_mutex mutex_;  // guards all members below
   GuardedMemory guarded_;
   std::vector<Device> devices_;
   std::set<std::unique_ptr<Stream>> streams_;
-  std::map<const char*, std::pair<size_t, int>> memory_;  // device's: bytes and device
+  std::map<const char*, std::pair<size_t, int>> memory_;  // device memory: bytes and device
   std::map<const char*, size_t> pinned_;
   std::map<const char*, Registered> registered_;
   PhysicalHandle next_piece_ = 1;
@@ -149,7 +149,7 @@ class SimulatedRuntime final : public Runtime {
   bool refuse_pinning_;
 };
 
-// The process's runtime, which must be one.
+// The runtime of the process, which must be a SimulatedRuntime.
 SimulatedRuntime& simulated_runtime();
 
 }  // namespace tt::cuda

@@ -1,4 +1,4 @@
-"""Handles of hooks, and what load_state_dict returns."""
+"""Handles of hooks, and the result of load_state_dict."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class RemovableHandle:
         self.id = next(RemovableHandle._numbers)
 
     def remove(self) -> None:
-        """The hook is not called any more."""
+        """Removes the hook; it is not called any more."""
         for registry in (self.hooks, *self.options):
             registry.pop(self.id, None)
 
@@ -30,7 +30,7 @@ class RemovableHandle:
 
 
 def register(hooks: dict, hook: Callable, *, prepend: bool = False, options: dict[str, tuple[dict, bool]] | None = None):
-    """Adds a hook to an ordered registry; each option is a registry of the hooks that have it, and whether this one does."""
+    """Adds a hook to an ordered registry. `options`: (registry of hooks with the option, whether this hook has it)."""
     handle = RemovableHandle(hooks, options=tuple(registry for registry, _ in (options or {}).values()))
     hooks[handle.id] = hook
     for registry, chosen in (options or {}).values():
@@ -42,7 +42,7 @@ def register(hooks: dict, hook: Callable, *, prepend: bool = False, options: dic
 
 
 class ModuleHook:
-    """A hook that is called with its module first; it does not keep the module alive."""
+    """A hook whose first argument is its module; does not keep the module alive."""
 
     def __init__(self, hook: Callable, module: Any):
         self.hook, self.module = hook, weakref.ref(module)
@@ -61,7 +61,7 @@ class ModuleHook:
 
 
 class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
-    """The keys that load_state_dict found missing and unexpected."""
+    """The missing and unexpected keys that load_state_dict found."""
 
     __slots__ = ()
 

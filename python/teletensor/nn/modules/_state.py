@@ -1,4 +1,4 @@
-"""The part of Module that saves and loads its state: the methods that subclasses override, and the hooks."""
+"""The base of Module that saves and loads state: methods that subclasses override, and hooks."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ _EXTRA_STATE = "_extra_state"
 
 
 class ModuleState:
-    """state_dict and load_state_dict; a base of Module, which has the registries."""
+    """state_dict and load_state_dict; a base of Module, which owns the registries."""
 
-    _version: int = 1  # saved in state_dict()._metadata; subclasses that change their keys raise it
+    _version: int = 1  # saved in state_dict()._metadata; subclasses that change their keys increment it
 
     def get_extra_state(self) -> Any:
-        """State beside parameters and buffers, for state_dict. Subclasses that have some override this and set_extra_state."""
-        raise RuntimeError("get_extra_state() is called only where a subclass defines it")
+        """State besides parameters and buffers. A subclass with such state overrides this and set_extra_state."""
+        raise RuntimeError("get_extra_state() is not implemented by this class")
 
     def set_extra_state(self, state: Any) -> None:
-        """Takes over what get_extra_state returned."""
-        raise RuntimeError("set_extra_state() is called only where a subclass defines it")
+        """Restores state returned by get_extra_state."""
+        raise RuntimeError("set_extra_state() is not implemented by this class")
 
     def _overrides(self, name: str) -> bool:
         return getattr(type(self), name, None) is not getattr(ModuleState, name)
@@ -43,7 +43,7 @@ class ModuleState:
             destination[prefix + _EXTRA_STATE] = self.get_extra_state()
 
     def state_dict(self, *args, destination=None, prefix: str = "", keep_vars: bool = False) -> OrderedDict:
-        """All parameters and persistent buffers by dotted name; versions of the modules in its ``_metadata``."""
+        """All parameters and persistent buffers by dotted name; ``_metadata`` contains the modules' versions."""
         if args:
             warnings.warn("Positional args are being deprecated, use kwargs instead.", FutureWarning, stacklevel=2)
             destination = args[0] if destination is None else destination
@@ -75,7 +75,7 @@ class ModuleState:
         self, state_dict: dict, prefix: str, local_metadata: dict, strict: bool, missing_keys: list, unexpected_keys: list,
         error_msgs: list,
     ) -> None:  # fmt: skip
-        """Loads the state of this module, without its submodules; appends to the lists what does not fit."""
+        """Loads the state of this module, without its submodules; appends mismatches to the lists."""
         for hook in self._load_state_dict_pre_hooks.values():
             hook(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
         persistent = {k: v for k, v in self._buffers.items() if k not in self._non_persistent_buffers_set}
@@ -105,13 +105,13 @@ class ModuleState:
                         unexpected_keys.append(key)
 
     def _load_tensor(self, name: str, key: str, target: Tensor, value: Any, assign: bool) -> str | None:
-        """Copies or assigns one value; returns what is wrong with it, if anything."""
+        """Copies or assigns one value; returns an error message or None."""
         if not isinstance(value, Tensor):
             return (
                 f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like object from checkpoint '
                 f"but received {type(value)}"
             )
-        if target.dim() == 0 and tuple(value.shape) == (1,):  # as PyTorch before 0.4 saved numbers
+        if target.dim() == 0 and tuple(value.shape) == (1,):  # format of PyTorch before 0.4
             value = value[0]
         if tuple(value.shape) != tuple(target.shape):
             return (
@@ -135,7 +135,7 @@ class ModuleState:
                         value = value if isinstance(value, Parameter) else Parameter(value, target.requires_grad)
                         value.requires_grad_(target.requires_grad)
                     setattr(self, name, value)
-        except Exception as e:  # noqa: BLE001 - all that is wrong is reported at once
+        except Exception as e:  # noqa: BLE001 - all errors are reported together
             return (
                 f'While copying the parameter named "{key}", whose dimensions in the model are {target.size()} and '
                 f"whose dimensions in the checkpoint are {value.size()}, an exception occurred : {e.args}."
@@ -146,12 +146,12 @@ class ModuleState:
         """Loads values by name into this module and its submodules.
 
         Args:
-            state_dict: what state_dict() of such a module returned; it is not changed.
-            strict: whether every name must match.
-            assign: whether the tensors themselves become parameters and buffers, instead of being copied into them.
+            state_dict: a result of state_dict() of such a module; not modified.
+            strict: whether all names must match.
+            assign: whether the tensors become the parameters and buffers, instead of being copied into them.
 
         Raises:
-            RuntimeError: names or sizes do not match; it lists all of them.
+            RuntimeError: names or sizes do not match; the message lists all mismatches.
         """
         if not isinstance(state_dict, Mapping):
             raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
@@ -200,7 +200,7 @@ class ModuleState:
         return register(self._state_dict_hooks, hook)
 
     def register_state_dict_post_hook(self, hook: Callable) -> RemovableHandle:
-        """Calls ``hook(module, state_dict, prefix, local_metadata)`` at the end of state_dict; it changes the dict in place."""
+        """Calls ``hook(module, state_dict, prefix, local_metadata)`` after state_dict; it may modify the dict."""
         hook._from_public_api = True
         return register(self._state_dict_hooks, hook)
 
@@ -212,9 +212,12 @@ class ModuleState:
         return register(self._load_state_dict_pre_hooks, ModuleHook(hook, self) if with_module else hook)
 
     def register_load_state_dict_pre_hook(self, hook: Callable) -> RemovableHandle:
-        """Calls ``hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)`` first."""
+        """Calls a hook before the module is loaded.
+
+        Its arguments: (module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs).
+        """
         return self._register_load_state_dict_pre_hook(hook, with_module=True)
 
     def register_load_state_dict_post_hook(self, hook: Callable) -> RemovableHandle:
-        """Calls ``hook(module, incompatible_keys)`` when the module and its submodules are loaded."""
+        """Calls ``hook(module, incompatible_keys)`` after the module and its submodules are loaded."""
         return register(self._load_state_dict_post_hooks, hook)

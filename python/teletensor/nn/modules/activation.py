@@ -1,4 +1,4 @@
-"""Activations: a table of functions and the arguments that their modules keep."""
+"""Activations: a table of functions and the arguments that their modules store."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..parameter import Parameter
 from ._table import REQUIRED, bound_arguments
 from .module import Module
 
-# module -> (function, the arguments it keeps with their defaults, in order)
+# module -> (function, stored arguments with their defaults, in order)
 _TABLE = {
     "ReLU": (F.relu, {"inplace": False}),
     "ReLU6": (F.relu6, {"inplace": False}),
@@ -70,7 +70,7 @@ globals().update({name: _make(name, *row) for name, row in _TABLE.items()})
 
 
 class Hardtanh(Module):
-    """Within [min_val, max_val]."""
+    """Clamps to [min_val, max_val]."""
 
     def __init__(
         self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False, min_value: float | None = None,
@@ -95,7 +95,7 @@ class Hardtanh(Module):
 
 
 class PReLU(Module):
-    """Leaky relu with learned slopes, one or one a channel."""
+    """Leaky relu with learned slopes: one, or one per channel."""
 
     def __init__(self, num_parameters: int = 1, init: float = 0.25, device=None, dtype=None):
         super().__init__()

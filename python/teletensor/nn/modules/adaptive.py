@@ -16,9 +16,9 @@ _ASMoutput = namedtuple("_ASMoutput", ["output", "loss"])
 
 
 class AdaptiveLogSoftmaxWithLoss(Module):
-    """Frequent classes in a head, rarer ones in clusters of ever smaller projections.
+    """Frequent classes in a head, rarer classes in clusters with increasingly small projections.
 
-    Every cluster is computed for every row, so that no sizes depend on the data and nothing waits.
+    Every cluster is computed for every row, so that no size depends on data and nothing waits.
     """
 
     def __init__(self, in_features, n_classes, cutoffs, div_value=4.0, head_bias=False, device=None, dtype=None):
@@ -50,12 +50,12 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         return _C.torch.cat(parts, 1)
 
     def forward(self, input, target):
-        """(each row's log likelihood of its target, their mean loss)."""
+        """(log likelihood of each row's target, mean loss)."""
         rows, classes = (input, target) if input.dim() == 2 else (input.unsqueeze(0), target.unsqueeze(0))
         output = self.log_prob(rows).gather(1, classes.unsqueeze(1)).squeeze(1)
         loss = -output.mean()
         return _ASMoutput(output if input.dim() == 2 else output.squeeze(0), loss)
 
     def predict(self, input):
-        """The likeliest class of each row."""
+        """The most likely class of each row."""
         return self.log_prob(input).argmax(1)

@@ -1,4 +1,4 @@
-"""Modules of modules, and lists and dicts of parameters."""
+"""Containers of modules and of parameters."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _pairs(name: str, values) -> Iterable:
 
 
 class _Ordered(Module):
-    """The part that Sequential and ModuleList share: modules by position, under the names "0", "1", ..."""
+    """The common base of Sequential and ModuleList: modules by position, named "0", "1", ..."""
 
     def _name_at(self, index: int) -> str:
         return next(islice(self._modules, _position(index, len(self)), None))
@@ -77,14 +77,14 @@ class _Ordered(Module):
         self._modules = OrderedDict((str(i), m) for i, m in enumerate(modules))
 
     def pop(self, key):
-        """Removes and returns one module, or those of a slice."""
+        """Removes and returns one module, or the modules of a slice."""
         found = self[key]
         del self[key]
         return found
 
 
 class Sequential(_Ordered):
-    """Calls its modules one after the other."""
+    """Calls its modules in sequence."""
 
     def __init__(self, *args):
         super().__init__()
@@ -130,7 +130,7 @@ class Sequential(_Ordered):
         return self.extend([*self] * (other - 1))
 
     def insert(self, index: int, module: Module) -> Sequential:
-        """Adds a module before that place."""
+        """Inserts a module before the index."""
         if not isinstance(module, Module):
             raise AssertionError(f"module should be of type: {Module}")
         if not -len(self) <= index <= len(self):
@@ -140,7 +140,7 @@ class Sequential(_Ordered):
 
 
 class ModuleList(_Ordered):
-    """A list whose modules are registered."""
+    """A list that registers its modules."""
 
     def __init__(self, modules=None):
         super().__init__()
@@ -159,11 +159,11 @@ class ModuleList(_Ordered):
         return self.extend(other)
 
     def insert(self, index: int, module: Module) -> None:
-        """Adds a module before that place."""
+        """Inserts a module before the index."""
         self._insert(index, module)
 
     def __repr__(self) -> str:
-        # Equal neighbours are printed once, with their count.
+        # Equal neighbours are printed as one line with their count.
         runs: list[tuple[int, int, str]] = []
         for i, module in enumerate(self):
             text = repr(module)
@@ -175,7 +175,7 @@ class ModuleList(_Ordered):
 
 
 class ModuleDict(Module):
-    """A dict whose modules are registered."""
+    """A dict that registers its modules."""
 
     def __init__(self, modules=None):
         super().__init__()
@@ -213,16 +213,16 @@ class ModuleDict(Module):
         return self._modules.values()
 
     def items(self):
-        """(name, module)."""
+        """The (name, module) pairs."""
         return self._modules.items()
 
     def update(self, modules) -> None:
-        """Adds those of a dict or of pairs."""
+        """Adds the modules of a dict or of pairs."""
         for key, module in _pairs("ModuleDict.update", modules):
             self[key] = module
 
     def pop(self, key: str) -> Module:
-        """Removes and returns one."""
+        """Removes and returns a module."""
         return self._modules.pop(key)
 
 
@@ -231,7 +231,7 @@ def _as_parameter(value):
 
 
 def _described(items) -> str:
-    """A line for every value of a list or dict of parameters."""
+    """One line per value of a list or dict of parameters."""
     lines = []
     for key, value in items:
         if isinstance(value, Tensor):
@@ -243,7 +243,7 @@ def _described(items) -> str:
 
 
 class ParameterList(Module):
-    """A list whose parameters are registered; a tensor becomes a parameter, anything else is kept as it is."""
+    """A list that registers its parameters; tensors become parameters, other values are stored unchanged."""
 
     def __init__(self, values=None):
         super().__init__()
@@ -289,7 +289,7 @@ class ParameterList(Module):
 
 
 class ParameterDict(Module):
-    """A dict whose parameters are registered; a tensor becomes a parameter, anything else is kept as it is."""
+    """A dict that registers its parameters; tensors become parameters, other values are stored unchanged."""
 
     def __init__(self, parameters=None):
         super().__init__()
@@ -312,7 +312,7 @@ class ParameterDict(Module):
 
     def _check_key(self, key) -> None:
         if not isinstance(key, str):
-            raise TypeError(f"ParameterDict's keys are strings, got {key!r} of type {type(key).__name__}")
+            raise TypeError(f"ParameterDict expected a key of type str, got {key!r} of type {type(key).__name__}")
 
     def __len__(self) -> int:
         return len(self._keys)
@@ -327,11 +327,11 @@ class ParameterDict(Module):
         return key in self._keys
 
     def copy(self) -> ParameterDict:
-        """Another one with the same parameters."""
+        """A shallow copy with the same parameters."""
         return ParameterDict(OrderedDict(self.items()))
 
     def setdefault(self, key: str, default=None):
-        """The value of that name, which is `default` where there was none."""
+        """Returns the value of a name; sets it to `default` if missing."""
         if key not in self:
             self[key] = default
         return self[key]
@@ -342,24 +342,24 @@ class ParameterDict(Module):
             del self[key]
 
     def pop(self, key: str):
-        """Removes and returns one."""
+        """Removes and returns a value."""
         value = self[key]
         del self[key]
         return value
 
     def popitem(self) -> tuple:
-        """Removes and returns the last (name, value)."""
+        """Removes and returns the last (name, value) pair."""
         if not self._keys:
             raise KeyError("popitem(): the ParameterDict is empty")
         key = next(reversed(self._keys))
         return key, self.pop(key)
 
     def get(self, key: str, default=None):
-        """The value of that name, or `default`."""
+        """The value of a name, or `default`."""
         return self[key] if key in self else default
 
     def fromkeys(self, keys, default=None) -> ParameterDict:
-        """A new one of those names, each with the same value."""
+        """A new ParameterDict with the given names, all with the same value."""
         return ParameterDict((key, default) for key in keys)
 
     def keys(self):
@@ -371,11 +371,11 @@ class ParameterDict(Module):
         return (self[key] for key in self._keys)
 
     def items(self):
-        """(name, value)."""
+        """The (name, value) pairs."""
         return ((key, self[key]) for key in self._keys)
 
     def update(self, parameters) -> None:
-        """Adds those of a dict (a plain one's in the order of its keys) or of pairs."""
+        """Adds the values of a dict (a plain one in sorted order) or of pairs."""
         pairs = _pairs("ParameterDict.update", parameters)
         plain = isinstance(parameters, Mapping) and not isinstance(parameters, OrderedDict)
         for key, value in sorted(pairs) if plain else pairs:

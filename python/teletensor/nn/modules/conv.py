@@ -1,4 +1,4 @@
-"""Convolutions."""
+"""Convolution modules."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "
 
 
 class _Convolution(Module):
-    """What convolutions of any dimension share; `ndim` is the subclass's."""
+    """The common base of convolutions; subclasses define `ndim`."""
 
     ndim: int
     transposed = False
@@ -39,7 +39,7 @@ class _Convolution(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draws new values, uniform on +-1/sqrt(fan_in)."""
+        """Draws new values, uniform in +-1/sqrt(fan_in)."""
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
             fan_in = self.weight.shape[1] * math.prod(self.kernel_size)
@@ -93,7 +93,7 @@ class Conv3d(_Convolution):
 
 
 class _TransposedConvolution(_Convolution):
-    """What the gradients of convolutions with respect to their inputs, as layers, share."""
+    """The common base of transposed convolutions: gradients of convolutions with respect to their inputs."""
 
     transposed = True
 

@@ -9,7 +9,7 @@ __all__ = ["AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d"]
 
 
 class Dropout(Module):
-    """Zeroes elements with probability p in training, and scales the rest."""
+    """In training, zeroes elements with probability p and scales the rest."""
 
     function = staticmethod(F.dropout)
 
@@ -41,6 +41,6 @@ class Dropout3d(Dropout1d):
 
 
 class AlphaDropout(Dropout):
-    """Keeps mean and variance of selu's outputs."""
+    """Dropout that preserves the mean and variance of selu's outputs."""
 
     function = staticmethod(F.alpha_dropout)

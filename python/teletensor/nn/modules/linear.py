@@ -1,4 +1,4 @@
-"""Linear maps, and what only changes shapes."""
+"""Linear maps, and modules that only change shapes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Linear(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draws new values, uniform on +-1/sqrt(in_features)."""
+        """Draws new values, uniform in +-1/sqrt(in_features)."""
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
             bound = 1 / math.sqrt(self.in_features) if self.in_features else 0
@@ -66,7 +66,7 @@ class Bilinear(Module):
 
 
 class Flatten(Module):
-    """Makes one dimension of start_dim to end_dim."""
+    """Flattens dimensions start_dim to end_dim into one."""
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1):
         super().__init__()
@@ -80,7 +80,7 @@ class Flatten(Module):
 
 
 class Unflatten(Module):
-    """Makes several dimensions of one."""
+    """Splits one dimension into several."""
 
     def __init__(self, dim: int, unflattened_size):
         super().__init__()

@@ -1,4 +1,4 @@
-"""Losses: a table of functions and the arguments that their modules keep."""
+"""Losses: a table of functions and the arguments that their modules store."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .module import Module
 
 
 class _Loss(Module):
-    """What losses share: a reduction."""
+    """The common base of losses: stores the reduction."""
 
     reduction: str
 
@@ -21,7 +21,7 @@ class _Loss(Module):
 
 
 class _WeightedLoss(_Loss):
-    """A loss with a weight for each class."""
+    """A loss with one weight per class."""
 
     def __init__(self, weight=None, size_average=None, reduce=None, reduction: str = "mean"):
         super().__init__(size_average, reduce, reduction)
@@ -102,7 +102,7 @@ def _check_multi_margin(p, weight) -> None:
 
 
 globals().update({name: _make(name, *row) for name, row in _TABLE.items()})
-NLLLoss2d = globals()["NLLLoss"]  # its old name
+NLLLoss2d = globals()["NLLLoss"]  # PyTorch's old name
 
 
 class CTCLoss(_Loss):
@@ -119,7 +119,7 @@ class CTCLoss(_Loss):
 
 
 class TripletMarginWithDistanceLoss(_Loss):
-    """The triplet loss with a distance of one's own."""
+    """The triplet loss with a user-defined distance."""
 
     def __init__(self, *, distance_function=None, margin: float = 1.0, swap: bool = False, reduction: str = "mean"):
         super().__init__(reduction=reduction)

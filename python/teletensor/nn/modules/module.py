@@ -1,4 +1,4 @@
-"""Module: parameters, buffers and submodules by name, and what is done to all of them."""
+"""Module: named parameters, buffers and submodules, and operations on all of them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ..._C import Tensor
 from ..._C import device as _device
 from ..._grad_mode import no_grad
 from ..parameter import Buffer, Parameter
-from ._hooks import RemovableHandle, _IncompatibleKeys, register  # noqa: F401 - PyTorch's place for them
+from ._hooks import RemovableHandle, _IncompatibleKeys, register  # noqa: F401 - where PyTorch defines them
 from ._state import ModuleState
 
 
 def _addindent(text: str, spaces: int) -> str:
-    """The lines after the first, moved right."""
+    """Indents the lines after the first."""
     return text.replace("\n", "\n" + " " * spaces)
 
 
@@ -31,7 +31,7 @@ class Module(ModuleState):
     """The base of all networks; see torch.nn.Module."""
 
     training: bool
-    call_super_init: bool = False  # whether __init__ goes on to the next class of several bases
+    call_super_init: bool = False  # whether __init__ calls the next base class's __init__
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if (args or kwargs) and not self.call_super_init:
@@ -45,7 +45,7 @@ class Module(ModuleState):
             super().__init__(*args, **kwargs)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """What the module computes; every subclass says it."""
+        """Computes the module's result; every subclass overrides it."""
         raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -78,7 +78,7 @@ class Module(ModuleState):
             for key in [k for k in self._forward_hooks_always_called if k not in called]:
                 try:
                     result = self._hooked(key, self._forward_hooks[key], args, kwargs, result)
-                except Exception as e:  # noqa: BLE001 - the first exception is the one that is raised
+                except Exception as e:  # noqa: BLE001 - the first exception is raised
                     warnings.warn(
                         "module forward hook with ``always_call=True`` raised an exception that was silenced as another "
                         f"error was raised in forward: {e}",
@@ -94,12 +94,12 @@ class Module(ModuleState):
     def register_forward_hook(
         self, hook: Callable, *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
     ) -> RemovableHandle:
-        """Calls ``hook(module, args, result)`` after forward; what it returns replaces the result.
+        """Calls ``hook(module, args, result)`` after forward; a return value other than None replaces the result.
 
         Args:
-            prepend: before the hooks that are there already.
-            with_kwargs: the hook is called as ``hook(module, args, kwargs, result)``.
-            always_call: also where forward raises.
+            prepend: adds the hook before the existing ones.
+            with_kwargs: calls ``hook(module, args, kwargs, result)``.
+            always_call: calls the hook also if forward raises.
         """
         return register(self._forward_hooks, hook, prepend=prepend, options={
             "with_kwargs": (self._forward_hooks_with_kwargs, with_kwargs),
@@ -107,11 +107,11 @@ class Module(ModuleState):
         })  # fmt: skip
 
     def register_forward_pre_hook(self, hook: Callable, *, prepend: bool = False, with_kwargs: bool = False) -> RemovableHandle:
-        """Calls ``hook(module, args)`` before forward; what it returns replaces the arguments.
+        """Calls ``hook(module, args)`` before forward; a return value other than None replaces the arguments.
 
         Args:
-            prepend: before the hooks that are there already.
-            with_kwargs: the hook is called as ``hook(module, args, kwargs)`` and returns None or both.
+            prepend: adds the hook before the existing ones.
+            with_kwargs: calls ``hook(module, args, kwargs)``, which returns None or both.
         """
         return register(self._forward_pre_hooks, hook, prepend=prepend, options={
             "with_kwargs": (self._forward_pre_hooks_with_kwargs, with_kwargs),
@@ -120,7 +120,7 @@ class Module(ModuleState):
     # -- registries
 
     def __setattr__(self, name: str, value: Any) -> None:
-        # A name that is registered already keeps its place.
+        # Assigning to a registered name keeps its position.
         parameters = self.__dict__.get("_parameters")
         if parameters is None:
             for kind, what in ((Parameter, "parameters"), (Module, "module"), (Buffer, "buffer")):
@@ -180,7 +180,7 @@ class Module(ModuleState):
         return sorted(name for name in names if not name[0].isdigit())
 
     def _forget(self, name: str, kept: dict) -> None:
-        """Removes the name from everything but the registry it is about to be set in."""
+        """Removes the name from all registries but the one in which it will be set."""
         for registry in (self.__dict__, self._parameters, self._buffers, self._modules):
             if registry is not kept:
                 registry.pop(name, None)
@@ -199,7 +199,7 @@ class Module(ModuleState):
             raise KeyError(f"attribute '{name}' already exists")
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
-        """Adds a parameter under that name."""
+        """Adds a parameter."""
         self._check_name("parameter", name, "_parameters")
         if param is not None and not isinstance(param, Parameter):
             raise TypeError(
@@ -213,7 +213,7 @@ class Module(ModuleState):
         self._parameters[name] = param
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
-        """Adds a tensor that is state but is not trained; persistent ones are in state_dict."""
+        """Adds a tensor that is part of the state but not trained; state_dict includes persistent buffers."""
         self._check_name("buffer", name, "_buffers")
         if tensor is not None and not isinstance(tensor, Tensor):
             raise TypeError(f"cannot assign '{_typename(tensor)}' object to buffer '{name}' (torch Tensor or None required)")
@@ -221,20 +221,20 @@ class Module(ModuleState):
         (self._non_persistent_buffers_set.discard if persistent else self._non_persistent_buffers_set.add)(name)
 
     def add_module(self, name: str, module: Module | None) -> None:
-        """Adds a submodule under that name."""
+        """Adds a submodule."""
         if module is not None and not isinstance(module, Module):
             raise TypeError(f"{_typename(module)} is not a Module subclass")
         self._check_name("module", name, "_modules")
         self._modules[name] = module
 
     def register_module(self, name: str, module: Module | None) -> None:
-        """add_module's other name."""
+        """Alias of add_module."""
         self.add_module(name, module)
 
-    # -- walking
+    # -- traversal
 
     def named_modules(self, memo: set | None = None, prefix: str = "", remove_duplicate: bool = True):
-        """(name, module) of itself and everything below, each once."""
+        """The (name, module) pairs of this module and all its descendants, each once."""
         memo = set() if memo is None else memo
         if self in memo:
             return
@@ -246,11 +246,11 @@ class Module(ModuleState):
                 yield from module.named_modules(memo, f"{prefix}{'.' if prefix else ''}{name}", remove_duplicate)
 
     def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
-        """Itself and everything below."""
+        """This module and all its descendants."""
         return (module for _, module in self.named_modules(remove_duplicate=remove_duplicate))
 
     def named_children(self):
-        """(name, module) of the direct submodules."""
+        """The (name, module) pairs of the direct submodules."""
         seen = set()
         for name, module in self._modules.items():
             if module is not None and module not in seen:
@@ -272,7 +272,7 @@ class Module(ModuleState):
                 yield f"{path}{'.' if path else ''}{name}", value
 
     def named_parameters(self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True):
-        """(name, parameter), each once."""
+        """The (name, parameter) pairs, each once."""
         return self._named("_parameters", prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
@@ -280,7 +280,7 @@ class Module(ModuleState):
         return (p for _, p in self.named_parameters(recurse=recurse))
 
     def named_buffers(self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True):
-        """(name, buffer), each once."""
+        """The (name, buffer) pairs, each once."""
         return self._named("_buffers", prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
@@ -332,7 +332,7 @@ class Module(ModuleState):
         return value
 
     def apply(self, fn: Callable[[Module], None]) -> Module:
-        """Calls fn on every submodule and itself, children first."""
+        """Calls fn on every submodule and then on this module, children first."""
         for module in self.children():
             module.apply(fn)
         fn(self)
@@ -341,7 +341,7 @@ class Module(ModuleState):
     # -- modes and types
 
     def train(self, mode: bool = True) -> Module:
-        """Sets training mode for itself and everything below, by their own train()."""
+        """Sets training mode for this module and, through their train(), for all submodules."""
         if not isinstance(mode, bool):
             raise ValueError("training mode is expected to be boolean")
         self.training = mode
@@ -350,7 +350,7 @@ class Module(ModuleState):
         return self
 
     def eval(self) -> Module:
-        """Leaves training mode."""
+        """Sets evaluation mode."""
         return self.train(False)
 
     def requires_grad_(self, requires_grad: bool = True) -> Module:
@@ -360,13 +360,13 @@ class Module(ModuleState):
         return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forgets the parameters' gradients, or zeroes them."""
+        """Clears the parameters' gradients, or sets them to zeros."""
         from ..._gradients import clear
 
         clear(self.parameters(), set_to_none)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Module:
-        """Replaces every parameter, gradient and buffer by fn of it; of submodules by their own _apply."""
+        """Applies fn to every parameter, gradient and buffer, in submodules through their _apply."""
         if recurse:
             for module in self.children():
                 module._apply(fn)
@@ -386,7 +386,7 @@ class Module(ModuleState):
         return self
 
     def to(self, *args, device=None, dtype=None, non_blocking: bool = False, memory_format=None) -> Module:
-        """Moves and casts the parameters and buffers, in place; integers keep their type."""
+        """Moves and casts the parameters and buffers, in place; integers keep their dtype."""
         for arg in args:
             if isinstance(arg, (str, _device, int)) and not isinstance(arg, bool):
                 device = arg
@@ -401,7 +401,7 @@ class Module(ModuleState):
         )
 
     def to_empty(self, *, device, recurse: bool = True) -> Module:
-        """Moves to a device without the values."""
+        """Moves the module to a device without copying values."""
         from ... import empty_like
 
         return self._apply(lambda t: empty_like(t, device=device), recurse=recurse)
@@ -411,33 +411,33 @@ class Module(ModuleState):
         return self._apply(lambda t: t.type(dst_type))
 
     def cuda(self, device=None) -> Module:
-        """Moves to a GPU."""
+        """Moves the module to a GPU."""
         return self.to("cuda" if device is None else _device(device))
 
     def cpu(self) -> Module:
-        """Moves to the CPU."""
+        """Moves the module to the CPU."""
         return self.to("cpu")
 
     def float(self) -> Module:
-        """Casts floating parameters and buffers to float32."""
+        """Casts floating-point parameters and buffers to float32."""
         return self._apply(lambda t: t.float() if t.is_floating_point() else t)
 
     def double(self) -> Module:
-        """Casts floating parameters and buffers to float64."""
+        """Casts floating-point parameters and buffers to float64."""
         return self._apply(lambda t: t.double() if t.is_floating_point() else t)
 
     def half(self) -> Module:
-        """Casts floating parameters and buffers to float16."""
+        """Casts floating-point parameters and buffers to float16."""
         return self._apply(lambda t: t.half() if t.is_floating_point() else t)
 
     def bfloat16(self) -> Module:
-        """Casts floating parameters and buffers to bfloat16."""
+        """Casts floating-point parameters and buffers to bfloat16."""
         return self._apply(lambda t: t.bfloat16() if t.is_floating_point() else t)
 
     # -- printing
 
     def extra_repr(self) -> str:
-        """What stands between the parentheses of a module without children."""
+        """The text between the parentheses of the module's repr."""
         return ""
 
     def _get_name(self) -> str:
@@ -462,6 +462,6 @@ class Module(ModuleState):
 
 
 def _typename(value: Any) -> str:
-    """The name of the value's type with its module, as PyTorch's messages have it."""
+    """The qualified name of the value's type, as in PyTorch's messages."""
     kind = type(value)
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"

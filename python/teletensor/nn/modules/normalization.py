@@ -17,7 +17,7 @@ __all__ = [
 class _BatchNorm(Module):
     """Ioffe and Szegedy, "Batch normalization" (2015)."""
 
-    _version = 2  # since 2 with num_batches_tracked
+    _version = 2  # version 2 added num_batches_tracked
     dims: tuple[int, ...]
 
     def __init__(
@@ -37,14 +37,14 @@ class _BatchNorm(Module):
         self.register_buffer("num_batches_tracked", count)
 
     def reset_running_stats(self) -> None:
-        """Forgets the statistics."""
+        """Resets the running statistics."""
         if self.track_running_stats:
             self.running_mean.zero_()
             self.running_var.fill_(1)
             self.num_batches_tracked.zero_()
 
     def reset_parameters(self) -> None:
-        """Forgets statistics and weights."""
+        """Resets the running statistics and the weights."""
         self.reset_running_stats()
         if self.affine:
             init.ones_(self.weight)
@@ -62,7 +62,7 @@ class _BatchNorm(Module):
         momentum = self.momentum
         if self.training and self.track_running_stats:
             self.num_batches_tracked.add_(1)
-            if momentum is None:  # a cumulative mean: the count is needed, so this waits
+            if momentum is None:  # cumulative mean: reading the count waits
                 momentum = 1.0 / float(self.num_batches_tracked)
         batch = self.training or self.running_mean is None
         update = self.training and self.track_running_stats
@@ -79,19 +79,19 @@ class _BatchNorm(Module):
 
 
 class BatchNorm1d(_BatchNorm):
-    """Over (N, C) or (N, C, L)."""
+    """Batch norm over (N, C) or (N, C, L)."""
 
     dims = (2, 3)
 
 
 class BatchNorm2d(_BatchNorm):
-    """Over (N, C, H, W)."""
+    """Batch norm over (N, C, H, W)."""
 
     dims = (4,)
 
 
 class BatchNorm3d(_BatchNorm):
-    """Over (N, C, D, H, W)."""
+    """Batch norm over (N, C, D, H, W)."""
 
     dims = (5,)
 
@@ -100,7 +100,7 @@ _NormBase = _BatchNorm
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch norm over all processes of a group; without a group, over this one's batch."""
+    """Batch norm over all processes of a group; currently over this process's batch."""
 
     dims = (2, 3, 4, 5)
 
@@ -111,7 +111,7 @@ class SyncBatchNorm(_BatchNorm):
 
     @classmethod
     def convert_sync_batchnorm(cls, module: Module, process_group=None) -> Module:
-        """The module with every batch norm replaced; weights and statistics are shared with the old ones."""
+        """Replaces every batch norm of the module by a SyncBatchNorm that shares its weights and statistics."""
         result = module
         if isinstance(module, _BatchNorm) and not isinstance(module, (_InstanceNorm, cls)):
             result = cls(module.num_features, module.eps, module.momentum, module.affine, module.track_running_stats, process_group)
@@ -139,25 +139,25 @@ class _InstanceNorm(_BatchNorm):
 
 
 class InstanceNorm1d(_InstanceNorm):
-    """Over (N, C, L)."""
+    """Instance norm over (N, C, L)."""
 
     dims = (3,)
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """Over (N, C, H, W)."""
+    """Instance norm over (N, C, H, W)."""
 
     dims = (4,)
 
 
 class InstanceNorm3d(_InstanceNorm):
-    """Over (N, C, D, H, W)."""
+    """Instance norm over (N, C, D, H, W)."""
 
     dims = (5,)
 
 
 class LayerNorm(Module):
-    """Ba et al., "Layer normalization" (2016): over the last dimensions."""
+    """Ba et al., "Layer normalization" (2016), over the last dimensions."""
 
     def __init__(self, normalized_shape, eps=1e-5, elementwise_affine=True, bias=True, device=None, dtype=None):
         super().__init__()

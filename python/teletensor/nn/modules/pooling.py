@@ -1,4 +1,4 @@
-"""Pooling."""
+"""Pooling modules."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ class _MaxPool(Module):
 
 
 class MaxPool1d(_MaxPool):
-    """The largest value of each window of (N, C, L)."""
+    """The maximum of each window of (N, C, L)."""
 
     function = staticmethod(F.max_pool1d)
 
 
 class MaxPool2d(_MaxPool):
-    """The largest value of each window of (N, C, H, W)."""
+    """The maximum of each window of (N, C, H, W)."""
 
     function = staticmethod(F.max_pool2d)
 
 
 class MaxPool3d(_MaxPool):
-    """The largest value of each window of (N, C, D, H, W)."""
+    """The maximum of each window of (N, C, D, H, W)."""
 
     function = staticmethod(F.max_pool3d)
 
@@ -62,19 +62,19 @@ class _MaxUnpool(Module):
 
 
 class MaxUnpool1d(_MaxUnpool):
-    """MaxPool1d's largest values back at their places, zeros elsewhere."""
+    """Writes MaxPool1d's maxima back to their positions, zeros elsewhere."""
 
     function = staticmethod(F.max_unpool1d)
 
 
 class MaxUnpool2d(_MaxUnpool):
-    """MaxPool2d's largest values back at their places, zeros elsewhere."""
+    """Writes MaxPool2d's maxima back to their positions, zeros elsewhere."""
 
     function = staticmethod(F.max_unpool2d)
 
 
 class MaxUnpool3d(_MaxUnpool):
-    """MaxPool3d's largest values back at their places, zeros elsewhere."""
+    """Writes MaxPool3d's maxima back to their positions, zeros elsewhere."""
 
     function = staticmethod(F.max_unpool3d)
 
@@ -92,25 +92,25 @@ class _LPPool(Module):
 
 
 class LPPool1d(_LPPool):
-    """Power means of windows of (N, C, L), times their sizes."""
+    """p-norms of windows of (N, C, L)."""
 
     function = staticmethod(F.lp_pool1d)
 
 
 class LPPool2d(_LPPool):
-    """Power means of windows of (N, C, H, W), times their sizes."""
+    """p-norms of windows of (N, C, H, W)."""
 
     function = staticmethod(F.lp_pool2d)
 
 
 class LPPool3d(_LPPool):
-    """Power means of windows of (N, C, D, H, W), times their sizes."""
+    """p-norms of windows of (N, C, D, H, W)."""
 
     function = staticmethod(F.lp_pool3d)
 
 
 class _AvgPoolNd(Module):
-    """What isinstance asks of average pools."""
+    """The common base of average pooling, for isinstance."""
 
 
 class AvgPool1d(_AvgPoolNd):
@@ -165,19 +165,19 @@ class _Adaptive(Module):
 
 
 class AdaptiveAvgPool1d(_Adaptive):
-    """The means of windows such that output_size remain."""
+    """Average pooling to output_size."""
 
     function = staticmethod(F.adaptive_avg_pool1d)
 
 
 class AdaptiveAvgPool2d(_Adaptive):
-    """The means of windows such that output_size remain."""
+    """Average pooling to output_size."""
 
     function = staticmethod(F.adaptive_avg_pool2d)
 
 
 class AdaptiveAvgPool3d(_Adaptive):
-    """The means of windows such that output_size remain."""
+    """Average pooling to output_size."""
 
     function = staticmethod(F.adaptive_avg_pool3d)
 
@@ -192,22 +192,22 @@ class _AdaptiveMax(_Adaptive):
 
 
 class AdaptiveMaxPool1d(_AdaptiveMax):
-    """The largest values of windows such that output_size remain."""
+    """Max pooling to output_size."""
 
     function = staticmethod(F.adaptive_max_pool1d)
 
 
 class AdaptiveMaxPool2d(_AdaptiveMax):
-    """The largest values of windows such that output_size remain."""
+    """Max pooling to output_size."""
 
     function = staticmethod(F.adaptive_max_pool2d)
 
 
 class AdaptiveMaxPool3d(_AdaptiveMax):
-    """The largest values of windows such that output_size remain."""
+    """Max pooling to output_size."""
 
     function = staticmethod(F.adaptive_max_pool3d)
 
 
-# What isinstance asks of pools, by PyTorch's names.
+# PyTorch's names of the common bases, for isinstance.
 _MaxPoolNd, _AdaptiveAvgPoolNd, _AdaptiveMaxPoolNd = _MaxPool, _Adaptive, _AdaptiveMax

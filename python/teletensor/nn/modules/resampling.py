@@ -1,4 +1,4 @@
-"""Upsampling and patches."""
+"""Modules for resampling and patch extraction."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["Fold", "Unfold", "Upsample", "UpsamplingBilinear2d", "UpsamplingNear
 
 
 class Upsample(Module):
-    """interpolate as a layer."""
+    """The module of functional.interpolate."""
 
     def __init__(self, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None):
         super().__init__()
@@ -27,21 +27,21 @@ class Upsample(Module):
 
 
 class UpsamplingNearest2d(Upsample):
-    """Upsample by the nearest element."""
+    """Upsample with nearest-neighbour interpolation."""
 
     def __init__(self, size=None, scale_factor=None):
         super().__init__(size, scale_factor)
 
 
 class UpsamplingBilinear2d(Upsample):
-    """Upsample by bilinear interpolation between aligned corners."""
+    """Upsample with bilinear interpolation and aligned corners."""
 
     def __init__(self, size=None, scale_factor=None):
         super().__init__(size, scale_factor, "bilinear", True)
 
 
 class Unfold(Module):
-    """Windows as columns."""
+    """Extracts windows as columns."""
 
     def __init__(self, kernel_size, dilation=1, padding=0, stride=1):
         super().__init__()
@@ -55,7 +55,7 @@ class Unfold(Module):
 
 
 class Fold(Module):
-    """Columns summed back into windows."""
+    """Sums columns back into windows."""
 
     def __init__(self, output_size, kernel_size, dilation=1, padding=0, stride=1):
         super().__init__()

@@ -16,7 +16,7 @@ _GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
 
 
 class RNNBase(Module):
-    """What recurrent layers share; `mode` is LSTM, GRU, RNN_TANH or RNN_RELU."""
+    """The common base of recurrent layers; `mode` is LSTM, GRU, RNN_TANH or RNN_RELU."""
 
     def __init__(
         self, mode: str, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
@@ -29,7 +29,7 @@ class RNNBase(Module):
         if hidden_size <= 0 or num_layers <= 0:
             raise ValueError(f"hidden_size and num_layers must be greater than zero, got {hidden_size} and {num_layers}")
         if proj_size < 0 or proj_size >= hidden_size or (proj_size and mode != "LSTM"):
-            raise ValueError(f"proj_size has to be at least 0, smaller than hidden_size, and an LSTM's, got {proj_size}")
+            raise ValueError(f"expected 0 <= proj_size < hidden_size, and 0 except in LSTM, got {proj_size}")
         self.mode, self.input_size, self.hidden_size, self.num_layers = mode, input_size, hidden_size, num_layers
         self.bias, self.batch_first, self.dropout, self.bidirectional = bias, batch_first, float(dropout), bidirectional
         self.proj_size = proj_size
@@ -50,17 +50,17 @@ class RNNBase(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draws new values, uniform on +-1/sqrt(hidden_size)."""
+        """Draws new values, uniform in +-1/sqrt(hidden_size)."""
         bound = 1 / math.sqrt(self.hidden_size)
         for p in self.parameters():
             init.uniform_(p, -bound, bound)
 
     def flatten_parameters(self) -> None:
-        """Nothing to do: the weights need not lie together."""
+        """Has no effect: the weights need not be contiguous in memory."""
 
     @property
     def all_weights(self) -> list[list[Parameter]]:
-        """The weights, a list for each layer and direction."""
+        """The weights, one list per layer and direction."""
         each = len(self._names) // (self.num_layers * (2 if self.bidirectional else 1))
         weights = self._flat_weights
         return [weights[i : i + each] for i in range(0, len(weights), each)]
@@ -146,7 +146,7 @@ class RNN(RNNBase):
 
 
 class RNNCellBase(Module):
-    """What cells share."""
+    """The common base of recurrent cells."""
 
     gates = 1
 
@@ -161,7 +161,7 @@ class RNNCellBase(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draws new values, uniform on +-1/sqrt(hidden_size)."""
+        """Draws new values, uniform in +-1/sqrt(hidden_size)."""
         bound = 1 / math.sqrt(self.hidden_size)
         for p in self.parameters():
             init.uniform_(p, -bound, bound)

@@ -1,4 +1,4 @@
-"""Embeddings."""
+"""Embedding modules."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Embedding", "EmbeddingBag"]
 
 
 class _Table(Module):
-    """A learned table of num_embeddings rows of embedding_dim numbers; the padding row stays zero."""
+    """A learned table of num_embeddings rows of size embedding_dim; the padding row stays zero."""
 
     def __init__(
         self, num_embeddings: int, embedding_dim: int, padding_idx: int | None, max_norm, norm_type, scale_grad_by_freq,
@@ -33,21 +33,21 @@ class _Table(Module):
             self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draws new values, standard normal; the padding row is zero."""
+        """Draws standard normal values; the padding row is zero."""
         init.normal_(self.weight)
         if self.padding_idx is not None:
             self.weight.detach()[self.padding_idx].zero_()
 
     @classmethod
     def from_pretrained(cls, embeddings, freeze: bool = True, *args, **kwargs):
-        """One of given rows (num_embeddings, embedding_dim), which are trained only where freeze is False."""
+        """Creates a module from rows (num_embeddings, embedding_dim), which are trained only if freeze is False."""
         module = cls(*embeddings.shape, *args, _weight=embeddings, **kwargs)
         module.weight.requires_grad = not freeze
         return module
 
 
 class Embedding(_Table):
-    """Rows of a learned table, by index: (*) to (*, embedding_dim)."""
+    """Selects rows of a learned table by index: (*) to (*, embedding_dim)."""
 
     def __init__(
         self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None, max_norm=None, norm_type=2.0,
@@ -67,7 +67,7 @@ class Embedding(_Table):
 
 
 class EmbeddingBag(_Table):
-    """Sums, means or maxima of bags of a learned table's rows."""
+    """Sums, means or maxima of bags of rows of a learned table."""
 
     def __init__(
         self, num_embeddings: int, embedding_dim: int, max_norm=None, norm_type=2.0, scale_grad_by_freq=False,

@@ -22,11 +22,11 @@ __all__ = [
 
 
 class NonDynamicallyQuantizableLinear(Linear):
-    """Linear, by the name that checkpoints' tools look for."""
+    """Linear under the class name that checkpoint tools expect."""
 
 
 class MultiheadAttention(Module):
-    """Attention in several subspaces; see torch.nn.MultiheadAttention."""
+    """Multi-head attention; see torch.nn.MultiheadAttention."""
 
     def __init__(
         self, embed_dim: int, num_heads: int, dropout: float = 0.0, bias: bool = True, add_bias_kv: bool = False,
@@ -91,7 +91,7 @@ def _activation(activation):
 
 
 class _Layer(Module):
-    """What encoder and decoder layers share: self-attention and two linear maps, each with a norm."""
+    """The common base of encoder and decoder layers: self-attention and a feed-forward network, each with a norm."""
 
     norms: int
 
@@ -118,7 +118,7 @@ class _Layer(Module):
         return self.linear2(self.dropout(self.activation(self.linear1(x))))
 
     def _residual(self, x, i: int, block):
-        """x + block(x) with norm i before or after."""
+        """x + block(x), with norm i applied before or after."""
         norm, dropout = getattr(self, f"norm{i}"), getattr(self, f"dropout{i}")
         if self.norm_first:
             return x + dropout(block(norm(x)))
@@ -159,7 +159,7 @@ class TransformerDecoderLayer(_Layer):
 
 
 class _Stack(Module):
-    """Copies of a layer, one after the other, and perhaps a norm."""
+    """Copies of a layer in sequence, with an optional final norm."""
 
     def __init__(self, layer, num_layers: int, norm=None):
         super().__init__()
@@ -171,7 +171,7 @@ class _Stack(Module):
 
 
 class TransformerEncoder(_Stack):
-    """Encoder layers."""
+    """A sequence of encoder layers."""
 
     def __init__(self, encoder_layer, num_layers, norm=None, enable_nested_tensor=True, mask_check=True):
         super().__init__(encoder_layer, num_layers, norm)
@@ -183,7 +183,7 @@ class TransformerEncoder(_Stack):
 
 
 class TransformerDecoder(_Stack):
-    """Decoder layers."""
+    """A sequence of decoder layers."""
 
     def __init__(self, decoder_layer, num_layers, norm=None):
         super().__init__(decoder_layer, num_layers, norm)
@@ -235,5 +235,5 @@ class Transformer(Module):
 
     @staticmethod
     def generate_square_subsequent_mask(sz: int, device=None, dtype=None):
-        """-inf above the diagonal, else 0."""
+        """A matrix of -inf above the diagonal and 0 elsewhere."""
         return _C.torch.full((sz, sz), -math.inf, device=device, dtype=dtype).triu(1)

@@ -1,4 +1,4 @@
-"""Arguments that are a number, or one for each dimension; torch.nn.modules.utils' names."""
+"""Expansion of arguments to one value per dimension; torch.nn.modules.utils' names."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _quadruple = _ntuple(4, "_quadruple")
 
 
 def _reverse_repeat_tuple(t, n: int) -> tuple:
-    """(1, 2) twice: (2, 2, 1, 1)."""
+    """Reverses a tuple and repeats each element: (1, 2) with n = 2 gives (2, 2, 1, 1)."""
     return tuple(x for x in reversed(t) for _ in range(n))
 
 
 def consume_prefix_in_state_dict_if_present(state_dict: dict, prefix: str) -> None:
-    """Takes a prefix such as "module." off the names, in place."""
+    """Removes a prefix such as "module." from the names, in place."""
     for key in list(state_dict):
         if key.startswith(prefix):
             state_dict[key.removeprefix(prefix)] = state_dict.pop(key)

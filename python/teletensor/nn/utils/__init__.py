@@ -1,4 +1,4 @@
-"""What is done to networks and sequences beside modules."""
+"""torch.nn.utils: functions on parameters, modules and sequences."""
 
 from . import clip_grad, convert_parameters, fusion, parametrizations, parametrize, rnn
 from .clip_grad import clip_grad_norm, clip_grad_norm_, clip_grad_value_

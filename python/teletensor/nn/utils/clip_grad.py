@@ -1,4 +1,4 @@
-"""Gradients kept small."""
+"""Gradient clipping."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _grads(parameters) -> list[Tensor]:
 
 @no_grad
 def clip_grad_norm_(parameters, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach=None):
-    """Scales the gradients down to a total norm of max_norm; returns the norm they had. Waits for nothing."""
+    """Scales the gradients down to a total norm of max_norm; returns the previous norm. Does not wait."""
     grads = _grads(parameters)
     if not grads:
         return _C.tensor(0.0)

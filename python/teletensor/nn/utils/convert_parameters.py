@@ -1,4 +1,4 @@
-"""All parameters of a network as one vector."""
+"""Conversion between parameters and one vector."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ __all__ = ["parameters_to_vector", "vector_to_parameters"]
 
 
 def parameters_to_vector(parameters) -> Tensor:
-    """All parameters, one after the other."""
+    """Concatenates all parameters to one vector."""
     return _C.torch.cat([p.reshape(-1) for p in parameters])
 
 
 @no_grad
 def vector_to_parameters(vec: Tensor, parameters) -> None:
-    """Copies the pieces of a vector over the parameters."""
+    """Copies the pieces of a vector into the parameters."""
     at = 0
     for p in parameters:
         p.detach().copy_(vec[at : at + p.numel()].reshape(p.shape))

@@ -1,4 +1,4 @@
-"""Batch norms folded into the layers before them, for inference."""
+"""Folding batch norms into preceding layers, for inference."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["fuse_conv_bn_eval", "fuse_conv_bn_weights", "fuse_linear_bn_eval", "
 
 
 def _fuse(weight: Tensor, bias, mean: Tensor, var: Tensor, eps: float, gamma, beta, dim: int):
-    """The weights whose outputs (along `dim`) are normalised already."""
+    """Weights and bias whose outputs (along `dim`) are already normalised."""
     scale = (var + eps).rsqrt()
     scale = scale if gamma is None else scale * gamma
     shape = [-1 if d == dim else 1 for d in range(weight.dim())]
@@ -21,12 +21,12 @@ def _fuse(weight: Tensor, bias, mean: Tensor, var: Tensor, eps: float, gamma, be
 
 
 def fuse_conv_bn_weights(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, transpose: bool = False):
-    """The weight and bias of a convolution with its batch norm."""
+    """The weight and bias of a convolution with its batch norm folded in."""
     return _fuse(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, 1 if transpose else 0)
 
 
 def fuse_linear_bn_weights(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b):
-    """The weight and bias of a linear layer with its batch norm."""
+    """The weight and bias of a linear layer with its batch norm folded in."""
     return _fuse(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, 0)
 
 
@@ -42,10 +42,10 @@ def _fused(layer, bn, transpose: bool):
 
 
 def fuse_conv_bn_eval(conv, bn, transpose: bool = False):
-    """A copy of the convolution that does what both do in eval mode."""
+    """A copy of the convolution that computes both in eval mode."""
     return _fused(conv, bn, transpose)
 
 
 def fuse_linear_bn_eval(linear, bn):
-    """A copy of the linear layer that does what both do in eval mode."""
+    """A copy of the linear layer that computes both in eval mode."""
     return _fused(linear, bn, False)

@@ -59,12 +59,12 @@ class _SpectralNorm(Module):
 
 
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
-    """The weight as lengths (original0) and directions (original1)."""
+    """Parametrizes the weight by its lengths (original0) and directions (original1)."""
     return register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
 
 
 def spectral_norm(module: Module, name="weight", n_power_iterations=1, eps=1e-12, dim: int | None = None) -> Module:
-    """The weight over its largest singular value."""
+    """Divides the weight by its largest singular value."""
     if dim is None:
         dim = 1 if getattr(module, "transposed", False) else 0
     norm = _SpectralNorm(getattr(module, name).detach(), n_power_iterations, dim, eps)

@@ -18,7 +18,7 @@ _cache: dict | None = None
 
 @contextmanager
 def cached():
-    """Computes each parametrized tensor once inside."""
+    """Within this context each parametrized tensor is computed only once."""
     global _cache
     outer, _cache = _cache, {} if _cache is None else _cache
     try:
@@ -28,7 +28,7 @@ def cached():
 
 
 class ParametrizationList(ModuleList):
-    """The functions of one tensor, applied in order to `original`."""
+    """The parametrizations of one tensor, applied in order to `original`."""
 
     def __init__(self, modules, original):
         super().__init__(modules)
@@ -36,8 +36,11 @@ class ParametrizationList(ModuleList):
         with no_grad():
             for module in reversed(list(modules)):
                 if hasattr(module, "right_inverse"):
-                    value = module.right_inverse(value)
-        # Several originals where an inverse gives several.
+                    try:
+                        value = module.right_inverse(value)
+                    except NotImplementedError:
+                        pass
+        # There are several originals if right_inverse returns several tensors.
         self.several = isinstance(value, (tuple, list))
         for i, part in enumerate(value if self.several else [value]):
             name = f"original{i}" if self.several else "original"
@@ -54,12 +57,37 @@ class ParametrizationList(ModuleList):
             value = module(value)
         return value
 
+    def right_inverse(self, value) -> None:
+        """Stores the originals from which `value` is computed. Raises RuntimeError if a parametrization has no inverse."""
+        with no_grad():
+            for module in reversed(list(self)):
+                if not hasattr(module, "right_inverse"):
+                    raise RuntimeError(f"parametrization {type(module).__name__} does not implement right_inverse.")
+                value = module.right_inverse(value)
+            if self.several:
+                if not isinstance(value, (tuple, list)):
+                    raise ValueError(f"'right_inverse' must return a sequence of tensors. Got {type(value).__name__}.")
+                if len(value) != self._count():
+                    raise ValueError(
+                        f"'right_inverse' must return a sequence of tensors of length {self._count()}. "
+                        f"Got a sequence of length {len(value)}."
+                    )
+            elif isinstance(value, (tuple, list)):
+                raise ValueError(f"`right_inverse` should return a tensor. Got {type(value).__name__}")
+            for i, part in enumerate(value if self.several else [value]):
+                original = getattr(self, f"original{i}" if self.several else "original")
+                if part.dtype is not original.dtype:
+                    raise ValueError(
+                        f"The tensor returned by `right_inverse` has dtype {part.dtype} while the original has dtype {original.dtype}"
+                    )
+                original.detach().copy_(part)
+
     def _count(self) -> int:
         return sum(name.startswith("original") for name in (*self._parameters, *self._buffers))
 
 
 def _inject(module: Module, name: str) -> None:
-    """Gives the module a class of its own, with a property in the tensor's place."""
+    """Gives the module its own class with a property that replaces the tensor."""
     if not getattr(type(module), "_is_parametrized", False):
         base = type(module)
         module.__class__ = type(f"Parametrized{base.__name__}", (base,), {"_is_parametrized": True, "__module__": base.__module__})
@@ -74,23 +102,27 @@ def _inject(module: Module, name: str) -> None:
         return _cache[key]
 
     def set(self, value):
-        found = self.parametrizations[name]
-        with no_grad():
-            for module in reversed(list(found)):
-                value = module.right_inverse(value)
-            found.original.detach().copy_(value)
+        self.parametrizations[name].right_inverse(value)
 
     setattr(type(module), name, property(get, set))
 
 
+def _check_alike(original, made) -> None:
+    if made.dtype is not original.dtype or made.shape != original.shape:
+        raise ValueError(
+            f"Registering a parametrization may not change the dtype or shape of the tensor, unless `unsafe` flag is "
+            f"enabled, got {made.dtype} {tuple(made.shape)} for {original.dtype} {tuple(original.shape)}"
+        )
+
+
 def register_parametrization(module: Module, tensor_name: str, parametrization: Module, *, unsafe: bool = False) -> Module:
-    """Makes `module.tensor_name` what `parametrization` makes of a trained original."""
+    """Replaces `module.tensor_name` by `parametrization` of a trained original."""
     if is_parametrized(module, tensor_name):
-        found = module.parametrizations[tensor_name]
-        if hasattr(parametrization, "right_inverse"):
+        if not unsafe:
             with no_grad():
-                found.original.detach().copy_(parametrization.right_inverse(found.original.detach()))
-        found.append(parametrization)
+                before = getattr(module, tensor_name)
+                _check_alike(before, parametrization(before))
+        module.parametrizations[tensor_name].append(parametrization)
         return module
     if tensor_name not in module._parameters and tensor_name not in module._buffers:
         raise ValueError(f"Module '{module}' does not have a parameter, a buffer, or a parametrized element with name '{tensor_name}'")
@@ -98,12 +130,7 @@ def register_parametrization(module: Module, tensor_name: str, parametrization: 
     found = ParametrizationList([parametrization], original)
     if not unsafe:
         with no_grad():
-            made = found()
-        if made.dtype is not original.dtype or made.shape != original.shape:
-            raise ValueError(
-                f"Registering a parametrization may not change the dtype or shape of the tensor, unless `unsafe` flag is "
-                f"enabled, got {made.dtype} {tuple(made.shape)} for {original.dtype} {tuple(original.shape)}"
-            )
+            _check_alike(original, found())
     delattr(module, tensor_name)
     _inject(module, tensor_name)
     module.parametrizations[tensor_name] = found
@@ -111,16 +138,20 @@ def register_parametrization(module: Module, tensor_name: str, parametrization: 
 
 
 def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
-    """Whether the module has parametrizations, or one of that name."""
+    """Whether the module has parametrizations, or one of the given tensor."""
     found = module._modules.get("parametrizations")
     return found is not None and (len(found) > 0 if tensor_name is None else tensor_name in found._modules)
 
 
 def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized: bool = True) -> Module:
-    """Makes the tensor a plain one again: as it is now, or its original."""
+    """Makes the tensor a plain parameter or buffer again, with its current value or its original."""
     if not is_parametrized(module, tensor_name):
         raise ValueError(f"Module {module} does not have a parametrization on {tensor_name}")
     found = module.parametrizations[tensor_name]
+    if found.several and not leave_parametrized:
+        raise ValueError(
+            "Cannot leave unparametrized (`leave_parametrized=False`) a tensor that is parametrized in terms of a sequence of tensors."
+        )
     with no_grad():
         value = getattr(module, tensor_name).detach().clone() if leave_parametrized else found.original.detach()
     trained = next(found.parameters(recurse=False), None)

@@ -1,4 +1,4 @@
-"""Sequences of different lengths: padded, or packed step by step."""
+"""Sequences of different lengths, padded or packed."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _Packed = namedtuple("PackedSequence", ["data", "batch_sizes", "sorted_indices",
 
 
 class PackedSequence(_Packed):
-    """The rows of all sequences step by step, longest sequence first; see torch.nn.utils.rnn.PackedSequence.
+    """The rows of all sequences by time step, longest sequence first; see torch.nn.utils.rnn.PackedSequence.
 
-    The client knows the lengths: ``steps`` holds batch_sizes as numbers, so that using it waits for nothing.
+    The client knows the lengths: ``steps`` contains batch_sizes as numbers, so that using them does not wait.
     """
 
     steps: list[int]
@@ -39,28 +39,28 @@ class PackedSequence(_Packed):
         return result
 
     def to(self, *args, **kwargs) -> PackedSequence:
-        """The data elsewhere, or of another dtype."""
+        """Moves or casts the data."""
         data = self.data.to(*args, **kwargs)
         return self._with(data, tuple(None if i is None else i.to(data.device) for i in self[2:]))
 
     def cuda(self, device=None, *args, **kwargs) -> PackedSequence:
-        """On the engine's GPU: the current one unless another is named."""
+        """Copies the data to a GPU of the engine, by default the current one."""
         return self.to("cuda" if device is None else device, *args, **kwargs)
 
     def cpu(self, *args, **kwargs) -> PackedSequence:
-        """On the engine's CPU."""
+        """Copies the data to the engine's CPU."""
         return self.to("cpu", *args, **kwargs)
 
     def pin_memory(self) -> PackedSequence:
-        """Itself: the client holds no bytes to pin."""
+        """Returns itself: the client holds no bytes to pin."""
         return self
 
     def double(self) -> PackedSequence:
-        """As float64."""
+        """Casts the data to float64."""
         return self.to(_C.float64)
 
     def float(self) -> PackedSequence:
-        """As float32."""
+        """Casts the data to float32."""
         return self.to(_C.float32)
 
     @property
@@ -70,7 +70,7 @@ class PackedSequence(_Packed):
 
 
 def invert_permutation(permutation: Tensor | None) -> Tensor | None:
-    """The order that undoes an order."""
+    """The inverse of a permutation."""
     if permutation is None:
         return None
     places = _C.torch.arange(permutation.numel(), device=permutation.device)
@@ -82,7 +82,7 @@ def _numbers(lengths) -> list[int]:
 
 
 def pack_padded_sequence(input: Tensor, lengths, batch_first: bool = False, enforce_sorted: bool = True) -> PackedSequence:
-    """Takes the padding out of (T, N, *) or, batch_first, (N, T, *). Waits where lengths are a tensor."""
+    """Packs a padded batch (T, N, *) or, with batch_first, (N, T, *). Waits if lengths are a tensor."""
     sizes = _numbers(lengths)
     order = list(range(len(sizes)))
     if not enforce_sorted:
@@ -114,7 +114,7 @@ def pack_padded_sequence(input: Tensor, lengths, batch_first: bool = False, enfo
 
 
 def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_length=None) -> tuple[Tensor, Tensor]:
-    """(padded sequences, lengths) in the order that they had before packing."""
+    """(padded sequences, lengths) in the order before packing."""
     steps = sequence.steps
     longest = len(steps)
     if total_length is not None:
@@ -138,7 +138,7 @@ def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_le
 
 
 def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side: str = "right") -> Tensor:
-    """Sequences (L, *) of any lengths as (T, N, *), the shorter ones filled up."""
+    """Pads sequences (L, *) to a batch (T, N, *)."""
     from ..functional import pad
 
     sequences = list(sequences)
@@ -159,7 +159,7 @@ def unpad_sequence(padded_sequences: Tensor, lengths, batch_first: bool = False)
 
 
 def pack_sequence(sequences, enforce_sorted: bool = True) -> PackedSequence:
-    """Sequences of any lengths, packed."""
+    """Packs sequences of any lengths."""
     return pack_padded_sequence(pad_sequence(sequences), [s.shape[0] for s in sequences], False, enforce_sorted)
 
 

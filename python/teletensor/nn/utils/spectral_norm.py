@@ -1,4 +1,4 @@
-"""Weights divided by their largest singular value (Miyato et al., "Spectral normalization", 2018)."""
+"""Spectral normalisation: weights divided by their largest singular value (Miyato et al. 2018)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def _unit(v: Tensor, eps: float) -> Tensor:
 
 
 class SpectralNorm:
-    """The hook that computes the weight before each forward; `name_u` and `name_v` follow the singular vectors."""
+    """The hook that computes the weight before each forward; `name_u` and `name_v` approximate the singular vectors."""
 
     def __init__(self, name: str, n_power_iterations: int, dim: int, eps: float):
         if n_power_iterations <= 0:
@@ -23,13 +23,13 @@ class SpectralNorm:
         self.name, self.iterations, self.dim, self.eps = name, n_power_iterations, dim, eps
 
     def matrix(self, weight: Tensor) -> Tensor:
-        """The weight as a matrix, a row for each place of `dim`."""
+        """The weight as a matrix with one row per index of `dim`."""
         if self.dim != 0:
             weight = weight.transpose(0, self.dim)
         return weight.reshape(weight.shape[0], -1)
 
     def compute_weight(self, module, iterate: bool) -> Tensor:
-        """The weight over its largest singular value."""
+        """The weight divided by its largest singular value."""
         weight = getattr(module, self.name + "_orig")
         u, v = getattr(module, self.name + "_u"), getattr(module, self.name + "_v")
         matrix = self.matrix(weight)
@@ -39,7 +39,7 @@ class SpectralNorm:
                 for _ in range(self.iterations):
                     v.copy_(_unit(still.t() @ u, self.eps))
                     u.copy_(_unit(still @ v, self.eps))
-        # Copies, so that the next iteration does not change what this graph holds.
+        # Copies, so that the next iteration does not modify tensors saved by this graph.
         return weight / _C.torch.dot(u.clone(), matrix @ v.clone())
 
     def remove(self, module) -> None:
@@ -55,7 +55,7 @@ class SpectralNorm:
 
 
 def spectral_norm(module, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None):
-    """Trains `name_orig`; `name` is that over its largest singular value."""
+    """Trains `name_orig`; `name` is `name_orig` divided by its largest singular value."""
     if dim is None:
         dim = 1 if getattr(module, "transposed", False) else 0
     if any(isinstance(h, SpectralNorm) and h.name == name for h in module._forward_pre_hooks.values()):
@@ -74,7 +74,7 @@ def spectral_norm(module, name: str = "weight", n_power_iterations: int = 1, eps
 
 
 def remove_spectral_norm(module, name: str = "weight"):
-    """Undoes spectral_norm; the values stay."""
+    """Removes spectral_norm and keeps the current weight."""
     for key, hook in list(module._forward_pre_hooks.items()):
         if isinstance(hook, SpectralNorm) and hook.name == name:
             hook.remove(module)

@@ -1,4 +1,4 @@
-"""Weights as a direction and a length (Salimans and Kingma, "Weight normalization", 2016)."""
+"""Weight normalisation: weights as directions and lengths (Salimans and Kingma 2016)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["WeightNorm", "remove_weight_norm", "weight_norm"]
 
 
 def norm_except_dim(v: Tensor, dim: int | None) -> Tensor:
-    """The 2-norm over all dimensions but one, which stays with ones around it."""
+    """The 2-norm over all dimensions but one; the others are kept with size 1."""
     if dim is None or dim == -1:
         return v.norm()
     dim %= v.dim()
@@ -39,7 +39,7 @@ class WeightNorm:
 
 
 def weight_norm(module, name: str = "weight", dim: int | None = 0):
-    """Trains `name_g` (lengths) and `name_v` (directions) in place of `name`."""
+    """Trains `name_g` (lengths) and `name_v` (directions) instead of `name`."""
     if any(isinstance(h, WeightNorm) and h.name == name for h in module._forward_pre_hooks.values()):
         raise RuntimeError(f"Cannot register two weight_norm hooks on the same parameter {name}")
     hook = WeightNorm(name, dim)
@@ -53,7 +53,7 @@ def weight_norm(module, name: str = "weight", dim: int | None = 0):
 
 
 def remove_weight_norm(module, name: str = "weight"):
-    """Undoes weight_norm; the values stay."""
+    """Removes weight_norm and keeps the current weight."""
     for key, hook in list(module._forward_pre_hooks.items()):
         if isinstance(hook, WeightNorm) and hook.name == name:
             hook.remove(module)

@@ -1,4 +1,4 @@
-"""Data sets, samplers and the loader that makes batches of them."""
+"""Data sets, samplers and DataLoader."""
 
 from .dataset import (
     ChainDataset, ConcatDataset, Dataset, IterableDataset, StackDataset, Subset, TensorDataset, random_split,

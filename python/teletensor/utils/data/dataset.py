@@ -23,14 +23,14 @@ class Dataset(Generic[T_co]):
 
 
 class IterableDataset(Dataset[T_co]):
-    """Samples in an order of its own; subclasses define __iter__."""
+    """Samples in sequence; subclasses define __iter__."""
 
     def __iter__(self):
         raise NotImplementedError("Subclasses of IterableDataset should implement __iter__.")
 
 
 class TensorDataset(Dataset):
-    """The slices of tensors along their first dimension."""
+    """Slices of tensors along their first dimension."""
 
     def __init__(self, *tensors: Tensor):
         if any(len(t) != len(tensors[0]) for t in tensors):
@@ -41,7 +41,7 @@ class TensorDataset(Dataset):
         return tuple(t[index] for t in self.tensors)
 
     def __getitems__(self, indices: list[int]):
-        """A whole batch at once: one instruction a tensor instead of one a sample."""
+        """Indexes a whole batch: one instruction per tensor instead of one per sample."""
         from ..._functions import tensor
 
         at = tensor(indices)
@@ -52,7 +52,7 @@ class TensorDataset(Dataset):
 
 
 class StackDataset(Dataset):
-    """Tuples or dicts of several data sets' samples."""
+    """Tuples or dicts of samples from several data sets."""
 
     def __init__(self, *args, **kwargs):
         self.datasets = kwargs or args
@@ -67,7 +67,7 @@ class StackDataset(Dataset):
 
 
 class ConcatDataset(Dataset):
-    """Data sets one after the other."""
+    """The concatenation of data sets."""
 
     def __init__(self, datasets):
         self.datasets = list(datasets)
@@ -88,7 +88,7 @@ class ConcatDataset(Dataset):
 
 
 class ChainDataset(IterableDataset):
-    """Iterable data sets one after the other."""
+    """The concatenation of iterable data sets."""
 
     def __init__(self, datasets):
         self.datasets = datasets
@@ -98,7 +98,7 @@ class ChainDataset(IterableDataset):
 
 
 class Subset(Dataset):
-    """Some of a data set's samples."""
+    """The samples of a data set at given indices."""
 
     def __init__(self, dataset: Dataset, indices):
         self.dataset, self.indices = dataset, list(indices)

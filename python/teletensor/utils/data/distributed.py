@@ -1,4 +1,4 @@
-"""A sampler that gives every process its part."""
+"""A sampler that divides a data set among processes."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ __all__ = ["DistributedSampler"]
 
 
 class DistributedSampler(Sampler):
-    """Every num_replicas-th index from rank on, padded (or cut) so that all parts are equally long."""
+    """Every num_replicas-th index starting at rank; padded or truncated so that all parts have the same length."""
 
     def __init__(
         self, dataset, num_replicas: int | None = None, rank: int | None = None, shuffle: bool = True, seed: int = 0,
         drop_last: bool = False,
     ):  # fmt: skip
         if num_replicas is None or rank is None:
-            raise RuntimeError("Requires distributed package to be available: give num_replicas and rank")
+            raise RuntimeError("Requires distributed package to be available: pass num_replicas and rank")
         if not 0 <= rank < num_replicas:
             raise ValueError(f"Invalid rank {rank}, rank should be in the interval [0, {num_replicas - 1}]")
         self.dataset, self.num_replicas, self.rank = dataset, num_replicas, rank
@@ -39,5 +39,5 @@ class DistributedSampler(Sampler):
         return self.num_samples
 
     def set_epoch(self, epoch: int) -> None:
-        """Another order for another epoch, the same in all processes."""
+        """Selects another order for another epoch, the same in all processes."""
         self.epoch = epoch

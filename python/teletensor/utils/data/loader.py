@@ -1,4 +1,4 @@
-"""DataLoader: batches of a data set, with threads that prepare the next ones."""
+"""DataLoader: batches of a data set, prepared ahead by threads."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .sampler import BatchSampler, RandomSampler, SequentialSampler
 
 
 def default_collate(batch):
-    """Stacks tensors, arrays and numbers; goes into tuples, lists and dicts."""
+    """Stacks tensors, arrays and numbers; recurses into tuples, lists and dicts."""
     from ... import stack, tensor
 
     first = batch[0]
@@ -46,7 +46,7 @@ def default_collate(batch):
 
 @dataclass(frozen=True)
 class WorkerInfo:
-    """Which of a loader's workers this is."""
+    """The identity of a DataLoader's worker."""
 
     id: int
     num_workers: int
@@ -58,7 +58,7 @@ _worker = threading.local()
 
 
 def get_worker_info() -> WorkerInfo | None:
-    """What is known of the worker that calls; None outside a loader's threads."""
+    """The WorkerInfo of the calling thread; None outside a loader's threads."""
     return getattr(_worker, "info", None)
 
 
@@ -68,7 +68,7 @@ def _check_workers(num_workers: int, timeout: float, prefetch_factor, persistent
     if timeout < 0:
         raise ValueError("timeout option should be non-negative")
     if prefetch_factor is not None and (num_workers == 0 or prefetch_factor < 0):
-        raise ValueError(f"prefetch_factor needs num_workers > 0 and is not negative, got {prefetch_factor} and {num_workers}")
+        raise ValueError(f"expected num_workers > 0 and prefetch_factor >= 0, got {num_workers} and {prefetch_factor}")
     if persistent_workers and num_workers == 0:
         raise ValueError("persistent_workers option needs num_workers > 0")
     if context is not None and num_workers == 0:
@@ -78,8 +78,8 @@ def _check_workers(num_workers: int, timeout: float, prefetch_factor, persistent
 class DataLoader:
     """Batches of a data set; see torch.utils.data.DataLoader.
 
-    With ``num_workers`` that many threads prepare batches ahead (threads, since samples are sent to
-    the engine and not computed on here). A TensorDataset's batches are indexed in the engine.
+    ``num_workers`` threads prepare batches ahead (threads suffice, since samples are sent to the engine instead of
+    computed on). A TensorDataset's batches are indexed in the engine.
     """
 
     def __init__(
@@ -162,7 +162,7 @@ class DataLoader:
         try:
             return batch.result(self.timeout or None)
         except NotYetError:
-            if batch.done():  # it is the data set's own
+            if batch.done():  # the data set itself raised it
                 raise
             raise RuntimeError(f"DataLoader timed out after {self.timeout} seconds") from None
 

@@ -1,4 +1,4 @@
-"""Orders in which samples are drawn."""
+"""Samplers: orders in which samples are drawn."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from ..._random import draw_in_client
 
 
 def _source(generator: Generator | None) -> random.Random:
-    """Where an order is drawn from: the generator, or the session's seed, which waits for nothing."""
+    """The source of random numbers: the generator, or the session's seed, which does not wait."""
     return draw_in_client() if generator is None else generator.draw_in_client()
 
 
 class Sampler:
-    """Gives indices; subclasses define __iter__ and, usually, __len__."""
+    """Yields indices; subclasses define __iter__ and, usually, __len__."""
 
     def __init__(self, data_source=None):
         pass
@@ -37,9 +37,9 @@ class SequentialSampler(Sampler):
 
 
 class RandomSampler(Sampler):
-    """All indices in random order, or num_samples of them with replacement.
+    """All indices in random order, or num_samples indices with replacement.
 
-    The order is drawn in the client (seeded by manual_seed), so that shuffling waits for nothing.
+    The order is drawn in the client (seeded by manual_seed), so that shuffling does not wait.
     """
 
     def __init__(self, data_source, replacement: bool = False, num_samples: int | None = None, generator=None):
@@ -52,7 +52,7 @@ class RandomSampler(Sampler):
 
     @property
     def num_samples(self) -> int:
-        """How many indices an iteration gives."""
+        """The number of indices per iteration."""
         return len(self.data_source) if self._num_samples is None else self._num_samples
 
     def __iter__(self):
@@ -85,7 +85,7 @@ class SubsetRandomSampler(Sampler):
 
 
 class WeightedRandomSampler(Sampler):
-    """Indices drawn with the given weights."""
+    """Indices drawn according to weights."""
 
     def __init__(self, weights, num_samples: int, replacement: bool = True, generator=None):
         self.weights = [float(w) for w in (weights.tolist() if hasattr(weights, "tolist") else weights)]

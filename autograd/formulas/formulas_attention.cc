@@ -1,0 +1,33 @@
+#include "autograd/formulas/formulas_attention.h"
+
+#include <cmath>
+
+#include "engine/dispatch/ops.h"
+#include "engine/schema/error.h"
+#include "engine/session/context.h"
+
+namespace tt::autograd::formulas {
+
+Tensors attention_grad(const Tensor& g, const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask,
+                       const Tensor& output, const Tensor& logsumexp, bool is_causal, double scale) {
+  if (!Context::current().grad_enabled) {
+    return ops::attention_backward(g, query, key, value, mask, output, logsumexp, is_causal, scale);
+  }
+  Tensor scores = ops::mul(ops::matmul(query, ops::transpose(key, -2, -1)), scale);
+  if (mask) scores = ops::add(scores, mask);
+  if (is_causal) {
+    const Tensor every = ops::ones(Sizes{query.size(-2), key.size(-2)}, DType::kBool, query.device());
+    scores = ops::masked_fill(scores, ops::logical_not(ops::tril(every, 0)), -HUGE_VAL);
+  }
+  const Tensor shares = ops::softmax(scores, -1, std::nullopt);
+  const Tensor share_grad = ops::matmul(g, ops::transpose(value, -2, -1));
+  const Tensor score_grad = ops::mul(ops::softmax_backward(share_grad, shares, -1), scale);
+  return {ops::matmul(score_grad, key), ops::matmul(ops::transpose(score_grad, -2, -1), query),
+          ops::matmul(ops::transpose(shares, -2, -1), g)};
+}
+
+Tensor no_second_derivative(const Tensor&, std::string_view what) {
+  fail(ErrorKind::kNotImplemented, "the second derivative of ", what, " is not implemented");
+}
+
+}  // namespace tt::autograd::formulas

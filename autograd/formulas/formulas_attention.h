@@ -1,0 +1,18 @@
+// Gradient functions of attention and sequence losses, in addition to operators and formulas.h.
+#pragma once
+
+#include <string_view>
+
+#include "autograd/formulas/formulas.h"
+
+namespace tt::autograd::formulas {
+
+// Returns the gradients of query, key and value. Uses one fused operator; if the pass itself is recorded, uses
+// differentiable operators, which materialize all attention scores.
+Tensors attention_grad(const Tensor& g, const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask,
+                       const Tensor& output, const Tensor& logsumexp, bool is_causal, double scale);
+
+// Throws Error (NotImplementedError): the second derivative of `what` is not implemented.
+Tensor no_second_derivative(const Tensor& g, std::string_view what);
+
+}  // namespace tt::autograd::formulas

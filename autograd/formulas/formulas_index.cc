@@ -1,0 +1,98 @@
+#include "autograd/formulas/formulas_index.h"
+
+#include <algorithm>
+
+#include "engine/dispatch/ops.h"
+#include "engine/schema/checked_math.h"
+#include "engine/schema/rules/shape_rules.h"
+
+namespace tt::autograd::formulas {
+namespace {
+
+Tensor zeros(SizesView sizes, const Tensor& like) { return ops::zeros(sizes, like.dtype(), like.device()); }
+
+// Returns any defined gradient. There is at least one, or the node would not run.
+const Tensor& any_defined(const Tensors& g) {
+  return *std::find_if(g.begin(), g.end(), [](const Tensor& t) { return static_cast<bool>(t); });
+}
+
+}  // namespace
+
+Tensor cat_gradients(const Tensors& g, SizesView sizes, SizesView pieces, int64_t dim) {
+  int64_t d = shape_rules::wrap_dim(dim, static_cast<int64_t>(sizes.size()));
+  Tensors whole;
+  for (size_t i = 0; i < g.size(); ++i) {
+    Sizes piece(sizes.begin(), sizes.end());
+    piece[static_cast<size_t>(d)] = pieces[i];
+    whole.push_back(g[i] ? g[i] : zeros(piece, any_defined(g)));
+  }
+  return ops::cat(whole, d);
+}
+
+Tensor stack_gradients(const Tensors& g, SizesView sizes, int64_t dim) {
+  int64_t d = shape_rules::wrap_dim(dim, static_cast<int64_t>(sizes.size()));
+  Sizes piece(sizes.begin(), sizes.end());
+  piece.erase(piece.begin() + d);
+  Tensors whole;
+  for (const Tensor& t : g) whole.push_back(t ? t : zeros(piece, any_defined(g)));
+  return ops::stack(whole, d);
+}
+
+Sizes split_sizes(SizesView sizes, int64_t split_size, int64_t dim) {
+  return shape_rules::split_sizes(sizes, split_size, dim);
+}
+Sizes chunk_sizes(SizesView sizes, int64_t chunks, int64_t dim) { return shape_rules::chunk_sizes(sizes, chunks, dim); }
+Sizes section_sizes(SizesView sizes, int64_t sections, int64_t dim) {
+  return shape_rules::section_sizes(sizes, sections, dim);
+}
+
+Tensor unfold_grad(const Tensor& g, SizesView sizes, int64_t dimension, int64_t size, int64_t step) {
+  if (sizes.empty()) return g.numel() == 0 ? zeros(sizes, g) : ops::reshape(g, {});
+  int64_t d = shape_rules::wrap_dim(dimension, static_cast<int64_t>(sizes.size()));
+  Tensor positions = ops::arange(sizes[static_cast<size_t>(d)], DType::kInt64, g.device());
+  positions = ops::reshape(ops::unfold(positions, 0, size, step), {-1});
+  const int64_t from[] = {-1}, to[] = {d + 1};
+  Tensor windows = ops::flatten(ops::movedim(g, from, to), d, d + 1);
+  return ops::index_add(zeros(sizes, g), d, positions, windows, Scalar(int64_t{1}));
+}
+
+Sizes negated(SizesView list) {
+  Sizes result(list.begin(), list.end());
+  for (int64_t& v : result) v = checked_sub(0, v);
+  return result;
+}
+
+Tensor gather_to(const Tensor& g, int64_t dim, const Tensor& index, SizesView sizes) {
+  if (index.numel() == 0) return zeros(sizes, g);  // an empty index may have any number of dimensions
+  Tensor result = ops::gather(g, dim, index, false);
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    int64_t missing = sizes[d] - result.sizes()[d];
+    if (missing == 0) continue;
+    Sizes rest = result.sizes();
+    rest[d] = missing;
+    result = ops::cat({result, zeros(rest, g)}, static_cast<int64_t>(d));
+  }
+  return result;
+}
+
+Tensor index_any(const Tensor& g, const Tensors& indices) {
+  bool masked = std::any_of(indices.begin(), indices.end(), [](const Tensor& t) {
+    return t && (t.dtype() == DType::kBool || t.dtype() == DType::kUInt8);
+  });
+  return masked ? ops::index_masked(g, indices) : ops::index(g, indices);
+}
+
+Tensor masked_scatter_grad(const Tensor& g, SizesView sizes, const Tensor& mask) {
+  Sizes whole = shape_rules::broadcast_sizes(sizes, mask.sizes());
+  Tensor spread = ops::index_put(zeros(whole, g), {ops::expand(mask, whole)}, g, false);
+  return sum_to(spread, sizes);
+}
+
+Tensor scatter_to(const Tensor& g, SizesView sizes, const Tensor& indices, int64_t dim) {
+  return ops::scatter(zeros(sizes, g), dim, indices, g);
+}
+Tensor scatter_add_to(const Tensor& g, SizesView sizes, const Tensor& indices, int64_t dim) {
+  return ops::scatter_add(zeros(sizes, g), dim, indices, g);
+}
+
+}  // namespace tt::autograd::formulas

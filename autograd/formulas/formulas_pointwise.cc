@@ -1,0 +1,83 @@
+// Gradient formulas of pointwise operators that need more than one line.
+
+#include "autograd/formulas/formulas.h"
+#include "engine/dispatch/expression.h"
+#include "engine/dispatch/ops.h"
+
+namespace tt::autograd::formulas {
+namespace {
+constexpr double kPi = 3.14159265358979323846;
+}
+
+Tensor cast(const Tensor& g, DType dtype) {
+  if (g.dtype() == dtype) return g;
+  return ops::to_dtype(g, dtype);
+}
+
+Tensor pow_grad_input(const Tensor& g, const Operand& input, const Operand& exponent) {
+  if (exponent.arg().is_number()) {
+    Scalar e = exponent.arg().scalar();
+    if (!e.to_bool()) return ops::zeros_like(g);
+    if (!e.is_real()) return ops::mul(g, ops::mul(ops::pow(input, Scalar(e.to_complex() - 1.0)), e));
+    return ops::mul(g, ops::mul(ops::pow(input, e.to_double() - 1), e.to_double()));
+  }
+  Tensor slope = ops::mul(exponent, ops::pow(input, ops::sub(exponent, int64_t{1})));
+  return ops::masked_fill(ops::mul(g, slope), ops::eq(exponent, int64_t{0}), 0.0);
+}
+
+Tensor pow_grad_exponent(const Tensor& g, const Operand& input, const Operand& exponent, const Tensor& result) {
+  const bool is_real = !is_complex(dtype_of(exponent));
+  const Tensor not_below =
+      is_real ? ops::ge(exponent, int64_t{0}) : ops::ge(ops::real(Tensor::from(exponent.arg().tensor)), int64_t{0});
+  Tensor flat = ops::logical_and(ops::eq(input, int64_t{0}), not_below);
+  return ops::mul(g, ops::masked_fill(ops::mul(result, ops::log(input)), flat, 0.0));
+}
+
+Tensor greater_equal_or_nan(const Operand& input, const Operand& other) {
+  return ops::logical_or(ops::ge(input, other), ops::isnan(other));
+}
+Tensor not_greater_equal(const Operand& input, const Operand& other) {
+  return ops::logical_not(greater_equal_or_nan(input, other));
+}
+Tensor less_equal_or_nan(const Operand& input, const Operand& other) {
+  return ops::logical_or(ops::le(input, other), ops::isnan(other));
+}
+Tensor not_less_equal(const Operand& input, const Operand& other) {
+  return ops::logical_not(less_equal_or_nan(input, other));
+}
+
+// (cos(pi x) - sinc(x)) / x, and 0 at 0.
+Tensor sinc_grad(const Tensor& g, const Operand& input) {
+  Tensor slope = ops::true_divide(ops::sub(ops::cos(ops::mul(input, kPi)), ops::sinc(input)), input);
+  return ops::mul(g, ops::masked_fill(slope, ops::eq(input, int64_t{0}), 0.0));
+}
+
+Tensor mish_grad(const Tensor& g, const Operand& input) {
+  Tensor t = ops::tanh(ops::softplus(input));
+  Tensor curve = ops::mul(ops::mul(input, ops::sigmoid(input)), ops::rsub(ops::mul(t, t), int64_t{1}));
+  return ops::mul(g, ops::add(t, curve));
+}
+
+// s (1 - s) (2 + x (1 - 2 s)) with s = sigmoid(x).
+Tensor silu_second(const Tensor& g, const Operand& input) {
+  Tensor s = ops::sigmoid(input);
+  Tensor slope = ops::mul(s, ops::rsub(s, int64_t{1}));
+  Tensor rest = ops::add(ops::mul(input, ops::rsub(ops::mul(s, int64_t{2}), int64_t{1})), int64_t{2});
+  return ops::mul(g, ops::mul(slope, rest));
+}
+
+// Second derivative of x (1 + tanh u) / 2 with u = k (x + c x^3). With t = tanh u and d = 1 - t^2, it is
+// d u' + x d (u'' / 2 - t u'^2).
+Tensor gelu_tanh_second(const Operand& input) {
+  constexpr double k = 0.79788456080286535588, c = 0.044715;
+  Tensor square = ops::mul(input, input);
+  Tensor u = ops::mul(ops::mul(input, ops::add(ops::mul(square, c), int64_t{1})), k);
+  Tensor u1 = ops::mul(ops::add(ops::mul(square, 3 * c), int64_t{1}), k);
+  Tensor half_u2 = ops::mul(input, 3 * k * c);
+  Tensor t = ops::tanh(u);
+  Tensor d = ops::rsub(ops::mul(t, t), int64_t{1});
+  Tensor bend = ops::sub(half_u2, ops::mul(t, ops::mul(u1, u1)));
+  return ops::mul(d, ops::add(u1, ops::mul(input, bend)));
+}
+
+}  // namespace tt::autograd::formulas

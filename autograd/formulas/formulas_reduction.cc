@@ -1,0 +1,157 @@
+// Gradient formulas of broadcasting and reductions.
+
+#include <algorithm>
+#include <cmath>
+
+#include "autograd/formulas/formulas.h"
+#include "engine/dispatch/ops.h"
+#include "engine/schema/rules/shape_rules.h"
+#include "engine/session/context.h"
+
+namespace tt::autograd::formulas {
+namespace {
+
+using shape_rules::wrap_dim;
+
+// `sizes` with a 1 in each of `dims`.
+Sizes with_ones(SizesView sizes, Dims dims) {
+  if (!dims || dims->empty()) return Sizes(sizes.size(), 1);
+  Sizes kept(sizes.begin(), sizes.end());
+  for (int64_t d : *dims) {
+    if (!kept.empty()) kept[wrap_dim(d, static_cast<int64_t>(sizes.size()))] = 1;
+  }
+  return kept;
+}
+
+Dims one(const int64_t& dim) { return absl::Span<const int64_t>(&dim, 1); }
+
+// For each entry along `dim`, the product of all other entries: the product of those before it times the product of
+// those after it.
+Tensor products_without(const Tensor& input, int64_t dim) {
+  int64_t n = input.size(dim);
+  Sizes edge = input.sizes();
+  edge[wrap_dim(dim, input.dim())] = 1;
+  Tensor unit = ops::ones(edge, input.dtype(), input.device());
+  auto before = [&](const Tensor& t) {
+    Tensor shifted = ops::cat(Tensors{unit, ops::narrow(t, dim, 0, n - 1)}, dim);
+    return ops::cumprod(shifted, dim);
+  };
+  const Sizes dims{dim};
+  return ops::mul(before(input), ops::flip(before(ops::flip(input, dims)), dims));
+}
+
+// Waits for the value.
+bool has_zero(const Tensor& input) {
+  if (input.device().type == DeviceType::kMeta) return false;
+  GradMode off(false);
+  return ops::to_device(ops::any(ops::eq(input, int64_t{0}), Dims(), false), Device{}).data_as<bool>()[0];
+}
+
+// Without division: the product of the entries before each element, times s[i] = g[i] + x[i + 1] s[i + 1], computed
+// from the last element to the first.
+Tensor cumprod_grad_at_zeros(const Tensor& g, const Tensor& input, int64_t dim) {
+  Tensors x = ops::unbind(input, dim), from = ops::unbind(g, dim);
+  for (size_t i = x.size() - 1; i-- > 0;) from[i] = ops::add(from[i], ops::mul(x[i + 1], from[i + 1]));
+  Tensor before = ops::ones_like(x[0]);
+  for (size_t i = 0; i < x.size(); ++i) {
+    from[i] = ops::mul(before, from[i]);
+    before = ops::mul(before, x[i]);
+  }
+  return ops::stack(from, dim);
+}
+
+}  // namespace
+
+Tensor sum_to(const Tensor& g, SizesView sizes) {
+  if (SizesView(g.sizes()) == sizes) return g;
+  size_t lead = g.sizes().size() - sizes.size();
+  Sizes dims;
+  for (size_t d = 0; d < g.sizes().size(); ++d) {
+    if (d < lead || (sizes[d - lead] == 1 && g.sizes()[d] != 1)) dims.push_back(static_cast<int64_t>(d));
+  }
+  Tensor sum = dims.empty() ? g : ops::sum(g, dims, true);
+  return lead == 0 ? sum : ops::reshape(sum, sizes);
+}
+
+Tensor unreduce(const Tensor& g, SizesView sizes, Dims dims, bool keepdim) {
+  Tensor kept = keepdim ? g : ops::reshape(g, with_ones(sizes, dims));
+  return ops::expand(kept, sizes);
+}
+Tensor unreduce(const Tensor& g, SizesView sizes, int64_t dim, bool keepdim) {
+  return unreduce(g, sizes, one(dim), keepdim);
+}
+Tensor unreduce(const Tensor& g, SizesView sizes, std::optional<int64_t> dim, bool keepdim) {
+  return dim ? unreduce(g, sizes, *dim, keepdim) : unreduce(g, sizes, Dims(), keepdim);
+}
+
+int64_t reduced_count(SizesView sizes, Dims dims) {
+  Sizes kept = with_ones(sizes, dims);
+  int64_t count = 1;
+  for (size_t d = 0; d < sizes.size(); ++d) count *= kept[d] == sizes[d] ? 1 : sizes[d];
+  return count;
+}
+
+Tensor var_grad(const Tensor& g, const Tensor& input, Dims dims, int64_t correction, bool keepdim) {
+  auto count = static_cast<double>(std::max<int64_t>(reduced_count(input.sizes(), dims) - correction, 0));
+  Tensor distance = ops::sub(input, ops::mean(input, dims, true));
+  return ops::mul(unreduce(g, input.sizes(), dims, keepdim), ops::mul(distance, 2 / count));
+}
+
+Tensor std_grad(const Tensor& g, const Tensor& input, const Tensor& result, Dims dims, int64_t correction,
+                bool keepdim) {
+  Tensor half = ops::true_divide(g, ops::mul(result, int64_t{2}));
+  return var_grad(ops::masked_fill(half, ops::eq(result, int64_t{0}), 0.0), input, dims, correction, keepdim);
+}
+
+Tensor prod_grad(const Tensor& g, const Tensor& input) {
+  if (input.numel() == 0) return ops::zeros_like(input);
+  if (input.numel() == 1) return ops::reshape(g, input.sizes());
+  const Sizes flat{input.numel()};
+  return ops::mul(ops::reshape(products_without(ops::reshape(input, flat), 0), input.sizes()), g);
+}
+
+Tensor prod_dim_grad(const Tensor& g, const Tensor& input, int64_t dim, bool keepdim) {
+  if (input.dim() == 0) return g;
+  if (input.numel() == 0) return ops::zeros_like(input);
+  return ops::mul(unreduce(g, input.sizes(), dim, keepdim), products_without(input, dim));
+}
+
+Tensor extremum_grad(const Tensor& g, const Tensor& input, const Tensor& result, Dims dims, bool keepdim) {
+  Tensor chosen = ops::eq(input, unreduce(result, input.sizes(), dims, keepdim));
+  Tensor share = ops::true_divide(unreduce(g, input.sizes(), dims, keepdim), ops::sum(chosen, dims, true));
+  return ops::where(chosen, share, 0.0);
+}
+
+Tensor selected_grad(const Tensor& g, SizesView sizes, const Tensor& indices, int64_t dim, bool keepdim) {
+  if (sizes.empty()) return g;
+  Tensor values = keepdim ? g : ops::unsqueeze(g, dim);
+  Tensor positions = keepdim ? indices : ops::unsqueeze(indices, dim);
+  return gather_grad(values, sizes, dim, positions);
+}
+
+Tensor norm_grad(const Tensor& g, const Tensor& input, const Tensor& result, double p, Dims dims, bool keepdim) {
+  if (p == 0) return ops::zeros_like(input);
+  Tensor norm = unreduce(result, input.sizes(), dims, keepdim), from = unreduce(g, input.sizes(), dims, keepdim);
+  if (std::isinf(p)) return ops::mul(extremum_grad(g, ops::abs(input), result, dims, keepdim), ops::sgn(input));
+  if (p == 1) return ops::mul(from, ops::sgn(input));
+  Tensor slope =
+      p == 2 ? ops::true_divide(input, norm)
+             : ops::true_divide(ops::mul(ops::sgn(input), ops::pow(ops::abs(input), p - 1)), ops::pow(norm, p - 1));
+  return ops::mul(from, ops::masked_fill(slope, ops::eq(norm, int64_t{0}), 0.0));
+}
+
+Tensor cumsum_grad(const Tensor& g, int64_t dim) {
+  if (g.dim() == 0) return g;
+  const Sizes dims{dim};
+  return ops::flip(ops::cumsum(ops::flip(g, dims), dim), dims);
+}
+
+// Each input is a factor of all results from its position on: the sum of g * result from there on, divided by the
+// input.
+Tensor cumprod_grad(const Tensor& g, const Tensor& input, const Tensor& result, int64_t dim) {
+  if (g.dim() == 0) return g;
+  if (has_zero(input)) return cumprod_grad_at_zeros(g, input, dim);
+  return ops::true_divide(cumsum_grad(ops::mul(g, result), dim), input);
+}
+
+}  // namespace tt::autograd::formulas

@@ -1,0 +1,19 @@
+// Gradient functions of torch.special, in addition to operators and formulas.h.
+#pragma once
+
+#include <string_view>
+
+#include "autograd/formulas/formulas.h"
+
+namespace tt::autograd::formulas {
+
+// Throws Error (NotImplementedError): the operator has no derivative here, nor in PyTorch.
+Tensor not_differentiable(const Tensor& g, std::string_view name);
+
+// Derivatives that divide by input. `result` is the function's value. Where input is zero they return the limit.
+Tensor i1_slope(const Operand& input, const Tensor& result);
+Tensor i1e_slope(const Operand& input, const Tensor& result);
+Tensor j1_slope(const Operand& input, const Tensor& result);
+Tensor spherical_j0_slope(const Operand& input, const Tensor& result);
+
+}  // namespace tt::autograd::formulas

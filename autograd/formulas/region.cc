@@ -1,0 +1,97 @@
+#include "autograd/formulas/region.h"
+
+#include <algorithm>
+
+#include "engine/dispatch/ops.h"
+#include "engine/schema/op_ids.h"
+
+namespace tt::autograd {
+namespace {
+
+bool is_dense(const Geometry& g) { return SizesView(g.strides) == SizesView(contiguous_strides(g.sizes)); }
+
+// Returns the index after the last element of `g`.
+int64_t end_of(const Geometry& g) {
+  int64_t last = g.offset;
+  for (size_t d = 0; d < g.sizes.size(); ++d) {
+    if (g.sizes[d] == 0) return g.offset;
+    last += (g.sizes[d] - 1) * g.strides[d];
+  }
+  return last + 1;
+}
+
+// Whether `g` contains an element twice. Each stride, in ascending order, must exceed the range of all smaller ones.
+bool overlaps_itself(const Geometry& g) {
+  absl::InlinedVector<std::pair<int64_t, int64_t>, 5> steps;  // stride, size
+  for (size_t d = 0; d < g.sizes.size(); ++d) {
+    if (g.sizes[d] > 1) steps.emplace_back(g.strides[d], g.sizes[d]);
+  }
+  std::sort(steps.begin(), steps.end());
+  int64_t covered = 0;
+  for (auto [stride, size] : steps) {
+    if (stride <= covered) return true;
+    covered += stride * (size - 1);
+  }
+  return false;
+}
+
+// The storage range that contains base and view, as a one-dimensional row.
+struct Row {
+  int64_t first;
+  int64_t length;
+};
+Row row_of(const Region& r) {
+  int64_t first = std::min(r.base.offset, r.view.offset);
+  return {first, std::max(end_of(r.base), end_of(r.view)) - first};
+}
+
+// Returns the view of `row` with layout `g`.
+Tensor strided_view(const Tensor& row, int64_t first, const Geometry& g) {
+  return ops::as_strided(row, g.sizes, g.strides, row->offset + g.offset - first);
+}
+
+// Converts a tensor shaped like the base to a one-dimensional row.
+Tensor row_from(const Region& r, const Tensor& whole) {
+  Row row = row_of(r);
+  if (is_dense(r.base) && row.first == r.base.offset && row.length == whole.numel()) {
+    return ops::contiguous(ops::reshape(whole, Sizes{row.length}));  // a gradient may be expanded
+  }
+  Tensor elements = ops::zeros(Sizes{row.length}, r.dtype, r.device);
+  write(strided_view(elements, row.first, r.base), whole);
+  return elements;
+}
+
+}  // namespace
+
+void write(const Tensor& target, const Tensor& source) {
+  const Arg args[] = {Arg(target.get()), Arg(source.get())};
+  ops::call(op_id::kAssign, args, absl::Span<const Tensor>(&target, 1));
+}
+
+Tensor Region::gather(const Tensor& whole) const {
+  return strided_view(row_from(*this, whole), row_of(*this).first, view);
+}
+
+Tensor Region::scatter(const Tensor& part) const {
+  Row row = row_of(*this);
+  Tensor elements = ops::zeros(Sizes{row.length}, dtype, device);
+  if (overlaps_itself(view)) {
+    Tensor positions = ops::arange_from(int64_t{0}, row.length, int64_t{1}, DType::kInt64, device);
+    const Sizes flat{part.numel()};
+    elements = ops::index_add(elements, 0, ops::reshape(strided_view(positions, row.first, view), flat),
+                              ops::reshape(part, flat));
+  } else {
+    write(strided_view(elements, row.first, view), part);
+  }
+  bool as_is = is_dense(base) && row.first == base.offset && row.length == end_of(base) - base.offset;
+  return as_is ? ops::reshape(elements, base.sizes) : strided_view(elements, row.first, base);
+}
+
+Tensor Region::zero_out(const Tensor& whole) const {
+  Row row = row_of(*this);
+  Tensor keeps = ops::ones(Sizes{row.length}, dtype, device);
+  write(strided_view(keeps, row.first, view), ops::zeros(view.sizes, dtype, device));
+  return ops::mul(whole, strided_view(keeps, row.first, base));
+}
+
+}  // namespace tt::autograd

@@ -1,0 +1,29 @@
+// ClientFunctionNode: node of a user-defined function whose backward runs in the client, between two steps of a Task.
+#pragma once
+
+#include <vector>
+
+#include "autograd/nodes/node.h"
+
+namespace tt::autograd {
+
+class ClientFunctionNode final : public Node {
+ public:
+  // Adds edges to `inputs` in order. `outputs` are the function's results, used for their shapes.
+  ClientFunctionNode(int64_t client_node_id, absl::Span<const Tensor> inputs, absl::Span<const Tensor> outputs);
+  std::string name() const override { return "FunctionBackward"; }
+  int64_t client_node_id() const override { return client_node_id_; }
+  // Does nothing: the client computes the gradients. Called only if no gradient arrived.
+  void run(Gradients&, Gradients&) override {}
+  Tensor zeros(uint32_t output) const override;
+  // Converts the client's gradient for input `i` to the input's shape and dtype. Throws Error if the shape does not
+  // match.
+  Tensor fit(size_t i, Tensor gradient) const;
+
+ private:
+  int64_t client_node_id_;
+  std::vector<TensorMeta> inputs_;
+  std::vector<TensorMeta> outputs_;
+};
+
+}  // namespace tt::autograd

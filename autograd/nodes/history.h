@@ -1,0 +1,50 @@
+// History: a tensor's place on the tape. Stored in TensorImpl::autograd.
+//
+// A leaf gets a LeafNode when an operation on it is first recorded. Any other tensor that requires grad has the node
+// that computed it. After a write to its base, a view gets a new node when edge_of() is next called for it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "autograd/nodes/leaf.h"
+#include "autograd/nodes/node.h"
+#include "engine/schema/error.h"
+#include "engine/schema/thread_cached.h"
+#include "engine/tensor/tensor.h"
+
+namespace tt::autograd {
+
+// Registered with the tape of the Context that created it. Destroyed on that Context's thread, or after its tape.
+class History final : public AutogradMeta, public ThreadCached<History> {
+ public:
+  History();
+  ~History() override;
+  bool is_leaf() const override { return !node; }
+
+  Ref<Node> node;  // null: a leaf
+  uint32_t output = 0;
+  uint64_t base_sequence = 0;  // of a view: the base's node sequence when `node` was set; 0: a leaf
+  Ref<LeafNode> leaf;
+  Tensor grad;  // of a leaf: the accumulated gradient
+  // Of a leaf: the error that cancelled a backward pass and left `grad` incomplete, else null. Setting the gradient
+  // clears it.
+  std::shared_ptr<const Error> grad_error;
+
+ private:
+  friend class HistoryList;
+  History* next_ = nullptr;
+  History** at_ = nullptr;  // the pointer that points to this; null: not in a list
+};
+
+// Returns the history of `t`; creates it if `t` has none.
+History& history_of(const Tensor& t);
+// Returns null if `t` has no history.
+History* find_history(const TensorImpl& t);
+
+// Returns the destination of the gradient of `t`. Requires that `t` requires grad.
+Edge edge_of(const Tensor& t);
+// Records that `t` is result `output` of `node`. Sets requires_grad.
+void set_history(const Tensor& t, Ref<Node> node, uint32_t output);
+
+}  // namespace tt::autograd

@@ -1,0 +1,40 @@
+#include "autograd/nodes/leaf.h"
+
+#include "autograd/nodes/accumulate.h"
+#include "autograd/nodes/history.h"
+#include "engine/dispatch/ops.h"
+#include "engine/schema/error.h"
+#include "engine/session/context.h"
+
+namespace tt::autograd {
+
+Tensor LeafNode::zeros(uint32_t) const {
+  check(leaf_ != nullptr, "the leaf tensor was destroyed; it has no gradient");
+  return ops::zeros(leaf_->sizes, leaf_->dtype, leaf_->device);
+}
+
+void LeafNode::run(Gradients& gradients, Gradients&) {
+  Tensor& gradient = gradients[0];
+  if (!leaf_ || !gradient) return;
+  check(gradient.sizes() == leaf_->sizes, "expected a gradient of the tensor's sizes, got ",
+        to_string(gradient.sizes()), " for a tensor of ", to_string(leaf_->sizes));
+  History& history = *find_history(*leaf_);
+  if (history.grad_error) throw *history.grad_error;
+  Tensor& grad = history.grad;
+  if (grad) {
+    accumulate(grad, std::move(gradient), !Context::current().grad_enabled);
+  } else {
+    bool ours = is_sole_owner(gradient) && gradient.is_contiguous();
+    if (!ours) gradient = ops::clone(gradient);
+    // `.grad` is stored without the base that it may be a view of.
+    grad = gradient->base && !gradient.requires_grad() ? detach(gradient) : std::move(gradient);
+  }
+}
+
+void LeafNode::invalidate_gradient(const std::shared_ptr<const Error>& error) {
+  if (!leaf_) return;
+  History& history = *find_history(*leaf_);
+  if (!history.grad_error) history.grad_error = error;
+}
+
+}  // namespace tt::autograd

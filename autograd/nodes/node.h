@@ -1,0 +1,86 @@
+// Node: one recorded operation on the tape. Maps the gradients of the results to the gradients of the arguments.
+//
+// References are counted: a tensor owns the node that computed it, and a node owns the nodes that computed its
+// arguments. Only the session's thread uses the nodes. Destroying a chain of any length uses constant stack.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "engine/schema/ref.h"
+#include "engine/tensor/tensor.h"
+
+namespace tt::autograd {
+
+class Node;
+class TapeMeter;
+
+// Destination of an argument's gradient: the gradient of result `output` of `node`.
+struct Edge {
+  Ref<Node> node;  // null: the gradient is not needed
+  uint32_t output = 0;
+  DType dtype = DType::kFloat32;  // of the argument and of its gradient
+};
+
+// A point in the pass where the client's code reads, and may replace, the gradient of a result.
+struct Hook {
+  int64_t stop;
+  uint32_t output;
+};
+
+using Gradients = absl::InlinedVector<Tensor, 2>;  // an undefined entry: no gradient
+
+class Node : public RefCounted {
+ public:
+  explicit Node(uint32_t outputs) : outputs_(outputs) {}
+  ~Node() override;
+
+  // Returns a name such as "MulBackward".
+  virtual std::string name() const = 0;
+  // Computes one entry of `results` per edge. `gradients` has one entry per output, at least one of them defined; the
+  // node may overwrite them. Throws Error.
+  virtual void run(Gradients& gradients, Gradients& results) = 0;
+  // Frees the saved tensors. A later run() that needs them fails.
+  virtual void release() {}
+  virtual bool is_leaf() const { return false; }
+  // The client's number for this node if the client computes it, else 0.
+  virtual int64_t client_node_id() const { return 0; }
+  // Returns zeros shaped like the gradient of `output`. Used when a required gradient is missing.
+  virtual Tensor zeros(uint32_t output) const = 0;
+
+  // Position on the tape. A node's sequence is larger than those of the nodes that it depends on; leaves have the
+  // largest of all.
+  uint64_t sequence() const { return sequence_; }
+  uint32_t site() const { return site_; }  // the user's source line that issued the operation
+  uint32_t outputs() const { return outputs_; }
+
+  // Assigns the sequence number and the user's source line. Call it after the edges are set: getting the node of a view
+  // may create a node.
+  void enter_tape();
+  // Adds a hook to `hooks` and its bytes to the tape's host memory count.
+  void add_hook(Hook hook);
+
+  absl::InlinedVector<Edge, 2> edges;
+  std::unique_ptr<std::vector<Hook>> hooks;
+  // Set by the Task that holds this node's state (task.h).
+  uint64_t task = 0;
+  uint32_t task_index = 0;
+
+ protected:
+  // Sets the node's approximate host memory in bytes, excluding the data of saved tensors. Requires enter_tape().
+  void set_host_bytes(size_t bytes);
+
+  uint64_t sequence_ = 0;
+
+ private:
+  TapeMeter* meter_ = nullptr;  // null until enter_tape() or, for a leaf, the first hook
+  size_t host_bytes_ = 0;
+  uint32_t site_ = 0;
+  uint32_t outputs_;
+};
+
+}  // namespace tt::autograd

@@ -1,0 +1,110 @@
+// OperatorNode: a declared operator on the tape, with the values that its gradient formulas read.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "autograd/nodes/gradient.h"
+#include "autograd/nodes/node.h"
+#include "engine/dispatch/dispatcher.h"
+#include "engine/dispatch/operand.h"
+#include "engine/schema/thread_cached.h"
+
+namespace tt::autograd {
+
+// A tensor saved for backward, and the version of its storage at that time. It is saved without its history, which
+// would create reference cycles: a tensor written to in place may depend on this node.
+struct Saved {
+  Tensor tensor;  // undefined for an absent list entry
+  uint32_t version = 0;
+  int16_t at = 0;     // parameter index, or ~i for result i
+  int32_t edge = -1;  // the edge that gives its history, or -1
+};
+
+// Metadata of an argument, or of one of several results, whose value is not saved.
+struct Shape final : TensorMeta, ThreadCached<Shape> {
+  int16_t at = 0;  // as in Saved
+  std::unique_ptr<Shape> next;
+};
+
+class OperatorNode final : public Node, public ThreadCached<OperatorNode> {
+ public:
+  // Records the edges and saves the arguments that the formulas read. Call it before the operator runs: arguments that
+  // the call overwrites are copied.
+  OperatorNode(const Call& call, const Gradient& gradient);
+  // Saves the results that the formulas read. Call it after the operator has run.
+  void save_results(const Call& call);
+
+  std::string name() const override;
+  void run(Gradients& gradients, Gradients& results) override;
+  void release() override;
+  Tensor zeros(uint32_t output) const override;
+
+ private:
+  friend class Backward;
+
+  void add_edges(const Call& call);
+  void save_arguments(const Call& call);
+  void save(const Call& call, int16_t param, int32_t edge, const TensorMeta* t);
+  void copy_lists();
+  void save_broadcast_sizes(const Call& call);
+  void save_shape(int16_t at, const TensorMeta& meta);
+  void count_host_bytes();
+  const Shape* find_shape(int16_t at) const;
+  const Saved* find_saved(int16_t at) const;
+  // Returns the saved tensor, with its history under create_graph. Throws Error if the tensor was modified since it was
+  // saved.
+  Tensor restore(const Saved& saved);
+  size_t first_edge(size_t param) const;
+
+  const Op* op_;
+  const Gradient* gradient_;
+  absl::InlinedVector<Arg, 4> args_;  // non-tensors by value; of a tensor list only the length
+  absl::InlinedVector<Saved, 2> saved_;
+  std::unique_ptr<Shape> shapes_;
+  std::vector<TensorMeta> many_results_;            // replaces shapes_ if the operator has many results
+  std::unique_ptr<std::vector<Sizes>> list_sizes_;  // entry sizes of the list that a formula reads
+  std::unique_ptr<char[]> bytes_;                   // storage of the lists and strings in args_
+  uint32_t needed_ = 0;                             // bit mask of the parameters that need a gradient
+  uint32_t saved_results_ = 0;
+  bool released_ = false;
+};
+
+// The interface that gradient formulas use during one run of an OperatorNode.
+class Backward {
+ public:
+  Backward(OperatorNode& node, Gradients& gradients, Gradients& results)
+      : node_(node), gradients_(gradients), results_(results) {}
+
+  // Gradient of one result (zeros if it has none), or of all results of an operator that returns a list (undefined
+  // entries have no gradient).
+  Tensor gradient(uint32_t output);
+  Tensors gradients();
+
+  // Saved arguments by parameter index and saved results by position. Complex values are conjugated if
+  // Gradient::conjugates is set.
+  Tensor tensor(int16_t param);  // undefined if an optional argument was omitted
+  Operand operand(int16_t param);
+  Tensors list(int16_t param);
+  const std::vector<Sizes>& shapes(int16_t param);  // sizes of the entries of the list argument
+  const TensorMeta& meta(int16_t param);
+  const Arg& arg(size_t param) const { return node_.args_[param]; }
+  Tensor result(int16_t output);
+
+  bool needs(size_t param) const { return (node_.needed_ >> param & 1) != 0; }
+  void set_gradient(size_t param, Tensor gradient);
+  void set_gradient_list(size_t param, Tensors gradients);
+  void set_gradients(std::initializer_list<size_t> params, Tensors gradients);
+
+ private:
+  Tensor fit(size_t param, const Edge& edge, Tensor gradient) const;
+  Tensor restore(const Saved& saved) const;
+
+  OperatorNode& node_;
+  Gradients& gradients_;
+  Gradients& results_;
+  absl::InlinedVector<Tensor, 4> held_;  // tensors that the returned operands refer to
+};
+
+}  // namespace tt::autograd

@@ -1,0 +1,72 @@
+// Tape: autograd's per-session state: the order of operations, the histories, and the backward passes that wait for the
+// client's code.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/container/flat_hash_map.h"
+#include "engine/session/context.h"
+
+namespace tt::autograd {
+
+class History;
+class Task;
+
+// All live histories of a session. Gradients and client functions may form reference cycles. break_cycles() breaks them
+// when the session ends, so that all tensors are freed.
+class HistoryList {
+ public:
+  void add(History& history);
+  static void remove(History& history);
+  void break_cycles();
+
+ private:
+  History* first_ = nullptr;
+};
+
+// Counts the host memory of a session's nodes, which may outlive its tape. Not synchronized: only the session's thread
+// uses it.
+class TapeMeter {
+ public:
+  uint64_t bytes() const { return bytes_; }
+  void enter() { ++users_; }
+  void add(int64_t bytes) { bytes_ += static_cast<uint64_t>(bytes); }
+  // The last call deletes the meter.
+  void leave() {
+    if (--users_ == 0) delete this;
+  }
+
+ private:
+  uint64_t users_ = 0;
+  uint64_t bytes_ = 0;
+};
+
+class Tape final : public SessionService {
+ public:
+  Tape();
+  ~Tape() override;
+  uint64_t host_bytes() const override { return meter_->bytes(); }
+  TapeMeter& meter() { return *meter_; }
+  // Returns the current Context's tape, created on first use.
+  static Tape& current();
+
+  uint64_t next_sequence() { return ++sequence_; }
+
+  // Backward passes by the client's number. `find` throws Error if the number is unknown, `add` if the number is in use
+  // or too many passes are running.
+  void add(int64_t number, std::shared_ptr<Task> task);
+  Task& find(int64_t number) const;
+  void drop(int64_t number);
+  size_t num_tasks() const { return tasks_.size(); }
+
+  HistoryList& histories() { return histories_; }
+
+ private:
+  TapeMeter* const meter_;
+  uint64_t sequence_ = 0;
+  HistoryList histories_;
+  absl::flat_hash_map<int64_t, std::shared_ptr<Task>> tasks_;  // shared_ptr: Task is incomplete here
+};
+
+}  // namespace tt::autograd

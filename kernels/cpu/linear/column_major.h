@@ -1,0 +1,50 @@
+// Conversions between row-major matrices and LAPACK's column-major ones; size and finiteness checks.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "engine/schema/error.h"
+#include "kernels/common/complex.h"
+
+namespace tt::cpu {
+
+// to[c][r] = from[r][c], in square tiles that fit the L1 cache.
+template <typename T>
+void transpose_copy(const T* from, int64_t rows, int64_t columns, T* to) {
+  constexpr int64_t kSquare = 16;
+  for (int64_t r = 0; r < rows; r += kSquare) {
+    const int64_t r_end = std::min(rows, r + kSquare);
+    for (int64_t c = 0; c < columns; c += kSquare) {
+      const int64_t c_end = std::min(columns, c + kSquare);
+      for (int64_t i = r; i < r_end; ++i) {
+        for (int64_t j = c; j < c_end; ++j) to[j * rows + i] = from[i * columns + j];
+      }
+    }
+  }
+}
+
+// Throws Error (RuntimeError) if a size, or a workspace's number of elements, exceeds LAPACK's 32-bit integers.
+inline void check_countable(double elements) {
+  check(elements <= std::numeric_limits<int>::max(),
+        "matrix too large: LAPACK's 32-bit integers cannot represent its size or workspace size, got ", elements);
+}
+inline int to_lapack_int(int64_t size) {
+  check_countable(static_cast<double>(size));
+  return static_cast<int>(size);
+}
+
+inline bool is_finite(float x) { return std::isfinite(x); }
+inline bool is_finite(double x) { return std::isfinite(x); }
+template <typename R>
+bool is_finite(Complex<R> x) {
+  return std::isfinite(x.re) && std::isfinite(x.im);
+}
+template <typename T>
+bool all_finite(const T* elements, int64_t n) {
+  return std::all_of(elements, elements + n, [](T x) { return is_finite(x); });
+}
+
+}  // namespace tt::cpu

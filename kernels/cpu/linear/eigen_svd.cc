@@ -1,0 +1,139 @@
+// Eigenvalues and singular values.
+#include "kernels/cpu/linear/column_major.h"
+#include "kernels/cpu/linear/matrices.h"
+
+namespace tt::cpu {
+namespace {
+
+template <typename T>
+bool triangle_is_finite(const T* a, int64_t n, bool upper) {
+  for (int64_t i = 0; i < n; ++i) {
+    if (!all_finite(a + i * n + (upper ? i : 0), upper ? n - i : i + 1)) return false;
+  }
+  return true;
+}
+
+// Converts LAPACK's eigenvectors of a real matrix: a complex pair is stored as two columns, the real and the
+// imaginary part.
+template <typename R>
+void paired_vectors(const R* columns, const R* imaginary, int64_t n, Complex<R>* rows) {
+  for (int64_t j = 0; j < n; ++j) {
+    const bool pair = imaginary[j] != 0;
+    for (int64_t i = 0; i < n; ++i) {
+      const R re = columns[j * n + i], im = pair ? columns[(j + 1) * n + i] : R(0);
+      rows[i * n + j] = {re, im};
+      if (pair) rows[i * n + j + 1] = {re, -im};
+    }
+    if (pair) ++j;
+  }
+}
+
+}  // namespace
+
+template <typename T>
+Eigh<T>::Eigh(int64_t n, bool upper, bool vectors) : n_(to_lapack_int(n)), upper_(upper), job_(vectors ? 'V' : 'N') {
+  const double size = static_cast<double>(n);
+  check_countable(vectors ? 2 * size * size + 64 * size : 64 * size);
+  columns_.resize(lapack::padded_elements(n, n));
+  lapack::heevd(job_, 'L', n_, columns_.data(), n_, static_cast<real_of_t<T>*>(nullptr), space_);
+  space_.allocate();
+}
+
+template <typename T>
+int32_t Eigh<T>::decompose(const T* a, real_of_t<T>* values, T* vectors) {
+  if (!triangle_is_finite(a, n_, upper_)) return n_;
+  transpose_copy(a, n_, n_, columns_.data());
+  const int info = lapack::heevd(job_, upper_ ? 'U' : 'L', n_, columns_.data(), n_, values, space_);
+  if (info == 0 && job_ == 'V') transpose_copy(columns_.data(), n_, n_, vectors);
+  return info;
+}
+
+template <typename T>
+Eig<T>::Eig(int64_t n, bool vectors) : n_(to_lapack_int(n)), job_(vectors ? 'V' : 'N') {
+  check_countable(64 * static_cast<double>(n));
+  columns_.resize(lapack::padded_elements(n, n));
+  vectors_.resize(vectors ? columns_.size() : 1);
+  if constexpr (is_complex_v<T>)
+    space_.reals.resize(static_cast<size_t>(2 * n));
+  else
+    parts_.resize(static_cast<size_t>(2 * n));
+  run(nullptr);
+  space_.allocate();
+}
+
+template <typename T>
+int Eig<T>::run(C* values) {
+  if constexpr (is_complex_v<T>)
+    return lapack::geev(job_, n_, columns_.data(), n_, values, vectors_.data(), n_, space_);
+  else
+    return lapack::geev(job_, n_, columns_.data(), n_, parts_.data(), parts_.data() + n_, vectors_.data(), n_, space_);
+}
+
+template <typename T>
+int32_t Eig<T>::decompose(const T* a, C* values, C* vectors) {
+  if (!all_finite(a, int64_t{n_} * n_)) return n_;
+  transpose_copy(a, n_, n_, columns_.data());
+  if (const int info = run(values); info != 0) return info;
+  if constexpr (is_complex_v<T>) {
+    if (job_ == 'V') transpose_copy(vectors_.data(), n_, n_, vectors);
+  } else {
+    const real_of_t<T>*re = parts_.data(), *im = re + n_;
+    for (int i = 0; i < n_; ++i) values[i] = {re[i], im[i]};
+    if (job_ == 'V') paired_vectors(vectors_.data(), im, n_, vectors);
+  }
+  return 0;
+}
+
+template <typename T>
+Svd<T>::Svd(int64_t m, int64_t n, SingularVectors vectors) : m_(to_lapack_int(m)), n_(to_lapack_int(n)) {
+  const int k = std::min(m_, n_);
+  // Sizes from LAPACK's documentation, with a block size of 64. For complex matrices the real workspace is the
+  // largest.
+  const double small = k, large = std::max(m_, n_);
+  check_countable(64 * (small + large) + (vectors == SingularVectors::kNone ? 0 : 5 * small * small));
+  if (is_complex_v<T>) check_countable(small * std::max(5 * small + 7, 2 * large + 2 * small + 1));
+  columns_.resize(lapack::padded_elements(m, n));
+  if (vectors != SingularVectors::kNone) {
+    job_ = vectors == SingularVectors::kFull ? 'A' : 'S';
+    u_columns_ = job_ == 'A' ? m_ : k;
+    vh_rows_ = job_ == 'A' ? n_ : k;
+    u_.resize(lapack::padded_elements(m, u_columns_));
+    vh_.resize(lapack::padded_elements(vh_rows_, n));
+  }
+  space_.integers.resize(static_cast<size_t>(8 * int64_t{k}));
+  if constexpr (is_complex_v<T>) {
+    const double reals = job_ == 'N' ? 7 * small : small * std::max(5 * small + 7, 2 * large + 2 * small + 1);
+    space_.reals.resize(static_cast<size_t>(reals));
+  }
+  run(nullptr);
+  space_.allocate();
+}
+
+template <typename T>
+int Svd<T>::run(real_of_t<T>* s) {
+  return lapack::gesdd(job_, m_, n_, columns_.data(), m_, s, u_.data(), m_, vh_.data(), vh_rows_, space_);
+}
+
+template <typename T>
+int32_t Svd<T>::decompose(const T* a, T* u, real_of_t<T>* s, T* vh) {
+  if (!all_finite(a, int64_t{m_} * n_)) return std::min(m_, n_);
+  transpose_copy(a, m_, n_, columns_.data());
+  if (const int info = run(s); info != 0) return info;
+  if (job_ != 'N') {
+    transpose_copy(u_.data(), u_columns_, m_, u);
+    transpose_copy(vh_.data(), n_, vh_rows_, vh);
+  }
+  return 0;
+}
+
+#define TT_SPECTRA_OF(T)  \
+  template class Eigh<T>; \
+  template class Eig<T>;  \
+  template class Svd<T>;
+TT_SPECTRA_OF(float)
+TT_SPECTRA_OF(double)
+TT_SPECTRA_OF(Complex<float>)
+TT_SPECTRA_OF(Complex<double>)
+#undef TT_SPECTRA_OF
+
+}  // namespace tt::cpu

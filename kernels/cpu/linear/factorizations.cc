@@ -1,0 +1,114 @@
+// LU, Cholesky and QR factorisation, and triangular solves.
+#include "kernels/cpu/linear/column_major.h"
+#include "kernels/cpu/linear/matrices.h"
+
+namespace tt::cpu {
+namespace lapack {
+
+template <typename T>
+void Workspace<T>::allocate() {
+  // LAPACK returns sizes as values of the element type. Values of float are rounded, so the next larger one is used.
+  const auto count = [](Real size) {
+    check_countable(static_cast<double>(size));
+    return static_cast<size_t>(std::nextafter(size, std::numeric_limits<Real>::max())) + 1;
+  };
+  if constexpr (is_complex_v<T>)
+    work.resize(count(work[0].re));
+  else
+    work.resize(count(work[0]));
+  reals.resize(std::max(reals.size(), count(reals[0])));
+  integers.resize(std::max(integers.size(), static_cast<size_t>(integers[0])));
+  size_query = false;
+}
+
+}  // namespace lapack
+
+template <typename T>
+Lu<T>::Lu(int64_t m, int64_t n) : m_(to_lapack_int(m)), n_(to_lapack_int(n)), columns_(lapack::padded_elements(m, n)) {}
+
+template <typename T>
+int32_t Lu<T>::factor(T* a, int32_t* pivots) {
+  transpose_copy(a, m_, n_, columns_.data());
+  const int info = lapack::getrf(m_, n_, columns_.data(), m_, pivots);
+  transpose_copy(columns_.data(), n_, m_, a);
+  return info;
+}
+
+// The rows of a's lower triangle are the columns of its transpose's upper triangle; that transpose is U^H U with U^T
+// = L.
+template <typename T>
+int32_t cholesky(T* a, int64_t n) {
+  if (n == 0) return 0;
+  const int info = lapack::potrf('U', to_lapack_int(n), a, to_lapack_int(n));
+  if (info != 0) return info;
+  for (int64_t i = 0; i < n; ++i) {
+    if (!is_finite(a[i * n + i])) return static_cast<int32_t>(i + 1);
+  }
+  return 0;
+}
+
+// LAPACK reads the arguments as a^T and b^T, so the equation solved is x a^T = b^T.
+template <typename T>
+void solve_triangular(const T* a, T* b, int64_t n, int64_t k, bool upper, bool transposed, bool unit) {
+  const char uplo = upper ? 'L' : 'U', diagonal = unit ? 'U' : 'N';
+  const int size = to_lapack_int(n), columns = to_lapack_int(k);
+  if (size == 0 || columns == 0) return;
+  if (columns == 1) return lapack::trsv(uplo, transposed ? 'N' : 'T', diagonal, size, a, size, b);
+  lapack::trsm('R', uplo, transposed ? 'T' : 'N', diagonal, columns, size, a, size, b, columns);
+}
+
+template <typename T>
+Householder<T>::Householder(int64_t m, int64_t n, int64_t q_columns)
+    : m_(to_lapack_int(m)),
+      n_(to_lapack_int(n)),
+      q_columns_(to_lapack_int(q_columns)),
+      columns_(lapack::padded_elements(m, std::max(n, q_columns))) {
+  const int k = std::min(m_, n_), ld = std::max(m_, 1);
+  lapack::geqrf(m_, n_, columns_.data(), ld, nullptr, space_);
+  const T factoring = space_.work[0];
+  if (q_columns_ > 0) lapack::orgqr(m_, q_columns_, std::min(k, q_columns_), columns_.data(), ld, nullptr, space_);
+  space_.allocate();
+  lapack::Workspace<T> other;
+  other.work[0] = factoring;
+  other.allocate();
+  if (other.work.size() > space_.work.size()) space_ = std::move(other);
+}
+
+template <typename T>
+void Householder<T>::factor(const T* a, T* tau) {
+  transpose_copy(a, m_, n_, columns_.data());
+  lapack::geqrf(m_, n_, columns_.data(), std::max(m_, 1), tau, space_);
+}
+
+template <typename T>
+void Householder<T>::triangle(int64_t rows, T* r) const {
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < n_; ++j) r[i * n_ + j] = j < i ? T(0) : columns_[static_cast<size_t>(j * m_ + i)];
+  }
+}
+
+template <typename T>
+void Householder<T>::reflections(T* a) const {
+  transpose_copy(columns_.data(), n_, m_, a);
+}
+
+template <typename T>
+void Householder<T>::orthogonal(const T* tau, T* q) {
+  const int k = std::min({m_, n_, q_columns_});
+  lapack::orgqr(m_, q_columns_, k, columns_.data(), std::max(m_, 1), tau, space_);
+  transpose_copy(columns_.data(), q_columns_, m_, q);
+}
+
+#define TT_FACTORS_OF(T)                                                               \
+  template struct lapack::Workspace<T>;                                                \
+  template class Lu<T>;                                                                \
+  template int32_t cholesky<T>(T*, int64_t);                                           \
+  template void solve_triangular<T>(const T*, T*, int64_t, int64_t, bool, bool, bool); \
+  template class Householder<T>;
+TT_FACTORS_OF(float)
+TT_FACTORS_OF(double)
+TT_FACTORS_OF(Complex<float>)
+TT_FACTORS_OF(Complex<double>)
+#undef TT_FACTORS_OF
+
+}  // namespace tt::cpu

@@ -1,0 +1,93 @@
+#include <gtest/gtest.h>
+
+#include "tests/cuda/compare.h"
+
+namespace tt::cuda {
+namespace {
+
+// One parameter has more elements than a thread group processes; `count` of them exceed one launch.
+Tensors parameters_of(int count, DType dtype) {
+  Tensors all;
+  for (int i = 0; i < count; ++i)
+    all.push_back(filled(i == 1 ? Sizes{3, 1500} : i == 2 ? Sizes{0} : Sizes{i % 5 + 1, 3}, dtype));
+  return all;
+}
+Tensors like(const Tensors& list, bool magnitudes = false) {
+  Tensors all;
+  for (const Tensor& t : list) {
+    all.push_back(filled(t.sizes(), t.dtype()));
+    for (int64_t i = 0; magnitudes && i < t.numel(); ++i)
+      testing::put(all.back(), i, std::fabs(testing::at(all.back(), i)));
+  }
+  return all;
+}
+Tensors part(const Tensors& all, size_t index, size_t count) {
+  return Tensors(all.begin() + static_cast<ptrdiff_t>(index * count),
+                 all.begin() + static_cast<ptrdiff_t>((index + 1) * count));
+}
+Tensors joined(std::initializer_list<Tensors> lists) {
+  Tensors all;
+  for (const Tensors& list : lists) all.insert(all.end(), list.begin(), list.end());
+  return all;
+}
+
+TEST(CudaOptimTest, Sgd) {
+  SimulatedEngine engine;
+  for (DType dtype : kFloatings) {
+    for (size_t count : {3, 300}) {
+      const Tensors params = parameters_of(static_cast<int>(count), dtype);
+      for (double momentum : {0.0, 0.9}) {
+        for (bool first : {true, false}) {
+          expect_cpu_and_gpu_agree(joined({params, like(params), like(params)}), tolerance_of(dtype),
+                                   [&](const Tensors& t) {
+                                     const Tensors buffers = momentum == 0 ? Tensors() : part(t, 2, count);
+                                     ops::sgd_step(part(t, 0, count), part(t, 1, count), buffers, 0.1, momentum, 0.2,
+                                                   0.01, momentum != 0 && first, first, first);
+                                     return Tensors();
+                                   });
+        }
+      }
+    }
+  }
+}
+
+TEST(CudaOptimTest, Adam) {
+  SimulatedEngine engine;
+  for (DType dtype : kFloatings) {
+    for (size_t count : {3, 40}) {
+      const Tensors params = parameters_of(static_cast<int>(count), dtype);
+      for (bool amsgrad : {false, true}) {
+        for (bool decoupled : {false, true}) {
+          expect_cpu_and_gpu_agree(joined({params, like(params), like(params), like(params, true), like(params, true)}),
+                                   2 * tolerance_of(dtype), [&](const Tensors& t) {
+                                     ops::adam_step(part(t, 0, count), part(t, 1, count), part(t, 2, count),
+                                                    part(t, 3, count), amsgrad ? part(t, 4, count) : Tensors(), 3, 0.1,
+                                                    0.9, 0.99, 1e-3, 0.01, decoupled, amsgrad, false);
+                                     return Tensors();
+                                   });
+        }
+      }
+    }
+  }
+}
+
+// Parameters that are not aligned for vector loads.
+TEST(CudaOptimTest, UnalignedSteps) {
+  SimulatedEngine engine;
+  for (DType dtype : kFloatings) {
+    const Tensors inputs = {filled({4101}, dtype), filled({4100}, dtype), filled({4100}, dtype)};
+    expect_cpu_and_gpu_agree(inputs, tolerance_of(dtype), [](const Tensors& t) {
+      ops::sgd_step({ops::narrow(t[0], 0, 1, 4100)}, {t[1]}, {t[2]}, 0.1, 0.9, 0.2, 0.01, false, false, false);
+      return Tensors();
+    });
+  }
+}
+
+TEST(CudaOptimTest, AdamRejectsMismatchedLists) {
+  SimulatedEngine engine;
+  const Tensor p = on_gpu(filled({3})), small = on_gpu(filled({2}));
+  EXPECT_THROW(ops::sgd_step({p}, {small}, {}, 0.1, 0, 0, 0, false, false, false), Error);
+}
+
+}  // namespace
+}  // namespace tt::cuda

@@ -1,0 +1,199 @@
+#include "engine/program/executor.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "engine/device/devices.h"
+#include "engine/dispatch/dispatcher.h"
+#include "engine/schema/op_ids.h"
+#include "engine/session/context.h"
+#include "kernels/cpu/cpu.h"
+
+namespace tt {
+namespace {
+
+using testing::HasSubstr;
+
+Arg slot(Slot number) { return slot_arg(number); }
+
+struct Frame {
+  Instruction& add(std::vector<Arg> args, std::vector<Slot> results, std::vector<Slot> release = {}) {
+    return program.add(*find_op(op_id::kAdd), args, results, release);
+  }
+  Program program;
+};
+
+struct ExecutorTest : testing::Test {
+  static void SetUpTestSuite() { cpu::register_backend(Dispatcher::instance()); }
+  ExecutorTest() {
+    slots.put(1, {filled({3}, 1), nullptr});
+    slots.put(2, {filled({3}, 2), nullptr});
+    slots.put(9, {filled({4}, 9), nullptr});
+  }
+  static Tensor filled(SizesView sizes, float value) {
+    Tensor t = empty(sizes, DType::kFloat32, {});
+    std::fill_n(t.data_as<float>(), t.numel(), value);
+    return t;
+  }
+  void run() { executor.run(frame.program, slots); }
+  float value(Slot name) {
+    const SlotValue* v = slots.find(name);
+    return v && v->tensor ? *v->tensor.data_as<float>() : -1;
+  }
+  const Poison* poison(Slot name) { return slots.find(name) ? slots.find(name)->poison.get() : nullptr; }
+  // Runs, expects a fault at instruction `at`, and returns its message.
+  std::string fault(size_t at) {
+    try {
+      run();
+    } catch (const ProgramFault& f) {
+      EXPECT_EQ(f.instruction, at);
+      return f.error.message();
+    }
+    return "no fault";
+  }
+
+  Context context;
+  ContextScope scope{&context};
+  SlotTable slots;
+  Frame frame;
+  Executor executor;
+};
+
+TEST_F(ExecutorTest, RunsInOrder) {
+  frame.add({slot(1), slot(2)}, {3});
+  frame.add({slot(3), slot(3), Arg(int64_t{10})}, {4});
+  run();
+  EXPECT_EQ(value(4), 33);
+  EXPECT_EQ(executor.stats().instructions, 2u);
+}
+
+TEST_F(ExecutorTest, ReleasesBeforeTheInstructionRuns) {
+  Allocator& pool = Devices::instance().allocator({});
+  frame.add({slot(1), slot(2)}, {3});
+  frame.add({slot(1), slot(2)}, {4}, {3});
+  uint64_t before = pool.stats().all.requested.now;
+  run();
+  EXPECT_EQ(pool.stats().all.requested.now, before + 12);
+  EXPECT_EQ(slots.find(3), nullptr);
+}
+
+TEST_F(ExecutorTest, FailurePoisonsDependents) {
+  frame.add({slot(1), slot(9)}, {3}).site = 77;  // [3] and [4] do not broadcast
+  frame.add({slot(3), slot(2)}, {4});
+  frame.add({slot(2), slot(4)}, {5});
+  frame.add({slot(1), slot(2)}, {6});
+  run();
+  ASSERT_NE(poison(3), nullptr);
+  EXPECT_EQ(poison(3)->kind, ErrorKind::kRuntime);
+  EXPECT_THAT(poison(3)->message, HasSubstr("[add] "));
+  EXPECT_EQ(poison(3)->op, "add");
+  EXPECT_EQ(poison(3)->site, 77u);
+  EXPECT_FALSE(poison(3)->retriable);
+  EXPECT_EQ(poison(4), poison(3));  // the same error object
+  EXPECT_EQ(poison(5), poison(3));
+  EXPECT_EQ(value(6), 3);  // independent instructions still run
+  EXPECT_EQ(executor.stats().failed, 1u);
+}
+
+TEST_F(ExecutorTest, OutOfMemoryCanBeRetried) {
+  context.account = std::make_shared<Account>("session 3", 16);
+  frame.add({slot(1), slot(2)}, {3});
+  frame.add({slot(1), slot(2)}, {4});
+  run();
+  EXPECT_EQ(value(3), 3);
+  ASSERT_NE(poison(4), nullptr);
+  EXPECT_EQ(poison(4)->kind, ErrorKind::kOutOfMemory);
+  EXPECT_TRUE(poison(4)->retriable);
+}
+
+TEST_F(ExecutorTest, IntoWritesNamedTensor) {
+  void* bytes = slots.find(1)->tensor.data();
+  uint32_t version = slots.find(1)->tensor.version();
+  frame.add({slot(1), slot(2)}, {1}).flags |= Instruction::kInto;
+  run();
+  EXPECT_EQ(value(1), 3);
+  EXPECT_EQ(slots.find(1)->tensor.data(), bytes);
+  EXPECT_GT(slots.find(1)->tensor.version(), version);
+}
+
+TEST_F(ExecutorTest, FailedWriteWithholdsOtherViews) {
+  slots.put(3, {detach(slots.find(1)->tensor), nullptr});
+  frame.add({slot(1), slot(9)}, {4});
+  frame.add({slot(1), slot(4)}, {1}).flags |= Instruction::kInto;
+  frame.add({slot(3), slot(2)}, {5});
+  run();
+  ASSERT_NE(poison(4), nullptr);
+  EXPECT_EQ(poison(3), poison(4));
+  EXPECT_EQ(poison(5), poison(4));
+  slots.acknowledge(slots.find(4)->poison);
+  EXPECT_EQ(poison(3), nullptr);
+  EXPECT_EQ(value(3), 1);
+  EXPECT_NE(poison(5), nullptr);
+}
+
+TEST_F(ExecutorTest, FailedIntoPoisonsTarget) {
+  frame.add({slot(1), slot(2)}, {9}).flags |= Instruction::kInto;
+  frame.add({slot(9), slot(2)}, {1}).flags |= Instruction::kInto;
+  frame.add({slot(2), slot(2)}, {9}).flags |= Instruction::kInto;  // a poisoned target stays poisoned
+  run();
+  ASSERT_NE(poison(9), nullptr);
+  EXPECT_EQ(poison(1), poison(9));
+}
+
+TEST_F(ExecutorTest, FlagsSetContext) {
+  slots.find(1)->tensor->requires_grad = true;
+  frame.add({slot(1), slot(2)}, {3});
+  frame.add({slot(1), slot(2)}, {4}).flags = 0;
+  frame.add({slot(1), slot(2)}, {5}).flags = Instruction::kGrad | Instruction::kInference;
+  run();
+  EXPECT_TRUE(slots.find(3)->tensor.requires_grad());
+  EXPECT_FALSE(slots.find(4)->tensor.requires_grad());
+  EXPECT_FALSE(slots.find(5)->tensor.requires_grad());
+}
+
+TEST_F(ExecutorTest, FaultKeepsEarlierResults) {
+  frame.add({slot(1), slot(2)}, {3});
+  frame.add({slot(1), slot(55)}, {4});
+  EXPECT_THAT(fault(1), HasSubstr("tensor 55 does not exist"));
+  EXPECT_EQ(value(3), 3);
+  EXPECT_EQ(slots.find(4), nullptr);
+}
+
+struct InvalidInstruction {
+  friend void PrintTo(const InvalidInstruction& invalid, std::ostream* out) { *out << invalid.message; }
+  const char* message;
+  std::vector<Arg> args;
+  std::vector<Slot> results;
+  std::vector<Slot> release;
+  uint8_t flags = Instruction::kGrad;
+};
+
+class ExecutorFault : public ExecutorTest, public testing::WithParamInterface<InvalidInstruction> {};
+
+TEST_P(ExecutorFault, IsReportedAsFault) {
+  const InvalidInstruction& invalid = GetParam();
+  frame.add(invalid.args, invalid.results, invalid.release).flags = invalid.flags;
+  EXPECT_THAT(fault(0), HasSubstr(invalid.message));
+  EXPECT_EQ(executor.stats().instructions, 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    InvalidFrames, ExecutorFault,
+    testing::Values(InvalidInstruction{"is in use", {slot(1), slot(2)}, {1}},
+                    InvalidInstruction{"name 0 is invalid", {slot(1), slot(2)}, {0}},
+                    InvalidInstruction{"expected 1 result names, 2 were given", {slot(1), slot(2)}, {3, 4}},
+                    InvalidInstruction{"expected 1 result names, 0 were given", {slot(1), slot(2)}, {}},
+                    InvalidInstruction{"out tensor 3 does not exist", {slot(1), slot(2)}, {3}, {}, Instruction::kInto},
+                    InvalidInstruction{"cannot release tensor 7: it does not exist", {slot(1), slot(2)}, {3}, {7}},
+                    InvalidInstruction{"tensor 2 does not exist", {slot(1), slot(2)}, {3}, {2}},
+                    InvalidInstruction{"takes 3 arguments, got 4", {slot(1), slot(2), Arg(1.0), Arg(1.0)}, {3}},
+                    InvalidInstruction{"argument 'other' must be Tensor, not NoneType", {slot(1)}, {3}},
+                    InvalidInstruction{"argument 'alpha' must be Number, not str",
+                                       {slot(1), slot(2), Arg(std::string_view("x"))},
+                                       {3}},
+                    InvalidInstruction{"argument 'other' must be Tensor, not list of ints",
+                                       {slot(1), Arg(absl::Span<const int64_t>())},
+                                       {3}}));
+
+}  // namespace
+}  // namespace tt

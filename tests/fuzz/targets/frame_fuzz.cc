@@ -1,0 +1,63 @@
+// Fuzz target: a new session decodes and executes a frame, executes it again, and is closed.
+//
+// The input is a serialized v1::Frame. Whatever its contents, the session replies, and afterwards the engine holds as
+// much memory as before. Seeds are the frames of the operators' samples (tests/fuzz/seeds.py).
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+#include "server/session/session.h"
+#include "tests/fuzz/frame_mutator.h"
+#include "tests/fuzz/require.h"
+#include "tests/server/engine_memory.h"
+
+namespace {
+
+tt::server::Session::Options small_session() {
+  tt::server::Session::Options options;
+  options.memory_limit = 4 << 20;
+  options.transfer_timeouts = {std::chrono::milliseconds(0), std::chrono::milliseconds(0)};
+  return options;
+}
+
+void execute_and_close(tt::v1::Frame frame) {
+  tt::server::Session session(small_session());
+  tt::v1::Reply reply, again;
+  frame.set_sequence(1);
+  session.execute(frame, &reply);
+  tt::fuzz::require(session.over() == (reply.has_fault() || frame.close()), "only a fault or a close ends a session");
+  session.execute(frame, &again);
+  session.close();
+}
+
+}  // namespace
+
+extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size);
+
+extern "C" int LLVMFuzzerInitialize(int*, char***) {
+  tt::server::testing::start_engine();
+  return 0;
+}
+
+// Three in four mutations change fields, so that most inputs remain valid frames.
+extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size, unsigned seed) {
+  tt::fuzz::Random random(seed);
+  tt::v1::Frame frame;
+  if (random() % 4 == 0 || !frame.ParseFromArray(data, static_cast<int>(size)))
+    return LLVMFuzzerMutate(data, size, max_size);
+  tt::fuzz::mutate_fields(&frame, random);
+  const size_t bytes = frame.ByteSizeLong();
+  if (bytes > max_size) return LLVMFuzzerMutate(data, size, max_size);
+  frame.SerializeToArray(data, static_cast<int>(bytes));
+  return bytes;
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  tt::v1::Frame frame;
+  if (!frame.ParseFromArray(data, static_cast<int>(size))) return -1;
+  const uint64_t before = tt::server::testing::engine_bytes();
+  execute_and_close(std::move(frame));
+  tt::fuzz::require(tt::server::testing::engine_bytes() == before, "a closed session holds no memory");
+  return 0;
+}

@@ -1,0 +1,347 @@
+"""Arguments that were once accepted and ignored: each is used, or refused."""
+
+import ast
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.expression_table import check_row
+
+NAMES = """
+a = torch.arange(6.0).reshape(2, 3)
+b = torch.cos(a)
+"""
+
+CROSSES = [
+    ('torch.cross(a, b)', [[-1.49675, 2.0, -1.0], [4.40287, -5.80095, 1.99904]]),
+    ('torch.cross(a.T, b.T)', [[-1.49675, 4.40287], [2.0, -5.80095], [-1.0, 1.99904]]),
+    ('a.cross(b)', [[-1.49675, 2.0, -1.0], [4.40287, -5.80095, 1.99904]]),
+    (
+        'torch.cross(torch.arange(9.0).reshape(3, 3), torch.ones(3, 3))',
+        [[-3.0, -3.0, -3.0], [6.0, 6.0, 6.0], [-3.0, -3.0, -3.0]],
+    ),
+    ('torch.cross(a, b, 1)', [[-1.49675, 2.0, -1.0], [4.40287, -5.80095, 1.99904]]),
+    ('torch.cross(a, b, dim=-1, out=torch.zeros(2, 3))', [[-1.49675, 2.0, -1.0], [4.40287, -5.80095, 1.99904]]),
+    ('torch.cross(a, b[:1])', [[-1.49675, 2.0, -1.0], [-4.3661, 6.24844, -2.37909]]),
+    ('torch.linalg.cross(a, b)', [[-1.49675, 2.0, -1.0], [4.40287, -5.80095, 1.99904]]),
+    ('torch.linalg.cross(a.T, b.T)', RuntimeError),
+    ('torch.cross(a[:, :2], b[:, :2])', RuntimeError),
+    ('torch.cross(a, b[0])', RuntimeError),
+    ('torch.cross(a, b, 0)', RuntimeError),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("code, expected", CROSSES)
+def test_cross(torch, code, expected):
+    check_row(torch, NAMES, code, expected)
+
+
+def test_cross_without_dim_warns(torch):
+    with pytest.warns(UserWarning, match="without specifying the dim arg"):
+        torch.cross(torch.ones(2, 3), torch.ones(2, 3))
+
+
+FACTORIES = [
+    ("zeros", (3,)), ("ones", (3,)), ("empty", (3,)), ("full", ((3,), 2.0)), ("rand", (3,)), ("randn", (3,)), ("arange", (3,)),
+    ("linspace", (0, 1, 3)), ("logspace", (0, 1, 3)), ("eye", (2,)), ("randint", (5, (3,))), ("randperm", (3,)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name, args", FACTORIES)
+def test_out_that_requires_a_gradient(torch, name, args):
+    function = getattr(torch, name)
+    for target in (torch.ones(3), torch.ones(1)):  # of the result's size, and of another
+        result = function(*args, out=target, requires_grad=True)
+        assert result is target and target.requires_grad and target.is_leaf
+    (target * 2).sum().backward()
+    assert target.grad is not None
+    assert not function(*args, out=torch.ones(3)).requires_grad
+    if name not in ("empty", "full"):
+        with pytest.raises(RuntimeError, match="floating point and complex"):
+            torch.zeros(3, out=torch.ones(3, dtype=torch.int64), requires_grad=True)
+
+
+REFUSED = [
+    (lambda t, x: t.zeros(2, layout=3), TypeError),
+    (lambda t, x: t.zeros(2, layout="torch.sparse_coo"), TypeError),
+    (lambda t, x: t.add(x, x, copy=True), TypeError),
+    (lambda t, x: t.add(x, x, non_blocking=True), TypeError),
+    (lambda t, x: t.add(x, x, generator=t.Generator()), TypeError),
+    (lambda t, x: t.randint_like(x, 3, more=1), TypeError),
+    (lambda t, x: t.repeat_interleave(x, 2, output_size=3), RuntimeError),
+    (lambda t, x: t.repeat_interleave(x, t.tensor([1, 2]), output_size=4), RuntimeError),
+    (lambda t, x: t.segment_reduce(x, "sum", lengths=t.tensor([2]), indices=t.tensor([0, 0])), RuntimeError),
+    (lambda t, x: t.set_printoptions(profile="long"), ValueError),
+    (lambda t, x: t.autograd.grad(x, x, is_grads_batched=True), NotImplementedError),
+    (lambda t, x: t.autograd.functional.jacobian(t.sin, x, strict=True), NotImplementedError),
+    (lambda t, x: t.autograd.functional.vjp(t.sin, x, x, strict=True), NotImplementedError),
+    (lambda t, x: t.autograd.functional.jvp(t.sin, x, x, strict=True), NotImplementedError),
+    (lambda t, x: t.func.jvp(t.sin, (x,), (x,), strict=True), NotImplementedError),
+    (lambda t, x: t.func.jacrev(t.sin, more=1), TypeError),
+    (lambda t, x: t.func.jacfwd(t.sin, randomness="same"), NotImplementedError),
+    (lambda t, x: t.autograd.gradcheck(t.sin, x, more=1), TypeError),
+    (lambda t, x: t.autograd.gradcheck(t.sin, x, check_forward_ad=True), NotImplementedError),
+    (lambda t, x: t.utils.checkpoint.checkpoint(t.sin, x, use_reentrant=True, context_fn=lambda: None), ValueError),
+    (lambda t, x: t.utils.data.DataLoader(x, batch_sampler=[[0]], batch_size=2), ValueError),
+    (lambda t, x: t.utils.data.DataLoader(x, timeout=-1), ValueError),
+    (lambda t, x: t.utils.data.DataLoader(x, num_workers=-1), ValueError),
+    (lambda t, x: t.utils.data.DataLoader(x, prefetch_factor=2), ValueError),
+    (lambda t, x: t.utils.data.DataLoader(x, persistent_workers=True), ValueError),
+    (lambda t, x: t.utils.data.DataLoader(x, batch_size=None, drop_last=True), ValueError),
+    (lambda t, x: t.utils.data.DataLoader(x, bath_size=2), TypeError),
+    (lambda t, x: t.utils.data.RandomSampler(x, num_samples=-1), ValueError),
+    (lambda t, x: t.utils.data.WeightedRandomSampler([1.0], 0), ValueError),
+    (lambda t, x: t.save(x, "/dev/null", more=1), TypeError),
+    (lambda t, x: t.save(x, "/dev/null", pickle_protocol=2), NotImplementedError),
+    (lambda t, x: t.save(x, "/dev/null", _use_new_zipfile_serialization=False), NotImplementedError),
+    (lambda t, x: t.load("/dev/null", more=1), TypeError),
+    (lambda t, x: t.load("/dev/null", pickle_module=t), NotImplementedError),
+    (lambda t, x: t.load("/dev/null", lambda storage, place: storage), NotImplementedError),
+    (lambda t, x: t.load("/dev/null", weights_only=3), TypeError),
+    (lambda t, x: x.new_zeros(2, layout=3), TypeError),
+    (lambda t, x: x.new_ones(2, pin_memory=3), TypeError),
+    (lambda t, x: x.new_empty(2, memory_format=1), TypeError),
+    (lambda t, x: x.new_full((2,), 3, more=1), TypeError),
+    (lambda t, x: x.new_empty_strided((2,), (1,), layout="torch.sparse_coo"), TypeError),
+    (lambda t, x: x.new_zeros(2, device=7), RuntimeError),
+    (lambda t, x: x.new_tensor([1.0], device=7), RuntimeError),
+    (lambda t, x: x.new(2, device=7), RuntimeError),
+    (lambda t, x: x.to(memory_format="channels"), TypeError),
+    (lambda t, x: x.cpu(memory_format=3), TypeError),
+    (lambda t, x: x.double(memory_format=3), TypeError),
+    (lambda t, x: x.to("cpu", non_blocking=3), TypeError),
+    (lambda t, x: x.copy_(x, non_blocking=3), TypeError),
+    (lambda t, x: x.clone(memory_format="channels"), TypeError),
+    (lambda t, x: x.resize_(1, memory_format="torch.channels_last"), NotImplementedError),
+    (lambda t, x: x.pin_memory("nowhere"), RuntimeError),
+    (lambda t, x: x.record_stream(3), TypeError),
+    (lambda t, x: t.zeros(2, pin_memory=3), TypeError),
+    (lambda t, x: t.zeros_like(x, memory_format=3), TypeError),
+    (lambda t, x: t.tensor([1.0], pin_memory=3), TypeError),
+    (lambda t, x: t.randint_like(x, 3, memory_format=3), TypeError),
+    (lambda t, x: t.hann_window(3, layout=3), TypeError),
+    (lambda t, x: t.kaiser_window(3, layout="torch.sparse_coo"), TypeError),
+    (lambda t, x: t.signal.windows.hann(3, layout=3), TypeError),
+    (lambda t, x: t.signal.windows.kaiser(3, layout=3), TypeError),
+    (lambda t, x: t.fft.fftfreq(3, layout=3), TypeError),
+    (lambda t, x: t.fft.rfftfreq(3, layout=3), TypeError),
+    (lambda t, x: t.triu_indices(2, 2, layout=3), TypeError),
+    (lambda t, x: t.is_conj(3), TypeError),
+    (lambda t, x: t.use_deterministic_algorithms(3), TypeError),
+    (lambda t, x: t.use_deterministic_algorithms(False, warn_only=3), TypeError),
+    (lambda t, x: t.set_num_threads(0), RuntimeError),
+    (lambda t, x: t.compile(t.sin, more=1), TypeError),
+    (lambda t, x: t.compile(t.sin, backend="nothing"), RuntimeError),
+    (lambda t, x: t.compile(t.sin, backend=lambda graph, inputs: graph), NotImplementedError),
+    (lambda t, x: t.compile(t.sin, mode="fast"), RuntimeError),
+    (lambda t, x: t.compile(t.sin, options={"trace": True}), NotImplementedError),
+    (lambda t, x: t.compile(t.sin, fullgraph=3), TypeError),
+    (lambda t, x: t.jit.script(t.sin, more=1), TypeError),
+    (lambda t, x: t.jit.trace(t.sin, (x,), more=1), TypeError),
+    (lambda t, x: t.jit.ignore(more=1), TypeError),
+    (lambda t, x: t.random.fork_rng(device_type="nowhere").__enter__(), RuntimeError),
+    (lambda t, x: t.random.fork_rng(["cpu"]).__enter__(), ValueError),
+    (lambda t, x: t.amp.GradScaler("nowhere"), RuntimeError),
+    (lambda t, x: t.amp.GradScaler(65536.0), TypeError),
+    (lambda t, x: t.autocast("cpu", cache_enabled=3), TypeError),
+    (lambda t, x: t.cuda.Stream(0, stream_id=3), TypeError),
+    (lambda t, x: t.cuda.Stream(0, "high"), TypeError),
+    (lambda t, x: t.cuda.Event(enable_timing=3), TypeError),
+    (lambda t, x: t.cuda.Event().elapsed_time(t.cuda.Event()), RuntimeError),
+    (lambda t, x: t.cuda.Event().wait(3), TypeError),
+    (lambda t, x: t.cuda.graph(t.cuda.CUDAGraph(), stream=3), TypeError),
+    (lambda t, x: t.cuda.CUDAGraph().capture_begin(pool=3), TypeError),
+    (lambda t, x: t.cuda.CUDAGraph().capture_begin(capture_error_mode="none"), RuntimeError),
+    (lambda t, x: t.cuda.make_graphed_callables(t.sin, (x,), pool=3), TypeError),
+    (lambda t, x: t.cuda.get_rng_state(99), RuntimeError),
+    (lambda t, x: t.cuda.set_rng_state(t.get_rng_state(), 99), RuntimeError),
+    (lambda t, x: x.__array_namespace__().__array_namespace_info__().dtypes(device="cuda:99"), RuntimeError),
+]
+
+
+def test_settings_that_take_effect(torch, tmp_path):
+    x = torch.ones(2)
+    assert x.__repr__(tensor_contents="...") == "tensor(...)"
+    assert x.new_zeros(2, requires_grad=True, layout=torch.strided, pin_memory=True).requires_grad
+    assert x.new_empty(size=(2, 3)).shape == (2, 3) and x.new_full((2,), fill_value=3).tolist() == [3, 3]
+    assert x.new_zeros(2, device="meta").device.type == "meta"
+    assert torch.is_storage(x.untyped_storage()) and not torch.is_storage(x)
+    assert torch.compile(torch.sin, backend="eager", mode="max-autotune") is torch.sin
+    assert torch.compile(fullgraph=True)(torch.sin) is torch.sin
+    torch.save(x, tmp_path / "x")
+    assert torch.load(tmp_path / "x", {"cpu": "meta"}).device.type == "meta"
+    assert torch.load(tmp_path / "x", {"cuda:0": "cpu"}, weights_only=False, mmap=True).tolist() == [1, 1]
+    with torch.random.fork_rng(devices=[], device_type="cuda"):
+        torch.manual_seed(3)
+
+
+def test_deterministic_algorithms(torch):
+    assert not torch.are_deterministic_algorithms_enabled()
+    try:
+        if torch.cuda.is_available():
+            with pytest.raises(NotImplementedError, match="warn_only=True"):
+                torch.use_deterministic_algorithms(True)
+            assert not torch.are_deterministic_algorithms_enabled()
+            with pytest.warns(UserWarning, match="last bits"):
+                torch.use_deterministic_algorithms(True, warn_only=True)
+        else:
+            torch.use_deterministic_algorithms(True, warn_only=True)
+        assert torch.are_deterministic_algorithms_enabled() and torch.is_deterministic_algorithms_warn_only_enabled()
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+
+@pytest.mark.parametrize("call, error", REFUSED)
+def test_invalid_arguments_are_rejected(torch, call, error):
+    with pytest.raises(error):
+        call(torch, torch.ones(2))
+
+
+def test_like_functions_draw_from_a_generator(torch):
+    x, generator = torch.ones(5), torch.Generator()
+    for draw in (torch.rand_like, torch.randn_like, lambda t, generator: torch.randint_like(t, 1000, generator=generator)):
+        first = draw(x, generator=generator.manual_seed(3))
+        assert torch.equal(draw(x, generator=generator.manual_seed(3)), first)
+        assert not torch.equal(draw(x, generator=generator), first)
+
+
+ORDERS = [
+    lambda data, generator: list(data.RandomSampler(range(20), generator=generator)),
+    lambda data, generator: list(data.RandomSampler(range(20), True, 15, generator=generator)),
+    lambda data, generator: list(data.SubsetRandomSampler(range(20), generator=generator)),
+    lambda data, generator: list(data.WeightedRandomSampler([1.0] * 20, 15, generator=generator)),
+    lambda data, generator: list(data.WeightedRandomSampler([1.0] * 20, 15, False, generator=generator)),
+    lambda data, generator: [b.tolist() for b in data.DataLoader(range(20), 4, shuffle=True, generator=generator)],
+    lambda data, generator: [list(s.indices) for s in data.random_split(range(20), [12, 8], generator=generator)],
+]
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_permutations_use_the_generator_or_the_seed(torch, order):
+    data, generator = torch.utils.data, torch.Generator().manual_seed(5)
+    state = generator.get_state()
+    first, second = order(data, generator), order(data, generator)
+    assert first != second
+    random.seed(0)
+    torch.manual_seed(9)
+    assert [order(data, generator.manual_seed(5)), order(data, generator)] == [first, second]
+    assert order(data, generator.set_state(state)) == first
+    torch.manual_seed(1)
+    first, second = order(data, None), order(data, None)
+    torch.manual_seed(1)
+    assert first != second and [order(data, None), order(data, None)] == [first, second]
+
+
+def test_print_profiles(torch):
+    try:
+        torch.set_printoptions(profile="short")
+        assert repr(torch.tensor([0.125])) == "tensor([0.12])"
+        torch.set_printoptions(profile="full", precision=3)
+        assert repr(torch.zeros(2000)).count("0.") == 2000
+    finally:
+        torch.set_printoptions(profile="default")
+    assert repr(torch.tensor([0.125])) == "tensor([0.1250])" and "..." in repr(torch.zeros(2000))
+
+
+def test_loader_timeout(torch):
+    import threading
+
+    class Slow(torch.utils.data.Dataset):
+        waits = threading.Event()
+
+        def __len__(self):
+            return 1
+
+        def __getitem__(self, index):
+            self.waits.wait(30)
+            return index
+
+    try:
+        with pytest.raises(RuntimeError, match="timed out after 0.1 seconds"):
+            threading.Timer(2, Slow.waits.set).start()
+            next(iter(torch.utils.data.DataLoader(Slow(), num_workers=1, timeout=0.1)))
+    finally:
+        Slow.waits.set()
+
+
+def test_jacobians_stay_in_the_graph_of_their_inputs(torch):
+    functional = torch.autograd.functional
+    for product in (
+        lambda w: functional.jacobian(lambda v: v**3, w, create_graph=True).sum(),
+        lambda w: functional.vjp(lambda v: (v**3).sum(), w, create_graph=True)[1].sum(),
+    ):
+        w = torch.tensor([2.0, 3.0], requires_grad=True)
+        product(w).backward()
+        assert w.grad.tolist() == [12, 18]
+
+
+def test_contexts_of_a_checkpoint(torch):
+    entered = []
+
+    class Noted:
+        def __init__(self, name):
+            self.name = name
+
+        def __enter__(self):
+            entered.append(self.name)
+
+        def __exit__(self, *exc):
+            pass
+
+    x = torch.ones(2, requires_grad=True)
+    result = torch.utils.checkpoint.checkpoint(
+        torch.sin, x, use_reentrant=False, context_fn=lambda: (Noted("forward"), Noted("again"))
+    )
+    assert entered == ["forward"]
+    result.sum().backward()
+    assert entered == ["forward", "again"]
+
+
+# Arguments that choose how something is computed or stored, not the result.
+HINTS = {
+    "assume_unique", "chunk_size", "check_undefined_grad", "check_grad_dtypes", "cudnn_enabled", "debug",
+    "determinism_check", "enable_nested_tensor", "fast_mode", "foreach", "mask_check", "masked", "memory_format",
+    "non_blocking", "nondet_tol", "num_warmup_iters", "sorted", "sparse", "vectorize",
+}  # fmt: skip
+
+# Parameters required by a protocol: of hooks, overridden methods, and PyTorch functions that have no effect here.
+UNUSED = {
+    ("_tensor.py", "context"), ("_tensor.py", "return_scalar"), ("as_torch.py", "path"), ("as_torch.py", "target"),
+    ("cuda/graphs.py", "allow_unused_input"), ("distributions/transforms.py", "y"), ("distributions/utils.py", "owner"),
+    ("jit/__init__.py", "check_inputs"), ("jit/__init__.py", "check_tolerance"), ("jit/__init__.py", "check_trace"),
+    ("jit/__init__.py", "example_inputs"), ("jit/__init__.py", "example_kwarg_inputs"), ("jit/__init__.py", "inputs"),
+    ("jit/__init__.py", "optimize"), ("jit/__init__.py", "optimize_numerics"), ("jit/__init__.py", "other_methods"),
+    ("jit/__init__.py", "preserved_attrs"), ("jit/__init__.py", "strict"), ("jit/__init__.py", "the_type"),
+    ("autograd/__init__.py", "volatile"), ("nn/functional.py", "return_indices"), ("nn/modules/linear.py", "args"),
+    ("nn/modules/linear.py", "kwargs"), ("nn/parameter.py", "args"), ("nn/parameter.py", "kwargs"),
+    ("nn/utils/spectral_norm.py", "inputs"), ("nn/utils/weight_norm.py", "inputs"), ("optim/adaptive.py", "group"),
+    ("utils/checkpoint.py", "args"), ("utils/checkpoint.py", "devices"), ("utils/checkpoint.py", "states"),
+    ("utils/checkpoint.py", "device_type"), ("utils/data/sampler.py", "data_source"),
+}  # fmt: skip
+
+
+def unused_arguments(source: str) -> list[str]:
+    """The parameters of functions whose bodies never use them, except of bodies that only raise."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.FunctionDef) or node.name in ("__exit__", "__init_subclass__"):
+            continue
+        body = [s for s in node.body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
+        if body and all(isinstance(s, ast.Raise) for s in body):
+            continue
+        a = node.args
+        names = [x.arg for x in (*a.posonlyargs, *a.args, *a.kwonlyargs, a.vararg, a.kwarg) if x is not None]
+        used = {n.id for s in body for n in ast.walk(s) if isinstance(n, ast.Name)}
+        found += [n for n in names if n not in used and n not in ("self", "cls") and not n.startswith("_")]
+    return found
+
+
+def test_no_argument_is_ignored(torch):
+    root = Path(torch.__file__).resolve().parent
+    paths = sorted(root.rglob("*.py"))
+    assert len(paths) > 150
+    found = {(path.relative_to(root).as_posix(), a) for path in paths for a in unused_arguments(path.read_text())}
+    ignored = sorted((name, a) for name, a in found if a not in HINTS and (name, a) not in UNUSED)
+    assert not ignored, "arguments that are accepted and ignored"
+    assert UNUSED <= found, f"unnecessary exceptions: {sorted(UNUSED - found)}"

@@ -1,0 +1,147 @@
+"""Differentiation from Python: hooks, custom functions, second derivatives, errors."""
+
+from __future__ import annotations
+
+import pytest
+
+
+def test_backward_accumulates(torch):
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    (x * x).sum().backward()
+    first = x.grad
+    (x * x).sum().backward()
+    assert x.grad is first and first.tolist() == [4, 8]
+    x.grad = None
+    assert x.grad is None
+    (3 * x).sum().backward()
+    assert x.grad.tolist() == [3, 3]
+
+
+def test_unreached_leaf_has_no_gradient(torch):
+    x, y = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+    (x * 2).sum().backward()
+    assert y.grad is None and x.is_leaf and (x * 2).grad_fn.name() == "MulBackward0"
+    with pytest.raises(RuntimeError, match="One of the differentiated Tensors appears to not have been used"):
+        torch.autograd.grad((x * 2).sum(), [x, y])
+    assert torch.autograd.grad((x * 2).sum(), [x, y], allow_unused=True)[1] is None
+
+
+def test_second_derivatives(torch):
+    x = torch.tensor(2.0, requires_grad=True)
+    (g,) = torch.autograd.grad(x**3, x, create_graph=True)
+    (h,) = torch.autograd.grad(g, x)
+    assert (g.item(), h.item()) == (12, 12)
+
+
+def test_no_grad_modes(torch):
+    x = torch.ones(2, requires_grad=True)
+    with torch.no_grad():
+        assert not (x * 2).requires_grad
+        with torch.enable_grad():
+            assert (x * 2).requires_grad
+
+    @torch.no_grad()
+    def inner():
+        return x * 2
+
+    assert not inner().requires_grad and (x * 2).requires_grad
+    with torch.inference_mode():
+        assert not (x * 2).requires_grad
+    assert not x.detach().requires_grad
+
+
+def test_tensor_hooks_see_and_replace(torch):
+    x = torch.ones(2, requires_grad=True)
+    y = x * 2
+    seen = []
+    handle = y.register_hook(lambda g: seen.append(g.tolist()) or g * 10)
+    y.sum().backward(retain_graph=True)
+    assert seen == [[1, 1]] and x.grad.tolist() == [20, 20]
+    handle.remove()
+    x.grad = None
+    y.sum().backward()
+    assert x.grad.tolist() == [2, 2]
+
+
+def test_retain_grad(torch):
+    x = torch.ones(2, requires_grad=True)
+    y = x * 3
+    y.retain_grad()
+    (y * y).sum().backward()
+    assert y.grad.tolist() == [6, 6]
+
+
+def test_custom_function(torch):
+    class Cube(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, scale):
+            ctx.save_for_backward(x)
+            ctx.scale = scale
+            return x * x * x * scale
+
+        @staticmethod
+        def backward(ctx, g):
+            (x,) = ctx.saved_tensors
+            return g * 3 * x * x * ctx.scale, None
+
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    y = Cube.apply(x * 1, 2.0)
+    assert y.requires_grad and "Function" in y.grad_fn.name()
+    (y * 2).sum().backward()
+    assert x.grad.tolist() == [12, 48]
+    d = torch.tensor([1.0, 2.0], dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda v: Cube.apply(v, 2.0), d)
+    assert torch.autograd.gradgradcheck(lambda v: Cube.apply(v, 2.0), d)
+
+
+def test_exception_in_a_function_reaches_the_caller(torch):
+    class Bad(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, g):
+            raise KeyError("mine")
+
+    x = torch.ones(2, requires_grad=True)
+    with pytest.raises(KeyError, match="mine"):
+        Bad.apply(x).sum().backward()
+    (x * 2).sum().backward()
+    assert x.grad.tolist() == [2, 2]
+
+
+def test_errors_equal_pytorchs(torch):
+    x = torch.ones(3, requires_grad=True)
+    with pytest.raises(RuntimeError, match="grad can be implicitly created only for scalar outputs"):
+        (x * 2).backward()
+    with pytest.raises(RuntimeError, match="does not require grad"):
+        torch.ones(1).backward()
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+        x.add_(1)
+    y = (x * x).sum()
+    y.backward()
+    with pytest.raises(RuntimeError, match="Trying to backward through the graph a second time"):
+        y.backward()
+    a = x * 2
+    b = a * a
+    a.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        b.sum().backward()
+        x.grad.tolist()
+
+
+def test_in_place_on_a_view_updates_the_base(torch):
+    x = torch.ones(2, 2, requires_grad=True)
+    y = x * 1
+    y[0].mul_(5)
+    y.sum().backward()
+    assert x.grad.tolist() == [[5, 5], [1, 1]]
+
+
+def test_anomaly_names_the_operation(torch):
+    x = torch.zeros(1, requires_grad=True)
+    with pytest.raises(RuntimeError, match="nan"):
+        with torch.autograd.set_detect_anomaly(True):
+            (x.sqrt() * 0).sum().backward()
+            x.grad.item()

@@ -1,0 +1,160 @@
+"""torch.func: derivatives of functions, vmap, stateless modules."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.fixture
+def func(torch):
+    return torch.func
+
+
+def close(torch, a, b) -> bool:
+    return torch.allclose(a, b, rtol=1e-5, atol=1e-6)
+
+
+def test_grad_of_grad(torch, func):
+    x = torch.tensor(0.7, dtype=torch.float64)
+    third = func.grad(func.grad(func.grad(torch.sin)))(x)
+    assert third.item() == pytest.approx(-torch.cos(x).item()) and not third.requires_grad
+
+
+def test_grad_uses_argnums(torch, func):
+    x, w = torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0])
+
+    def f(x, w, scale=1.0):
+        return (x * w).sum() * scale, "aux"
+
+    by_w, aux = func.grad(f, argnums=1, has_aux=True)(x, w, scale=2.0)
+    assert by_w.tolist() == [2, 4] and aux == "aux"
+    (by_x, by_w), value = func.grad_and_value(lambda *a: f(*a)[0], argnums=(0, 1))(x, w)
+    assert by_x.tolist() == [3, 4] and by_w.tolist() == [1, 2] and value.item() == 11
+    assert x.grad is None and not x.requires_grad
+
+
+def test_grad_through_dictionaries(torch, func):
+    params = {"w": torch.ones(3), "b": [torch.zeros(()), torch.ones(2)]}
+    found = func.grad(lambda p: (p["w"] * 2).sum() + p["b"][0] * 5)(params)
+    assert found["w"].tolist() == [2, 2, 2] and found["b"][0].item() == 5 and found["b"][1].tolist() == [0, 0]
+
+
+def test_results_are_differentiable_outside(torch, func):
+    x = torch.tensor(2.0, requires_grad=True)
+    func.grad(lambda v: v**3)(x).backward()
+    assert x.grad.item() == 12
+
+
+def test_jvp_is_the_jacobian_times_the_tangent(torch, func):
+    torch.manual_seed(0)
+    w, x, v = torch.randn(3, 4), torch.randn(4), torch.randn(4)
+    f = lambda x: torch.tanh(w @ x) * x[0]  # noqa: E731
+    value, product = func.jvp(f, (x,), (v,))
+    assert close(torch, value, f(x)) and close(torch, product, func.jacrev(f)(x) @ v)
+    assert close(torch, func.jacrev(f)(x), func.jacfwd(f)(x))
+    assert not product.requires_grad
+
+
+def test_jvp_of_independent_output_is_zero(torch, func):
+    value, product = func.jvp(lambda x: torch.ones(2), (torch.ones(3),), (torch.ones(3),))
+    assert value.tolist() == [1, 1] and product.tolist() == [0, 0]
+
+
+def test_vjp_can_be_called_repeatedly(torch, func):
+    value, product = func.vjp(lambda x, y: (x * y, x.sum()), torch.tensor([1.0, 2.0]), torch.tensor([5.0, 7.0]))
+    assert value[0].tolist() == [5, 14]
+    for scale in (1.0, 2.0):
+        by_x, by_y = product((torch.ones(2) * scale, torch.tensor(0.0)))
+        assert by_x.tolist() == [5 * scale, 7 * scale] and by_y.tolist() == [scale, 2 * scale]
+
+
+def test_hessian(torch, func):
+    x = torch.tensor([1.0, 2.0, 3.0])
+    assert func.hessian(lambda x: (x**3).sum())(x).tolist() == [[6, 0, 0], [0, 12, 0], [0, 0, 18]]
+    assert torch.autograd.functional.hvp(lambda x: (x**3).sum(), x, torch.ones(3))[1].tolist() == [6, 12, 18]
+    assert torch.autograd.functional.jvp(lambda x: x**2, x, torch.ones(3))[1].tolist() == [2, 4, 6]
+
+
+def test_linearize(torch, func):
+    value, product = func.linearize(torch.sin, torch.tensor(0.0))
+    assert value.item() == 0 and product(torch.tensor(3.0)).item() == 3
+
+
+def test_misuse_is_an_error(torch, func):
+    with pytest.raises(RuntimeError, match=r"\[grad\] expected the function to return one number.*\(3,\)"):
+        func.grad(lambda x: x)(torch.ones(3))
+    with pytest.raises(RuntimeError, match="expected floating-point or complex inputs"):
+        func.grad(lambda x: x)(torch.tensor(3))
+    with pytest.raises(RuntimeError, match="argnums=2"):
+        func.grad(lambda x: x, argnums=2)(torch.tensor(3.0))
+    with pytest.raises(RuntimeError, match="expected a tangent of its primal's size"):
+        func.jvp(torch.sin, (torch.ones(2),), (torch.ones(3),))
+
+
+def test_per_sample_gradients(torch, func):
+    """vmap's main use, per-sample gradients, compared with a loop over backward()."""
+    torch.manual_seed(1)
+    model = torch.nn.Linear(3, 2)
+    params = {name: p.detach() for name, p in model.named_parameters()}
+    x, y = torch.randn(5, 3), torch.randint(0, 2, (5,))
+
+    def loss(params, x, y):
+        return torch.nn.functional.cross_entropy(func.functional_call(model, params, (x,)).unsqueeze(0), y.unsqueeze(0))
+
+    found = func.vmap(func.grad(loss), in_dims=(None, 0, 0))(params, x, y)
+    assert found["weight"].shape == (5, 2, 3)
+    for i in range(5):
+        model.zero_grad()
+        torch.nn.functional.cross_entropy(model(x[i : i + 1]), y[i : i + 1]).backward()
+        assert close(torch, found["weight"][i], model.weight.grad) and close(torch, found["bias"][i], model.bias.grad)
+
+
+def test_vmap_uses_out_dims(torch):
+    x, y = torch.arange(6.0).reshape(2, 3), torch.arange(3.0)
+    assert torch.vmap(torch.dot, in_dims=(0, None))(x, y).tolist() == (x @ y).tolist()
+    swapped = torch.vmap(lambda column: column * 2, in_dims=1, out_dims=1)(x)
+    assert swapped.tolist() == (x * 2).tolist()
+    assert torch.vmap(torch.vmap(torch.mul, in_dims=(0, None)), in_dims=(None, 0))(y, y).tolist() == (y[:, None] * y).tolist()
+    first, shape = torch.vmap(lambda row: (row.sum(), row), out_dims=(0, 1))(x)
+    assert first.tolist() == [3, 12] and shape.shape == (3, 2)
+
+
+def test_vmap_rejects_invalid_arguments(torch):
+    with pytest.raises(ValueError, match="same size in the mapped dimension"):
+        torch.vmap(torch.add)(torch.ones(2), torch.ones(3))
+    with pytest.raises(ValueError, match="of 0 dimensions"):
+        torch.vmap(torch.sin)(torch.tensor(1.0))
+    with pytest.raises(ValueError, match="at least one input"):
+        torch.vmap(torch.sin, in_dims=None)(torch.ones(2))
+    with pytest.raises(NotImplementedError, match="randomness='same'"):
+        torch.vmap(torch.sin, randomness="same")
+
+
+def test_functional_call_does_not_change_the_module(torch, func):
+    model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2))
+    before = model.state_dict()["0.weight"].clone()
+    out = func.functional_call(model, {"0.weight": torch.zeros(2, 2), "0.bias": torch.ones(2)}, torch.ones(3, 2))
+    assert out.abs().max().item() < 1e-3
+    assert close(torch, model[0].weight, before) and isinstance(model[0].weight, torch.nn.Parameter)
+    with pytest.raises(KeyError, match="no parameter or buffer 'nothing'"):
+        func.functional_call(model[0], {"nothing": torch.ones(1)}, torch.ones(1, 2))
+    with pytest.raises(RuntimeError, match="missing"):
+        func.functional_call(model, {"0.weight": torch.zeros(2, 2)}, torch.ones(3, 2), strict=True)
+
+
+def test_functional_call_replaces_tied_weights_together(torch, func):
+    model = torch.nn.Module()
+    model.a = torch.nn.Linear(2, 2, bias=False)
+    model.b = torch.nn.Linear(2, 2, bias=False)
+    model.b.weight = model.a.weight
+    model.forward = lambda x: model.b(model.a(x))
+    assert func.functional_call(model, {"a.weight": torch.eye(2) * 3}, torch.ones(1, 2)).tolist() == [[9, 9]]
+
+
+def test_an_ensemble(torch, func):
+    torch.manual_seed(2)
+    models = [torch.nn.Linear(3, 1) for _ in range(4)]
+    params, buffers = func.stack_module_state(models)
+    x = torch.randn(5, 3)
+    out = torch.vmap(lambda p, b: func.functional_call(models[0], (p, b), (x,)))(params, buffers)
+    assert close(torch, out, torch.stack([m(x) for m in models]))

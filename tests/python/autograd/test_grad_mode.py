@@ -1,0 +1,117 @@
+"""no_grad, enable_grad, set_grad_enabled and inference_mode: nested, as decorators, and for generators."""
+
+import pytest
+
+NESTED = [
+    # modes from the outermost to the innermost; (grad enabled, inference) inside
+    ("inference_mode()", (False, True)),
+    ("inference_mode(); inference_mode(False)", (True, False)),
+    ("no_grad(); inference_mode(False)", (True, False)),
+    ("inference_mode(); no_grad()", (False, True)),
+    ("inference_mode(); inference_mode(False); no_grad()", (False, False)),
+    ("inference_mode(False); inference_mode()", (False, True)),
+    ("no_grad(); enable_grad()", (True, False)),
+    ("no_grad(); set_grad_enabled(True)", (True, False)),
+    ("enable_grad(); set_grad_enabled(False)", (False, False)),
+]
+
+
+def state(torch):
+    return torch.is_grad_enabled(), torch.is_inference_mode_enabled()
+
+
+@pytest.mark.parametrize("switches, expected", NESTED)
+def test_nested(torch, switches, expected):
+    def within(rest):
+        before = state(torch)
+        if not rest:
+            return before
+        with eval(f"torch.{rest[0]}", {"torch": torch}):  # noqa: S307
+            found = within(rest[1:])
+        assert state(torch) == before
+        return found
+
+    assert within(switches.split("; ")) == expected
+
+
+@pytest.mark.parametrize("switches, expected", [row for row in NESTED if ";" not in row[0]] + [
+    ("inference_mode", (False, True)), ("inference_mode(False)", (True, False)), ("no_grad", (False, False)),
+    ("no_grad()", (False, False)), ("enable_grad", (True, False)), ("set_grad_enabled(False)", (False, False)),
+])  # fmt: skip
+def test_decorators(torch, switches, expected):
+    switch = eval(f"torch.{switches}", {"torch": torch})  # noqa: S307
+
+    @switch
+    def function(value, named):
+        return state(torch), value, named
+
+    assert state(torch) == (True, False)  # also for set_grad_enabled, which takes effect when called
+    assert function(1, named=2) == (expected, 1, 2) and function.__name__ == "function"
+    assert state(torch) == (True, False)
+
+
+def test_inference_mode_false_records_results(torch):
+    w = torch.ones(2, requires_grad=True)
+    with torch.inference_mode():
+        with torch.inference_mode(False):
+            loss = (w * 3).sum()
+        assert not (w * 3).requires_grad
+    loss.backward()
+    assert w.grad.tolist() == [3, 3]
+
+
+def test_generators_run_in_the_context_between_their_yields(torch):
+    seen, closed = [], []
+
+    @torch.no_grad()
+    def steps(first):
+        try:
+            seen.append((torch.is_grad_enabled(), first))
+            seen.append((torch.is_grad_enabled(), (yield 1)))
+            try:
+                yield 2
+            except ValueError:
+                seen.append((torch.is_grad_enabled(), "thrown"))
+                yield 3
+            return 7
+        finally:
+            closed.append(torch.is_grad_enabled())
+
+    generator = steps("first")
+    assert next(generator) == 1 and torch.is_grad_enabled()
+    assert generator.send("sent") == 2 and torch.is_grad_enabled()
+    assert generator.throw(ValueError()) == 3 and torch.is_grad_enabled()
+    with pytest.raises(StopIteration) as e:
+        next(generator)
+    assert e.value.value == 7 and seen == [(False, "first"), (False, "sent"), (False, "thrown")]
+    generator = steps("first")
+    next(generator)
+    generator.close()
+    assert closed == [False, False] and torch.is_grad_enabled()
+
+
+def test_grad_mode_set_between_generator_steps_is_kept(torch):
+    @torch.no_grad()
+    def steps():
+        yield 1
+        yield 2
+
+    generator = steps()
+    next(generator)
+    with torch.enable_grad():
+        next(generator)
+        assert torch.is_grad_enabled()
+
+
+def test_classes(torch):
+    with pytest.warns(FutureWarning, match="Decorating classes"):
+
+        @torch.no_grad()
+        class Made:
+            def __init__(self):
+                self.made = torch.is_grad_enabled()
+
+            def later(self):
+                return torch.is_grad_enabled()
+
+    assert Made().made is False and Made().later() is True

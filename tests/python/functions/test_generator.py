@@ -1,0 +1,63 @@
+"""Random numbers from a Generator, and in-place draws from further distributions."""
+
+import numpy as np
+import pytest
+import scipy.stats as stats
+
+
+def test_generator_is_independent_of_the_session(torch):
+    g = torch.Generator().manual_seed(7)
+    first, second = torch.rand(4, generator=g).tolist(), torch.rand(4, generator=g).tolist()
+    assert first != second
+    torch.manual_seed(3)
+    alone = torch.rand(4).tolist()
+    torch.manual_seed(3)
+    g.manual_seed(7)
+    assert torch.rand(4, generator=g).tolist() == first
+    assert torch.rand(4).tolist() == alone
+    state = g.get_state()
+    drawn = torch.randperm(10, generator=g).tolist()
+    g.set_state(state)
+    assert torch.randperm(10, generator=g).tolist() == drawn and sorted(drawn) == list(range(10))
+    assert g.initial_seed() == 7 and g.device.type == "cpu"
+
+
+def test_generator_with_the_sessions_seed_draws_equal_numbers(torch):
+    torch.manual_seed(11)
+    assert torch.randn(5).tolist() == torch.randn(5, generator=torch.Generator().manual_seed(11)).tolist()
+    x, y = torch.empty(3), torch.empty(3)
+    g = torch.Generator()
+    x.uniform_(generator=g.manual_seed(1))
+    y.uniform_(generator=g.manual_seed(1))
+    assert x.tolist() == y.tolist()
+
+
+@pytest.mark.parametrize(
+    ("method", "args", "reference"),
+    [("cauchy_", (1.0, 2.0), stats.cauchy(1, 2)), ("log_normal_", (0.5, 0.3), stats.lognorm(0.3, scale=np.exp(0.5)))],
+)
+def test_in_place(torch, method, args, reference):
+    x = torch.empty(5000)
+    assert getattr(x, method)(*args) is x
+    assert stats.kstest(x.double().numpy(), reference.cdf).pvalue > 1e-4
+
+
+def test_geometric(torch):
+    x = torch.empty(8000).geometric_(0.3).numpy()
+    assert x.min() == 1 and np.all(x == np.round(x))
+    np.testing.assert_allclose([x.mean(), x.var()], [1 / 0.3, 0.7 / 0.09], rtol=0.1)
+
+
+def test_binomial_counts(torch):
+    counts = torch.tensor([0.0, 10.0, 1000.0]).expand(3000, 3).contiguous()
+    drawn = torch.binomial(counts, torch.tensor([0.5, 0.0, 0.9])).numpy()
+    assert drawn[:, :2].max() == 0
+    np.testing.assert_allclose(drawn[:, 2].mean(), 900, atol=1)
+    np.testing.assert_allclose(drawn[:, 2].var(), 90, rtol=0.15)
+
+
+def test_splits_do_not_change_draws(torch):
+    torch.manual_seed(5)
+    whole = torch.poisson(torch.full((4000,), 3.0)).tolist()
+    torch.manual_seed(5)
+    assert torch.poisson(torch.full((40, 100), 3.0)).reshape(-1).tolist() == whole

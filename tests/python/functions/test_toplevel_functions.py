@@ -1,0 +1,155 @@
+"""Top-level functions, compared with NumPy's and SciPy's."""
+
+import itertools
+
+import numpy as np
+import pytest
+import scipy.linalg
+import scipy.signal.windows
+import scipy.spatial.distance
+
+
+def close(got, expected, rtol=1e-6):
+    np.testing.assert_allclose(got.numpy(), expected, rtol=rtol, atol=1e-7)
+
+
+def test_unique(torch):
+    x = torch.tensor([[3, 1, 3], [1, 2, 3]])
+    values, inverse, counts = torch.unique(x, return_inverse=True, return_counts=True)
+    assert (values.tolist(), inverse.tolist(), counts.tolist()) == ([1, 2, 3], [[2, 0, 2], [0, 1, 2]], [2, 1, 3])
+    assert x.unique().tolist() == [1, 2, 3]
+    rows = torch.tensor([[2, 1], [0, 5], [2, 1], [0, 4]])
+    values, inverse, counts = torch.unique(rows, dim=0, return_inverse=True, return_counts=True)
+    assert (values.tolist(), inverse.tolist(), counts.tolist()) == ([[0, 4], [0, 5], [2, 1]], [2, 1, 2, 0], [1, 1, 2])
+    assert torch.unique(rows.t(), dim=1).tolist() == [[0, 0, 2], [4, 5, 1]]
+    values, inverse, counts = torch.unique_consecutive(torch.tensor([1, 1, 2, 2, 2, 1]), True, True)
+    assert (values.tolist(), inverse.tolist(), counts.tolist()) == ([1, 2, 1], [0, 0, 1, 1, 1, 2], [2, 3, 1])
+    assert torch.unique_consecutive(torch.tensor([[1, 2], [1, 2], [0, 0]]), dim=0).tolist() == [[1, 2], [0, 0]]
+
+
+EQUATIONS = [
+    ("ij,jk,kl->il", [(2, 3), (3, 4), (4, 5)]), ("bij,bjk->bik", [(2, 3, 4), (2, 4, 5)]), ("ii->i", [(3, 3)]),
+    ("ij->", [(2, 3)]), ("i,j,k->kji", [(2,), (3,), (4,)]), ("...ij,...jk->...ik", [(2, 1, 3, 4), (5, 4, 2)]),
+    ("ab,bc,cd,de,ea->", [(2, 3), (3, 4), (4, 5), (5, 6), (6, 2)]), ("ij,ij->ij", [(2, 3), (2, 1)]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("equation", "shapes"), EQUATIONS, ids=[e for e, _ in EQUATIONS])
+def test_einsum(torch, equation, shapes):
+    operands = [torch.randn(*s, dtype=torch.float64) for s in shapes]
+    close(torch.einsum(equation, *operands), np.einsum(equation, *(t.numpy() for t in operands)))
+
+
+def test_einsum_contracts_smallest_first(torch):
+    from teletensor._ops.einsum import _cheapest_pair
+
+    # (a b)(b c)(c): the vector is multiplied first.
+    assert _cheapest_pair(["ab", "bc", "c"], "a", {"a": 50, "b": 60, "c": 70}) == (1, 2)
+    a, b = torch.randn(2, 3), torch.randn(3, 4)
+    close(torch.einsum(a, [0, 1], b, [1, 2], [0, 2]), a.numpy() @ b.numpy(), 1e-5)
+
+
+def test_pairwise_products(torch):
+    a, b = torch.randn(2, 3, dtype=torch.float64), torch.randn(4, 2, dtype=torch.float64)
+    close(torch.kron(a, b), np.kron(a.numpy(), b.numpy()))
+    close(torch.kron(a[0], b), np.kron(a[0].numpy(), b.numpy()))
+    planes, lines = torch.randn(2, 20, 40, dtype=torch.float64), torch.randn(12, 8, dtype=torch.float64)
+    close(torch.kron(planes, lines), np.kron(planes.numpy(), lines.numpy()))
+    close(torch.tensordot(a, torch.randn(2, 3, dtype=torch.float64) * 0 + 1, 2), a.numpy().sum())
+    close(torch.block_diag(a, b, torch.tensor(3.0, dtype=torch.float64)), scipy.linalg.block_diag(a.numpy(), b.numpy(), 3.0))
+    assert torch.cartesian_prod(torch.tensor([1, 2]), torch.tensor([3, 4])).tolist() == [[1, 3], [1, 4], [2, 3], [2, 4]]
+    x = torch.tensor([5, 6, 7])
+    assert torch.combinations(x).tolist() == [list(c) for c in itertools.combinations([5, 6, 7], 2)]
+    assert torch.combinations(x, 2, True).shape == (6, 2) and torch.combinations(x, 4).shape == (0, 4)
+
+
+def test_statistics(torch):
+    x = torch.randn(3, 6, dtype=torch.float64)
+    weights = torch.tensor([1, 2, 3, 1, 1, 2])
+    close(torch.cov(x), np.cov(x.numpy()))
+    close(torch.cov(x, fweights=weights, correction=0), np.cov(x.numpy(), fweights=weights.numpy(), ddof=0))
+    close(torch.cov(x, aweights=weights.to(torch.float64)), np.cov(x.numpy(), aweights=weights.numpy()))
+    close(torch.corrcoef(x), np.corrcoef(x.numpy()))
+    places = torch.tensor([0.0, 1, 3, 4, 6, 7], dtype=torch.float64)
+    trapezoid = np.trapezoid if hasattr(np, "trapezoid") else np.trapz
+    close(torch.trapezoid(x, places), trapezoid(x.numpy(), places.numpy()))
+    assert torch.cumulative_trapezoid(torch.tensor([1.0, 2, 3])).tolist() == [1.5, 4.0]
+    close(torch.pdist(x), scipy.spatial.distance.pdist(x.numpy()))
+    close(torch.vander(torch.tensor([1.0, 2, 3])), np.vander([1.0, 2, 3]))
+
+
+def test_triangles_and_diagonals(torch):
+    for offset in (-1, 0, 2):
+        assert torch.triu_indices(3, 4, offset).tolist() == [i.tolist() for i in np.triu_indices(3, offset, 4)]
+        assert torch.tril_indices(3, 4, offset).tolist() == [i.tolist() for i in np.tril_indices(3, offset, 4)]
+    assert torch.diagflat(torch.tensor([[1, 2], [3, 4]])).tolist() == np.diagflat([[1, 2], [3, 4]]).tolist()
+    x = torch.zeros(3, 3)
+    assert x.fill_diagonal_(2.0) is x and x.tolist() == (2 * np.eye(3)).tolist()
+    assert [t.shape for t in torch.atleast_3d(torch.tensor(1.0), torch.ones(2))] == [(1, 1, 1), (1, 2, 1)]
+    assert torch.range(1, 4).tolist() == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("periodic", [True, False])
+def test_windows(torch, periodic):
+    for name in ("hann", "hamming", "blackman", "bartlett"):
+        got = getattr(torch, f"{name}_window")(9, periodic, dtype=torch.float64)
+        close(got, scipy.signal.windows.get_window(name, 9, fftbins=periodic))
+    close(torch.kaiser_window(9, periodic, 8.0, dtype=torch.float64), scipy.signal.windows.get_window(("kaiser", 8.0), 9, fftbins=periodic))
+    assert torch.hann_window(1).tolist() == [1.0] and torch.hann_window(0).tolist() == []
+
+
+def test_views_in_place(torch):
+    x = torch.arange(6).reshape(1, 2, 3)
+    alias = x
+    assert x.squeeze_(0) is x and alias.shape == (2, 3)
+    assert x.transpose_(0, 1).tolist() == [[0, 3], [1, 4], [2, 5]]
+    assert x.unsqueeze_(-1).shape == (3, 2, 1)
+    x.fill_(7)
+    assert alias.sum().item() == 42
+    y = torch.ones(2, requires_grad=True) * 3
+    y.unsqueeze_(0)
+    y.sum().backward()
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+        torch.ones(2, requires_grad=True).unsqueeze_(0)
+
+
+def test_other_sizes_and_storage(torch):
+    x = torch.arange(4)
+    x.resize_(2, 3)
+    assert x.shape == (2, 3) and x.reshape(-1)[:4].tolist() == [0, 1, 2, 3]
+    assert x.resize_(2).tolist() == [0, 1]
+    assert torch.zeros(1).resize_as_(torch.ones(2, 2)).shape == (2, 2)
+    base = torch.arange(6)
+    y = torch.empty(0, dtype=torch.int64).set_(base, 1, (2, 2), (2, 1))
+    assert y.tolist() == [[1, 2], [3, 4]]
+    y.fill_(0)
+    assert base.tolist() == [0, 0, 0, 0, 0, 5]
+    assert x.new(3).shape == (3,) and x.new([1, 2]).tolist() == [1, 2] and x.new(torch.ones(2, 2).size()).shape == (2, 2)
+    assert torch.tensor([-1.0, 2]).prelu(torch.tensor([0.5])).tolist() == [-0.5, 2]
+    z = torch.tensor([1.0, 4.0])
+    assert torch.sqrt_(z) is z and z.tolist() == [1, 2]
+
+
+def test_renorm(torch):
+    x = torch.tensor([[3.0, 4.0], [0.3, 0.4]])
+    close(x.renorm(2, 0, 1.0), [[0.6, 0.8], [0.3, 0.4]], 1e-5)
+    close(x.renorm(2, 1, 1.0)[0], np.array([3, 4]) / np.linalg.norm(x.numpy(), axis=0), 1e-5)
+
+
+def test_comparisons_in_place(torch):
+    x = torch.tensor([1.0, 2.0, 3.0])
+    assert x.ge_(2.0) is x and x.tolist() == [0, 1, 1]
+    assert x.logical_not_().tolist() == [1, 0, 0]
+    assert torch.functional.norm(torch.tensor([[3.0, 4.0]]), dim=1).tolist() == [5.0]
+
+
+def test_indices_by_dimension(torch):
+    x = torch.tensor([[0, 1], [2, 0]])
+    assert [p.tolist() for p in torch.where(x > 0)] == [p.tolist() for p in x.nonzero(as_tuple=True)] == [[0, 1], [1, 0]]
+    assert [p.tolist() for p in torch.nonzero(torch.tensor(3), as_tuple=True)] == [[0]]
+    assert torch.where(x > 0, x, -1).tolist() == [[-1, 1], [2, -1]]
+
+
+def test_tensordot_of_small_integers(torch):
+    a, b = torch.ones(2, 1, dtype=torch.uint8), torch.ones(1, 3, dtype=torch.uint8)
+    assert torch.tensordot(a, b, 1).tolist() == [[1] * 3] * 2 and torch.tensordot(a, b, 1).dtype is torch.uint8

@@ -1,0 +1,54 @@
+"""`import torch` gives teletensor in a prepared process."""
+
+import subprocess
+import sys
+
+import pytest
+
+ASKS = """
+import teletensor.as_torch
+import torch, torch.nn as nn, torch.nn.functional as F
+from torch.utils.data import DataLoader
+import teletensor
+assert torch.Tensor is teletensor.Tensor and nn is teletensor.nn and F is teletensor.nn.functional
+assert torch.__version__ == "2.6.0" and teletensor.__version__ != torch.__version__
+assert nn.__spec__.name == "teletensor.nn" and torch.Tensor.__module__ == "torch"
+try:
+    import torch.onnx
+except ModuleNotFoundError:
+    print("right")
+"""
+
+
+@pytest.mark.parametrize(
+    "code, said", [(ASKS, "right"), ("import sys; sys.modules['torch'] = sys\nimport teletensor.as_torch", "already")]
+)
+def test_in_a_process(torch, code, said):
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env={"PYTHONPATH": ":".join(sys.path)}
+    )
+    assert said in done.stdout + done.stderr
+    assert done.returncode == (said == "already")
+
+
+def test_annotated_code_runs(torch):
+    @torch.jit.script
+    def double(x):
+        return x if torch.jit.is_scripting() else 2 * x
+
+    class Net(torch.jit.ScriptModule):
+        @torch.jit.script_method
+        def forward(self, x):
+            return self.hidden(x) + self.dropped(x)
+
+        @torch.jit.ignore
+        def hidden(self, x):
+            return double(x)
+
+        @torch.jit.unused(drop=True)
+        def dropped(self, x):
+            return x
+
+    x = torch.ones(2)
+    assert torch.jit.trace(Net(), x)(x).tolist() == torch.jit.script(Net())(x).tolist() == [3, 3]
+    assert torch.jit.annotate(int, 3) == 3 and torch.jit.isinstance([1], torch.jit.annotations.List[int])

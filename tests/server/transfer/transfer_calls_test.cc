@@ -1,0 +1,336 @@
+// Upload and Download calls of clients that do not read, do not send, or are numerous: over gRPC, against a Listener
+// in this process with short limits.
+#include <grpc/grpc.h>
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <thread>
+
+#include "server/daemon/listener.h"
+#include "teletensor/v1/admin.grpc.pb.h"
+#include "teletensor/v1/engine.grpc.pb.h"
+#include "tests/server/daemon.h"
+#include "tests/server/engine_memory.h"
+#include "tests/server/frames.h"
+
+namespace tt::server {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::engine_bytes;
+
+constexpr int64_t kFloats = 16 << 20;  // 64 MiB: far more than gRPC and the socket buffer
+
+class TransferCallsTest : public ::testing::Test {
+ protected:
+  TransferCallsTest() {
+    testing::start_engine();
+    // Keeps gRPC initialised: shutdown after the last user may wait 10 s for a thread.
+    static const bool kept = (grpc_init(), true);
+    static_cast<void>(kept);
+  }
+
+  void listen(Sessions::Options options = {}) {
+    sessions_ = std::make_unique<Sessions>(std::move(options));
+    Address address;
+    address.path = (folder_.path() / "engine.sock").string();
+    auto listener = Listener::start({.addresses = {address}}, auth_, *sessions_, [] {});
+    ASSERT_TRUE(listener.ok()) << listener.status();
+    listener_ = *std::move(listener);
+    before_ = engine_bytes();
+  }
+  static Sessions::Options with_idle_limit(milliseconds limit) {
+    Sessions::Options options;
+    options.transfers.idle = limit;
+    options.transfer_timeouts.resume = milliseconds(100);
+    return options;
+  }
+  std::shared_ptr<grpc::Channel> channel() const {
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    return grpc::CreateCustomChannel(listener_->addresses()[0].to_string(), grpc::InsecureChannelCredentials(),
+                                     arguments);
+  }
+  // Waits up to 20 s until the engine's memory is back to its initial size.
+  bool is_free() const {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (engine_bytes() != before_ && std::chrono::steady_clock::now() < deadline) {
+      std::this_thread::sleep_for(milliseconds(2));
+    }
+    return engine_bytes() == before_;
+  }
+
+  testing::TemporaryFolder folder_;
+  const Auth auth_ = Auth::disabled();
+  std::unique_ptr<Sessions> sessions_;
+  std::unique_ptr<Listener> listener_;
+  uint64_t before_ = 0;
+};
+
+class Client {
+ public:
+  explicit Client(std::shared_ptr<grpc::Channel> channel) : stub_(v1::Engine::NewStub(channel)) {
+    grpc::ClientContext context;
+    v1::HelloRequest request;
+    request.set_shared_memory(true);
+    EXPECT_TRUE(stub_->Hello(&context, request, &hello_).ok());
+    call_ = context_for();
+    stream_ = stub_->Session(call_.get());
+  }
+  ~Client() {
+    call_->TryCancel();
+    stream_->Finish();
+  }
+  std::unique_ptr<grpc::ClientContext> context_for() const {
+    auto context = std::make_unique<grpc::ClientContext>();
+    context->AddMetadata("teletensor-session", hello_.session_key());
+    return context;
+  }
+  v1::Reply run(v1::Frame frame) {
+    frame.set_sequence(++sequence_);
+    v1::Reply reply;
+    EXPECT_TRUE(stream_->Write(frame) && stream_->Read(&reply));
+    EXPECT_FALSE(reply.has_fault()) << reply.fault().message();
+    return reply;
+  }
+  // Creates a tensor of kFloats ones.
+  void make(uint64_t handle) {
+    v1::Frame frame;
+    testing::Instruction(&frame, "ones").integers({kFloats}).none().none().result(handle);
+    run(frame);
+  }
+  void close() {
+    v1::Frame frame;
+    frame.set_close(true);
+    run(frame);
+  }
+  bool works() {
+    v1::Frame frame;
+    testing::literal(&frame, 1000, {1}, {5});
+    testing::read(&frame, 1, 1000);
+    frame.add_release(1000);
+    return testing::floats_of(run(frame).reads(0).data()) == std::vector<float>{5};
+  }
+  v1::Engine::Stub& stub() { return *stub_; }
+
+ private:
+  std::unique_ptr<v1::Engine::Stub> stub_;
+  v1::HelloReply hello_;
+  std::unique_ptr<grpc::ClientContext> call_;
+  std::unique_ptr<grpc::ClientReaderWriter<v1::Frame, v1::Reply>> stream_;
+  uint64_t sequence_ = 0;
+};
+
+// A Download whose client reads only on request.
+class SlowDownload {
+ public:
+  // Over the client's connection, or that of `stub`.
+  SlowDownload(Client& client, uint64_t handle, uint64_t after = 0, bool shared = false,
+               v1::Engine::Stub* stub = nullptr)
+      : context_(client.context_for()) {
+    v1::DownloadRequest request;
+    request.set_through_shared_memory(shared);
+    request.set_handle(handle);
+    request.set_after(after);
+    reader_ = (stub ? *stub : client.stub()).Download(context_.get(), request);
+  }
+  ~SlowDownload() {
+    if (!reader_) return;
+    context_->TryCancel();
+    reader_->Finish();
+  }
+  bool read_one() {
+    v1::DownloadChunk chunk;
+    return reader_->Read(&chunk);
+  }
+  grpc::Status read_all(size_t* bytes) {
+    v1::DownloadChunk chunk;
+    while (reader_->Read(&chunk)) *bytes += chunk.data().size();
+    grpc::Status status = reader_->Finish();
+    reader_ = nullptr;
+    return status;
+  }
+  bool may_be_sent_again() const { return context_->GetServerTrailingMetadata().count("teletensor-retry") != 0; }
+
+ private:
+  std::unique_ptr<grpc::ClientContext> context_;
+  std::unique_ptr<grpc::ClientReader<v1::DownloadChunk>> reader_;
+};
+
+// An Upload in progress.
+class SlowUpload {
+ public:
+  SlowUpload(Client& client, uint64_t transfer, uint64_t bytes, bool shared = false) : context_(client.context_for()) {
+    writer_ = client.stub().Upload(context_.get(), &reply_);
+    v1::UploadChunk chunk;
+    chunk.set_through_shared_memory(shared);
+    chunk.set_transfer(transfer);
+    chunk.set_total_bytes(bytes);
+    chunk.set_data("first");
+    writer_->Write(chunk);
+  }
+  ~SlowUpload() {
+    if (!writer_) return;
+    context_->TryCancel();
+    writer_->Finish();
+  }
+  grpc::Status finish() {
+    grpc::Status status = writer_->Finish();
+    writer_ = nullptr;
+    return status;
+  }
+
+ private:
+  std::unique_ptr<grpc::ClientContext> context_;
+  v1::UploadReply reply_;
+  std::unique_ptr<grpc::ClientWriter<v1::UploadChunk>> writer_;
+};
+
+TEST_F(TransferCallsTest, UnreadDownloadEndsWithSession) {
+  listen();
+  Client client(channel());
+  client.make(1);
+  SlowDownload download(client, 1);
+  ASSERT_TRUE(download.read_one());
+  client.close();
+  EXPECT_TRUE(is_free());
+  size_t bytes = 0;
+  EXPECT_FALSE(download.read_all(&bytes).ok());
+}
+
+TEST_F(TransferCallsTest, StalledUploadEndsWithSession) {
+  listen();
+  Client client(channel());
+  SlowUpload upload(client, 1, 64 << 20);
+  while (engine_bytes() == before_) std::this_thread::sleep_for(milliseconds(1));
+  client.close();
+  EXPECT_TRUE(is_free());
+  EXPECT_FALSE(upload.finish().ok());
+}
+
+TEST_F(TransferCallsTest, UnreadDownloadIsCancelledAfterTimeout) {
+  listen(with_idle_limit(milliseconds(200)));
+  Client client(channel());
+  client.make(1);
+  SlowDownload download(client, 1);
+  ASSERT_TRUE(download.read_one());
+  v1::Frame drop;
+  drop.add_release(1);
+  client.run(drop);
+  EXPECT_TRUE(is_free());
+  size_t bytes = 0;
+  EXPECT_FALSE(download.read_all(&bytes).ok());
+  EXPECT_TRUE(client.works());
+}
+
+TEST_F(TransferCallsTest, StalledUploadIsCancelledAfterTimeout) {
+  listen(with_idle_limit(milliseconds(200)));
+  Client client(channel());
+  SlowUpload upload(client, 1, 64 << 20);
+  EXPECT_EQ(upload.finish().error_code(), grpc::StatusCode::CANCELLED);
+  EXPECT_TRUE(is_free());
+  EXPECT_TRUE(client.works());
+}
+
+TEST_F(TransferCallsTest, SharedMemoryTransfersEndWithSession) {
+  listen();
+  Client client(channel());
+  client.make(1);
+  SlowDownload download(client, 1, 0, /*shared=*/true);
+  ASSERT_TRUE(download.read_one());
+  const uint64_t with_tensor = engine_bytes();
+  SlowUpload upload(client, 1, 64 << 20, /*shared=*/true);
+  while (engine_bytes() == with_tensor) std::this_thread::sleep_for(milliseconds(1));
+  client.close();
+  EXPECT_TRUE(is_free());
+  EXPECT_FALSE(upload.finish().ok());
+  size_t bytes = 0;
+  EXPECT_FALSE(download.read_all(&bytes).ok());
+}
+
+TEST_F(TransferCallsTest, StalledSharedMemoryTransferIsCancelledAfterTimeout) {
+  listen(with_idle_limit(milliseconds(200)));
+  Client client(channel());
+  client.make(1);
+  SlowDownload download(client, 1, 0, /*shared=*/true);
+  ASSERT_TRUE(download.read_one());
+  v1::Frame drop;
+  drop.add_release(1);
+  client.run(drop);
+  SlowUpload upload(client, 1, 64 << 20, /*shared=*/true);
+  EXPECT_EQ(upload.finish().error_code(), grpc::StatusCode::CANCELLED);
+  size_t bytes = 0;
+  EXPECT_FALSE(download.read_all(&bytes).ok());
+  EXPECT_TRUE(is_free());
+  EXPECT_TRUE(client.works());
+}
+
+TEST_F(TransferCallsTest, RepeatedUploadEndsEarlierCall) {
+  listen();
+  Client client(channel());
+  SlowUpload first(client, 1, 64 << 20);
+  while (engine_bytes() == before_) std::this_thread::sleep_for(milliseconds(1));
+  SlowUpload second(client, 1, 64 << 20);
+  EXPECT_EQ(second.finish().error_code(), grpc::StatusCode::ALREADY_EXISTS);
+  EXPECT_EQ(first.finish().error_code(), grpc::StatusCode::CANCELLED);
+}
+
+TEST_F(TransferCallsTest, RejectsChunkOutOfOrder) {
+  listen();
+  Client client(channel());
+  auto context = client.context_for();
+  v1::UploadReply reply;
+  auto writer = client.stub().Upload(context.get(), &reply);
+  v1::UploadChunk chunk;
+  chunk.set_transfer(1);
+  chunk.set_total_bytes(8);
+  chunk.set_data("four");
+  writer->Write(chunk);
+  chunk.Clear();
+  chunk.set_offset(2);
+  chunk.set_data("four");
+  writer->Write(chunk);
+  writer->WritesDone();
+  EXPECT_EQ(writer->Finish().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_TRUE(is_free());
+}
+
+TEST_F(TransferCallsTest, WaitingDownloadsBlockNoOtherSession) {
+  listen();
+  Client greedy(channel());
+  std::vector<std::unique_ptr<SlowDownload>> waiting;
+  // A connection has fewer streams than the session's limit of calls.
+  auto second = v1::Engine::NewStub(channel()), third = v1::Engine::NewStub(channel());
+  for (int i = 0; i < 400; ++i) {
+    waiting.push_back(
+        std::make_unique<SlowDownload>(greedy, 1, UINT64_MAX, false, i < 40 ? second.get() : third.get()));
+  }
+  // Calls above the session's limit fail with a status that requests a retry.
+  size_t bytes = 0;
+  int refused = 0;
+  for (int i = 0; i < 100; ++i) {
+    SlowDownload more(greedy, 1, UINT64_MAX, false, third.get());
+    grpc::Status status = more.read_all(&bytes);
+    refused += status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED && more.may_be_sent_again();
+  }
+  EXPECT_EQ(refused, 100);
+
+  Client other(channel());
+  EXPECT_TRUE(other.works());
+  other.make(1);
+  SlowDownload download(other, 1);
+  EXPECT_TRUE(download.read_all(&bytes).ok());
+  EXPECT_EQ(bytes, static_cast<size_t>(kFloats) * sizeof(float));
+  auto admin = v1::Admin::NewStub(channel());
+  grpc::ClientContext context;
+  v1::StatusReply status;
+  EXPECT_TRUE(admin->Status(&context, {}, &status).ok());
+  EXPECT_EQ(status.sessions_size(), 2);
+  EXPECT_TRUE(greedy.works());
+  greedy.close();
+  for (auto& each : waiting) EXPECT_FALSE(each->read_all(&bytes).ok());
+}
+
+}  // namespace
+}  // namespace tt::server
