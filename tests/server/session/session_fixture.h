@@ -16,7 +16,7 @@ namespace tt::server::testing {
 inline Session::Options session_options() {
   Session::Options options;
   options.id = 1;
-  options.patience = {std::chrono::milliseconds(300), std::chrono::milliseconds(100)};
+  options.transfer_timeouts = {std::chrono::milliseconds(300), std::chrono::milliseconds(100)};
   return options;
 }
 

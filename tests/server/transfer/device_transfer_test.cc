@@ -65,11 +65,11 @@ class DeviceTransferTest : public ::testing::Test {
     EXPECT_TRUE(upload.ok());
     EXPECT_TRUE(engine_->receive(**upload, kAlways).ok());
     client.join();
-    Transfers::CompletedUpload upload = transfers_->take(transfer_, sent.size(), gpu_);
-    upload.copied->synchronize();
+    Transfers::CompletedUpload completed = transfers_->take(transfer_, sent.size(), gpu_);
+    completed.copied->synchronize();
     TensorMeta meta = empty({static_cast<int64_t>(sent.size())}, DType::kUInt8, Device{DeviceType::kMeta}).meta();
     meta.device = gpu_;
-    return Tensor(new TensorImpl(std::move(meta), std::move(upload.storage)));
+    return Tensor(new TensorImpl(std::move(meta), std::move(completed.storage)));
   }
   std::vector<char> download(shared_ring::LaneEnd& down, const Tensor& tensor, unsigned threads) {
     std::vector<char> got(static_cast<size_t>(tensor.numel()));
@@ -209,11 +209,11 @@ TEST_F(DeviceTransferTest, BrokenTransfersContinue) {
     ASSERT_TRUE(rest.ok());
     ASSERT_EQ((*rest)->received(), first);
     ASSERT_TRUE((*rest)->append(all.subspan(first)).ok());
-    Transfers::CompletedUpload upload = transfers_->take(transfer_, bytes, gpu_);
-    upload.copied->synchronize();
+    Transfers::CompletedUpload completed = transfers_->take(transfer_, bytes, gpu_);
+    completed.copied->synchronize();
     TensorMeta meta = empty({static_cast<int64_t>(bytes)}, DType::kUInt8, Device{DeviceType::kMeta}).meta();
     meta.device = gpu_;
-    const Tensor there(new TensorImpl(std::move(meta), std::move(upload.storage)));
+    const Tensor there(new TensorImpl(std::move(meta), std::move(completed.storage)));
     DeviceReader source(downloads_, there);
     source.skip(1234567);
     std::vector<char> got(source.left());
