@@ -9,11 +9,11 @@
 namespace tt {
 
 // flip() as strides: the negated ones, and the offset of the element that it reads first.
-struct Reversed {
+struct FlippedView {
   Sizes strides;
   int64_t start = 0;  // in elements, from the input's first
 
-  Reversed(const Tensor& input, absl::Span<const int64_t> dims) : strides(input.strides()) {
+  FlippedView(const Tensor& input, absl::Span<const int64_t> dims) : strides(input.strides()) {
     for (int64_t dim : dims) {
       if (input.dim() == 0) break;
       const int64_t d = shape_rules::wrap_dim(dim, input.dim());

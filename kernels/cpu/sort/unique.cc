@@ -46,11 +46,11 @@ void unique_values(const Tensor& input, Tensor& output, Tensor& inverse_indices,
   int64_t different = 0;
   with_element(flat.dtype(), [&]<typename T>(std::type_identity<T>) {
     const T* x = flat.data_as<T>();
-    KeyRoom<T> room(1, n);
-    room.take().sort(x, 1, n, false, [&](const auto* keys) {
+    KeyBuffers<T> buffers(1, n);
+    buffers.make_sorter().sort(x, 1, n, false, [&](const auto* keys) {
       for (int64_t i = 0; i < n; ++i) {
-        const int64_t place = place_of(keys[i]);
-        const bool again = i > 0 && first_of_key(keys[i]) == first_of_key(keys[i - 1]) && !is_nan(x[place]);
+        const int64_t place = index_of(keys[i]);
+        const bool again = i > 0 && lower_bound_of_key(keys[i]) == lower_bound_of_key(keys[i - 1]) && !is_nan(x[place]);
         if (!again) {
           first.data_as<int64_t>()[different] = place;
           start.data_as<int64_t>()[different++] = i;

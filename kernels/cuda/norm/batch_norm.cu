@@ -158,8 +158,8 @@ void batch_norm_stats(const Tensor& input, double eps, Tensor& mean, Tensor& rst
   with_floating(x.dtype(), [&]<typename T>(std::type_identity<T>) {
     const MomentTerm<T> term{x.data_as<T>(), shape.inner};
     const BatchStatistics<T> finish{term, shape.count(), RunningStatistic({}),    RunningStatistic({}),
-                                    0,    eps,           mean.data_as<Wide<T>>(), rstd.data_as<Wide<T>>()};
-    sum_channels<Wide<T>>(queue, shape, term, finish);
+                                    0,    eps,           mean.data_as<AccumulateType<T>>(), rstd.data_as<AccumulateType<T>>()};
+    sum_channels<AccumulateType<T>>(queue, shape, term, finish);
   });
 }
 
