@@ -32,7 +32,7 @@ void with_reduced(DType dtype, F&& f) {
   f(std::type_identity<int64_t>());
 }
 
-// A result in the dtype that it is computed in: `out` itself if it has that dtype, else a new tensor that write_back()
+// A result in the dtype that it is computed in: `out` itself if it has that dtype, else a new tensor that copy_to_output()
 // converts into `out`. A backend names the instance with its own copy() AccumulateBuffer. `out` must outlive it.
 template <void (*kCopy)(const Tensor& src, const Tensor& dst)>
 class BasicAccumulateBuffer {
@@ -46,7 +46,7 @@ class BasicAccumulateBuffer {
   T* data() const {
     return buffer_.template data_as<T>();
   }
-  void write_back() const {
+  void copy_to_output() const {
     if (!buffer_.same(out_)) kCopy(buffer_, out_);
   }
 

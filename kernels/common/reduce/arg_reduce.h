@@ -11,7 +11,7 @@
 namespace tt {
 
 template <typename T>
-struct Found {
+struct ExtremumTotal {
   T value;
   int64_t position;  // in the reduced elements, in row-major order; -1: no element yet
 };

@@ -45,7 +45,7 @@ void softmax_gradient(const Tensor& grad, const Tensor& output, int64_t dim, boo
       softmax_backward_vectors(v, log, g.data_as<T>() + at, y.data_as<T>() + at, dx + at);
     });
   });
-  result.write_back();
+  result.copy_to_output();
 }
 
 }  // namespace tt::cpu

@@ -23,7 +23,7 @@ void atomic_accumulate(Tensor& out, F&& add) {
   const AccumulateBuffer sums(out);
   fill_zeros(queue_of(out), sums.tensor());
   with_real(sums.tensor().dtype(), [&]<typename T>(std::type_identity<T>) { add(sums.data<T>()); });
-  sums.write_back();
+  sums.copy_to_output();
 }
 
 }  // namespace tt::cuda

@@ -268,8 +268,8 @@ void attention_backward(const Tensor& grad, const Tensor& query, const Tensor& k
       backward<T>(p, contiguous(grad), contiguous(output), contiguous(logsumexp), query_grad, dk.tensor(), dv.tensor());
     });
   }
-  dk.write_back();
-  dv.write_back();
+  dk.copy_to_output();
+  dv.copy_to_output();
 }
 
 }  // namespace tt::cuda
