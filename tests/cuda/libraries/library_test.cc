@@ -6,6 +6,7 @@
 #include "engine/schema/error.h"
 #include "kernels/cuda/runtime/blas.h"
 #include "kernels/cuda/runtime/dnn.h"
+#include "kernels/cuda/runtime/fft.h"
 #include "kernels/cuda/runtime/library_notes.h"
 
 namespace tt::cuda {
@@ -51,6 +52,12 @@ TEST(LibraryTest, CudnnHasWhatIsLookedUp) {
   if (!Library("cuDNN", {"libcudnn.so.9"})) GTEST_SKIP() << "cuDNN is not installed";
   EXPECT_NE(make_dnn(), nullptr);
   EXPECT_GE(noted("cuDNN").version, "9");
+}
+
+TEST(LibraryTest, CufftHasWhatIsLookedUp) {
+  if (!Library("cuFFT", {"libcufft.so.12", "libcufft.so.11"})) GTEST_SKIP() << "cuFFT is not installed";
+  EXPECT_NE(make_fft(), nullptr);
+  EXPECT_GE(noted("cuFFT").version, "11");
 }
 
 }  // namespace
