@@ -14,7 +14,8 @@ namespace {
 
 // By the part of their file names that all versions have.
 const std::map<std::string, const LibraryFunctions*>& tables() {
-  static const std::map<std::string, const LibraryFunctions*> tables = {{"cufft", &simulated_cufft()}};
+  static const std::map<std::string, const LibraryFunctions*> tables = {{"cufft", &simulated_cufft()},
+                                                                        {"cusolver", &simulated_cusolver()}};
   return tables;
 }
 

@@ -22,5 +22,6 @@ void* entry(Function function) {
 bool has_simulated_library(const std::string& name);  // "cufft"
 
 const LibraryFunctions& simulated_cufft();
+const LibraryFunctions& simulated_cusolver();
 
 }  // namespace tt::cuda
