@@ -158,6 +158,7 @@ class CufftTransforms final : public Fft {
     queue.add([this, device, t, from, to, scratch](StreamHandle stream) {
       // Locked until the launch: a plan's stream and workspace are set for each call.
       MutexLock lock(mutex_);
+      check_plan(device, t, stream);
       plan_of(device, t).run(stream, t.forward, from, to, scratch);
     });
     return true;
@@ -183,6 +184,11 @@ class CufftTransforms final : public Fft {
     std::unique_ptr<Plan>& plan = plans_[device][key_of(t)];
     if (!plan) plan = std::make_unique<Plan>(*cufft_, t);
     return *plan;
+  }
+  // A plan that was dropped meanwhile cannot be made while the stream is captured: it allocates memory.
+  void check_plan(int device, const FftTransform& t, StreamHandle stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    check(plans_[device].contains(key_of(t)) || !runtime().is_capturing(stream),
+          "operation not permitted when stream is capturing: a Fourier transform of a new shape");
   }
   // Those of the current device that no graph uses, once the device is through with them. A launch that is still held
   // makes its plan again.
