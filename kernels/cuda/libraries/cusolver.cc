@@ -3,6 +3,8 @@
 
 #include <cusolverDn.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <limits>
 #include <map>
 #include <type_traits>
@@ -10,11 +12,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/mutex.h"
+#include "engine/device/cancellation.h"
 #include "kernels/cuda/libraries/library.h"
 #include "kernels/cuda/runtime/solver.h"
 
 namespace tt::cuda {
 namespace {
+
+// XsyevBatched refuses some 32,000 matrices and more (github.com/mujocolab/mjlab, pull request 732).
+constexpr int64_t kMostMatrices = 16 * 1024;
 
 const char* text_of(cusolverStatus_t status) {
   switch (status) {
@@ -257,17 +263,12 @@ class CusolverDecompositions final : public Solver {
   bool batched_eigh(const Queue& queue, DType dtype, bool upper, bool vectors, int64_t n, void* a, void* values,
                     int64_t batch, int32_t* info) override {
     if (!cusolver_->batched_eigh || !cusolver_->batched_eigh_size) return false;
-    const cudaDataType type = type_of(dtype), real = type_of(to_real(dtype));
-    call(
-        queue, "cusolverDnXsyevBatched",
-        [&](auto handle, auto parameters, WorkspaceSizes& sizes) {
-          return cusolver_->batched_eigh_size(handle, parameters, mode(vectors), triangle(upper), n, type, a, n, real,
-                                              values, type, &sizes.device, &sizes.host, batch);
-        },
-        [&](auto handle, auto parameters, void* device, void* host, const WorkspaceSizes& sizes) {
-          return cusolver_->batched_eigh(handle, parameters, mode(vectors), triangle(upper), n, type, a, n, real,
-                                         values, type, device, sizes.device, host, sizes.host, info, batch);
-        });
+    for (int64_t first = 0; first < batch; first += kMostMatrices) {
+      eigh_of_some(queue, dtype, upper, vectors, n,
+                   static_cast<std::byte*>(a) + first * n * n * static_cast<int64_t>(item_size(dtype)),
+                   static_cast<std::byte*>(values) + first * n * static_cast<int64_t>(item_size(to_real(dtype))),
+                   std::min(kMostMatrices, batch - first), info + first);
+    }
     return true;
   }
 
@@ -310,12 +311,28 @@ class CusolverDecompositions final : public Solver {
   static cusolverEigMode_t mode(bool vectors) {
     return vectors ? CUSOLVER_EIG_MODE_VECTOR : CUSOLVER_EIG_MODE_NOVECTOR;
   }
+  // At most kMostMatrices.
+  void eigh_of_some(const Queue& queue, DType dtype, bool upper, bool vectors, int64_t n, void* a, void* values,
+                    int64_t batch, int32_t* info) {
+    const cudaDataType type = type_of(dtype), real = type_of(to_real(dtype));
+    call(
+        queue, "cusolverDnXsyevBatched",
+        [&](auto handle, auto parameters, WorkspaceSizes& sizes) {
+          return cusolver_->batched_eigh_size(handle, parameters, mode(vectors), triangle(upper), n, type, a, n, real,
+                                              values, type, &sizes.device, &sizes.host, batch);
+        },
+        [&](auto handle, auto parameters, void* device, void* host, const WorkspaceSizes& sizes) {
+          return cusolver_->batched_eigh(handle, parameters, mode(vectors), triangle(upper), n, type, a, n, real,
+                                         values, type, device, sizes.device, host, sizes.host, info, batch);
+        });
+  }
   static cublasFillMode_t triangle(bool upper) { return upper ? CUBLAS_FILL_MODE_UPPER : CUBLAS_FILL_MODE_LOWER; }
 
   // Calls `ask` for the workspace's sizes and then `run` with the workspace. Not as the queue's work, which may be
   // captured into a graph: some functions compute on the host in between, and wait.
   template <typename Ask, typename Run>
   void call(const Queue& queue, const char* name, Ask ask, Run run) {
+    check_cancelled();  // many matrices are many calls
     Handle& own = handle_of(queue);
     WorkspaceSizes sizes;
     {
@@ -325,6 +342,9 @@ class CusolverDecompositions final : public Solver {
     // Allocated without the lock, which nobody who frees memory may have to wait for.
     Tensor workspace;
     if (sizes.device > 0) workspace = empty(Sizes{static_cast<int64_t>(sizes.device)}, DType::kUInt8, queue.device());
+    // XsyevBatched of 11.7.1 computes wrong vectors where its workspace does not begin as zeros (PyTorch's issue
+    // 192483).
+    if (workspace) queue.fill(workspace.data(), 0, sizes.device);
     queue.cuda_stream().mark();  // issues what is held
     MutexLock lock(own.mutex);
     // The host's is used within the call.

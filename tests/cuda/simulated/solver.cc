@@ -87,6 +87,10 @@ cusolverStatus_t add(cusolverDnHandle_t handle, const char* name, const Workspac
   simulated_runtime().note(name);
   if (workspace.host) std::memset(workspace.host, 0xff, workspace.host_bytes);
   enqueue(found->stream, [workspace, f] {
+    const auto* const bytes = static_cast<const char*>(workspace.device);
+    if (std::any_of(bytes, bytes + workspace.device_bytes, [](char byte) { return byte != 0; })) {
+      simulated_runtime().fail_work("a workspace that does not begin as zeros");
+    }
     if (workspace.device) std::memset(workspace.device, 0xff, workspace.device_bytes);
     f();
   });
