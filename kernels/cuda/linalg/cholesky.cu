@@ -61,7 +61,7 @@ struct ClearUpperTriangle {
   }
 };
 
-// Leading minors that are infinite or NaN are not positive either, whatever the library says of them.
+// Reports leading minors that are infinite or NaN as not positive, which the library may not do.
 template <typename T>
 struct CheckDiagonal {
   int64_t n;
@@ -88,8 +88,8 @@ struct Addresses {
   TT_DEVICE void operator()(int64_t i) const { addresses[i] = first + i * bytes; }
 };
 
-// `l` holds the matrices. The library's are column-major: it sees the transposed ones, whose U^T is L. False, with
-// nothing done, where it is not used.
+// `l` holds the matrices. The library reads them as column-major, that is transposed; L is its U^T. Returns false, with
+// nothing done, where the library is not used.
 template <typename T>
 bool factor_by_library(const Queue& queue, const MatrixFaults& faults, const Tensor& l, const Tensor& info) {
   const int64_t n = l.size(-1), batch = info.numel();

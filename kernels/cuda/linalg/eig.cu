@@ -209,7 +209,7 @@ struct PairedVectors {
   }
 };
 
-// False, with nothing done, where the library is not used.
+// Returns false, with nothing done, where the library is not used.
 template <typename T>
 bool decompose_by_library(const Queue& queue, const MatrixFaults& faults, const Tensor& input, bool with_vectors,
                           const Tensor& values, const Tensor& vectors) {

@@ -138,7 +138,7 @@ struct FromTriangle {
   }
 };
 
-// False, with nothing done, where the library is not used.
+// Returns false, with nothing done, where the library is not used.
 template <typename T>
 bool decompose_by_library(const Queue& queue, const MatrixFaults& faults, const Tensor& input, bool upper,
                           bool with_vectors, const Tensor& values, const Tensor& vectors) {

@@ -14,9 +14,10 @@
 
 namespace tt::cuda {
 
-// The library where it is to decompose `batch` matrices of so many rows; null: our own kernels do. `batched`: by one
-// call. Otherwise it takes one matrix after the other, which pays where they are large or few: PyTorch's rule for QR,
-// not measured here. What the library does cannot be captured into a graph.
+// Returns the library where it should decompose `batch` matrices of `rows` rows, null where our own kernels should.
+// `batched`: one call decomposes all of them. Otherwise it is called once per matrix, which is worthwhile where
+// matrices are large or few; the limits are PyTorch's for QR and were not measured here. The library's work cannot be
+// captured into a graph.
 inline Solver* solver_for(int64_t batch, int64_t rows, bool batched = false) {
   constexpr int64_t kSmall = 32, kLarge = 256;
   const bool few = batched ? rows > kSmall : rows > kLarge || batch < std::max<int64_t>(2, rows / 16);
@@ -24,7 +25,7 @@ inline Solver* solver_for(int64_t batch, int64_t rows, bool batched = false) {
   return worthwhile && !Context::current().capturing() ? solver() : nullptr;
 }
 
-// The transposed matrices of a contiguous tensor, whose last two sizes are `columns` and `rows`, as `sizes` says.
+// A view of column-major matrices as matrices of `sizes`. Requires a contiguous tensor.
 inline Tensor transposed_view(const Tensor& t, Sizes sizes) {
   std::swap(sizes.end()[-1], sizes.end()[-2]);
   Sizes strides = contiguous_strides(sizes);
@@ -46,7 +47,7 @@ inline void store_columns(const Tensor& columns, const Tensor& out) {
   copy(transposed_view(columns, out.sizes()), out);
 }
 
-// Matrices of a tensor of them, one after the other in memory.
+// The address of matrix i of a contiguous tensor of matrices.
 template <typename T>
 T* matrix(const Tensor& t, int64_t i, int64_t elements) {
   return t.data_as<T>() + i * elements;
@@ -59,23 +60,23 @@ struct ReportFailures {
   TT_DEVICE void operator()(int64_t i) const { faults.tell(i, info[i] < 0 ? -info[i] : info[i]); }
 };
 
-// Where `info` is not 0 the matrix is a failed one.
+// Reports each matrix whose `info` is not 0 as failed.
 inline void report_failures(const Queue& queue, const MatrixFaults& faults, const Tensor& info) {
   if (faults.cell) for_each(queue, info.numel(), ReportFailures{faults, info.data_as<int32_t>()});
 }
 
 inline Tensor info_of(int64_t batch, Device device) { return empty(Sizes{batch}, DType::kInt32, device); }
 
-// Makes matrices such as the library can decompose: one with an element that is not finite becomes zeros, and is a
-// failed one; where squares of the elements would overflow or vanish, it is scaled.
+// Prepares matrices for the library. A matrix with an element that is not finite is filled with zeros and reported as
+// failed; one whose squared elements would overflow or underflow is scaled.
 template <typename T>
 struct Scaling {
   using R = real_of_t<T>;
   MatrixFaults faults;
   int64_t elements;
-  int32_t info;  // of those that are not finite
+  int32_t info;  // reported for matrices that are not finite
   T* matrices;
-  R* scales;  // what the elements were divided by
+  R* scales;  // divisors, one per matrix
 
   TT_DEVICE void operator()(Group& group) const {
     T* const own = matrices + group.index() * elements;

@@ -47,7 +47,7 @@ void factor(const Queue& queue, MatrixFaults faults, int64_t batch, int64_t m, i
   });
 }
 
-// False, with nothing done, where the library is not used.
+// Returns false, with nothing done, where the library is not used.
 template <typename T>
 bool factor_by_library(const Queue& queue, const MatrixFaults& faults, const Tensor& input, const Tensor& lu,
                        const Tensor& pivots, const Tensor& info) {

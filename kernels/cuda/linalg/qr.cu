@@ -29,7 +29,7 @@ void separate(const Queue& queue, int64_t batch, int64_t m, int64_t n, const T* 
   });
 }
 
-// What the library's qr() leaves, column-major: a and, for each matrix, min(m, n) factors.
+// Factors column-major matrices by the library, in place. `tau`: min(m, n) factors per matrix.
 template <typename T>
 void factor_columns(Solver& library, const Queue& queue, int64_t m, int64_t n, const Tensor& a, T* tau) {
   const int64_t k = std::min(m, n), batch = a.size(0);
@@ -65,7 +65,7 @@ struct FirstColumns {
   }
 };
 
-// False, with nothing done, where the library is not used.
+// Returns false, with nothing done, where the library is not used.
 template <typename T>
 bool factor_by_library(const Queue& queue, const Tensor& input, int64_t columns, const Tensor& q, const Tensor& r) {
   const int64_t m = input.size(-2), n = input.size(-1), k = std::min(m, n), batch = matrices_in(input);

@@ -154,9 +154,9 @@ void decompose(const Queue& queue, MatrixFaults faults, int64_t batch, Wanted wa
   });
 }
 
-// False, with nothing done, where the library is not used. It takes tall matrices, column-major. A wide one, row-major,
-// is a tall one then, its transposed; and of that one's decomposition, read as row-major, the right matrix is U and the
-// left one Vh.
+// Returns false, with nothing done, where the library is not used. The library requires tall column-major matrices. A
+// wide row-major matrix is the tall column-major matrix of its transpose; the right factor of that one, read as
+// row-major, is U, and the left factor is Vh.
 template <typename T>
 bool decompose_by_library(const Queue& queue, const MatrixFaults& faults, const Tensor& input, const Wanted& wanted,
                           const Tensor& u, const Tensor& values, const Tensor& vh) {
