@@ -1,16 +1,19 @@
-// Fourier transforms along dimensions: one after the other, each in as many passes as its length asks for.
+// Fourier transforms along dimensions: by the library, or by kernels of our own where there is none. These transform
+// one dimension after the other, each in as many passes as its length requires.
 #include <algorithm>
 #include <numeric>
 
 #include "engine/schema/rules/shape_rules.h"
 #include "kernels/common/fft/fft_roots.h"
 #include "kernels/cuda/fft/fft_pass.h"
-#include "kernels/cuda/iteration/copy.h"
+#include "kernels/cuda/fft/library_transform.h"
 #include "kernels/cuda/kernels.h"
 
 namespace tt::cuda {
 
 namespace {
+
+using Dims = absl::Span<const int64_t>;
 
 template <typename R>
 constexpr DType kNumbers = sizeof(R) == 4 ? DType::kComplex64 : DType::kComplex128;
@@ -235,10 +238,9 @@ struct Ends {
   FftEnd source = FftEnd::kComplex, target = FftEnd::kComplex;
 };
 
-// Along `dim`; n points a line. `x` and `out` may be the same.
+// Along `dim`, in lines of n points. `x` and `out` may be the same.
 template <typename R>
 void transform(const Tensor& x, int64_t dim, int64_t n, Ends ends, bool forward, double scale, const Tensor& out) {
-  dim = shape_rules::wrap_dim(dim, x.dim());
   Job<R> job{queue_of(out),
              n,
              forward,
@@ -251,9 +253,25 @@ void transform(const Tensor& x, int64_t dim, int64_t n, Ends ends, bool forward,
   n > 1 && radices(n).empty() ? run_chirp(job) : run_passes(job);
 }
 
+// Complex numbers along each of `dims`. `x` and `out` may be the same.
 template <typename R>
-void transform_in_place(const Tensor& t, int64_t dim, bool forward, double scale) {
-  transform<R>(t, dim, t.size(dim), Ends(), forward, scale, t);
+void transform_dims(const Tensor& x, Dims dims, bool forward, double scale, const Tensor& out) {
+  for (size_t i = 0; i < dims.size(); ++i) {
+    const double factor = i + 1 == dims.size() ? scale : 1;
+    transform<R>(i == 0 ? x : out, dims[i], out.size(dims[i]), Ends(), forward, factor, out);
+  }
+}
+
+// Complex numbers along `dims`, as many at once as the library can. `x` and `out` may be the same.
+template <typename R>
+void transform_complex(const Tensor& x, Dims dims, bool forward, double scale, const Tensor& out) {
+  for (size_t first = 0; first < dims.size(); first += kMostFftDims) {
+    const Dims some = dims.subspan(first, kMostFftDims);
+    const Tensor& from = first == 0 ? x : out;
+    const double factor = first + some.size() == dims.size() ? scale : 1;
+    if (transform_by_library(FftKind::kComplexToComplex, from, some, forward, factor, out)) continue;
+    transform_dims<R>(from, some, forward, factor, out);
+  }
 }
 
 template <typename F>
@@ -261,36 +279,48 @@ void with_parts(DType complex, F f) {
   complex == DType::kComplex64 ? f(std::type_identity<float>()) : f(std::type_identity<double>());
 }
 
+Sizes wrapped(Dims dims, int64_t ndim) {
+  Sizes result;
+  for (int64_t dim : dims) result.push_back(shape_rules::wrap_dim(dim, ndim));
+  return result;
+}
+
 }  // namespace
 
-void fft_c2c(const Tensor& input, absl::Span<const int64_t> dim, double scale, bool forward, Tensor& out) {
+void fft_c2c(const Tensor& input, Dims dim, double scale, bool forward, Tensor& out) {
   if (out.numel() == 0) return;
+  const Sizes dims = wrapped(dim, out.dim());
+  with_parts(out.dtype(),
+             [&]<typename R>(std::type_identity<R>) { transform_complex<R>(input, dims, forward, scale, out); });
+}
+
+void fft_r2c(const Tensor& input, Dims dim, double scale, Tensor& out) {
+  if (out.numel() == 0) return;
+  const Sizes dims = wrapped(dim, out.dim());
+  const size_t several = std::min<size_t>(dims.size(), kMostFftDims);
+  const Dims last = Dims(dims).last(several);
   with_parts(out.dtype(), [&]<typename R>(std::type_identity<R>) {
-    for (size_t i = 0; i < dim.size(); ++i) {
-      const double by = i + 1 == dim.size() ? scale : 1;
-      transform<R>(i == 0 ? input : out, dim[i], out.size(dim[i]), Ends(), forward, by, out);
+    size_t done = several;
+    if (!transform_by_library(FftKind::kRealToComplex, input, last, true, scale, out)) {
+      done = 1;
+      transform<R>(input, dims.back(), input.size(dims.back()), {FftEnd::kReal, FftEnd::kHalf}, true, scale, out);
     }
+    transform_complex<R>(out, Dims(dims).first(dims.size() - done), true, 1, out);
   });
 }
 
-void fft_r2c(const Tensor& input, absl::Span<const int64_t> dim, double scale, Tensor& out) {
+void fft_c2r(const Tensor& input, Dims dim, double scale, int64_t, Tensor& out) {
   if (out.numel() == 0) return;
-  with_parts(out.dtype(), [&]<typename R>(std::type_identity<R>) {
-    transform<R>(input, dim.back(), input.size(dim.back()), {FftEnd::kReal, FftEnd::kHalf}, true, scale, out);
-    for (size_t i = dim.size() - 1; i-- > 0;) transform_in_place<R>(out, dim[i], true, 1);
-  });
-}
-
-void fft_c2r(const Tensor& input, absl::Span<const int64_t> dim, double scale, int64_t, Tensor& out) {
-  if (out.numel() == 0) return;
+  const Sizes dims = wrapped(dim, out.dim());
+  const Dims last = Dims(dims).last(1), others = Dims(dims).first(dims.size() - 1);
   with_parts(input.dtype(), [&]<typename R>(std::type_identity<R>) {
     Tensor x = input;
-    if (dim.size() > 1) {
+    if (!others.empty()) {
       x = empty(input.sizes(), input.dtype(), input.device());
-      copy(input, x);
+      transform_complex<R>(input, others, false, 1, x);
     }
-    for (size_t i = 0; i + 1 < dim.size(); ++i) transform_in_place<R>(x, dim[i], false, 1);
-    transform<R>(x, dim.back(), out.size(dim.back()), {FftEnd::kHalf, FftEnd::kReal}, false, scale, out);
+    if (transform_by_library(FftKind::kComplexToReal, x, last, false, scale, out)) return;
+    transform<R>(x, dims.back(), out.size(dims.back()), {FftEnd::kHalf, FftEnd::kReal}, false, scale, out);
   });
 }
 

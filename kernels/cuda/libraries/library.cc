@@ -1,11 +1,10 @@
 #include "kernels/cuda/libraries/library.h"
 
-#include <dlfcn.h>
-
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "engine/schema/error.h"
+#include "kernels/cuda/libraries/loader.h"
 #include "kernels/cuda/runtime/library_notes.h"
 
 namespace tt::cuda {
@@ -13,13 +12,13 @@ namespace tt::cuda {
 Library::Library(std::string name, std::initializer_list<const char*> files) : name_(std::move(name)) {
   for (const std::string directory : {"", "/usr/local/cuda/lib64/"}) {
     for (const char* file : files) {
-      handle_ = dlopen((directory + file).c_str(), RTLD_NOW | RTLD_LOCAL);
+      std::string why;
+      handle_ = open_library(directory + file, &why);
       if (handle_) {
         file_ = file;
         return;
       }
-      const char* why = dlerror();
-      if (why_.empty() && why) why_ = why;
+      if (why_.empty()) why_ = std::move(why);
     }
   }
   note_library({name_, "", why_});
@@ -32,9 +31,11 @@ void Library::note_version(size_t number) const {
 void Library::note_version(std::string version) const { note_library({name_, std::move(version), ""}); }
 
 void* Library::address(const char* name) const {
-  void* found = dlsym(handle_, name);
-  check(found != nullptr, file_, " has no ", name);
+  void* found = find_function(handle_, name);
+  check(found != nullptr, file_, " has no function ", name);
   return found;
 }
+
+void* Library::optional_address(const char* name) const { return find_function(handle_, name); }
 
 }  // namespace tt::cuda

@@ -1,5 +1,5 @@
-// Library: a shared library of CUDA's that is opened when something first needs it, and stays open. What became of it
-// is noted (runtime/library_notes.h).
+// Library: one of CUDA's shared libraries, opened when something first needs it; it stays open until the process ends.
+// Its version, or why it could not be opened, is noted (runtime/library_notes.h).
 #pragma once
 
 #include <initializer_list>
@@ -10,11 +10,12 @@ namespace tt::cuda {
 
 class Library {
  public:
-  // The first of `files` that is found: where the system looks, then in the toolkit's usual place. Empty where none is.
+  // Opens the first of `files` that is found where the system's loader looks, then in the toolkit's usual folder. Empty
+  // where none is found.
   Library(std::string name, std::initializer_list<const char*> files);
 
   explicit operator bool() const { return handle_ != nullptr; }
-  // Why it is empty: what the loader said of the first name.
+  // Why it is empty: the loader's message for the first name.
   const std::string& why() const { return why_; }
   // As cuBLAS and cuDNN number them: 91300 is 9.13.0.
   void note_version(size_t number) const;
@@ -24,9 +25,15 @@ class Library {
   void find(Function& function, const char* name) const {
     function = reinterpret_cast<Function>(address(name));
   }
+  // Stores null where the library has no such function, as older versions may.
+  template <typename Function>
+  void find_optional(Function& function, const char* name) const {
+    function = reinterpret_cast<Function>(optional_address(name));
+  }
 
  private:
   void* address(const char* name) const;
+  void* optional_address(const char* name) const;
 
   void* handle_ = nullptr;
   std::string name_;

@@ -1,7 +1,9 @@
-// Cholesky's factorisation, and solving with triangles: a group of threads a matrix.
+// Cholesky's factorisation, by the library or by a group of threads per matrix, and solving with triangles, by a group
+// of threads per matrix.
 #include "kernels/cuda/iteration/copy.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/linalg/failed_matrix.h"
+#include "kernels/cuda/linalg/library_decomposition.h"
 #include "kernels/cuda/linalg/triangles.h"
 
 namespace tt::cuda {
@@ -49,6 +51,64 @@ void factor(const Queue& queue, MatrixFaults faults, int64_t batch, int64_t n, T
   });
 }
 
+template <typename T>
+struct ClearUpperTriangle {
+  int64_t n;
+  T* matrices;
+
+  TT_DEVICE void operator()(int64_t e) const {
+    if (e % n > e / n % n) matrices[e] = T(0);
+  }
+};
+
+// Reports leading minors that are infinite or NaN as not positive, which the library may not do.
+template <typename T>
+struct CheckDiagonal {
+  int64_t n;
+  const T* matrices;
+  int32_t* info;
+
+  TT_DEVICE void operator()(Group& group) const {
+    const T* const own = matrices + group.index() * n * n;
+    int64_t first = n;
+    for (int64_t i = group.rank(); i < n && first == n; i += group.size()) {
+      if (!math::isfinite(own[i * n + i])) first = i;
+    }
+    first = group.reduce(first, [](int64_t a, int64_t b) { return a < b ? a : b; });
+    if (group.rank() == 0 && first < n && info[group.index()] == 0)
+      info[group.index()] = static_cast<int32_t>(first + 1);
+  }
+};
+
+struct Addresses {
+  std::byte* first;
+  int64_t bytes;  // of a matrix
+  void** addresses;
+
+  TT_DEVICE void operator()(int64_t i) const { addresses[i] = first + i * bytes; }
+};
+
+// `l` holds the matrices. The library reads them as column-major, that is transposed; L is its U^T. Returns false, with
+// nothing done, where the library is not used.
+template <typename T>
+bool factor_by_library(const Queue& queue, const MatrixFaults& faults, const Tensor& l, const Tensor& info) {
+  const int64_t n = l.size(-1), batch = info.numel();
+  Solver* const library = solver_for(batch, n, /*batched=*/true);
+  if (!library) return false;
+  if (batch == 1) {
+    library->cholesky(queue, l.dtype(), n, l.data(), info.data_as<int32_t>());
+  } else {
+    const Tensor addresses = empty(Sizes{batch}, DType::kInt64, l.device());
+    const auto matrices = static_cast<void**>(addresses.data());
+    for_each(queue, batch, Addresses{l.data_as<std::byte>(), n * n * static_cast<int64_t>(sizeof(T)), matrices});
+    library->batched_cholesky(queue, l.dtype(), n, matrices, batch, info.data_as<int32_t>());
+  }
+  for_each(queue, l.numel(), ClearUpperTriangle<T>{n, l.data_as<T>()});
+  for_each_group(queue, batch, n, CheckDiagonal<T>{n, l.data_as<T>(), info.data_as<int32_t>()});
+  report_failures(queue, faults, info);
+  return true;
+}
+
 // `b` holds the right sides; `triangle` is the first matrix's.
 template <typename T>
 void solve(const Queue& queue, int64_t batch, Triangle<T> triangle, int64_t k, T* b) {
@@ -67,6 +127,7 @@ void cholesky_factored(const Tensor& input, std::string_view checked_by, Tensor&
   const Queue queue = queue_of(L);
   const MatrixFaults faults(queue, checked_by, input);
   with_linalg_element(input.dtype(), [&]<typename T>(std::type_identity<T>) {
+    if (factor_by_library<T>(queue, faults, L, info)) return;
     factor<T>(queue, faults, info.numel(), input.size(-1), L.data_as<T>(), info.data_as<int32_t>());
   });
 }

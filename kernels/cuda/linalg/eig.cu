@@ -1,4 +1,5 @@
-// Eigenvalues and eigenvectors of any square matrices, from their Schur form: a group of threads a matrix.
+// Eigenvalues and eigenvectors of any square matrices, by the library or from their Schur form, a group of threads per
+// matrix.
 #include <limits>
 
 #include "kernels/common/math/complex_elementary.h"
@@ -7,6 +8,7 @@
 #include "kernels/cuda/linalg/balance.h"
 #include "kernels/cuda/linalg/failed_matrix.h"
 #include "kernels/cuda/linalg/largest_part.h"
+#include "kernels/cuda/linalg/library_decomposition.h"
 #include "kernels/cuda/linalg/schur.h"
 
 namespace tt::cuda {
@@ -187,6 +189,53 @@ void decompose(const Queue& queue, MatrixFaults faults, int64_t batch, int64_t n
   });
 }
 
+// Row-major complex vectors from the library's of real matrices: two columns, the real and the imaginary part, for two
+// eigenvalues that are conjugates.
+template <typename R>
+struct PairedVectors {
+  int64_t n;
+  const Complex<R>* values;
+  const R* columns;
+  Complex<R>* vectors;
+
+  TT_DEVICE void operator()(int64_t e) const {
+    const int64_t i = e / (n * n), row = e / n % n, v = e % n;
+    const R* const own = columns + i * n * n + row;
+    const R imaginary = values[i * n + v].im;
+    const bool first = imaginary > 0 && v + 1 < n, second = imaginary < 0 && v > 0;
+    vectors[e] = first    ? Complex<R>(own[v * n], own[(v + 1) * n])
+                 : second ? Complex<R>(own[(v - 1) * n], -own[v * n])
+                          : Complex<R>(own[v * n]);
+  }
+};
+
+// Returns false, with nothing done, where the library is not used.
+template <typename T>
+bool decompose_by_library(const Queue& queue, const MatrixFaults& faults, const Tensor& input, bool with_vectors,
+                          const Tensor& values, const Tensor& vectors) {
+  using C = Complex<real_of_t<T>>;
+  const int64_t n = input.size(-1), batch = matrices_in(input);
+  Solver* const library = solver_for(batch, n);
+  if (!library || !library->has_eig()) return false;
+  const Tensor a = columns_of(input), scales = scale_matrices<T>(queue, faults, n, a),
+               info = info_of(batch, input.device());
+  Tensor columns;
+  if (with_vectors) columns = empty({{batch, n, n}}, input.dtype(), input.device());
+  for (int64_t i = 0; i < batch; ++i) {
+    library->eig(queue, input.dtype(), n, matrix<T>(a, i, n * n), matrix<C>(values, i, n),
+                 with_vectors ? matrix<T>(columns, i, n * n) : nullptr, info.data_as<int32_t>() + i);
+  }
+  unscale<C>(queue, scales, values);
+  if constexpr (is_complex_v<T>) {
+    if (with_vectors) store_columns(columns, vectors);
+  } else if (with_vectors) {
+    for_each(queue, vectors.numel(),
+             PairedVectors<T>{n, values.data_as<C>(), columns.data_as<T>(), vectors.data_as<C>()});
+  }
+  report_failures(queue, faults, info);
+  return true;
+}
+
 }  // namespace
 
 void eig_decomposed(const Tensor& input, bool vectors, Tensor& eigenvalues, Tensor& eigenvectors) {
@@ -194,9 +243,10 @@ void eig_decomposed(const Tensor& input, bool vectors, Tensor& eigenvalues, Tens
   if (n == 0 || batch == 0) return;
   const Queue queue = queue_of(eigenvalues);
   const MatrixFaults faults(queue, "linalg.eig", input);
-  const Tensor a = contiguous(input);
   with_linalg_element(input.dtype(), [&]<typename T>(std::type_identity<T>) {
     using C = Complex<real_of_t<T>>;
+    if (decompose_by_library<T>(queue, faults, input, vectors, eigenvalues, eigenvectors)) return;
+    const Tensor a = contiguous(input);
     const Tensor works = empty({{batch, General<T>::work(n, vectors)}}, eigenvalues.dtype(), input.device());
     decompose<T>(queue, faults, batch, n, a.data_as<T>(), works.data_as<C>(), eigenvalues.data_as<C>(),
                  vectors ? eigenvectors.data_as<C>() : nullptr);

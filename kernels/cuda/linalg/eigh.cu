@@ -1,4 +1,5 @@
-// Eigenvalues and eigenvectors of symmetric and Hermitian matrices by Jacobi's method: a group of threads a matrix.
+// Eigenvalues and eigenvectors of symmetric and Hermitian matrices, by the library or by Jacobi's method, a group of
+// threads per matrix.
 #include <limits>
 
 #include "kernels/cuda/iteration/copy.h"
@@ -6,6 +7,7 @@
 #include "kernels/cuda/linalg/failed_matrix.h"
 #include "kernels/cuda/linalg/jacobi.h"
 #include "kernels/cuda/linalg/largest_part.h"
+#include "kernels/cuda/linalg/library_decomposition.h"
 
 namespace tt::cuda {
 namespace {
@@ -120,6 +122,47 @@ void decompose(const Queue& queue, MatrixFaults faults, int64_t batch, int64_t n
   });
 }
 
+// Whole Hermitian matrices, column-major, from one triangle of row-major ones.
+template <typename T>
+struct FromTriangle {
+  int64_t n;
+  bool upper;
+  const T* input;
+  T* columns;
+
+  TT_DEVICE void operator()(int64_t e) const {
+    const int64_t r = e % n, c = e / n % n;
+    const T* const own = input + e / (n * n) * n * n;
+    const bool is_read = (r < c) == upper;
+    columns[e] = r == c ? T(math::real(own[r * n + c])) : is_read ? own[r * n + c] : math::conj(own[c * n + r]);
+  }
+};
+
+// Returns false, with nothing done, where the library is not used.
+template <typename T>
+bool decompose_by_library(const Queue& queue, const MatrixFaults& faults, const Tensor& input, bool upper,
+                          bool with_vectors, const Tensor& values, const Tensor& vectors) {
+  const int64_t n = input.size(-1), batch = matrices_in(input);
+  Solver* const library = solver_for(batch, n, /*batched=*/true);
+  if (!library) return false;
+  const Tensor a = contiguous(input), columns = empty({{batch, n, n}}, a.dtype(), a.device()),
+               info = info_of(batch, a.device());
+  for_each(queue, columns.numel(), FromTriangle<T>{n, upper, a.data_as<T>(), columns.data_as<T>()});
+  const Tensor scales = scale_matrices<T>(queue, faults, n, columns);
+  int32_t* const failed = info.data_as<int32_t>();
+  if (batch == 1 ||
+      !library->batched_eigh(queue, a.dtype(), false, with_vectors, n, columns.data(), values.data(), batch, failed)) {
+    for (int64_t i = 0; i < batch; ++i) {
+      library->eigh(queue, a.dtype(), false, with_vectors, n, matrix<T>(columns, i, n * n),
+                    matrix<real_of_t<T>>(values, i, n), failed + i);
+    }
+  }
+  unscale<real_of_t<T>>(queue, scales, values);
+  if (with_vectors) store_columns(columns, vectors);
+  report_failures(queue, faults, info);
+  return true;
+}
+
 }  // namespace
 
 void eigh_decomposed(const Tensor& input, std::string_view UPLO, bool vectors, Tensor& eigenvalues,
@@ -128,10 +171,12 @@ void eigh_decomposed(const Tensor& input, std::string_view UPLO, bool vectors, T
   if (n == 0 || batch == 0) return;
   const Queue queue = queue_of(eigenvalues);
   const MatrixFaults faults(queue, "linalg.eigh", input);
-  const Tensor a = contiguous(input);
+  const bool upper = UPLO == "U" || UPLO == "u";
   with_linalg_element(input.dtype(), [&]<typename T>(std::type_identity<T>) {
+    if (decompose_by_library<T>(queue, faults, input, upper, vectors, eigenvalues, eigenvectors)) return;
+    const Tensor a = contiguous(input);
     const Tensor works = empty({{batch, Hermitian<T>::work(n)}}, input.dtype(), input.device());
-    decompose<T>(queue, faults, batch, n, a.data_as<T>(), UPLO == "U" || UPLO == "u", vectors, works.data_as<T>(),
+    decompose<T>(queue, faults, batch, n, a.data_as<T>(), upper, vectors, works.data_as<T>(),
                  eigenvalues.data_as<real_of_t<T>>(), vectors ? eigenvectors.data_as<T>() : nullptr);
   });
 }

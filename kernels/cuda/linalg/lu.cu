@@ -1,7 +1,9 @@
-// LU factorisations and what is made of them: a group of threads a matrix.
+// LU factorisations, by the library or by a group of threads per matrix, and what is computed from them, by a group of
+// threads per matrix.
 #include "kernels/cuda/iteration/copy.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/linalg/failed_matrix.h"
+#include "kernels/cuda/linalg/library_decomposition.h"
 #include "kernels/cuda/linalg/triangles.h"
 
 namespace tt::cuda {
@@ -43,6 +45,24 @@ void factor(const Queue& queue, MatrixFaults faults, int64_t batch, int64_t m, i
     info[i] = failed;
     faults.tell(i, failed);
   });
+}
+
+// Returns false, with nothing done, where the library is not used.
+template <typename T>
+bool factor_by_library(const Queue& queue, const MatrixFaults& faults, const Tensor& input, const Tensor& lu,
+                       const Tensor& pivots, const Tensor& info) {
+  const int64_t m = input.size(-2), n = input.size(-1), k = std::min(m, n), batch = info.numel();
+  Solver* const library = solver_for(k > 0 ? batch : 0, m);
+  if (!library) return false;
+  const Tensor columns = columns_of(input), rows = empty(pivots.sizes(), DType::kInt64, pivots.device());
+  for (int64_t i = 0; i < batch; ++i) {
+    library->lu(queue, lu.dtype(), m, n, matrix<T>(columns, i, m * n), matrix<int64_t>(rows, i, k),
+                info.data_as<int32_t>() + i);
+  }
+  store_columns(columns, lu);
+  copy(rows, pivots);
+  report_failures(queue, faults, info);
+  return true;
 }
 
 // `x` holds the right sides.
@@ -92,10 +112,11 @@ void log_of_diagonal(const Queue& queue, int64_t batch, int64_t n, const T* lu, 
 }  // namespace
 
 void lu_factored(const Tensor& input, std::string_view checked_by, Tensor& LU, Tensor& pivots, Tensor& info) {
-  copy(input, LU);
   const Queue queue = queue_of(LU);
   const MatrixFaults faults(queue, checked_by, input);
   with_linalg_element(input.dtype(), [&]<typename T>(std::type_identity<T>) {
+    if (factor_by_library<T>(queue, faults, input, LU, pivots, info)) return;
+    copy(input, LU);
     factor<T>(queue, faults, info.numel(), input.size(-2), input.size(-1), LU.data_as<T>(), pivots.data_as<int32_t>(),
               info.data_as<int32_t>());
   });

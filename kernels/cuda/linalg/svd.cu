@@ -1,4 +1,5 @@
-// Singular values and vectors by Jacobi's method on one side (Hestenes 1958): a group of threads a matrix.
+// Singular values and vectors, by the library or by Jacobi's method on one side (Hestenes 1958), a group of threads per
+// matrix.
 #include <limits>
 
 #include "kernels/cuda/iteration/copy.h"
@@ -6,6 +7,7 @@
 #include "kernels/cuda/linalg/failed_matrix.h"
 #include "kernels/cuda/linalg/jacobi.h"
 #include "kernels/cuda/linalg/largest_part.h"
+#include "kernels/cuda/linalg/library_decomposition.h"
 #include "kernels/cuda/linalg/reflections.h"
 
 namespace tt::cuda {
@@ -152,17 +154,54 @@ void decompose(const Queue& queue, MatrixFaults faults, int64_t batch, Wanted wa
   });
 }
 
+// Returns false, with nothing done, where the library is not used. The library requires tall column-major matrices. A
+// wide row-major matrix is the tall column-major matrix of its transpose; the right factor of that one, read as
+// row-major, is U, and the left factor is Vh.
+template <typename T>
+bool decompose_by_library(const Queue& queue, const MatrixFaults& faults, const Tensor& input, const Wanted& wanted,
+                          const Tensor& u, const Tensor& values, const Tensor& vh) {
+  const int64_t batch = matrices_in(input), rows = wanted.rows(), columns = wanted.columns();
+  Solver* const library = solver_for(columns > 0 ? batch : 0, rows);
+  if (!library) return false;
+  const bool tall = wanted.is_tall();
+  const DType dtype = input.dtype();
+  const Tensor a = tall ? columns_of(input) : empty({{batch, wanted.m, wanted.n}}, dtype, input.device());
+  if (!tall) copy(input, view_of(a, {input.sizes(), contiguous_strides(input.sizes()), 0, true}));
+  const Tensor scales = scale_matrices<T>(queue, faults, columns, a), info = info_of(batch, input.device());
+  const SingularVectors kind = !wanted.vectors                  ? SingularVectors::kNone
+                               : wanted.left_columns == columns ? SingularVectors::kThin
+                                                                : SingularVectors::kFull;
+  Tensor left = vh, right = u;
+  if (tall && wanted.vectors) {
+    left = empty({{batch, wanted.left_columns, rows}}, dtype, input.device());
+    right = empty({{batch, columns, columns}}, dtype, input.device());
+  }
+  for (int64_t i = 0; i < batch; ++i) {
+    library->svd(queue, dtype, kind, rows, columns, matrix<T>(a, i, rows * columns),
+                 wanted.vectors ? matrix<T>(left, i, rows * wanted.left_columns) : nullptr,
+                 matrix<real_of_t<T>>(values, i, columns),
+                 wanted.vectors ? matrix<T>(right, i, columns * columns) : nullptr, info.data_as<int32_t>() + i);
+  }
+  unscale<real_of_t<T>>(queue, scales, values);
+  if (tall && wanted.vectors) {
+    store_columns(left, u);
+    store_columns(right, vh);
+  }
+  report_failures(queue, faults, info);
+  return true;
+}
+
 }  // namespace
 
 void svd_decomposed(const Tensor& input, bool full_matrices, bool vectors, Tensor& U, Tensor& S, Tensor& Vh) {
   const int64_t m = input.size(-2), n = input.size(-1), batch = matrices_in(input);
   const Queue queue = queue_of(S);
   const MatrixFaults faults(queue, "linalg.svd", input);
-  const Tensor a = contiguous(input);
   const int64_t left_columns = !vectors ? 0 : full_matrices ? std::max(m, n) : std::min(m, n);
   const Wanted wanted{m, n, vectors, left_columns};
-  const Tensor work = empty({{batch, wanted.work()}}, input.dtype(), input.device());
   with_linalg_element(input.dtype(), [&]<typename T>(std::type_identity<T>) {
+    if (decompose_by_library<T>(queue, faults, input, wanted, U, S, Vh)) return;
+    const Tensor a = contiguous(input), work = empty({{batch, wanted.work()}}, input.dtype(), input.device());
     decompose<T>(queue, faults, batch, wanted, a.data_as<T>(), work.data_as<T>(), S.data_as<real_of_t<T>>(),
                  vectors ? U.data_as<T>() : nullptr, vectors ? m * U.size(-1) : 0, vectors ? Vh.data_as<T>() : nullptr,
                  vectors ? Vh.size(-2) * n : 0);

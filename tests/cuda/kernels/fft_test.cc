@@ -1,7 +1,11 @@
 // Fourier transforms: CUDA gives the CPU's results for every kind of length and layout.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "engine/session/graphs.h"
 #include "tests/cuda/compare.h"
+#include "tests/cuda/simulated/loader.h"
 
 namespace tt::cuda {
 namespace {
@@ -33,6 +37,15 @@ class FftTest : public ::testing::TestWithParam<DType> {
           return Tensors{half, ops::fft_c2r(half, {dim}, 1.0 / static_cast<double>(n), n)};
         },
         tolerance(n));
+  }
+  // How often the library was called since forget_calls().
+  int64_t calls(const std::string& function) const {
+    const std::vector<std::string> all = engine_.runtime().calls();
+    return std::count(all.begin(), all.end(), function);
+  }
+  void needs_library() {
+    if (!has_simulated_library("cufft")) GTEST_SKIP() << "there is no cuFFT";
+    engine_.runtime().forget_calls();
   }
   SimulatedEngine engine_;
 };
@@ -71,6 +84,109 @@ TEST_P(FftTest, SeveralDimensions) {
         return Tensors{half, ops::fft_c2r(half, {0, 1, 2}, 1.0, 9)};
       },
       tolerance(270 * 270));
+}
+
+// Two elements apart, and beginning between two complex numbers.
+TEST_P(FftTest, ViewsThatTheLibraryCannotRead) {
+  const Tensor reals = filled_any({6, 2 * 9 + 1}, real());
+  const Tensor apart = view_of(reals, {{6, 9}, {19, 2}, 1, true});
+  expect_alike(
+      engine_, "apart", {apart},
+      [](const Tensors& t) {
+        return Tensors{ops::fft_r2c(t[0], {1}, 1.0), ops::fft_r2c(t[0], {1, 0}, 0.5)};
+      },
+      tolerance(54));
+  const Tensor numbers = filled_any({4, 5, 6}, dtype());
+  const Tensor repeated = ops::expand(ops::narrow(numbers, 1, 2, 1), {4, 3, 6});
+  for (const Sizes& dims : {Sizes{0}, {1}, {2}, {0, 1}, {2, 1}, {0, 1, 2}}) {
+    const Compute transform = [dims](const Tensors& t) { return Tensors{ops::fft_c2c(t[0], dims, 2.0, false)}; };
+    expect_alike(engine_, "repeated along " + to_string(dims), {repeated}, transform, tolerance(72));
+    expect_alike(engine_, "narrowed along " + to_string(dims), {ops::narrow(numbers, 2, 1, 4)}, transform,
+                 tolerance(80));
+    expect_alike(engine_, "transposed along " + to_string(dims), {transposed(numbers, 0, 1)}, transform,
+                 tolerance(120));
+  }
+}
+
+TEST_P(FftTest, ManyDimensions) {
+  const Compute there = [](const Tensors& t) {
+    return Tensors{ops::fft_c2c(t[0], {4, 0, 3, 1, 2}, 0.5, true), ops::fft_c2c(t[0], {-1, -3}, 1.0, false)};
+  };
+  expect_alike(engine_, "five dimensions", {filled_any({3, 2, 4, 1, 5}, dtype())}, there, tolerance(120));
+  expect_alike(
+      engine_, "five real dimensions", {filled_any({3, 2, 4, 1, 6}, real())},
+      [](const Tensors& t) {
+        const Tensor half = ops::fft_r2c(t[0], {0, 1, 3, 2, 4}, 1.0);
+        return Tensors{half, ops::fft_c2r(half, {0, 1, 3, 2, 4}, 1.0 / 144, 6)};
+      },
+      tolerance(144));
+}
+
+// What is real in a real signal's spectrum is taken to be, whatever its imaginary part, and the spectrum is unchanged.
+TEST_P(FftTest, ImaginaryPartsThatCannotBe) {
+  for (const int64_t n : {8, 9}) {
+    const Compute back_and_input = [n](const Tensors& t) {
+      return Tensors{ops::fft_c2r(t[0], {1}, 1.0, n), ops::fft_c2r(t[0], {0, 1}, 1.0, n), t[0]};
+    };
+    expect_alike(engine_, std::to_string(n), {filled_any({3, n / 2 + 1}, dtype())}, back_and_input, tolerance(27));
+  }
+}
+
+TEST_P(FftTest, TheLibraryTransformsSeveralDimensionsAtOnce) {
+  needs_library();
+  if (IsSkipped()) return;
+  const Tensor x = there(filled_any({2, 3, 4, 5}, dtype()), engine_.gpu());
+  back(ops::fft_c2c(x, {1, 2, 3}, 1.0, true));
+  EXPECT_EQ(calls("cufftXtExec"), 1);
+  back(ops::fft_c2c(x, {0, 1, 2, 3}, 1.0, true));
+  EXPECT_EQ(calls("cufftXtExec"), 3);
+  back(ops::fft_c2c(x, {1, 2, 3}, 1.0, false));
+  EXPECT_EQ(calls("cufftXtMakePlanMany"), 3) << "both directions have one plan";
+}
+
+// A length that the library refuses is transformed by a kernel of our own.
+TEST_P(FftTest, LengthsBeyondTheLibrarys) {
+  needs_library();
+  if (IsSkipped()) return;
+  expect_transforms(filled_any({1, 1 << 15}, dtype()), filled_any({1, 1 << 15}, real()), 1);
+  EXPECT_EQ(calls("cufftXtExec"), 0);
+}
+
+TEST_P(FftTest, PlansInGraphs) {
+  const Tensor x = there(filled_any({3, 15}, dtype()), engine_.gpu());
+  const Tensor want = ops::fft_c2c(x, {1}, 1.0, true);  // makes the plan
+  const auto expect_captured = [&](int64_t number, int64_t dim, const Tensor& expected) {
+    engine_.context().graphs().begin(number, engine_.gpu());
+    const Tensor got = ops::fft_c2c(x, {dim}, 1.0, true);
+    engine_.context().graphs().end(number);
+    engine_.context().graphs().replay(number);
+    expect_same(got, back(expected), tolerance(15), "replayed");
+  };
+  expect_captured(1, 1, want);
+  // A plan cannot be made during a capture: a kernel of our own transforms.
+  engine_.runtime().forget_calls();
+  expect_captured(2, 0, there(ops::fft_c2c(back(x), {0}, 1.0, true), engine_.gpu()));
+  EXPECT_EQ(calls("cufftXtMakePlanMany"), 0);
+  // There are more plans than are kept; the graph's is kept.
+  for (int64_t lines = 1; has_simulated_library("cufft") && lines <= 1100; ++lines) {
+    ops::fft_c2c(there(ops::zeros({{lines, 2}}, dtype()), engine_.gpu()), {1}, 1.0, true);
+  }
+  EXPECT_EQ(calls("cufftDestroy") > 0, has_simulated_library("cufft"));
+  engine_.context().graphs().replay(1);
+  back(x);
+}
+
+// Launches that repeat become a graph, in which each transform has the memory of its call.
+TEST_P(FftTest, RepeatedTransforms) {
+  const Tensor host = filled_any({4, 15}, dtype());
+  const Tensor want = ops::fft_c2c(ops::fft_c2c(host, {1}, 0.5, true), {0}, 1.0, true);
+  for (int step = 0; step < 6; ++step) {
+    const Tensor x = there(host, engine_.gpu());
+    Tensor y = ops::fft_c2c(x, {1}, 0.5, true);
+    for (int i = 0; i < 8; ++i) y = ops::mul(y, 1.0);
+    y = ops::fft_c2c(y, {0}, 1.0, true);
+    expect_same(y, want, tolerance(60), "step " + std::to_string(step));
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Both, FftTest, ::testing::Values(DType::kComplex64, DType::kComplex128),

@@ -1,9 +1,12 @@
 // Decompositions on CUDA: compared with the CPU's or, where signs or phases are arbitrary, checked by multiplication.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "tests/cuda/compare.h"
+#include "tests/cuda/simulated/loader.h"
 
 namespace tt::cuda {
 namespace {
@@ -89,7 +92,17 @@ class CudaLinalgTest : public ::testing::TestWithParam<DType> {
 };
 
 TEST_P(CudaLinalgTest, Lu) {
-  for (const Sizes& sizes : {Sizes{3, 3}, {2, 4, 3}, {2, 3, 5}, {1, 1}, {40, 40}, {0, 3, 3}, {0, 0}, {2, 0, 3}}) {
+  for (const Sizes& sizes : {Sizes{3, 3},
+                             {2, 4, 3},
+                             {2, 3, 5},
+                             {1, 1},
+                             {40, 40},
+                             {3, 64, 64},
+                             {50, 20},
+                             {20, 50},
+                             {0, 3, 3},
+                             {0, 0},
+                             {2, 0, 3}}) {
     expect_cpu_and_gpu_agree(
         {general(sizes, dtype())}, tolerance(),
         [&](const Tensors& t) {
@@ -117,7 +130,7 @@ TEST_P(CudaLinalgTest, Lu) {
 }
 
 TEST_P(CudaLinalgTest, Cholesky) {
-  for (const Sizes& sizes : {Sizes{3, 3}, {2, 2, 4, 4}, {40, 40}, {0, 0}, {0, 2, 2}}) {
+  for (const Sizes& sizes : {Sizes{3, 3}, {2, 2, 4, 4}, {40, 40}, {2, 2, 36, 36}, {0, 0}, {0, 2, 2}}) {
     expect_cpu_and_gpu_agree(
         {positive(sizes, dtype())}, tolerance(), [](const Tensors& t) { return ops::cholesky_factored(t[0]); },
         to_string(sizes));
@@ -160,7 +173,7 @@ TEST_P(CudaLinalgTest, ReflectionsFarFromOne) {
 }
 
 TEST_P(CudaLinalgTest, Eigh) {
-  for (const Sizes& sizes : {Sizes{1, 1}, {2, 2}, {5, 5}, {2, 2, 6, 6}, {33, 33}, {0, 3, 3}, {0, 0}}) {
+  for (const Sizes& sizes : {Sizes{1, 1}, {2, 2}, {5, 5}, {2, 2, 6, 6}, {33, 33}, {3, 34, 34}, {0, 3, 3}, {0, 0}}) {
     for (const char* triangle : {"L", "U"}) {
       const Tensor a = filled_any(sizes, dtype());
       expect_cpu_and_gpu_agree(
@@ -206,7 +219,8 @@ TEST_P(CudaLinalgTest, Eig) {
                  ops::mul(general({4, 4}, dtype()), 1e20),
                  positive({5, 5}, dtype())};
   for (int i = 0; i < 20; ++i) all.push_back(of_low_rank(6, 6, dtype()));
-  for (const Sizes& sizes : {Sizes{1, 1}, {2, 2}, {3, 3}, {5, 5}, {2, 2, 6, 6}, {33, 33}, {0, 3, 3}, {0, 0}}) {
+  for (const Sizes& sizes :
+       {Sizes{1, 1}, {2, 2}, {3, 3}, {5, 5}, {2, 2, 6, 6}, {33, 33}, {2, 48, 48}, {0, 3, 3}, {0, 0}}) {
     all.push_back(general(sizes, dtype()));
   }
   for (const Tensor& a : all) {
@@ -274,7 +288,17 @@ TEST_P(CudaLinalgTest, Svd) {
   Tensors all = {of_low_rank(5, 4, dtype()), of_low_rank(4, 5, dtype()), ops::zeros({{3, 2}}, dtype()),
                  ops::mul(filled_any({3, 3}, dtype()), 1e20)};
   for (int i = 0; i < 20; ++i) all.push_back(of_low_rank(5, 4, dtype()));  // residuals of zeros vary
-  for (const Sizes& sizes : {Sizes{3, 3}, {2, 6, 4}, {2, 4, 6}, {1, 5}, {5, 1}, {33, 20}, {0, 3, 2}, {3, 0}, {0, 3}}) {
+  for (const Sizes& sizes : {Sizes{3, 3},
+                             {2, 6, 4},
+                             {2, 4, 6},
+                             {1, 5},
+                             {5, 1},
+                             {33, 20},
+                             {2, 50, 30},
+                             {2, 30, 50},
+                             {0, 3, 2},
+                             {3, 0},
+                             {0, 3}}) {
     all.push_back(filled_any(sizes, dtype()));
   }
   for (const Tensor& a : all) {
@@ -322,6 +346,11 @@ TEST_P(CudaLinalgTest, Failures) {
   expect_cpu_and_gpu_agree({singular}, 0, [](const Tensors& t) { return ops::lu_factored(t[0]); });
   expect_both_fail(engine_, "the leading minor of order 2 is not positive-definite", {indefinite},
                    [](const Tensors& t) { return ops::cholesky_factored(t[0], "linalg.cholesky"); });
+  for (const double bad : {static_cast<double>(INFINITY), static_cast<double>(NAN)}) {
+    expect_both_fail(engine_, "the leading minor of order 2 is not positive-definite",
+                     {numbers({2, 2}, {1, 0, 0, bad}, dtype())},
+                     [](const Tensors& t) { return ops::cholesky_factored(t[0], "linalg.cholesky"); });
+  }
   expect_cpu_and_gpu_agree({indefinite}, 0, [](const Tensors& t) { return Tensors{ops::cholesky_factored(t[0])[1]}; });
   expect_both_fail(engine_, "linalg.eigh: The algorithm failed to converge", {wild},
                    [](const Tensors& t) { return ops::eigh_decomposed(t[0]); });
@@ -331,6 +360,65 @@ TEST_P(CudaLinalgTest, Failures) {
                    [](const Tensors& t) { return ops::svd_decomposed(t[0]); });
   expect_both_fail(engine_, "pivots must be between 1 and 2, got 0", {values({2}, {0, 2}, DType::kInt32)},
                    [](const Tensors& t) { return Tensors{ops::lu_permutation(t[0], 2)}; });
+}
+
+// Of a batch of large matrices the second one fails.
+TEST_P(CudaLinalgTest, FailuresOfLargeMatrices) {
+  const int64_t n = 48;
+  const Tensor good = invertible({n, n}, dtype());
+  const auto batch_with = [&](const Tensor& bad) { return ops::stack({good, bad}, 0); };
+  const Tensor wild = ops::mul(good, NAN), zeros = ops::zeros({{n, n}}, dtype()),
+               negative = ops::neg(ops::eye(n, n, dtype()));
+  expect_both_fail(engine_, "torch.linalg.lu_factor: (Batch element 1): U[1,1]", {batch_with(zeros)},
+                   [](const Tensors& t) { return ops::lu_factored(t[0], "torch.linalg.lu_factor"); });
+  expect_both_fail(engine_, "linalg.cholesky: (Batch element 1): ", {batch_with(negative)},
+                   [](const Tensors& t) { return ops::cholesky_factored(t[0], "linalg.cholesky"); });
+  expect_both_fail(engine_, "linalg.eigh: (Batch element 1): The algorithm failed to converge", {batch_with(wild)},
+                   [](const Tensors& t) { return ops::eigh_decomposed(t[0]); });
+  expect_both_fail(engine_, "linalg.eig: (Batch element 1): The algorithm failed to converge", {batch_with(wild)},
+                   [](const Tensors& t) { return ops::eig_decomposed(t[0]); });
+  expect_both_fail(engine_, "linalg.svd: (Batch element 1): The algorithm failed to converge", {batch_with(wild)},
+                   [](const Tensors& t) { return ops::svd_decomposed(t[0]); });
+}
+
+// One large matrix, and a few, are the library's; many small ones and those in a captured graph are our own kernels'.
+TEST_P(CudaLinalgTest, WhoDecomposes) {
+  const bool library = has_simulated_library("cusolver");
+  struct Operator {
+    std::string single, several;  // the library's functions
+    size_t checked;               // the result that is compared
+    std::function<Tensors(const Tensor&)> compute;
+  };
+  const Operator operators[] = {
+      {"cusolverDnXpotrf", "cusolverDnpotrfBatched", 0, [](const Tensor& t) { return ops::cholesky_factored(t); }},
+      {"cusolverDnXgetrf", "cusolverDnXgetrf", 0, [](const Tensor& t) { return ops::lu_factored(t); }},
+      {"cusolverDnXgeqrf", "cusolverDnorgqr", 1, [](const Tensor& t) { return ops::qr_factored(t); }},
+      {"cusolverDnXsyevd", "cusolverDnXsyevBatched", 0, [](const Tensor& t) { return ops::eigh_decomposed(t); }},
+      {"cusolverDnXgesvd", "cusolverDnXgesvd", 1, [](const Tensor& t) { return ops::svd_decomposed(t); }},
+      {"cusolverDnXgeev", "cusolverDnXgeev", 0, [](const Tensor& t) { return ops::eig_decomposed(t); }}};
+  for (const Operator& op : operators) {
+    const auto calls = [&](const Sizes& sizes, const std::string& function) {
+      const Tensor t = there(positive(sizes, dtype()), engine_.gpu());
+      engine_.runtime().forget_calls();
+      for (const Tensor& result : op.compute(t)) back(result);
+      const std::vector<std::string> all = engine_.runtime().calls();
+      return std::count(all.begin(), all.end(), function);
+    };
+    EXPECT_EQ(calls({5, 5}, op.single) > 0, library) << op.single;
+    EXPECT_EQ(calls({2, 48, 48}, op.several) > 0, library) << op.several;
+    EXPECT_EQ(calls({3, 5, 5}, op.several), 0) << op.several;
+
+    const Tensor host = positive({5, 5}, dtype()), t = there(host, engine_.gpu());
+    engine_.runtime().forget_calls();
+    engine_.context().graphs().begin(1, engine_.gpu());
+    const Tensors captured = op.compute(t);
+    engine_.context().graphs().end(1);
+    engine_.context().graphs().replay(1);
+    const Tensor got = captured[op.checked], want = op.compute(host)[op.checked];
+    op.single == "cusolverDnXgeev" ? expect_equal_but_for_order(got, want, op.single)
+                                   : expect_close(got, want, op.single);
+    engine_.context().graphs().drop(1);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Factored, CudaLinalgTest, ::testing::ValuesIn(kFactored),

@@ -6,7 +6,9 @@
 #include "engine/schema/error.h"
 #include "kernels/cuda/runtime/blas.h"
 #include "kernels/cuda/runtime/dnn.h"
+#include "kernels/cuda/runtime/fft.h"
 #include "kernels/cuda/runtime/library_notes.h"
+#include "kernels/cuda/runtime/solver.h"
 
 namespace tt::cuda {
 namespace {
@@ -51,6 +53,21 @@ TEST(LibraryTest, CudnnHasRequiredSymbols) {
   if (!Library("cuDNN", {"libcudnn.so.9"})) GTEST_SKIP() << "cuDNN is not installed";
   EXPECT_NE(make_dnn(), nullptr);
   EXPECT_GE(noted("cuDNN").version, "9");
+}
+
+TEST(LibraryTest, CufftHasWhatIsLookedUp) {
+  if (!Library("cuFFT", {"libcufft.so.12", "libcufft.so.11"})) GTEST_SKIP() << "cuFFT is not installed";
+  EXPECT_NE(make_fft(), nullptr);
+  EXPECT_GE(noted("cuFFT").version, "11");
+}
+
+TEST(LibraryTest, CusolverHasWhatIsLookedUp) {
+  if (!Library("cuSOLVER", {"libcusolver.so.12", "libcusolver.so.11"})) GTEST_SKIP() << "cuSOLVER is not installed";
+  const std::unique_ptr<Solver> solver = make_solver();
+  ASSERT_NE(solver, nullptr);
+  EXPECT_GE(noted("cuSOLVER").version, "11");
+  // Those that older versions lack; 12 is CUDA 13's.
+  if (noted("cuSOLVER").version >= "12") EXPECT_TRUE(solver->has_eig());
 }
 
 }  // namespace
