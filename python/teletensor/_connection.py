@@ -38,7 +38,7 @@ def connect(address: str = "", *, token: str = "", memory_limit: int = 0) -> _C.
     return _current
 
 
-def set_for_sessions(operator: str, *arguments) -> None:
+def configure_sessions(operator: str, *arguments) -> None:
     """Issues an operator that configures a session, in the open session and in every later one."""
     _settings[operator] = arguments
     if _current is not None:

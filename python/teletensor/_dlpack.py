@@ -69,7 +69,7 @@ def dlpack(
     return self.numpy(force=True).__dlpack__(max_version=max_version)
 
 
-class _Lender:
+class _CapsuleHolder:
     """Wraps a bare capsule in an object that implements the protocol."""
 
     def __init__(self, capsule: Any):
@@ -97,7 +97,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
         raise ValueError("moving the values to the engine requires a copy, but copy is False")
     import numpy as np
 
-    lender = x if hasattr(x, "__dlpack__") else _Lender(x)
+    lender = x if hasattr(x, "__dlpack__") else _CapsuleHolder(x)
     elsewhere = lender.__dlpack_device__()[0] != DLDeviceType.kDLCPU
     return _C.tensor(np.from_dlpack(lender, device="cpu") if elsewhere else np.from_dlpack(lender), device=device)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from . import _C, _connection
 from ._C import Tensor
-from ._options import check_flags, check_optional_flags, refuse_values
+from ._options import check_flags, check_optional_flags, reject_values
 from ._storage import UntypedStorage
 from ._tensor_types import dtype_and_kind, tensor_types
 
@@ -287,7 +287,7 @@ def set_float32_matmul_precision(precision: str) -> None:
     global _float32_matmul_precision
     if precision not in ("highest", "high", "medium"):
         raise RuntimeError(f"{precision} is not one of 'highest', 'high', 'medium'")
-    _connection.set_for_sessions("set_float32_matmul_precision", precision)
+    _connection.configure_sessions("set_float32_matmul_precision", precision)
     _float32_matmul_precision = precision
 
 
@@ -322,7 +322,7 @@ def compile(  # noqa: A001 - PyTorch's name
         raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
     if mode is not None and mode not in _MODES:
         raise RuntimeError(f"[compile] expected mode to be one of {', '.join(_MODES)}, got {mode!r}")
-    refuse_values("compile", "nothing is compiled", options=options or None)
+    reject_values("compile", "nothing is compiled", options=options or None)
     return (lambda m: m) if model is None else model
 
 

@@ -44,7 +44,7 @@ def _in_context(generator, context):
     return wrapped
 
 
-class _Switch:
+class _ModeContext:
     """A context manager that also decorates functions and generators."""
 
     def __call__(self, function):
@@ -79,15 +79,15 @@ class _Switch:
         return type(self)()
 
 
-class _BareSwitch(_Switch):
-    """A _Switch that can also decorate without parentheses."""
+class _NoArgModeContext(_ModeContext):
+    """A _ModeContext that can also decorate without parentheses."""
 
     def __new__(cls, function=None):
         self = super().__new__(cls)
         return self if function is None else self(function)
 
 
-class no_grad(_BareSwitch):  # noqa: N801 - PyTorch's name
+class no_grad(_NoArgModeContext):  # noqa: N801 - PyTorch's name
     """Disables recording for gradients."""
 
     enabled = False
@@ -105,7 +105,7 @@ class enable_grad(no_grad):  # noqa: N801
     enabled = True
 
 
-class set_grad_enabled(_Switch):  # noqa: N801
+class set_grad_enabled(_ModeContext):  # noqa: N801
     """Sets recording immediately; as a context manager, until the end of the block."""
 
     def __init__(self, mode: bool):
@@ -126,7 +126,7 @@ class set_grad_enabled(_Switch):  # noqa: N801
         return set_grad_enabled(self.mode)
 
 
-class inference_mode(_Switch):  # noqa: N801
+class inference_mode(_ModeContext):  # noqa: N801
     """Disables recording; results can never be recorded later. With False, enables it inside an outer one."""
 
     def __new__(cls, mode=True):

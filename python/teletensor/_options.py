@@ -39,7 +39,7 @@ def check_kind(op: str, name: str, value: Any, kind: type) -> None:
         raise TypeError(f"[{op}] expected {name} to be {kind.__name__}, got {type(value).__name__}")
 
 
-def refuse_values(op: str, why: str, **values: Any) -> None:
+def reject_values(op: str, why: str, **values: Any) -> None:
     """Raises NotImplementedError if any of the values is given, with the reason `why` it is unsupported."""
     for name, value in values.items():
         if value is not None:

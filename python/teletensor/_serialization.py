@@ -22,7 +22,7 @@ from collections import OrderedDict
 
 from . import _C
 from ._C import Tensor
-from ._options import check_optional_flags, refuse_values
+from ._options import check_optional_flags, reject_values
 
 _MAX_DIMS = 64
 _LEGACY_MAGIC = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."  # start of files written by PyTorch before 1.6
@@ -67,7 +67,7 @@ def save(obj, f, pickle_module=None, pickle_protocol: int | None = None, _use_ne
     Raises:
         NotImplementedError: an argument requests a pickle or PyTorch's older format.
     """
-    refuse_values("save", "nothing is pickled", pickle_module=pickle_module, pickle_protocol=pickle_protocol)
+    reject_values("save", "nothing is pickled", pickle_module=pickle_module, pickle_protocol=pickle_protocol)
     if not _use_new_zipfile_serialization:
         raise NotImplementedError("[save] expected _use_new_zipfile_serialization to be True, got False: only zip archives are written")
     encoder = _Encoder()
@@ -274,7 +274,7 @@ def load(f, map_location=None, pickle_module=None, *, weights_only: bool | None 
     """
     if not isinstance(f, (str, os.PathLike)) and not (hasattr(f, "read") and hasattr(f, "seek")):
         raise TypeError(f"[load] expected a path or a binary file that can seek, got {type(f).__name__}")
-    refuse_values("load", "nothing is pickled", pickle_module=pickle_module)
+    reject_values("load", "nothing is pickled", pickle_module=pickle_module)
     check_optional_flags("load", weights_only=weights_only, mmap=mmap)
     place = _location(map_location)
     try:

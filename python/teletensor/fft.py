@@ -91,7 +91,7 @@ def _resized(input: Tensor, sizes, dims) -> Tensor:
     return _ops.pad(input, padding) if any(padding) else input
 
 
-def _landed(result: Tensor, out: Tensor | None) -> Tensor:
+def _write_out(result: Tensor, out: Tensor | None) -> Tensor:
     return result if out is None else _torch.add(result, 0, out=out)
 
 
@@ -99,8 +99,8 @@ def _complex_to_complex(input: Tensor, s, dim, norm, forward: bool, name: str, o
     input = _as_complex(input, name)
     sizes, dims = _shape_and_dims(input, s, dim, name)
     if not dims:
-        return _landed(input.clone(), out)
-    return _landed(_ops.fft_c2c(_resized(input, sizes, dims), dims, _scale(norm, math.prod(sizes), forward), forward), out)
+        return _write_out(input.clone(), out)
+    return _write_out(_ops.fft_c2c(_resized(input, sizes, dims), dims, _scale(norm, math.prod(sizes), forward), forward), out)
 
 
 def _real_to_complex(input: Tensor, s, dim, norm, name: str, out=None) -> Tensor:
@@ -108,7 +108,7 @@ def _real_to_complex(input: Tensor, s, dim, norm, name: str, out=None) -> Tensor
     sizes, dims = _shape_and_dims(input, s, dim, name)
     if not dims:
         raise RuntimeError(f"[{name}] must transform at least one axis")
-    return _landed(_ops.fft_r2c(_resized(input, sizes, dims), dims, _scale(norm, math.prod(sizes), True)), out)
+    return _write_out(_ops.fft_r2c(_resized(input, sizes, dims), dims, _scale(norm, math.prod(sizes), True)), out)
 
 
 def _complex_to_real(input: Tensor, s, dim, norm, name: str, out=None) -> Tensor:
@@ -122,7 +122,7 @@ def _complex_to_real(input: Tensor, s, dim, norm, name: str, out=None) -> Tensor
         raise RuntimeError(f"[{name}] Invalid number of data points ({last}) specified")
     resized = _resized(input, [*given[:-1], last // 2 + 1], dims)
     scale = _scale(norm, math.prod([*given[:-1], last]), False)
-    return _landed(_ops.fft_c2r(resized, dims, scale, last), out)
+    return _write_out(_ops.fft_c2r(resized, dims, scale, last), out)
 
 
 def _other_way(norm: str | None) -> str:
@@ -161,7 +161,7 @@ def hfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = 
 
 def ihfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out=None) -> Tensor:
     """The inverse of hfft."""
-    return _landed(_real_to_complex(input, *_one_dim(n, dim), _other_way(norm), "ihfft").conj(), out)
+    return _write_out(_real_to_complex(input, *_one_dim(n, dim), _other_way(norm), "ihfft").conj(), out)
 
 
 def fftn(input: Tensor, s=None, dim=None, norm: str | None = None, *, out=None) -> Tensor:
@@ -191,7 +191,7 @@ def hfftn(input: Tensor, s=None, dim=None, norm: str | None = None, *, out=None)
 
 def ihfftn(input: Tensor, s=None, dim=None, norm: str | None = None, *, out=None) -> Tensor:
     """The inverse of hfftn."""
-    return _landed(_real_to_complex(input, s, dim, _other_way(norm), "ihfftn").conj(), out)
+    return _write_out(_real_to_complex(input, s, dim, _other_way(norm), "ihfftn").conj(), out)
 
 
 def _two_dims(function, name: str):
@@ -218,14 +218,14 @@ def fftfreq(n: int, d: float = 1.0, *, out=None, dtype=None, device=None, requir
     counts = _torch.cat([
         _torch.arange(positive, dtype=dtype, device=device), _torch.arange(-(n // 2), 0, dtype=dtype, device=device)
     ])  # fmt: skip
-    return _landed(_frequencies(counts, n, d), out).requires_grad_(requires_grad)
+    return _write_out(_frequencies(counts, n, d), out).requires_grad_(requires_grad)
 
 
 def rfftfreq(n: int, d: float = 1.0, *, out=None, dtype=None, device=None, requires_grad: bool = False, layout=None) -> Tensor:
     """The frequencies of rfft's results for n samples at distance d."""
     check_layout("rfftfreq", layout)
     counts = _torch.arange(n // 2 + 1, dtype=dtype or _C.default_dtype(), device=device)
-    return _landed(_frequencies(counts, n, d), out).requires_grad_(requires_grad)
+    return _write_out(_frequencies(counts, n, d), out).requires_grad_(requires_grad)
 
 
 def _shifted(input: Tensor, dim, turn) -> Tensor:

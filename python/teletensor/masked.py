@@ -29,7 +29,7 @@ def _largest(dtype):
     return math.inf if dtype.is_floating_point else True if dtype is _C.bool else iinfo(dtype).max
 
 
-def _kept(input: Tensor, mask: Tensor | None, otherwise) -> Tensor:
+def _apply_mask(input: Tensor, mask: Tensor | None, otherwise) -> Tensor:
     """Replaces the masked-out elements of input by `otherwise`."""
     if mask is None:
         return input
@@ -57,7 +57,7 @@ def _one_dim(dim: int, ndim: int) -> int:
 
 def sum(input: Tensor, dim=None, *, keepdim: bool = False, dtype=None, mask: Tensor | None = None) -> Tensor:  # noqa: A001
     """The sum of the unmasked elements."""
-    return _kept(_cast(input, dtype, _sum_dtype), mask, 0).sum(_dims(dim, input.dim()), keepdim)
+    return _apply_mask(_cast(input, dtype, _sum_dtype), mask, 0).sum(_dims(dim, input.dim()), keepdim)
 
 
 def _sum_dtype(dtype):
@@ -70,7 +70,7 @@ def _cast(input: Tensor, dtype, otherwise: Callable) -> Tensor:
 
 def prod(input: Tensor, dim=None, *, keepdim: bool = False, dtype=None, mask: Tensor | None = None) -> Tensor:
     """The product of the unmasked elements."""
-    result = _kept(_cast(input, dtype, _sum_dtype), mask, 1)
+    result = _apply_mask(_cast(input, dtype, _sum_dtype), mask, 1)
     for d in sorted((d % max(1, input.dim()) for d in _dims(dim, input.dim())), reverse=True):
         result = result.prod(d, keepdim)
     return result
@@ -78,51 +78,51 @@ def prod(input: Tensor, dim=None, *, keepdim: bool = False, dtype=None, mask: Te
 
 def cumsum(input: Tensor, dim: int, *, dtype=None, mask: Tensor | None = None) -> Tensor:
     """The cumulative sums of the unmasked elements."""
-    return _kept(_cast(input, dtype, _sum_dtype), mask, 0).cumsum(_one_dim(dim, input.dim()))
+    return _apply_mask(_cast(input, dtype, _sum_dtype), mask, 0).cumsum(_one_dim(dim, input.dim()))
 
 
 def cumprod(input: Tensor, dim: int, *, dtype=None, mask: Tensor | None = None) -> Tensor:
     """The cumulative products of the unmasked elements."""
-    return _kept(_cast(input, dtype, _sum_dtype), mask, 1).cumprod(_one_dim(dim, input.dim()))
+    return _apply_mask(_cast(input, dtype, _sum_dtype), mask, 1).cumprod(_one_dim(dim, input.dim()))
 
 
 def amax(input: Tensor, dim=None, *, keepdim: bool = False, dtype=None, mask: Tensor | None = None) -> Tensor:
     """The largest unmasked element; the dtype's minimum if there is none."""
-    return _cast(_kept(input, mask, _least(input.dtype)).amax(_dims(dim, input.dim()), keepdim), dtype, lambda t: t)
+    return _cast(_apply_mask(input, mask, _least(input.dtype)).amax(_dims(dim, input.dim()), keepdim), dtype, lambda t: t)
 
 
 def amin(input: Tensor, dim=None, *, keepdim: bool = False, dtype=None, mask: Tensor | None = None) -> Tensor:
     """The smallest unmasked element; the dtype's maximum if there is none."""
-    return _cast(_kept(input, mask, _largest(input.dtype)).amin(_dims(dim, input.dim()), keepdim), dtype, lambda t: t)
+    return _cast(_apply_mask(input, mask, _largest(input.dtype)).amin(_dims(dim, input.dim()), keepdim), dtype, lambda t: t)
 
 
 def argmax(input: Tensor, dim: int | None = None, *, keepdim: bool = False, dtype=None, mask: Tensor | None = None) -> Tensor:
     """The index of the largest unmasked element."""
-    return _cast(_kept(input, mask, _least(input.dtype)).argmax(dim, keepdim), dtype, lambda t: input.dtype)
+    return _cast(_apply_mask(input, mask, _least(input.dtype)).argmax(dim, keepdim), dtype, lambda t: input.dtype)
 
 
 def argmin(input: Tensor, dim: int | None = None, *, keepdim: bool = False, dtype=None, mask: Tensor | None = None) -> Tensor:
     """The index of the smallest unmasked element."""
-    return _cast(_kept(input, mask, _largest(input.dtype)).argmin(dim, keepdim), dtype, lambda t: input.dtype)
+    return _cast(_apply_mask(input, mask, _largest(input.dtype)).argmin(dim, keepdim), dtype, lambda t: input.dtype)
 
 
 def logsumexp(input: Tensor, dim=None, *, keepdim: bool = False, dtype=None, mask: Tensor | None = None) -> Tensor:
     """The logarithm of the sum of exp of the unmasked elements."""
-    return _cast(_kept(input, mask, _least(input.dtype)).logsumexp(_dims(dim, input.dim()), keepdim), dtype, lambda t: input.dtype)
+    return _cast(_apply_mask(input, mask, _least(input.dtype)).logsumexp(_dims(dim, input.dim()), keepdim), dtype, lambda t: input.dtype)
 
 
 def logaddexp(
     input: Tensor, other: Tensor, *, dtype=None, input_mask: Tensor | None = None, other_mask: Tensor | None = None
 ) -> Tensor:
     """log(exp(input) + exp(other)), with -inf in place of masked-out elements."""
-    a, b = _kept(input, input_mask, _least(input.dtype)), _kept(other, other_mask, _least(other.dtype))
+    a, b = _apply_mask(input, input_mask, _least(input.dtype)), _apply_mask(other, other_mask, _least(other.dtype))
     return _torch.logaddexp(a, b).to(dtype or input.dtype)
 
 
 def _count(input: Tensor, dim, keepdim: bool, mask: Tensor | None) -> Tensor:
     """The number of unmasked elements."""
     ones = _torch.ones(input.shape, dtype=_C.int64, device=input.device)
-    return _kept(ones, mask, 0).sum(_dims(dim, input.dim()), keepdim)
+    return _apply_mask(ones, mask, 0).sum(_dims(dim, input.dim()), keepdim)
 
 
 def mean(input: Tensor, dim=None, *, keepdim: bool = False, dtype=None, mask: Tensor | None = None) -> Tensor:
@@ -140,7 +140,7 @@ def median(input: Tensor, dim: int = -1, *, keepdim: bool = False, dtype=None, m
     """The lower median of the unmasked elements along dim; NaN if there are none. Waits for integers."""
     real = input.is_floating_point()
     values = input if real else input.to(_C.float32)
-    result = _kept(values, mask, math.nan).nanmedian(_one_dim(dim, input.dim()), keepdim)[0]
+    result = _apply_mask(values, mask, math.nan).nanmedian(_one_dim(dim, input.dim()), keepdim)[0]
     if real:
         return result
     if bool(result.isnan().any()):
@@ -150,14 +150,14 @@ def median(input: Tensor, dim: int = -1, *, keepdim: bool = False, dtype=None, m
 
 def norm(input: Tensor, ord=2.0, dim=None, *, keepdim: bool = False, dtype=None, mask: Tensor | None = None) -> Tensor:
     """The vector norm of the unmasked elements."""
-    kept = _kept(input, mask, math.inf if ord == -math.inf else 0)
+    kept = _apply_mask(input, mask, math.inf if ord == -math.inf else 0)
     return _ops.vector_norm(kept, float(ord), _dims(dim, input.dim()), keepdim, dtype=dtype)
 
 
 def normalize(input: Tensor, ord: float, dim: int, *, eps: float = 1e-12, dtype=None, mask: Tensor | None = None) -> Tensor:
     """The unmasked elements divided by their norm along dim; 0 elsewhere."""
     length = norm(input, ord, dim, keepdim=True, dtype=dtype, mask=mask).clamp_min(eps)
-    return _kept(input, mask, 0) / length
+    return _apply_mask(input, mask, 0) / length
 
 
 def _spread(input: Tensor, dim, unbiased, correction, keepdim: bool, dtype, mask) -> Tensor:
@@ -186,14 +186,14 @@ def std(input: Tensor, dim=None, unbiased=None, *, correction=None, keepdim=Fals
 
 def softmax(input: Tensor, dim: int, *, dtype=None, mask: Tensor | None = None) -> Tensor:
     """softmax over the unmasked elements; 0 elsewhere."""
-    return _ops.softmax(_kept(input, mask, _least(input.dtype)), dim, dtype=dtype or input.dtype)
+    return _ops.softmax(_apply_mask(input, mask, _least(input.dtype)), dim, dtype=dtype or input.dtype)
 
 
 def log_softmax(input: Tensor, dim: int, *, dtype=None, mask: Tensor | None = None) -> Tensor:
     """log_softmax over the unmasked elements; -inf elsewhere."""
-    return _ops.log_softmax(_kept(input, mask, _least(input.dtype)), dim, dtype=dtype or input.dtype)
+    return _ops.log_softmax(_apply_mask(input, mask, _least(input.dtype)), dim, dtype=dtype or input.dtype)
 
 
 def softmin(input: Tensor, dim: int, *, dtype=None, mask: Tensor | None = None) -> Tensor:
     """softmax of the negated unmasked elements; 0 elsewhere."""
-    return _ops.softmax(-_kept(input, mask, _largest(input.dtype)), dim, dtype=dtype or input.dtype)
+    return _ops.softmax(-_apply_mask(input, mask, _largest(input.dtype)), dim, dtype=dtype or input.dtype)

@@ -1,6 +1,6 @@
 // ctc_loss: a group of threads a sequence, which takes the states of one time together.
 #include "kernels/common/nn/ctc_alignments.h"
-#include "kernels/cuda/iteration/collect.h"
+#include "kernels/cuda/iteration/atomic_accumulate.h"
 #include "kernels/cuda/iteration/fill.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch/atomic.h"

@@ -13,7 +13,7 @@ from math import e, inf, nan, pi
 from .._C import device
 from . import _creation, _dtypes, _elementwise, _manipulation, _reductions, _searching, fft, linalg
 from . import _operators as _operators
-from ._array import Array, lifted_all
+from ._array import Array, as_array_functions
 from ._info import __array_namespace_info__
 
 __array_api_version__ = "2024.12"
@@ -27,6 +27,6 @@ matmul, matrix_transpose, tensordot, vecdot = linalg.matmul, linalg.matrix_trans
 
 _names = _dtypes.dtypes_of(None)
 for _module in (_creation, _dtypes, _elementwise, _manipulation, _reductions, _searching):
-    _names |= lifted_all(_module)
+    _names |= as_array_functions(_module)
 globals().update(_names)
 __all__ += _names

@@ -14,7 +14,7 @@ from .. import _C
 from .._C import Tensor
 from . import _indexing
 
-__all__ = ["Array", "lifted", "lifted_all", "plain"]
+__all__ = ["Array", "as_array_function", "as_array_functions", "plain"]
 
 
 class Array(Tensor):
@@ -76,7 +76,7 @@ def _lifted_result(x: Any) -> Any:
     return x
 
 
-def lifted(function: Callable) -> Callable:
+def as_array_function(function: Callable) -> Callable:
     """Converts a function on Tensors to one on Arrays."""
 
     @functools.wraps(function)
@@ -86,7 +86,7 @@ def lifted(function: Callable) -> Callable:
     return call
 
 
-def lifted_all(module: ModuleType) -> dict[str, Any]:
-    """The public functions of a module, lifted; its other public names unchanged."""
+def as_array_functions(module: ModuleType) -> dict[str, Any]:
+    """The public functions of a module, as_array_function; its other public names unchanged."""
     names = {name: getattr(module, name) for name in module.__all__}
-    return {name: lifted(x) if callable(x) and not isinstance(x, type) else x for name, x in names.items()}
+    return {name: as_array_function(x) if callable(x) and not isinstance(x, type) else x for name, x in names.items()}

@@ -101,13 +101,13 @@ def result_type(*arrays_and_dtypes: Any) -> _C.dtype:
     return result
 
 
-def together(*values: Any) -> tuple[Any, ...]:
+def promote_operands(*values: Any) -> tuple[Any, ...]:
     """Casts the tensors among the values to the promoted dtype of all; numbers are unchanged."""
     dtype = result_type(*values)
     return tuple(v.to(dtype) if isinstance(v, Tensor) and v.dtype is not dtype else v for v in values)
 
 
-def all_tensors(*values: Any) -> tuple[Tensor, ...]:
+def promote_to_tensors(*values: Any) -> tuple[Tensor, ...]:
     """Converts all values, including numbers, to tensors of their promoted dtype."""
     dtype = result_type(*values)
     device = next(v.device for v in values if isinstance(v, Tensor))

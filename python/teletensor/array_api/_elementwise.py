@@ -6,7 +6,7 @@ from typing import Any, Callable
 
 from .. import _C, _functions
 from .._C import Tensor
-from ._dtypes import all_tensors, kind_of, together
+from ._dtypes import kind_of, promote_operands, promote_to_tensors
 from ._tables import named
 
 _torch = _C.torch
@@ -40,7 +40,7 @@ def _unary(name: str, ours: Callable) -> Callable:
 
 
 def _binary(name: str, ours: Callable) -> Callable:
-    return named(name, lambda x1, x2, /: ours(*together(x1, x2)))
+    return named(name, lambda x1, x2, /: ours(*promote_operands(x1, x2)))
 
 
 def _rounding(name: str, ours: Callable) -> Callable:
@@ -85,14 +85,14 @@ def sign(x: Tensor, /) -> Tensor:
 
 def remainder(x1: Any, x2: Any, /) -> Tensor:
     """The remainder of a division, with the divisor's sign, also for zero."""
-    x1, x2 = together(x1, x2)
+    x1, x2 = promote_operands(x1, x2)
     rest = _torch.remainder(x1, x2)
     return _torch.where(rest == 0, _torch.copysign(rest, x2), rest) if rest.is_floating_point() else rest
 
 
 def floor_divide(x1: Any, x2: Any, /) -> Tensor:
     """The quotient, rounded down. For infinities it is infinite or a signed zero, where Python returns NaN and -1."""
-    x1, x2 = all_tensors(x1, x2)
+    x1, x2 = promote_to_tensors(x1, x2)
     quotient = _torch.floor_divide(x1, x2)
     if not quotient.is_floating_point():
         return quotient

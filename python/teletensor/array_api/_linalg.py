@@ -8,7 +8,7 @@ from .. import _C, _functions, linalg
 from .._C import Tensor
 from .._ops import einsum as _einsum
 from . import _dtypes, _reductions
-from ._dtypes import all_tensors
+from ._dtypes import promote_to_tensors
 
 __all__ = [
     "cholesky", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "matmul", "matrix_norm", "matrix_power",
@@ -27,7 +27,7 @@ class SVD(NamedTuple):
 
 def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:
     """The matrix product."""
-    return _torch.matmul(*all_tensors(x1, x2))
+    return _torch.matmul(*promote_to_tensors(x1, x2))
 
 
 def matrix_transpose(x: Tensor, /) -> Tensor:
@@ -39,12 +39,12 @@ def matrix_transpose(x: Tensor, /) -> Tensor:
 
 def tensordot(x1: Tensor, x2: Tensor, /, *, axes: Any = 2) -> Tensor:
     """Contracts the last axes of x1 with the first of x2, or two lists of axes."""
-    return _einsum.tensordot(*all_tensors(x1, x2), dims=axes)
+    return _einsum.tensordot(*promote_to_tensors(x1, x2), dims=axes)
 
 
 def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     """The dot products of vectors along an axis, x1 conjugated."""
-    x1, x2 = (x.movedim(axis, -1) for x in all_tensors(x1, x2))
+    x1, x2 = (x.movedim(axis, -1) for x in promote_to_tensors(x1, x2))
     if x1.shape[-1] != x2.shape[-1]:
         raise ValueError(f"[vecdot] expected vectors of the same length, got {x1.shape[-1]} and {x2.shape[-1]}")
     x1 = x1.conj() if x1.dtype.is_complex else x1
@@ -58,7 +58,7 @@ def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
 
 def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     """The cross products of vectors of three elements along an axis."""
-    x1, x2 = all_tensors(x1, x2)
+    x1, x2 = promote_to_tensors(x1, x2)
     least = min(x1.ndim, x2.ndim)
     if not -least <= axis < least or x1.shape[axis] != 3 or x2.shape[axis] != 3:
         raise ValueError(
@@ -135,7 +135,7 @@ def matrix_power(x: Tensor, n: int, /) -> Tensor:
 
 def outer(x1: Tensor, x2: Tensor, /) -> Tensor:
     """The products of all pairs from two vectors."""
-    return _torch.outer(*all_tensors(x1, x2))
+    return _torch.outer(*promote_to_tensors(x1, x2))
 
 
 def qr(x: Tensor, /, *, mode: str = "reduced") -> tuple[Tensor, Tensor]:
@@ -157,7 +157,7 @@ def svdvals(x: Tensor, /) -> Tensor:
 
 def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
     """Solves x1 X = x2 for X: a vector if x2 has one dimension, otherwise matrices."""
-    x1, x2 = all_tensors(x1, x2)
+    x1, x2 = promote_to_tensors(x1, x2)
     if x2.ndim == 1:
         return linalg.solve(x1, x2.unsqueeze(-1)).squeeze(-1)
     batch = max(x1.ndim, x2.ndim) - x2.ndim  # with fewer dimensions PyTorch would treat x2 as a batch of vectors

@@ -6,7 +6,7 @@ from typing import Any
 
 from .. import _C, _functions
 from .._C import Tensor
-from ._dtypes import all_tensors
+from ._dtypes import promote_to_tensors
 
 __all__ = [
     "broadcast_arrays", "broadcast_to", "concat", "expand_dims", "flip", "moveaxis", "permute_dims", "repeat",
@@ -28,13 +28,13 @@ def broadcast_to(x: Tensor, /, shape: tuple[int, ...]) -> Tensor:
 
 def concat(arrays: Any, /, *, axis: int | None = 0) -> Tensor:
     """Joins the arrays along an axis; flattens them first if axis is None."""
-    tensors = all_tensors(*arrays)
+    tensors = promote_to_tensors(*arrays)
     return _torch.cat([t.reshape(-1) for t in tensors] if axis is None else list(tensors), axis or 0)
 
 
 def stack(arrays: Any, /, *, axis: int = 0) -> Tensor:
     """Joins the arrays along a new axis."""
-    return _torch.stack(list(all_tensors(*arrays)), axis)
+    return _torch.stack(list(promote_to_tensors(*arrays)), axis)
 
 
 def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from .. import _C
 from .._C import Tensor
-from ._dtypes import together
+from ._dtypes import promote_operands
 
 __all__ = [
     "argsort", "nonzero", "searchsorted", "sort", "take", "take_along_axis", "unique_all", "unique_counts",
@@ -18,7 +18,7 @@ _torch = _C.torch
 
 def where(condition: Tensor, x1: Any, x2: Any, /) -> Tensor:
     """x1 where the condition holds, x2 elsewhere."""
-    return _torch.where(condition, *together(x1, x2))
+    return _torch.where(condition, *promote_operands(x1, x2))
 
 
 def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
@@ -44,7 +44,7 @@ def searchsorted(x1: Tensor, x2: Any, /, *, side: str = "left", sorter: Tensor |
         raise ValueError(f"searchsorted(): side must be 'left' or 'right', got {side!r}")
     if not isinstance(x2, Tensor):
         x2 = _C.tensor(x2, dtype=x1.dtype, device=x1.device)
-    x1, x2 = together(x1 if sorter is None else x1[sorter], x2)
+    x1, x2 = promote_operands(x1 if sorter is None else x1[sorter], x2)
     return _torch.searchsorted(x1, x2, right=side == "right")
 
 

@@ -1,8 +1,8 @@
 """The standard's linear algebra extension."""
 
 from . import _linalg
-from ._array import lifted_all
+from ._array import as_array_functions
 
 __all__ = list(_linalg.__all__)
 
-globals().update(lifted_all(_linalg))
+globals().update(as_array_functions(_linalg))

@@ -17,7 +17,7 @@ from .memory import (
     empty_cache, max_memory_allocated, max_memory_cached, max_memory_reserved, mem_get_info, memory_allocated, memory_cached,
     memory_reserved, memory_stats, memory_summary, reset_max_memory_allocated, reset_peak_memory_stats,
 )  # fmt: skip
-from .place import current_device, device, device_of, index_of, set_device
+from .device_index import current_device, device, device_of, index_of, set_device
 from .random import (
     get_rng_state, get_rng_state_all, initial_seed, manual_seed, manual_seed_all, seed, seed_all, set_rng_state,
     set_rng_state_all,

@@ -12,7 +12,7 @@ import itertools
 
 from .. import _C
 from .._options import check_kind
-from .place import index_of
+from .device_index import index_of
 from .streams import Stream, StreamContext
 
 _numbers = itertools.count(1)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 
 from .. import _C
-from .place import index_of, wire_number
+from .device_index import device_code, index_of
 
 # In the order of the results of the operator memory_stats.
 _POOLS = ("all", "small_pool", "large_pool")
@@ -25,7 +25,7 @@ def memory_stats(device=None) -> OrderedDict[str, int]:
     ``limit_bytes``: the pool's limit (``teletensord --memory-limit``); ``session_limit_bytes``: this session's limit
     over all devices; 0: no limit.
     """
-    return OrderedDict(zip(_NAMES, _C.ops.memory_stats(wire_number(device)).tolist(), strict=True))
+    return OrderedDict(zip(_NAMES, _C.ops.memory_stats(device_code(device)).tolist(), strict=True))
 
 
 def memory_allocated(device=None) -> int:
@@ -40,7 +40,7 @@ def max_memory_allocated(device=None) -> int:
 
 def reset_peak_memory_stats(device=None) -> None:
     """Restarts ``max_memory_allocated``. The pool's peaks are shared by all sessions and are not reset."""
-    _C.ops.reset_peak_memory(wire_number(device))
+    _C.ops.reset_peak_memory(device_code(device))
 
 
 reset_max_memory_allocated = reset_peak_memory_stats
@@ -74,7 +74,7 @@ def empty_cache() -> None:
     from . import device_count, is_initialized
 
     for index in range(device_count() if is_initialized() else 0):
-        _C.ops.empty_cache(wire_number(index))
+        _C.ops.empty_cache(device_code(index))
 
 
 def _text(n: int) -> str:

@@ -11,8 +11,8 @@ import itertools
 
 from .. import _C
 from .._options import check_flags, check_kind
-from . import place
-from .place import index_of, wire_number
+from . import device_index
+from .device_index import device_code, index_of
 
 _numbers = itertools.count(1)
 
@@ -36,7 +36,7 @@ class Event:
 
     def record(self, stream: Stream | None = None) -> None:
         """Sets the event to the current point in program order."""
-        _C.ops.event_record(self._number, wire_number(stream.device if stream else None))
+        _C.ops.event_record(self._number, device_code(stream.device if stream else None))
         self._recorded = True
 
     def elapsed_time(self, end_event: Event) -> float:
@@ -125,10 +125,10 @@ default_stream = current_stream
 def set_stream(stream: Stream | None) -> None:
     """Makes the stream's GPU the current one, as PyTorch does. None has no effect."""
     if stream is not None:
-        place.set_device(stream.device)
+        device_index.set_device(stream.device)
 
 
-class StreamContext(place.device):
+class StreamContext(device_index.device):
     """``with cuda.stream(s):`` makes the stream's GPU the current one for a block; None has no effect."""
 
     def __init__(self, stream: Stream | None) -> None:

@@ -10,7 +10,7 @@ from .utils import lazy_property, logits_to_probs, probs_to_logits
 __all__ = ["Bernoulli", "Binomial", "Geometric", "NegativeBinomial", "Poisson"]
 
 
-class _ByProbability(_Elementwise):
+class _ProbsOrLogits(_Elementwise):
     """A distribution with a probability parameter, given directly or as log odds."""
 
     def _set_one(self, probs, logits, validate_args, **others) -> None:
@@ -35,7 +35,7 @@ class _ByProbability(_Elementwise):
         return self.__dict__[self._given]
 
 
-class Bernoulli(_ByProbability, ExponentialFamily):
+class Bernoulli(_ProbsOrLogits, ExponentialFamily):
     """1 with a given probability, otherwise 0."""
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
@@ -65,7 +65,7 @@ class Bernoulli(_ByProbability, ExponentialFamily):
         return values.expand(-1, *self.batch_shape) if expand else values
 
 
-class Geometric(_ByProbability):
+class Geometric(_ProbsOrLogits):
     """The number of failures before the first success."""
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
@@ -90,7 +90,7 @@ class Geometric(_ByProbability):
         return (_C.functional.softplus(self.logits) - self.probs * self.logits) / self.probs
 
 
-class Binomial(_ByProbability):
+class Binomial(_ProbsOrLogits):
     """The number of successes in total_count trials."""
 
     arg_constraints = {
@@ -116,7 +116,7 @@ class Binomial(_ByProbability):
         return ways + value * self.logits - n * _C.functional.softplus(self.logits)
 
 
-class NegativeBinomial(_ByProbability):
+class NegativeBinomial(_ProbsOrLogits):
     """The number of successes before total_count failures."""
 
     arg_constraints = {

@@ -17,7 +17,7 @@ from .._ops.join import pdist  # noqa: F401
 from .._ops.out_variant import out_variant, exact_out_variant
 from . import _reduction as _Reduction  # noqa: F401, N812 - PyTorch's name
 from .attention import multi_head_attention_forward, scaled_dot_product_attention  # noqa: F401
-from .bags import embedding_bag, share_gradients, shorten_rows
+from .embedding_bag import embedding_bag, divide_by_frequency, renorm_rows
 from .resampling import fold, interpolate, unfold, upsample, upsample_bilinear, upsample_nearest  # noqa: F401
 
 globals().update({name: fn for name, fn in vars(_C.functional).items() if not name.startswith("_")})
@@ -399,9 +399,9 @@ def embedding(
     elif padding_idx < 0:
         padding_idx += count
     if max_norm is not None:
-        shorten_rows(weight, input, max_norm, norm_type)
+        renorm_rows(weight, input, max_norm, norm_type)
     rows = _ops.embedding(weight, input, padding_idx)
-    return share_gradients(rows, input, weight.shape[0]) if scale_grad_by_freq else rows
+    return divide_by_frequency(rows, input, weight.shape[0]) if scale_grad_by_freq else rows
 
 
 @out_variant

@@ -125,7 +125,7 @@ def warn_of_epoch() -> None:
     )
 
 
-class ByFunctions(LRScheduler):
+class LambdaSchedulerBase(LRScheduler):
     """The base of schedulers with functions of the epoch; state_dict contains the attributes of callable objects."""
 
     def __init__(self, optimizer: Optimizer, lr_lambda: Callable | list[Callable], last_epoch: int = -1):
@@ -152,7 +152,7 @@ class ByFunctions(LRScheduler):
                 function.__dict__.update(attributes)
 
 
-class OfSchedulers(LRScheduler):
+class CompositeScheduler(LRScheduler):
     """The base of schedulers that step other schedulers of one optimizer; state_dict contains their states."""
 
     def _take(self, optimizer: Optimizer | None, schedulers: list) -> None:

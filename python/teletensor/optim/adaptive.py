@@ -11,7 +11,7 @@ from .optimizer import Optimizer, checked, implementation
 __all__ = ["Adadelta", "Adagrad", "Adamax", "NAdam", "RAdam", "RMSprop", "Rprop"]
 
 
-class _EachParameter(Optimizer):
+class _PerParameterOptimizer(Optimizer):
     """The base of optimizers whose step is a few instructions per parameter. None of them waits."""
 
     def _update(self, group: dict, params: list[Tensor], grads: list[Tensor]) -> None:
@@ -42,7 +42,7 @@ class _EachParameter(Optimizer):
         raise NotImplementedError
 
 
-class RMSprop(_EachParameter):
+class RMSprop(_PerParameterOptimizer):
     """Hinton's lecture 6e (2012); `centered`: Graves, "Generating sequences with recurrent neural networks" (2013)."""
 
     def __init__(
@@ -77,7 +77,7 @@ class RMSprop(_EachParameter):
             p.addcdiv_(grad, scale, value=-lr)
 
 
-class Adagrad(_EachParameter):
+class Adagrad(_PerParameterOptimizer):
     """Duchi et al., "Adaptive subgradient methods" (2011)."""
 
     def __init__(
@@ -102,7 +102,7 @@ class Adagrad(_EachParameter):
         p.addcdiv_(grad, state["sum"].addcmul_(grad, grad).sqrt().add_(group["eps"]), value=-lr)
 
 
-class Adadelta(_EachParameter):
+class Adadelta(_PerParameterOptimizer):
     """Zeiler, "Adadelta: an adaptive learning rate method" (2012)."""
 
     def __init__(
@@ -128,7 +128,7 @@ class Adadelta(_EachParameter):
         p.add_(delta, alpha=-float(group["lr"]))
 
 
-class _TwoMoments(_EachParameter):
+class _AdamVariant(_PerParameterOptimizer):
     """The base of Adam's variants: running means of the gradients and of their squares."""
 
     def __init__(self, params, lr, betas, eps, weight_decay, **options):
@@ -149,7 +149,7 @@ class _TwoMoments(_EachParameter):
         return mean, state["exp_avg_sq"].mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
 
 
-class Adamax(_TwoMoments):
+class Adamax(_AdamVariant):
     """Adam with the infinity norm of the gradients (Kingma and Ba 2014)."""
 
     second = "exp_inf"
@@ -171,7 +171,7 @@ class Adamax(_TwoMoments):
         p.addcdiv_(mean, largest, value=-float(group["lr"]) / (1 - beta1 ** state["step"]))
 
 
-class NAdam(_TwoMoments):
+class NAdam(_AdamVariant):
     """Adam with Nesterov's momentum (Dozat 2016)."""
 
     def __init__(
@@ -200,7 +200,7 @@ class NAdam(_TwoMoments):
         p.addcdiv_(mean, scale, value=-lr * following / (1 - product * following))
 
 
-class RAdam(_TwoMoments):
+class RAdam(_AdamVariant):
     """Adam with rectified variance (Liu et al., "On the variance of the adaptive learning rate", 2019)."""
 
     def __init__(
@@ -227,7 +227,7 @@ class RAdam(_TwoMoments):
         p.addcdiv_(mean, squares.sqrt().add_(group["eps"]), value=-rate)
 
 
-class Rprop(_EachParameter):
+class Rprop(_PerParameterOptimizer):
     """Uses only the signs of the gradients (Riedmiller and Braun 1993)."""
 
     def __init__(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from .. import _C
-from .adaptive import _EachParameter
+from .adaptive import _PerParameterOptimizer
 from .optimizer import checked, implementation
 
 __all__ = ["ASGD"]
 
 
-class ASGD(_EachParameter):
+class ASGD(_PerParameterOptimizer):
     """SGD with a decreasing rate; state["ax"] is the mean of the parameters after t0 steps."""
 
     def __init__(

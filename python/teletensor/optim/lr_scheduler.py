@@ -9,9 +9,9 @@ from collections.abc import Iterable
 
 from ._cycles import CosineAnnealingWarmRestarts, CyclicLR, OneCycleLR
 from ._scheduler import (
-    ByFunctions,
+    CompositeScheduler,
+    LambdaSchedulerBase,
     LRScheduler,
-    OfSchedulers,
     require_optimizer,
     set_value,
     warn_of_epoch,
@@ -29,14 +29,14 @@ class _LRScheduler(LRScheduler):
     """The old name of LRScheduler."""
 
 
-class LambdaLR(ByFunctions):
+class LambdaLR(LambdaSchedulerBase):
     """The initial rate times a function of the epoch."""
 
     def get_lr(self):
         return [base * f(self.last_epoch) for base, f in zip(self.base_lrs, self.lr_lambdas, strict=True)]
 
 
-class MultiplicativeLR(ByFunctions):
+class MultiplicativeLR(LambdaSchedulerBase):
     """Multiplies the rate by a function of the epoch, in each epoch."""
 
     def get_lr(self):
@@ -177,7 +177,7 @@ class CosineAnnealingLR(LRScheduler):
         return [self.eta_min + (base - self.eta_min) * height for base in self.base_lrs]
 
 
-class SequentialLR(OfSchedulers):
+class SequentialLR(CompositeScheduler):
     """Runs schedulers one after another, each from its milestone."""
 
     def __init__(self, optimizer: Optimizer, schedulers: list[LRScheduler], milestones: list[int], last_epoch: int = -1):
@@ -222,7 +222,7 @@ def _undo(scheduler: LRScheduler) -> None:
         scheduler.last_epoch -= 1
 
 
-class ChainedScheduler(OfSchedulers):
+class ChainedScheduler(CompositeScheduler):
     """Steps all schedulers at each step."""
 
     def __init__(self, schedulers: list[LRScheduler], optimizer: Optimizer | None = None):

@@ -39,7 +39,7 @@ def _pairs(name: str, values) -> Iterable:
     return values
 
 
-class _Ordered(Module):
+class _SequentialContainer(Module):
     """The common base of Sequential and ModuleList: modules by position, named "0", "1", ..."""
 
     def _name_at(self, index: int) -> str:
@@ -83,7 +83,7 @@ class _Ordered(Module):
         return found
 
 
-class Sequential(_Ordered):
+class Sequential(_SequentialContainer):
     """Calls its modules in sequence."""
 
     def __init__(self, *args):
@@ -139,7 +139,7 @@ class Sequential(_Ordered):
         return self
 
 
-class ModuleList(_Ordered):
+class ModuleList(_SequentialContainer):
     """A list that registers its modules."""
 
     def __init__(self, modules=None):

@@ -11,7 +11,7 @@ from .module import Module
 __all__ = ["Embedding", "EmbeddingBag"]
 
 
-class _Table(Module):
+class _EmbeddingBase(Module):
     """A learned table of num_embeddings rows of size embedding_dim; the padding row stays zero."""
 
     def __init__(
@@ -46,7 +46,7 @@ class _Table(Module):
         return module
 
 
-class Embedding(_Table):
+class Embedding(_EmbeddingBase):
     """Selects rows of a learned table by index: (*) to (*, embedding_dim)."""
 
     def __init__(
@@ -66,7 +66,7 @@ class Embedding(_Table):
         return f"{self.num_embeddings}, {self.embedding_dim}"
 
 
-class EmbeddingBag(_Table):
+class EmbeddingBag(_EmbeddingBase):
     """Sums, means or maxima of bags of rows of a learned table."""
 
     def __init__(

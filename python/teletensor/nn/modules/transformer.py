@@ -90,7 +90,7 @@ def _activation(activation):
     return getattr(F, activation)
 
 
-class _Layer(Module):
+class _TransformerLayerBase(Module):
     """The common base of encoder and decoder layers: self-attention and a feed-forward network, each with a norm."""
 
     norms: int
@@ -125,7 +125,7 @@ class _Layer(Module):
         return norm(x + dropout(block(x)))
 
 
-class TransformerEncoderLayer(_Layer):
+class TransformerEncoderLayer(_TransformerLayerBase):
     """Self-attention and a feed-forward network."""
 
     norms = 2
@@ -137,7 +137,7 @@ class TransformerEncoderLayer(_Layer):
         return self._residual(self._residual(src, 1, attend), 2, self._feed_forward)
 
 
-class TransformerDecoderLayer(_Layer):
+class TransformerDecoderLayer(_TransformerLayerBase):
     """Self-attention, attention to a memory, and a feed-forward network."""
 
     norms = 3
@@ -158,7 +158,7 @@ class TransformerDecoderLayer(_Layer):
         return self._residual(x, 3, self._feed_forward)
 
 
-class _Stack(Module):
+class _LayerStack(Module):
     """Copies of a layer in sequence, with an optional final norm."""
 
     def __init__(self, layer, num_layers: int, norm=None):
@@ -170,7 +170,7 @@ class _Stack(Module):
         return x if self.norm is None else self.norm(x)
 
 
-class TransformerEncoder(_Stack):
+class TransformerEncoder(_LayerStack):
     """A sequence of encoder layers."""
 
     def __init__(self, encoder_layer, num_layers, norm=None, enable_nested_tensor=True, mask_check=True):
@@ -182,7 +182,7 @@ class TransformerEncoder(_Stack):
         return self._finish(src)
 
 
-class TransformerDecoder(_Stack):
+class TransformerDecoder(_LayerStack):
     """A sequence of decoder layers."""
 
     def __init__(self, decoder_layer, num_layers, norm=None):

@@ -21,7 +21,7 @@ def index_of(device) -> int:
     return placed.index
 
 
-def wire_number(device) -> int:
+def device_code(device) -> int:
     """The GPU's device number in instructions."""
     return 1 << 8 | index_of(device)
 

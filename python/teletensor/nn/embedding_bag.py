@@ -9,14 +9,14 @@ from .._grad_mode import no_grad
 _ops = _C.ops
 
 
-def shorten_rows(weight: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> None:
+def renorm_rows(weight: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> None:
     """Scales the indexed rows down to a norm of max_norm, in place and unrecorded."""
     with no_grad():
         flat = indices.reshape(-1)
         weight.detach().index_copy_(0, flat, weight.detach().index_select(0, flat).renorm(norm_type, 0, max_norm))
 
 
-def share_gradients(rows: Tensor, indices: Tensor, num_weights: int) -> Tensor:
+def divide_by_frequency(rows: Tensor, indices: Tensor, num_weights: int) -> Tensor:
     """Returns the rows; divides each row's gradient by the number of occurrences of its index."""
     flat = indices.reshape(-1)
     ones = _C.torch.ones(flat.shape, dtype=rows.dtype, device=rows.device)
@@ -40,10 +40,10 @@ def embedding_bag(
     bags, bag_of = _bags(input, offsets, include_last_offset)
     flat = input.reshape(-1)
     if max_norm is not None:
-        shorten_rows(weight, flat, max_norm, norm_type)
+        renorm_rows(weight, flat, max_norm, norm_type)
     rows = _ops.embedding(weight, flat, -1)
     if scale_grad_by_freq:
-        rows = share_gradients(rows, flat, weight.shape[0])
+        rows = divide_by_frequency(rows, flat, weight.shape[0])
     if per_sample_weights is not None:
         rows = rows * per_sample_weights.reshape(-1, 1)
     counted = None if padding_idx is None else flat != padding_idx % weight.shape[0]
