@@ -355,7 +355,7 @@ bool ints_from(PyObject* o, absl::InlinedVector<int64_t, 6>* out) {
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i) {
     PyObject* item = PyTuple_GET_ITEM(items.get(), i);
     if (is_tensor(item)) {
-      const Handle* tensor = handle_of(item);
+      const auto& tensor = handle_of(item);
       if (tensor->numel() != 1 || category(tensor->dtype) != Category::kInteger) return false;
       out->push_back(read_scalar(handle_of(item)).to_int());
       continue;
