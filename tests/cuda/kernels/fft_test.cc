@@ -90,7 +90,7 @@ TEST_P(FftTest, SeveralDimensions) {
 TEST_P(FftTest, ViewsThatTheLibraryCannotRead) {
   const Tensor reals = filled_any({6, 2 * 9 + 1}, real());
   const Tensor apart = view_of(reals, {{6, 9}, {19, 2}, 1, true});
-  expect_alike(
+  expect_equal_on_gpu(
       engine_, "apart", {apart},
       [](const Tensors& t) {
         return Tensors{ops::fft_r2c(t[0], {1}, 1.0), ops::fft_r2c(t[0], {1, 0}, 0.5)};
@@ -100,11 +100,11 @@ TEST_P(FftTest, ViewsThatTheLibraryCannotRead) {
   const Tensor repeated = ops::expand(ops::narrow(numbers, 1, 2, 1), {4, 3, 6});
   for (const Sizes& dims : {Sizes{0}, {1}, {2}, {0, 1}, {2, 1}, {0, 1, 2}}) {
     const Compute transform = [dims](const Tensors& t) { return Tensors{ops::fft_c2c(t[0], dims, 2.0, false)}; };
-    expect_alike(engine_, "repeated along " + to_string(dims), {repeated}, transform, tolerance(72));
-    expect_alike(engine_, "narrowed along " + to_string(dims), {ops::narrow(numbers, 2, 1, 4)}, transform,
-                 tolerance(80));
-    expect_alike(engine_, "transposed along " + to_string(dims), {transposed(numbers, 0, 1)}, transform,
-                 tolerance(120));
+    expect_equal_on_gpu(engine_, "repeated along " + to_string(dims), {repeated}, transform, tolerance(72));
+    expect_equal_on_gpu(engine_, "narrowed along " + to_string(dims), {ops::narrow(numbers, 2, 1, 4)}, transform,
+                        tolerance(80));
+    expect_equal_on_gpu(engine_, "transposed along " + to_string(dims), {transposed(numbers, 0, 1)}, transform,
+                        tolerance(120));
   }
 }
 
@@ -112,8 +112,8 @@ TEST_P(FftTest, ManyDimensions) {
   const Compute there = [](const Tensors& t) {
     return Tensors{ops::fft_c2c(t[0], {4, 0, 3, 1, 2}, 0.5, true), ops::fft_c2c(t[0], {-1, -3}, 1.0, false)};
   };
-  expect_alike(engine_, "five dimensions", {filled_any({3, 2, 4, 1, 5}, dtype())}, there, tolerance(120));
-  expect_alike(
+  expect_equal_on_gpu(engine_, "five dimensions", {filled_any({3, 2, 4, 1, 5}, dtype())}, there, tolerance(120));
+  expect_equal_on_gpu(
       engine_, "five real dimensions", {filled_any({3, 2, 4, 1, 6}, real())},
       [](const Tensors& t) {
         const Tensor half = ops::fft_r2c(t[0], {0, 1, 3, 2, 4}, 1.0);
@@ -128,19 +128,20 @@ TEST_P(FftTest, ImaginaryPartsThatCannotBe) {
     const Compute back_and_input = [n](const Tensors& t) {
       return Tensors{ops::fft_c2r(t[0], {1}, 1.0, n), ops::fft_c2r(t[0], {0, 1}, 1.0, n), t[0]};
     };
-    expect_alike(engine_, std::to_string(n), {filled_any({3, n / 2 + 1}, dtype())}, back_and_input, tolerance(27));
+    expect_equal_on_gpu(engine_, std::to_string(n), {filled_any({3, n / 2 + 1}, dtype())}, back_and_input,
+                        tolerance(27));
   }
 }
 
 TEST_P(FftTest, TheLibraryTransformsSeveralDimensionsAtOnce) {
   needs_library();
   if (IsSkipped()) return;
-  const Tensor x = there(filled_any({2, 3, 4, 5}, dtype()), engine_.gpu());
-  back(ops::fft_c2c(x, {1, 2, 3}, 1.0, true));
+  const Tensor x = copy_to_device(filled_any({2, 3, 4, 5}, dtype()), engine_.gpu());
+  copy_to_cpu(ops::fft_c2c(x, {1, 2, 3}, 1.0, true));
   EXPECT_EQ(calls("cufftXtExec"), 1);
-  back(ops::fft_c2c(x, {0, 1, 2, 3}, 1.0, true));
+  copy_to_cpu(ops::fft_c2c(x, {0, 1, 2, 3}, 1.0, true));
   EXPECT_EQ(calls("cufftXtExec"), 3);
-  back(ops::fft_c2c(x, {1, 2, 3}, 1.0, false));
+  copy_to_cpu(ops::fft_c2c(x, {1, 2, 3}, 1.0, false));
   EXPECT_EQ(calls("cufftXtMakePlanMany"), 3) << "both directions have one plan";
 }
 
@@ -153,27 +154,27 @@ TEST_P(FftTest, LengthsBeyondTheLibrarys) {
 }
 
 TEST_P(FftTest, PlansInGraphs) {
-  const Tensor x = there(filled_any({3, 15}, dtype()), engine_.gpu());
+  const Tensor x = copy_to_device(filled_any({3, 15}, dtype()), engine_.gpu());
   const Tensor want = ops::fft_c2c(x, {1}, 1.0, true);  // makes the plan
   const auto expect_captured = [&](int64_t number, int64_t dim, const Tensor& expected) {
     engine_.context().graphs().begin(number, engine_.gpu());
     const Tensor got = ops::fft_c2c(x, {dim}, 1.0, true);
     engine_.context().graphs().end(number);
     engine_.context().graphs().replay(number);
-    expect_same(got, back(expected), tolerance(15), "replayed");
+    expect_same(got, copy_to_cpu(expected), tolerance(15), "replayed");
   };
   expect_captured(1, 1, want);
   // A plan cannot be made during a capture: a kernel of our own transforms.
   engine_.runtime().forget_calls();
-  expect_captured(2, 0, there(ops::fft_c2c(back(x), {0}, 1.0, true), engine_.gpu()));
+  expect_captured(2, 0, copy_to_device(ops::fft_c2c(copy_to_cpu(x), {0}, 1.0, true), engine_.gpu()));
   EXPECT_EQ(calls("cufftXtMakePlanMany"), 0);
   // There are more plans than are kept; the graph's is kept.
   for (int64_t lines = 1; has_simulated_library("cufft") && lines <= 1100; ++lines) {
-    ops::fft_c2c(there(ops::zeros({{lines, 2}}, dtype()), engine_.gpu()), {1}, 1.0, true);
+    ops::fft_c2c(copy_to_device(ops::zeros({{lines, 2}}, dtype()), engine_.gpu()), {1}, 1.0, true);
   }
   EXPECT_EQ(calls("cufftDestroy") > 0, has_simulated_library("cufft"));
   engine_.context().graphs().replay(1);
-  back(x);
+  copy_to_cpu(x);
 }
 
 // Launches that repeat become a graph, in which each transform has the memory of its call.
@@ -181,7 +182,7 @@ TEST_P(FftTest, RepeatedTransforms) {
   const Tensor host = filled_any({4, 15}, dtype());
   const Tensor want = ops::fft_c2c(ops::fft_c2c(host, {1}, 0.5, true), {0}, 1.0, true);
   for (int step = 0; step < 6; ++step) {
-    const Tensor x = there(host, engine_.gpu());
+    const Tensor x = copy_to_device(host, engine_.gpu());
     Tensor y = ops::fft_c2c(x, {1}, 0.5, true);
     for (int i = 0; i < 8; ++i) y = ops::mul(y, 1.0);
     y = ops::fft_c2c(y, {0}, 1.0, true);

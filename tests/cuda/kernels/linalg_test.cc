@@ -398,9 +398,9 @@ TEST_P(CudaLinalgTest, WhoDecomposes) {
       {"cusolverDnXgeev", "cusolverDnXgeev", 0, [](const Tensor& t) { return ops::eig_decomposed(t); }}};
   for (const Operator& op : operators) {
     const auto calls = [&](const Sizes& sizes, const std::string& function) {
-      const Tensor t = there(positive(sizes, dtype()), engine_.gpu());
+      const Tensor t = copy_to_device(positive(sizes, dtype()), engine_.gpu());
       engine_.runtime().forget_calls();
-      for (const Tensor& result : op.compute(t)) back(result);
+      for (const Tensor& result : op.compute(t)) copy_to_cpu(result);
       const std::vector<std::string> all = engine_.runtime().calls();
       return std::count(all.begin(), all.end(), function);
     };
@@ -408,7 +408,7 @@ TEST_P(CudaLinalgTest, WhoDecomposes) {
     EXPECT_EQ(calls({2, 48, 48}, op.several) > 0, library) << op.several;
     EXPECT_EQ(calls({3, 5, 5}, op.several), 0) << op.several;
 
-    const Tensor host = positive({5, 5}, dtype()), t = there(host, engine_.gpu());
+    const Tensor host = positive({5, 5}, dtype()), t = copy_to_device(host, engine_.gpu());
     engine_.runtime().forget_calls();
     engine_.context().graphs().begin(1, engine_.gpu());
     const Tensors captured = op.compute(t);

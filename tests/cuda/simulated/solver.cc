@@ -104,7 +104,7 @@ struct Copy {
   std::vector<T> elements;
 
   Copy(int64_t m, int64_t n)
-      : rows(static_cast<int>(m)), columns(static_cast<int>(n)), elements(lapack::room_for(m, n)) {}
+      : rows(static_cast<int>(m)), columns(static_cast<int>(n)), elements(lapack::padded_elements(m, n)) {}
   Copy(const T* from, int64_t m, int64_t n, int64_t ld) : Copy(m, n) {
     for (int64_t j = 0; j < n; ++j) std::copy_n(from + j * ld, m, elements.data() + j * m);
   }
@@ -129,7 +129,7 @@ int run(lapack::Workspace<T>& space, F f) {
   grow(space.work, math::real(space.work[0]));
   grow(space.reals, space.reals[0]);
   grow(space.integers, space.integers[0]);
-  space.asking = false;
+  space.size_query = false;
   return f(space);
 }
 
