@@ -20,7 +20,7 @@ using testing::read;
 struct InvalidFrame {
   const char* name;
   std::function<void(v1::Frame*)> build;  // tensors 1 (sizes [2]) and 2 (poisoned) exist
-  const char* message;                      // substring of the fault
+  const char* message;                    // substring of the fault
 };
 
 void PrintTo(const InvalidFrame& invalid, std::ostream* out) { *out << invalid.name; }
@@ -115,14 +115,14 @@ struct OversizedCall {
   const char* name;
   std::function<void(v1::Frame*)> build;  // creates tensor 9
 };
-void PrintTo(const InvalidSizes& sizes, std::ostream* out) { *out << sizes.name; }
+void PrintTo(const OversizedCall& sizes, std::ostream* out) { *out << sizes.name; }
 
-class InvalidSizesTest : public ::testing::TestWithParam<InvalidSizes> {
+class OversizedCallTest : public ::testing::TestWithParam<OversizedCall> {
  protected:
-  InvalidSizesTest() { testing::start_engine(); }
+  OversizedCallTest() { testing::start_engine(); }
 };
 
-TEST_P(InvalidSizesTest, IsErrorOfItsResult) {
+TEST_P(OversizedCallTest, IsErrorOfItsResult) {
   uint64_t before = engine_bytes();
   Session::Options options;
   options.transfer_timeouts = {std::chrono::milliseconds(1), std::chrono::milliseconds(1)};
@@ -139,7 +139,7 @@ TEST_P(InvalidSizesTest, IsErrorOfItsResult) {
 }
 
 constexpr int64_t kHuge = INT64_MAX;
-const InvalidSizes kInvalidSizes[] = {
+const OversizedCall kOversizedCalls[] = {
     {"LiteralTooShort",
      [](auto* f) {
        literal(f, 9, {3}, {1, 2});
@@ -175,7 +175,7 @@ const InvalidSizes kInvalidSizes[] = {
      }},
 };
 
-INSTANTIATE_TEST_SUITE_P(All, InvalidSizesTest, ::testing::ValuesIn(kInvalidSizes),
+INSTANTIATE_TEST_SUITE_P(All, OversizedCallTest, ::testing::ValuesIn(kOversizedCalls),
                          [](const auto& test) { return std::string(test.param.name); });
 
 }  // namespace
