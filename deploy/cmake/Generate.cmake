@@ -6,11 +6,11 @@ file(GLOB TT_KERNEL_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/kernels/*/*.
 set(TT_GENERATED ${PROJECT_BINARY_DIR}/generated)
 file(GLOB TT_DECLARATIONS CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/engine/ops/*.yaml)
 file(GLOB TT_GENERATOR CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/engine/codegen/*.py
-     # What expressions may call.
-     ${PROJECT_SOURCE_DIR}/engine/composites/*.h ${PROJECT_SOURCE_DIR}/autograd/formulas*.h
-     # What bodies may call.
+     # Functions for expressions.
+     ${PROJECT_SOURCE_DIR}/engine/composites/*.h ${PROJECT_SOURCE_DIR}/autograd/formulas/formulas*.h
+     # Functions for bodies.
      ${PROJECT_SOURCE_DIR}/kernels/common/math/*.h ${PROJECT_SOURCE_DIR}/kernels/cpu/isa/*loops.h
-     # What stubs begin with.
+     # Start of the type stubs.
      ${PROJECT_SOURCE_DIR}/python/bindings/_C.pyi)
 
 # The generator lists its files itself, once at configure time.

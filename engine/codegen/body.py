@@ -104,7 +104,7 @@ class _Translator:
     def _name(self, text: str) -> str:
         if self._peek() == "(":
             if text not in self._functions and text != "T":
-                raise DeclarationError(f"{text}() is no function of kernels/common/math/{' or '.join(VOCABULARY)}")
+                raise DeclarationError(f"{text}() is not a function of kernels/common/math/{' or '.join(VOCABULARY)}")
         elif text not in self._names and text not in _CONSTANTS:
             raise DeclarationError(f"{text!r} in body {self._body!r} is not a parameter")
         return text

@@ -37,7 +37,8 @@ class Storage final : public RefCounted, public ThreadCached<Storage> {
   // session's thread.
   uint32_t version() const { return version_; }
   void bump_version() { ++version_; }
-  // Calls with pending device checks that the bytes depend on (engine/session/async_errors.h). Written by the session's thread only.
+  // Calls with pending device checks that the bytes depend on (engine/session/async_errors.h). Written only by the
+  // session's thread.
   PendingErrors pending_errors;
   // The storage's packed copies, made by `make` at first use and freed with the bytes. Requires that every caller on
   // one device makes the same type. Thread-safe.

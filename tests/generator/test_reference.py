@@ -32,7 +32,7 @@ def test_missing_kernels_of_a_backend_are_listed(tree):
     assert reference.backends(probes, tree / "kernels") == {"cpu": everything, "other": everything - {"extremes"}}
 
 
-def test_an_operator_of_the_common_folder_is_of_every_backend(tree):
+def test_common_operators_belong_to_every_backend(tree):
     probes = load(Path(__file__).parent / "ops")
     (tree / "kernels/common/operators").mkdir()
     (tree / "kernels/common/operators/extremes.cc").write_text("void find_extremes(const Tensor& input) {}\n")

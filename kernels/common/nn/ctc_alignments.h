@@ -40,15 +40,15 @@ struct Alignments {
   TT_HOST_DEVICE bool skips_to(int64_t s) const {
     return s >= 2 && s < states && labels[s] != blank && labels[s] != labels[s - 2];
   }
-  // The sum over paths in state s, given the sums one time step before.
+  // Log sum over all paths that reach state s; `before` holds the sums of the previous time step.
   template <typename T>
   TT_HOST_DEVICE T forward_sum(const T* before, int64_t s) const {
     T sum = before[s];
     if (s >= 1) sum = log_add(sum, before[s - 1]);
     return skips_to(s) ? log_add(sum, before[s - 2]) : sum;
   }
-  // The sum over continuations from state s, given those one time step after and p, that step's log probability of
-  // each class.
+  // Log sum over all paths that leave state s; `after` holds the sums of the next time step, `p` its log probability
+  // per class.
   template <typename T>
   TT_HOST_DEVICE T backward_sum(const T* after, const T* p, int64_t s) const {
     T sum = after[s] + p[labels[s]];

@@ -84,7 +84,7 @@ inline ReducePlan::ReducePlan(const Tensor& input, absl::Span<const int64_t> dim
   absl::InlinedVector<bool, 8> goes(ndim, dims.empty());
   for (int64_t dim : dims) {
     int64_t d = shape_rules::wrap_dim(dim, input.dim());
-    if (ndim == 0) continue;  // a zero-dimensional tensor accepts dimensional 0 and -1
+    if (ndim == 0) continue;  // a zero-dimensional tensor accepts dim 0 and -1
     check(!goes[d], "dim ", d, " appears multiple times in the list of dims");
     goes[d] = true;
   }

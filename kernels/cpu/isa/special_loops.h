@@ -1,8 +1,8 @@
 // Vectorised Bessel functions, computed in double with both sides of every condition; libm computes them only element
 // by element.
 //
-// Chebyshev series as in kernels/common/math/special_math.h, of values exact to 40 digits. Near zeros other than
-// their first, Bessel functions are exact to a few units of the amplitude's last place, not of the value's.
+// Uses Chebyshev series as in kernels/common/math/special_math.h, fitted to values exact to 40 digits. Near zeros other
+// than the first, results are accurate to a few units in the last place of the amplitude, not of the value.
 #pragma once
 
 #include <cmath>

@@ -7,7 +7,8 @@
 namespace tt::cpu {
 namespace {
 
-// Per storage. A storage that holds all weights of a model has many views, one weight's has one or two layouts.
+// Maximum number of copies per storage. A storage that holds all weights of a model has many views; a single weight's
+// storage has one or two layouts.
 constexpr size_t kMaxCopies = 32;
 
 class OneDnnWeights final : public PackedWeights {

@@ -54,7 +54,7 @@ void spread(const Tensor& grad, Tensor& out, F&& add) {
   result.copy_to_output();
 }
 
-// Means of planes, each computed by mean(x's plane, y's plane). Those of integers are cut as they land.
+// Means of planes, each computed by mean(x's plane, y's plane). Means of integers are truncated when they are stored.
 template <typename F>
 void average(const Tensor& input, Tensor& out, F&& mean) {
   const DType computed = is_integral(out.dtype()) ? DType::kFloat64 : accumulate_type(out.dtype());

@@ -150,7 +150,7 @@ void dropout(const Tensor& input, double p, Tensor& output, Tensor& kept) {
 }
 
 void bernoulli(const Tensor& input, Tensor& out) {
-  // Uniforms land in out, then give way to whether they fall below their probability.
+  // Uniform numbers are stored in out, then replaced by whether each is below its probability.
   const Tensor uniform = tt::empty(out.sizes(), DType::kFloat64, out.device());
   const Tensor p = tt::empty(out.sizes(), DType::kFloat64, out.device());
   draw_unit(uniform, 0, 1);

@@ -36,7 +36,7 @@ struct Arranged {
   }
 };
 
-// Stores the strides within a transform. False where each is not a multiple of the next.
+// Stores the strides within a transform. Returns false unless each stride is a multiple of the next.
 bool set_transform(const Arranged& a, FftLayout* layout) {
   const size_t first = a.first(), last = a.sizes.size() - 1;
   layout->stride = a.sizes[last] == 1 ? 1 : a.strides[last];
@@ -52,7 +52,7 @@ bool set_transform(const Arranged& a, FftLayout* layout) {
   return inner > 0;
 }
 
-// Stores the distance between transforms. False where it is not the same between any two neighbours.
+// Stores the distance between transforms. Returns false if the distances between neighbours differ.
 bool set_distance(const Arranged& a, FftLayout* layout) {
   int64_t next = 0;  // what the next dimension's stride has to be; 0: any
   for (size_t d = a.first(); d-- > 0;) {

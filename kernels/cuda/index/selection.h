@@ -1,4 +1,4 @@
-// CUDA's share of selections (kernels/common/index/selection.h).
+// CUDA implementation of selections (kernels/common/index/selection.h).
 #pragma once
 
 #include "kernels/common/index/selection.h"

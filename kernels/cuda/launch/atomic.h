@@ -1,8 +1,8 @@
 // Atomics: operations that several threads of a launch may apply to one address. On the host, where threads run one at
 // a time, they are plain code that may switch to another thread (simulated_group.h).
 //
-// Any element type (kernels/common/iteration/element.h): those narrower than a word are changed within the word that
-// holds them.
+// They support any element type (kernels/common/iteration/element.h). Types narrower than a word update the word that
+// contains them.
 #pragma once
 
 #include <utility>

@@ -1,5 +1,5 @@
-// What decompositions by the library (runtime/solver.h) share: when it is used, and how matrices come to be
-// column-major and back. For .cu files.
+// Helpers for decompositions by cuSOLVER (runtime/solver.h): the choice between it and our own kernels, and conversions
+// to and from column-major matrices. For .cu files.
 #pragma once
 
 #include <algorithm>

@@ -158,7 +158,7 @@ void find_largest(const Tensor& input, Windows windows, Tensor& output, Tensor& 
 
 template <typename Windows, typename Count>
 void take_average(const Tensor& input, Windows windows, Count count, Tensor& out) {
-  if (is_integral(out.dtype())) {  // cut as they land
+  if (is_integral(out.dtype())) {  // truncated when stored
     Tensor means = empty(out.sizes(), DType::kFloat64, out.device());
     take_average(contiguous_as(input, DType::kFloat64), windows, count, means);
     return copy(means, out);

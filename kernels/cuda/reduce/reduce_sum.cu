@@ -1,4 +1,4 @@
-// Sums, products, and questions about how many elements are not 0.
+// Sums, products, and reductions that count non-zero elements: count_nonzero, any, all.
 #include "kernels/common/iteration/complex_as_real.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/reduce/complex_reduce.h"

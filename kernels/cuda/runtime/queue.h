@@ -12,7 +12,8 @@ class Queue {
   StreamHandle stream() const { return stream_->handle(); }
   CudaStream& cuda_stream() const { return *stream_; }
   void add(const KernelLaunch& launch) const { stream_->add(launch); }
-  // Calls f(stream), now or later. Requires that f is trivially copyable: it holds everything it needs by value.
+  // Schedules f(stream), which issues work to the stream, now or later. Requires that f is trivially copyable and holds
+  // all its data by value.
   template <typename F>
   void add(const F& f) const {
     add(*KernelLaunchWith<F>([](const KernelLaunch& launch, StreamHandle stream) { parameters_of<F>(launch)(stream); },

@@ -32,8 +32,7 @@ struct Properties {
   bool virtual_memory = false;  // whether expandable segments are supported
 };
 
-// An executable graph of launches, each after the one before. Not thread-safe. Must outlive the execution of its
-// launches.
+// An executable graph of launches that run in sequence. Not thread-safe. Must outlive the execution of its launches.
 class LaunchGraph {
  public:
   virtual ~LaunchGraph() = default;
@@ -84,13 +83,13 @@ class Runtime {
   virtual void synchronize_event(EventHandle event) = 0;
   virtual float elapsed_ms(EventHandle from, EventHandle to) = 0;
 
-  // Copies and fills. Whether an address is the host's or a device's is inferred from it.
+  // Copies and fills. The direction of a copy follows from the addresses.
   virtual void copy(void* to, const void* from, size_t bytes, StreamHandle stream) = 0;
   virtual void fill(void* to, int byte, size_t bytes, StreamHandle stream) = 0;
   // Call after a kernel launch. Throws if the launch failed.
   virtual void check_launch() = 0;
 
-  // Throws Error (RuntimeError) if one of the launches cannot be part of a graph.
+  // Creates a graph of launches. Throws Error (RuntimeError) if one of the launches cannot be part of a graph.
   virtual std::unique_ptr<LaunchGraph> make_graph(absl::Span<const KernelLaunch* const> launches) = 0;
 
   // Captured graphs. Work issued to the stream between begin and end is recorded instead of run. end_capture returns

@@ -16,7 +16,7 @@ class CudaGraph final : public Graph {
   }
 
  private:
-  GraphReplayer& replayer_;  // the stream's issuer, which lives as long as the device
+  GraphReplayer& replayer_;  // the stream's replayer, which lives as long as the device
   GraphHandle handle_;
 };
 

@@ -16,7 +16,7 @@ namespace {
 using Kind = CallAdmission::Kind;
 using ::testing::HasSubstr;
 
-TEST(GateTest, CountsAddressesWithoutPorts) {
+TEST(CallAdmissionTest, CountsAddressesWithoutPorts) {
   EXPECT_EQ(address_of("ipv4:10.1.2.3:4711"), "10.1.2.3");
   EXPECT_EQ(address_of("ipv4:127.9.9.9:1"), "127.0.0.1");
   EXPECT_EQ(address_of("ipv6:[::1]:1"), "127.0.0.1");
@@ -29,7 +29,7 @@ TEST(GateTest, CountsAddressesWithoutPorts) {
   EXPECT_EQ(connection_of("ipv4:10.1.2.3:4711"), "10.1.2.3:4711");
 }
 
-TEST(GateTest, LimitsQuotaPerHolderAndInTotal) {
+TEST(CallAdmissionTest, LimitsQuotaPerHolderAndInTotal) {
   CallAdmission admission;
   std::vector<CallAdmission::Slot> slots;
   for (int holder = 0; holder < 4; ++holder) {

@@ -111,7 +111,7 @@ INSTANTIATE_TEST_SUITE_P(All, InvalidFrameTest, ::testing::ValuesIn(kInvalidFram
                          [](const auto& test) { return std::string(test.param.name); });
 
 // Calls that the client's rules reject before sending: an error of the operation, stored in its result.
-struct OversizedCall {
+struct InvalidSizes {
   const char* name;
   std::function<void(v1::Frame*)> build;  // creates tensor 9
 };
