@@ -101,7 +101,7 @@ TEST_F(StopTest, PassesNest) {
   EXPECT_EQ(read(ops::backward_end(1, captures, arrived[0])[0]), V{8});
   ops::backward_drop(1);
   EXPECT_THAT(error_of([&] { ops::backward_end(1, captures, arrived[0]); }),
-              ::testing::HasSubstr("no backward pass 1"));
+              ::testing::HasSubstr("backward pass 1 does not exist"));
 }
 
 TEST_F(StopTest, OperatorsSetUpLeaves) {

@@ -71,7 +71,7 @@ void expect_refused(Make make) {
     FAIL() << "not refused";
   } catch (const Error& e) {
     EXPECT_EQ(e.kind(), ErrorKind::kRuntime);
-    EXPECT_NE(std::string(e.what()).find("32 bits"), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("32-bit"), std::string::npos) << e.what();
   }
 }
 

@@ -274,7 +274,7 @@ void GraphReplayer::replay() {
   const double launches = static_cast<double>(trace_.size());
   costly_ = graph && cost >= launches && variants == kMaxVariants ? costly_ + 1 : 0;
   if (costly_ == kMaxCostly) {
-    reject_trace("the parameters of its launches change every time");
+    reject_trace("the launch parameters change every time");
     graph = nullptr;
   } else if (graph && cost > 0.5 * launches && variants < kMaxVariants) {
     graph = make_graph();
@@ -313,7 +313,7 @@ bool GraphReplayer::update(CachedGraph& graph) {
   for (size_t i = 0; i < trace_.size(); ++i) {
     if (trace_[i].equals(graph.trace[i])) continue;
     if (!trace_[i].is_like(graph.trace[i]) || !graph.graph->change(i, trace_[i])) {
-      reject_trace("a graph cannot take other parameters of a launch");
+      reject_trace("the graph rejected new parameters of a launch");
       return false;
     }
     graph.trace.replace(i, trace_[i]);

@@ -83,7 +83,7 @@ TEST_F(PrivatePoolTest, CaptureDefersReleasesAndEvents) {
   EXPECT_TRUE(pool.events->recorded.empty());
   pool.pool.empty_cache();
   std::string error = pool.error_of(40 * kMiB);
-  EXPECT_THAT(error, HasSubstr("before it is captured"));
+  EXPECT_THAT(error, HasSubstr("before capturing it"));
   EXPECT_EQ(pool.stats().system_frees, 0u);
   pool.pool.end_pool(id, pool.stream);
   pool.events->reach_when_asked = true;

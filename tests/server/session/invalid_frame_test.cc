@@ -88,8 +88,8 @@ const InvalidFrame kInvalidFrames[] = {
     {"NameInUse", [](auto* f) { add(f, 1, 1, 1); }, "in use"},
     {"NameOfAPoisonInUse", [](auto* f) { add(f, 2, 1, 1); }, "in use"},
     {"NamedTwice", [](auto* f) { add(f, 9, 1, 1), add(f, 9, 1, 1); }, "in use"},
-    {"NoResult", [](auto* f) { Instruction(f, "add").handle(1).handle(1); }, "has 1 results"},
-    {"TwoResults", [](auto* f) { Instruction(f, "add").handle(1).handle(1).result(9, 2); }, "has 1 results"},
+    {"NoResult", [](auto* f) { Instruction(f, "add").handle(1).handle(1); }, "expected 1 result names"},
+    {"TwoResults", [](auto* f) { Instruction(f, "add").handle(1).handle(1).result(9, 2); }, "expected 1 result names"},
     {"EndlessResults", [](auto* f) { Instruction(f, "add").handle(1).handle(1).result(9, 0xffffffffu); }, "at most"},
     {"NamesOverTheEnd", [](auto* f) { Instruction(f, "add").handle(1).handle(1).result(UINT64_MAX, 2); },
      "result names exceed 64 bits"},
@@ -111,7 +111,7 @@ INSTANTIATE_TEST_SUITE_P(All, InvalidFrameTest, ::testing::ValuesIn(kInvalidFram
                          [](const auto& test) { return std::string(test.param.name); });
 
 // Calls that the client's rules reject before sending: an error of the operation, stored in its result.
-struct InvalidSizes {
+struct OversizedCall {
   const char* name;
   std::function<void(v1::Frame*)> build;  // creates tensor 9
 };
