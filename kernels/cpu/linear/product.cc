@@ -30,9 +30,8 @@ constexpr int64_t kDepthWorthPacking = 384;
 // From this number of elements of b, a cached packed copy pays off.
 constexpr int64_t kWeightsWorthKeeping = 1 << 16;
 
-// Multiplications that take one core about 0.3 s: by oneDNN, and by OpenBLAS in float64.
+// Multiplications that take one core about 0.3 s.
 constexpr double kLongProduct = 5e10;
-constexpr double kLongDoubleProduct = 5e9;
 
 // The constant stride between the entries of a batch; nullopt if it is not constant.
 std::optional<int64_t> batch_stride(const int64_t* offsets, int64_t batch) {
@@ -149,8 +148,6 @@ class SingleThreadedScope {
   int saved_;
 };
 
-double long_product(DType dtype) { return dtype == DType::kFloat64 ? kLongDoubleProduct : kLongProduct; }
-
 double work(const Gemm& g) { return static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k); }
 
 // Runs on oneDNN if it supports the operands' layouts; returns whether it did.
@@ -220,7 +217,7 @@ void product_in_parts(const Gemm& g, const void* bias, const Tensor* weights) {
   const bool by_rows = g.batch == 1;
   const int64_t whole = by_rows ? g.m : g.batch;
   const double each = work(g) / (by_rows ? static_cast<double>(g.m) : 1);
-  const int64_t most = std::max<int64_t>(1, static_cast<int64_t>(long_product(g.dtype) / each));
+  const int64_t most = std::max<int64_t>(1, static_cast<int64_t>(kLongProduct / each));
   for (int64_t at = 0, count; at < whole; at += count) {
     count = std::min(most, whole - at);
     check_cancelled();
@@ -233,8 +230,7 @@ void product_in_parts(const Gemm& g, const void* bias, const Tensor* weights) {
 void product(const Gemm& g, const void* bias, const Tensor* weights) {
   if (g.batch == 0 || g.m == 0 || g.n == 0) return;
   const bool divisible = g.batch > 1 || g.m > 1;
-  if (divisible && work(g) * static_cast<double>(g.batch) > 2 * long_product(g.dtype))
-    return product_in_parts(g, bias, weights);
+  if (divisible && work(g) * static_cast<double>(g.batch) > 2 * kLongProduct) return product_in_parts(g, bias, weights);
   const bool would_round_twice = bias && item_size(g.dtype) == 2;
   if (is_gemv(g) && !would_round_twice) {
     gemv(g);
