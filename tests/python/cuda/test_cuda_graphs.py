@@ -97,5 +97,5 @@ def test_graphed_callables_compute_the_same(torch):
     expected = linear(x)
     graphed = torch.cuda.make_graphed_callables(linear, (x,))
     assert torch.equal(graphed(x), expected)
-    with pytest.raises(ValueError, match="of each of 2 callables, got 1"):
+    with pytest.raises(ValueError, match="for each of 2 callables, got 1"):
         torch.cuda.make_graphed_callables((linear, linear), ((x,),))
