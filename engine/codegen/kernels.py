@@ -8,7 +8,6 @@ from pathlib import Path
 from .declaration import Operator
 from .schema import HEADER
 
-
 # The folder of sources that every backend compiles.
 OPERATORS = "common/operators"
 
