@@ -25,7 +25,8 @@ using GraphPointer = std::unique_ptr<std::remove_pointer_t<cudaGraph_t>, GraphDe
 class KernelNode {
  public:
   explicit KernelNode(const KernelLaunch& launch) {
-    auto* first = static_cast<std::byte*>(const_cast<void*>(launch.parameters()));  // read, as mutable
+    auto* first = static_cast<std::byte*>(const_cast<void*>(launch.parameters()));  // only read, but the API requires
+                                                                                    // it to be mutable
     pointers_[0] = first;
     pointers_[1] = first + launch.second;
     parameters_.func = const_cast<void*>(launch.kernel);
@@ -89,7 +90,7 @@ class CudaLaunchGraph final : public LaunchGraph {
     must("cudaGraphInstantiate", cudaGraphInstantiate(&ready_, made, 0));
   }
 
-  // Captures a library call, in a stream of its own.
+  // Captures a library call, in a separate stream.
   GraphPointer captured(const KernelLaunch& launch) {
     must("cudaStreamBeginCapture", cudaStreamBeginCapture(aside_, cudaStreamCaptureModeThreadLocal));
     cudaGraph_t graph = nullptr;
@@ -110,7 +111,7 @@ class CudaLaunchGraph final : public LaunchGraph {
     return code == cudaSuccess;
   }
 
-  cudaStream_t aside_ = nullptr;  // the stream that library calls are captured in
+  cudaStream_t aside_ = nullptr;  // the stream in which library calls are captured
   GraphPointer graph_;            // its nodes identify those of ready_
   std::vector<cudaGraphNode_t> nodes_;
   cudaGraphExec_t ready_ = nullptr;
