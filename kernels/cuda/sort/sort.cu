@@ -57,7 +57,7 @@ struct Earlier {
   TT_FUNCTION int64_t operator()(int64_t a, int64_t b) const { return b < a ? b : a; }
 };
 
-// Selects a line's first NaN, if any, in place of the chosen element.
+// Selects a line's first NaN, if any, instead of the chosen element.
 template <typename T>
 void prefer_nan(const Tensor& input, const DimIterator& lines, const RowSelection& chosen) {
   const T* x = input.data_as<T>();
