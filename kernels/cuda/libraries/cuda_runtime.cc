@@ -54,7 +54,7 @@ cudaEvent_t event_of(EventHandle handle) { return static_cast<cudaEvent_t>(handl
 cudaGraphExec_t graph_of(GraphHandle handle) { return static_cast<cudaGraphExec_t>(handle); }
 CUdeviceptr address_of(void* p) { return reinterpret_cast<CUdeviceptr>(p); }
 
-// Permits calls that CUDA forbids to a thread that captures a stream. Its allocations and event queries do not affect
+// Allows calls that CUDA forbids to a thread that is capturing a stream. Its allocations and event queries do not affect
 // the capture.
 class BesideCapture {
  public:
@@ -64,8 +64,7 @@ class BesideCapture {
   BesideCapture& operator=(const BesideCapture&) = delete;
 
  private:
-  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;  // exchanged with the thread's mode, which the destructor
-                                                               // restores
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;  // swapped with the thread's mode
 };
 
 class CudaRuntime final : public Runtime {
@@ -86,8 +85,7 @@ class CudaRuntime final : public Runtime {
     cudaDeviceProp found;
     must("cudaGetDeviceProperties", cudaGetDeviceProperties(&found, device));
     int virtual_memory = 0;
-    cudaDeviceGetAttribute(&virtual_memory, cudaDevAttrMemoryPoolsSupported, device);  // introduced in the same CUDA
-                                                                                       // version
+    cudaDeviceGetAttribute(&virtual_memory, cudaDevAttrMemoryPoolsSupported, device);  // added in the same version
     return {found.name,
             found.major,
             found.minor,

@@ -155,7 +155,7 @@ int as_int(int64_t size) {
   return static_cast<int>(size);
 }
 
-// Bytes that a call needs besides its matrices, on the device and on the host.
+// Bytes of workspace that a call requires, on the device and on the host.
 struct WorkspaceSizes {
   size_t device = 0, host = 0;
 };

@@ -21,12 +21,11 @@ struct GraphDeleter {
 };
 using GraphPointer = std::unique_ptr<std::remove_pointer_t<cudaGraph_t>, GraphDeleter>;
 
-// A kernel's parameters as the CUDA runtime takes them; points into `launch`.
+// A kernel's parameters in the form that the CUDA runtime requires; points into `launch`.
 class KernelNode {
  public:
   explicit KernelNode(const KernelLaunch& launch) {
-    auto* first = static_cast<std::byte*>(const_cast<void*>(launch.parameters()));  // only read, but the API requires
-                                                                                    // it to be mutable
+    auto* first = static_cast<std::byte*>(const_cast<void*>(launch.parameters()));  // not written by the API
     pointers_[0] = first;
     pointers_[1] = first + launch.second;
     parameters_.func = const_cast<void*>(launch.kernel);

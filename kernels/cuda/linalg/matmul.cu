@@ -17,8 +17,7 @@
 namespace tt::cuda {
 namespace {
 
-constexpr int64_t kMostCalls = 16;  // maximum library calls per batch; copying for a single call costs less than more
-                                    // of them
+constexpr int64_t kMostCalls = 16;  // maximum library calls per batch; beyond it, copying for a single call is faster
 
 // Strides of the broadcast batch dimensions in an operand.
 Sizes steps(const MatmulOperand& factor, SizesView batch) {

@@ -121,7 +121,7 @@ TT_DEVICE Vector<T, kCount> load_together(const T* from) {
   }
 }
 
-// Loads that a thread issues before it processes the elements of the first.
+// Number of loads that a thread issues before it processes the elements of the first one.
 inline constexpr int kLoadsAhead = 4;
 
 // Adds the elements in [begin, end) of a stretch that belong to thread `rank` of `size` threads. `position` is the

@@ -19,8 +19,7 @@ constexpr size_t kMaxLaunches = 4096;  // a longer trace is split: it is more th
 constexpr size_t kMaxGraphs = 16;
 constexpr size_t kMaxSeen = 64;
 constexpr size_t kMaxVariants = 4;
-constexpr int kMaxCostly = 4;  // the trace is rejected after this many consecutive replays that cost as much as their
-                               // launches
+constexpr int kMaxCostly = 4;  // consecutive replays as costly as their launches after which a trace is rejected
 // The cost of updating a launch in a graph, in launches: of our own kernel, and of a library call, which is captured
 // again. Estimated from published reports, not measured.
 constexpr double kKernelUpdateCost = 0.25, kOtherUpdateCost = 3;
