@@ -54,8 +54,8 @@ cudaEvent_t event_of(EventHandle handle) { return static_cast<cudaEvent_t>(handl
 cudaGraphExec_t graph_of(GraphHandle handle) { return static_cast<cudaGraphExec_t>(handle); }
 CUdeviceptr address_of(void* p) { return reinterpret_cast<CUdeviceptr>(p); }
 
-// Allows calls that CUDA forbids to a thread that is capturing a stream. Its allocations and event queries do not affect
-// the capture.
+// Allows calls that CUDA forbids to a thread that is capturing a stream. Its allocations and event queries do not
+// affect the capture.
 class BesideCapture {
  public:
   BesideCapture() { cudaThreadExchangeStreamCaptureMode(&mode_); }

@@ -13,8 +13,8 @@ Function driver_function(const char* name) {
   void* found = nullptr;
   cudaDriverEntryPointQueryResult result;
   const cudaError_t code = cudaGetDriverEntryPointByVersion(name, &found, 12000, cudaEnableDefault, &result);
-  check(code == cudaSuccess && found != nullptr && result == cudaDriverEntryPointSuccess,
-        "the driver has no function ", name);
+  check(code == cudaSuccess && found != nullptr && result == cudaDriverEntryPointSuccess, "the driver has no function ",
+        name);
   return reinterpret_cast<Function>(found);
 }
 
