@@ -1,5 +1,5 @@
-// Fourier transforms along dimensions: by the library, or by kernels of our own where there is none. These transform
-// one dimension after the other, each in as many passes as its length requires.
+// Fourier transforms along dimensions: by the library, or by our own kernels if the library is missing. Our kernels
+// transform one dimension after the other, each in as many passes as its length requires.
 #include <algorithm>
 #include <numeric>
 
@@ -18,20 +18,20 @@ using Dims = absl::Span<const int64_t>;
 template <typename R>
 constexpr DType kNumbers = sizeof(R) == 4 ? DType::kComplex64 : DType::kComplex128;
 
-// What is to be transformed: lines of n points, one for each place of `sizes`.
+// A transform: lines of n points, one line per index of `sizes`.
 template <typename R>
 struct Job {
   Queue queue;
   int64_t n;
   bool forward;
-  Sizes sizes, from, to;  // `from` and `to`: how places lie in the source and in the target
+  Sizes sizes, from, to;  // `from` and `to`: strides of the lines in the source and in the target
   FftSource<R> source;
   FftTarget<R> target;
 
   int64_t lines() const { return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>()); }
 };
 
-// Lines of n complex points, one after the other, in place.
+// n complex points per line, stored line after line, transformed in place.
 template <typename R>
 Job<R> packed_job(const Queue& queue, const Tensor& t, int64_t lines, int64_t n, bool forward) {
   return {queue,
@@ -44,8 +44,7 @@ Job<R> packed_job(const Queue& queue, const Tensor& t, int64_t lines, int64_t n,
           {t.data(), FftEnd::kComplex, 1, n, R(1)}};
 }
 
-// ---- Lengths of small prime factors
-// --------------------------------------------------------------------------------------
+// ---- Lengths with small prime factors ---------------------------------------------------------
 
 template <typename R>
 struct MakeRoots {
@@ -71,7 +70,7 @@ int64_t product(const Radices& radices) {
   return std::accumulate(radices.begin(), radices.end(), int64_t{1}, std::multiplies<>());
 }
 
-// The radices of each pass: as few passes as there can be of `most` points, as equal as that goes.
+// The radices of each pass: as few passes of at most `most` points as possible, of about equal length.
 std::vector<Radices> passes_of(int64_t n, int64_t most) {
   Radices all = radices(n);
   std::sort(all.rbegin(), all.rend());
@@ -87,7 +86,7 @@ std::vector<Radices> passes_of(int64_t n, int64_t most) {
   }
 }
 
-// How lines and points follow each other at both ends of a pass.
+// Sizes and strides of the lines and points of a pass, in its source, target and results.
 struct Distances {
   Sizes sizes, from, to, results;
 
@@ -107,7 +106,7 @@ void launch_pass(const Queue& queue, FftPass<R> pass, const Distances& d) {
   const int64_t to = lined ? d.to.back() + d.results.back() * pass.target.stride : 0;
   pass.loads_across = lined && from < pass.rest * pass.source.stride;
   pass.stores_across = lined && to < pass.result_step * pass.target.stride;
-  const int64_t least = pass.loads_across || pass.stores_across ? 16 : 1;  // for whole sectors of memory
+  const int64_t least = pass.loads_across || pass.stores_across ? 16 : 1;  // to access whole memory sectors
   const int64_t most = std::min(kFftTogether, kFftPoints<R> / pass.length);
   pass.together = std::min(most, std::max(least, pass.count / kEnoughGroups));
   for_each_shared_group<FftPass<R>::kBytes>(queue, (pass.count + pass.together - 1) / pass.together,
@@ -123,7 +122,7 @@ void run_passes(const Job<R>& job) {
   if (passes.size() > 1) between = empty({lines, job.n}, kNumbers<R>, job.queue.device());
   Sizes packed = contiguous_strides(job.sizes);
   for (int64_t& stride : packed) stride *= job.n;
-  int64_t done = 1, left = job.n;  // the products of earlier factors, and of this and later ones
+  int64_t done = 1, left = job.n;  // the product of the earlier factors; the product of this factor and the later ones
   for (size_t p = 0; p < passes.size(); ++p) {
     const bool first = p == 0, last = p + 1 == passes.size();
     const int64_t length = product(passes[p]), rest = left / length;
@@ -158,12 +157,11 @@ void run_passes(const Job<R>& job) {
   }
 }
 
-// ---- Other lengths: a convolution over a power of two (fft_plan.cc)
-// ---------------------------------------------------------
+// ---- Other lengths: a convolution whose length is a power of two (fft_plan.cc) ----------------
 
 TT_FUNCTION int64_t distance_from(int64_t k, int64_t n, int64_t size) { return k < n ? k : size - k; }
 
-// Line by line the points times w, then zeros; and, as one line more, the filter conj(w) / size.
+// For each line, the points times w, padded with zeros; then one more line, the filter conj(w) / size.
 template <typename R>
 struct ChirpIn {
   Layout<1> starts;
@@ -231,14 +229,13 @@ void run_chirp(const Job<R>& job) {
   for_each(job.queue, lines * n, ChirpOut<R>{Layout<1>(job.sizes, {job.to}), job.target, w, n, size, numbers});
 }
 
-// ---- Tensors
-// ---------------------------------------------------------------------------------------------------------------
+// ---- Tensors ----------------------------------------------------------------------------------
 
 struct Ends {
   FftEnd source = FftEnd::kComplex, target = FftEnd::kComplex;
 };
 
-// Along `dim`, in lines of n points. `x` and `out` may be the same.
+// Transforms lines of n points along `dim`. `x` and `out` may be the same tensor.
 template <typename R>
 void transform(const Tensor& x, int64_t dim, int64_t n, Ends ends, bool forward, double scale, const Tensor& out) {
   Job<R> job{queue_of(out),
@@ -253,7 +250,7 @@ void transform(const Tensor& x, int64_t dim, int64_t n, Ends ends, bool forward,
   n > 1 && radices(n).empty() ? run_chirp(job) : run_passes(job);
 }
 
-// Complex numbers along each of `dims`. `x` and `out` may be the same.
+// Transforms complex numbers along each of `dims`. `x` and `out` may be the same tensor.
 template <typename R>
 void transform_dims(const Tensor& x, Dims dims, bool forward, double scale, const Tensor& out) {
   for (size_t i = 0; i < dims.size(); ++i) {
@@ -262,7 +259,8 @@ void transform_dims(const Tensor& x, Dims dims, bool forward, double scale, cons
   }
 }
 
-// Complex numbers along `dims`, as many at once as the library can. `x` and `out` may be the same.
+// Transforms complex numbers along `dims`, as many at once as the library supports. `x` and `out` may be the same
+// tensor.
 template <typename R>
 void transform_complex(const Tensor& x, Dims dims, bool forward, double scale, const Tensor& out) {
   for (size_t first = 0; first < dims.size(); first += kMostFftDims) {

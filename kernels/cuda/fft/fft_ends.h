@@ -1,4 +1,4 @@
-// Where the lines of a Fourier transform come from, and where their spectra go.
+// FftSource and FftTarget: where a Fourier transform loads its lines and stores its spectra.
 #pragma once
 
 #include "kernels/common/math/complex.h"
@@ -6,8 +6,8 @@
 
 namespace tt::cuda {
 
-// How numbers lie at an end of a transform of n points: complex ones; real ones; or complex ones up to the middle,
-// whose mirrored conjugates are the rest.
+// How one end of a transform of n points is stored: n complex numbers; n real numbers; or the first n / 2 + 1 complex
+// numbers, whose conjugates are the other points in reverse order.
 enum class FftEnd { kComplex, kReal, kHalf };
 
 template <typename R>
@@ -16,12 +16,12 @@ struct FftSource {
   FftEnd end;
   int64_t stride, points;
 
-  // Point `i` of the line that begins at `start`.
+  // Loads point `i` of the line that begins at `start`.
   TT_FUNCTION Complex<R> load(int64_t start, int64_t i) const {
     if (end == FftEnd::kReal) return Complex<R>(static_cast<const R*>(data)[start + i * stride]);
     const auto* numbers = static_cast<const Complex<R>*>(data) + start;
     if (end == FftEnd::kComplex) return numbers[i * stride];
-    // The imaginary parts of what a real line's spectrum has real are not looked at.
+    // These points of a real line's spectrum are real: their stored imaginary parts are ignored.
     if (i == 0 || 2 * i == points) return Complex<R>(numbers[i * stride].re);
     if (2 * i < points) return numbers[i * stride];
     const Complex<R> mirrored = numbers[(points - i) * stride];

@@ -1,9 +1,9 @@
-// FftPass: one of the passes of a Fourier transform whose length has small prime factors only.
+// FftPass: one pass of a Fourier transform whose length has only small prime factors.
 //
-// A length n is a product of factors that fit what a group's threads share. Pass by pass each factor is transformed,
-// along a dimension of the line seen as a tensor of these sizes, and what comes of it is turned by the roots that the
-// rest wants; the last one puts every result where it belongs. Within a pass it is Stockham's autosort, as on the CPU
-// (fft_plan.h).
+// The length n is a product of factors that fit in the shared memory of a group. The line is seen as a tensor with
+// these sizes. Each pass transforms one of its dimensions and multiplies the result by the twiddle factors that the
+// later passes require; the last pass stores the results in their final order. Within a pass the algorithm is
+// Stockham's autosort, as on the CPU (fft_plan.h).
 #pragma once
 
 #include "kernels/cuda/fft/fft_ends.h"
@@ -12,29 +12,29 @@
 
 namespace tt::cuda {
 
-inline constexpr int64_t kFftTogether = 64;     // lines of a group at most
-inline constexpr int64_t kFftRoom = 16 * 1024;  // bytes of their points
-inline constexpr int kFftStages = 12;           // of as many points, twos among them
+inline constexpr int64_t kFftTogether = 64;     // maximum number of lines per group
+inline constexpr int64_t kFftRoom = 16 * 1024;  // maximum bytes of their points
+inline constexpr int kFftStages = 12;           // maximum number of stages, reached if all radices are 2
 
 template <typename R>
 inline constexpr int64_t kFftPoints = kFftRoom / static_cast<int64_t>(sizeof(Complex<R>));
 
-// Of one butterfly: point j of x and result t of y.
+// One butterfly: computes results y from points x.
 template <typename R>
 struct Butterfly {
   const Complex<R>* x;
   Complex<R>* y;
   uint32_t x_step, y_step;
   const Complex<R>* roots;
-  int64_t twist;   // result t is turned by root t * twist
-  int64_t circle;  // from one root of unity of the radix to the next
-  R turn;          // i's sign: -1 for a transform forward
+  int64_t twist;   // result t is multiplied by root t * twist
+  int64_t circle;  // distance between the radix's roots of unity in `roots`
+  R turn;          // sign of i: -1 for a forward transform
 
   TT_FUNCTION Complex<R> at(uint32_t j) const { return x[j * x_step]; }
   TT_FUNCTION void put(uint32_t t, Complex<R> value) const {
     y[t * y_step] = twist == 0 ? value : value * roots[t * twist];
   }
-  // i times it, with the sign.
+  // value times i, with the sign of `turn`.
   TT_FUNCTION Complex<R> rotated(Complex<R> value) const { return {-turn * value.im, turn * value.re}; }
 
   TT_FUNCTION void two() const {
@@ -57,7 +57,7 @@ struct Butterfly {
     put(2, a - c);
     put(3, b - d);
   }
-  // By the sum itself.
+  // Computes the sum directly.
   TT_FUNCTION void any(uint32_t radix) const {
     for (uint32_t t = 0; t < radix; ++t) {
       Complex<R> sum = at(0);
@@ -75,7 +75,8 @@ struct Butterfly {
 template <typename R>
 struct FftPass {
   using C = Complex<R>;
-  // Where a line begins in the source and in the target, and which of the whole line's points is its first in each.
+  // The start of a line in the source and in the target, and the index of its first point and first result in the whole
+  // line.
   struct Line {
     int64_t from, to, first_point, first_result;
   };
@@ -86,13 +87,13 @@ struct FftPass {
   uint32_t length;
   FftSource<R> source;
   FftTarget<R> target;
-  const C* roots;  // exp(-+2 pi i k / points), of which the roots of every factor are a part
+  const C* roots;  // exp(-+2 pi i k / points); includes the roots of every factor
   int64_t points;
   bool forward;
-  int64_t rest;                      // points of a line are so far apart; more than 1 in all passes but the last
+  int64_t rest;                      // distance of a line's points; greater than 1 in all passes but the last
   int64_t left;                      // the product of this factor and the later ones
-  int64_t result_step;               // from result to result
-  bool loads_across, stores_across;  // lines are closer than points, so neighbouring threads take neighbouring lines
+  int64_t result_step;               // distance between results
+  bool loads_across, stores_across;  // lines are closer than points, so neighbouring threads access neighbouring lines
   int stages = 0;
   uint8_t radix[kFftStages] = {};
 
@@ -133,7 +134,8 @@ struct FftPass {
   TT_FUNCTION uint32_t line_of(uint32_t e, uint32_t here, bool across) const { return across ? e % here : e / length; }
   TT_FUNCTION uint32_t point_of(uint32_t e, uint32_t here, bool across) const { return across ? e / here : e % length; }
 
-  // Each of the lines' butterflies b: its points are all those b apart, its results neighbours but for earlier radices.
+  // Computes butterfly b of each line: its points are `each` apart; its results are adjacent except for earlier
+  // radices.
   TT_DEVICE void run_stage(Group& group, const C* x, C* y, uint32_t here, uint32_t radix, uint32_t before) const {
     const uint32_t each = length / radix;
     const int64_t twist = points / length * before, circle = points / radix;

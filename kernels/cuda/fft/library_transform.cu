@@ -16,10 +16,11 @@ int64_t product(SizesView sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());
 }
 
-// A tensor with the dimensions that are not transformed first, in their order, and then those that are.
+// A tensor with its dimensions reordered: first those that are not transformed, in their order, then the transformed
+// ones.
 struct Arranged {
   Sizes sizes, strides;
-  int rank;  // how many are transformed
+  int rank;  // number of transformed dimensions
 
   Arranged(const Tensor& t, absl::Span<const int64_t> dims) : rank(static_cast<int>(dims.size())) {
     for (int64_t d = 0; d < t.dim(); ++d) {
@@ -27,7 +28,7 @@ struct Arranged {
     }
     for (int64_t d : dims) add(t, d);
   }
-  size_t first() const { return sizes.size() - static_cast<size_t>(rank); }  // transformed dimension
+  size_t first() const { return sizes.size() - static_cast<size_t>(rank); }  // first transformed dimension
 
  private:
   void add(const Tensor& t, int64_t d) {
@@ -54,7 +55,7 @@ bool set_transform(const Arranged& a, FftLayout* layout) {
 
 // Stores the distance between transforms. Returns false if the distances between neighbours differ.
 bool set_distance(const Arranged& a, FftLayout* layout) {
-  int64_t next = 0;  // what the next dimension's stride has to be; 0: any
+  int64_t next = 0;  // required stride of the next dimension; 0: any
   for (size_t d = a.first(); d-- > 0;) {
     if (a.sizes[d] == 1) continue;
     if (a.strides[d] <= 0 || (next > 0 && a.strides[d] != next)) return false;
@@ -64,20 +65,20 @@ bool set_distance(const Arranged& a, FftLayout* layout) {
   return true;
 }
 
-// Nothing where the library cannot describe the layout.
+// Returns nullopt if the library cannot describe the layout.
 std::optional<FftLayout> layout_of(const Arranged& a, const void* data, bool is_double) {
-  const size_t alignment = is_double ? 16 : 8;  // a complex number's
+  const size_t alignment = is_double ? 16 : 8;  // of a complex number
   FftLayout layout;
   const bool described =
       reinterpret_cast<uintptr_t>(data) % alignment == 0 && set_transform(a, &layout) && set_distance(a, &layout);
   return described ? std::optional(layout) : std::nullopt;
 }
 
-// One end of a transform.
+// The source or the target of a transform.
 struct End {
   Tensor tensor;
   FftLayout layout;
-  bool is_copy;  // contiguous, in the arranged order
+  bool is_copy;  // contiguous, in the reordered dimensions
 };
 
 End packed(const Arranged& a, const Tensor& like) {
@@ -88,14 +89,14 @@ End packed(const Arranged& a, const Tensor& like) {
   return {t, *layout_of(own, t.data(), is_double), true};
 }
 
-// The tensor itself where the library can describe its layout, else a new one.
+// Returns the tensor itself if the library can describe its layout, else a new one.
 End end_of(const Tensor& t, const Arranged& a) {
   const auto layout = layout_of(a, t.data(), to_real(t.dtype()) == DType::kFloat64);
   return layout ? End{t, *layout, false} : packed(a, t);
 }
 
-// From the half spectrum of n real numbers to a packed one. Those of its elements that are real of real numbers become
-// so: what the library does with their imaginary parts is not documented.
+// Copies the half spectrum of n real numbers to a packed one. Sets the imaginary parts to 0 where the spectrum of real
+// numbers is real: the documentation does not define how the library treats them.
 template <typename R>
 struct CopyHalfSpectrum {
   Layout<1> places;
@@ -141,7 +142,7 @@ End source(const Tensor& x, absl::Span<const int64_t> dims) {
   return end;
 }
 
-// From the library's result to the tensor that was asked for.
+// Scales the library's result and stores it in `out`.
 template <typename T>
 void finish(const Queue& queue, const End& result, const Arranged& a, double scale, const Tensor& out) {
   if (!result.is_copy && scale == 1) return;

@@ -1,4 +1,4 @@
-// Operators that pick or place single elements along one dimension.
+// Operators that read or write single elements along one dimension.
 #include "engine/schema/rules/shape_rules.h"
 #include "kernels/common/index/index_values.h"
 #include "kernels/common/iteration/element.h"
@@ -13,14 +13,14 @@ namespace tt::cuda {
 
 namespace {
 
-// The places of `t` along `dim` that an index names.
+// The elements of `t` that an index selects along `dim`.
 struct Places {
-  Layout<3> layout;  // of the other tensor, of the index, and of `t` with `dim` taken out
+  Layout<3> layout;  // of the other tensor, of the index, and of `t` without `dim`
   const int64_t* index;
   int64_t count, dim, size, stride;
   DeviceErrorCell* cell;
 
-  // `t` and `index` have a dimension; `other_strides` go with the index's sizes.
+  // `t` and `index` must have at least one dimension. `other_strides` has one stride per dimension of the index.
   Places(const Queue& queue, const Tensor& t, int64_t dim, const Tensor& index, SizesView other_strides)
       : layout(index.sizes(), {other_strides, index.strides(), strides_around(t, dim)}),
         index(index.data_as<int64_t>()),
@@ -31,7 +31,7 @@ struct Places {
     check_indexable(dim, size, count);
     cell = open_error_cell(queue, &index_out_of_range);
   }
-  // Where in `t` element i of the index leads; `good` is left alone where that is in range.
+  // Returns the offset in `t` of the element that index element i selects. Sets `good` to false if it is out of range.
   TT_DEVICE int64_t offset(const Offsets<3>& at, bool* good) const {
     int64_t place = index[at.at[1]];
     if (place < 0 || place >= size) {
@@ -53,7 +53,7 @@ void gather_elements(const Queue& queue, const Places& places, const Tensor& x, 
   });
 }
 
-// Of several values for one place any may win.
+// If an index selects the same element several times, any of the values may be stored.
 template <typename T>
 void scatter_elements(const Queue& queue, const Places& places, const Tensor& values, const Tensor& out) {
   const T* from = values.data_as<T>();
@@ -78,7 +78,7 @@ void add_elements(const Queue& queue, const Places& places, const Tensor& values
   });
 }
 
-enum class Combination { kReplace, kAdd, kMultiply, kLargest, kSmallest };  // a NaN, once met, stays
+enum class Combination { kReplace, kAdd, kMultiply, kLargest, kSmallest };  // NaN takes precedence
 
 template <typename T>
 TT_FUNCTION T combined(Combination how, T old, T value) {
@@ -105,8 +105,8 @@ void combine_elements(const Queue& queue, const Places& places, Combination how,
   });
 }
 
-// Complex numbers, which no atomic changes as a whole: a thread for each line along the dimension, from which none
-// other writes.
+// Complex numbers have no atomic update, so one thread processes each line along the dimension and no other thread
+// writes to that line.
 template <typename T>
 void multiply_lines(const Queue& queue, const Places& firsts, const Tensor& values, int64_t value_step,
                     const Tensor& index, const Tensor& out) {
@@ -134,7 +134,8 @@ void multiply_lines(const Queue& queue, const Tensor& t, int64_t dim, const Tens
                                  : multiply_lines<Complex<double>>(queue, firsts, values, value_step, index, t);
 }
 
-// out = input, then `values` (whose strides go with the index's sizes) into the indexed places.
+// out = input with `values` combined into the indexed elements. `value_strides` has one stride per dimension of the
+// index.
 void scatter_into(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& values, SizesView value_strides,
                   Combination how, Tensor& out) {
   copy(input, out);

@@ -1,4 +1,4 @@
-// Advanced indexing: picking and placing what a Selection names.
+// Advanced indexing: reads and writes the elements of a Selection.
 #include "kernels/common/iteration/element.h"
 #include "kernels/cuda/index/selection.h"
 #include "kernels/cuda/iteration/copy.h"
@@ -13,11 +13,11 @@ namespace tt::cuda {
 
 namespace {
 
-// Whether `width` selected elements always lie side by side, as aligned as one of so many bytes.
+// Whether every `width` adjacent selected elements are contiguous and aligned to `width` elements.
 bool selects_packs(const Tensor& x, const Selection& selection, int64_t width) {
   if (selection.sizes.empty() || selection.steps.back() != 1 || selection.offset_strides.back() != 0) return false;
   int64_t odd = selection.sizes.back();
-  bool inner = false;  // the one dimension that is walked one by one has been seen
+  bool inner = false;  // a dimension of stride 1 was found
   for (int64_t d = 0; d < x.dim(); ++d) {
     if (x.size(d) == 1) continue;
     if (x.stride(d) == 1 && !inner)
@@ -66,13 +66,13 @@ void pick(const Tensor& x, const Selection& selection, Tensor& out) {
 
 namespace {
 
-// The layouts of values over a selection: their own, the target's steps, and the offsets.
+// The layouts of values over a selection: strides of the values, steps in the target, and offsets.
 Layout<3> layout_of(const Selection& selection, const Tensor& values) {
   const Sizes value_strides = broadcast_strides(values.sizes(), values.strides(), selection.sizes);
   return Layout<3>(selection.sizes, {value_strides, selection.steps, selection.offset_strides});
 }
 
-// Of several values for one place any may win.
+// If an element is selected several times, any of the values may be stored.
 template <typename T>
 void replace(const Tensor& out, const Selection& selection, const Tensor& values) {
   const Layout<3> layout = layout_of(selection, values);
@@ -93,13 +93,13 @@ void replace_selected(const Tensor& out, const Selection& selection, const Tenso
 
 namespace {
 
-// The type that sums of T are computed in.
+// The type in which sums of T are computed.
 template <typename T>
 using AccumulateType =
     std::conditional_t<std::is_same_v<T, double> || is_complex_v<T>, T,
                        std::conditional_t<std::is_integral_v<T> || std::is_same_v<T, Bool>, int64_t, float>>;
 
-// Each selected element += factor * value, in any order.
+// Adds factor * value to each selected element, in any order.
 template <typename T>
 void add(const Tensor& out, const Selection& selection, const Tensor& values, AccumulateType<T> factor) {
   const Layout<3> layout = layout_of(selection, values);
@@ -136,7 +136,7 @@ void accumulate_selected(const Tensor& out, const Selection& selection, const Te
 
 namespace {
 
-// Dimension `d` of each position, which is one in row-major order.
+// Stores coordinate `d` of each position; `positions` are row-major indices into `input`.
 void write_coordinates(const Tensor& positions, const Tensor& input, int64_t d, const Tensor& out) {
   const int64_t ndim = input.dim(), size = input.size(d), stride = contiguous_strides(input.sizes())[d];
   const int64_t* from = positions.data_as<int64_t>();

@@ -1,4 +1,4 @@
-// The compiler of real devices: NVRTC, and the driver's module calls, which cudart hands out.
+// The compiler of real devices: NVRTC, and the driver's module functions, which cudart looks up.
 #include "kernels/cuda/runtime/compiler.h"
 
 #include <cuda.h>

@@ -1,4 +1,4 @@
-// Blas by cuBLASLt, which takes a row-major product as the column-major one of the transposed matrices.
+// Blas by cuBLASLt, which computes a row-major product as the column-major product of the transposed matrices.
 #include <cublasLt.h>
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 namespace tt::cuda {
 namespace {
 
-constexpr uint64_t kMostWorkspace = uint64_t{32} << 20;  // what NVIDIA recommends since Hopper
-constexpr size_t kMostChoices = 4096;                    // beyond it shapes never repeat: the cache starts again
+constexpr uint64_t kMostWorkspace = uint64_t{32} << 20;  // NVIDIA's recommendation since Hopper
+constexpr size_t kMostChoices = 4096;                    // cache size; the cache is cleared when it is full
 
 struct CublasLt {
   Library library{"cuBLASLt", {"libcublasLt.so.13", "libcublasLt.so.12"}};
@@ -29,7 +29,8 @@ struct CublasLt {
   decltype(&cublasLtGetStatusString) text;
 
   CublasLt() {
-    check(static_cast<bool>(library), "matrix products on CUDA need libcublasLt, which was not found: ", library.why());
+    check(static_cast<bool>(library),
+          "matrix products on CUDA require libcublasLt, which could not be opened: ", library.why());
     library.find(create, "cublasLtCreate");
     library.find(matmul, "cublasLtMatmul");
     library.find(choose, "cublasLtMatmulAlgoGetHeuristic");
@@ -66,7 +67,7 @@ bool is_double(DType dtype) { return to_real(dtype) == DType::kFloat64; }
 
 bool is_narrow(DType dtype) { return is_floating(dtype) && item_size(dtype) < 4; }
 
-// c's and b's, which differ from a's where that has 8 bits or c is wide.
+// The dtypes of b and of c. They differ from a's dtype if that is 8-bit, or if c is wide.
 DType other_type(const BlasProduct& p) { return is_float8(p.dtype) ? p.float8.other : p.dtype; }
 DType result_type(const BlasProduct& p) {
   if (is_float8(p.dtype)) return p.float8.result;
@@ -78,7 +79,7 @@ cublasComputeType_t compute_type(const BlasProduct& p) {
   return to_real(p.dtype) == DType::kFloat32 && p.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
 }
 
-// A row-major matrix is the transposed one in columns; one in columns has to be transposed for that.
+// Whether cuBLAS has to transpose the matrix: a row-major matrix is already the column-major one of its transpose.
 bool is_transposed(const Matrix& x) { return x.column_stride != 1; }
 int64_t leading_dimension(const Matrix& x) { return is_transposed(x) ? x.column_stride : x.row_stride; }
 
@@ -90,7 +91,7 @@ cublasLtEpilogue_t epilogue_of(Activation activation) {
   }
 }
 
-// How an address is aligned, as far as kernels care.
+// The alignment of an address, up to 256 bytes.
 uint32_t alignment(const void* p) {
   uint32_t bytes = 256;
   while (reinterpret_cast<uintptr_t>(p) % bytes != 0) bytes /= 2;
@@ -99,7 +100,7 @@ uint32_t alignment(const void* p) {
 
 using Key = std::array<int64_t, 18>;
 
-// All that the choice of an algorithm depends on.
+// Everything that the choice of an algorithm depends on.
 Key key_of(const BlasProduct& p, int device) {
   const int64_t flags = is_transposed(p.a) | is_transposed(p.b) << 1 | (p.bias != nullptr) << 2 | p.tf32 << 3 |
                         p.wide << 4 | p.accumulate << 5 | p.float8.fast_sums << 6 | (p.float8.a_scale != nullptr) << 7 |
@@ -125,7 +126,7 @@ Key key_of(const BlasProduct& p, int device) {
           alignment(p.bias)};
 }
 
-// A product in cuBLASLt's terms. Its descriptors are plain memory.
+// A product in cuBLASLt's terms. Its descriptors are plain structs that own nothing.
 class Problem {
  public:
   Problem(const CublasLt& lt, const BlasProduct& p) : lt_(lt), p_(p) {
@@ -143,7 +144,7 @@ class Problem {
     lay_out(b_, other_type(p), p.b, p.k, p.n, p.b_step);
     lay_out(a_, p.dtype, p.a, p.m, p.k, p.a_step);
     lay_out(d_, result_type(p), {p.c, p.n, 1}, p.m, p.n, p.c_step);
-    // What is added to a result of 8 bits never has them; with a factor of 0 it is never read.
+    // An 8-bit result requires c to have the bias's dtype; c is not read if its factor is 0.
     lay_out(c_, is_float8(result_type(p)) ? p.float8.bias : result_type(p), {p.c, p.n, 1}, p.m, p.n, p.c_step);
   }
 
@@ -163,12 +164,12 @@ class Problem {
     int found = 0;
     lt_.must("cublasLtMatmulAlgoGetHeuristic", lt_.choose(handle, mutable_desc(), layout(b_), layout(a_), layout(c_),
                                                           layout(d_), &preference, 1, &result, &found));
-    check(found > 0, "cuBLAS has no way to multiply ", p_.m, "x", p_.k, " and ", p_.k, "x", p_.n, " matrices of ",
-          p_.dtype);
+    check(found > 0, "cuBLAS does not support the product of ", p_.m, "x", p_.k, " and ", p_.k, "x", p_.n,
+          " matrices of ", p_.dtype);
     return result;
   }
 
-  // `workspace`: as much as `chosen` says.
+  // `workspace`: as many bytes as `chosen` requires.
   void run(cublasLtHandle_t handle, const cublasLtMatmulHeuristicResult_t& chosen, void* workspace,
            StreamHandle stream) const {
     const double one[] = {p_.alpha, 0},
@@ -187,7 +188,7 @@ class Problem {
   void set(cublasLtMatmulDescAttributes_t attribute, const T& value) {
     lt_.must("cublasLtMatmulDescSetAttribute", lt_.set_desc(&desc_, attribute, &value, sizeof(value)));
   }
-  // The library's first matrix is b.
+  // The library's first matrix is b: operands a and b are exchanged.
   void set_float8_terms() {
     const Float8Terms& terms = p_.float8;
     if (terms.b_scale) set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, static_cast<const void*>(terms.b_scale));
@@ -209,7 +210,7 @@ class Problem {
     set(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, static_cast<int32_t>(p_.batch));
     set(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, step);
   }
-  // The library takes what it only reads as mutable.
+  // The library's parameters are not const, even if it only reads them.
   cublasLtMatmulDesc_t mutable_desc() const { return const_cast<cublasLtMatmulDescOpaque_t*>(&desc_); }
   static cublasLtMatrixLayout_t layout(const cublasLtMatrixLayoutOpaque_t& x) {
     return const_cast<cublasLtMatrixLayoutOpaque_t*>(&x);
@@ -241,7 +242,7 @@ class CublasProducts final : public Blas {
     cublasLtMatmulHeuristicResult_t result;
   };
 
-  // Remembered by what it depends on: asking the library costs many times what the launch does.
+  // Cached by key: asking the library costs many times as much as the launch.
   Choice choose(const BlasProduct& product, int device) {
     MutexLock lock(mutex_);
     cublasLtHandle_t& handle = handles_[device];
@@ -257,7 +258,7 @@ class CublasProducts final : public Blas {
 
   const CublasLt lt_;
   Mutex mutex_;
-  std::map<int, cublasLtHandle_t> handles_ ABSL_GUARDED_BY(mutex_);  // of each device
+  std::map<int, cublasLtHandle_t> handles_ ABSL_GUARDED_BY(mutex_);  // per device
   std::map<Key, cublasLtMatmulHeuristicResult_t> choices_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -1,5 +1,5 @@
-// The runtime of real devices: cudart, which is linked in, and the driver's virtual-memory calls, which cudart hands
-// out.
+// The runtime of real devices: cudart, which is linked in, and the driver's virtual-memory functions, which cudart
+// looks up.
 #include <cuda.h>
 #include <cuda_runtime.h>
 
@@ -13,7 +13,7 @@ namespace tt::cuda {
 namespace {
 
 [[noreturn]] void cuda_error(const char* call, cudaError_t code) {
-  cudaGetLastError();  // a lost device reports again; other errors end here
+  cudaGetLastError();  // clears the error; a lost device reports its error again
   fail(ErrorKind::kRuntime, "CUDA error: ", cudaGetErrorString(code), " (", cudaGetErrorName(code), " from ", call,
        ")");
 }
@@ -54,8 +54,8 @@ cudaEvent_t event_of(EventHandle handle) { return static_cast<cudaEvent_t>(handl
 cudaGraphExec_t graph_of(GraphHandle handle) { return static_cast<cudaGraphExec_t>(handle); }
 CUdeviceptr address_of(void* p) { return reinterpret_cast<CUdeviceptr>(p); }
 
-// A thread that captures a stream may not make calls that could disturb a capture. What it allocates meanwhile, and the
-// events that it asks about, have no part in it.
+// Allows calls that CUDA forbids to a thread that is capturing a stream. Its allocations and event queries do not
+// affect the capture.
 class BesideCapture {
  public:
   BesideCapture() { cudaThreadExchangeStreamCaptureMode(&mode_); }
@@ -64,20 +64,20 @@ class BesideCapture {
   BesideCapture& operator=(const BesideCapture&) = delete;
 
  private:
-  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;  // then the thread's own, until it is put back
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;  // swapped with the thread's mode
 };
 
 class CudaRuntime final : public Runtime {
  public:
   int device_count(std::string* why) override {
-    int count = 0;  // untouched where it fails
+    int count = 0;  // not set on failure
     const cudaError_t code = cudaGetDeviceCount(&count);
     if (code != cudaSuccess) {
       *why = cudaGetErrorString(code);
       cudaGetLastError();
       return 0;
     }
-    if (count == 0) *why = "the driver has no devices";
+    if (count == 0) *why = "the driver reports no devices";
     return count;
   }
 
@@ -85,7 +85,7 @@ class CudaRuntime final : public Runtime {
     cudaDeviceProp found;
     must("cudaGetDeviceProperties", cudaGetDeviceProperties(&found, device));
     int virtual_memory = 0;
-    cudaDeviceGetAttribute(&virtual_memory, cudaDevAttrMemoryPoolsSupported, device);  // came with it
+    cudaDeviceGetAttribute(&virtual_memory, cudaDevAttrMemoryPoolsSupported, device);  // added in the same version
     return {found.name,
             found.major,
             found.minor,
@@ -237,7 +237,7 @@ class CudaRuntime final : public Runtime {
   void destroy_graph(GraphHandle graph) noexcept override { cudaGraphExecDestroy(graph_of(graph)); }
 
  private:
-  // Null where memory is short, which is no error of the device's.
+  // Returns null if memory is exhausted, which is not an error of the device.
   template <typename Allocate>
   static void* or_null(const char* call, Allocate allocate) {
     void* p = nullptr;

@@ -1,4 +1,4 @@
-// Dnn by cuDNN 9. A convolution's descriptors and its algorithm are made once for each shape.
+// Dnn by cuDNN 9. A convolution's descriptors and its algorithm are created once per shape.
 #if __has_include(<cudnn.h>)
 
 #include <cudnn.h>
@@ -15,7 +15,7 @@ namespace tt::cuda {
 namespace {
 
 constexpr size_t kMostWorkspace = size_t{1} << 30;
-constexpr size_t kMostPlans = 1024;  // beyond it shapes never repeat: the cache starts again
+constexpr size_t kMostPlans = 1024;  // cache size; beyond it, shapes are assumed not to repeat and the cache is cleared
 constexpr int kMostAlgorithms = 8;
 
 enum class Direction { kForward, kInput, kWeight };
@@ -82,7 +82,7 @@ cudnnDataType_t type_of(DType dtype) {
   }
 }
 
-// Two spatial dimensions where one is enough for them: the library has most for two, and none for one.
+// Two spatial dimensions if one would be enough: the library has most algorithms for two, and none for one.
 struct Spatial {
   std::vector<int> values;
 
@@ -124,7 +124,7 @@ class Plan {
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;
 
-  // Looks for an algorithm. False: the library has none.
+  // Chooses an algorithm. Returns false if the library has none.
   bool choose(cudnnHandle_t handle, Direction direction) {
     switch (direction) {
       case Direction::kForward: return choose_with(dnn_.choose_forward, forward_, handle, x_, w_, convolution_, y_);
@@ -169,7 +169,7 @@ class Plan {
     dnn_.must("cudnnSetTensorNdDescriptor",
               dnn_.set_tensor(t, type, static_cast<int>(sizes.size()), sizes.data(), strides.data()));
   }
-  // The fastest one, by the library's own estimate, that does not want too much memory.
+  // Chooses the algorithm that the library estimates to be the fastest among those within the memory limit.
   template <typename Choose, typename Algorithm, typename... Descriptors>
   bool choose_with(Choose choose, Algorithm& chosen, cudnnHandle_t handle, Descriptors... descriptors) {
     using Result =
@@ -200,7 +200,7 @@ class Plan {
 
 using Key = std::vector<int64_t>;
 
-// All that a plan depends on.
+// Everything that a plan depends on.
 Key key_of(const DnnConvolution& c, int device, Direction direction) {
   const ConvolutionShape& s = c.shape;
   Key key{device,
@@ -217,7 +217,7 @@ Key key_of(const DnnConvolution& c, int device, Direction direction) {
   return key;
 }
 
-// The library counts in int.
+// Whether all sizes fit in an int, which the library uses.
 bool is_countable(const ConvolutionShape& s) {
   constexpr int64_t kMost = std::numeric_limits<int>::max();
   bool countable = true;
@@ -248,12 +248,12 @@ class CudnnConvolutions final : public Dnn {
       if (!plan) return false;
       bytes = plan->workspace();
     }
-    // Not under the lock: where memory is short, what streams hold back is issued, and convolutions take the lock for
-    // that.
+    // Allocated without the lock: if memory is short, held launches are issued, and convolutions among them acquire the
+    // lock.
     Tensor workspace;
     if (bytes > 0) workspace = empty(Sizes{static_cast<int64_t>(bytes)}, DType::kUInt8, queue.device());
     void* const scratch = workspace ? workspace.data() : nullptr;
-    // Under the lock: a handle is one thread's at a time, and its stream is set for each call.
+    // Locked until the launch: a handle is not thread-safe, and its stream is set for each call.
     queue.add([this, device, c, direction, scratch](StreamHandle stream) {
       MutexLock lock(mutex_);
       cudnnHandle_t handle = handle_of(device);
@@ -268,7 +268,7 @@ class CudnnConvolutions final : public Dnn {
     if (!handle) dnn_->must("cudnnCreate", dnn_->create(&handle));
     return handle;
   }
-  // Valid until the next call. Null: the library has no way for it.
+  // Valid until the next call. Null if the library does not support the convolution.
   const Plan* plan_of(int device, const DnnConvolution& c, Direction direction) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const Key key = key_of(c, device, direction);
     auto found = plans_.find(key);
@@ -283,8 +283,8 @@ class CudnnConvolutions final : public Dnn {
 
   const std::unique_ptr<Cudnn> dnn_;
   Mutex mutex_;
-  std::map<int, cudnnHandle_t> handles_ ABSL_GUARDED_BY(mutex_);        // of each device
-  std::map<Key, std::unique_ptr<Plan>> plans_ ABSL_GUARDED_BY(mutex_);  // null: there is no way for it
+  std::map<int, cudnnHandle_t> handles_ ABSL_GUARDED_BY(mutex_);        // per device
+  std::map<Key, std::unique_ptr<Plan>> plans_ ABSL_GUARDED_BY(mutex_);  // null: not supported by the library
 };
 
 }  // namespace
@@ -298,7 +298,7 @@ std::unique_ptr<Dnn> make_dnn() {
 
 }  // namespace tt::cuda
 
-#else  // a toolkit without cuDNN: convolutions are our own kernels' there
+#else  // a toolkit without cuDNN: convolutions use our own kernels
 
 #include "kernels/cuda/runtime/dnn.h"
 

@@ -1,5 +1,5 @@
-// Fft by cuFFT. A plan is made once for each shape; its workspace is the caller's memory, so that a transform allocates
-// nothing and can be captured into a graph.
+// Fft by cuFFT. A plan is created once per shape and uses memory of the caller as its workspace, so that a transform
+// allocates nothing and can be captured into a graph.
 #if __has_include(<cufftXt.h>)
 
 #include <cufftXt.h>
@@ -59,7 +59,7 @@ struct Cufft {
     library.find(execute, "cufftXtExec");
     decltype(&cufftGetVersion) version;
     library.find(version, "cufftGetVersion");
-    int number = 0;  // 12003 is 12.0.3
+    int number = 0;  // 12003 means 12.0.3
     must("cufftGetVersion", version(&number));
     library.note_version(absl::StrCat(number / 1000, ".", number / 100 % 10, ".", number % 100));
   }
@@ -69,7 +69,7 @@ struct Cufft {
   }
 };
 
-// What a plan depends on, besides its device.
+// Everything that a plan depends on, except its device.
 using Key = std::array<int64_t, 4 + kMostFftDims + 2 * (2 + kMostFftDims)>;
 
 Key key_of(const FftTransform& t) {
@@ -84,7 +84,7 @@ Key key_of(const FftTransform& t) {
   return key;
 }
 
-// The library's arguments are mutable and of its own integer type.
+// The library requires mutable arrays of its own integer type.
 using Numbers = std::array<long long, kMostFftDims>;
 Numbers numbers(const std::array<int64_t, kMostFftDims>& values) {
   Numbers copy;
@@ -131,7 +131,7 @@ class Plan {
         cufft_.make_plan(handle_, t.rank, sizes.data(), from_embed.data(), t.from.stride, t.from.distance, from,
                          to_embed.data(), t.to.stride, t.to.distance, to, t.batch, &workspace_, complex);
     made_ = result == CUFFT_SUCCESS;
-    // Sizes and types beyond its limits are refused with one of these.
+    // The library reports unsupported sizes and types by one of these codes.
     const bool refused = result == CUFFT_INVALID_SIZE || result == CUFFT_INVALID_TYPE ||
                          result == CUFFT_NOT_SUPPORTED || result == CUFFT_NOT_IMPLEMENTED;
     if (!refused) cufft_.must("cufftXtMakePlanMany", result);
@@ -150,7 +150,8 @@ class CufftTransforms final : public Fft {
   bool transform(const Queue& queue, const FftTransform& t, void* from, void* to) override {
     const std::optional<size_t> bytes = workspace_of(queue, t);
     if (!bytes) return false;
-    // Allocated without the lock: where memory is short, held launches are issued, and transforms among them lock it.
+    // Allocated without the lock: if memory is short, held launches are issued, and transforms among them acquire the
+    // lock.
     Tensor workspace;
     if (*bytes > 0) workspace = empty(Sizes{static_cast<int64_t>(*bytes)}, DType::kUInt8, queue.device());
     void* const scratch = workspace ? workspace.data() : nullptr;
@@ -167,12 +168,12 @@ class CufftTransforms final : public Fft {
  private:
   using Plans = std::map<Key, std::unique_ptr<Plan>>;
 
-  // Nothing where the library does not support the transform, or cannot make another plan now.
+  // Returns nullopt if the library does not support the transform, or if no further plan can be created now.
   std::optional<size_t> workspace_of(const Queue& queue, const FftTransform& t) {
     MutexLock lock(mutex_);
     Plans& plans = plans_[queue.device().index];
     if (!plans.contains(key_of(t))) {
-      // A plan allocates memory, which a stream under capture does not permit.
+      // Creating a plan allocates memory, which is not permitted while a stream is capturing.
       if (Context::current().capturing()) return std::nullopt;
       if (plans.size() >= kMostPlans) drop_plans(plans);
       if (plans.size() >= kMostPlans) return std::nullopt;
@@ -185,13 +186,13 @@ class CufftTransforms final : public Fft {
     if (!plan) plan = std::make_unique<Plan>(*cufft_, t);
     return *plan;
   }
-  // A plan that was dropped meanwhile cannot be made while the stream is captured: it allocates memory.
+  // A plan that was dropped in the meantime cannot be created again during capture, because that allocates memory.
   void check_plan(int device, const FftTransform& t, StreamHandle stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     check(plans_[device].contains(key_of(t)) || !runtime().is_capturing(stream),
           "operation not permitted when stream is capturing: a Fourier transform of a new shape");
   }
-  // Those of the current device that no graph uses, once the device is through with them. A launch that is still held
-  // makes its plan again.
+  // Waits for the current device and drops its plans that no graph uses. A launch that is still held creates its plan
+  // again.
   void drop_plans(Plans& plans) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     runtime().synchronize_device();
     std::erase_if(plans, [](const auto& entry) { return !entry.second->is_captured(); });
@@ -213,7 +214,7 @@ std::unique_ptr<Fft> make_fft() {
 
 }  // namespace tt::cuda
 
-#else  // a toolkit without cuFFT: transforms are our own kernels'
+#else  // a toolkit without cuFFT: transforms use our own kernels
 
 #include "kernels/cuda/runtime/fft.h"
 

@@ -1,4 +1,4 @@
-// Solver by cuSOLVER's dense functions, most of them those of its 64-bit interface.
+// Solver by cuSOLVER's dense functions, most of them from its 64-bit interface.
 #if __has_include(<cusolverDn.h>)
 
 #include <cusolverDn.h>
@@ -19,7 +19,7 @@
 namespace tt::cuda {
 namespace {
 
-// XsyevBatched refuses some 32,000 matrices and more (github.com/mujocolab/mjlab, pull request 732).
+// XsyevBatched rejects batches of about 32,000 matrices and more (github.com/mujocolab/mjlab, pull request 732).
 constexpr int64_t kMostMatrices = 16 * 1024;
 
 const char* text_of(cusolverStatus_t status) {
@@ -42,7 +42,7 @@ void must(const char* call, cusolverStatus_t status) {
         ", from ", call, ")");
 }
 
-// Functions that older toolkits do not declare.
+// Types of functions that older toolkits do not declare.
 using BatchedEighSize = cusolverStatus_t (*)(cusolverDnHandle_t, cusolverDnParams_t, cusolverEigMode_t,
                                              cublasFillMode_t, int64_t, cudaDataType, const void*, int64_t,
                                              cudaDataType, const void*, cudaDataType, size_t*, size_t*, int64_t);
@@ -57,14 +57,14 @@ using Eig = cusolverStatus_t (*)(cusolverDnHandle_t, cusolverDnParams_t, cusolve
                                  cudaDataType, void*, int64_t, cudaDataType, void*, cudaDataType, void*, int64_t,
                                  cudaDataType, void*, int64_t, cudaDataType, void*, size_t, void*, size_t, int*);
 
-// The functions that exist once for each type of elements.
+// The functions that exist once per element type.
 template <typename T>
 struct TypedFunctions {
   cusolverStatus_t (*batched_cholesky)(cusolverDnHandle_t, cublasFillMode_t, int, T* matrices[], int, int*, int);
   cusolverStatus_t (*expand_q_size)(cusolverDnHandle_t, int, int, int, const T*, int, const T*, int*);
   cusolverStatus_t (*expand_q)(cusolverDnHandle_t, int, int, int, T*, int, const T*, T*, int, int*);
 
-  // `letter`: of the type in the names.
+  // `letter`: the element type in the function names.
   void find(const Library& library, const char* letter, const char* expand_q_name) {
     const std::string prefix = absl::StrCat("cusolverDn", letter);
     library.find(batched_cholesky, absl::StrCat(prefix, "potrfBatched").c_str());
@@ -91,7 +91,7 @@ struct Cusolver {
   decltype(&cusolverDnXsyevd) eigh;
   decltype(&cusolverDnXgesvd_bufferSize) svd_size;
   decltype(&cusolverDnXgesvd) svd;
-  BatchedEighSize batched_eigh_size;  // null in older versions, as are the others below
+  BatchedEighSize batched_eigh_size;  // null in older versions, as are the functions below
   BatchedEigh batched_eigh;
   EigSize eig_size;
   Eig eig;
@@ -124,11 +124,11 @@ struct Cusolver {
     of_double_complex.find(library, "Z", "ungqr");
     decltype(&cusolverGetVersion) version;
     library.find(version, "cusolverGetVersion");
-    int number = 0;  // 12004 is 12.0.4
+    int number = 0;  // 12004 means 12.0.4
     must("cusolverGetVersion", version(&number));
     library.note_version(absl::StrCat(number / 1000, ".", number / 100 % 10, ".", number % 100));
   }
-  // f(functions, null pointer to the type of the elements).
+  // Calls f(functions, null pointer to the element type).
   template <typename F>
   void with_type(DType dtype, F f) const {
     switch (dtype) {
@@ -155,17 +155,17 @@ int as_int(int64_t size) {
   return static_cast<int>(size);
 }
 
-// What a call needs besides its matrices, on the device and on the host.
+// Bytes of workspace that a call requires, on the device and on the host.
 struct WorkspaceSizes {
   size_t device = 0, host = 0;
 };
 
-// A stream's: the library keeps memory of its own with a handle, which calls in two streams would use at once.
+// One per stream: a handle owns memory in the library, which calls in two streams would use at the same time.
 struct Handle {
   Mutex mutex;
   cusolverDnHandle_t handle ABSL_GUARDED_BY(mutex) = nullptr;
   cusolverDnParams_t parameters ABSL_GUARDED_BY(mutex) = nullptr;
-  std::vector<std::byte> workspace ABSL_GUARDED_BY(mutex);  // on the host
+  std::vector<std::byte> workspace ABSL_GUARDED_BY(mutex);  // in host memory
 };
 
 class CusolverDecompositions final : public Solver {
@@ -293,7 +293,7 @@ class CusolverDecompositions final : public Solver {
 
   void eig(const Queue& queue, DType dtype, int64_t n, void* a, void* values, void* vectors, int32_t* info) override {
     const cudaDataType type = type_of(dtype), complex = type_of(to_complex(dtype));
-    constexpr cusolverEigMode_t left = CUSOLVER_EIG_MODE_NOVECTOR;  // the only one there is
+    constexpr cusolverEigMode_t left = CUSOLVER_EIG_MODE_NOVECTOR;  // the only supported mode
     const cusolverEigMode_t right = mode(vectors != nullptr);
     call(
         queue, "cusolverDnXgeev",
@@ -311,7 +311,7 @@ class CusolverDecompositions final : public Solver {
   static cusolverEigMode_t mode(bool vectors) {
     return vectors ? CUSOLVER_EIG_MODE_VECTOR : CUSOLVER_EIG_MODE_NOVECTOR;
   }
-  // At most kMostMatrices.
+  // Requires at most kMostMatrices matrices.
   void eigh_of_some(const Queue& queue, DType dtype, bool upper, bool vectors, int64_t n, void* a, void* values,
                     int64_t batch, int32_t* info) {
     const cudaDataType type = type_of(dtype), real = type_of(to_real(dtype));
@@ -328,26 +328,25 @@ class CusolverDecompositions final : public Solver {
   }
   static cublasFillMode_t triangle(bool upper) { return upper ? CUBLAS_FILL_MODE_UPPER : CUBLAS_FILL_MODE_LOWER; }
 
-  // Calls `ask` for the workspace's sizes and then `run` with the workspace. Not as the queue's work, which may be
-  // captured into a graph: some functions compute on the host in between, and wait.
+  // Calls `ask` for the workspace's sizes and then `run` with the workspace. Does not use Queue::add(), whose work may
+  // be captured into a graph: some functions compute on the host in between, and wait.
   template <typename Ask, typename Run>
   void call(const Queue& queue, const char* name, Ask ask, Run run) {
-    check_cancelled();  // many matrices are many calls
+    check_cancelled();  // a batch may take many calls
     Handle& own = handle_of(queue);
     WorkspaceSizes sizes;
     {
       MutexLock lock(own.mutex);
       must(name, ask(own.handle, own.parameters, sizes));
     }
-    // Allocated without the lock, which nobody who frees memory may have to wait for.
+    // Allocated without the lock, so that freeing memory never waits for it.
     Tensor workspace;
     if (sizes.device > 0) workspace = empty(Sizes{static_cast<int64_t>(sizes.device)}, DType::kUInt8, queue.device());
-    // XsyevBatched of 11.7.1 computes wrong vectors where its workspace does not begin as zeros (PyTorch's issue
-    // 192483).
+    // XsyevBatched of 11.7.1 computes wrong vectors if its workspace is not initialised to zero (PyTorch issue 192483).
     if (workspace) queue.fill(workspace.data(), 0, sizes.device);
-    queue.cuda_stream().mark();  // issues what is held
+    queue.cuda_stream().mark();  // issues held launches
     MutexLock lock(own.mutex);
-    // The host's is used within the call.
+    // The host workspace is used only during the call.
     if (own.workspace.size() < sizes.host) own.workspace.resize(sizes.host);
     must(name, run(own.handle, own.parameters, workspace ? workspace.data() : nullptr,
                    sizes.host > 0 ? own.workspace.data() : nullptr, sizes));
@@ -385,7 +384,7 @@ std::unique_ptr<Solver> make_solver() {
 
 }  // namespace tt::cuda
 
-#else  // a toolkit without cuSOLVER: decompositions are our own kernels'
+#else  // a toolkit without cuSOLVER: decompositions use our own kernels
 
 #include "kernels/cuda/runtime/solver.h"
 

@@ -1,4 +1,4 @@
-// driver_function: what of the driver's library cudart does not wrap.
+// driver_function: looks up functions of the driver that cudart does not wrap.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -7,13 +7,14 @@
 
 namespace tt::cuda {
 
-// The driver's library is opened by cudart. Throws Error where it has no such function.
+// cudart opens the driver's library. Throws Error if the driver has no such function.
 template <typename Function>
 Function driver_function(const char* name) {
   void* found = nullptr;
   cudaDriverEntryPointQueryResult result;
   const cudaError_t code = cudaGetDriverEntryPointByVersion(name, &found, 12000, cudaEnableDefault, &result);
-  check(code == cudaSuccess && found != nullptr && result == cudaDriverEntryPointSuccess, "the driver has no ", name);
+  check(code == cudaSuccess && found != nullptr && result == cudaDriverEntryPointSuccess, "the driver has no function ",
+        name);
   return reinterpret_cast<Function>(found);
 }
 

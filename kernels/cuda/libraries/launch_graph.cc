@@ -21,11 +21,11 @@ struct GraphDeleter {
 };
 using GraphPointer = std::unique_ptr<std::remove_pointer_t<cudaGraph_t>, GraphDeleter>;
 
-// A kernel's parameters as the CUDA runtime takes them; points into `launch`.
+// A kernel's parameters in the form that the CUDA runtime requires; points into `launch`.
 class KernelNode {
  public:
   explicit KernelNode(const KernelLaunch& launch) {
-    auto* first = static_cast<std::byte*>(const_cast<void*>(launch.parameters()));  // read, as mutable
+    auto* first = static_cast<std::byte*>(const_cast<void*>(launch.parameters()));  // not written by the API
     pointers_[0] = first;
     pointers_[1] = first + launch.second;
     parameters_.func = const_cast<void*>(launch.kernel);
@@ -89,7 +89,7 @@ class CudaLaunchGraph final : public LaunchGraph {
     must("cudaGraphInstantiate", cudaGraphInstantiate(&ready_, made, 0));
   }
 
-  // Captures a library call, in a stream of its own.
+  // Captures a library call, in a separate stream.
   GraphPointer captured(const KernelLaunch& launch) {
     must("cudaStreamBeginCapture", cudaStreamBeginCapture(aside_, cudaStreamCaptureModeThreadLocal));
     cudaGraph_t graph = nullptr;
@@ -110,7 +110,7 @@ class CudaLaunchGraph final : public LaunchGraph {
     return code == cudaSuccess;
   }
 
-  cudaStream_t aside_ = nullptr;  // the stream that library calls are captured in
+  cudaStream_t aside_ = nullptr;  // the stream in which library calls are captured
   GraphPointer graph_;            // its nodes identify those of ready_
   std::vector<cudaGraphNode_t> nodes_;
   cudaGraphExec_t ready_ = nullptr;

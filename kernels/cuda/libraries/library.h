@@ -1,5 +1,5 @@
-// Library: one of CUDA's shared libraries, opened when something first needs it; it stays open until the process ends.
-// Its version, or why it could not be opened, is noted (runtime/library_notes.h).
+// Library: one of CUDA's shared libraries, opened on first use; it stays open until the process ends. Records its
+// version, or why it could not be opened (runtime/library_notes.h).
 #pragma once
 
 #include <initializer_list>
@@ -10,22 +10,22 @@ namespace tt::cuda {
 
 class Library {
  public:
-  // Opens the first of `files` that is found where the system's loader looks, then in the toolkit's usual folder. Empty
-  // where none is found.
+  // Opens the first of `files` that the system's loader finds, in its search path or in the toolkit's usual folder. The
+  // object is empty if none is found.
   Library(std::string name, std::initializer_list<const char*> files);
 
   explicit operator bool() const { return handle_ != nullptr; }
-  // Why it is empty: the loader's message for the first name.
+  // Why the object is empty: the loader's message for the first file.
   const std::string& why() const { return why_; }
-  // As cuBLAS and cuDNN number them: 91300 is 9.13.0.
+  // Accepts the numbering of cuBLAS and cuDNN: 91300 is 9.13.0.
   void note_version(size_t number) const;
   void note_version(std::string version) const;
-  // Throws Error (RuntimeError) where the library has no such function.
+  // Throws Error (RuntimeError) if the library has no such function.
   template <typename Function>
   void find(Function& function, const char* name) const {
     function = reinterpret_cast<Function>(address(name));
   }
-  // Stores null where the library has no such function, as older versions may.
+  // Stores null if the library has no such function, for functions that older versions lack.
   template <typename Function>
   void find_optional(Function& function, const char* name) const {
     function = reinterpret_cast<Function>(optional_address(name));

@@ -1,15 +1,15 @@
-// How Library opens files and finds functions in them: the system's loader, or the tests', which has simulated
-// libraries (tests/cuda/simulated/loader.cc). Thread-safe.
+// Opens the files of Library and finds functions in them, by the system's loader or by the tests' loader, which
+// provides simulated libraries (tests/cuda/simulated/loader.cc). Thread-safe.
 #pragma once
 
 #include <string>
 
 namespace tt::cuda {
 
-// Opens a shared library, which stays open until the process ends. Returns null, and stores the reason in `why`, where
-// it cannot be opened.
+// Opens a shared library, which stays open until the process ends. Returns null, and stores the reason in `why`, if it
+// cannot be opened.
 void* open_library(const std::string& file, std::string* why);
-// Returns null where the library has no function of that name.
+// Returns null if the library has no function of that name.
 void* find_function(void* library, const char* name);
 
 }  // namespace tt::cuda

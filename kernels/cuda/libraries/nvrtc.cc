@@ -35,7 +35,7 @@ Nvrtc::Nvrtc(const Library& library) {
   library.note_version(absl::StrCat(major, ".", minor));
 }
 
-// The device's own architecture, or the last one that the library knows before it.
+// Returns the device's own architecture or, if the library does not know it, the latest earlier one.
 int Nvrtc::nearest(int architecture) const {
   int count = 0;
   count_(&count);
@@ -45,18 +45,18 @@ int Nvrtc::nearest(int architecture) const {
   for (int one : known) {
     if (one <= architecture) nearest = std::max(nearest, one);
   }
-  check(nearest > 0, "NVRTC compiles for no device of compute capability ", architecture / 10, ".", architecture % 10);
+  check(nearest > 0, "NVRTC does not support compute capability ", architecture / 10, ".", architecture % 10);
   return nearest;
 }
 
 std::string Nvrtc::compile(const std::string& source, int major, int minor) const {
   const int wanted = 10 * major + minor, known = nearest(wanted);
-  const bool machine_code = known == wanted;  // else the driver compiles what is common to both
+  const bool machine_code = known == wanted;  // otherwise PTX, which the driver compiles
   const std::string architecture = absl::StrCat("--gpu-architecture=", machine_code ? "sm_" : "compute_", known);
-  // Products are not fused with sums of another step: whether a chain was fused does not show in its values.
+  // No fused multiply-add across steps, so that a fused chain computes the same values as its separate steps.
   const char* options[] = {architecture.c_str(), "--std=c++20", "--fmad=false", "--device-as-default-execution-space"};
   Program program = nullptr;
-  check(create_(&program, source.c_str(), "chain.cu", 0, nullptr, nullptr) == 0, "NVRTC takes no program");
+  check(create_(&program, source.c_str(), "chain.cu", 0, nullptr, nullptr) == 0, "NVRTC could not create a program");
   const int failed = compile_(program, std::size(options), options);
   std::string text;
   size_t size = 0;

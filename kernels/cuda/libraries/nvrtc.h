@@ -1,4 +1,4 @@
-// NVRTC: CUDA C++ to machine code, by a library that is opened where it is found.
+// Nvrtc: compiles CUDA C++ with NVRTC, which is opened if it is installed.
 #pragma once
 
 #include <string>
@@ -9,11 +9,12 @@ namespace tt::cuda {
 
 class Nvrtc {
  public:
-  // The process's; null where no library is found. The tests run without a driver, which NVRTC does not need.
+  // Returns the process-wide instance; null if the library is missing. Tests call it without a driver, which NVRTC does
+  // not need.
   static const Nvrtc* find();
 
-  // What the driver loads on a device of that compute capability: machine code, or PTX where the library is older than
-  // the device. Throws Error (RuntimeError) with the compiler's messages. Thread-safe.
+  // Returns code that the driver can load on a device of this compute capability: machine code, or PTX if the library
+  // is older than the device. Throws Error (RuntimeError) with the compiler's messages. Thread-safe.
   std::string compile(const std::string& source, int major, int minor) const;
 
  private:
@@ -35,7 +36,7 @@ class Nvrtc {
   int (*architectures_)(int*);
 };
 
-// What goes before a source (compiler.h): of the standard library what scalar_math.h uses, which NVRTC has not.
+// Prepended to every source (compiler.h): the standard-library declarations that scalar_math.h uses and NVRTC lacks.
 extern const char* const kNvrtcPrelude;
 
 }  // namespace tt::cuda

@@ -1,5 +1,5 @@
-// Balance: a matrix similar to another one whose rows and columns are about as long as each other, so that eigenvalues
-// of elements that are orders of magnitude apart keep their digits (Parlett and Reinsch 1969).
+// Balance: scales a matrix to a similar one whose corresponding rows and columns have about equal norms, so that
+// eigenvalues of matrices whose elements differ by orders of magnitude stay accurate (Parlett and Reinsch 1969).
 #pragma once
 
 #include <limits>
@@ -9,8 +9,8 @@
 
 namespace tt::cuda {
 
-// a (n x n) becomes D^-1 a D; `scales` gets D's diagonal, powers of 2, so that nothing is rounded. All threads of the
-// group call it; what they wrote is there for all afterwards.
+// Replaces a (n x n) by D^-1 a D and stores D's diagonal in `scales`. The scales are powers of 2, so nothing is
+// rounded. All threads of the group must call this; the results are visible to all of them on return.
 template <typename T>
 TT_DEVICE void balance(Group& group, T* a, int64_t n, real_of_t<T>* scales) {
   using R = real_of_t<T>;
@@ -37,7 +37,7 @@ TT_DEVICE void balance(Group& group, T* a, int64_t n, real_of_t<T>* scales) {
       for (; column < own.row / 2; column *= 4) by *= 2;
       for (; column >= own.row * 2; column /= 4) by /= 2;
       const R scale = scales[i] * by;
-      group.sync();  // all have read it
+      group.sync();  // all threads have read the scale
       if ((column + own.row) / by >= R(0.95) * (own.column + own.row) || scale > most || scale < 1 / most) continue;
       changed = true;
       for (int64_t j = group.rank(); j < n; j += group.size()) {

@@ -1,11 +1,12 @@
-// add_bias: numbers added to a result over and over.
+// add_bias: adds a repeating sequence of numbers to a result.
 #pragma once
 
 #include "engine/tensor/tensor.h"
 
 namespace tt::cuda {
 
-// Element i of `out` gets number i / inner, which repeat. Both contiguous; an undefined bias adds nothing.
+// Adds bias[(i / inner) % bias.numel()] to element i of `out`. Both must be contiguous. Does nothing if bias is
+// undefined.
 void add_bias(const Tensor& bias, int64_t inner, const Tensor& out);
 
 }  // namespace tt::cuda

@@ -1,4 +1,4 @@
-// Cholesky's factorisation, by the library or by a group of threads per matrix, and solving with triangles, by a group
+// Cholesky factorisation, by the library or with one group of threads per matrix, and triangular solves, with one group
 // of threads per matrix.
 #include "kernels/cuda/iteration/copy.h"
 #include "kernels/cuda/kernels.h"
@@ -9,8 +9,8 @@
 namespace tt::cuda {
 namespace {
 
-// The lower triangle of a (n x n) becomes L, the upper one zeros. Returns the order of the first leading minor that is
-// not positive, or 0.
+// Overwrites the lower triangle of a (n x n) with L and the upper one with zeros. Returns the order of the first
+// leading minor that is not positive, or 0.
 template <typename T>
 TT_DEVICE int32_t factor_cholesky(Group& group, T* a, int64_t n) {
   using R = real_of_t<T>;
@@ -22,7 +22,7 @@ TT_DEVICE int32_t factor_cholesky(Group& group, T* a, int64_t n) {
       break;
     }
     const R diagonal = math::sqrt(square);
-    group.sync();  // all have read it
+    group.sync();  // all threads have read it
     for (int64_t i = j + group.rank(); i < n; i += group.size()) {
       a[i * n + j] = i == j ? T(diagonal) : math::over(a[i * n + j], diagonal);
     }
@@ -61,7 +61,7 @@ struct ClearUpperTriangle {
   }
 };
 
-// Reports leading minors that are infinite or NaN as not positive, which the library may not do.
+// Reports leading minors that are infinite or NaN as not positive. The library may not report them.
 template <typename T>
 struct CheckDiagonal {
   int64_t n;
@@ -82,14 +82,14 @@ struct CheckDiagonal {
 
 struct Addresses {
   std::byte* first;
-  int64_t bytes;  // of a matrix
+  int64_t bytes;  // per matrix
   void** addresses;
 
   TT_DEVICE void operator()(int64_t i) const { addresses[i] = first + i * bytes; }
 };
 
-// `l` holds the matrices. The library reads them as column-major, that is transposed; L is its U^T. Returns false, with
-// nothing done, where the library is not used.
+// `l` contains the matrices. The library reads them as column-major, that is, transposed; L is the transpose of its U.
+// Returns false, without side effects, if the library is not used.
 template <typename T>
 bool factor_by_library(const Queue& queue, const MatrixFaults& faults, const Tensor& l, const Tensor& info) {
   const int64_t n = l.size(-1), batch = info.numel();
@@ -109,7 +109,7 @@ bool factor_by_library(const Queue& queue, const MatrixFaults& faults, const Ten
   return true;
 }
 
-// `b` holds the right sides; `triangle` is the first matrix's.
+// `b` contains the right-hand sides; `triangle` describes the first matrix.
 template <typename T>
 void solve(const Queue& queue, int64_t batch, Triangle<T> triangle, int64_t k, T* b) {
   const int64_t n = triangle.n;

@@ -1,5 +1,5 @@
-// Eigenvalues and eigenvectors of any square matrices, by the library or from their Schur form, a group of threads per
-// matrix.
+// Eigenvalues and eigenvectors of general square matrices, by the library or from the Schur form, with one group of
+// threads per matrix.
 #include <limits>
 
 #include "kernels/common/math/complex_elementary.h"
@@ -14,19 +14,19 @@
 namespace tt::cuda {
 namespace {
 
-// One matrix, real or complex. What is solved with its Schur form is complex; of a real one, beside a real eigenvalue,
-// imaginary parts stay 0, and beside two that are conjugates all is.
+// One matrix, real or complex. Vectors are computed from its Schur form in complex numbers. For a real matrix, vectors
+// of real eigenvalues keep imaginary parts of 0.
 template <typename T>
 struct General {
   using R = real_of_t<T>;
   using C = Complex<R>;
-  static constexpr R kLeast = std::numeric_limits<R>::epsilon();  // beside parts of at most 1
+  static constexpr R kLeast = std::numeric_limits<R>::epsilon();  // relative to parts of at most 1
   int64_t n;
-  C *values, *solutions;  // n; n x n, a column for each value
+  C *values, *solutions;  // n; n x n, one column per eigenvalue
   Schur<T> schur;
-  R* scales;  // n: what the matrix's balancing makes of its eigenvectors' rows
+  R* scales;  // n: the factors by which balancing scaled the rows of the eigenvectors
 
-  // Elements of `work`.
+  // Number of elements in `work`.
   static int64_t work(int64_t n, bool with_vectors) {
     const int64_t ours = with_vectors ? n * n : 0, of_schur = (with_vectors ? 2 : 1) * n * n + n;
     constexpr int64_t kParts = sizeof(C) / sizeof(T);
@@ -47,12 +47,12 @@ struct General {
     else
       return math::times(b, a);
   }
-  // The first and the last row of the block that row i is in.
+  // The first and the last row of the diagonal block that contains row i.
   TT_DEVICE bool is_linked(int64_t i) const { return i >= 0 && i + 1 < n && !(schur.h[(i + 1) * n + i] == T(0)); }
   TT_DEVICE int64_t first_of(int64_t i) const { return is_linked(i - 1) ? i - 1 : i; }
   TT_DEVICE int64_t last_of(int64_t i) const { return is_linked(i) ? i + 1 : i; }
 
-  // Balances, and scales to parts of at most 1. Returns by what; infinite where an element is not finite.
+  // Balances the matrix and scales its parts to at most 1. Returns the divisor; infinite if an element is not finite.
   TT_DEVICE R load(Group& group, const T* input) const {
     const R scale = scaled(group, input);
     if (!(scale < math::kInf<R>)) return scale;
@@ -83,15 +83,16 @@ struct General {
   }
 
   TT_DEVICE static R larger(C a, C b) { return math::fmax(math::larger_part(a), math::larger_part(b)); }
-  // What may be divided by: a change of H that rounding would have made as well.
+  // Replaces a divisor near zero by kLeast, a change of H no larger than rounding errors.
   TT_DEVICE static C away_from_zero(C x) { return math::sum_of_parts(x) < kLeast ? C(kLeast) : x; }
-  // Of H's product with column v of the solutions: a row, from a column on.
+  // Element `row` of the product of H's columns [from, last] with column v of the solutions.
   TT_DEVICE C along(int64_t row, int64_t from, int64_t last, int64_t v) const {
     C sum = C(0);
     for (int64_t j = from; j <= last; ++j) sum += product(schur.h[row * n + j], solution(j, v));
     return sum;
   }
-  // Column v of the solutions becomes an eigenvector of H, block by block from its own one upwards.
+  // Overwrites column v of the solutions with an eigenvector of H, block by block, from the eigenvalue's own block
+  // upwards.
   TT_DEVICE void solve(int64_t v) const {
     const int64_t first = first_of(v), last = last_of(v);
     for (int64_t i = last + 1; i < n; ++i) solution(i, v) = C(0);
@@ -108,7 +109,7 @@ struct General {
       keep_in_range(v, p, i, last);
     }
   }
-  // Of the two unknowns of a block. The row with the larger first element eliminates the other one's.
+  // One equation for the two unknowns of a block. solve_pair() eliminates with the row whose first element is larger.
   struct Row {
     C first, second, right;
   };
@@ -119,7 +120,7 @@ struct General {
     *y = (other.right - factor * one.right) / away_from_zero(other.second - factor * one.second);
     *x = (one.right - one.second * *y) / pivot;
   }
-  // The rows of its own block: what is orthogonal to the larger one of the block's, less the value.
+  // The solution in the eigenvalue's own block: orthogonal to the larger row of the block minus the eigenvalue.
   TT_DEVICE void begin(int64_t v, int64_t first, int64_t last) const {
     if (first == last) {
       solution(v, v) = C(1);
@@ -130,14 +131,14 @@ struct General {
     solution(first, v) = upper > lower ? math::over(b, upper) : math::over(d, lower);
     solution(last, v) = upper > lower ? math::over(-a, upper) : math::over(-c, lower);
   }
-  // Rows that grow, beside values that are almost the same, would overflow in time.
+  // Scales down a growing solution: rows with almost equal eigenvalues could make it overflow.
   TT_DEVICE void keep_in_range(int64_t v, int64_t p, int64_t q, int64_t last) const {
     const R size = larger(solution(p, v), solution(q, v));
     if (size * kLeast * kLeast <= 1) return;
     for (int64_t i = p; i <= last; ++i) solution(i, v) = math::over(solution(i, v), size);
   }
 
-  // Of length 1, their largest elements positive.
+  // Computes vectors of length 1 whose largest elements are real and positive.
   TT_DEVICE void find_vectors(Group& group, C* vectors) const {
     for (int64_t v = group.rank(); v < n; v += group.size()) solve(v);
     group.sync();
@@ -168,7 +169,7 @@ struct General {
   }
 };
 
-// `works`: what a General needs, for each matrix.
+// `works`: the work area of General, per matrix.
 template <typename T>
 void decompose(const Queue& queue, MatrixFaults faults, int64_t batch, int64_t n, const T* input,
                Complex<real_of_t<T>>* works, Complex<real_of_t<T>>* values, Complex<real_of_t<T>>* vectors) {
@@ -184,13 +185,13 @@ void decompose(const Queue& queue, MatrixFaults faults, int64_t batch, int64_t n
     }
     matrix.find_values(group);
     if (vectors) matrix.find_vectors(group, vectors + i * n * n);
-    group.sync();  // all have solved with them
+    group.sync();  // all threads have used the solutions
     for (int64_t v = group.rank(); v < n; v += group.size()) matrix.values[v] = math::times(matrix.values[v], scale);
   });
 }
 
-// Row-major complex vectors from the library's of real matrices: two columns, the real and the imaginary part, for two
-// eigenvalues that are conjugates.
+// Converts the library's vectors of real matrices to row-major complex ones. For two conjugate eigenvalues the library
+// returns two columns: the real and the imaginary part.
 template <typename R>
 struct PairedVectors {
   int64_t n;
@@ -209,7 +210,7 @@ struct PairedVectors {
   }
 };
 
-// Returns false, with nothing done, where the library is not used.
+// Returns false, without side effects, if the library is not used.
 template <typename T>
 bool decompose_by_library(const Queue& queue, const MatrixFaults& faults, const Tensor& input, bool with_vectors,
                           const Tensor& values, const Tensor& vectors) {

@@ -1,5 +1,5 @@
-// Eigenvalues and eigenvectors of symmetric and Hermitian matrices, by the library or by Jacobi's method, a group of
-// threads per matrix.
+// Eigenvalues and eigenvectors of symmetric and Hermitian matrices, by the library or by Jacobi's method, with one
+// group of threads per matrix.
 #include <limits>
 
 #include "kernels/cuda/iteration/copy.h"
@@ -12,17 +12,17 @@
 namespace tt::cuda {
 namespace {
 
-// One matrix, which becomes diagonal, with the vectors that make it so as columns, and a place for a round's rotations.
+// One matrix, which is made diagonal; its eigenvectors, as columns; and storage for the rotations of one round.
 template <typename T>
 struct Hermitian {
   using R = real_of_t<T>;
   int64_t n;
   T *a, *vectors;
-  R* diagonal;             // n numbers
-  Rotation<T>* rotations;  // one a pair
+  R* diagonal;             // n real numbers
+  Rotation<T>* rotations;  // one per pair
   bool with_vectors;
 
-  // Elements that a matrix has in `work`.
+  // Number of elements per matrix in `work`.
   static int64_t work(int64_t n) {
     const int64_t bytes = n * sizeof(R) + Tournament{n}.pairs() * sizeof(Rotation<T>);
     return 2 * n * n + (bytes + sizeof(T) - 1) / sizeof(T);
@@ -35,8 +35,8 @@ struct Hermitian {
         rotations(reinterpret_cast<Rotation<T>*>(diagonal + n)),
         with_vectors(with_vectors) {}
 
-  // Scales to parts of at most 1 and makes both triangles the one that is read. Returns by what; infinite where an
-  // element is not finite.
+  // Scales the parts to at most 1 and copies the triangle that is read to the other one. Returns the divisor; infinite
+  // if an element is not finite.
   TT_DEVICE R load(Group& group, const T* input, bool upper) const {
     for (int64_t e = group.rank(); e < n * n; e += group.size()) {
       const int64_t r = e / n, c = e % n;
@@ -50,7 +50,7 @@ struct Hermitian {
     group.sync();
     return scale;
   }
-  // Whether what is off the diagonal is negligible beside the whole.
+  // Whether the elements off the diagonal are negligible relative to the whole matrix.
   TT_DEVICE bool is_diagonal(Group& group) const {
     R off = 0, on = 0;
     for (int64_t e = group.rank(); e < n * n; e += group.size()) {
@@ -88,10 +88,10 @@ struct Hermitian {
   TT_DEVICE void turn_columns(const Rotation<T>& rotation, const Meeting& m, int64_t row) const {
     rotation.turn(a + row * n + m.p, a + row * n + m.q);
     if (with_vectors) rotation.turn(vectors + row * n + m.p, vectors + row * n + m.q);
-    if (row == m.p) a[row * n + m.q] = T(0);  // what rounding left of it
+    if (row == m.p) a[row * n + m.q] = T(0);  // removes the rounding error
     if (row == m.q) a[row * n + m.p] = T(0);
   }
-  // In rising order.
+  // Stores eigenvalues in ascending order.
   TT_DEVICE void store(Group& group, R scale, R* values, T* columns) const {
     for (int64_t i = group.rank(); i < n; i += group.size()) diagonal[i] = math::real(a[i * n + i]) * scale;
     group.sync();
@@ -103,7 +103,7 @@ struct Hermitian {
   }
 };
 
-// `works`: what a Hermitian needs, for each matrix.
+// `works`: the work area of Hermitian, per matrix.
 template <typename T>
 void decompose(const Queue& queue, MatrixFaults faults, int64_t batch, int64_t n, const T* input, bool upper,
                bool with_vectors, T* works, real_of_t<T>* values, T* vectors) {
@@ -122,7 +122,7 @@ void decompose(const Queue& queue, MatrixFaults faults, int64_t batch, int64_t n
   });
 }
 
-// Whole Hermitian matrices, column-major, from one triangle of row-major ones.
+// Copies one triangle of row-major matrices to both triangles of column-major Hermitian matrices.
 template <typename T>
 struct FromTriangle {
   int64_t n;
@@ -138,7 +138,7 @@ struct FromTriangle {
   }
 };
 
-// Returns false, with nothing done, where the library is not used.
+// Returns false, without side effects, if the library is not used.
 template <typename T>
 bool decompose_by_library(const Queue& queue, const MatrixFaults& faults, const Tensor& input, bool upper,
                           bool with_vectors, const Tensor& values, const Tensor& vectors) {

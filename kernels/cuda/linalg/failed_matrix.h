@@ -1,4 +1,4 @@
-// MatrixFaults: how a kernel says that a matrix of a batch could not be decomposed.
+// MatrixFaults: reports, from a kernel, a matrix of a batch that could not be decomposed.
 #pragma once
 
 #include <iterator>
@@ -9,7 +9,7 @@
 
 namespace tt::cuda {
 
-// The functions that a LinAlgError may come from. A cell holds numbers: others than these are just "linalg".
+// The functions that a LinAlgError may name. A cell stores only numbers: any other function is reported as "linalg".
 inline constexpr const char* kDecomposing[] = {"linalg",      "linalg.inv", "torch.linalg.solve",     "linalg.cholesky",
                                                "linalg.eigh", "linalg.svd", "torch.linalg.lu_factor", "linalg.eig"};
 
@@ -18,20 +18,20 @@ inline Error matrix_failed(const DeviceErrorCell& cell) {
   return decomposition_error(kDecomposing[cell.values[2]], cell.values[1] ? matrix : -1, info);
 }
 
-// Made on the host, captured by value.
+// Constructed on the host and captured by value.
 struct MatrixFaults {
   DeviceErrorCell* cell = nullptr;
   bool batched = false;
   int64_t function = 0;
 
-  // Without a function's name nothing is a fault.
+  // If `name` is empty, nothing is reported.
   MatrixFaults(const Queue& queue, std::string_view name, const Tensor& input) : batched(input.dim() > 2) {
     if (name.empty()) return;
     cell = open_error_cell(queue, &matrix_failed);
     for (size_t i = 0; i < std::size(kDecomposing); ++i) function = kDecomposing[i] == name ? i : function;
   }
-  // Of matrix i. One thread of its group calls it; 0: nothing is wrong. The first such matrix of a batch is the one
-  // told of.
+  // Reports `info` for matrix i; 0 means success. Call it from one thread of the matrix's group. Of several failures in
+  // a batch the first matrix is reported.
   TT_DEVICE void tell(int64_t i, int32_t info) const {
     if (cell && info != 0) report_ranked_error(cell, i << 32 | info, batched, function);
   }

@@ -1,7 +1,8 @@
-// Jacobi's rotations, for eigenvalues and singular values: which of them may be done at once, and by what angle.
+// Jacobi rotations, for eigenvalues and singular values: their angles, and which of them can be applied at the same
+// time.
 //
-// A sweep turns every two columns towards each other once. Columns meet as players of a tournament do: in each of its
-// rounds every column is in at most one pair, so that a group of threads turns all of them together.
+// A sweep rotates every pair of columns once. Pairs are scheduled like the matches of a round-robin tournament: in each
+// round every column is in at most one pair, so a group of threads can apply all rotations of a round in parallel.
 #pragma once
 
 #include "kernels/common/iteration/element.h"
@@ -10,9 +11,9 @@
 
 namespace tt::cuda {
 
-inline constexpr int kMostSweeps = 60;  // ten or so are enough for what has an answer
+inline constexpr int kMostSweeps = 60;  // about ten are enough for matrices that converge
 
-// p < q; none where q is no column.
+// A pair of columns, p < q. There is no pair if q is not a column.
 struct Meeting {
   int64_t p, q;
 };
@@ -22,7 +23,7 @@ struct Tournament {
 
   TT_FUNCTION int64_t pairs() const { return (columns + 1) / 2; }
   TT_FUNCTION int64_t rounds() const { return 2 * pairs() - 1; }
-  // One player stays, the others go around a circle; with an odd number of columns nobody is the one that stays.
+  // Circle method: one player stays fixed, the others rotate. With an odd number of columns the fixed player is a bye.
   TT_FUNCTION Meeting at(int64_t round, int64_t pair) const {
     const int64_t circle = rounds();
     const int64_t a = (round + pair) % circle, b = pair == 0 ? circle : (round - pair + circle) % circle;
@@ -37,11 +38,11 @@ struct Rotation {
   R cosine = 1;
   T sine = T(0);
 
-  // U = [[cosine, sine], [-conj(sine), cosine]], with which those of U^H [[p, off], [conj(off), q]] U off the diagonal
-  // are zero.
+  // Returns the rotation U = [[cosine, sine], [-conj(sine), cosine]] for which U^H [[p, off], [conj(off), q]] U is
+  // diagonal.
   TT_FUNCTION static Rotation diagonalising(R p, R q, T off) {
     if (off == T(0)) return {};
-    if constexpr (is_complex_v<T>) {  // of a real matrix, after a turn of the second axis by off's angle
+    if constexpr (is_complex_v<T>) {  // reduced to the real case by the phase of off
       const R scale = math::larger_part(off), length = math::abs(math::over(off, scale));
       const auto turn = Rotation<R>::diagonalising(p, q, scale * length);
       return {turn.cosine, math::times(math::over(math::over(off, scale), length), turn.sine)};
@@ -52,18 +53,17 @@ struct Rotation {
       return {cosine, tangent * cosine};
     }
   }
-  // Elements of two columns, which become those of the product with U.
+  // Multiplies two columns by U, given an element of each in the same row.
   TT_FUNCTION void turn(T* x, T* y) const {
     const T old = *x;
     *x = math::times(old, cosine) - math::conj(sine) * *y;
     *y = sine * old + math::times(*y, cosine);
   }
-  // What turns columns as U^H turns rows.
+  // The rotation for turn() that applies U^H to two rows.
   TT_FUNCTION Rotation of_rows() const { return {cosine, math::conj(sine)}; }
 };
 
-// Where element i of n comes among them, each at a place of its own: rising or falling, of equals in their order, NaN
-// last.
+// The position of element i among the n elements in sorted order. Stable, so positions are unique. NaN sorts last.
 template <typename T>
 TT_FUNCTION int64_t place_among(const T* x, int64_t n, int64_t i, bool falling) {
   const auto comes_first = [falling](T a, T b) { return is_nan(a) ? false : is_nan(b) || (falling ? a > b : a < b); };

@@ -1,4 +1,4 @@
-// largest_part: what a decomposition scales its matrix by.
+// largest_part: the magnitude by which a decomposition scales its matrix.
 #pragma once
 
 #include "kernels/common/math/scalar_traits.h"
@@ -6,7 +6,8 @@
 
 namespace tt::cuda {
 
-// The largest magnitude of n elements' parts; infinite where one is not finite. All threads of the group call it.
+// The largest magnitude of the real and imaginary parts of n elements; infinite if one is not finite. All threads of
+// the group must call this.
 template <typename T>
 TT_DEVICE real_of_t<T> largest_part(Group& group, const T* x, int64_t n) {
   using R = real_of_t<T>;

@@ -14,9 +14,9 @@
 
 namespace tt::cuda {
 
-// Returns the library where it should decompose `batch` matrices of `rows` rows, null where our own kernels should.
-// `batched`: one call decomposes all of them. Otherwise it is called once per matrix, which is worthwhile where
-// matrices are large or few; the limits are PyTorch's for QR and were not measured here. The library's work cannot be
+// Returns the library if it should decompose `batch` matrices of `rows` rows, null if our own kernels should.
+// `batched`: one call decomposes all matrices. Otherwise the library is called once per matrix, which pays off for
+// large or few matrices; the limits are PyTorch's for QR and were not measured here. The library's work cannot be
 // captured into a graph.
 inline Solver* solver_for(int64_t batch, int64_t rows, bool batched = false) {
   constexpr int64_t kSmall = 32, kLarge = 256;
@@ -104,7 +104,7 @@ Tensor scale_matrices(const Queue& queue, const MatrixFaults& faults, int64_t in
   return scales;
 }
 
-// `each` values per matrix, real or complex.
+// Multiplies `each` values per matrix, real or complex, by the matrix's scale.
 template <typename V>
 struct Unscale {
   V* values;

@@ -1,5 +1,5 @@
-// LU factorisations, by the library or by a group of threads per matrix, and what is computed from them, by a group of
-// threads per matrix.
+// LU factorisations, by the library or with one group of threads per matrix, and operators based on them, with one
+// group of threads per matrix.
 #include "kernels/cuda/iteration/copy.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/linalg/failed_matrix.h"
@@ -9,8 +9,8 @@
 namespace tt::cuda {
 namespace {
 
-// The determinant of L U with rows exchanged: its sign (NaN where there is one on the diagonal), and its magnitude or
-// that one's logarithm.
+// The determinant of L U with row exchanges: its sign (NaN if the diagonal contains NaN), and its magnitude or the
+// logarithm of the magnitude.
 template <typename T>
 struct Determinant {
   T sign = T(1);
@@ -25,7 +25,7 @@ struct Determinant {
       log += math::log(length);
     }
   }
-  // `sign` by the direction of d; what is 0 or NaN stays so.
+  // Multiplies `sign` by d / |d|. If d is 0 or NaN, the result is d.
   TT_DEVICE static T rotated(T sign, T d, real_of_t<T> length) {
     if constexpr (is_complex_v<T>)
       return length > 0 ? sign * math::over(d, length) : d;
@@ -47,7 +47,7 @@ void factor(const Queue& queue, MatrixFaults faults, int64_t batch, int64_t m, i
   });
 }
 
-// Returns false, with nothing done, where the library is not used.
+// Returns false, without side effects, if the library is not used.
 template <typename T>
 bool factor_by_library(const Queue& queue, const MatrixFaults& faults, const Tensor& input, const Tensor& lu,
                        const Tensor& pivots, const Tensor& info) {
@@ -65,7 +65,7 @@ bool factor_by_library(const Queue& queue, const MatrixFaults& faults, const Ten
   return true;
 }
 
-// `x` holds the right sides.
+// `x` contains the right-hand sides.
 template <typename T>
 void solve(const Queue& queue, int64_t batch, int64_t n, int64_t k, const T* lu, const int32_t* pivots, bool transposed,
            T* x) {

@@ -1,5 +1,5 @@
-// matmul, linear and addmm_activation: batches of matrix products. Floating and complex ones are a library's; those of
-// integers are done here.
+// matmul, linear and addmm_activation: batches of matrix products. The library computes floating-point and complex
+// products; integer products are computed here.
 #include <algorithm>
 
 #include "engine/session/context.h"
@@ -17,23 +17,22 @@
 namespace tt::cuda {
 namespace {
 
-constexpr int64_t kMostCalls = 16;  // of the library, for one batch: beyond it copies that make it one call cost less
+constexpr int64_t kMostCalls = 16;  // maximum library calls per batch; beyond it, copying for a single call is faster
 
-// How each entry of the broadcast batch lies in a factor.
+// Strides of the broadcast batch dimensions in an operand.
 Sizes steps(const MatmulOperand& factor, SizesView batch) {
   return broadcast_strides(factor.batch, factor.batch_strides, batch);
 }
 
-// ---- Floating
-// --------------------------------------------------------------------------------------------------------
+// ---- Floating point ---------------------------------------------------------------------------
 
-// Whether the library takes it where it lies, with its batch folded into the rows where one product is wanted.
+// Whether the library supports the operand's layout, with its batch folded into the rows if `folded`.
 bool fits(const Tensor& t, bool left, bool folded) {
   MatmulOperand factor(t, left);
   return (!folded || factor.fold()) && leading(factor.matrix, factor.rows, factor.columns).has_value();
 }
 
-// The same over all of the batch, one entry after the other; `t` itself where it lies evenly already.
+// Returns a tensor with the whole broadcast batch at equal distances: `t` itself if it has that layout, else a copy.
 Tensor even(const Tensor& t, bool left, SizesView batch) {
   const MatmulOperand factor(t, left);
   const Sizes strides = steps(factor, batch);
@@ -63,14 +62,14 @@ BatchDims::const_iterator widest(const BatchDims& dims) {
   return std::max_element(dims.begin(), dims.end(), [](const auto& x, const auto& y) { return x.size < y.size; });
 }
 
-// Of the library, for a batch.
+// Number of library calls for a batch.
 int64_t calls(const BatchDims& dims) {
   int64_t n = 1;
   for (auto dim = dims.begin(); dim != dims.end(); ++dim) n *= dim == widest(dims) ? 1 : dim->size;
   return n;
 }
 
-// The product at a place of the batch's outer dimensions.
+// The product at the given offsets of the batch's outer dimensions.
 BlasProduct at(const BlasProduct& first, const std::array<int64_t, 3>& offsets) {
   const int64_t item = static_cast<int64_t>(item_size(first.dtype));
   BlasProduct there = first;
@@ -80,7 +79,7 @@ BlasProduct at(const BlasProduct& first, const std::array<int64_t, 3>& offsets) 
   return there;
 }
 
-// The widest dimension goes to the library; over the others it is called in a loop.
+// Passes the largest batch dimension to the library and loops over the others.
 void multiply_batch(const Queue& queue, BlasProduct product, BatchDims dims) {
   const int64_t n = calls(dims);
   if (!dims.empty()) {
@@ -101,7 +100,7 @@ void multiply_batch(const Queue& queue, BlasProduct product, BatchDims dims) {
   }
 }
 
-// What the library does beside, as BlasProduct wants it.
+// The part of BlasProduct that is applied to the product.
 struct Epilogue {
   const void* bias = nullptr;
   Activation activation = Activation::kNone;
@@ -138,10 +137,9 @@ void multiply_floats(const Tensor& input, const Tensor& other, const Epilogue& e
   multiply_batch(queue_of(out), product, dims);
 }
 
-// ---- Integers
-// --------------------------------------------------------------------------------------------------------
+// ---- Integers ---------------------------------------------------------------------------------
 
-// In int64, which keeps what a narrower type keeps when it wraps around.
+// Computes in int64; the result wraps around correctly when stored in a narrower type.
 void multiply_integers(const Tensor& a, const Tensor& b, const Tensor& out) {
   const MatmulOperand left(a, true), right(b, false);
   const SizesView batch = batch_of_product(a, b, out);
@@ -164,10 +162,9 @@ void multiply_integers(const Tensor& a, const Tensor& b, const Tensor& out) {
   });
 }
 
-// ---- Both
-// ------------------------------------------------------------------------------------------------------------
+// ---- All types --------------------------------------------------------------------------------
 
-// Whether the library adds it by the way.
+// Whether the library can add the bias as part of the product.
 bool adds_bias(const Tensor& bias, const Tensor& out) {
   const bool each = bias && bias.numel() == out.size(-1) && is_floating(out.dtype()) && bias.dtype() == out.dtype();
   return each && out.dtype() != DType::kFloat64 && reinterpret_cast<uintptr_t>(bias.data()) % 16 == 0;
@@ -190,7 +187,7 @@ void multiply(const Tensor& input, const Tensor& other, const Tensor& bias, Tens
 
 void matmul(const Tensor& input, const Tensor& other, Tensor& out) { multiply(input, other, Tensor(), out); }
 
-// By the library alone where input is a bias for each column, else what it does not do in steps over the product.
+// Uses the library alone if input is a bias per column; otherwise applies the remaining steps to the product.
 void addmm_activation(const Tensor& input, const Tensor& mat1, const Tensor& mat2, Scalar beta, Scalar alpha,
                       bool use_gelu, Tensor& out) {
   const bool one_each = input.dim() == 1 && beta.to_complex() == 1.0 && out.numel() > 0 && mat1.size(1) > 0;

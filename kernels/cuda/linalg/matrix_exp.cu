@@ -1,5 +1,5 @@
-// The exponential of matrices by Padé's approximant of degree 13 with scaling and squaring (Higham 2005): a group of
-// threads a matrix.
+// The matrix exponential by the Padé approximant of degree 13 with scaling and squaring (Higham 2005), with one group
+// of threads per matrix.
 #include "kernels/common/linalg/decomposition.h"
 #include "kernels/cuda/iteration/copy.h"
 #include "kernels/cuda/kernels.h"
@@ -8,7 +8,7 @@
 namespace tt::cuda {
 namespace {
 
-constexpr double kWithin = 5.371920351148152;  // norms up to which the approximant is as good as double
+constexpr double kWithin = 5.371920351148152;  // largest norm for which the approximant is accurate in double
 
 // One matrix's intermediate results, n x n each.
 template <typename T>
@@ -37,7 +37,7 @@ struct Exponential {
     }
     group.sync();
   }
-  // to = by[0] a6 + by[1] a4 + by[2] a2 + by[3] I, and `add` where there is one.
+  // to = by[0] a6 + by[1] a4 + by[2] a2 + by[3] I, plus `add` if it is not null.
   TT_DEVICE void combine(Group& group, const R (&by)[4], const T* add, T* to) const {
     for (int64_t e = group.rank(); e < n * n; e += group.size()) {
       const T diagonal = T(e / n == e % n ? by[3] : R(0));
@@ -46,7 +46,7 @@ struct Exponential {
     }
     group.sync();
   }
-  // The largest sum of a column's magnitudes.
+  // The 1-norm: the largest column sum of magnitudes.
   TT_DEVICE R norm(Group& group, const T* x) const {
     R most = 0;
     for (int64_t c = group.rank(); c < n; c += group.size()) {
@@ -56,7 +56,7 @@ struct Exponential {
     }
     return group.reduce(most, [](R x, R y) { return x > y ? x : y; });
   }
-  // Halves so often that the approximant holds; returns how often.
+  // Halves the matrix until the approximant is accurate; returns the number of halvings.
   TT_DEVICE int load(Group& group, const T* input) const {
     const R size = norm(group, input);
     const bool finite = math::isfinite(size);
@@ -67,7 +67,7 @@ struct Exponential {
     group.sync();
     return halvings;
   }
-  // `even` and `odd`: what is the same in the numerator and the denominator, and what has the other sign.
+  // Computes `even` and `odd`: the numerator is even + odd, the denominator even - odd.
   TT_DEVICE void approximate(Group& group) const {
     multiply(group, a, a, a2);
     multiply(group, a2, a2, a4);
@@ -80,7 +80,8 @@ struct Exponential {
     multiply(group, a6, even, other);
     combine(group, {R(670442572800), R(129060195264000), R(7771770303897600), R(64764752532480000)}, other, even);
   }
-  // The quotient of their sum and difference, squared so often. Returns where it lies.
+  // Divides the numerator by the denominator and squares the quotient `squarings` times. Returns a pointer to the
+  // result.
   TT_DEVICE const T* finish(Group& group, int squarings, int32_t* pivots) const {
     for (int64_t e = group.rank(); e < n * n; e += group.size()) {
       const T numerator = even[e] + odd[e];

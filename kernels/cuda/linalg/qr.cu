@@ -16,7 +16,7 @@ void factor(const Queue& queue, int64_t batch, int64_t m, int64_t n, T* a, T* ta
   });
 }
 
-// From what factor() left: R's rows, and Q's columns, if there are any.
+// Stores the rows of R and, if requested, the columns of Q from the result of factor().
 template <typename T>
 void separate(const Queue& queue, int64_t batch, int64_t m, int64_t n, const T* a, const T* tau, int64_t rows, T* r,
               int64_t columns, T* q) {
@@ -29,7 +29,7 @@ void separate(const Queue& queue, int64_t batch, int64_t m, int64_t n, const T* 
   });
 }
 
-// Factors column-major matrices by the library, in place. `tau`: min(m, n) factors per matrix.
+// Factors column-major matrices in place by the library. `tau`: min(m, n) factors per matrix.
 template <typename T>
 void factor_columns(Solver& library, const Queue& queue, int64_t m, int64_t n, const Tensor& a, T* tau) {
   const int64_t k = std::min(m, n), batch = a.size(0);
@@ -39,7 +39,7 @@ void factor_columns(Solver& library, const Queue& queue, int64_t m, int64_t n, c
   }
 }
 
-// The first `rows` rows of R, row-major, from column-major matrices of m rows.
+// Copies the first `rows` rows of R, row-major, from column-major matrices of m rows.
 template <typename T>
 struct UpperTriangle {
   int64_t m, n, rows;
@@ -52,7 +52,7 @@ struct UpperTriangle {
   }
 };
 
-// The columns of a, column-major, as far as q has that many, then zeros.
+// Copies the columns of a, column-major, to q; columns of q beyond those of a are zeros.
 template <typename T>
 struct FirstColumns {
   int64_t m, n, columns;
@@ -65,7 +65,7 @@ struct FirstColumns {
   }
 };
 
-// Returns false, with nothing done, where the library is not used.
+// Returns false, without side effects, if the library is not used.
 template <typename T>
 bool factor_by_library(const Queue& queue, const Tensor& input, int64_t columns, const Tensor& q, const Tensor& r) {
   const int64_t m = input.size(-2), n = input.size(-1), k = std::min(m, n), batch = matrices_in(input);

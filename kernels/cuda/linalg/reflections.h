@@ -1,6 +1,7 @@
-// Reflections: Householder's, of one row-major matrix by a group of threads.
+// Householder reflections of one row-major matrix by a group of threads.
 //
-// All threads of the group call these, with the same arguments; what they wrote is there for all afterwards.
+// All threads of the group must call these functions with the same arguments; the results are visible to all of them on
+// return.
 #pragma once
 
 #include <limits>
@@ -10,16 +11,17 @@
 
 namespace tt::cuda {
 
-// A reflection: 1 - factor v v^H. Its adjoint, of complex numbers another one, has the conjugate of the factor. This is
-// the one whose adjoint takes a vector to (end, 0, ...): v is 1 and then the vector's others over (head - end).
+// The reflection 1 - factor v v^H whose adjoint maps a vector to (end, 0, ...): v is 1 followed by the vector's other
+// elements divided by (head - end). For complex numbers the adjoint differs: it uses the conjugate of the factor.
 template <typename T>
 struct Reflection {
   using R = real_of_t<T>;
   R end;
   T factor;
-  bool flat;  // there are no others to speak of, and nothing is reflected
+  bool flat;  // the other elements are negligible: nothing is reflected
 
-  // `tail`: the sum of the others' squares, each over `scale`, which none of their parts exceeds.
+  // `tail`: the sum of the squares of the other elements, each divided by `scale`, which is at least the magnitude of
+  // each of their parts.
   TT_DEVICE Reflection(T head, R scale, R tail) {
     flat = tail <= std::numeric_limits<R>::min() && math::imag(head) == 0;
     const R along = math::real(head), length = scale * math::sqrt(math::squared_length(math::over(head, scale)) + tail);
@@ -29,11 +31,12 @@ struct Reflection {
   TT_DEVICE T other(T x, T head) const { return flat ? T(0) : x / (head - T(end)); }
 };
 
-// Reflects column j of a (m x n) from row j on: what is below becomes the vector. Returns the factor.
+// Reflects column j of a (m x n) from row j on. The vector replaces the elements below the diagonal. Returns the
+// factor.
 template <typename T>
 TT_DEVICE T take_reflection(Group& group, T* a, int64_t m, int64_t n, int64_t j) {
   using R = real_of_t<T>;
-  R most = 0;  // what is squared is about 1 at most
+  R most = 0;  // scale, so that the squared values are at most about 1
   for (int64_t i = j + group.rank(); i < m; i += group.size()) {
     const R size = math::larger_part(a[i * n + j]);
     most = size > most ? size : most;
@@ -47,14 +50,14 @@ TT_DEVICE T take_reflection(Group& group, T* a, int64_t m, int64_t n, int64_t j)
   }
   tail = group.reduce(tail, Add());
   const Reflection<T> reflection(head, scale, tail);
-  group.sync();  // all have read the head
+  group.sync();  // all threads have read the head
   for (int64_t i = j + 1 + group.rank(); i < m; i += group.size()) a[i * n + j] = reflection.other(a[i * n + j], head);
   if (group.rank() == 0) a[j * n + j] = T(reflection.end);
   group.sync();
   return reflection.factor;
 }
 
-// Reflects a column of x (m rows, `width` wide) by the vector that is 1 in row j and, below, column j of a (m x n).
+// Reflects a column of x (m rows, `width` columns) by the vector that is 1 in row j and column j of a (m x n) below it.
 template <typename T>
 TT_DEVICE void reflect(const T* a, int64_t m, int64_t n, int64_t j, T factor, T* x, int64_t width, int64_t column) {
   T along = x[j * width + column];
@@ -63,7 +66,7 @@ TT_DEVICE void reflect(const T* a, int64_t m, int64_t n, int64_t j, T factor, T*
   x[j * width + column] -= along;
   for (int64_t i = j + 1; i < m; ++i) x[i * width + column] -= a[i * n + j] * along;
 }
-// The same from the right: a row of m elements.
+// The same from the right, for a row of m elements.
 template <typename T>
 TT_DEVICE void reflect_row(const T* a, int64_t m, int64_t n, int64_t j, T factor, T* row) {
   T along = row[j];
@@ -73,7 +76,8 @@ TT_DEVICE void reflect_row(const T* a, int64_t m, int64_t n, int64_t j, T factor
   for (int64_t i = j + 1; i < m; ++i) row[i] -= along * math::conj(a[i * n + j]);
 }
 
-// a (m x n) becomes R, its diagonal real, and, under it, the reflections' vectors; tau gets their min(m, n) factors.
+// Overwrites a (m x n) with R, whose diagonal is real, and the reflection vectors below it. Stores their min(m, n)
+// factors in tau.
 template <typename T>
 TT_DEVICE void factor_qr(Group& group, T* a, int64_t m, int64_t n, T* tau) {
   for (int64_t j = 0; j < m && j < n; ++j) {
@@ -84,7 +88,7 @@ TT_DEVICE void factor_qr(Group& group, T* a, int64_t m, int64_t n, T* tau) {
   }
 }
 
-// The first `columns` columns of Q (m rows, `width` wide), from what factor_qr() left.
+// Computes the first `columns` columns of Q (m rows, `width` columns) from the result of factor_qr().
 template <typename T>
 TT_DEVICE void expand_q(Group& group, const T* a, int64_t m, int64_t n, const T* tau, T* q, int64_t columns,
                         int64_t width) {

@@ -1,4 +1,4 @@
-// scaled_mm: products of 8-bit matrices, by the library.
+// scaled_mm: products of 8-bit matrices by the library.
 #include <array>
 #include <atomic>
 
@@ -14,9 +14,9 @@
 namespace tt::cuda {
 namespace {
 
-constexpr int64_t kBytes = 16;  // what addresses and strides are multiples of
+constexpr int64_t kBytes = 16;  // required alignment of addresses and strides
 
-// 89 is 8.9. The runtime, which takes its time, is asked once.
+// 89 means 8.9. Cached, because the query is slow.
 int compute_capability(int device) {
   static std::array<std::atomic<int>, 128> known{};
   std::atomic<int>& capability = known[static_cast<size_t>(device)];
@@ -29,20 +29,20 @@ int compute_capability(int device) {
 
 bool is_aligned(const Tensor& t) { return reinterpret_cast<uintptr_t>(t.data()) % kBytes == 0; }
 
-// Contiguous, at an address of its own.
+// A contiguous copy in new memory.
 Tensor packed(const Tensor& t) {
   const Tensor rows = empty(t.sizes(), t.dtype(), t.device());
   copy(t, rows);
   return rows;
 }
 
-// Rows where the library takes them: `t` itself, or a copy.
+// Returns `t` if the library supports it as a row-major matrix, else a copy.
 Tensor in_rows(const Tensor& t) {
   const bool takes = t.stride(1) == 1 && (t.size(0) == 1 || t.stride(0) >= t.size(1)) && t.stride(0) % kBytes == 0;
   return takes && is_aligned(t) ? t : packed(t);
 }
 
-// Whether the library has a way from these matrices to such a result: none from two e4m3fn to e5m2.
+// Whether the library supports the combination of dtypes: it cannot compute e5m2 from two e4m3fn matrices.
 bool gives(const Tensor& input, const Tensor& mat2, const Tensor& out) {
   const bool wider = input.dtype() == DType::kFloat8E5m2 || mat2.dtype() == DType::kFloat8E5m2;
   return is_aligned(out) && (out.dtype() != DType::kFloat8E5m2 || wider);
@@ -50,7 +50,7 @@ bool gives(const Tensor& input, const Tensor& mat2, const Tensor& out) {
 
 const float* number(const Tensor& scale) { return scale ? scale.data_as<const float>() : nullptr; }
 
-// Into `out`, with what `terms` say; `bias` contiguous and aligned, or undefined.
+// Stores the scaled product in `out`. `bias` must be contiguous and aligned, or undefined.
 void multiply(const Tensor& input, const Tensor& mat2, const Tensor& bias, Float8Terms terms, const Tensor& out) {
   const Tensor a = in_rows(input), b = transposed(in_rows(transposed(mat2)));
   const int64_t m = a.size(0), n = b.size(1), k = a.size(1);

@@ -1,11 +1,12 @@
-// Schur: a square matrix as Z H Z^H, where H is a triangle but for blocks of two on its diagonal; of one row-major
-// matrix by a group of threads.
+// Schur: factors a square matrix into Z H Z^H, where H is upper triangular except for 2x2 blocks on its diagonal. One
+// group of threads factors one row-major matrix.
 //
-// Francis's double shift (Golub and Van Loan, "Matrix Computations", 7.5). Its two shifts come as their sum and
-// product, which of a real matrix are real: the same steps serve real and complex ones. Blocks of two are left as they
-// are; what is below the diagonal within them is not 0, and everything else there is.
+// Francis's double shift (Golub and Van Loan, "Matrix Computations", 7.5). The two shifts are represented by their sum
+// and product, which are real for a real matrix: the same steps work for real and complex matrices. 2x2 blocks are not
+// reduced further: their subdiagonal elements are not 0; all other elements below the diagonal are.
 //
-// All threads of the group call these, with the same arguments; what they wrote is there for all afterwards.
+// All threads of the group must call these functions with the same arguments; the results are visible to all of them on
+// return.
 #pragma once
 
 #include "kernels/cuda/linalg/reflections.h"
@@ -16,12 +17,12 @@ template <typename T>
 struct Schur {
   using R = real_of_t<T>;
   int64_t n;
-  T *h, *z, *tau;  // n x n; n x n, or null where it is not asked for; n
+  T *h, *z, *tau;  // n x n; n x n, or null if not requested; n
 
-  // h, of parts of at most 1, becomes H. False: it does not come to an end.
+  // Overwrites h, whose parts are at most 1, with H. Returns false if the iteration does not converge.
   TT_DEVICE bool decompose(Group& group) const {
     make_hessenberg(group);
-    constexpr int kMostSteps = 90;  // for one block: three are usual
+    constexpr int kMostSteps = 90;  // per block; three are usual
     int64_t end = n;
     for (int step = 0; end > 0;) {
       const int64_t begin = split(group, end);
@@ -41,10 +42,10 @@ struct Schur {
   struct Shifts {
     T sum, product;
   };
-  // A reflection of three numbers that lie in a row or a column, or of two.
+  // A reflection of two or three adjacent elements of a row or a column.
   struct Three {
     int count;
-    T v[2], factor;  // of v, what comes after the 1
+    T v[2], factor;  // v: the vector after its leading 1
 
     TT_DEVICE void apply(T* x, int64_t step, T by, bool from_the_right) const {
       T along = x[0];
@@ -57,7 +58,7 @@ struct Schur {
     TT_DEVICE void row(T* x) const { apply(x, 1, factor, true); }
   };
 
-  // Zeros below the first subdiagonal: the reflections are those of the rows from 1 on.
+  // Zeroes the elements below the first subdiagonal, by reflections of the rows from 1 on.
   TT_DEVICE void make_hessenberg(Group& group) const {
     T* const below = h + n;
     for (int64_t j = 0; j + 1 < n; ++j) {
@@ -83,7 +84,8 @@ struct Schur {
   TT_DEVICE T at(int64_t row, int64_t column) const { return h[row * n + column]; }
   TT_DEVICE R size_of(int64_t row, int64_t column) const { return math::sum_of_parts(at(row, column)); }
 
-  // Where the block that ends there begins: what connects it to the one before is negligible, and becomes 0.
+  // Returns the first row of the block that ends before `end`: the subdiagonal element above it is negligible and is
+  // set to 0.
   TT_DEVICE int64_t split(Group& group, int64_t end) const {
     constexpr R kEpsilon = std::numeric_limits<R>::epsilon();
     int64_t begin = end - 1;
@@ -101,14 +103,14 @@ struct Schur {
     const T a = at(end - 2, end - 2), b = at(end - 2, end - 1), c = at(end - 1, end - 2), d = at(end - 1, end - 1);
     return {a + d, a * d - b * c};
   }
-  // Others, for what goes in circles (LAPACK's).
+  // Exceptional shifts (LAPACK's), for iterations that cycle.
   TT_DEVICE Shifts odd_shifts(int64_t end) const {
     const R size = size_of(end - 1, end - 2) + size_of(end - 2, end - 3);
     const T middle = at(end - 1, end - 1) + T(R(0.75) * size);
     return {middle + middle, middle * middle + T(R(0.4375) * size * size)};
   }
 
-  // What takes x to (end, 0, 0).
+  // Returns the reflection that maps x to (end, 0, 0).
   TT_DEVICE static Three onto_first(int count, const T (&x)[3], T* end) {
     R scale = 0;
     for (int i = 0; i < count; ++i) scale = math::fmax(scale, math::larger_part(x[i]));
@@ -120,10 +122,10 @@ struct Schur {
     return {count, {reflection.other(x[1], x[0]), reflection.other(x[2], x[0])}, reflection.factor};
   }
 
-  // One step of the iteration: a bulge below the diagonal of the block [begin, end), of three rows at least, is made by
-  // the shifts and chased down.
+  // One step of the iteration: the shifts create a bulge below the diagonal of the block [begin, end), which has at
+  // least three rows, and reflections chase the bulge down.
   TT_DEVICE void sweep(Group& group, int64_t begin, int64_t end, const Shifts& shifts) const {
-    const int64_t top = z ? 0 : begin, right = z ? n : end;  // without vectors the rest of H is nobody's
+    const int64_t top = z ? 0 : begin, right = z ? n : end;  // without vectors the rest of H is not needed
     const T first = at(begin, begin), below = at(begin + 1, begin);
     // The first column of H^2 - sum H + product.
     T x[3] = {first * (first - shifts.sum) + at(begin, begin + 1) * below + shifts.product,
@@ -133,7 +135,7 @@ struct Schur {
       for (int i = 0; i < 3 && k > begin; ++i) x[i] = i < count ? at(k + i, k - 1) : T(0);
       T last;
       const Three three = onto_first(count, x, &last);
-      group.sync();  // all have read them
+      group.sync();  // all threads have read them
       for (int64_t c = k + group.rank(); c < right; c += group.size()) three.column(h + k * n + c, n);
       if (group.rank() == 0 && k > begin) {
         for (int i = 0; i < count; ++i) h[(k + i) * n + k - 1] = i == 0 ? last : T(0);

@@ -1,5 +1,5 @@
-// Singular values and vectors, by the library or by Jacobi's method on one side (Hestenes 1958), a group of threads per
-// matrix.
+// Singular values and vectors, by the library or by the one-sided Jacobi method (Hestenes 1958), with one group of
+// threads per matrix.
 #include <limits>
 
 #include "kernels/cuda/iteration/copy.h"
@@ -13,23 +13,23 @@
 namespace tt::cuda {
 namespace {
 
-// What is asked for: of m x n matrices, or of their adjoints where they are wide. `left` is a tall matrix's U, and a
-// wide one's V.
+// The requested results, for m x n matrices, or for their adjoints if they are wide. `left` is U for a tall matrix and
+// V for a wide one.
 struct Wanted {
   int64_t m, n;
   bool vectors;
-  int64_t left_columns;  // of `left`
+  int64_t left_columns;  // columns of `left`
 
   TT_FUNCTION bool is_tall() const { return m >= n; }
   TT_FUNCTION int64_t rows() const { return is_tall() ? m : n; }
   TT_FUNCTION int64_t columns() const { return is_tall() ? n : m; }
-  // Elements of Decomposition's arrays together.
+  // Total number of elements in Decomposition's arrays.
   TT_FUNCTION int64_t work() const {
     return 2 * rows() * columns() + columns() * columns() + rows() * left_columns + 2 * columns();
   }
 };
 
-// One tall matrix a: its columns become orthogonal by turning them, and `right`'s with them.
+// One tall matrix a: rotations make its columns orthogonal and are also applied to the columns of `right`.
 template <typename T>
 struct Decomposition {
   using R = real_of_t<T>;
@@ -49,7 +49,7 @@ struct Decomposition {
         tau(left + rows * wanted.left_columns),
         norms(reinterpret_cast<R*>(tau + columns)) {}
 
-  // Scales to parts of at most 1. Returns by what; infinite where an element is not finite.
+  // Scales the parts to at most 1. Returns the divisor; infinite if an element is not finite.
   TT_DEVICE R load(Group& group, const T* input) const {
     const R most = largest_part(group, input, rows * columns), scale = most > 0 ? most : R(1);
     for (int64_t e = group.rank(); e < rows * columns; e += group.size()) {
@@ -62,7 +62,7 @@ struct Decomposition {
     group.sync();
     return scale;
   }
-  // Turns every two columns that are not orthogonal yet; returns how many those were.
+  // Rotates every pair of columns that is not orthogonal yet; returns the number of such pairs.
   TT_DEVICE int64_t sweep(Group& group) const {
     const Tournament tournament{columns};
     int64_t turned = 0;
@@ -84,7 +84,7 @@ struct Decomposition {
       q += math::squared_length(y);
       both += math::conj(x) * y;
     }
-    // Squares that small have lost their digits. Magnitudes are about 1: such a column is the rounding error of a zero.
+    // Squares this small have lost precision. Magnitudes are about 1: such a column is the rounding error of a zero.
     constexpr R kTiny = std::numeric_limits<R>::min() / std::numeric_limits<R>::epsilon();
     if (p < kTiny || q < kTiny) return false;
     const R negligible = std::numeric_limits<R>::epsilon() * math::sqrt(static_cast<R>(rows));
@@ -96,7 +96,7 @@ struct Decomposition {
     }
     return true;
   }
-  // Singular values, which are the columns' lengths, in falling order.
+  // Stores the singular values, which are the norms of the columns, in descending order.
   TT_DEVICE void store_values(Group& group, R scale, R* values) const {
     for (int64_t c = group.rank(); c < columns; c += group.size()) {
       R square = 0;
@@ -108,8 +108,8 @@ struct Decomposition {
       values[place_among(norms, columns, c, true)] = norms[c] * scale;
     }
   }
-  // The left vectors are the columns' directions. Reflections find them where a column is zero, and the others that
-  // make a full basis, too: R of orthogonal columns is diagonal.
+  // Stores the left vectors, which are the normalised columns. Vectors of zero columns, and the additional vectors of a
+  // full basis, are computed by reflections: R of orthogonal columns is diagonal.
   TT_DEVICE void store_vectors(Group& group, T* u, T* vh) const {
     for (int64_t c = group.rank(); c < columns; c += group.size()) {
       const int64_t to = place_among(norms, columns, c, true);
@@ -154,8 +154,8 @@ void decompose(const Queue& queue, MatrixFaults faults, int64_t batch, Wanted wa
   });
 }
 
-// Returns false, with nothing done, where the library is not used. The library requires tall column-major matrices. A
-// wide row-major matrix is the tall column-major matrix of its transpose; the right factor of that one, read as
+// Returns false, without side effects, if the library is not used. The library requires tall column-major matrices. A
+// wide row-major matrix is, read as column-major, its tall transpose; the right factor of the transpose, read as
 // row-major, is U, and the left factor is Vh.
 template <typename T>
 bool decompose_by_library(const Queue& queue, const MatrixFaults& faults, const Tensor& input, const Wanted& wanted,

@@ -1,6 +1,7 @@
-// Triangles: LU, exchanges of rows and solving, of one row-major matrix by a group of threads.
+// Triangles: LU factorisation, row exchanges and triangular solves of one row-major matrix by a group of threads.
 //
-// All threads of the group call these, with the same arguments; what they wrote is there for all afterwards.
+// All threads of the group must call these functions with the same arguments; the results are visible to all of them on
+// return.
 #pragma once
 
 #include "kernels/common/iteration/element.h"
@@ -22,7 +23,8 @@ struct Larger {
   }
 };
 
-// The row from `from` on with the largest element of a column, as LAPACK measures complex ones; NaN is larger than all.
+// Returns the row, from `from` on, with the largest element of a column, measured as LAPACK does for complex numbers;
+// NaN counts as the largest.
 template <typename T>
 TT_DEVICE Pivot<real_of_t<T>> find_pivot(Group& group, const T* a, int64_t m, int64_t n, int64_t from, int64_t column) {
   using R = real_of_t<T>;
@@ -34,8 +36,8 @@ TT_DEVICE Pivot<real_of_t<T>> find_pivot(Group& group, const T* a, int64_t m, in
   return group.reduce(best, Larger());
 }
 
-// a (m x n) becomes L, its diagonal of ones not stored, and U; row i was exchanged with row pivots[i] - 1, in order.
-// Returns the first zero on U's diagonal, counted from 1, or 0.
+// Overwrites a (m x n) with U and L, whose diagonal of ones is not stored; row i was exchanged with row pivots[i] - 1,
+// in order. Returns the index, from 1, of the first zero on U's diagonal, or 0.
 template <typename T>
 TT_DEVICE int32_t factor_lu(Group& group, T* a, int64_t m, int64_t n, int32_t* pivots) {
   int32_t failed = 0;
@@ -66,7 +68,7 @@ TT_DEVICE int32_t factor_lu(Group& group, T* a, int64_t m, int64_t n, int32_t* p
   return failed;
 }
 
-// Exchanges x's rows (rows x k) as `pivots` say, or takes that back. Those that name no row are faults.
+// Exchanges rows of x (rows x k) as given by `pivots`, or undoes the exchanges. Pivots that are not rows are reported.
 template <typename T>
 TT_DEVICE void exchange_rows(Group& group, const int32_t* pivots, int64_t count, T* x, int64_t rows, int64_t k,
                              bool back, DeviceErrorCell* cell) {
@@ -95,7 +97,7 @@ struct Triangle {
   bool upper, transposed, unit;
 
   TT_DEVICE T at(int64_t row, int64_t column) const { return transposed ? a[column * n + row] : a[row * n + column]; }
-  // b (n x k) becomes the solution.
+  // Overwrites b (n x k) with the solution.
   TT_DEVICE void solve(Group& group, T* b, int64_t k) const {
     const bool from_above = upper == transposed;
     for (int64_t step = 0; step < n; ++step) {

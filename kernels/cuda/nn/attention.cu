@@ -1,6 +1,6 @@
-// Attention a block of scores at a time: those of some queries against every key that they see, so that products stay
-// large and nothing of the size of all scores is ever held (after Rabe and Staats, "Self-attention does not need O(n^2)
-// memory", 2021). Products are the library's; scores of 16-bit floats are float32, and so are sums over blocks.
+// Attention, one block of scores at a time: the scores of some queries for all keys that they may attend to, so that
+// products stay large and the full score matrix is never stored (after Rabe and Staats, "Self-attention does not need
+// O(n^2) memory", 2021). The library computes the products. Scores of 16-bit floats, and sums over blocks, are float32.
 #include <algorithm>
 #include <limits>
 
@@ -15,17 +15,17 @@
 namespace tt::cuda {
 namespace {
 
-constexpr int64_t kRows = 256;                   // of a block: what fills the tensor cores
-constexpr int64_t kFewestRows = 16;              // of one, however many columns there are
-constexpr int64_t kElements = int64_t{1} << 24;  // of a block's scores, where it is for us to say
+constexpr int64_t kRows = 256;                   // per block; enough to fill the tensor cores
+constexpr int64_t kFewestRows = 16;              // per block, for any number of columns
+constexpr int64_t kElements = int64_t{1} << 24;  // maximum scores per block, unless kFewestRows requires more
 
-// Some rows of some batches.
+// A range of rows in a range of batches.
 struct Block {
   int64_t batch, batches, row, rows, columns;
   int64_t scores() const { return batches * rows * columns; }
 };
 
-// One call's operands, contiguous but for the mask.
+// The operands of one call, contiguous except the mask.
 struct Problem : AttentionShape {
   Tensor query, key, value, mask;
   double scale;
@@ -46,7 +46,7 @@ struct Problem : AttentionShape {
     return std::clamp<int64_t>(kElements / std::max<int64_t>(block_rows() * columns, 1), 1,
                                std::max<int64_t>(batches, 1));
   }
-  // A tensor that has room for any block's scores.
+  // Returns a tensor large enough for the scores of any block.
   Tensor block_of(DType dtype) const {
     return empty(Sizes{block_batches() * block_rows() * columns}, dtype, query.device());
   }
@@ -61,10 +61,10 @@ struct Problem : AttentionShape {
   }
 };
 
-// A matrix of each batch, in row-major order unless turned.
+// One matrix per batch, row-major unless transposed.
 struct Factors {
   const Tensor& tensor;
-  int64_t offset, columns, step;  // of the first; of a row; from batch to batch
+  int64_t offset, columns, step;  // offset of the first matrix; distance between rows; distance between batches
   bool turned = false;
 
   Matrix matrix() const {
@@ -73,7 +73,7 @@ struct Factors {
     return turned ? Matrix{data, 1, columns} : Matrix{data, columns, 1};
   }
 };
-// The block's rows of a tensor of queries, and the columns that it sees of one of keys.
+// The block's rows of a tensor of queries, and the columns visible to it of a tensor of keys.
 Factors rows_of(const Tensor& t, const Block& at) {
   const int64_t n = t.size(3), step = t.size(2) * n;
   return {t, at.batch * step + at.row * n, n, step};
@@ -88,7 +88,7 @@ Factors transposed(Factors x) {
   return x;
 }
 
-// c (m x n) of each of the block's batches is a b, or grows by it.
+// Computes c (m x n) = a b, or adds a b to c, for each of the block's batches.
 void multiply(const Block& at, int64_t m, int64_t n, int64_t k, const Factors& a, const Factors& b, const Factors& c,
               bool accumulate = false) {
   if (n == 0) return;
@@ -115,11 +115,11 @@ void multiply(const Block& at, int64_t m, int64_t n, int64_t k, const Factors& a
 struct Larger {
   template <typename C>
   TT_FUNCTION C operator()(C a, C b) const {
-    return b > a || b != b ? b : a;  // a NaN is the largest: its row is no row that sees nothing
+    return b > a || b != b ? b : a;  // NaN counts as the largest, so a row with NaN differs from a fully masked one
   }
 };
 
-// What a kernel needs to know of a block to tell what scores become: scaled, masked, and nothing of the future.
+// Computes a block's scores from raw products: scaled, masked, and without future keys if causal.
 template <typename T>
 struct Scores {
   using C = AccumulateType<T>;
@@ -142,7 +142,7 @@ struct Scores {
   }
   TT_FUNCTION int64_t batch(int64_t row) const { return at.batch + row / at.rows; }
   TT_FUNCTION int64_t query(int64_t row) const { return at.row + row % at.rows; }
-  // Of the block's row `row`, counted over all of its batches, and a column.
+  // `row` counts the rows of all of the block's batches.
   TT_FUNCTION C operator()(int64_t row, int64_t column) const {
     if (causal && column > query(row)) return -std::numeric_limits<C>::infinity();
     const C score = products[row * at.columns + column] * scale;
@@ -152,8 +152,8 @@ struct Scores {
   }
 };
 
-// Scores become shares of 1, and each row's logarithm of the sum of exponentials is noted. A row that sees nothing has
-// no shares. `shares` may lie where the scores do.
+// Computes softmax over each row of scores and saves the logarithm of the row's sum of exponentials. A fully masked row
+// has shares of 0. `shares` may be the same memory as the scores.
 template <typename T>
 void share(const Queue& queue, const Scores<T>& score, T* shares, int64_t rows, AccumulateType<T>* logsumexp) {
   using C = AccumulateType<T>;
@@ -173,7 +173,7 @@ void share(const Queue& queue, const Scores<T>& score, T* shares, int64_t rows, 
   });
 }
 
-// The same shares again, from what was noted.
+// Recomputes the same shares from the saved logarithms.
 template <typename T>
 void share_again(const Queue& queue, const Scores<T>& score, T* shares, int64_t rows,
                  const AccumulateType<T>* logsumexp) {
@@ -187,8 +187,8 @@ void share_again(const Queue& queue, const Scores<T>& score, T* shares, int64_t 
   });
 }
 
-// Gradients of shares become those of scores before they are scaled: softmax's, whose sum over a row is that of
-// output * grad. `score_grads` may lie where the shares' gradients do.
+// Computes the gradients of the unscaled scores from the gradients of the shares. The row sum in softmax's gradient
+// equals the sum of output * grad. `score_grads` may be the same memory as the shares' gradients.
 template <typename T>
 void differentiate(const Queue& queue, const Problem& p, const Block& at, const T* shares,
                    const AccumulateType<T>* share_grads, const T* grad, const T* output, T* score_grads) {

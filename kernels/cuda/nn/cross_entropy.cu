@@ -36,7 +36,7 @@ struct Losses {
   }
 };
 
-// Sums the losses and their weights in one group of threads: inputs with enough targets for more groups are rare.
+// Sums the losses and their weights in one group of threads: inputs with enough targets for several groups are rare.
 void add_up(const Queue& queue, Targets targets, Weights weight, Access each, bool with_loss, bool mean, Access loss,
             Access total_weight) {
   const int64_t n = targets.shape.positions();

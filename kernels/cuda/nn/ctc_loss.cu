@@ -1,4 +1,4 @@
-// ctc_loss: a group of threads a sequence, which takes the states of one time together.
+// ctc_loss: one group of threads per sequence, which processes all states of a time step in parallel.
 #include "kernels/common/nn/ctc_alignments.h"
 #include "kernels/cuda/iteration/atomic_accumulate.h"
 #include "kernels/cuda/iteration/fill.h"
@@ -13,7 +13,7 @@ Error label_out_of_range(const DeviceErrorCell& cell) {
   return Error(ErrorKind::kRuntime, wrong_label(cell.values[0], cell.values[2]));
 }
 
-// The sequences, in the form that kernels use.
+// The sequences, as kernel arguments.
 struct Sequences {
   const int64_t *steps, *lengths, *starts;  // one per sequence
   const int64_t* labels;                    // `width` per sequence

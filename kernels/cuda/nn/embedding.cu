@@ -59,8 +59,8 @@ void embedding_backward(const Tensor& grad, const Tensor& indices, int64_t num_w
                         Tensor& out) {
   const Tensor g = contiguous(grad), index = contiguous_as(indices, DType::kInt64);
   const int64_t width = out.size(1);
-  check(g.numel() == index.numel() * width, "expected a row of gradient for each of ", index.numel(),
-        " indices, got gradients ", to_string(grad.sizes()));
+  check(g.numel() == index.numel() * width, "expected one gradient row for each of ", index.numel(),
+        " indices, got gradients of sizes ", to_string(grad.sizes()));
   const Queue queue = queue_of(out);
   const Rows rows = rows_of(index, num_weights);
   atomic_accumulate(out, [&]<typename C>(C* sums) {

@@ -1,4 +1,4 @@
-// Fused optimizer steps: updates many parameters in one launch, which takes their addresses as kernel arguments.
+// Fused optimizer steps: one launch updates many parameters and receives their addresses as kernel arguments.
 #include <algorithm>
 
 #include "kernels/common/nn/optim.h"
@@ -56,7 +56,7 @@ struct Table {
   }
 };
 
-// The steps: update(x) updates one element: x[0] of the parameter, x[1] of the gradient, and the following of the
+// The optimizers: update(x) updates one element. x[0] is the parameter, x[1] the gradient, and the following are the
 // states.
 
 template <bool kMoves>

@@ -1,4 +1,4 @@
-// Pooling over the last two dimensions, an output (or, of a gradient, an input) a thread.
+// Pooling over the last two dimensions, with one thread per output or, in gradients, per input.
 #include <limits>
 #include <optional>
 
@@ -21,7 +21,7 @@ struct Range {
   int64_t first, end, step;
 };
 
-// What windows of fixed size read, along dimension d. Only what is inside the plane.
+// The range that a window of fixed size covers along dimension d, clipped to the plane.
 struct Sliding {
   Window w;
 
@@ -32,7 +32,7 @@ struct Sliding {
   }
 };
 struct Adaptive {
-  Window w;  // sizes alone
+  Window w;  // only its sizes are used
 
   TT_DEVICE Range range(int d, int64_t o) const {
     return {bin_begin(o, w.in[d], w.out[d]), bin_end(o, w.in[d], w.out[d]), 1};
@@ -41,7 +41,7 @@ struct Adaptive {
 
 Window sizes_alone(SizesView in, SizesView out) { return {last_two(in), last_two(out), {1, 1}, {1, 1}}; }
 
-// Where a thread's output lies.
+// The position of a thread's output.
 struct Place {
   int64_t plane, row, column;
 
@@ -57,7 +57,7 @@ void largest(const Queue& queue, int64_t n, Windows windows, const T* x, T* y, i
     const Range rows = windows.range(0, place.row), columns = windows.range(1, place.column);
     const T* plane = x + place.plane * w.in[0] * w.in[1];
     C most = kLowest<C>;
-    // A window without any input points at the plane's start.
+    // An empty window uses the first element of the plane.
     int64_t at = rows.first < rows.end && columns.first < columns.end ? rows.first * w.in[1] + columns.first : 0;
     for (int64_t row = rows.first; row < rows.end; row += rows.step) {
       for (int64_t column = columns.first; column < columns.end; column += columns.step) {
@@ -90,12 +90,12 @@ void average(const Queue& queue, int64_t n, Windows windows, Count count, const 
   });
 }
 
-// Which windows an input is in, along a dimension.
+// The range of windows that contain an input, along one dimension.
 struct SlidingBack {
   Window w;
 
   TT_DEVICE Range range(int d, int64_t i) const {
-    const int64_t reach = i + w.padding[d], before = reach - w.kernel[d] + 1;  // of the windows' starts
+    const int64_t reach = i + w.padding[d], before = reach - w.kernel[d] + 1;  // range of window starts
     const int64_t first = before <= 0 ? 0 : (before + w.stride[d] - 1) / w.stride[d];
     return {first, std::min(w.out[d], reach / w.stride[d] + 1), 1};
   }
@@ -126,7 +126,7 @@ void average_backward(const Queue& queue, int64_t n, Windows windows, Count coun
   });
 }
 
-// The divisor of each output.
+// Computes the divisor of each output.
 struct SlidingCount {
   Window w;
   Divisor divisor;

@@ -6,7 +6,7 @@
 namespace tt::cuda {
 namespace {
 
-// The rows of one tensor: of n elements that lie `stride` apart.
+// The rows of one tensor: n elements at distance `stride`.
 struct Walk {
   int64_t n, stride;
   bool log;

@@ -1,5 +1,5 @@
-// Draws by rejection: a thread an element, and the CPU's numbers but where the two libraries' logarithms differ in
-// their last bit just where a proposal is accepted or not.
+// Random numbers by rejection sampling, with one thread per element. The numbers are those of the CPU, unless the
+// logarithms of the two math libraries differ in the last bit and this changes whether a proposal is accepted.
 #include "engine/session/context.h"
 #include "kernels/common/random/rejection.h"
 #include "kernels/cuda/iteration/copy.h"
@@ -17,7 +17,7 @@ Error misfit(const DeviceErrorCell& cell) {
   return Error(ErrorKind::kRuntime, absl::StrCat(kRange->misfit, ", got ", __builtin_bit_cast(double, cell.values[0])));
 }
 
-// Its values as double; what does not fit becomes 1, which is in every range.
+// Returns the values as double. Invalid values are reported and replaced by 1, which is in every range.
 template <const rejection::Range* kRange>
 Tensor checked(const Tensor& t) {
   const Queue queue = queue_of(t);

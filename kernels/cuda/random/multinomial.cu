@@ -1,4 +1,4 @@
-// multinomial: a group of threads a row of weights.
+// multinomial: one group of threads per row of weights.
 #include "engine/session/context.h"
 #include "kernels/common/math/scalar_math.h"
 #include "kernels/common/random/draws.h"
@@ -20,14 +20,14 @@ Error wrong_weights(const DeviceErrorCell& cell) {
 }
 
 struct Rows {
-  int64_t n;  // weights of a row
+  int64_t n;  // weights per row
   int64_t num_samples;
   const double* weights;
   const double* uniform;
   int64_t* out;
   DeviceErrorCell* cell;
 
-  // Whether a row can be drawn from; all threads of the group get the answer.
+  // Whether samples can be drawn from the row; returns the answer to all threads of the group.
   TT_DEVICE bool check(Group& group, bool replacement) const {
     const double* row = weights + group.index() * n;
     double sum = 0;
@@ -47,12 +47,13 @@ struct Rows {
   }
 };
 
-// Positions in the running sum of the weights. Each thread sums a piece; the pieces' sums are added up by one.
+// Selects positions in the cumulative sum of the weights. Each thread sums a piece; one thread adds up the pieces'
+// sums.
 struct WithReplacement {
   Rows rows;
-  double* sums;                             // as many as weights
-  double* offsets;                          // kPieces a row
-  static constexpr int64_t kPieces = 1024;  // threads of a group, at most
+  double* sums;                             // one per weight
+  double* offsets;                          // kPieces per row
+  static constexpr int64_t kPieces = 1024;  // maximum number of threads per group
 
   TT_DEVICE void operator()(Group& group) const {
     if (!rows.check(group, true)) return;
@@ -82,7 +83,7 @@ struct WithReplacement {
       rows.out[at] = chosen(w, sum, rows.uniform[at] * sum[n - 1]);
     }
   }
-  // The first whose running sum is beyond `position`.
+  // Returns the first index whose cumulative sum is greater than `position`.
   TT_DEVICE int64_t chosen(const double* w, const double* sum, double position) const {
     int64_t low = 0, high = rows.n - 1;
     while (low < high) {
@@ -92,7 +93,7 @@ struct WithReplacement {
       else
         low = middle + 1;
     }
-    while (low > 0 && w[low] == 0) --low;  // rounding may step past the last weight
+    while (low > 0 && w[low] == 0) --low;  // rounding may go past the last positive weight
     return low;
   }
 };
@@ -108,10 +109,10 @@ struct Earlier {
   TT_FUNCTION Arrival operator()(const Arrival& a, const Arrival& b) const { return before(b, a) ? b : a; }
 };
 
-// The first of independent exponential arrivals with the weights as rates, one after the other.
+// Simulates independent exponential arrivals with the weights as rates, and selects indices in the order of arrival.
 struct WithoutReplacement {
   Rows rows;
-  double* times;  // as many as weights
+  double* times;  // one per weight
 
   TT_DEVICE void operator()(Group& group) const {
     if (!rows.check(group, false)) return;

@@ -1,4 +1,4 @@
-// What draws from the session's generator: the numbers that the CPU gives for the same state
+// Operators that draw from the session's generator. For the same state the numbers are those of the CPU
 // (engine/session/generator.h).
 #include <vector>
 
@@ -25,14 +25,14 @@ namespace {
 using OptionalDType = std::optional<DType>;
 using OptionalDevice = std::optional<Device>;
 
-// 24 bits of a word; 53 of two. In [0, 1).
+// A uniform number in [0, 1) from 24 bits of one word, or from 53 bits of two words.
 TT_FUNCTION float unit(uint32_t word) { return static_cast<float>(word >> 8) * 0x1p-24f; }
 TT_FUNCTION double unit(uint32_t high, uint32_t low) {
   return static_cast<double>(uint64_t{high >> 5} << 26 | low >> 6) * 0x1p-53;
 }
 TT_FUNCTION uint64_t pair_of(uint32_t high, uint32_t low) { return uint64_t{high} << 32 | low; }
 
-// What one Philox block gives: four floats or two doubles.
+// The numbers from one Philox block: four floats or two doubles.
 template <typename C>
 struct Drawn {
   static constexpr int kCount = 16 / sizeof(C);
@@ -48,7 +48,7 @@ struct Uniform {
   }
 };
 
-// Box and Muller, on radii and angles from uniforms.
+// The Box-Muller transform: radii and angles from uniform numbers.
 struct Normal {
   template <typename C>
   TT_FUNCTION void operator()(const std::array<uint32_t, 4>& w, Drawn<C>* out) const {
@@ -63,7 +63,7 @@ struct Normal {
 
 struct Integers {
   IntegerRange range;
-  // Four from a word each, or two from a pair each.
+  // Computes four integers from one word each, or two integers from two words each.
   TT_FUNCTION void operator()(const std::array<uint32_t, 4>& w, int64_t (&out)[4]) const {
     for (int j = 0; j < 4; ++j) out[j] = range.from_word(w[j]);
   }
@@ -72,12 +72,12 @@ struct Integers {
   }
 };
 
-// A draw's place in the generator's sequence.
+// The position of a draw in the generator's sequence.
 struct Place {
   PhiloxState begin;
   int64_t blocks;
 
-  // Takes what n elements need that take `each` words.
+  // Advances the generator past the words for n elements of `each` words.
   static Place take(int64_t n, int64_t each) {
     const int64_t groups = (n * each + kGroupWords - 1) / kGroupWords, blocks = groups * kGroupBlocks;
     return {Context::current().draw(static_cast<uint64_t>(blocks)), blocks};
@@ -88,12 +88,12 @@ struct Place {
   }
 };
 
-// Which element is the j-th of those that a block gives, `count` of them.
+// The index of the element that receives number j of a block, which yields `count` numbers.
 TT_FUNCTION int64_t element_of(int64_t block, int j, int count) {
   return block / kGroupBlocks * kGroupBlocks * count + j * kGroupBlocks + block % kGroupBlocks;
 }
 
-// out[i] = after(a draw of `distribution`, i), stored in out's dtype, in any layout.
+// Stores out[i] = after(number i of `distribution`, i) in out's dtype and layout.
 template <typename C, typename Distribution, typename After>
 struct Draw {
   Place place;
@@ -121,13 +121,13 @@ void draw_as(const Tensor& out, Distribution distribution, After after) {
                                         distribution, after});
 }
 
-// In double for float64 results, in float for others.
+// Draws in double for float64 results, in float for other dtypes.
 template <typename Distribution, typename After>
 void draw(const Tensor& out, Distribution distribution, After after) {
   out.dtype() == DType::kFloat64 ? draw_as<double>(out, distribution, after) : draw_as<float>(out, distribution, after);
 }
 
-// What is made of what was drawn.
+// Functions that convert drawn numbers to results.
 struct Scaled {
   double from, by;
   template <typename C>
@@ -234,12 +234,12 @@ void bernoulli(const Tensor& input, Tensor& out) {
 
 namespace {
 
-// Draws what is kept as Below does, and scales it as the operator scale_kept.
+// Draws `kept` as Below does and scales the kept elements as the operator scale_kept does.
 template <typename T>
 struct Dropout {
   Place place;
   int64_t n;
-  AccumulateType<T> share;  // that is kept
+  AccumulateType<T> share;  // fraction of elements that is kept
   const T* x;
   T* y;
   Bool* kept;
@@ -275,7 +275,7 @@ void dropout(const Tensor& input, double p, Tensor& output, Tensor& kept) {
   });
 }
 
-// An order is drawn one by one, so the host does it, and the device gets it when it comes there: graphs do not hold it.
+// A permutation is drawn sequentially, so the host computes and uploads it. It cannot be captured into a graph.
 void randperm(int64_t n, OptionalDType, OptionalDevice, Tensor& out) {
   const Place place = Place::take(n, 2);
   std::vector<uint64_t> drawn(n);

@@ -5,7 +5,7 @@
 
 namespace tt::cuda {
 
-// Writes uniform numbers of [from, to), from the session's generator, over a tensor of a floating dtype.
+// Fills a floating-point tensor with uniform numbers in [from, to) from the session's generator.
 void draw_unit(const Tensor& out, double from, double to);
 
 }  // namespace tt::cuda

@@ -1,4 +1,4 @@
-// Elements at many places of each channel, weighted, and the gradients: a thread for each result, as
+// Weighted sums of elements at given positions of each channel, and their gradients, with one thread per result, as in
 // kernels/cpu/random/sampling.cc.
 #include "kernels/cuda/iteration/atomic_accumulate.h"
 #include "kernels/cuda/kernels.h"
@@ -17,7 +17,7 @@ struct Places {
         taps(contiguous_index.size(1)),
         count(contiguous_index.size(2)),
         length(length) {}
-  // Where tap k of place p of entry n is among the indices and weights.
+  // Index of tap k of position p of batch entry n in the indices and weights.
   TT_DEVICE int64_t tap(int64_t n, int64_t k, int64_t p) const { return (n * taps + k) * count + p; }
   TT_DEVICE bool holds(int64_t at) const { return at >= 0 && at < length; }
 };

@@ -14,7 +14,7 @@ struct Search {
   using Value = T;
   using Total = ExtremumTotal<T>;
   using Part = ExtremumTotal<T>;
-  Access values;  // null if they are not written
+  Access values;  // null if values are not requested
   int64_t* indices;
 
   TT_FUNCTION ExtremumTotal<T> begin() const { return {T(0), -1}; }

@@ -66,7 +66,7 @@ void moments_into(const Tensor& input, const OptionalDims& dim, int64_t correcti
   out.dtype() == DType::kFloat64 ? reduce_as(std::type_identity<double>()) : reduce_as(std::type_identity<float>());
 }
 
-// The variance of complex numbers is that of their real parts and that of their imaginary ones.
+// The variance of complex numbers is the sum of the variances of their real and imaginary parts.
 void moments_of_parts(const Tensor& input, const OptionalDims& dim, int64_t correction, bool root, Tensor& out) {
   Tensor variances[2];
   for (int which : {0, 1}) {

@@ -1,4 +1,4 @@
-// reduce: combines many elements to one result, by any reduction.
+// reduce: combines many elements into one result, for any reduction.
 //
 // A reduction R is a value type with these members:
 //   Value                                      the type that elements are read as: float, double, int64_t or complex
@@ -22,7 +22,7 @@
 
 namespace tt::cuda {
 
-// Whether elements of `dtype` are reduced in C without a copy of them all in another type.
+// Whether elements of `dtype` can be reduced in C without copying all of them to another type.
 template <typename C>
 bool is_read_as(DType dtype) {
   if constexpr (is_complex_v<C>)
@@ -121,11 +121,11 @@ TT_DEVICE Vector<T, kCount> load_together(const T* from) {
   }
 }
 
-// Loads that a thread issues before it processes the elements of the first.
+// Number of loads that a thread issues before it processes the elements of the first one.
 inline constexpr int kLoadsAhead = 4;
 
-// Adds the elements of thread `rank` of `size` threads in [begin, end) of a stretch, whose first element has
-// `position`. Requires fewer than 2^31 elements.
+// Adds the elements in [begin, end) of a stretch that belong to thread `rank` of `size` threads. `position` is the
+// position of the stretch's first element. Requires fewer than 2^31 elements.
 template <typename T, typename R>
 TT_DEVICE void take_row(const R& r, typename R::Part& part, const T* x, int64_t begin, int64_t end, int64_t position,
                         int rank, int size) {
@@ -223,7 +223,7 @@ struct RowParts {
     all_pieces = stretches * pieces;
     parts = std::min(all_pieces, std::max<int64_t>(4 * kEnoughGroups / space.outputs, 1));
     share = ((space.stretch + pieces - 1) / pieces + 15) / 16 * 16;
-    // With few groups, a thread processes the loads of one turn. With many groups it processes four times as much, to
+    // With few groups, a thread processes the loads of one turn. With many groups it processes four times as many, to
     // reduce the relative cost of per-thread work and of merging threads.
     constexpr int64_t kMany = 8 * kEnoughGroups, kTurn = 16 * kLoadsAhead;
     work = share * static_cast<int64_t>(item_size(space.dtype)) / (space.outputs * parts >= kMany ? 4 * kTurn : kTurn);
@@ -319,7 +319,7 @@ template <int kWidth, typename T, typename R>
 void launch_columns(const Queue& queue, const R& r, const ReduceSpace& space, int64_t parts,
                     typename R::Total* totals) {
   const int64_t columns = space.outputs / kWidth;
-  // Rows usually have equal distances: the offset is then a product, without a layout lookup.
+  // Rows usually are at equal distances: the offset is then a product, and no layout lookup is needed.
   const bool even = space.reduced.dims() <= 1;
   const int64_t distance = space.reduced.inner_stride(0);
   for_each(queue, columns * parts, [=] TT_DEVICE(int64_t i) {

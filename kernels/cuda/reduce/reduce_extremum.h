@@ -8,7 +8,7 @@
 
 namespace tt::cuda {
 
-// The identity: the value that no element is worse than.
+// The identity: the value that every other value replaces.
 template <typename T, bool kMax>
 constexpr T weakest() {
   using Limits = std::numeric_limits<T>;

@@ -8,7 +8,7 @@ namespace tt::cuda {
 
 namespace {
 
-// Integers are summed in int64 and never averaged: a divisor is for floats.
+// Integers are summed in int64 and are never divided: the divisor applies to floats only.
 template <typename Lift, typename T>
 void sum_as(const Tensor& input, const OptionalDims& dim, bool average, Tensor& out) {
   const Tensor x = read_as<T>(input);
@@ -25,7 +25,7 @@ void sum_into(const Tensor& input, const OptionalDims& dim, bool average, Tensor
   with_reduced(out.dtype(), [&]<typename T>(std::type_identity<T>) { sum_as<Identity, T>(input, dim, average, out); });
 }
 
-// How a count becomes the result.
+// Computes the result from the count.
 struct CountPredicate {
   enum Kind { kCount, kAny, kAll } kind;
   int64_t of;  // number of elements

@@ -8,8 +8,8 @@
 
 namespace tt::cuda {
 
-// Floats are added in their own type for a few elements, then in double: the error does not grow with the length of the
-// sum.
+// Floats are added in their own type for a few elements, then in double, so that the error does not grow with the
+// number of elements.
 template <typename T>
 using SumTotal = std::conditional_t<std::is_floating_point_v<T>, double, int64_t>;
 
@@ -78,7 +78,7 @@ struct Count {
   TT_FUNCTION void put(int64_t output, int64_t total) const { out.store(output, finish(total)); }
 };
 
-// Total divided by `divisor`; 1 returns the total itself.
+// The total divided by `divisor`, or the total itself if `divisor` is 1.
 struct Divided {
   double divisor;
   TT_FUNCTION double operator()(double total) const { return total / divisor; }

@@ -1,4 +1,4 @@
-// Fft: Fourier transforms by a library.
+// Fft: interface to a library for Fourier transforms.
 #pragma once
 
 #include <array>
@@ -8,10 +8,9 @@
 
 namespace tt::cuda {
 
-inline constexpr int kMostFftDims = 3;  // of one transform
+inline constexpr int kMostFftDims = 3;  // per transform
 
-// At the real end of a real transform there are real numbers, at its other end the first half of the spectrum's last
-// dimension.
+// A real transform has real numbers at one end and, at the other, the first half of the spectrum in the last dimension.
 enum class FftKind { kComplexToComplex, kRealToComplex, kComplexToReal };
 
 // How one end of a batch of transforms is stored. The element (i, j, k) of transform b is at
@@ -20,18 +19,18 @@ enum class FftKind { kComplexToComplex, kRealToComplex, kComplexToReal };
 struct FftLayout {
   int64_t stride = 1;
   int64_t distance = 0;
-  std::array<int64_t, kMostFftDims> embed{};  // sizes of the array that the transform is a part of
+  std::array<int64_t, kMostFftDims> embed{};  // sizes of the array that contains the transform
 
   bool operator==(const FftLayout&) const = default;
 };
 
-// A batch of transforms, without a factor. None is empty.
+// A batch of transforms, without scaling. None is empty.
 struct FftTransform {
   FftKind kind;
   bool is_double;
-  bool forward;                             // exp(-2 pi i ...); of a real transform determined by its kind
-  int rank;                                 // 1 to kMostFftDims; of the arrays below the first `rank` elements count
-  std::array<int64_t, kMostFftDims> sizes;  // in points: of real transforms the real end's
+  bool forward;                             // exp(-2 pi i ...); for a real transform, determined by `kind`
+  int rank;                                 // 1 to kMostFftDims; only the first `rank` elements of the arrays are used
+  std::array<int64_t, kMostFftDims> sizes;  // in points; for a real transform, of the real end
   int64_t batch;
   FftLayout from, to;
 };
@@ -39,13 +38,14 @@ struct FftTransform {
 class Fft {
  public:
   virtual ~Fft() = default;
-  // Enqueues it, from `from` to `to`, both aligned to a complex number; they may be the same where their layouts are.
-  // A transform of kind kComplexToReal overwrites `from`. Returns false, with nothing done, where the library does not
-  // support it. Thread-safe. Throws Error (RuntimeError) where the library fails.
+  // Enqueues the transform from `from` to `to`, both aligned to a complex number. They may be equal if their layouts
+  // are equal. A transform of kind kComplexToReal overwrites `from`. Returns false, and does nothing, if the library
+  // does not support the transform. Thread-safe. Throws Error (RuntimeError) if the library fails.
   virtual bool transform(const Queue& queue, const FftTransform& transform, void* from, void* to) = 0;
 };
 
-// The process's, opened at first use: cuFFT. Null where it is absent: transforms are our own kernels' then.
+// Returns the process-wide instance, loaded at first use: cuFFT. Returns null if it is missing; transforms then use our
+// own kernels.
 Fft* fft();
 std::unique_ptr<Fft> make_fft();
 

@@ -15,16 +15,16 @@ namespace tt::cuda {
 namespace {
 
 constexpr size_t kMinLaunches = 8;     // a shorter trace gains nothing
-constexpr size_t kMaxLaunches = 4096;  // a longer trace is split: it is not one step of anything
+constexpr size_t kMaxLaunches = 4096;  // a longer trace is split: it is more than one repeated step
 constexpr size_t kMaxGraphs = 16;
 constexpr size_t kMaxSeen = 64;
 constexpr size_t kMaxVariants = 4;
-constexpr int kMaxCostly = 4;  // consecutive replays that cost as much as their launches, then the trace is rejected
+constexpr int kMaxCostly = 4;  // consecutive replays as costly as their launches after which a trace is rejected
 // The cost of updating a launch in a graph, in launches: of our own kernel, and of a library call, which is captured
 // again. Estimated from published reports, not measured.
 constexpr double kKernelUpdateCost = 0.25, kOtherUpdateCost = 3;
 constexpr std::chrono::microseconds kPollInterval{100};
-constexpr int kIdlePolls = 100;  // consecutive polls without held launches, then the watching thread sleeps
+constexpr int kIdlePolls = 100;  // the watching thread sleeps after this many consecutive polls without held launches
 
 // TELETENSOR_CUDA_REPLAY: how many microseconds after the last launch the held ones are issued, or "off".
 struct Conf {
@@ -63,11 +63,11 @@ struct GraphReplayer::CachedGraph {
   std::unique_ptr<LaunchGraph> graph;
 };
 
-// The process's replayers, and the thread that issues launches that they have held for too long. Never destroyed.
+// The process's replayers, and the thread that issues launches held for too long. Never destroyed.
 class HeldLaunchWatcher {
  public:
   static HeldLaunchWatcher& instance() {
-    static auto* watcher = new HeldLaunchWatcher;  // devices' streams may outlive main
+    static auto* watcher = new HeldLaunchWatcher;  // the devices' streams may outlive main
     return *watcher;
   }
 
@@ -81,7 +81,7 @@ class HeldLaunchWatcher {
     MutexLock lock(mutex_);
     replayers_.erase(std::find(replayers_.begin(), replayers_.end(), replayer));
   }
-  // Called when a replayer begins to hold launches.
+  // Called when a replayer starts to hold launches.
   void wake() {
     if (asleep_.exchange(false)) asleep_.notify_one();
   }
@@ -92,7 +92,7 @@ class HeldLaunchWatcher {
   }
 
  private:
-  // A replayer that begins to hold after it was polled here sees asleep_, because both hold its lock.
+  // A replayer that starts to hold after it was polled here sees asleep_, because both acquire its lock.
   bool is_any_held() {
     bool held = false;
     for_each([&](GraphReplayer& replayer) { held |= replayer.issue_if_overdue(); });
@@ -197,7 +197,7 @@ GraphReplayer::CachedGraph* GraphReplayer::matching_graph() {
 
 void GraphReplayer::issue_held() {
   while (issued_ < trace_.size()) {
-    const KernelLaunch& held = trace_[issued_++];  // a launch that fails is not retried
+    const KernelLaunch& held = trace_[issued_++];  // counted before it is issued: a launch that fails is not retried
     held.issue(held, stream_);
   }
 }
@@ -254,7 +254,7 @@ GraphReplayer::CachedGraph* GraphReplayer::make_graph() {
   return graphs_.emplace_back(std::move(cached)).get();
 }
 
-// Drops the graphs of such traces, and makes none from now on.
+// Drops the graphs of traces with these functions and creates none for them from now on.
 void GraphReplayer::reject_trace(std::string why) {
   const uint64_t hash = trace_.hash(trace_.size());
   push(rejected_, hash);
@@ -266,7 +266,7 @@ void GraphReplayer::reject_trace(std::string why) {
 
 // ---- Repetition ------------------------------------------------------------------------------
 
-// Requires that the whole trace matches a graph's.
+// Requires that the whole trace matches the trace of a graph.
 void GraphReplayer::replay() {
   double cost = 0;
   size_t variants = 0;
@@ -289,8 +289,8 @@ void GraphReplayer::replay() {
   holding_ = !graphs_.empty();
 }
 
-// The graph of the trace's functions that costs least to update, that cost, and how many such graphs there are. Null if
-// there are none.
+// Returns the graph of the trace's functions that is cheapest to update; null if there is none. Stores its update cost
+// and the number of such graphs.
 GraphReplayer::CachedGraph* GraphReplayer::cheapest_graph(double* least, size_t* variants) {
   CachedGraph* best = nullptr;
   for (const auto& graph : graphs_) {
@@ -308,7 +308,7 @@ GraphReplayer::CachedGraph* GraphReplayer::cheapest_graph(double* least, size_t*
   return best;
 }
 
-// Sets the graph's parameters to the trace's. Returns false, having dropped the graph, if that fails.
+// Updates the graph's parameters to those of the trace. Returns false, and drops the graph, if that fails.
 bool GraphReplayer::update(CachedGraph& graph) {
   for (size_t i = 0; i < trace_.size(); ++i) {
     if (trace_[i].equals(graph.trace[i])) continue;

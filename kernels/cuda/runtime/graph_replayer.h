@@ -1,4 +1,4 @@
-// GraphReplayer: issues a stream's kernel launches one by one, or, where a sequence of them repeats, as one CUDA graph.
+// GraphReplayer: issues a stream's kernel launches, one by one or, if a sequence repeats, as one CUDA graph.
 //
 // The launches between two other operations on the stream (an event, a copy from or to the host, a wait, a mark()) are
 // a trace. A trace that occurs a second time becomes a graph. Later launches that match the beginning of a graph are
@@ -79,7 +79,7 @@ class GraphReplayer {
   LaunchTrace trace_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<CachedGraph>> graphs_ ABSL_GUARDED_BY(mutex_);  // least recently used first
   std::vector<uint64_t> seen_ ABSL_GUARDED_BY(mutex_);      // hashes of traces that occurred once, oldest first
-  std::vector<uint64_t> rejected_ ABSL_GUARDED_BY(mutex_);  // and of those that cannot become graphs
+  std::vector<uint64_t> rejected_ ABSL_GUARDED_BY(mutex_);  // hashes of traces that cannot become graphs
   int costly_ ABSL_GUARDED_BY(mutex_) = 0;                  // consecutive replays that cost as much as their launches
   std::exception_ptr failure_ ABSL_GUARDED_BY(mutex_);      // of a held launch, for the next add()
   ReplayCounts counts_ ABSL_GUARDED_BY(mutex_);

@@ -8,8 +8,8 @@
 namespace tt::cuda {
 namespace {
 
-// Polls instead of waiting: a wait would consume a kernel's failure, which must be reported to whoever waits for its
-// result.
+// Polls instead of waiting: a wait would consume a kernel's failure, which must be reported to the caller that waits
+// for the kernel's result.
 void drain(uintptr_t stream) {
   if (stream == 0) return;
   try {
@@ -54,7 +54,7 @@ void PinnedMemory::unmap(void* segment, size_t) {
   runtime().free_host(segment);
 }
 
-// Reserving addresses costs nothing, and blocks of one stream may take up all memory.
+// Reserved addresses use no memory, and one stream may use all memory.
 size_t VirtualMemory::range_bytes() { return total_memory_ + total_memory_ / 8; }
 
 void* VirtualMemory::reserve(size_t bytes) {

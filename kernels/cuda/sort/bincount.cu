@@ -11,7 +11,7 @@ namespace tt::cuda {
 
 namespace {
 
-// bin[value[i]] += weight[i], or 1.
+// bin[value[i]] += weight[i], or += 1 without weights.
 template <typename T>
 void add_up(const Tensor& values, const Tensor& weights, const Tensor& out) {
   const int64_t* value = values.data_as<int64_t>();

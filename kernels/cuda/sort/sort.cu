@@ -26,7 +26,7 @@ Order order_of(const Tensor& input, const DimIterator& lines, int64_t count, boo
   return {sorted_rows(input, lines, descending), lines.length()};
 }
 
-// Writes the first elements of each line in sorted order, as many as a line of `values` has.
+// Writes the first values.size(dim) elements of each line in sorted order.
 template <typename T>
 void write_sorted(const Tensor& input, const DimIterator& lines, const Order& order, int64_t dim, const Tensor& values,
                   const Tensor& indices) {
@@ -57,7 +57,7 @@ struct Earlier {
   TT_FUNCTION int64_t operator()(int64_t a, int64_t b) const { return b < a ? b : a; }
 };
 
-// Selects a line's first NaN, if any, in place of the chosen element.
+// Selects a line's first NaN, if any, instead of the chosen element.
 template <typename T>
 void prefer_nan(const Tensor& input, const DimIterator& lines, const RowSelection& chosen) {
   const T* x = input.data_as<T>();

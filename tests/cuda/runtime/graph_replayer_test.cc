@@ -153,7 +153,7 @@ TEST_F(GraphReplayerTest, FailedGraphIsReportedAndItsWorkIssued) {
     EXPECT_EQ(written(), range(0, 20));
   }
   EXPECT_EQ(counts().graphs, 0u);
-  EXPECT_EQ(counts().refusal, "CUDA error: a graph cannot hold this");
+  EXPECT_EQ(counts().refusal, "CUDA error: the launch cannot be part of a graph");
 }
 
 TEST_F(GraphReplayerTest, GraphThatCannotBeUpdatedIsDropped) {

@@ -67,7 +67,7 @@ class HostCompiler final : public Compiler {
   }
 
   void launch(KernelHandle kernel, int64_t, int, void* parameters, size_t bytes, StreamHandle stream) override {
-    // Aligned as the struct; copying into a string would not align it.
+    // Aligned like the struct; a std::string might not be.
     auto copy = std::make_shared<std::vector<uint64_t>>((bytes + 7) / 8);
     std::memcpy(copy->data(), parameters, bytes);
     enqueue(stream, [=] { reinterpret_cast<void (*)(const void*)>(kernel)(copy->data()); });

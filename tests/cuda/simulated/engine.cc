@@ -35,7 +35,7 @@ void assemble_once() {
 
 SimulatedEngine::SimulatedEngine() : scope_((assemble_once(), &context_)) {
   context_.account = std::make_shared<Account>("session 1");
-  testing::random_bits().seed();  // random tensors must not depend on earlier tests
+  testing::random_bits().seed();  // results of random operators must not depend on earlier tests
 }
 
 }  // namespace tt::cuda

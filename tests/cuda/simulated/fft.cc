@@ -1,7 +1,7 @@
-// cuFFT for the simulated devices: sums by the definition, of factors of the length.
+// Simulated cuFFT: computes sums directly from the definition, for factors of the length.
 //
-// Harsher than the real one where its documentation leaves it free: a workspace is filled with other bytes, a transform
-// to real numbers always overwrites its input, and gives NaN where what has to be real is not.
+// Stricter than the real library where its documentation leaves the behaviour undefined: the workspace is overwritten,
+// a transform to real numbers always overwrites its input, and the result is NaN if input that must be real is not.
 #include "tests/cuda/simulated/loader.h"
 
 #if __has_include(<cufftXt.h>)
@@ -25,7 +25,7 @@ namespace tt::cuda {
 namespace {
 
 constexpr int kMostRank = 3;
-constexpr int64_t kLongest = 20'000;  // beyond it a length is refused, so that tests see what becomes of that
+constexpr int64_t kLongest = 20'000;  // longer lengths are rejected, so that tests cover unsupported lengths
 
 using Number = std::complex<double>;
 using Numbers = std::vector<Number>;
@@ -63,13 +63,13 @@ struct Side {
 
 struct Transform {
   int rank;
-  Sizes3 sizes;  // ones in front
+  Sizes3 sizes;  // padded with ones in front
   Side from, to;
   int64_t batch;
   bool is_double;
   size_t workspace;
 
-  // In the last dimension.
+  // Number of elements stored in the last dimension.
   int64_t stored(const Side& side) const {
     return from.is_real == to.is_real || side.is_real ? sizes[2] : sizes[2] / 2 + 1;
   }
@@ -100,7 +100,7 @@ struct Execution {
     if (t.from.is_real) return static_cast<const R*>(from)[at];
     return Number(static_cast<const std::complex<R>*>(from)[at]);
   }
-  // All of them, of half a spectrum the other half too.
+  // Reads all elements of transform b, including the half that a half spectrum does not store.
   Numbers read(int64_t b) const {
     Numbers x(index(t.sizes[0], 0, 0));
     const int64_t stored = t.stored(t.from);
@@ -231,7 +231,7 @@ cufftResult make_plan(cufftHandle handle, int rank, long long* n, long long* fro
     t.to.embed[at] = to_embed[d];
     if (n[d] < 1 || n[d] > kLongest) return CUFFT_INVALID_SIZE;
   }
-  // The first embedding is not used.
+  // The first element of `embed` is not used.
   if (!is_valid(t, t.from) || !is_valid(t, t.to)) return CUFFT_INVALID_VALUE;
   t.workspace = n[0] % 2 == 0 ? 0 : static_cast<size_t>(16 * batch * n[rank - 1]);
   *workspace = t.workspace;
@@ -269,7 +269,7 @@ cufftResult execute(cufftHandle handle, void* from, void* to, int direction) {
   if (from == to && (!same || t.from.is_real || t.to.is_real)) return CUFFT_INVALID_VALUE;
   simulated_runtime().note("cufftXtExec");
   const bool forward = t.from.is_real || (!t.to.is_real && direction == CUFFT_FORWARD);
-  plan->workspace = nullptr;  // to be set for each call
+  plan->workspace = nullptr;  // must be set for each call
   const std::weak_ptr<Plan> used = plan;
   enqueue(plan->stream, [=] {
     if (used.expired()) return simulated_runtime().fail_work("a cuFFT plan was destroyed before its work was done");
@@ -301,7 +301,7 @@ const LibraryFunctions& simulated_cufft() {
 
 }  // namespace tt::cuda
 
-#else  // no toolkit: our own kernels are tested alone
+#else  // no toolkit: only our own kernels are tested
 
 namespace tt::cuda {
 

@@ -12,7 +12,7 @@
 namespace tt::cuda {
 namespace {
 
-// By the part of their file names that all versions have.
+// Keyed by the part of the file name that all versions share.
 const std::map<std::string, const LibraryFunctions*>& tables() {
   static const std::map<std::string, const LibraryFunctions*> tables = {{"cufft", &simulated_cufft()},
                                                                         {"cusolver", &simulated_cusolver()}};

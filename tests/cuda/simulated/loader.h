@@ -1,8 +1,9 @@
-// The libraries of simulated devices: functions of this process with the signatures of the real ones, for what opens
-// libraries by libraries/loader.h.
+// The libraries of simulated devices: functions of this process with the signatures of the real ones, for code that
+// opens libraries by libraries/loader.h.
 //
-// They compute when the stream comes to them, and refuse what the real ones refuse. TELETENSOR_SIMULATED_WITHOUT names
-// those that cannot be opened, "cufft,cusolver", so that our own kernels are used instead.
+// They compute when the stream executes the work and reject the arguments that the real libraries reject.
+// TELETENSOR_SIMULATED_WITHOUT lists libraries that cannot be opened, as in "cufft,cusolver", so that our own kernels
+// are used instead.
 #pragma once
 
 #include <map>
@@ -13,7 +14,7 @@ namespace tt::cuda {
 
 using LibraryFunctions = std::map<std::string_view, void*>;
 
-// Requires a function of the type of the real one: entry<decltype(&cufftCreate)>(&create).
+// `function` must have the type of the real function: entry<decltype(&cufftCreate)>(&create).
 template <typename Function>
 void* entry(Function function) {
   return reinterpret_cast<void*>(function);

@@ -60,7 +60,7 @@ const typename Map::value_type* range_of(const Map& ranges, const void* p) {
 
 SimulatedRuntime& simulated_runtime() { return static_cast<SimulatedRuntime&>(runtime()); }
 
-// In a daemon the plug-in creates the runtime: size and eagerness come from the environment.
+// In a daemon the plug-in creates the runtime: memory size and eager mode are read from the environment.
 std::unique_ptr<Runtime> make_runtime() {
   SimulatedRuntime::Options options;
   options.memory = megabytes("TELETENSOR_SIMULATED_MEMORY_MB", options.memory);
@@ -146,7 +146,7 @@ SimulatedRuntime::Device& SimulatedRuntime::current() { return devices_[current_
 
 void SimulatedRuntime::note(const char* call, uint64_t value) {
   Lock lock(mutex_);
-  constexpr size_t kMost = 100'000;  // a daemon's calls are not read
+  constexpr size_t kMost = 100'000;  // a daemon never reads its calls
   if (calls_.size() < kMost) calls_.push_back(value ? absl::StrCat(call, " ", value) : call);
 }
 
@@ -451,7 +451,7 @@ float SimulatedRuntime::elapsed_ms(EventHandle, EventHandle) { return 0.001f; }
 
 std::unique_ptr<LaunchGraph> SimulatedRuntime::make_graph(absl::Span<const KernelLaunch* const> launches) {
   note("cudaGraphInstantiate", launches.size());
-  if (refuses_graphs()) cuda_error("a graph cannot hold this");
+  if (refuses_graphs()) cuda_error("the launch cannot be part of a graph");
   return std::make_unique<SimulatedGraph>(launches);
 }
 
@@ -459,7 +459,7 @@ void SimulatedRuntime::begin_capture(StreamHandle handle) {
   Lock lock(mutex_);
   note("cudaStreamBeginCapture");
   auto& stream = *static_cast<Stream*>(handle);
-  if (stream.capturing) cuda_error("the stream is capturing already");
+  if (stream.capturing) cuda_error("the stream is already capturing");
   stream.capturing = true;
   stream.refusal.clear();
   stream.captured.clear();

@@ -25,7 +25,7 @@ class SimulatedRuntime final : public Runtime {
   struct Options {
     int devices = 2;
     uint64_t memory = uint64_t{1} << 30;  // per device
-    bool eager = false;                   // runs work at once: faster, for tests that do not depend on order
+    bool eager = false;                   // runs work immediately: faster, for tests that do not depend on order
     std::string losses;                   // a folder; if it contains a file "lost-1", device 1 is lost
     bool refuses_pinning = false;         // refuses to pin memory that it did not allocate
   };
@@ -37,7 +37,7 @@ class SimulatedRuntime final : public Runtime {
   void fail_next_kernel(std::string why);  // reported by the next wait; the device stays usable
   void lose_device(std::string why);       // the current device: every later call on it fails with `why`
   void lose(int device, std::string why);
-  void fail_work(std::string why);  // running work; reported by the next wait, and on stderr
+  void fail_work(std::string why);  // called by running work; reported by the next wait, and on stderr
   void fail_allocations(bool fail);
   void refuse_graphs(bool refuse);  // refuses to create and to update graphs
   bool refuses_graphs() const;

@@ -1,4 +1,4 @@
-// Groups as fibers: each thread of a group has its own stack.
+// Simulates groups of threads with fibers: each thread has its own stack.
 #include "kernels/cuda/launch/simulated_group.h"
 
 #include <cxxabi.h>
@@ -42,7 +42,7 @@ bool same(const Wait& a, const Wait& b) {
          (a.place.file_name() == b.place.file_name() || std::strcmp(a.place.file_name(), b.place.file_name()) == 0);
 }
 
-// Stacks that are allocated once and reused by later launches.
+// Stacks, allocated once and reused by later launches.
 class Stacks {
  public:
   boost::context::stack_context allocate() {

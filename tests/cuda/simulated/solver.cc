@@ -1,7 +1,7 @@
-// cuSOLVER for the simulated devices, by LAPACK.
+// Simulated cuSOLVER, by LAPACK.
 //
-// Harsher than the real one where its documentation leaves it free: workspaces are filled with other bytes, and what a
-// function leaves undefined becomes NaN.
+// Stricter than the real library where its documentation leaves the behaviour undefined: workspaces are overwritten,
+// and undefined results are NaN.
 #include "tests/cuda/simulated/loader.h"
 
 #if __has_include(<cusolverDn.h>)
@@ -42,7 +42,7 @@ Handle* own(cusolverDnHandle_t handle) {
   return handles.contains(found) ? found : nullptr;
 }
 
-// f(std::type_identity of the elements).
+// Calls f(std::type_identity of the elements).
 template <typename F>
 cusolverStatus_t with_type(cudaDataType type, F f) {
   switch (type) {
@@ -66,7 +66,7 @@ T nan_of() {
   return T(std::numeric_limits<real_of_t<T>>::quiet_NaN());
 }
 
-// What a call says of its workspace: as much as was asked for.
+// The workspace passed to a call. It must be as large as the size query returned.
 struct Workspace {
   void* device;
   size_t device_bytes;
@@ -78,7 +78,7 @@ struct Workspace {
   }
 };
 
-// Adds work to the handle's stream, which may not be captured. The host's workspace is used at once, and not later.
+// Adds work to the handle's stream, which must not be capturing. The host workspace is used only during the call.
 template <typename F>
 cusolverStatus_t add(cusolverDnHandle_t handle, const char* name, const Workspace& workspace, F f) {
   Handle* const found = own(handle);
@@ -89,7 +89,7 @@ cusolverStatus_t add(cusolverDnHandle_t handle, const char* name, const Workspac
   enqueue(found->stream, [workspace, f] {
     const auto* const bytes = static_cast<const char*>(workspace.device);
     if (std::any_of(bytes, bytes + workspace.device_bytes, [](char byte) { return byte != 0; })) {
-      simulated_runtime().fail_work("a workspace that does not begin as zeros");
+      simulated_runtime().fail_work("the workspace is not initialised to zero");
     }
     if (workspace.device) std::memset(workspace.device, 0xff, workspace.device_bytes);
     f();
@@ -97,7 +97,7 @@ cusolverStatus_t add(cusolverDnHandle_t handle, const char* name, const Workspac
   return kDone;
 }
 
-// A matrix in the host's memory, with the room that LAPACK's routines read beyond it.
+// A copy of a matrix in host memory, with the padding that LAPACK's routines may read beyond it.
 template <typename T>
 struct Copy {
   int rows, columns;
@@ -119,7 +119,7 @@ void fill_nan(T* to, int64_t rows, int64_t columns, int64_t ld) {
   for (int64_t j = 0; j < columns; ++j) std::fill_n(to + j * ld, rows, nan_of<T>());
 }
 
-// Asks a routine for its workspace, then runs it.
+// Queries a routine for its workspace size, then runs it.
 template <typename T, typename F>
 int run(lapack::Workspace<T>& space, F f) {
   f(space);
@@ -135,8 +135,7 @@ int run(lapack::Workspace<T>& space, F f) {
 
 size_t bytes_for(int64_t m, int64_t n) { return static_cast<size_t>(8 * (m + 2 * n)); }
 
-// ---- Handles
-// ---------------------------------------------------------------------------------------------------------
+// ---- Handles ----------------------------------------------------------------------------------
 
 cusolverStatus_t create(cusolverDnHandle_t* handle) {
   auto* const made = new Handle;
@@ -164,8 +163,7 @@ cusolverStatus_t version(int* number) {
   return kDone;
 }
 
-// ---- Cholesky
-// --------------------------------------------------------------------------------------------------------
+// ---- Cholesky ---------------------------------------------------------------------------------
 
 template <typename T>
 void factor_cholesky(cublasFillMode_t uplo, int64_t n, T* a, int64_t lda, int* info) {
@@ -199,7 +197,7 @@ cusolverStatus_t cholesky(cusolverDnHandle_t handle, cusolverDnParams_t, cublasF
   });
 }
 
-// `E`: the type of the elements in the library's terms, `T` in ours.
+// `E`: the element type as the library names it; `T`: as the tests name it.
 template <typename T, typename E>
 cusolverStatus_t batched_cholesky(cusolverDnHandle_t handle, cublasFillMode_t uplo, int n, E* matrices[], int lda,
                                   int* info, int batch) {
@@ -209,8 +207,7 @@ cusolverStatus_t batched_cholesky(cusolverDnHandle_t handle, cublasFillMode_t up
   });
 }
 
-// ---- LU and QR
-// -------------------------------------------------------------------------------------------------------
+// ---- LU and QR --------------------------------------------------------------------------------
 
 cusolverStatus_t lu_size(cusolverDnHandle_t handle, cusolverDnParams_t, int64_t m, int64_t n, cudaDataType type,
                          const void*, int64_t lda, cudaDataType computed, size_t* device, size_t* host) {
@@ -286,8 +283,7 @@ cusolverStatus_t expand_q(cusolverDnHandle_t handle, int m, int n, int k, E* a, 
   });
 }
 
-// ---- Eigenvalues and singular values
-// ---------------------------------------------------------------------------------
+// ---- Eigenvalues and singular values ----------------------------------------------------------
 
 template <typename T>
 void decompose_eigh(bool vectors, bool upper, int64_t n, T* a, int64_t lda, real_of_t<T>* values, int* info) {
@@ -492,7 +488,7 @@ const LibraryFunctions& simulated_cusolver() {
 
 }  // namespace tt::cuda
 
-#else  // no toolkit: our own kernels are tested alone
+#else  // no toolkit: only our own kernels are tested
 
 namespace tt::cuda {
 
