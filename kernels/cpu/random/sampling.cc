@@ -1,4 +1,5 @@
 // Weighted sums of elements at many positions of each channel, and their gradients; used for resampling by coordinates.
+//
 // sum(k) weight[n, k, p] * input[n, c, index[n, k, p]] is linear in all three tensors, so each kernel is the gradient
 // of another.
 #include <algorithm>
