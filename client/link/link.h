@@ -46,7 +46,7 @@ class Link {
  public:
   // Opens the stream; a resume repeats `hello`. Throws Error (kConnection).
   Link(std::unique_ptr<Transport> transport, v1::HelloRequest hello);
-  // Must not be called in a forked child, which has no sender thread to join.
+  // Must not run in a forked child, which has no sender thread to join.
   ~Link();
   bool is_forked_copy() const;
 

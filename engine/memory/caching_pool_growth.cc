@@ -174,8 +174,7 @@ void CachingPool::forget(Tenant tenant) {
   std::vector<Segment*> unused;
   for (const FreeBlocks* blocks : {&shared_.small, &shared_.large}) {
     for (Block* block : *blocks) {
-      // Also releases memory used by several tenants, because reuse by another tenant requires zeroing it, like new
-      // memory.
+      // Memory of several tenants must be zeroed before it is reused, so keeping it has no advantage over new memory.
       if (block->is_whole_segment() && (block->tenant == tenant || block->tenant == kNoTenant)) {
         unused.push_back(block->segment);
       }

@@ -37,8 +37,8 @@ std::vector<int64_t> offsets(const MatmulOperand& factor, SizesView sizes) {
   return starts;
 }
 
-// Whether the distance between the batch's entries is constant, as oneDNN requires. Also true for a stride of 0
-// (repeated entries), which would need many copies.
+// Whether the distance between the batch's entries is constant, as oneDNN requires. Also true if a stride is 0
+// (repeated entries), because copying the repetitions would be expensive.
 bool is_even(const Tensor& t) {
   bool even = true;
   for (int64_t d = 0; d + 2 < t.dim(); ++d) {
