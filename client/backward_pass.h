@@ -70,14 +70,14 @@ class BackwardPass {
   std::vector<Tensor> roots_;
   std::vector<Tensor> gradients_;
   Ref<Session> session_;
-  std::vector<Ref<GraphNode>> nodes_;                      // all reached nodes
-  uint64_t id_;                                            // marks nodes as visited
+  std::vector<Ref<GraphNode>> nodes_;  // all reached nodes
+  uint64_t id_;                        // marks nodes as visited
   // indices by node; not stored in the nodes, because passes may nest
   absl::flat_hash_map<const GraphNode*, uint32_t> index_;
-  std::vector<bool> needed_;                               // whether the node leads to a capture
-  std::vector<bool> reached_;                              // whether any gradient has arrived at the node
-  absl::flat_hash_set<NodeOutput> arrived_;                // (node, output) pairs that received a gradient
-  absl::InlinedVector<GraphEdge, 4> history_;              // edges that gradients depend on, with create_graph
+  std::vector<bool> needed_;                   // whether the node leads to a capture
+  std::vector<bool> reached_;                  // whether any gradient has arrived at the node
+  absl::flat_hash_set<NodeOutput> arrived_;    // (node, output) pairs that received a gradient
+  absl::InlinedVector<GraphEdge, 4> history_;  // edges that gradients depend on, with create_graph
   int64_t task_ = 0;
   Tensor progress_;
 };
