@@ -14,7 +14,8 @@
 #include "absl/base/attributes.h"
 #include "absl/base/thread_annotations.h"
 
-// Abseil's ABSL_UNLOCK_FUNCTION also releases shared locks; with it the analysis does not see that a scope relocks.
+// Abseil's ABSL_UNLOCK_FUNCTION also releases shared locks; with it the analysis does not see that a scoped lock
+// relocks.
 #if ABSL_HAVE_ATTRIBUTE(release_capability)
 #define TT_EXCLUSIVE_UNLOCK_FUNCTION(...) __attribute__((release_capability(__VA_ARGS__)))
 #else

@@ -11,18 +11,18 @@
 namespace tt::client {
 
 // Records that the caller's code computed `outputs` (floating point, made without recording) from `inputs`. `backward`
-// receives one gradient per output, zeros where none arrived, and returns one per input. It should not own the outputs,
-// because they own it.
+// receives one gradient per output, zeros for outputs that received none, and returns one gradient per input. It should
+// not own the outputs, because they own it.
 void custom_function(absl::Span<const Tensor> inputs, absl::Span<const Tensor> outputs, BackwardFunction backward,
                      uint32_t site);
 
-// `hook` receives each gradient of `tensor` and may replace it. Returns the hook's number.
+// `hook` receives each gradient of `tensor` and may replace it. Returns the hook's id.
 int64_t add_hook(const Tensor& tensor, BackwardFunction hook, uint32_t site);
 void remove_hook(const Tensor& tensor, int64_t number, uint32_t site);
 
 void set_requires_grad(const Tensor& leaf, bool value, uint32_t site);
-// `target`, without history and of the same sizes, dtype and device, replaces `source` as leaf. It takes over the
-// gradient, the hooks and the graphs that were recorded with `source`.
+// Makes `target` a leaf in place of `source`. `target` must have no history, and the same sizes, dtype and device. It
+// takes over the gradient, the hooks and the graphs that were recorded with `source`.
 void move_leaf(const Tensor& source, const Tensor& target, uint32_t site);
 // Sets `.grad` of several leaves at once; null clears it.
 void set_grads(absl::Span<const Tensor> leaves, absl::Span<const Tensor> grads, uint32_t site);

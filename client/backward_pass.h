@@ -1,5 +1,5 @@
-// BackwardPass: client side of one backward pass. Finds what the roots reach in the client's graph and issues the
-// instructions that run the engine's tape.
+// BackwardPass: client side of one backward pass. Finds the nodes of the client's graph that the roots reach, and
+// issues the instructions that run the engine's tape.
 #pragma once
 
 #include <cstdint>
@@ -61,7 +61,7 @@ class BackwardPass {
   // Returns the metadata of a gradient of `of`.
   TensorMeta gradient_meta(const TensorMeta& of) const;
   std::vector<TensorMeta> gradient_metas(absl::Span<const Tensor> of) const;
-  // With create_graph, makes gradients depend on everything that the pass went through.
+  // With create_graph, makes gradients depend on all nodes that the pass visited.
   void attach_history(absl::Span<const Tensor> results);
 
   static constexpr uint32_t kNone = ~uint32_t{0};
@@ -70,13 +70,14 @@ class BackwardPass {
   std::vector<Tensor> roots_;
   std::vector<Tensor> gradients_;
   Ref<Session> session_;
-  std::vector<Ref<GraphNode>> nodes_;                      // all reached nodes
-  uint64_t id_;                                            // marks nodes as visited
-  absl::flat_hash_map<const GraphNode*, uint32_t> index_;  // the same by node, since passes may nest
-  std::vector<bool> needed_;                               // whether the node leads to a capture
-  std::vector<bool> reached_;                              // whether any gradient has arrived at the node
-  absl::flat_hash_set<NodeOutput> arrived_;                // (node, output) pairs that received a gradient
-  absl::InlinedVector<GraphEdge, 4> history_;              // edges that gradients depend on, with create_graph
+  std::vector<Ref<GraphNode>> nodes_;  // all reached nodes
+  uint64_t id_;                        // marks nodes as visited
+  // indices by node; not stored in the nodes, because passes may nest
+  absl::flat_hash_map<const GraphNode*, uint32_t> index_;
+  std::vector<bool> needed_;                   // whether the node leads to a capture
+  std::vector<bool> reached_;                  // whether any gradient has arrived at the node
+  absl::flat_hash_set<NodeOutput> arrived_;    // (node, output) pairs that received a gradient
+  absl::InlinedVector<GraphEdge, 4> history_;  // edges that gradients depend on, with create_graph
   int64_t task_ = 0;
   Tensor progress_;
 };

@@ -61,7 +61,7 @@ void encode_arg(const Arg& arg, v1::Argument* out) {
     }
     case Arg::Kind::kString: out->set_characters(arg.characters, arg.size); return;
     case Arg::Kind::kSlot:
-    case Arg::Kind::kSlots: return;  // in Programs only; not in a client's call
+    case Arg::Kind::kSlots: return;  // occurs in Programs only, never in a client's call
   }
 }
 

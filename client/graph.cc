@@ -8,7 +8,7 @@
 namespace tt::client {
 namespace {
 
-// As in autograd/nodes/node.cc: destroys a long chain without recursion.
+// Destroys a long chain without recursion, like autograd/nodes/node.cc.
 struct DeferredDeleter {
   std::vector<Ref<GraphNode>> nodes;
   bool draining = false;
@@ -83,7 +83,7 @@ Ref<GraphNode> make_write(const Op& op, GraphEdge old, GraphEdge written) {
   return write;
 }
 
-// As in autograd/record.cc: `node` wrote to `target` (null: the write has no gradient).
+// Updates the history after `node` wrote to `target` (null: the write has no gradient), like autograd/record.cc.
 void rebase(const Op& op, const Tensor& target, const Ref<GraphNode>& node, uint32_t output, bool is_read) {
   if (!has_gradients(target->dtype)) return;
   GraphEdge written{node, output};

@@ -1,9 +1,9 @@
-// Client-side copy of the engine's autograd graph. Answers locally which leaves a backward pass reaches, and where
-// client-side functions and hooks run.
+// Client-side copy of the engine's autograd graph. Determines, without asking the engine, which leaves a backward pass
+// reaches, and where client-side functions and hooks run.
 //
 // Records the same calls as autograd/record.cc, by the same rules. Reference counted: a result owns its node, a node
-// owns its predecessors; leaves are not kept alive. Used by one thread at a time, the one that uses the session's
-// tensors.
+// owns its predecessors; leaves are not kept alive. May be used by one thread at a time: the one that uses the
+// session's tensors.
 #pragma once
 
 #include <cstdint>
@@ -55,7 +55,7 @@ class GraphNode final : public RefCounted, public ThreadCached<GraphNode> {
   bool is_leaf() const { return is_leaf_; }
   Handle* leaf() const { return leaf_; }  // null once the leaf is destroyed
   void forget_leaf() { leaf_ = nullptr; }
-  void move_leaf(Handle* leaf) { leaf_ = leaf; }  // `leaf` owns this node from now on
+  void move_leaf(Handle* leaf) { leaf_ = leaf; }  // `leaf` is this node's leaf from now on
   GraphExtras& extras();
   const GraphExtras* find_extras() const { return extras_.get(); }
 
@@ -72,15 +72,15 @@ class GraphNode final : public RefCounted, public ThreadCached<GraphNode> {
   std::unique_ptr<GraphExtras> extras_;
 };
 
-// Records a call and its results. `into`: the results existed before and were written to. Called by Session::call if
-// gradients are enabled.
+// Records a call and its results. `into`: the results are existing tensors that the call wrote to. Called by
+// Session::call if gradients are enabled.
 void record(const Op& op, Args args, absl::Span<const Tensor> results, bool into);
 // Throws Error if a recorded write into `target` is not allowed because it is a view of a leaf.
 void check_writable(const Handle& target);
 // Returns the edge that receives `tensor`'s gradient. Requires that `tensor` requires grad.
 GraphEdge edge_of(const Tensor& tensor);
 
-// Makes `tensor` result `output` of `node`; it requires grad from now on.
+// Makes `tensor` result `output` of `node`; afterwards it requires grad.
 void set_grad_node(Handle& tensor, Ref<GraphNode> node, uint32_t output);
 // Removes a leaf, or a result that retains its gradient, from the graph. Called by ~Handle.
 void remove_from_graph(Handle& handle);

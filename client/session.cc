@@ -21,10 +21,10 @@ constexpr auto kCloseTimeout = std::chrono::seconds(5);
 
 size_t byte_size(const TensorMeta& meta) { return static_cast<size_t>(meta.numel()) * item_size(meta.dtype); }
 
-// What a view views: never a view itself.
+// The base tensor of a view; never itself a view.
 const Ref<Handle>& root_of(const Ref<Handle>& tensor) { return tensor->base ? tensor->base : tensor; }
 
-// The caller passes tensors as bare pointers and holds references meanwhile.
+// Arguments contain raw pointers to tensors; the caller keeps references during the call.
 Tensor tensor_of(const Arg& arg) { return Tensor(static_cast<Handle*>(const_cast<TensorMeta*>(arg.tensor))); }
 
 Tensor first_tensor(Args args) {
@@ -70,8 +70,8 @@ struct Session::Impl {
     check_as(ErrorKind::kNotImplemented, op.id <= max_op_id, "[", op.name, "] the engine (version ",
              link.engine().engine_version(), ") is older than this client and does not have this operator");
   }
-  // `kept`, where this waited, holds the tensors among `args`: other threads of the language, which may drop what holds
-  // them, have run meanwhile.
+  // If this waits, it stores the tensors of `args` in `kept`, because other threads of the language run during the wait
+  // and may drop the arguments.
   void queue(const Session* self, const Op& op, Args args, Tensors& results, const CallOptions& options, Tensors* kept);
   void wait_for_sizes(const Op& op, Tensors& results, uint32_t site);
   std::string read_inline(const Handle& tensor, size_t bytes);
@@ -81,10 +81,10 @@ struct Session::Impl {
   size_t max_inline_bytes = 64 << 10;
   std::atomic<uint64_t> next_transfer{1};
   SiteTable sites;
-  Mutex declaring;  // held while a new line is told to the engine, before anybody uses its number
+  Mutex declaring;  // held while a new line is sent to the engine, before its number is used
 };
 
-// Puts the time from here to the end of the scope down to a line.
+// Adds the time until the end of the scope to a line's waiting time.
 class Session::Waiting {
  public:
   Waiting(Impl& impl, uint32_t site) : impl_(impl), site_(site) {}
@@ -153,7 +153,7 @@ void Session::Impl::queue(const Session* self, const Op& op, Args args, Tensors&
   if (options.inference) instruction->set_inference(true);
 }
 
-// The handles that the results are written to.
+// Checks `into` and returns the handles that the results are written to.
 static Tensors check_into(const Op& op, const Inference& inference, bool grad, absl::Span<const Tensor> into) {
   check(into.size() == inference.outputs.size(), "[", op.name, "] expected ", inference.outputs.size(),
         " out tensors, got ", into.size());
@@ -184,7 +184,7 @@ Tensors Session::call(const Op& op, Args args, const CallOptions& options) {
   bool grad = options.grad && !options.inference;
   Inference inference;
   infer(op, args, grad, &inference);
-  // The engine would refuse the frame, and with it end the session.
+  // The engine would refuse the frame and end the session.
   check_as(ErrorKind::kNotImplemented, !op.is_dynamic || op.num_outputs >= 0 || !inference.outputs.empty(), "[",
            op.name, "] takes part in a backward pass and is not called by itself");
   Tensors results;
@@ -204,7 +204,7 @@ Tensors Session::call(const Op& op, Args args, const CallOptions& options) {
     results = check_into(op, inference, grad, options.into);
   }
   Tensors kept;
-  impl_->queue(this, op, args, results, options, &kept);  // may be interrupted: then nothing was written
+  impl_->queue(this, op, args, results, options, &kept);  // if interrupted, nothing was written
   mark_written(inference, options.into);
   bump_written(op, args);
   if (op.is_dynamic && options.into.empty()) impl_->wait_for_sizes(op, results, options.site);
@@ -236,7 +236,7 @@ void Session::Impl::wait_for_sizes(const Op&, Tensors& results, uint32_t site) {
 
 // ---- Bytes
 
-// A value small enough to come with a reply, unless too many others do.
+// Reads a value that is small enough for a reply; downloads it if the engine did not include it.
 std::string Session::Impl::read_inline(const Handle& tensor, size_t bytes) {
   v1::ReadResult answer = std::move(link.read({&tensor.id, 1}, /*meta_only=*/false)[0]);
   if (answer.has_error()) throw link.remote_error(answer.error());
@@ -283,14 +283,14 @@ Tensor Session::upload(absl::Span<const char> bytes, DType dtype, SizesView size
     const Arg args[] = {std::string_view(bytes.data(), bytes.size()), sizes, dtype, device};
     return call(literal, args)[0];
   }
-  Ref<Session> self(this);  // others may disconnect meanwhile
+  Ref<Session> self(this);  // another thread may disconnect during the upload
   uint64_t transfer = impl_->next_transfer++;
   const Arg args[] = {static_cast<int64_t>(transfer), sizes, dtype, device};
   try {
     ReleaseInterpreterLock release;
     impl_->link.upload(transfer, device, bytes);
   } catch (const Error& error) {
-    // The engine keeps its refusal for the instruction that takes the transfer.
+    // The engine stores its refusal for the instruction that takes the transfer.
     if (error.kind() == ErrorKind::kOutOfMemory) call(uploaded, args);
     throw;
   }
@@ -317,7 +317,7 @@ uint32_t Session::site(std::string_view file, uint32_t line, std::string_view fu
   bool is_new = false;
   uint32_t number = impl_->sites.number(file, line, function, &is_new);
   if (is_new) {
-    // Without a wait, which would hold the lock.
+    // Does not wait, because the lock is held.
     Link::Appending appending = impl_->link.append_beyond_limits(file.size() + function.size() + 16);
     v1::Site* site = appending.frame().add_sites();
     site->set_id(number);

@@ -1,9 +1,9 @@
 // client::Session: one ordered conversation with an engine.
 //
-// Instructions are appended to the frame under construction and sent when the link is idle, or
-// in larger frames while it is busy; nothing here waits for the network but read(), download(),
-// and a full window. A wait throws Interrupted where its thread is interrupted (client/connection/interruption.h), and
-// the session goes on. Thread-safe: one lock, held for the time of an append.
+// Instructions are appended to the frame under construction, which is sent when the link is idle, and grows while it is
+// busy. Only reads, transfers, synchronize() and a full window wait for the network. A wait throws Interrupted if its
+// thread is interrupted (client/connection/interruption.h); the session continues. Thread-safe: one lock, held during
+// an append.
 #pragma once
 
 #include <chrono>
@@ -22,7 +22,7 @@
 
 namespace tt::client {
 
-// How a call is made; the defaults are what an ordinary call wants.
+// Options of a call; the defaults suit an ordinary call.
 struct CallOptions {
   bool grad = true;
   bool inference = false;
@@ -30,7 +30,7 @@ struct CallOptions {
   absl::Span<const Tensor> into = {};  // results are written to these
 };
 
-// A small value, read.
+// A small tensor's metadata and bytes.
 struct Value {
   TensorMeta meta;
   std::string bytes;  // row-major
@@ -38,44 +38,42 @@ struct Value {
 
 class Session : public RefCounted {
  public:
-  // Says hello and opens the stream. Throws Error (kConnection) where that fails.
-  // `memory_limit`: bytes that the session asks to be held to; 0: the engine's default.
+  // Sends Hello and opens the stream. Throws Error (kConnection) if that fails. `memory_limit`: the session's requested
+  // limit in bytes; 0: the engine's default.
   static Ref<Session> connect(std::unique_ptr<Transport> transport, const std::string& client_name,
                               uint64_t memory_limit = 0);
   ~Session() override;
 
-  // Infers, names the results, keeps the shadow graph, and queues the instruction. `args` may
-  // hold Handles of this session only. Throws Error at once where rules say no (nothing is
-  // sent), the error that ended the session where it has ended. Dynamic operators wait for the
-  // sizes. Where a result requires grad, `record` of client/graph.h keeps the
-  // shadow graph (results are `options.into` if it is given).
+  // Infers the results' metadata, names the results, records the call in the client's autograd graph (client/graph.h)
+  // if a result requires grad, and queues the instruction. `args` may contain Handles of this session only. The results
+  // are `options.into` if it is given. Waits for the sizes if the operator is dynamic. Throws Error at once if the
+  // rules reject the arguments (nothing is sent), or the error that ended the session.
   Tensors call(const Op& op, Args args, const CallOptions& options = {});
-  // As call, where the caller knows better than infer() what the results look like (backward and
-  // its family). Nothing is recorded in the shadow graph.
+  // Like call(), with metadata from the caller instead of infer() (for backward and related operators). Does not record
+  // the call in the client's autograd graph.
   Tensors call_with_metas(const Op& op, Args args, absl::Span<const TensorMeta> results,
                           const CallOptions& options = {});
 
-  // Waits for the value. Throws RemoteError with the root error where it is poisoned. Bytes up
-  // to the engine's max_inline_bytes come with the reply, larger ones by download. `site` is the
-  // line that the wait is put down to.
+  // Waits for the value. Throws RemoteError with the root error if it is poisoned. Up to the engine's max_inline_bytes
+  // the bytes are part of the reply; larger values are downloaded. `site` is the line to which the wait is attributed.
   Value read(const Tensor& tensor, uint32_t site = 0);
-  // As read, straight into the caller's memory: exactly the tensor's bytes, row-major.
+  // Like read(), into the caller's memory, whose size must equal the tensor's bytes. Row-major.
   void read_into(const Tensor& tensor, absl::Span<char> into, uint32_t site = 0);
-  // A new tensor from the caller's row-major bytes, which may change once this returns.
+  // Creates a tensor from row-major bytes. The caller may change them once this returns.
   Tensor upload(absl::Span<const char> bytes, DType dtype, SizesView sizes, Device device);
-  // Waits until everything issued so far has been executed. Errors stay with their handles.
+  // Waits until everything issued so far has been executed. Does not throw the errors of poisoned handles.
   void synchronize(uint32_t site = 0);
   // Sends what is queued without waiting for more.
   void flush();
-  // Cancels what was issued so far and has not been executed: reading its results throws. The session goes on. Throws
-  // Error (kNotImplemented) where the engine is too old, kConnection where it does not answer.
+  // Cancels everything issued so far that has not been executed; reading a cancelled result throws. The session
+  // continues. Throws Error: kNotImplemented if the engine is too old, kConnection if it does not answer.
   void cancel();
   // Ends the session; the engine frees its tensors now. Later calls throw. Idempotent.
   void close();
 
-  // A number for a source line, for CallOptions. The same line gets the same number.
+  // Returns the number of a source line, for CallOptions. The same line always has the same number.
   uint32_t site(std::string_view file, uint32_t line, std::string_view function);
-  // Differs from that of every other session of this process, from 1.
+  // Unique among the sessions of this process; starts at 1.
   uint64_t serial() const { return serial_; }
 
   using Counters = client::Counters;
@@ -83,7 +81,7 @@ class Session : public RefCounted {
   // The source lines at which callers waited for the engine, the longest wait first.
   using Wait = WaitCount;
   std::vector<Wait> wait_report() const;
-  const v1::HelloReply& engine() const;  // what the engine said of itself
+  const v1::HelloReply& engine() const;  // the engine's description of itself
 
  private:
   struct Impl;
@@ -95,13 +93,13 @@ class Session : public RefCounted {
   const uint64_t serial_;
 };
 
-// Reverse-mode differentiation, issued without waiting: see docs/autograd.md. Gradients may be
-// null (ones are used then, and the root must have one element).
+// Reverse-mode differentiation, issued without waiting; see docs/autograd.md. A null gradient means ones, and requires
+// a root with one element.
 //
-// Accumulates into the `.grad` of the leaves that the roots reach, or of those among `inputs`.
+// Accumulates into the `.grad` of the leaves that the roots reach, or only of the leaves in `inputs`.
 void backward(absl::Span<const Tensor> roots, absl::Span<const Tensor> gradients, bool retain_graph, bool create_graph,
               uint32_t site, absl::Span<const Tensor> inputs = {});
-// The gradients with respect to `inputs`; null entries (allow_unused) where there is none.
+// Returns the gradients with respect to `inputs`; an entry is null if there is no gradient (requires allow_unused).
 std::vector<Tensor> grad(absl::Span<const Tensor> roots, absl::Span<const Tensor> gradients,
                          absl::Span<const Tensor> inputs, bool retain_graph, bool create_graph, bool allow_unused,
                          uint32_t site);

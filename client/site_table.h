@@ -1,6 +1,6 @@
-// SiteTable: numbers for the user's source lines, and what was waited for at each.
+// SiteTable: assigns numbers to the user's source lines and accumulates the waiting time per line.
 //
-// Thread-safe; its lock is taken under others and takes none.
+// Thread-safe. Its lock may be taken while other locks are held; no lock is taken under it.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,14 @@ namespace tt::client {
 
 class SiteTable {
  public:
-  // The line's number, from 1; `*is_new` where it was given just now.
+  // Returns the line's number, starting at 1. Sets `*is_new` if the line is new.
   uint32_t number(std::string_view file, uint32_t line, std::string_view function, bool* is_new);
-  // "train.py:12 in step"; "" for 0 and what is no number.
+  // "train.py:12 in step"; "" for 0 and for unknown numbers.
   std::string name(uint32_t site) const;
   void count_wait(uint32_t site, double seconds);
-  // Of all lines together.
+  // Totals over all lines.
   void total(uint64_t* waits, double* seconds) const;
-  // The longest first.
+  // Sorted by waiting time, longest first.
   std::vector<WaitCount> waits() const;
 
  private:
@@ -40,7 +40,7 @@ class SiteTable {
 
   mutable Mutex mutex_;
   absl::flat_hash_map<Key, uint32_t> numbers_ ABSL_GUARDED_BY(mutex_);
-  // By number; 0 is for what named no line.
+  // Indexed by number; entry 0 is for calls without a line.
   std::vector<Site> sites_ ABSL_GUARDED_BY(mutex_) = std::vector<Site>(1);
 };
 

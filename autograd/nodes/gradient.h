@@ -12,7 +12,7 @@ class Backward;
 
 // One formula. Each mask has one bit per parameter (or result) position.
 struct GradientPart {
-  uint32_t params;   // parameters that the formula computes gradients for
+  uint32_t params;   // parameters whose gradients the formula computes
   uint32_t args;     // tensor arguments whose values it reads; saved
   uint32_t metas;    // tensor arguments of which it reads only sizes, dtype and device
   uint32_t results;  // results that it reads; saved

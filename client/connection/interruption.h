@@ -14,7 +14,7 @@ namespace tt::client {
 
 inline constexpr std::chrono::milliseconds kInterruptInterval{50};
 
-// Thrown by an interrupted wait. Not an Error: nothing has failed, and the session continues. The language has the
+// Thrown by an interrupted wait. Not an Error: nothing has failed, and the session continues. The language records the
 // reason (Python has set its exception).
 class Interrupted : public std::exception {
  public:
@@ -33,10 +33,10 @@ struct WaitHooks {
   void (*end_wait)(void* state) = nullptr;
 };
 
-// Call before the first wait. The hooks stay installed for the life of the process.
+// Installs the hooks for the life of the process. Call before the first wait.
 void install_wait_hooks(const WaitHooks& hooks);
 
-// Call the installed hooks for the calling thread.
+// Calls the installed hooks for the calling thread.
 bool is_interruptible();
 bool interrupted();
 
@@ -52,7 +52,7 @@ class InterruptTimer {
   std::chrono::milliseconds max_sleep() const {
     return interruptible_ ? kInterruptInterval : std::chrono::milliseconds::max();
   }
-  // Whether the interval has passed since this was last true, or since the first call.
+  // Whether the interval has passed since this last returned true, or since the first call.
   bool is_due() {
     if (!interruptible_) return false;
     auto now = std::chrono::steady_clock::now();

@@ -205,7 +205,7 @@ void PrivateEngine::wait_until_ready(int output) {
   }
 }
 
-// Finds "READY unix:PATH" among lines that a wrapper may have written.
+// Finds "READY unix:PATH" in the output, which may contain lines of a wrapper.
 bool PrivateEngine::take_ready_line(const std::string& said) {
   std::vector<absl::string_view> lines = absl::StrSplit(said, '\n');
   lines.pop_back();  // incomplete
@@ -234,7 +234,7 @@ void PrivateEngine::stop() noexcept {
   remove_folder();
 }
 
-// Removes the folder of an engine that was killed. Otherwise the engine has removed it.
+// Removes the folder of an engine that was killed. An engine that exits normally removes it itself.
 void PrivateEngine::remove_folder() noexcept {
   if (address_.empty()) return;
   const fs::path socket = address_.substr(std::strlen("unix:"));

@@ -1,4 +1,4 @@
-// Counters: totals of a session since it began.
+// Counters: totals of a session since its start.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct Counters {
 
 // The waits of one source line.
 struct WaitCount {
-  std::string where;  // "train.py:12 in step"; "" for calls that named no line
+  std::string where;  // "train.py:12 in step"; "" for calls without a line
   uint64_t count = 0;
   double seconds = 0;
 };

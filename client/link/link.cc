@@ -17,8 +17,8 @@ ErrorKind kind_of(const v1::Error& error) {
   return static_cast<ErrorKind>(error.kind());
 }
 
-// How many forks separate this process from the program's first one. A forked child's copy of a link has no sender
-// thread, and its mutex may have been locked at the moment of the fork.
+// Number of forks between the program's first process and this one. A forked child's copy of a link has no sender
+// thread, and its mutex may have been locked at the time of the fork.
 std::atomic<int> forks{0};
 
 int count_forks() {
@@ -99,7 +99,7 @@ void Link::Appending::check_names(const Op& op, size_t count) const {
 }
 
 Link::Appending::~Appending() {
-  // A busy sender finds more work by itself: a burst of calls wakes it once.
+  // A running sender finds new work without a wake-up, so a burst of calls wakes it once.
   const bool wake = link_.sender_.asleep() && link_.has_work_for_sender() && !link_.can_wait() && link_.sender_.wake();
   lock_.unlock();
   if (wake) link_.wake_sender_.notify_one();
@@ -118,7 +118,7 @@ void Link::release(uint64_t handle) noexcept {
     MutexLock lock(mutex_);
     if (over_) return;
     window_.release(handle);
-    // An instruction usually follows shortly and carries it.
+    // Usually an instruction follows soon and carries the release.
     wake = sender_.asleep() && !sender_.naps() && sender_.wake();
   }
   if (wake) wake_sender_.notify_one();
@@ -126,7 +126,7 @@ void Link::release(uint64_t handle) noexcept {
 
 // ---- The two roles
 
-// Wakes the threads that can use a free role, or that wait for what has arrived.
+// Wakes the threads that can use a free role, or that wait for received data.
 void Link::role_is_free() {
   if (sleeping_callers_ > 0) callers_.notify_all();
   if (sender_.asleep() && has_work_for_sender() && sender_.wake()) wake_sender_.notify_one();
@@ -138,7 +138,7 @@ void Link::write_one(std::chrono::milliseconds timeout) {
   writing_ = true;
   ++counters_.frames;
   counters_.bytes_sent += bytes;
-  if (sleeping_callers_ > 0) callers_.notify_all();  // there is room to append again
+  if (sleeping_callers_ > 0) callers_.notify_all();  // frames may have room again
   std::optional<absl::Status> status;
   {
     MutexUnlock unlocked(mutex_);
@@ -174,7 +174,7 @@ void Link::read_one(std::chrono::milliseconds timeout) {
   role_is_free();
 }
 
-// Clearing a large frame takes a while: without the mutex.
+// Clears without the mutex, because clearing a large frame takes long.
 void Link::clear_acknowledged() {
   while (std::unique_ptr<OutgoingFrame> frame = window_.take_acknowledged()) {
     {

@@ -2,20 +2,20 @@
 //
 // Callers append to the frame under construction (SendWindow). A sender thread writes it while fewer than
 // SendWindow::kFrames frames are unacknowledged, and lets it grow otherwise. A caller that waits for an answer writes
-// and reads by itself, so that a round trip costs no change of threads. Two roles make that safe: one thread at a time
-// writes, one at a time reads. After a broken stream, unacknowledged frames are sent again; the engine skips those that
-// it has executed and repeats their answers.
+// and reads itself, so that a round trip needs no thread switch. Two roles make this safe: one thread at a time writes,
+// and one reads. When a stream breaks, unacknowledged frames are sent again; the engine skips frames that it has
+// executed and repeats their answers.
 //
 // Every wait of a caller throws Interrupted if its thread is interrupted (client/connection/interruption.h). The link
-// stays usable: sent frames are executed, and answers without a waiting caller are dropped. A second interrupt, while
+// remains usable: sent frames are executed, and answers without a waiting caller are dropped. A second interrupt, while
 // frames from before the first one are unanswered, cancels what the engine has not executed.
 //
-// Thread-safe: one mutex, never held while the transport works or a hook runs. In a forked child calls throw, and
+// Thread-safe: one mutex, never held during a call of the transport or a hook. In a forked child calls throw, and
 // release() and the destructor do nothing. After the link has ended, every call throws the error that ended it:
 // kConnection, or RemoteError if the engine refused a frame.
 //
-// Sources by subject: link.cc (appending, the two roles), sender.cc (the sender thread), wait.cc (waits of callers and
-// the end), transfer.cc (uploads and downloads).
+// Sources: link.cc (appending, the two roles), sender.cc (the sender thread), wait.cc (waits of callers, the link's
+// end), transfer.cc (uploads and downloads).
 #pragma once
 
 #include <chrono>
@@ -51,11 +51,11 @@ class Link {
   bool is_forked_copy() const;
 
   const v1::HelloReply& engine() const { return engine_; }
-  // Sets how a source line is named in errors. Once, before the first call.
+  // Sets the function that names a source line in errors. Call it once, before any other call.
   void name_sites(std::function<std::string(uint32_t)> site_name) { site_name_ = std::move(site_name); }
 
  private:
-  // Locks mutex_. Throws if the link has ended, and in a forked child.
+  // Locks mutex_. Throws if the link has ended or the process is a forked child.
   class ABSL_SCOPED_LOCKABLE CallLock {
    public:
     explicit CallLock(const Link& link) ABSL_EXCLUSIVE_LOCK_FUNCTION(link.mutex_) : lock_(link.mutex_of_process()) {
@@ -69,7 +69,7 @@ class Link {
   };
 
  public:
-  // Holds the lock and the frame to append to: other threads append after it is destroyed.
+  // Holds the lock while its owner appends to the frame; other threads can append after it is destroyed.
   class Appending {
    public:
     v1::Frame& frame() {
@@ -91,7 +91,7 @@ class Link {
    private:
     friend class Link;
     Appending(Link& link, size_t bytes, absl::FunctionRef<void()> before_waiting);
-    Appending(Link& link, size_t bytes);  // beyond the limits
+    Appending(Link& link, size_t bytes);  // ignores the limits
     Link& link_;
     CallLock lock_;
   };
@@ -100,39 +100,39 @@ class Link {
   Appending append(size_t bytes, absl::FunctionRef<void()> before_waiting) {
     return Appending(*this, bytes, before_waiting);
   }
-  // Does not wait: for a few bytes that precede an instruction.
+  // Appends without waiting. Only for a few bytes that precede an instruction.
   Appending append_beyond_limits(size_t bytes) { return Appending(*this, bytes); }
 
   // Drops a handle with the next instruction or frame. Never waits, never throws.
   void release(uint64_t handle) noexcept;
   // Waits for the tensors' descriptions and, unless `meta_only`, their bytes.
   std::vector<v1::ReadResult> read(absl::Span<const uint64_t> handles, bool meta_only);
-  // Sends everything queued; returns the last sequence.
+  // Sends everything queued; returns the last frame's sequence number.
   uint64_t flush();
   // Waits until everything issued so far has been executed.
   void synchronize();
-  // Cancels everything issued so far that has not been executed; its results are errors. Throws Error if the engine
-  // does not support it.
+  // Cancels everything issued so far that has not been executed; the results of cancelled instructions are poisoned.
+  // Throws Error if the engine does not support it.
   void cancel();
-  // As Transport's, but they survive broken connections for as long as the link does and continue where they stopped
-  // (TransferRetry). A poisoned tensor is RemoteError.
+  // Like Transport's, but they survive broken connections as long as the link does, and continue at the point of
+  // failure (TransferRetry). A poisoned tensor throws RemoteError.
   void upload(uint64_t transfer, Device device, absl::Span<const char> bytes);
   void download(uint64_t handle, absl::Span<char> into);
-  // The error that `error` represents, as callers see it.
+  // Converts an error of the engine to the exception for the caller.
   RemoteError remote_error(const v1::Error& error) const;
 
-  // Ends the session in the engine, waiting for that at most `timeout`, then the link. False if an interrupt ended the
-  // wait.
+  // Ends the session in the engine, waiting at most `timeout`, then ends the link. Returns false if an interrupt ended
+  // the wait.
   bool close(std::chrono::milliseconds timeout) noexcept { return finish(timeout, InterruptTimer()); }
 
-  Counters counters() const;  // its waits are 0: Session counts them
+  Counters counters() const;  // `waits` is 0, because Session counts them
 
  private:
-  // Throws in a forked child, where nobody would unlock it.
+  // Throws in a forked child, where no thread would unlock it.
   Mutex& mutex_of_process() const;
   void throw_if_over() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // ---- link.cc. Functions that use the transport release mutex_ meanwhile.
+  // ---- link.cc. Functions that use the transport release mutex_ during its calls.
   bool may_send() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !broken_ && !over_ && window_.may_send(); }
   void write_one(std::chrono::milliseconds timeout) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void read_one(std::chrono::milliseconds timeout) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -151,10 +151,10 @@ class Link {
   void sender_sleep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // ---- wait.cc
-  // Takes whichever role is free until `done`. Throws if the link ends before, or the thread is interrupted.
+  // Performs any free role until `done` returns true. Throws if the link ends first or the thread is interrupted.
   void drive(absl::FunctionRef<bool()> done) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void wait_for_room(size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Sleeps until something changes, at most `timeout`.
+  // Sleeps until the link's state changes, at most `timeout`.
   void sleep(std::chrono::milliseconds timeout) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether the calling thread is interrupted. Handles a second interrupt.
   bool check_interrupt() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -165,11 +165,11 @@ class Link {
   // ---- transfer.cc
   template <typename Transfer>
   absl::Status recording_interrupts(Transfer transfer);
-  // After a call's failure: returns if another try may succeed, throws otherwise.
+  // Handles a failed call: returns if another attempt may succeed, throws otherwise.
   void recover_transfer(const absl::Status& status, TransferRetry* retry);
   void watch_download(int change);
 
-  const int forks_;  // of this process and its ancestors when the link was made
+  const int forks_;  // forks before the link was created
   std::unique_ptr<Transport> transport_;
   v1::HelloReply engine_;
   std::function<std::string(uint32_t)> site_name_;
@@ -179,7 +179,7 @@ class Link {
   SendWindow window_ ABSL_GUARDED_BY(mutex_);
   PendingReads reads_ ABSL_GUARDED_BY(mutex_);
   uint64_t next_request_ ABSL_GUARDED_BY(mutex_) = 1;
-  uint64_t interrupted_at_ ABSL_GUARDED_BY(mutex_) = 0;  // the last sequence issued when a caller was last interrupted
+  uint64_t interrupted_at_ ABSL_GUARDED_BY(mutex_) = 0;  // the last sequence issued at the time of the last interrupt
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   bool reading_ ABSL_GUARDED_BY(mutex_) = false;
   bool resuming_ ABSL_GUARDED_BY(mutex_) = false;
@@ -187,14 +187,14 @@ class Link {
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::optional<absl::Status> broken_ ABSL_GUARDED_BY(mutex_);      // why the stream broke, until resumed
   std::optional<Error> over_ ABSL_GUARDED_BY(mutex_);               // why the link ended
-  std::optional<v1::Error> refused_frame_ ABSL_GUARDED_BY(mutex_);  // the engine's error, if that is why
+  std::optional<v1::Error> refused_frame_ ABSL_GUARDED_BY(mutex_);  // the engine's error, if it refused a frame
   Counters counters_ ABSL_GUARDED_BY(mutex_);
 
   SenderWakeup sender_ ABSL_GUARDED_BY(mutex_);
   CondVar wake_sender_;
-  CondVar callers_;  // that sleep until something changes
+  CondVar callers_;  // callers that wait for a change of state
   int sleeping_callers_ ABSL_GUARDED_BY(mutex_) = 0;
-  int downloads_ ABSL_GUARDED_BY(mutex_) = 0;  // callers in a download
+  int downloads_ ABSL_GUARDED_BY(mutex_) = 0;  // number of downloads in progress
   std::thread sender_thread_;
 };
 

@@ -9,8 +9,8 @@
 
 namespace tt::client {
 
-// Reused: a cleared frame keeps its instructions' memory, so a warm session allocates nothing a
-// call. Not thread-safe; whoever holds it, holds it alone.
+// Frames are reused: a cleared frame keeps its instructions' memory, so that calls of a warm session do not allocate.
+// Not thread-safe; has one owner at a time.
 class OutgoingFrame {
  public:
   OutgoingFrame() : frame_(google::protobuf::Arena::CreateMessage<v1::Frame>(&arena_)) {}
@@ -21,10 +21,10 @@ class OutgoingFrame {
   uint64_t sequence() const { return frame_->sequence(); }
   bool empty() const { return bytes_ == 0; }
   int instructions() const { return frame_->instructions_size(); }
-  // About how many bytes it takes on the wire, as its writers counted.
+  // Estimated encoded size in bytes.
   size_t bytes() const { return bytes_; }
   void count_bytes(size_t bytes) { bytes_ += bytes; }
-  // How many names its instructions give to results.
+  // Number of names that its instructions assign to results.
   size_t names() const { return names_; }
   void count_names(size_t names) { names_ += names; }
 
@@ -34,7 +34,7 @@ class OutgoingFrame {
       frame_->Clear();
       return;
     }
-    // Inline bytes and lists are not reused by Clear: start over before they pile up.
+    // Clear does not reuse inline bytes and lists; resets the arena before they accumulate.
     arena_.Reset();
     frame_ = google::protobuf::Arena::CreateMessage<v1::Frame>(&arena_);
   }

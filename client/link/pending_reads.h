@@ -10,9 +10,9 @@ namespace tt::client {
 
 // One caller's read of several handles, on its stack while it waits.
 struct PendingRead {
-  uint64_t sequence;  // of the frame that requests it
+  uint64_t sequence;  // of the frame that contains the requests
   uint64_t first_request;
-  std::vector<v1::ReadResult> results;  // by request
+  std::vector<v1::ReadResult> results;  // in the order of requests
   size_t missing;
 };
 
@@ -20,10 +20,10 @@ class PendingReads {
  public:
   void add(PendingRead* read) { reads_.push_back(read); }
   void remove(PendingRead* read) { std::erase(reads_, read); }
-  // Moves the result to the read that requested it; drops it if that caller has left.
+  // Moves the result to the read that requested it; drops it if that caller no longer waits.
   void answer(v1::ReadResult& result);
-  // The last sequence up to `executed` whose answers have all arrived. A frame that was executed is acknowledged only
-  // then: after a resume the engine confirms later frames with a frame's reply, and sends their answers again.
+  // The last sequence up to `executed` for which all answers have arrived. An executed frame is acknowledged only then,
+  // because after a resume the engine confirms later frames with one reply and sends their answers again.
   uint64_t answered_through(uint64_t executed) const;
 
  private:

@@ -1,4 +1,4 @@
-// RemoteError: a failure in the engine as the client raises it.
+// RemoteError: an error of the engine, as thrown by the client.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Resumption: reaches the session again after its stream broke.
+// Resumption: reopens the session's stream after it broke.
 #pragma once
 
 #include <atomic>
@@ -14,15 +14,15 @@ namespace tt::client {
 
 class Resumption {
  public:
-  // `hello` opened the session with `session_key`. `transport` outlives this.
+  // `hello` is the request that opened the session with `session_key`. `transport` must outlive this object.
   Resumption(Transport& transport, v1::HelloRequest hello, std::string session_key);
 
-  // Repeats the handshake and opens a new stream. While the engine cannot be reached it tries again, for 700 ms since
-  // the first attempt after the last reply: long enough for an unstable connection, and short enough that callers learn
-  // of a dead engine within a second. Returns the last failure, `why` if there was none; NOT_FOUND if the engine has
-  // lost the session. Blocks; one thread at a time.
+  // Repeats the handshake and opens a new stream. While the engine cannot be reached, retries until 700 ms after the
+  // first attempt since the last reply: long enough for an unstable connection, and short enough that callers get an
+  // error for a dead engine within a second. Returns the last failure, or `why` if there was none; NOT_FOUND if the
+  // engine has lost the session. Blocks. One thread at a time.
   absl::Status run(const absl::Status& why);
-  // A reply has arrived: the next failure starts a new series of attempts. From any thread.
+  // Call when a reply has arrived: the next failure then starts a new series of attempts. Any thread.
   void reply_arrived() { replied_.store(true, std::memory_order_relaxed); }
 
  private:

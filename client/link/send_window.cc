@@ -8,7 +8,7 @@ namespace tt::client {
 SendWindow::SendWindow() : building_(std::make_unique<OutgoingFrame>()) {}
 
 void SendWindow::set_limits(const v1::Limits& limits) {
-  // The count of bytes is an estimate: it stays well under the size that the engine refuses.
+  // The byte count is an estimate, so the maximum is well below the size that the engine refuses.
   if (const uint64_t bytes = limits.max_frame_bytes()) max_bytes_ = std::min<size_t>(max_bytes_, bytes / 2);
   max_in_flight_ = limits.max_frames_in_flight();
 }

@@ -1,11 +1,11 @@
 // SendWindow: the frames of a Link from their first instruction to their acknowledgement, and the handles they name.
 //
-// One frame is under construction. seal() gives it the next sequence; begin_send() returns the oldest sealed frame that
-// was not sent on this stream. A sent frame is kept until acknowledge() covers it, because rewind() makes everything
-// unacknowledged unsent after a broken stream. Cleared frames are reused.
+// One frame is under construction. seal() assigns the next sequence number to it; begin_send() returns the oldest
+// sealed frame that was not sent on this stream. A sent frame is kept until it is acknowledged, because rewind() marks
+// all unacknowledged frames as unsent when a stream breaks. Cleared frames are reused.
 //
-// Owned by a Link and guarded by its mutex. At most one thread is between begin_send() and end_send(); it reads the
-// frame without the mutex meanwhile.
+// Owned by a Link and guarded by its mutex. At most one thread is between begin_send() and end_send(); during this it
+// reads the frame without the mutex.
 #pragma once
 
 #include <cstdint>
@@ -23,19 +23,19 @@ class SendWindow {
  public:
   static constexpr uint64_t kFrames = 2;                // unacknowledged frames that keep the engine busy
   static constexpr int kMaxInstructions = 1024;         // per frame: few enough to stay in the cache
-  static constexpr size_t kMaxBytes = size_t{4} << 20;  // per frame, if the engine allows as many
+  static constexpr size_t kMaxBytes = size_t{4} << 20;  // per frame, if the engine's limit is not lower
   static constexpr size_t kMaxNames = size_t{1} << 18;  // per frame, of results
 
   SendWindow();
 
-  // Adopts the engine's limits. Requires that nothing was appended.
+  // Applies the engine's limits. Call before anything is appended.
   void set_limits(const v1::Limits& limits);
 
   // ---- The frame under construction
 
   OutgoingFrame& building() { return *building_; }
   const OutgoingFrame& building() const { return *building_; }
-  // Whether the frame has no room for `bytes` more. An empty frame always has.
+  // Whether the frame has no room for `bytes` more. An empty frame is never full.
   bool is_full(size_t bytes) const {
     return !building_->empty() && (building_->instructions() >= kMaxInstructions ||
                                    building_->bytes() + bytes > max_bytes_ || building_->names() >= kMaxNames);
@@ -47,7 +47,7 @@ class SendWindow {
     building_->count_names(count);
     return std::exchange(next_handle_, next_handle_ + count);
   }
-  // Handles that were named and not released.
+  // Number of handles that were named and not released.
   uint64_t live_handles() const { return next_handle_ - 1 - released_; }
   // Releases a handle with the next instruction, or with the next frame if none follows.
   void release(uint64_t handle) {
@@ -55,46 +55,46 @@ class SendWindow {
     ++released_;
   }
   bool has_releases() const { return !releases_.empty(); }
-  // Moves the releases into the frame, which is then worth sending for them alone.
+  // Moves the queued releases into the frame, so that it is sent even without an instruction.
   void append_releases();
-  // The link ended: nobody receives the releases.
+  // Discards the queued releases after the link has ended.
   void drop_releases() { releases_.clear(); }
-  // Ends the frame: it gets the next sequence and the remaining releases, and another one is under construction.
+  // Ends the frame: assigns the next sequence number and the remaining releases to it, and starts a new frame.
   void seal();
 
   // ---- Sending
 
-  // Whether begin_send() is allowed now: there is an unsent frame, and the engine or a flush asks for it.
+  // Whether begin_send() is allowed now: there is an unsent frame, and the window or a flush permits sending it.
   bool may_send() const;
   bool has_unsent() const { return sent_ < sealed_ || !building_->empty(); }
   // Returns the next frame to send; seals the one under construction if all others were sent. Requires has_unsent().
   OutgoingFrame& begin_send();
-  // The write of begin_send()'s frame has returned. `went_out`: false if nothing of it was written.
+  // Call when the write of begin_send()'s frame has returned. `went_out`: false if no byte was written.
   void end_send(bool went_out);
-  // Everything issued so far is sent regardless of the window. Returns the last sequence that it covers.
+  // Makes everything issued so far be sent regardless of the window. Returns the last sequence concerned.
   uint64_t flush();
   // The sequence of the last frame that has an instruction, whether sealed or under construction.
   uint64_t last_issued() const { return sealed_ + (building_->empty() ? 0 : 1); }
 
   // ---- Acknowledgement
 
-  // The engine has executed everything up to `executed`; sequences that were never sent are ignored.
+  // Records that the engine has executed all frames up to `executed`. Ignores sequences that were never sent.
   void acknowledge(uint64_t executed);
-  // Removes an acknowledged frame, which its caller clears without the mutex and hands to recycle(). Null if none is
-  // left.
+  // Removes and returns an acknowledged frame, which the caller clears without the mutex and passes to recycle(). Null
+  // if there is none.
   std::unique_ptr<OutgoingFrame> take_acknowledged();
   void recycle(std::unique_ptr<OutgoingFrame> cleared);
-  // The stream broke: unacknowledged frames are unsent again.
+  // Marks unacknowledged frames as unsent after the stream broke.
   void rewind() { sent_ = acknowledged_; }
 
-  uint64_t sealed() const { return sealed_; }              // the last sequence given
-  uint64_t sent() const { return sent_; }                  // the last one written to this stream
-  uint64_t acknowledged() const { return acknowledged_; }  // the last one that a reply has confirmed
+  uint64_t sealed() const { return sealed_; }              // the last sequence assigned
+  uint64_t sent() const { return sent_; }                  // the last sequence written to this stream
+  uint64_t acknowledged() const { return acknowledged_; }  // the last sequence that a reply has confirmed
   bool all_acknowledged() const { return acknowledged_ == sealed_; }
 
  private:
   size_t max_bytes_ = kMaxBytes;
-  uint64_t max_in_flight_ = 0;  // the engine's limit of frames; 0: none
+  uint64_t max_in_flight_ = 0;  // the engine's limit of frames in flight; 0: none
   std::unique_ptr<OutgoingFrame> building_;
   std::deque<std::unique_ptr<OutgoingFrame>> in_flight_;  // sequences (acknowledged_, sealed_]
   std::vector<std::unique_ptr<OutgoingFrame>> spare_;

@@ -8,7 +8,7 @@ bool Link::has_work_for_sender() const {
   if (over_ || resuming_) return false;
   if (broken_) return !writing_ && !reading_;
   if (!writing_ && may_send()) return true;
-  // Someone has to read if the window is full, or if a download waits for frames in flight.
+  // A thread must read if the window is full, or if a download waits for frames in flight.
   return !reading_ && !writing_ &&
          (window_.has_unsent() || ((closing_ || downloads_ > 0) && !window_.all_acknowledged()));
 }
@@ -34,17 +34,17 @@ bool Link::sender_step() {
 void Link::sender_sleep() {
   constexpr auto kNap = std::chrono::microseconds(200);
   // gRPC answers the engine's pings, and notices that the connection has ended, only while some thread polls it. The
-  // client closes a connection on which a ping is not answered for 10 s, the engine one for 20 s.
+  // client closes a connection on which a ping is not answered for 10 s, and the engine after 20 s.
   constexpr auto kIdlePoll = std::chrono::seconds(5);
   for (uint64_t frames = counters_.frames;; frames = counters_.frames) {
     sender_.begin_nap();
     if (sender_.sleep(wake_sender_, mutex_, kNap)) break;
-    if (has_work_for_sender()) {  // its caller did not send it
+    if (has_work_for_sender()) {  // the caller that appended it did not send it
       sender_.set_callers_send(false);
       break;
     }
-    if (counters_.frames != frames) continue;  // callers send by themselves: stay close
-    if (window_.has_releases() && !over_) {    // no instruction followed that would carry them
+    if (counters_.frames != frames) continue;  // callers send frames themselves, so keep napping
+    if (window_.has_releases() && !over_) {    // no instruction followed to carry them
       window_.append_releases();
       break;
     }

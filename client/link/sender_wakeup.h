@@ -1,8 +1,8 @@
-// SenderWakeup: when the sender thread of a Link sleeps, and when a caller wakes it.
+// SenderWakeup: decides when the sender thread of a Link sleeps, and when a caller wakes it.
 //
-// A wake-up costs the caller a system call, and the sender's core. So a sender without work first naps, for at most
-// 200 us at a time: a caller that sends its own frames lets it nap, and work for which nobody woke it is found at the
-// end of the nap. Guarded by the Link's mutex.
+// A wake-up costs the caller a system call and occupies a core for the sender. A sender without work therefore naps
+// first, for at most 200 us at a time. A caller that sends its own frames does not wake it from a nap; the sender finds
+// other work at the end of the nap. Guarded by the Link's mutex.
 #pragma once
 
 #include <chrono>
@@ -15,21 +15,21 @@ namespace tt::client {
 class SenderWakeup {
  public:
   bool asleep() const { return asleep_; }
-  // Asleep for moments only.
+  // Whether the sender sleeps for a short time only.
   bool naps() const { return naps_; }
   // Whether callers that waited have recently sent their frames themselves.
   bool callers_send() const { return callers_send_; }
   void set_callers_send(bool value) { callers_send_ = value; }
 
   // Marks the sender as awake; returns false if it was. If true, the caller notifies the sender's condition variable,
-  // best without the mutex.
+  // preferably without the mutex.
   bool wake() { return std::exchange(asleep_, false); }
 
   // ---- The sender thread
 
   void begin_nap() { asleep_ = naps_ = true; }
   void begin_sleep() { naps_ = false; }
-  // Sleeps until it is woken or `duration` has passed. Whether it was woken.
+  // Sleeps until it is woken or `duration` has passed. Returns whether it was woken.
   template <typename Duration>
   bool sleep(CondVar& condition, Mutex& mutex, Duration duration) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     return condition.wait_for(mutex, duration, [this] { return !asleep_; });

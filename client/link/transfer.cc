@@ -8,7 +8,7 @@ namespace tt::client {
 
 void Link::recover_transfer(const absl::Status& status, TransferRetry* retry) {
   if (retry->record(status) == TransferRetry::Cause::kNoRoom) {
-    flush();  // queued instructions may end the transfers that occupy the room
+    flush();  // queued instructions may end the transfers that occupy the engine's table
   } else {
     {  // An empty frame's round trip shows whether the connection works, and resumes it if it does not.
       CallLock lock(*this);

@@ -11,14 +11,14 @@
 
 namespace tt::client {
 
-// One transfer, on its caller's stack.
+// State of one transfer, owned by its caller.
 class TransferRetry {
  public:
   // `name` is "upload" or "download".
   TransferRetry(const char* name, size_t bytes) : name_(name), bytes_(bytes) {}
 
-  TransferProgress progress;  // of all calls together
-  InterruptTimer timer;       // across calls, each of which may be too short to ask
+  TransferProgress progress;  // total over all calls
+  InterruptTimer timer;       // shared by all calls, because a single call may be too short to check it
 
   enum class Cause {
     kNoRoom,  // the engine has no room for the transfer until another one ends
@@ -26,10 +26,10 @@ class TransferRetry {
   };
   // Records a call's failure. Throws Error (kOutOfMemory) if the engine's memory is exhausted.
   Cause record(const absl::Status& status);
-  // Throws Error unless another call may succeed: kConnection after 30 s without progress, kRuntime for a failure that
-  // is not the connection's.
+  // Throws Error unless another call may succeed: kConnection after 30 s without progress, kRuntime for a failure with
+  // another cause than the connection.
   void throw_if_final(const absl::Status& status) const;
-  // How long to wait before the next call: longer, the more calls made no progress.
+  // Returns the time to wait before the next call, which grows with the number of calls without progress.
   std::chrono::milliseconds next_pause();
 
  private:

@@ -1,4 +1,4 @@
-// Link's callers that wait: for answers, for room, for the end. They take the roles themselves.
+// Link's waiting callers: for answers, for room in a frame, for the link's end. They perform the roles themselves.
 #include <algorithm>
 #include <utility>
 
@@ -12,7 +12,8 @@ void Link::drive(absl::FunctionRef<bool()> done) {
   while (!done()) {
     throw_if_over();
     if (timer.is_due() && check_interrupt()) throw Interrupted();
-    // A resumption cannot be interrupted: the sender thread does it if this caller can be.
+    // If this caller can be interrupted, the sender thread resumes the session, because a resumption cannot be
+    // interrupted.
     if (broken_ && !writing_ && !reading_ && !resuming_ && !timer.interruptible()) {
       resume();
     } else if (!broken_ && !resuming_ && !writing_ && may_send()) {
@@ -41,7 +42,7 @@ void Link::wait_for_room(size_t bytes) {
     bool interrupted = false;
     {
       MutexUnlock unlocked(mutex_);
-      ReleaseInterpreterLock release;  // its destructor takes the language's lock, and must not hold ours
+      ReleaseInterpreterLock release;  // its destructor takes the language's lock, so it must not run with mutex_ held
       InterruptTimer timer;
       MutexLock lock(mutex_);
       while (window_.is_full(bytes) && !over_ && !interrupted) {
@@ -70,13 +71,13 @@ bool Link::check_interrupt() {
 }
 
 void Link::record_interrupt() {
-  const bool again = window_.acknowledged() < interrupted_at_;  // frames from before the last interrupt still run
-  if (again) (void)cancel_queued();  // an engine without cancellation executes them, as after a first interrupt
+  const bool again = window_.acknowledged() < interrupted_at_;  // frames from before the last interrupt are unfinished
+  if (again) (void)cancel_queued();  // an engine without cancellation executes them, as after one interrupt
   interrupted_at_ = window_.last_issued();
 }
 
 absl::StatusOr<uint64_t> Link::cancel_queued() {
-  if (!window_.building().empty()) window_.seal();  // later instructions are not cancelled
+  if (!window_.building().empty()) window_.seal();  // so that later instructions are not cancelled
   const uint64_t through = window_.sealed();
   MutexUnlock unlocked(mutex_);
   return transport_->cancel(through);

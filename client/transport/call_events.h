@@ -2,8 +2,8 @@
 //
 // An interrupt of that thread cancels the call; the waits then return at once, and throw_if_interrupted() throws. A
 // cancelled call usually ends at once too. If the peer does not read, gRPC keeps the outgoing data until the connection
-// ends. Nothing waits for that: the call's state is owned by a CallPointer, which leaves it to gRPC. One thread, except
-// for is_running().
+// ends. No function waits for that: a CallPointer owns the call's state and leaks it if gRPC still uses it. For one
+// thread, except is_running().
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -73,7 +73,8 @@ class CallEvents {
     if (!interrupted_ && timer_.is_due() && client::interrupted()) cancel();
     return interrupted_;
   }
-  // Whether the call is still running; does not block. From any thread that copies the call's bytes, one at a time.
+  // Whether the call is still running; does not block. May be called by any thread that copies the call's bytes, one at
+  // a time.
   bool is_running() {
     void* next;
     bool ok;
@@ -83,7 +84,8 @@ class CallEvents {
     return !happened_[kFinished] && !(is_interruptible() && check_interrupt());
   }
   bool interrupted() const { return interrupted_; }
-  // Ends the call if it is still running. Returns false if gRPC still holds it after kCancelGrace. No wait may follow.
+  // Ends the call if it is still running. Returns false if gRPC still uses it after kCancelGrace. Must be the last
+  // call.
   bool drain() {
     context_.TryCancel();
     queue.Shutdown();

@@ -8,7 +8,7 @@
 namespace tt::client {
 
 SessionStream::SessionStream(v1::Engine::Stub& stub, grpc::ClientContext& context) : context_(context) {
-  under_way_[kWritten] = true;  // the start is the first thing that a write waits for
+  under_way_[kWritten] = true;  // the first write waits for the start of the call
   call_ = stub.AsyncSession(&context, &queue_, tag(kWritten));
 }
 
@@ -29,7 +29,7 @@ bool SessionStream::drain() {
 bool SessionStream::await(Event event, gpr_timespec deadline) {
   while (under_way_[event] && !aborted_) {
     if (polling_) {
-      // The poller returns within its own timeout at the latest, or with an event; then it is our turn.
+      // The poller returns by its own deadline or after an event; then this thread polls.
       ++waiting_;
       if (gpr_time_cmp(deadline, gpr_inf_future(GPR_CLOCK_MONOTONIC)) == 0) {
         changed_.wait(mutex_);

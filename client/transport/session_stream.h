@@ -1,8 +1,8 @@
-// SessionStream: the Session call on the wire. One thread writes while another reads, and either may leave its wait: a
-// read that was begun stays under way for the next reader.
+// SessionStream: the Session call's stream. One thread may write while another reads. Either may stop waiting: a read
+// in progress is then completed by the next reader.
 //
-// Both directions complete on one queue. Whoever waits polls it for both, so that a caller that sends and receives by
-// itself needs no other thread; where two wait, one polls and wakes the other.
+// Both directions use one completion queue. A waiting thread polls it for both directions, so that a caller that sends
+// and receives needs no other thread. If two threads wait, one polls and wakes the other.
 #pragma once
 
 #include <grpcpp/alarm.h>
@@ -21,25 +21,25 @@ namespace tt::client {
 
 class SessionStream {
  public:
-  // Opens the stream. `context` outlives it.
+  // Opens the stream. `context` must outlive it.
   SessionStream(v1::Engine::Stub& stub, grpc::ClientContext& context);
   SessionStream(const SessionStream&) = delete;
   SessionStream& operator=(const SessionStream&) = delete;
 
-  // As Transport's. The frame has been copied on return: its bytes may still be on their way, and the next send waits
-  // for that. So a stream that broke is found by the next send, or by the reader.
+  // As Transport's. On return the frame has been copied but perhaps not sent; the next send waits until it is sent. So
+  // a broken stream is reported by the next send, or to the reader.
   std::optional<absl::Status> send(const v1::Frame& frame, std::chrono::milliseconds timeout);
   std::optional<absl::Status> receive(v1::Reply* reply, std::chrono::milliseconds timeout);
-  // Ends the call: calls that wait return UNAVAILABLE, even where the engine does not read. From any thread.
+  // Ends the call: waiting calls return UNAVAILABLE, even if the engine does not read. Any thread.
   void abort();
-  // Ends the call, once nobody sends or receives any more; false where gRPC holds on to it for longer than a moment.
-  // See CallPointer.
+  // Ends the call. Requires that no thread sends or receives. Returns false if gRPC still uses the call after a short
+  // wait; see CallPointer.
   bool drain();
 
  private:
   enum Event : intptr_t { kWritten, kRead, kFinished, kAborted, kEvents };
   static void* tag(Event event) { return reinterpret_cast<void*>(event); }
-  // Whether `event` has happened, or the call was aborted, by `deadline`.
+  // Waits until `event` has happened or the call was aborted, at most until `deadline`. Returns false at the deadline.
   bool await(Event event, gpr_timespec deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   grpc::ClientContext& context_;
@@ -50,13 +50,13 @@ class SessionStream {
   CondVar changed_;
   bool under_way_[kEvents] ABSL_GUARDED_BY(mutex_) = {};
   bool ok_[kEvents] ABSL_GUARDED_BY(mutex_) = {};
-  bool polling_ ABSL_GUARDED_BY(mutex_) = false;     // a thread is in the queue
-  int waiting_ ABSL_GUARDED_BY(mutex_) = 0;          // threads that wait for it to come back
-  bool read_begun_ ABSL_GUARDED_BY(mutex_) = false;  // and not received yet
-  v1::Reply incoming_;   // of the read under way; gRPC's until it has happened, then the reader's
-  grpc::Status status_;  // likewise, of the end
+  bool polling_ ABSL_GUARDED_BY(mutex_) = false;     // a thread polls the queue
+  int waiting_ ABSL_GUARDED_BY(mutex_) = 0;          // threads that wait for the poller
+  bool read_begun_ ABSL_GUARDED_BY(mutex_) = false;  // a read was started and its reply not received yet
+  v1::Reply incoming_;   // of the read in progress: owned by gRPC until it completes, then by the reader
+  grpc::Status status_;  // the call's final status; owned likewise
   bool aborted_ ABSL_GUARDED_BY(mutex_) = false;
-  grpc::Alarm alarm_ ABSL_GUARDED_BY(mutex_);  // wakes the poller for that
+  grpc::Alarm alarm_ ABSL_GUARDED_BY(mutex_);  // wakes the poller on abort
 };
 
 }  // namespace tt::client

@@ -37,10 +37,10 @@ class SharedMemory {
   // Claims both lanes, so that no transfer is in progress; returns empty locks if one is.
   std::pair<std::unique_lock<Mutex>, std::unique_lock<Mutex>> claim_all();
 
-  // Copy all bytes of a transfer. Large transfers use several threads (TELETENSOR_TRANSFER_THREADS), which have ended
-  // on return. The caller must have claimed the lane. One thread at a time calls `should_continue` while it waits; the
-  // calling thread calls `stop` every few milliseconds. CANCELLED if `should_continue` returned false or `stop` true,
-  // DATA_LOSS if the engine's counters are invalid; the lane is unusable after either.
+  // Copies all bytes of a transfer. Large transfers use several threads (TELETENSOR_TRANSFER_THREADS), which have ended
+  // on return. The caller must have claimed the lane. During a wait one thread at a time calls `should_continue`; the
+  // calling thread calls `stop` every few milliseconds. CANCELLED if `should_continue` returned false or `stop`
+  // returned true, DATA_LOSS if the engine's counters are invalid; the lane is unusable after either.
   absl::Status write(absl::Span<const char> bytes, absl::FunctionRef<bool()> should_continue,
                      absl::FunctionRef<bool()> stop);
   absl::Status read(absl::Span<char> into, absl::FunctionRef<bool()> should_continue, absl::FunctionRef<bool()> stop);

@@ -25,7 +25,7 @@ struct TransferProgress {
 };
 
 // Calls without a `timeout` throw Interrupted if the calling thread is interrupted (client/connection/interruption.h);
-// their work has ended by then.
+// their work has ended when they throw.
 class Transport {
  public:
   static constexpr std::chrono::milliseconds kForever = std::chrono::milliseconds::max();

@@ -291,7 +291,7 @@ class Compiler:
             elif p.has_default:
                 codes.append(self.default(p))
             else:
-                raise self.fail(f"{name} needs {p.name!r}")
+                raise self.fail(f"{name} requires the argument {p.name!r}")
         outputs = target.signature.num_outputs
         return Value(f"ops::{name}({', '.join(codes)})", "Tensor" if outputs == 1 else "Tensors")
 

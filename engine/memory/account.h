@@ -1,7 +1,7 @@
 // Account: one tenant's name, its bytes on all devices, and its host memory for bookkeeping.
 //
-// Bookkeeping is host memory in addition to the tensors' bytes: handles, the tape, errors, frames, replies. Its figures
-// are estimates. The first kHostAllowance bytes are free; the rest counts against the limit as tensors do.
+// Bookkeeping is host memory in addition to the tensors' bytes: handles, the tape, errors, frames, replies. Its byte
+// counts are estimates. The first kHostAllowance bytes are free; the rest counts against the limit as tensors do.
 //
 // Owned by the session (shared with its storages, which may outlive it if another session holds them). Thread-safe.
 #pragma once
@@ -33,7 +33,7 @@ class Account {
   explicit Account(std::string owner, uint64_t limit = 0, DescribeSite describe_site = {},
                    uint64_t tenant = new_tenant())
       : owner_(std::move(owner)), limit_(limit), describe_site_(std::move(describe_site)), tenant_(tenant) {}
-  // Identifies the owner of a memory block's contents: blocks are zeroed before they pass from one tenant to another.
+  // Identifies the owner of a memory block's contents: a block is zeroed before another tenant gets it.
   // Never 0. Accounts of one principal may share a tenant.
   uint64_t tenant() const { return tenant_; }
   // Returns a new number at each call.
@@ -50,13 +50,13 @@ class Account {
   void reset_peak(Device gpu) { of(gpu).peak.store(held(gpu), std::memory_order_relaxed); }
   uint64_t limit() const { return limit_; }
 
-  // Sets the bookkeeping bytes counted by the session's thread. Called under the session's lock only; a plain store.
+  // Sets the bookkeeping bytes counted by the session's thread. Requires the session's lock, so a plain store suffices.
   void set_bookkeeping(uint64_t bytes) { bookkeeping_.store(bytes, std::memory_order_relaxed); }
-  // Other bookkeeping, from any thread. Never fails: check has_host_room() before, or is_overdrawn() after.
+  // Charges other bookkeeping. Any thread. Never fails: call has_host_room() before, or is_overdrawn() after.
   void charge_host(uint64_t bytes) { host_.fetch_add(bytes, std::memory_order_relaxed); }
   void refund_host(uint64_t bytes) { host_.fetch_sub(bytes, std::memory_order_relaxed); }
   uint64_t host() const { return bookkeeping_.load(std::memory_order_relaxed) + host_.load(std::memory_order_relaxed); }
-  // How many more bytes of bookkeeping the account may use.
+  // The number of bytes by which bookkeeping may still grow.
   uint64_t host_room() const {
     const uint64_t most = most_host(), now = host();
     return now < most ? most - now : 0;
@@ -69,7 +69,7 @@ class Account {
   std::string describe(uint32_t site) const { return describe_site_ && site ? describe_site_(site) : std::string(); }
 
  private:
-  // The maximum bookkeeping, given the tensors that are held.
+  // The limit for bookkeeping, given the bytes of the tensors that the account holds.
   uint64_t most_host() const {
     if (limit_ == 0) return kMaxHost;
     const uint64_t tensors = held();
@@ -88,7 +88,7 @@ class Account {
     uint64_t add(uint64_t bytes);  // returns the new total
     void raise_peak(uint64_t now);
   };
-  static constexpr size_t kGpus = 128;  // as many as a Device can number
+  static constexpr size_t kGpus = 128;  // the number of GPUs that a Device can identify
   Meter& of(Device gpu) { return gpus_[static_cast<size_t>(gpu.index) % kGpus]; }
   const Meter& of(Device gpu) const { return gpus_[static_cast<size_t>(gpu.index) % kGpus]; }
 
@@ -96,11 +96,11 @@ class Account {
   std::array<Meter, kGpus> gpus_;
 };
 
-// Bookkeeping charged for the lifetime of an object.
+// Charges an account for bookkeeping during the lifetime of an object.
 class HostCharge {
  public:
   HostCharge() = default;
-  // `account` may be null: then nothing is charged.
+  // If `account` is null, nothing is charged.
   HostCharge(std::shared_ptr<Account> account, uint64_t bytes) : account_(std::move(account)) { set(bytes); }
   HostCharge(HostCharge&& other) noexcept
       : account_(std::move(other.account_)), bytes_(std::exchange(other.bytes_, 0)) {}

@@ -21,7 +21,7 @@ struct AllocConf {
   double garbage_collection_threshold = 0;
   // Segments grow in place instead of adding new segments.
   bool expandable_segments = false;
-  // Sizes are rounded up to one of this many steps between two powers of two. One entry each for sizes up to 1 MiB, 2
+  // Number of steps between two powers of two to which sizes are rounded up. One entry each for sizes up to 1 MiB, 2
   // MiB, ... 32 GiB. 0 and 1: no rounding.
   std::array<uint16_t, 16> roundup_power2_divisions{};
 
@@ -31,7 +31,7 @@ struct AllocConf {
 
 // Throws Error (ValueError) that names an unknown key or an invalid value.
 AllocConf parse_alloc_conf(std::string_view text);
-// Parses TELETENSOR_ALLOC_CONF. Throws likewise.
+// Parses TELETENSOR_ALLOC_CONF. Throws like parse_alloc_conf().
 AllocConf alloc_conf_of_environment();
 
 }  // namespace tt

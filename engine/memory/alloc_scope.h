@@ -1,5 +1,5 @@
-// AllocScope: the current thread's allocation context: the account to charge, the streams whose order memory is used
-// in, and the source line.
+// AllocScope: the current thread's allocation context: the account to charge, the streams that order the use of memory,
+// and the source line.
 //
 // Base class of a session's Context (session/context.h), which is current on the thread that executes for the session.
 // On other threads the current scope has no account, and its streams are the devices' default streams.

@@ -22,9 +22,9 @@ inline constexpr Tenant kNoTenant = 0;
 
 // Parameters of an allocation.
 struct AllocRequest {
-  Stream* stream = nullptr;  // order of use; null: host memory used by the host
+  Stream* stream = nullptr;  // the stream that orders the block's use; null: host memory used by the host
   Tenant tenant = kNoTenant;
-  const std::shared_ptr<Account>* account = nullptr;  // account to charge; may be null or point to null: none
+  const std::shared_ptr<Account>* account = nullptr;  // account to charge; none if null or pointing to null
   uint32_t site = 0;                                  // the client's number for the source line; 0: unknown
 };
 
@@ -37,9 +37,9 @@ struct BlockInfo {
   bool waiting = false;    // freed, but another stream may still use it
   uint64_t requested = 0;  // the requested size if in use
   uint64_t pool = 0;       // the private pool that the segment belongs to
-  uint64_t stream = 0;     // the stream in whose order it is used
-  // Of a block in use, if known: its owner ("session 3") and the source line that allocated it. The CPU's small blocks
-  // have none: recording a name would take longer than the allocation.
+  uint64_t stream = 0;     // the stream that orders its use
+  // Owner ("session 3") and allocating source line of a block in use, if known. Not recorded for the CPU's small
+  // blocks, because recording would take longer than the allocation.
   std::string owner = {};
   std::string site = {};
 };
@@ -51,10 +51,10 @@ class Allocator {
   // other contents are zeroed first, in the stream's order. kNoTenant gets blocks without zeroing, and must not expose
   // their contents. The block is safe to use in the stream's order, and in other streams after record_stream(). Throws
   // Error(kOutOfMemory) with the requested size, the free and held bytes, their holders, and advice; existing
-  // allocations are unchanged then.
+  // allocations remain unchanged.
   virtual void* allocate(size_t bytes, const AllocRequest& request = {}) = 0;
-  // `p` was returned by allocate(bytes), and `tenant` has written to it (kNoTenant: unknown). The block may be reused
-  // at once, in stream order. Does not throw.
+  // `p` must come from allocate(bytes). `tenant` is the tenant that has written to it (kNoTenant: unknown). The block
+  // may be reused at once, in stream order. Does not throw.
   virtual void deallocate(void* p, size_t bytes, Tenant tenant = kNoTenant) = 0;
   // Records that the block at `p` is also used in `stream`: after it is freed, it is not reused before the work then
   // queued in `stream` is done. For memory that one stream allocates and another reads or writes. `stream` may be
@@ -64,21 +64,21 @@ class Allocator {
   virtual std::vector<BlockInfo> snapshot() const = 0;
   // Releases unused segments to the system: those of `stream`, or (null) all.
   virtual void empty_cache(const Stream* stream = nullptr) = 0;
-  // Call when `tenant` has no session left: if much memory is unused, releases segments that contain bytes of this
-  // tenant or of several tenants.
+  // Call when the last session of `tenant` has ended. If much memory is unused, releases segments that contain bytes of
+  // this tenant or of several tenants.
   virtual void forget(Tenant tenant) = 0;
   // Limits the reserved bytes; 0: no limit.
   virtual void set_limit(uint64_t bytes) = 0;
 
   // Private pools, for graphs: a graph contains the addresses of its temporaries, so their memory must stay reserved
-  // while the graph may be launched. Between begin and end, allocations in `stream`'s order use `pool`, and return to
-  // it whenever they are freed; one pool per stream at a time. Meanwhile no stream's memory is released to the system
-  // and no event is queried.
+  // while the graph may be launched. Between begin and end, allocations in `stream`'s order use `pool`, and their
+  // memory returns to it when they are freed; one pool per stream at a time. Meanwhile no stream's memory is released
+  // to the system and no event is queried.
   virtual uint64_t make_pool() = 0;                            // an id, never 0; allocates nothing
   virtual void begin_pool(uint64_t pool, Stream& stream) = 0;  // adds a user to the pool
   virtual void end_pool(uint64_t pool, Stream& stream) = 0;
   // Removes a user from the pool. After the last user, its unused memory is released to the system at the next
-  // empty_cache() or when memory is short, and memory in use likewise once it is freed. Its graphs' launches must be
+  // empty_cache() or when memory is short, and memory in use once it is freed. Requires that launches of its graphs are
   // complete.
   virtual void release_pool(uint64_t pool) = 0;
 };

@@ -25,7 +25,7 @@ struct Block;
 struct Segment {
   char* data;
   size_t bytes;      // of address space
-  uintptr_t stream;  // the stream in whose order its blocks are allocated
+  uintptr_t stream;  // the stream that orders the use of its blocks
   Arena* arena;
   bool small;       // holds small blocks only
   bool expandable;  // address range in which memory is mapped and unmapped
@@ -42,16 +42,16 @@ struct Block final : ThreadCached<Block> {
 
   char* data = nullptr;
   size_t size = 0;
-  uintptr_t stream = 0;  // the segment's
+  uintptr_t stream = 0;  // the segment's stream
   Segment* segment = nullptr;
   Block* left = nullptr;  // neighbours in the segment; null at its ends
   Block* right = nullptr;
   State state = State::kFree;
   uint64_t freed_at = 0;  // value of the pool's search counter
-  // If not in use: the tenant whose bytes it contains. kNoTenant: several tenants, or unknown.
+  // Of a free block: the tenant whose bytes it contains. kNoTenant: several tenants, or unknown.
   Tenant tenant = kNoTenant;
 
-  // If in use.
+  // Of a block in use.
   uint32_t site = 0;
   size_t requested = 0;
   std::shared_ptr<const Account> owner;
@@ -64,13 +64,14 @@ struct Block final : ThreadCached<Block> {
   bool is_free() const { return state == State::kFree; }
   bool is_hole() const { return state == State::kHole; }
   bool is_whole_segment() const { return !left && !right && !segment->expandable; }
-  // Whether a neighbour prevents releasing it to the system.
+  // Whether a neighbour prevents the release of the block to the system.
   bool is_split() const { return (left && !left->is_hole()) || (right && !right->is_hole()); }
 };
 
 class FreeBlocks {
  public:
-  // The smallest block of `stream` that is large enough; of equal ones, the one at the lowest address. Null if none.
+  // The smallest block of `stream` that is large enough; among blocks of equal size, the one at the lowest address.
+  // Null if none.
   Block* best_fit(uintptr_t stream, size_t size) const {
     auto at = blocks_.lower_bound(Wanted{stream, size});
     return at == blocks_.end() || (*at)->stream != stream ? nullptr : *at;

@@ -58,7 +58,7 @@ CachingPool::~CachingPool() {
 }
 
 size_t CachingPool::rounded(size_t bytes) const {
-  // Keeps an excessive size excessive: rounding must not wrap it to a small one.
+  // Limits the size before rounding, so that rounding does not wrap it to a small size.
   constexpr size_t kMaxRequest = std::numeric_limits<size_t>::max() / 4;
   bytes = std::min(bytes, kMaxRequest);
   if (rounds_) [[unlikely]]
@@ -67,7 +67,7 @@ size_t CachingPool::rounded(size_t bytes) const {
 }
 
 void CachingPool::zero(void* p, size_t requested, size_t size, Stream* stream) {
-  if (device_.type == DeviceType::kCPU) {  // includes staging memory: no queued work uses it any more
+  if (device_.type == DeviceType::kCPU) {  // includes staging memory; no queued work uses it now
     open_bytes(p, size);
     std::memset(p, 0, size);
     close_bytes(p, size);
@@ -165,7 +165,7 @@ void CachingPool::release(Block* block) {
 
 void CachingPool::record_stream(void* p, Stream& stream) {
   const StreamId id{stream.device(), stream.id()};
-  if (!p || id.id == 0) return;  // no bytes, or a CPU stream, whose work is complete
+  if (!p || id.id == 0) return;  // an empty block, or a CPU stream, which has no pending work
   {
     MutexLock lock(mutex_);
     auto at = used_.find(p);
@@ -195,7 +195,7 @@ Block* CachingPool::best_fit(const Request& request) const {
 Block* CachingPool::find(const Request& request) {
   Block* block = best_fit(request);
   if (!block) return nullptr;
-  // A block that is not split must fit well; otherwise it stays available for larger requests.
+  // A block that is not split must not be much larger than the request; it stays available for larger requests.
   const bool oversize = request.size >= conf_.max_split_size;
   if (!oversize && block->size >= conf_.max_split_size && !block->segment->expandable) return nullptr;
   if (oversize && block->size - request.size > conf_.max_non_split_rounding && !block->segment->expandable)
@@ -206,7 +206,7 @@ Block* CachingPool::find(const Request& request) {
 bool CachingPool::splits(const Block& block, const Request& request) const {
   const size_t rest = block.size - request.size;
   if (request.small || block.segment->expandable) return rest >= sizes_.granule;
-  // A small rest stays part of a large block: split off, it would be useless.
+  // A small remainder stays part of the large block, because it would be useless as a separate block.
   return rest > sizes_.small_limit && request.size < conf_.max_split_size;
 }
 
@@ -267,7 +267,7 @@ std::vector<BlockInfo> CachingPool::snapshot() const {
       }
     }
   }
-  // Names are looked up without the lock, because DescribeSite is the account's own code.
+  // Looks up names without holding the lock, because DescribeSite is a callback supplied by the account.
   for (size_t i = 0; i < infos.size(); ++i) {
     if (!origins[i].owner) continue;
     infos[i].owner = origins[i].owner->owner();

@@ -1,11 +1,11 @@
 // CachingPool: an allocator that caches memory obtained from the system.
 //
-// The design is PyTorch's: segments are obtained from a SegmentSource, split into blocks, and merged again as
-// neighbours become free; an allocation takes the best-fitting free block last used in the caller's stream. Small and
-// large blocks have separate segments, so that a small block never keeps a large segment. One lock, held for tens of
-// nanoseconds except while a segment is obtained from the system. Parts: Heap splits segments into blocks,
-// SizeClassCache caches small blocks, DeferredFrees waits for other streams, ExpandableSegments grows segments in
-// place, OutOfMemory formats the error.
+// The design is PyTorch's: segments are obtained from a SegmentSource, split into blocks, and merged when neighbours
+// become free. An allocation uses the best-fitting free block last used in the caller's stream. Small and large blocks
+// have separate segments, so that a small block never keeps a large segment. One lock, held for tens of nanoseconds
+// except while a segment is obtained from the system. Parts: Heap splits segments into blocks, SizeClassCache caches
+// small blocks, DeferredFrees waits for other streams, ExpandableSegments grows segments in place, OutOfMemory formats
+// the error.
 #pragma once
 
 #include <memory>
@@ -25,13 +25,13 @@
 
 namespace tt {
 
-// In bytes; the defaults are the CPU's. Devices with slower system calls use larger segments.
+// Sizes in bytes; the defaults are for the CPU. Devices with slower system calls use larger segments.
 struct PoolSizes {
   size_t granule = 64;                      // a power of two: sizes are rounded up to a multiple of it
   size_t page = size_t{4} << 10;            // segment granule when memory is short
   size_t quick_limit = size_t{64} << 10;    // larger blocks are merged as soon as they are freed
   size_t quick_capacity = size_t{8} << 20;  // maximum bytes of unmerged blocks
-  size_t small_limit = size_t{1} << 20;     // largest small block
+  size_t small_limit = size_t{1} << 20;     // maximum size of a small block
   size_t small_segment = size_t{2} << 20;
   size_t large_segment = size_t{20} << 20;
   size_t own_segment = size_t{10} << 20;     // blocks of this size or more get their own segment,
@@ -41,8 +41,8 @@ struct PoolSizes {
 // The interfaces that a backend passes to its pool.
 struct PoolParts {
   std::unique_ptr<SegmentSource> segments;
-  // Null if streams do not run asynchronously to the host, as on the CPU: then record_stream() waits for another
-  // device's stream at once, and small blocks are cached in size classes.
+  // Null if streams do not run asynchronously to the host, as on the CPU: record_stream() then waits immediately for
+  // another device's stream, and small blocks are cached in size classes.
   std::unique_ptr<StreamEvents> events;
   std::unique_ptr<RangeSource> ranges;  // null: no expandable segments
 };
@@ -51,7 +51,7 @@ class CachingPool final : public Allocator {
  public:
   CachingPool(Device device, PoolParts parts, PoolSizes sizes, const AllocConf& conf);
   CachingPool(Device device, std::unique_ptr<SegmentSource> segments, PoolSizes sizes = {});
-  ~CachingPool() override;  // requires that its allocations are no longer used
+  ~CachingPool() override;  // requires that no allocation is in use
 
   void* allocate(size_t bytes, const AllocRequest& request = {}) override;
   void deallocate(void* p, size_t bytes, Tenant tenant = kNoTenant) override;
@@ -84,11 +84,11 @@ class CachingPool final : public Allocator {
   // contents.
   void zero(void* p, size_t requested, size_t size, Stream* stream) ABSL_LOCKS_EXCLUDED(mutex_);
   bool is_small(size_t size) const { return size <= sizes_.small_limit; }
-  bool on_cpu() const { return device_.type == DeviceType::kCPU; }  // sanitizers can check the bytes
+  bool on_cpu() const { return device_.type == DeviceType::kCPU; }  // AddressSanitizer can check the bytes
   void count(size_t bytes, size_t block_bytes, bool small) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Arena& arena_of(uintptr_t stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool capturing() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !captures_.empty(); }
-  // caching_pool.cc: use of cached blocks.
+  // caching_pool.cc: allocation from cached blocks.
   Block* best_fit(const Request& request) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Null if the cache has no suitable block; otherwise the block is now in use.
   Block* find(const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -107,7 +107,7 @@ class CachingPool final : public Allocator {
   void collect_garbage() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void give_back(Segment* segment) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool give_back_oversize(const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Releases unused segments of `stream`, or of all; false if there were none.
+  // Releases unused segments of `stream`, or of all streams; false if there were none.
   bool give_back_unused(std::optional<uintptr_t> stream = {}) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void forget_abandoned() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   uint64_t capacity() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);  // maximum size of the pool; 0: unknown
@@ -116,7 +116,7 @@ class CachingPool final : public Allocator {
   const Device device_;
   const PoolSizes sizes_;
   const AllocConf conf_;
-  const bool rounds_;  // up to fractions of powers of two
+  const bool rounds_;  // whether sizes are rounded up to fractions of powers of two
   const std::unique_ptr<SegmentSource> source_;
   const std::unique_ptr<StreamEvents> events_;
 

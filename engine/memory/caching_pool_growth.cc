@@ -42,7 +42,7 @@ Block* CachingPool::retry(const Request& request) {
     }
     if (!block && give_back_unused()) released = true;
   }
-  // Memory is short: accept smaller segments than usual.
+  // Accepts smaller segments than usual, because memory is short.
   if (!block) block = find_grown(request, segment_bytes(request));
   if (!block) block = find_grown(request, round_up(request.size, sizes_.page));
   if (!block && request.small) {
@@ -110,7 +110,7 @@ void CachingPool::collect_garbage() {
   }
 }
 
-// Releases enough of the segments that are never split for the request: one that is large enough, or several.
+// Releases enough of the never-split segments for the request: one that is large enough, or several.
 bool CachingPool::give_back_oversize(const Request& request) {
   if (conf_.max_split_size == SIZE_MAX) return false;
   std::vector<Block*> oversize;
@@ -174,7 +174,7 @@ void CachingPool::forget(Tenant tenant) {
   std::vector<Segment*> unused;
   for (const FreeBlocks* blocks : {&shared_.small, &shared_.large}) {
     for (Block* block : *blocks) {
-      // Memory that several tenants have used is worth no more to others than new memory: it is zeroed first.
+      // Memory of several tenants must be zeroed before it is reused, so keeping it has no advantage over new memory.
       if (block->is_whole_segment() && (block->tenant == tenant || block->tenant == kNoTenant)) {
         unused.push_back(block->segment);
       }

@@ -8,7 +8,7 @@
 namespace tt {
 namespace {
 
-// A lost device runs nothing; its loss is reported to callers that wait for a result.
+// A lost device counts as reached, because it executes nothing. Callers that wait for a result receive the error.
 bool is_reached(const Event& event) {
   try {
     return event.done();

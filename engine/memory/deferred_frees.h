@@ -15,7 +15,7 @@ namespace tt {
 
 class DeferredFrees {
  public:
-  using Done = absl::FunctionRef<void(Block*)>;  // the block is no longer in use
+  using Done = absl::FunctionRef<void(Block*)>;  // called when the block is no longer in use
 
   explicit DeferredFrees(StreamEvents* events) : events_(events) {}
   bool empty() const { return queues_.empty() && unmarked_.empty(); }
@@ -23,9 +23,9 @@ class DeferredFrees {
   // Keeps `block` until the work now queued in its other streams is done; returns false if there is none. While a graph
   // is captured (`capturing`) no events are recorded: a later collect_completed() records them.
   bool add(Block* block, bool capturing);
-  // Reports the blocks that are done. Must not be called while a graph is captured.
+  // Calls `done` for the blocks whose streams are done. Must not be called while a graph is captured.
   void collect_completed(Done done);
-  // Waits for all blocks, except those that a stream captured elsewhere may use.
+  // Waits for all blocks, except for those used by a stream that is being captured.
   void wait(Done done);
 
  private:
@@ -39,7 +39,7 @@ class DeferredFrees {
   };
 
   void mark(Block* block);
-  bool mark(Block* block, const StreamId& stream);  // false: not possible yet
+  bool mark(Block* block, const StreamId& stream);  // false if not possible yet
   void finish_queue(StreamQueue& queue, bool wait, Done done);
   static bool is_done(const Block* block) { return block->events == 0 && block->other_streams.empty(); }
 

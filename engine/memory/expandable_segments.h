@@ -1,6 +1,6 @@
 // ExpandableSegments: segments of a heap that grow in place, which avoids fragmentation between segments.
 //
-// One per stream, size class and arena (more if one is full). Used under the pool's lock.
+// One segment per stream, size class and arena; more if it is full. Used under the pool's lock.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@ namespace tt {
 
 class ExpandableSegments {
  public:
-  struct Pieces {  // unit of mapping, in bytes
+  struct Pieces {  // units of mapping, in bytes
     size_t small;
     size_t large;
   };
@@ -22,9 +22,9 @@ class ExpandableSegments {
   ~ExpandableSegments();
 
   // Makes a free block of `size` for `arena` and `stream`. Returns false if the system has no more memory, or
-  // `reserved` would exceed `limit` (0: none); memory added until then stays as a free block.
+  // `reserved` would exceed `limit` (0: none); memory that was already added remains as a free block.
   bool grow(Arena& arena, uintptr_t stream, bool small, size_t size, uint64_t limit);
-  // Releases every whole piece that contains no block in use, in segments selected by `is_meant`. False if there was
+  // Releases every whole piece without a block in use, in segments selected by `is_meant`. Returns false if there was
   // none.
   bool shrink(Arena& arena, absl::FunctionRef<bool(const Segment*)> is_meant);
 

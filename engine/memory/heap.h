@@ -20,7 +20,7 @@ class Heap {
 
   // Adds a segment with one block: free, or a hole if the segment is expandable.
   Segment* add(const Segment& segment);
-  // Requires that the segment has one block, free or a hole. The caller owns the memory again.
+  // Requires that the segment has one block, free or a hole. Ownership of the memory returns to the caller.
   void remove(Segment* segment);
 
   // Marks a free block as used; if it is larger than `size` and `split`, the rest becomes a free block.
@@ -28,12 +28,12 @@ class Heap {
   // Frees a block and merges it with its free neighbours. Returns the merged block.
   Block* free(Block* block);
 
-  // Memory was mapped in the first `bytes` of the hole: returns the free block that contains it.
+  // Call when memory was mapped in the first `bytes` of the hole. Returns the free block that contains it.
   Block* fill(Block* hole, size_t bytes);
-  // The memory from `from` to `to` in a free block was unmapped.
+  // Call when the memory from `from` to `to` in a free block was unmapped.
   void punch_hole(Block* block, char* from, char* to);
 
-  // By address.
+  // Segments by address.
   const absl::btree_map<void*, std::unique_ptr<Segment>>& segments() const { return segments_; }
 
  private:

@@ -26,10 +26,10 @@ struct OutOfMemory {
   uint64_t limit = 0;  // 0: none
   std::optional<SystemMemoryInfo> system;
   AllocatorStats stats;
-  uint64_t largest_free = 0;  // largest block that might have been used
-  bool capturing = false;     // no memory could be released
+  uint64_t largest_free = 0;  // largest free block that the request could have used
+  bool capturing = false;     // a graph was being captured, so no memory could be released
   bool expandable = false;
-  std::vector<Holder> holders;  // of the pool's blocks, largest first
+  std::vector<Holder> holders;  // holders of the pool's blocks, largest first
 
   Error error() const;
 };

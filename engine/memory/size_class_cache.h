@@ -35,7 +35,7 @@ class SizeClassCache {
     held_ -= size;
     return entry;
   }
-  // False if the block is too large or the cache is full.
+  // Returns false if the block is too large or the cache is full.
   bool put(void* block, size_t size, Tenant tenant) {
     size_t i = size >> shift_;
     if (i >= lists_.size() || held_ + size > capacity_) return false;

@@ -29,8 +29,8 @@ class ChainWriter {
   std::vector<int64_t> code_;
 };
 
-// A decoded step with complete arguments. An input is a kTensor without a tensor, an earlier result a kSlot without a
-// name; `from` has the index of the input or result, and -1 for values.
+// A decoded step with complete arguments. An input is a kTensor without a tensor; an earlier result is a kSlot without
+// a name. `from` contains the index of the input or result, or -1 for a value.
 struct CodedStep {
   const Op* op = nullptr;
   uint32_t site = 0;
@@ -41,7 +41,7 @@ struct CodedStep {
 using CodedSteps = absl::InlinedVector<CodedStep, kMaxChainSteps>;
 
 // Returned values point into `code`. Throws Error (ValueError) unless `code` has 1 to kMaxChainSteps steps of pointwise
-// operators and `inputs` is at most kMaxChainInputs.
+// operators, and if `inputs` exceeds kMaxChainInputs.
 CodedSteps read_chain(absl::Span<const int64_t> code, size_t inputs);
 
 }  // namespace tt

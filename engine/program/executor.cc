@@ -71,7 +71,7 @@ PoisonRef make_poison(const Instruction& instruction, ErrorKind kind, std::strin
   return make_poison(kind, std::move(message), instruction.op->name, instruction.site);
 }
 
-// Updates the account's bookkeeping bytes and returns the bytes of bookkeeping it has room for.
+// Updates the bookkeeping bytes charged to the account; returns how many more bytes it may use.
 uint64_t host_room(const SlotTable& slots) {
   const CallScope& scope = CallScope::current();
   if (!scope.account) return UINT64_MAX;
@@ -139,7 +139,8 @@ void visit_written(const Instruction& instruction, const Visit& visit) {
 }
 
 // Withholds the tensors that a failed or skipped instruction should have written, under every name that shares their
-// storages. An optimizer step may have no results to hold the error, and other views of the written tensors have none.
+// storages. An optimizer step may have no results to store the error in, and neither do other views of the written
+// tensors.
 void withhold_written(const Instruction& instruction, SlotTable& slots, const PoisonRef& poison) {
   absl::flat_hash_set<const Storage*> storages;
   auto add = [&](Slot slot) {
@@ -157,7 +158,7 @@ void withhold_written(const Instruction& instruction, SlotTable& slots, const Po
 }
 
 // Poisons the tensors that an instruction should have written when the engine's time limit stopped it. The client did
-// not request the cancellation, and the instruction may have no results to hold the error.
+// not request the cancellation, and the instruction may have no results to store the error in.
 void poison_written(const Instruction& instruction, SlotTable& slots, const PoisonRef& poison) {
   visit_written(instruction, [&](Slot slot) { slots.poison(slot, poison); });
 }
@@ -218,7 +219,7 @@ PoisonRef Executor::check_room(const Instruction& instruction, const SlotTable& 
       bytes_text(account.host()), " in addition to ", bytes_text(account.held()), " of tensors",
       account.limit() == 0 ? "" : absl::StrCat("; the limit of ", bytes_text(account.limit()), " is exceeded"));
   if (account.is_overdrawn()) refuse(ErrorKind::kOutOfMemory, *instruction.op, message);
-  // Without results to hold the error, a refusal would be silent: execute the instruction within the overdraft.
+  // Without results that store the error a refusal would be silent, so executes the instruction within the overdraft.
   if (instruction.results.empty()) return nullptr;
   if (!out_of_memory_) {
     out_of_memory_ = make_poison(instruction, ErrorKind::kOutOfMemory,
@@ -259,7 +260,8 @@ void Executor::run_one(const Instruction& instruction, SlotTable& slots) {
   if (poison) [[unlikely]] {
     const Cancellation* request = Cancellation::current();
     const CancelReason reason = request != nullptr ? request->reason() : CancelReason::kNone;
-    // A client that cancels its work expects that nothing was written.
+    // After a client's own cancellation the tensors keep their values, because the client expects that nothing was
+    // written.
     if (reason == CancelReason::kNone) withhold_written(instruction, slots, poison);
     poison_results(instruction, slots, poison);
     poison_partial_writes(slots, poison);

@@ -13,9 +13,10 @@
 namespace tt {
 
 // An error in the program itself, as opposed to a failed operation: an unknown slot, a name in use, a wrong argument
-// kind. The instruction was not executed; earlier instructions keep their effects. The sender is faulty or hostile.
+// kind. The instruction was not executed; earlier instructions keep their effects. Indicates a faulty or hostile
+// sender.
 struct ProgramFault {
-  size_t instruction = 0;  // numbered by the sender's instructions
+  size_t instruction = 0;  // index among the sender's instructions
   Error error;
 };
 
@@ -43,7 +44,7 @@ class Executor {
 
   ExecutorStats stats_;
   size_t next_ = 0;            // index of the suspended instruction
-  bool resumed_ = false;       // that instruction was started: its releases are done
+  bool resumed_ = false;       // the suspended instruction was started: its releases are done
   bool has_host_room_ = true;  // the account has room for an ordinary instruction's bookkeeping
   // The error of the first instruction that exceeded the account's limit; reused until there is room again.
   PoisonRef out_of_memory_;

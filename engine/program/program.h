@@ -1,7 +1,7 @@
 // Program: a list of instructions over slots, as a value. An eager frame is an anonymous Program.
 //
-// Owns everything that its instructions point to: argument lists, strings, names. Can be copied, compared, hashed,
-// printed and renamed; server/session/decode.h serialises it. Not thread-safe.
+// Owns everything that its instructions point to: argument lists, strings, names. Can be copied, compared, hashed and
+// printed, and its names can be replaced; server/session/decode.h serialises it. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace tt {
 
-using Slot = uint64_t;  // a client's handle, or a number local to a compiled graph; 0 is no name
+using Slot = uint64_t;  // a client's handle, or a number local to a compiled graph; 0: no name
 
 // An argument that refers to a slot.
 inline Arg slot_arg(Slot slot) {
@@ -36,7 +36,7 @@ struct Instruction {
   };
   const Op* op = nullptr;
   Args args;                       // tensors as kSlot and kSlots
-  absl::Span<const Slot> results;  // new names, or (kInto) the names of the tensors to write
+  absl::Span<const Slot> results;  // new names; with kInto, names of the tensors to write
   absl::Span<const Slot> release;  // names dropped before this instruction runs
   uint8_t flags = kGrad;
   uint16_t count = 1;  // number of the sender's instructions: more than one if fused
@@ -115,11 +115,11 @@ class Program {
   absl::Span<const Slot> outputs() const { return outputs_; }
   absl::Span<const Slot> release() const { return release_; }
 
-  // For building. Instructions must point into memory().
+  // For building a Program: instructions must point into memory().
   ProgramMemory& memory() { return memory_; }
   void reserve(size_t instructions) { instructions_.reserve(instructions); }
   Instruction& add(const Op& op);
-  // Copies its arguments.
+  // Appends an instruction; copies the arguments.
   Instruction& add(const Op& op, Args args, absl::Span<const Slot> results, absl::Span<const Slot> release = {});
   void set_outputs(absl::Span<const Slot> names) { outputs_ = memory_.copy(names); }
   void set_release(absl::Span<const Slot> names) { release_ = memory_.copy(names); }
@@ -158,8 +158,8 @@ Program canonical(const Program& program);
 // One line per instruction: "%3 = add(%1, %2, alpha=1)  # drops %1".
 std::string to_string(const Program& program);
 
-// The instructions that define, use and drop each name of a Program, by index. A snapshot: later changes to the Program
-// are not reflected.
+// For each name of a Program, the indices of the instructions that define, use and drop it. A snapshot: later changes
+// to the Program are not reflected.
 class UseDefs {
  public:
   static constexpr int kOutside = -1;  // defined before the Program runs; dropped after it or never

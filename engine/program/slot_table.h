@@ -1,4 +1,4 @@
-// SlotTable: maps a session's names to values: a tensor, or the error in its place.
+// SlotTable: maps a session's names to values: tensors, or the errors stored in their place.
 //
 // Owned by a session; used under its lock.
 #pragma once
@@ -35,14 +35,14 @@ class SlotTable {
   uint64_t host_bytes() const { return tensor_bytes_ + values_.capacity() * kEntryBytes; }
   // Throws Error (ValueError) if the name is 0 or in use, or the limit is reached.
   void put(Slot slot, SlotValue value);
-  // Replaces a name's value by the error. No effect if the name is not in use.
+  // Replaces a name's value with the error. No effect if the name is not in use.
   void poison(Slot slot, PoisonRef poison);
-  // Likewise for all names whose tensors satisfy `applies`.
+  // Does the same for all names whose tensors satisfy `applies`.
   void poison_where(absl::FunctionRef<bool(const Tensor&)> applies, const PoisonRef& poison);
   // Withholds all tensors that satisfy `applies`: their names read as the error until it is acknowledged. For a write
   // that was not executed, so that the old values are not mistaken for the new ones.
   void withhold_where(absl::FunctionRef<bool(const Tensor&)> applies, const PoisonRef& poison);
-  // The client has received the error: names withheld for it return their tensors again.
+  // Call when the client has received the error: names withheld for it return their tensors again.
   void acknowledge(PoisonRef poison);
   // False if the name was not in use.
   bool release(Slot slot);

@@ -18,8 +18,8 @@ class Suspension {
   using TimePoint = std::chrono::steady_clock::time_point;
 
   virtual ~Suspension() = default;
-  // Whether to run the instruction now: its condition is met, or will never be met, which the instruction then reports.
-  // Called without the session's lock.
+  // Whether to run the instruction now: its condition is met, or can no longer be met, in which case the instruction
+  // reports an error. Called without the session's lock.
   virtual bool ready() = 0;
   // The latest time at which ready() may change without a notification.
   virtual TimePoint deadline() = 0;
@@ -34,7 +34,7 @@ struct Suspended {
 // the session. Thread-safe.
 class WakeUp {
  public:
-  // Call after a change that ready() depends on.
+  // Call after a change that affects ready().
   void notify() {
     {
       MutexLock lock(mutex_);

@@ -1,8 +1,7 @@
 // overwriting<&f>, updating<&f>: wrap typed kernels as dispatcher Kernels, like boxed<&f> (engine/dispatch/boxed.h).
 //
-// `x.fill_(0)` and `x.index_put_(...)` have x as both argument and result. boxed<> computes into a temporary and
-// moves it over x; these two may write to x directly. An operator's `out_variant:` selects the wrapper of its
-// kernels.
+// `x.fill_(0)` and `x.index_put_(...)` have x as both argument and result. boxed<> computes into a temporary and moves
+// it into x; these two may write to x directly. An operator's `out_variant:` selects the wrapper of its kernels.
 #pragma once
 
 #include "engine/dispatch/boxed.h"
@@ -16,7 +15,7 @@ void overwriting(Call& call) {
 }
 
 // For a kernel that copies its first tensor and changes elements of the copy. Called in place, the copy is skipped
-// and only the named elements are touched. `f` must accept an output of any layout, which may be the same tensor as
+// and only the selected elements are written. `f` must accept an output of any layout, which may be the same tensor as
 // its first argument; the backend's copy() then does nothing.
 template <auto F>
 void updating(Call& call) {

@@ -273,7 +273,7 @@ def load(f, map_location=None, pickle_module=None, *, weights_only: bool | None 
         OSError: the file cannot be opened or read.
     """
     if not isinstance(f, (str, os.PathLike)) and not (hasattr(f, "read") and hasattr(f, "seek")):
-        raise TypeError(f"[load] expected a path or a binary file that can seek, got {type(f).__name__}")
+        raise TypeError(f"[load] expected a path or a seekable binary file, got {type(f).__name__}")
     reject_values("load", "nothing is pickled", pickle_module=pickle_module)
     check_optional_flags("load", weights_only=weights_only, mmap=mmap)
     place = _location(map_location)

@@ -1,8 +1,8 @@
 // DownloadStates: identifies the bytes that a session's downloads have sent, so that clients can resume a failed one.
 //
 // A download resumes only if its tensor's bytes are unchanged: same storage, no writes, same geometry. The storage is
-// kept meanwhile, so that its address is not reused: while a tensor of the session uses it, and at most `keep_for`.
-// Owned by a Session. Thread-safe; methods that take a tensor require the session's mutex.
+// kept, so that its address is not reused, as long as a tensor of the session uses it and at most for `keep_for`. Owned
+// by a Session. Thread-safe; methods that take a tensor require the session's mutex.
 #pragma once
 
 #include <atomic>

@@ -49,7 +49,7 @@ absl::Status copy_in_flight(LaneEnd& end, uint64_t left, Begin&& begin, absl::Fu
     uint32_t chunks = 0;
     Outcome outcome = end.ready(next, &chunks);
     if (outcome == Outcome::kReady && chunks < whole && inflight.size() >= (chunks == 0 ? 1 : kMaxCopies)) {
-      inflight.await_first();  // more chunks become ready meanwhile
+      inflight.await_first();  // more chunks may become ready during the wait
       continue;
     }
     if (outcome == Outcome::kReady && chunks == 0) outcome = end.await(next, should_continue);

@@ -33,13 +33,13 @@ class SharedSegment {
 
   v1::SharedMemory describe() const;
 
-  // Move all bytes of an upload or a tensor. Fail with CANCELLED if `should_continue` returned false, INVALID_ARGUMENT
-  // if the client's counters are invalid; the lane is unusable afterwards and later calls fail with
-  // FAILED_PRECONDITION. Throw Error if the tensor's device fails.
+  // Moves all bytes of an upload or a tensor. Fails with CANCELLED if `should_continue` returned false,
+  // INVALID_ARGUMENT if the client's counters are invalid; the lane is unusable afterwards and later calls fail with
+  // FAILED_PRECONDITION. Throws Error if the tensor's device fails.
   absl::Status receive(Upload& upload, absl::FunctionRef<bool()> should_continue);
   absl::Status send(ByteSource& tensor, absl::FunctionRef<bool()> should_continue);
 
-  // Whether a client had the segment open and no longer has: its process has ended.
+  // Whether a client had opened the segment and its process has ended.
   bool client_gone();
 
  private:

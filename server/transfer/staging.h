@@ -36,7 +36,7 @@ class Staging {
   size_t count() const { return count_; }
   size_t piece_bytes() const { return piece_bytes_; }
   Device device() const { return device_; }
-  // Copy `piece` to or from device memory at `there`, in the stream's order.
+  // Copies `piece` to or from device memory at `there`, in the stream's order.
   void send(Piece& piece, void* there) { copy(piece, there, piece.data); }
   void fetch(Piece& piece, const void* there) { copy(piece, piece.data, there); }
   CopyStream& copy_stream() { return *copy_stream_; }

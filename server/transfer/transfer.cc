@@ -142,7 +142,7 @@ Transfers::CompletedUpload Transfers::take(uint64_t transfer, uint64_t bytes, De
     check_as(ErrorKind::kValue, upload.storage->bytes() == bytes, "transfer ", transfer, " has ",
              upload.storage->bytes(), " bytes, the tensor has ", bytes);
     check_as(ErrorKind::kValue, upload.storage->device() == device, "transfer ", transfer, " was sent to ",
-             upload.storage->device(), ", the tensor is on ", device);
+             upload.storage->device(), ", but the tensor is on ", device);
     return upload;
   }
   check(!was_taken(transfer), "transfer ", transfer, " was already taken");

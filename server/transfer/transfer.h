@@ -91,14 +91,14 @@ class Transfers final : public Expirable, public std::enable_shared_from_this<Tr
 
   absl::Status refuse(const EntryPtr& entry, const Error& error) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status failed(const EntryPtr& entry, const Error& error);
-  bool on_progress(const EntryPtr& entry);                                 // false if it is no longer needed
+  bool on_progress(const EntryPtr& entry);                                 // false if the transfer is no longer needed
   bool on_complete(const EntryPtr& entry, std::shared_ptr<Event> copied);  // likewise
   void on_broken(const EntryPtr& entry, Ref<Storage> storage, uint64_t received);
   bool is_current(const EntryPtr& entry) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void remember_taken(uint64_t transfer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void drop_expired_locked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool was_taken(uint64_t transfer) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Time until which an instruction waits for the transfer.
+  // The time at which an instruction stops waiting for the transfer.
   Clock::time_point deadline(uint64_t transfer) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether the transfer is complete or will never be.
   bool can_be_taken(uint64_t transfer) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -69,7 +69,7 @@ void TransferMonitor::finish(Call& call) {
 
 bool TransferMonitor::Call::acquire_buffers(absl::FunctionRef<bool()> should_continue) {
   MutexLock lock(monitor_->mutex_);
-  // Looked up again after each wait, because the map moves its values.
+  // Looked up again after each wait, because the map may move its values.
   auto streaming = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(monitor_->mutex_) -> size_t& {
     return monitor_->sessions_[session_].streaming[index(direction_)];
   };
@@ -131,7 +131,7 @@ TransferMonitor::Clock::time_point TransferMonitor::cancel_idle(Clock::time_poin
   for (Call* call : calls_) {
     Clock::rep since = call->waits_since_;
     if (since == 0 || now - Clock::time_point(Clock::duration(since)) < limits_.idle) continue;
-    // Restart the interval, unless the wait has ended meanwhile, so that a call is not cancelled at every check.
+    // Restart the interval, unless the wait has just ended, so that a call is not cancelled at every check.
     if (call->waits_since_.compare_exchange_strong(since, now.time_since_epoch().count())) call->cancel_();
   }
   return now + std::clamp<Clock::duration>(limits_.idle / 8, std::chrono::milliseconds(5), std::chrono::seconds(1));

@@ -24,7 +24,7 @@
 
 namespace tt::server {
 
-// An object that holds something until a time.
+// An object whose contents expire at a certain time.
 class Expirable {
  public:
   virtual ~Expirable() = default;
@@ -89,7 +89,8 @@ class TransferMonitor : public std::enable_shared_from_this<TransferMonitor> {
   ~TransferMonitor();
 
   // Registers a call. `cancel` makes its blocked reads and writes fail; it may be called several times, from any
-  // thread, while the Call exists. ABORTED (retriable once other calls end) if the session or the engine has too many.
+  // thread, while the Call exists. ABORTED (retriable once other calls end) if the session or the engine has too many
+  // calls.
   absl::StatusOr<std::unique_ptr<Call>> begin(uint64_t session, Direction direction, std::function<void()> cancel);
   // Cancels the session's calls.
   void end_session(uint64_t session);

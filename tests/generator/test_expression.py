@@ -113,7 +113,7 @@ def test_composites(operators, headers, sig, expression, cpp):
     [
         ("absent(input)", "'absent' is neither an operator nor a function of composites"),
         ("input + missing", "'missing' is unknown"),
-        ("add(input)", "add needs 'other'"),
+        ("add(input)", "add requires the argument 'other'"),
         ("exp(input, input)", "exp takes 1 arguments, got 2"),
         ("add(input, 1, gamma=2)", "add has no parameter 'gamma', or it is given twice"),
         ("sum(input, 'all')", 'std::string_view("all") is str, expected ints'),

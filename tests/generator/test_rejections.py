@@ -123,7 +123,7 @@ def test_rules(tmp_path, fields, cause):
         ("g * mystery", "'mystery' is unknown"),
         ("probe(g, dim, 1)", "probe takes 2 arguments, got 3"),
         ("probe(g, axis=1)", "probe has no parameter 'axis', or it is given twice"),
-        ("probe(dim=1)", "probe needs 'input'"),
+        ("probe(dim=1)", "probe requires the argument 'input'"),
         ("g.strides", "a tensor has sizes, dtype, dim, numel, device, not 'strides'"),
         ("[g, g]", "the gradient of 'input' must be a tensor, not Tensors"),
         ("probe(g, input)", "is Tensor, expected int"),

@@ -38,8 +38,8 @@ bool reads(const Instruction& instruction, Slot slot) {
 bool has(absl::Span<const Slot> slots, Slot slot) { return std::find(slots.begin(), slots.end(), slot) != slots.end(); }
 
 // Estimates for results that are not computed yet: whether they may be large, whether the tape may record them, and
-// whether they may have a dtype that block-wise loops do not support. A result is assumed to be small, or to have a
-// supported dtype, if all tensors it is computed from are.
+// whether they may have a dtype that block-wise loops do not support. A result is assumed to be small if all of its
+// inputs are, and to have a supported dtype if all of its inputs have one.
 class Estimates {
  public:
   enum Bits : uint8_t { kKnown = 1, kLarge = 2, kRecorded = 4, kOtherType = 8 };
@@ -92,7 +92,7 @@ class Estimates {
  private:
   const SlotTable& slots_;
   Slot first_ = 0;
-  absl::InlinedVector<uint8_t, 512> bits_;  // by name, from first_ on; clients number upwards
+  absl::InlinedVector<uint8_t, 512> bits_;  // by name, starting at first_; clients assign ascending names
 };
 
 // The longest chain of instructions that can be fused, starting at `first`.
@@ -176,14 +176,14 @@ class Chain {
     if (!may_join(instruction) || instruction.flags != instructions_[0].flags) return false;
     if (instruction.release.size() > kMaxReleases || !has_valid_args(instruction)) return false;
     if (length_ > 0 && !reads(instruction, result(length_ - 1))) return false;
-    // Certainly a new name: clients number upwards.
+    // Must be a new name; clients assign ascending names.
     const Slot name = instruction.results[0];
     if (name <= std::max(newest, length_ > 0 ? result(length_ - 1) : 0) || slots_.find(name)) return false;
     for (Slot slot : instruction.release) {
-      // It will be dropped after the chain instead: that must be as valid as here.
+      // The chain drops this name later, so the name must be valid there too.
       const bool may_exist = slot <= newest || index_of(slot, length_) >= 0 || slots_.find(slot);
       if (!may_exist || has(released_, slot) || has(program_.outputs(), slot)) return false;
-      // It stays alive until the chain has run: no gain if the chain runs step by step.
+      // An input stays allocated until the chain has run, which saves no memory if the chain runs step by step.
       const bool is_input = length_ > 0 && index_of(slot, length_) < 0;
       if (is_input && (estimates_.of(slot) & Estimates::kOtherType)) return false;
       released_.push_back(slot);

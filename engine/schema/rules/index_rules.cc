@@ -156,7 +156,8 @@ Sizes joined(const Advanced& a) {
 
 Sizes index(const Arg& input, const Arg& indices) {
   Advanced a = advanced(input, indices);
-  check_as(ErrorKind::kIndex, !a.masked, "index does not accept masks; use index_masked, whose size depends on data");
+  check_as(ErrorKind::kIndex, !a.masked,
+           "index does not accept masks; use index_masked, whose output size depends on data");
   return joined(a);
 }
 

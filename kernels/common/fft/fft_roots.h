@@ -36,7 +36,7 @@ TT_HOST_DEVICE Root chirp_of(int64_t k, int64_t n, bool forward) {
   return root_of_unity(static_cast<int64_t>(square), 2 * n, forward);
 }
 
-// The radices of n, fours first. Empty if n is 1 or has a prime factor above kLargestRadix.
+// The radices of n, factors of 4 first. Empty if n is 1 or has a prime factor above kLargestRadix.
 inline std::vector<int64_t> radices(int64_t n) {
   std::vector<int64_t> result;
   for (; n % 4 == 0; n /= 4) result.push_back(4);

@@ -7,11 +7,11 @@
 
 namespace tt {
 
-// One index of the user's, and its contribution to the offset of a selected element.
+// One index that the user gave, and its contribution to the offset of a selected element.
 struct SelectionTerm {
   Tensor values;  // int64
   int64_t dim;    // the indexed dimension, for messages
-  int64_t size;   // its size; -1: values are offsets
+  int64_t size;   // the dimension's size; -1: values are offsets already
   int64_t stride;
 };
 using SelectionTerms = absl::InlinedVector<SelectionTerm, 4>;
@@ -123,7 +123,7 @@ inline Selection::Selection(const SelectionKernels& kernels, const Tensor& x, co
     steps.push_back(step);
     offset_strides.push_back(offset_stride);
   };
-  // The dimensions of adjacent indices replace the indexed ones; those of others come first.
+  // If the indices are adjacent, their dimensions replace the indexed ones; otherwise they come first.
   size_t k = 0;
   for (; adjacent && k < kept.size() && kept[k] < first; ++k) add_dim(x.size(kept[k]), x.stride(kept[k]), 0);
   for (size_t d = 0; d < common.size(); ++d) add_dim(common[d], 0, offsets.strides()[d]);

@@ -9,7 +9,7 @@
 
 namespace tt {
 
-// The dtype that elements of `dtype` are summed in: float32 for the 16-bit floats, else `dtype` itself.
+// The dtype in which elements of `dtype` are summed: float32 for the 16-bit floats, else `dtype` itself.
 inline DType accumulate_type(DType dtype) {
   return dtype == DType::kFloat16 || dtype == DType::kBFloat16 ? DType::kFloat32 : dtype;
 }
@@ -22,7 +22,7 @@ decltype(auto) with_real(DType dtype, F&& f) {
   fail(ErrorKind::kNotImplemented, "not implemented for ", name(dtype));
 }
 
-// Calls f with std::type_identity of the type that `dtype` is reduced in: double for float64, float for the other
+// Calls f with std::type_identity of the type in which `dtype` is reduced: double for float64, float for the other
 // floating dtypes, int64_t for integers and bool. Throws Error (NotImplementedError) on another dtype.
 template <typename F>
 void with_reduced(DType dtype, F&& f) {
@@ -32,8 +32,9 @@ void with_reduced(DType dtype, F&& f) {
   f(std::type_identity<int64_t>());
 }
 
-// A result in the dtype that it is computed in: `out` itself if it has that dtype, else a new tensor that copy_to_output()
-// converts into `out`. A backend names the instance with its own copy() AccumulateBuffer. `out` must outlive it.
+// A result in the dtype used for computation: `out` itself if it has that dtype, else a new tensor that
+// copy_to_output() converts into `out`. Each backend defines AccumulateBuffer as the instance with its own copy().
+// `out` must outlive this object.
 template <void (*kCopy)(const Tensor& src, const Tensor& dst)>
 class BasicAccumulateBuffer {
  public:

@@ -10,7 +10,7 @@
 
 namespace tt {
 
-// The metadata of one part of each number, the real (0) or the imaginary one (1), in real elements.
+// Metadata of the view of the real (which = 0) or imaginary (1) parts, with strides in real elements.
 inline TensorMeta meta_of_part(const Tensor& t, int64_t which) {
   TensorMeta meta = t.meta();
   meta.dtype = to_real(t.dtype());
@@ -45,7 +45,7 @@ inline Sizes dims_of_parts(const Tensor& t, const std::optional<absl::Span<const
 // separately.
 template <typename F>
 void reduce_parts(const Tensor& x, const std::optional<absl::Span<const int64_t>>& dims, const Tensor& out, F reduce) {
-  const Tensor lined = at_least_1d(x);  // so that its parts are not reduced together
+  const Tensor lined = at_least_1d(x);  // so that the parts of one number are not reduced together
   const Sizes of_parts = dims_of_parts(lined, dims);
   Tensor to = parts(out);
   reduce(parts(lined), SizesView(of_parts), to);

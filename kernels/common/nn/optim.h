@@ -40,7 +40,7 @@ inline AdamStep adam_step_of(int64_t step, double lr, double beta1, double beta2
   return {lr, beta1, beta2, eps, weight_decay, decoupled, maximize, 1 - std::pow(beta1, t), 1 - std::pow(beta2, t)};
 }
 
-// The coefficients of a step, in the type that it computes in.
+// The coefficients of a step, in the type used for computation.
 template <typename T>
 struct SgdFactors {
   T lr, decay, sign, keep, momentum, take;
@@ -107,7 +107,7 @@ inline std::vector<Parameter> parameters(const Tensors& params, std::initializer
   return all;
 }
 
-// Copies `computed`, but for the gradient, into the tensors of `parameter` that it is not itself.
+// Copies the tensors of `computed`, except for the gradient, into `parameter`. Skips tensors that both share.
 inline void write_back(void (*copy)(const Tensor& src, const Tensor& dst), const Parameter& computed,
                        const Parameter& parameter) {
   for (size_t i = 0; i < computed.size(); ++i) {

@@ -25,8 +25,8 @@ struct Window {
   Pair padding{0, 0};
   Pair dilation{1, 1};  // max pooling only
 
-  // The number of inputs of output o along dimension d, as PyTorch counts them: with `count_padding`, those in the
-  // padding too.
+  // The number of inputs of output o along dimension d, as PyTorch counts them. `count_padding` includes inputs in the
+  // padding.
   constexpr int64_t extent(int d, int64_t o, bool count_padding) const {
     const int64_t begin = o * stride[d] - padding[d];
     const int64_t end = std::min(begin + kernel[d], in[d] + padding[d]);
@@ -60,7 +60,7 @@ inline int64_t planes(SizesView sizes) {
   return n;
 }
 
-// A list of one number or of two. Throws Error (RuntimeError) on another length.
+// Converts a list of one or two numbers. Throws Error (RuntimeError) on another length.
 inline Pair pair(absl::Span<const int64_t> list) {
   check(list.size() == 1 || list.size() == 2, "expected one or two numbers, got ", list.size());
   return {list.front(), list.back()};

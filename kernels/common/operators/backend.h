@@ -1,7 +1,7 @@
-// The functions of a backend that the operators in this folder are written over.
+// Functions that each backend provides to the operators in this folder.
 //
-// Each source of this folder is compiled once per backend, with TT_BACKEND its namespace (cpu or cuda). Every backend
-// defines these functions; a missing one is a link error.
+// Each source of this folder is compiled once per backend, with TT_BACKEND defined as its namespace (cpu or cuda).
+// Every backend defines these functions; a missing one is a link error.
 #pragma once
 
 #include <optional>
@@ -17,9 +17,9 @@ namespace tt::TT_BACKEND {
 using OptionalDType = std::optional<DType>;
 using OptionalDevice = std::optional<Device>;
 
-// Writes src, broadcast and converted, over dst.
+// Copies src to dst, with broadcasting and conversion.
 void copy(const Tensor& src, const Tensor& dst);
-// Writes one number over all of dst, in any layout.
+// Fills dst, of any layout, with one number.
 void fill_with(const Tensor& dst, const Scalar& value);
 
 // Advanced indexing. Values have out's dtype and broadcast to the selection.
@@ -28,21 +28,21 @@ extern const SelectionKernels kSelectionKernels;
 void pick(const Tensor& x, const Selection& selection, Tensor& out);
 // The selected elements of out, of any layout, = values.
 void replace_selected(const Tensor& out, const Selection& selection, const Tensor& values);
-// The selected elements of out += values, or += alpha * values. An element that is selected repeatedly is added to
-// repeatedly.
+// The selected elements of out += values, or += alpha * values. An element that is selected several times accumulates
+// all of its values.
 void accumulate_selected(const Tensor& out, const Selection& selection, const Tensor& values);
 void add_selected(const Tensor& out, const Selection& selection, const Tensor& values, const Scalar& alpha);
 
-// Writes the positions of the largest (or smallest) elements along `dim`, or, without one, of all elements; and, if
-// `values` is not null, the elements.
+// Finds the largest (or smallest) elements along `dim`, or of all elements if `dim` is empty. Writes their positions
+// and, if `values` is not null, the elements.
 void find_extrema(bool largest, const Tensor& input, const std::optional<int64_t>& dim, Tensor* values,
                   Tensor& indices);
 
-// softmax (or, if `log`, log_softmax) along `dim`, and the gradient of its input given its output.
+// softmax (log_softmax if `log`) along `dim`, and the gradient of its input, computed from its output.
 void softmax_into(const Tensor& input, int64_t dim, bool log, Tensor& out);
 void softmax_gradient(const Tensor& grad, const Tensor& output, int64_t dim, bool log, Tensor& out);
 
-// Random numbers, in any layout: uniform in [from, to), normal, and integers of a range.
+// Random numbers, in any layout: uniform in [from, to), normal, and integers in a range.
 void draw_unit(const Tensor& out, double from, double to);
 void draw_normal(const Tensor& out, double mean, double std);
 void draw_integers(const Tensor& out, const IntegerRange& range);

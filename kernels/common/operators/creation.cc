@@ -1,4 +1,4 @@
-// Operators that create tensors of one number, and eye.
+// Operators that create tensors filled with one number, and eye.
 #include <algorithm>
 
 #include "kernels/common/operators/backend.h"

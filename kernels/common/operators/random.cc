@@ -1,4 +1,4 @@
-// Random operators whose distribution a backend draws directly. Complex numbers are drawn as their parts.
+// Random operators whose distribution a backend draws directly. Real and imaginary parts are drawn separately.
 #include "kernels/common/iteration/complex_as_real.h"
 #include "kernels/common/operators/backend.h"
 

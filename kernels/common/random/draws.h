@@ -33,7 +33,8 @@ inline constexpr const char* kFewWeights =
 
 // ---- Ranges --------------------------------------------------------------------------------
 
-// For the 16-bit floats, the number of steps to draw from [0, 1) in, so that none rounds up to 1; else 0.
+// For the 16-bit floats, the number of equal steps in which [0, 1) is drawn, so that no number rounds up to 1; 0 for
+// other dtypes.
 inline float unit_steps(DType dtype) {
   return dtype == DType::kFloat16 ? 0x1p11f : dtype == DType::kBFloat16 ? 0x1p8f : 0;
 }
@@ -54,7 +55,7 @@ inline int64_t last_exact(DType dtype) {
   }
 }
 
-// Integers in [low, low + range). Each element consumes one random word for ranges up to kWordRange, else two.
+// Integers in [low, low + range). Each element uses one random word for ranges up to kWordRange, else two.
 struct IntegerRange {
   static constexpr uint64_t kWordRange = uint64_t{1} << 24;
   int64_t low;
@@ -83,12 +84,13 @@ inline IntegerRange random_range(std::optional<int64_t> from, std::optional<int6
   return integers_between(low, *high);
 }
 
-// The standard deviation of each part of complex normal numbers whose standard deviation is `std`, or of real ones.
+// The standard deviation to draw with: `std` for real dtypes; for complex dtypes that of each part, so that the
+// number's standard deviation is `std`.
 inline double part_std(DType dtype, double std) { return is_complex(dtype) ? std * std::sqrt(0.5) : std; }
 
 // ---- Permutations --------------------------------------------------------------------------
 
-// A permutation of [0, n) from n random words of 64 bits, by Fisher and Yates.
+// A permutation of [0, n) from n random words of 64 bits, by the Fisher-Yates shuffle.
 template <typename T>
 void shuffle(const uint64_t* drawn, int64_t n, T* to) {
   for (int64_t i = 0; i < n; ++i) to[i] = static_cast<T>(i);

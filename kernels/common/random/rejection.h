@@ -9,7 +9,8 @@
 
 namespace tt::rejection {
 
-constexpr uint64_t kBlocksEach = 256;  // after these, an element reads its neighbour's; it needs about two on average
+// beyond these, an element reads its neighbour's blocks; an element needs about two on average
+constexpr uint64_t kBlocksEach = 256;
 
 // The valid parameters of a distribution.
 struct Range {
@@ -94,8 +95,8 @@ TT_HOST_DEVICE double draw_poisson(Source& source, double rate) {
   }
 }
 
-// The gaps between successes are geometric (Devroye 1986, X.4.3). Takes one step per success or, if those are fewer,
-// per failure.
+// The gaps between successes are geometric (Devroye 1986, X.4.3). Takes one step per success, or per failure if
+// failures are fewer.
 TT_HOST_DEVICE double draw_trials(Source& source, double count, double prob) {
   const bool mirrored = prob > 0.5;
   const double p = mirrored ? 1 - prob : prob;

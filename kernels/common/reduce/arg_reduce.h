@@ -16,7 +16,7 @@ struct ExtremumTotal {
   int64_t position;  // in the reduced elements, in row-major order; -1: no element yet
 };
 
-// The plan of a reduction over `dim`, or, without one, over all dimensions.
+// The plan of a reduction over `dim`, or over all dimensions if `dim` is empty.
 inline ReducePlan arg_reduce_plan(const Tensor& input, const std::optional<int64_t>& dim) {
   return ReducePlan(input, dim ? absl::MakeConstSpan(&*dim, 1) : absl::Span<const int64_t>(), Order::kLogical);
 }

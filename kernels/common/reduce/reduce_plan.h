@@ -37,7 +37,7 @@ struct ReducePlan {
   ReducePlan(const Tensor& input, absl::Span<const int64_t> dims, Order order);
 };
 
-// The plan of an operator's `dim` argument; without one all dimensions are reduced.
+// The plan for an operator's `dim` argument; if it is empty, all dimensions are reduced.
 using OptionalDims = std::optional<absl::Span<const int64_t>>;
 inline ReducePlan plan_over(const Tensor& input, const OptionalDims& dim) {
   return ReducePlan(input, dim.value_or(absl::Span<const int64_t>()), Order::kAny);
@@ -69,7 +69,7 @@ class ExtentIterator {
   int64_t offset_ = 0;
 };
 
-// Appends an extent inside the last one, merged with it if they are evenly spaced.
+// Appends an extent inside the last one; merges the two if they are evenly spaced.
 inline void append_extent(Extents& extents, Extent next) {
   if (next.size == 1) return;
   if (!extents.empty() && extents.back().stride == next.stride * next.size) {

@@ -18,7 +18,8 @@ TT_HOST_DEVICE C linspace_at(C start, C end, int64_t steps, int64_t i) {
   return i < steps / 2 ? start + step * C(static_cast<double>(i)) : end - step * C(static_cast<double>(steps - 1 - i));
 }
 
-// The ends of linspace and logspace as they are computed: real results in double, after rounding to the result's dtype.
+// The ends of linspace and logspace in the type used for computation; for real results that is double, after rounding
+// to the result's dtype.
 template <typename C>
 struct LinspaceEnds {
   C start, end;
@@ -40,7 +41,7 @@ struct Arithmetic {
   TT_HOST_DEVICE T operator()(int64_t i) const { return first + step * static_cast<T>(i); }
 };
 
-// Calls fill(sequence) with arange's: of doubles if `start` or `step` is floating, else of integers.
+// Calls fill(sequence) with arange's sequence: of doubles if `start` or `step` is floating, else of integers.
 template <typename F>
 void with_arange(Scalar start, Scalar step, DType dtype, F&& fill) {
   start = start.in_dtype(dtype), step = step.in_dtype(dtype);

@@ -8,10 +8,10 @@
 
 namespace tt {
 
-// flip() as strides: the negated ones, and the offset of the element that it reads first.
+// flip() as strides: the negated strides, and the offset of the first element read.
 struct FlippedView {
   Sizes strides;
-  int64_t start = 0;  // in elements, from the input's first
+  int64_t start = 0;  // in elements, relative to the input's first element
 
   FlippedView(const Tensor& input, absl::Span<const int64_t> dims) : strides(input.strides()) {
     for (int64_t dim : dims) {

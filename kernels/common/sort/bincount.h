@@ -26,7 +26,7 @@ inline int64_t bin_count(int64_t smallest, int64_t largest, int64_t minlength) {
   return std::max(largest + 1, minlength);
 }
 
-// The dtype of the bins: that of sums of `weights`, or, if these are undefined, of counts.
+// The dtype of the bins: that of sums of `weights`, or of counts if `weights` is undefined.
 inline DType bin_dtype(const Tensor& weights) {
   return !weights ? DType::kInt64 : weights.dtype() == DType::kFloat32 ? DType::kFloat32 : DType::kFloat64;
 }

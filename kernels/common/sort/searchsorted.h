@@ -12,8 +12,8 @@ constexpr bool is_less(T a, T b) {
   return a < b || (is_nan(b) && !is_nan(a));
 }
 
-// The index at which `value` is inserted into the sorted row of n elements: before the elements that equal it, or,
-// if `right`, after them.
+// The index at which `value` is inserted into the sorted row of n elements: before elements equal to it, or after them
+// if `right`.
 template <typename T>
 constexpr int64_t insertion_point(const T* row, int64_t n, T value, bool right) {
   int64_t from = 0, to = n;
@@ -29,8 +29,8 @@ constexpr int64_t insertion_point(const T* row, int64_t n, T value, bool right) 
   return from;
 }
 
-// The number of consecutive values searched in the same row: all of them if `rows` has one dimension, else
-// a row of `values`.
+// The number of consecutive values searched in the same row: all of them if `rows` has one dimension, else the length
+// of a row of `values`.
 inline int64_t values_per_row(const Tensor& rows, const Tensor& values) {
   return rows.dim() == 1 ? values.numel() : values.size(-1);
 }

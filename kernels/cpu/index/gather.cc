@@ -1,4 +1,4 @@
-// Operators that pick or place single elements along one dimension.
+// Operators that read or write single elements along one dimension.
 #include <algorithm>
 
 #include "engine/schema/rules/shape_rules.h"
@@ -16,7 +16,7 @@ namespace tt::cpu {
 
 namespace {
 
-// One row of a walk: element i of the indexed tensor is at i * step + index[i] * stride.
+// The indices of one row: element i of the indexed tensor is at i * step + index[i] * stride.
 struct Picked {
   int64_t step;
   int64_t stride;
@@ -25,7 +25,7 @@ struct Picked {
   int64_t index_step;
 };
 
-// False where an index was out of range.
+// Returns false if an index is out of range.
 template <typename T>
 TT_CLONES bool gather_row(T* __restrict out, int64_t out_step, const T* __restrict x, Picked p, int64_t n) {
   int64_t bad = 0;
@@ -59,7 +59,7 @@ struct Multiply {
     return static_cast<T>(old * value);
   }
 };
-// NaN wins.
+// NaN propagates.
 struct Largest {
   static constexpr bool kOrders = true;
   template <typename T>
@@ -117,7 +117,7 @@ void gather(const Tensor& input, int64_t dim, const Tensor& index, bool, Tensor&
 
 namespace {
 
-// Complex numbers have no order.
+// Excludes complex dtypes if Combine compares elements.
 template <typename Combine, typename F>
 void with_combined(DType dtype, F f) {
   if constexpr (Combine::kOrders)
@@ -126,8 +126,8 @@ void with_combined(DType dtype, F f) {
     with_any_element(dtype, f);
 }
 
-// out = input, then Combine of `values` (with strides of its own) into the indexed places, in the
-// order of `index`: the last of several wins, sums come out the same every time.
+// Copies input to out, then combines `values` (with strides `value_strides`) into the indexed elements, in the order of
+// `index`. If an element is indexed several times, the last value is kept; the order of sums is deterministic.
 template <typename Combine>
 void scatter_into(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& values, SizesView value_strides,
                   Tensor& out) {
@@ -147,7 +147,7 @@ void scatter_into(const Tensor& input, int64_t dim, const Tensor& index, const T
         report_row(range, p, loop.length());
       }
     };
-    // Rows along the indexed dimension touch places of their own; others may meet.
+    // Rows along the last dimension write to separate elements; other rows may write to the same ones.
     if (dim == to.dim() - 1) {
       loop.parallel_for_rows(body);
     } else {

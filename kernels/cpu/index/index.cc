@@ -1,4 +1,4 @@
-// Advanced indexing: picking and placing what a Selection names.
+// Advanced indexing: reads and writes the elements of a Selection.
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -22,7 +22,7 @@ TT_CLONES void pick_elements(T* __restrict to, const T* __restrict x, int64_t st
   for (int64_t i = 0; i < n; ++i) to[i] = x[i * step + offsets[i * offset_step]];
 }
 
-// Consecutive offsets, from the `first` on, whose elements are moved as one piece.
+// Consecutive offsets, starting at `first`, whose elements are copied together.
 struct Run {
   int64_t first, offset, length;
 };
@@ -49,7 +49,7 @@ Runs runs_of(const Selection& selection) {
 template <typename T>
 void copy_runs(T* to, const T* from, const Runs& runs) {
   for (const Run& run : runs) {
-    if (run.length == 1) {  // at borders there are many
+    if (run.length == 1) {  // frequent at borders
       to[run.first] = from[run.offset];
     } else {
       std::copy_n(from + run.offset, run.length, to + run.first);
@@ -82,8 +82,7 @@ void pick(const Tensor& x, const Selection& selection, Tensor& out) {
 
 namespace {
 
-// The dimension to split among threads: its positions select different elements, whatever the offsets are. -1 if there
-// is none.
+// The dimension to split among threads: its positions select different elements for any offsets. -1 if there is none.
 int64_t dim_to_share(const Selection& selection) {
   for (size_t d = 0; d < selection.sizes.size(); ++d) {
     const bool own = selection.offset_strides[d] == 0 && selection.steps[d] != 0;
@@ -92,7 +91,7 @@ int64_t dim_to_share(const Selection& selection) {
   return -1;
 }
 
-// to[i * step + offsets[i * offset_step]] = combine(that, from[i * value_step]).
+// Sets each e = to[i * step + offsets[i * offset_step]] to combine(e, from[i * value_step]).
 template <typename T, typename Combine>
 void place_row(T* to, int64_t step, const int64_t* offsets, int64_t offset_step, const T* from, int64_t value_step,
                int64_t n, Combine combine) {
@@ -107,11 +106,11 @@ void place_row(T* to, int64_t step, const int64_t* offsets, int64_t offset_step,
   }
 }
 
-// Each selected element of `out`, of elements T or as many bytes, = combine(element, value), one after the other: of
-// several values for one place the last one wins, and sums come out the same every time.
+// Sets each selected element of `out` to combine(element, value), sequentially. If an element is selected several
+// times, the last value is kept, and the order of sums is deterministic. T has the size of out's elements.
 template <typename T, typename Combine>
 void place(const Tensor& out, const Selection& selection, const Tensor& values, Combine combine) {
-  constexpr int64_t kGrain = 32 * 1024, kLine = 64 / sizeof(T);  // elements worth a thread; of a line of the cache
+  constexpr int64_t kGrain = 32 * 1024, kLine = 64 / sizeof(T);  // minimum elements per thread; elements per cache line
   const Sizes value_strides = broadcast_strides(values.sizes(), values.strides(), selection.sizes);
   const int64_t shared = dim_to_share(selection), shares = shared < 0 ? 1 : selection.sizes[shared];
   const Runs runs = runs_of(selection);
@@ -184,11 +183,12 @@ void add_selected(const Tensor& out, const Selection& selection, const Tensor& v
 
 namespace {
 
-// Writes `index` with each place of the row that is not 0 as its last number, up to `end`; gives the next `to`.
+// For each nonzero element of the row, writes the indices of the row and the element's position in it. Stops at `end`;
+// returns the next position to write to.
 template <typename T>
 int64_t* write_places(const T* row, int64_t step, int64_t length, const int64_t* index, int64_t ndim, int64_t* to,
                       const int64_t* end) {
-  constexpr int64_t kPiece = 512;  // without branches, which nobody can foretell: first the places, then the numbers
+  constexpr int64_t kPiece = 512;  // first the positions, without unpredictable branches, then the index rows
   int64_t places[kPiece];
   for (int64_t first = 0; first < length; first += kPiece) {
     int64_t n = 0;

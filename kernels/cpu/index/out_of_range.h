@@ -1,4 +1,4 @@
-// OutOfRange: records an index outside [0, size) that a kernel met, for an error after the loop.
+// OutOfRange: records an index outside [0, size) found by a kernel, so that the error can be thrown after the loop.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,7 @@ class OutOfRange {
   }
   // Throws Error (IndexError) "index 5 is out of bounds for dimension 0 with size 3" if an index was reported.
   void rethrow() const;
-  // The same with index_select's message, "index out of range in self".
+  // As rethrow(), with index_select's message, "index out of range in self".
   void rethrow_in_self() const;
 
  private:

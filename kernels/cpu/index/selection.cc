@@ -13,7 +13,8 @@ namespace tt::cpu {
 
 namespace {
 
-// to[i] = (`first`) or += the contribution of places[i * step] to an offset. Returns false if an index is out of range.
+// Sets to[i] to the contribution of places[i * step] to an offset if `first`, else adds it. Returns false if an index
+// is out of range.
 TT_CLONES bool add_offsets(int64_t* __restrict to, int64_t to_step, const int64_t* __restrict places, int64_t step,
                            int64_t n, const SelectionTerm& term, IndexRange allowed, bool first) {
   const int64_t size = term.size, stride = term.stride, lowest = allowed == IndexRange::kEitherEnd ? -size : 0;

@@ -20,7 +20,7 @@ namespace {
 
 constexpr int64_t kLargeMatrix = 32 * 32;
 
-// Where each entry of the broadcast batch starts.
+// The offset of each entry of the broadcast batch.
 std::vector<int64_t> offsets(const MatmulOperand& factor, SizesView sizes) {
   std::vector<int64_t> starts{0};
   for (size_t i = 0; i < sizes.size(); ++i) {
@@ -37,8 +37,8 @@ std::vector<int64_t> offsets(const MatmulOperand& factor, SizesView sizes) {
   return starts;
 }
 
-// Whether the batch's entries are one distance apart, as oneDNN wants them. Repeated ones (stride 0) pass for it:
-// copies of them would be many.
+// Whether the distance between the batch's entries is constant, as oneDNN requires. Also true if a stride is 0
+// (repeated entries), because copying the repetitions would be expensive.
 bool is_even(const Tensor& t) {
   bool even = true;
   for (int64_t d = 0; d + 2 < t.dim(); ++d) {
@@ -49,8 +49,8 @@ bool is_even(const Tensor& t) {
   return even;
 }
 
-// A batch of larger matrices (heads of an attention, transposed) is copied to lie evenly: that takes a fraction of what
-// oneDNN saves on it.
+// Copies a batch of larger matrices (transposed attention heads) so that its entries are evenly spaced: the copy takes
+// a fraction of the time that oneDNN saves.
 Tensor even(const Tensor& t) {
   const bool large = t.dim() > 3 && t.size(-1) * t.size(-2) >= kLargeMatrix && onednn_computes(t.dtype());
   return large && !is_even(t) ? contiguous(t) : t;
@@ -74,7 +74,7 @@ void multiply(const Tensor& input, const Tensor& other, const void* bias, const 
   product(g, bias);
 }
 
-// Of complex matrices, by the four products of their parts. A linear layer's bias is added after.
+// The same for complex matrices: four products of real and imaginary parts, then the bias.
 void multiply_complex(const Tensor& input, const Tensor& other, Tensor& out) {
   const Tensor a[] = {contiguous(part(input, 0)), contiguous(part(input, 1))};
   const Tensor b[] = {contiguous(part(other, 0)), contiguous(part(other, 1))};
@@ -98,7 +98,7 @@ void multiply_complex(const Tensor& input, const Tensor& other, Tensor& out) {
   });
 }
 
-// out += number, a tensor of one element.
+// out += number. `number` has one element.
 void add_number(const Tensor& number, Tensor& out) {
   with_element(out.dtype(), [&]<typename T>(std::type_identity<T>) {
     const T added = *number.data_as<T>();
@@ -106,7 +106,7 @@ void add_number(const Tensor& number, Tensor& out) {
   });
 }
 
-// out += row, which is broadcast.
+// out += row, broadcast.
 void add_row(const Tensor& row, Tensor& out) {
   const Arg args[] = {Arg(out.get()), Arg(row.get()), Arg(int64_t{1})};
   const ChainStep step{find_op(op_id::kAdd), args, out.dtype()};

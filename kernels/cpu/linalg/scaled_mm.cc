@@ -1,4 +1,4 @@
-// scaled_mm: products of 8-bit matrices, which are widened to float32 for it.
+// scaled_mm: products of 8-bit matrices, computed in float32.
 #include "kernels/common/linalg/product_chain.h"
 #include "kernels/cpu/iteration/chain.h"
 #include "kernels/cpu/iteration/copy.h"

@@ -173,14 +173,14 @@ void run(const Gemm& g) {
   }
 }
 
-// An operand of BLAS, which takes column-major matrices.
+// An operand in BLAS's column-major form.
 struct BlasOperand {
   char transposed;
   int leading_dimension;
 };
 
-// The transpose of `x` (rows x columns, in row-major terms), which a column-major product takes. Empty if the strides
-// or sizes are not BLAS's.
+// The transpose of `x` (row-major, rows x columns) as an operand of a column-major product. Empty if BLAS does not
+// support the strides or sizes.
 std::optional<BlasOperand> blas_operand(const Matrix& x, int64_t rows, int64_t columns) {
   const std::optional<Matrix> fits = leading(x, rows, columns);
   if (!fits) return std::nullopt;
@@ -190,12 +190,12 @@ std::optional<BlasOperand> blas_operand(const Matrix& x, int64_t rows, int64_t c
   return BlasOperand{row_major ? 'N' : 'T', static_cast<int>(step)};
 }
 
-// By OpenBLAS. Returns false, having done nothing, if it does not take the operands.
+// Multiplies with OpenBLAS. Returns false, without side effects, if OpenBLAS does not support the operands.
 template <typename T>
 bool run_blas(const Gemm& g) {
   const std::optional<BlasOperand> a = blas_operand(g.a, g.m, g.k), b = blas_operand(g.b, g.k, g.n);
   if (!a || !b || g.k == 0) return false;
-  // A call takes up to 5e9 multiplications, some 0.3 s of one core: it cannot be left early.
+  // Each call computes up to 5e9 multiplications, about 0.3 s on one core, because a call cannot be interrupted.
   const double row_work = static_cast<double>(g.n) * static_cast<double>(g.k);
   const int64_t rows_per_call = std::max<int64_t>(1, static_cast<int64_t>(5e9 / row_work));
   const auto entries = [&](int64_t begin, int64_t end) {
@@ -208,15 +208,15 @@ bool run_blas(const Gemm& g) {
       for (int64_t row = 0, rows; row < g.m; row += rows) {
         rows = std::min(rows_per_call, g.m - row);
         if (row > 0) check_cancelled();
-        // c = a b in rows is c^T = b^T a^T in columns.
+        // The row-major c = a b is the column-major c^T = b^T a^T.
         lapack::gemm(b->transposed, a->transposed, static_cast<int>(g.n), static_cast<int>(rows), static_cast<int>(g.k),
                      right, b->leading_dimension, left + row * g.a.row_stride, a->leading_dimension, result + row * g.n,
                      static_cast<int>(g.n));
       }
     }
   };
-  constexpr int64_t kOneThread = 64 * 64 * 64;  // OpenBLAS divides no smaller product among threads
-  constexpr int64_t kGrain = 1 << 20;           // multiplications for which a thread of the pool is woken
+  constexpr int64_t kOneThread = 64 * 64 * 64;  // OpenBLAS runs smaller products on one thread
+  constexpr int64_t kGrain = 1 << 20;           // minimum multiplications per thread of the pool
   const double work = static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
   if (g.batch > 1 && work < kGrain) {
     parallel_for(g.batch, static_cast<int64_t>(kGrain / work) + 1, entries);
@@ -242,7 +242,7 @@ void gemm(const Gemm& g) {
       return;
     case DType::kFloat16: return run<Half, float>(g);
     case DType::kBFloat16: return run<BFloat16, float>(g);
-    // Unsigned sums wrap around without being undefined; the bits are those of signed ones.
+    // Uses unsigned sums, whose overflow is defined; the bits equal those of signed sums.
     case DType::kUInt64:
     case DType::kInt64: return run<uint64_t, uint64_t>(g);
     case DType::kUInt32:

@@ -71,7 +71,7 @@ TT_CLONES void dots(int64_t k, int64_t n, const double* x, const double* b, int6
   for (int64_t j = 0; j < n; ++j) y[j] = dot<double>(k, x, b + j * ldb);
 }
 
-// The same for 16-bit b, in stretches of limited length.
+// The same for 16-bit b, in blocks of limited length.
 template <typename X, typename Half16>
 [[gnu::always_inline]] inline float narrow_dot(int64_t k, const X* x, const Half16* b) {
   constexpr int64_t kStretch = 4096;

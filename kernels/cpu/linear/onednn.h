@@ -35,7 +35,7 @@ class PrimitiveKey {
     numbers_.insert(numbers_.end(), list.begin(), list.end());
     return *this;
   }
-  // Adds all of a layout that oneDNN chose.
+  // Adds all fields of a layout that oneDNN chose.
   PrimitiveKey& add(const dnnl::memory::desc& desc);
 
   friend bool operator==(const PrimitiveKey& a, const PrimitiveKey& b) { return a.numbers_ == b.numbers_; }

@@ -1,6 +1,6 @@
 // product: computes a matrix product with the fastest available method.
 //
-// Uses gemv for vectors, oneDNN for float32 and bfloat16 above a minimum size, and our own gemm otherwise.
+// Uses gemv for vectors, oneDNN for float32 and bfloat16 above a minimum size, and gemm otherwise.
 #pragma once
 
 #include "engine/tensor/tensor.h"

@@ -1,6 +1,6 @@
-// Attention a block of scores at a time: the softmax of a row is corrected as its blocks come (Milakov and
-// Gimelshein, "Online normalizer calculation for softmax", 2018; Dao et al., "FlashAttention", 2022). Nothing of
-// the size of all scores is ever held. 16-bit floats are computed in float32.
+// Attention, computed in blocks of scores. The softmax of a row is corrected after each block (Milakov and Gimelshein,
+// "Online normalizer calculation for softmax", 2018; Dao et al., "FlashAttention", 2022), so the full score matrix is
+// never stored. 16-bit floats are computed in float32.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -17,10 +17,10 @@
 namespace tt::cpu {
 namespace {
 
-constexpr int64_t kRows = 192;     // of a block of scores: products pack their operands anew for every block
-constexpr int64_t kColumns = 192;  // of it: with float32 it takes 144 KiB, which the L2 holds
+constexpr int64_t kRows = 192;     // rows per block of scores; each block's product packs its operands again
+constexpr int64_t kColumns = 192;  // columns per block: 144 KiB in float32, which fits the L2 cache
 
-// row[i] = row[i] * scale + what the mask adds.
+// row[i] = row[i] * scale, plus mask[i * step] if there is a mask.
 template <typename T>
 TT_CLONES void scale_row(T* __restrict row, int64_t n, T scale, const T* mask, int64_t step) {
   if (!mask) {
@@ -37,7 +37,7 @@ template <typename T>
 TT_CLONES void add_row(T* __restrict row, const T* __restrict other, int64_t n) {
   for (int64_t i = 0; i < n; ++i) row[i] += other[i];
 }
-// Overloads: a template's clones would not see the vector forms of libm.
+// Overloads rather than a template, because a template's clones would not use libm's vector forms.
 TT_CLONES void exp_row(float* __restrict row, int64_t n, float shift) {
   for (int64_t i = 0; i < n; ++i) row[i] = ::expf(row[i] - shift);
 }
@@ -50,7 +50,7 @@ TT_CLONES void score_grad_row(T* __restrict grads, const T* __restrict shares, i
   for (int64_t i = 0; i < n; ++i) grads[i] = shares[i] * (grads[i] - delta) * scale;
 }
 
-// As many partial results as keep the vector units busy, then all of them into one.
+// Reduces into enough partial results to keep the vector units busy, then joins them.
 template <typename T, typename Step, typename Join>
 [[gnu::always_inline]] inline T reduce(int64_t n, T start, Step step, Join join) {
   constexpr int kLanes = 256 / sizeof(T);
@@ -84,7 +84,7 @@ TT_CLONES T dot_of(const T* x, const T* y, int64_t n) {
       n, T(0), [&](T sum, int64_t i) { return sum + x[i] * y[i]; }, plus);
 }
 
-// One call's operands, contiguous but for the mask.
+// The operands of one call, contiguous except for the mask.
 template <typename T>
 struct Problem : AttentionShape {
   Tensor query, key, value, mask;
@@ -96,7 +96,7 @@ struct Problem : AttentionShape {
         key(as_accumulate_type(k)),
         value(as_accumulate_type(v)),
         scale(static_cast<T>(factor)) {
-    // A mask keeps its strides: most are broadcast over the heads.
+    // The mask keeps its strides, because most masks are broadcast over the heads.
     if (m) mask = m.dtype() == query.dtype() ? m : as_accumulate_type(m);
   }
   const T* q(int64_t batch, int64_t row) const { return query.template data_as<T>() + (batch * rows + row) * depth; }
@@ -127,7 +127,7 @@ struct Problem : AttentionShape {
   }
 };
 
-// What one thread needs for a block.
+// One thread's buffers for a block.
 template <typename T>
 struct Block {
   std::vector<T> scores, grads, part;
@@ -135,7 +135,7 @@ struct Block {
       : scores(kRows * kColumns), grads(kRows * kColumns), part(std::max(kRows, kColumns) * width) {}
 };
 
-// The sums of the rows so far, and the shift that they are taken with.
+// Running sums of exponentials per row, and the maximum that is subtracted from the scores.
 template <typename T>
 struct Rows {
   T most[kRows], sum[kRows];
@@ -143,15 +143,16 @@ struct Rows {
     std::fill_n(most, m, -std::numeric_limits<T>::infinity());
     std::fill_n(sum, m, T(0));
   }
-  // Takes in a block's row: it becomes its shares, unnormalised; returns what earlier results are to be scaled by.
+  // Processes a block's row: replaces the scores by unnormalised weights, and returns the factor by which earlier
+  // results must be scaled.
   T take(int64_t r, T* row, int64_t n) {
     T next = std::max(most[r], largest_of(row, n));
     if (next == -std::numeric_limits<T>::infinity()) {
-      if (std::none_of(row, row + n, [](T x) { return std::isnan(x); })) {  // nothing to look at yet
+      if (std::none_of(row, row + n, [](T x) { return std::isnan(x); })) {  // all scores so far are -inf: fully masked
         std::fill_n(row, n, T(0));
         return 1;
       }
-      next = std::numeric_limits<T>::quiet_NaN();  // which largest_of passes over
+      next = std::numeric_limits<T>::quiet_NaN();  // largest_of ignores NaN
     }
     const T correction = std::exp(most[r] - next);
     exp_row(row, n, next);
@@ -182,7 +183,7 @@ void forward_rows(const Problem<T>& p, int64_t batch, int64_t i, Block<T>& block
   }
 }
 
-// One batch's gradients of queries, keys and values, added to what is there.
+// Adds the gradients of one batch's queries, keys and values to the existing values.
 template <typename T>
 void backward_batch(const Problem<T>& p, int64_t batch, const T* grad, const T* output, const T* logsumexp, T* dq,
                     T* dk, T* dv, Block<T>& block) {

@@ -1,4 +1,4 @@
-// Pooling over the last two dimensions, a plane at a time.
+// Pooling over the last two dimensions. Planes are processed separately.
 #include <algorithm>
 #include <limits>
 #include <optional>
@@ -12,12 +12,12 @@
 namespace tt::cpu {
 namespace {
 
-// Some 10 us of pooling, below which a second core is not woken.
+// About 10 us of pooling; below this a second core is not used.
 constexpr int64_t kElementsWorthACore = 1 << 15;
 
 using List = absl::Span<const int64_t>;
 
-// Calls f(plane's number) on the pool; `work` is a plane's elements.
+// Calls f(index of the plane) on the pool for every plane; `work` is the number of elements per plane.
 template <typename F>
 void for_each_plane(int64_t planes, int64_t work, F&& f) {
   parallel_for(planes, std::max<int64_t>(1, kElementsWorthACore / std::max<int64_t>(work, 1)),
@@ -26,7 +26,7 @@ void for_each_plane(int64_t planes, int64_t work, F&& f) {
                });
 }
 
-// Calls f with a plane's element type; 16-bit floats have been widened.
+// Calls f with the element type of the planes. Requires that 16-bit floats were converted.
 template <typename F>
 void with_ordered(DType dtype, F&& f) {
   with_element(dtype, [&]<typename T>(std::type_identity<T>) {
@@ -37,7 +37,7 @@ void with_ordered(DType dtype, F&& f) {
   });
 }
 
-// Gradients of planes of `size`, each added up by add(g's plane, dx's plane).
+// Gradients of planes of `size`. Each plane is accumulated by add(plane of g, plane of dx).
 template <typename F>
 void spread(const Tensor& grad, Tensor& out, F&& add) {
   const Tensor g = as_accumulate_type(grad);
@@ -54,7 +54,7 @@ void spread(const Tensor& grad, Tensor& out, F&& add) {
   result.copy_to_output();
 }
 
-// Means of planes, each computed by mean(x's plane, y's plane). Means of integers are truncated when they are stored.
+// Means of planes, computed by mean(plane of x, plane of y). Means of integers are truncated when stored.
 template <typename F>
 void average(const Tensor& input, Tensor& out, F&& mean) {
   const DType computed = is_integral(out.dtype()) ? DType::kFloat64 : accumulate_type(out.dtype());
@@ -68,7 +68,7 @@ void average(const Tensor& input, Tensor& out, F&& mean) {
   result.copy_to_output();
 }
 
-// Largest elements of planes, each found by find(x's plane, y's plane, indices' plane).
+// Maxima of planes, computed by find(plane of x, plane of y, plane of indices).
 template <typename F>
 void largest(const Tensor& input, Tensor& output, Tensor& indices, F&& find) {
   const Tensor x = as_accumulate_type(input);

@@ -1,4 +1,4 @@
-// How softmax and cross entropy run over a tensor: vectors along one dimension, groups of them on the pool's threads.
+// Divides the vectors of softmax and cross entropy, along one dimension, into groups for the pool's threads.
 #pragma once
 
 #include <algorithm>
@@ -9,15 +9,15 @@
 
 namespace tt::cpu {
 
-inline constexpr int64_t kGrain = 1 << 15;  // elements: some 10 us, below which a second core is not woken
-inline constexpr int64_t kColumns = 64;     // what the loops take at a time
+inline constexpr int64_t kGrain = 1 << 15;  // elements: about 10 us; below this a second core is not used
+inline constexpr int64_t kColumns = 64;     // vectors that the loops process together
 
-// Softmax runs along n.
+// The layout of the vectors: softmax runs along n.
 struct Along : DimSplit {
   using DimSplit::DimSplit;
 
   int64_t vectors() const { return outer * inner; }
-  // Which one begins at an offset.
+  // Index of the vector that starts at an offset.
   int64_t number(int64_t offset) const { return offset / (n * inner) * inner + offset % (n * inner) % inner; }
   // Calls f(vectors, offset of the first one) for groups of vectors, on the pool.
   template <typename F>

@@ -16,7 +16,7 @@ namespace {
 struct Rows : NormRows {
   using NormRows::NormRows;
 
-  // Calls f(row, its elements, where its results go) on the pool, T being what `x` and `y` are computed in.
+  // Calls f(row, pointer to its elements, pointer to its results) on the pool. T is the type used for computation.
   template <typename T, typename F>
   void for_each(const Tensor& x, const Tensor& y, F&& f) const {
     parallel_for(rows, std::max<int64_t>(1, rows::kElementsWorthACore / std::max<int64_t>(n, 1)),
@@ -67,7 +67,7 @@ class VectorSums {
   }
 
  private:
-  static constexpr int64_t kMaxBlocks = 16;  // independent of the number of threads, and so are the sums
+  static constexpr int64_t kMaxBlocks = 16;  // does not depend on the number of threads, so neither do the sums
   const Rows& rows_;
   int64_t width_;
   int64_t blocks_;

@@ -1,4 +1,4 @@
-// Draws by rejection, each element's from numbers of its own.
+// Sampling by rejection. Each element has its own source of random numbers.
 #include "engine/device/parallel.h"
 #include "engine/schema/error.h"
 #include "engine/session/context.h"
@@ -32,7 +32,7 @@ void draw_each(Tensor& out, F draw) {
   result.copy_to_output();
 }
 
-// Its values as double, checked one by one.
+// Returns the values as double, after checking each one against the range.
 Tensor checked(const Tensor& t, const rejection::Range& range) {
   const Tensor values = contiguous_as(t, DType::kFloat64);
   for (int64_t i = 0; i < values.numel(); ++i) {

@@ -1,4 +1,4 @@
-// What draws from the session's generator (engine/session/generator.h says which words an element takes).
+// Random operators over the session's generator. engine/session/generator.h defines the random words of each element.
 
 #include <algorithm>
 #include <cmath>
@@ -24,10 +24,10 @@ namespace {
 using OptionalDType = std::optional<DType>;
 using OptionalDevice = std::optional<Device>;
 
-constexpr int64_t kGrain = 16;  // groups, a thread
+constexpr int64_t kGrain = 16;  // minimum groups per thread
 
-// Calls f(first element, count, words) for elements [0, n), each of `words_each` words, reserving
-// what it draws in the current context's generator.
+// Calls f(first element, count, words) for elements [0, n), with `words_each` words per element, and advances the
+// current context's generator by the words used.
 template <typename F>
 void draw_words(int64_t n, int64_t words_each, F f) {
   const int64_t per_group = kGroupWords / words_each;
@@ -62,7 +62,7 @@ void draw_as(const Tensor& out, Distribution<C> distribution, F after) {
   });
 }
 
-// Runs `write(target)` for a contiguous target and moves it to `out` where out is not that.
+// Runs write(target), where `target` is `out` if contiguous, else a contiguous tensor that is then copied to `out`.
 template <typename F>
 void write_contiguous(const Tensor& out, F write) {
   if (out.is_contiguous()) return write(out);
@@ -71,7 +71,7 @@ void write_contiguous(const Tensor& out, F write) {
   copy(target, out);
 }
 
-// Uniform numbers of [0, 1), then f of each; in double for float64 results, in float for others.
+// Applies f to uniform numbers in [0, 1): in double for float64 results, else in float.
 template <typename F>
 void draw_uniform(const Tensor& out, F f) {
   const RandomFunctions& functions = blocks().random_functions;
@@ -85,8 +85,8 @@ void draw_uniform(const Tensor& out, F f) {
 
 }  // namespace
 
-// Numbers of [from, to); in 16 bits from as few steps as the dtype tells apart, so that none rounds
-// up to `to`.
+// Draws numbers in [from, to). 16-bit dtypes use only as many steps as they can represent, so that none rounds up to
+// `to`.
 void draw_unit(const Tensor& out, double from, double to) {
   const auto scale = [=]<typename C>(C u) { return static_cast<C>(from) + u * static_cast<C>(to - from); };
   const float steps = unit_steps(out.dtype());
@@ -109,7 +109,7 @@ void draw_normal(const Tensor& out, double mean, double std) {
 
 namespace {
 
-// As the double distributions pair them: word j of a block with word j + 1.
+// Pairs words as the double distributions do: word j of a block with word j + 1.
 uint64_t word_pair(const uint32_t* words, int64_t i) {
   const int64_t at = i / kGroupBlocks * 2 * kGroupBlocks + i % kGroupBlocks;
   return uint64_t{words[at]} << 32 | words[at + kGroupBlocks];
@@ -150,7 +150,7 @@ void dropout(const Tensor& input, double p, Tensor& output, Tensor& kept) {
 }
 
 void bernoulli(const Tensor& input, Tensor& out) {
-  // Uniform numbers are stored in out, then replaced by whether each is below its probability.
+  // Stores uniform numbers in out, then replaces each by whether it is below its probability.
   const Tensor uniform = tt::empty(out.sizes(), DType::kFloat64, out.device());
   const Tensor p = tt::empty(out.sizes(), DType::kFloat64, out.device());
   draw_unit(uniform, 0, 1);
@@ -175,7 +175,7 @@ void randperm(int64_t n, OptionalDType, OptionalDevice, Tensor& out) {
 
 namespace {
 
-// One row's draws: positions in the running sum of its weights.
+// Draws for one row, by position in the running sum of its weights.
 void draw_with_replacement(const double* weights, int64_t n, const double* uniform, int64_t count, int64_t* out) {
   std::vector<double> sums(n);
   std::partial_sum(weights, weights + n, sums.begin());
@@ -187,7 +187,7 @@ void draw_with_replacement(const double* weights, int64_t n, const double* unifo
   }
 }
 
-// The `count` first of independent exponential arrivals with the weights as rates.
+// The first `count` of independent exponential arrivals, with the weights as rates.
 void draw_without_replacement(const double* weights, int64_t n, const double* uniform, int64_t count, int64_t* out) {
   std::vector<std::pair<double, int64_t>> arrivals(n);
   for (int64_t i = 0; i < n; ++i) arrivals[i] = {-std::log1p(-uniform[i]) / weights[i], i};

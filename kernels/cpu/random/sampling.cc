@@ -1,7 +1,7 @@
-// Elements at many places of each channel, weighted: what resampling by coordinates comes down to, and its gradients.
+// Weighted sums of elements at many positions of each channel, and their gradients; used for resampling by coordinates.
 //
-// sum(k) weight[n, k, p] * input[n, c, index[n, k, p]] is linear in all three, so that each kernel is another's
-// gradient.
+// sum(k) weight[n, k, p] * input[n, c, index[n, k, p]] is linear in all three tensors, so each kernel is the gradient
+// of another.
 #include <algorithm>
 #include <limits>
 
@@ -13,7 +13,7 @@
 namespace tt::cpu {
 namespace {
 
-constexpr int64_t kPlaces = 256;  // at a time: their indices are looked at once for all channels
+constexpr int64_t kPlaces = 256;  // positions per block; their indices are checked once for all channels
 
 // A batch of indices (N, K, P) into channels of `length`.
 struct Places {
@@ -31,7 +31,7 @@ struct Places {
   const int64_t* at(int64_t n, int64_t tap, int64_t place) const {
     return index.data_as<int64_t>() + (n * taps + tap) * count + place;
   }
-  // Calls f(entry of the batch, first place, how many) for all blocks of places, on the pool.
+  // Calls f(batch entry, first position, count) on the pool for all blocks of positions.
   template <typename F>
   void for_each_block(int64_t channels, F&& f) const {
     const int64_t blocks = (count + kPlaces - 1) / kPlaces, work = std::max<int64_t>(channels * taps * kPlaces, 1);
@@ -44,7 +44,7 @@ struct Places {
   }
 };
 
-// One tap's indices for a block of places: inside the channel, and whether they were.
+// One tap's indices for a block of positions, replaced by 0 if outside the channel, and whether they are inside.
 template <typename T>
 struct Taps {
   int32_t at[kPlaces];
@@ -100,7 +100,7 @@ void spread_places(const Tensor& values, const Tensor& index, const Tensor& weig
   AccumulateBuffer result(out);
   with_real(g.dtype(), [&]<typename T>(std::type_identity<T>) {
     const int64_t channels = values.size(1), work = std::max<int64_t>(places.taps * places.count, 1);
-    // A channel to a thread: what several places add to one element comes in the same order every time.
+    // Each channel belongs to one thread, so that the order of additions to an element is deterministic.
     parallel_for(places.batch * channels, std::max<int64_t>(1, (1 << 15) / work), [&](int64_t begin, int64_t end) {
       for (int64_t channel = begin; channel < end; ++channel) {
         const int64_t n = channel / channels;

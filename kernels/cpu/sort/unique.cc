@@ -36,13 +36,13 @@ class Table {
 
 }  // namespace
 
-// Every NaN is a value of its own.
+// Every NaN counts as a distinct value.
 void unique_values(const Tensor& input, Tensor& output, Tensor& inverse_indices, Tensor& counts) {
   const Tensor flat = contiguous(input);
   const int64_t n = flat.numel();
   inverse_indices = empty(input.sizes(), DType::kInt64, input.device());
   Tensor first = empty({n}, DType::kInt64, input.device());  // index of each distinct value's first element
-  Tensor start = empty({n}, DType::kInt64, input.device());  // of its run in sorted order
+  Tensor start = empty({n}, DType::kInt64, input.device());  // start of its run in sorted order
   int64_t different = 0;
   with_element(flat.dtype(), [&]<typename T>(std::type_identity<T>) {
     const T* x = flat.data_as<T>();

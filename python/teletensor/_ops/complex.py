@@ -12,12 +12,12 @@ _torch = _C.torch
 
 
 def conj(input: Tensor) -> Tensor:
-    """The complex conjugates; a real tensor is returned itself."""
+    """The complex conjugates; a real tensor is returned unchanged."""
     return _torch.conj_physical(input) if input.dtype.is_complex else input
 
 
 def conj_physical(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The complex conjugates; a real tensor is returned itself, or written to `out`."""
+    """The complex conjugates; a real tensor is returned unchanged, or written to `out`."""
     return conj(input) if out is None else _torch.conj_physical(input, out=out)
 
 

@@ -1,4 +1,4 @@
-"""Tensor methods that replace a tensor's view, sizes or storage in place; and methods by older names.
+"""Tensor methods that replace a tensor's view, sizes or storage in place, and methods under older names.
 
 An in-place view gives the Python object another handle; other names of the previous tensor are unaffected.
 """
@@ -157,7 +157,7 @@ def renorm_(self: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
 
 @_method
 def storage(self: Tensor) -> Tensor:
-    """The elements as a one-dimensional tensor: storages exist only in the engine."""
+    """The elements as a one-dimensional tensor, because storages exist only in the engine."""
     return self.detach().reshape(-1)
 
 
@@ -190,7 +190,7 @@ def is_complex(self: Tensor) -> bool:
 
 @_method
 def is_shared(self: Tensor) -> bool:
-    """Always True: the bytes are in the engine, which all processes of this session can access."""
+    """Always True: the bytes are in the engine, which every process of this session can access."""
     return True
 
 

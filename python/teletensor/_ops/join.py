@@ -23,7 +23,7 @@ _torch, _builtin_range = _C.torch, range
 def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None):
     """The sorted distinct values, or slices along dim, optionally with inverse indices and counts. Waits.
 
-    ``sorted=False`` allows any order; the result is sorted all the same.
+    ``sorted=False`` permits any order; the result is sorted regardless.
     """
     if dim is None:
         output, inverse, counts = _C.ops.unique_values(input)
@@ -163,7 +163,7 @@ trapz = trapezoid
 
 
 def _observation_weights(name: str, weights: Tensor, columns: int, floating: bool) -> None:
-    """Raises PyTorch's RuntimeErrors. Does not check that the weights are not negative, which would wait."""
+    """Raises PyTorch's RuntimeErrors. Does not reject negative weights, which would require waiting for the engine."""
     if weights.dim() > 1:
         raise RuntimeError(f"cov(): expected {name} to have one or fewer dimensions but got {name} with {weights.dim()} dimensions")
     if weights.is_floating_point() is not floating:

@@ -64,7 +64,7 @@ def frexp(input: Tensor) -> tuple[Tensor, Tensor]:
     # The logarithm may round to a neighbour, so the exponent may be off by one.
     mantissa = size / _torch.exp2(exponent)
     exponent = exponent + (mantissa >= 1).to(exponent.dtype) - (mantissa < 0.5).to(exponent.dtype)
-    half = (exponent / 2).floor()  # in two steps: 2^exponent itself may overflow
+    half = (exponent / 2).floor()  # in two steps, because 2^exponent may overflow
     mantissa = input / _torch.exp2(half) / _torch.exp2(exponent - half)
     return _torch.where(finite, mantissa, input), exponent.masked_fill(finite.logical_not(), 0.0).to(_C.int32)
 
@@ -144,7 +144,7 @@ def _slopes(input: Tensor, dim: int, spacing, edge_order: int) -> Tensor:
 
 
 def _bent(slopes: Tensor, steps: Tensor, dim: int, edge: int) -> Tensor:
-    """The slope at an edge of the parabola through the three elements at that edge."""
+    """The slope, at an edge, of the parabola through the three elements nearest to it."""
     other = edge + 1 if edge == 0 else edge - 1
     own, next_ = slopes.narrow(dim, edge, 1), slopes.narrow(dim, other, 1)
     near, far = steps.narrow(dim, edge, 1), steps.narrow(dim, other, 1)
@@ -163,7 +163,7 @@ def hash_tensor(input: Tensor, dim=None, *, keepdim: bool = False, mode: int = 0
     kept = [d for d in range(input.dim()) if d not in dims]
     sizes = [input.shape[d] for d in kept]
     rest = bits.permute([*kept, *dims]).reshape([*sizes, math.prod(input.shape[d] for d in dims)])
-    while (n := rest.shape[-1]) > 1:  # fold one half onto the other
+    while (n := rest.shape[-1]) > 1:  # combine both halves
         folded = rest.narrow(-1, 0, n // 2) ^ rest.narrow(-1, n // 2, n // 2)
         rest = _torch.cat([folded, rest.narrow(-1, n - 1, 1)], -1) if n % 2 else folded
     result = rest.reshape([1 if d in dims else s for d, s in enumerate(input.shape)] if keepdim else sizes)

@@ -1,4 +1,4 @@
-"""ATen's own functions that torch exports: norms with their statistics, dropout with its mask, grid samplers."""
+"""ATen functions that torch exports: norms with their statistics, dropout with its mask, grid samplers."""
 
 from __future__ import annotations
 

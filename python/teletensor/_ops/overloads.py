@@ -98,7 +98,7 @@ def _differences(input: Tensor, n: int, dim: int, prepend: Tensor | None, append
 
 
 def tensor_split(input: Tensor, indices_or_sections, dim: int = 0) -> tuple[Tensor, ...]:
-    """Splits into a number of nearly equal pieces, or at indices. Waits if these are a tensor."""
+    """Splits into a number of nearly equal pieces, or at indices. Waits for the engine if these are a tensor."""
     if isinstance(indices_or_sections, Tensor):
         if indices_or_sections.dtype is not _C.int64:
             raise RuntimeError(
@@ -125,7 +125,7 @@ def _check_output_size(expected: int | None, size: int) -> None:
 
 
 def repeat_interleave(input: Tensor, repeats=None, dim: int | None = None, *, output_size: int | None = None) -> Tensor:
-    """Repeats each element, or each slice along dim. Waits if the repeats are a tensor."""
+    """Repeats each element, or each slice along dim. Waits for the engine if the repeats are a tensor."""
     if repeats is None:  # input contains counts: repeat its indices
         return repeat_interleave(_torch.arange(input.shape[0], device=input.device), input, 0)
     if isinstance(repeats, int):
@@ -157,7 +157,7 @@ def repeat_interleave(input: Tensor, repeats=None, dim: int | None = None, *, ou
 
 @exact_out_variant
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
-    """The elements at the indices along dim; other dimensions broadcast. Without a dim, of the flattened tensors."""
+    """The elements at the indices along dim; other dimensions broadcast. Without dim, both tensors are flattened."""
     if dim is None:
         input, indices, dim = input.reshape(-1), indices.reshape(-1), 0
     size = input.shape[dim] if input.dim() else 1

@@ -39,7 +39,7 @@ def stft(
     center: bool = True, pad_mode: str = "reflect", normalized: bool = False, onesided: bool | None = None,
     return_complex: bool | None = None, align_to_window: bool | None = None,
 ) -> Tensor:  # fmt: skip
-    """The spectra (frequencies by frames) of windows of n_fft samples at distance hop_length."""
+    """The spectra (frequencies by frames) of windows of n_fft samples, hop_length samples apart."""
     complex_input = input.dtype.is_complex or (window is not None and window.dtype.is_complex)
     if return_complex is None:
         if not complex_input:

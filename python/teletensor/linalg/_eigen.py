@@ -55,7 +55,7 @@ def _refuse_driver(name: str, driver: str | None) -> None:
 
 
 def torch_svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> tuple[Tensor, Tensor, Tensor]:
-    """torch.svd: U, S and V with U diag(S) V^H = input. Without compute_uv U and V are zeros."""
+    """torch.svd: U, S and V with U diag(S) V^H = input. Without compute_uv, U and V are zeros."""
     if not compute_uv:
         m, n = input.shape[-2:]
         batch = input.shape[:-2]
@@ -113,7 +113,7 @@ def matrix_rank(A: Tensor, tol=None, hermitian: bool = False, *, atol=None, rtol
 
 
 def lstsq(A: Tensor, B: Tensor, rcond=None, *, driver: str | None = None) -> results.Lstsq:
-    """The X that minimises A X - B and, among several, X itself; 'gels' assumes that A has full rank.
+    """The X that minimises ||A X - B||; if there are several, the one of minimum norm. 'gels' assumes full rank.
 
     As in PyTorch, residuals are returned by every driver but gelsy (the default) if A has more rows than columns, rank
     by every driver but gels, singular values by gelsd and gelss. Unlike in PyTorch, residuals are also returned for

@@ -10,7 +10,7 @@ _torch, _ops = _C.torch, _C.ops
 
 
 def _factored(A: Tensor, checked_by: str) -> tuple[Tensor, Tensor, Tensor]:
-    """The factorisation of A without gradient, for functions whose gradient is a formula in A itself."""
+    """The factorisation of A without gradient, for functions whose gradient is expressed in A."""
     return _ops.lu_factored(A.detach(), checked_by)
 
 

@@ -57,7 +57,7 @@ def _kept(value: Tensor, rows: int, columns: int) -> Tensor:
 
 
 def norm(A: Tensor, ord=None, dim=None, keepdim: bool = False, *, dtype=None) -> Tensor:
-    """vector_norm or matrix_norm, depending on ord and dim; without both, of all elements as a vector."""
+    """vector_norm or matrix_norm, depending on ord and dim; if both are None, the norm of all elements as a vector."""
     if isinstance(dim, int):
         dim = (dim,)
     if isinstance(ord, str) or (ord is not None and (len(dim) if dim is not None else A.dim()) == 2):

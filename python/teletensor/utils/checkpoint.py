@@ -102,7 +102,7 @@ def checkpoint(
             return inner(*positional, **kwargs)
 
     if use_reentrant is False and not any(isinstance(x, Tensor) and x.requires_grad for x in args):
-        # Parameters inside need gradients although no input requires grad: an extra input connects the graph.
+        # Parameters in the function may require gradients even if no input does; an extra input connects the graph.
         carrier = tensor(0.0, requires_grad=True)
         return CheckpointFunction.apply(lambda _, *rest: function(*rest), preserve_rng_state, carrier, *args)
     return CheckpointFunction.apply(function, preserve_rng_state, *args)

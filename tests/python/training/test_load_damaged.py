@@ -148,7 +148,7 @@ def test_files_of_other_libraries(torch, tmp_path):
 def test_valid_files_load(torch, tmp_path):
     with pytest.raises(FileNotFoundError):
         torch.load(tmp_path / "nothing")
-    with pytest.raises(TypeError, match="a path or a binary file"):
+    with pytest.raises(TypeError, match="a path or a seekable binary file"):
         torch.load(7)
     with pytest.raises(RuntimeError, match="map_location") as raised:
         torch.load(io.BytesIO(file_of({**TENSOR, "device": "cuda:90"}, bytes(8))))

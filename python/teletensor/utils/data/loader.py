@@ -162,7 +162,7 @@ class DataLoader:
         try:
             return batch.result(self.timeout or None)
         except NotYetError:
-            if batch.done():  # the data set itself raised it
+            if batch.done():  # the data set raised it
                 raise
             raise RuntimeError(f"DataLoader timed out after {self.timeout} seconds") from None
 

@@ -9,7 +9,7 @@ from ..._random import draw_in_client
 
 
 def _source(generator: Generator | None) -> random.Random:
-    """The source of random numbers: the generator, or the session's seed, which does not wait."""
+    """Random numbers from the generator if given, else from the session's seed. Does not wait for the engine."""
     return draw_in_client() if generator is None else generator.draw_in_client()
 
 
@@ -39,7 +39,7 @@ class SequentialSampler(Sampler):
 class RandomSampler(Sampler):
     """All indices in random order, or num_samples indices with replacement.
 
-    The order is drawn in the client (seeded by manual_seed), so that shuffling does not wait.
+    The order is drawn in the client (seeded by manual_seed), so that shuffling does not wait for the engine.
     """
 
     def __init__(self, data_source, replacement: bool = False, num_samples: int | None = None, generator=None):
