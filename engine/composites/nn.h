@@ -1,4 +1,4 @@
-// Functions called by the composites of products, convolutions, losses and norms, in addition to operators.
+// Functions, not operators, that the composites of products, convolutions, losses and norms call.
 //
 // Absent optional tensors are undefined. Results are contiguous.
 #pragma once

@@ -19,7 +19,7 @@ bool is_list(const Arg& arg) {
   return arg.kind == Arg::Kind::kInts || arg.kind == Arg::Kind::kFloats || arg.kind == Arg::Kind::kSlots;
 }
 
-// A list's elements as words: lists of 8-byte elements are compared and hashed as memory.
+// Views a list of 8-byte elements as 64-bit words, so that lists are compared and hashed by their bytes.
 absl::Span<const uint64_t> words_of(const Arg& arg) {
   return {reinterpret_cast<const uint64_t*>(arg.integers), arg.size};
 }

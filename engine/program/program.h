@@ -39,7 +39,7 @@ struct Instruction {
   absl::Span<const Slot> results;  // new names; with kInto, names of the tensors to write
   absl::Span<const Slot> release;  // names dropped before this instruction runs
   uint8_t flags = kGrad;
-  uint16_t count = 1;  // number of the sender's instructions: more than one if fused
+  uint16_t count = 1;  // how many instructions of the sender this one stands for: several if fused
   uint32_t site = 0;   // the client's number for the user's source line
 };
 

@@ -127,7 +127,7 @@ void replace_data(py::handle o, py::handle value) {
   }
 }
 
-// Makes the Python object refer to the other's tensor, including its history: `x.unsqueeze_(0)`.
+// Makes `o` refer to the tensor of `value`, including its history, as in-place views (`x.unsqueeze_(0)`) require.
 void become(py::handle o, py::handle value) {
   tensor_of(o, "tensor");
   replace_handle(o.ptr(), tensor_of(value, "value"));

@@ -91,7 +91,7 @@ Device present_device(Device device, client::Session* session) {
     if (there == device) return device;
     count += there.type == DeviceType::kCUDA;
   }
-  check(count > 0, "No CUDA GPUs are available: the engine has none, so tensors stay on its CPU, got ", device,
+  check(count > 0, "No CUDA GPUs are available: the engine has none, expected the device cpu, got ", device,
         ". `teletensor status` lists an engine's devices");
   fail(ErrorKind::kRuntime, "CUDA error: invalid device ordinal, the engine has ", count, " GPUs, got ", device);
 }

@@ -86,7 +86,7 @@ class FrameMeasurer {
 
   bool unknown() { return count(kUnknownBytes) && bytes(1); }
 
-  // An unpacked number: part of its message, in a list, or unknown. Groups are refused; the protocol has none.
+  // Handles a numeric field that is not packed: singular, repeated or unknown. Rejects groups: the protocol has none.
   bool number(bool in_message, WireFormat::WireType type) {
     if (!in_message && !count(kUnknownBytes)) return false;
     uint64_t varint = 0;

@@ -140,7 +140,7 @@ Transfers::CompletedUpload Transfers::take(uint64_t transfer, uint64_t bytes, De
     CompletedUpload upload = std::move(entry->upload);
     abandon(transfer);
     check_as(ErrorKind::kValue, upload.storage->bytes() == bytes, "transfer ", transfer, " has ",
-             upload.storage->bytes(), " bytes, the tensor has ", bytes);
+             upload.storage->bytes(), " bytes, but the tensor has ", bytes);
     check_as(ErrorKind::kValue, upload.storage->device() == device, "transfer ", transfer, " was sent to ",
              upload.storage->device(), ", but the tensor is on ", device);
     return upload;

@@ -161,8 +161,8 @@ typename FftPlan<R>::Stage FftPlan<R>::stage(const RootTable& root_table, int64_
   return s;
 }
 
-// Plans the stages for a single line. Stages narrower than a vector shuffle, which requires widths that divide the
-// vector.
+// Plans the stages for a single line. If a stage is narrower than a vector, its elements are shuffled, which requires
+// that its width divides the vector's.
 template <typename R>
 void FftPlan<R>::plan_line(const RootTable& root_table) {
   const int64_t lanes = passes_.lanes;

@@ -58,7 +58,7 @@ struct FftPasses {
   // The first half + 1 elements of the spectrum of 2 * half real values, multiplied by `scale`. z is the transform of
   // the values read as pairs of neighbours; roots[k] = exp(-pi i k / half).
   void (*spectrum_of_reals)(Split<R> z, Split<const R> roots, int64_t half, R scale, R* pairs);
-  // The inverse: from such a spectrum, the z whose backward transform is the real values as pairs of neighbours.
+  // The inverse: computes from such a spectrum the z whose backward transform is the real values, in adjacent pairs.
   void (*reals_from_spectrum)(const R* pairs, Split<const R> roots, int64_t half, Split<R> z);
   // The same for `lines` interleaved lines, with element k of line l at k * lines + l and without a scale.
   // reals_from_spectra() sets the imaginary parts of each spectrum's first and last element to 0.

@@ -169,7 +169,7 @@ struct General {
   }
 };
 
-// `works`: the work area of General, per matrix.
+// `works`: workspaces for General, one per matrix.
 template <typename T>
 void decompose(const Queue& queue, MatrixFaults faults, int64_t batch, int64_t n, const T* input,
                Complex<real_of_t<T>>* works, Complex<real_of_t<T>>* values, Complex<real_of_t<T>>* vectors) {

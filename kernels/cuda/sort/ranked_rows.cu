@@ -18,7 +18,7 @@ struct AddCounts {
   }
 };
 
-// Counts the values of the next two bits among the `keys` whose bits from `shift` + 2 on equal those of `prefix`.
+// Counts the values of the two bits at `shift`, over the `keys` whose higher bits equal those of `prefix`.
 template <typename Key>
 TT_DEVICE DigitCounts count_digits(Group& group, const Key* keys, int64_t n, Key prefix, int shift) {
   DigitCounts counts{};

@@ -1,4 +1,4 @@
-"""Argument types for annotations; torch.nn.common_types' names."""
+"""Argument types for annotations, with the names of torch.nn.common_types."""
 
 from __future__ import annotations
 

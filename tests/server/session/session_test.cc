@@ -405,7 +405,7 @@ TEST_F(SessionTest, UploadOfWrongSizePoisonsResult) {
   v1::Frame frame;
   uploaded(&frame, 1, 4, {3});
   run(frame);
-  EXPECT_THAT(error(1).message(), HasSubstr("transfer 4 has 8 bytes, the tensor has 12"));
+  EXPECT_THAT(error(1).message(), HasSubstr("transfer 4 has 8 bytes, but the tensor has 12"));
 }
 
 TEST_F(SessionTest, RejectsUploadOverLimitBeforeItsBytes) {

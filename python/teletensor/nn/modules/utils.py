@@ -1,4 +1,4 @@
-"""Expansion of arguments to one value per dimension; torch.nn.modules.utils' names."""
+"""Expands arguments to one value per dimension, with the names of torch.nn.modules.utils."""
 
 from __future__ import annotations
 
