@@ -48,13 +48,29 @@ Tensor pick(const Tensor& input, int64_t dim, int64_t n, F f) {
   return ops::index_select(input, dim, computed<int64_t>(n, f, DType::kInt64, input.device()));
 }
 
-// f(0), f(1), ..., f(n - 1) along `dim`.
+// An element that contributes to a result, and its factor.
+struct Tap {
+  int64_t index;
+  double weight;
+};
+
+// For each position i below n along `dim`, the sum of the elements tap(k, i) for k below `taps`.
 template <typename F>
-Tensor weights(const Tensor& input, int64_t dim, int64_t n, F f) {
-  Sizes sizes(static_cast<size_t>(input.dim()), 1);
-  sizes[static_cast<size_t>(dim)] = n;
-  const Tensor list = computed<double>(n, f, DType::kFloat64, input.device());
-  return ops::reshape(input.dtype() == DType::kFloat64 ? list : ops::to_dtype(list, input.dtype()), sizes);
+Tensor weighted_sum(const Tensor& input, int64_t dim, int64_t n, int64_t taps, F tap) {
+  const SizesView sizes = input.sizes();
+  const auto at = static_cast<size_t>(dim);
+  const Tensor index = computed<int64_t>(
+      taps * n, [&](int64_t i) { return tap(i / n, i % n).index; }, DType::kInt64, input.device());
+  const Tensor weight = computed<double>(
+      taps * n, [&](int64_t i) { return tap(i / n, i % n).weight; }, DType::kFloat64, input.device());
+  const Tensor entries =
+      ops::reshape(input, Sizes{1, product(sizes.first(at)), sizes[at], product(sizes.subspan(at + 1))});
+  const Sizes one_batch{1, taps, n};
+  Sizes result(sizes.begin(), sizes.end());
+  result[at] = n;
+  return ops::reshape(ops::weighted_gather(entries, ops::reshape(index, one_batch),
+                                           ops::reshape(ops::to_dtype(weight, input.dtype()), one_batch)),
+                      result);
 }
 
 // In float, to round as PyTorch does.
@@ -64,12 +80,12 @@ Tensor nearest(const Tensor& input, int64_t dim, const Axis& axis, float shift) 
 }
 
 Tensor linear(const Tensor& input, int64_t dim, const Axis& axis) {
-  auto position = [&](int64_t i) { return std::clamp(axis.center(i), 0.0, static_cast<double>(axis.from - 1)); };
-  auto low = [&](int64_t i) { return axis.before(position(i)); };
-  auto high = [&](int64_t i) { return std::min(low(i) + 1, axis.from - 1); };
-  const Tensor part =
-      weights(input, dim, axis.to, [&](int64_t i) { return position(i) - static_cast<double>(low(i)); });
-  return ops::lerp(pick(input, dim, axis.to, low), pick(input, dim, axis.to, high), part);
+  return weighted_sum(input, dim, axis.to, 2, [&](int64_t k, int64_t i) {
+    const double position = std::clamp(axis.center(i), 0.0, static_cast<double>(axis.from - 1));
+    const int64_t low = axis.before(position);
+    const double part = position - static_cast<double>(low);
+    return k == 0 ? Tap{low, 1 - part} : Tap{std::min(low + 1, axis.from - 1), part};
+  });
 }
 
 // The cubic convolution kernel, with PyTorch's a = -0.75.
@@ -81,15 +97,10 @@ double cubic_weight(double distance) {
 }
 
 Tensor cubic(const Tensor& input, int64_t dim, const Axis& axis) {
-  Tensor sum;
-  for (double tap = -1; tap <= 2; ++tap) {
-    auto at = [&](int64_t i) { return std::floor(axis.center(i)) + tap; };
-    const Tensor values = pick(input, dim, axis.to, [&](int64_t i) { return axis.before(at(i)); });
-    const Tensor shares = weights(input, dim, axis.to, [&](int64_t i) { return cubic_weight(axis.center(i) - at(i)); });
-    const Tensor scaled = ops::mul(values, shares);
-    sum = sum ? ops::add(sum, scaled) : scaled;
-  }
-  return sum;
+  return weighted_sum(input, dim, axis.to, 4, [&](int64_t k, int64_t i) {
+    const double center = axis.center(i), at = std::floor(center) + static_cast<double>(k - 1);
+    return Tap{axis.before(at), cubic_weight(center - at)};
+  });
 }
 
 Tensor area(const Tensor& input, SizesView size) {

@@ -68,7 +68,7 @@ class Sampler {
     const Tensor index = ops::stack(indices_, 1);
     const Tensor weight =
         weights_.empty() ? ops::ones(index.sizes(), input_.dtype(), input_.device()) : ops::stack(weights_, 1);
-    return ops::reshape(ops::sample_places(input_, index, weight), out_);
+    return ops::reshape(ops::weighted_gather(input_, index, weight), out_);
   }
 
  private:

@@ -401,32 +401,32 @@ def grid_sample(input, grid, mode: str, padding: str, aligned: bool):
     return out
 
 
-def _places(index, length: int):
+def _positions(index, length: int):
     """(entry, tap, position, element) of each index that is inside."""
     return [(*where, index[where]) for where in np.ndindex(*index.shape) if 0 <= index[where] < length]
 
 
-def sample_places(input, index, weight):
-    """sample_places, index by index."""
-    out = np.zeros((*input.shape[:2], index.shape[2]))
-    for n, k, p, at in _places(index, input.shape[2]):
+def weighted_gather(input, index, weight):
+    """weighted_gather, index by index."""
+    out = np.zeros((*input.shape[:2], index.shape[2], *input.shape[3:]))
+    for n, k, p, at in _positions(index, input.shape[2]):
         out[n, :, p] += weight[n, k, p] * input[n, :, at]
     return out
 
 
-def spread_places(values, index, weight, length: int):
-    """The gradient of sample_places' input, index by index."""
-    out = np.zeros((*values.shape[:2], length))
-    for n, k, p, at in _places(index, length):
+def weighted_gather_input_grad(values, index, weight, length: int):
+    """The gradient of weighted_gather's input, index by index."""
+    out = np.zeros((*values.shape[:2], length, *values.shape[3:]))
+    for n, k, p, at in _positions(index, length):
         out[n, :, at] += weight[n, k, p] * values[n, :, p]
     return out
 
 
-def match_places(values, input, index):
-    """The gradient of sample_places' weight, index by index."""
+def weighted_gather_weight_grad(values, input, index):
+    """The gradient of weighted_gather's weight, index by index."""
     out = np.zeros(index.shape)
-    for n, k, p, at in _places(index, input.shape[2]):
-        out[n, k, p] = values[n, :, p] @ input[n, :, at]
+    for n, k, p, at in _positions(index, input.shape[2]):
+        out[n, k, p] = np.sum(values[n, :, p] * input[n, :, at])
     return out
 
 

@@ -48,10 +48,10 @@ Sizes grid_sample(const Arg& input, const Arg& grid, std::string_view mode, std:
 
 namespace {
 
-// Checks channels (N, C, ...) and the indices (N, K, P) sampled from each of them.
-void check_places(const Sizes& channels, const TensorMeta& index) {
+// Checks channels (N, C, L) or (N, C, L, I) and the indices (N, K, P) of their entries.
+void check_positions(const Sizes& channels, const TensorMeta& index) {
   check(index.dtype == DType::kInt64, "Expected dtype int64 for index, got ", name(index.dtype));
-  check(channels.size() == 3 && index.sizes.size() == 3 && channels[0] == index.sizes[0],
+  check((channels.size() == 3 || channels.size() == 4) && index.sizes.size() == 3 && channels[0] == index.sizes[0],
         "expected indices with the same batch size, got ", channels, " and indices ", index.sizes);
 }
 void check_weights(const Sizes& index, const Sizes& weight) {
@@ -60,29 +60,33 @@ void check_weights(const Sizes& index, const Sizes& weight) {
 void check_values(const Sizes& values, const Sizes& index) {
   check(values[2] == index[2], "expected one value per index, got ", values, " and indices ", index);
 }
+Sizes with_entries(Sizes channels, int64_t count) {
+  channels[2] = count;
+  return channels;
+}
 
 }  // namespace
 
-Sizes sample_places(const Arg& input, const Arg& index, const Arg& weight) {
-  check_places(meta(input).sizes, meta(index));
+Sizes weighted_gather(const Arg& input, const Arg& index, const Arg& weight) {
+  check_positions(meta(input).sizes, meta(index));
   check_weights(meta(index).sizes, meta(weight).sizes);
-  return {meta(input).sizes[0], meta(input).sizes[1], meta(index).sizes[2]};
+  return with_entries(meta(input).sizes, meta(index).sizes[2]);
 }
 
-Sizes spread_places(const Arg& values, const Arg& index, const Arg& weight, int64_t length) {
-  check_places(meta(values).sizes, meta(index));
+Sizes weighted_gather_input_grad(const Arg& values, const Arg& index, const Arg& weight, int64_t length) {
+  check_positions(meta(values).sizes, meta(index));
   check_weights(meta(index).sizes, meta(weight).sizes);
   check_values(meta(values).sizes, meta(index).sizes);
   check(length >= 0, "expected a length of 0 or more, got ", length);
-  return {meta(values).sizes[0], meta(values).sizes[1], length};
+  return with_entries(meta(values).sizes, length);
 }
 
-Sizes match_places(const Arg& values, const Arg& input, const Arg& index) {
-  check_places(meta(values).sizes, meta(index));
+Sizes weighted_gather_weight_grad(const Arg& values, const Arg& input, const Arg& index) {
+  check_positions(meta(values).sizes, meta(index));
   check_values(meta(values).sizes, meta(index).sizes);
-  check(meta(input).sizes.size() == 3 && meta(input).sizes[0] == meta(values).sizes[0] &&
-            meta(input).sizes[1] == meta(values).sizes[1],
-        "expected values with the input's batch size and channels, got ", meta(values).sizes, " and ",
+  check(meta(input).sizes.size() == meta(values).sizes.size() &&
+            with_entries(meta(input).sizes, meta(values).sizes[2]) == meta(values).sizes,
+        "expected values with the input's batch size, channels and entry size, got ", meta(values).sizes, " and ",
         meta(input).sizes);
   return meta(index).sizes;
 }

@@ -249,9 +249,9 @@ Sizes attention_gradient(const Arg& grad, const Arg& query, const Arg& key, cons
 // Sampling by coordinates, histograms and quantiles, scattering, sequences (sampling_rules.cc).
 Sizes grid_sample(const Arg& input, const Arg& grid, std::string_view mode, std::string_view padding_mode);
 Sizes affine_grid(const Arg& theta, SizesView size);
-Sizes sample_places(const Arg& input, const Arg& index, const Arg& weight);
-Sizes spread_places(const Arg& values, const Arg& index, const Arg& weight, int64_t length);
-Sizes match_places(const Arg& values, const Arg& input, const Arg& index);
+Sizes weighted_gather(const Arg& input, const Arg& index, const Arg& weight);
+Sizes weighted_gather_input_grad(const Arg& values, const Arg& index, const Arg& weight, int64_t length);
+Sizes weighted_gather_weight_grad(const Arg& values, const Arg& input, const Arg& index);
 Sizes scatter_reduce(const Arg& input, int64_t dim, const Arg& index, const Arg& src, std::string_view reduce);
 Sizes histogram(const Arg& input, int64_t bins, double min, double max);
 Sizes quantile(const Arg& input, const Arg& q, std::optional<int64_t> dim, bool keepdim,
