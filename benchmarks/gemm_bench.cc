@@ -1,5 +1,5 @@
-// Our own matrix products (gemm, gemv) beside the libraries called directly, by size class and layout: oneDNN for
-// float32, OpenBLAS for float32 and float64. Decides which products kernels/cpu/linear/product.cc sends where.
+// Compares our own product loops (tiled_gemm, gemv) with oneDNN (float32) and OpenBLAS (float32, float64), by size
+// class and layout. The results decide which of them kernels/cpu/linear/product.cc and gemm.cc call.
 //
 // Prints GFLOP/s and the ratio ours / library; the optional argument is the number of threads (1 by default).
 #include <omp.h>
@@ -16,14 +16,8 @@
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/linear/gemm.h"
 #include "kernels/cpu/linear/gemv.h"
+#include "kernels/cpu/linear/lapack.h"
 #include "oneapi/dnnl/dnnl.hpp"
-
-extern "C" void sgemm_(const char* transpose_a, const char* transpose_b, const int* m, const int* n, const int* k,
-                       const float* alpha, const float* a, const int* lda, const float* b, const int* ldb,
-                       const float* beta, float* c, const int* ldc, size_t, size_t);
-extern "C" void dgemm_(const char* transpose_a, const char* transpose_b, const int* m, const int* n, const int* k,
-                       const double* alpha, const double* a, const int* lda, const double* b, const int* ldb,
-                       const double* beta, double* c, const int* ldc, size_t, size_t);
 
 namespace tt::cpu {
 namespace {
@@ -73,9 +67,9 @@ Gemm problem(const Shape& s, DType dtype, const std::vector<T>& a, const std::ve
   return Gemm{dtype, s.m, s.n, s.k, left, right, c.data()};
 }
 
-void run_ours(const Gemm& g) { is_gemv(g) ? gemv(g) : gemm(g); }
+void run_ours(const Gemm& g) { is_gemv(g) ? gemv(g) : tiled_gemm(g); }
 
-void beside_onednn(const Shape& s) {
+void compare_with_onednn(const Shape& s) {
   const std::vector<float> a = filled<float>(s.m * s.k), b = filled<float>(s.k * s.n);
   std::vector<float> c(static_cast<size_t>(s.m * s.n)), d = c;
   const Gemm g = problem(s, DType::kFloat32, a, b, c);
@@ -91,11 +85,12 @@ void beside_onednn(const Shape& s) {
       {DNNL_ARG_SRC, memory(a_desc, engine, const_cast<float*>(a.data()))},
       {DNNL_ARG_WEIGHTS, memory(b_desc, engine, const_cast<float*>(b.data()))},
       {DNNL_ARG_DST, memory(c_desc, engine, d.data())}};
-  measure(s, "oneDNN", [&] { run_ours(g); }, [&] { primitive.execute(stream, arguments); });
+  measure(
+      s, "oneDNN", [&] { run_ours(g); }, [&] { primitive.execute(stream, arguments); });
 }
 
-template <typename T, auto library_gemm>
-void beside_openblas(const Shape& s, const char* library) {
+template <typename T>
+void compare_with_openblas(const Shape& s, const char* library) {
   const std::vector<T> a = filled<T>(s.m * s.k), b = filled<T>(s.k * s.n);
   std::vector<T> c(static_cast<size_t>(s.m * s.n)), d = c;
   const Gemm g = problem(s, sizeof(T) == 4 ? DType::kFloat32 : DType::kFloat64, a, b, c);
@@ -103,9 +98,9 @@ void beside_openblas(const Shape& s, const char* library) {
   const int m = int(s.n), n = int(s.m), k = int(s.k), ldb = int(s.b_transposed ? s.k : s.n),
             lda = int(s.a_transposed ? s.m : s.k);
   const char tb = s.b_transposed ? 'T' : 'N', ta = s.a_transposed ? 'T' : 'N';
-  const T one = 1, zero = 0;
-  measure(s, library, [&] { run_ours(g); },
-          [&] { library_gemm(&tb, &ta, &m, &n, &k, &one, b.data(), &ldb, a.data(), &lda, &zero, d.data(), &m, 1, 1); });
+  measure(
+      s, library, [&] { run_ours(g); },
+      [&] { lapack::gemm(tb, ta, m, n, k, b.data(), ldb, a.data(), lda, d.data(), m); });
 }
 
 }  // namespace
@@ -122,13 +117,21 @@ int main(int argc, char** argv) {
   for (int64_t n : {4, 8, 12, 16, 24, 32, 40, 48, 64, 96, 128, 256, 512, 1024}) {
     for (bool tb : {false, true}) shapes.push_back({n, n, n, false, tb});
   }
-  for (auto [m, n, k] : {std::tuple{1, 256, 256}, {1, 1024, 1024}, {1, 4096, 1024}, {1024, 1, 1024}, {128, 10, 256},
-                         {128, 512, 784}, {16, 16, 1024}, {1024, 16, 16}, {2, 64, 64}, {8, 512, 512}}) {
+  for (auto [m, n, k] : {std::tuple{1, 256, 256},
+                         {1, 1024, 1024},
+                         {1, 4096, 1024},
+                         {1024, 1, 1024},
+                         {128, 10, 256},
+                         {128, 512, 784},
+                         {16, 16, 1024},
+                         {1024, 16, 16},
+                         {2, 64, 64},
+                         {8, 512, 512}}) {
     for (bool tb : {false, true}) shapes.push_back({m, n, k, false, tb});
   }
   for (int64_t n : {16, 32, 256}) shapes.push_back({n, n, n, true, false});
-  for (const cpu::Shape& s : shapes) cpu::beside_onednn(s);
-  for (const cpu::Shape& s : shapes) cpu::beside_openblas<float, sgemm_>(s, "sgemm");
-  for (const cpu::Shape& s : shapes) cpu::beside_openblas<double, dgemm_>(s, "dgemm");
+  for (const cpu::Shape& s : shapes) cpu::compare_with_onednn(s);
+  for (const cpu::Shape& s : shapes) cpu::compare_with_openblas<float>(s, "sgemm");
+  for (const cpu::Shape& s : shapes) cpu::compare_with_openblas<double>(s, "dgemm");
   return 0;
 }

@@ -195,9 +195,9 @@ template <typename T>
 bool run_blas(const Gemm& g) {
   const std::optional<BlasOperand> a = blas_operand(g.a, g.m, g.k), b = blas_operand(g.b, g.k, g.n);
   if (!a || !b || g.k == 0) return false;
-  // Each call computes up to 5e9 multiplications, about 0.3 s on one core, because a call cannot be interrupted.
+  constexpr double kLongestCall = 5e9;  // multiplications, about 0.3 s on one core: a call cannot be interrupted
   const double row_work = static_cast<double>(g.n) * static_cast<double>(g.k);
-  const int64_t rows_per_call = std::max<int64_t>(1, static_cast<int64_t>(5e9 / row_work));
+  const int64_t rows_per_call = std::max<int64_t>(1, static_cast<int64_t>(kLongestCall / row_work));
   const auto entries = [&](int64_t begin, int64_t end) {
     const OpenBlasCall allowed;
     if (!allowed) check_cancelled();  // throws
@@ -231,15 +231,11 @@ bool run_blas(const Gemm& g) {
 
 }  // namespace
 
-void gemm(const Gemm& g) {
+void tiled_gemm(const Gemm& g) {
   if (g.batch == 0 || g.m == 0 || g.n == 0) return;
   switch (g.dtype) {
-    case DType::kFloat64:
-      if (!run_blas<double>(g)) run<double, double>(g);
-      return;
-    case DType::kFloat32:
-      if (!run_blas<float>(g)) run<float, float>(g);
-      return;
+    case DType::kFloat64: return run<double, double>(g);
+    case DType::kFloat32: return run<float, float>(g);
     case DType::kFloat16: return run<Half, float>(g);
     case DType::kBFloat16: return run<BFloat16, float>(g);
     // Uses unsigned sums, whose overflow is defined; the bits equal those of signed sums.
@@ -253,6 +249,13 @@ void gemm(const Gemm& g) {
     case DType::kUInt8: return run<uint8_t, uint32_t>(g);
     default: fail(ErrorKind::kRuntime, "matrix product is not implemented for ", name(g.dtype));
   }
+}
+
+void gemm(const Gemm& g) {
+  if (g.batch == 0 || g.m == 0 || g.n == 0) return;
+  if (g.dtype == DType::kFloat64 && run_blas<double>(g)) return;
+  if (g.dtype == DType::kFloat32 && run_blas<float>(g)) return;
+  tiled_gemm(g);
 }
 
 }  // namespace tt::cpu

@@ -1,10 +1,7 @@
 // gemm: matrix products that oneDNN does not compute (float64, integers, float16 on most machines), and small ones for
 // which its overhead is too high.
 //
-// Products of 32-bit and 64-bit floats use OpenBLAS if one stride of each matrix is 1 (benchmarks/gemm_bench compares
-// the three). All others use packed panels and a register tile, as in Goto and van de Geijn, "Anatomy of
-// high-performance matrix multiplication" (2008). Supports any strides and any size, including zero. Thread-safe.
-// Throws Cancelled.
+// Supports any strides and any size, including zero. Thread-safe. Throws Cancelled.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +24,12 @@ struct Gemm {
   const int64_t* b_offsets = nullptr;
 };
 
-// Accumulates 16-bit floats in float, other dtypes in the type itself (integers wrap around).
+// Products of 32-bit and 64-bit floats use OpenBLAS if one stride of each matrix is 1; all others use tiled_gemm()
+// (benchmarks/gemm_bench compares them, and oneDNN).
 void gemm(const Gemm& g);
+
+// Multiplies with packed panels and a register tile, as in Goto and van de Geijn, "Anatomy of high-performance matrix
+// multiplication" (2008). Accumulates 16-bit floats in float, other dtypes in the type itself (integers wrap around).
+void tiled_gemm(const Gemm& g);
 
 }  // namespace tt::cpu

@@ -1,7 +1,5 @@
 #include "kernels/cpu/linear/product.h"
 
-#include <omp.h>
-
 #include <algorithm>
 #include <optional>
 
@@ -136,18 +134,6 @@ bool run_packed(const Problem& problem, const void* b_data, int threads, const T
   return true;
 }
 
-// Restricts OpenMP loops on this thread to one thread during its lifetime.
-class SingleThreadedScope {
- public:
-  SingleThreadedScope() : saved_(omp_get_max_threads()) { omp_set_num_threads(1); }
-  ~SingleThreadedScope() { omp_set_num_threads(saved_); }
-  SingleThreadedScope(const SingleThreadedScope&) = delete;
-  SingleThreadedScope& operator=(const SingleThreadedScope&) = delete;
-
- private:
-  int saved_;
-};
-
 double work(const Gemm& g) { return static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k); }
 
 // Runs on oneDNN if it supports the operands' layouts; returns whether it did.
@@ -157,17 +143,10 @@ bool run_onednn(const Gemm& g, const void* bias, const Tensor* weights) {
   if (!a || !b) return false;
   const Problem problem{g, *a, *b, bias};
   const void* b_data = first_entry(g.b, g.b_offsets, g.dtype);
-  const auto run_with = [&](int threads) {
-    if (run_packed(problem, b_data, threads, weights)) return;
-    PrimitiveUse use = problem.primitive(threads, false);
+  const PoolLease lease(work(g) * static_cast<double>(g.batch) < kWorthTheCores ? 1 : num_threads());
+  if (!run_packed(problem, b_data, lease.width(), weights)) {
+    PrimitiveUse use = problem.primitive(lease.width(), false);
     problem.run(use, b_data);
-  };
-  if (work(g) * static_cast<double>(g.batch) < kWorthTheCores) {
-    SingleThreadedScope alone;
-    run_with(1);
-  } else {
-    PoolLease lease;
-    run_with(lease.width());
   }
   return true;
 }
