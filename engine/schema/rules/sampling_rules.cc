@@ -48,7 +48,7 @@ Sizes grid_sample(const Arg& input, const Arg& grid, std::string_view mode, std:
 
 namespace {
 
-// Checks channels (N, C, ...) and the indices (N, K, P) sampled from each of them.
+// Checks `channels`, the sizes (N, C, ...), and `index` (N, K, P), which selects elements of each channel.
 void check_places(const Sizes& channels, const TensorMeta& index) {
   check(index.dtype == DType::kInt64, "Expected dtype int64 for index, got ", name(index.dtype));
   check(channels.size() == 3 && index.sizes.size() == 3 && channels[0] == index.sizes[0],

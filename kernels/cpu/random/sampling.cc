@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kPlaces = 256;  // positions per block; their indices are checked once for all channels
 
-// A batch of indices (N, K, P) into channels of `length`.
+// A batch of indices into channels of `length` elements: N x K x P, with K taps (indices) for each of P positions.
 struct Places {
   Tensor index;
   int64_t batch, taps, count, length;
@@ -26,12 +26,12 @@ struct Places {
         taps(given.size(1)),
         count(given.size(2)),
         length(channel_length) {
-    check(length <= std::numeric_limits<int32_t>::max(), "expected channels of less than 2^31 elements, got ", length);
+    check(length <= std::numeric_limits<int32_t>::max(), "expected channels of fewer than 2^31 elements, got ", length);
   }
   const int64_t* at(int64_t n, int64_t tap, int64_t place) const {
     return index.data_as<int64_t>() + (n * taps + tap) * count + place;
   }
-  // Calls f(batch entry, first position, count) on the pool for all blocks of positions.
+  // Calls f(batch entry, first position, count) on the thread pool for all blocks of positions.
   template <typename F>
   void for_each_block(int64_t channels, F&& f) const {
     const int64_t blocks = (count + kPlaces - 1) / kPlaces, work = std::max<int64_t>(channels * taps * kPlaces, 1);

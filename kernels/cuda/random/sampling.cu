@@ -1,12 +1,12 @@
-// Weighted sums of elements at given positions of each channel, and their gradients, with one thread per result, as in
-// kernels/cpu/random/sampling.cc.
+// Weighted sums of elements at given positions of each channel, and their gradients, as in
+// kernels/cpu/random/sampling.cc. One thread computes each result.
 #include "kernels/cuda/iteration/atomic_accumulate.h"
 #include "kernels/cuda/kernels.h"
 
 namespace tt::cuda {
 namespace {
 
-// Indices (N, K, P) into channels (N, C, length).
+// Indices of shape (N, taps, count) into channels of shape (N, channels, length).
 struct Places {
   const int64_t* index;
   int64_t channels, taps, count, length;
@@ -17,7 +17,7 @@ struct Places {
         taps(contiguous_index.size(1)),
         count(contiguous_index.size(2)),
         length(length) {}
-  // Index of tap k of position p of batch entry n in the indices and weights.
+  // Returns the offset of element (n, k, p) in the indices and in the weights.
   TT_DEVICE int64_t tap(int64_t n, int64_t k, int64_t p) const { return (n * taps + k) * count + p; }
   TT_DEVICE bool holds(int64_t at) const { return at >= 0 && at < length; }
 };
