@@ -14,8 +14,7 @@ double read(const Tensor& t) { return ops::to_device(t, Device{}).data_as<double
 void check_not_nan(const Node& node, size_t i, const Tensor& gradient) {
   if (!has_gradients(gradient.dtype()) || gradient.device().type == DeviceType::kMeta) return;
   GradMode off(false);
-  // The sum of a tensor with a NaN is NaN, but so is the sum of infinities of both signs: the second check separates
-  // them.
+  // A NaN makes the sum NaN, but so do infinities of both signs. The second check distinguishes the two cases.
   if (!std::isnan(read(ops::to_dtype(ops::sum(gradient, {}, false, std::nullopt), DType::kFloat64)))) return;
   if (read(ops::to_dtype(ops::any(ops::isnan(gradient), {}, false), DType::kFloat64)) == 0) return;
   const Context& context = Context::current();

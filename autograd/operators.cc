@@ -26,7 +26,8 @@ std::unique_ptr<Task> make_task(const Call& call, size_t first) {
   return std::make_unique<Task>(list_of(args[first]), list_of(args[first + 1]), list_of(args[first + 2]), options);
 }
 
-// Returns the tensor that each step of a pass takes from the step before, so that a failed step fails the later ones.
+// Sets the call's result to a token that the next step of the pass takes as an argument, so that the failure of a step
+// fails the later steps.
 void set_step_token(Call& call) { call.outputs.assign(1, allocate(call.inferred.outputs[0])); }
 
 void backward(Call& call) { call.outputs = make_task(call, 0)->finish(list_of(call.args[2])); }
@@ -55,7 +56,7 @@ void set_grads(Call& call) {
   std::vector<Tensor> leaves = list_of(call.args[0]), grads = list_of(call.args[1]);
   check(leaves.size() == grads.size(), "got ", leaves.size(), " tensors and ", grads.size(), " gradients");
   for (size_t i = 0; i < leaves.size(); ++i) {
-    check(leaves[i]->is_leaf(), "expected a leaf to set the gradient of, got a non-leaf tensor");
+    check(leaves[i]->is_leaf(), "expected a leaf tensor, got a non-leaf tensor");
     if (grads[i]) {
       check(grads[i].sizes() == leaves[i].sizes(), "assigned grad has data of a different size, got ",
             to_string(grads[i].sizes()), " for ", to_string(leaves[i].sizes()));

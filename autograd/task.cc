@@ -51,7 +51,7 @@ Task::Task(absl::Span<const Tensor> roots, absl::Span<const Tensor> gradients, a
   for (size_t i = 0; i < roots.size(); ++i) check_root(roots[i], gradients.empty() ? Tensor() : gradients[i]);
   for (const Tensor& root : roots) {
     // The client rejects roots that do not require grad. A recorded gradient may be constant, which only the tape can
-    // determine: such a root receives no gradient.
+    // determine. Such a root receives no gradient.
     if (root.requires_grad()) claim(edge_of(root).node.get());
   }
   discover();
@@ -87,7 +87,7 @@ uint32_t Task::claim(Node* node) {
   uint32_t found = find(node);
   if (found != kNone) return found;
   auto index = static_cast<uint32_t>(states_.size());
-  // Passes nest. A node that an outer pass has marked keeps the outer pass's mark.
+  // Passes may be nested. A node that an outer pass has marked keeps the outer pass's mark.
   if (node->task == 0 || Tape::current().num_tasks() == 0) {
     node->task = id_;
     node->task_index = index;
@@ -107,7 +107,7 @@ uint32_t Task::find(const Node* node) const {
   return found == nested_states_.end() ? kNone : found->second;
 }
 
-// Creates the states of all nodes that the roots reach. The states of a node's inputs follow its own.
+// Creates the states of all nodes that the roots reach. The states of a node's inputs follow the node's own state.
 void Task::discover() {
   for (uint32_t i = 0; i < states_.size(); ++i) {
     Node* node = states_[i].node.get();
@@ -138,8 +138,8 @@ bool Task::reaches_requested(const State& state) const {
   return false;
 }
 
-// Orders the states so that a node follows the nodes of all its edges: leaves, which have no edges, then the other
-// nodes from the oldest.
+// Orders the states so that a node follows the nodes of all its edges: first the leaves, which have no edges, then the
+// other nodes from the oldest to the latest.
 std::vector<uint32_t> Task::oldest_first() const {
   std::vector<uint32_t> order;
   order.reserve(states_.size());
@@ -191,8 +191,8 @@ bool Task::advance(int64_t stop) try {
   throw;
 }
 
-// Some leaves have their gradient, some do not, and one may be incomplete. The next pass must not add to these
-// gradients.
+// Called when a pass is cancelled: some leaves have their gradient, some do not, and one may be incomplete. The next
+// pass must not add to these gradients.
 void Task::invalidate_gradients(const Error& error) {
   if (!options_.accumulate) return;
   const auto reason = std::make_shared<const Error>(error.kind(), error.message());
@@ -217,13 +217,13 @@ bool Task::visit(uint32_t index, int64_t stop) {
   return false;
 }
 
-// Parks the node's next client hook and returns its stop; 0 if there is none.
+// Parks the node's next client hook and returns the hook's stop, or 0 if there is no further hook.
 int64_t Task::park_next_hook(uint32_t index) {
   State& state = states_[index];
   const std::vector<Hook>* hooks = state.node->hooks.get();
   while (hooks && state.hooks_done < hooks->size()) {
     const Hook& hook = (*hooks)[state.hooks_done++];
-    if (hook.stop == 0 || !state.gradients[hook.output]) continue;  // removed, or no gradient to read
+    if (hook.stop == 0 || !state.gradients[hook.output]) continue;  // the hook was removed, or there is no gradient
     parked_[hook.stop] = {index, hook.output};
     return hook.stop;
   }
@@ -336,7 +336,7 @@ Tensors Task::finish(absl::Span<const Tensor> captures) {
   while (true) {
     advance(0);
     if (parked_.empty()) break;
-    // A hook that the client has not requested, or has removed.
+    // Skips a hook that the client has not requested, or has removed.
     auto [stop, parked] = *parked_.begin();
     check(states_[parked.state].node->client_node_id() != stop,
           "the backward pass still waits for the gradients of function ", stop);

@@ -1,4 +1,4 @@
-// Task: one backward pass. Runs at once, or in steps that stop wherever the client's code takes part.
+// Task: one backward pass. Runs to its end, or in steps that stop where the client's code must run.
 //
 // Used by one session's thread. A node runs when all nodes that depend on it have run. Of the ready nodes, leaves run
 // first, then the latest recorded. Nodes that lead to no requested gradient are skipped.
@@ -31,13 +31,13 @@ class Task {
   Task(absl::Span<const Tensor> roots, absl::Span<const Tensor> gradients, absl::Span<const Tensor> captures,
        TaskOptions options);
 
-  // Runs until `stop` is next. Returns its gradients: one per result of a function (zeros if none arrived), or the one
-  // that a hook reads. If the pass does not reach `stop`: returns zeros of `shapes` (dtype, rank, sizes, ...) and
-  // ignores a later resume_with() for `stop`; throws Error if `shapes` is empty. Clients need this because they can
-  // only guess the graph of recorded gradients.
+  // Runs until the stop numbered `stop` is next and returns its gradients: for a function, one per result (zeros if
+  // none arrived); for a hook, the one that the hook reads. If the pass does not reach `stop`, returns zeros of
+  // `shapes` (dtype, rank, sizes, ...) and ignores a later resume_with() for `stop`, or throws Error if `shapes` is
+  // empty. Clients need this because they can only guess the graph of recorded gradients.
   Tensors run_until(int64_t stop, SizesView shapes = {});
-  // Passes in the client's result for `stop`: a function's gradients for its inputs, or the gradient that replaces a
-  // hook's (undefined: unchanged).
+  // Passes in the client's result for `stop`: for a function, the gradients of its inputs; for a hook, the gradient
+  // that replaces the one that the hook read (undefined: not replaced).
   void resume_with(int64_t stop, absl::Span<const Tensor> gradients);
   // Runs to the end. Returns one tensor per capture: the leaf's .grad with `accumulate`, else the gradient that
   // arrived, or zeros. Hooks that the client has not requested leave gradients unchanged.
@@ -54,7 +54,7 @@ class Task {
   };
   struct Parked {
     uint32_t state;
-    uint32_t output;  // of a hook: the output it reads
+    uint32_t output;  // for a hook: the output whose gradient it reads
   };
   struct Capture {
     uint32_t state;
@@ -65,8 +65,8 @@ class Task {
   void discover();
   std::vector<uint32_t> oldest_first() const;
   void count_dependencies();
-  uint32_t claim(Node* node);             // returns the node's state, created on first use
-  uint32_t find(const Node* node) const;  // kNone if it has no state
+  uint32_t claim(Node* node);             // returns the index of the node's state, created on first use
+  uint32_t find(const Node* node) const;  // returns kNone if the node has no state
   bool reaches_requested(const State& state) const;
   void check_root(const Tensor& root, const Tensor& gradient) const;
   void start_at(const Tensor& root, Tensor gradient);
@@ -75,8 +75,8 @@ class Task {
 
   // Runs ready nodes. Returns true if `stop` is reached.
   bool advance(int64_t stop);
-  // Runs one node's hooks and the node itself, up to the next stop. Returns true if that is `stop`; other stops are
-  // parked.
+  // Runs one node's hooks and the node itself, up to the next stop, which is parked. Returns true if the parked stop is
+  // `stop`.
   bool visit(uint32_t index, int64_t stop);
   int64_t park_next_hook(uint32_t index);
   void store_captured(uint32_t index);
@@ -90,9 +90,9 @@ class Task {
   TaskOptions options_;
   uint64_t id_;
   std::vector<State> states_;
-  std::vector<uint32_t> ready_;  // a heap, the latest recorded first
+  std::vector<uint32_t> ready_;  // a heap: leaves first, then the latest recorded
   std::vector<Capture> captures_;
-  absl::flat_hash_map<int64_t, Parked> parked_;               // by stop
+  absl::flat_hash_map<int64_t, Parked> parked_;               // the stops that the pass has reached, by number
   absl::flat_hash_set<int64_t> unreached_stops_;              // requested stops that the pass does not reach
   absl::flat_hash_map<const Node*, uint32_t> nested_states_;  // states of nodes that another pass has marked
   bool capture_all_ = false;

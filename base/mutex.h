@@ -14,8 +14,8 @@
 #include "absl/base/attributes.h"
 #include "absl/base/thread_annotations.h"
 
-// Abseil's ABSL_UNLOCK_FUNCTION also releases shared locks; with it the analysis does not see that a scoped lock
-// relocks.
+// Abseil's ABSL_UNLOCK_FUNCTION also covers shared locks. With that attribute the analysis does not recognize that a
+// scoped lock relocks.
 #if ABSL_HAVE_ATTRIBUTE(release_capability)
 #define TT_EXCLUSIVE_UNLOCK_FUNCTION(...) __attribute__((release_capability(__VA_ARGS__)))
 #else
@@ -33,7 +33,8 @@ class ABSL_LOCKABLE Mutex {
   void lock() ABSL_EXCLUSIVE_LOCK_FUNCTION() { mutex_.lock(); }
   bool try_lock() ABSL_EXCLUSIVE_TRYLOCK_FUNCTION(true) { return mutex_.try_lock(); }
   void unlock() ABSL_UNLOCK_FUNCTION() { mutex_.unlock(); }
-  // Asserts to the analysis, without a run-time check, that the caller holds the mutex in a way it cannot follow.
+  // Declares to the analysis that the caller holds the mutex, where the analysis cannot infer this. Has no run-time
+  // check.
   void assume_held() const ABSL_ASSERT_EXCLUSIVE_LOCK() {}
 
  private:
@@ -128,7 +129,7 @@ class CondVar {
     Adopted lock(mutex);
     return condition_.wait_for(lock.native, timeout);
   }
-  // Returns done().
+  // Waits until done() is true or the timeout expires. Returns the last value of done().
   template <typename Rep, typename Period, typename Done>
   bool wait_for(Mutex& mutex, std::chrono::duration<Rep, Period> timeout, Done done)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) ABSL_NO_THREAD_SAFETY_ANALYSIS {

@@ -1,6 +1,6 @@
-// Cost of cached memory: an allocation and its free, on the CPU's pool and on a pool configured like a GPU's, whose
-// blocks belong to streams and record their owners. The GPU pool's segments are host memory here, which does not affect
-// the results.
+// Measures the cost of an allocation and its free from cached memory, on the CPU's pool and on a pool configured like a
+// GPU's, whose blocks belong to streams and record their owners. The GPU pool's segments are host memory here, which
+// does not affect the results.
 //
 //   build/bin/allocator_bench
 #include <benchmark/benchmark.h>
@@ -82,8 +82,8 @@ void cached(benchmark::State& state) {
 BENCHMARK(cached<CpuPool>)->Arg(256)->Arg(64 << 10)->Arg(1 << 20)->Arg(16 << 20);
 BENCHMARK(cached<GpuPool>)->Arg(256)->Arg(64 << 10)->Arg(1 << 20)->Arg(16 << 20);
 
-// Like a training step: 256 tensors of all sizes are alive, and are freed in a different order than they were
-// allocated.
+// Measures allocations as in a training step: 256 tensors of different sizes are alive, and are freed in a different
+// order than they were allocated.
 template <typename Pool>
 void churn(benchmark::State& state) {
   Pool made;
@@ -108,7 +108,7 @@ void churn(benchmark::State& state) {
 BENCHMARK(churn<CpuPool>);
 BENCHMARK(churn<GpuPool>);
 
-// A block that alternates between two sessions, and is zeroed at each use.
+// Measures a block that alternates between two sessions and is therefore zeroed at each use.
 template <typename Pool>
 void handed_over(benchmark::State& state) {
   Pool made;
@@ -123,7 +123,7 @@ void handed_over(benchmark::State& state) {
 }
 BENCHMARK(handed_over<CpuPool>)->Arg(256)->Arg(4 << 10)->Arg(64 << 10)->Arg(1 << 20)->Arg(16 << 20);
 
-// A block that a second stream reads: the free waits for an event.
+// Measures a block that a second stream reads, so that the block is free only after an event has passed.
 void shared_with_a_stream(benchmark::State& state) {
   GpuPool made;
   for (auto _ : state) {

@@ -80,7 +80,7 @@ class Child {
   pid_t pid_;
 };
 
-// Runs in a separate process, like the engine. Must be forked before this process uses gRPC.
+// Starts the ping server in a separate process, like the engine. Call before this process uses gRPC.
 std::unique_ptr<Child> start_ping_server(const std::string& address) {
   int ready[2];
   if (pipe(ready) != 0) std::abort();
@@ -174,7 +174,7 @@ Tensor zeros(Session& session, SizesView sizes) {
   return session.upload(bytes, DType::kFloat32, sizes, Device());
 }
 
-// Nanoseconds per call, in bursts that the engine's queue accepts without blocking the caller.
+// Returns the nanoseconds per call, in bursts that the engine's queue accepts without blocking the caller.
 double call_ns(Session& session) {
   static const Op& add = *find_op("add");
   Tensor a = zeros(session, {8, 8});
@@ -190,7 +190,7 @@ double call_ns(Session& session) {
   return median(rounds);
 }
 
-// Nanoseconds per operation of a chain of dependent calls, until its value has been read.
+// Returns the nanoseconds per operation of a chain of dependent calls, until its value has been read.
 double chain_ns(Session& session) {
   static const Op& add = *find_op("add");
   constexpr int kLength = 100'000;
@@ -212,7 +212,7 @@ double chain_ns(Session& session) {
 struct Latency {
   double ours, ping;
 };
-// Median latency of a read, with or without a new operation before it, alternating with pings.
+// Returns the median latency of a read, with or without a new operation before it, alternating with pings.
 Latency read_latency(Session& session, Ping& ping, bool compute) {
   static const Op& add = *find_op("add");
   Tensor a = zeros(session, {});

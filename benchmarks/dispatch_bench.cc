@@ -57,7 +57,7 @@ void empty_8x8(benchmark::State& state) {
 }
 BENCHMARK(empty_8x8);
 
-// A frame of 64 chained adds, each releasing the previous result.
+// Measures a frame of 64 chained adds, each releasing the previous result.
 void execute_add_8x8(benchmark::State& state) {
   constexpr Slot kFirst = 10, kCount = 64;
   Add add;
@@ -92,7 +92,7 @@ void allocate_cached(benchmark::State& state) {
 }
 BENCHMARK(allocate_cached)->Arg(256)->Arg(64 << 10)->Arg(1 << 20)->Arg(16 << 20);
 
-// Alternates between sizes from 4 KiB to 64 MiB, writing all bytes: the cost is that of fresh pages.
+// Alternates between sizes from 4 KiB to 64 MiB and writes all bytes, so that page faults of new memory are measured.
 template <typename Allocate, typename Free>
 void fill_alternating(benchmark::State& state, Allocate allocate, Free free) {
   for (auto _ : state) {

@@ -1,4 +1,4 @@
-// Cost of a frame in the server, per instruction: parsing, decoding, names, and full execution.
+// Measures the cost of a frame in the server, per instruction: parsing, decoding, lookup of names, and full execution.
 //
 //   ninja -C build frame_bench && build/bin/frame_bench
 #include <benchmark/benchmark.h>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kInstructions = 256;
 
-// A chain of additions, each releasing the result before last, like the frames of a training loop.
+// Returns a frame with a chain of additions, each releasing the result before last, like the frames of a training loop.
 v1::Frame chain(uint64_t sequence, uint64_t* last) {
   v1::Frame frame;
   frame.set_sequence(sequence);
@@ -84,7 +84,7 @@ void BM_Names(benchmark::State& state) {
 }
 BENCHMARK(BM_Names);
 
-// Everything that a session does for 8x8 additions, except parsing.
+// Measures everything that a session does for 8x8 additions, except parsing.
 void BM_Execute(benchmark::State& state) {
   Session session({});
   v1::Reply reply;

@@ -13,7 +13,7 @@ import time
 
 torch = importlib.import_module(os.environ.get("BENCH_TORCH", "teletensor"))
 nn, F = torch.nn, torch.nn.functional
-# Small on the simulated device, where the times do not matter.
+# Set for the simulated device, where the times do not matter. Sizes are then small.
 SMALL = bool(os.environ.get("BENCH_SMALL"))
 GIB = 1 << 20 if SMALL else 1 << 30
 DEVICE = "cuda"
@@ -69,8 +69,9 @@ def memory_bound() -> dict[str, float]:
 def transfers() -> dict[str, float]:
     """Returns GB/s between a NumPy array, whose pages are resident, and the device, until the copy is complete.
 
-    Rows that end in "pinned" show the link's speed: PyTorch's copies between the device and pinned memory, allocated
-    once, compared with teletensor's between the device and any array (a new one for downloads).
+    Rows that end in "pinned" show the link's speed. For PyTorch they measure copies between the device and pinned
+    memory that is allocated once, for teletensor copies between the device and an ordinary array (a new array for each
+    download).
     """
     import numpy as np
 

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 SCRIPT = Path(__file__).resolve().parent / "gpu.py"
-# Targets, as teletensor's rate over PyTorch's (for times PyTorch's time over teletensor's).
+# Target ratios: teletensor's rate divided by PyTorch's, or PyTorch's time divided by teletensor's.
 TARGETS = {"matmul 8192 bfloat16": 0.97, "MLP 784-512-256-10, batch 128, Adam step": 1.5,
            "GPT block 1024, 8 x 1024 tokens, bfloat16 step": 1.0,
            "NumPy to GPU 1 GiB, pinned": 0.7}  # fmt: skip

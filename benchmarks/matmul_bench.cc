@@ -50,7 +50,7 @@ Row measure(std::string what, double flops, const std::function<void()>& ours, c
   for (int round = 0; round < 400 && (round < 10 || spent < 0.6); ++round) {
     const double a = once(ours), b = once(direct);
     spent += a + b;
-    if (round < 3) continue;  // primitives are created, weights packed, caches filled
+    if (round < 3) continue;  // warm-up: primitives are created, weights packed, caches filled
     row.ours = std::min(row.ours, a);
     row.direct = std::min(row.direct, b);
   }

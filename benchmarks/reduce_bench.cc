@@ -26,7 +26,7 @@ struct Row {
   double ours, floor;  // seconds
 };
 
-// Reads everything at the speed of one core's loads.
+// Reads `n` elements at the maximum speed of one core's loads.
 TT_CLONES float read(const float* __restrict x, int64_t n) {
   float lane[64] = {};
   for (int64_t i = 0; i + 64 <= n; i += 64) {

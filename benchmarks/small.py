@@ -14,7 +14,7 @@ def best(function, rounds: int = 5) -> float:
 
 
 def issue() -> float:
-    """Returns the time on the caller's thread for one 8x8 a + b whose result is dropped, until the call returns."""
+    """Returns the time on the caller's thread until a call of an 8x8 a + b returns. The result is dropped."""
     seconds = []
     for _ in range(200):
         start = time.perf_counter()

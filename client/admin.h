@@ -15,12 +15,12 @@
 namespace tt::client {
 
 // Thread-safe. Every call throws Error (kConnection) if the engine does not answer within the deadline, if the token is
-// wrong, or if it is not the admin token.
+// wrong, or if the call requires the admin token and has only the user token.
 class Admin {
  public:
   // `address` and `token` are as in ConnectOptions, except that an empty address means TELETENSOR_ADDRESS, then the
-  // socket of this user's own engine: on TCP any local user could listen and collect the token. An empty admin token is
-  // resolved by find_admin_token().
+  // unix socket of this user's own engine. The default is not a TCP address, because any local user could listen on one
+  // and receive the token. An empty admin token is resolved by find_admin_token().
   Admin(const std::string& address, const std::string& token, double deadline_seconds = 5,
         const std::string& admin_token = "");
   ~Admin();

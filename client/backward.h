@@ -1,5 +1,5 @@
-// Client side of autograd, beside backward() and grad() (client/session.h): client-side functions and hooks, leaves,
-// and retained gradients. Nothing here waits for the engine. Incorrect use throws Error at once.
+// Client side of autograd, in addition to backward() and grad() (client/session.h): client-side functions and hooks,
+// leaves, and retained gradients. Nothing here waits for the engine. Incorrect use throws Error at once.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 namespace tt::client {
 
 // Records that the caller's code computed `outputs` (floating point, made without recording) from `inputs`. `backward`
-// receives one gradient per output, zeros for outputs that received none, and returns one gradient per input. It should
-// not own the outputs, because they own it.
+// receives one gradient per output, zeros for outputs that received none, and returns one gradient per input.
+// `backward` should not own the outputs, because the outputs own `backward`.
 void custom_function(absl::Span<const Tensor> inputs, absl::Span<const Tensor> outputs, BackwardFunction backward,
                      uint32_t site);
 
@@ -21,10 +21,10 @@ int64_t add_hook(const Tensor& tensor, BackwardFunction hook, uint32_t site);
 void remove_hook(const Tensor& tensor, int64_t number, uint32_t site);
 
 void set_requires_grad(const Tensor& leaf, bool value, uint32_t site);
-// Makes `target` a leaf in place of `source`. `target` must have no history, and the same sizes, dtype and device. It
-// takes over the gradient, the hooks and the graphs that were recorded with `source`.
+// Makes `target` a leaf in place of `source`. `target` must have no history, and the same sizes, dtype and device.
+// `target` takes over the gradient, the hooks and the graphs that were recorded with `source`.
 void move_leaf(const Tensor& source, const Tensor& target, uint32_t site);
-// Sets `.grad` of several leaves at once; null clears it.
+// Sets `.grad` of several leaves at once. A null gradient clears `.grad`.
 void set_grads(absl::Span<const Tensor> leaves, absl::Span<const Tensor> grads, uint32_t site);
 // Makes backward() keep the gradient of a tensor that is not a leaf.
 void retain_grad(const Tensor& tensor);

@@ -231,7 +231,7 @@ void BackwardPass::begin(absl::Span<const Tensor> captures) {
 
 void BackwardPass::visit_node(GraphNode& node) {
   const GraphExtras* extras = node.find_extras();
-  // The client's code may add and remove hooks of this node.
+  // Copied, because client code may add and remove hooks of this node.
   std::vector<GraphHook> hooks = extras ? extras->hooks : std::vector<GraphHook>();
   for (const GraphHook& hook : hooks) {
     if (arrived_.contains({&node, hook.output})) run_hook(hook);

@@ -39,13 +39,13 @@ class BackwardPass {
   uint32_t index_of(const GraphNode* node) const;  // kNone if not reached
   bool is_needed(uint32_t index) const { return options_.accumulate || needed_[index]; }
   void find_needed(absl::Span<const Tensor> captures);
-  // Whether client-side functions or hooks take part.
+  // Whether the pass runs client-side functions or hooks.
   bool has_client_code() const;
   // Marks nodes as freed: their saved values are released by this pass.
   void mark_freed();
 
   std::vector<Tensor> issue(absl::Span<const Tensor> captures);
-  // Issues the pass in steps, latest recorded node first, in the engine's order.
+  // Issues the pass in steps, in the engine's order: the latest recorded node first.
   std::vector<Tensor> issue_steps(absl::Span<const Tensor> captures);
   std::vector<uint32_t> latest_first() const;
   void begin(absl::Span<const Tensor> captures);
@@ -72,7 +72,7 @@ class BackwardPass {
   Ref<Session> session_;
   std::vector<Ref<GraphNode>> nodes_;  // all reached nodes
   uint64_t id_;                        // marks nodes as visited
-  // indices by node; not stored in the nodes, because passes may nest
+  // Index of each node, set before client code runs, because a nested pass overwrites GraphNode::visit_index.
   absl::flat_hash_map<const GraphNode*, uint32_t> index_;
   std::vector<bool> needed_;                   // whether the node leads to a capture
   std::vector<bool> reached_;                  // whether any gradient has arrived at the node

@@ -9,14 +9,14 @@
 namespace tt::client {
 
 struct ConnectOptions {
-  // "host:port" or "unix:PATH". If empty, TELETENSOR_ADDRESS; if that is empty too, connect() starts a private engine,
-  // which ends with the session.
+  // "host:port" or "unix:PATH". If empty, TELETENSOR_ADDRESS is used. If that variable is empty too, connect() starts a
+  // private engine, which ends with the session.
   std::string address;
-  // If empty, TELETENSOR_TOKEN, then the token file of this user's engine (TELETENSOR_TOKEN_FILE).
+  // If empty, TELETENSOR_TOKEN is used, then the token file of this user's engine (TELETENSOR_TOKEN_FILE).
   std::string token;
   std::string client_name = "c++";
   uint64_t memory_limit = 0;  // requested limit in bytes; 0: the engine's default
-  bool shared_memory = true;  // for bulk bytes, if the engine is on the same host
+  bool shared_memory = true;  // use shared memory for bulk bytes if the engine is on the same host
 };
 
 // Throws Error (kConnection) if no engine answers, the engine refuses, or none can be started.

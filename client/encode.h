@@ -9,11 +9,11 @@
 
 namespace tt::client {
 
-// Estimates the encoded size of `args`; never less than the inline bytes that they contain.
+// Estimates the encoded size of `args` in bytes. The result is at least the number of inline bytes in `args`.
 size_t encoded_size(Args args);
 
-// Appends `args` to a cleared instruction, omitting trailing arguments that equal their defaults. Tensor arguments are
-// Handles. Does not fail; memory comes from the message's arena.
+// Appends `args` to a cleared instruction, omitting trailing arguments that equal their defaults. Tensor arguments must
+// be Handles. Does not fail. Memory is allocated from the message's arena.
 void encode_args(const Op& op, Args args, v1::Instruction* instruction);
 
 }  // namespace tt::client

@@ -40,7 +40,7 @@ uint64_t sequence_of_base(const Handle& base) { return base.node ? base.node->se
 
 Ref<GraphNode> make_node(const Op* op) { return Ref<GraphNode>(new GraphNode(op, nullptr)); }
 
-// Builds the node of one call, with an edge per differentiable argument; null if none of them has a history.
+// Builds the node of one call, with an edge per differentiable argument; null if none of these arguments has a history.
 class Recorder {
  public:
   Recorder(const Op& op, absl::Span<const Tensor> targets) : op_(op), targets_(targets) {}
@@ -51,7 +51,8 @@ class Recorder {
     if (arg.kind != Arg::Kind::kTensors) return;
     for (const TensorMeta* t : arg.list()) add(t);
   }
-  // Numbers the node after its edges are collected, because edge_of() of a view may create a node.
+  // Creates the node, with the next sequence number. Call after all edges were added, because edge_of() of a view may
+  // create another node.
   Ref<GraphNode> node() {
     if (edges_.empty()) return {};
     Ref<GraphNode> node = make_node(&op_);

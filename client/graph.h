@@ -1,9 +1,9 @@
-// Client-side copy of the engine's autograd graph. Determines, without asking the engine, which leaves a backward pass
-// reaches, and where client-side functions and hooks run.
+// Client-side copy of the engine's autograd graph. Determines, without a request to the engine, which leaves a backward
+// pass reaches, and where client-side functions and hooks run.
 //
-// Records the same calls as autograd/record.cc, by the same rules. Reference counted: a result owns its node, a node
-// owns its predecessors; leaves are not kept alive. May be used by one thread at a time: the one that uses the
-// session's tensors.
+// Records the same calls as autograd/record.cc, by the same rules. Reference counted: a result owns its node, and a
+// node owns its predecessors. The node of a leaf does not own the leaf. Used by one thread at a time, the thread that
+// uses the session's tensors.
 #pragma once
 
 #include <cstdint>
@@ -20,12 +20,12 @@
 namespace tt::client {
 
 // Client code in a backward pass. A function receives gradients of its results and returns one per input (null: none).
-// A hook receives one gradient and returns its replacement or null. `create_graph`: operations that it issues are
-// recorded.
+// A hook receives one gradient and returns its replacement or null. `create_graph` is true if operations that the code
+// issues are recorded.
 using BackwardFunction = std::function<std::vector<Tensor>(std::vector<Tensor> gradients, bool create_graph)>;
 
 struct GraphEdge {
-  Ref<GraphNode> node;  // null: this gradient is not needed
+  Ref<GraphNode> node;  // null if this gradient is not needed
   uint32_t output = 0;
 };
 
@@ -33,12 +33,12 @@ struct GraphHook {
   int64_t stop;
   uint32_t output;
   BackwardFunction function;
-  TensorMeta meta;  // of the gradient
+  TensorMeta meta;  // metadata of the gradient
 };
 
 // Rarely used members of a node.
 struct GraphExtras {
-  int64_t stop = 0;  // of a client-side function
+  int64_t stop = 0;  // identifies the client-side function in a pass; 0: none
   BackwardFunction function;
   std::vector<TensorMeta> outputs;
   std::vector<GraphHook> hooks;
@@ -50,7 +50,7 @@ class GraphNode final : public RefCounted, public ThreadCached<GraphNode> {
   GraphNode(const Op* op, Handle* leaf);
   ~GraphNode() override;
 
-  const Op* op() const { return op_; }  // null: a leaf or a client-side function
+  const Op* op() const { return op_; }  // null for a leaf or a client-side function
   uint64_t sequence() const { return sequence_; }
   bool is_leaf() const { return is_leaf_; }
   Handle* leaf() const { return leaf_; }  // null once the leaf is destroyed
@@ -75,12 +75,13 @@ class GraphNode final : public RefCounted, public ThreadCached<GraphNode> {
 // Records a call and its results. `into`: the results are existing tensors that the call wrote to. Called by
 // Session::call if gradients are enabled.
 void record(const Op& op, Args args, absl::Span<const Tensor> results, bool into);
-// Throws Error if a recorded write into `target` is not allowed because it is a view of a leaf.
+// Throws Error if a recorded write into `target` is not allowed because `target` is a view of a leaf that requires
+// grad.
 void check_writable(const Handle& target);
 // Returns the edge that receives `tensor`'s gradient. Requires that `tensor` requires grad.
 GraphEdge edge_of(const Tensor& tensor);
 
-// Makes `tensor` result `output` of `node`; afterwards it requires grad.
+// Makes `tensor` the result of `node` with index `output`. The tensor then requires grad.
 void set_grad_node(Handle& tensor, Ref<GraphNode> node, uint32_t output);
 // Removes a leaf, or a result that retains its gradient, from the graph. Called by ~Handle.
 void remove_from_graph(Handle& handle);

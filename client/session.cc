@@ -21,10 +21,10 @@ constexpr auto kCloseTimeout = std::chrono::seconds(5);
 
 size_t byte_size(const TensorMeta& meta) { return static_cast<size_t>(meta.numel()) * item_size(meta.dtype); }
 
-// The base tensor of a view; never itself a view.
+// Returns the base tensor of a view, which is never itself a view. Returns any other tensor unchanged.
 const Ref<Handle>& root_of(const Ref<Handle>& tensor) { return tensor->base ? tensor->base : tensor; }
 
-// Arguments contain raw pointers to tensors; the caller keeps references during the call.
+// Returns the tensor of an argument. Arguments contain raw pointers; the caller keeps references during the call.
 Tensor tensor_of(const Arg& arg) { return Tensor(static_cast<Handle*>(const_cast<TensorMeta*>(arg.tensor))); }
 
 Tensor first_tensor(Args args) {
@@ -70,8 +70,8 @@ struct Session::Impl {
     check_as(ErrorKind::kNotImplemented, op.id <= max_op_id, "[", op.name, "] the engine (version ",
              link.engine().engine_version(), ") is older than this client and does not have this operator");
   }
-  // If this waits, it stores the tensors of `args` in `kept`, because other threads of the language run during the wait
-  // and may drop the arguments.
+  // If the call waits, it stores the tensors of `args` in `kept`, because other threads of the language run during the
+  // wait and may drop the arguments.
   void queue(const Session* self, const Op& op, Args args, Tensors& results, const CallOptions& options, Tensors* kept);
   void wait_for_sizes(const Op& op, Tensors& results, uint32_t site);
   std::string read_inline(const Handle& tensor, size_t bytes);
@@ -81,10 +81,10 @@ struct Session::Impl {
   size_t max_inline_bytes = 64 << 10;
   std::atomic<uint64_t> next_transfer{1};
   SiteTable sites;
-  Mutex declaring;  // held while a new line is sent to the engine, before its number is used
+  Mutex declaring;  // held by site(), so that a new line is queued before a call uses its number
 };
 
-// Adds the time until the end of the scope to a line's waiting time.
+// Adds the lifetime of this object to the waiting time of a source line.
 class Session::Waiting {
  public:
   Waiting(Impl& impl, uint32_t site) : impl_(impl), site_(site) {}
@@ -106,7 +106,7 @@ static uint64_t next_serial() {
 
 Session::Session(std::unique_ptr<Impl> impl) : impl_(std::move(impl)), serial_(next_serial()) {}
 Session::~Session() {
-  if (impl_->link.is_forked_copy()) impl_.release();  // NOLINT: its threads and connection are the original's
+  if (impl_->link.is_forked_copy()) impl_.release();  // NOLINT: its threads and connection belong to the parent process
 }
 
 Ref<Session> Session::connect(std::unique_ptr<Transport> transport, const std::string& client_name,
@@ -124,11 +124,13 @@ void Session::Impl::queue(const Session* self, const Op& op, Args args, Tensors&
                           Tensors* kept) {
   for (const Arg& arg : args) {
     for_each_tensor(arg, [&](const Handle* tensor) {
-      check(tensor->session.get() == self, "[", op.name, "] a tensor of another engine's session was passed");
+      check(tensor->session.get() == self, "[", op.name,
+            "] expected tensors of this session, got a tensor of another session");
     });
   }
   for (const Tensor& tensor : options.into) {
-    check(tensor->session.get() == self, "[", op.name, "] an out tensor of another engine's session was passed");
+    check(tensor->session.get() == self, "[", op.name,
+          "] expected out tensors of this session, got an out tensor of another session");
   }
   auto keep = [&] {
     for (const Arg& arg : args) {
@@ -184,9 +186,9 @@ Tensors Session::call(const Op& op, Args args, const CallOptions& options) {
   bool grad = options.grad && !options.inference;
   Inference inference;
   infer(op, args, grad, &inference);
-  // The engine would refuse the frame and end the session.
+  // Such a call is rejected here, because the engine would refuse the frame and end the session.
   check_as(ErrorKind::kNotImplemented, !op.is_dynamic || op.num_outputs >= 0 || !inference.outputs.empty(), "[",
-           op.name, "] takes part in a backward pass and is not called by itself");
+           op.name, "] is part of a backward pass and cannot be called directly");
   Tensors results;
   if (options.into.empty()) {
     for (TensorMeta& meta : inference.outputs) {
@@ -236,7 +238,7 @@ void Session::Impl::wait_for_sizes(const Op&, Tensors& results, uint32_t site) {
 
 // ---- Bytes
 
-// Reads a value that is small enough for a reply; downloads it if the engine did not include it.
+// Reads a value that is small enough for a reply. Downloads the value if the reply does not contain it.
 std::string Session::Impl::read_inline(const Handle& tensor, size_t bytes) {
   v1::ReadResult answer = std::move(link.read({&tensor.id, 1}, /*meta_only=*/false)[0]);
   if (answer.has_error()) throw link.remote_error(answer.error());
@@ -268,8 +270,8 @@ Value Session::read(const Tensor& tensor, uint32_t site) {
 
 void Session::read_into(const Tensor& tensor, absl::Span<char> into, uint32_t site) {
   size_t bytes = byte_size(*tensor);
-  check_as(ErrorKind::kValue, into.size() == bytes, "reading ", static_cast<const TensorMeta&>(*tensor), " takes ",
-           bytes, " bytes of room, got ", into.size());
+  check_as(ErrorKind::kValue, into.size() == bytes, "reading ", static_cast<const TensorMeta&>(*tensor),
+           " requires a buffer of ", bytes, " bytes, got ", into.size());
   Waiting waiting(*impl_, site);
   if (bytes > impl_->max_inline_bytes) return impl_->link.download(tensor->id, into);
   std::string value = impl_->read_inline(*tensor, bytes);
@@ -297,7 +299,7 @@ Tensor Session::upload(absl::Span<const char> bytes, DType dtype, SizesView size
   return call(uploaded, args)[0];
 }
 
-// ---- The rest
+// ---- Other functions
 
 void Session::synchronize(uint32_t site) {
   Waiting waiting(*impl_, site);

@@ -1,9 +1,9 @@
-// client::Session: one ordered conversation with an engine.
+// client::Session: a client's session with an engine, which executes the session's calls in order.
 //
-// Instructions are appended to the frame under construction, which is sent when the link is idle, and grows while it is
-// busy. Only reads, transfers, synchronize() and a full window wait for the network. A wait throws Interrupted if its
-// thread is interrupted (client/connection/interruption.h); the session continues. Thread-safe: one lock, held during
-// an append.
+// Instructions are appended to the frame under construction, which is sent when the link is idle, and grows while the
+// link is busy. Only reads, transfers, synchronize() and a full window wait for the network. A wait throws Interrupted
+// if its thread is interrupted (client/connection/interruption.h); the session continues. Thread-safe: one lock, held
+// during an append.
 #pragma once
 
 #include <chrono>
@@ -26,11 +26,11 @@ namespace tt::client {
 struct CallOptions {
   bool grad = true;
   bool inference = false;
-  uint32_t site = 0;                   // from Session::site
-  absl::Span<const Tensor> into = {};  // results are written to these
+  uint32_t site = 0;                   // number from Session::site; 0: none
+  absl::Span<const Tensor> into = {};  // tensors to write the results to; empty: new tensors
 };
 
-// A small tensor's metadata and bytes.
+// A tensor's metadata and bytes.
 struct Value {
   TensorMeta meta;
   std::string bytes;  // row-major
@@ -47,23 +47,25 @@ class Session : public RefCounted {
   // Infers the results' metadata, names the results, records the call in the client's autograd graph (client/graph.h)
   // if a result requires grad, and queues the instruction. `args` may contain Handles of this session only. The results
   // are `options.into` if it is given. Waits for the sizes if the operator is dynamic. Throws Error at once if the
-  // rules reject the arguments (nothing is sent), or the error that ended the session.
+  // rules reject the arguments; nothing is sent then. If the session has ended, throws the error that ended it.
   Tensors call(const Op& op, Args args, const CallOptions& options = {});
   // Like call(), with metadata from the caller instead of infer() (for backward and related operators). Does not record
   // the call in the client's autograd graph.
   Tensors call_with_metas(const Op& op, Args args, absl::Span<const TensorMeta> results,
                           const CallOptions& options = {});
 
-  // Waits for the value. Throws RemoteError with the root error if it is poisoned. Up to the engine's max_inline_bytes
-  // the bytes are part of the reply; larger values are downloaded. `site` is the line to which the wait is attributed.
+  // Waits for the value. Throws RemoteError with the root error if the tensor is poisoned. A value of up to the
+  // engine's max_inline_bytes is part of the reply; larger values are downloaded. `site` is the line to which the wait
+  // is attributed.
   Value read(const Tensor& tensor, uint32_t site = 0);
-  // Like read(), into the caller's memory, whose size must equal the tensor's bytes. Row-major.
+  // Like read(), but writes the row-major bytes to the caller's memory, whose size must equal the tensor's size in
+  // bytes.
   void read_into(const Tensor& tensor, absl::Span<char> into, uint32_t site = 0);
-  // Creates a tensor from row-major bytes. The caller may change them once this returns.
+  // Creates a tensor from row-major bytes. The caller may change the bytes after the call returns.
   Tensor upload(absl::Span<const char> bytes, DType dtype, SizesView sizes, Device device);
   // Waits until everything issued so far has been executed. Does not throw the errors of poisoned handles.
   void synchronize(uint32_t site = 0);
-  // Sends what is queued without waiting for more.
+  // Sends the queued instructions without waiting for more.
   void flush();
   // Cancels everything issued so far that has not been executed; reading a cancelled result throws. The session
   // continues. Throws Error: kNotImplemented if the engine is too old, kConnection if it does not answer.
@@ -78,10 +80,10 @@ class Session : public RefCounted {
 
   using Counters = client::Counters;
   Counters counters() const;
-  // The source lines at which callers waited for the engine, the longest wait first.
+  // Returns the source lines at which callers waited for the engine, the longest wait first.
   using Wait = WaitCount;
   std::vector<Wait> wait_report() const;
-  const v1::HelloReply& engine() const;  // the engine's description of itself
+  const v1::HelloReply& engine() const;  // the engine's reply to Hello
 
  private:
   struct Impl;

@@ -1,6 +1,6 @@
 // SiteTable: assigns numbers to the user's source lines and accumulates the waiting time per line.
 //
-// Thread-safe. Its lock may be taken while other locks are held; no lock is taken under it.
+// Thread-safe. Its lock may be acquired while other locks are held. No lock is acquired while it is held.
 #pragma once
 
 #include <cstdint>
@@ -19,12 +19,12 @@ class SiteTable {
  public:
   // Returns the line's number, starting at 1. Sets `*is_new` if the line is new.
   uint32_t number(std::string_view file, uint32_t line, std::string_view function, bool* is_new);
-  // "train.py:12 in step"; "" for 0 and for unknown numbers.
+  // Returns for example "train.py:12 in step"; "" for 0 and for unknown numbers.
   std::string name(uint32_t site) const;
   void count_wait(uint32_t site, double seconds);
-  // Totals over all lines.
+  // Sets the totals over all lines.
   void total(uint64_t* waits, double* seconds) const;
-  // Sorted by waiting time, longest first.
+  // Returns the waits of each line, sorted by waiting time, the longest first.
   std::vector<WaitCount> waits() const;
 
  private:

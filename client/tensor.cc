@@ -8,11 +8,12 @@
 namespace tt::client {
 namespace {
 
-// Handles in static variables outlive their thread's free list; this flag stays readable afterwards.
+// Whether this thread's free list has been destroyed. Handles in static variables may be freed later; this flag is
+// readable even then.
 thread_local bool closed = false;
 
-// Blocks of one size that this thread freed. A Handle may be freed by another thread than the one that allocated it;
-// its block then changes lists. A full list returns blocks to the heap.
+// Blocks of one size that this thread freed. If another thread than the allocating one frees a Handle, its block moves
+// to the freeing thread's list. A full list returns blocks to the heap.
 class FreeList {
  public:
   static constexpr size_t kBlock = sizeof(Handle);

@@ -26,13 +26,13 @@ struct Handle final : public RefCounted, public TensorMeta {
   uint64_t id;
   // Node in the client's copy of the autograd graph (client/graph.h). Null for leaves and tensors without gradient.
   Ref<GraphNode> node;
-  Ref<GraphNode> leaf_node;           // of a leaf used in a recorded operation
-  uint32_t output = 0;                // which result of `node` this is
-  uint64_t base_sequence = 0;         // of a view: the base's node when `node` was created; 0: a leaf
-  Ref<Handle> base;                   // of a differentiable view: the viewed tensor, else null
+  Ref<GraphNode> leaf_node;           // node of a leaf that a recorded operation has used
+  uint32_t output = 0;                // index of this tensor among the results of `node`
+  uint64_t base_sequence = 0;         // of a view: sequence of the base's node when `node` was created; 0: a leaf
+  Ref<Handle> base;                   // of a differentiable view: the base tensor, never itself a view; else null
   uint64_t viewed_storage = 0;        // of a view: number of the shared storage; 0: owns its storage
-  uint64_t viewed_storage_bytes = 0;  // of a view: bytes of that storage
-  Ref<Handle> grad;                   // of a leaf, after backward
+  uint64_t viewed_storage_bytes = 0;  // of a view: size of the shared storage in bytes
+  Ref<Handle> grad;                   // gradient that backward has stored; null: none
   bool retains_grad = false;
 
   // A view of a tensor that requires grad has a history, even if its node has not been created yet.
@@ -46,7 +46,7 @@ struct Handle final : public RefCounted, public TensorMeta {
   uint32_t version() const { return base ? base->version_ : version_; }
   void bump_version() { ++(base ? base->version_ : version_); }
 
-  // Handles are created and destroyed with every operation, hence a free list per thread.
+  // Every operation creates and destroys Handles, so each thread has a free list.
   static void* operator new(size_t bytes);
   static void operator delete(void* block) noexcept;
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs a wheel into a Debian with Python only, and trains a model there: try_wheel.sh dist/*.whl
-# Run as root. mmdebstrap creates the Debian (two minutes); pip installs NumPy.
+# Installs a wheel into a new Debian system that has only Python, and trains a model there. Usage: try_wheel.sh
+# dist/*.whl. Run as root. mmdebstrap creates the system in two minutes; pip installs NumPy.
 set -euo pipefail
 wheel=$(readlink -f "$1")
 root=$(mktemp -d)
@@ -44,7 +44,7 @@ cd /tmp
 /venv/bin/python /try.py
 EOF_SHELL
 
-# The mounts end with their namespace.
+# The kernel removes the mounts with their namespace.
 unshare --mount bash -ec "
   mount -t proc proc '$root/proc'
   mount -t tmpfs tmpfs '$root/tmp'

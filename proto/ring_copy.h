@@ -26,7 +26,7 @@ struct NeverStop {
 template <typename Copy, typename ShouldContinue, typename Stop = NeverStop>
 class RingCopy {
  public:
-  // A transfer of `bytes` in total. Uses `end` exclusively until run() returns.
+  // Prepares a transfer of `bytes` bytes. Uses `end` exclusively until run() returns.
   RingCopy(LaneEnd& end, size_t bytes, Copy copy, ShouldContinue should_continue, Stop stop = {})
       : end_(end),
         first_(end.passed()),
@@ -35,8 +35,8 @@ class RingCopy {
         stop_(std::move(stop)),
         should_continue_(std::move(should_continue)) {}
 
-  // Copies everything, on the calling thread and `threads` - 1 others, which have ended when it returns. The transfer
-  // is incomplete unless it returns kReady. Calls stop() every few milliseconds.
+  // Copies all bytes on the calling thread and `threads` - 1 other threads, which have ended when run() returns. The
+  // transfer is complete only if run() returns kReady. Calls stop() every few milliseconds.
   Outcome run(unsigned threads) {
     std::vector<std::jthread> others;
     try {

@@ -5,8 +5,9 @@
 // continue from transfer to transfer for the lifetime of the segment. An abandoned transfer makes its lane unusable
 // (both sides see the RPC fail); a new Hello creates a new segment.
 //
-// Either side may be hostile or die at any time: a reader uses only bytes, and counters that it checks against its own.
-// A waiting thread calls `should_continue` every kPollInterval to learn whether to continue waiting.
+// Either side may be hostile or die at any time. Therefore each side reads only data bytes and the other side's
+// counters, and checks these counters against its own. A waiting thread calls `should_continue` every kPollInterval to
+// learn whether to continue waiting.
 #pragma once
 
 #include <fcntl.h>
@@ -32,8 +33,8 @@
 namespace tt::shared_ring {
 
 inline constexpr size_t kChunkBytes = size_t{256} << 10;
-inline constexpr uint32_t kChunks = 32;  // a power of two: the counters wrap
-// Changes with the layout: segments with another value are rejected.
+inline constexpr uint32_t kChunks = 32;  // a power of two, because the counters wrap
+// Identifies the layout. Segments with another value are rejected.
 inline constexpr uint32_t kLayout = 1u << 24 | kChunks << 16 | static_cast<uint32_t>(kChunkBytes >> 10);
 inline constexpr size_t kHeaderBytes = 4096;
 inline constexpr size_t kLaneBytes = kChunks * kChunkBytes;
@@ -42,10 +43,10 @@ inline constexpr size_t kSegmentBytes = kHeaderBytes + 2 * kLaneBytes;
 inline constexpr std::chrono::microseconds kSpin{30};  // an idle core takes about 20 us to wake
 inline constexpr std::chrono::milliseconds kPollInterval{10};
 
-// A lane's chunk counters; each side's on separate cache lines.
+// A lane's chunk counters. Each side's counters are on separate cache lines.
 struct LaneCounters {
   alignas(128) std::atomic<uint32_t> produced;
-  std::atomic<uint32_t> consumer_sleeps;  // number of its sleeping threads
+  std::atomic<uint32_t> consumer_sleeps;  // number of the consumer's sleeping threads
   alignas(128) std::atomic<uint32_t> consumed;
   std::atomic<uint32_t> producer_sleeps;
 };
@@ -72,7 +73,7 @@ class Segment {
   }
 
   // Client side: opens the segment described by HelloReply.shared_memory and locks its presence lock. Returns null if
-  // it is not accessible or not the engine's segment (another host, another container): then bytes are sent over gRPC.
+  // the segment is not accessible or not the engine's (another host, another container): then bytes are sent over gRPC.
   static std::unique_ptr<Segment> open(int64_t pid, int32_t descriptor, uint64_t bytes, uint64_t nonce) {
     if (bytes != kSegmentBytes) return nullptr;
     std::string path = "/proc/" + std::to_string(pid) + "/fd/" + std::to_string(descriptor);
@@ -132,7 +133,7 @@ enum class Outcome {
 
 namespace internal {
 
-// Threads sleep on the counter with a bit mask of the chunk they wait for; a wake-up has a bit per passed chunk.
+// A thread sleeps on the counter with the bit of the chunk that it waits for. A wake-up has one bit per passed chunk.
 inline void futex_wait(std::atomic<uint32_t>& word, uint32_t seen, uint32_t bits) {
   timespec until;
   clock_gettime(CLOCK_MONOTONIC, &until);
@@ -143,7 +144,7 @@ inline void futex_wait(std::atomic<uint32_t>& word, uint32_t seen, uint32_t bits
 inline void futex_wake(std::atomic<uint32_t>& word, uint32_t bits) {
   syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAKE_BITSET, INT_MAX, nullptr, nullptr, bits);
 }
-// The bits of the `count` chunks from `number` on.
+// Returns the bits of the `count` chunks from `number` on.
 inline uint32_t bits_of(uint32_t number, uint32_t count) {
   static_assert(kChunks == 32);
   return std::rotl(count < kChunks ? (1u << count) - 1 : ~0u, static_cast<int>(number % kChunks));
@@ -154,8 +155,8 @@ inline void pause() { __builtin_ia32_pause(); }
 inline void pause() { std::this_thread::yield(); }
 #endif
 
-// Waits until `enough(counter)`: spins first, then sleeps on the counter for a chunk in `bits`, counted in `sleeps`, so
-// that the other side knows to wake the thread.
+// Waits until `enough(counter)` returns true. Spins first, then sleeps until a chunk in `bits` is passed. `sleeps`
+// counts the sleeping threads, so that the other side wakes them. Returns false if `should_continue` returned false.
 template <typename Enough, typename ShouldContinue>
 bool wait(std::atomic<uint32_t>& counter, std::atomic<uint32_t>& sleeps, uint32_t bits, Enough&& enough,
           ShouldContinue&& should_continue) {
@@ -186,10 +187,10 @@ inline void advance(std::atomic<uint32_t>& counter, uint32_t from, uint32_t coun
 }  // namespace internal
 
 // One side's end of a lane. Chunks are numbered consecutively across transfers. A chunk is available to the producer
-// when it is empty and to the consumer when it is full; each passes it to the other side after filling or emptying it,
-// in order. Several chunks may be in use before the first is passed, by several threads or a device. Any thread may
-// query and wait; only one at a time may call pass(). The count of passed chunks lasts as long as the segment, across
-// transfers.
+// when it is empty and to the consumer when it is full. Each side passes its chunks to the other side in order, after
+// filling or emptying them. Several threads, or a device, may use several chunks before the first of them is passed.
+// Any thread may query and wait; only one thread at a time may call pass(). The count of passed chunks is kept across
+// transfers, for the lifetime of the segment.
 class LaneEnd {
  public:
   static LaneEnd producer(LaneCounters& lane, char* chunks) {
@@ -204,8 +205,8 @@ class LaneEnd {
   // For a consumer, a hostile producer may change the bytes at any time: copy them before inspecting them.
   char* chunk(uint32_t number) const { return chunks_ + (number % kChunks) * kChunkBytes; }
 
-  // Waits until chunk `number` is available; it must be near, because the counters wrap. Each waiting thread calls
-  // `should_continue()` every kPollInterval.
+  // Waits until chunk `number` is available. `number` must be close to passed(), because the counters wrap. Each
+  // waiting thread calls `should_continue()` every kPollInterval.
   template <typename ShouldContinue>
   Outcome await(uint32_t number, ShouldContinue&& should_continue) const {
     auto there = [&](uint32_t theirs) { return static_cast<int32_t>(theirs + ahead_ - number) > 0; };
@@ -216,7 +217,7 @@ class LaneEnd {
   }
   // Sets `count` to the number of contiguous chunks available from `number` on, possibly 0. Returns kReady or kCorrupt.
   Outcome ready(uint32_t number, uint32_t* count) const {
-    const uint32_t from = passed();  // read before and after their counter: another thread may pass chunks meanwhile
+    const uint32_t from = passed();  // read before and after theirs_, because another thread may pass chunks
     const uint32_t reach = theirs_.load(std::memory_order_acquire) + ahead_;
     const uint32_t most = passed() + kChunks;
     if (static_cast<int32_t>(reach - from) < 0 || static_cast<int32_t>(most - reach) < 0) return Outcome::kCorrupt;
@@ -245,7 +246,7 @@ class LaneEnd {
   std::atomic<uint32_t>& our_sleeps_;
   std::atomic<uint32_t>& ours_;
   std::atomic<uint32_t>& their_sleeps_;
-  const uint32_t ahead_;  // added to their counter: the end of this side's available chunks
+  const uint32_t ahead_;  // added to theirs_ to get the end of the chunks available to this side
   char* const chunks_;
   std::atomic<uint32_t> passed_{0};
 };

@@ -5,7 +5,7 @@
 namespace tt::server {
 namespace {
 
-// Longer messages do not help the reader; an error may quote long arguments.
+// Maximum length of an error message in bytes. An error may quote long arguments.
 constexpr size_t kMaxMessage = 4096 + 256;
 
 }  // namespace

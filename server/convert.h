@@ -14,9 +14,9 @@ v1::Error to_wire(const Poison& poison);
 v1::Error to_wire(const Error& error);
 v1::TensorDescription to_wire(const TensorMeta& meta);
 v1::DeviceDescription to_wire(const DeviceInfo& info);
-// For an Error that ends a call instead of poisoning a tensor.
+// Returns the status for an Error that ends a call instead of poisoning a tensor.
 absl::Status to_status(const Error& error);
-// The status that ends a stream after a rejected frame.
+// Returns the status that ends a stream after a rejected frame.
 absl::Status fault_status(const v1::Error& fault);
 
 }  // namespace tt::server

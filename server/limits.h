@@ -1,4 +1,4 @@
-// Limits: what one client may use. Constant; sent to clients in HelloReply.
+// Limits: limits on one session. Constant. HelloReply contains the limits that a client needs.
 #pragma once
 
 #include <cstddef>
@@ -9,23 +9,23 @@ namespace tt::server {
 struct Limits {
   uint64_t max_frame_bytes = 4u << 20;
   uint64_t max_decoded_bytes = 64u << 20;  // approximate host memory of a parsed frame
-  uint64_t max_inline_bytes = 64u << 10;   // of one literal, or one value in a reply
+  uint64_t max_inline_bytes = 64u << 10;   // maximum size of one literal, or of one value in a reply
   uint64_t max_frames_in_flight = 64;      // sent and not yet acknowledged
   uint64_t max_handles = 1u << 20;
   uint64_t max_instructions = 1u << 16;  // per frame
   uint64_t max_results = 1u << 16;       // per instruction
-  uint64_t max_names = 1u << 20;         // of results, per frame
+  uint64_t max_names = 1u << 20;         // names of results, per frame
   uint64_t max_transfers = 256;          // uploads in progress or not yet consumed
   uint64_t max_reads = 1u << 13;         // per frame
   uint64_t max_reply_bytes = 4u << 20;   // inline values and messages, per reply
-  uint64_t max_kept_bytes = 8u << 20;    // of replies kept for a resume; one reply always fits
+  uint64_t max_kept_bytes = 8u << 20;    // total of replies kept for a resume; exceeds any reply
 };
 
 // Size of an Upload or Download chunk through gRPC; streams are fastest between 1 and 4 MiB.
 inline constexpr size_t kStreamChunkBytes = size_t{2} << 20;
-// Minimum for a client that requests smaller chunks because its link breaks often.
+// Minimum size of a Download chunk. A client requests small chunks if its link breaks often.
 inline constexpr size_t kMinStreamChunkBytes = size_t{64} << 10;
-// Maximum that any client may send.
+// Maximum size of a chunk that a client may send.
 inline constexpr size_t kMaxChunkBytes = size_t{8} << 20;
 
 }  // namespace tt::server

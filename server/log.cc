@@ -15,13 +15,14 @@ namespace {
 
 constexpr size_t kMaxLine = 500;
 
-// gRPC reports the ordinary end of a connection as an error, so its lines have level debug or trace.
+// gRPC reports the ordinary end of a connection as an error, so its messages are logged at level debug or trace.
 void take_grpc_line(gpr_log_func_args* line) {
   auto level = line->severity == GPR_LOG_SEVERITY_DEBUG ? spdlog::level::trace : spdlog::level::debug;
   spdlog::log(level, "grpc: {}", line->message);
 }
 
-// protobuf's errors are about bytes that a client sent; the client receives an error too.
+// protobuf's errors concern bytes that a client sent. The client receives an error too, so all but fatal errors are
+// logged at level debug.
 void take_protobuf_line(google::protobuf::LogLevel level, const char*, int, const std::string& text) {
   const bool fatal = level == google::protobuf::LOGLEVEL_FATAL;
   spdlog::log(fatal ? spdlog::level::err : spdlog::level::debug, "protobuf: {}", text);

@@ -13,21 +13,21 @@ namespace tt::server {
 // `level` is one of spdlog's names. Call once, at start.
 void start_log(const std::string& level);
 
-// Limits the lines that clients can cause at one place in the code: a burst, then a steady rate. The first line after a
-// gap reports how many lines were dropped. Thread-safe.
+// Limits the rate of log lines that clients can cause at one place in the code: a burst of lines, then one line per
+// `interval`. The first line after a gap reports how many lines were dropped. Thread-safe.
 class LogLimit {
  public:
   explicit LogLimit(int burst = 20, std::chrono::milliseconds interval = std::chrono::milliseconds(1000))
       : burst_(burst), interval_(interval), left_(burst) {}
 
-  // Log `text`, with unprintable characters replaced, truncated to 500 bytes.
+  // Log `text`, truncated to 500 bytes, with control characters replaced by spaces.
   void info(absl::string_view text) { write(false, text); }
   void warn(absl::string_view text) { write(true, text); }
 
  private:
   using Clock = std::chrono::steady_clock;
   void write(bool warning, absl::string_view text);
-  // Returns the number of lines dropped before this one, or -1 to drop this one too.
+  // Returns the number of lines dropped since the last written line, or -1 if this line must be dropped too.
   int64_t allow(Clock::time_point now);
 
   const int burst_;

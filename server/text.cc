@@ -7,7 +7,8 @@
 namespace tt::server {
 namespace {
 
-// Length of the first UTF-8 character of `text`; 0 if it is invalid (RFC 3629: no surrogates, no overlong encodings).
+// Returns the length in bytes of the first UTF-8 character of `text`; 0 if the encoding is invalid (RFC 3629: no
+// surrogates, no overlong encodings).
 size_t character_length(absl::string_view text) {
   const auto at = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
   const auto follows = [&](size_t i, unsigned low = 0x80, unsigned high = 0xbf) {

@@ -8,7 +8,8 @@
 
 namespace tt::server {
 
-// Returns at most `most` bytes of `text`, cut between characters. Bytes that are not UTF-8 are written as "\xff".
+// Returns at most `most` bytes of `text`, cut between characters. A byte that is not valid UTF-8 is written as an
+// escape sequence such as "\xff".
 std::string valid_utf8(absl::string_view text, size_t most = absl::string_view::npos);
 
 }  // namespace tt::server

@@ -44,9 +44,9 @@ Tensor std_grad(const Tensor& g, const Tensor& input, const Tensor& result, Dims
                 bool keepdim);
 Tensor prod_grad(const Tensor& g, const Tensor& input);
 Tensor prod_dim_grad(const Tensor& g, const Tensor& input, int64_t dim, bool keepdim);
-// amax, amin, and max and min over all elements. The gradient is divided evenly among equal extrema.
+// Gradient of amax and amin, and of max and min over all elements. Equal extrema share the gradient evenly.
 Tensor extremum_grad(const Tensor& g, const Tensor& input, const Tensor& result, Dims dims, bool keepdim);
-// max, min, median and kthvalue along a dimension. The gradient goes to the selected element.
+// Gradient of max, min, median and kthvalue along a dimension: `g` at the selected elements, zeros elsewhere.
 Tensor selected_grad(const Tensor& g, SizesView sizes, const Tensor& indices, int64_t dim, bool keepdim);
 Tensor norm_grad(const Tensor& g, const Tensor& input, const Tensor& result, double p, Dims dims, bool keepdim);
 Tensor cumsum_grad(const Tensor& g, int64_t dim);
@@ -61,13 +61,13 @@ Tensor narrow_grad(const Tensor& g, SizesView sizes, int64_t dim, int64_t start)
 Tensor diagonal_grad(const Tensor& g, SizesView sizes, int64_t offset, int64_t dim1, int64_t dim2);
 Tensor as_strided_grad(const Tensor& g, const Tensor& input, SizesView size, SizesView stride,
                        std::optional<int64_t> offset);
-// The inverse of the permutation `dims`.
+// Returns the inverse of the permutation `dims`.
 Sizes inverse_permutation(SizesView dims);
 Tensor repeat_grad(const Tensor& g, SizesView sizes, SizesView repeats);
 Tensors cat_grad(const Tensor& g, const std::vector<Sizes>& shapes, int64_t dim);
 Tensors stack_grad(const Tensor& g, int64_t dim);
 
-// Indexing. Gradients of repeated indices are added.
+// Indexing. An element that several indices select gets the sum of their gradients.
 
 Tensor index_select_grad(const Tensor& g, SizesView sizes, int64_t dim, const Tensor& index);
 Tensor gather_grad(const Tensor& g, SizesView sizes, int64_t dim, const Tensor& index);
@@ -83,7 +83,8 @@ Tensor matmul_grad_other(const Tensor& g, const Tensor& input, const Tensor& oth
 
 Tensor pow_grad_input(const Tensor& g, const Operand& input, const Operand& exponent);
 Tensor pow_grad_exponent(const Tensor& g, const Operand& input, const Operand& exponent, const Tensor& result);
-// Masks where fmax (fmin) returns the second argument, and where it returns the first.
+// Masks for the gradients of fmax: the first is true where fmax returns `other`, the second where it returns `input`.
+// The third and fourth are the same masks for fmin.
 Tensor not_greater_equal(const Operand& input, const Operand& other);
 Tensor greater_equal_or_nan(const Operand& input, const Operand& other);
 Tensor not_less_equal(const Operand& input, const Operand& other);

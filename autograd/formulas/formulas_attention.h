@@ -7,7 +7,7 @@
 
 namespace tt::autograd::formulas {
 
-// Returns the gradients of query, key and value. Uses one fused operator; if the pass itself is recorded, uses
+// Returns the gradients of query, key and value. Calls one fused operator or, if the pass itself is recorded,
 // differentiable operators, which materialize all attention scores.
 Tensors attention_grad(const Tensor& g, const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask,
                        const Tensor& output, const Tensor& logsumexp, bool is_causal, double scale);

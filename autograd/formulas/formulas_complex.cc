@@ -21,14 +21,15 @@ Tensor conj(const Operand& t) {
 
 Tensor times_i(const Tensor& g) { return ops::mul(g, Scalar(kI)); }
 
-// i z / |z|^2 = i / conj(z), and 0 at 0. A real number's angle is constant, so its gradient is 0.
+// The derivative is i z / |z|^2 = i / conj(z), and 0 at 0. A real number's angle is constant, so its gradient is 0.
 Tensor angle_grad(const Tensor& g, const Operand& input) {
   if (!is_complex(dtype_of(input))) return ops::zeros_like(g);
   const Tensor slope = ops::true_divide(Scalar(kI), conj(input));
   return ops::mul(g, ops::masked_fill(slope, ops::eq(input, int64_t{0}), 0.0));
 }
 
-// The component of g perpendicular to z, divided by |z|: moving along z does not change sgn(z).
+// Returns the component of g perpendicular to z, divided by |z|. The parallel component is dropped, because moving
+// along z does not change sgn(z).
 Tensor sgn_grad(const Tensor& g, const Operand& input, const Tensor& result) {
   if (!is_complex(dtype_of(input))) return ops::zeros_like(g);
   const Tensor along = ops::mul(ops::real(ops::mul(conj(g), result)), result);
@@ -36,7 +37,8 @@ Tensor sgn_grad(const Tensor& g, const Operand& input, const Tensor& result) {
   return ops::masked_fill(across, ops::eq(input, int64_t{0}), 0.0);
 }
 
-// Gradient of z / n with n = 1 + |z|: the gradient through z, and the gradient through |z|, which changes only along z.
+// Gradient of z / n with n = 1 + |z|. It is the sum of the gradient through z and the gradient through n, which is
+// parallel to z.
 Tensor softsign_grad(const Tensor& g, const Operand& input) {
   const Tensor n = ops::add(ops::abs(input), int64_t{1});
   if (!is_complex(dtype_of(input))) return ops::true_divide(g, ops::square(n));
@@ -51,7 +53,7 @@ Tensor polar_grad_abs(const Tensor& g, const Operand& angle) {
 
 Tensor polar_grad_angle(const Tensor& g, const Tensor& result) { return ops::real(ops::mul(conj(g), times_i(result))); }
 
-// For complex numbers the two square roots are multiplied: the root of their product has a different branch cut.
+// For complex numbers, multiplies two square roots, because the square root of the product has a different branch cut.
 Tensor acosh_grad(const Tensor& g, const Operand& input) {
   if (!is_complex(dtype_of(input))) return ops::mul(g, ops::rsqrt(ops::sub(ops::mul(input, input), int64_t{1})));
   return ops::mul(g, ops::mul(ops::rsqrt(ops::sub(input, int64_t{1})), ops::rsqrt(ops::add(input, int64_t{1}))));

@@ -11,7 +11,7 @@ namespace {
 
 Tensor zeros(SizesView sizes, const Tensor& like) { return ops::zeros(sizes, like.dtype(), like.device()); }
 
-// Returns any defined gradient. There is at least one, or the node would not run.
+// Returns any defined gradient. At least one is defined; otherwise the node would not run.
 const Tensor& any_defined(const Tensors& g) {
   return *std::find_if(g.begin(), g.end(), [](const Tensor& t) { return static_cast<bool>(t); });
 }

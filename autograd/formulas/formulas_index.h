@@ -7,7 +7,8 @@
 
 namespace tt::autograd::formulas {
 
-// `g` contains the gradients of the pieces along `dim`, whose sizes are `pieces`. Undefined entries are zeros.
+// Returns the gradient of a tensor of `sizes` that was split along `dim` into pieces of the sizes `pieces`. `g`
+// contains the gradients of the pieces; an undefined entry counts as zeros.
 Tensor cat_gradients(const Tensors& g, SizesView sizes, SizesView pieces, int64_t dim);
 Tensor stack_gradients(const Tensors& g, SizesView sizes, int64_t dim);
 Sizes split_sizes(SizesView sizes, int64_t split_size, int64_t dim);
@@ -16,17 +17,17 @@ Sizes section_sizes(SizesView sizes, int64_t sections, int64_t dim);
 Tensor unfold_grad(const Tensor& g, SizesView sizes, int64_t dimension, int64_t size, int64_t step);
 Sizes negated(SizesView list);
 
-// gather(g, dim, index), padded with zeros to `sizes`.
+// Returns gather(g, dim, index), padded with zeros to `sizes`.
 Tensor gather_to(const Tensor& g, int64_t dim, const Tensor& index, SizesView sizes);
-// g[indices]. Entries of `indices` may be masks.
+// Returns g[indices]. Entries of `indices` may be masks.
 Tensor index_any(const Tensor& g, const Tensors& indices);
 Tensor masked_scatter_grad(const Tensor& g, SizesView sizes, const Tensor& mask);
-// Zeros of `sizes`, with g at the positions that indices name along dim. scatter_to requires unique positions;
-// scatter_add_to adds at repeated ones.
+// Return zeros of `sizes` with `g` written at the positions `indices` along `dim`. scatter_to requires unique
+// positions; scatter_add_to adds the values of repeated positions.
 Tensor scatter_to(const Tensor& g, SizesView sizes, const Tensor& indices, int64_t dim);
 Tensor scatter_add_to(const Tensor& g, SizesView sizes, const Tensor& indices, int64_t dim);
-// Gradients of scatter_combine with respect to input and src. For "prod" they contain the product of the other factors;
-// for "amax" and "amin" the gradient is divided evenly among equal extrema.
+// Returns the gradients of scatter_combine with respect to input and src. For "prod", the gradient of a factor contains
+// the product of the other factors. For "amax" and "amin", equal extrema share the gradient evenly.
 Tensors scatter_combine_grad(const Tensor& g, const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
                              std::string_view reduce, const Tensor& result);
 

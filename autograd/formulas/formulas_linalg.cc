@@ -17,12 +17,12 @@ Tensor adjoint(const Tensor& t) { return conj(turned(t)); }
 
 Tensor identity_like(const Tensor& t, int64_t n) { return ops::eye(n, std::nullopt, t.dtype(), t.device()); }
 
-// One number per matrix, times the identity.
+// Returns `number`, which has one element per matrix of `a`, times the identity matrix.
 Tensor scaled_identity(const Tensor& number, const Tensor& a) {
   return ops::mul(ops::unsqueeze(ops::unsqueeze(number, -1), -1), identity_like(a, a.size(-1)));
 }
 
-// A diagonal matrix with t's diagonal.
+// Returns a diagonal matrix with t's diagonal.
 Tensor only_diagonal(const Tensor& t) { return ops::diag_embed(ops::diagonal(t, 0, -2, -1), 0, -2, -1); }
 
 Tensor real_diagonal(const Tensor& t) {
@@ -31,18 +31,19 @@ Tensor real_diagonal(const Tensor& t) {
   return ops::diag_embed(diagonal, 0, -2, -1);
 }
 
-// Returns x T^-1 or, if transposed, x T^-T, of a triangle T.
+// Returns x T^-1 or, if transposed, x T^-T, for a triangular matrix T.
 Tensor solved_from_right(const Tensor& triangle, const Tensor& x, bool upper, bool transposed) {
   return turned(ops::triangular_solved(triangle, turned(x), upper, !transposed, false));
 }
 
-// Returns P x: sorts the rows of P^T A into the order of A.
+// Returns P x: permutes the rows of x from the order of L U to the order of A = P L U.
 Tensor unpermuted(const Tensor& x, const Tensor& pivots) {
   Tensor order = ops::argsort(ops::lu_permutation(pivots, x.size(-2)), -1, false, false);
   return ops::gather(x, -2, ops::expand(ops::unsqueeze(order, -1), x.sizes()), false);
 }
 
-// 1 / (values[j] - values[i]), and 0 on the diagonal.
+// Returns the n x n matrix 1 / (v[j] - v[i]) with zeros on the diagonal. `rows` is v as a row, `columns` is v as a
+// column.
 Tensor inverse_gaps(const Tensor& rows, const Tensor& columns, const Tensor& like, int64_t n) {
   Tensor identity = identity_like(like, n);
   return ops::true_divide(ops::rsub(identity, int64_t{1}), ops::add(ops::sub(rows, columns), identity));
@@ -50,15 +51,16 @@ Tensor inverse_gaps(const Tensor& rows, const Tensor& columns, const Tensor& lik
 
 Tensor skew(const Tensor& t) { return ops::sub(t, adjoint(t)); }
 
-// Solves with the adjoint of a triangle T from the right: x T^-H.
+// Returns x T^-H for a triangular matrix T. T^-H is the inverse of its conjugate transpose.
 Tensor solved_by_adjoint(const Tensor& triangle, const Tensor& x, bool upper) {
   return adjoint(ops::triangular_solved(triangle, adjoint(x), upper, false, false));
 }
 
 }  // namespace
 
-// With X = L^-1 P^T dA U^-1 of the square part: dL = L tril(X, -1) and dU = triu(X) U. The columns of U to the right of
-// the square part, or the rows of L below, depend on both.
+// The square part has X = L^-1 P^T dA U^-1, dL = L tril(X, -1) and dU = triu(X) U. If A is wide, the columns of U to
+// the right of the square part depend on both L and U of the square part. If A is tall, the rows of L below it depend
+// on both, too.
 Tensor lu_factored_grad(const Tensor& g, const Tensor& lu, const Tensor& pivots) {
   const int64_t m = lu.size(-2), n = lu.size(-1), k = std::min(m, n);
   Tensor top = ops::narrow(lu, -2, 0, k), gtop = ops::narrow(g, -2, 0, k);
@@ -86,8 +88,8 @@ Tensors lu_solved_grad(const Tensor& g, const Tensor& a, const Tensor& lu, const
   return {ops::neg(left), right};
 }
 
-// g det(A) A^-T. If A is singular, uses a nearby matrix: zeros on U's diagonal become the machine epsilon, which gives
-// the adjugate.
+// Returns g det(A) A^-T. Unless the pass itself is recorded, A may be singular: zeros on U's diagonal are replaced by
+// the machine epsilon, so that det(A) A^-T approximates the transposed adjugate.
 Tensor lu_determinant_grad(const Tensor& g, const Tensor& a, const Tensor& lu, const Tensor& pivots,
                            const Tensor& result) {
   if (recording()) return ops::lu_solved(a, scaled_identity(ops::mul(g, result), a), lu, pivots, true);
@@ -130,7 +132,7 @@ Tensor qr_grad(const Tensor& gq, const Tensor& gr, const Tensor& q, const Tensor
   const int64_t m = q.size(-2), n = r.size(-1), k = std::min(m, n);
   check(mode != "complete" || m <= n,
         "The QR decomposition is not differentiable when mode='complete' and nrows > ncols.");
-  // [X | Y] = Q [U | V] with X square: V = Q^T Y depends on Q.
+  // A wide input is [X, Y] = Q [U, V] with X square. V = Q^T Y depends on Q, so gv contributes to the gradient of Q.
   Tensor u = ops::narrow(r, -1, 0, k), gu = ops::narrow(gr, -1, 0, k), g = gq, gv;
   if (n > k) {
     gv = ops::narrow(gr, -1, k, n - k);
@@ -154,12 +156,12 @@ Tensor svd_grad(const Tensor& gu, const Tensor& gs, const Tensor& gvh, const Ten
                 const Tensor& vh, bool vectors) {
   check(vectors, "the gradient of linalg.svd depends on the singular vectors, which were not computed");
   const int64_t m = u.size(-2), n = vh.size(-1), k = s.size(-1);
-  // Only the vectors that belong to singular values have a gradient: the other columns of full matrices are arbitrary.
+  // Only the vectors that belong to singular values have a gradient. The other columns of full matrices are arbitrary.
   Tensor left = ops::narrow(u, -1, 0, k), right = ops::narrow(vh, -2, 0, k);
   Tensor gleft = ops::narrow(gu, -1, 0, k), gright = ops::narrow(gvh, -2, 0, k);
   Tensor row = ops::unsqueeze(s, -2), column = ops::unsqueeze(s, -1);
   Tensor gaps = inverse_gaps(ops::square(row), ops::square(column), s, k);
-  // If the gradient does not depend on the vectors, equal singular values (an infinite factor) must not produce NaN.
+  // Equal singular values make an entry of `gaps` infinite. Its product with a zero gradient must be zero, not NaN.
   auto over_gaps = [&](const Tensor& turn) {
     return ops::masked_fill(ops::mul(turn, gaps), ops::eq(turn, int64_t{0}), 0.0);
   };
@@ -184,7 +186,8 @@ Tensor svd_grad(const Tensor& gu, const Tensor& gs, const Tensor& gvh, const Ten
   return result;
 }
 
-// V^-H (diag(gl) + (V^H gv - V^H V diag(V^H gv)) / gaps) V^H. A change of a vector along itself is subtracted.
+// Returns V^-H (diag(gl) + (V^H gv - V^H V diag(V^H gv)) / gaps) V^H. The subtracted term removes the change of each
+// eigenvector along itself, because eigenvectors have length 1.
 Tensor eig_grad(const Tensor& gl, const Tensor& gv, const Tensor& l, const Tensor& v, bool vectors) {
   check(vectors, "the gradient of linalg.eig depends on the eigenvectors, which were not computed");
   Tensor vh = adjoint(v), moved = ops::matmul(vh, gv);
@@ -210,7 +213,7 @@ Tensor pseudo_inverse_grad(const Tensor& g, const Tensor& input, const Tensor& r
   return ops::add(sum, ops::matmul(ops::matmul(ops::sub(gt, ops::matmul(input, k)), result), transposed));
 }
 
-// The upper right block of exp([[A^T, g], [0, A^T]]).
+// Returns the upper right block of exp([[A^T, g], [0, A^T]]).
 Tensor matrix_exp_grad(const Tensor& g, const Tensor& input) {
   const int64_t n = input.size(-1);
   Tensor a = turned(input);

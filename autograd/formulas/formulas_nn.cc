@@ -9,7 +9,7 @@ namespace {
 
 bool recording() { return Context::current().grad_enabled; }
 
-// All of n dimensions except those from `begin` to `end`.
+// Returns the dimensions 0 to n - 1 except `begin` to end - 1.
 Sizes dims_around(int64_t n, int64_t begin, int64_t end) {
   Sizes dims;
   for (int64_t d = 0; d < n; ++d) {
@@ -18,14 +18,15 @@ Sizes dims_around(int64_t n, int64_t begin, int64_t end) {
   return dims;
 }
 
-// Reshapes to [1, n, 1, ...], to broadcast over the channels of `input`.
+// Reshapes `values` to [1, n, 1, ...], so that it broadcasts over the channels of `input`.
 Tensor per_channel(const Tensor& values, const Tensor& input) {
   Sizes sizes(input.sizes().size(), 1);
   sizes[1] = input.sizes()[1];
   return ops::reshape(values, sizes);
 }
 
-// The steps of a normalization: y = (input - center) * scale, where both are means over `dims` of input.
+// The intermediate values of a normalization over `dims`: centered = input - mean, scale = 1 / sqrt(mean(centered^2) +
+// eps), and value = centered * scale. Without `center`, the mean is not subtracted.
 struct Normalized {
   Tensor centered;
   Tensor scale;
@@ -149,7 +150,7 @@ Tensors lstm_sequence_grad(const Tensor& output_grad, const Tensor& states_grad,
                            const Tensor& h, const Tensor& c, const Tensor& w_hh, const Tensor& output,
                            const Tensor& states, const Tensor& gates, bool reverse) {
   const int64_t steps = input_gates.size(0), n = w_hh.size(1);
-  // The state before each step: the result of the previous step.
+  // Returns the state before each step: `first`, then the results of the previous steps.
   const auto shifted = [&](const Tensor& first, const Tensor& all) {
     const Tensor start = ops::unsqueeze(first, 0), rest = ops::narrow(all, 0, reverse ? 1 : 0, steps - 1);
     return ops::cat(reverse ? Tensors{rest, start} : Tensors{start, rest}, 0);
@@ -169,7 +170,8 @@ Tensors lstm_sequence_grad(const Tensor& output_grad, const Tensor& states_grad,
     const Tensor candidate = ops::tanh(sums[2]);
     const auto slope = [](const Tensor& share) { return ops::mul(share, ops::rsub(share, int64_t{1})); };
     const auto tanh_slope = [](const Tensor& value) { return ops::rsub(ops::square(value), int64_t{1}); };
-    // Per step: the factors of the gradient of the state or of the output.
+    // For all steps: the factors that convert the gradients of the cell state and of the output to the gradients of the
+    // gates.
     const Tensor into_state = ops::mul(output_gate, tanh_slope(shown)),
                  into_output_gate = ops::mul(shown, slope(output_gate));
     const Tensor into_input_gate = ops::mul(candidate, slope(input_gate)),

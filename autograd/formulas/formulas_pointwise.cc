@@ -46,7 +46,7 @@ Tensor not_less_equal(const Operand& input, const Operand& other) {
   return ops::logical_not(less_equal_or_nan(input, other));
 }
 
-// (cos(pi x) - sinc(x)) / x, and 0 at 0.
+// The derivative is (cos(pi x) - sinc(x)) / x, and 0 at 0.
 Tensor sinc_grad(const Tensor& g, const Operand& input) {
   Tensor slope = ops::true_divide(ops::sub(ops::cos(ops::mul(input, kPi)), ops::sinc(input)), input);
   return ops::mul(g, ops::masked_fill(slope, ops::eq(input, int64_t{0}), 0.0));
@@ -58,7 +58,7 @@ Tensor mish_grad(const Tensor& g, const Operand& input) {
   return ops::mul(g, ops::add(t, curve));
 }
 
-// s (1 - s) (2 + x (1 - 2 s)) with s = sigmoid(x).
+// The second derivative is s (1 - s) (2 + x (1 - 2 s)) with s = sigmoid(x).
 Tensor silu_second(const Tensor& g, const Operand& input) {
   Tensor s = ops::sigmoid(input);
   Tensor slope = ops::mul(s, ops::rsub(s, int64_t{1}));
@@ -66,8 +66,8 @@ Tensor silu_second(const Tensor& g, const Operand& input) {
   return ops::mul(g, ops::mul(slope, rest));
 }
 
-// Second derivative of x (1 + tanh u) / 2 with u = k (x + c x^3). With t = tanh u and d = 1 - t^2, it is
-// d u' + x d (u'' / 2 - t u'^2).
+// Second derivative of x (1 + tanh u) / 2 with u = k (x + c x^3). With t = tanh u and d = 1 - t^2, the result is d u' +
+// x d (u'' / 2 - t u'^2).
 Tensor gelu_tanh_second(const Operand& input) {
   constexpr double k = 0.79788456080286535588, c = 0.044715;
   Tensor square = ops::mul(input, input);

@@ -33,7 +33,7 @@ Tensor matmul_grad_other(const Tensor& g, const Tensor& input, const Tensor& oth
     Tensor column = ops::matmul(ops::reshape(g, Sizes{1, g.numel()}), as_matrix(input));
     return ops::reshape(column, other.sizes());
   }
-  // A shared matrix needs one product over all rows.
+  // If all batches multiply the same matrix, one product over all rows gives its gradient.
   if (other.dim() == 2) return ops::matmul(transposed(as_matrix(input)), as_matrix(g));
   return sum_to(ops::matmul(transposed(input), g), other.sizes());
 }

@@ -13,7 +13,7 @@ namespace {
 
 using shape_rules::wrap_dim;
 
-// `sizes` with a 1 in each of `dims`.
+// Returns `sizes` with the entries of `dims` replaced by 1.
 Sizes with_ones(SizesView sizes, Dims dims) {
   if (!dims || dims->empty()) return Sizes(sizes.size(), 1);
   Sizes kept(sizes.begin(), sizes.end());
@@ -25,8 +25,8 @@ Sizes with_ones(SizesView sizes, Dims dims) {
 
 Dims one(const int64_t& dim) { return absl::Span<const int64_t>(&dim, 1); }
 
-// For each entry along `dim`, the product of all other entries: the product of those before it times the product of
-// those after it.
+// Returns, for each entry along `dim`, the product of all other entries. It is the product of the entries before it
+// times the product of the entries after it.
 Tensor products_without(const Tensor& input, int64_t dim) {
   int64_t n = input.size(dim);
   Sizes edge = input.sizes();
@@ -40,15 +40,15 @@ Tensor products_without(const Tensor& input, int64_t dim) {
   return ops::mul(before(input), ops::flip(before(ops::flip(input, dims)), dims));
 }
 
-// Waits for the value.
+// Whether `input` contains a zero. Waits for the value.
 bool has_zero(const Tensor& input) {
   if (input.device().type == DeviceType::kMeta) return false;
   GradMode off(false);
   return ops::to_device(ops::any(ops::eq(input, int64_t{0}), Dims(), false), Device{}).data_as<bool>()[0];
 }
 
-// Without division: the product of the entries before each element, times s[i] = g[i] + x[i + 1] s[i + 1], computed
-// from the last element to the first.
+// Gradient of cumprod without division: the product of the entries before i, times s[i] = g[i] + x[i + 1] s[i + 1].
+// Computes s from the last element to the first.
 Tensor cumprod_grad_at_zeros(const Tensor& g, const Tensor& input, int64_t dim) {
   Tensors x = ops::unbind(input, dim), from = ops::unbind(g, dim);
   for (size_t i = x.size() - 1; i-- > 0;) from[i] = ops::add(from[i], ops::mul(x[i + 1], from[i + 1]));
@@ -146,8 +146,8 @@ Tensor cumsum_grad(const Tensor& g, int64_t dim) {
   return ops::flip(ops::cumsum(ops::flip(g, dims), dim), dims);
 }
 
-// Each input is a factor of all results from its position on: the sum of g * result from there on, divided by the
-// input.
+// Input i is a factor of the results from i on. Its gradient is the sum of g * result over these positions, divided by
+// the input.
 Tensor cumprod_grad(const Tensor& g, const Tensor& input, const Tensor& result, int64_t dim) {
   if (g.dim() == 0) return g;
   if (has_zero(input)) return cumprod_grad_at_zeros(g, input, dim);

@@ -5,7 +5,7 @@
 namespace tt::autograd::formulas {
 namespace {
 
-// The leading part of `t` that an index of these sizes covers in every dimension.
+// Returns the leading part of `t` that has the sizes `sizes` of an index.
 Tensor leading_slice(Tensor t, SizesView sizes) {
   for (size_t d = 0; d < sizes.size(); ++d) {
     const auto dim = static_cast<int64_t>(d);
@@ -14,7 +14,7 @@ Tensor leading_slice(Tensor t, SizesView sizes) {
   return t;
 }
 
-// The inverse of leading_slice(): pads with zeros.
+// Undoes leading_slice(): pads `t` with zeros to `sizes`.
 Tensor pad_to(const Tensor& t, SizesView sizes) {
   if (t.sizes() == sizes) return t;
   Sizes pad;

@@ -7,10 +7,10 @@
 
 namespace tt::autograd::formulas {
 
-// Throws Error (NotImplementedError): the operator has no derivative here, nor in PyTorch.
+// Throws Error (NotImplementedError): the operator has no derivative, neither here nor in PyTorch.
 Tensor not_differentiable(const Tensor& g, std::string_view name);
 
-// Derivatives that divide by input. `result` is the function's value. Where input is zero they return the limit.
+// Derivatives that divide by input. `result` is the function's value. They return the limit where input is zero.
 Tensor i1_slope(const Operand& input, const Tensor& result);
 Tensor i1e_slope(const Operand& input, const Tensor& result);
 Tensor j1_slope(const Operand& input, const Tensor& result);

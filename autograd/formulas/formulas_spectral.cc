@@ -4,7 +4,7 @@
 
 namespace tt::autograd::formulas {
 
-// The result is the first half of the spectrum. The gradient of the second half is zero.
+// fft_r2c returns only the first half of the spectrum, so the gradient of the second half is zero.
 Tensor fft_r2c_grad(const Tensor& g, SizesView sizes, SizesView dim, double scale) {
   const int64_t last = dim.back(), missing = sizes[last < 0 ? last + sizes.size() : last] - g.size(last);
   Tensor whole = g;
@@ -16,7 +16,7 @@ Tensor fft_r2c_grad(const Tensor& g, SizesView sizes, SizesView dim, double scal
   return ops::real(ops::fft_c2c(whole, dim, scale, false));
 }
 
-// Every element except the first (and the last of an even length) represents two elements of the full spectrum.
+// Each element represents two elements of the full spectrum, except the first and, if the length is even, the last.
 Tensor fft_c2r_grad(const Tensor& g, SizesView sizes, SizesView dim, double scale) {
   const int64_t last = dim.back() < 0 ? dim.back() + g.dim() : dim.back();
   const int64_t half = sizes[last], twice = g.size(last) - half;

@@ -11,7 +11,7 @@ namespace {
 
 using shape_rules::wrap_dim;
 
-// Zeros of `sizes`, with `g` at the elements that `view` selects.
+// Returns zeros of `sizes` with `g` at the elements that `view` selects.
 template <typename View>
 Tensor embed(const Tensor& g, SizesView sizes, View view) {
   Tensor whole = ops::zeros(sizes, g.dtype(), g.device());
@@ -54,7 +54,7 @@ Sizes inverse_permutation(SizesView dims) {
   return inverse;
 }
 
-// Inserts a dimension before each repeated one, holding the repetitions, and sums over it.
+// Splits each dimension of g into the repetitions and the original dimension, and sums over the repetitions.
 Tensor repeat_grad(const Tensor& g, SizesView sizes, SizesView repeats) {
   size_t lead = repeats.size() - sizes.size();
   Sizes split, dims;

@@ -10,7 +10,7 @@ namespace {
 
 bool is_dense(const Geometry& g) { return SizesView(g.strides) == SizesView(contiguous_strides(g.sizes)); }
 
-// Returns the index after the last element of `g`.
+// Returns the storage index after the last element of `g`; its offset if `g` is empty.
 int64_t end_of(const Geometry& g) {
   int64_t last = g.offset;
   for (size_t d = 0; d < g.sizes.size(); ++d) {
@@ -20,7 +20,8 @@ int64_t end_of(const Geometry& g) {
   return last + 1;
 }
 
-// Whether `g` contains an element twice. Each stride, in ascending order, must exceed the range of all smaller ones.
+// Returns false only if each stride, in ascending order, exceeds the distance that the smaller strides cover. May
+// therefore return true for a layout without overlap.
 bool overlaps_itself(const Geometry& g) {
   absl::InlinedVector<std::pair<int64_t, int64_t>, 5> steps;  // stride, size
   for (size_t d = 0; d < g.sizes.size(); ++d) {
@@ -35,7 +36,7 @@ bool overlaps_itself(const Geometry& g) {
   return false;
 }
 
-// The storage range that contains base and view, as a one-dimensional row.
+// The storage range that contains base and view, in elements.
 struct Row {
   int64_t first;
   int64_t length;
@@ -45,16 +46,16 @@ Row row_of(const Region& r) {
   return {first, std::max(end_of(r.base), end_of(r.view)) - first};
 }
 
-// Returns the view of `row` with layout `g`.
+// Returns the view of `row` with layout `g`. `first` is the storage index of the first element of `row`.
 Tensor strided_view(const Tensor& row, int64_t first, const Geometry& g) {
   return ops::as_strided(row, g.sizes, g.strides, row->offset + g.offset - first);
 }
 
-// Converts a tensor shaped like the base to a one-dimensional row.
+// Copies `whole`, a tensor shaped like the base, to a one-dimensional row over the range of base and view.
 Tensor row_from(const Region& r, const Tensor& whole) {
   Row row = row_of(r);
   if (is_dense(r.base) && row.first == r.base.offset && row.length == whole.numel()) {
-    return ops::contiguous(ops::reshape(whole, Sizes{row.length}));  // a gradient may be expanded
+    return ops::contiguous(ops::reshape(whole, Sizes{row.length}));  // expanded gradients are copied
   }
   Tensor elements = ops::zeros(Sizes{row.length}, r.dtype, r.device);
   write(strided_view(elements, row.first, r.base), whole);

@@ -10,12 +10,12 @@ namespace tt::autograd {
 
 class Backward;
 
-// One formula. Each mask has one bit per parameter (or result) position.
+// One formula of a gradient. Each mask has one bit per parameter or per result.
 struct GradientPart {
   uint32_t params;   // parameters whose gradients the formula computes
-  uint32_t args;     // tensor arguments whose values it reads; saved
-  uint32_t metas;    // tensor arguments of which it reads only sizes, dtype and device
-  uint32_t results;  // results that it reads; saved
+  uint32_t args;     // tensor arguments whose values the formula reads; saved
+  uint32_t metas;    // tensor arguments of which the formula reads only sizes, dtype and device
+  uint32_t results;  // results that the formula reads; saved
 };
 
 struct Gradient {

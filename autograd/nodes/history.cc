@@ -52,7 +52,7 @@ void HistoryList::break_cycles() {
     remove(history);
     Ref<Node> node = std::move(history.node);
     Tensor grad = std::move(history.grad);
-    // Destroying these may destroy other histories and this one.
+    // At the end of the block, destroying `node` and `grad` may destroy other histories and this one.
   }
 }
 

@@ -24,17 +24,17 @@ class History final : public AutogradMeta, public ThreadCached<History> {
 
   Ref<Node> node;  // null: a leaf
   uint32_t output = 0;
-  uint64_t base_sequence = 0;  // of a view: the base's node sequence when `node` was set; 0: a leaf
+  uint64_t base_sequence = 0;  // for a view: the base's node sequence when `node` was set; 0 if the base was a leaf
   Ref<LeafNode> leaf;
-  Tensor grad;  // of a leaf: the accumulated gradient
-  // Of a leaf: the error that cancelled a backward pass and left `grad` incomplete, else null. Setting the gradient
-  // clears it.
+  Tensor grad;  // for a leaf: the accumulated gradient
+  // For a leaf: the error that cancelled a backward pass and left `grad` incomplete; null if there is none. Setting the
+  // gradient clears the error.
   std::shared_ptr<const Error> grad_error;
 
  private:
   friend class HistoryList;
   History* next_ = nullptr;
-  History** at_ = nullptr;  // the pointer that points to this; null: not in a list
+  History** at_ = nullptr;  // the list's pointer to this object; null if not in a list
 };
 
 // Returns the history of `t`; creates it if `t` has none.

@@ -26,7 +26,7 @@ void LeafNode::run(Gradients& gradients, Gradients&) {
   } else {
     bool ours = is_sole_owner(gradient) && gradient.is_contiguous();
     if (!ours) gradient = ops::clone(gradient);
-    // `.grad` is stored without the base that it may be a view of.
+    // A gradient that is a view, and is not recorded itself, is stored without its base.
     grad = gradient->base && !gradient.requires_grad() ? detach(gradient) : std::move(gradient);
   }
 }

@@ -5,8 +5,8 @@
 namespace tt::autograd {
 namespace {
 
-// Nodes that destroyed nodes owned. A node often holds the last reference to the node before it; destroying that one in
-// the destructor would recurse to the depth of the graph.
+// Destroys nodes without recursion. A node often owns the last reference to the node before it, so destroying that node
+// in the destructor would recurse to the depth of the graph.
 struct DeferredDeleter {
   std::vector<Ref<Node>> nodes;
   bool draining = false;
@@ -22,7 +22,7 @@ struct DeferredDeleter {
   }
 };
 
-// Host bytes of a node of any kind; subclasses may set a larger number.
+// Estimated host bytes of a node. Subclasses may set a larger number.
 constexpr size_t kNodeBytes = 512;
 
 DeferredDeleter& deferred_deleter() {

@@ -21,9 +21,9 @@ class TapeMeter;
 
 // Destination of an argument's gradient: the gradient of result `output` of `node`.
 struct Edge {
-  Ref<Node> node;  // null: the gradient is not needed
+  Ref<Node> node;  // null if the gradient is not needed
   uint32_t output = 0;
-  DType dtype = DType::kFloat32;  // of the argument and of its gradient
+  DType dtype = DType::kFloat32;  // dtype of the argument and of its gradient
 };
 
 // A point in the pass where the client's code reads, and may replace, the gradient of a result.
@@ -32,7 +32,7 @@ struct Hook {
   uint32_t output;
 };
 
-using Gradients = absl::InlinedVector<Tensor, 2>;  // an undefined entry: no gradient
+using Gradients = absl::InlinedVector<Tensor, 2>;  // an undefined entry means no gradient
 
 class Node : public RefCounted {
  public:
@@ -47,26 +47,26 @@ class Node : public RefCounted {
   // Frees the saved tensors. A later run() that needs them fails.
   virtual void release() {}
   virtual bool is_leaf() const { return false; }
-  // The client's number for this node if the client computes it, else 0.
+  // The client's number for this node if the client computes its gradients, else 0.
   virtual int64_t client_node_id() const { return 0; }
   // Returns zeros shaped like the gradient of `output`. Used when a required gradient is missing.
   virtual Tensor zeros(uint32_t output) const = 0;
 
-  // Position on the tape. A node's sequence is larger than those of the nodes that it depends on; leaves have the
-  // largest of all.
+  // Position on the tape. A node's sequence is larger than those of the nodes that it depends on, except that leaves
+  // have the largest possible sequence.
   uint64_t sequence() const { return sequence_; }
   uint32_t site() const { return site_; }  // the user's source line that issued the operation
   uint32_t outputs() const { return outputs_; }
 
-  // Assigns the sequence number and the user's source line. Call it after the edges are set: getting the node of a view
-  // may create a node.
+  // Assigns the sequence number and the user's source line. Call it after the edges are set: edge_of() on a view may
+  // create a node, which must get a smaller sequence number.
   void enter_tape();
   // Adds a hook to `hooks` and its bytes to the tape's host memory count.
   void add_hook(Hook hook);
 
   absl::InlinedVector<Edge, 2> edges;
   std::unique_ptr<std::vector<Hook>> hooks;
-  // Set by the Task that holds this node's state (task.h).
+  // Id of the Task that marked this node, and the index of the node's state in that Task (task.h).
   uint64_t task = 0;
   uint32_t task_index = 0;
 

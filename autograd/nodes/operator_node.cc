@@ -48,7 +48,8 @@ size_t bytes_of(const Arg& arg) {
   }
 }
 
-// An operator with more results returns a list. The tape keeps only the shapes of its results.
+// Maximum number of results whose shapes are saved one by one. An operator with more results returns a list, and the
+// tape keeps only the results' metadata.
 constexpr size_t kFewResults = 8;
 
 size_t padded(size_t bytes) { return (bytes + 7) & ~size_t{7}; }
@@ -132,7 +133,7 @@ void OperatorNode::save_arguments(const Call& call) {
       if (gradient_->plain >> i & 1)
         has_bytes = true;
       else
-        args_.back() = Arg();  // no formula reads it, and it is invalid after the call
+        args_.back() = Arg();  // no formula reads this argument, and it is invalid after the call
     }
     if (call.op->params[i].differentiable) ++edge;
   }
@@ -185,7 +186,7 @@ void OperatorNode::save_results(const Call& call) {
   count_host_bytes();
 }
 
-// Saves the sizes of broadcast arguments: fit() sums their gradients to these sizes.
+// Saves the sizes of broadcast arguments, to which Backward::fit() sums their gradients.
 void OperatorNode::save_broadcast_sizes(const Call& call) {
   const TensorMeta& result = call.outputs[0].meta();
   for (size_t i = 0; i < call.args.size(); ++i) {
@@ -243,7 +244,7 @@ Tensor OperatorNode::restore(const Saved& saved) {
   return argument;
 }
 
-// Edges are ordered by parameter: one for each entry of a tensor list, one for each other differentiable parameter.
+// Edges are ordered by parameter: one edge per entry of a tensor list, one per other differentiable parameter.
 size_t OperatorNode::first_edge(size_t param) const {
   size_t edge = 0;
   for (size_t i = 0; i < param; ++i) {

@@ -19,7 +19,7 @@ struct Saved {
   Tensor tensor;  // undefined for an absent list entry
   uint32_t version = 0;
   int16_t at = 0;     // parameter index, or ~i for result i
-  int32_t edge = -1;  // the edge that gives its history, or -1
+  int32_t edge = -1;  // index of the edge that gives the tensor's history, or -1
 };
 
 // Metadata of an argument, or of one of several results, whose value is not saved.
@@ -60,10 +60,10 @@ class OperatorNode final : public Node, public ThreadCached<OperatorNode> {
 
   const Op* op_;
   const Gradient* gradient_;
-  absl::InlinedVector<Arg, 4> args_;  // non-tensors by value; of a tensor list only the length
+  absl::InlinedVector<Arg, 4> args_;  // non-tensors by value; only the length of a tensor list
   absl::InlinedVector<Saved, 2> saved_;
   std::unique_ptr<Shape> shapes_;
-  std::vector<TensorMeta> many_results_;            // replaces shapes_ if the operator has many results
+  std::vector<TensorMeta> many_results_;            // used instead of shapes_ if the operator has many results
   std::unique_ptr<std::vector<Sizes>> list_sizes_;  // entry sizes of the list that a formula reads
   std::unique_ptr<char[]> bytes_;                   // storage of the lists and strings in args_
   uint32_t needed_ = 0;                             // bit mask of the parameters that need a gradient
@@ -82,7 +82,7 @@ class Backward {
   Tensor gradient(uint32_t output);
   Tensors gradients();
 
-  // Saved arguments by parameter index and saved results by position. Complex values are conjugated if
+  // Saved arguments are selected by parameter index, saved results by position. Complex values are conjugated if
   // Gradient::conjugates is set.
   Tensor tensor(int16_t param);  // undefined if an optional argument was omitted
   Operand operand(int16_t param);

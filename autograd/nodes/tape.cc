@@ -4,7 +4,7 @@
 
 namespace tt::autograd {
 namespace {
-// Limit on nested passes: a client's backward function may call backward itself.
+// Maximum number of unfinished passes. Passes nest: a client's backward function may call backward itself.
 constexpr size_t kMaxTasks = 1024;
 }  // namespace
 

@@ -32,7 +32,7 @@ class TapeMeter {
   uint64_t bytes() const { return bytes_; }
   void enter() { ++users_; }
   void add(int64_t bytes) { bytes_ += static_cast<uint64_t>(bytes); }
-  // The last call deletes the meter.
+  // Deletes the meter if it has no other users.
   void leave() {
     if (--users_ == 0) delete this;
   }
@@ -66,7 +66,7 @@ class Tape final : public SessionService {
   TapeMeter* const meter_;
   uint64_t sequence_ = 0;
   HistoryList histories_;
-  absl::flat_hash_map<int64_t, std::shared_ptr<Task>> tasks_;  // shared_ptr: Task is incomplete here
+  absl::flat_hash_map<int64_t, std::shared_ptr<Task>> tasks_;  // shared_ptr, because Task is incomplete here
 };
 
 }  // namespace tt::autograd

@@ -29,8 +29,8 @@ from .cases import Case, all_cases
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build"
-LIMIT = 60  # seconds for one operator in one package; then it counts as hanging
-REST = 0.02  # seconds between packages: OpenMP's threads keep spinning for a while after a loop
+LIMIT = 60  # seconds for one operator in one package, after which the operator counts as hanging
+REST = 0.02  # seconds of rest between packages, because OpenMP's threads spin for a while after a loop
 ITEM = {"float32": 4, "float64": 8, "bfloat16": 2, "int64": 8, "int32": 4}
 
 
@@ -95,7 +95,7 @@ def bandwidth() -> float:
 
 
 def floor(case: Case, rate: float) -> float:
-    """Returns the microseconds to read the inputs and to write as much as the largest of them."""
+    """Returns the microseconds to read all inputs and to write as many bytes as the largest input has."""
     shapes = [v["size"] if isinstance(v, dict) else v for k, v in case.inputs.items() if re.search(rf"\b{k}\b", case.call)]
     elements = [math.prod(s) for s in shapes]
     return 1e6 * (sum(elements) + max(elements)) * ITEM[case.dtype] / rate

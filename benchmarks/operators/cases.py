@@ -51,7 +51,7 @@ def _scaled(given, sizes: dict):
 
 
 def from_declarations() -> list[Case]:
-    """Returns every pointwise operator that Python exposes, with values in the range of its first sample."""
+    """Returns cases of every pointwise operator that Python exposes, with values in the range of its first sample."""
     from engine.codegen.declaration import load
 
     cases = []

@@ -19,7 +19,7 @@ import numpy as np
 torch = importlib.import_module(os.environ.get("BENCH_TORCH", "teletensor"))
 F = importlib.import_module(f"{torch.__name__}.nn.functional")
 HERE = torch.__name__ == "torch"
-IN_FLIGHT = {"small": 1000, "cache": 32, "large": 16}  # maximum of calls issued before a wait
+IN_FLIGHT = {"small": 1000, "cache": 32, "large": 16}  # maximum number of calls issued before a wait
 STRETCH = 2e-3  # approximate seconds that calls in flight take together
 PATIENCE = 2.0  # seconds after which fewer than three rounds suffice
 
@@ -58,7 +58,7 @@ def check(result) -> None:
 
 
 def once(call, scope: dict, count: int) -> float:
-    """Returns the seconds per call for `count` calls whose results are all kept until they are done."""
+    """Returns the seconds per call for `count` calls whose results are all kept until the last call is done."""
     wait()
     start = time.perf_counter()
     kept = [eval(call, scope) for _ in range(count)]  # noqa: S307 - the benchmark's own table
@@ -69,7 +69,7 @@ def once(call, scope: dict, count: int) -> float:
 
 
 def in_flight(call, scope: dict, most: int) -> int:
-    """Returns how many calls take STRETCH together. A single call may measure a round trip or noise."""
+    """Returns how many calls together take STRETCH seconds. A single call may measure a round trip or noise."""
     count = 1
     while count < most and once(call, scope, count) * count < STRETCH:
         count = min(4 * count, most)
@@ -77,7 +77,7 @@ def in_flight(call, scope: dict, most: int) -> int:
 
 
 def measure(case: dict, budget: float) -> dict:
-    """Returns the best of as many rounds as `budget` (seconds) allows: at least three, or one if it exceeds PATIENCE.
+    """Returns the best time of the rounds that fit in `budget` seconds: at least three, or fewer that take PATIENCE.
 
     Uses `case["count"]` calls in flight if given, so that both packages keep the same number of results.
     """

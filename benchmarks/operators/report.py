@@ -1,4 +1,4 @@
-"""Ratios of teletensor's time to a reference: their distribution, the worst, and a plot."""
+"""Reports ratios of teletensor's time to a reference: their distribution, the highest ratios, and a plot."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def geometric_mean(ratios: list[float]) -> float:
 
 
 def rows_of(results: list[dict], **wanted: str) -> list[dict]:
-    """Returns the rows with a ratio, teletensor's time over the reference: below 1 teletensor is faster."""
+    """Returns the rows that have a ratio, teletensor's time divided by the reference. Below 1 teletensor is faster."""
     return [r for r in results if r.get("ratio") and all(r[k] == v for k, v in wanted.items())]
 
 

@@ -1,4 +1,4 @@
-// Address: where an engine listens, and the tokens that it requires.
+// Address: the address of an engine; also finds the tokens that the engine requires.
 #pragma once
 
 #include <string>
@@ -20,14 +20,15 @@ bool is_local(const Address& address);
 // Accepts "host", "host:port", "[v6]:port" and "unix:PATH". Throws Error (ValueError) on anything else.
 Address parse_address(std::string_view text);
 
-// Returns the first that is set: `given`, TELETENSOR_TOKEN, the contents of token_file(). Empty if none is.
+// Returns the first of these that is set: `given`, TELETENSOR_TOKEN, the contents of token_file(). Empty if none is
+// set.
 std::string find_token(const std::string& given);
-// Returns the first that is set: `given`, TELETENSOR_ADMIN_TOKEN, the contents of the file that
+// Returns the first of these that is set: `given`, TELETENSOR_ADMIN_TOKEN, the contents of the file that
 // TELETENSOR_ADMIN_TOKEN_FILE names, and, for an engine on this host only, the contents of admin-token in
-// token_file()'s folder. Empty if none is.
+// token_file()'s folder. Empty if none is set.
 std::string find_admin_token(const std::string& given, const Address& address);
-// The token file of this user's engine: TELETENSOR_TOKEN_FILE, else teletensor/token in the user's configuration
-// folder.
+// Returns the path of the token file of this user's engine: TELETENSOR_TOKEN_FILE, else teletensor/token in the user's
+// configuration folder.
 std::string token_file();
 
 }  // namespace tt::client

@@ -1,8 +1,8 @@
 // Interruption: ends waits for the engine in a program's main thread, as Python does on Ctrl-C.
 //
 // The embedding language installs hooks once. Every wait of the client that may be long calls interrupted() at least
-// every kInterruptInterval and throws Interrupted if it returns true. Without hooks no thread is interruptible, and
-// waits have no extra cost.
+// every kInterruptInterval and throws Interrupted if interrupted() returns true. Without hooks no thread is
+// interruptible, and waits have no extra cost.
 //
 // Hooks may run any code of the language, including calls into this library: call them without holding a lock.
 #pragma once
@@ -28,7 +28,7 @@ struct WaitHooks {
   // interruptible().
   bool (*interrupted)() = nullptr;
   // Called around a wait whose caller may hold the language's lock. begin_wait releases the lock if the calling thread
-  // holds it and returns the argument of end_wait.
+  // holds it, and returns a value that is passed to end_wait.
   void* (*begin_wait)() = nullptr;
   void (*end_wait)(void* state) = nullptr;
 };
@@ -48,11 +48,11 @@ class InterruptTimer {
   static InterruptTimer never() { return InterruptTimer(false); }
 
   bool interruptible() const { return interruptible_; }
-  // The longest single sleep; milliseconds::max() if the thread is not interruptible.
+  // Maximum duration of one sleep; milliseconds::max() if the thread is not interruptible.
   std::chrono::milliseconds max_sleep() const {
     return interruptible_ ? kInterruptInterval : std::chrono::milliseconds::max();
   }
-  // Whether the interval has passed since this last returned true, or since the first call.
+  // Whether the interval has passed since is_due() last returned true, or since its first call.
   bool is_due() {
     if (!interruptible_) return false;
     auto now = std::chrono::steady_clock::now();

@@ -63,7 +63,8 @@ struct Descriptor {
   int fd;
 };
 
-// Returns the descriptor, or replaces it by a copy above the descriptors that the engine inherits.
+// Returns `fd`, or closes `fd` and returns a copy, so that the result is above the descriptors that the engine
+// inherits.
 int above_standard(int fd) {
   if (fd < 0 || fd > kClientDescriptor) return fd;
   int copy = fcntl(fd, F_DUPFD_CLOEXEC, kClientDescriptor + 1);
@@ -79,8 +80,8 @@ bool make_pipe(Descriptor* read, Descriptor* write) {
   return read->fd >= 0 && write->fd >= 0;
 }
 
-// Write ends that a forked copy of this process closes; otherwise the copy would keep the engine's input open after the
-// client exits. Engines beyond this number are watched by their pidfd only.
+// Write ends of engines' standard inputs, which a forked child of this process closes. Otherwise the child would keep
+// the input open after this process exits. Further engines detect the exit of this process by its pidfd only.
 std::atomic<int> closed_in_forked_child[16] = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
 
 void close_in_child() {
@@ -118,7 +119,7 @@ std::string PrivateEngine::find_binary() {
   }
   std::vector<fs::path> candidates;
   if (fs::path here = own_folder(); !here.empty()) {
-    candidates = {here / "teletensord", here / "bin" / "teletensord"};  // in a wheel, in a build tree
+    candidates = {here / "teletensord", here / "bin" / "teletensord"};  // locations in a wheel and in a build tree
     for (fs::path up = here; up.has_relative_path(); up = up.parent_path()) {
       candidates.push_back(up / "bin" / "teletensord");
       candidates.push_back(up / "build" / "bin" / "teletensord");
@@ -205,7 +206,7 @@ void PrivateEngine::wait_until_ready(int output) {
   }
 }
 
-// Finds "READY unix:PATH" in the output, which may contain lines of a wrapper.
+// Finds "READY unix:PATH" in the output, which may also contain lines of a wrapper script.
 bool PrivateEngine::take_ready_line(const std::string& said) {
   std::vector<absl::string_view> lines = absl::StrSplit(said, '\n');
   lines.pop_back();  // incomplete
@@ -234,7 +235,7 @@ void PrivateEngine::stop() noexcept {
   remove_folder();
 }
 
-// Removes the folder of an engine that was killed. An engine that exits normally removes it itself.
+// Removes the folder of an engine that was killed. An engine that exits normally removes its folder itself.
 void PrivateEngine::remove_folder() noexcept {
   if (address_.empty()) return;
   const fs::path socket = address_.substr(std::strlen("unix:"));

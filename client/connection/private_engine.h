@@ -1,8 +1,8 @@
 // PrivateEngine: a teletensord child process on a unix socket that only this user can reach.
 //
 // Owns the process, which creates and removes its own folder of mode 0700. stop() terminates the engine. If the owner
-// dies first, the engine sees the end of its standard input and a readable pidfd of the owner, and exits. A forked copy
-// of the owner neither ends the engine nor keeps it alive.
+// dies first, the engine sees the end of its standard input and a readable pidfd of the owner, and exits. A forked
+// child of the owner neither ends the engine nor keeps it alive.
 #pragma once
 
 #include <sys/types.h>
@@ -20,11 +20,11 @@ class PrivateEngine {
   PrivateEngine(const PrivateEngine&) = delete;
   PrivateEngine& operator=(const PrivateEngine&) = delete;
 
-  // "unix:/tmp/teletensor-private-Xy12/engine.sock"
+  // For example "unix:/tmp/teletensor-private-Xy12/engine.sock".
   const std::string& address() const { return address_; }
   pid_t pid() const { return pid_; }
 
-  // Idempotent. One thread.
+  // Terminates the engine. Idempotent. Not thread-safe.
   void stop() noexcept;
 
   // Returns TELETENSOR_DAEMON, else teletensord beside this library (as in a wheel), in the build tree or on the PATH.

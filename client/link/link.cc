@@ -94,7 +94,7 @@ void Link::Appending::check_names(const Op& op, size_t count) const {
   link_.mutex_.assume_held();
   const uint64_t limit = link_.engine_.limits().max_handles();
   const uint64_t live = link_.window_.live_handles();
-  check(limit == 0 || live + count <= limit, "[", op.name, "] makes ", count, " tensors, this session has ", live,
+  check(limit == 0 || live + count <= limit, "[", op.name, "] makes ", count, " tensors, but this session has ", live,
         " already, and the engine allows at most ", limit);
 }
 
@@ -174,7 +174,7 @@ void Link::read_one(std::chrono::milliseconds timeout) {
   role_is_free();
 }
 
-// Clears without the mutex, because clearing a large frame takes long.
+// Clears acknowledged frames without holding the mutex, because clearing a large frame takes long.
 void Link::clear_acknowledged() {
   while (std::unique_ptr<OutgoingFrame> frame = window_.take_acknowledged()) {
     {

@@ -1,14 +1,14 @@
 // Link: a reliable, ordered channel of frames to an engine. Reconnects and resends unacknowledged frames.
 //
-// Callers append to the frame under construction (SendWindow). A sender thread writes it while fewer than
-// SendWindow::kFrames frames are unacknowledged, and lets it grow otherwise. A caller that waits for an answer writes
-// and reads itself, so that a round trip needs no thread switch. Two roles make this safe: one thread at a time writes,
-// and one reads. When a stream breaks, unacknowledged frames are sent again; the engine skips frames that it has
-// executed and repeats their answers.
+// Callers append to the frame under construction (SendWindow). A sender thread writes that frame while fewer than
+// SendWindow::kFrames frames are unacknowledged, and lets the frame grow otherwise. A caller that waits for an answer
+// writes and reads itself, so that a round trip needs no thread switch. Two roles make this safe: one thread at a time
+// writes, and one reads. When a stream breaks, unacknowledged frames are sent again; the engine skips frames that it
+// has executed and repeats their answers.
 //
 // Every wait of a caller throws Interrupted if its thread is interrupted (client/connection/interruption.h). The link
 // remains usable: sent frames are executed, and answers without a waiting caller are dropped. A second interrupt, while
-// frames from before the first one are unanswered, cancels what the engine has not executed.
+// frames from before the first one are unanswered, cancels the frames that the engine has not executed.
 //
 // Thread-safe: one mutex, never held during a call of the transport or a hook. In a forked child calls throw, and
 // release() and the destructor do nothing. After the link has ended, every call throws the error that ended it:
@@ -69,11 +69,11 @@ class Link {
   };
 
  public:
-  // Holds the lock while its owner appends to the frame; other threads can append after it is destroyed.
+  // Holds the lock while its owner appends to the frame. Other threads can append after the object is destroyed.
   class Appending {
    public:
     v1::Frame& frame() {
-      link_.mutex_.assume_held();  // here and below: lock_ holds it
+      link_.mutex_.assume_held();  // lock_ holds the mutex, here and below
       return link_.window_.building().message();
     }
     // Adds a cleared instruction, which carries the handles released before it.
@@ -107,15 +107,15 @@ class Link {
   void release(uint64_t handle) noexcept;
   // Waits for the tensors' descriptions and, unless `meta_only`, their bytes.
   std::vector<v1::ReadResult> read(absl::Span<const uint64_t> handles, bool meta_only);
-  // Sends everything queued; returns the last frame's sequence number.
+  // Sends everything queued. Returns the last frame's sequence number.
   uint64_t flush();
   // Waits until everything issued so far has been executed.
   void synchronize();
   // Cancels everything issued so far that has not been executed; the results of cancelled instructions are poisoned.
   // Throws Error if the engine does not support it.
   void cancel();
-  // Like Transport's, but they survive broken connections as long as the link does, and continue at the point of
-  // failure (TransferRetry). A poisoned tensor throws RemoteError.
+  // Like the functions of Transport, but unless the link has ended, they continue after a broken connection at the
+  // point of failure (TransferRetry). download() throws RemoteError if the tensor is poisoned.
   void upload(uint64_t transfer, Device device, absl::Span<const char> bytes);
   void download(uint64_t handle, absl::Span<char> into);
   // Converts an error of the engine to the exception for the caller.
@@ -128,7 +128,7 @@ class Link {
   Counters counters() const;  // `waits` is 0, because Session counts them
 
  private:
-  // Throws in a forked child, where no thread would unlock it.
+  // Returns mutex_. Throws in a forked child, where no thread would unlock the mutex.
   Mutex& mutex_of_process() const;
   void throw_if_over() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -154,7 +154,7 @@ class Link {
   // Performs any free role until `done` returns true. Throws if the link ends first or the thread is interrupted.
   void drive(absl::FunctionRef<bool()> done) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void wait_for_room(size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Sleeps until the link's state changes, at most `timeout`.
+  // Sleeps until the link's state changes or `timeout` has passed.
   void sleep(std::chrono::milliseconds timeout) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether the calling thread is interrupted. Handles a second interrupt.
   bool check_interrupt() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -169,7 +169,7 @@ class Link {
   void recover_transfer(const absl::Status& status, TransferRetry* retry);
   void watch_download(int change);
 
-  const int forks_;  // forks before the link was created
+  const int forks_;  // number of forks before the link was created
   std::unique_ptr<Transport> transport_;
   v1::HelloReply engine_;
   std::function<std::string(uint32_t)> site_name_;

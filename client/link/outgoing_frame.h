@@ -1,4 +1,4 @@
-// OutgoingFrame: a frame under construction, then in flight until it is acknowledged.
+// OutgoingFrame: a frame, from its first instruction until it is acknowledged.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ class OutgoingFrame {
   // Estimated encoded size in bytes.
   size_t bytes() const { return bytes_; }
   void count_bytes(size_t bytes) { bytes_ += bytes; }
-  // Number of names that its instructions assign to results.
+  // Number of names that the frame's instructions assign to results.
   size_t names() const { return names_; }
   void count_names(size_t names) { names_ += names; }
 
@@ -34,7 +34,8 @@ class OutgoingFrame {
       frame_->Clear();
       return;
     }
-    // Clear does not reuse inline bytes and lists; resets the arena before they accumulate.
+    // Clear() does not reuse the memory of inline bytes and lists, so the arena is reset before that memory
+    // accumulates.
     arena_.Reset();
     frame_ = google::protobuf::Arena::CreateMessage<v1::Frame>(&arena_);
   }

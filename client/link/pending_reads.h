@@ -1,4 +1,4 @@
-// PendingReads: the reads whose answers have not all arrived. Guarded by the Link's mutex.
+// PendingReads: reads that wait for answers of the engine. Guarded by the Link's mutex.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,9 @@
 
 namespace tt::client {
 
-// One caller's read of several handles, on its stack while it waits.
+// One caller's read of several handles. Stored on the caller's stack while the caller waits.
 struct PendingRead {
-  uint64_t sequence;  // of the frame that contains the requests
+  uint64_t sequence;  // sequence of the frame that contains the requests
   uint64_t first_request;
   std::vector<v1::ReadResult> results;  // in the order of requests
   size_t missing;
@@ -20,10 +20,11 @@ class PendingReads {
  public:
   void add(PendingRead* read) { reads_.push_back(read); }
   void remove(PendingRead* read) { std::erase(reads_, read); }
-  // Moves the result to the read that requested it; drops it if that caller no longer waits.
+  // Moves `result` to the read that requested it. Drops `result` if the caller of that read no longer waits.
   void answer(v1::ReadResult& result);
-  // The last sequence up to `executed` for which all answers have arrived. An executed frame is acknowledged only then,
-  // because after a resume the engine confirms later frames with one reply and sends their answers again.
+  // Returns the last sequence, at most `executed`, up to which all answers have arrived. An executed frame is
+  // acknowledged only when its answers have arrived, because after a resume the engine confirms later frames with one
+  // reply and sends their answers again.
   uint64_t answered_through(uint64_t executed) const;
 
  private:

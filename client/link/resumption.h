@@ -22,7 +22,7 @@ class Resumption {
   // error for a dead engine within a second. Returns the last failure, or `why` if there was none; NOT_FOUND if the
   // engine has lost the session. Blocks. One thread at a time.
   absl::Status run(const absl::Status& why);
-  // Call when a reply has arrived: the next failure then starts a new series of attempts. Any thread.
+  // Call when a reply has arrived: the next failure then starts a new series of attempts. Any thread may call it.
   void reply_arrived() { replied_.store(true, std::memory_order_relaxed); }
 
  private:

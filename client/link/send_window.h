@@ -1,11 +1,11 @@
-// SendWindow: the frames of a Link from their first instruction to their acknowledgement, and the handles they name.
+// SendWindow: the frames of a Link, from their first instruction until they are acknowledged; also numbers new handles.
 //
 // One frame is under construction. seal() assigns the next sequence number to it; begin_send() returns the oldest
 // sealed frame that was not sent on this stream. A sent frame is kept until it is acknowledged, because rewind() marks
 // all unacknowledged frames as unsent when a stream breaks. Cleared frames are reused.
 //
-// Owned by a Link and guarded by its mutex. At most one thread is between begin_send() and end_send(); during this it
-// reads the frame without the mutex.
+// Owned by a Link and guarded by its mutex. At most one thread sends at a time; between begin_send() and end_send() it
+// reads the frame without holding the mutex.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +21,10 @@ namespace tt::client {
 
 class SendWindow {
  public:
-  static constexpr uint64_t kFrames = 2;                // unacknowledged frames that keep the engine busy
-  static constexpr int kMaxInstructions = 1024;         // per frame: few enough to stay in the cache
-  static constexpr size_t kMaxBytes = size_t{4} << 20;  // per frame, if the engine's limit is not lower
-  static constexpr size_t kMaxNames = size_t{1} << 18;  // per frame, of results
+  static constexpr uint64_t kFrames = 2;                // number of unacknowledged frames that keeps the engine busy
+  static constexpr int kMaxInstructions = 1024;         // per frame; few enough to stay in the cache
+  static constexpr size_t kMaxBytes = size_t{4} << 20;  // per frame, unless the engine's limit is lower
+  static constexpr size_t kMaxNames = size_t{1} << 18;  // names of results, per frame
 
   SendWindow();
 
@@ -67,13 +67,15 @@ class SendWindow {
   // Whether begin_send() is allowed now: there is an unsent frame, and the window or a flush permits sending it.
   bool may_send() const;
   bool has_unsent() const { return sent_ < sealed_ || !building_->empty(); }
-  // Returns the next frame to send; seals the one under construction if all others were sent. Requires has_unsent().
+  // Returns the next frame to send. Seals the frame under construction if all sealed frames were sent. Requires
+  // has_unsent().
   OutgoingFrame& begin_send();
-  // Call when the write of begin_send()'s frame has returned. `went_out`: false if no byte was written.
+  // Call when the write of begin_send()'s frame has returned. `went_out` is false if no byte was written.
   void end_send(bool went_out);
-  // Makes everything issued so far be sent regardless of the window. Returns the last sequence concerned.
+  // Permits everything issued so far to be sent regardless of the window. Returns the sequence of the last frame issued
+  // so far.
   uint64_t flush();
-  // The sequence of the last frame that has an instruction, whether sealed or under construction.
+  // Returns the sequence of the last frame that is not empty, whether sealed or under construction.
   uint64_t last_issued() const { return sealed_ + (building_->empty() ? 0 : 1); }
 
   // ---- Acknowledgement
@@ -96,7 +98,7 @@ class SendWindow {
   size_t max_bytes_ = kMaxBytes;
   uint64_t max_in_flight_ = 0;  // the engine's limit of frames in flight; 0: none
   std::unique_ptr<OutgoingFrame> building_;
-  std::deque<std::unique_ptr<OutgoingFrame>> in_flight_;  // sequences (acknowledged_, sealed_]
+  std::deque<std::unique_ptr<OutgoingFrame>> in_flight_;  // ascending sequences, up to sealed_
   std::vector<std::unique_ptr<OutgoingFrame>> spare_;
   std::vector<uint64_t> releases_;
   uint64_t next_handle_ = 1;
@@ -105,7 +107,7 @@ class SendWindow {
   uint64_t sent_ = 0;
   uint64_t acknowledged_ = 0;
   uint64_t flush_through_ = 0;
-  uint64_t sending_ = 0;  // the sequence between begin_send() and end_send(), or 0
+  uint64_t sending_ = 0;  // sequence of the frame between begin_send() and end_send(), or 0
 };
 
 }  // namespace tt::client

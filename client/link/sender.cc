@@ -13,7 +13,8 @@ bool Link::has_work_for_sender() const {
          (window_.has_unsent() || ((closing_ || downloads_ > 0) && !window_.all_acknowledged()));
 }
 
-// If callers read after every few calls, waking the sender would only compete with them.
+// Whether new work can wait until the sender's nap ends. If callers read after every few calls, a woken sender would
+// only compete with them.
 bool Link::can_wait() const {
   constexpr int kFewInstructions = 32;
   return sender_.callers_send() && sender_.naps() && window_.building().instructions() < kFewInstructions;
@@ -33,13 +34,14 @@ bool Link::sender_step() {
 
 void Link::sender_sleep() {
   constexpr auto kNap = std::chrono::microseconds(200);
-  // gRPC answers the engine's pings, and notices that the connection has ended, only while some thread polls it. The
-  // client closes a connection on which a ping is not answered for 10 s, and the engine after 20 s.
+  // gRPC answers the engine's pings, and notices that the connection has ended, only while some thread polls a
+  // completion queue. The client closes a connection on which a ping is not answered for 10 s, and the engine after 20
+  // s.
   constexpr auto kIdlePoll = std::chrono::seconds(5);
   for (uint64_t frames = counters_.frames;; frames = counters_.frames) {
     sender_.begin_nap();
     if (sender_.sleep(wake_sender_, mutex_, kNap)) break;
-    if (has_work_for_sender()) {  // the caller that appended it did not send it
+    if (has_work_for_sender()) {  // the caller that appended the work did not send it
       sender_.set_callers_send(false);
       break;
     }

@@ -1,8 +1,8 @@
 // SenderWakeup: decides when the sender thread of a Link sleeps, and when a caller wakes it.
 //
 // A wake-up costs the caller a system call and occupies a core for the sender. A sender without work therefore naps
-// first, for at most 200 us at a time. A caller that sends its own frames does not wake it from a nap; the sender finds
-// other work at the end of the nap. Guarded by the Link's mutex.
+// first, for at most 200 us at a time. A caller that sends its frames itself does not wake the sender from a nap; the
+// sender finds other work at the end of the nap. Guarded by the Link's mutex.
 #pragma once
 
 #include <chrono>
@@ -21,15 +21,15 @@ class SenderWakeup {
   bool callers_send() const { return callers_send_; }
   void set_callers_send(bool value) { callers_send_ = value; }
 
-  // Marks the sender as awake; returns false if it was. If true, the caller notifies the sender's condition variable,
-  // preferably without the mutex.
+  // Marks the sender as awake. Returns false if it was awake already. If the result is true, the caller must notify the
+  // sender's condition variable, preferably without holding the mutex.
   bool wake() { return std::exchange(asleep_, false); }
 
   // ---- The sender thread
 
   void begin_nap() { asleep_ = naps_ = true; }
   void begin_sleep() { naps_ = false; }
-  // Sleeps until it is woken or `duration` has passed. Returns whether it was woken.
+  // Sleeps until wake() is called or `duration` has passed. Returns whether wake() was called.
   template <typename Duration>
   bool sleep(CondVar& condition, Mutex& mutex, Duration duration) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     return condition.wait_for(mutex, duration, [this] { return !asleep_; });

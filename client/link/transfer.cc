@@ -10,7 +10,7 @@ void Link::recover_transfer(const absl::Status& status, TransferRetry* retry) {
   if (retry->record(status) == TransferRetry::Cause::kNoRoom) {
     flush();  // queued instructions may end the transfers that occupy the engine's table
   } else {
-    {  // An empty frame's round trip shows whether the connection works, and resumes it if it does not.
+    {  // An empty frame's round trip shows whether the connection works, and resumes the session otherwise.
       CallLock lock(*this);
       window_.building().count_bytes(1);
     }

@@ -1,4 +1,5 @@
-// Link's waiting callers: for answers, for room in a frame, for the link's end. They perform the roles themselves.
+// Waits of Link's callers: for answers, for room in a frame, for the link's end. Waiting callers write and read
+// themselves.
 #include <algorithm>
 #include <utility>
 
@@ -42,7 +43,7 @@ void Link::wait_for_room(size_t bytes) {
     bool interrupted = false;
     {
       MutexUnlock unlocked(mutex_);
-      ReleaseInterpreterLock release;  // its destructor takes the language's lock, so it must not run with mutex_ held
+      ReleaseInterpreterLock release;  // its destructor acquires the language's lock: mutex_ must not be held
       InterruptTimer timer;
       MutexLock lock(mutex_);
       while (window_.is_full(bytes) && !over_ && !interrupted) {
@@ -72,7 +73,7 @@ bool Link::check_interrupt() {
 
 void Link::record_interrupt() {
   const bool again = window_.acknowledged() < interrupted_at_;  // frames from before the last interrupt are unfinished
-  if (again) (void)cancel_queued();  // an engine without cancellation executes them, as after one interrupt
+  if (again) (void)cancel_queued();  // an engine without cancellation executes the frames, as after one interrupt
   interrupted_at_ = window_.last_issued();
 }
 

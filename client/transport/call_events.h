@@ -2,8 +2,8 @@
 //
 // An interrupt of that thread cancels the call; the waits then return at once, and throw_if_interrupted() throws. A
 // cancelled call usually ends at once too. If the peer does not read, gRPC keeps the outgoing data until the connection
-// ends. No function waits for that: a CallPointer owns the call's state and leaks it if gRPC still uses it. For one
-// thread, except is_running().
+// ends. No function waits for the end of the connection: a CallPointer owns the call's state and leaks it if gRPC still
+// uses it. Used by one thread, except is_running().
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -39,7 +39,7 @@ inline bool drain_queue(grpc::CompletionQueue& queue) {
 
 class CallEvents {
  public:
-  // Operations of the call. Each has at most one in progress.
+  // Operations of the call. At most one of each kind is in progress.
   enum Tag : intptr_t { kStarted, kMetadata, kMoved, kFinished, kTags };
   static void* tag(Tag t) { return reinterpret_cast<void*>(t); }
 
@@ -47,8 +47,8 @@ class CallEvents {
   CallEvents(const CallEvents&) = delete;
   CallEvents& operator=(const CallEvents&) = delete;
 
-  // Blocks until `t` has happened, and clears it. Returns false if the operation failed, or if the call was cancelled
-  // and does not end. Events that happen earlier are kept for later waits.
+  // Blocks until operation `t` has completed, and clears its event. Returns false if the operation failed, or if the
+  // call was cancelled and does not end. Events that happen earlier are kept for later waits.
   bool wait(Tag t) {
     while (!happened_[t]) {
       check_interrupt();
@@ -84,14 +84,14 @@ class CallEvents {
     return !happened_[kFinished] && !(is_interruptible() && check_interrupt());
   }
   bool interrupted() const { return interrupted_; }
-  // Ends the call if it is still running. Returns false if gRPC still uses it after kCancelGrace. Must be the last
-  // call.
+  // Ends the call if it is still running. Returns false if gRPC still uses it after kCancelGrace. No other function may
+  // be called afterwards.
   bool drain() {
     context_.TryCancel();
     queue.Shutdown();
     return drain_queue(queue);
   }
-  // Call after the call's end.
+  // Throws Interrupted if an interrupt has cancelled the call. Use after the call has ended.
   void throw_if_interrupted() const {
     if (interrupted_) throw Interrupted();
   }
@@ -99,7 +99,7 @@ class CallEvents {
   grpc::CompletionQueue queue;
 
  private:
-  // Takes the next event. Returns false if there is none within `timeout`.
+  // Waits for the next event and records it. Returns false if there is none within `timeout`.
   bool poll(std::chrono::milliseconds timeout) {
     void* t;
     bool ok;

@@ -13,7 +13,7 @@ inline absl::Status to_status(const grpc::Status& status) {
 }
 
 // Converts the status of a transfer's call that has ended. ABORTED if the call may be retried once other calls have
-// ended: the engine's metadata marks it so, or gRPC had no thread for it.
+// ended: the engine's metadata says so, or gRPC had no thread for the call.
 inline absl::Status transfer_status(const grpc::Status& status, const grpc::ClientContext& context) {
   const bool can_retry = status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED &&
                          (context.GetServerTrailingMetadata().count("teletensor-retry") != 0 ||

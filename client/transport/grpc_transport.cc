@@ -16,9 +16,10 @@ namespace {
 
 constexpr size_t kChunkBytes = size_t{2} << 20;  // streams are fastest between 1 and 4 MiB
 constexpr auto kConnectTimeout = std::chrono::seconds(10);
-// After a call has failed, the next one uses smaller chunks, so that some arrive over a link that breaks often.
+// Minimum chunk size. After a call has failed, the next call uses smaller chunks, so that some arrive over a link that
+// breaks often.
 constexpr size_t kMinChunkBytes = size_t{64} << 10;
-// A resumed session must answer at once: its callers get an error within a second if it does not.
+// Short, so that callers get an error within a second if the engine does not answer the Hello that resumes a session.
 constexpr auto kResumeTimeout = std::chrono::milliseconds(800);
 constexpr auto kCancelTimeout = std::chrono::milliseconds(800);
 
@@ -26,7 +27,8 @@ size_t chunk_bytes(const TransferProgress& progress) {
   return std::max(kMinChunkBytes, kChunkBytes >> std::min(progress.failures, 8));
 }
 
-// Bytes of a resumed transfer that the engine has, from the call's initial metadata; 0 if it has no valid entry.
+// Returns the number of bytes of a resumed transfer that the engine has, from the call's initial metadata; 0 if the
+// metadata has no valid entry.
 size_t received(const grpc::ClientContext& context) {
   const auto& metadata = context.GetServerInitialMetadata();
   auto found = metadata.find("teletensor-received");
@@ -67,7 +69,7 @@ std::shared_ptr<GrpcTransport::Connection> GrpcTransport::connection() const {
 absl::Status GrpcTransport::hello(const v1::HelloRequest& hello, v1::HelloReply* reply) {
   MutexLock lock(hello_mutex_);
   auto connection = std::make_shared<Connection>();
-  // A new channel: one that has failed delays its next attempt.
+  // Opens a new channel, because a channel that has failed delays its next attempt.
   absl::StatusOr<std::shared_ptr<grpc::Channel>> channel = open_channel(address_);
   if (!channel.ok()) return channel.status();
   connection->stub = v1::Engine::NewStub(*channel);
@@ -106,11 +108,12 @@ std::shared_ptr<GrpcTransport::Connection> GrpcTransport::connection_for_transfe
   if (!old->memory || !old->memory->has_broken_lane()) return old;
   if (!hello_mutex_.try_lock()) return connection();
   MutexLock lock(hello_mutex_, std::adopt_lock);
-  // The engine uses its latest segment only, so no transfer through the old one may start or continue meanwhile.
+  // The engine uses only its latest segment, so no transfer through the old segment may start or continue during the
+  // renewal.
   auto [upload, download] = old->memory->claim_all();
   if (!upload || connection() != old) return connection();
   auto renewed = std::make_shared<Connection>(Connection{old->stub, old->session_key, nullptr});
-  set_connection(renewed);  // if the reply is lost, the engine may have a new segment and the old one is unusable
+  set_connection(renewed);  // if the reply is lost, the engine may have replaced its segment
   renewed = std::make_shared<Connection>(*renewed);
   v1::HelloReply reply;
   if (send_hello(*renewed, hello_, kResumeTimeout, &reply).ok()) set_connection(renewed);
@@ -221,7 +224,7 @@ absl::Status GrpcTransport::upload_chunks(Connection& connection, v1::UploadChun
     }
   }
   writer.WritesDone();
-  grpc::Status status = writer.Finish(&reply);  // has the reason if a write failed
+  grpc::Status status = writer.Finish(&reply);  // contains the reason if a write failed
   return status.ok() ? check_size(reply.bytes(), bytes.size()) : transfer_status(status, writer.context());
 }
 

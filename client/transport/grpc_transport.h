@@ -39,10 +39,10 @@ class GrpcTransport final : public Transport {
   void shutdown() override;
   std::string address() const override { return address_.text; }
 
-  class Call;  // in progress: client/transport/grpc_call.h
+  class Call;  // a call in progress (client/transport/grpc_call.h)
 
  private:
-  // Result of one Hello. Transfers in progress keep a reference to theirs.
+  // Result of one Hello. Transfers in progress keep a reference to the Connection that they use.
   struct Connection {
     std::shared_ptr<v1::Engine::Stub> stub;
     std::string session_key;
@@ -70,7 +70,7 @@ class GrpcTransport final : public Transport {
   const bool shared_memory_;
   std::unique_ptr<PrivateEngine> engine_;
 
-  Mutex hello_mutex_;  // held during a Hello: the engine shares the memory of the last one
+  Mutex hello_mutex_;  // held during a Hello, because the engine uses only the segment of the last Hello
   v1::HelloRequest hello_ ABSL_GUARDED_BY(hello_mutex_);  // resumes the session
 
   mutable Mutex mutex_;

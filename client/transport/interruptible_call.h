@@ -1,7 +1,7 @@
 // Reader and Writer: gRPC's synchronous ClientReader and ClientWriter with interruptible waits.
 //
 // An interrupt of the calling thread cancels the call: Read, Write and WaitForInitialMetadata return false, and Finish
-// throws Interrupted. One thread. Finish is required and must be the last call.
+// throws Interrupted. Used by one thread. Finish is required and must be the last call.
 #pragma once
 
 #include <memory>
@@ -30,7 +30,7 @@ class InterruptibleReader {
     return true;
   }
   void TryCancel() { state_->context.context.TryCancel(); }
-  // Has the engine's metadata after Finish.
+  // Contains the engine's metadata after Finish.
   const grpc::ClientContext& context() const { return state_->context.context; }
   grpc::Status Finish() {
     state_->call->Finish(&state_->status, CallEvents::tag(CallEvents::kFinished));

@@ -29,7 +29,7 @@ bool SessionStream::drain() {
 bool SessionStream::await(Event event, gpr_timespec deadline) {
   while (under_way_[event] && !aborted_) {
     if (polling_) {
-      // The poller returns by its own deadline or after an event; then this thread polls.
+      // Another thread polls until an event or its own deadline. Then this thread polls.
       ++waiting_;
       if (gpr_time_cmp(deadline, gpr_inf_future(GPR_CLOCK_MONOTONIC)) == 0) {
         changed_.wait(mutex_);

@@ -26,11 +26,11 @@ class SessionStream {
   SessionStream(const SessionStream&) = delete;
   SessionStream& operator=(const SessionStream&) = delete;
 
-  // As Transport's. On return the frame has been copied but perhaps not sent; the next send waits until it is sent. So
-  // a broken stream is reported by the next send, or to the reader.
+  // Like the functions of Transport. When send() returns, the frame has been copied but perhaps not sent; the next
+  // send() waits until it has been sent. Therefore a broken stream is reported by the next send() or by receive().
   std::optional<absl::Status> send(const v1::Frame& frame, std::chrono::milliseconds timeout);
   std::optional<absl::Status> receive(v1::Reply* reply, std::chrono::milliseconds timeout);
-  // Ends the call: waiting calls return UNAVAILABLE, even if the engine does not read. Any thread.
+  // Ends the call: waiting calls return UNAVAILABLE, even if the engine does not read. Any thread may call it.
   void abort();
   // Ends the call. Requires that no thread sends or receives. Returns false if gRPC still uses the call after a short
   // wait; see CallPointer.
@@ -53,8 +53,8 @@ class SessionStream {
   bool polling_ ABSL_GUARDED_BY(mutex_) = false;     // a thread polls the queue
   int waiting_ ABSL_GUARDED_BY(mutex_) = 0;          // threads that wait for the poller
   bool read_begun_ ABSL_GUARDED_BY(mutex_) = false;  // a read was started and its reply not received yet
-  v1::Reply incoming_;   // of the read in progress: owned by gRPC until it completes, then by the reader
-  grpc::Status status_;  // the call's final status; owned likewise
+  v1::Reply incoming_;   // reply of the read in progress; owned by gRPC until the read completes, then by the reader
+  grpc::Status status_;  // the call's final status; owned in the same way
   bool aborted_ ABSL_GUARDED_BY(mutex_) = false;
   grpc::Alarm alarm_ ABSL_GUARDED_BY(mutex_);  // wakes the poller on abort
 };

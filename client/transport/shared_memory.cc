@@ -14,9 +14,9 @@ namespace {
 
 using shared_ring::Outcome;
 
-// Starting a thread takes about as long as copying a quarter of this.
+// Minimum number of bytes per copying thread. Starting a thread takes about as long as copying a quarter of them.
 constexpr size_t kThreadBytes = size_t{1} << 20;
-// Memory bandwidth does not increase with more threads.
+// Maximum number of copying threads. Memory bandwidth does not increase with more threads.
 constexpr unsigned kMaxThreads = 8;
 
 unsigned threads_for(size_t bytes) {

@@ -1,4 +1,4 @@
-// SharedMemory: client side of the memory that an engine on the same host shares with it.
+// SharedMemory: client side of the memory that an engine on the same host shares with the client.
 //
 // Thread-safe; each lane serves one transfer at a time.
 #pragma once
@@ -34,13 +34,13 @@ class SharedMemory {
   void abandon_upload() { upload_.broken = true; }
   void abandon_download() { download_.broken = true; }
   bool has_broken_lane() const { return upload_.broken || download_.broken; }
-  // Claims both lanes, so that no transfer is in progress; returns empty locks if one is.
+  // Claims both lanes, so that no transfer is in progress; returns empty locks if a transfer is in progress.
   std::pair<std::unique_lock<Mutex>, std::unique_lock<Mutex>> claim_all();
 
   // Copies all bytes of a transfer. Large transfers use several threads (TELETENSOR_TRANSFER_THREADS), which have ended
   // on return. The caller must have claimed the lane. During a wait one thread at a time calls `should_continue`; the
-  // calling thread calls `stop` every few milliseconds. CANCELLED if `should_continue` returned false or `stop`
-  // returned true, DATA_LOSS if the engine's counters are invalid; the lane is unusable after either.
+  // calling thread calls `stop` every few milliseconds. Returns CANCELLED if `should_continue` returned false or `stop`
+  // returned true, DATA_LOSS if the engine's counters are invalid. The lane is unusable after either error.
   absl::Status write(absl::Span<const char> bytes, absl::FunctionRef<bool()> should_continue,
                      absl::FunctionRef<bool()> stop);
   absl::Status read(absl::Span<char> into, absl::FunctionRef<bool()> should_continue, absl::FunctionRef<bool()> stop);

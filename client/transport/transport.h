@@ -17,15 +17,15 @@
 
 namespace tt::client {
 
-// Progress of a transfer, for a call that resumes one that failed. The caller keeps it between calls.
+// Progress of a transfer, with which a call resumes a failed transfer. The caller keeps it between calls.
 struct TransferProgress {
   int failures = 0;    // calls that failed
   uint64_t bytes = 0;  // confirmed by the receiver
   uint64_t state = 0;  // of a download: the engine's identifier of the bytes being read
 };
 
-// Calls without a `timeout` throw Interrupted if the calling thread is interrupted (client/connection/interruption.h);
-// their work has ended when they throw.
+// Functions without a `timeout` parameter throw Interrupted if the calling thread is interrupted
+// (client/connection/interruption.h); their work has ended when they throw.
 class Transport {
  public:
   static constexpr std::chrono::milliseconds kForever = std::chrono::milliseconds::max();
@@ -34,26 +34,27 @@ class Transport {
   virtual absl::Status hello(const v1::HelloRequest& request, v1::HelloReply* reply) = 0;
   // Opens the session stream, or reopens it after a failure.
   virtual absl::Status open(const std::string& session_key) = 0;
-  // Blocks for flow control only, at most `timeout`. Empty if nothing was sent by then. One thread at a time.
+  // Sends a frame. Blocks for flow control only, for at most `timeout`. Returns nothing if nothing was sent by then.
+  // One thread at a time.
   virtual std::optional<absl::Status> send(const v1::Frame& frame, std::chrono::milliseconds timeout) = 0;
-  // Blocks for the next reply, at most `timeout`. Empty if none has arrived; a later call receives it. One thread at a
-  // time; may run concurrently with send.
+  // Waits for the next reply, for at most `timeout`. Returns nothing if none has arrived; a later call receives it. One
+  // thread at a time; may run concurrently with send.
   virtual std::optional<absl::Status> receive(v1::Reply* reply, std::chrono::milliseconds timeout) = 0;
   // Uploads the bytes of `transfer`, for a tensor on `device`. Returns when the engine has received all of them. Fails
-  // with ABORTED if the engine has no room for the transfer now, with RESOURCE_EXHAUSTED if its memory is exhausted.
-  // After a failure the caller retries with the same `progress`.
+  // with ABORTED if the engine has no room for the transfer now, with RESOURCE_EXHAUSTED if the engine's memory is
+  // exhausted. After a failure the caller retries with the same `progress`.
   virtual absl::Status upload(uint64_t transfer, Device device, absl::Span<const char> bytes,
                               TransferProgress* progress) = 0;
   // Waits until frame `after` has been executed, then fills `into`, whose size must equal the tensor's bytes. A
   // poisoned tensor is reported in `error`, not in the Status. Fails and resumes like upload.
   virtual absl::Status download(uint64_t handle, uint64_t after, absl::Span<char> into, TransferProgress* progress,
                                 v1::Error* error) = 0;
-  // Cancels the session's frames up to `through`. Returns the last frame that had been executed, within a second. From
-  // any thread.
+  // Cancels the session's frames up to `through`. Returns the sequence of the last executed frame, or fails, within a
+  // second. Any thread may call it.
   virtual absl::StatusOr<uint64_t> cancel(uint64_t through) = 0;
-  // Ends all calls; blocked calls return. Idempotent, from any thread.
+  // Ends all calls; blocked calls return. Idempotent. Any thread may call it.
   virtual void shutdown() = 0;
-  // The engine's address, for messages: "localhost:7070".
+  // Returns the engine's address for messages, such as "localhost:7070".
   virtual std::string address() const { return "this process"; }
 };
 

@@ -2,7 +2,7 @@
 # SONAME, and the licences of their Debian packages into lib/licenses/. Does not use install(RUNTIME_DEPENDENCY_SET),
 # whose symbolic links become full copies in a wheel.
 
-# The kernel's interface and glibc, which the machine must provide.
+# Libraries that the machine must provide: the kernel's interface and glibc.
 set(TT_OF_THE_MACHINE "^(linux-vdso|ld-linux.*|lib(c|m|mvec|dl|rt|pthread|resolv|util|anl|nsl))\\.so")
 
 file(GET_RUNTIME_DEPENDENCIES

@@ -6,20 +6,20 @@ file(GLOB TT_KERNEL_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/kernels/*/*.
 set(TT_GENERATED ${PROJECT_BINARY_DIR}/generated)
 file(GLOB TT_DECLARATIONS CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/engine/ops/*.yaml)
 file(GLOB TT_GENERATOR CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/engine/codegen/*.py
-     # Functions for expressions.
+     # Functions that expressions may call.
      ${PROJECT_SOURCE_DIR}/engine/composites/*.h ${PROJECT_SOURCE_DIR}/autograd/formulas/formulas*.h
-     # Functions for bodies.
+     # Functions that bodies may call.
      ${PROJECT_SOURCE_DIR}/kernels/common/math/*.h ${PROJECT_SOURCE_DIR}/kernels/cpu/isa/*loops.h
      # Start of the type stubs.
      ${PROJECT_SOURCE_DIR}/python/bindings/_C.pyi)
 
-# The generator lists its files itself, once at configure time.
+# Runs the generator once at configure time, so that its files can be listed.
 execute_process(
   COMMAND ${Python_EXECUTABLE} -m engine.codegen --ops engine/ops --kernels kernels --out ${TT_GENERATED}
   WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} COMMAND_ERROR_IS_FATAL ANY)
 file(GLOB TT_GENERATED_FILES ${TT_GENERATED}/engine/*/* ${TT_GENERATED}/autograd/* ${TT_GENERATED}/kernels/cpu/*.* ${TT_GENERATED}/kernels/cuda/*
      ${TT_GENERATED}/python/*)
-# Byproducts, so that a build that runs the generator detects which of them changed.
+# The files are byproducts, so that a build that runs the generator detects which files changed.
 add_custom_command(
   OUTPUT ${TT_GENERATED}/stamp
   BYPRODUCTS ${TT_GENERATED_FILES}
@@ -38,7 +38,7 @@ function(tt_backend_operators backend sources)
   set(${sources} ${${sources}} ${operators} PARENT_SCOPE)
 endfunction()
 
-# A floor: a static library that sees the root and the generated tree.
+# Defines a floor: a static library whose include folders are the root and the generated tree.
 function(tt_floor name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds dist/gpu-bundle.tar.xz: the daemon, its CUDA plug-in, the Python client, a Python interpreter, and the tests
-# and benchmarks that check them on a machine with a GPU. The machine needs a kernel, glibc 2.36, a driver, and the CUDA
-# libraries to be used (cuBLASLt, cuDNN, NVRTC). Nothing is installed on it.
+# and benchmarks to run on a machine with a GPU. The machine needs a kernel, glibc 2.36, a driver, and the CUDA
+# libraries to be used (cuBLASLt, cuDNN, NVRTC). Nothing is installed on the machine.
 set -euo pipefail
 root=$(readlink -f "$(dirname "$(readlink -f "$0")")/../..")
 cd "$root"

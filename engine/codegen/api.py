@@ -14,7 +14,7 @@ def _result_type(op: Operator) -> str:
 
 
 def default_text(param) -> str:
-    """A parameter's default as C++ text; empty if there is none or C++ has no literal for it."""
+    """Returns a parameter's default as C++ text; empty if there is none or C++ has no literal for it."""
     if not param.has_default:
         return ""
     value = param.default
@@ -31,7 +31,7 @@ def default_text(param) -> str:
     if isinstance(value, float) and abs(value) == float("inf"):
         return f" = {'-' if value < 0 else ''}HUGE_VAL"
     if isinstance(value, (list, tuple)) or param.type in ("int[]", "float[]"):
-        return ""  # a span has no literal: callers pass it
+        return ""  # a span has no literal, so callers must pass one
     return f" = {value!r}"
 
 

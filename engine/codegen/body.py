@@ -16,7 +16,7 @@ _CONSTANTS = {"true", "false"}
 _DIVIDES = re.compile(r"\b(?:floor_divide|trunc_divide|remainder|fmod)\(\s*\w+\s*,\s*(\w+)\s*\)")
 
 
-# The headers of kernels/common/math whose functions bodies may call.
+# Headers in kernels/common/math with the functions that bodies may call.
 VOCABULARY = ("scalar_math.h", "half_math.h", "special_math.h", "complex_math.h", "complex_libm.h")
 
 # Expressions that give the same bits for signed and unsigned integers.
@@ -24,14 +24,14 @@ _SIGNLESS = re.compile(r"^(?:[\w\s+\-*&|^~(),]|==|!=)*$")
 
 
 def vocabulary(headers: str) -> set[str]:
-    """The functions in the headers' text that bodies may call."""
+    """Returns the functions in the headers' text that bodies may call."""
     return set(re.findall(r"^TT_HOST_DEVICE .*?(\w+)\(", headers, re.MULTILINE)) | set(
         re.findall(r"^TT_LIBM_\w+\((\w+)[,)]", headers, re.MULTILINE)
     )
 
 
 def called(body: str) -> set[str]:
-    """The functions that a body calls."""
+    """Returns the functions that a body calls."""
     return set(re.findall(r"([A-Za-z_]\w*)\s*\(", body))
 
 
@@ -131,7 +131,7 @@ def bodies(op: Operator) -> dict[str, str]:
 
 
 def half_of(op: Operator) -> str | None:
-    """The body for 16-bit floats, computed in float with 16-bit accuracy, if the operator declares one."""
+    """Returns the declared body for 16-bit floats, computed in float with 16-bit accuracy; None if there is none."""
     body = op.entry["body"]
     return str(body["half"]) if isinstance(body, dict) and "half" in body else None
 
@@ -142,7 +142,7 @@ def is_signless(body: str) -> bool:
 
 
 def locals_of(op: Operator) -> list[tuple[str, str]]:
-    """(type, name) of each of a body's parameters."""
+    """Returns (type, name) of each parameter of a body."""
     rows: list[tuple[str, str]] = []
     for p in op.params:
         rows.append(("bool" if p.type == "bool" else "T", p.name))
@@ -152,7 +152,7 @@ def locals_of(op: Operator) -> list[tuple[str, str]]:
 
 
 def number_locals(op: Operator, ctype: str = "T") -> str:
-    """C++ declarations that read a body's parameters from `scalar_args`, as `ctype`."""
+    """Returns C++ declarations that read a body's number parameters from `scalar_args`, as `ctype`."""
     lines = []
     for i, p in enumerate(p for p in op.params if not p.is_tensor):
         value = f"scalar_args.value[{i}]"
@@ -177,7 +177,7 @@ def check_params(op: Operator) -> None:
 
 
 def function(op: Operator, kind: str, body: str, functions: set[str]) -> str:
-    """The C++ function `body_<operator>_<kind>`, defined only for compute types T that the body supports."""
+    """Returns the C++ function `body_<operator>_<kind>`, defined only for compute types T that the body supports."""
     try:
         expression = _Translator(op, body, functions).translate()
     except DeclarationError as e:
@@ -191,13 +191,13 @@ TT_HOST_DEVICE auto body_{op.name}_{kind}({params}) -> decltype({expression}) {{
 
 
 def probe(op: Operator, kind: str, ctype: str = "T") -> str:
-    """A C++ requires-expression that is true if the body can compute in `ctype`."""
+    """Returns a C++ requires-expression that is true if the body can compute in `ctype`."""
     values = ", ".join("bool()" if t == "bool" else f"{ctype}()" for t, _ in locals_of(op))
     return f"requires {{ body_{op.name}_{kind}<{ctype}>({values}); }}"
 
 
 def divisor_of(op: Operator, kinds: dict[str, str]) -> int:
-    """Index of the tensor that must not contain zeros if the body computes in integers; -1 if none."""
+    """Returns the index of the tensor that must not contain zeros if the body computes in integers; -1 if none."""
     body = kinds.get("int", "")
     tensors = [p.name for p in op.params if p.is_tensor]
     found = {name for name in _DIVIDES.findall(body) if name in tensors}

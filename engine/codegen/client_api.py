@@ -6,7 +6,7 @@ from .api import default_text
 from .declaration import Operator
 from .schema import HEADER
 
-# Operators omitted because client headers or C++ use these names otherwise.
+# Operators that are omitted because client headers or C++ use these names for something else.
 TAKEN = {"backward", "grad", "connect", "record"}
 # Operators that Python wraps by hand and C++ users call directly.
 ALSO = {"manual_seed"}

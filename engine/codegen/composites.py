@@ -28,7 +28,7 @@ def _function(op: Operator, operators: dict[str, Operator], functions: dict[str,
 
 
 def emit_composites(operators: list[Operator], headers: list[Path]) -> str:
-    """The source that defines and registers all composites; `headers` are engine/composites/*.h."""
+    """Returns the source that defines and registers all composites; `headers` are engine/composites/*.h."""
     by_name, functions = {op.name: op for op in operators}, functions_of(headers)
     composites = [op for op in operators if op.is_composite]
     bodies = "".join(_function(op, by_name, functions) for op in composites)

@@ -73,7 +73,7 @@ class Operator:
 
     @staticmethod
     def gradient_keys(key: str) -> list[str]:
-        """The parameters of one formula: `input`, or `input, weight` for a list of gradients."""
+        """Returns the parameters of one formula: `input`, or `input, weight` for a list of gradients."""
         return [name.strip() for name in key.split(",")]
 
     @property
@@ -102,7 +102,7 @@ class Operator:
 
     @property
     def constant(self) -> str:
-        """`kLogSoftmax`."""
+        """The name of the operator's id constant, such as `kLogSoftmax`."""
         return "k" + "".join(part.capitalize() for part in self.name.split("_"))
 
     @property
@@ -175,7 +175,7 @@ def parse_entry(entry: dict, source: str) -> Operator:
 
 
 def load(folder: Path) -> list[Operator]:
-    """All declarations of a folder, sorted by id. Raises DeclarationError, also for duplicates."""
+    """Returns all declarations of a folder, sorted by id. Raises DeclarationError, also for duplicate declarations."""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     retired_file = folder / "retired.yaml"
     retired = {r["id"]: r["op"] for r in yaml.load(retired_file.read_text(), loader) or []} if retired_file.exists() else {}

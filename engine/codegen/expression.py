@@ -1,8 +1,9 @@
 """The language of `grad` and `composite`: Python expressions over operators, compiled to typed C++.
 
-Every expression has a type that is known at generation time: `Tensor`, `Operand` (a tensor or a number passed for one),
-`Tensors`, `shapes` (a list's sizes), `ints`, `floats`, `int`, `float`, `bool`, `Scalar`, `str`, `DType`, `Device`,
-`None`; scalar types and `ints` also with `?`. Type errors raise DeclarationError with the operator and the formula.
+Every expression has a type that is known at generation time: `Tensor`, `Operand` (a tensor or a number instead),
+`Tensors`, `shapes` (the sizes of a list of tensors), `ints`, `floats`, `int`, `float`, `bool`, `Scalar`, `str`,
+`DType`, `Device` or `None`. `?` after a scalar type or `ints` makes the type optional. Type errors raise
+DeclarationError with the operator and the formula.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class Value:
 
 
 def language_type(param: Param) -> str:
-    """The type of a parameter inside an expression."""
+    """Returns the type of a parameter inside an expression."""
     if param.is_tensor or param.is_tensor_list:
         return "Tensors" if param.is_tensor_list else "Operand" if param.accepts_number else "Tensor"
     return {"int[]": "ints", "float[]": "floats"}.get(param.type, param.type) + ("?" if param.optional else "")
@@ -75,7 +76,7 @@ def functions_of(headers: list[Path]) -> dict[str, str]:
 
 
 def names_in(formula: str) -> tuple[set[str], set[str]]:
-    """The names whose values a formula reads, and the names of which it reads only attributes (sizes, dtype, ...)."""
+    """Returns the names whose values a formula reads, and those from which it reads only attributes (sizes, ...)."""
     values, metas = set(), set()
     tree = ast.parse(formula, mode="eval")
     attributed = {id(n.value) for n in ast.walk(tree) if isinstance(n, ast.Attribute) and n.attr in ATTRIBUTES}
@@ -267,7 +268,7 @@ class Compiler:
         return Value(f"{self.namespace}::{name}({codes})", self.functions[name])
 
     def names_needed(self, node: ast.Call) -> Value:
-        """needs(x): whether the gradient of parameter x is required."""
+        """Emits needs(x): whether the gradient of parameter x is required."""
         if "g" not in self.names and "g0" not in self.names or len(node.args) != 1:
             raise self.fail("needs(parameter) is only allowed in gradients")
         index = self.op.signature.index(ast.unparse(node.args[0]))
@@ -341,7 +342,7 @@ class Compiler:
         raise self.fail(f"{value.code} is {value.type}, expected {kind}")
 
     def to_scalar(self, value: Value, kind: str) -> str:
-        """Converts a number to another numeric type, if that loses nothing."""
+        """Converts a number to another numeric type. Raises DeclarationError if a value could be lost."""
         if value.type.endswith("?") and value.type[:-1] in NUMBERS:
             value = Value(f"{value.code}.value()", value.type[:-1])
         if value.type == kind:
@@ -367,7 +368,7 @@ class Compiler:
         raise self.fail(f"{value.code} is {value.type}, expected bool")
 
     def common_type(self, a: Value, b: Value) -> str:
-        """The common type of both branches of a conditional."""
+        """Returns the common type of both branches of a conditional."""
         if a.type == b.type:
             return a.type
         for one, other in ((a, b), (b, a)):

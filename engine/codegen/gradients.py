@@ -26,7 +26,7 @@ class _Part:
 
 
 def result_index(op: Operator, name: str) -> int | None:
-    """0 for `result`, i for `result<i>`, None for other names."""
+    """Returns 0 for `result`, i for `result<i>`, None for other names."""
     match = re.fullmatch(r"result(\d*)", name)
     if not match or name in {p.name for p in op.params}:
         return None
@@ -55,7 +55,7 @@ def _names(op: Operator, metas: set[str]) -> dict[str, Value]:
 
 
 def _part(op: Operator, keys: list[str], formula: str) -> tuple[_Part, set[str]]:
-    """The bit sets of a formula, and the names of which it reads only attributes."""
+    """Returns the bit sets of a formula, and the names from which it reads only attributes."""
     values, metas = names_in(formula.strip())
     part = _Part(params=sum(1 << op.signature.index(k) for k in keys))
     for i, p in enumerate(op.params):
@@ -73,7 +73,7 @@ def _part(op: Operator, keys: list[str], formula: str) -> tuple[_Part, set[str]]
 
 
 def _emit_gradient(op: Operator, compiler: Compiler, keys: list[str], value: Value) -> str:
-    """The statement that passes a formula's value to the node's edges."""
+    """Returns the statement that passes a formula's value to the node's edges."""
     if len(keys) > 1:
         if value.type != "Tensors":
             raise compiler.fail(f"a formula for {len(keys)} parameters must return a list of tensors, not {value.type}")
@@ -107,7 +107,7 @@ def _formulas(op: Operator, operators: dict[str, Operator], functions: dict[str,
 
 
 def _custom(op: Operator) -> list[_Part]:
-    """A hand-written gradient saves all tensor arguments, or the names listed in `saves`."""
+    """Returns the part of a hand-written gradient, which saves all tensor arguments, or the names listed in `saves`."""
     names = op.entry["grad"].get("saves", [p.name for p in op.params if p.is_tensor or p.is_tensor_list])
     part = _Part(params=sum(1 << i for i, p in enumerate(op.params) if p.name in op.differentiable_params))
     for name in names:
@@ -122,7 +122,7 @@ def _custom(op: Operator) -> list[_Part]:
 
 
 def emit_gradients(operators: list[Operator], headers: list[Path]) -> str:
-    """The source of all gradients and their table; `headers` are autograd/formulas/formulas*.h."""
+    """Returns the source of all gradients and their table; `headers` are autograd/formulas/formulas*.h."""
     by_name, functions = {op.name: op for op in operators}, functions_of(headers)
     bodies, rows, customs = [], [], {}
     for op in operators:

@@ -37,8 +37,8 @@ namespace tt::{backend} {{
 
 
 def defined_kernels(kernels_folder: Path, backend: str) -> set[str]:
-    """The functions that a backend's sources define: what it lacks raises NotImplementedError when called."""
-    definition = re.compile(r"(?<!>\n)^void (\w+)\(", re.MULTILINE)  # no templates: those are a file's own loops
+    """Returns the kernels that a backend's sources define. Calling any other kernel raises NotImplementedError."""
+    definition = re.compile(r"(?<!>\n)^void (\w+)\(", re.MULTILINE)  # skips templates, which are a file's own loops
     sources = (path for name in (backend, OPERATORS) for path in sorted((kernels_folder / name).rglob("*.c[cu]")))
     return {name for path in sources for name in definition.findall(path.read_text())}
 

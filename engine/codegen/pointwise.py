@@ -24,7 +24,7 @@ from .declaration import Operator
 from .schema import HEADER
 
 # The functions are distributed over this many files by id, so that no file takes long to compile and adding an operator
-# recompiles only one.
+# recompiles only one file.
 NUM_FILES = 8
 
 # Functions that take about as long as an addition.
@@ -34,17 +34,17 @@ _CHEAP = set(
 )
 
 
-# The headers of kernels/ that define loops for single functions, for floating types.
+# Headers in kernels/ that define loops of single functions for floating types.
 LOOPS = ("cpu/isa/loops.h", "cpu/isa/special_loops.h", "cpu/isa/gamma_loops.h")
 
 
 def loops(headers: str) -> set[str]:
-    """The functions for which the headers define loops."""
+    """Returns the functions for which the headers define loops."""
     return set(re.findall(r"^void loop_of_(\w+)\(int64_t \w+, const T\* const\* in, T\* out\) {", headers, re.MULTILINE))
 
 
 def _loop(op: Operator, body: str, functions: set[str]) -> str | None:
-    """The function called by `body`, if that is one call with all tensors in order and it has a loop."""
+    """Returns the function that `body` calls if it has a loop and the body is one call with all tensors in order."""
     call = re.fullmatch(r"(\w+)\((.*)\)", body)
     takes_tensors = all(p.is_tensor for p in op.params)
     in_order = call and call[2].split(", ") == [p.name for p in op.params]
@@ -78,7 +78,7 @@ constexpr BlockFunction<T> find_{name}() {{
 
 
 def _unsigned(op: Operator, kind: str) -> str:
-    """The function that computes uint64 on the bits of int64, for bodies whose int64 function gives other results."""
+    """Returns the function that computes uint64 on the bits of int64, for bodies whose int64 function differs."""
     tensors = sum(p.is_tensor for p in op.params)
     return f"""template <typename T>
 constexpr BlockFunction<int64_t> find_unsigned_{op.name}() {{
@@ -119,7 +119,7 @@ def _row(op: Operator, kinds: dict[str, str]) -> str:
 
 
 def emit_file(operators: list[Operator], index: int, functions: set[str], with_loops: set[str] = frozenset()) -> str:
-    """One of the NUM_FILES sources, which are compiled once per instruction set."""
+    """Returns one of the NUM_FILES sources, which are compiled once per instruction set."""
     texts, rows, used = [], [], set()
     for op in operators:
         if op.is_pointwise and op.id % NUM_FILES == index:
@@ -165,7 +165,7 @@ PointwiseRows pointwise_rows_{index}() {{
 
 
 def emit_table() -> str:
-    """The source that collects the rows of all files, compiled once per instruction set."""
+    """Returns the source that collects the rows of all files. It is compiled once per instruction set."""
     declarations = "".join(f"PointwiseRows pointwise_rows_{i}();\n" for i in range(NUM_FILES))
     calls = ", ".join(f"pointwise_rows_{i}()" for i in range(NUM_FILES))
     return f"""{HEADER}#include "kernels/cpu/iteration/block.h"
@@ -180,8 +180,9 @@ namespace tt::cpu::TT_ISA {{
 
 
 def outputs(operators: list[Operator], kernels_folder: Path) -> dict[str, str]:
-    """Path under the generated tree -> text."""
-    # Chains are compiled of what the first says: the second's functions take too long for a loop to matter.
+    """Maps paths in the generated tree to file contents."""
+    # Fused chains use only the functions of the first header. The other functions take so long that fusion gains
+    # little.
     headers = [(kernels_folder / "common/math" / name).read_text() for name in VOCABULARY]
     functions = vocabulary("".join(headers))
     further = vocabulary("".join(headers[1:])) - vocabulary(headers[0])

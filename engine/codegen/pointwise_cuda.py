@@ -18,13 +18,14 @@ from .body import (
 from .declaration import Operator
 from .schema import HEADER
 
-# Number of sources, distributed by id, for parallel compilation; complex numbers and uint64 have separate sources.
+# Operators are distributed by id over this many sources, which are compiled in parallel. Kernels for complex numbers
+# and uint64 are in separate sources.
 NUM_FILES = 8
 NUM_EXTENDED_FILES = 4
 
 
 def bodies(op: Operator) -> dict[str, str]:
-    """The bodies for real compute types."""
+    """Returns the bodies for real compute types."""
     return {kind: text for kind, text in declared.bodies(op).items() if kind != "complex"}
 
 
@@ -61,7 +62,7 @@ def _row(op: Operator, kinds: dict[str, str]) -> str:
 
 
 def emit_file(operators: list[Operator], index: int, functions: set[str]) -> str:
-    """One of the NUM_FILES sources."""
+    """Returns one of the NUM_FILES sources."""
     texts, rows = [], []
     for op in operators:
         if op.is_pointwise and op.id % NUM_FILES == index:
@@ -73,7 +74,7 @@ def emit_file(operators: list[Operator], index: int, functions: set[str]) -> str
 
 
 def _source(texts: list[str], rows: list[str], headers: tuple[str, ...], row: str, name: str) -> str:
-    """A source with bodies, and the function `name` that returns their rows."""
+    """Returns a source with bodies, and the function `name` that returns their rows."""
     table = "  return {};\n"
     if rows:
         table = (
@@ -97,7 +98,7 @@ absl::Span<const {row}> {name}() {{
 
 
 def emit_extended_file(operators: list[Operator], index: int, functions: set[str]) -> str:
-    """One of the NUM_EXTENDED_FILES sources."""
+    """Returns one of the NUM_EXTENDED_FILES sources."""
     texts, rows = [], []
     for op in operators:
         if not op.is_pointwise or op.id % NUM_EXTENDED_FILES != index:
@@ -127,7 +128,7 @@ def _table(row: str, stem: str, count: int) -> str:
 
 
 def emit_table() -> str:
-    """The source that collects the rows of all files."""
+    """Returns the source that collects the rows of all files."""
     return f"""{HEADER}#include "kernels/cuda/pointwise/pointwise_rows.h"
 namespace tt::cuda {{
 {_table("PointwiseRow", "pointwise", NUM_FILES)}{_table("ExtendedDTypeRow", "extended", NUM_EXTENDED_FILES)}}}  // namespace tt::cuda
@@ -135,7 +136,7 @@ namespace tt::cuda {{
 
 
 def emit_bodies(operators: list[Operator], functions: set[str], scalar_math: str, apart: set[str] = frozenset()) -> str:
-    """The bodies as source text, for chains compiled at run time, except bodies that call functions in `apart`."""
+    """Returns the bodies as source text for chains compiled at run time, without bodies that call `apart` functions."""
     rows = []
     for op in operators:
         if not op.is_pointwise:

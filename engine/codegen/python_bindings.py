@@ -13,7 +13,7 @@ MODULES = ("linalg", "special", "fft")
 
 
 def name_in(place: str, name: str) -> str:
-    """The name that an operator has in a place."""
+    """Returns the name that an operator has in a place, such as `inv` for `linalg_inv` in `linalg`."""
     return name.removeprefix(f"{place}_") if place in MODULES else name
 
 
@@ -43,7 +43,7 @@ class PythonName:
 
 
 def names_of(op: Operator) -> list[str]:
-    """The Python names of an operator: its name (or the name it overloads) and its aliases."""
+    """Returns the Python names of an operator: its name (or the name it overloads) and its aliases."""
     return list(dict.fromkeys([op.entry.get("overload_of", op.name), *op.aliases]))
 
 
@@ -55,12 +55,12 @@ def _collect(pairs: Iterable[tuple[str, Operator]]) -> list[PythonName]:
 
 
 def python_names(operators: list[Operator]) -> list[PythonName]:
-    """All names except those of in-place methods."""
+    """Returns all names except those of in-place methods."""
     return _collect((name, op) for op in operators if not op.is_inplace_only for name in names_of(op))
 
 
 def in_place_names(operators: list[Operator]) -> list[PythonName]:
-    """In-place names such as `add_`, each with the operators that support it."""
+    """Returns the in-place names such as `add_`, each with the operators that support it."""
     return _collect((f"{name.rstrip('_')}_", op) for op in operators if op.has_inplace for name in names_of(op))
 
 

@@ -14,12 +14,12 @@ from .python_bindings import MODULES, name_in, names_of
 PLACES = {"torch": "torch.{}", "Tensor": "Tensor.{}", "F": "torch.nn.functional.{}"} | {
     place: f"torch.{place}.{{}}" for place in MODULES
 }
-# Sources that register kernels for operators about a session rather than about elements, for every backend.
+# Sources that register, for every backend, kernels of operators that act on a session instead of on elements.
 SESSION_FLOORS = ("autograd/operators.cc", "engine/session/graphs.cc", "server/daemon/backends.cc")
 
 
 def takes_device(op: Operator) -> bool:
-    """Whether its arguments determine the device."""
+    """Whether the operator's arguments determine the device."""
     return any(p.is_tensor or p.is_tensor_list or p.type == "Device" for p in op.params)
 
 
@@ -31,7 +31,7 @@ def backends(operators: list[Operator], kernels_folder: Path) -> dict[str, set[s
         for name in SESSION_FLOORS
         for constant in re.findall(r"op_id::(k\w+)", (root / name).read_text())
     }
-    # The CPU runs what is about no device.
+    # Operators without a device run on the CPU, with every backend.
     by_cpu = {op.kernel for op in operators if not takes_device(op)} & defined_kernels(kernels_folder, "cpu")
     found = {}
     for folder in sorted(file.parent for file in kernels_folder.glob("*/CMakeLists.txt")):
@@ -47,7 +47,7 @@ def _code(text: object) -> str:
 
 
 def python_calls(op: Operator) -> list[str]:
-    """`torch.sub`, `Tensor.sub`, `Tensor.sub_`, ... all qualified Python names."""
+    """Returns all qualified Python names: `torch.sub`, `Tensor.sub`, `Tensor.sub_`, ..."""
     names = names_of(op)
     calls = [PLACES[place].format(name_in(place, name)) for place in PLACES if place in op.python for name in names]
     return ([] if op.is_inplace_only else calls) + [f"Tensor.{name.rstrip('_')}_" for name in names if op.has_inplace]
@@ -105,7 +105,7 @@ def _missing(operators: list[Operator], have: dict[str, set[str]]) -> str:
 
 
 def emit(operators: list[Operator], have: dict[str, set[str]]) -> str:
-    """The page, with one chapter per declaration file; `have`: the result of backends()."""
+    """Returns the page, with one chapter per declaration file. `have` is the result of backends()."""
     chapters = []
     for source, group in groupby(sorted(operators, key=lambda op: (op.source, op.id)), lambda op: op.source):
         sections = "".join(_section(op, have) for op in group)

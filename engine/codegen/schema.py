@@ -17,7 +17,7 @@ def cpp_string(text: str) -> str:
 
 
 def schema_digest(operators: list[Operator]) -> int:
-    """A digest of all ids and signatures."""
+    """Returns a digest of all ids and signatures."""
     digest = 0xCBF29CE484222325
     for byte in "".join(f"{op.id} {op.name}{op.entry['sig']}\n" for op in operators).encode():
         digest = (digest ^ byte) * 0x100000001B3 % 2**64
@@ -142,7 +142,7 @@ def _row(op: Operator) -> str:
 
 
 def emit_table(operators: list[Operator]) -> str:
-    """The source of the table."""
+    """Returns the source of the table."""
     return f"""{HEADER}#include "engine/schema/op_table.h"
 
 #include <cmath>

@@ -78,7 +78,7 @@ class Param:
         return self.kernel_type
 
     def accessor(self, arg: str) -> str:
-        """A C++ expression that converts an `Arg` expression to the typed value. Tensors stay Args."""
+        """Returns a C++ expression that converts the Arg expression `arg` to the typed value. Tensors stay Args."""
         if self.is_tensor or self.is_tensor_list:
             return arg
         value = SCALARS[self.type][2].format(a=arg)

@@ -36,7 +36,7 @@ def _default(param: Param) -> str:
 
 
 def _parameters(op: Operator, method: bool, variadic: bool) -> str:
-    """The parameter list; `variadic`: an `int[*]` is passed as separate arguments rather than as a list."""
+    """Returns the parameter list. If `variadic`, an `int[*]` is passed as separate arguments instead of as a list."""
     rows, starred = [], False
     for i, p in enumerate(op.params):
         if method and i == 0:
@@ -73,7 +73,7 @@ def _result(op: Operator, entry: PythonName) -> str:
 
 
 def _functions(entry: PythonName, operators: list[Operator], method: bool, place: str = "") -> str:
-    """The stubs of one name: a function, or one overload per operator and calling convention."""
+    """Returns the stubs of one name: a function, or one overload per operator and calling convention."""
     indent = "    " if method else ""
     heads = [
         f"def {name_in(place, entry.name)}({_parameters(op, method, variadic)}) -> {_result(op, entry)}: ..."
@@ -99,7 +99,7 @@ def _methods(operators: list[Operator], by_hand: set[str]) -> str:
 
 
 def emit(operators: list[Operator], by_hand: str) -> dict[str, str]:
-    """The files of the stub package; `by_hand` is the stub of the hand-written bindings, with class Tensor last."""
+    """Returns the stub package's files. `by_hand` is the stub of the hand-written bindings, with class Tensor last."""
     entries = python_names(operators)
     results = {tuple(e.results) for e in entries if e.results}
     classes = "".join(

@@ -8,7 +8,7 @@
 namespace tt::composites {
 namespace {
 
-// The causal mask: true for keys after the query's position.
+// Returns the causal mask: true where the key is after the query.
 Tensor future(int64_t rows, int64_t columns, Device device) {
   const Tensor every = ops::ones(Sizes{rows, columns}, DType::kBool, device);
   return ops::logical_not(ops::tril(every, 0));
@@ -32,7 +32,8 @@ Tensor with_scores(const Tensor& query, const Tensor& key, const Tensor& value, 
   return ops::matmul(shares, value);
 }
 
-// Reshapes the batch dimensions to two: a mask usually broadcasts over the second.
+// Expands the batch dimensions of `t` to `lead` and reshapes them to the two dimensions of `batches`. The second one is
+// separate because masks usually broadcast over it.
 Tensor as_batches(const Tensor& t, const Sizes& lead, const Sizes& batches) {
   Sizes whole = lead, flat = batches;
   for (int64_t d : {t.size(-2), t.size(-1)}) {

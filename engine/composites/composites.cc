@@ -62,7 +62,7 @@ Tensor to_double(const Operand& value) {
 }
 
 Tensor clamp_to_unit(const Tensor& input, std::optional<double> eps) {
-  // In this order: if eps exceeds one half, the lower bound exceeds the upper one and takes precedence.
+  // The lower bound is applied last: if eps exceeds one half, it exceeds the upper bound and takes precedence.
   const Tensor high = ops::where(ops::gt(input, 1 - *eps), 1 - *eps, input);
   return ops::where(ops::lt(input, *eps), *eps, high);
 }
@@ -84,7 +84,7 @@ Tensor round_decimals(const Tensor& input, int64_t decimals) {
   return ops::mul(ops::round_half_even(ops::true_divide(input, scale)), scale);
 }
 
-// p (p - 1) / 4 log(pi) + the sum of lgamma(input - i / 2) for i < p.
+// Returns p (p - 1) / 4 log(pi) + the sum of lgamma(input - i / 2) for i < p.
 Tensor multivariate_lgamma(const Tensor& input, int64_t p) {
   const double count = static_cast<double>(p);
   Tensor sum = ops::lgamma(input);

@@ -1,7 +1,7 @@
 // Functions that `composite` declarations may call in addition to operators, and the registration of composites.
 //
-// A composite runs before the autograd key: its gradient comes from the operators it calls. The functions here express
-// what the expression language cannot.
+// A composite runs before the autograd key: its gradient comes from the operators that it calls. The functions here
+// compute what the expression language cannot express.
 #pragma once
 
 #include "engine/dispatch/dispatcher.h"
@@ -20,10 +20,10 @@ void finish_composite(Call& call, Tensors results);
 namespace composites {
 
 int64_t product(SizesView list);
-// `list`, extended with leading ones to n entries.
+// Returns `list`, extended with leading ones to n entries.
 Sizes leading_ones(SizesView list, int64_t n);
 
-// The given value, or a default.
+// Return `given`, or `otherwise` if nothing is given.
 DType dtype_or(std::optional<DType> given, DType otherwise);
 Device device_or(std::optional<Device> given, Device otherwise);
 DType number_dtype(const Scalar& number);
@@ -31,21 +31,22 @@ DType number_dtype(const Scalar& number);
 // Random and pointwise operators.
 Tensor normal_from_tensors(const Operand& mean, const Operand& std);
 Tensor to_double(const Operand& value);
-Tensor clamp_to_unit(const Tensor& input, std::optional<double> eps);  // to [eps, 1 - eps]
+Tensor clamp_to_unit(const Tensor& input, std::optional<double> eps);  // clamps to [eps, 1 - eps]
 Tensor round_decimals(const Tensor& input, int64_t decimals);
 Tensor multivariate_lgamma(const Tensor& input, int64_t p);
-Tensor channel_weight(const Tensor& weight, const Tensor& input);  // reshaped to broadcast along dimension 1
+Tensor channel_weight(const Tensor& weight, const Tensor& input);  // reshapes weight to broadcast along dimension 1
 Tensor first_half(const Tensor& input, int64_t dim);
 Tensor second_half(const Tensor& input, int64_t dim);
 
-// elements / (elements - correction), for the number of elements per result; infinite if the divisor is not positive.
+// Returns n / (n - correction), where n is the number of elements per result; infinity if n - correction is not
+// positive.
 double bessel_factor(SizesView sizes, std::optional<absl::Span<const int64_t>> dims, std::optional<double> correction);
 
 // Joining and indexing.
 Tensors at_least_1d(const Tensors& tensors);
 Tensors at_least_2d(const Tensors& tensors);  // vectors become rows
 Tensor repeat_each(const Tensor& input, int64_t repeats, std::optional<int64_t> dim);
-Tensor broadcast_but(const Tensor& input, const Tensor& other, int64_t dim);  // to other's sizes, except in dim
+Tensor broadcast_but(const Tensor& input, const Tensor& other, int64_t dim);  // expands to other's sizes, except in dim
 
 }  // namespace composites
 }  // namespace tt

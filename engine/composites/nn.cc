@@ -18,7 +18,7 @@ bool is_one(const Scalar& number) { return number.to_complex() == 1.0; }
 }  // namespace
 
 Tensor add_product(const Tensor& input, const Tensor& product, const Scalar& beta, const Scalar& alpha) {
-  // Integers are scaled by integers: the fraction of a floating-point factor is dropped.
+  // An integral product is scaled by integers: the fraction of a floating-point factor is dropped.
   auto factor = [&](const Scalar& s) { return is_integral(product.dtype()) ? Scalar(s.to_int()) : s; };
   Tensor scaled = is_one(alpha) ? product : ops::mul(product, factor(alpha));
   if (!beta.to_bool()) return scaled;
@@ -36,7 +36,7 @@ Tensor inner_product(const Tensor& input, const Tensor& other) {
 
 namespace {
 
-// A complex product from three real products: (a + bi)(c + di) = ac - bd + ((a + b)(c + d) - ac - bd) i.
+// Computes a complex product from three real products: (a + bi)(c + di) = ac - bd + ((a + b)(c + d) - ac - bd) i.
 template <typename Product>
 Tensor complex_product(const Tensor& x, const Tensor& y, Product product) {
   const Tensor a = ops::real(x), b = ops::imag(x), c = ops::real(y), d = ops::imag(y);
@@ -67,7 +67,7 @@ namespace {
 // A single entry applies to all dimensions.
 int64_t along(SizesView list, int64_t d) { return list[list.size() == 1 ? 0 : static_cast<size_t>(d)]; }
 
-// Whether output_padding is smaller than stride in every dimension: otherwise no convolution has this input size.
+// Whether output_padding is smaller than stride in every dimension. Otherwise no input of a convolution has this size.
 bool is_reached(SizesView stride, SizesView output_padding, int64_t space) {
   for (int64_t d = 0; d < space; ++d) {
     if (along(output_padding, d) >= along(stride, d)) return false;
@@ -149,7 +149,7 @@ double epsilon(DType dtype) {
   }
 }
 
-// For complex numbers it uses the squares, not the squared absolute values, as PyTorch does.
+// As in PyTorch, averages the squares of complex numbers, not of their absolute values.
 Tensor rms_normalize(const Tensor& input, SizesView normalized_shape, const Tensor& weight, double eps) {
   if (!is_complex(input.dtype())) return ops::rms_norm_forward(input, normalized_shape, weight, eps)[0];
   Sizes dims;
@@ -194,7 +194,7 @@ Tensor smoothed_cross_entropy(const Tensor& input, const Tensor& target, const T
   smooth = ops::neg(ops::masked_fill(smooth, ignored, 0.0));
   if (reduction == "sum") smooth = ops::sum(smooth);
   if (reduction == "mean") {
-    // As in nll_loss: the mean over the weights of the targets that are not ignored.
+    // As in nll_loss, divides by the sum of the weights of the targets that are not ignored.
     Tensor weights = ops::logical_not(ignored);
     if (weight) {
       const Tensor index = ops::reshape(ops::masked_fill(target, ignored, int64_t{0}), Sizes{-1});

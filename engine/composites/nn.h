@@ -19,7 +19,7 @@ Tensor convolve_transposed(const Tensor& input, const Tensor& weight, const Tens
 
 Tensor cosine(const Tensor& x1, const Tensor& x2, int64_t dim, double eps);
 Tensor pairwise_distances(const Tensor& x1, const Tensor& x2, double p, std::optional<std::string_view> compute_mode);
-// The difference between 1 and the next larger number.
+// Returns the difference between 1 and the next larger number of the dtype.
 double epsilon(DType dtype);
 Tensor rms_normalize(const Tensor& input, SizesView normalized_shape, const Tensor& weight, double eps);
 

@@ -39,7 +39,8 @@ class ChainRun {
   }
 
  private:
-  // Calls visit(argument, whether it is an earlier step's result, index) for each tensor argument.
+  // Calls visit(argument index, is_result, index) for each tensor argument. `index` is that of an earlier step's result
+  // if is_result, else of an input.
   template <typename Visit>
   void for_each_tensor(size_t step, const Visit& visit) const {
     for (size_t a = 0; a < steps_[step].args.size(); ++a) {
@@ -48,7 +49,8 @@ class ChainRun {
     }
   }
 
-  // The step's arguments with tensors filled in; for results of steps from `first` on, the inferred metas.
+  // Returns the step's arguments. Inputs and results of steps before `first` are tensors; results of steps from `first`
+  // on are the inferred metas.
   absl::InlinedVector<Arg, 4> arguments(size_t step, size_t first) const {
     absl::InlinedVector<Arg, 4> args = steps_[step].args;
     for_each_tensor(step, [&](size_t a, bool is_result, size_t from) {
@@ -69,7 +71,7 @@ class ChainRun {
     return large;
   }
 
-  // Number of steps from `first` on that run as one loop; less than 2: no loop.
+  // Returns the number of steps from `first` on that run as one loop; less than 2 means no loop.
   size_t find_loop(size_t first) {
     if (first + 1 >= steps_.size() || !reads_large(first)) return 0;
     size_t end = first, inputs = 0;
@@ -78,7 +80,7 @@ class ChainRun {
     return end - first;
   }
 
-  // Whether a result inside the loop is read by steps after it.
+  // Whether a later step reads a result that stays inside the loop.
   bool is_read_after(size_t first, size_t end) const {
     for (size_t i = first; i + 1 < end; ++i) {
       if (last_use_[i] >= end) return true;
@@ -103,7 +105,7 @@ class ChainRun {
     }
     const TensorMeta& meta = inferred.outputs[0];
     if (inferred.requires_grad || !Dispatcher::instance().chain_kernel(inferred.backend)) return false;
-    // Inner results must have a dtype that a block can hold; the last result may also be boolean.
+    // A block can hold only these dtypes. A result has the compute dtype or is boolean.
     const bool whole = inferred.compute == DType::kFloat32 || inferred.compute == DType::kFloat64 ||
                        inferred.compute == DType::kInt32 || inferred.compute == DType::kInt64;
     if (!whole || (meta.dtype != inferred.compute && meta.dtype != DType::kBool)) return false;
@@ -113,8 +115,8 @@ class ChainRun {
            meta.sizes == start.outputs[0].sizes;
   }
 
-  // Returns false on failure: nothing has changed, and the failing step reports its error when the steps run one by
-  // one.
+  // Returns false on failure. Nothing has changed then: the caller runs the steps one by one, and the failing step
+  // reports its error.
   bool run_loop(size_t first, size_t length) {
     if (cancel_requested()) return false;
     absl::InlinedVector<absl::InlinedVector<Arg, 4>, kMaxChainSteps> args;
@@ -146,8 +148,8 @@ class ChainRun {
     return true;
   }
 
-  // Calls the kernel observer for each step: before the loop, which the observer may reject, and after it, with the
-  // result.
+  // Calls the kernel observer for each step: before_kernel() if `out` is undefined, else after_kernel() with `out`.
+  // before_kernel() may throw to prevent the loop.
   static void observe(absl::Span<const ChainStep> chain, const Tensor& out) {
     for (const ChainStep& step : chain) {
       Call call;

@@ -24,12 +24,13 @@ struct Weights {
   }
 };
 
-// One step: maps the input's product and the states (h, and for an LSTM c) to the next states.
+// Computes one step: maps `entered` (the step's input times w_ih, plus b_ih) and the states (h, and for an LSTM c) to
+// the next states.
 using Step = absl::FunctionRef<Tensors(const Tensor& entered, const Tensors& states, const Weights& weights)>;
 
 Tensor rows(const Tensor& t, int64_t from, int64_t to) { return ops::narrow(t, 0, from, to - from); }
 
-// The states of the sequences still running, and of those that have ended.
+// The states of the sequences that are still running, and the last states of those that have ended.
 class States {
  public:
   States(Tensors initial, int64_t running) : initial_(std::move(initial)), now_(initial_), running_(running) {
@@ -70,7 +71,7 @@ class States {
 
  private:
   Tensors initial_, now_;
-  std::vector<Tensors> ended_;  // one list per state
+  std::vector<Tensors> ended_;  // for each state, the last values of the ended sequences
   int64_t running_;
 };
 
@@ -156,7 +157,7 @@ Tensors run_layers(const Tensor& input, const Tensors& hx, const Tensors& params
 
 namespace {
 
-// Splits into the gates. Throws Error if the weights do not have `count` gates of equal size.
+// Splits the last dimension into `count` gates. Throws Error if its size is not a multiple of `count`.
 Tensors split_gates(const Tensor& gates, int64_t count) {
   check(gates.dim() > 0 && gates.size(-1) % count == 0, "expected weights for ", count, " gates, got gates of sizes ",
         gates.sizes());

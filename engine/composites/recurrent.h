@@ -1,8 +1,8 @@
 // Functions called by the composites of recurrent layers, in addition to operators.
 //
 // Weights are listed per layer and direction: w_ih, w_hh, then b_ih and b_hh (with biases), then w_hr (with
-// projections). `batch_sizes` is empty, or has the number of a packed input's sequences at each step. Throws Error if
-// the lists are inconsistent.
+// projections). For a packed input, `batch_sizes` has the number of sequences at each step; otherwise it is empty.
+// Throws Error if the lists are inconsistent.
 #pragma once
 
 #include "engine/composites/composites.h"
@@ -17,7 +17,7 @@ Tensors rnn_layers(const Tensor& input, const Tensor& hx, const Tensors& params,
                    std::string_view nonlinearity, bool has_biases, int64_t num_layers, double dropout,
                    bool bidirectional, bool batch_first);
 
-// One step; `entered` is the product of the input with its weights.
+// Compute one step. `entered` is the product of the input with w_ih, plus b_ih.
 Tensors lstm_step(const Tensor& entered, const Tensors& hx, const Tensor& w_hh, const Tensor& b_hh, const Tensor& w_hr);
 Tensor gru_step(const Tensor& entered, const Tensor& hx, const Tensor& w_hh, const Tensor& b_hh);
 

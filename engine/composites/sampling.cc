@@ -8,7 +8,7 @@
 namespace tt::composites {
 namespace {
 
-// One spatial dimension of a sampled input, and the treatment of coordinates outside it.
+// One spatial dimension of a sampled input, and how coordinates outside the input are treated.
 struct Axis {
   int64_t size;
   int64_t stride;  // elements between neighbours
@@ -29,7 +29,7 @@ struct Axis {
   }
 
  private:
-  // Reflects at the centers of the edge elements (aligned), or at their outer sides.
+  // Reflects at the centers of the edge elements if align_corners, else at their outer edges.
   Tensor reflected(const Tensor& position) const {
     const double low = align_corners ? 0 : -0.5, span = align_corners ? last() : static_cast<double>(size);
     if (span == 0) return ops::mul(position, int64_t{0});
@@ -41,10 +41,10 @@ struct Axis {
   }
 };
 
-// One element that contributes to a sample: its part of the element's offset, and its weight.
+// One position along an axis that contributes to a sample: its part of the input element's offset, and its weight.
 struct Tap {
   Tensor offset;  // int64; far below zero if the position is outside and padded with zeros
-  Tensor weight;  // undefined: 1
+  Tensor weight;  // undefined means 1
 };
 
 class Sampler {
@@ -62,7 +62,7 @@ class Sampler {
     }
     out_.insert(out_.end(), grid.sizes().begin() + 1, grid.sizes().end() - 1);
   }
-  // Sums over all combinations of the axes' taps.
+  // Returns the samples: sums over all combinations of the axes' taps.
   Tensor sum() {
     for (const Tap& tap : taps_[0]) combine(tap, 1);
     const Tensor index = ops::stack(indices_, 1);
@@ -79,7 +79,7 @@ class Sampler {
     const Tensor low = ops::floor(position), part = ops::sub(position, low);
     return {tap(axis, low, ops::rsub(part, int64_t{1})), tap(axis, ops::add(low, int64_t{1}), part)};
   }
-  // The cubic convolution kernel with a = -0.75; each of the four neighbours is padded separately.
+  // Uses the cubic convolution kernel with a = -0.75. Each of the four neighbours is padded separately.
   std::vector<Tap> cubic_taps(const Axis& axis, const Tensor& position) const {
     constexpr double a = -0.75;
     const Tensor low = ops::floor(position), part = ops::sub(position, low);
@@ -99,7 +99,7 @@ class Sampler {
     return taps;
   }
   Tap tap(const Axis& axis, const Tensor& position, const Tensor& weight) const {
-    constexpr int64_t kNowhere = -(int64_t{1} << 60);  // even the sum over all axes is outside the input
+    constexpr int64_t kNowhere = -(int64_t{1} << 60);  // the sum of the offsets stays negative with this value
     const Tensor at = ops::to_dtype(ops::detach(position), DType::kInt64);
     const Tensor safe = ops::clamp_between(at, int64_t{0}, axis.size - 1);
     const Tensor offset = axis.stride == 1 ? safe : ops::mul(safe, axis.stride);
@@ -122,11 +122,12 @@ class Sampler {
   Tensor input_;
   bool pads_with_zeros_;
   std::vector<std::vector<Tap>> taps_;  // by axis
-  Tensors indices_, weights_;           // per combination; weights_ is empty if all are 1
+  Tensors indices_, weights_;           // one entry per combination; weights_ is empty if all weights are 1
   Sizes out_;
 };
 
-// The centers of a dimension's elements in [-1, 1] (if aligned, from edge to edge).
+// Returns the coordinates in [-1, 1] of the centers of n elements. With align_corners, the first center is at -1 and
+// the last at 1.
 Tensor centers(int64_t n, bool align_corners, const Tensor& like) {
   if (n <= 1) return ops::zeros(Sizes{n}, like.dtype(), like.device());
   const double edge = align_corners ? 1 : 1 - 1 / static_cast<double>(n);

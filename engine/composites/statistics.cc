@@ -8,7 +8,7 @@
 namespace tt::composites {
 namespace {
 
-// The initial value of a reduction that excludes the input itself.
+// Returns the initial value of a reduction that excludes the input's old values.
 Scalar identity(std::string_view reduce, DType dtype) {
   if (reduce == "prod") return Scalar(int64_t{1});
   if (reduce != "amax" && reduce != "amin") return Scalar(int64_t{0});
@@ -53,7 +53,7 @@ Tensor scatter_masked(const Tensor& input, const Tensor& mask, const Tensor& sou
         name(mask.dtype()));
   const Sizes sizes = shape_rules::broadcast_sizes(input.sizes(), mask.sizes());
   const Tensor wide = ops::expand(input, sizes), chosen = ops::reshape(ops::expand(mask, sizes), Sizes{-1});
-  // The n-th selected position reads source's n-th element; other positions read the first.
+  // The n-th selected position reads the n-th element of `source`; positions that are not selected read the first.
   const Tensor order = ops::sub(ops::cumsum(chosen, 0, DType::kInt64), int64_t{1});
   const Tensor source_index = ops::masked_fill(order, ops::logical_not(chosen), int64_t{0});
   if (source.numel() == 0) {
@@ -88,7 +88,7 @@ Tensor quantiles(const Tensor& input, const Tensor& q, std::optional<int64_t> di
   const Tensor x = whole ? ops::reshape(input, Sizes{-1}) : ops::movedim(input, Sizes{*dim}, Sizes{-1});
   const int64_t n = x.size(-1);
   const Tensor sorted = ops::sort(x, -1, false)[0], missing = ops::isnan(sorted);
-  // Ranks: one row per row of x, one column per q.
+  // `rank` has one row per row of x and one column per element of q.
   const Tensor share = ops::reshape(q, Sizes{-1});
   Tensor rank;
   if (ignore_nan) {
@@ -112,7 +112,7 @@ Tensor quantiles(const Tensor& input, const Tensor& q, std::optional<int64_t> di
     const Tensor part = interpolation == "midpoint" ? ops::mul(ops::ne(high, low), 0.5) : ops::sub(rank, low);
     value = ops::lerp(at(low), at(high), ops::to_dtype(part, x.dtype()));
   }
-  // Moves q's dimension to the front, or removes it.
+  // Moves the dimension of q to the front, or removes it.
   if (!whole && keepdim) {
     value = ops::movedim(ops::unsqueeze(value, -1), Sizes{-1}, Sizes{shape_rules::wrap_dim(*dim, input.dim())});
   }
@@ -148,7 +148,7 @@ Tensor histogram_counts(const Tensor& input, int64_t bins, double min, double ma
   if (min == max) {
     low = ops::amin(x, Sizes{0}, true);
     high = ops::amax(x, Sizes{0}, true);
-    const Tensor same = ops::eq(low, high);  // then the range is extended by one on both sides
+    const Tensor same = ops::eq(low, high);  // in this case the range is extended by one on both sides
     low = ops::sub(low, same);
     high = ops::add(high, same);
   } else {

@@ -23,7 +23,7 @@ class Backend {
  public:
   virtual ~Backend() = default;
   virtual Allocator& allocator() = 0;
-  // Host memory that the device can access directly. The CPU's is its allocator.
+  // Allocates host memory that the device can access directly. For the CPU, this is allocator().
   virtual Allocator& staging() = 0;
   // Pins whole pages of host memory allocated elsewhere, so that they work as staging memory for all devices of this
   // type. Returns false if that is not possible, which is not an error: copies from and to the pages then wait, as with
@@ -33,13 +33,13 @@ class Backend {
   virtual void unpin(void*) {}
   // The stream for work that belongs to no session.
   virtual Stream& stream() = 0;
-  // Returns a stream for one session, or for one direction of copies; it is returned to the pool when destroyed, after
-  // its queued work. Successive sessions reuse streams, and sessions share streams if there are more sessions than
-  // streams.
+  // Leases a stream to one session, or to one direction of copies. Destroying the result returns the stream to the pool
+  // after its queued work. Successive sessions reuse streams, and sessions share streams if there are more sessions
+  // than streams.
   virtual std::unique_ptr<Stream> lease_stream() = 0;
   // The libraries used so far.
   virtual std::vector<LibraryInfo> libraries() const { return {}; }
-  // The bytes that the system has free for any process; 0: unknown.
+  // Free memory of the device in bytes, as the system reports it; 0: unknown.
   virtual uint64_t free_memory() { return 0; }
   // Waits for all work on the device. Throws Error if the work failed.
   virtual void synchronize() = 0;

@@ -19,7 +19,7 @@ enum class CancelReason : uint8_t {
   kNone,
   kClient,     // the client cancelled the frame
   kTimeLimit,  // the frame exceeded the engine's time limit
-  kEnded,      // the session ends; permanent
+  kEnded,      // the session ends; never cleared
 };
 
 class Cancellation {
@@ -51,7 +51,7 @@ class Cancellation {
   // The frame's duration since reset(), without pauses. Any thread.
   Clock::duration running() const;
 
-  // The calling thread's; null if the work belongs to no session.
+  // Returns the calling thread's current Cancellation; null if the work belongs to no session.
   static Cancellation* current() { return current_; }
 
  private:
@@ -60,7 +60,7 @@ class Cancellation {
 
   const Clock::duration time_limit_;
   std::atomic<CancelReason> reason_{CancelReason::kNone};
-  std::atomic<Clock::rep> began_{0};   // pauses advance it by their duration
+  std::atomic<Clock::rep> began_{0};   // when the frame began, advanced by the duration of its pauses
   std::atomic<Clock::rep> paused_{0};  // start of the current pause; 0: not paused
 };
 
@@ -87,7 +87,7 @@ inline bool cancel_requested() {
   const Cancellation* cancellation = Cancellation::current();
   return cancellation != nullptr && cancellation->requested();
 }
-// Throws Cancelled if cancellation was requested. Not for the bodies of parallel loops.
+// Throws Cancelled if cancellation was requested. Bodies of parallel loops must not call it.
 void check_cancelled();
 
 }  // namespace tt

@@ -1,8 +1,8 @@
 // FailedCheck: a failed internal check (an index outside a list, an integer division that traps) as an exception.
 //
-// Such a check raises SIGILL or SIGFPE and would end the process. If the process called recover_from_failed_checks()
-// and the check is in pure code, such as an operator's rules, the process continues: only the session that was
-// executing ends. Kernels are not covered: they hold locks and run on several threads.
+// Such a check raises SIGILL or SIGFPE, which would end the process. If the process called recover_from_failed_checks()
+// and the check is in pure code, such as an operator's rules, the process continues and only the session that was
+// executing ends. Kernels are not covered, because they hold locks and run on several threads.
 #pragma once
 
 #include <exception>

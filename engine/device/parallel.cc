@@ -15,7 +15,7 @@
 namespace tt {
 namespace {
 
-std::atomic<int> width_setting{0};  // 0: the number of the process's cores
+std::atomic<int> width_setting{0};  // 0 means the number of the process's cores
 
 // At most one thread holds the pool; it may acquire the pool recursively.
 std::atomic<bool> pool_taken{false};
@@ -29,13 +29,13 @@ bool take_pool() {
 using Body = absl::FunctionRef<void(int64_t, int64_t)>;
 
 // A piece is run in blocks, with a check of the session's cancellation between blocks. A piece of a few grains is one
-// block. In longer pieces the block size is adjusted towards these durations, so that checks and a body's per-block
-// set-up cost little, and a request takes effect soon if the loop's items allow it.
+// block. In longer pieces the block size is adjusted so that a block takes between kShortBlock and kLongBlock. Checks
+// and a body's set-up per block then cost little, and a request takes effect soon if the loop's items are short.
 constexpr int64_t kFirstGrains = 16;
 constexpr std::chrono::milliseconds kShortBlock{5}, kLongBlock{40};
 
-// Runs body over [begin, end). Returns false if `cancellation` (may be null) was requested: the body may have returned
-// early.
+// Runs body over [begin, end). Returns false if `cancellation` (may be null) was requested; the body may then have
+// returned early.
 bool run_blocks(int64_t begin, int64_t end, int64_t grain, Body body, const Cancellation* cancellation) {
   if (cancellation == nullptr) return body(begin, end), true;
   if (cancellation->requested()) return false;
@@ -64,12 +64,12 @@ struct Job {
   Cancellation* cancellation;
   std::atomic<bool> left{false};  // stopped early
   Mutex thrown_mutex;
-  std::exception_ptr thrown ABSL_GUARDED_BY(thrown_mutex);  // by the first body that threw
+  std::exception_ptr thrown ABSL_GUARDED_BY(thrown_mutex);  // exception of the first body that threw
   std::atomic<int> edge{0};
 };
 Job job;
 
-// No exception may leave a parallel region: the first is stored for the caller of parallel_for.
+// No exception may leave a parallel region: the first one is stored for the caller of parallel_for.
 void run_piece(int64_t piece, int64_t pieces) {
   job.edge.load(std::memory_order_acquire);
   const CancellationScope scope(job.cancellation);
@@ -104,7 +104,7 @@ PoolLease::PoolLease(int most)
       width_(held_ ? std::min(num_threads(), most) : 1),
       before_(omp_get_max_threads()) {
   if (held_) ++leases;
-  // The calling thread's OpenMP setting: the number of threads in a library's parallel loop.
+  // This OpenMP setting of the calling thread is the number of threads in a library's parallel loop.
   omp_set_num_threads(width_);
 }
 
@@ -126,8 +126,8 @@ void parallel_for(int64_t n, int64_t grain, absl::FunctionRef<void(int64_t, int6
   job.body = &body;
   job.cancellation = Cancellation::current();
   job.left.store(false, std::memory_order_relaxed);
-  // ThreadSanitizer does not see libgomp's synchronisation; these two edges provide it. (For the same reason the job is
-  // a global and the region captures nothing.)
+  // ThreadSanitizer does not see libgomp's synchronisation. The store and the load of `job.edge` replace it. For the
+  // same reason the job is a global and the region captures nothing.
   job.edge.store(0, std::memory_order_release);
 #pragma omp parallel num_threads(static_cast <int>(pieces))
   run_piece(omp_get_thread_num(), omp_get_num_threads());

@@ -9,19 +9,19 @@ namespace tt {
 
 // Number of cores this process may use for one operation.
 int num_threads();
-void set_num_threads(int n);  // before the first operation, or between operations
+void set_num_threads(int n);  // call it before the first operation, or between operations
 
-// Runs body(begin, end) over [0, n), in pieces of at least `grain`, on this thread and the pool's. One caller uses the
-// pool; other callers run on their own thread, so there are never more threads than cores. Throws Cancelled
-// (cancellation.h), checked after each block of a piece: a body may return early on cancel_requested(). Rethrows a
-// body's exception. A loop nested in a body runs serially.
+// Runs body(begin, end) over [0, n), in pieces of at least `grain` iterations, on this thread and the pool's threads.
+// One caller uses the pool; other callers run on their own thread, so there are never more threads than cores. Throws
+// Cancelled (cancellation.h), checked after each block of a piece: a body may return early on cancel_requested().
+// Rethrows a body's exception. A loop nested in a body runs serially.
 void parallel_for(int64_t n, int64_t grain, absl::FunctionRef<void(int64_t, int64_t)> body);
 
-// While it exists, this thread uses the pool exclusively (`width()` threads), or runs serially. For libraries with
-// their own parallel loops (oneDNN, OpenBLAS).
+// While a PoolLease exists, its thread uses the pool exclusively (`width()` threads), or runs serially. For libraries
+// with their own parallel loops (oneDNN, OpenBLAS).
 class PoolLease {
  public:
-  explicit PoolLease(int most = kAll);  // with 1, runs serially and does not take the pool
+  explicit PoolLease(int most = kAll);  // with most = 1, runs serially and does not take the pool
   ~PoolLease();
   PoolLease(const PoolLease&) = delete;
   PoolLease& operator=(const PoolLease&) = delete;

@@ -1,4 +1,4 @@
-// RangeSource: reserves address ranges and maps memory into them piece by piece.
+// RangeSource: reserves address ranges and maps memory into parts of them.
 //
 // For segments that grow in place. Called under the pool's lock.
 #pragma once
@@ -11,12 +11,12 @@ namespace tt {
 class RangeSource {
  public:
   virtual ~RangeSource() = default;
-  // The size of one reservation: larger than the device's memory.
+  // Number of bytes to reserve per segment; more than the device's memory.
   virtual size_t range_bytes() = 0;
-  // Null if no address range is available.
+  // Reserves an address range. Returns null if none is available.
   virtual void* reserve(size_t bytes) = 0;
   virtual void release(void* range, size_t bytes) = 0;  // requires that all pieces are unmapped
-  // False if the system has no memory left.
+  // Maps memory at `at`. Returns false if the system has no memory left.
   virtual bool map(void* at, size_t bytes) = 0;
   // Unmaps a mapped piece after the work queued in `stream` (Stream::id()) is done.
   virtual void unmap(void* at, size_t bytes, uintptr_t stream) = 0;

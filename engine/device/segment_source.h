@@ -16,7 +16,7 @@ struct SystemMemoryInfo {
 class SegmentSource {
  public:
   virtual ~SegmentSource() = default;
-  // 64-byte aligned; null if the system has no memory left.
+  // Returns 64-byte aligned memory; null if the system has no memory left.
   virtual void* map(size_t bytes) = 0;
   // Whether map() returns zeroed memory.
   virtual bool maps_zeros() const { return false; }

@@ -28,16 +28,16 @@ class Event {
 class Graph {
  public:
   virtual ~Graph() = default;
-  virtual void replay() = 0;  // in the order of the capturing stream
+  virtual void replay() = 0;  // runs the work in the order of the capturing stream
 };
 
-// How much of a stream's work was repeated and replayed as graphs. Counts since the stream was created.
+// How much of a stream's work was repeated and replayed as graphs, counted since the stream was created.
 struct ReplayCounts {
-  uint64_t graphs = 0;    // currently cached
-  uint64_t replays = 0;   // of graphs
+  uint64_t graphs = 0;    // graphs that are cached now
+  uint64_t replays = 0;   // number of graph replays
   uint64_t launches = 0;  // launches replayed instead of issued one by one
-  uint64_t changed = 0;   // of those, launches whose parameters differ from the previous replay
-  std::string refusal;    // the last reason why repeated work was not replayed; empty: none
+  uint64_t changed = 0;   // replayed launches whose parameters differ from the previous replay
+  std::string refusal;    // the last reason why repeated work was not replayed; empty if there is none
 };
 
 // Owned by its device or by the holder of its lease. Used by one thread at a time unless stated otherwise.
@@ -48,8 +48,8 @@ class Stream {
   // Identifies the stream to memory pools; stays the same across leases. 0 for the CPU's.
   virtual uintptr_t id() const { return 0; }
   virtual std::unique_ptr<Event> record() = 0;                        // any thread
-  virtual std::unique_ptr<Event> record_timed() { return record(); }  // with timing if the device supports it
-  virtual void wait(const Event& event) = 0;                          // later work here starts after `event`
+  virtual std::unique_ptr<Event> record_timed() { return record(); }  // records with timing if the device supports it
+  virtual void wait(const Event& event) = 0;                          // later work in this stream starts after `event`
   virtual void synchronize() = 0;
   // Copies bytes between the host and the device, in either direction, or within the device, in this stream's order.
   // Host memory must stay valid until the copy is done: the copy is asynchronous if the host memory is staging memory

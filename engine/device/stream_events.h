@@ -12,7 +12,7 @@
 
 namespace tt {
 
-// Stream::id() is unique per device.
+// Identifies a stream. Stream::id() is unique only within a device.
 struct StreamId {
   Device device;
   uintptr_t id = 0;
@@ -22,8 +22,8 @@ struct StreamId {
 class StreamEvents {
  public:
   virtual ~StreamEvents() = default;
-  // Records an event after all work now in `stream`. Null if that is not possible now, because the stream is being
-  // captured. Throws Error if the device is lost.
+  // Records an event after all work now queued in `stream`. Returns null if the stream is being captured. Throws Error
+  // if the device is lost.
   virtual std::unique_ptr<Event> record(const StreamId& stream) = 0;
 };
 

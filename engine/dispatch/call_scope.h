@@ -1,4 +1,4 @@
-// CallScope: state that every call on a thread inherits: gradient mode, and the observer of kernels.
+// CallScope: state that every call on a thread inherits, such as the gradient mode, and the observer of kernels.
 //
 // Base class of a session's Context (session/context.h). Used by the thread on which it is current.
 #pragma once
@@ -15,14 +15,14 @@ class SlotTable;
 class CallScope : public AllocScope {
  public:
   bool grad_enabled = true;     // set from each instruction's flags
-  bool inference = false;       // results are not recorded, and cannot be later
+  bool inference = false;       // results are not recorded, and cannot be recorded later
   bool detect_anomaly = false;  // check every gradient for NaN, store the call site of each node
   bool allow_tf32 = false;      // float32 products may use TF32 on devices that support it
-  uint64_t fused = 0;           // calls executed inside another call's loop, since the executor last read this
+  uint64_t fused = 0;           // calls executed inside another call's loop, since the executor last reset this
 
   // Whether before_kernel(), after_kernel() and before_instruction() must be called.
   bool observes_kernels() const { return may_observe_kernels_ && observes_now(); }
-  virtual void before_kernel(const Call&) {}  // may throw Error: then the kernel does not run
+  virtual void before_kernel(const Call&) {}  // if it throws Error, the kernel does not run
   virtual void after_kernel(const Call&) {}
   // Called between two instructions of a Program that runs over `slots`.
   virtual void before_instruction(SlotTable& /*slots*/) {}

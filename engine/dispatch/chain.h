@@ -10,19 +10,19 @@ namespace tt {
 
 struct ChainStep {
   const Op* op = nullptr;
-  Args args;                        // complete; an earlier step's result is a kSlot with the step's index
-  DType compute = DType::kFloat32;  // as inferred
+  Args args;                        // all arguments; an earlier step's result is a kSlot with the step's index
+  DType compute = DType::kFloat32;  // the inferred compute dtype
 };
 
-// Limits of a chain, so that a backend's loop can hold it.
+// Limits that a backend's loop relies on.
 inline constexpr size_t kMaxChainSteps = 8;
 inline constexpr size_t kMaxChainInputs = 8;  // tensors, and numbers passed for tensors, over all steps
-// For smaller results, fusing costs more than it saves.
+// Minimum number of elements of a result to fuse. For smaller results, fusing costs more than it saves.
 inline constexpr int64_t kMinFusedElements = 1 << 14;
 
-// Computes the steps in order and writes the last result to `out`, which is contiguous in its dtype or shares no byte
-// with an argument. Requires that all steps have out's sizes and the same compute dtype, and that each result has that
-// dtype or is boolean. Throws Error.
+// Computes the steps in order and writes the last result to `out`. Requires that `out` is contiguous, has the last
+// result's dtype and shares no byte with an argument, that all steps have out's sizes and the same compute dtype, and
+// that each result has that dtype or is boolean. Throws Error.
 using ChainKernel = void (*)(absl::Span<const ChainStep> steps, const Tensor& out);
 
 }  // namespace tt

@@ -47,8 +47,9 @@ void bump_versions(const Call& call) {
   }
 }
 
-// In a cancelled frame: throws Cancelled, unless the call only changes the session's own state (a seed, an event, the
-// end of a capture). Those calls are executed so that the session can continue; an upload is dropped by its own kernel.
+// Throws Cancelled in a cancelled frame, unless the call only changes the session's own state (a seed, an event, the
+// end of a capture). Those calls are executed so that the session can continue. The kernel of an upload drops it
+// itself.
 void stop_before(const Call& call, bool writes) {
   const bool computes = writes || call.op->num_outputs != 0;
   if (!computes || call.op->id == op_id::kGraphEnd || call.op->id == op_id::kUploaded) return;
@@ -151,7 +152,7 @@ void Dispatcher::run_backend(Call& call, const Row& row, Key key) const {
     stop_before(call, row.writes);
   try {
     kernel(call);
-  } catch (const Cancelled&) {  // free unless thrown
+  } catch (const Cancelled&) {  // costs nothing unless thrown
     if (call.into || row.writes) PartialWrites::add(call);
     throw;
   }

@@ -41,8 +41,8 @@ class Dispatcher {
   Dispatcher();
 
   void set(uint16_t op, Key key, Kernel kernel);
-  // Sets the kernel at `key` for operators that have none there. Null (the default): the call falls through to the next
-  // key; at a backend it throws NotImplementedError.
+  // Sets the kernel at `key` for operators that have no kernel there. Null (the default): the call continues at the
+  // next key; at a backend key it throws NotImplementedError.
   void set_fallback(Key key, Kernel kernel);
   // Sets the kernel that runs several pointwise operators as one loop on a backend (engine/dispatch/chain.h).
   void set_chain_kernel(DeviceType backend, ChainKernel kernel) { chains_[static_cast<size_t>(backend)] = kernel; }
@@ -56,7 +56,7 @@ class Dispatcher {
   // undefined. Requires that check_args has passed.
   void dispatch(Call& call) const;
   // Continues below `key`. For kernels above the backends. A call below autograd increments the version of every tensor
-  // it wrote (out tensors, `Tensor(w)` arguments) before it returns.
+  // that it wrote (out tensors, `Tensor(w)` arguments) before it returns.
   void redispatch(Call& call, Key key) const { run(call, call.keys.below(key)); }
 
  private:
@@ -85,14 +85,14 @@ void allocate_outputs(Call& call);
 // of an argument) to `kernel`, then copies the results to the out tensors. Kernels boxed from typed functions use it.
 void run_with_plain_outputs(Call& call, Kernel kernel);
 
-// For pointwise kernels, which write any layout and dtype: an out tensor is written directly if it shares no byte with
-// an argument or has exactly an argument's elements (each element is read before it is written); other results are
-// computed in a temporary and then copied.
+// For pointwise kernels, which write any layout and dtype. An out tensor is written directly if it shares no byte with
+// an argument, or if it has exactly an argument's elements (each element is read before it is written). Other results
+// are computed in a temporary and then copied.
 void run_with_separate_outputs(Call& call, Kernel kernel);
 
-// For kernels that copy their first argument and change elements of the copy, in any layout: an out tensor of the
-// inferred dtype that has exactly that argument's elements, or shares no byte with any, is written directly, so that
-// `x.index_put_()` accesses only the elements it changes.
+// For kernels that copy their first argument and change elements of the copy, in any layout. An out tensor of the
+// inferred dtype is written directly if it has exactly the first argument's elements, or shares no byte with any
+// argument. `x.index_put_()` then accesses only the elements that it changes.
 void run_with_updated_output(Call& call, Kernel kernel);
 
 // For kernels: copies `source` (same sizes, any castable dtype and layout) into `target`, below autograd. Same as the

@@ -30,7 +30,7 @@ DType dtype_of(const Operand& t);
 inline int64_t dim_of(const Operand& t) { return static_cast<int64_t>(sizes_of(t).size()); }
 int64_t numel_of(const Operand& t);
 
-// An entry of a list; a negative index counts from the end. Throws Error (IndexError).
+// Returns an entry of a list; a negative index counts from the end. Throws Error (IndexError).
 template <typename List>
 auto at(const List& list, int64_t index) {
   int64_t size = static_cast<int64_t>(list.size());
@@ -38,7 +38,7 @@ auto at(const List& list, int64_t index) {
   check_as(ErrorKind::kIndex, index >= 0 && index < size, "list index out of range, got ", index, " of ", size);
   return list[static_cast<size_t>(index)];
 }
-// list[begin:end] with Python's rules.
+// Returns list[begin:end] with Python's rules.
 Sizes slice_list(SizesView list, std::optional<int64_t> begin, std::optional<int64_t> end);
 Sizes concatenate(SizesView a, SizesView b);
 Floats floats_of(SizesView list);

@@ -7,7 +7,7 @@
 
 namespace tt {
 
-// In the order of a call. (The client implements autocast; profilers observe kernels through CallScope.)
+// The stages in the order of a call. (The client implements autocast; profilers observe kernels through CallScope.)
 enum class Key : uint8_t { kAutograd, kMeta, kCUDA, kCPU };
 inline constexpr int kNumKeys = 4;
 
@@ -21,7 +21,7 @@ class KeySet {
   constexpr KeySet() = default;
   constexpr KeySet(Key k) : bits_(bit(k)) {}  // NOLINT: implicit, a key is a set of one
   constexpr KeySet with(Key k) const { return KeySet(static_cast<uint8_t>(bits_ | bit(k))); }
-  // The stages after `k`.
+  // Returns the stages after `k`.
   constexpr KeySet below(Key k) const { return KeySet(static_cast<uint8_t>(bits_ & ~((bit(k) << 1) - 1))); }
   constexpr bool has(Key k) const { return (bits_ & bit(k)) != 0; }
   constexpr bool empty() const { return bits_ == 0; }

@@ -32,7 +32,7 @@ bool same_layout(const TensorImpl& a, const TensorImpl& b) {
   return a.dtype == b.dtype && a.offset == b.offset && a.sizes == b.sizes && a.strides == b.strides;
 }
 
-// Whether an argument prevents writing `out` directly.
+// Whether clashes(argument) is true for any tensor argument.
 template <typename Clash>
 bool any_argument(const Call& call, Clash clashes) {
   for (const Arg& arg : call.args) {
@@ -67,7 +67,8 @@ bool is_updated(const Call& call, const TensorMeta& inferred, const TensorImpl& 
   return sharing == (starts_there ? 1 : 0);
 }
 
-// False if two results share memory: the later would overwrite the earlier.
+// Returns false if target i shares memory with an earlier target: writing it directly would overwrite the earlier
+// result.
 bool is_alone(const Tensors& targets, size_t i) {
   for (size_t j = 0; j < i; ++j) {
     if (share_bytes(*targets[i].get(), *targets[j].get())) return false;
@@ -77,7 +78,8 @@ bool is_alone(const Tensors& targets, size_t i) {
 
 using Fits = bool (*)(const Call&, const TensorMeta&, const TensorImpl&);
 
-// Runs `kernel` with undefined or new tensors in place of the out tensors that do not fit.
+// Runs `kernel` with new or undefined tensors in place of the out tensors that it cannot write directly, and copies the
+// results to them.
 void run_with_temporaries(Call& call, Kernel kernel, Fits fits) {
   Tensors targets = call.outputs;
   for (size_t i = 0; i < targets.size(); ++i) {

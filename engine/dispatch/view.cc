@@ -5,7 +5,7 @@
 namespace tt {
 namespace {
 
-// Outputs that alias `base`, and refer to it if gradients pass through the view.
+// Returns outputs that alias `base`. If the view is differentiable, also sets the member `base` of the outputs.
 Tensors alias_all(const Call& call, const Tensor& base) {
   Tensors views;
   for (const TensorMeta& meta : call.inferred.outputs) {
@@ -15,7 +15,7 @@ Tensors alias_all(const Call& call, const Tensor& base) {
   return views;
 }
 
-// The first argument's elements in row-major order, in new memory of the inferred shape.
+// Copies the first argument's elements in row-major order to new memory of the inferred shape.
 Tensors copy_all(const Call& call, const Tensor& base) {
   Tensor copy = allocate(call.inferred.outputs[0]);
   Geometry as_base{base.sizes(), contiguous_strides(base.sizes()), 0, true};
@@ -29,7 +29,7 @@ void view_kernel(Call& call) {
   Tensor base = call.tensor(0);
   Tensors results;
   try {
-    // An empty list of views (unbind of a dimension of size 0) aliases nothing and copies nothing.
+    // An empty list of views (unbind of a dimension of size 0) needs no copy.
     const bool aliases = call.inferred.alias || call.inferred.outputs.empty();
     results = aliases ? alias_all(call, base) : copy_all(call, base);
   } catch (Error& e) {

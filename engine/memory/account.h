@@ -25,7 +25,7 @@ class Account {
 
   // Bookkeeping that is not charged against the limit.
   static constexpr uint64_t kHostAllowance = uint64_t{6} << 20;
-  // How far bookkeeping may exceed the limit, for the errors of refused instructions.
+  // Bytes by which bookkeeping may exceed the limit, for the errors of refused instructions.
   static constexpr uint64_t kHostOverdraft = uint64_t{2} << 20;
   // The limit for bookkeeping if the account has no limit.
   static constexpr uint64_t kMaxHost = uint64_t{4} << 30;
@@ -39,20 +39,22 @@ class Account {
   // Returns a new number at each call.
   static uint64_t new_tenant();
 
-  // Returns false and charges nothing if the limit (0: none) would be exceeded.
+  // Charges `bytes`. Returns false and charges nothing if the limit (0: none) would be exceeded.
   bool charge(uint64_t bytes, Device device = {});
   void refund(uint64_t bytes, Device device = {});
   uint64_t held() const { return all_.held.load(std::memory_order_relaxed); }
   uint64_t peak() const { return all_.peak.load(std::memory_order_relaxed); }
-  // For one GPU.
+  // The bytes held on one GPU, and their peak.
   uint64_t held(Device gpu) const { return of(gpu).held.load(std::memory_order_relaxed); }
   uint64_t peak(Device gpu) const { return of(gpu).peak.load(std::memory_order_relaxed); }
   void reset_peak(Device gpu) { of(gpu).peak.store(held(gpu), std::memory_order_relaxed); }
   uint64_t limit() const { return limit_; }
 
-  // Sets the bookkeeping bytes counted by the session's thread. Requires the session's lock, so a plain store suffices.
+  // Sets the bookkeeping bytes that the session's thread counted. Requires the session's lock, so a plain store
+  // suffices.
   void set_bookkeeping(uint64_t bytes) { bookkeeping_.store(bytes, std::memory_order_relaxed); }
-  // Charges other bookkeeping. Any thread. Never fails: call has_host_room() before, or is_overdrawn() after.
+  // Charges bookkeeping that the session's thread does not count. Any thread. Never fails: call has_host_room() before,
+  // or is_overdrawn() after.
   void charge_host(uint64_t bytes) { host_.fetch_add(bytes, std::memory_order_relaxed); }
   void refund_host(uint64_t bytes) { host_.fetch_sub(bytes, std::memory_order_relaxed); }
   uint64_t host() const { return bookkeeping_.load(std::memory_order_relaxed) + host_.load(std::memory_order_relaxed); }

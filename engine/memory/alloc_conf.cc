@@ -94,7 +94,7 @@ void set(absl::string_view key, absl::string_view value, AllocConf* conf) {
   }
 }
 
-// The position of the next comma outside brackets, or the end.
+// Returns the position of the next comma outside brackets, or the end.
 size_t end_of_entry(absl::string_view text) {
   int depth = 0;
   for (size_t i = 0; i < text.size(); ++i) {

@@ -13,16 +13,16 @@
 namespace tt {
 
 struct AllocConf {
-  // Blocks of this size or more are not split, and not used for smaller requests.
+  // Blocks of at least this many bytes are not split, and not used for smaller requests.
   size_t max_split_size = SIZE_MAX;
-  // How much larger than the request an unsplit block may be.
+  // Maximum number of bytes by which an unsplit block may exceed the request.
   size_t max_non_split_rounding = size_t{20} << 20;
   // Above this fraction of the device's memory, unused segments are released before new ones are allocated. 0: never.
   double garbage_collection_threshold = 0;
   // Segments grow in place instead of adding new segments.
   bool expandable_segments = false;
-  // Number of steps between two powers of two to which sizes are rounded up. One entry each for sizes up to 1 MiB, 2
-  // MiB, ... 32 GiB. 0 and 1: no rounding.
+  // Number of steps between two powers of two to which sizes are rounded up, with one entry each for sizes up to 1 MiB,
+  // 2 MiB, ... 32 GiB. 0 and 1: no rounding.
   std::array<uint16_t, 16> roundup_power2_divisions{};
 
   // Returns `bytes` rounded up according to roundup_power2_divisions, a multiple of `granule`.

@@ -22,7 +22,7 @@ class AllocScope {
   AllocScope(const AllocScope&) = delete;
   AllocScope& operator=(const AllocScope&) = delete;
 
-  std::shared_ptr<Account> account;  // null: nothing is charged
+  std::shared_ptr<Account> account;  // if null, nothing is charged
   uint32_t site = 0;                 // the client's number for the source line of the current instruction; 0: unknown
 
   // The stream for this scope's work on a device. Throws Error if there is no such device.

@@ -1,6 +1,6 @@
 // Allocator: allocates memory of one kind.
 //
-// One per kind of memory, owned by its device's Backend, lives as long as the process. Thread-safe.
+// There is one per kind of memory. It is owned by its device's Backend and lives as long as the process. Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,7 @@ struct AllocRequest {
   uint32_t site = 0;                                  // the client's number for the source line; 0: unknown
 };
 
-// One block of a snapshot.
+// One block in a snapshot of an allocator.
 struct BlockInfo {
   const void* segment;
   uint64_t offset;
@@ -37,7 +37,7 @@ struct BlockInfo {
   bool waiting = false;    // freed, but another stream may still use it
   uint64_t requested = 0;  // the requested size if in use
   uint64_t pool = 0;       // the private pool that the segment belongs to
-  uint64_t stream = 0;     // the stream that orders its use
+  uint64_t stream = 0;     // the stream that orders the block's use
   // Owner ("session 3") and allocating source line of a block in use, if known. Not recorded for the CPU's small
   // blocks, because recording would take longer than the allocation.
   std::string owner = {};
@@ -56,13 +56,13 @@ class Allocator {
   // `p` must come from allocate(bytes). `tenant` is the tenant that has written to it (kNoTenant: unknown). The block
   // may be reused at once, in stream order. Does not throw.
   virtual void deallocate(void* p, size_t bytes, Tenant tenant = kNoTenant) = 0;
-  // Records that the block at `p` is also used in `stream`: after it is freed, it is not reused before the work then
-  // queued in `stream` is done. For memory that one stream allocates and another reads or writes. `stream` may be
-  // destroyed by then.
+  // Records that the block at `p` is also used in `stream`. After the block is freed, it is not reused before the work
+  // that is then queued in `stream` is done. For memory that one stream allocates and another reads or writes. `stream`
+  // may be destroyed before the block is freed.
   virtual void record_stream(void* p, Stream& stream) = 0;
   virtual AllocatorStats stats() const = 0;
   virtual std::vector<BlockInfo> snapshot() const = 0;
-  // Releases unused segments to the system: those of `stream`, or (null) all.
+  // Releases unused segments to the system: those of `stream`, or all segments if `stream` is null.
   virtual void empty_cache(const Stream* stream = nullptr) = 0;
   // Call when the last session of `tenant` has ended. If much memory is unused, releases segments that contain bytes of
   // this tenant or of several tenants.
@@ -70,16 +70,16 @@ class Allocator {
   // Limits the reserved bytes; 0: no limit.
   virtual void set_limit(uint64_t bytes) = 0;
 
-  // Private pools, for graphs: a graph contains the addresses of its temporaries, so their memory must stay reserved
+  // Private pools, for graphs. A graph contains the addresses of its temporaries, so their memory must stay reserved
   // while the graph may be launched. Between begin and end, allocations in `stream`'s order use `pool`, and their
-  // memory returns to it when they are freed; one pool per stream at a time. Meanwhile no stream's memory is released
-  // to the system and no event is queried.
+  // memory returns to the pool when they are freed. A stream uses one pool at a time. Meanwhile no stream's memory is
+  // released to the system and no event is queried.
   virtual uint64_t make_pool() = 0;                            // an id, never 0; allocates nothing
   virtual void begin_pool(uint64_t pool, Stream& stream) = 0;  // adds a user to the pool
   virtual void end_pool(uint64_t pool, Stream& stream) = 0;
-  // Removes a user from the pool. After the last user, its unused memory is released to the system at the next
-  // empty_cache() or when memory is short, and memory in use once it is freed. Requires that launches of its graphs are
-  // complete.
+  // Removes a user from the pool. A pool without users releases its memory to the system: unused memory at the next
+  // empty_cache() or when memory is short, other memory after it is freed. Requires that launches of the pool's graphs
+  // are complete.
   virtual void release_pool(uint64_t pool) = 0;
 };
 

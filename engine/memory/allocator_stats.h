@@ -20,15 +20,15 @@ struct Level {
 
 struct PoolStats {
   Level requested;       // bytes requested for tensors
-  Level allocated;       // sizes of their blocks
+  Level allocated;       // total size of the allocated blocks
   Level active;          // allocated, plus freed blocks that another stream may still use
-  Level inactive_split;  // free blocks next to used ones: their segment cannot be released
-  Level reserved;        // obtained from the system
+  Level inactive_split;  // free blocks next to used ones, so that their segment cannot be released
+  Level reserved;        // bytes obtained from the system
 };
 
 struct AllocatorStats {
   PoolStats all;
-  PoolStats small;  // segments for small blocks
+  PoolStats small;  // for segments of small blocks
   PoolStats large;
   uint64_t allocations = 0;
   uint64_t retries = 0;  // allocations that succeeded only after cached memory was released or waited for

@@ -1,7 +1,7 @@
 // Block: part of a segment; Segment: memory obtained from the system in one call; FreeBlocks: free blocks by size;
 // Arena: segments that share their free blocks.
 //
-// For CachingPool, under its lock.
+// Used by CachingPool under its lock.
 #pragma once
 
 #include <cstddef>
@@ -37,7 +37,7 @@ struct Block final : ThreadCached<Block> {
     kFree,
     kUsed,
     kWaiting,  // freed, but another stream may still use it
-    kHole,     // in an expandable segment: addresses without memory
+    kHole,     // addresses without memory in an expandable segment
   };
 
   char* data = nullptr;
@@ -47,18 +47,18 @@ struct Block final : ThreadCached<Block> {
   Block* left = nullptr;  // neighbours in the segment; null at its ends
   Block* right = nullptr;
   State state = State::kFree;
-  uint64_t freed_at = 0;  // value of the pool's search counter
-  // Of a free block: the tenant whose bytes it contains. kNoTenant: several tenants, or unknown.
+  uint64_t freed_at = 0;  // value of the pool's search counter when the block was freed
+  // For a free block: the tenant whose bytes the block contains. kNoTenant: several tenants, or unknown.
   Tenant tenant = kNoTenant;
 
-  // Of a block in use.
+  // The following members describe a block in use.
   uint32_t site = 0;
   size_t requested = 0;
   std::shared_ptr<const Account> owner;
-  absl::InlinedVector<StreamId, 1> other_streams;  // other streams that use it, without an event yet
+  absl::InlinedVector<StreamId, 1> other_streams;  // other streams that use the block and have no event yet
   int events = 0;                                  // number of pending events
 
-  // The tenant of a block that contains zeros.
+  // Value of `tenant` for a block that contains only zeros.
   static constexpr Tenant kZeros = ~Tenant{0};
 
   bool is_free() const { return state == State::kFree; }
@@ -70,8 +70,8 @@ struct Block final : ThreadCached<Block> {
 
 class FreeBlocks {
  public:
-  // The smallest block of `stream` that is large enough; among blocks of equal size, the one at the lowest address.
-  // Null if none.
+  // Returns the smallest block of `stream` with at least `size` bytes; among blocks of equal size, the one at the
+  // lowest address. Null if there is none.
   Block* best_fit(uintptr_t stream, size_t size) const {
     auto at = blocks_.lower_bound(Wanted{stream, size});
     return at == blocks_.end() || (*at)->stream != stream ? nullptr : *at;
@@ -104,7 +104,7 @@ class FreeBlocks {
 
 struct Arena {
   uint64_t id = 0;  // 0: the shared arena; else a private pool's id
-  int users = 0;    // of a private pool; without users its memory may be released to the system
+  int users = 0;    // users of a private pool; without users, its memory may be released
   int segments = 0;
   FreeBlocks small;
   FreeBlocks large;

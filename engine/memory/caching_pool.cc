@@ -18,7 +18,7 @@ PoolParts only(std::unique_ptr<SegmentSource> segments) {
   return parts;
 }
 
-// Whether `tenant` may get a block last used by `before` without zeroing.
+// Whether `tenant` may get a block that contains bytes of `before` without zeroing.
 bool may_reuse(Tenant tenant, Tenant before) {
   return tenant == before || before == Block::kZeros || tenant == kNoTenant;
 }
@@ -37,7 +37,7 @@ CachingPool::CachingPool(Device device, PoolParts parts, PoolSizes sizes, const 
       rounds_(any_divisions(conf)),
       source_(std::move(parts.segments)),
       events_(std::move(parts.events)),
-      // Size-class lists do not distinguish streams.
+      // Not used with asynchronous streams, because size-class lists do not distinguish streams.
       quick_(std::min(sizes.quick_limit, sizes.small_limit), sizes.granule, events_ ? 0 : sizes.quick_capacity),
       heap_(stats_),
       deferred_(events_.get()) {
@@ -58,7 +58,7 @@ CachingPool::~CachingPool() {
 }
 
 size_t CachingPool::rounded(size_t bytes) const {
-  // Limits the size before rounding, so that rounding does not wrap it to a small size.
+  // Limits the size before rounding, so that rounding does not overflow to a small size.
   constexpr size_t kMaxRequest = std::numeric_limits<size_t>::max() / 4;
   bytes = std::min(bytes, kMaxRequest);
   if (rounds_) [[unlikely]]
@@ -109,7 +109,7 @@ void* CachingPool::allocate(size_t bytes, const AllocRequest& asked) {
     }
     void* p = block->data;
     if (on_cpu()) open_bytes(p, bytes);
-    // Zeroes the whole block: the tenant may later get more of it.
+    // Zeroes the whole block, because the tenant may later reuse more of it.
     const size_t whole = block->size;
     const bool is_seen = may_reuse(tenant, block->tenant);
     lock.unlock();
@@ -195,7 +195,7 @@ Block* CachingPool::best_fit(const Request& request) const {
 Block* CachingPool::find(const Request& request) {
   Block* block = best_fit(request);
   if (!block) return nullptr;
-  // A block that is not split must not be much larger than the request; it stays available for larger requests.
+  // A block that is not split must not be much larger than the request, so that it stays available for larger requests.
   const bool oversize = request.size >= conf_.max_split_size;
   if (!oversize && block->size >= conf_.max_split_size && !block->segment->expandable) return nullptr;
   if (oversize && block->size - request.size > conf_.max_non_split_rounding && !block->segment->expandable)

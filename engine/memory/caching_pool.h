@@ -25,17 +25,17 @@
 
 namespace tt {
 
-// Sizes in bytes; the defaults are for the CPU. Devices with slower system calls use larger segments.
+// Sizes in bytes. The defaults are for the CPU. Devices with slower system calls use larger segments.
 struct PoolSizes {
-  size_t granule = 64;                      // a power of two: sizes are rounded up to a multiple of it
+  size_t granule = 64;                      // a power of two; block sizes are rounded up to a multiple of it
   size_t page = size_t{4} << 10;            // segment granule when memory is short
   size_t quick_limit = size_t{64} << 10;    // larger blocks are merged as soon as they are freed
   size_t quick_capacity = size_t{8} << 20;  // maximum bytes of unmerged blocks
   size_t small_limit = size_t{1} << 20;     // maximum size of a small block
   size_t small_segment = size_t{2} << 20;
   size_t large_segment = size_t{20} << 20;
-  size_t own_segment = size_t{10} << 20;     // blocks of this size or more get their own segment,
-  size_t segment_granule = size_t{2} << 20;  // rounded up to a multiple of this
+  size_t own_segment = size_t{10} << 20;     // minimum size of a block that gets its own segment
+  size_t segment_granule = size_t{2} << 20;  // size of such a segment: a multiple of this
 };
 
 // The interfaces that a backend passes to its pool.
@@ -44,7 +44,7 @@ struct PoolParts {
   // Null if streams do not run asynchronously to the host, as on the CPU: record_stream() then waits immediately for
   // another device's stream, and small blocks are cached in size classes.
   std::unique_ptr<StreamEvents> events;
-  std::unique_ptr<RangeSource> ranges;  // null: no expandable segments
+  std::unique_ptr<RangeSource> ranges;  // null if expandable segments are not supported
 };
 
 class CachingPool final : public Allocator {
@@ -90,24 +90,24 @@ class CachingPool final : public Allocator {
   bool capturing() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !captures_.empty(); }
   // caching_pool.cc: allocation from cached blocks.
   Block* best_fit(const Request& request) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Null if the cache has no suitable block; otherwise the block is now in use.
+  // Returns null if the cache has no suitable block; otherwise a block that is now in use.
   Block* find(const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool splits(const Block& block, const Request& request) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Block* take(Block* block, const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void release(Block* block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);  // the block is no longer in use
+  void release(Block* block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);  // call when the block is no longer in use
   void collect_deferred() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void flush_quick() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // caching_pool_growth.cc: allocation of new segments.
-  Block* find_or_grow(const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);  // null: out of memory
+  Block* find_or_grow(const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);  // null if out of memory
   Block* retry(const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // False if the limit is reached or the system has no memory.
+  // Adds a segment. Returns false if the limit is reached or the system has no memory.
   bool grow(const Request& request, size_t segment_bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Block* find_grown(const Request& request, size_t segment_bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   size_t segment_bytes(const Request& request) const;
   void collect_garbage() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void give_back(Segment* segment) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool give_back_oversize(const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Releases unused segments of `stream`, or of all streams; false if there were none.
+  // Releases unused segments of `stream`, or of all streams. Returns false if there were none.
   bool give_back_unused(std::optional<uintptr_t> stream = {}) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void forget_abandoned() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   uint64_t capacity() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);  // maximum size of the pool; 0: unknown
@@ -133,7 +133,7 @@ class CachingPool final : public Allocator {
   absl::flat_hash_map<void*, Block*> used_ ABSL_GUARDED_BY(mutex_);
   uint64_t searches_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t limit_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::optional<uint64_t> total_ ABSL_GUARDED_BY(mutex_);  // the system's total, once queried
+  std::optional<uint64_t> total_ ABSL_GUARDED_BY(mutex_);  // the system's total memory, once queried
 };
 
 }  // namespace tt

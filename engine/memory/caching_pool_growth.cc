@@ -17,7 +17,7 @@ Block* CachingPool::find_or_grow(const Request& request) {
   if (!deferred_.empty() && !capturing()) collect_deferred();
   if (Block* block = find(request)) [[likely]]
     return block;
-  // Merging the cached size-class blocks is cheaper than any system call.
+  // Merging the cached size-class blocks costs less than any system call.
   if (quick_.held() > 0) {
     flush_quick();
     if (Block* block = find(request)) return block;
@@ -110,7 +110,7 @@ void CachingPool::collect_garbage() {
   }
 }
 
-// Releases enough of the never-split segments for the request: one that is large enough, or several.
+// Releases enough segments that are too large to split: one that is large enough for the request, or several.
 bool CachingPool::give_back_oversize(const Request& request) {
   if (conf_.max_split_size == SIZE_MAX) return false;
   std::vector<Block*> oversize;

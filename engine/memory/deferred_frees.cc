@@ -8,7 +8,8 @@
 namespace tt {
 namespace {
 
-// A lost device counts as reached, because it executes nothing. Callers that wait for a result receive the error.
+// Whether the device has reached `event`. Returns true for a lost device, because it executes nothing. Callers that
+// wait for a result receive the error.
 bool is_reached(const Event& event) {
   try {
     return event.done();
@@ -36,7 +37,7 @@ bool DeferredFrees::mark(Block* block, const StreamId& stream) {
   try {
     event = events_->record(stream);
   } catch (const Error&) {
-    return true;  // device lost: nothing to wait for
+    return true;  // the device is lost: there is nothing to wait for
   }
   if (!event) return false;
   auto queue = std::find_if(queues_.begin(), queues_.end(), [&](const StreamQueue& l) { return l.stream == stream; });

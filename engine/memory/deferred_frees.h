@@ -1,6 +1,6 @@
 // DeferredFrees: freed blocks that other streams may still use.
 //
-// For CachingPool, under its lock.
+// Used by CachingPool under its lock.
 #pragma once
 
 #include <deque>
@@ -20,10 +20,10 @@ class DeferredFrees {
   explicit DeferredFrees(StreamEvents* events) : events_(events) {}
   bool empty() const { return queues_.empty() && unmarked_.empty(); }
 
-  // Keeps `block` until the work now queued in its other streams is done; returns false if there is none. While a graph
-  // is captured (`capturing`) no events are recorded: a later collect_completed() records them.
+  // Keeps `block` until the work now queued in its other streams is done. Returns false if no such work exists. While a
+  // graph is captured (`capturing`), no events are recorded: a later collect_completed() records them.
   bool add(Block* block, bool capturing);
-  // Calls `done` for the blocks whose streams are done. Must not be called while a graph is captured.
+  // Calls `done` for the blocks that no stream uses any more. Must not be called while a graph is captured.
   void collect_completed(Done done);
   // Waits for all blocks, except for those used by a stream that is being captured.
   void wait(Done done);
@@ -39,7 +39,7 @@ class DeferredFrees {
   };
 
   void mark(Block* block);
-  bool mark(Block* block, const StreamId& stream);  // false if not possible yet
+  bool mark(Block* block, const StreamId& stream);  // false if the stream is being captured
   void finish_queue(StreamQueue& queue, bool wait, Done done);
   static bool is_done(const Block* block) { return block->events == 0 && block->other_streams.empty(); }
 

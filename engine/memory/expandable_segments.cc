@@ -35,7 +35,7 @@ bool ExpandableSegments::grow(Arena& arena, uintptr_t stream, bool small, size_t
     stats_.add(&PoolStats::reserved, small, step);
     const Block* grown = heap_.fill(hole, step);
     have = grown->size;
-    hole = grown->right;  // still a hole if `have` is too small: find_hole checked
+    hole = grown->right;  // still a hole if `have` is too small, because find_hole checked the sum
   }
   return true;
 }

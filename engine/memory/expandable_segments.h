@@ -1,6 +1,6 @@
 // ExpandableSegments: segments of a heap that grow in place, which avoids fragmentation between segments.
 //
-// One segment per stream, size class and arena; more if it is full. Used under the pool's lock.
+// There is one segment per stream, size class and arena, and a further one when it is full. Used under the pool's lock.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@ namespace tt {
 
 class ExpandableSegments {
  public:
-  struct Pieces {  // units of mapping, in bytes
+  struct Pieces {  // sizes of the pieces that are mapped at a time, in bytes
     size_t small;
     size_t large;
   };
@@ -21,11 +21,11 @@ class ExpandableSegments {
       : source_(std::move(source)), heap_(heap), stats_(stats), pieces_(pieces) {}
   ~ExpandableSegments();
 
-  // Makes a free block of `size` for `arena` and `stream`. Returns false if the system has no more memory, or
-  // `reserved` would exceed `limit` (0: none); memory that was already added remains as a free block.
+  // Makes a free block of at least `size` bytes for `arena` and `stream`. Returns false if the system has no more
+  // memory, or `reserved` would exceed `limit` (0: none). Memory that was already added then remains as a free block.
   bool grow(Arena& arena, uintptr_t stream, bool small, size_t size, uint64_t limit);
-  // Releases every whole piece without a block in use, in segments selected by `is_meant`. Returns false if there was
-  // none.
+  // Releases every whole piece that no block in use overlaps, in segments selected by `is_meant`. Returns false if
+  // there was none.
   bool shrink(Arena& arena, absl::FunctionRef<bool(const Segment*)> is_meant);
 
  private:

@@ -23,12 +23,12 @@ class Heap {
   // Requires that the segment has one block, free or a hole. Ownership of the memory returns to the caller.
   void remove(Segment* segment);
 
-  // Marks a free block as used; if it is larger than `size` and `split`, the rest becomes a free block.
+  // Marks a free block as used. If `split`, the part beyond `size` becomes a free block.
   void use(Block* block, size_t size, bool split);
   // Frees a block and merges it with its free neighbours. Returns the merged block.
   Block* free(Block* block);
 
-  // Call when memory was mapped in the first `bytes` of the hole. Returns the free block that contains it.
+  // Call when memory was mapped in the first `bytes` of the hole. Returns the free block that contains this memory.
   Block* fill(Block* hole, size_t bytes);
   // Call when the memory from `from` to `to` in a free block was unmapped.
   void punch_hole(Block* block, char* from, char* to);
@@ -67,7 +67,7 @@ inline Block* Heap::free(Block* block) {
     Block* left = block->left;
     erase(left);
     left->freed_at = block->freed_at;
-    absorb_right(left);  // drops `block`
+    absorb_right(left);  // deletes `block`
     block = left;
   }
   block->state = Block::State::kFree;

@@ -33,7 +33,7 @@ std::string holders_text(const OutOfMemory& o) {
   return text;
 }
 
-// Suggests remedies, the most likely first.
+// Suggests remedies, the most likely one first.
 std::string advice(const OutOfMemory& o) {
   const uint64_t unused = o.stats.all.reserved.now - std::min(o.stats.all.reserved.now, o.stats.all.active.now);
   const uint64_t needed = o.device.type == DeviceType::kCUDA ? o.asked : UINT64_MAX;

@@ -1,4 +1,4 @@
-// SizeClassCache: recently freed blocks by exact size, ready for reuse.
+// SizeClassCache: recently freed blocks, listed by exact size for fast reuse.
 //
 // The pool's fast path. In the heap's layout these blocks are still in use, so nothing is split, merged or looked up;
 // the pool flushes the cache before it obtains more memory from the system. For CachingPool, under its lock.
@@ -17,7 +17,7 @@ class SizeClassCache {
  public:
   struct Entry {
     void* block = nullptr;      // null if none
-    Tenant tenant = kNoTenant;  // whose bytes it contains
+    Tenant tenant = kNoTenant;  // the tenant whose bytes the block contains
   };
 
   // Caches blocks of up to `limit` bytes in steps of `granule`, at most `capacity` bytes in total.
@@ -26,7 +26,8 @@ class SizeClassCache {
 
   // Whether blocks of this size can be cached.
   bool can_cache(size_t size) const { return (size >> shift_) < lists_.size() && capacity_ > 0; }
-  // `size` is a multiple of the granule.
+  // Removes and returns a cached block of exactly `size` bytes, a multiple of the granule. The entry's block is null if
+  // there is none.
   Entry take(size_t size) {
     size_t i = size >> shift_;
     if (i >= lists_.size() || lists_[i].empty()) return {};

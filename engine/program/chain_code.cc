@@ -8,7 +8,7 @@
 namespace tt {
 namespace {
 
-// The first word of an argument: its kind, and a length, a flag or an index.
+// Encodes the first word of an argument: its kind, and a length, a flag or an index.
 int64_t head(Arg::Kind kind, uint32_t size) { return static_cast<int64_t>(kind) | int64_t{size} << 8; }
 
 size_t words_of_string(size_t characters) { return (characters + sizeof(int64_t) - 1) / sizeof(int64_t); }
@@ -30,7 +30,8 @@ class ChainReader {
 };
 
 int8_t index_below(uint32_t index, size_t count) {
-  check_as(ErrorKind::kValue, index < count, "a step of pointwise_chain has index ", index, ", the limit is ", count);
+  check_as(ErrorKind::kValue, index < count, "a step of pointwise_chain refers to index ", index,
+           ", expected less than ", count);
   return static_cast<int8_t>(index);
 }
 

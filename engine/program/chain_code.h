@@ -40,8 +40,8 @@ struct CodedStep {
 
 using CodedSteps = absl::InlinedVector<CodedStep, kMaxChainSteps>;
 
-// Returned values point into `code`. Throws Error (ValueError) unless `code` has 1 to kMaxChainSteps steps of pointwise
-// operators, and if `inputs` exceeds kMaxChainInputs.
+// Decodes `code`; the result points into it. Throws Error (ValueError) unless `code` has 1 to kMaxChainSteps steps of
+// pointwise operators and `inputs`, the number of the chain's inputs, is at most kMaxChainInputs.
 CodedSteps read_chain(absl::Span<const int64_t> code, size_t inputs);
 
 }  // namespace tt

@@ -31,7 +31,7 @@ class ResolvedArgs {
     }
     size_t entries = 0;
     for (const Arg& arg : given) entries += arg.kind == Arg::Kind::kSlots ? arg.size : 0;
-    entries_.reserve(entries);  // spans into it must stay valid
+    entries_.reserve(entries);  // spans into entries_ must stay valid
     args_.reserve(op_.params.size());
     for (const Arg& arg : given) args_.push_back(resolve(arg));
     for (size_t i = given.size(); i < op_.params.size(); ++i) args_.push_back(op_.params[i].default_value);
@@ -126,7 +126,7 @@ void poison_results(const Instruction& instruction, SlotTable& slots, const Pois
   }
 }
 
-// Calls visit(slot) for each name that the operator writes to.
+// Calls visit(slot) for each `Tensor(w)` argument, which the operator writes in place.
 template <typename Visit>
 void visit_written(const Instruction& instruction, const Visit& visit) {
   const auto& params = instruction.op->params;
@@ -139,8 +139,8 @@ void visit_written(const Instruction& instruction, const Visit& visit) {
 }
 
 // Withholds the tensors that a failed or skipped instruction should have written, under every name that shares their
-// storages. An optimizer step may have no results to store the error in, and neither do other views of the written
-// tensors.
+// storages. The results do not suffice to report the error: an optimizer step may have none, and other views of the
+// written tensors are not among them.
 void withhold_written(const Instruction& instruction, SlotTable& slots, const PoisonRef& poison) {
   absl::flat_hash_set<const Storage*> storages;
   auto add = [&](Slot slot) {
@@ -157,8 +157,8 @@ void withhold_written(const Instruction& instruction, SlotTable& slots, const Po
   slots.withhold_where([&](const Tensor& tensor) { return storages.contains(tensor->storage.get()); }, poison);
 }
 
-// Poisons the tensors that an instruction should have written when the engine's time limit stopped it. The client did
-// not request the cancellation, and the instruction may have no results to store the error in.
+// Poisons the `Tensor(w)` arguments of an instruction that the engine's time limit stopped. The client did not request
+// the cancellation, and the instruction may have no results to store the error in.
 void poison_written(const Instruction& instruction, SlotTable& slots, const PoisonRef& poison) {
   visit_written(instruction, [&](Slot slot) { slots.poison(slot, poison); });
 }
@@ -219,7 +219,7 @@ PoisonRef Executor::check_room(const Instruction& instruction, const SlotTable& 
       bytes_text(account.host()), " in addition to ", bytes_text(account.held()), " of tensors",
       account.limit() == 0 ? "" : absl::StrCat("; the limit of ", bytes_text(account.limit()), " is exceeded"));
   if (account.is_overdrawn()) refuse(ErrorKind::kOutOfMemory, *instruction.op, message);
-  // Without results that store the error a refusal would be silent, so executes the instruction within the overdraft.
+  // An instruction without results cannot report a refusal, so it runs within the overdraft.
   if (instruction.results.empty()) return nullptr;
   if (!out_of_memory_) {
     out_of_memory_ = make_poison(instruction, ErrorKind::kOutOfMemory,

@@ -28,7 +28,7 @@ using PoisonRef = std::shared_ptr<const Poison>;
 // Creates a Poison charged to the current account. Truncates `message`, since any number of handles may share it.
 PoisonRef make_poison(ErrorKind kind, std::string message, std::string_view op, uint32_t site);
 
-// Thrown by a kernel whose argument is poisoned: its results get the same poison.
+// Thrown by a kernel whose argument is poisoned. The kernel's results get the same poison.
 class Poisoned final : public Error {
  public:
   explicit Poisoned(PoisonRef root) : Error(root->kind, root->message), root_(std::move(root)) {}

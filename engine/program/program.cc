@@ -12,7 +12,7 @@ namespace tt {
 namespace {
 
 constexpr size_t kFirstChunk = 1 << 11;    // words: 16 KiB
-constexpr size_t kMaxKeptWords = 1 << 14;  // kept by clear(): 128 KiB
+constexpr size_t kMaxKeptWords = 1 << 14;  // clear() keeps at most this: 128 KiB
 constexpr size_t kMaxKeptInstructions = 1 << 12;
 
 bool is_list(const Arg& arg) {

@@ -39,7 +39,7 @@ struct Instruction {
   absl::Span<const Slot> results;  // new names; with kInto, names of the tensors to write
   absl::Span<const Slot> release;  // names dropped before this instruction runs
   uint8_t flags = kGrad;
-  uint16_t count = 1;  // how many instructions of the sender this one stands for: several if fused
+  uint16_t count = 1;  // number of the sender's instructions that this one replaces: several if fused
   uint32_t site = 0;   // the client's number for the user's source line
 };
 
@@ -111,7 +111,8 @@ class Program {
   }
 
   const std::vector<Instruction>& instructions() const { return instructions_; }
-  // Names that the caller reads after the Program has run, and names that it drops after that.
+  // outputs() are the names that the caller reads after the Program has run; release() are the names to drop after
+  // that.
   absl::Span<const Slot> outputs() const { return outputs_; }
   absl::Span<const Slot> release() const { return release_; }
 
@@ -155,7 +156,7 @@ class Program {
 // in names are equal.
 Program canonical(const Program& program);
 
-// One line per instruction: "%3 = add(%1, %2, alpha=1)  # drops %1".
+// Returns one line per instruction, such as "%3 = add(%1, %2, alpha=1)  # drops %1".
 std::string to_string(const Program& program);
 
 // For each name of a Program, the indices of the instructions that define, use and drop it. A snapshot: later changes

@@ -5,7 +5,7 @@ namespace {
 
 uint32_t host_bytes_of(const SlotValue& value) {
   if (!value.tensor) return 0;
-  // Counts sizes and strides of the tensor and its base if they are not stored inline.
+  // Counts the sizes and strides of the tensor and of its base if they are not stored inline.
   const size_t dims = value.tensor.sizes().size();
   return SlotTable::kTensorBytes + (dims > 5 ? static_cast<uint32_t>(dims * 4 * sizeof(int64_t)) : 0);
 }

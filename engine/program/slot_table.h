@@ -17,7 +17,7 @@ namespace tt {
 struct SlotValue {
   Tensor tensor;            // null if never computed or lost
   PoisonRef poison;         // null if the tensor is valid; with a tensor: the tensor is withheld
-  uint32_t host_bytes = 0;  // as counted by the table
+  uint32_t host_bytes = 0;  // host memory that the table counts for this value
 };
 
 class SlotTable {
@@ -28,7 +28,7 @@ class SlotTable {
 
   // Null if the name is not in use. Valid until the table changes.
   const SlotValue* find(Slot slot) const;
-  // The maximum number of names in use.
+  // Sets the maximum number of names in use.
   void set_limit(size_t names) { most_ = names; }
   size_t limit() const { return most_; }
   // Estimated host memory of the table and of its tensors, not counting the tensors' bytes.
@@ -37,14 +37,14 @@ class SlotTable {
   void put(Slot slot, SlotValue value);
   // Replaces a name's value with the error. No effect if the name is not in use.
   void poison(Slot slot, PoisonRef poison);
-  // Does the same for all names whose tensors satisfy `applies`.
+  // Replaces the values of all names whose tensors satisfy `applies` with the error.
   void poison_where(absl::FunctionRef<bool(const Tensor&)> applies, const PoisonRef& poison);
-  // Withholds all tensors that satisfy `applies`: their names read as the error until it is acknowledged. For a write
-  // that was not executed, so that the old values are not mistaken for the new ones.
+  // Withholds all tensors that satisfy `applies`: reading their names returns the error until it is acknowledged. For a
+  // write that was not executed, so that the old values are not mistaken for the new ones.
   void withhold_where(absl::FunctionRef<bool(const Tensor&)> applies, const PoisonRef& poison);
-  // Call when the client has received the error: names withheld for it return their tensors again.
+  // Call when the client has received the error: names that were withheld with it return their tensors again.
   void acknowledge(PoisonRef poison);
-  // False if the name was not in use.
+  // Removes a name. Returns false if the name was not in use.
   bool release(Slot slot);
   void clear() {
     values_.clear();

@@ -18,13 +18,14 @@ namespace tt {
 
 struct Arg {
   enum class Kind : uint8_t {
+    // Each comment names the members that hold the argument.
     kNone,     // an omitted optional
     kTensor,   // tensor
     kTensors,  // tensors, size (entries may be null in a list of optionals)
-    kBool,     // integer; also a number passed for a tensor
-    kInt,      // integer; also a dtype or device number, or a number passed for a tensor; size 1: unsigned
-    kFloat,    // real; also a number passed for a tensor
-    kComplex,  // real, imaginary; also a number passed for a tensor
+    kBool,     // integer; also for a number passed for a tensor
+    kInt,      // integer; also for a dtype, a device, or a number passed for a tensor; size 1: unsigned
+    kFloat,    // real; also for a number passed for a tensor
+    kComplex,  // real, imaginary; also for a number passed for a tensor
     kInts,     // integers, size
     kFloats,   // reals, size
     kString,   // characters, size

@@ -34,8 +34,8 @@ inline uint64_t magnitude(int64_t v) {
   return v < 0 ? uint64_t{0} - static_cast<uint64_t>(v) : static_cast<uint64_t>(v);
 }
 
-// A stride times a factor, and the sum of two strides. All elements of a tensor are within 2^63 bytes, so only the
-// stride of a dimension of at most one element can overflow. That stride is never used, so 1 replaces it.
+// Return a stride times a factor, and the sum of two strides. All elements of a tensor are within 2^63 bytes, so only
+// the stride of a dimension of at most one element can overflow. That stride is never used, so 1 replaces it.
 inline int64_t scaled_stride(int64_t stride, int64_t factor) {
   int64_t product = 0;
   return __builtin_mul_overflow(stride, factor, &product) ? 1 : product;

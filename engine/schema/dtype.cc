@@ -17,7 +17,7 @@ constexpr std::array<std::string_view, kNumDTypes> kScalarTypeNames = {
     "Double", "ComplexFloat", "ComplexDouble", "UInt16", "UInt32", "UInt64", "Float8_e4m3fn", "Float8_e5m2",
 };
 
-// The wide unsigned types, which promote only with floating types.
+// Whether `t` is uint16, uint32 or uint64. These types promote only with floating types.
 bool is_wide_unsigned(DType t) { return t >= DType::kUInt16 && t <= DType::kUInt64; }
 
 DType promote_integers(DType a, DType b) {

@@ -62,17 +62,18 @@ inline bool is_unsigned(DType t) {                                              
   return t == DType::kUInt8 || (t >= DType::kUInt16 && t <= DType::kUInt64);
 }
 inline bool has_gradients(DType t) { return category(t) >= Category::kFloating; }
-inline bool is_valid(int64_t number) { return number >= 0 && number < kNumDTypes; }  // a number from the wire
+inline bool is_valid(int64_t number) { return number >= 0 && number < kNumDTypes; }  // for a number from the wire
 
 // The smallest type to which both convert, by PyTorch's table: promote(int64, float16) is float16. Throws Error
 // (RuntimeError), as PyTorch does, on uint16, uint32 or uint64 with another type that is not floating, and on 8-bit
 // floating types with any other type.
 DType promote(DType a, DType b);
-// The type of a complex type's parts, and the complex type with given parts; returns `t` if there is no conversion.
-// to_complex throws Error (RuntimeError) on 8-bit floating types, which have no complex type.
+// Return the real dtype of a complex dtype's parts, and the complex dtype whose parts have the given real dtype. Both
+// return `t` if there is nothing to convert. to_complex throws Error (RuntimeError) on 8-bit floating types, which have
+// no complex type.
 DType to_real(DType t);
 DType to_complex(DType t);
-// `t` itself if floating or complex, otherwise the default float.
+// Returns `t` if it is floating or complex, otherwise the default float.
 inline DType to_float(DType t) { return is_integral(t) ? kDefaultFloat : t; }
 // Whether a result of type `from` may be written to an out tensor of type `to`: the category must not decrease.
 bool can_cast(DType from, DType to);

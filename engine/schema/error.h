@@ -25,7 +25,7 @@ enum class ErrorKind : uint8_t {
   kNotImplemented = 5,
   kOutOfMemory = 6,
   kConnection = 7,  // raised only by clients: the engine is unreachable
-  kLinAlg = 8,      // the matrix has no such decomposition
+  kLinAlg = 8,      // a matrix does not have the requested decomposition
 };
 
 class Error : public std::exception {

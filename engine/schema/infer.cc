@@ -9,7 +9,7 @@
 namespace tt {
 namespace {
 
-// The device of a call's tensors. Zero-dim CPU tensors are compatible with any device, as numbers are.
+// Finds the device of a call's tensors. Like numbers, zero-dim CPU tensors are compatible with any device.
 class Placement {
  public:
   void add(const TensorMeta& t) {
@@ -77,8 +77,9 @@ void infer_common(const Op& op, Args args, bool grad_enabled, Inference* out) {
     }
   }
   out->device = device ? decode_device(device->integer) : placement.device();
-  // Of the operators with a device argument only to_device (which has a gradient) reads its tensors' values. The others
-  // use only their sizes and dtype, so the result's device alone decides: zeros_like(meta, device="cpu").
+  // Of the operators with a device argument, only to_device (which has a gradient) reads its tensors' values. The
+  // others use only sizes and dtype, so the result's device alone selects the backend: zeros_like(meta, device="cpu")
+  // runs on the CPU.
   const bool reads_values = !device || op.differentiable;
   out->backend = reads_values ? backend_of(placement.device(), out->device) : out->device.type;
   out->requires_grad = requires_grad && grad_enabled && op.differentiable;
@@ -88,7 +89,7 @@ void check_size(const TensorMeta& meta) {
   check(meta.dim() <= kMaxDims, "a tensor has at most ", kMaxDims, " dimensions, got ", meta.dim());
   int64_t bytes = static_cast<int64_t>(item_size(meta.dtype));
   for (int64_t size : meta.sizes) {
-    // A zero counts as one: strides are products of the other sizes.
+    // A size of zero counts as one, because strides are products of the other sizes.
     bool overflows = __builtin_mul_overflow(bytes, size > 1 ? size : 1, &bytes);
     check(!overflows, "Storage size calculation overflowed with sizes=", meta.sizes);
   }

@@ -20,7 +20,7 @@ struct TensorMeta {
   DType dtype = DType::kFloat32;
   Device device;
   bool requires_grad = false;
-  // A number passed for a tensor: lowest rank in promotion, no handle.
+  // Whether this describes a number passed for a tensor, which has the lowest rank in promotion and no handle.
   bool is_number = false;
   Sizes sizes;
   Sizes strides;       // in elements; never negative

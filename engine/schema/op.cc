@@ -13,7 +13,7 @@ namespace {
 struct Index {
   std::vector<const Op*> by_id;    // null if no operator has the id
   std::vector<const Op*> by_name;  // sorted
-  std::vector<const Op*> all;      // by id, without gaps
+  std::vector<const Op*> all;      // sorted by id, without null entries
 
   Index() {
     for (const Op& op : op_table()) {

@@ -34,17 +34,17 @@ struct Param {
   bool optional;  // "?": None is allowed
   bool has_default;
   bool keyword_only;      // after "*" in the signature
-  int8_t list_size;       // int[2]: one int is repeated this often; 0: any length
+  int8_t list_size;       // for int[2]: a single int is repeated to this length; 0: any length
   bool optional_entries;  // Tensor?[]
-  bool differentiable;    // a gradient is declared for it
+  bool differentiable;    // a gradient is declared for the parameter
   bool written;           // "Tensor(w)": the operator writes it in place (fused optimizer steps)
-  bool accepts_number;    // "Operand", and every tensor of a body: a number may be passed
+  bool accepts_number;    // a number may be passed: "Operand", and every tensor of a body
   bool variadic;          // "int[*]": in Python takes all remaining positional arguments
   Arg default_value;
 
   // Whether a call's argument has the right kind.
   bool accepts(const Arg& arg) const;
-  // As accepts(), for an argument in a Program, which has slots instead of tensors.
+  // Like accepts(), for an argument in a Program, which has slots instead of tensors.
   bool accepts_in_program(const Arg& arg) const;
 };
 
@@ -58,15 +58,15 @@ struct Inference {
 
   // The remaining members are set by infer() itself, in the same way for every operator.
   Device device;                          // device of the results
-  DeviceType backend = DeviceType::kCPU;  // the backend that computes them; meta before cuda before cpu
+  DeviceType backend = DeviceType::kCPU;  // computes the results; meta takes precedence over cuda, and cuda over cpu
   bool requires_grad = false;             // grad mode is on and a differentiable argument requires grad
 };
 
-// What happens if an `out=` tensor has another dtype than the result.
+// What happens if an `out=` tensor has a dtype other than the result's.
 enum class OutRule : uint8_t {
-  kCast,   // the result is cast to it, if that is possible
+  kCast,   // the result is cast to the out tensor's dtype if possible
   kExact,  // an error
-  kTyped,  // an error, but the default of `dtype` is out's dtype
+  kTyped,  // an error, but the argument `dtype` defaults to out's dtype
 };
 
 struct Op {
@@ -82,9 +82,9 @@ struct Op {
   bool is_random;
   bool differentiable;  // some parameter is differentiable
   bool saves;           // a gradient formula reads values of arguments or results, which are kept until backward
-  bool any_devices;     // its tensors may be on several devices: it passes them on without computing
+  bool any_devices;     // its tensors may be on several devices, because it only passes them on
   bool takes_float8;    // accepts 8-bit floating types, which most operators reject
-  OutRule out;          // for callers that pass `out=`
+  OutRule out;          // the dtype rule for callers that pass `out=`
   Infer infer;
 
   // Throws Error (TypeError) if an argument has the wrong kind or is missing. `args` must have as many entries as
@@ -94,7 +94,7 @@ struct Op {
 
 // Null if there is no such operator. O(1).
 const Op* find_op(uint16_t id);
-// O(log n); for set-up, not for every call.
+// Takes O(log n); for set-up, not for every call.
 const Op* find_op(std::string_view name);
 absl::Span<const Op* const> all_ops();
 // A digest of all ids and signatures; equal digests imply equal schemas.

@@ -9,7 +9,8 @@
 
 namespace tt {
 
-// A tensor, a number passed for a tensor, or nothing. Does not own: valid until the end of the call's full expression.
+// A tensor, a number passed for a tensor, or nothing. Does not own the tensor: valid until the end of the call's full
+// expression.
 template <typename Tensor>
 class BasicOperand {
  public:

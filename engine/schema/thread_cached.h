@@ -39,7 +39,7 @@ class ThreadCached {
 
  private:
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  static constexpr int kMaxBlocks = 0;  // so that the sanitizer detects a use after free
+  static constexpr int kMaxBlocks = 0;  // keeps none, so that the sanitizer detects a use after free
 #else
   static constexpr int kMaxBlocks = 256;
 #endif

@@ -165,7 +165,7 @@ void AsyncErrorTracker::make_room(SlotTable& slots) {
   const std::shared_ptr<Event>& passed = tickets_[tickets_.size() / 2].passed;
   try {
     if (passed) passed->synchronize();
-  } catch (const Error&) {  // retire_completed() handles it
+  } catch (const Error&) {  // retire_completed() reports the error
   }
   retire_completed(slots);
 }
@@ -178,7 +178,7 @@ bool AsyncErrorTracker::is_shared(const DeviceErrorCell* cells) const {
 void AsyncErrorTracker::retire_oldest() {
   Ticket& oldest = tickets_.front();
   if (oldest.of_graph) {
-    // The kernels of a later replay may write to the cells at any time.
+    // The cells stay as they are while a later replay uses them, because its kernels may write to them at any time.
     if (!is_shared(oldest.of_graph.get())) {
       for (const PendingCheck& check : oldest.checks) *check.cell = DeviceErrorCell{};
     }

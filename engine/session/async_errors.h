@@ -45,7 +45,7 @@ struct PendingCheck {
   uint32_t site = 0;
 };
 
-// The checks of a captured graph (engine/session/graphs.h), and the storages written by a checked call or a later one.
+// The checks of a captured graph (engine/session/graphs.h), and the storages that a checked call or a later call wrote.
 struct CapturedChecks {
   Device device;
   // kMaxTickets cells in the device's staging memory; null if there are no checks.
@@ -64,7 +64,7 @@ class AsyncErrorTracker {
   // For kernels: returns a cleared cell for the current call, which runs in `stream`. If kMaxTickets calls are open,
   // waits for the oldest one and throws its error if it has one.
   DeviceErrorCell* open(Stream& stream, ErrorFormatter format);
-  // Call after a backend kernel has run: marks its results and the tensors it wrote as depending on its arguments'
+  // Call after a backend kernel has run. Marks its results and the tensors that it wrote as depending on its arguments'
   // tickets and on the cells that it opened.
   void attach(const Call& call);
   // Returns the first error among the tickets in `pending_errors`, or null. Requires that the device has completed
@@ -73,7 +73,7 @@ class AsyncErrorTracker {
   // Retires the calls that the device has completed, without waiting. Poisons the names in `slots` whose values came
   // from a failed call.
   void retire_completed(SlotTable& slots);
-  // Call between two calls: if more than half of the tickets are open, waits for the older half and retires them, so
+  // Call between two calls. If more than half of the tickets are open, waits for the older half and retires them, so
   // that the next call finds room.
   void make_room(SlotTable& slots);
   bool empty() const { return tickets_.empty() && !captured_; }
@@ -103,11 +103,11 @@ class AsyncErrorTracker {
   void make_room_for_one(Stream& stream);
   void retire_oldest();
   bool is_shared(const DeviceErrorCell* cells) const;  // whether another ticket uses the same cells
-  bool has_passed(const Ticket& ticket, std::shared_ptr<const Poison>* poison) const;  // and its error, if any
+  bool has_passed(const Ticket& ticket, std::shared_ptr<const Poison>* poison) const;  // sets *poison if it failed
 
   std::deque<Ticket> tickets_;
   uint64_t oldest_ = 0;  // ticket number of tickets_.front()
-  size_t opened_ = 0;    // by the current call
+  size_t opened_ = 0;    // number of tickets that the current call opened
   std::vector<Cells> cells_;
   std::unique_ptr<CapturedChecks> captured_;  // non-null while a graph is captured
 };

@@ -22,14 +22,14 @@ struct Context final : CallScope {
   ~Context() override;
 
   Generator generator;
-  std::function<std::string(uint32_t)> describe_site;  // "train.py:12 in step"; may be empty
+  std::function<std::string(uint32_t)> describe_site;  // returns "train.py:12 in step"; may be empty
   SessionServices services;
   uint64_t host_bytes = 0;  // bytes of bookkeeping other than handles and services
 
   // The stream for this context's work on a device: leased by the session at first use, or the device's default stream
   // if there is no session. Throws Error if the device does not exist.
   Stream& stream(Device device) override;
-  // Totals over all streams.
+  // Replay counts summed over all streams.
   ReplayCounts replays() const;
   // Errors that this context's asynchronous device calls may still report.
   AsyncErrorTracker& async_errors();

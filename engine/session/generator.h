@@ -21,9 +21,10 @@ struct Generator {
   }
 };
 
-// A draw takes words in groups of kGroupBlocks consecutive blocks: word j of block b is word b + kGroupBlocks * j of
-// the group, and elements take a group's words in order. A 64-bit element takes words j and j + 1 of one block: words b
-// and b + kGroupBlocks of the group first, then words b + 2 * kGroupBlocks and b + 3 * kGroupBlocks.
+// The order in which elements consume random words. kGroupBlocks consecutive blocks form a group. Word j of block b is
+// word b + kGroupBlocks * j of the group, and elements consume a group's words in this order. A 64-bit element consumes
+// two words of one block: first words b and b + kGroupBlocks of the group for each b, then words b + 2 * kGroupBlocks
+// and b + 3 * kGroupBlocks.
 inline constexpr int kGroupBlocks = 128;
 inline constexpr int kGroupWords = 4 * kGroupBlocks;
 

@@ -34,14 +34,14 @@ void Graphs::begin(int64_t number, Device device) {
   Context& context = Context::current();
   Stream& stream = context.stream(device);
   Allocator& allocator = Devices::instance().allocator(device);
-  // Allocated outside the graph's pool: the graph's own kernels would overwrite it.
+  // The state is allocated outside the graph's pool, because the graph's kernels may overwrite any memory of the pool.
   Tensor state = empty({2}, DType::kInt64, device);
   const uint64_t pool = allocator.make_pool();
   allocator.begin_pool(pool, stream);
   graphs_.push_back({number, device, &stream, pool, nullptr, {}, std::move(state)});
   context.async_errors().begin_capture(device);
   try {
-    stream.begin_capture();  // last: all later work in the stream becomes part of the graph
+    stream.begin_capture();  // last, because all later work in the stream becomes part of the graph
   } catch (...) {
     abandon();
     throw;
@@ -114,7 +114,7 @@ void Graphs::erase(Iterator at) {
     if (at->graph) at->stream->synchronize();
   } catch (const Error&) {  // a lost device is idle
   }
-  graphs_.erase(at);  // before the pool: the graph holds memory of the pool
+  graphs_.erase(at);  // before the pool, because the graph holds memory of the pool
   allocator.release_pool(pool);
 }
 
@@ -156,7 +156,7 @@ void register_graph_operators(Dispatcher& dispatcher) {
       for (uint64_t count : {counts.graphs, counts.replays, counts.launches, counts.changed}) {
         here.data_as<int64_t>()[i++] = static_cast<int64_t>(count);
       }
-      call.outputs = {ops::to_device(here, decode_device(call.args[0].integer))};  // copied: it may be a GPU
+      call.outputs = {ops::to_device(here, decode_device(call.args[0].integer))};  // copied: the device may be a GPU
     });
     dispatcher.set(op_id::kGraphDrop, key, [](Call& call) { Context::current().graphs().drop(call.args[0].integer); });
   }

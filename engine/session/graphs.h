@@ -1,8 +1,8 @@
 // Graphs: a session's captured graphs, by the client's number.
 //
 // During a capture, the session's calls on that device are recorded but not executed: results have sizes and memory,
-// but no values until the first replay. Memory comes from a private pool of the graph, so its addresses stay valid.
-// Tensors that the graph read keep their addresses: to pass new inputs, write into them.
+// but no values until the first replay. Memory comes from a private pool of the graph, so its addresses stay valid. A
+// replay reads its inputs at the captured addresses: to pass new inputs, write into the captured tensors.
 //
 // A graph cannot contain copies from or to the host, calls that wait for the device (item(), sizes that depend on
 // data), or tensors of other devices: such a call fails, and so does the capture. Each replay draws new random numbers
@@ -25,8 +25,8 @@ struct Call;
 // The position of a draw in the sequence of random numbers (generator.h).
 struct PhiloxState {
   uint64_t seed, offset;
-  // Null outside graphs. For a graph: two numbers on the draw's device, the seed and an increment for the offset, which
-  // each replay sets.
+  // Null outside graphs. In a graph: the address of two numbers on the draw's device, which each replay sets. They are
+  // the seed and an increment for the offset.
   const uint64_t* state = nullptr;
 };
 
@@ -61,9 +61,9 @@ class Graphs {
     std::unique_ptr<Graph> graph;
     CapturedChecks checks;
     Tensor state;        // PhiloxState::state
-    uint64_t drawn = 0;  // blocks of random numbers per replay
+    uint64_t drawn = 0;  // blocks of random numbers that each replay draws
     int64_t calls = 0;
-    std::string refusal = {};  // the first reason why it cannot be replayed; empty if none
+    std::string refusal = {};  // why the graph cannot be replayed (the first reason); empty if it can
   };
   using Iterator = std::vector<Captured>::iterator;
   Iterator find(int64_t number);

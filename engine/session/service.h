@@ -1,4 +1,4 @@
-// SessionService: per-session state of a floor above the engine, e.g. autograd's tape or the server's uploads.
+// SessionService: per-session state of a layer above the engine, e.g. autograd's tape or the server's uploads.
 //
 // Owned by the session's Context and found by type. Used by the thread on which the Context is current.
 #pragma once
@@ -53,7 +53,7 @@ class SessionServices {
   }
 
  private:
-  // One address per type.
+  // Returns an address that is unique for the type.
   template <typename T>
   static const void* key_of() {
     static const char key = 0;

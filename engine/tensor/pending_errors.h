@@ -11,7 +11,8 @@ class PendingErrors {
  public:
   static constexpr uint64_t kMaxTickets = 64;
 
-  // The members that are still open, given that every ticket before `oldest` is retired: bit i is ticket `oldest` + i.
+  // Returns the members that are still open, given that every ticket before `oldest` is retired: bit i is ticket
+  // `oldest` + i.
   uint64_t since(uint64_t oldest) const {
     const uint64_t retired = oldest - first_;
     return retired >= kMaxTickets ? 0 : bits_ >> retired;

@@ -15,7 +15,7 @@
 
 namespace tt {
 
-// A backend's copies of a storage's values in a library's own layouts. Thread-safe.
+// Copies of a storage's values that a backend made in a library's own layouts. Thread-safe.
 class PackedWeights {
  public:
   virtual ~PackedWeights() = default;
@@ -26,7 +26,7 @@ class Storage final : public RefCounted, public ThreadCached<Storage> {
   // Charges the current AllocScope's account, then allocates. Throws Error(kOutOfMemory) without charging. Meta
   // devices allocate and charge nothing.
   Storage(Device device, size_t bytes);
-  // Host memory from another pool than the CPU's: memory that a device can access directly.
+  // Allocates host memory from `staging`, a pool other than the CPU's whose memory a device can access directly.
   Storage(Allocator& staging, size_t bytes);
   ~Storage() override;
 

@@ -81,17 +81,17 @@ class Tensor {
 
 using Tensors = absl::InlinedVector<Tensor, 2>;
 
-// A new contiguous tensor with that dtype, shape and device; uninitialised.
+// Returns a new contiguous tensor with that dtype, shape and device; uninitialised.
 Tensor empty(SizesView sizes, DType dtype, Device device);
-// A new contiguous tensor with `meta`'s sizes, dtype, device and requires_grad; uninitialised.
+// Returns a new contiguous tensor with `meta`'s sizes, dtype, device and requires_grad; uninitialised.
 Tensor allocate(const TensorMeta& meta);
-// The same bytes with the given geometry. Throws Error if it exceeds the storage.
+// Returns a tensor over the same bytes with the given geometry. Throws Error if the geometry exceeds the storage.
 Tensor view_of(const Tensor& base, const Geometry& geometry);
-// The same bytes with all of `meta` (including dtype and requires_grad).
+// Returns a tensor over the same bytes with all of `meta` (including dtype and requires_grad).
 Tensor alias(const Tensor& base, const TensorMeta& meta);
-// The same bytes and geometry without history.
+// Returns a tensor over the same bytes with the same geometry, without history.
 Tensor detach(const Tensor& t);
-// A zero-dim CPU tensor that holds the number.
+// Returns a zero-dim tensor that holds the number, on the CPU unless `device` is meta.
 Tensor scalar_tensor(const Scalar& value, DType dtype, Device device);
 
 }  // namespace tt

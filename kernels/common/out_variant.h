@@ -1,21 +1,22 @@
 // overwriting<&f>, updating<&f>: wrap typed kernels as dispatcher Kernels, like boxed<&f> (engine/dispatch/boxed.h).
 //
 // `x.fill_(0)` and `x.index_put_(...)` have x as both argument and result. boxed<> computes into a temporary and moves
-// it into x; these two may write to x directly. An operator's `out_variant:` selects the wrapper of its kernels.
+// it into x; overwriting<> and updating<> may write to x directly. An operator's `out_variant:` selects the wrapper of
+// its kernels.
 #pragma once
 
 #include "engine/dispatch/boxed.h"
 
 namespace tt {
 
-// For a kernel that never reads the tensor it is called on and writes any layout and dtype.
+// For a kernel that never reads the tensor it is called on and can write to any layout and dtype.
 template <auto F>
 void overwriting(Call& call) {
   run_with_separate_outputs(call, &boxing::Boxed<F, decltype(F)>::run);
 }
 
-// For a kernel that copies its first tensor and changes elements of the copy. Called in place, the copy is skipped
-// and only the selected elements are written. `f` must accept an output of any layout, which may be the same tensor as
+// For a kernel that copies its first tensor and changes elements of the copy. In an in-place call the copy is skipped,
+// and only the changed elements are written. `f` must accept an output of any layout, which may be the same tensor as
 // its first argument; the backend's copy() then does nothing.
 template <auto F>
 void updating(Call& call) {

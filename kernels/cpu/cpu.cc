@@ -11,7 +11,7 @@ void register_kernels(Dispatcher& dispatcher);  // generated: the operators with
 void register_backend(Dispatcher& dispatcher) {
   register_kernels(dispatcher);
   register_pointwise(dispatcher);
-  // Copy elements bit by bit, for every kind of tensor that dispatches to this key.
+  // assign and clone work for every dtype, and are registered here because they have no `kernel:`.
   dispatcher.set(op_id::kAssign, Key::kCPU, &assign);
   dispatcher.set(op_id::kClone, Key::kCPU, &clone);
 }

@@ -1,4 +1,4 @@
-// Operators on the session or device instead of tensor elements: generator state, events, memory statistics and
+// Operators that act on the session or a device, not on tensor elements: generator state, events, memory statistics and
 // settings.
 #include "engine/device/devices.h"
 #include "engine/schema/error.h"

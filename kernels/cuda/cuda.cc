@@ -11,7 +11,7 @@ void register_kernels(Dispatcher& dispatcher);  // generated: operators that dec
 void register_backend(Dispatcher& dispatcher) {
   register_kernels(dispatcher);
   register_pointwise(dispatcher);
-  // Operators that only copy elements, bit by bit, for any dtype.
+  // Operators that only copy elements, of any dtype.
   dispatcher.set(op_id::kAssign, Key::kCUDA, &assign);
   dispatcher.set(op_id::kClone, Key::kCUDA, &clone);
 }

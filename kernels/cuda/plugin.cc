@@ -7,7 +7,7 @@
 
 #define TT_EXPORT __attribute__((visibility("default")))
 
-// Not schema_digest(), which is the daemon's: this is the digest that the plug-in was compiled with.
+// Returns the digest that the plug-in was compiled with. schema_digest() would return the daemon's digest.
 TT_EXPORT uint64_t teletensor_cuda_digest() { return tt::kSchemaDigest; }
 
 TT_EXPORT int teletensor_cuda_register(tt::Devices* devices, tt::Dispatcher* dispatcher, std::string* why) {

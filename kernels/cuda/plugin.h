@@ -1,5 +1,5 @@
-// The plug-in's interface: the functions that the daemon looks up in the loaded library. C names, independent of the
-// compiler.
+// The plug-in's interface: the functions that the daemon looks up in the loaded library. They have C names, which do
+// not depend on the compiler.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ extern "C" {
 // differs from its own.
 uint64_t teletensor_cuda_digest();
 
-// Adds the GPUs to `devices` and their kernels to `dispatcher`. Returns the number of GPUs. If it is 0, nothing was
-// added and `why` is a one-line reason. Call it once per process. Does not throw.
+// Adds the GPUs to `devices` and their kernels to `dispatcher`. Returns the number of GPUs. If the number is 0, nothing
+// was added and `why` is a one-line reason. Must be called at most once per process. Does not throw.
 int teletensor_cuda_register(tt::Devices* devices, tt::Dispatcher* dispatcher, std::string* why);
 }

@@ -27,7 +27,7 @@ std::string to_json(const google::protobuf::Message& message) {
 void bind_admin(py::module_& m) {
   using client::Admin;
   using Free = py::call_guard<py::gil_scoped_release>;
-  py::class_<Admin> admin(m, "Admin", "Queries and controls an engine; results are JSON texts.");
+  py::class_<Admin> admin(m, "Admin", "Queries and controls an engine. Results are JSON strings.");
   require_init(admin);
   admin
       .def(py::init<const std::string&, const std::string&, double, const std::string&>(), py::arg("address") = "",

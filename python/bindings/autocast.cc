@@ -18,7 +18,7 @@ const absl::flat_hash_map<uint16_t, Policy>& policies() {
         if (const Op* op = find_op(name)) made->emplace(op->id, policy);
       }
     };
-    // One line per name otherwise.
+    // clang-format would write one name per line.
     // clang-format off
     add(Policy::kLower, {"matmul", "mm", "bmm", "mv", "linear", "addmm", "addmv", "addbmm", "baddbmm", "conv1d", "conv2d",
                          "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "attention", "prelu",
@@ -52,7 +52,7 @@ void for_each_tensor(Args args, F f) {
   }
 }
 
-// The dtype to which the call's tensors are cast; nullopt if they are unchanged.
+// Returns the dtype to which the call's tensors are cast; nullopt if no tensor is cast.
 std::optional<DType> wanted(Policy policy, Args args) {
   std::optional<DType> lower;
   DType widest = DType::kBool;

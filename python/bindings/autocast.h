@@ -1,7 +1,8 @@
 // Autocast: casts an operator's arguments for mixed precision before the call.
 //
-// Applies to the calling thread, per device type of the tensors. Products and recurrent layers use the lower precision,
-// sums and exponentials float32, operators that need one dtype the widest given. float64 and integers are not cast.
+// Applies to the calling thread, per device type of the tensors. Matrix products, convolutions and recurrent layers use
+// the lower precision. Sums and exponentials use float32. Operators whose arguments must have one dtype use the widest
+// dtype of their arguments. float64 and integers are not cast.
 #pragma once
 
 #include "client/session.h"

@@ -21,7 +21,7 @@ client::Tensor tensor_of(py::handle o, const char* what) {
   return handle_of(o.ptr());
 }
 
-// The handles of a sequence of Tensors.
+// Returns the handles of a sequence of Tensors.
 Handles handles_of(py::handle list, const char* what) {
   Handles result;
   for (py::handle o : list) result.push_back(tensor_of(o, what));
@@ -33,7 +33,7 @@ Handles gradients_of(py::handle list) {
   for (py::handle o : list) result.push_back(o.is_none() ? client::Tensor() : tensor_of(o, "a gradient"));
   return result;
 }
-// Requires exactly `count` gradients.
+// Like gradients_of(list), but throws Error unless there are `count` gradients.
 Handles gradients_of(py::handle list, size_t count) {
   Handles result = gradients_of(list);
   check(result.size() == count, "expected one gradient per tensor, got ", count, " tensors and ", result.size(),
@@ -51,7 +51,7 @@ py::list to_python(const Handles& handles) {
 
 uint32_t site_of(const client::Tensor& tensor) { return current_site(*tensor->session); }
 
-// A Python callable inside a backward pass: (gradients, create_graph) -> gradients. The callable may be destroyed on
+// Wraps a Python callable (gradients, create_graph) -> gradients for a backward pass. The callable may be destroyed on
 // any thread that frees the graph, so its deleter acquires the GIL.
 client::BackwardFunction backward_function(py::object callable) {
   std::shared_ptr<PyObject> held(callable.release().ptr(), [](PyObject* o) {
@@ -82,7 +82,7 @@ py::list run_grad(py::handle roots, py::handle gradients, py::handle inputs, boo
                                 retain_graph, create_graph, allow_unused, site_of(from[0])));
 }
 
-// The name of grad_fn in PyTorch's spelling: add -> AddBackward0.
+// Returns the name of grad_fn in PyTorch's spelling: add -> AddBackward0.
 py::object node_name(py::handle o) {
   client::Tensor tensor = tensor_of(o, "tensor");
   const client::GraphNode* node =

@@ -28,7 +28,8 @@ inline void require_init(pybind11::handle type) {
   };
 }
 
-// Extension point for a build: does nothing, or (tests/in_process) binds an engine in this process.
+// Adds further bindings to the module. The default version adds none; the version of tests/in_process binds an engine
+// in this process.
 void bind_extra(pybind11::module_& m);
 
 }  // namespace tt::python

@@ -19,7 +19,7 @@ namespace {
 
 DType default_float_ = kDefaultFloat;  // guarded by the GIL
 
-// The dtype for a buffer's format character; nullopt if it is unsupported.
+// Returns the dtype for a buffer's format character; nullopt if the format is unsupported.
 std::optional<DType> dtype_of_format(const char* format, Py_ssize_t itemsize) {
   if (!format) return DType::kUInt8;
   while (*format == '@' || *format == '=' || *format == '<') ++format;
@@ -97,12 +97,12 @@ client::Tensor from_buffer(PyObject* data, std::optional<DType> dtype, Device de
   return cast(session.upload(bytes, *own, sizes, device), dtype);
 }
 
-// The flattened entries of nested sequences.
+// The flattened entries of nested sequences, and the properties that determine the tensor's dtype.
 struct Flat {
   Sizes sizes;
   std::vector<Scalar> values;
-  Category category = Category::kBool;  // of all entries
-  Category plain = Category::kBool;     // of the Python numbers among the entries
+  Category category = Category::kBool;  // category of all entries
+  Category plain = Category::kBool;     // category of the Python numbers among the entries
   bool is_beyond_int = false;           // some entry exceeds int64: only uint64 and floating types can hold it
   std::optional<DType> typed;           // promoted from the entries that have a dtype: tensors, arrays, NumPy's numbers
   bool is_plain = false;                // some entry is a Python number
@@ -175,7 +175,8 @@ void flatten(PyObject* o, size_t depth, Flat* flat, bool in_array = false) {
   for (int64_t i = 0; i < n; ++i) flatten(PyTuple_GET_ITEM(items.get(), i), depth + 1, flat, in_array);
 }
 
-// The sizes along the first elements; flatten() then checks all other elements against them.
+// Returns the lengths of nested sequences, following the first element at each level. flatten() checks the other
+// elements against these sizes.
 Sizes outline(PyObject* o) {
   Sizes sizes;
   Owned level(Py_NewRef(o));

@@ -14,10 +14,11 @@ namespace {
 
 const TensorMeta* meta(const client::Tensor& t) { return t.get(); }
 
-// The part of an index that views can express, and the remaining tensors for operator `index`.
+// The result of applying the parts of an index that views can express, and the index tensors that remain for operator
+// `index`.
 struct Indexed {
   client::Tensor view;
-  std::vector<client::Tensor> tensors;  // by dimension of `view`; null: the whole dimension
+  std::vector<client::Tensor> tensors;  // one per dimension of `view`; null: the whole dimension
   bool advanced() const { return !tensors.empty(); }
 };
 
@@ -133,7 +134,8 @@ class Indexer {
   int64_t whole_ = 0;
 };
 
-// The list argument of `index`: a mask of n dimensions is one entry, so the positions after it shift.
+// Returns the list argument of operator `index`. A mask of n dimensions is one entry of the list, but n entries of
+// `indexed.tensors`.
 std::vector<const TensorMeta*> entries(const Indexed& indexed) {
   std::vector<const TensorMeta*> list;
   int64_t skip = 0;

@@ -22,7 +22,7 @@ Ref<client::Session>& session_slot() {
   return *slot;
 }
 
-// The folder of a module's file, such as "/usr/lib/python3.11/"; "/" if the module has no file.
+// Returns the folder of a module's file, such as "/usr/lib/python3.11/"; "/" if the module has no file.
 std::string folder_of(const char* name) {
   std::string folder;
   PyObject *type, *value, *trace;  // may be called while an exception is set
@@ -36,8 +36,8 @@ std::string folder_of(const char* name) {
   return folder.substr(0, folder.rfind('/') + 1);
 }
 
-// The author of a line: a wait is attributed to the innermost line of the user's code. Python's own library may call
-// back between teletensor and the user (contextlib, functools, threading).
+// Author of a source line. A wait is attributed to the innermost line of the user's code. Frames of Python's standard
+// library (contextlib, functools, threading) may be between that line and the frames of this package.
 enum class Author : uint8_t { kUser, kLibrary, kOurs };
 
 Author author_of_file(std::string_view file) {
@@ -50,8 +50,8 @@ Author author_of_file(std::string_view file) {
 }
 
 Author author_of(PyCodeObject* code) {
-  // Grows with the program's code, not with its calls. Holds a reference, so that an address is never reused for
-  // another code object.
+  // Cache of authors. Grows with the program's code, not with its calls. Holds references to the code objects, so that
+  // an address is never reused for another code object.
   static auto* known = new absl::flat_hash_map<PyCodeObject*, Author>();
   if (auto found = known->find(code); found != known->end()) return found->second;
   const char* file = PyUnicode_AsUTF8(code->co_filename);
@@ -61,8 +61,8 @@ Author author_of(PyCodeObject* code) {
   return author;
 }
 
-// The line of a frame. Instructions added by the compiler (for example the exit of a `with`) may have no line; then the
-// last line before them.
+// Returns the line number of a bytecode instruction. An instruction added by the compiler (for example the exit of a
+// `with`) may have no line; then returns the last line before it.
 uint32_t line_of(PyCodeObject* code, int instruction) {
   int line = PyCode_Addr2Line(code, instruction);
   for (; line < 0 && instruction > 0; instruction -= 2) line = PyCode_Addr2Line(code, instruction);
@@ -98,12 +98,12 @@ Device present_device(Device device, client::Session* session) {
 
 uint32_t current_site(client::Session& session) {
   struct Cached {
-    uint64_t session = 0;  // its serial number: a later session may reuse the address
+    uint64_t session = 0;  // serial number, because a later session may reuse the address
     PyCodeObject* code = nullptr;
     int instruction = -1;
     uint32_t site = 0;
   };
-  // One line of the user's is usually several calls in a row, or one call repeated.
+  // Cache of site numbers, because a line usually makes several calls in a row or repeats one call.
   static thread_local Cached cache[64];
 
   auto site_of = [&](PyCodeObject* code, int instruction) {
@@ -117,7 +117,7 @@ uint32_t current_site(client::Session& session) {
     }
     return entry.site;
   };
-  // Fallback without a line of the user's (a thread that runs one of our methods): the innermost library line.
+  // Fallback if no frame is the user's (a thread that runs a method of this package): the innermost library line.
   PyCodeObject* library = nullptr;
   int library_instruction = 0;
 

@@ -11,28 +11,29 @@ namespace tt::python {
 struct Mode {
   bool grad = true;
   bool inference = false;
-  // The lower precision on CPUs and on GPUs; nullopt: autocast is off.
+  // Autocast's lower-precision dtype on CPUs and on GPUs; nullopt if autocast is off.
   std::optional<DType> autocast_cpu, autocast_cuda;
 
   bool autocast() const { return autocast_cpu || autocast_cuda; }
   std::optional<DType> autocast_dtype(DeviceType device) const {
     return device == DeviceType::kCUDA ? autocast_cuda : device == DeviceType::kCPU ? autocast_cpu : std::nullopt;
   }
-  static Mode& current();  // of the calling thread
+  static Mode& current();  // returns the Mode of the calling thread
 };
 
-// The session used by calls without a tensor argument; calls teletensor.connect() if there is none yet. Throws.
+// Returns the session used by calls without a tensor argument. Calls teletensor.connect() if there is none yet. Throws.
 client::Session& current_session();
-void set_current_session(Ref<client::Session> session);  // null: none
+void set_current_session(Ref<client::Session> session);  // null: no session
 
 // Returns the device. Throws Error (RuntimeError) if the session's engine has no such GPU. `session`: null for the
 // current session.
 Device present_device(Device device, client::Session* session);
 
-// The session's site number for the innermost Python line outside this package.
+// Returns the site number (Session::site) of the innermost line of the user's Python code, else of the innermost line
+// of Python's standard library, else 0.
 uint32_t current_site(client::Session& session);
 
-// The options of an ordinary call from this thread.
+// Returns the options of an operator call from this thread.
 inline client::CallOptions call_options(client::Session& session) {
   const Mode& mode = Mode::current();
   return {.grad = mode.grad, .inference = mode.inference, .site = current_site(session)};

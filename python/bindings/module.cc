@@ -128,7 +128,7 @@ void bind_modes(py::module_& m) {
   m.def("set_grad_enabled", [](bool on) { return std::exchange(Mode::current().grad, on); });
   m.def("is_inference_mode", [] { return Mode::current().inference; });
   m.def("set_inference_mode", [](bool on) { return std::exchange(Mode::current().inference, on); });
-  m.def("autocast_dtype", [](const std::string& device) {  // None: off
+  m.def("autocast_dtype", [](const std::string& device) {  // None if autocast is off
     const std::optional<DType> dtype = Mode::current().autocast_dtype(parse_device_type(device));
     return dtype ? py::reinterpret_borrow<py::object>(dtype_object(*dtype)) : py::none();
   });
@@ -159,8 +159,8 @@ void bind(py::module_& m) {
     if (!p) return;
     try {
       std::rethrow_exception(p);
-    } catch (const PythonErrorSet&) {       // already set
-    } catch (const client::Interrupted&) {  // likewise
+    } catch (const PythonErrorSet&) {       // the Python exception is already set
+    } catch (const client::Interrupted&) {  // as above
     } catch (const Error& e) {
       set_python_error(e);
     }

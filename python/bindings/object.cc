@@ -35,8 +35,8 @@ void dealloc(PyObject* o) {
   Py_DECREF(type);
 }
 
-// Tensor(existing), used to create subclasses such as Parameter; Tensor(2, 3): uninitialised with these sizes;
-// Tensor(data) with the default dtype.
+// Implements Tensor(existing), which creates objects of subclasses such as Parameter; Tensor(2, 3), which creates an
+// uninitialised tensor of these sizes; and Tensor(data), which uses the default dtype.
 PyObject* make(PyTypeObject* type, PyObject* args, PyObject*) {
   return guard([&]() -> PyObject* {
     const Py_ssize_t count = PyTuple_GET_SIZE(args);
@@ -63,7 +63,7 @@ PyObject* get_requires_grad(PyObject* o, void*) { return PyBool_FromLong(handle_
 PyObject* get_is_leaf(PyObject* o, void*) { return PyBool_FromLong(handle_of(o)->is_leaf()); }
 PyObject* get_version(PyObject* o, void*) { return PyLong_FromUnsignedLong(handle_of(o)->version()); }
 PyObject* get_handle(PyObject* o, void*) { return PyLong_FromUnsignedLongLong(handle_of(o)->id); }
-// The (number, bytes) of the tensor's storage, which its views share.
+// Returns the (number, bytes) of the tensor's storage, which its views share.
 PyObject* get_storage(PyObject* o, void*) {
   return Py_BuildValue("(KK)", static_cast<unsigned long long>(handle_of(o)->storage_number()),
                        static_cast<unsigned long long>(handle_of(o)->storage_bytes()));
@@ -190,7 +190,7 @@ PyGetSetDef getset[] = {
     {"T", get_transposed, nullptr, "A view with the dimensions reversed.", nullptr},
     {"mT", get_transposed, nullptr, "A view with the last two dimensions exchanged.", const_cast<char*>("last two")},
     {"_version", get_version, nullptr, "The number of in-place writes so far.", nullptr},
-    {"_base", get_base, nullptr, "The tensor of which this is a view, or None.", nullptr},
+    {"_base", get_base, nullptr, "The tensor that this tensor is a view of, or None.", nullptr},
     {"_handle", get_handle, nullptr, "The tensor's handle in the engine.", nullptr},
     {"_storage", get_storage, nullptr, "The (number, bytes) of the tensor's storage.", nullptr},
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},

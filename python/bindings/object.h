@@ -26,15 +26,15 @@ bool init_tensor_type(PyObject* module);
 inline bool is_tensor(PyObject* o) { return Py_TYPE(o) == tensor_type || PyObject_TypeCheck(o, tensor_type); }
 inline const client::Tensor& handle_of(PyObject* o) { return reinterpret_cast<TensorObject*>(o)->handle; }
 
-// New reference. `type` is tensor_type or a subclass.
+// Wraps a handle in a Python object of `type`, which is tensor_type or a subclass. New reference.
 PyObject* wrap(client::Tensor handle, PyTypeObject* type = tensor_type);
 // Wraps the handles in a tuple. New reference.
 PyObject* wrap_tuple(absl::Span<const client::Tensor> handles);
 
-// Sets the Python exception for a C++ exception. For guard().
+// Sets the Python exception for a C++ exception. Used by guard().
 void set_python_error(const std::exception& e);
 
-// Runs `body`; a C++ exception becomes a Python one and `failed` is returned.
+// Runs `body`. If it throws a C++ exception, sets the corresponding Python exception and returns `failed`.
 template <typename F>
 auto guard(F&& body, decltype(body()) failed = {}) noexcept -> decltype(body()) {
   try {
@@ -81,9 +81,9 @@ class ReleaseGil {
   PyThreadState* state_;
 };
 
-// Keeps the handles that a call refers to by raw pointers (Args) alive while it is parsed and issued. Python code that
-// runs meanwhile (an __index__, another thread during a wait) may replace a tensor object's handle; the previous handle
-// is freed when the last call in progress ends. The GIL guards the members.
+// Keeps the handles that a call refers to by raw pointers (Args) alive while the call is parsed and issued. Python code
+// that runs during the call (an __index__, another thread during a wait) may replace a tensor object's handle; the
+// previous handle is freed when the last call in progress ends. The GIL guards the members.
 class CallInProgress {
  public:
   CallInProgress() { ++count_; }

@@ -16,12 +16,12 @@
 namespace tt::python {
 namespace {
 
-// `torch.return_types.<name>`: one type per entry, created on first use.
+// Returns the entry's type `torch.return_types.<name>`, which is created on first use.
 PyTypeObject* result_type(const Entry& entry) {
   static auto* types = new absl::flat_hash_map<const Entry*, PyTypeObject*>();
   PyTypeObject*& type = (*types)[&entry];
   if (type) return type;
-  static auto* names = new std::deque<std::string>();  // the type keeps pointers to them
+  static auto* names = new std::deque<std::string>();  // types keep pointers to their names
   std::string& full_name = names->emplace_back(absl::StrCat("teletensor.return_types.", entry.name));
   std::vector<PyStructSequence_Field> fields;
   for (const char* name : entry.results) fields.push_back({name, nullptr});
@@ -43,7 +43,7 @@ PyObject* wrap_results(const Entry& entry, const Op& op, client::Tensors results
   return tuple.release();
 }
 
-// The argument `out`, borrowed.
+// Returns the argument `out` or None, as a borrowed reference.
 PyObject* given_out(const PythonCall& call) {
   for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(call.keywords); ++k) {
     if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(call.keywords, k), "out") == 0) {
@@ -74,7 +74,8 @@ bool fits_out(const Op& op, ParsedArgs* parsed) {
   return same_sizes;
 }
 
-// `out` of another size than the result's: as in PyTorch's resizing, the object refers to the result, in out's dtype.
+// Stores `result` in `out` if the sizes of `out` differ or the result's sizes were unknown before the call. If they
+// differ, the object refers to the result, in the dtype of `out`, as if PyTorch had resized `out`.
 void store_resized(PyObject* out, const Op& op, const client::Tensor& result, client::Session& session) {
   const client::Tensor& target = handle_of(out);
   if (result->sizes == target->sizes) {  // the operator is dynamic
@@ -106,7 +107,7 @@ client::Tensors call_op(uint16_t id, Args args, client::Session& session, absl::
 
 namespace {
 
-// `out=` with `requires_grad=True`: the given tensors require grad.
+// Makes the tensors of `out` require grad, for calls with `requires_grad=True`. Returns `out` as a new reference.
 PyObject* require_grad(PyObject* out) {
   for (Py_ssize_t i = 0; i < (is_tensor(out) ? 1 : PyTuple_GET_SIZE(out)); ++i) {
     const client::Tensor& target = handle_of(is_tensor(out) ? out : PyTuple_GET_ITEM(out, i));
@@ -133,8 +134,8 @@ PyObject* call_entry(const Entry& entry, const PythonCall& call, bool in_place) 
   return guard([&]() -> PyObject* {
     CallInProgress call_in_progress;
     std::string reasons;
-    // With several operators, tries those first that accept the arguments without conversion: max(a, b) is not
-    // max(a, dim=b), var(a, 1) is not var(a, unbiased=True).
+    // If there are several operators, first tries them without converting arguments: max(a, b) is not max(a, dim=b),
+    // var(a, 1) is not var(a, unbiased=True).
     const size_t count = entry.ops.size(), tries = count > 1 ? 2 * count : 1;
     for (size_t i = 0; i < tries; ++i) {
       const bool strict = i + count < tries;
@@ -168,13 +169,13 @@ PyObject* call_entry(const Entry& entry, const PythonCall& call, bool in_place) 
 
 namespace {
 
-// An operand of a number slot: a tensor or a Python number.
+// Converts an operand of a number slot, a tensor or a Python number. Returns false for other objects.
 bool operand(PyObject* o, Arg* out) {
   if (is_tensor(o)) return *out = Arg(static_cast<const TensorMeta*>(handle_of(o).get())), true;
   return plain_number(o, out);
 }
 
-// Fast path of operators on operands: no keywords, no overloads.
+// Fast path of Python's operators such as `a + b`, which have no keywords and no overloads.
 PyObject* binary(uint16_t op, PyObject* a, PyObject* b, bool in_place) {
   return guard([&]() -> PyObject* {
     CallInProgress call_in_progress;
@@ -211,7 +212,8 @@ template <uint16_t Op>
 PyObject* unary_slot(PyObject* a) {
   return unary(Op, a);
 }
-// PyTorch divides an array by a tensor (`__rtruediv__` multiplies by the reciprocal) and rejects its other operators.
+// Like PyTorch, divides a NumPy array by a tensor (a product with the reciprocal). PyTorch rejects other arithmetic
+// operators with an array on the left.
 PyObject* divide(PyObject* a, PyObject* b) {
   PyObject* result = binary(op_id::kDiv, a, b, false);
   if (result != Py_NotImplemented || !is_array(a)) return result;

@@ -31,11 +31,11 @@ struct MethodTables {
 };
 MethodTables method_tables();
 
-// Calls the entry's first operator that accepts the arguments. In place: writes the results to `self` and returns it.
-// New reference; null with a Python exception set.
+// Calls the entry's first operator that accepts the arguments. If `in_place`, writes the result to `self` and returns
+// `self`. Returns a new reference, or null with a Python exception set.
 PyObject* call_entry(const Entry& entry, const PythonCall& call, bool in_place) noexcept;
 
-// For number slots and other C++ callers: calls an operator with the calling thread's modes. Throws.
+// Calls an operator with the calling thread's modes, for number slots and other C++ code. Throws.
 client::Tensors call_op(uint16_t op, Args args, client::Session& session, absl::Span<const client::Tensor> into = {});
 
 template <int Index>

@@ -18,8 +18,9 @@ bool is_memory_format(PyObject* value) {
   return false;
 }
 
-// Keywords of PyTorch's functions that change no value here: the default layout, the arrangement or pinning of the
-// result's memory, no generator. `generator=` of random functions is implemented in Python (_generator.py).
+// Returns true for keywords of PyTorch's functions that have no effect here: the default layout, the memory format or
+// the pinning of the result, and `generator=None`. `generator=` of random functions is implemented in Python
+// (_generator.py).
 bool is_ignored_keyword(std::string_view name, PyObject* value) {
   if (name == "layout") {
     return value == Py_None ||
@@ -42,7 +43,7 @@ bool is_number_object(PyObject* o) {
   return PyFloat_Check(o) || PyLong_Check(o) || PyComplex_Check(o) || PyNumber_Check(o);
 }
 
-// Like plain_number, or the value of a tensor of one element, which must be read.
+// Like plain_number, but also accepts a one-element tensor, whose value is read from the engine.
 bool number_from(PyObject* o, Arg* out) {
   if (!is_tensor(o)) return plain_number(o, out);
   if (handle_of(o)->numel() != 1) return false;
@@ -72,7 +73,7 @@ class Binder {
     return false;
   }
 
-  // An int[] that takes all remaining positional arguments: zeros(2, 3), x.view(2, -1).
+  // Whether the parameter is an int[] that takes all remaining positional arguments: zeros(2, 3), x.view(2, -1).
   bool is_variadic(size_t i) const { return op_.params[i].variadic; }
 
   bool bind_positional() {
@@ -143,7 +144,7 @@ class Binder {
     return true;
   }
 
-  // Sets the default device if no tensor and no device was given. Without one the engine uses the CPU.
+  // Sets the default device if no tensor and no device was given. Without a device argument the engine uses the CPU.
   static void set_default_device(Arg* arg) {
     if (const Device device = default_device(); device != Device{}) *arg = Arg(present_device(device, nullptr));
   }

@@ -21,7 +21,7 @@ struct ParsedArgs {
   // The tensors that receive the results: `out=`, or the tensor of an in-place method.
   client::Tensors into;
   bool requires_grad = false;          // for creation functions
-  client::Session* session = nullptr;  // of the first tensor; null without tensors
+  client::Session* session = nullptr;  // session of the first tensor; null without tensors
 
   // Storage of list arguments; deques never move their elements.
   std::deque<absl::InlinedVector<int64_t, 6>> ints;
@@ -39,23 +39,24 @@ struct PythonCall {
 };
 
 // Fills `out`. Returns false with a reason in `why` (no Python exception set) if the call does not match the operator's
-// parameters. `strict`: rejects a tensor for a number and an int for a bool. Throws PythonErrorSet if Python code that
-// the conversion called failed.
+// parameters. If `strict`, rejects a tensor for a number and an int for a bool. Throws PythonErrorSet if Python code
+// called by a conversion fails.
 bool parse(const Op& op, const PythonCall& call, ParsedArgs* out, std::string* why, bool strict = false);
 
 // Converts a Python or NumPy number; returns false for other objects. Throws for integers beyond 64 bits.
 bool plain_number(PyObject* o, Arg* out);
-// The value of a Python int larger than int64's maximum. Throws Error (RuntimeError) beyond 64 bits.
+// Returns the value of a Python int larger than int64's maximum. Throws Error (RuntimeError) if it exceeds 64 bits.
 uint64_t beyond_int(PyObject* o);
 // Convert a Python object to a dtype or device; throw Error (TypeError).
 DType dtype_from(PyObject* o);
 Device device_from(PyObject* o);
 bool is_dtype(PyObject* o);
-PyObject* dtype_object(DType t);  // borrowed
+PyObject* dtype_object(DType t);  // borrowed reference
 
 // Converts a sequence of ints (tuple, list, Size).
 bool ints_from(PyObject* o, absl::InlinedVector<int64_t, 6>* out);
-// Converts an int or an object with __index__. Throws PythonErrorSet (TypeError), Error (RuntimeError) beyond 64 bits.
+// Converts an int or an object with __index__. Throws PythonErrorSet (TypeError) for other objects, Error
+// (RuntimeError) for values beyond 64 bits.
 int64_t int_from(PyObject* o);
 
 }  // namespace tt::python

@@ -1,4 +1,4 @@
-// Reading of tensor values. These functions wait for the engine.
+// Reads tensor values. All functions wait for the engine.
 #pragma once
 
 #include <Python.h>
@@ -8,11 +8,11 @@
 
 namespace tt::python {
 
-// The single element. Throws Error (RuntimeError) for any other number of elements.
+// Returns the value of a one-element tensor. Throws Error (RuntimeError) for any other number of elements.
 Scalar read_scalar(const client::Tensor& tensor);
-// All bytes in row-major order.
+// Returns all bytes in row-major order.
 std::string read_bytes(const client::Tensor& tensor);
-// New references.
+// These functions return new references.
 PyObject* item(const client::Tensor& tensor);     // a Python number
 PyObject* to_list(const client::Tensor& tensor);  // nested lists; a number for a zero-dim tensor
 

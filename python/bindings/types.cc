@@ -21,7 +21,8 @@ struct DeviceObject {
   bool has_index;
 };
 
-// The GPU of "cuda" without a number, and the default device of new tensors (null: the CPU); guarded by the GIL.
+// Index of the GPU that "cuda" without a number means, and the default device of new tensors (null: the CPU). Guarded
+// by the GIL.
 int8_t current_gpu = 0;
 PyObject* default_place = nullptr;
 
@@ -31,7 +32,7 @@ PyTypeObject* size_type = nullptr;
 std::array<PyObject*, kNumDTypes> dtype_objects{};
 
 DType dtype_of(PyObject* self) { return reinterpret_cast<DTypeObject*>(self)->value; }
-// The device, with "cuda" resolved to the current GPU.
+// Returns the device, with "cuda" resolved to the current GPU.
 Device device_of(PyObject* self) {
   auto* device = reinterpret_cast<DeviceObject*>(self);
   if (device->value.type != DeviceType::kCUDA || device->has_index) return device->value;
@@ -65,7 +66,7 @@ PyObject* dtype_to_complex(PyObject* self, PyObject*) {
     return Py_NewRef(dtype_object(to_complex(dtype_of(self))));
   });
 }
-PyObject* dtype_reduce(PyObject* self, PyObject*) {  // pickles by name in the module: copies are the same object
+PyObject* dtype_reduce(PyObject* self, PyObject*) {  // pickles by name, so that a copy is the same object
   return PyUnicode_FromString(std::string(name(dtype_of(self))).c_str());
 }
 

@@ -1,6 +1,7 @@
-"""Recurrent layers as functions of their weights; torch._VF's names.
+"""torch._VF: recurrent layers as functions of their weights.
 
-Each takes (input, states, weights, ...) of a padded batch, or (data, batch_sizes, states, weights, ...) of a packed one.
+The arguments are (input, states, weights, ...) for a padded batch, and (data, batch_sizes, states, weights, ...) for a
+packed batch.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ rnn_relu_cell, rnn_tanh_cell = _C.torch.rnn_relu_cell, _C.torch.rnn_tanh_cell
 
 
 def _parts(args: tuple) -> tuple:
-    """(input, batch sizes, states, weights, other arguments), for packed and padded batches."""
+    """Returns (input, batch_sizes, states, weights, other arguments); batch_sizes is empty for a padded batch."""
     packed = isinstance(args[1], Tensor) and args[1].dim() == 1
     if packed:
         return args[0], args[1].tolist(), args[2], args[3], (*args[4:], False)

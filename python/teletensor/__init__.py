@@ -1,10 +1,11 @@
-"""teletensor: PyTorch's names for tensors stored in an engine, on this machine or a remote one.
+"""teletensor: a PyTorch-compatible client for tensors stored in an engine, on this machine or a remote one.
 
     import teletensor as torch
     x = torch.randn(3, 4, requires_grad=True)
     (x @ x.T).sum().backward()
 
-Only reading values waits for the network; ``sync_report()`` lists the lines that waited.
+Only calls that read values or sizes that depend on data wait for the engine; ``sync_report()`` lists the source lines
+that waited.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ half, float, double = float16, float32, float64  # noqa: A001
 short, int, long = int16, int32, int64  # noqa: A001
 cfloat, cdouble = complex64, complex128
 
-# every operator that PyTorch exports as torch.<name>
+# Export every operator that PyTorch exports as torch.<name>.
 globals().update({name: fn for name, fn in vars(_C.torch).items() if not name.startswith("_")})
-_addmm_activation, _scaled_mm = _C.torch._addmm_activation, _C.torch._scaled_mm  # PyTorch's names, too
+_addmm_activation, _scaled_mm = _C.torch._addmm_activation, _C.torch._scaled_mm  # PyTorch exports these too
 if _TYPE_CHECKING:
     from ._C.torch import *  # noqa: F403 - for static type checkers
 
@@ -86,7 +87,7 @@ def is_autocast_cpu_enabled() -> _builtins.bool:
 
 
 def get_autocast_dtype(device_type: str):
-    """The autocast dtype of a device type: the active one, or the default."""
+    """Returns the active autocast dtype of a device type, or the default dtype if autocast is disabled."""
     return _C.autocast_dtype(device_type) or amp.autocast_mode._DEFAULTS[device_type]
 
 

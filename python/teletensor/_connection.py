@@ -13,17 +13,17 @@ from . import _C
 from ._version import __version__
 
 _current: _C.Connection | None = None
-_settings: dict[str, tuple] = {}  # operators that configure sessions, issued in each session
+_settings: dict[str, tuple] = {}  # arguments by operator name; issued again in every new session
 
 
 def connect(address: str = "", *, token: str = "", memory_limit: int = 0) -> _C.Connection:
     """Opens a session with an engine and makes it this process's session. Closes the previous one.
 
     Args:
-        address: ``"host:port"`` or ``"unix:PATH"``. If empty, ``TELETENSOR_ADDRESS``; if that is not set either,
-            starts a private engine that ends with this process.
-        token: the engine's token. If empty, ``TELETENSOR_TOKEN``, then the token file.
-        memory_limit: the requested memory limit of this session in bytes; 0: the engine's default.
+        address: ``"host:port"`` or ``"unix:PATH"``. If empty, ``TELETENSOR_ADDRESS`` is used. If that variable is not
+            set either, a private engine is started, which ends with this process.
+        token: the engine's token. If empty, it is read from ``TELETENSOR_TOKEN`` or else from the token file.
+        memory_limit: the memory limit to request for this session, in bytes; 0 requests the engine's default.
 
     Raises:
         ConnectionError: the engine does not answer, the token is wrong, or no engine can be started.
@@ -39,7 +39,7 @@ def connect(address: str = "", *, token: str = "", memory_limit: int = 0) -> _C.
 
 
 def configure_sessions(operator: str, *arguments) -> None:
-    """Issues an operator that configures a session, in the open session and in every later one."""
+    """Issues an operator that configures a session, in the open session and in every later session."""
     _settings[operator] = arguments
     if _current is not None:
         getattr(_C.ops, operator)(*arguments)
@@ -65,7 +65,10 @@ def synchronize() -> None:
 
 
 def sync_report(most: int = 20) -> str:
-    """Lists where this script waited for the engine: lines with counts and seconds, the `most` costly first."""
+    """Returns a table of the source lines that waited for the engine, with counts and seconds.
+
+    The costliest lines are first; `most` is the maximum number of lines.
+    """
     rows = connection().wait_report()
     if not rows:
         return "no round trips"

@@ -1,7 +1,7 @@
 """DLPack: exports tensors to other libraries and imports theirs.
 
-The bytes are in the engine, so a consumer gets a copy in this process, which the capsule owns. NumPy creates and reads
-the capsules: it implements the protocol's versions, strides and flags.
+A tensor's bytes are in the engine, so a consumer gets a copy in this process's memory, which the capsule owns. NumPy
+creates and reads the capsules, because it implements the protocol's versions, strides and flags.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ._C import Tensor
 __all__ = ["from_dlpack", "to_dlpack"]
 
 
-# dtypes that NumPy does not support, with PyTorch's names for them in messages.
+# The dtypes that NumPy does not support, with the names that PyTorch's error messages use for them.
 NUMPY_LACKS = {
     _C.bfloat16: "BFloat16", _C.float8_e4m3fn: "Float8_e4m3fn", _C.float8_e5m2: "Float8_e5m2",
 }  # fmt: skip
@@ -32,7 +32,7 @@ _TYPES = {"cpu": DLDeviceType.kDLCPU, "cuda": DLDeviceType.kDLCUDA}
 
 
 def dlpack_device(self: Tensor) -> tuple[DLDeviceType, int]:
-    """The device of the tensor's bytes: (type, index)."""
+    """Implements __dlpack_device__: returns (device type, device index)."""
     if self.device.type not in _TYPES:
         raise ValueError(f"DLPack does not support device {self.device}")
     return _TYPES[self.device.type], self.device.index or 0
@@ -46,11 +46,11 @@ def dlpack(
     dl_device: tuple[int, int] | None = None,
     copy: bool | None = None,
 ) -> Any:
-    """Returns a capsule with a copy of the tensor in this process's memory. Waits.
+    """Implements __dlpack__: returns a capsule with a copy of the tensor in this process's memory. Waits.
 
     Raises:
-        BufferError: ``copy=False``; the tensor is on a GPU and ``dl_device`` is not ``(1, 0)`` (host memory); the
-            tensor requires grad; NumPy does not support the dtype.
+        BufferError: ``copy`` is False, ``stream`` is given, ``dl_device`` (by default the tensor's device) is not
+            ``(1, 0)`` (host memory), the tensor requires grad, or NumPy does not support the dtype.
     """
     if copy is False:
         raise BufferError("the tensor's bytes are in an engine, so exporting them requires a copy, but copy is False")
@@ -83,10 +83,12 @@ class _CapsuleHolder:
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
-    """Imports an object with __dlpack__, or a capsule. A Tensor is returned itself unless a copy is requested.
+    """Imports an object with __dlpack__, or a capsule.
+
+    A Tensor is returned detached, without copying its bytes, unless a copy or another device is requested.
 
     Raises:
-        ValueError: ``copy=False``, but the values come from another library or move to another device.
+        ValueError: ``copy`` is False, but ``x`` is not a Tensor or is on another device.
     """
     if isinstance(x, Tensor):
         moves = device is not None and _C.placed(device) != x.device

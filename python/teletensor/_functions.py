@@ -31,7 +31,7 @@ def tensor(data, *, dtype=None, device=None, requires_grad: bool = False, pin_me
 
 
 def as_tensor(data, dtype=None, device=None) -> Tensor:
-    """Returns the tensor itself if it has that dtype and device already, otherwise a new tensor."""
+    """Returns `data` itself if it is a Tensor with that dtype and device, otherwise a new tensor."""
     if isinstance(data, Tensor):
         return data.to(dtype=dtype, device=device)
     return _C.tensor(data, dtype=dtype, device=device)
@@ -41,7 +41,7 @@ asarray = as_tensor
 
 
 def from_numpy(array) -> Tensor:
-    """Creates a tensor with a copy of the array's values: the tensor is in another process."""
+    """Creates a tensor with a copy of the array's values. Unlike in PyTorch, array and tensor do not share memory."""
     if not hasattr(array, "__array_interface__"):
         raise TypeError(f"expected np.ndarray (got {type(array).__name__})")
     return _C.tensor(array)
@@ -86,7 +86,7 @@ def get_default_device() -> _C.device:
 
 
 def set_default_device(device) -> None:
-    """Sets the default device of new tensors; None: the engine's CPU. ``with device:`` does so for a block."""
+    """Sets the default device of new tensors; None selects the engine's CPU. ``with device:`` sets it for a block."""
     _C.swap_default_device(None if device is None else _C.device(device))
 
 
@@ -106,7 +106,7 @@ _C.device.__enter__, _C.device.__exit__ = _enter, _leave
 
 
 def set_default_tensor_type(t) -> None:
-    """Sets the default dtype and device by a tensor type such as ``cuda.FloatTensor`` or its name."""
+    """Sets the default dtype and device from a tensor type, such as ``cuda.FloatTensor``, or the type's name."""
     dtype, kind = dtype_and_kind(t) if isinstance(t, str) else (getattr(t, "dtype", t), getattr(t, "kind", "cpu"))
     _C.set_default_dtype(dtype)
     set_default_device(None if kind == "cpu" else kind)
@@ -117,7 +117,7 @@ can_cast = _C.can_cast
 
 
 def result_type(a, b):
-    """The dtype of arithmetic on two tensors or numbers."""
+    """Returns the dtype that arithmetic on two tensors or numbers produces."""
     if not isinstance(a, Tensor) and not isinstance(b, Tensor):
         return tensor(a + b).dtype
     either = _C.torch.empty((), dtype=_C.bool, device="meta")
@@ -141,7 +141,7 @@ class finfo:  # noqa: N801 - PyTorch's name
 
     def __init__(self, dtype=None):
         dtype = dtype or _C.default_dtype()
-        dtype = dtype.to_real() if dtype.is_complex else dtype  # the limits of its parts
+        dtype = dtype.to_real() if dtype.is_complex else dtype  # the limits of the real and imaginary parts
         if dtype not in _FLOATS:
             raise TypeError("torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'")
         for name, value in zip(("bits", "eps", "max", "tiny", "resolution"), _FLOATS[dtype]):
@@ -197,7 +197,7 @@ def broadcast_tensors(*tensors) -> tuple[Tensor, ...]:
 
 
 def meshgrid(*tensors, indexing: str = "ij") -> tuple[Tensor, ...]:
-    """Coordinate grids of one-dimensional tensors."""
+    """Returns a coordinate grid for each of the one-dimensional tensors."""
     if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
         tensors = tuple(tensors[0])
     if indexing not in ("ij", "xy"):
@@ -232,7 +232,7 @@ globals().update(tensor_types("cpu"))
 
 
 def set_num_threads(n: int) -> None:
-    """Validates the number; otherwise no effect: the engine owns its threads (``teletensord --threads``)."""
+    """Only validates ``n``: the engine owns the threads that compute (``teletensord --threads``)."""
     if isinstance(n, bool) or not isinstance(n, int):
         raise RuntimeError(f"set_num_threads expects an int, but got {type(n).__name__}")
     if n <= 0:
@@ -240,7 +240,7 @@ def set_num_threads(n: int) -> None:
 
 
 def get_num_threads() -> int:
-    """The number of threads that compute in this client: 1."""
+    """Returns 1: the engine owns the threads that compute."""
     return 1
 
 
@@ -248,13 +248,13 @@ _deterministic = (False, False)  # mode, warn_only
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Requires results to be identical from run to run, as those of CPU kernels always are.
+    """Requires results to be identical from run to run. The results of CPU kernels always are.
 
-    Results on a GPU are too, except where threads accumulate into one location: the gradients of embedding and max
-    pooling may differ in their last bits.
+    The results of GPU kernels are identical too, with one exception: the gradients of embedding and max pooling may
+    differ in their last bits, because several threads accumulate into one location.
 
     Raises:
-        NotImplementedError: the engine has a GPU; with ``warn_only`` this is a warning.
+        NotImplementedError: ``mode`` is True and the engine has a GPU. With ``warn_only`` this is a warning.
     """
     global _deterministic
     check_flags("use_deterministic_algorithms", mode=mode, warn_only=warn_only)
@@ -283,7 +283,7 @@ _float32_matmul_precision = "highest"
 
 
 def set_float32_matmul_precision(precision: str) -> None:
-    """Allows GPUs to multiply float32 in TF32 if 'high' or 'medium'. The CPU always uses full precision."""
+    """'high' and 'medium' allow GPUs to compute float32 matrix products in TF32. CPUs always use full precision."""
     global _float32_matmul_precision
     if precision not in ("highest", "high", "medium"):
         raise RuntimeError(f"{precision} is not one of 'highest', 'high', 'medium'")
@@ -304,13 +304,13 @@ def compile(  # noqa: A001 - PyTorch's name
     model=None, *, fullgraph: bool = False, dynamic: bool | None = None, backend="inductor", mode: str | None = None,
     options: dict | None = None, disable: bool = False,
 ):  # fmt: skip
-    """Returns the model unchanged: graphs are not compiled yet; eager frames are batched and fused.
+    """Returns the model unchanged: graphs are not compiled yet. The engine batches and fuses eager operations.
 
     ``fullgraph``, ``dynamic``, ``mode``, ``disable`` and PyTorch's backends have no effect on results.
 
     Raises:
-        RuntimeError: a backend or mode that PyTorch does not have.
-        NotImplementedError: a user-defined backend, or backend options.
+        RuntimeError: PyTorch has no such backend or mode, or both mode and options are given.
+        NotImplementedError: the backend is a function, or backend options are given.
     """
     check_flags("compile", fullgraph=fullgraph, disable=disable)
     check_optional_flags("compile", dynamic=dynamic)

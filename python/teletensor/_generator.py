@@ -17,7 +17,10 @@ def _signed(seed: int) -> int:
 
 
 class Generator:
-    """A (seed, offset) state, advanced by each call with ``generator=``. Drawing does not wait."""
+    """A random number generator with its own state (seed, offset), which each call with ``generator=`` advances.
+
+    Such calls do not wait.
+    """
 
     def __init__(self, device="cpu"):
         self.device = _C.device(device)
@@ -35,11 +38,11 @@ class Generator:
         return self._seed
 
     def initial_seed(self) -> int:
-        """The last seed."""
+        """Returns the seed that was set last."""
         return self._seed
 
     def get_state(self) -> Tensor:
-        """(seed, offset) as a tensor."""
+        """Returns (seed, offset) as a tensor of two int64."""
         return self._state.clone()
 
     def set_state(self, state: Tensor) -> Generator:
@@ -48,7 +51,7 @@ class Generator:
         return self
 
     def draw_in_client(self) -> random.Random:
-        """Random numbers for a decision in the client, such as a sample order. Waits for the generator's state."""
+        """Returns a Python generator for random choices in the client, such as a sample order. Waits for the state."""
         seed, offset = self._state.tolist()
         self._state = _C.tensor([seed, offset + 1], dtype=_C.int64)
         return random.Random(f"{seed}:{offset}")

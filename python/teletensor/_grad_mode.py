@@ -1,4 +1,4 @@
-"""Context managers that control what the calling thread records for gradients."""
+"""Context managers that control whether the calling thread records operations for gradients."""
 
 from __future__ import annotations
 
@@ -106,14 +106,14 @@ class enable_grad(no_grad):  # noqa: N801
 
 
 class set_grad_enabled(_ModeContext):  # noqa: N801
-    """Sets recording immediately; as a context manager, until the end of the block."""
+    """Enables or disables recording at once. As a context manager, restores the previous mode at the block's end."""
 
     def __init__(self, mode: bool):
         self.mode = bool(mode)
         self.before = _C.set_grad_enabled(self.mode)
 
     def __call__(self, function):
-        _C.set_grad_enabled(self.before)  # a decorator changes nothing before the function runs
+        _C.set_grad_enabled(self.before)  # a decorator has no effect until the function runs
         return super().__call__(function)
 
     def __enter__(self) -> None:
@@ -127,7 +127,7 @@ class set_grad_enabled(_ModeContext):  # noqa: N801
 
 
 class inference_mode(_ModeContext):  # noqa: N801
-    """Disables recording; results can never be recorded later. With False, enables it inside an outer one."""
+    """Disables recording, like no_grad. ``inference_mode(False)`` enables recording, also inside inference_mode."""
 
     def __new__(cls, mode=True):
         self = super().__new__(cls)

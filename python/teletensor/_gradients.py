@@ -1,4 +1,4 @@
-"""Operations on the gradients of many leaves, issued as one instruction."""
+"""Clearing of many leaves' gradients, for optimizers and modules."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ._C import Tensor
 
 
 def clear(leaves: Iterable[Tensor], set_to_none: bool = True) -> None:
-    """Clears the gradients, or sets them to zeros."""
+    """Clears the gradients in one instruction or, if ``set_to_none`` is False, fills each with zeros."""
     held = [p for p in leaves if p.grad is not None]
     if not held:
         return

@@ -1,4 +1,4 @@
-"""Checks of arguments that support one value only, or that do not change results."""
+"""Checks of arguments for which only one value is supported, or which do not change results."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def check_kind(op: str, name: str, value: Any, kind: type) -> None:
 
 
 def reject_values(op: str, why: str, **values: Any) -> None:
-    """Raises NotImplementedError if any of the values is given, with the reason `why` it is unsupported."""
+    """Raises NotImplementedError if any of the values is not None. `why` is the reason given in the message."""
     for name, value in values.items():
         if value is not None:
             raise NotImplementedError(f"[{op}] expected {name} to be None, got {value!r}: {why}")

@@ -1,4 +1,4 @@
-"""The session's random numbers: counter-based (Philox), drawn in the engine."""
+"""The session's random number generator: counter-based (Philox), and run by the engine."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import secrets
 from . import _C
 
 _seed = 0x9E3779B97F4A7C15
-_draws = itertools.count(1)  # numbers draw_in_client()'s calls since the seed was set
+_draws = itertools.count(1)  # counts the calls of draw_in_client() since the seed was set
 
 
 def manual_seed(seed: int) -> None:
@@ -26,17 +26,17 @@ def seed() -> int:
 
 
 def initial_seed() -> int:
-    """The last seed."""
+    """Returns the seed that was set last."""
     return _seed
 
 
 def draw_in_client() -> random.Random:
-    """Random numbers for a decision in the client, such as a sample order; determined by the seed. Does not wait."""
+    """Returns a Python generator, derived from the seed, for random choices in the client. Does not wait."""
     return random.Random(f"{_seed}:{next(_draws)}")
 
 
 def get_rng_state():
-    """The generator's (seed, offset) as a tensor of two int64. Waits when read."""
+    """Returns the generator's (seed, offset) as a tensor of two int64. Reading its values waits."""
     return _C.ops.get_rng_state()
 
 

@@ -1,11 +1,12 @@
-"""save and load: a safe container. There are no pickles: loading runs no code.
+"""save and load: a file format without pickles, so that loading a file runs no code.
 
-A file is a zip archive whose entries are stored without compression: ``structure.json`` contains the object (dicts,
-lists, tuples, numbers, strings, None), with ``{"tensor": n}`` in place of a tensor; ``tensor/n`` its row-major bytes.
+A file is a zip archive whose entries are stored without compression. ``structure.json`` contains the object (dicts,
+lists, tuples, numbers, strings, None), with ``{"tensor": n}`` in place of a tensor. ``tensor/n`` contains the tensor's
+bytes in row-major order.
 
-A file may come from an untrusted source. Everything in it is checked before use, and sizes are checked before memory
-is allocated: a reader needs about thirty times the bytes of the archive's directory and of structure.json, plus the
-largest tensor.
+A file may come from an untrusted source. All of its content is checked before use, and sizes are checked before memory
+is allocated. Loading needs memory for about thirty times the size of the archive's directory and of structure.json,
+plus the largest tensor.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class _Encoder:
             return {"tensor": len(self.tensors) - 1, "requires_grad": value.requires_grad, "type": kind, **meta}
         if isinstance(value, dict):
             pairs = [[self.encode(k), self.encode(v)] for k, v in value.items()]
-            more = {"metadata": self.encode(value._metadata)} if hasattr(value, "_metadata") else {}  # of a state_dict
+            more = {"metadata": self.encode(value._metadata)} if hasattr(value, "_metadata") else {}  # for state_dicts
             return {"dict": pairs, "ordered": isinstance(value, OrderedDict), **more}
         if isinstance(value, tuple):
             return {"tuple": [self.encode(v) for v in value]}
@@ -87,7 +88,7 @@ def _require(condition: bool, expected: str, got) -> None:
 
 
 class _Archive:
-    """The entries of a zip archive, checked to be stored, within the file, non-overlapping and unique."""
+    """The entries of a zip archive. Checks that they are uncompressed, unique, disjoint and within the file."""
 
     def __init__(self, archive: zipfile.ZipFile) -> None:
         self._archive = archive
@@ -138,7 +139,10 @@ class _Decoder:
         return value[kind]
 
     def key(self, value):
-        """Decodes a set's element or a dict's key. Rejects integers whose hashes may collide (quadratic time)."""
+        """Decodes a set's element or a dict's key.
+
+        Rejects integers beyond 64 bits: their hashes may collide, which would make decoding take quadratic time.
+        """
         key = self.decode(value)
         _require(not isinstance(key, int) or -(2**63) <= key < 2**64, "a key of at most 64 bits", key)
         return key
@@ -150,7 +154,7 @@ class _Decoder:
     def tensor(self, value) -> Tensor:
         number, shape, grad = value["tensor"], value["shape"], value["requires_grad"]
         dtype = _dtype(value["dtype"])
-        _require(type(number) is int and number not in self.loaded, "the number of another tensor", number)
+        _require(type(number) is int and number not in self.loaded, "a tensor number that was not used before", number)
         self.loaded.add(number)
         valid = isinstance(shape, list) and len(shape) <= _MAX_DIMS and all(type(n) is int and 0 <= n < 2**63 for n in shape)
         _require(valid, f"at most {_MAX_DIMS} sizes", shape)
@@ -198,20 +202,20 @@ def _present(device: _C.device) -> _C.device:
 def _dtype(name) -> _C.dtype:
     dtype = getattr(_C, str(name), None)
     if not isinstance(dtype, _C.dtype):
-        raise LoadError(f"[load] unknown dtype, got {str(name)[:100]!r}")
+        raise LoadError(f"[load] the file is damaged: expected the name of a dtype, got {str(name)[:100]!r}")
     return dtype
 
 
 _BY_PYTORCH = (
-    "[load] expected a file that teletensor.save wrote, got one of PyTorch's torch.save. It holds pickles, which can run "
-    "code and are not read. Where PyTorch is installed, convert it: numpy.savez('weights.npz', **{k: v.numpy() for k, v in "
-    "torch.load('weights.pt', weights_only=True).items()}); here read it with {k: teletensor.from_numpy(v) for k, v in "
-    "numpy.load('weights.npz').items()}"
+    "[load] expected a file written by teletensor.save, got a file of PyTorch's torch.save. It contains pickles, which "
+    "can run code and are not read. Where PyTorch is installed, convert the file: numpy.savez('weights.npz', **{k: "
+    "v.numpy() for k, v in torch.load('weights.pt', weights_only=True).items()}). Then read the converted file with "
+    "{k: teletensor.from_numpy(v) for k, v in numpy.load('weights.npz').items()}"
 )
 
 
 def _other_format(f) -> str:
-    """Returns the message for a file that is not a zip archive."""
+    """Returns the error message for a file that is not a zip archive."""
     if hasattr(f, "read"):
         f.seek(0)
         start = f.read(16)
@@ -221,10 +225,10 @@ def _other_format(f) -> str:
     if start.startswith(_LEGACY_MAGIC):
         return _BY_PYTORCH
     if start[8:9] == b"{":
-        return "[load] expected a file that teletensor.save wrote, got one of safetensors: safetensors.numpy.load_file reads it"
+        return "[load] expected a file written by teletensor.save, got a safetensors file: read it with safetensors.numpy.load_file"
     if start[:1] == b"\x80":
-        return "[load] expected a file that teletensor.save wrote, got a pickle, which can run code and is not read"
-    return "[load] expected a file that teletensor.save wrote, got no zip archive (or a truncated one)"
+        return "[load] expected a file written by teletensor.save, got a pickle, which can run code and is not read"
+    return "[load] expected a file written by teletensor.save, got a file that is no zip archive or is truncated"
 
 
 def _no_constant(name: str):
@@ -245,7 +249,7 @@ def _read(f, place):
 
 
 def _location(map_location):
-    """Returns a function from a tensor's saved device to its target device, or None for the same device."""
+    """Returns a function that maps a tensor's saved device to its target device, or to None if it does not change."""
     if map_location is None:
         return lambda saved: None
     if isinstance(map_location, dict):
@@ -261,14 +265,15 @@ def load(f, map_location=None, pickle_module=None, *, weights_only: bool | None 
     """Reads an object that save wrote. Runs no code from the file.
 
     Args:
-        map_location: the target of the tensors: a device, or a dict from devices to devices; default: the saved device.
-        weights_only: has no effect, since a file contains nothing else.
+        map_location: the device for all tensors, or a dict from saved devices to devices. By default tensors are
+            created on the devices from which they were saved.
+        weights_only: has no effect, since a file never contains code.
         mmap: has no effect, since the bytes are sent to the engine.
 
     Raises:
-        NotImplementedError: ``pickle_module``, or a ``map_location`` that is a function.
+        NotImplementedError: ``pickle_module`` is given, or ``map_location`` is a function.
         teletensor.serialization.LoadError: the file is damaged or was not written by save (PyTorch's own files contain
-            pickles, which are not read). A RuntimeError.
+            pickles, which are not read). LoadError is a RuntimeError.
         RuntimeError: a tensor was on a GPU that this engine does not have, or the engine has too little memory.
         OSError: the file cannot be opened or read.
     """

@@ -7,7 +7,7 @@ from ._C import Tensor
 
 
 def no_address(what: str) -> str:
-    """The error message for a request for the address of a tensor's bytes."""
+    """Returns the error message of `what`, a function that would return the address of a tensor's bytes."""
     return (
         f"{what}: the tensor's bytes are in an engine and have no address in this process. Copy them here with .numpy() "
         "(.cpu() first on a GPU), or compare storages: a.untyped_storage() == b.untyped_storage(), a.is_set_to(b)"
@@ -15,9 +15,10 @@ def no_address(what: str) -> str:
 
 
 class UntypedStorage:
-    """Returned by `Tensor.untyped_storage()`. Equal, with equal hashes, for tensors that share bytes.
+    """The result of `Tensor.untyped_storage()`. Storages of tensors that share bytes are equal and have equal hashes.
 
-    Does not keep the tensor alive: a storage's number is never reused within a session.
+    An UntypedStorage does not keep the tensor alive. Its number is never reused within a session, so it never equals a
+    later storage.
     """
 
     def __init__(self, tensor: Tensor) -> None:

@@ -1,4 +1,4 @@
-"""The Tensor methods written in Python; all others are generated or in C++."""
+"""The Tensor methods that are written in Python; all others are generated or written in C++."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _method(function: Callable) -> Callable:
 
 @_method
 def __repr__(self: Tensor, *, tensor_contents: str | None = None) -> str:
-    """PyTorch's notation. Waits for the values, unless ``tensor_contents`` replaces them."""
+    """Returns PyTorch's notation. Waits for the values, unless ``tensor_contents`` replaces them."""
     return tensor_str(self, tensor_contents)
 
 
@@ -54,7 +54,7 @@ def __reversed__(self: Tensor) -> Tensor:
 
 @_method
 def __array__(self: Tensor, dtype=None, copy=None):
-    """Implements numpy() for NumPy's functions and operators. Waits."""
+    """Converts the tensor to an array when NumPy's functions and operators receive it. Waits."""
     if copy is False:
         raise ValueError("Unable to avoid copy while creating an array as requested: the tensor is in an engine")
     array = self.numpy()
@@ -94,7 +94,7 @@ def __reduce_ex__(self: Tensor, protocol: int):
 
 @_method
 def numpy(self: Tensor, *, force: bool = False):
-    """Copies the values to a NumPy array: the tensor is in another process. Waits."""
+    """Copies the values from the engine to a new NumPy array. Waits."""
     import numpy as np
 
     if self.requires_grad and not force:
@@ -129,13 +129,13 @@ def cuda(self: Tensor, device=None, non_blocking: bool = False, memory_format=No
 
 @_method
 def to(self: Tensor, *args, dtype=None, device=None, non_blocking=False, copy=False, memory_format=None) -> Tensor:
-    """``to(dtype)``, ``to(device)``, ``to(device, dtype)`` or ``to(other)``; the tensor itself if nothing changes.
+    """``to(dtype)``, ``to(device)``, ``to(device, dtype)`` or ``to(other)``. Returns self if nothing changes.
 
     ``non_blocking`` has no effect, since no copy waits; ``memory_format`` does not change the values.
     """
     check_flags("to", non_blocking=non_blocking, copy=copy)
     check_memory_format("to", memory_format)
-    flags = [arg for arg in args if isinstance(arg, bool)]  # non_blocking and copy, by position
+    flags = [arg for arg in args if isinstance(arg, bool)]  # non_blocking and copy, if passed by position
     copy = copy or flags[1:] == [True]
     for arg in args:
         if isinstance(arg, _C.dtype) or any(arg is kind for kind in (float, int, bool, complex)):
@@ -159,7 +159,7 @@ def to(self: Tensor, *args, dtype=None, device=None, non_blocking=False, copy=Fa
 
 
 def _type(self: Tensor, dtype=None, non_blocking: bool = False):
-    """Without arguments the type's name; otherwise the tensor cast to a dtype or to a tensor type (with device)."""
+    """Without arguments, returns the type's name. Otherwise casts the tensor to a dtype or to a legacy tensor type."""
     if dtype is None:
         return type_name(self)
     if isinstance(dtype, _C.dtype):
@@ -196,7 +196,7 @@ def type_as(self: Tensor, other: Tensor) -> Tensor:
 
 @_method
 def copy_(self: Tensor, src, non_blocking: bool = False) -> Tensor:
-    """Overwrites the values with ``src`` (broadcast, cast). ``non_blocking`` has no effect: no copy waits."""
+    """Overwrites the values with ``src``, broadcast and cast. ``non_blocking`` has no effect, since no copy waits."""
     check_flags("copy_", non_blocking=non_blocking)
     if not isinstance(src, Tensor):
         src = _C.tensor(src, dtype=self.dtype)
@@ -238,10 +238,10 @@ def backward(self: Tensor, gradient=None, retain_graph=None, create_graph=False,
     """Accumulates the gradient of this tensor into the leaves of its graph.
 
     Args:
-        gradient: of the same shape; optional if the tensor has one element.
-        retain_graph: keeps the graph for another backward; default: ``create_graph``.
-        create_graph: records the computation of the gradients, for second derivatives.
-        inputs: the only tensors into which gradients are accumulated.
+        gradient: the gradient with respect to this tensor, of its shape; optional if the tensor has one element.
+        retain_graph: whether the graph is kept for another backward pass; by default the value of ``create_graph``.
+        create_graph: whether the computation of the gradients is recorded, for second derivatives.
+        inputs: the tensors into which gradients are accumulated; by default all leaves.
     """
     from .autograd.gradients import backward as run
 
@@ -258,7 +258,7 @@ def register_hook(self: Tensor, hook: Callable):
 
 @_method
 def retain_grad(self: Tensor) -> None:
-    """Stores ``.grad`` for a tensor that is not a leaf."""
+    """Makes backward passes store ``.grad`` for this tensor although it is not a leaf."""
     _C.retain_grad(self)
 
 
@@ -327,7 +327,7 @@ def pin_memory(self: Tensor, device=None) -> Tensor:
 
 @_method
 def share_memory_(self: Tensor) -> Tensor:
-    """Returns the tensor itself: the bytes are in the engine, which all processes of this session can access."""
+    """Returns the tensor itself: the bytes are in the engine, not in this process."""
     return self
 
 
@@ -363,7 +363,7 @@ def _cuda_array_interface(self: Tensor):
 
 @_method
 def get_device(self: Tensor) -> int:
-    """The GPU's index, -1 on the CPU."""
+    """Returns the GPU's index, or -1 for a tensor on the CPU."""
     return self.device.index if self.is_cuda else -1
 
 

@@ -68,7 +68,7 @@ class _Formatter:
 
 
 def _edges(tensor: _C.Tensor) -> _C.Tensor:
-    """Keeps only the printed elements of a large tensor, so that nothing else is read from the engine."""
+    """Returns only the printed elements of a large tensor, so that no other elements are read from the engine."""
     edge = _options["edgeitems"]
     for d, size in enumerate(tensor.shape):
         if size > 2 * edge:
@@ -99,9 +99,9 @@ def _body(nested, indent: int, formatter: _Formatter, summarize: bool, shape) ->
 
 
 def tensor_str(tensor: _C.Tensor, contents: str | None = None) -> str:
-    """``tensor([1., 2.])``, with dtype, device and gradient information if not the default.
+    """Formats a tensor as ``tensor([1., 2.])``, with dtype, device and gradient information if not the default.
 
-    ``contents`` replaces the values, which are then not read.
+    If ``contents`` is given, it replaces the values, which are then not read.
     """
     prefix = "Parameter containing:\ntensor(" if type(tensor).__name__ == "Parameter" else "tensor("
     indent = len("tensor(")

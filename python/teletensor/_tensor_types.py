@@ -1,11 +1,11 @@
-"""``FloatTensor`` and similar types: a dtype and a device type as one class, from before PyTorch had dtypes."""
+"""PyTorch's legacy tensor types such as ``FloatTensor``, each of which combines a dtype and a device type."""
 
 from __future__ import annotations
 
 from . import _C
 from ._C import Tensor
 
-# Prefixes of the class names. Complex, unsigned and 8-bit floating-point tensors have names but no classes.
+# Prefixes of the type names. Complex, uint16 to uint64 and 8-bit floating-point tensors have type names but no classes.
 _NAMES = {
     _C.float32: "Float", _C.float64: "Double", _C.float16: "Half", _C.bfloat16: "BFloat16", _C.int64: "Long",
     _C.int32: "Int", _C.int16: "Short", _C.int8: "Char", _C.uint8: "Byte", _C.bool: "Bool",
@@ -37,7 +37,7 @@ class _TensorType(type):
 
 
 def tensor_types(kind: str) -> dict[str, type]:
-    """The tensor types of a device type by name: ``FloatTensor``, ..."""
+    """Creates the tensor types of a device type and returns them by name: ``FloatTensor``, ..."""
     module = _MODULES[kind].replace("torch", "teletensor")
     made = {}
     for dtype in _TYPED:

@@ -1,4 +1,4 @@
-"""Flattening and grouping of tensors; torch._utils' names."""
+"""torch._utils: flattening and grouping of tensors."""
 
 from __future__ import annotations
 

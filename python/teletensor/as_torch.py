@@ -35,7 +35,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Finds module torch.x if teletensor.x exists."""
 
     def __init__(self) -> None:
-        self._specs: dict[str, Any] = {}  # the original specs, which importing under a second name would replace
+        self._specs: dict[str, Any] = {}  # original specs by torch name; exec_module restores them
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
         top, _, rest = name.partition(".")

@@ -46,7 +46,7 @@ def _libraries(status: dict) -> str:
 
 
 def _tables(status: dict, address: str, rates: dict):
-    """Returns the status as a rich renderable; `rates`: instructions per second by session."""
+    """Returns the status as a rich renderable. `rates` maps session ids to instructions per second."""
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
@@ -136,7 +136,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--token", default="", help="the engine's token (default: TELETENSOR_TOKEN, then the token file)")
     parser.add_argument(
         "--admin-token", default="",
-        help="the engine's admin token, not needed for status and top (default: TELETENSOR_ADMIN_TOKEN, then its file)",
+        help="the admin token, not needed for status and top (default: TELETENSOR_ADMIN_TOKEN, then its token file)",
     )  # fmt: skip
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     status = commands.add_parser("status", help="version, devices, sessions and memory")

@@ -1,7 +1,8 @@
 """torch.fft: discrete Fourier transforms.
 
-All transforms use three operators: complex to complex, real to the first half of a spectrum, and its inverse.
-`norm` is "backward" (1/n on the inverse, the default), "ortho" (1/sqrt(n) on both) or "forward" (1/n on the forward one).
+All transforms use three operators: complex to complex, real to the first half of a spectrum, and the inverse of real to
+half a spectrum. `norm` selects which transforms are scaled: "backward" (the default) scales the inverse by 1/n, "ortho"
+scales both directions by 1/sqrt(n), and "forward" scales the forward transform by 1/n.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def _wrapped(dim: int, ndim: int) -> int:
 
 
 def _shape_and_dims(input: Tensor, s, dim, name: str) -> tuple[list[int], list[int]]:
-    """The transformed lengths (-1: unchanged) and the dimensions, from the arguments of the n-dimensional functions."""
+    """Returns the lengths to transform and their dimensions. A length of -1 in `s` stands for the dimension's size."""
     ndim = input.dim()
     if dim is not None:
         dims = [_wrapped(d, ndim) for d in ([dim] if isinstance(dim, int) else dim)]
@@ -135,7 +136,7 @@ def _one_dim(n, dim: int):
 
 
 def fft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out=None) -> Tensor:
-    """The one-dimensional transform along dim, truncated or zero-padded to n."""
+    """The one-dimensional transform along dim. The input is truncated or zero-padded to n elements."""
     return _complex_to_complex(input, *_one_dim(n, dim), norm, True, "fft", out)
 
 
@@ -155,7 +156,7 @@ def irfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None =
 
 
 def hfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out=None) -> Tensor:
-    """The real spectrum of a Hermitian signal, of which the first half is given."""
+    """The real spectrum of a Hermitian signal; `input` is the signal's first half."""
     return _complex_to_real(_as_complex(input, "hfft").conj(), *_one_dim(n, dim), _other_way(norm), "hfft", out)
 
 
@@ -165,7 +166,7 @@ def ihfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None =
 
 
 def fftn(input: Tensor, s=None, dim=None, norm: str | None = None, *, out=None) -> Tensor:
-    """The transform along several dimensions: all of them, the last len(s), or those of dim."""
+    """The transform along several dimensions: all of them, the last len(s), or the ones listed in dim."""
     return _complex_to_complex(input, s, dim, norm, True, "fftn", out)
 
 
@@ -175,7 +176,7 @@ def ifftn(input: Tensor, s=None, dim=None, norm: str | None = None, *, out=None)
 
 
 def rfftn(input: Tensor, s=None, dim=None, norm: str | None = None, *, out=None) -> Tensor:
-    """fftn of a real signal; returns the first half of the last dimension."""
+    """fftn of a real signal; returns only the first half of the spectrum along the last dimension."""
     return _real_to_complex(input, s, dim, norm, "rfftn", out)
 
 

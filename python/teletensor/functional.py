@@ -1,4 +1,4 @@
-"""torch.functional's names."""
+"""torch.functional: norm, and functions that are defined elsewhere."""
 
 from __future__ import annotations
 

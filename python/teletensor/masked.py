@@ -1,4 +1,4 @@
-"""torch.masked: reductions, scans and normalisations over the elements whose mask is True."""
+"""torch.masked: reductions, scans and normalisations over the unmasked elements, i.e. those whose mask is True."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def mean(input: Tensor, dim=None, *, keepdim: bool = False, dtype=None, mask: Te
 
 
 def median(input: Tensor, dim: int = -1, *, keepdim: bool = False, dtype=None, mask: Tensor | None = None) -> Tensor:
-    """The lower median of the unmasked elements along dim; NaN if there are none. Waits for integers."""
+    """The lower median of the unmasked elements along dim; NaN if there are none. Waits if the input has integers."""
     real = input.is_floating_point()
     values = input if real else input.to(_C.float32)
     result = _apply_mask(values, mask, math.nan).nanmedian(_one_dim(dim, input.dim()), keepdim)[0]

@@ -1,4 +1,4 @@
-"""torch.random's names."""
+"""torch.random: functions of the session's random number generator."""
 
 import contextlib
 

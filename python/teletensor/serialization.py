@@ -1,4 +1,4 @@
-"""torch.serialization's names: save, load and LoadError."""
+"""torch.serialization: save, load and LoadError."""
 
 from ._serialization import LoadError, load, save
 

@@ -10,7 +10,7 @@ globals().update({name: fn for name, fn in vars(_C.special).items() if not name.
 if _TYPE_CHECKING:
     from ._C.special import *  # noqa: F403 - for static type checkers
 
-# Aliases of functions that torch has under other names.
+# Functions that torch exports too, some of them under other names.
 expit, psi, gammaln = _C.torch.sigmoid, _C.torch.digamma, _C.torch.lgamma
 gammainc, gammaincc, multigammaln = _C.torch.igamma, _C.torch.igammac, _C.torch.mvlgamma
 digamma, erf, erfc, erfinv, exp2, expm1 = (

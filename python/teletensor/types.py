@@ -1,4 +1,4 @@
-"""Types of arguments, for annotations; torch.types' names."""
+"""torch.types: types of arguments, for annotations."""
 
 from __future__ import annotations
 

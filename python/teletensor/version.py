@@ -1,4 +1,4 @@
-"""The version, under PyTorch's names."""
+"""torch.version: teletensor's version under PyTorch's names."""
 
 from ._version import __version__
 

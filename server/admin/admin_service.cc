@@ -74,7 +74,7 @@ grpc::internal::MethodHandler* AdminService::handler(Auth::Role role, Method<Req
   return unary_handler<Request, Reply>(admission_, CallAdmission::Kind::kAdmin, check, run);
 }
 
-// In the order of the service's declaration, since gRPC identifies methods by index.
+// Registers the methods in the order of their declaration, because gRPC identifies them by index.
 AdminService::AdminService(const Auth& auth, Sessions& sessions, CallAdmission& admission, std::function<void()> exit)
     : auth_(auth), sessions_(sessions), admission_(admission), exit_(std::move(exit)) {
   MarkMethodStreamed(0, handler(Auth::Role::kUser, &AdminService::Status));

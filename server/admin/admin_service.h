@@ -1,8 +1,8 @@
 // AdminService: teletensor.v1.Admin over gRPC.
 //
-// Status accepts both tokens, and shows the user token nothing about other sessions' programs; every other call
-// requires the admin token. The calls have a separate quota (call_admission.h), so they are answered even when the
-// engine is busy.
+// Status accepts both tokens, but its reply to a holder of the user token omits fields about the sessions' programs.
+// Every other call requires the admin token. The calls have a separate quota (call_admission.h), so they are answered
+// even when the engine is busy.
 #pragma once
 
 #include <chrono>
@@ -20,7 +20,7 @@ class AdminService final : public v1::Admin::Service {
   // `exit` requests the process to shut down and returns at once. All arguments must outlive the service.
   AdminService(const Auth& auth, Sessions& sessions, CallAdmission& admission, std::function<void()> exit);
 
-  // Run only after the call's token has been checked.
+  // These handlers run only after the call's token has been checked.
 
   grpc::Status Status(grpc::ServerContext* context, const v1::StatusRequest* request, v1::StatusReply* reply) override;
   grpc::Status EmptyCache(grpc::ServerContext* context, const v1::EmptyCacheRequest* request,

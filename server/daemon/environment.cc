@@ -12,8 +12,9 @@
 namespace tt::server {
 namespace {
 
-// About 45 microseconds, twice the time to wake a core: long enough to catch the next loop of the same operation, short
-// enough not to delay another process on the core.
+// Number of iterations that an idle OpenMP thread spins, which take about 45 microseconds, twice the time to wake a
+// core. This is long enough to stay awake until the next loop of the same operation, and short enough not to delay
+// another process on the core.
 constexpr char kSpinCount[] = "2000";
 
 std::vector<std::string> variables_to_remove() {

@@ -1,4 +1,4 @@
-// environment: corrects variables that libraries read before main.
+// environment: corrects environment variables that libraries read before main.
 #pragma once
 
 namespace tt::server {

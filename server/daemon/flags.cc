@@ -56,7 +56,7 @@ void add_options(CLI::App& app, Flags* flags) {
   app.add_flag("--open-reflection", flags->open_reflection, "serve gRPC reflection without a token")
       ->envname("TELETENSOR_OPEN_REFLECTION");
   app.add_option("--connections-per-address", flags->connections_per_address,
-                 "maximum of TCP connections from one address")
+                 "maximum number of TCP connections from one address")
       ->envname("TELETENSOR_CONNECTIONS_PER_ADDRESS")
       ->check(CLI::Range(1, 4096))
       ->type_name("N")

@@ -10,7 +10,7 @@
 namespace tt::server {
 
 struct Flags {
-  std::vector<std::string> listen;  // as given; empty: the default addresses
+  std::vector<std::string> listen;  // addresses as given; empty: the default addresses
   std::filesystem::path token_file;
   std::filesystem::path admin_token_file;
   bool no_auth = false;
@@ -28,11 +28,11 @@ struct Flags {
   bool check_config = false;
 };
 
-// Parses the options. If the process should exit (--help, --version, an error), prints the text or the reason and
-// returns the exit code.
+// Parses the options. If the process should exit (--help, --version, an error), prints the help text, the version or
+// the error and returns the exit code.
 std::optional<int> parse_flags(int argc, char** argv, Flags* flags);
 
-// "unix:.../teletensor/engine.sock" and "127.0.0.1:7070".
+// Returns "unix:.../teletensor/engine.sock" and "127.0.0.1:7070".
 std::vector<std::string> default_addresses();
 
 }  // namespace tt::server

@@ -17,14 +17,14 @@ namespace tt::server {
 namespace {
 
 constexpr int kMaxStreamsPerConnection = 64;
-// Limit of gRPC's buffers over all connections, including messages that are still arriving, whatever length they
-// announce. At the limit gRPC accepts less from each peer, then breaks streams, which clients resume.
+// Maximum total size of gRPC's buffers for all connections, including partially received messages. At the limit gRPC
+// first reads less from each peer and then breaks streams, which clients resume.
 constexpr size_t kBufferBytes = size_t{1} << 30;
 // Time for a new connection to complete the HTTP/2 handshake, and time until a connection without calls is closed.
 constexpr int kHandshakeMilliseconds = 10'000;
 constexpr int kIdleMilliseconds = 300'000;
-// After sessions have ended, only statuses remain to be sent. An idle client may not read its connection for seconds;
-// do not wait for it.
+// Time to send the calls' final statuses after all sessions have ended. Short, because an idle client may not read its
+// connection for seconds.
 constexpr std::chrono::milliseconds kGrace{30};
 
 void configure(grpc::ServerBuilder& builder, const Limits& limits) {
@@ -33,11 +33,13 @@ void configure(grpc::ServerBuilder& builder, const Limits& limits) {
   builder.SetMaxSendMessageSize(message_bytes);
   builder.SetResourceQuota(
       grpc::ResourceQuota("teletensord").SetMaxThreads(CallAdmission::max_threads()).Resize(kBufferBytes));
-  // The protocol has no compressed messages: gRPC would decompress them before their size is checked.
+  // The protocol does not use compressed messages. They are disabled because gRPC decompresses a message before it
+  // checks the message's size.
   builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMilliseconds);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleMilliseconds);
-  // Maximum sleep of a poller on its queue, which may delay the server's shutdown; gRPC's default is 10 s.
+  // Maximum time that a thread waits for its completion queue, which may delay the server's shutdown. gRPC's default is
+  // 10 s.
   builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::CQ_TIMEOUT_MSEC, 1000);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsPerConnection);
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, 16 << 10);

@@ -22,18 +22,18 @@ class Listener {
     size_t connections_per_address = 256;
   };
 
-  // Starts listening. A failure's message is one line. Admin.Drain calls `exit`. `auth` and `sessions` must outlive the
-  // Listener.
+  // Starts listening. The message of an error status is one line. Admin.Drain calls `exit`. `auth` and `sessions` must
+  // outlive the Listener.
   static absl::StatusOr<std::unique_ptr<Listener>> start(const Options& options, const Auth& auth, Sessions& sessions,
                                                          std::function<void()> exit);
   ~Listener();
 
-  // The addresses listened on; port 0 has been replaced by the actual port.
+  // Addresses on which the Listener listens. Port 0 has been replaced by the actual port.
   const std::vector<Address>& addresses() const { return addresses_; }
-  // Stops accepting, lets running frames continue for `timeout`, cancels the rest, frees all sessions, and ends every
-  // call. Waits for all of this; calls into libraries are not interrupted.
+  // Stops accepting connections, waits up to `timeout` for running frames, cancels the remaining frames, frees all
+  // sessions, and ends every call. Returns when all of this is complete. Library calls in a frame are not interrupted.
   void shut_down(std::chrono::milliseconds timeout = {});
-  // Removes the socket files. For a process that exits without waiting any longer; from any thread.
+  // Removes the socket files, for a process that exits without completing shut_down(). Any thread may call it.
   void remove_sockets() const;
 
  private:

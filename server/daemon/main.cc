@@ -103,7 +103,8 @@ class GracePeriod {
   std::thread thread_;
 };
 
-// `folder` may be null. It is removed here if the process exits without returning.
+// Runs the daemon until it is shut down and returns the exit code. `folder` may be null. If the process exits inside
+// this function, the folder is removed first.
 int serve(const Flags& flags, const std::vector<std::string>& listen, PrivateFolder* folder) {
   absl::StatusOr<std::vector<Address>> addresses = parse_addresses(listen);
   if (!addresses.ok()) return print_error(addresses.status());
@@ -116,7 +117,7 @@ int serve(const Flags& flags, const std::vector<std::string>& listen, PrivateFol
   options.session_memory_limit = flags.session_memory_limit;
   options.lease = milliseconds(flags.lease_seconds);
   options.frame_time_limit = milliseconds(flags.frame_time_limit_seconds);
-  if (flags.private_engine) options.tenant = Account::new_tenant();  // one client: usage need not be hidden
+  if (flags.private_engine) options.tenant = Account::new_tenant();  // one client: reused memory need not be zeroed
   Sessions sessions(options);
   Listener::Options listening{*addresses, flags.open_reflection, flags.connections_per_address};
   auto listener = Listener::start(listening, *auth, sessions, [&shutdown] { shutdown.end(); });
@@ -128,7 +129,7 @@ int serve(const Flags& flags, const std::vector<std::string>& listen, PrivateFol
     (*listener)->remove_sockets();
     if (folder) folder->remove();
   };
-  if (shutdown.client_gone()) {  // no client is left to finish running work for
+  if (shutdown.client_gone()) {  // no client waits for running work
     remove_files();
     spdlog::default_logger()->flush();
     _exit(0);

@@ -46,7 +46,8 @@ std::optional<std::string> find_plugin() {
   return path;
 }
 
-// Returns the number of GPUs; 0, and the reason in `why`, if there is none.
+// Loads the plug-in at `path` and registers its GPUs. Returns the number of GPUs; if it is 0, `why` contains the
+// reason.
 int register_plugin(const std::string& path, Devices& devices, Dispatcher& dispatcher, std::string* why) {
   void* library = open_library(path.c_str());
   if (!library) {

@@ -8,10 +8,10 @@
 
 namespace tt::server {
 
-// Opens the plug-in, which registers GPUs and their kernels. Returns the number of GPUs. TELETENSOR_CUDA_PLUGIN names
-// the library, and skips the check for a driver; otherwise it is in lib/ or lib/teletensor/ beside the program's
-// folder. If there is no GPU, logs one line with the reason, and the CPU is used. Call once per process; the library
-// stays open.
+// Opens the plug-in, which registers GPUs and their kernels. Returns the number of GPUs. If TELETENSOR_CUDA_PLUGIN is
+// set, opens the library that it names, without checking for a driver. Otherwise searches lib/ and lib/teletensor/
+// beside the program's folder. If there is no GPU, logs one line with the reason, and the CPU is used. Call once per
+// process; the library stays open.
 int open_cuda_plugin(Devices& devices, Dispatcher& dispatcher);
 
 }  // namespace tt::server

@@ -27,8 +27,8 @@ std::string base_folder() {
   return runtime && access(runtime, W_OK | X_OK) == 0 ? runtime : "/tmp";
 }
 
-// Removes the folder if it is this user's, stale and not locked. A folder that contains other files than the socket
-// stays.
+// Removes the folder if it is this user's, stale and not locked. A folder that contains files other than the socket is
+// kept.
 void remove_if_stale(int base, const char* name) {
   FileDescriptor folder(openat(base, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   struct stat info;

@@ -1,7 +1,7 @@
 // PrivateFolder: the folder of a private engine's socket, in $XDG_RUNTIME_DIR or /tmp, mode 0700.
 //
-// The process holds a lock on the folder while it lives, which distinguishes folders in use from those of killed
-// engines. One owner, one thread.
+// The process holds a lock on the folder while it runs, so a stale folder without a lock belongs to a killed engine.
+// Not thread-safe.
 #pragma once
 
 #include <memory>

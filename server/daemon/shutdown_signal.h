@@ -1,4 +1,4 @@
-// ShutdownWaiter: waits for the daemon's end: a signal, Admin.Drain, or the exit of its parent.
+// ShutdownWaiter: waits until the daemon must shut down, because of a signal, Admin.Drain, or the exit of its parent.
 #pragma once
 
 namespace tt::server {
@@ -11,12 +11,12 @@ class ShutdownWaiter {
   ShutdownWaiter(const ShutdownWaiter&) = delete;
   ShutdownWaiter& operator=(const ShutdownWaiter&) = delete;
 
-  // Makes `wait` return. From any thread.
+  // Makes `wait` return. Any thread may call it.
   void end();
   // Waits for the first signal, for end(), for end of file on standard input (if `watch_stdin`), or until `client`, a
-  // pidfd of the parent, is readable (-1: none). The kernel closes the parent's end of standard input when the parent
-  // dies, unless a forked copy of the parent holds it too; hence the pidfd. After return a second signal ends the
-  // process at once. Returns the reason.
+  // pidfd of the parent, is readable (-1: none). Returns the reason. The pidfd is needed because a forked child of the
+  // parent may keep standard input open after the parent has died. After the return, a second signal ends the process
+  // at once.
   const char* wait(bool watch_stdin, int client = -1);
   // Whether wait() returned because the parent exited.
   bool client_gone() const { return client_gone_; }

@@ -29,7 +29,8 @@ constexpr size_t kMaxConnections = 4096;
 constexpr size_t kOtherDescriptors = 200;
 // Time that a connection has to present a token before a new connection may replace it.
 constexpr std::chrono::seconds kGrace{1};
-// Connections per address without a token that gRPC handles at a time; how many more may wait, and for how long.
+// Per address: maximum number of connections without a token that gRPC handles at a time, maximum number of further
+// connections that wait, and maximum time that they wait.
 constexpr size_t kUnauthenticated = 8;
 constexpr size_t kWaiting = 64;
 constexpr std::chrono::seconds kTimeout{10};
@@ -240,7 +241,7 @@ void Acceptor::receive(Waiting connection) {
   limit.warn(absl::StrCat("closed a connection of ", connection.address, ": too many connections are waiting"));
 }
 
-// Newest first: older connections have had time to present a token.
+// Passes waiting connections to gRPC, the newest first, and closes those that have waited for kTimeout.
 void Acceptor::serve_waiting() {
   const Clock::time_point now = Clock::now();
   std::vector<Waiting> all = std::exchange(waiting_, {});
@@ -255,7 +256,7 @@ void Acceptor::serve_waiting() {
   std::reverse(waiting_.begin(), waiting_.end());
 }
 
-// Returns false if the connection must wait. Closes a connection that is over a limit.
+// Passes the connection to gRPC, or closes it if it exceeds a limit. Returns false if the connection must wait.
 bool Acceptor::hand_over(const Waiting& waiting) {
   {
     MutexLock lock(mutex_);
@@ -279,7 +280,8 @@ bool Acceptor::hand_over(const Waiting& waiting) {
   return true;
 }
 
-// Decides whether another connection of `address` fits, making room if possible.
+// Decides whether another connection from `address` is admitted. Closes a connection without a token to make room if
+// necessary.
 Acceptor::Admission Acceptor::admit(const std::string& address) {
   const size_t of_address = address == "unix" ? total_ - total_ / 4 : std::min(per_address_, total_ / 2);
   const auto full = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -309,7 +311,8 @@ void Acceptor::sweep() {
   absl::erase_if(connections_, [](const auto& each) { return inode_of(each.second.fd) != each.second.inode; });
 }
 
-// Closes the oldest connection, of one address or any, that has no token after kGrace.
+// Closes the oldest connection that has presented no token within kGrace, and returns false if there is none. Considers
+// only connections from `address` unless `address` is null.
 bool Acceptor::make_room(const std::string* address) {
   auto oldest = connections_.end();
   for (auto it = connections_.begin(); it != connections_.end(); ++it) {

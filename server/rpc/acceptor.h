@@ -26,10 +26,10 @@ class Acceptor {
  public:
   using Sink = grpc::experimental::ExternalConnectionAcceptor;
 
-  // Binds and listens on every address, replacing port 0 in `addresses` by the actual port. A failure's message is one
-  // line. `per_address` bounds TCP connections from one address.
+  // Binds and listens on every address, replacing port 0 in `addresses` by the actual port. The message of an error
+  // status is one line. `per_address` limits the number of TCP connections from one address.
   static absl::StatusOr<std::unique_ptr<Acceptor>> listen(std::vector<Address>* addresses, size_t per_address);
-  ~Acceptor();  // stops
+  ~Acceptor();  // calls stop()
 
   // Starts passing accepted connections to `sink`, until stop().
   void start(std::unique_ptr<Sink> sink);
@@ -56,7 +56,7 @@ class Acceptor {
     std::string address;
     Clock::time_point accepted;
     bool authenticated = false;
-    Clock::time_point refused_since{};  // start of the second that `refusals` counts
+    Clock::time_point refused_since{};  // start of the interval of one second in which `refusals` are counted
     int refusals = 0;
   };
 
@@ -91,10 +91,10 @@ class Acceptor {
   std::vector<Waiting> waiting_;  // used by thread_ only
 
   Mutex mutex_;
-  // Key: connection_of(peer), or a number for unix sockets.
+  // The key is connection_of(peer), or "unix" and a number for unix sockets.
   absl::flat_hash_map<std::string, Connection> connections_ ABSL_GUARDED_BY(mutex_);
   uint64_t unix_connections_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Per address, the time until which its connections wait.
+  // For each address, the time until which new connections from it wait.
   absl::flat_hash_map<std::string, Clock::time_point> penalties_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -1,4 +1,4 @@
-// Address: where an engine listens.
+// Address: a unix socket or a TCP host and port on which an engine listens.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 namespace tt::server {
 
 struct Address {
-  std::string path;  // of a unix socket; empty for TCP
+  std::string path;  // path of a unix socket; empty for TCP
   std::string host;
   std::string port;
 
@@ -20,7 +20,7 @@ struct Address {
   std::string to_string() const;  // "unix:/run/engine.sock", "127.0.0.1:7070", "[::1]:7070"
 };
 
-// "unix:PATH" or "HOST:PORT" ("[::1]:7070" with IPv6).
+// Parses "unix:PATH" or "HOST:PORT" ("[::1]:7070" with IPv6).
 absl::StatusOr<Address> parse_address(absl::string_view text);
 
 // Prepares an address for listening: creates a socket's folder (mode 0700) and removes a stale socket. Fails, with a

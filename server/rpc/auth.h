@@ -1,8 +1,8 @@
 // Auth: checks the tokens of users and administrators.
 //
 // The user token opens sessions and reads the engine's own status. The admin token is required for calls that read or
-// end other sessions, and is accepted wherever the user token is. Each is in a file that only its owner can read.
-// Immutable after construction; thread-safe.
+// end other sessions, and is accepted wherever the user token is. Each token is in a file that only the file's owner
+// can read. Immutable after construction; thread-safe.
 #pragma once
 
 #include <filesystem>
@@ -27,12 +27,12 @@ class Auth {
   static Auth with_tokens(std::string user, std::string admin) { return Auth(std::move(user), std::move(admin)); }
 
   bool required() const { return !user_.empty(); }
-  // `authorization` is the value of the call's metadata, "Bearer <token>", or empty. UNAUTHENTICATED if it matches
-  // neither token. Compares in constant time.
+  // Returns the caller's role. `authorization` is the value of the call's metadata, "Bearer <token>", or empty. Returns
+  // UNAUTHENTICATED if it matches neither token. Compares in constant time.
   absl::StatusOr<Role> role(absl::string_view authorization) const;
-  // OK for either token.
+  // Returns OK for either token.
   absl::Status check(absl::string_view authorization) const { return role(authorization).status(); }
-  // PERMISSION_DENIED for the user token.
+  // Returns PERMISSION_DENIED for the user token.
   absl::Status check_admin(absl::string_view authorization) const;
 
  private:

@@ -21,13 +21,13 @@ struct Quota {
 };
 
 // Indexed by CallAdmission::Kind. A holder is an address, or a session for streams and transfers. A session has one
-// stream, plus streams that are ending, which a running frame may delay.
+// current stream. Older streams may still exist, since a running frame delays their end.
 constexpr Quota kQuotas[CallAdmission::kKinds] = {
     {"Hello calls", 64, 16}, {"streams", 1100, 8},    {"transfers", 640, 128},
     {"requests", 64, 16},    {"Admin calls", 64, 16}, {"reflection calls", 16, 4},
 };
-// Threads for calls that are refused on arrival of their metadata: as many as one address's connections without a token
-// can have in progress (acceptor.cc, listener.cc).
+// Threads for calls that are refused when their metadata arrives: 64 calls on each of the 8 connections without a token
+// that one address may have (acceptor.cc, listener.cc), and 64 more.
 constexpr int kSpareThreads = 8 * 64 + 64;
 
 const Quota& quota(CallAdmission::Kind kind) { return kQuotas[static_cast<size_t>(kind)]; }
@@ -47,7 +47,7 @@ CallAdmission::Slot::~Slot() {
   if (admission_ != nullptr) admission_->release(kind_, holder_);
 }
 
-// The reference keeps the call valid while it may be cancelled, which may be longer than gRPC needs it.
+// The reference keeps the call valid as long as it may be cancelled, even after gRPC has released it.
 CallAdmission::Deadline::Deadline(CallAdmission& admission, grpc_call* call, std::chrono::milliseconds timeout)
     : admission_(admission), call_(call) {
   grpc_call_ref(call_);
@@ -79,7 +79,7 @@ absl::StatusOr<CallAdmission::Slot> CallAdmission::admit(Kind kind, std::string 
   MutexLock lock(mutex_);
   Count& count = counts_[static_cast<size_t>(kind)];
   const Quota& limit = quota(kind);
-  // Peers on a unix socket cannot be told apart; the socket's folder keeps other users away.
+  // Peers on a unix socket cannot be distinguished. The socket's folder excludes other users.
   const int of_holder = holder == "unix" ? limit.all : limit.of_holder;
   if (count.all >= limit.all) {
     return absl::UnavailableError(absl::StrCat("the engine has ", limit.all, " ", limit.what, " in progress"));
@@ -143,7 +143,7 @@ std::string connection_of(absl::string_view peer) {
   const size_t scheme = peer.find(':');
   if (scheme != absl::string_view::npos && absl::StartsWith(peer, "ipv")) peer.remove_prefix(scheme + 1);
   std::string text = absl::StrReplaceAll(peer, {{"%5B", "["}, {"%5D", "]"}, {"%25", "%"}});
-  // A link-local address's scope has more than one notation.
+  // Remove the scope of a link-local address, because it has more than one notation.
   const size_t scope = text.find('%'), end = text.find(']');
   if (scope != std::string::npos && end != std::string::npos && scope < end) text.erase(scope, end - scope);
   return text;

@@ -1,8 +1,9 @@
 // CallAdmission: admits calls within fixed quotas, and cancels calls whose request does not arrive in time.
 //
-// Each of gRPC's synchronous calls occupies a thread of its pool. The quotas divide that pool among the kinds of calls,
-// so that no kind, Admin's included, can be starved by another. Only calls with a valid token or session key are
-// admitted, so other peers occupy no thread. Thread-safe; one thread watches the deadlines. Must outlive every call.
+// Each synchronous gRPC call occupies a thread of gRPC's pool. The quotas divide the pool among the kinds of calls, so
+// that one kind cannot starve another; Admin calls always find a thread. Only calls with a valid token or session key
+// are admitted, so other calls occupy a thread only until they are refused. Thread-safe; one thread watches the
+// deadlines. Must outlive every call.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -27,11 +28,11 @@ class CallAdmission {
   using Clock = std::chrono::steady_clock;
   enum class Kind { kHello, kStream, kTransfer, kRequest, kAdmin, kReflection };
   static constexpr size_t kKinds = 6;
-  // Time for the request of an admitted call to arrive.
+  // Maximum time until the request of an admitted call arrives.
   static constexpr std::chrono::milliseconds kRequestTimeout{5'000};
-  // Time for an upload's first chunk to arrive, which may be megabytes.
+  // Maximum time until an upload's first chunk arrives, which may have megabytes.
   static constexpr std::chrono::milliseconds kChunkTimeout{60'000};
-  // Maximum of threads that all quotas together can use, plus threads for calls that are being refused.
+  // Maximum number of threads that all quotas together can use, plus threads for calls that are being refused.
   static int max_threads();
 
   // A slot within a quota, released by the destructor.
@@ -66,7 +67,8 @@ class CallAdmission {
     std::multimap<Clock::time_point, Deadline*>::iterator position_ ABSL_GUARDED_BY(admission_.mutex_);
   };
 
-  // Called with the peer (gRPC's format) of each call that presented a token or session key, and of each refused call.
+  // Functions called with the peer (gRPC's format) of each call that presented a token or session key, and of each
+  // refused call.
   struct Observer {
     std::function<void(const std::string& peer)> authenticated = [](const std::string&) {};
     std::function<void(const std::string& peer)> refused = [](const std::string&) {};
@@ -75,10 +77,10 @@ class CallAdmission {
   CallAdmission() : CallAdmission(Observer()) {}
   ~CallAdmission();
 
-  // Admits a call of `holder`, an address or a session, within the holder's part of the quota. UNAVAILABLE, after which
-  // clients retry, if the holder or all holders together have too many calls of this kind.
+  // Admits a call of `holder`, an address or a session, within the holder's part of the quota. Returns UNAVAILABLE
+  // (clients retry) if the holder or all holders together have too many calls of this kind.
   absl::StatusOr<Slot> admit(Kind kind, std::string holder);
-  // Admits a call of the caller's address and marks its connection as authenticated.
+  // Admits a call, with the caller's address as the holder, and marks the caller's connection as authenticated.
   absl::StatusOr<Slot> admit(Kind kind, const grpc::ServerContextBase& context);
   void authenticated(const std::string& peer) const { observer_.authenticated(peer); }
   // Ends a call at once with `status`, without waiting for the peer to read it, and logs it (rate-limited). A

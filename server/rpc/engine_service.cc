@@ -32,7 +32,7 @@ class Attachment {
   Attachment(const Attachment&) = delete;
   Attachment& operator=(const Attachment&) = delete;
   explicit operator bool() const { return number_ != 0; }
-  // False once another stream has taken over, or this one is known to be broken.
+  // Returns false once another stream has been attached, or this stream is known to be broken.
   bool is_current() const { return session_.stream() == number_; }
 
  private:
@@ -41,7 +41,7 @@ class Attachment {
   const uint64_t number_;
 };
 
-// Indices of the methods in the service's declaration, by which gRPC identifies them.
+// gRPC's identifiers of the methods: their indices in the service's declaration.
 constexpr int kHello = 0, kSession = 1, kDownload = 3, kCancel = 4;
 
 absl::Status session_ended() { return absl::NotFoundError("the session has ended"); }
@@ -134,7 +134,7 @@ grpc::Status EngineService::serve_session(grpc::ServerContext* context, FrameStr
     sessions_.end(*session);
     return status;
   }
-  // Reached only by a client that still listens and did not send a closing frame.
+  // A client that still reads the stream receives this status if it sent no closing frame.
   return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "the stream ended without a closing frame");
 }
 

@@ -12,7 +12,7 @@
 #include "server/session/sessions.h"
 #include "teletensor/v1/engine.grpc.pb.h"
 
-// Makes gRPC parse messages into a FrameBuffer. Never fails: the session answers malformed frames.
+// Makes gRPC parse messages into a FrameBuffer. Never fails; the session replies to a malformed frame with a fault.
 template <>
 class grpc::SerializationTraits<tt::server::FrameBuffer> {
  public:

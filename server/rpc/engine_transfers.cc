@@ -20,7 +20,7 @@ absl::StatusOr<Device> device_of(const v1::UploadChunk& chunk) try {
   return to_status(error);
 }
 
-// Reports ABORTED to the client as RESOURCE_EXHAUSTED with metadata that asks for a retry. Without the metadata
+// Reports ABORTED to the client as RESOURCE_EXHAUSTED with metadata that requests a retry. Without the metadata,
 // RESOURCE_EXHAUSTED means that memory is exhausted.
 grpc::Status refuse_transfer(grpc::ServerContext* context, const absl::Status& status) {
   if (!absl::IsAborted(status)) return to_grpc(status);
@@ -28,7 +28,7 @@ grpc::Status refuse_transfer(grpc::ServerContext* context, const absl::Status& s
   return grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, std::string(status.message()));
 }
 
-// Detects a transfer through shared memory whose `moved` has not changed for the call's idle limit.
+// Detects that a transfer through shared memory has made no progress for the call's idle limit.
 class IdleDetector {
  public:
   explicit IdleDetector(const Call& call) : limit_(call.idle_limit()) {}
@@ -176,7 +176,7 @@ grpc::Status EngineService::answer_download(grpc::ServerContext* context, server
     } else {
       status = grpc::Status::CANCELLED;
     }
-  } catch (const Error& error) {  // of a device that fails meanwhile
+  } catch (const Error& error) {  // the device failed during the transfer
     status = to_grpc(to_status(error));
   }
   download->bytes = nullptr;

@@ -11,10 +11,10 @@ namespace {
 using google::protobuf::Arena;
 
 constexpr uint64_t kMaxKept = 2 << 20;
-// Frames below this size are parsed without measuring them first: whatever they contain, they need at most a few MiB in
-// memory. Ordinary frames are smaller.
+// Frames of up to this size are parsed without measuring them first, because they need at most a few MiB of memory
+// whatever they contain. Most frames are smaller.
 constexpr uint64_t kUnchargedBytes = 64 << 10;
-// Memory that a frame may always use, even if the account has no room; otherwise the session could not release
+// Memory that a frame may use even if the account has no room. Without it, a session at its limit could not release
 // anything.
 constexpr uint64_t kMinBudget = 4 << 20;
 
@@ -63,7 +63,7 @@ void FrameBuffer::parse(uint64_t bytes, Source source) {
 
 void FrameBuffer::clear() {
   if (inline_bytes_ < kMaxKept && arena_.SpaceUsed() < kMaxKept) return frame_->Clear();
-  // Clear does not reuse inline bytes and lists, so start over before they accumulate.
+  // Clear() does not reuse the memory of inline bytes and lists, so the arena is reset before that memory accumulates.
   inline_bytes_ = 0;
   arena_.Reset();
   frame_ = Arena::CreateMessage<v1::Frame>(&arena_);

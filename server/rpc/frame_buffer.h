@@ -1,9 +1,9 @@
 // FrameBuffer: the message that a stream's frames are parsed into, reused for each frame.
 //
-// Cleared messages keep their memory, so frames of a warm session are parsed without allocating. Bytes may need much
-// more memory as messages than on the wire (an empty instruction: 2 bytes on the wire, over 100 in memory), so they are
-// measured before parsing and refused if the limits or the account have no room. The frame's memory is charged to the
-// account. One per stream, used by its thread.
+// Cleared messages keep their memory, so frames of a warm session are parsed without allocating. A parsed frame may
+// need much more memory than its bytes on the wire (an empty instruction: 2 bytes on the wire, over 100 in memory), so
+// a frame is measured before it is parsed, and refused if the limits or the account have no room. The frame's memory is
+// charged to the account. One per stream, used by its thread.
 #pragma once
 
 #include <cstdint>
@@ -23,13 +23,13 @@ namespace tt::server {
 class FrameBuffer {
  public:
   using Stream = google::protobuf::io::ZeroCopyInputStream;
-  // Calls its argument with the frame's bytes from the start, and returns the argument's result.
+  // Calls its argument with a stream at the start of the frame's bytes, and returns the argument's result.
   using Source = absl::FunctionRef<bool(absl::FunctionRef<bool(Stream*)>)>;
 
   FrameBuffer(const Limits& limits, std::shared_ptr<Account> account);
 
-  // Replaces the frame by the `bytes` bytes of `source`. If they are malformed or too large, the frame is empty and
-  // refusal() has the reason.
+  // Replaces the frame by one parsed from the `bytes` bytes of `source`. If the bytes are malformed or too many, the
+  // frame is empty and refusal() returns the reason.
   void parse(uint64_t bytes, Source source);
   const v1::Frame& frame() const { return *frame_; }
   const std::optional<Error>& refusal() const { return refusal_; }
@@ -42,7 +42,7 @@ class FrameBuffer {
   const std::shared_ptr<Account> account_;
   google::protobuf::Arena arena_;
   v1::Frame* frame_;
-  uint64_t inline_bytes_ = 0;  // of strings, which are stored outside the arena
+  uint64_t inline_bytes_ = 0;  // bytes of strings, which are stored outside the arena
   std::optional<Error> refusal_;
   HostCharge charge_;
 };

@@ -13,16 +13,16 @@ namespace {
 using google::protobuf::io::CodedInputStream;
 using WireFormat = google::protobuf::internal::WireFormatLite;
 
-// Overhead of a submessage: its pointer in a repeated field that has grown by doubling.
+// Overhead per submessage: its pointer in a repeated field that has grown by doubling.
 constexpr uint64_t kPointerBytes = 4 * sizeof(void*);
 constexpr uint64_t kInstructionBytes = sizeof(v1::Instruction) + kPointerBytes + sizeof(tt::Instruction);
 constexpr uint64_t kArgumentBytes = sizeof(v1::Argument) + kPointerBytes + sizeof(Arg);
 constexpr uint64_t kListBytes = sizeof(v1::Integers) + 16;
 constexpr uint64_t kReadBytes = sizeof(v1::Read) + kPointerBytes;
 constexpr uint64_t kSiteBytes = sizeof(v1::Site) + kPointerBytes + 2 * sizeof(std::string);
-// A number in a list that has grown by doubling in an arena, which does not free the outgrown arrays.
-constexpr uint64_t kNumberBytes = 5 * sizeof(uint64_t);  // and once more in the Program
-// An unknown field is kept.
+// Memory per number of a list. A list grows by doubling, in an arena that does not free the outgrown arrays.
+constexpr uint64_t kNumberBytes = 5 * sizeof(uint64_t);  // includes the copy in the Program
+// Memory of an unknown field, which protobuf keeps.
 constexpr uint64_t kUnknownBytes = 64;
 
 constexpr auto kVarint = WireFormat::WIRETYPE_VARINT;
@@ -77,7 +77,7 @@ class FrameMeasurer {
     return true;
   }
 
-  // Skips a field whose memory is `times` its length.
+  // Skips a length-delimited field, and counts `times` its length as its memory.
   bool bytes(uint64_t times) {
     int length = 0;
     if (!in_.ReadVarintSizeAsInt(&length)) return false;
@@ -86,7 +86,8 @@ class FrameMeasurer {
 
   bool unknown() { return count(kUnknownBytes) && bytes(1); }
 
-  // Handles a numeric field that is not packed: singular, repeated or unknown. Rejects groups: the protocol has none.
+  // Skips a numeric field that is not packed. If it is not a known singular field (`in_message`), its memory is
+  // counted. Rejects groups, which the protocol does not use.
   bool number(bool in_message, WireFormat::WireType type) {
     if (!in_message && !count(kUnknownBytes)) return false;
     uint64_t varint = 0;
@@ -98,7 +99,7 @@ class FrameMeasurer {
     }
   }
 
-  // Packed varints, counted by their last bytes.
+  // Skips a packed field of varints. Counts the varints by their last bytes.
   bool numbers() {
     int length = 0;
     if (!in_.ReadVarintSizeAsInt(&length)) return false;
@@ -158,7 +159,7 @@ class FrameMeasurer {
     }
   }
 
-  // Handles, Integers or Reals.
+  // Measures a Handles, Integers or Reals message.
   bool list(bool varints) {
     return fields([&, this](int field, WireFormat::WireType type) {
       if (type != WireFormat::WIRETYPE_LENGTH_DELIMITED) return number(false, type);

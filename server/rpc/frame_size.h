@@ -14,8 +14,8 @@ struct FrameSize {
   uint64_t bytes = 0;
 };
 
-// Makes one pass over the wire format without allocating. Stops when more than `most` bytes have been counted. Returns
-// false on a malformed frame.
+// Measures a frame in one pass over the wire format, without allocating. Returns false if the frame is malformed, or as
+// soon as `size->bytes` exceeds `most`.
 bool measure_frame(google::protobuf::io::ZeroCopyInputStream* stream, uint64_t most, FrameSize* size);
 
 }  // namespace tt::server

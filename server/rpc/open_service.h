@@ -1,7 +1,7 @@
 // OpenService: answers calls that need no token: gRPC's health checks and unknown methods.
 //
-// Callback API: a call occupies no thread, whatever its peer does, and its body is not read. A health check therefore
-// reports the whole engine, whichever service it names. Thread-safe.
+// Uses gRPC's callback API, so that a call occupies no thread. The body of a call is not read, so a health check
+// reports the state of the whole engine, whichever service its request names. Thread-safe.
 #pragma once
 
 #include <grpcpp/generic/async_generic_service.h>

@@ -10,7 +10,7 @@ namespace {
 
 using grpc::experimental::InterceptionHookPoints;
 
-// Exists as long as the call. A refused call is cancelled before its handler runs, which then reads nothing.
+// One per call. A refused call is cancelled before its handler runs, so the handler reads nothing.
 class ReflectionInterceptor final : public grpc::experimental::Interceptor {
  public:
   ReflectionInterceptor(grpc::ServerContext& context, const Auth& auth, bool open, CallAdmission& admission)
@@ -22,7 +22,7 @@ class ReflectionInterceptor final : public grpc::experimental::Interceptor {
   }
 
  private:
-  // Limit of a whole reflection call; tools send a few questions at once.
+  // Maximum duration of a reflection call. Tools send only a few requests in a call.
   static constexpr std::chrono::milliseconds kTimeout{10'000};
 
   absl::StatusOr<CallAdmission::Slot> admit() {
@@ -54,7 +54,7 @@ class ReflectionInterceptor final : public grpc::experimental::Interceptor {
 
 grpc::experimental::Interceptor* ReflectionGuard::CreateServerInterceptor(grpc::experimental::ServerRpcInfo* info) {
   if (info->method() == nullptr || !absl::StartsWith(info->method(), "/grpc.reflection.")) return nullptr;
-  // The service is synchronous.
+  // The reflection service is synchronous, so its context is a ServerContext.
   return new ReflectionInterceptor(static_cast<grpc::ServerContext&>(*info->server_context()), auth_, open_,
                                    admission_);
 }

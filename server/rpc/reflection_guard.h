@@ -1,7 +1,7 @@
 // ReflectionGuard: admits calls to gRPC's reflection service, which the gRPC library implements.
 //
-// The service uses a thread per call and reads as long as its client sends. So a call needs a token, unless reflection
-// is open, and has a separate quota and a time limit.
+// The service uses one thread per call and reads as long as its client sends. Therefore a call needs a token, unless
+// reflection is open, and has a separate quota and a time limit.
 #pragma once
 
 #include <grpcpp/support/server_interceptor.h>

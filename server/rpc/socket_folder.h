@@ -1,4 +1,4 @@
-// socket_folder: checks that other users cannot replace a socket, by the folders on its path.
+// socket_folder: checks the folders on a socket's path, so that other users cannot replace the socket.
 #pragma once
 
 #include <filesystem>

@@ -1,8 +1,7 @@
 // unary: handlers for methods with one request, run as soon as a call's metadata has arrived.
 //
-// gRPC's own handlers for such methods run after the request has been read, for any peer. These handlers check the
-// metadata, claim a slot in a quota, and only then read the request, within a size and time limit. The wire protocol
-// is the same.
+// gRPC's own handlers for such methods read the request of any peer before they run. These handlers check the metadata,
+// claim a slot in a quota, and only then read the request, within a size and time limit. The wire protocol is the same.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -16,7 +15,7 @@
 
 namespace tt::server {
 
-// Limit of a request without tensor bytes.
+// Maximum size of a request that contains no tensor bytes.
 inline constexpr size_t kMaxRequestBytes = size_t{64} << 10;
 
 // Reads the request of an admitted call.
@@ -29,8 +28,8 @@ absl::Status read_request(CallAdmission& admission, grpc::ServerContext& context
       absl::StrCat("expected a request of at most ", kMaxRequestBytes, " bytes, got ", request->ByteSizeLong()));
 }
 
-// For Service::MarkMethodStreamed, which owns the handler. `check` decides by the call's metadata; `run` computes the
-// reply.
+// Returns a handler for Service::MarkMethodStreamed, which takes ownership. `check` accepts or refuses the call by its
+// metadata. `run` computes the reply.
 template <typename Request, typename Reply>
 grpc::internal::MethodHandler* unary_handler(
     CallAdmission& admission, CallAdmission::Kind kind, std::function<absl::Status(const grpc::ServerContext&)> check,

@@ -1,7 +1,7 @@
 // decode(): converts a Frame of the wire to a Program of the engine; encode(): the reverse.
 //
-// Checks errors that only the wire can have: unknown operators, counts above the limits, inline bytes, names beyond the
-// last number. The executor checks argument kinds, result counts and names in use.
+// Checks for errors that occur only in frames: unknown operators, counts or inline bytes above the limits, and result
+// names that exceed 64 bits. The executor checks argument kinds, result counts, and whether names are in use.
 #pragma once
 
 #include "engine/program/executor.h"
@@ -11,8 +11,8 @@
 
 namespace tt::server {
 
-// Clears and fills `program`, which borrows nothing from `frame`. Allocates nothing once the program's memory is warm.
-// Throws ProgramFault on an invalid frame, before anything has been executed.
+// Clears and fills `program`, which does not refer to `frame` afterwards. Allocates nothing once the program's memory
+// is warm. Throws ProgramFault on an invalid frame, before anything has been executed.
 void decode(const v1::Frame& frame, const Limits& limits, Program* program);
 
 // Appends the program's instructions, outputs (as reads numbered from 1) and releases to `frame`, such that decode()

@@ -17,7 +17,7 @@ class InProcessEngine {
   explicit InProcessEngine(const Sessions::Options& options = {}) : sessions_(options) {}
 
   absl::Status hello(const v1::HelloRequest& request, v1::HelloReply* reply);
-  // Executes one frame as a stream does. A fault is in the reply, and ends the session.
+  // Executes one frame as a stream would. A fault is reported in the reply and ends the session.
   absl::Status execute(absl::string_view session_key, const v1::Frame& frame, v1::Reply* reply);
   // Calls Session::cancel.
   absl::Status cancel(absl::string_view session_key, uint64_t through, uint64_t* executed);

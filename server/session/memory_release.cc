@@ -10,7 +10,8 @@ namespace tt::server {
 namespace {
 
 constexpr std::chrono::milliseconds kPause{250};
-// Unused memory that malloc may keep: trimming takes malloc's locks, and reusing trimmed pages costs page faults.
+// Bytes of unused memory that malloc may keep, because trimming takes malloc's locks, and reusing trimmed pages costs
+// page faults.
 constexpr size_t kUnused = size_t{16} << 20;
 
 }  // namespace

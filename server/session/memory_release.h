@@ -1,8 +1,8 @@
-// MemoryRelease: returns memory of ended sessions to the system: tensors' from the CPU's pool, the rest from malloc's
-// arenas.
+// MemoryRelease: returns the memory of ended sessions to the system: tensor memory from the CPU's pool, other memory
+// from malloc's arenas.
 //
-// Runs on its own thread, shortly after a session has ended, when its stream's buffers have been freed too, and at most
-// a few times per second. Does nothing if little memory is unused. Thread-safe.
+// Runs on a separate thread, a moment after a session has ended, so that the buffers of its stream have been freed too,
+// and at most a few times per second. Does not trim malloc's arenas if little of their memory is unused. Thread-safe.
 #pragma once
 
 #include <chrono>
@@ -21,7 +21,7 @@ class MemoryRelease {
   MemoryRelease(const MemoryRelease&) = delete;
   MemoryRelease& operator=(const MemoryRelease&) = delete;
 
-  // Call when a session has ended. `tenant`: its tenant if that has no other session, else kNoTenant.
+  // Call when a session has ended. `tenant` is the session's tenant if the tenant has no other session, else kNoTenant.
   void session_ended(Tenant tenant);
 
  private:
@@ -29,7 +29,7 @@ class MemoryRelease {
 
   Mutex mutex_;
   CondVar changed_;
-  std::vector<Tenant> ended_ ABSL_GUARDED_BY(mutex_);  // since the last release
+  std::vector<Tenant> ended_ ABSL_GUARDED_BY(mutex_);  // tenants that ended since the last release
   bool requested_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;

@@ -3,7 +3,7 @@
 namespace tt::server {
 namespace {
 
-// Memory of an answer beyond its encoded bytes.
+// Memory of a ReadResult in addition to its encoded bytes.
 constexpr uint64_t kAnswerBytes = sizeof(v1::ReadResult) + sizeof(v1::TensorDescription) + 128;
 
 }  // namespace

@@ -1,8 +1,8 @@
 // Replies: a session's replies that the client may not have received.
 //
 // If a link breaks between an execution and its reply, the client resends the frame. The operations must not be
-// repeated, and the reads cannot be, since names may have been released. So replies are kept, within a budget, until
-// the client acknowledges them. One per session, used under its lock.
+// repeated, and the reads cannot be repeated if their names have been released. Therefore replies are kept, within a
+// budget, until the client acknowledges them. One per session, used under its lock.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ namespace tt::server {
 
 class Replies {
  public:
-  // Keeps `reply` to frame `sequence`, if it has reads. Kept replies never use more than `most` bytes: the oldest are
-  // dropped, and `reply` itself if it is larger.
+  // Keeps `reply`, the reply to frame `sequence`, if it has reads. Kept replies use at most `most` bytes: the oldest
+  // replies are dropped to make room, and `reply` is not kept if it alone is larger.
   void keep(uint64_t sequence, const v1::Reply& reply, uint64_t most);
   // Drops replies up to `sequence`, which the client has received.
   void forget(uint64_t sequence);

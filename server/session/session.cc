@@ -22,7 +22,7 @@ namespace {
 constexpr std::chrono::milliseconds kPollInterval{50};
 // Bytes of replies that a session may always keep.
 constexpr uint64_t kMinKeptBytes = uint64_t{256} << 10;
-// A segment may use at most one part in this many of the session's memory limit.
+// A segment may use at most 1 / kSegmentShare of the session's memory limit.
 constexpr uint64_t kSegmentShare = 8;
 
 // Returns the error that makes `value` unreadable; nothing if it is readable.
@@ -92,7 +92,7 @@ class Session::RunningFrame {
 void Session::execute(const v1::Frame& frame, v1::Reply* reply) {
   MutexLock turn(turn_);
   MutexLock lock(mutex_);
-  std::string internal;  // an engine error, not the client's; affects only this session
+  std::string internal;  // message of an error in the engine; only this session ends
   try {
     execute_next(frame, reply);
   } catch (const ProgramFault& fault) {
@@ -171,7 +171,7 @@ void Session::reject(const Error& error, v1::Reply* reply) {
   reply->set_executed(executed());
 }
 
-// Keeps a reply, as far as the account has room; kept replies count as bookkeeping from the next frame on.
+// Keeps a reply if the account has room. Kept replies count as bookkeeping of the account from the next frame on.
 void Session::keep(uint64_t sequence, const v1::Reply& reply) {
   replies_.keep(sequence, reply,
                 std::min(options_.limits.max_kept_bytes, replies_.bytes() + account_->host_room() + kMinKeptBytes));
@@ -225,7 +225,7 @@ void Session::answer_reads(const v1::Frame& frame, bool again, v1::Reply* reply)
   for (const v1::Read& read : frame.reads()) answer(read, again, &bytes_left, reply->add_reads());
 }
 
-// Error messages use the reply's room like values do; without room they are truncated.
+// Error messages count towards the size limit of the reply, as values do. They are truncated if no room is left.
 void Session::set_error(v1::Error error, uint64_t* bytes_left, v1::ReadResult* result) {
   constexpr size_t kShort = 128;
   if (error.message().size() > std::max<size_t>(kShort, *bytes_left))
@@ -261,7 +261,7 @@ void Session::answer(const v1::Read& read, bool again, uint64_t* bytes_left, v1:
   }
 }
 
-// Reads a small value through the computing stream, since the value was usually computed last.
+// Reads a small value in the compute stream, because the value is usually the stream's latest result.
 std::optional<v1::Error> Session::read_from_device(uint64_t handle, const Tensor& tensor, std::string* bytes) try {
   ContextScope scope(&context_);
   const Tensor source = packed(tensor);
@@ -285,7 +285,8 @@ std::optional<v1::Error> Session::poison_of(uint64_t handle, const PendingErrors
   return to_wire(*found);
 }
 
-// Not while a frame is suspended: its next instructions were sent before the client saw the error.
+// Records that the client has received the error. Does nothing while a frame is suspended, because the client sent the
+// frame's remaining instructions before it received the error.
 void Session::acknowledge(const PoisonRef& poison) {
   if (!busy()) slots_.acknowledge(poison);
 }
@@ -357,7 +358,7 @@ void Session::download_from_device(uint64_t handle, Tensor tensor, Download* dow
   std::unique_ptr<Event> computed;
   {
     ContextScope scope(&context_);
-    tensor = detach(packed(tensor));  // may be destroyed on another thread; its history must not
+    tensor = detach(packed(tensor));  // the copy may be destroyed on another thread, its history must not
     computed = context_.stream(tensor.device()).record();
   }
   {
@@ -381,7 +382,7 @@ std::shared_ptr<SharedSegment> Session::offer_segment() {
   if (limit == 0 || shared_ring::kSegmentBytes <= limit / kSegmentShare) fresh = SharedSegment::create();
   std::shared_ptr<SharedSegment> replaced = fresh;
   MutexLock lock(progress_mutex_);
-  segment_.swap(replaced);  // the old one is destroyed after the lock is released: it may wait for a device
+  segment_.swap(replaced);  // the old segment is destroyed after the lock is released, and may wait for a device
   segment_charge_ = HostCharge(account_, fresh ? shared_ring::kSegmentBytes : 0);
   return fresh;
 }
@@ -414,7 +415,7 @@ void Session::free_everything() {
   context_.close();
   account_->set_bookkeeping(0);
   publish(executed());
-  std::shared_ptr<SharedSegment> unused;  // destroyed after the lock is released: it may wait for a device
+  std::shared_ptr<SharedSegment> unused;  // destroyed after the lock is released: the destructor may wait for a device
   MutexLock lock(progress_mutex_);
   segment_.swap(unused);
   segment_charge_.set(0);

@@ -41,7 +41,7 @@ struct Download {
   v1::TensorDescription tensor;
   std::unique_ptr<ByteSource> bytes;
   std::optional<v1::Error> error;
-  uint64_t offset = 0;  // of the first byte to be sent
+  uint64_t offset = 0;  // offset of the first byte to be sent
   uint64_t state = 0;   // identifies the tensor's bytes; 0: the download cannot be resumed
 };
 
@@ -63,9 +63,9 @@ class Session {
     Limits limits;
     Transfers::Timeouts transfer_timeouts;
     std::chrono::milliseconds frame_time_limit{0};  // 0: no limit
-    // Sessions of one tenant may see data that others of the tenant left in freed memory. 0: a new tenant.
+    // Sessions of one tenant may see data that another session of the tenant left in freed memory. 0: a new tenant.
     uint64_t tenant = 0;
-    std::shared_ptr<TransferMonitor> monitor = nullptr;  // the engine's; null: creates one
+    std::shared_ptr<TransferMonitor> monitor = nullptr;  // the engine's monitor; null: creates one
   };
 
   explicit Session(Options options);
@@ -75,7 +75,7 @@ class Session {
 
   // Executes `frame`, unless it was executed already, and fills the cleared `reply`. Does not throw.
   void execute(const v1::Frame& frame, v1::Reply* reply);
-  // Called instead of execute() for bytes that are malformed or too large. Replies with a fault, which ends the
+  // Called instead of execute() for a frame that is malformed or too large. Replies with a fault, which ends the
   // session.
   void reject(const Error& error, v1::Reply* reply);
   // Cancels the frames up to `through`, running or future: instructions that have not run poison their results. Returns
@@ -90,7 +90,8 @@ class Session {
   // Registers a transfer's call: limited in number, and cancelled when the session ends. See TransferMonitor::begin.
   absl::StatusOr<std::unique_ptr<TransferMonitor::Call>> begin_call(TransferMonitor::Direction direction,
                                                                     std::function<void()> cancel);
-  // See Transfers::begin. If the transfer is already in progress, cancels its call, since the client has abandoned it.
+  // See Transfers::begin. If the transfer is already in progress, cancels the call that carries it, because the client
+  // has abandoned that call.
   absl::StatusOr<std::unique_ptr<Upload>> begin_upload(uint64_t transfer, uint64_t bytes, Device device = {},
                                                        bool resume = false);
   // Waits until frame `after` has been executed, calling `should_continue` regularly, and until the tensor has been
@@ -100,8 +101,9 @@ class Session {
   // Call after a download's bytes have been destroyed, to free its tensor's memory if the tensor has been released.
   void finish_download() { download_states_->sweep(); }
 
-  // The segment shared with the client; null if there is none. offer_segment() replaces it by a new one, charged to the
-  // session; returns null if it would use too much of the session's memory limit.
+  // segment() returns the segment shared with the client, or null if there is none. offer_segment() replaces it by a
+  // new segment, which is charged to the session, and returns the new segment. It returns null if the segment cannot be
+  // created or would use too much of the session's memory limit.
   std::shared_ptr<SharedSegment> segment() const;
   std::shared_ptr<SharedSegment> offer_segment();
 
@@ -114,7 +116,7 @@ class Session {
   // Sequence of the last executed frame.
   uint64_t executed() const { return executed_.load(std::memory_order_acquire); }
 
-  // The attachment (Sessions::attach) whose stream may execute frames; 0: none. Set by Sessions.
+  // Number of the attachment (Sessions::attach) whose stream may execute frames; 0: none. Set by Sessions.
   void set_stream(uint64_t attachment) { stream_.store(attachment, std::memory_order_release); }
   uint64_t stream() const { return stream_.load(std::memory_order_acquire); }
 
@@ -169,7 +171,7 @@ class Session {
 
   // Held from the start to the end of a frame, including suspensions. Acquired before mutex_.
   Mutex turn_;
-  Program program_ ABSL_GUARDED_BY(turn_);  // the running frame's
+  Program program_ ABSL_GUARDED_BY(turn_);  // program of the running frame
   HostCharge program_charge_ ABSL_GUARDED_BY(turn_);
 
   // Held while a frame executes, but not while it is suspended.
@@ -179,7 +181,7 @@ class Session {
   SlotTable slots_ ABSL_GUARDED_BY(mutex_);
   Replies replies_ ABSL_GUARDED_BY(mutex_);
 
-  mutable Mutex progress_mutex_;  // for waiting and status; held briefly
+  mutable Mutex progress_mutex_;  // guards waits and the status; held briefly
   CondVar progress_;
   int waiting_ ABSL_GUARDED_BY(progress_mutex_) = 0;
   uint64_t cancel_through_ ABSL_GUARDED_BY(progress_mutex_) = 0;

@@ -25,7 +25,7 @@ constexpr std::chrono::milliseconds kWatch{100};
 // Interval at which end_all() checks whether running frames have ended.
 constexpr std::chrono::milliseconds kFramePollInterval{5};
 
-// Returns 256 random bits that name and protect a session; empty if the system has none.
+// Returns 256 random bits that name and protect a session; empty if getrandom fails.
 std::string random_key() {
   char bits[32];
   if (getrandom(bits, sizeof bits, 0) != sizeof bits) return "";
@@ -173,7 +173,7 @@ uint64_t Sessions::attach(Session& session, std::function<void()> cancel, std::f
   entry.attachment = ++last_attachment_;
   session.set_stream(entry.attachment);
   if (auto segment = session.segment()) segment->client_gone();  // records that the client is present
-  if (replaced) replaced();  // under the lock, since it refers to a stream, which detaches before it is destroyed
+  if (replaced) replaced();  // under the lock, so that the stream cannot detach and be destroyed during the call
   changed_.notify_all();     // the thread must watch the stream
   return entry.attachment;
 }

@@ -44,21 +44,23 @@ class Sessions {
   explicit Sessions(const Options& options);
   ~Sessions();  // cancels and ends every session
 
-  // Opens a session, or resumes one. NOT_FOUND if it has ended, RESOURCE_EXHAUSTED if there are too many, UNAVAILABLE
-  // once stopped. `address` is the client's, for the limit of sessions per address.
+  // Opens a session, or resumes one. Returns NOT_FOUND if the session to resume has ended, RESOURCE_EXHAUSTED if there
+  // are too many sessions, UNAVAILABLE after stop(). `address` is the client's address, for the limit of sessions per
+  // address.
   absl::Status hello(const v1::HelloRequest& request, v1::HelloReply* reply, absl::string_view address = "");
   // Returns null if no session has that key.
   std::shared_ptr<Session> find(absl::string_view key) const;
-  // Frees a session that is over, or will be as soon as the caller's frame ends.
+  // Removes a session and frees its memory. Call after the session's last frame.
   void end(const Session& session);
   // Cancels a session's work and frees its memory, without waiting for either. Returns false if no session has that id.
   bool end(uint64_t id);
 
   // Attaches a stream to the session; the previous stream is ended by its `cancel`. `gone`, if not null, returns
-  // whether the stream is broken, which its thread cannot see while it executes a frame; the lease starts then. Both
-  // are called under a lock until detach(). Returns the attachment's number, or 0 if the session has ended.
+  // whether the stream is broken, because the stream's thread cannot detect this while it executes a frame. The lease
+  // starts when `gone` returns true. Both functions are called under a lock, until detach(). Returns the attachment's
+  // number, or 0 if the session has ended.
   uint64_t attach(Session& session, std::function<void()> cancel, std::function<bool()> gone = nullptr);
-  // Detaches a stream. The lease starts, unless another stream has taken over.
+  // Detaches a stream. The lease starts, unless another stream has been attached since.
   void detach(Session& session, uint64_t attachment);
 
   std::vector<v1::SessionStatus> list() const;
@@ -66,8 +68,8 @@ class Sessions {
   size_t size() const;
   // Refuses Hello from now on.
   void stop();
-  // Lets running frames continue for `timeout` and starts no new ones; then cancels the rest, and waits until every
-  // session is freed and its stream has ended.
+  // Lets running frames continue for `timeout` and starts no new ones; then cancels the remaining frames, and waits
+  // until every session has been freed and its stream cancelled.
   void end_all(std::chrono::milliseconds timeout = {});
 
  private:
@@ -78,12 +80,12 @@ class Sessions {
     uint64_t attachment = 0;       // number of the attached stream; 0: none
     std::function<void()> cancel;  // ends the stream
     std::function<bool()> gone;    // whether the stream is broken; may be null
-    Clock::time_point expires;     // if no stream is attached
+    Clock::time_point expires;     // end of the lease, if no stream is attached
     Clock::time_point next_check;  // when to check whether the client has died
     Clock::duration check_interval{};
   };
 
-  using Entries = absl::flat_hash_map<std::string, Entry>;  // by key
+  using Entries = absl::flat_hash_map<std::string, Entry>;  // keyed by session key
 
   absl::Status open(const v1::HelloRequest& request, absl::string_view address, std::shared_ptr<Session>* session);
   void start_lease(Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

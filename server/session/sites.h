@@ -1,5 +1,5 @@
-// Sites: source lines of the user's program, for error messages. One per session; shared with the session's account,
-// which outlives the session, since a memory snapshot reads lines from another thread. Thread-safe.
+// Sites: source lines of the user's program, for error messages. One per session. Shared with the session's account,
+// which may outlive the session; a memory snapshot reads source lines from another thread. Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ class Sites {
   // Returns for example "train.py:12 in step"; empty if `id` was never defined.
   std::string describe(uint32_t id) const;
   void clear();
-  // Approximate host memory.
+  // Returns the approximate host memory in bytes.
   uint64_t bytes() const;
 
  private:

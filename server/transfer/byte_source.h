@@ -14,13 +14,13 @@ class ByteSource {
   virtual ~ByteSource() = default;
   virtual size_t bytes() const = 0;
   virtual size_t left() const = 0;
-  // Copies the next bytes, `size` or the rest if that is less, and returns their number. `size` is a multiple of the
-  // item size. Throws Error if the device that stores them fails.
+  // Copies the next `size` bytes, or left() bytes if that is less, and returns the number of bytes copied. `size` is a
+  // multiple of the item size. Throws Error if the device that stores the bytes fails.
   virtual size_t read(char* into, size_t size) = 0;
   // Skips the first `size` bytes, a multiple of the item size and at most bytes(). Call before the first read.
   virtual void skip(size_t size) = 0;
 
-  // The device that can write the bytes into pinned memory directly; none if the bytes are on the CPU.
+  // Returns the device that can write the bytes into pinned memory directly; none if the bytes are on the CPU.
   virtual std::optional<Device> device() const { return std::nullopt; }
   // Used instead of read() if device() is set: the device writes the next `size` bytes, at most left(), into pinned
   // memory, which must stay valid until the event has passed. Throws Error.

@@ -1,4 +1,4 @@
-// CopyStream: a session's streams for copies in one direction, separate from its computing streams.
+// CopyStream: a session's streams for copies in one direction, separate from the session's compute streams.
 //
 // Shared by the session and its transfers. Thread-safe; transfers hold the lock only while they issue a copy.
 #pragma once

@@ -28,9 +28,9 @@ class DeviceReader final : public ByteSource {
   Tensor tensor_;
   const size_t bytes_;
   size_t read_ = 0;
-  size_t staged_ = 0;               // including copies in progress
-  size_t piece_ = 0;                // the piece being read,
-  size_t offset_ = 0;               // at this offset
+  size_t staged_ = 0;               // bytes staged, including copies in progress
+  size_t piece_ = 0;                // number of the piece being read
+  size_t offset_ = 0;               // position in that piece
   std::optional<Staging> staging_;  // created by the first read()
 };
 

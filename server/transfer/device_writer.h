@@ -21,7 +21,7 @@ class DeviceWriter {
 
   Ref<Storage> target_;
   size_t sent_;
-  size_t piece_ = 0;  // the piece being filled
+  size_t piece_ = 0;  // number of the piece being filled
   Staging staging_;
 };
 

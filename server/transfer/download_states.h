@@ -23,7 +23,7 @@ class DownloadStates final : public Expirable, public std::enable_shared_from_th
   DownloadStates(std::chrono::milliseconds keep_for, std::weak_ptr<TransferMonitor> monitor)
       : keep_for_(keep_for), monitor_(std::move(monitor)) {}
 
-  // Returns the nonzero number that identifies the tensor's current bytes. `stats` are the session's.
+  // Returns the nonzero number that identifies the tensor's current bytes. `stats` are those of the session's executor.
   uint64_t add(const Tensor& tensor, const ExecutorStats& stats);
   // Whether the tensor's bytes are those that `state` identifies. If so, extends their expiry.
   bool matches(uint64_t state, const Tensor& tensor, const ExecutorStats& stats);

@@ -26,7 +26,7 @@ class InflightChunks {
   InflightChunks& operator=(const InflightChunks&) = delete;
 
   size_t size() const { return copies_.size(); }
-  // The first chunk that is not in flight.
+  // Returns the number of the first chunk that is not in flight.
   uint32_t next() const { return next_; }
   // Adds the next `chunks`, which the device has started to copy; `event` passes when the copy is complete.
   void add(uint32_t chunks, std::shared_ptr<Event> event) {

@@ -33,7 +33,7 @@ class RowMajor final : public ByteSource {
   bool contiguous_;
   Sizes sizes_;
   Sizes strides_;
-  Sizes index_;  // of the next element; unused if contiguous
+  Sizes index_;  // index of the next element; unused if contiguous
 };
 
 }  // namespace tt::server

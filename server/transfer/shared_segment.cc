@@ -20,10 +20,11 @@ using shared_ring::Outcome;
 constexpr int kMaxSegments = 128;
 std::atomic<int> segments_in_use{0};
 
-// A lane whose last transfer has just been cancelled becomes free within moments.
+// Maximum wait for a lane. A lane whose last transfer has just been cancelled becomes free within moments.
 constexpr std::chrono::seconds kLaneWait{1};
 
-// Pinning a lane takes some milliseconds, and below this size the saved copy is shorter than the wait for the device.
+// Minimum size of a transfer for which the device accesses the lane directly. Pinning a lane takes some milliseconds,
+// and for a smaller transfer the wait for the device takes longer than the copy that is saved.
 constexpr uint64_t kInPlaceBytes = 1 << 20;
 // Chunks per device copy: starting a copy takes about as long as copying one chunk. While the device has kMaxCopies
 // copies in flight, smaller copies are not issued.
@@ -37,7 +38,7 @@ absl::Status outcome_status(Outcome outcome) {
 }
 
 // Moves `left` bytes through chunks that a device reads or writes directly. `begin(chunks, size)` starts the copy of
-// the next chunks and returns the event after it.
+// the next chunks and returns an event that passes when the copy is complete.
 template <typename Begin>
 absl::Status copy_in_flight(LaneEnd& end, uint64_t left, Begin&& begin, absl::FunctionRef<bool()> should_continue) {
   InflightChunks inflight(end);
@@ -66,14 +67,14 @@ absl::Status copy_in_flight(LaneEnd& end, uint64_t left, Begin&& begin, absl::Fu
   return absl::OkStatus();
 }
 
-// Holds a lane for one transfer, runs it, and marks the lane as broken if it fails.
+// Locks a lane for one transfer, runs the transfer, and marks the lane as broken if the transfer fails.
 template <typename AnyLane>
 absl::Status hold_lane(AnyLane& lane, absl::FunctionRef<absl::Status()> transfer) {
   if (!lane.mutex.try_lock_for(kLaneWait))
     return absl::FailedPreconditionError("the lane is in use by another transfer");
   MutexLock lock(lane.mutex, std::adopt_lock);
   if (lane.broken) return absl::FailedPreconditionError("the lane was broken by an earlier transfer");
-  lane.broken = true;  // until the transfer succeeds
+  lane.broken = true;  // reset when the transfer succeeds
   absl::Status status = transfer();
   lane.broken = !status.ok();
   return status;

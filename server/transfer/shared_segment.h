@@ -1,7 +1,7 @@
-// SharedSegment: the engine's side of the memory that it shares with one client on the same host.
+// SharedSegment: the engine's side of the memory that an engine shares with one client on the same host.
 //
-// Transfers to and from devices need no extra copy: from the first large transfer on a lane is pinned, and the device
-// accesses its chunks directly.
+// Large transfers to and from devices need no extra copy: the first large transfer pins the lane, and the device
+// accesses the lane's chunks directly.
 //
 // Owned by a session and by the transfers that use it; each lane serves one transfer at a time. The client is not
 // trusted: the engine reads only data bytes and checked counters from the segment, and every wait ends when
@@ -33,9 +33,9 @@ class SharedSegment {
 
   v1::SharedMemory describe() const;
 
-  // Moves all bytes of an upload or a tensor. Fails with CANCELLED if `should_continue` returned false,
-  // INVALID_ARGUMENT if the client's counters are invalid; the lane is unusable afterwards and later calls fail with
-  // FAILED_PRECONDITION. Throws Error if the tensor's device fails.
+  // Moves all bytes of an upload or a tensor. Fails with CANCELLED if `should_continue` returned false, and with
+  // INVALID_ARGUMENT if the client's counters are invalid. After a failure the lane is unusable, and later calls fail
+  // with FAILED_PRECONDITION. Throws Error if the tensor's device fails.
   absl::Status receive(Upload& upload, absl::FunctionRef<bool()> should_continue);
   absl::Status send(ByteSource& tensor, absl::FunctionRef<bool()> should_continue);
 

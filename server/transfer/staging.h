@@ -14,15 +14,15 @@ namespace tt::server {
 
 class Staging {
  public:
-  // Enough pieces for the host to fill or empty one while others are being copied, and few enough that many concurrent
-  // transfers hold little memory.
+  // Enough pieces for the host to fill or empty one piece while other pieces are being copied, and few enough that many
+  // concurrent transfers hold little memory.
   static constexpr size_t kPieces = 4;
   static constexpr size_t kPieceBytes = size_t{1} << 20;
 
   struct Piece {
     char* data = nullptr;
     size_t size = 0;                // bytes in use
-    std::unique_ptr<Event> passed;  // the device's last copy; null: none yet
+    std::unique_ptr<Event> passed;  // event after the device's last copy; null: none yet
   };
 
   // Allocates pieces for a transfer of `bytes` over `copy_stream`. Throws Error if memory is exhausted.

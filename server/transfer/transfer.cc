@@ -13,7 +13,7 @@
 namespace tt::server {
 namespace {
 
-// A client that lost the reply may resend a transfer that was already taken; only this many are remembered.
+// Number of taken transfers that are remembered. A client that lost the reply may send such a transfer again.
 constexpr size_t kRemembered = 1024;
 
 }  // namespace
@@ -115,7 +115,7 @@ bool Transfers::can_be_taken(uint64_t transfer) const {
          (found->second->state == State::kComplete || found->second->state == State::kRefused);
 }
 
-// Bytes that arrive later are dropped.
+// Removes the transfer. Its bytes that arrive later are dropped.
 void Transfers::abandon(uint64_t transfer) {
   entries_.erase(transfer);
   remember_taken(transfer);
@@ -196,7 +196,7 @@ void Transfers::drop_expired() {
   drop_expired_locked();
 }
 
-// The entry outlives its bytes, so that an instruction that arrives late fails early.
+// The entry is kept longer than its bytes, so that a late `uploaded` instruction fails without waiting.
 void Transfers::drop_expired_locked() {
   const Clock::time_point now = Clock::now();
   absl::erase_if(entries_, [&](const auto& item) {
@@ -236,7 +236,7 @@ Upload::~Upload() {
     }
   }
   writer_ = nullptr;
-  if (!keep) storage_ = nullptr;  // first: a thread that waits for the transfer to fail expects the memory to be free
+  if (!keep) storage_ = nullptr;  // before on_broken(), which wakes a thread that expects the memory to be free
   owner_->on_broken(entry_, std::move(storage_), keep ? done_ : 0);
 }
 
@@ -282,7 +282,7 @@ absl::StatusOr<std::shared_ptr<Event>> Upload::append_in_place(absl::Span<const 
   }
 }
 
-// Requires that `bytes` fit.
+// Requires that `bytes` is at most left().
 absl::Status Upload::advance(size_t bytes, std::shared_ptr<Event> copied) {
   done_ += bytes;
   const bool wanted = left() == 0 ? owner_->on_complete(entry_, std::move(copied)) : owner_->on_progress(entry_);

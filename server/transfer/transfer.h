@@ -32,8 +32,8 @@ class Upload;
 
 class Transfers final : public Expirable, public std::enable_shared_from_this<Transfers> {
  public:
-  // Time that an instruction waits for a transfer without progress, and for a failed one to be resent. The received
-  // part of a failed transfer is kept for `resume`.
+  // Maximum time that an instruction waits: `progress` for a transfer that makes no progress, `resume` for a failed
+  // transfer to be resent. The received part of a failed transfer is also kept for `resume`.
   struct Timeouts {
     std::chrono::milliseconds progress{60'000};
     std::chrono::milliseconds resume{10'000};
@@ -55,20 +55,21 @@ class Transfers final : public Expirable, public std::enable_shared_from_this<Tr
         monitor_(std::move(monitor)),
         wake_up_(std::move(wake_up)) {}
 
-  // Allocates `bytes` on `device` before any of them is read. INVALID_ARGUMENT if there is no such device,
-  // RESOURCE_EXHAUSTED if the account has no room, ABORTED (retriable) if the table has none, FAILED_PRECONDITION once
-  // closed, ALREADY_EXISTS while the same transfer is in progress. A failed transfer starts over or, with `resume`,
-  // continues after its received bytes. A refused transfer fails its instruction at once. The bytes of a transfer that
-  // is complete, taken or abandoned are dropped, since its sender lost the reply; with `resume` it is complete at once.
+  // Begins an upload of `bytes` bytes and allocates its memory on `device`. Fails with INVALID_ARGUMENT if there is no
+  // such device, RESOURCE_EXHAUSTED if the account has no room, ABORTED (retriable) if too many transfers are pending,
+  // FAILED_PRECONDITION once closed, ALREADY_EXISTS while the same transfer is in progress. If the allocation fails,
+  // the transfer is refused: its instruction fails at once. A failed transfer starts over or, with `resume`, continues
+  // after its received bytes. If the transfer is already complete, taken or abandoned, the client lost the reply: the
+  // bytes are dropped or, with `resume`, the upload is complete at once.
   absl::StatusOr<std::unique_ptr<Upload>> begin(uint64_t transfer, uint64_t bytes, Device device = {},
                                                 bool resume = false);
 
-  // Returns a transfer once it is complete; throws Suspended before. Throws Error if `transfer` did not arrive in time,
-  // was refused or already taken, does not have `bytes`, or is not on `device`; throws Cancelled in a cancelled frame,
-  // and abandons the transfer.
+  // Returns a transfer if it is complete, else throws Suspended. Throws Error if `transfer` did not arrive in time, was
+  // refused or already taken, does not have `bytes`, or is not on `device`; throws Cancelled in a cancelled frame, and
+  // abandons the transfer.
   CompletedUpload take(uint64_t transfer, uint64_t bytes, Device device);
 
-  // Drops everything; suspensions end. Uploads in progress fail at their next chunk.
+  // Drops all transfers and ends suspensions. Uploads in progress fail at their next chunk.
   void close();
   void drop_expired() override;
 
@@ -77,14 +78,14 @@ class Transfers final : public Expirable, public std::enable_shared_from_this<Tr
   class AwaitedTransfer;
   using Clock = std::chrono::steady_clock;
   enum class State { kArriving, kBroken, kRefused, kComplete };
-  // Created by begin() for one Upload, the only one to change it. A later upload of the same number has a new entry.
+  // Created by begin() for one Upload. A later upload with the same number has a new entry.
   struct Entry {
     explicit Entry(uint64_t transfer) : transfer(transfer) {}
     const uint64_t transfer;
     State state = State::kArriving;
     CompletedUpload upload;
     uint64_t received = 0;                           // kBroken: bytes at the start of upload.storage, if any
-    Clock::time_point last_progress = Clock::now();  // time of the last progress
+    Clock::time_point last_progress = Clock::now();  // when bytes last arrived, or the start
     std::optional<Error> refusal;                    // kRefused: the error of its instruction
   };
   using EntryPtr = std::shared_ptr<Entry>;
@@ -92,15 +93,15 @@ class Transfers final : public Expirable, public std::enable_shared_from_this<Tr
   absl::Status refuse(const EntryPtr& entry, const Error& error) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status failed(const EntryPtr& entry, const Error& error);
   bool on_progress(const EntryPtr& entry);                                 // false if the transfer is no longer needed
-  bool on_complete(const EntryPtr& entry, std::shared_ptr<Event> copied);  // likewise
+  bool on_complete(const EntryPtr& entry, std::shared_ptr<Event> copied);  // like on_progress
   void on_broken(const EntryPtr& entry, Ref<Storage> storage, uint64_t received);
   bool is_current(const EntryPtr& entry) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void remember_taken(uint64_t transfer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void drop_expired_locked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool was_taken(uint64_t transfer) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The time at which an instruction stops waiting for the transfer.
+  // Returns the time at which an instruction stops waiting for the transfer.
   Clock::time_point deadline(uint64_t transfer) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Whether the transfer is complete or will never be.
+  // Whether take() need not suspend: the transfer is complete or will never be.
   bool can_be_taken(uint64_t transfer) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void abandon(uint64_t transfer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -125,10 +126,10 @@ class Upload {
   Upload(const Upload&) = delete;
   Upload& operator=(const Upload&) = delete;
 
-  // INVALID_ARGUMENT on more bytes than announced, CANCELLED if the session has ended. If the device fails, the
-  // transfer is refused.
+  // Appends the next bytes. Fails with INVALID_ARGUMENT if there are more bytes than announced, CANCELLED if the
+  // session has ended or no longer needs the transfer. If the device fails, the transfer is refused.
   absl::Status append(absl::Span<const char> bytes);
-  // The device that receives the bytes; none if that is the CPU or the bytes are dropped.
+  // Returns the device that receives the bytes; none if it is the CPU or if the bytes are dropped.
   std::optional<Device> device() const;
   // Used instead of append() if device() is set: the device reads `bytes`, which must be in pinned memory and stay
   // valid until the event (never null) has passed. Fails like append().
@@ -156,7 +157,7 @@ class Upload {
 
   std::shared_ptr<Transfers> owner_;
   Transfers::EntryPtr entry_;  // null: the bytes are dropped
-  Ref<Storage> storage_;       // likewise
+  Ref<Storage> storage_;       // null: the bytes are dropped
   uint64_t bytes_;
   uint64_t done_;
   bool discarded_ = false;

@@ -69,7 +69,7 @@ void TransferMonitor::finish(Call& call) {
 
 bool TransferMonitor::Call::acquire_buffers(absl::FunctionRef<bool()> should_continue) {
   MutexLock lock(monitor_->mutex_);
-  // Looked up again after each wait, because the map may move its values.
+  // Looks the counter up at each call, because the map may move its values during a wait.
   auto streaming = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(monitor_->mutex_) -> size_t& {
     return monitor_->sessions_[session_].streaming[index(direction_)];
   };
@@ -126,7 +126,7 @@ void TransferMonitor::start_thread() {
 }
 
 TransferMonitor::Clock::time_point TransferMonitor::cancel_idle(Clock::time_point now) {
-  // After calls have ended the thread checks once more, so that many short calls do not wake it each time.
+  // After calls have ended the thread checks once more, so that many short calls do not wake the thread each time.
   if (calls_.empty() && begun_ == std::exchange(checked_, begun_)) return Clock::time_point::max();
   for (Call* call : calls_) {
     Clock::rep since = call->waits_since_;

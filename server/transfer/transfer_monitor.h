@@ -40,7 +40,7 @@ class TransferMonitor : public std::enable_shared_from_this<TransferMonitor> {
   struct Limits {
     size_t per_engine = 512;  // calls of all sessions
     size_t per_session = 64;  // calls of one session in one direction
-    size_t streaming = 4;     // of those, calls that may hold a chunk in memory
+    size_t streaming = 4;     // number of these calls that may hold a chunk in memory
     std::chrono::milliseconds idle{60'000};
   };
 
@@ -88,9 +88,9 @@ class TransferMonitor : public std::enable_shared_from_this<TransferMonitor> {
   explicit TransferMonitor(Limits limits) : limits_(limits) {}
   ~TransferMonitor();
 
-  // Registers a call. `cancel` makes its blocked reads and writes fail; it may be called several times, from any
-  // thread, while the Call exists. ABORTED (retriable once other calls end) if the session or the engine has too many
-  // calls.
+  // Registers a call. `cancel` makes the call's blocked reads and writes fail, and may be called several times, from
+  // any thread, while the Call exists. Returns ABORTED (retriable once other calls end) if the session or the engine
+  // has too many calls.
   absl::StatusOr<std::unique_ptr<Call>> begin(uint64_t session, Direction direction, std::function<void()> cancel);
   // Cancels the session's calls.
   void end_session(uint64_t session);
@@ -108,13 +108,13 @@ class TransferMonitor : public std::enable_shared_from_this<TransferMonitor> {
   void finish(Call& call);
   void start_thread() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void run();
-  // Returns when to check next.
+  // Cancels idle calls. Returns the time of the next check.
   Clock::time_point cancel_idle(Clock::time_point now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Limits limits_;
   Mutex mutex_;
-  CondVar changed_;       // for the thread
-  CondVar buffers_free_;  // for calls
+  CondVar changed_;       // notifies thread_
+  CondVar buffers_free_;  // notifies calls that wait for buffers
   absl::flat_hash_set<Call*> calls_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<uint64_t, Usage> sessions_ ABSL_GUARDED_BY(mutex_);  // sessions with calls
   std::multimap<Clock::time_point, std::weak_ptr<Expirable>> expiring_ ABSL_GUARDED_BY(mutex_);

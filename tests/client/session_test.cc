@@ -48,7 +48,7 @@ TEST_F(SessionTest, RejectsTooManyHandles) {
   } catch (const Error& e) {
     EXPECT_EQ(e.kind(), ErrorKind::kRuntime);
     EXPECT_THAT(e.message(),
-                HasSubstr("[add] makes 1 tensors, this session has 3 already, and the engine allows at most 3"));
+                HasSubstr("[add] makes 1 tensors, but this session has 3 already, and the engine allows at most 3"));
   }
   c = nullptr;
   Tensor d = add(a, b);  // the session stays usable

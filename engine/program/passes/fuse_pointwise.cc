@@ -10,7 +10,7 @@
 namespace tt {
 namespace {
 
-// Whether the call would pass Op::check_args(). Long strings are rejected, since steps are copied.
+// Whether the call would pass Op::check_args(). Returns false for long strings, because steps are copied.
 bool has_valid_args(const Instruction& instruction) {
   constexpr uint32_t kLongString = 64;
   const absl::Span<const Param> params = instruction.op->params;
@@ -53,7 +53,7 @@ class Estimates {
     bits_.assign(2 * instructions.size(), 0);
   }
 
-  // Estimate for the results of `instruction`; those of earlier instructions must have been added.
+  // Estimates the results of `instruction`. The estimates of earlier instructions must have been added.
   uint8_t of(const Instruction& instruction) const {
     uint8_t bits = kKnown;
     bool reads = false;
@@ -66,7 +66,7 @@ class Estimates {
       for (uint32_t i = 0; i < arg.size; ++i) bits |= of(arg.slots[i]);
       reads = true;
     }
-    if (!reads) bits |= kLarge | kOtherType;  // no inputs: size and dtype are unknown
+    if (!reads) bits |= kLarge | kOtherType;  // without inputs, size and dtype are unknown
     const bool records = (instruction.flags & Instruction::kGrad) && !(instruction.flags & Instruction::kInference);
     return records ? bits : bits & ~kRecorded;
   }
@@ -92,7 +92,7 @@ class Estimates {
  private:
   const SlotTable& slots_;
   Slot first_ = 0;
-  absl::InlinedVector<uint8_t, 512> bits_;  // by name, starting at first_; clients assign ascending names
+  absl::InlinedVector<uint8_t, 512> bits_;  // indexed by name - first_; clients assign ascending names
 };
 
 // The longest chain of instructions that can be fused, starting at `first`.
@@ -104,8 +104,8 @@ class Chain {
         slots_(slots),
         estimates_(estimates) {}
 
-  // Returns the number of instructions; 0 if there is nothing to fuse. `newest`: the largest handle that the Program has
-  // defined so far.
+  // Returns the chain's number of instructions; 0 if there is nothing to fuse. `newest`: the largest handle that the
+  // Program has defined so far.
   size_t find(Slot newest) {
     const size_t most = std::min(kMaxChainSteps, instructions_.size());
     while (length_ < most && add(instructions_[length_], newest)) ++length_;
@@ -113,7 +113,7 @@ class Chain {
     return length_ >= 2 ? length_ : 0;
   }
 
-  // Returns the instruction that replaces the chain. Adds the names to drop after it to `dropped`.
+  // Returns the instruction that replaces the chain. Adds the names to drop after that instruction to `dropped`.
   Instruction fuse(Program* program, std::vector<Slot>* dropped) {
     static const Op* const pointwise_chain = find_op(op_id::kPointwiseChain);
     static thread_local ChainWriter writer;
@@ -180,10 +180,10 @@ class Chain {
     const Slot name = instruction.results[0];
     if (name <= std::max(newest, length_ > 0 ? result(length_ - 1) : 0) || slots_.find(name)) return false;
     for (Slot slot : instruction.release) {
-      // The chain drops this name later, so the name must be valid there too.
+      // The fused chain drops this name later than the instruction would, so the name must exist at that time too.
       const bool may_exist = slot <= newest || index_of(slot, length_) >= 0 || slots_.find(slot);
       if (!may_exist || has(released_, slot) || has(program_.outputs(), slot)) return false;
-      // An input stays allocated until the chain has run, which saves no memory if the chain runs step by step.
+      // An input stays allocated until the chain has run. If the chain runs step by step, it saves no memory in return.
       const bool is_input = length_ > 0 && index_of(slot, length_) < 0;
       if (is_input && (estimates_.of(slot) & Estimates::kOtherType)) return false;
       released_.push_back(slot);
@@ -227,7 +227,7 @@ bool may_begin(const std::vector<Instruction>& instructions, size_t first) {
          reads(instructions[first + 1], instructions[first].results[0]);
 }
 
-// Returns `before` and `names` without intermediate results of `chain`.
+// Returns `before`, followed by `names` without the intermediate results of `chain`.
 absl::Span<const Slot> merged(ProgramMemory& memory, absl::Span<const Slot> names, const std::vector<Slot>& before,
                               const Chain& chain) {
   absl::Span<Slot> all = memory.allocate<Slot>(before.size() + names.size());

@@ -1,9 +1,9 @@
 // fuse_pointwise: replaces consecutive dependent pointwise instructions by one pointwise_chain.
 //
 // `relu((a + b) * 2)` arrives as three instructions and the releases of two intermediate results. An intermediate
-// result that is released within the Program, and read before only by the chain, needs no name and often no memory:
-// pointwise_chain (engine/composites/pointwise_chain.h) computes all steps block by block if their tensors allow it,
-// and one by one otherwise.
+// result needs no name, and often no memory, if it is released within the Program and only the chain reads it before
+// that. pointwise_chain (engine/composites/pointwise_chain.h) computes all steps block by block if their tensors allow
+// it, and one by one otherwise.
 #pragma once
 
 #include "engine/program/program.h"

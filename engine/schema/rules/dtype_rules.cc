@@ -237,7 +237,8 @@ DType chosen(const Arg& condition, const Arg& input, const Arg& other) {
   check(is_bool(condition) || same(condition) == DType::kUInt8,
         "where expected condition to be a boolean tensor, but got a tensor with dtype ", name(same(condition)));
   const DType t = promote(input, other);
-  // PyTorch converts a number to at least the default float, or to the integers' dtype.
+  // A number must be convertible to the integral result dtype or, otherwise, to at least the default float, as in
+  // PyTorch.
   for (const Arg* arg : {&input, &other}) {
     if (arg->is_number() && !is_float8(t))
       check_convertible(arg->scalar(), is_integral(t) ? t : tt::promote(t, kDefaultFloat));

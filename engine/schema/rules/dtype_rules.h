@@ -1,6 +1,6 @@
-// Functions for `dtype:` and `compute:` in the operators' declarations. The set is closed: rules that it cannot express
-// are written in C++ here and named. Tensors are passed as Args, since a number may replace them. All throw Error
-// (RuntimeError or TypeError).
+// Functions for `dtype:` and `compute:` in the operators' declarations. Declarations can call only these functions; a
+// new rule is written here in C++ and named. Tensors are passed as Args, because a number may replace them. All
+// functions throw Error (RuntimeError or TypeError).
 #pragma once
 
 #include <initializer_list>
@@ -14,14 +14,14 @@ namespace tt::dtype_rules {
 
 using tt::scalar_type_name;
 
-// PyTorch's promotion: tensors with dimensions rank above zero-dim tensors, and those above numbers; a lower rank
-// matters only if its category is higher. Absent optionals are ignored; all entries of a list count.
+// PyTorch's promotion: tensors with dimensions rank above zero-dim tensors, and zero-dim tensors above numbers. A lower
+// rank matters only if its category is higher. Absent optionals are ignored; all entries of a list count.
 DType promote_all(std::initializer_list<const Arg*> args);
 template <typename... A>
 DType promote(const A&... args) {
   return promote_all({&args...});
 }
-DType same(const Arg& tensor);  // a number: its default dtype
+DType same(const Arg& tensor);  // for a number, its default dtype
 inline DType default_float() { return kDefaultFloat; }
 inline DType boolean() { return DType::kBool; }
 inline DType index() { return DType::kInt64; }
@@ -37,7 +37,7 @@ template <typename... A>
 DType floating(const A&... args) {
   return to_float(promote(args...));
 }
-// These throw if the promoted dtype is not supported by the operator.
+// These functions throw if the operator does not support the promoted dtype.
 DType require_floating(DType t);
 DType require_inexact(DType t);  // floating or complex
 DType require_integral(DType t);
@@ -65,11 +65,11 @@ DType not_boolean(const Arg& input, const Arg& other);  // subtraction and simil
 DType negatable(const Arg& input);
 DType shiftable(const Arg& input, const Arg& other);
 DType squared(const Arg& input);  // bool becomes int64
-// Returns `t`; checks that a number used as a factor or limit is compatible with it.
+// Returns `t`. Checks that a number used as a factor or limit is compatible with `t`.
 DType scaled_by(Scalar factor, DType t);
-// Returns `t`. Throws Error (RuntimeError) if a number overflows it: out of range, or NaN or infinity for a type
-// without them. As in PyTorch, a negative integer whose magnitude is at most the type's maximum wraps around in an
-// unsigned type, and all numbers convert to bool.
+// Throws Error (RuntimeError) if the number overflows `t`: out of range, or NaN or infinity for a type without them. As
+// in PyTorch, a negative integer whose magnitude is at most the type's maximum wraps around in an unsigned type, and
+// all numbers convert to bool.
 void check_convertible(const Scalar& number, DType t);
 template <typename... S>
 DType require_convertible(DType t, const S&... numbers) {
@@ -91,7 +91,7 @@ DType clamped(const Arg& input, const Arg& min, const Arg& max);
 DType masked(const Arg& input, const Arg& mask, const Arg& value = Arg());
 DType chosen(const Arg& condition, const Arg& input, const Arg& other);
 DType closeness(const Arg& input, const Arg& other, double rtol, double atol);  // the compute dtype of isclose
-// Requires that all arguments have one dtype (numbers are ignored), which must be floating for equal_floating.
+// Requires that all arguments have one dtype. Numbers are ignored. For equal_floating the dtype must be floating.
 DType require_equal(std::initializer_list<const Arg*> args);
 template <typename... A>
 DType equal(const A&... args) {
@@ -132,13 +132,13 @@ DType number(const S&... numbers) {
 inline DType spanned(Scalar start, Scalar end) {
   return start.is_real() && end.is_real() ? kDefaultFloat : to_complex(kDefaultFloat);
 }
-DType counted(const Arg& weights);  // bincount's: int64 without weights
+DType counted(const Arg& weights);  // for bincount: int64 without weights
 // The dtype of a sum: int64 for bool and integers.
 DType accumulated(const Arg& tensor);
 
 // Reductions.
 DType averaged(const Arg& input, std::optional<DType> given);  // mean
-DType any_all(const Arg& input);                               // any, all: uint8 is kept
+DType any_all(const Arg& input);                               // for any and all: uint8 is kept
 DType variance(const Arg& input);                              // var, std
 DType normed(const Arg& input, std::optional<DType> given);
 DType ordered(const Arg& input);        // median
@@ -150,12 +150,12 @@ template <typename... A>
 DType multiplied(const A&... args) {
   return multiplied_all({&args...});
 }
-DType activated(DType product, bool use_gelu);  // of relu or gelu applied to a product
+DType activated(DType product, bool use_gelu);  // the dtype of relu or gelu applied to a product
 
 // Factorisations: float32, float64 or complex; two arguments must have equal dtypes.
 DType decomposed(const Arg& a);
 DType decomposed(const Arg& a, const Arg& b);
-DType real_decomposed(const Arg& a);  // dtype of real results: singular values
+DType real_decomposed(const Arg& a);  // dtype of real results such as singular values
 DType real_decomposed(const Arg& a, const Arg& b);
 DType complex_decomposed(const Arg& a);  // eigenvalues
 inline DType int32() { return DType::kInt32; }
@@ -165,14 +165,14 @@ DType cast_floating(const Arg& input, std::optional<DType> given);  // softmax
 DType indexed(const Arg& rows, const Arg& indices);
 DType gathered(const Arg& values, const Arg& indices);  // requires int64 indices
 DType index_of(const Arg& indices);                     // one_hot
-// Of a norm's result; weight and bias have the input's dtype, or float32 with a half-precision input.
+// The dtype of a norm's result. weight and bias must have the input's dtype, or float32 with a half-precision input.
 DType normalized(const Arg& input, const Arg& weight, const Arg& bias = Arg());
 DType averaged_windows(const Arg& input);                   // floating or int64
 DType rms_normalized(const Arg& input, const Arg& weight);  // also accepts complex numbers
-DType statistics(const Arg& input);                         // means and deviations: at least float32
+DType statistics(const Arg& input);                         // dtype of means and deviations: at least float32
 DType affine(const Arg& input, const Arg& weight);          // the dtype of a norm's weight, or its default
 DType nll_loss(const Arg& input, const Arg& target, const Arg& weight);
-// For fused optimizer steps: gradients and states have their parameter's dtype.
+// For fused optimizer steps: requires that gradients and states have their parameter's dtype.
 DType step_lists_all(std::initializer_list<const Arg*> lists);
 template <typename... A>
 DType step_lists(const A&... lists) {

@@ -93,8 +93,8 @@ Sizes index_fill(const Arg& input, int64_t dim, const Arg& index) {
 
 namespace {
 
-// The result shape of advanced indexing: the indices broadcast, and replace the dimensions they index; if those are not
-// adjacent, the broadcast dimensions come first.
+// The result shape of advanced indexing. The broadcast shape of the indices replaces the dimensions that they index. If
+// those dimensions are not adjacent, the broadcast dimensions come first.
 struct Advanced {
   Sizes before, broadcast, after;  // dimensions of the result
   bool masked = false;

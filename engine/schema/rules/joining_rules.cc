@@ -11,7 +11,8 @@ namespace {
 const TensorMeta& meta(const Arg& a) { return *a.tensor; }
 size_t at(int64_t dim) { return static_cast<size_t>(dim); }
 
-// Distance of a diagonal from the main one. The limit keeps the square of a side within 64 bits.
+// Returns the distance of a diagonal from the main one. The limit keeps the number of elements of a square matrix
+// within 64 bits.
 int64_t distance_from_main(int64_t diagonal) {
   constexpr uint64_t kMaxDiagonal = uint64_t{1} << 31;
   check(magnitude(diagonal) < kMaxDiagonal, "expected a diagonal less than 2^31 away from the main one, got ",

@@ -10,7 +10,7 @@ SizesView sizes_of(const Arg& tensor) { return tensor.tensor->sizes; }
 
 Sizes batch_of(SizesView s) { return Sizes(s.begin(), s.end() - 2); }
 
-// A batch's sizes followed by the sizes of its matrices.
+// Returns a batch's sizes followed by the sizes of its matrices.
 Sizes with(Sizes batch, std::initializer_list<int64_t> matrix) {
   batch.insert(batch.end(), matrix.begin(), matrix.end());
   return batch;
@@ -26,7 +26,7 @@ void check_square(SizesView s) {
         " by ", s[s.size() - 1], " matrices");
 }
 
-// Rows, columns, and their minimum.
+// The number of rows (m) and columns (n) of a matrix, and their minimum (k).
 struct Extent {
   int64_t m, n, k;
   explicit Extent(const Arg& a) {

@@ -26,7 +26,7 @@ void check_label_smoothing(double value) {
   check(value >= 0 && value <= 1, "label_smoothing must be between 0.0 and 1.0. Got: ", value);
 }
 
-// A per-channel argument of batch_norm.
+// Checks the size of a per-channel argument of batch_norm.
 void check_per_channel(const Arg& a, std::string_view what, int64_t channels) {
   if (a.is_none()) return;
   check(count(sizes_of(a)) == channels, what, " should contain ", channels, " elements not ", count(sizes_of(a)));

@@ -8,7 +8,7 @@ namespace {
 
 SizesView sizes_of(const Arg& tensor) { return tensor.tensor->sizes; }
 
-// "3x4".
+// Formats two sizes as "3x4".
 std::string times(SizesView s) {
   std::string text;
   for (int64_t size : s) absl::StrAppend(&text, text.empty() ? "" : "x", size);

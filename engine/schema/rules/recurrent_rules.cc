@@ -8,7 +8,7 @@ namespace {
 
 const TensorMeta& meta(const Arg& a) { return *a.tensor; }
 
-// The first state, of a list of two states or a single state.
+// Returns the first state. `hx` is a list of two states or a single state.
 const TensorMeta& first_state(const Arg& hx) {
   if (hx.kind == Arg::Kind::kTensor) return *hx.tensor;
   check(hx.size == 2, "expected a hidden state and a cell state, got ", hx.size, " states");

@@ -12,7 +12,7 @@ using Dims = std::optional<absl::Span<const int64_t>>;
 
 const Sizes& sizes_of(const Arg& tensor) { return tensor.tensor->sizes; }
 
-// The reduced dimensions: all of them if none are given.
+// Returns which dimensions are reduced: all of them if none are given.
 absl::InlinedVector<bool, 8> reduced_dims(const Sizes& sizes, const Dims& dims) {
   int64_t ndim = static_cast<int64_t>(sizes.size());
   bool all = !dims || dims->empty();
@@ -35,7 +35,7 @@ Sizes without(const Sizes& sizes, const absl::InlinedVector<bool, 8>& reduced, b
   return result;
 }
 
-// Rejects reductions over no elements that have no identity (maximum, first, median).
+// Rejects a reduction over no elements, for reductions without an identity (maximum, median).
 void check_some(const Sizes& sizes, const Dims& dims) {
   bool all = !dims || dims->empty();
   check_as(ErrorKind::kRuntime, !all || std::find(sizes.begin(), sizes.end(), 0) == sizes.end(),

@@ -6,7 +6,7 @@
 namespace tt {
 namespace {
 
-constexpr int64_t kAlignment = 16;  // for sizes on a GPU
+constexpr int64_t kAlignment = 16;  // sizes on a GPU must be multiples of this
 
 bool is_one_number(const TensorMeta& scale) { return scale.dtype == DType::kFloat32 && scale.numel() == 1; }
 
@@ -34,7 +34,7 @@ void check_scales(const TensorMeta& a, const TensorMeta& b, const TensorMeta& sc
       describe_factor("a", a, scale_a), ", ", describe_factor("b", b, scale_b));
 }
 
-// The restrictions of cuBLASLt.
+// Checks the restrictions of cuBLASLt.
 void check_library_takes(const TensorMeta& a, const TensorMeta& b) {
   check(a.sizes[1] % kAlignment == 0, "Expected trailing dimension of mat1 to be divisible by 16 but got mat1 shape: (",
         a.sizes[0], "x", a.sizes[1], ").");

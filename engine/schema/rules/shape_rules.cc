@@ -11,7 +11,7 @@ namespace {
 
 SizesView sizes_of(const Arg& a) { return a.kind == Arg::Kind::kTensor ? SizesView(a.tensor->sizes) : SizesView(); }
 
-// The product, or -1 on overflow.
+// Returns the product of the sizes, or -1 on overflow.
 int64_t element_count(SizesView sizes) {
   int64_t n = 1;
   for (int64_t size : sizes) {
@@ -20,7 +20,7 @@ int64_t element_count(SizesView sizes) {
   return n;
 }
 
-// An integer's value, including those above int64's maximum.
+// Returns an integer's value, which may exceed int64's maximum.
 __int128 wide(const Scalar& integer) {
   const int64_t value = integer.to_int();
   return integer.is_beyond_int() ? static_cast<__int128>(static_cast<uint64_t>(value)) : value;
@@ -139,7 +139,7 @@ Sizes multinomial(const Arg& input, int64_t num_samples, bool replacement) {
 Sizes assign(const Arg& input, const Arg& src) {
   Sizes target = same(input);
   SizesView from = sizes_of(src);
-  // Leading ones of the source are dropped, as PyTorch does for x[i] = y.
+  // Leading ones of the source are dropped, as in PyTorch for x[i] = y.
   while (from.size() > target.size() && from.front() == 1) from.remove_prefix(1);
   bool fits = from.size() <= target.size();
   for (size_t i = 0; fits && i < from.size(); ++i) {
@@ -189,7 +189,7 @@ Sizes polygamma(int64_t n, const Arg& input) {
 }
 
 Sizes mvlgamma(const Arg& input, int64_t p) {
-  constexpr int64_t kMaxOrder = 10'000;  // one operator call per dimension
+  constexpr int64_t kMaxOrder = 10'000;  // limits the number of operator calls, one per dimension
   check(p >= 1 && p <= kMaxOrder, "p has to be greater than or equal to 1, and at most ", kMaxOrder, ", got ", p);
   return same(input);
 }

@@ -1,4 +1,4 @@
-// Functions for `shape:` in the operators' declarations. The set is closed, like dtype_rules.h.
+// Functions for `shape:` in the operators' declarations. Declarations can call only these functions.
 //
 // Rules return Sizes (a new contiguous result), a Geometry (a view of the first tensor), or a vector of either (a
 // Tensor[] result). All throw an Error of the kind that PyTorch raises.
@@ -13,7 +13,7 @@
 
 namespace tt::shape_rules {
 
-// Wraps a negative dimension; throws IndexError "Dimension out of range (expected to be in range of [-2, 1], but got
+// Wraps a negative dimension. Throws IndexError "Dimension out of range (expected to be in range of [-2, 1], but got
 // 5)". A zero-dim tensor counts as one-dimensional.
 int64_t wrap_dim(int64_t dim, int64_t ndim);
 
@@ -24,8 +24,8 @@ template <typename... A>
 Sizes broadcast(const A&... args) {
   return broadcast_all({&args...});
 }
-Sizes same(const Arg& tensor);  // a number: zero dimensions
-Sizes sizes(SizesView given);   // as given; throws on a negative size
+Sizes same(const Arg& tensor);  // a number has zero dimensions
+Sizes sizes(SizesView given);   // returns `given`; throws on a negative size
 
 // Creation.
 Sizes arange(Scalar start, Scalar end, Scalar step);
@@ -58,6 +58,7 @@ Geometry imag(const Arg& input);
 Sizes transformed(const Arg& input, SizesView dim);
 Sizes half_transformed(const Arg& input, SizesView dim);
 Sizes inverse_transformed(const Arg& input, SizesView dim, int64_t last_size);
+// Views, continued.
 Geometry view(const Arg& input, SizesView size);  // throws if a copy would be needed
 Geometry reshape(const Arg& input, SizesView shape);
 Geometry view_of_dtype(const Arg& input, DType dtype);
@@ -80,7 +81,7 @@ Geometry slice(const Arg& input, int64_t dim, std::optional<int64_t> start, std:
 Geometry diagonal(const Arg& input, int64_t offset, int64_t dim1, int64_t dim2);
 Geometry unfold(const Arg& input, int64_t dimension, int64_t size, int64_t step);
 Geometry as_strided(const Arg& input, SizesView size, SizesView stride, std::optional<int64_t> offset);
-// The sizes of the pieces; gradients use them too.
+// The sizes of the pieces. Gradients use them too.
 Sizes split_sizes(SizesView sizes, int64_t split_size, int64_t dim);
 Sizes chunk_sizes(SizesView sizes, int64_t chunks, int64_t dim);
 Sizes section_sizes(SizesView sizes, int64_t sections, int64_t dim);
@@ -100,7 +101,7 @@ Sizes tile(const Arg& input, SizesView dims);
 Sizes repeat_interleave(const Arg& input, int64_t repeats, std::optional<int64_t> dim);
 Sizes flip(const Arg& input, SizesView dims);
 Sizes roll(const Arg& input, SizesView shifts, SizesView dims);
-Sizes matrices(const Arg& input);  // the input's sizes; at least two dimensions
+Sizes matrices(const Arg& input);  // returns the input's sizes; requires at least two dimensions
 Sizes diag(const Arg& input, int64_t diagonal);
 Sizes diag_embed(const Arg& input, int64_t offset, int64_t dim1, int64_t dim2);
 
@@ -115,14 +116,14 @@ Sizes index(const Arg& input, const Arg& indices);
 Sizes index_put(const Arg& input, const Arg& indices, const Arg& values);
 Sizes take_along_dim(const Arg& input, const Arg& indices, int64_t dim);
 Sizes searchsorted(const Arg& sorted_sequence, const Arg& input);
-Sizes along(const Arg& input, int64_t dim);  // the input's sizes; the dimension must exist
+Sizes along(const Arg& input, int64_t dim);  // returns the input's sizes; requires that `dim` exists
 Sizes topk(const Arg& input, int64_t k, int64_t dim);
 Sizes kthvalue(const Arg& input, int64_t k, int64_t dim, bool keepdim);
 
 // Reductions. If no dimensions or an empty list are given, all dimensions are reduced.
 using Dims = std::optional<absl::Span<const int64_t>>;
 Sizes reduced(const Arg& input, Dims dims = std::nullopt, bool keepdim = false);
-Sizes reduced_once(const Arg& input, Dims dims, bool keepdim);  // at most one dimension
+Sizes reduced_once(const Arg& input, Dims dims, bool keepdim);  // `dims` has at most one entry
 // For reductions without an identity: at least one element is required.
 Sizes reduced_some(const Arg& input, Dims dims = std::nullopt, bool keepdim = false);
 Sizes reduced_some(const Arg& input, std::optional<int64_t> dim, bool keepdim);
@@ -145,13 +146,13 @@ Sizes addbmm(const Arg& input, const Arg& batch1, const Arg& batch2);
 Sizes outer(const Arg& input, const Arg& other);
 Sizes inner(const Arg& input, const Arg& other);
 Sizes linear(const Arg& input, const Arg& weight, const Arg& bias);
-// For scaled 8-bit matrices: checks PyTorch's requirements, on a GPU also those of cuBLASLt.
+// For scaled 8-bit matrices. Checks PyTorch's requirements and, on a GPU, those of cuBLASLt.
 Sizes scaled_mm(const Arg& input, const Arg& mat2, const Arg& scale_a, const Arg& scale_b, const Arg& bias,
                 const Arg& scale_result, std::optional<DType> out_dtype);
 
 // Factorisations of the last two dimensions; the other dimensions are a batch (linalg_rules.cc).
 Sizes square(const Arg& a);        // the input's sizes
-Sizes matrix_batch(const Arg& a);  // without the last two dimensions
+Sizes matrix_batch(const Arg& a);  // the sizes without the last two dimensions
 Sizes square_batch(const Arg& a);
 Sizes matrix_rank_sizes(const Arg& a);  // min(rows, columns) of each matrix
 Sizes eigenvalues(const Arg& a);
@@ -173,8 +174,8 @@ Sizes cdist(const Arg& x1, const Arg& x2, double p);
 Sizes distance(const Arg& input, const Arg& other);
 Sizes diff(const Arg& input, int64_t n, int64_t dim);
 
-// Convolutions. The first three require a batch; conv and conv_transpose also accept unbatched inputs of a channel
-// dimension and `space` spatial dimensions.
+// Convolutions. The first three require a batch. conv and conv_transpose also accept unbatched inputs, which have a
+// channel dimension and `space` spatial dimensions.
 Sizes convolution(const Arg& input, const Arg& weight, const Arg& bias, SizesView stride, SizesView padding,
                   SizesView dilation, int64_t groups);
 Sizes convolution_input(const Arg& grad, const Arg& weight, SizesView size, SizesView stride, SizesView padding,
@@ -214,7 +215,7 @@ Sizes batch_norm(const Arg& input, const Arg& running_mean, const Arg& running_v
 Sizes batch_norm(const Arg& input, const Arg& mean, const Arg& rstd, const Arg& weight);  // for its gradient
 Sizes channels(const Arg& input);
 Sizes layer_norm(const Arg& input, SizesView normalized_shape, const Arg& weight, const Arg& bias = Arg());
-Sizes rows(const Arg& input, SizesView normalized_shape);  // one per normalised row
+Sizes rows(const Arg& input, SizesView normalized_shape);  // one number per normalised row
 Sizes group_norm(const Arg& input, int64_t num_groups, const Arg& weight, const Arg& bias = Arg());
 Sizes groups(const Arg& input, int64_t num_groups);
 
@@ -273,7 +274,7 @@ Checked sgd_step(const Arg& params, const Arg& grads, const Arg& momentum_buffer
 Checked adam_step(const Arg& params, const Arg& grads, const Arg& exp_avgs, const Arg& exp_avg_sqs,
                   const Arg& max_exp_avg_sqs, bool amsgrad, int64_t step);
 
-// The generated infer functions call these to add one result (or a list of results).
+// The generated infer functions call these functions to add one result (or a list of results).
 void add(Inference* out, DType dtype, Sizes sizes);
 void add(Inference* out, DType dtype, Geometry geometry);
 void add(Inference* out, DType dtype, const std::vector<Sizes>& list);

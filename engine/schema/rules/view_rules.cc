@@ -17,7 +17,7 @@ Geometry geometry_of(const Arg& input) {
   return {m.sizes, m.strides, m.offset, true};
 }
 
-// The wrapped dimension; throws if the tensor has no dimensions.
+// Returns the wrapped dimension; throws if the tensor has no dimensions.
 int64_t existing_dim(const Arg& input, int64_t dim) {
   check_as(ErrorKind::kIndex, meta(input).dim() > 0, "Dimension specified as ", dim, " but tensor has no dimensions");
   return wrap_dim(dim, meta(input).dim());
@@ -25,7 +25,7 @@ int64_t existing_dim(const Arg& input, int64_t dim) {
 
 std::string shape_text(SizesView size) { return absl::StrCat("'[", absl::StrJoin(size, ", "), "]'"); }
 
-// Replaces a -1, and checks that the sizes match the number of elements.
+// Replaces a size of -1, and checks that the sizes match the number of elements.
 Sizes resolve(SizesView size, int64_t numel) {
   Sizes result(size.begin(), size.end());
   int64_t product = 1, unknown = -1;
@@ -55,8 +55,8 @@ bool is_product(int64_t stride, int64_t base, int64_t run) {
   return !__builtin_mul_overflow(base, run, &product) && stride == product;
 }
 
-// The strides of a view with sizes `size` and the same elements in the same order; nullopt if a copy is needed.
-// Adjacent dimensions without gaps are merged and then split anew.
+// Returns the strides of a view with sizes `size` and the same elements in the same order; nullopt if a copy is needed.
+// Merges adjacent dimensions without gaps and splits them according to `size`.
 std::optional<Sizes> restride(const TensorMeta& m, SizesView size) {
   if (m.numel() == 0) return contiguous_strides(size);
   Sizes strides(size.size());
@@ -72,7 +72,7 @@ std::optional<Sizes> restride(const TensorMeta& m, SizesView size) {
         continue;
       }
     }
-    // The run ends here: dimensions of the view must divide it exactly.
+    // The run ends here: the sizes of the view's dimensions must divide it exactly.
     int64_t left = run, stride = base;
     while (view_dim >= 0 && (left > 1 || size[at(view_dim)] == 1)) {
       if (left % size[at(view_dim)] != 0) return std::nullopt;
@@ -93,7 +93,7 @@ std::optional<Sizes> restride(const TensorMeta& m, SizesView size) {
 
 Geometry pieces(const Arg& input, int64_t dim, int64_t start, int64_t length) {
   Geometry g = geometry_of(input);
-  // An empty piece at the very end has no element to address.
+  // If the offset of an empty piece overflows, the piece keeps the input's offset, because it has no element.
   int64_t step = 0;
   const bool fits =
       !__builtin_mul_overflow(start, g.strides[at(dim)], &step) && !__builtin_add_overflow(g.offset, step, &step);
@@ -344,7 +344,7 @@ Geometry diagonal(const Arg& input, int64_t offset, int64_t dim1, int64_t dim2) 
 
 Geometry unfold(const Arg& input, int64_t dimension, int64_t size, int64_t step) {
   Geometry g = geometry_of(input);
-  const bool zero_dim = g.sizes.empty();  // counts as one dimension of one element
+  const bool zero_dim = g.sizes.empty();  // counts as one dimension with one element
   int64_t d = wrap_dim(dimension, meta(input).dim()), length = zero_dim ? 1 : g.sizes[at(d)];
   check(size >= 0, "size is ", size, " but must be >= 0");
   check(size <= length, "maximum size for tensor at dimension ", d, " is ", length, " but size is ", size);

@@ -16,7 +16,7 @@ struct Window {
 
   int64_t extent() const { return dilation * (kernel - 1) + 1; }
   int64_t output_size(int64_t size, bool ceil_mode = false) const {
-    // Rounds down, also below 0: with ceil_mode a window may be larger than the padded input.
+    // Rounds down, also below 0, because with ceil_mode a window may be larger than the padded input.
     int64_t room = checked_add(checked_add(size, 2 * padding) - extent(), ceil_mode ? stride - 1 : 0);
     int64_t n = (room >= 0 ? room / stride : -((stride - 1 - room) / stride)) + 1;
     // A window must start inside the input or its left padding.

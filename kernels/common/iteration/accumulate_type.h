@@ -33,8 +33,8 @@ void with_reduced(DType dtype, F&& f) {
 }
 
 // A result in the dtype used for computation: `out` itself if it has that dtype, else a new tensor that
-// copy_to_output() converts into `out`. Each backend defines AccumulateBuffer as the instance with its own copy().
-// `out` must outlive this object.
+// copy_to_output() converts into `out`. Each backend defines AccumulateBuffer as this template with the backend's
+// copy(). `out` must outlive this object.
 template <void (*kCopy)(const Tensor& src, const Tensor& dst)>
 class BasicAccumulateBuffer {
  public:

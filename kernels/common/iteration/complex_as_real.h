@@ -19,7 +19,8 @@ inline TensorMeta meta_of_part(const Tensor& t, int64_t which) {
   return meta;
 }
 
-// Views of a complex tensor: of both parts of each number, in a new last dimension of size 2, or of one part.
+// parts() views a complex tensor as real and imaginary parts, in a new last dimension of size 2. part() views only the
+// real (which = 0) or imaginary (1) parts.
 inline Tensor parts(const Tensor& t) {
   TensorMeta meta = meta_of_part(t, 0);
   meta.sizes.push_back(2);
@@ -27,10 +28,11 @@ inline Tensor parts(const Tensor& t) {
   return alias(t, meta);
 }
 inline Tensor part(const Tensor& t, int which) { return alias(t, meta_of_part(t, which)); }
-// parts(t) of a complex tensor, or `t` itself.
+// Returns parts(t) if `t` is complex, else `t`.
 inline Tensor as_real(const Tensor& t) { return is_complex(t.dtype()) ? parts(t) : t; }
 
-// The dimensions of parts(t) that correspond to `dims` of `t`; none or empty means all. Requires t.dim() > 0.
+// The dimensions of parts(t) that correspond to `dims` of `t`; absent or empty `dims` mean all dimensions of `t`.
+// Requires t.dim() > 0.
 inline Sizes dims_of_parts(const Tensor& t, const std::optional<absl::Span<const int64_t>>& dims) {
   Sizes result;
   if (!dims || dims->empty()) {
@@ -45,7 +47,7 @@ inline Sizes dims_of_parts(const Tensor& t, const std::optional<absl::Span<const
 // separately.
 template <typename F>
 void reduce_parts(const Tensor& x, const std::optional<absl::Span<const int64_t>>& dims, const Tensor& out, F reduce) {
-  const Tensor lined = at_least_1d(x);  // so that the parts of one number are not reduced together
+  const Tensor lined = at_least_1d(x);  // an empty list of dimensions would include that of the parts
   const Sizes of_parts = dims_of_parts(lined, dims);
   Tensor to = parts(out);
   reduce(parts(lined), SizesView(of_parts), to);

@@ -9,7 +9,7 @@
 
 namespace tt {
 
-// Strides over `to` of an operand of sizes `from`, which broadcasts to `to`.
+// Returns the strides of an operand of sizes `from` when it is broadcast to sizes `to`: 0 along broadcast dimensions.
 inline Sizes broadcast_strides(SizesView from, SizesView strides, SizesView to) {
   Sizes result(to.size(), 0);
   const size_t lead = to.size() - from.size();
@@ -24,7 +24,7 @@ struct Dim {
 };
 
 // `strides[k]`: strides of operand k over `sizes`. The result is ordered outermost first, omits dimensions of size 1,
-// and merges neighbouring dimensions that are evenly strided in every operand.
+// and merges neighbouring dimensions that every operand traverses with one constant stride.
 template <int K>
 absl::InlinedVector<Dim<K>, 6> merged_dims(SizesView sizes, const std::array<SizesView, K>& strides) {
   absl::InlinedVector<Dim<K>, 6> dims;

@@ -52,7 +52,7 @@ decltype(auto) with_element(DType dtype, F&& f) {
   }
 }
 
-// Like with_element(), and accepts complex dtypes.
+// Like with_element(), but also accepts complex dtypes.
 template <typename F>
 decltype(auto) with_any_element(DType dtype, F&& f) {
   if (dtype == DType::kComplex64) return f(std::type_identity<Complex<float>>());

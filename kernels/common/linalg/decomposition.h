@@ -12,7 +12,7 @@
 
 namespace tt {
 
-// The number of matrices (over the last two dimensions) in a tensor.
+// The number of matrices in a batch: the product of all sizes except the last two.
 inline int64_t matrices_in(const Tensor& t) {
   int64_t n = 1;
   for (int64_t d = 0; d + 2 < t.dim(); ++d) n *= t.size(d);
@@ -56,7 +56,7 @@ inline std::string decomposition_failure(std::string_view function, int64_t info
       info, ").");
 }
 
-// `element`: index in the batch; negative without a batch.
+// `element`: index of the matrix in its batch; negative if the input is a single matrix.
 inline Error decomposition_error(std::string_view function, int64_t element, int64_t info) {
   const std::string which = element < 0 ? "" : absl::StrCat("(Batch element ", element, "): ");
   return Error(ErrorKind::kLinAlg, std::string(function) + ": " + which + decomposition_failure(function, info));

@@ -15,9 +15,8 @@ struct Matrix {
   int64_t column_stride;
 };
 
-// Returns `x` in the form that BLAS libraries require: one stride is 1, the other at least the row (or column)
-// length. The strides of single rows and columns are unused and are adjusted to fit. Returns nullopt for other
-// layouts.
+// Returns `x` in the form that BLAS libraries require: one stride is 1, and the other is at least the row (or column)
+// length. The stride of a dimension of size 1 is unused and is adjusted to fit. Returns nullopt for other layouts.
 inline std::optional<Matrix> leading(const Matrix& x, int64_t rows, int64_t columns) {
   const int64_t row = rows == 1 ? columns * x.column_stride : x.row_stride;
   const int64_t column = columns == 1 ? 1 : x.column_stride;
@@ -28,7 +27,7 @@ inline std::optional<Matrix> leading(const Matrix& x, int64_t rows, int64_t colu
 }
 
 // A batch of matrices: the last two dimensions of a tensor, and the batch dimensions before them. The tensor must
-// outlive it.
+// outlive the MatmulOperand.
 struct MatmulOperand {
   int64_t rows, columns;
   Matrix matrix;
@@ -49,8 +48,8 @@ struct MatmulOperand {
     batch_strides = SizesView(t.strides()).first(t.dim() - 2);
   }
 
-  // Merges the batch into the rows if the layout permits, so that one large product replaces many. Returns whether it
-  // did.
+  // Merges the batch into the rows if the layout permits, so that one large product replaces many. Returns whether the
+  // batch was merged.
   bool fold() {
     int64_t step = matrix.row_stride * rows, folded = rows;
     for (size_t i = batch.size(); i-- > 0;) {
@@ -65,13 +64,15 @@ struct MatmulOperand {
   }
 };
 
-// The batch dimensions of a x b: those of `out` without its matrix dimensions. A vector operand removes one of these.
+// The batch dimensions of the product of `a` and `b`: the dimensions of `out` before its matrix dimensions. `out` has
+// two matrix dimensions, less one per vector operand.
 inline SizesView batch_of_product(const Tensor& a, const Tensor& b, const Tensor& out) {
   const size_t vectors = (a.dim() == 1) + (b.dim() == 1);
   return SizesView(out.sizes()).first(out.sizes().size() - (2 - vectors));
 }
 
-// The weight of linear as the right operand of a product.
+// Returns linear's weight (features x inputs), transposed to be the right operand of a product. A vector is returned
+// unchanged.
 inline Tensor transposed(const Tensor& weight) {
   if (weight.dim() == 1) return weight;
   const Geometry columns{{weight.size(1), weight.size(0)}, {weight.stride(1), weight.stride(0)}, weight->offset, true};

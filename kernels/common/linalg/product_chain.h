@@ -15,13 +15,14 @@ class ProductChain {
   ProductChain(const ProductChain&) = delete;
   ProductChain& operator=(const ProductChain&) = delete;
 
-  // Multiplies by a number or by a tensor that broadcasts to the product. Integers are scaled by integers.
+  // Multiplies by a number or by a tensor that broadcasts to the product. A number is converted to the product's dtype
+  // first.
   void scale(const Scalar& factor) { add_step(op_id::kMul, {last_, Arg(factor.in_dtype(compute_))}); }
   void scale(const Tensor& factor) { add_step(op_id::kMul, {last_, Arg(factor.get())}); }
   void add(const Tensor& t, const Scalar& factor) {
     add_step(op_id::kAdd, {last_, Arg(t.get()), Arg(factor.in_dtype(compute_))});
   }
-  // relu, or gelu with the tanh approximation.
+  // Applies relu or, if `use_gelu`, gelu with the tanh approximation.
   void activate(bool use_gelu) { add_step(use_gelu ? op_id::kGeluTanh : op_id::kRelu, {last_}); }
 
   absl::Span<const ChainStep> steps() const { return absl::MakeConstSpan(steps_).first(count_); }

@@ -38,7 +38,7 @@ struct Complex {
     // Divides both parts of b by the larger one, so that their squares stay in range.
     const R x = b.re < 0 ? -b.re : b.re, y = b.im < 0 ? -b.im : b.im;
     const R scale = x > y ? x : y;
-    if (!(scale > 0)) return {a.re / x, a.im / x};  // zero, or NaN
+    if (!(scale > 0)) return {a.re / x, a.im / x};  // b is zero or NaN
     const R c = b.re / scale, d = b.im / scale, norm = c * c + d * d;
     return {(a.re * c + a.im * d) / norm / scale, (a.im * c - a.re * d) / norm / scale};
   }

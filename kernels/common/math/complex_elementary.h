@@ -1,8 +1,8 @@
 // Complex elementary functions in terms of real ones, for targets without a C library (see complex_libm.h).
 //
 // Kahan's formulas ("Branch cuts for complex elementary functions", 1987): correct on both sides of each branch cut,
-// selected by the sign of zero. For infinite and NaN parts the formulas' results are returned, which are not always
-// those that the C standard lists.
+// selected by the sign of zero. If a part is infinite or NaN, the result is the formula's, which may differ from the C
+// standard's.
 #pragma once
 
 #include "kernels/common/math/complex_math.h"
@@ -37,7 +37,7 @@ TT_HOST_DEVICE Complex<double> sqrt(Complex<double> x) { return root(x); }
 
 // ---- Hyperbolic functions, and trigonometric ones as hyperbolic functions of i x --------------
 
-// i x, and x / i.
+// times_i() returns i x, divided_by_i() returns x / i.
 template <typename R>
 TT_HOST_DEVICE Complex<R> times_i(Complex<R> x) {
   return {-x.im, x.re};
@@ -60,7 +60,7 @@ TT_HOST_DEVICE Complex<R> cosh(Complex<R> x) {
 }
 template <typename R>
 TT_HOST_DEVICE Complex<R> tanh(Complex<R> x) {
-  const R limit = sizeof(R) == 4 ? R(11) : R(22);  // beyond it the real part rounds to 1
+  const R limit = sizeof(R) == 4 ? R(11) : R(22);  // beyond this limit the real part rounds to 1
   if (abs(x.re) > limit) {
     const R side = isfinite(x.im) ? R(4) * sin(x.im) * cos(x.im) * exp(R(-2) * abs(x.re)) : R(0);
     return {copysign(R(1), x.re), side == R(0) ? copysign(R(0), x.im) : side};
@@ -86,7 +86,8 @@ TT_HOST_DEVICE Complex<R> tan(Complex<R> x) {
 
 // ---- Inverse functions ----------------------------------------------------------------------
 
-// 1 - x and 1 + x; the imaginary part keeps its sign if it is zero.
+// 1 - x and 1 + x. The sign of a zero imaginary part is preserved (negated in 1 - x), because it selects the side of a
+// branch cut.
 template <typename R>
 TT_HOST_DEVICE Complex<R> one_minus(Complex<R> x) {
   return {R(1) - x.re, -x.im};
@@ -124,7 +125,7 @@ template <typename R>
 TT_HOST_DEVICE Complex<R> asinh(Complex<R> x) {
   return divided_by_i(asin(times_i(x)));
 }
-// Computed in the right half plane; atanh is odd. For large |x| the result is 1 / x plus or minus i pi / 2.
+// Computed in the right half plane, because atanh is odd. For large |x| the result is 1 / x plus or minus i pi / 2.
 template <typename R>
 TT_HOST_DEVICE Complex<R> atanh(Complex<R> x) {
   const R turn = copysign(R(1), x.re), re = abs(x.re), im = turn * x.im;

@@ -98,8 +98,8 @@ TT_HOST_DEVICE Complex<R> exp2(Complex<R> x) {
   const R scale = R(0.6931471805599453094);
   return exp(Complex<R>(scale * x.re, scale * x.im));
 }
-// For small x the real part is computed as (e^re - 1) cos(im) - 2 sin(im / 2)^2, without cancellation. Otherwise as
-// exp().
+// The real part is computed as (e^re - 1) cos(im) - 2 sin(im / 2)^2, which does not cancel for small x. Infinite real
+// parts and the imaginary part are computed as in exp().
 template <typename R>
 TT_HOST_DEVICE Complex<R> expm1(Complex<R> x) {
   const R length = exp(x.re), more = expm1(x.re), half = sin(x.im / R(2));
@@ -124,14 +124,14 @@ TT_HOST_DEVICE Complex<R> log10(Complex<R> x) {
 }
 template <typename R>
 TT_HOST_DEVICE Complex<R> log1p(Complex<R> x) {
-  // Near zero, uses |1 + x|^2 - 1; elsewhere that would overflow or cancel.
+  // Near zero, computes log1p(|1 + x|^2 - 1) / 2. Elsewhere |1 + x|^2 - 1 would overflow or cancel.
   const R square = x.re * (R(2) + x.re) + x.im * x.im;
   const bool close = (abs(x.re) < R(0.5)) & (abs(x.im) < R(0.5));
   return {where(close, R(0.5) * log1p(square), log(hypot(R(1) + x.re, x.im))), atan2(x.im, R(1) + x.re)};
 }
 
 // sqrt and the remaining elementary functions are defined in complex_libm.h or, for targets without a C library, in
-// complex_elementary.h. A source file includes one of the two as well.
+// complex_elementary.h. A source file must also include one of the two.
 TT_HOST_DEVICE Complex<float> sqrt(Complex<float> x);
 TT_HOST_DEVICE Complex<double> sqrt(Complex<double> x);
 

@@ -6,10 +6,10 @@
 namespace tt::math {
 inline namespace TT_ISA {
 
-// The standard normal distribution function. The error of its product with x is below 0.52 units in the last place.
-// Left of zero it is 2^p(|x|), where p is the minimax polynomial (by Lawson's weights) of the function's binary
-// logarithm on [0, 14.4]; errors beyond 6, where the result is 0 in float16, have a weight of 1/16. Beyond 14.4, p
-// keeps falling.
+// The standard normal distribution function. The error of its product with x is below 0.52 units in the last place. For
+// x <= 0 the result is 2^p(|x|), where p is a minimax polynomial (fitted by Lawson's algorithm) of the function's
+// base-2 logarithm for |x| in [0, 14.4]. Errors at |x| > 6, where the result is 0 in float16, have a weight of 1/16.
+// For |x| > 14.4, p continues to decrease.
 template <Real T>
 TT_HOST_DEVICE T half_ndtr(T x) {
   const T tail = exp2(polynomial(abs(x), -1.96819952e-09, 1.44931405e-07, -4.66138726e-06, 8.6754144e-05,

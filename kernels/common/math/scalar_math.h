@@ -1,9 +1,9 @@
 // The functions that operator bodies call, for one element: PyTorch's semantics, for float, double, int32_t and
 // int64_t.
 //
-// Everything is inline, and branch-free where possible, so that loops over it vectorise; CUDA compiles the same
-// source. On the CPU each instruction set has its own copy, in the namespace TT_ISA: a copy shared by the linker
-// could run AVX-512 code on a machine without it.
+// Everything is inline, and branch-free where possible, so that loops over it vectorise; CUDA compiles the same source.
+// On the CPU each instruction set has its own copy, in the namespace TT_ISA. If the linker merged the copies, a machine
+// without AVX-512 might run AVX-512 code.
 #pragma once
 
 #include <bit>
@@ -40,7 +40,7 @@ inline constexpr T kNan = std::numeric_limits<T>::quiet_NaN();
 
 // ---- Selection -----------------------------------------------------------------------------
 
-// c ? a : b. Evaluates both sides and selects by bit mask, so that no branch prevents vectorisation. The generator
+// c ? a : b. Evaluates both sides and selects by bit mask, so that no branch prevents vectorisation. The code generator
 // emits every `?:` of a body in this form.
 template <typename M, typename A, typename B>
 TT_HOST_DEVICE auto where(M c, A a, B b) {
@@ -51,7 +51,8 @@ TT_HOST_DEVICE auto where(M c, A a, B b) {
                                             (std::bit_cast<Bits>(static_cast<T>(b)) & ~mask)));
 }
 
-// A body's result as a number: true becomes 1, false 0. (A plain cast from bool to float would not vectorise.)
+// Converts the result of an operator's body to a number: true to 1, false to 0. (A plain cast from bool to float would
+// not vectorise.)
 template <typename T, typename V>
 TT_HOST_DEVICE T number(V v) {
   if constexpr (std::is_same_v<V, bool>)
@@ -181,7 +182,7 @@ TT_HOST_DEVICE T frac(T x) {
 }
 
 // ---- Division ------------------------------------------------------------------------------
-// An integer division by zero gives 0 here; backends that can raise check for zero divisors beforehand.
+// Integer division by zero returns 0 here. Backends that can report errors check for zero divisors beforehand.
 
 template <Real T>
 TT_HOST_DEVICE T fmod(T a, T b) {
@@ -215,8 +216,8 @@ TT_HOST_DEVICE T trunc_divide(T a, T b) {
     return static_cast<T>(-a);  // the lowest value has no negation: the result wraps instead of trapping
   return b == 0 ? T(0) : static_cast<T>(a / b);
 }
-// Python's flooring division: consistent with remainder(), unlike a plain floor(a / b) after rounding. `left` is
-// fmod(a, b).
+// Flooring division as in Python. It is consistent with remainder(), unlike floor(a / b), where a / b is already
+// rounded. `left` is fmod(a, b).
 template <Real T>
 TT_HOST_DEVICE T downward_quotient(T a, T b, T left) {
   const T whole = (a - left) / b;
@@ -237,7 +238,7 @@ TT_HOST_DEVICE T floor_divide(T a, T b) {
 }
 
 // ---- Bits ----------------------------------------------------------------------------------
-// Shifts by the width or more, or by a negative count, shift all bits out.
+// A shift by a negative count, or by at least the type's width, shifts all bits out.
 
 template <Integer T>
 TT_HOST_DEVICE T shift_left(T a, T n) {
@@ -364,8 +365,9 @@ TT_HOST_DEVICE T polynomial(T x, double first, Rest... rest) {
   return value;
 }
 
-// Giles, "Approximating the erfinv function" (GPU Computing Gems, 2011): float is accurate to a few units in the last
-// place, and erf is too coarse to refine it. Double gets two Newton steps, which reach the working precision.
+// Giles, "Approximating the erfinv function" (GPU Computing Gems, 2011). In float, the approximation is accurate to a
+// few units in the last place, and erf is not accurate enough to refine it. In double, two Newton steps reach full
+// precision.
 template <Real T>
 TT_HOST_DEVICE T erfinv(T x) {
   T w = -log((T(1) - x) * (T(1) + x));
@@ -394,7 +396,7 @@ TT_HOST_DEVICE double lgamma(double x) {
 }
 #endif
 
-// Recurrence up to 10, then the asymptotic series; reflection for negative arguments.
+// Uses the recurrence up to 10, then the asymptotic series. Negative arguments are reflected.
 template <Real T>
 TT_HOST_DEVICE T digamma(T argument) {
   double x = static_cast<double>(argument), result = 0;

@@ -1,9 +1,9 @@
 // The functions of torch.special that operator bodies call, for one element of float or double.
 //
-// As in scalar_math.h, everything is inline and the same source serves every backend. Functions that are a series
-// evaluate both sides of a condition, so that loops over them vectorise; functions with loops compute in double. The
-// Chebyshev series were fitted for this file, by interpolation at 200 nodes of values exact to the last bits; each
-// ends where the next term is below double's precision.
+// As in scalar_math.h, everything is inline and the same source serves every backend. Functions without loops evaluate
+// both sides of every condition, so that loops that call them vectorise. Functions with loops compute in double. The
+// Chebyshev series were fitted for this file: they interpolate values of full double precision at 200 nodes. Each
+// series ends where the next term is below double's precision.
 #pragma once
 
 #include <utility>
@@ -13,7 +13,7 @@
 namespace tt::math {
 inline namespace TT_ISA {
 
-// The sum of Chebyshev polynomials at t in [-1, 1], by Clenshaw's recurrence; coefficients start with the highest
+// The value of a Chebyshev series at t in [-1, 1], by Clenshaw's recurrence. Coefficients start with the highest
 // degree.
 template <Real T, typename... Rest>
 TT_HOST_DEVICE T chebyshev(T t, Rest... coefficients) {
@@ -358,8 +358,8 @@ TT_HOST_DEVICE double upper_gamma_fraction(double a, double x) {
   }
   return gamma_density(a, x) * value;
 }
-// The upper function at the ends of the arguments' ranges, NaN outside, and -1 if both arguments are positive and
-// finite.
+// The upper incomplete gamma function if an argument is 0 or infinite, NaN if the arguments are invalid, and -1 if both
+// arguments are positive and finite.
 TT_HOST_DEVICE double upper_gamma_limit(double a, double x) {
   if (!(a >= 0 && x >= 0) || (a == 0 && x == 0)) return kNan<double>;
   if (isinf(a)) return isinf(x) ? kNan<double> : 1;
@@ -384,8 +384,8 @@ TT_HOST_DEVICE T gammainc(T shape, T argument) {
 }
 
 // ---- Orthogonal polynomials ----------------------------------------------------------------
-// The degree n is truncated to an integer. Negative degrees give 0, degrees above a million NaN. T, U, V and W share
-// a recurrence, and have trigonometric forms between -1 and 1.
+// The degree n is truncated to an integer. A negative degree gives 0, a degree above a million gives NaN. The Chebyshev
+// polynomials T, U, V and W share a recurrence, and have trigonometric forms between -1 and 1.
 
 // -1 if the degree is valid, else the polynomial's value.
 TT_HOST_DEVICE double degree_limit(double n) { return n < 0 ? 0 : n <= 1e6 ? -1 : kNan<double>; }

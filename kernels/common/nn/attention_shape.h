@@ -1,5 +1,5 @@
-// The sizes of one attention: queries (batch, heads, rows, depth), keys (batch, heads, columns, depth) and values
-// (batch, heads, columns, width).
+// The sizes of an attention's operands: queries (batch, heads, rows, depth), keys (batch, heads, columns, depth) and
+// values (batch, heads, columns, width).
 #pragma once
 
 #include <algorithm>

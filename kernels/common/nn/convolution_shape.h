@@ -31,13 +31,13 @@ struct ConvolutionParams {
   }
 };
 
-// Normalised to three spatial dimensions; missing leading dimensions have size 1.
+// Sizes and parameters, extended to three spatial dimensions. Missing leading dimensions have size 1.
 struct ConvolutionShape {
   using Triple = std::array<int64_t, 3>;
   int64_t images, groups, in_channels, out_channels;  // channels are per group
   Triple in{1, 1, 1}, out{1, 1, 1}, kernel{1, 1, 1}, stride{1, 1, 1}, padding{0, 0, 0}, dilation{1, 1, 1};
 
-  // x: N x C x space; w: O x C/groups x kernel; y: N x O x space.
+  // Sizes of the input `x`: N x C x space, the weight `w`: O x C/groups x kernel, and the output `y`: N x O x space.
   ConvolutionShape(SizesView x, SizesView w, SizesView y, const ConvolutionParams& params)
       : images(x[0]), groups(params.groups), in_channels(w[1]), out_channels(w[0] / params.groups) {
     const size_t space = x.size() - 2;

@@ -33,29 +33,30 @@ TT_HOST_DEVICE T log_add(T a, T b) {
 
 // The states of one sequence: its labels with blanks between, before and after them.
 struct Alignments {
-  const int64_t* labels;  // one per state
+  const int64_t* labels;  // the label of each state
   int64_t states, blank;
 
   // Whether a path may enter state s from s - 2, skipping the blank between two different labels.
   TT_HOST_DEVICE bool skips_to(int64_t s) const {
     return s >= 2 && s < states && labels[s] != blank && labels[s] != labels[s - 2];
   }
-  // Log sum over all paths that reach state s; `before` holds the sums of the previous time step.
+  // Log of the total probability of all paths that reach state s, without the emission at s. `before` holds these logs
+  // for all states at the previous time step, with emissions.
   template <typename T>
   TT_HOST_DEVICE T forward_sum(const T* before, int64_t s) const {
     T sum = before[s];
     if (s >= 1) sum = log_add(sum, before[s - 1]);
     return skips_to(s) ? log_add(sum, before[s - 2]) : sum;
   }
-  // Log sum over all paths that leave state s; `after` holds the sums of the next time step, `p` its log probability
-  // per class.
+  // Log of the total probability of all paths that continue from state s. `after` holds these logs for all states at
+  // the next time step, `p` that step's log probability per class.
   template <typename T>
   TT_HOST_DEVICE T backward_sum(const T* after, const T* p, int64_t s) const {
     T sum = after[s] + p[labels[s]];
     if (s + 1 < states) sum = log_add(sum, after[s + 1] + p[labels[s + 1]]);
     return skips_to(s + 2) ? log_add(sum, after[s + 2] + p[labels[s + 2]]) : sum;
   }
-  // The loss, given the sums at the last time step.
+  // The loss, given the logs of the total probabilities of all states at the last time step.
   template <typename T>
   TT_HOST_DEVICE T loss(const T* last) const {
     return -(states > 1 ? log_add(last[states - 1], last[states - 2]) : last[0]);

@@ -34,7 +34,7 @@ inline void check_loss_gradient(const Tensor& grad, int64_t losses, const Tensor
         to_string(grad.sizes()));
 }
 
-// Checks the saved maximum and log sum of exponentials of each position.
+// Checks that `largest` and `log_sum`, which the forward pass saved, have one element per position.
 inline void check_sums(const Tensor& largest, const Tensor& log_sum, const ClassShape& shape) {
   check(largest.numel() == shape.positions() && log_sum.numel() == shape.positions(), "expected sums for ",
         shape.positions(), " positions, got ", largest.numel(), " and ", log_sum.numel());

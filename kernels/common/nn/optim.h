@@ -85,7 +85,7 @@ struct AdamFactors {
 using Parameter = std::array<Tensor, 5>;
 
 // The parameters that have a gradient. `lists` holds the gradients, then the states; each list is empty or has one
-// tensor per parameter. Throws Error (RuntimeError) if a list or a tensor has another size.
+// tensor per parameter. Throws Error (RuntimeError) if a list or a tensor has the wrong size.
 inline std::vector<Parameter> parameters(const Tensors& params, std::initializer_list<const Tensors*> lists) {
   for (const Tensors* list : lists) {
     check(list->empty() || list->size() == params.size(), "expected lists of ", params.size(), " tensors, got ",

@@ -37,11 +37,11 @@ struct Window {
 // The divisor of an average.
 struct Divisor {
   bool count_padding;
-  int64_t override;  // 0: the number of inputs
+  int64_t override;  // 0: divides by the number of inputs
 
   Divisor(bool count_include_pad, std::optional<int64_t> divisor_override = std::nullopt)
       : count_padding(count_include_pad), override(divisor_override.value_or(0)) {}
-  // For the output at `row` and `column`.
+  // The divisor of the output at `row` and `column`.
   constexpr int64_t at(const Window& w, int64_t row, int64_t column) const {
     if (override != 0) return override;
     return w.extent(0, row, count_padding) * w.extent(1, column, count_padding);
@@ -60,7 +60,8 @@ inline int64_t planes(SizesView sizes) {
   return n;
 }
 
-// Converts a list of one or two numbers. Throws Error (RuntimeError) on another length.
+// Converts a list of one or two numbers; one number applies to height and width. Throws Error (RuntimeError) on another
+// length.
 inline Pair pair(absl::Span<const int64_t> list) {
   check(list.size() == 1 || list.size() == 2, "expected one or two numbers, got ", list.size());
   return {list.front(), list.back()};

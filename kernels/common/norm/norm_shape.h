@@ -8,7 +8,7 @@
 
 namespace tt {
 
-// Layer and RMS normalisation: the normalised dimensions, which are the last ones, as rows of n elements.
+// Shape of layer and RMS normalisation: the normalised dimensions, which are the last ones, form rows of n elements.
 struct NormRows {
   int64_t rows, n = 1;
 
@@ -18,7 +18,7 @@ struct NormRows {
   }
 };
 
-// Group normalisation: N x C x space, with the channels of each sample in groups.
+// Shape of group normalisation: N x C x space, with the channels of each sample divided into groups.
 struct NormGroups {
   int64_t samples, groups, channels, space = 1;  // channels of one group
 
@@ -38,7 +38,7 @@ inline void check_batch_norm(const Tensor& input, const Tensor& running_mean, co
 }
 inline void check_batch_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean,
                                       const Tensor& rstd) {
-  check(grad.sizes() == input.sizes(), "expected a gradient ", to_string(input.sizes()), ", got ",
+  check(grad.sizes() == input.sizes(), "expected a gradient of sizes ", to_string(input.sizes()), ", got ",
         to_string(grad.sizes()));
   for (const Tensor* t : {&weight, &mean, &rstd}) check_per_channel(*t, input.size(1));
 }

@@ -24,25 +24,26 @@ void fill_with(const Tensor& dst, const Scalar& value);
 
 // Advanced indexing. Values have out's dtype and broadcast to the selection.
 extern const SelectionKernels kSelectionKernels;
-// out (contiguous, of the selection's sizes) = the selected elements of x.
+// Copies the selected elements of x to out, which is contiguous and has the selection's sizes.
 void pick(const Tensor& x, const Selection& selection, Tensor& out);
-// The selected elements of out, of any layout, = values.
+// Sets the selected elements of out, of any layout, to values.
 void replace_selected(const Tensor& out, const Selection& selection, const Tensor& values);
-// The selected elements of out += values, or += alpha * values. An element that is selected several times accumulates
-// all of its values.
+// accumulate_selected() adds values to the selected elements of out; add_selected() adds alpha * values. An element
+// that is selected several times accumulates all of its values.
 void accumulate_selected(const Tensor& out, const Selection& selection, const Tensor& values);
 void add_selected(const Tensor& out, const Selection& selection, const Tensor& values, const Scalar& alpha);
 
-// Finds the largest (or smallest) elements along `dim`, or of all elements if `dim` is empty. Writes their positions
-// and, if `values` is not null, the elements.
+// Finds the largest (or smallest) elements along `dim`, or of all elements if `dim` is empty. Writes the positions of
+// these elements to `indices` and, if `values` is not null, the elements to `values`.
 void find_extrema(bool largest, const Tensor& input, const std::optional<int64_t>& dim, Tensor* values,
                   Tensor& indices);
 
-// softmax (log_softmax if `log`) along `dim`, and the gradient of its input, computed from its output.
+// softmax_into() computes softmax (log_softmax if `log`) along `dim`. softmax_gradient() computes the input's gradient
+// from the output and its gradient `grad`.
 void softmax_into(const Tensor& input, int64_t dim, bool log, Tensor& out);
 void softmax_gradient(const Tensor& grad, const Tensor& output, int64_t dim, bool log, Tensor& out);
 
-// Random numbers, in any layout: uniform in [from, to), normal, and integers in a range.
+// Fill out, of any layout, with random numbers: uniform in [from, to), normal, or integers in a range.
 void draw_unit(const Tensor& out, double from, double to);
 void draw_normal(const Tensor& out, double mean, double std);
 void draw_integers(const Tensor& out, const IntegerRange& range);

@@ -1,4 +1,4 @@
-// Advanced indexing.
+// Advanced indexing, index_select, index_add, index_fill and masked_select.
 #include "engine/schema/rules/shape_rules.h"
 #include "kernels/common/iteration/dims.h"
 #include "kernels/common/operators/backend.h"

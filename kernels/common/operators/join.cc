@@ -1,6 +1,6 @@
 // Operators that are copies between views: cat, stack, repeat, roll, constant_pad and diag_embed.
 //
-// Require contiguous outputs that alias no input (engine/dispatch/boxed.h), of shapes that have been checked.
+// They require contiguous outputs that alias no input (engine/dispatch/boxed.h), and shapes that have been checked.
 #include <algorithm>
 
 #include "engine/schema/rules/shape_rules.h"
@@ -12,7 +12,7 @@ void cat(const Tensors& tensors, int64_t dim, Tensor& out) {
   dim = shape_rules::wrap_dim(dim, out.dim());
   Geometry place{out.sizes(), out.strides(), out->offset};
   for (const Tensor& t : tensors) {
-    if (t.dim() != out.dim()) continue;  // [0] is accepted as an empty tensor of any shape
+    if (t.dim() != out.dim()) continue;  // a tensor of sizes [0] may be joined with any shape
     place.sizes[dim] = t.size(dim);
     if (t.numel() > 0) copy(t, view_of(out, place));
     place.offset += t.size(dim) * out.stride(dim);
@@ -32,7 +32,7 @@ void stack(const Tensors& tensors, int64_t dim, Tensor& out) {
 
 void repeat(const Tensor& input, absl::Span<const int64_t> repeats, Tensor& out) {
   if (out.numel() == 0) return;
-  // Two dimensions per dimension of `out`: the repetitions, and the elements.
+  // Each dimension of `out` is split into two: the repetitions, and the elements.
   Geometry from{{}, {}, input->offset}, to{{}, {}, out->offset};
   const size_t lead = repeats.size() - input.sizes().size();
   for (size_t d = 0; d < repeats.size(); ++d) {

@@ -33,13 +33,14 @@ inline constexpr const char* kFewWeights =
 
 // ---- Ranges --------------------------------------------------------------------------------
 
-// For the 16-bit floats, the number of equal steps in which [0, 1) is drawn, so that no number rounds up to 1; 0 for
+// The number of equally spaced values in [0, 1) that a 16-bit float is drawn from, so that none rounds up to 1. 0 for
 // other dtypes.
 inline float unit_steps(DType dtype) {
   return dtype == DType::kFloat16 ? 0x1p11f : dtype == DType::kBFloat16 ? 0x1p8f : 0;
 }
 
-// The largest n for which a dtype represents every integer of [0, n].
+// The largest n for which a dtype represents every integer of [0, n]. INT64_MAX for the unsigned dtypes wider than 8
+// bits.
 inline int64_t last_exact(DType dtype) {
   switch (dtype) {
     case DType::kBool: return 1;
@@ -61,7 +62,7 @@ struct IntegerRange {
   int64_t low;
   uint64_t range;
 
-  // The high half of the product with `range`; its bias is below 2^-32.
+  // Scales random bits to the range: low + the high half of the product with `range`. The bias is below 2^-32.
   constexpr int64_t from_word(uint32_t word) const { return plus(word * range >> 32); }
   constexpr int64_t from_words(uint64_t pair) const {
     return plus(static_cast<uint64_t>(static_cast<unsigned __int128>(pair) * range >> 64));
@@ -84,13 +85,13 @@ inline IntegerRange random_range(std::optional<int64_t> from, std::optional<int6
   return integers_between(low, *high);
 }
 
-// The standard deviation to draw with: `std` for real dtypes; for complex dtypes that of each part, so that the
-// number's standard deviation is `std`.
+// The standard deviation to draw with: `std` for real dtypes. For complex dtypes it is the standard deviation of each
+// part, so that the number's is `std`.
 inline double part_std(DType dtype, double std) { return is_complex(dtype) ? std * std::sqrt(0.5) : std; }
 
 // ---- Permutations --------------------------------------------------------------------------
 
-// A permutation of [0, n) from n random words of 64 bits, by the Fisher-Yates shuffle.
+// Writes a random permutation of [0, n) to `to` by the Fisher-Yates shuffle, from n random words of 64 bits.
 template <typename T>
 void shuffle(const uint64_t* drawn, int64_t n, T* to) {
   for (int64_t i = 0; i < n; ++i) to[i] = static_cast<T>(i);

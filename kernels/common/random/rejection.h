@@ -9,7 +9,8 @@
 
 namespace tt::rejection {
 
-// beyond these, an element reads its neighbour's blocks; an element needs about two on average
+// Number of Philox blocks in the counter range of an element. An element needs about two on average; if it needs more
+// than this number, it reads its neighbour's blocks.
 constexpr uint64_t kBlocksEach = 256;
 
 // The valid parameters of a distribution.
@@ -24,7 +25,7 @@ struct Range {
 inline constexpr double kMostFinite = std::numeric_limits<double>::max();
 inline constexpr Range kConcentrations{"invalid gamma concentration, expected it to be positive", 0, kMostFinite, true};
 inline constexpr Range kRates{"invalid Poisson rate, expected rate to be non-negative", 0, kMostFinite};
-// A draw takes up to one step per success, so the count is bounded.
+// binomial's counts are bounded because a draw takes up to one step per success.
 inline constexpr Range kCounts{"binomial expects counts in [0, 1e9]", 0, 1e9};
 inline constexpr Range kProbabilities{"binomial expects prob to be in [0, 1]", 0, 1};
 
@@ -33,7 +34,7 @@ class Source {
  public:
   TT_HOST_DEVICE Source(uint64_t seed, uint64_t counter, int64_t element)
       : seed_(seed), counter_(counter + static_cast<uint64_t>(element) * kBlocksEach) {}
-  // In (0, 1).
+  // Returns a uniform number in (0, 1).
   TT_HOST_DEVICE double uniform() {
     if (left_ == 0) {
       words_ = philox(seed_, counter_++);
@@ -95,8 +96,8 @@ TT_HOST_DEVICE double draw_poisson(Source& source, double rate) {
   }
 }
 
-// The gaps between successes are geometric (Devroye 1986, X.4.3). Takes one step per success, or per failure if
-// failures are fewer.
+// A binomial number: adds up the gaps between successes, which are geometric (Devroye 1986, X.4.3). Takes one step per
+// success or, if prob > 0.5, per failure.
 TT_HOST_DEVICE double draw_trials(Source& source, double count, double prob) {
   const bool mirrored = prob > 0.5;
   const double p = mirrored ? 1 - prob : prob;

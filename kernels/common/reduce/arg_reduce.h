@@ -13,7 +13,7 @@ namespace tt {
 template <typename T>
 struct ExtremumTotal {
   T value;
-  int64_t position;  // in the reduced elements, in row-major order; -1: no element yet
+  int64_t position;  // index among the reduced elements in row-major order; -1 before the first element
 };
 
 // The plan of a reduction over `dim`, or over all dimensions if `dim` is empty.

@@ -28,7 +28,7 @@ enum class Order {
 
 struct ReducePlan {
   Extents kept;         // outermost first, neighbours merged; the output is contiguous in this order
-  Extents reduced;      // likewise; never empty
+  Extents reduced;      // in the same order; never empty
   int64_t outputs = 1;  // product of kept sizes
   int64_t count = 1;    // product of reduced sizes: input elements per output
 
@@ -69,7 +69,7 @@ class ExtentIterator {
   int64_t offset_ = 0;
 };
 
-// Appends an extent inside the last one; merges the two if they are evenly spaced.
+// Appends an extent that is inner to the last one. Merges the two if one constant stride covers both.
 inline void append_extent(Extents& extents, Extent next) {
   if (next.size == 1) return;
   if (!extents.empty() && extents.back().stride == next.stride * next.size) {

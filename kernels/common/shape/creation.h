@@ -18,8 +18,8 @@ TT_HOST_DEVICE C linspace_at(C start, C end, int64_t steps, int64_t i) {
   return i < steps / 2 ? start + step * C(static_cast<double>(i)) : end - step * C(static_cast<double>(steps - 1 - i));
 }
 
-// The ends of linspace and logspace in the type used for computation; for real results that is double, after rounding
-// to the result's dtype.
+// The end points of linspace and logspace in the type used for computation. Real end points are rounded to the result's
+// dtype and then converted to double.
 template <typename C>
 struct LinspaceEnds {
   C start, end;

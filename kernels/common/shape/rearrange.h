@@ -8,7 +8,8 @@
 
 namespace tt {
 
-// flip() as strides: the negated strides, and the offset of the first element read.
+// The result of flip() as a view of its input: strides, negated along flipped dimensions, and the first element's
+// offset.
 struct FlippedView {
   Sizes strides;
   int64_t start = 0;  // in elements, relative to the input's first element
@@ -23,7 +24,7 @@ struct FlippedView {
   }
 };
 
-// The column at which row i of a matrix meets the diagonal. Saturates where the sum would overflow.
+// The column of row i of a matrix that is on the given diagonal. Saturates where the sum would overflow.
 constexpr int64_t diagonal_column(int64_t i, int64_t diagonal) {
   constexpr int64_t kLast = INT64_MAX - 1;
   if (diagonal > kLast - i) return kLast;  // i is never negative

@@ -18,7 +18,7 @@ inline void check_bincount(const Tensor& input, const Tensor& weights, int64_t m
 }
 
 // The number of bins for values of [smallest, largest]; largest is -1 if there are no values. Throws Error
-// (RuntimeError) if `smallest` is negative or no machine could store the bins.
+// (RuntimeError) if `smallest` is negative or there would be more than 2^48 bins.
 inline int64_t bin_count(int64_t smallest, int64_t largest, int64_t minlength) {
   constexpr int64_t kMost = int64_t{1} << 48;
   check(smallest >= 0, "bincount only supports 1-d non-negative integral inputs, got ", smallest);
@@ -26,7 +26,7 @@ inline int64_t bin_count(int64_t smallest, int64_t largest, int64_t minlength) {
   return std::max(largest + 1, minlength);
 }
 
-// The dtype of the bins: that of sums of `weights`, or of counts if `weights` is undefined.
+// The dtype of the bins: int64 if `weights` is undefined, float32 for float32 weights, else float64.
 inline DType bin_dtype(const Tensor& weights) {
   return !weights ? DType::kInt64 : weights.dtype() == DType::kFloat32 ? DType::kFloat32 : DType::kFloat64;
 }

@@ -1,4 +1,5 @@
-// Fourier transforms. Dimensions are transformed one after the other; each is processed in blocks of lines.
+// Fourier transforms, one dimension after the other. The one-dimensional slices along the transformed dimension, called
+// lines, are processed in blocks.
 
 #include <algorithm>
 #include <memory>
@@ -17,10 +18,10 @@
 namespace tt::cpu {
 namespace {
 
-constexpr int64_t kBlockElements = 1 << 18;  // at most, per block of lines, so that its buffers fit the caches
+constexpr int64_t kBlockElements = 1 << 18;  // maximum number per block of lines; its buffers fit the caches
 constexpr int64_t kGrain = 1 << 15;          // minimum number of elements per thread
 
-// Cache of plans of recent lengths: creating a plan costs as much as transforming a few lines.
+// Cache of the plans for recently used lengths. Creating a plan costs as much as transforming a few lines.
 template <typename R>
 class Plans {
  public:
@@ -69,7 +70,7 @@ struct LineSet {
   bool adjacent(int64_t first, int64_t count) const { return inner > 1 && first % inner + count <= inner; }
 };
 
-// A block of lines.
+// The lines [first, first + count).
 struct Block {
   int64_t first, count;
 };
@@ -89,7 +90,8 @@ void for_each_block(const FftPlan<R>& plan, const LineSet& set, Body body) {
   });
 }
 
-// Calls f(k * count + l, element) for each element k < `length` of each line l of the block.
+// Calls f(k * count + l, element) for each element k < `length` of each line l of the block, where `element` is the
+// element's offset in the tensor.
 template <typename F>
 void each_element(const LineSet& set, Block block, int64_t length, F f) {
   for (int64_t l = 0; l < block.count; ++l) {
@@ -237,7 +239,8 @@ void transform_real(const Tensor& x, int64_t dim, R scale, Tensor& out) {
   });
 }
 
-// Backward transform of the first half of a Hermitian spectrum to real lines of out's length.
+// Transforms the first n / 2 + 1 elements of Hermitian spectra back to real lines of length n, which is the size of
+// `out`.
 template <typename R>
 void transform_to_real(const Tensor& x, int64_t dim, R scale, Tensor& out) {
   const LineSet from(x.sizes(), dim), to(out.sizes(), dim);

@@ -9,7 +9,7 @@ namespace tt::cpu {
 
 namespace {
 
-// y = x w for n rows of `lines` elements, with one w per row.
+// y = x * w for n rows of `lines` elements. w has one element per row.
 template <typename R>
 TT_CLONES void multiply_rows(const R* xr, const R* xi, const R* wr, const R* wi, int64_t n, int64_t lines, R* yr,
                              R* yi) {
@@ -70,8 +70,8 @@ struct FftPlan<R>::Bluestein {
 
   int64_t size;
   FftPlan plan;
-  std::vector<R> re, im;                // w
-  std::vector<R> filter_re, filter_im;  // the transform of conj(w), divided by `size`
+  std::vector<R> re, im;                // parts of w
+  std::vector<R> filter_re, filter_im;  // parts of the transform of conj(w), divided by `size`
 };
 
 template <typename R>
@@ -124,7 +124,7 @@ bool FftPlan<R>::vectorises_line() const {
   return bluestein_ ? bluestein_->plan.vectorises_line() : !line_stages_.empty();
 }
 
-// The stage that follows stages whose radices have the product `width`.
+// Returns the stage that follows stages whose radices have the product `width`.
 template <typename R>
 typename FftPlan<R>::Stage FftPlan<R>::stage(const RootTable& root_table, int64_t radix, int64_t width,
                                              bool shuffled) const {
@@ -161,8 +161,8 @@ typename FftPlan<R>::Stage FftPlan<R>::stage(const RootTable& root_table, int64_
   return s;
 }
 
-// Plans the stages for a single line. If a stage is narrower than a vector, its elements are shuffled, which requires
-// that its width divides the vector's.
+// Plans the stages for a single line. A stage that is narrower than a vector shuffles its elements, which requires that
+// its width divides the number of lanes.
 template <typename R>
 void FftPlan<R>::plan_line(const RootTable& root_table) {
   const int64_t lanes = passes_.lanes;

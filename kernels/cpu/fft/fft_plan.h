@@ -1,10 +1,10 @@
-// FftPlan: the discrete Fourier transform of a given length, of one line or several lines at once.
+// FftPlan: the discrete Fourier transform of a given length. Transforms one line (a sequence of this length) or several
+// lines at once.
 //
 // Uses Stockham's algorithm with radices 8, 4, 2, 3, 5 and other small primes; a length with a large prime factor
-// becomes a convolution (Bluestein's algorithm), so that every length takes O(n log n). Several lines are
-// interleaved, so that loops over neighbouring elements vectorise for any radix. A single line whose length is
-// divisible by the vector length is vectorised by itself: its first passes shuffle vectors. Twiddle factors are
-// computed in double.
+// becomes a convolution (Bluestein's algorithm), so that every length takes O(n log n). Several lines are interleaved,
+// so that loops over neighbouring elements vectorise for any radix. A single line can be vectorised if its length is
+// divisible by the vector length; its first passes shuffle vectors. Twiddle factors are computed in double.
 //
 // All transforms are forward, with exp(-2 pi i / n). For a backward transform, swap the real and imaginary parts of
 // the input and of the output.
@@ -70,7 +70,7 @@ class FftPlan {
   // Whether a single line is vectorised. If not, callers should transform as many lines at once as a vector has
   // elements.
   bool vectorises_line() const;
-  // exp(-pi i k / n), k <= n; requires for_reals.
+  // exp(-pi i k / n) for all k <= n. Requires `for_reals`.
   Split<const R> roots() const { return {roots_.data(), roots_.data() + n_ + 1}; }
 
   // The number of elements that each array of `data` and `work` must hold for `lines` lines.
@@ -78,11 +78,12 @@ class FftPlan {
   // Transforms `data`, in which element k of line l is at k * lines + l. Returns `data` or `work`, whichever holds
   // the result. Overwrites both.
   Split<R> run(Split<R> data, Split<R> work, int64_t lines) const;
-  // Transforms one line of n pairs with the real part first.
+  // Transforms one line, given as n pairs with the real part first. Returns the buffer that holds the result.
   Split<R> run_from_pairs(const R* pairs, FftBuffers<R> buffers) const;
   // Transforms one line in buffers.data() to n pairs (imaginary part first if `swapped`), multiplied by `scale`.
   void run_to_pairs(FftBuffers<R> buffers, R* pairs, bool swapped, R scale) const;
-  // Transforms n pairs to n pairs, which may be the same memory; `swapped` applies to both.
+  // Transforms one line from n pairs to n pairs; `to` may equal `from`. If `swapped`, both store the imaginary part
+  // first.
   void run_pairs(const R* from, R* to, bool swapped, R scale, FftBuffers<R> buffers) const;
 
  private:
@@ -101,8 +102,8 @@ class FftPlan {
 
   int64_t n_;
   const FftPasses<R>& passes_;
-  std::vector<Stage> stages_;       // for several lines
-  std::vector<Stage> line_stages_;  // for a single line; empty if it is not vectorised
+  std::vector<Stage> stages_;       // transform several lines
+  std::vector<Stage> line_stages_;  // transform a single line; empty if it is not vectorised
   std::vector<FftPass<R>> line_passes_;
   AlignedVector<R> roots_;
   std::unique_ptr<Bluestein> bluestein_;  // set if n has a large prime factor

@@ -29,7 +29,7 @@ using Vector = typename VectorOf<R>::type;
 template <typename R>
 constexpr int kLanes = kBytes / sizeof(R);
 
-// T is a vector of R or R itself.
+// load() and store() access one T, which is R or a vector of R, at any alignment.
 template <typename T, typename R>
 TT_INLINE T load(const R* p) {
   if constexpr (sizeof(T) == sizeof(R))
@@ -63,7 +63,7 @@ struct Zip {
     return group % 2 * kLanes<R> + group / 2 * G + at % G;
   }
 };
-// Every second lane of the concatenation of a and b.
+// Selects every second lane of the concatenation of a and b: the odd lanes if kOdd, else the even ones.
 template <typename R, bool kOdd>
 struct Unzip {
   static constexpr int index(int lane) { return 2 * lane + (kOdd ? 1 : 0); }
@@ -96,7 +96,7 @@ TT_INLINE void interleave(Vector<R>* v) {
   }
 }
 
-// Transposes a square of kLanes vectors.
+// Transposes a matrix of kLanes vectors of kLanes elements.
 template <typename R>
 TT_INLINE void transpose(Vector<R>* v) {
   constexpr int n = kLanes<R>;
@@ -456,7 +456,7 @@ TT_INLINE void over_inner(int64_t n, Scalar scalar, ByVector vector) {
   if (k < n) vector(n - kLanes<R>);
 }
 
-// Element k of the spectrum of reals, from a = z[k] and b = z[half - k].
+// Element k of the spectrum of real values, computed from a = z[k] and b = z[half - k].
 template <typename T>
 TT_INLINE Pair<T> spectrum_at(Pair<T> a, Pair<T> b, Pair<T> root) {
   const T dr = a.im + b.im, di = b.re - a.re;  // dr + i di = (a - conj(b)) / i
@@ -486,7 +486,7 @@ void spectrum_of_reals(Split<R> z, Split<const R> roots, int64_t half, R scale, 
   over_inner<R>(half, scalar, vector);
 }
 
-// z[k], from a = X[k] and b = X[half - k] of a spectrum.
+// Computes z[k] from the elements a = X[k] and b = X[half - k] of a spectrum.
 template <typename T>
 TT_INLINE Pair<T> reals_at(Pair<T> a, Pair<T> b, Pair<T> root) {
   const T dr = a.re - b.re, di = a.im + b.im;  // a - conj(b); multiplied by conj(root) and i below

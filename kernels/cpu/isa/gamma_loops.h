@@ -28,7 +28,7 @@ TT_HOST_DEVICE double lgamma_near_two(double t) {
                           0.41418612492156676);
 }
 
-// The remainder of Stirling's formula.
+// The terms in powers of 1 / y of Stirling's formula for log(Gamma(y)).
 template <typename T>
 TT_HOST_DEVICE double stirling_series(double y) {
   const double inverse = 1 / y, z = inverse * inverse;
@@ -41,7 +41,7 @@ TT_HOST_DEVICE double stirling_series(double y) {
   }
 }
 
-// log(Gamma(y)) for y > 0: the series near 2, a recurrence from there up to kReach, and Stirling's formula above.
+// log(Gamma(y)) for y > 0. Uses the series near 2, a recurrence from there up to kReach, and Stirling's formula above.
 template <typename T>
 TT_HOST_DEVICE double lgamma_of_positive(double y) {
   constexpr int kSteps = kIsShort<T> ? 2 : 6;
@@ -53,7 +53,7 @@ TT_HOST_DEVICE double lgamma_of_positive(double y) {
     product = where(above, product * core, product);
   }
   const double below = where(y < 0.5, y * (y + 1), where(y < 1.5, y, 1.0));
-  // y's offset from 2 after the recurrence; computed exactly, which adding and subtracting 1 would not be.
+  // The offset of y from 2 after the recurrence. It is computed exactly; adding and subtracting 1 would round.
   const double offset = where(y < 0.5, y, where(y < 1.5, y - 1, math::minimum(core, 2.5) - 2));
   const double middle = offset * lgamma_near_two<T>(2 * offset);
   const double size = math::log(where(y < 1.5, below, where(y < kReach, product, y)));
@@ -74,7 +74,7 @@ TT_HOST_DEVICE double sine_of_turn(double x) {
   }
 }
 
-// For negative x by reflection; infinite at 0, -1, -2, ...
+// log(|Gamma(x)|). Negative x are reflected. The result is infinite at 0, -1, -2, ...
 template <typename T>
 TT_HOST_DEVICE double lgamma_of(double x) {
   const double a = std::fabs(x), part = a - std::floor(a);
@@ -93,7 +93,7 @@ void loop_of_lgamma(int64_t length, const T* const* in, T* out) {
 
 // ---- The incomplete gamma functions --------------------------------------------------------
 
-// A series ends when its term relative to the sum is at most this.
+// A series ends when the ratio of its term to the sum is at most kNothing.
 template <typename T>
 inline constexpr double kNothing = kIsShort<T> ? 1e-9 : 2.3e-16;
 inline constexpr int kMaxTerms = 100000;
@@ -166,7 +166,8 @@ TT_HOST_DEVICE double gamma_density_of(double a, double x) {
   return where((a < 20) | (std::fabs(u) > 0.4), plain, large);
 }
 
-// The upper function at the ends of the arguments' ranges, NaN outside, and -1 between them.
+// The upper incomplete gamma function if an argument is 0 or infinite, NaN if the arguments are invalid, and -1 if both
+// arguments are positive and finite.
 TT_HOST_DEVICE double upper_gamma_end(double a, double x) {
   constexpr double kInf = math::kInf<double>, kNan = math::kNan<double>;
   double end = where(x == 0, 1.0, -1.0);
@@ -175,12 +176,12 @@ TT_HOST_DEVICE double upper_gamma_end(double a, double x) {
   return where((a >= 0) & (x >= 0) & ((a > 0) | (x > 0)), end, kNan);
 }
 
-// The sum that computes an element: the lower function's, the upper function's for small arguments, or the continued
-// fraction.
+// The method that computes an element: the sum for the lower function, the sum for the upper function (small
+// arguments), or the upper function's continued fraction.
 enum GammaSum : int64_t { kLowerSum, kUpperSum, kFraction };
 
-// Chooses the function that is smaller, or nearly; the other is 1 minus it. For gammainc, the lower function's sum is
-// used wherever it converges fast.
+// Chooses the method for the lower or the upper function, whichever is (approximately) smaller; the other function is 1
+// minus its value. gammainc uses the lower function's sum wherever this sum converges fast.
 template <bool kUpper>
 TT_HOST_DEVICE int64_t choose_gamma_sum(double a, double x) {
   const int64_t upper = where(x > 1.1, int64_t{kFraction}, int64_t{kUpperSum});
@@ -206,7 +207,7 @@ void incomplete_gammas(const T* shape, const T* argument, T* out) {
     wanted |= int64_t{1} << choice[l];
     lower[l] = upper[l] = 0;
   }
-  // Evaluates `sum_of` in the lanes that need it; other lanes get arguments for which it converges at once.
+  // Evaluates `sum_of` in the lanes that need it; other lanes get arguments for which the sum converges at once.
   const auto evaluate = [&](int64_t sum_of, double a_elsewhere, double x_elsewhere, auto evaluate_sum) {
     for (int64_t l = 0; l < kLanes; ++l) {
       own_a[l] = where(choice[l] == sum_of, a[l], a_elsewhere);

@@ -1,9 +1,10 @@
 // Loops for functions that are slow, or not vectorised at all, when called per element. If an operator's body is a
-// single call of such a function with the operator's tensors in order, the generator calls loop_of_<function>
-// instead.
+// single call of such a function with the operator's tensors in order, the code generator emits a call of
+// loop_of_<function> instead.
 //
-// Results equal those of scalar_math.h bit for bit, and those of special_loops.h to a few units in the last place.
-// Lengths are multiples of kLanes; `out` may be one of the inputs.
+// The loops in this file return the same bits as scalar_math.h. Results of the loops in special_loops.h and
+// gamma_loops.h differ from the scalar functions' by a few units in the last place. Lengths are multiples of kLanes;
+// `out` may be one of the inputs.
 #pragma once
 
 #include <algorithm>
@@ -31,8 +32,8 @@ template <typename T>
 inline constexpr T kReach = 0;
 #endif
 
-// r = fmod(a, b). a / b rounds to the quotient's integer part or to one more, so that one correction of the remainder
-// suffices. Returns false, with r undefined, if a quotient is kReach or more.
+// Computes r = fmod(a, b). The truncated rounded quotient is the exact quotient's integer part or one more, so one
+// correction of the remainder is enough. Returns false, with r undefined, if a quotient's magnitude is kReach or more.
 template <typename T>
 bool divide_out(int64_t n, const T* a, const T* b, T* __restrict r) {
   BitsOf<T> beyond = 0;
@@ -78,7 +79,7 @@ void loop_of_floor_divide(int64_t length, const T* const* in, T* out) {
   loop_of_modulus(length, in, out, [](T a, T b, T left) { return math::downward_quotient(a, b, left); });
 }
 
-// The bit patterns of adjacent numbers, read as integers, differ by one.
+// Uses that the bit patterns of adjacent numbers, read as integers, differ by one.
 template <typename T>
 void loop_of_nextafter(int64_t length, const T* const* in, T* out) {
   using Bits = BitsOf<T>;

@@ -1,7 +1,7 @@
 // padded<C, K, Loop>: adapts a loop over whole vectors to any length.
 //
-// Elements after the last whole vector are processed in a padded copy: no scalar loop is compiled, and an element's
-// value does not depend on its position in a block.
+// Elements after the last whole vector are processed in a padded copy. No scalar loop is needed, and an element's
+// result does not depend on its position in a block.
 #pragma once
 
 #include <bit>
@@ -15,8 +15,8 @@ namespace tt::cpu::TT_ISA {
 
 inline constexpr int64_t kLanes = 16;
 
-// The value that a body computes with. For bfloat16, `low_bits` holds the bits of a scalar that do not fit its 16
-// bits (block.h), else 0.
+// Converts an element to the type in which a body is computed. For bfloat16, `low_bits` are the lower 16 bits of a
+// scalar's float value (block.h), or 0 for a tensor.
 template <typename C>
 TT_HOST_DEVICE C value_of(C x, uint32_t) {
   return x;
@@ -34,7 +34,7 @@ void padded(int64_t n, const C* const* in, C* out, const ScalarArgs<C>& scalar_a
   alignas(64) C results[kLanes];
   const C* copied[kInputs];
   for (int k = 0; k < kInputs; ++k) {
-    // Pads with an existing element, which cannot trigger a slow path that the block would not take anyway.
+    // Pads with an existing element, so that the padding cannot trigger a slow path that no element triggers.
     for (int64_t i = 0; i < kLanes; ++i) copies[k][i] = in[k][whole + i < n ? whole + i : whole];
     copied[k] = copies[k];
   }

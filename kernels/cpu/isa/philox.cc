@@ -9,8 +9,8 @@ namespace tt::cpu::TT_ISA {
 
 namespace {
 
-// The same function as tt::philox (engine/session/generator.h). The body is straight-line code per block, which
-// vectorises; a loop over lanes inside the rounds would not.
+// Computes a group of blocks, as tt::philox (engine/session/generator.h) computes one block. The body is straight-line
+// code per block, which vectorises; a loop over lanes inside the rounds would not.
 void words(uint64_t seed, uint64_t counter, uint32_t* out) {
   for (int i = 0; i < kGroupBlocks; ++i) {
     const uint64_t at = counter + static_cast<uint64_t>(i);

@@ -20,7 +20,7 @@ using math::where;
 //   J(x) = sqrt(2 / (pi x)) (p cos(phase) - w q sin(phase))
 //   Y(x) = sqrt(2 / (pi x)) (p sin(phase) + w q cos(phase))
 struct Wave {
-  double cosine, sine;  // of the phase, times sqrt(2)
+  double cosine, sine;  // cosine and sine of the phase, times sqrt(2)
   double p, wq;
   double amplitude;  // sqrt(1 / (pi x))
 

@@ -8,7 +8,7 @@
 
 namespace tt::cpu {
 
-// `t`, contiguous, in its accumulate_type(). Undefined stays undefined.
+// Returns `t`, contiguous and in its accumulate_type(). Returns an undefined tensor if `t` is undefined.
 inline Tensor as_accumulate_type(const Tensor& t) { return t ? contiguous_as(t, accumulate_type(t.dtype())) : t; }
 
 using AccumulateBuffer = BasicAccumulateBuffer<&copy>;

@@ -1,10 +1,10 @@
-// Blocks: the functions that pointwise kernels are made of, and their tables per instruction set.
+// Block functions, of which pointwise kernels are made, and their tables per instruction set.
 //
-// A pointwise operator is computed one block at a time, in one of six types: float (also for narrower floating
-// types), double, int32_t (also for bool and narrower integers), int64_t (also for wider unsigned integers; uint64 by
-// its bits), and the two complex types. A block function reads blocks of that type and writes one; loads and stores
-// convert between blocks and memory. Operators that cost less than these conversions also have a function on bfloat16
-// as stored. Each instruction set has its own table.
+// A pointwise operator is computed one block at a time, in one of six types: float (also for narrower floating types),
+// double, int32_t (also for bool and narrower integers), int64_t (also for wider unsigned integers; uint64 by its
+// bits), and the two complex types. A block function reads blocks of this type and writes one block. Loads and stores
+// convert between blocks and memory. Operators that are cheaper than these conversions also have a function that reads
+// and writes bfloat16. Each instruction set has its own table.
 //
 // Tables are immutable after start and may be read by any thread.
 #pragma once
@@ -32,9 +32,9 @@ using ComputedIn = std::conditional_t<std::is_same_v<C, BFloat16>, float, C>;
 template <typename C>
 struct ScalarArgs {
   ComputedIn<C> value[8];
-  uint32_t present = 0;  // bit i: parameter i was given
-  // A scalar passed as a tensor argument is a block of C. For bfloat16, these are the lower 16 bits of its float
-  // value, per input; 0 for tensors.
+  uint32_t present = 0;  // bit i is set if parameter i was given
+  // A scalar that is passed as a tensor argument is read from a block of C. For bfloat16, these are the lower 16 bits
+  // of the scalar's float value, per input; 0 for tensors.
   uint32_t low_bits[kMaxStepInputs] = {};
 };
 
@@ -70,7 +70,7 @@ struct Rows {
 // Copies the rows at src to dst, one after the other, converted to C.
 template <typename C>
 using LoadFunction = void (*)(const void* src, const Rows& rows, C* dst);
-// Copies src to the rows at dst, converted as PyTorch casts.
+// Copies src to the rows at dst, converted as PyTorch does.
 template <typename C>
 using StoreFunction = void (*)(const C* src, const Rows& rows, void* dst);
 
@@ -78,12 +78,12 @@ template <typename C>
 struct BlockConversions {
   LoadFunction<C> load[kNumDTypes];  // by dtype
   StoreFunction<C> store[kNumDTypes];
-  // dst[i] = src[i] with stores that bypass the caches, for results too large for them.
+  // dst[i] = src[i] with stores that bypass the caches, for results that are too large for the caches.
   void (*stream)(const C* src, int64_t n, C* dst);
 };
 
-// Random words, one group (engine/session/generator.h) at a time: the first words of all its blocks, then all second
-// words, and so on, which is the order that vectorised code produces.
+// Computes random words, one group (engine/session/generator.h) per call. A group holds the first words of all its
+// blocks, then the second words, and so on, in the order that vectorised code produces.
 struct RandomFunctions {
   void (*words)(uint64_t seed, uint64_t counter, uint32_t* out);
   // A group yields 512 floats or 256 doubles, uniform in [0, 1) or standard normal.
@@ -93,14 +93,14 @@ struct RandomFunctions {
   void (*normal_f64)(const uint32_t* words, double* out);
 };
 
-// The rows of one generated source file.
+// The operators of one generated source file.
 struct PointwiseRows {
   const PointwiseRow* rows;
   int count;
 };
 
-// Plain arrays, because the linker might choose a standard container's code compiled for AVX-512 for the whole
-// program.
+// Uses plain arrays. The code of a standard container would be compiled once per instruction set, and the linker might
+// keep only the AVX-512 copy.
 struct BlockTable {
   const char* isa;
   const PointwiseRows* files;

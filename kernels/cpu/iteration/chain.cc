@@ -25,7 +25,7 @@ const PointwiseRow& row_of(uint16_t op) {
 
 namespace {
 
-// Results up to this size take at most a few calls of a block function.
+// Maximum number of elements that run_plain() computes.
 constexpr int64_t kSmall = 4 * kBlock;
 
 template <typename C>
@@ -72,7 +72,7 @@ Step<C> make_step(uint16_t op, DType compute) {
   return step;
 }
 
-// The non-tensor parameters.
+// The non-tensor parameters of a step.
 template <typename C>
 ScalarArgs<C> scalar_args_of(const ChainStep& step) {
   using Number = ComputedIn<C>;
@@ -94,8 +94,8 @@ ScalarArgs<C> scalar_args_of(const ChainStep& step) {
   return scalar_args;
 }
 
-// Cheaper operators for x ** n with common exponents; they are also exact. The operators are applied to x in turn; a
-// binary one to the previous result and x. Empty for other exponents.
+// Cheaper and more accurate operators for x ** n with common exponents n. The operators are applied to x in turn; a
+// binary operator receives the previous result and x. Empty for other exponents.
 absl::Span<const uint16_t> power(const ChainStep& step) {
   static constexpr uint16_t kSquare[] = {op_id::kSquare}, kCube[] = {op_id::kSquare, op_id::kMul},
                             kRoot[] = {op_id::kSqrt}, kInverse[] = {op_id::kReciprocal},
@@ -213,7 +213,7 @@ class Builder {
 };
 
 // Runs a single operator in one call of its block function, if all operands are contiguous and in the type of the
-// computation. Returns whether it did.
+// computation. Returns false, without writing, otherwise.
 template <typename C>
 bool run_plain(const ChainStep& from, const Tensor& out) {
   const int64_t n = out.numel();

@@ -7,7 +7,7 @@ namespace tt::cpu {
 
 // Returns `t` itself if it is contiguous or undefined, else a copy.
 Tensor contiguous(const Tensor& t);
-// The same, converted to `dtype`.
+// Like contiguous(), but also converts to `dtype`.
 Tensor contiguous_as(const Tensor& t, DType dtype);
 
 }  // namespace tt::cpu

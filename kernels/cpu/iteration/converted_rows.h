@@ -1,8 +1,8 @@
-// ConvertedRows: reads and writes rows of 16-bit floats in the type they are computed in, one row at a time, which
-// stays in the cache.
+// ConvertedRows: reads and writes rows of a tensor in the type T that a kernel computes in.
 //
-// Elements that are stored as T are read and written in place. Create one per share of a parallel loop, on its
-// thread: each allocates a buffer of one row.
+// 16-bit floats are converted one row at a time, so that the converted row stays in the cache. Elements that are stored
+// as T are read and written in place. Each thread of a parallel loop creates its own object, which allocates a buffer
+// of one row.
 #pragma once
 
 #include <vector>
@@ -22,13 +22,13 @@ class ConvertedRows {
         item_(static_cast<int64_t>(item_size(dtype_))),
         buffer_(stored_as<T>(dtype_) ? 0 : most) {}
 
-  // Returns n elements, starting at `at`.
+  // Returns the tensor's elements [at, at + n).
   const T* read(int64_t at, int64_t n) {
     if (buffer_.empty()) return reinterpret_cast<const T*>(data_) + at;
     load_block(buffer_.data(), data_ + at * item_, dtype_, 1, n);
     return buffer_.data();
   }
-  // Returns the memory to compute a row into; write() then converts and stores it.
+  // Returns the memory into which to compute the row at offset `at`; write() then converts and stores this row.
   T* place(int64_t at) { return buffer_.empty() ? reinterpret_cast<T*>(data_) + at : buffer_.data(); }
   void write(int64_t at, int64_t n) {
     if (!buffer_.empty()) store_block(data_ + at * item_, dtype_, 1, buffer_.data(), n);

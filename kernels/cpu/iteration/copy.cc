@@ -16,7 +16,7 @@ void run_copy(const Space& space, const LoopInput<C>& input, const Access& to) {
   Loop<C>(space, {&input, 1}, {}, to, bypasses_cache(space.numel * static_cast<int64_t>(item_size(to.dtype)))).run();
 }
 
-// An integer dtype of the same size, so that elements which are only copied keep every bit.
+// A dtype of the same item size whose elements are copied without changing a bit.
 DType bits_of(DType dtype) {
   switch (item_size(dtype)) {
     case 1: return DType::kUInt8;
@@ -63,7 +63,7 @@ void copy(const Tensor& src, const Tensor& dst) {
   switch (from.dtype) {  // the intermediate type: the narrowest that represents the source
     case DType::kComplex64: return run_copy<Complex<float>>(space, {&from}, to);
     case DType::kComplex128: return run_copy<Complex<double>>(space, {&from}, to);
-    case DType::kUInt64:  // as int64_t it could be negative
+    case DType::kUInt64:  // int64_t does not represent every uint64_t
       if (to.dtype == DType::kFloat64) return run_copy<double>(space, {&from}, to);
       if (is_floating(to.dtype)) return run_copy<float>(space, {&from}, to);
       return run_copy<int64_t>(space, {&from}, to);

@@ -34,22 +34,23 @@ struct FftPass {
 
 template <typename R>
 struct FftPasses {
-  int lanes;  // elements of a vector
+  int lanes;  // number of elements per vector
 
   // A pass of any width.
   void (*wide)(const FftPass<R>& pass, Split<R> x, Split<R> y);
-  // The last pass (rest = 1) of one line, whose width is a multiple of lanes. Writes interleaved pairs, multiplied by
-  // `scale`.
+  // The last pass (rest = 1) of one line. Its width must be a multiple of lanes. Writes interleaved pairs, multiplied
+  // by `scale`.
   void (*wide_to_pairs)(const FftPass<R>& pass, Split<R> x, R* pairs, bool swapped, R scale);
   // A pass whose width divides lanes, with radix 2, 4 or 8. Reads and writes up to kFftPadding elements past the end.
   void (*shuffled)(const FftPass<R>& pass, Split<R> x, Split<R> y);
   // The first pass (width 1), reading interleaved pairs; rest must be a multiple of lanes.
   void (*shuffled_from_pairs)(const FftPass<R>& pass, const R* pairs, bool swapped, Split<R> y);
 
-  // dst[i] = pairs[i]; pairs[i] = src[i] * scale.
+  // split_pairs(): dst[i] = pairs[i]. join_pairs(): pairs[i] = src[i] * scale.
   void (*split_pairs)(const R* pairs, int64_t n, Split<R> dst);
   void (*join_pairs)(Split<R> src, int64_t n, R scale, R* pairs);
-  // The same for `lanes` lines: element k of line l is dst[k * lanes + l], and pairs[l * stride + 2 * k].
+  // split_lines() and join_lines() do the same for `lanes` lines. Element k of line l is at k * lanes + l in `dst` or
+  // `src`, and at l * stride + 2 * k in `pairs`.
   void (*split_lines)(const R* pairs, int64_t stride, int64_t n, Split<R> dst);
   void (*join_lines)(Split<R> src, int64_t n, R scale, R* pairs, int64_t stride);
   // y = x * w; y may be x.
@@ -58,9 +59,10 @@ struct FftPasses {
   // The first half + 1 elements of the spectrum of 2 * half real values, multiplied by `scale`. z is the transform of
   // the values read as pairs of neighbours; roots[k] = exp(-pi i k / half).
   void (*spectrum_of_reals)(Split<R> z, Split<const R> roots, int64_t half, R scale, R* pairs);
-  // The inverse: computes from such a spectrum the z whose backward transform is the real values, in adjacent pairs.
+  // The inverse: computes z from such a spectrum. The backward transform of z consists of the real values, read as
+  // pairs of neighbours.
   void (*reals_from_spectrum)(const R* pairs, Split<const R> roots, int64_t half, Split<R> z);
-  // The same for `lines` interleaved lines, with element k of line l at k * lines + l and without a scale.
+  // The same two conversions for `lines` interleaved lines, without a scale. Element k of line l is at k * lines + l.
   // reals_from_spectra() sets the imaginary parts of each spectrum's first and last element to 0.
   void (*spectra_of_reals)(Split<R> z, Split<const R> roots, int64_t half, int64_t lines, Split<R> spectra);
   void (*reals_from_spectra)(Split<R> spectra, Split<const R> roots, int64_t half, int64_t lines, Split<R> z);

@@ -28,7 +28,7 @@ struct Candidate {
   bool (*runs_here)();
 };
 
-// Best first.
+// The instruction sets, fastest first.
 constexpr Candidate kCandidates[] = {
 #ifdef TT_X86_64
     {"avx512", &avx512::make_table,

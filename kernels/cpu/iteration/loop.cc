@@ -13,8 +13,8 @@ namespace {
 
 // Elements per piece, the unit of parallel work: a multiple of a block, so that pieces stay aligned.
 constexpr int64_t kPiece = 32 * kBlock;
-// The minimum number of pieces per thread, so that the work exceeds the cost of waking it (about 20 us). Costly steps
-// process a few elements per nanosecond, others about ten.
+// The minimum number of pieces per thread. With fewer pieces, waking a thread (about 20 us) would cost more than the
+// work. Costly steps process a few elements per nanosecond, other steps about ten.
 constexpr int64_t kCostlyPieces = 2;
 constexpr int64_t kPieces = 8;
 // Rows of at least this length are processed one by one, and are read in place if possible.
@@ -99,7 +99,7 @@ void Loop<C>::plan_buffers() {
     Register& r = registers_[i];
     if (r.mode != Mode::kDirect) r.buffer = take_buffer();
     if (r.mode == Mode::kConstant || r.mode == Mode::kPeriodic) r.last_use = kMaxRegisters;  // filled once and reused
-    if (r.mode == Mode::kPeriodic) block_ = kBlock - inner();                                // read at any phase
+    if (r.mode == Mode::kPeriodic) block_ = kBlock - inner();                                // read at any offset
   }
   for (int s = 0; s < num_steps; ++s) {
     // A result may overwrite an argument that is not read again: block functions permit it.
@@ -218,7 +218,7 @@ void Loop<C>::for_each_rows(const Strides& strides, int64_t at, int64_t n, F f) 
   }
   for (int64_t done = 0; done < n;) {
     Rows rows{1, 0, std::min(n - done, inner() - index[last]), strides[last]};
-    if (last > 0 && rows.length == inner()) {  // whole rows that are evenly strided
+    if (last > 0 && rows.length == inner()) {  // whole rows, with a constant row stride
       rows.count = std::min((n - done) / inner(), space_.sizes[last - 1] - index[last - 1]);
       rows.row_stride = strides[last - 1];
     }

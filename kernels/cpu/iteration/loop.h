@@ -1,8 +1,8 @@
 // Loop<C>: runs a chain of block functions over an index space, one block at a time.
 //
-// A single operator is a chain of one step, a copy a chain without steps. Contiguous operands of C's dtype are read
-// and written in place; others are copied through blocks in the L1 cache. A loop is created on its caller's stack;
-// run() uses the thread pool.
+// A single operator is a chain of one step; a copy is a chain without steps. Contiguous operands of C's dtype are read
+// and written in place. All other operands are converted in blocks in the L1 cache. A loop is created on its caller's
+// stack; run() uses the thread pool.
 #pragma once
 
 #include <array>
@@ -45,9 +45,9 @@ struct LoopInput {
 template <typename C>
 class Loop {
  public:
-  // Writes the last step's result (or, without steps, the single input) to `output`. `space` must be collapsed, and
-  // must outlive the loop, as must `steps` and the inputs' accesses. `past_cache`: the output is large and is not
-  // read by this loop. Requires at most kMaxRegisters inputs and steps.
+  // Writes the last step's result (or, without steps, the single input) to `output`. `space` must be collapsed.
+  // `space`, `steps`, `output` and the inputs' accesses must outlive the loop. `past_cache`: the output is large and is
+  // not read by this loop. Requires at most kMaxRegisters inputs and steps.
   Loop(const Space& space, absl::Span<const LoopInput<C>> inputs, absl::Span<const Step<C>> steps, const Access& output,
        bool past_cache);
   // Whether all blocks in use at once fit into kMaxBuffers; run() requires it.
@@ -56,8 +56,9 @@ class Loop {
   void run();
 
  private:
-  // How a block function gets an input's elements: in place; from a block filled once with a number; from a block
-  // filled once with repetitions of the inner dimension; or from a block filled each time.
+  // How a block function reads an input: in place (kDirect), from a block filled once with a number (kConstant), from a
+  // block filled once with repetitions of the inner dimension (kPeriodic), or from a block that is filled for each call
+  // (kGather).
   enum class Mode : uint8_t { kDirect, kConstant, kPeriodic, kGather };
   struct Register {
     Mode mode = Mode::kGather;  // inputs only
@@ -93,7 +94,7 @@ class Loop {
   absl::InlinedVector<Register, 6> registers_;
   uint32_t free_buffers_ = ~uint32_t{0};
   int num_buffers_ = 0;
-  int64_t block_ = kBlock;  // maximum number of elements
+  int64_t block_ = kBlock;  // maximum number of elements per block
   bool flat_output_;
   bool direct_output_;
   bool past_cache_;

@@ -28,8 +28,8 @@ struct Space {
   explicit Space(SizesView of);
   // Returns `t`, broadcast over the space. Requires that it broadcasts and that collapse() has not been called.
   Access access(const Tensor& t) const;
-  // Drops, reorders and merges dimensions, so that the last operand is accessed as contiguously and the inner
-  // dimension is as long as possible. `operands` must be all operands of the loop.
+  // Drops, reorders and merges dimensions: the last operand's strides become descending, and the inner dimension
+  // becomes as long as possible. `operands` must be all operands of the loop.
   void collapse(absl::Span<Access> operands);
   // Whether an operand's elements are contiguous in this space's order.
   bool is_contiguous(const Access& operand) const;

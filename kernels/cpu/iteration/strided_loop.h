@@ -19,8 +19,8 @@ class StridedLoop {
  public:
   using Offsets = std::array<int64_t, K>;
 
-  // `strides[k]`: strides of operand k over `sizes`. Neighbouring dimensions that are evenly strided in every operand
-  // are merged.
+  // `strides[k]`: strides of operand k over `sizes`. Neighbouring dimensions that every operand traverses with one
+  // constant stride are merged.
   StridedLoop(SizesView sizes, const std::array<SizesView, K>& strides) {
     dims_ = merged_dims<K>(sizes, strides);
     if (dims_.empty()) dims_.push_back({1, {}});

@@ -100,7 +100,7 @@ bool transpose(const Space& space, const Access& from, const Access& to) {
   const int64_t first_source = -last_row, first_target = last_row * plane.to_row;
   if (*straight < 0) plane.to_row = -plane.to_row;
 
-  // A cache line wider than the strip would be read again for the next strip, so strips are long if columns are few.
+  // With few columns, strips have more rows, so that fewer cache lines of the source are read by two strips.
   const int64_t height = plane.columns < kMicro ? 512 : kStrip;
   const int64_t strips = (plane.rows + height - 1) / height;
   const int64_t planes = space.numel / (plane.rows * plane.columns);

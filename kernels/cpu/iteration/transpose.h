@@ -8,13 +8,13 @@
 namespace tt::cpu {
 
 // Copies `from` to `to` if both have the same dtype and tiling pays off; otherwise returns false without copying.
-// `space` must be collapsed over the two.
+// `space` must be collapsed for these two operands.
 bool transpose(const Space& space, const Access& from, const Access& to);
 
-// Two dimensions of a space: the contiguous one of the target and that of the source.
+// The contiguous dimensions of the target and of the source.
 struct Plane {
   int64_t rows, columns;        // columns: contiguous in the target; rows: contiguous in the source
-  int64_t from_column, to_row;  // strides of the other dimension, in elements
+  int64_t from_column, to_row;  // strides between source columns and target rows, in elements
 };
 // to[r * p.to_row + c] = from[c * p.from_column + r], in registers. Single-threaded; for elements of four or eight
 // bytes.

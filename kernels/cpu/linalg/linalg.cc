@@ -22,9 +22,9 @@ namespace tt::cpu {
 namespace {
 
 constexpr int64_t kGrain = 16 * 1024;  // minimum number of multiplications per thread
-// The minimum number of multiplications for which LAPACK should divide one matrix among threads: kBlocks for
-// algorithms of blocked products; kColumns for those with a barrier or two per column, at which another busy process
-// on the same cores costs more than the threads gain.
+// The minimum number of multiplications for which LAPACK should divide one matrix among threads. kBlocks is for
+// algorithms that consist of blocked products. kColumns is for algorithms with one or two barriers per column, which
+// are slow if another process uses the same cores.
 constexpr int64_t kBlocks = 2 * 1024 * 1024, kColumns = int64_t{4} << 30;
 
 // Calls body(i, solver) for every matrix of a batch. `work`: multiplications per matrix. `make` creates one solver
@@ -37,7 +37,7 @@ void each_matrix(int64_t batch, int64_t work, int64_t divisible, Make make, Body
   const auto loop = [&](int64_t begin, int64_t end) {
     try {
       const OpenBlasCall allowed;
-      if (!allowed) return;  // parallel_for or the next check throws
+      if (!allowed) return;  // cancelled: parallel_for() or check_cancelled() throws
       auto solver = make();
       for (int64_t i = begin; i < end; ++i) body(i, solver);
     } catch (const std::bad_alloc&) {
@@ -60,7 +60,7 @@ void each_matrix(int64_t batch, int64_t work, int64_t divisible, Make make, Body
   }
   if (thrown) std::rethrow_exception(thrown);
 }
-// The same without a solver.
+// each_matrix() for bodies that need no solver.
 template <typename Body>
 void each_matrix(int64_t batch, int64_t work, Body body) {
   each_matrix(
@@ -80,7 +80,8 @@ void check_info(std::string_view function, const Tensor& input, const Tensor& in
   check_info(function, input.dim() > 2, info.data_as<int32_t>(), info.numel());
 }
 
-// Converts row exchanges to the order of rows. Throws Error (RuntimeError) if a pivot is out of range.
+// Converts LAPACK's row exchanges to the resulting order of the rows. Throws Error (RuntimeError) if a pivot is out of
+// range.
 void order_rows(const int32_t* pivots, int64_t count, int64_t rows, int64_t* order) {
   for (int64_t i = 0; i < rows; ++i) order[i] = i;
   for (int64_t i = 0; i < count; ++i) {
@@ -89,7 +90,7 @@ void order_rows(const int32_t* pivots, int64_t count, int64_t rows, int64_t* ord
   }
 }
 
-// The row order of every matrix of a batch, with `rows` rows each.
+// Returns the row order of every matrix of a batch: `rows` indices per matrix.
 std::vector<int64_t> orders(const Tensor& pivots, int64_t batch, int64_t rows) {
   check_pivots(pivots);
   const Tensor plain = contiguous(pivots);
@@ -108,7 +109,8 @@ void fill_identity(Tensor& out) {
   for (int64_t e = 0; e < out.numel(); ++e) out.data_as<T>()[e] = e % (n * n) % (n + 1) == 0 ? T(1) : T(0);
 }
 
-// Returns the sign of the row exchanges times that of the diagonal; passes the diagonal's magnitudes to `add`.
+// Returns the sign of the row exchanges times the sign of the product of U's diagonal. Passes the magnitudes of the
+// diagonal's elements to `add`.
 template <typename T, typename Add>
 T fold_diagonal(const T* lu, const int32_t* pivots, int64_t n, Add add) {
   T sign(1);

@@ -20,7 +20,7 @@ namespace {
 
 constexpr int64_t kLargeMatrix = 32 * 32;
 
-// The offset of each entry of the broadcast batch.
+// The offset of each matrix of the batch, broadcast to `sizes`.
 std::vector<int64_t> offsets(const MatmulOperand& factor, SizesView sizes) {
   std::vector<int64_t> starts{0};
   for (size_t i = 0; i < sizes.size(); ++i) {
@@ -37,8 +37,8 @@ std::vector<int64_t> offsets(const MatmulOperand& factor, SizesView sizes) {
   return starts;
 }
 
-// Whether the distance between the batch's entries is constant, as oneDNN requires. Also true if a stride is 0
-// (repeated entries), because copying the repetitions would be expensive.
+// Whether the distance between the batch's matrices is constant, as oneDNN requires. Also true if a stride is 0
+// (repeated matrices), because copying the repetitions would be expensive.
 bool is_even(const Tensor& t) {
   bool even = true;
   for (int64_t d = 0; d + 2 < t.dim(); ++d) {
@@ -49,8 +49,8 @@ bool is_even(const Tensor& t) {
   return even;
 }
 
-// Copies a batch of larger matrices (transposed attention heads) so that its entries are evenly spaced: the copy takes
-// a fraction of the time that oneDNN saves.
+// Copies a batch of larger matrices (such as transposed attention heads) if the distance between them is not constant.
+// The copy takes a fraction of the time that oneDNN saves. Returns other tensors unchanged.
 Tensor even(const Tensor& t) {
   const bool large = t.dim() > 3 && t.size(-1) * t.size(-2) >= kLargeMatrix && onednn_computes(t.dtype());
   return large && !is_even(t) ? contiguous(t) : t;
@@ -74,7 +74,7 @@ void multiply(const Tensor& input, const Tensor& other, const void* bias, const 
   product(g, bias);
 }
 
-// The same for complex matrices: four products of real and imaginary parts, then the bias.
+// multiply() for complex matrices, as four products of real and imaginary parts. Adds no bias.
 void multiply_complex(const Tensor& input, const Tensor& other, Tensor& out) {
   const Tensor a[] = {contiguous(part(input, 0)), contiguous(part(input, 1))};
   const Tensor b[] = {contiguous(part(other, 0)), contiguous(part(other, 1))};

@@ -11,7 +11,8 @@
 namespace tt::cpu {
 namespace {
 
-// The largest norm (maximum row or column sum) for which the approximant of a degree is exact up to rounding.
+// Degree of a Padé approximant, and the largest norm (maximum row or column sum) of a matrix for which the approximant
+// is exact up to rounding.
 struct Approximant {
   int degree;
   double norm;
@@ -31,8 +32,8 @@ std::span<const Approximant> approximants() {
     return kDouble;
 }
 
-// The approximant is p(a) / p(-a). Returns the coefficient of x^i in p, normalised so that that of x^degree is 1; 0
-// if i > degree.
+// The approximant is p(a) / p(-a). Returns the coefficient of x^i in p, normalised so that x^degree has the coefficient
+// 1. Returns 0 if i > degree.
 double coefficient(int degree, int i) {
   double value = i <= degree ? 1 : 0;
   for (int j = degree; j > i; --j) value *= static_cast<double>(j) * (2 * degree - j + 1) / (degree - j + 1);
@@ -76,7 +77,8 @@ Exponential<T>::Exponential(int64_t n) : n_(to_lapack_int(n)), pivots_(static_ca
   for (std::vector<T>& power : powers_) power.resize(a_.size());
 }
 
-// The sum of p's even (0) or odd (1) powers, the latter divided by a. Powers above a^7 share the factor a^6.
+// Computes the sum of p's even powers (odd = 0), or of its odd powers divided by a (odd = 1). Powers above a^7 share
+// the factor a^6.
 template <typename T>
 void Exponential<T>::half(int degree, int odd, std::vector<T>* sum) {
   const auto add_powers = [&](int from) {

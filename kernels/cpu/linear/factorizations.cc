@@ -34,8 +34,8 @@ int32_t Lu<T>::factor(T* a, int32_t* pivots) {
   return info;
 }
 
-// The rows of a's lower triangle are the columns of its transpose's upper triangle; that transpose is U^H U with U^T
-// = L.
+// LAPACK reads `a` as its transpose, and a's lower triangle as the transpose's upper triangle. It factors the transpose
+// into U^H U, where U^T = L.
 template <typename T>
 int32_t cholesky(T* a, int64_t n) {
   if (n == 0) return 0;

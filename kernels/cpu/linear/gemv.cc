@@ -71,7 +71,7 @@ TT_CLONES void dots(int64_t k, int64_t n, const double* x, const double* b, int6
   for (int64_t j = 0; j < n; ++j) y[j] = dot<double>(k, x, b + j * ldb);
 }
 
-// The same for 16-bit b, in blocks of limited length.
+// dot() for 16-bit `b`, summed in blocks of kStretch elements.
 template <typename X, typename Half16>
 [[gnu::always_inline]] inline float narrow_dot(int64_t k, const X* x, const Half16* b) {
   constexpr int64_t kStretch = 4096;
@@ -84,7 +84,7 @@ TT_CLONES float dot_of(int64_t k, const float* x, const Half* b) { return narrow
 TT_CLONES float dot_of(int64_t k, const BFloat16* x, const BFloat16* b) { return narrow_dot(k, x, b); }
 TT_CLONES float dot_of(int64_t k, const Half* x, const Half* b) { return narrow_dot(k, x, b); }
 
-// Computes a row of dot products, each of `row` and a contiguous column.
+// Computes the dot products of the vector `row.a` and the columns of `row.b`, which are contiguous.
 template <typename Half16>
 void run_dots(const Gemm& row) {
   const auto first = [](const Matrix& x, const int64_t* offsets) {

@@ -17,9 +17,9 @@ template <typename T>
 class Lu {
  public:
   Lu(int64_t m, int64_t n);
-  // Overwrites a (m x n) with L (whose unit diagonal is not stored) and U.
-  // Row i was exchanged with row pivots[i] - 1, in order. Returns the index of the first zero on U's diagonal,
-  // counted from 1, or 0.
+  // Overwrites `a` (m x n) with L (whose unit diagonal is not stored) and U. `pivots` receives min(m, n) elements: row
+  // i was exchanged with row pivots[i] - 1, in order. Returns the index of the first zero on U's diagonal, counted from
+  // 1, or 0 if there is none.
   int32_t factor(T* a, int32_t* pivots);
 
  private:
@@ -27,13 +27,14 @@ class Lu {
   std::vector<T> columns_;
 };
 
-// Overwrites the lower triangle of a (n x n) with L. Returns the order of the first leading minor that is not
-// positive, or 0.
+// Overwrites the lower triangle of a (n x n) with L. Returns the order of the first leading minor that is not positive,
+// or 0 if all are.
 template <typename T>
 int32_t cholesky(T* a, int64_t n);
 
-// Overwrites b (n x k) with the solution of a triangular system: the triangle of a (n x n), or its transpose (not its
-// adjoint).
+// Overwrites `b` (n x k) with the solution of a triangular system. The matrix of the system is the upper or lower
+// triangle of `a` (n x n) or, if `transposed`, the transpose (not the adjoint) of this triangle. If `unit`, its
+// diagonal is assumed to be 1.
 template <typename T>
 void solve_triangular(const T* a, T* b, int64_t n, int64_t k, bool upper, bool transposed, bool unit);
 
@@ -42,11 +43,11 @@ class Householder {
  public:
   // `q_columns`: the number of columns of Q that orthogonal() will compute, 0 to m.
   Householder(int64_t m, int64_t n, int64_t q_columns);
-  // Factors a (m x n). tau receives the min(m, n) factors of the reflections 1 - tau v v^H, whose product is Q.
+  // Factors `a` (m x n). `tau` receives the min(m, n) factors of the reflections 1 - tau v v^H, whose product is Q.
   void factor(const T* a, T* tau);
-  // Copies R's first rows.
+  // Copies the first `rows` rows of R to `r` (rows x n).
   void triangle(int64_t rows, T* r) const;
-  // Copies R and, below it, the vectors v: m x n.
+  // Copies R and, below R's diagonal, the vectors v to `a` (m x n).
   void reflections(T* a) const;
   // Computes Q's first columns (m x q_columns). Overwrites the reflections, so it must be the last call for a matrix.
   void orthogonal(const T* tau, T* q);
@@ -62,7 +63,8 @@ template <typename T>
 class Eigh {
  public:
   Eigh(int64_t n, bool upper, bool vectors);
-  // Reads only a's upper or lower triangle. Returns nonzero if it is not finite or the iteration does not converge.
+  // `a`: n x n, of which only the upper or lower triangle is read. `values`: n elements. `vectors`: n x n; unused if
+  // not requested. Returns nonzero if the triangle is not finite or the iteration does not converge.
   int32_t decompose(const T* a, real_of_t<T>* values, T* vectors);
 
  private:
@@ -79,7 +81,8 @@ class Eig {
  public:
   using C = Complex<real_of_t<T>>;
   Eig(int64_t n, bool vectors);
-  // Returns nonzero if a is not finite or the iteration does not converge.
+  // `a`: n x n. `values`: n elements. `vectors`: n x n; unused if not requested. Returns nonzero if `a` is not finite
+  // or the iteration does not converge.
   int32_t decompose(const T* a, C* values, C* vectors);
 
  private:
@@ -92,14 +95,15 @@ class Eig {
   lapack::Workspace<T> space_;
 };
 
-// u diag(s) vh = a (m x n). u and vh have min(m, n) columns and rows (kThin), all (kFull), or are not computed
-// (kNone).
+// Size of `u` and `vh` in u diag(s) vh = a, where `a` is m x n. kNone: neither is computed. kThin: `u` has min(m, n)
+// columns, `vh` has min(m, n) rows. kFull: `u` is m x m, `vh` is n x n.
 enum class SingularVectors { kNone, kThin, kFull };
 template <typename T>
 class Svd {
  public:
   Svd(int64_t m, int64_t n, SingularVectors vectors);
-  // Returns nonzero if a is not finite or the iteration does not converge.
+  // `a`: m x n. `s`: min(m, n) singular values in descending order. `u` and `vh`: sizes as given by SingularVectors;
+  // unused for kNone. Returns nonzero if `a` is not finite or the iteration does not converge.
   int32_t decompose(const T* a, T* u, real_of_t<T>* s, T* vh);
 
  private:
@@ -116,7 +120,7 @@ template <typename T>
 class Exponential {
  public:
   explicit Exponential(int64_t n);
-  void of(const T* a, T* out);  // NaN if a is not finite
+  void of(const T* a, T* out);  // out = exp(a), both n x n; NaN if `a` is not finite
 
  private:
   void half(int degree, int odd, std::vector<T>* sum);

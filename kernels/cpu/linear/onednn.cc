@@ -24,7 +24,7 @@ dnnl::stream& thread_stream() {
 // A larger scratchpad is allocated in the calling session's memory for the duration of the call.
 constexpr size_t kThreadScratchpad = size_t{1} << 20;
 
-// Grows and never shrinks: these buffers are small and are needed in every call.
+// Returns this thread's scratchpad. The buffer grows and never shrinks, because it is small and needed in every call.
 void* thread_scratchpad(size_t bytes) {
   struct Free {
     void operator()(void* p) const { ::operator delete (p, std::align_val_t{64}); }
@@ -49,7 +49,7 @@ void* thread_scratchpad(size_t bytes) {
 
 }  // namespace
 
-// The memory objects of one execution, reused because creating one costs more than finding the primitive.
+// The memory objects of one execution, reused because creating a memory object costs more than finding the primitive.
 struct PrimitiveUse::Arguments {
   std::vector<dnnl::memory> memories;
   std::vector<dnnl_exec_arg_t> list;

@@ -59,7 +59,7 @@ struct CachedPrimitive;  // onednn.cc
 
 class PrimitiveUse {
  public:
-  // Finds the primitive or creates it with `make`, which may throw dnnl::error.
+  // Finds the primitive for `key` in the cache, or creates it with `make`, which may throw dnnl::error.
   PrimitiveUse(const PrimitiveKey& key, absl::FunctionRef<Recipe()> make);
   ~PrimitiveUse();
   PrimitiveUse(const PrimitiveUse&) = delete;
@@ -79,7 +79,7 @@ class PrimitiveUse {
 };
 
 dnnl::engine& onednn_engine();
-// Attributes that let the caller provide the scratchpad, so that one per thread serves all primitives.
+// Attributes that let the caller provide the scratchpad, so that one scratchpad per thread serves all primitives.
 const dnnl::primitive_attr& onednn_attributes();
 
 // Whether oneDNN computes in this dtype on this machine; other dtypes use our own loops.

@@ -7,8 +7,8 @@
 namespace tt::cpu {
 namespace {
 
-// Maximum number of copies per storage. A storage that holds all weights of a model has many views; a single weight's
-// storage has one or two layouts.
+// Maximum number of copies per storage. A storage that holds all weights of a model needs many copies; the storage of a
+// single weight needs one or two.
 constexpr size_t kMaxCopies = 32;
 
 class OneDnnWeights final : public PackedWeights {
@@ -27,7 +27,7 @@ class OneDnnWeights final : public PackedWeights {
     uses_.push_back({t->offset, layout});
     return false;
   }
-  // Returns an undefined tensor if there is no such copy.
+  // Returns the copy of `t` in the layout `wanted`, or an undefined tensor if there is none.
   Tensor find(const Tensor& t, const dnnl::memory::desc& plain, const dnnl::memory::desc& wanted) {
     MutexLock lock(mutex_);
     drop_outdated(t);

@@ -1,8 +1,9 @@
 // packed: weights in the layout that a oneDNN primitive prefers, cached with their storage.
 //
 // With a small batch, packing the weights costs as much as using them. Weights that are used twice without a write in
-// between (inference) are packed once and cached; those of a training step are not, since each is used once. The cache
-// is dropped with the storage or when it is written. Thread-safe: published storages are read by several sessions.
+// between (inference) are packed once and cached. Weights of a training step are not cached, because they are used
+// once. The cache is dropped when the storage is freed or written. Thread-safe: published storages are read by several
+// sessions.
 #pragma once
 
 #include "engine/tensor/tensor.h"
@@ -10,7 +11,7 @@
 
 namespace tt::cpu {
 
-// Whether this was called before with the same layout since `t` was last written.
+// Whether used_before() was called with the same layout since `t` was last written.
 bool used_before(const Tensor& t, const dnnl::memory::desc& layout);
 // `t`'s values in the layout `wanted`: the cached copy, or a new one, which is cached if `keep`. `plain` is the layout
 // of `t`.

@@ -1,6 +1,6 @@
 // Loops of the fused optimizer steps: PyTorch's algorithms in one pass over memory.
 //
-// Pointers refer to contiguous elements of one part of a parameter; null for states that are not kept.
+// Pointers refer to contiguous elements of one part of a parameter; null for states that the optimizer does not keep.
 #pragma once
 
 #include <cstdint>

@@ -23,7 +23,7 @@ template <typename T>
     return false;
 }
 
-// The index of a maximum not found yet; greater than every index in a plane.
+// Stored as the index of a maximum that has not been found yet. Greater than every index in a plane.
 constexpr int32_t kNowhere = std::numeric_limits<int32_t>::max();
 
 // Strides of 1 and 2 are compile-time constants, so that the compiler vectorises over them.
@@ -34,8 +34,8 @@ template <typename F>
   f([stride](int64_t i) { return stride * i; });
 }
 
-// Intermediate results of a plane, reused for the next one. Indices have 32 bits, like the floats beside them. The
-// memory is not charged to a session, so large buffers are freed after use.
+// Intermediate results of a plane; the memory is reused for the next plane. Indices have 32 bits, like floats, so that
+// loops over both vectorise. The memory is not charged to a session, so large buffers are freed after use.
 template <typename T>
 struct Buffers {
   static constexpr size_t kMostKept = 1 << 20;
@@ -56,8 +56,8 @@ struct Buffers {
   }
 };
 
-// The input rows (or columns, if d = 1) of an output row's windows that are inside the plane: `count` rows, `step`
-// apart.
+// The input rows (or columns, if d = 1) that are in the windows of output row `o` and inside the plane: `count` rows,
+// `step` apart.
 struct WindowRows {
   int64_t first, count, step;
 
@@ -71,13 +71,13 @@ struct WindowRows {
   int64_t operator[](int64_t k) const { return first + k * step; }
 };
 
-// Rows extended so that the stride of windows continues across row ends: with all rows stored one after the other,
-// output i has its window at input i * stride. Each row's inputs start with the padding; its outputs end with unused
-// ones.
+// Rows padded so that windows continue at the same stride across row ends. If all rows are stored one after the other,
+// the window of output i starts at input i * stride. The inputs of each row start with the padding, and its outputs end
+// with unused outputs.
 struct PaddedRows {
   int64_t inputs, outputs;  // per row
-  int64_t left;             // padding
-  int64_t taken;            // a row's inputs that any window reaches
+  int64_t left;             // padding before a row
+  int64_t taken;            // number of a row's inputs that are in any window
   int64_t rows;
   int64_t reach;  // distance from a window's first to its last input
 
@@ -91,9 +91,9 @@ struct PaddedRows {
   int64_t all_outputs() const { return rows * outputs; }
 };
 
-// Whether extended rows would take much more memory than the planes, because padding, stride or dilation are much
-// larger than these. Each window is then processed separately. Buffers are not charged to a session, so their size
-// must be bounded.
+// Whether padded rows would need much more memory than the planes, because padding, stride or dilation are much larger
+// than the planes. If so, each window is processed separately. Buffers are not charged to a session, so their size must
+// be bounded.
 bool is_sparse(const Window& w) {
   constexpr double kMost = 2, kAlways = 1 << 16;
   const PaddedRows s(w);
@@ -195,7 +195,7 @@ template <typename T>
   buffers.give_back();
 }
 
-// y /= what each window's sum is divided by; rows of outputs lie `row` apart.
+// Divides each sum in `y` by its window's divisor. Rows of `y` are `row` elements apart.
 template <typename T>
 [[gnu::always_inline]] inline void divide(const Window& w, const Divisor& divisor, T* y, int64_t row) {
   for (int64_t oh = 0; oh < w.out[0]; ++oh, y += row) {
@@ -231,7 +231,7 @@ template <typename T>
   divide(w, divisor, y, w.out[1]);
 }
 
-// The same, one window at a time.
+// The next three functions process one window at a time. They are used if is_sparse(w).
 template <typename T>
 void max_sparse(const Window& w, const T* x, T* y, int64_t* index) {
   for_each_output(w, [&](int64_t oh, int64_t ow, int64_t o) {
@@ -358,7 +358,7 @@ void adaptive_average_plane(Pair in, Pair out, const T* x, T* y) {
     for (int64_t ow = 0; ow < out[1]; ++ow, ++y) {
       const int64_t left = bin_begin(ow, in[1], out[1]), right = bin_end(ow, in[1], out[1]);
       double sum = 0;
-      if (out[1] == 1) {  // whole rows are contiguous: the usual case, before a classifier
+      if (out[1] == 1) {  // whole rows are contiguous; usual before a classifier
         sum = rows::sum((bottom - top) * in[1], x + top * in[1]);
       } else {
         for (int64_t ih = top; ih < bottom; ++ih) sum += rows::sum(right - left, x + ih * in[1] + left);

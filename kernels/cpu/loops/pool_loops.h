@@ -5,7 +5,8 @@
 
 namespace tt::cpu {
 
-// y: the maximum of each window, NaN if the window contains one; index: its position in the plane.
+// `y` receives the maximum of each window, or NaN if the window contains NaN. `index` receives the position of this
+// element in the plane.
 template <typename T>
 void max_plane(const Window& w, const T* x, T* y, int64_t* index);
 // dx[index] += g. Requires that every index is inside the plane.

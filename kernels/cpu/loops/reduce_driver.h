@@ -7,7 +7,7 @@
 //   kRawBytes          whether one-byte dtypes may be read as uint8_t without conversion
 //   Total init() const;
 //   void block(Total&, const Value* x, int64_t n, int64_t position) const;
-//     Adds n <= kLongestRow contiguous elements; `position` counts along the reduction.
+//     Adds n <= kLongestRow contiguous elements. `position`: the first element's index along the reduction.
 //   void columns(Total*, const Value* x, int64_t stride, int64_t rows, int64_t cols, int64_t position) const;
 //     Adds rows <= kRows rows of cols <= kTileColumns elements; column j belongs to total j.
 //   void merge(Total&, const Total& later) const;
@@ -82,8 +82,8 @@ class ReduceRun {
   static constexpr int64_t kGrain = 128 * 1024;  // minimum elements per thread: about 8 us of the fastest reduction
   static constexpr int64_t kPiece = 256 * 1024;  // minimum elements per piece of a split reduction
   static constexpr int64_t kMaxPieces = 64;      // limits the memory for the pieces' totals
-  static constexpr int64_t kCut = 64;            // pieces start at multiples of it
-  static constexpr int64_t kEnoughItems = 16;    // from this number on, items are not split
+  static constexpr int64_t kCut = 64;            // pieces start at multiples of kCut elements
+  static constexpr int64_t kEnoughItems = 16;    // if there are at least this many items, none is split
   static constexpr int64_t kTotals = 128;        // outputs of a reduction by rows that are finished together
   static constexpr int64_t kLoadedRow = 1024;    // elements per converted row
   static constexpr int64_t kLoaded = 8192;       // elements per converted tile
@@ -172,7 +172,8 @@ class ReduceRun {
     }
   }
 
-  // An item of a reduction by columns: columns [from, from + cols) at one position of the outer extents.
+  // An item of a reduction by columns: `cols` adjacent columns at one position of the outer extents. `first` is the
+  // first column's output, `base` its offset in the input.
   struct Tile {
     int64_t first, base, cols;
   };
@@ -225,7 +226,7 @@ class ReduceRun {
   DType dtype_;
   int64_t item_;
   bool direct_;
-  int64_t width_ = 0;  // columns processed at a time; 0: by rows
+  int64_t width_ = 0;  // number of columns processed at a time; 0 if the reduction is by rows
 };
 
 template <typename R, typename Finish>

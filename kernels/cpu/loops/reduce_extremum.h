@@ -14,7 +14,7 @@ struct Precedes {
   TT_INLINE bool test(T x, T best) { return (kMax ? x > best : x < best) | ((x != x) & (best == best)); }
 };
 
-// The first i with x[i] == value, where NaN equals NaN. Requires that there is one.
+// The first i with x[i] == value, where NaN equals NaN. Requires that it exists.
 template <typename T>
 TT_CLONES int64_t locate(const T* __restrict x, int64_t n, T value) {
   constexpr int64_t kChunk = 256 / sizeof(T);
@@ -33,8 +33,8 @@ TT_CLONES int64_t locate(const T* __restrict x, int64_t n, T value) {
   return i;
 }
 
-// Row indices within a few rows fit an integer of the value's width, so that values and indices have equally many
-// lanes.
+// The type of a row's index within a tile of kRows rows. It has the value's width, so that vectors of values and of
+// indices have the same number of lanes.
 template <typename T>
 using LaneIndex = std::conditional_t<sizeof(T) == 8, int64_t, std::conditional_t<sizeof(T) == 4, int32_t, uint8_t>>;
 

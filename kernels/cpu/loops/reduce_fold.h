@@ -23,16 +23,16 @@ namespace tt::cpu {
 
 // Elements are distributed over enough lanes to hide the latency of combine(). The inner loops have constant lengths,
 // so that the compiler turns each into a few vector instructions. After kRounds rounds the lanes are added to wide
-// totals, which are merged in a tree at the end: a sum has about the rounding error of a pairwise one, and loads
-// never wait for a total.
+// totals, which are merged in a tree at the end. The rounding error of a sum is about that of pairwise summation, and
+// loads never wait for a total.
 //
 // T is the type of elements in memory: Value, or a type that is widened to Value in a register.
 inline constexpr int64_t kRounds = 64;
 template <typename Value>
 inline constexpr int64_t kFoldLanes = 256 / sizeof(Value);
 
-// For short inputs, where wide totals would cost more than the elements: merges lanes as Values while these can hold
-// them.
+// For short inputs, where wide totals would cost more than the elements: merges lanes as Values, up to kRounds elements
+// per Value.
 template <typename M, typename T>
 TT_INLINE void fold_few(typename M::Total& total, const T* __restrict x, int64_t n) {
   using Value = typename M::Value;
@@ -165,7 +165,7 @@ struct Nonzero {
 
 // --- monoids ------------------------------------------------------------------------------
 
-// Blocks of floats are added in double, so that the error is that of one block for any length.
+// Sums of blocks of floats are added in double, so that the error does not grow with the number of blocks.
 template <typename T>
 using SumTotal = std::conditional_t<std::is_floating_point_v<T>, double, int64_t>;
 
@@ -209,7 +209,7 @@ struct Largest {
   static constexpr bool kRawBytes = false;
   TT_INLINE T lift(T x) { return Lift::of(x); }
   TT_INLINE T combine(T a, T x) {
-    const T larger = x > a ? x : a;  // one instruction; gives a if x is NaN
+    const T larger = x > a ? x : a;  // one instruction; returns a if x is NaN
     return x != x ? x : larger;
   }
   TT_INLINE Total init() { return kIdentity; }

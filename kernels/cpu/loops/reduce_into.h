@@ -7,7 +7,8 @@
 
 namespace tt::cpu {
 
-// `out` (contiguous) = result(total) of each output; Result is float, double, int64_t or uint8_t.
+// Stores result(total) of each output in `out`, which must be contiguous. result() must return float, double, int64_t
+// or uint8_t.
 template <typename R, typename Result>
 void reduce_into(const R& reduction, const Tensor& input, const ReducePlan& plan, Tensor& out, Result result) {
   using Total = typename R::Total;

@@ -1,8 +1,8 @@
 // Moments: the reduction (reduce_driver.h) to mean and sum of squared deviations.
 //
-// Each block is summed twice while it is in the cache (the second time around its own mean). Blocks are merged by
-// Chan's formula (Chan, Golub, LeVeque: "Updating formulae and a pairwise algorithm for computing sample variances",
-// 1979). The result is as accurate as two passes over the whole input.
+// Each block is summed twice while it is in the cache: first its elements, then their deviations from the block's mean.
+// Blocks are merged by Chan's formula (Chan, Golub, LeVeque: "Updating formulae and a pairwise algorithm for computing
+// sample variances", 1979). The result is as accurate as two passes over the whole input.
 #pragma once
 
 #include "kernels/cpu/loops/clones.h"
@@ -25,7 +25,7 @@ struct MomentsTotal {
   }
 };
 
-// Sums of x - mean and of its square over a block.
+// Computes the sums of x - mean and of (x - mean)^2 over a block.
 template <typename T>
 TT_CLONES void sum_deviations(const T* __restrict x, int64_t n, T mean, double* sum, double* squares) {
   constexpr int64_t kLanes = 128 / sizeof(T);

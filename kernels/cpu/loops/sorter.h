@@ -90,7 +90,7 @@ inline void sort_keys(const hwy::Sorter& sorter, unsigned __int128* keys, int64_
   sorter(reinterpret_cast<hwy::uint128_t*>(keys), static_cast<size_t>(n), hwy::SortAscending());
 }
 
-// A row's keys and the sorter's state. For one thread, which reuses it for many rows.
+// Sorts one row at a time. Holds the keys of the row and the sorter's state. One thread uses a RowSorter for many rows.
 template <typename T>
 class RowSorter {
  public:
@@ -99,15 +99,15 @@ class RowSorter {
   // `keys` has space for the elements of a row, fewer than 2^32 if keys have 32 bits.
   explicit RowSorter(K* keys) : keys_(keys) {}
 
-  // Returns f(keys), where `keys` are the row's elements in order: of type K, or of 64 bits for integers within a
+  // Returns f(keys), where `keys` are the row's elements in order. Keys have type K, or uint64_t for integers within a
   // range of 2^32.
   template <typename F>
   auto sort(const T* x, int64_t stride, int64_t n, bool descending, F f);
 
-  // The first k elements in order; for rows with n much larger than k.
+  // Returns the first k elements in order. Fast if n is much larger than k.
   const K* sort_first(const T* x, int64_t stride, int64_t n, int64_t k, bool descending);
 
-  // The first k elements in order, for k <= kFew, by insertion into a sorted list.
+  // Returns the first k elements in order, for k <= kFew, by insertion into a sorted list.
   const K* sort_few(const T* x, int64_t stride, int64_t n, int64_t k, bool descending);
   static constexpr int64_t kFew = 16;
 
@@ -164,8 +164,8 @@ const uint64_t* RowSorter<T>::sort_by_counting(const T* x, int64_t stride, int64
   return keys;
 }
 
-// Keeps as candidates the elements that precede the k-th of those seen at the last partition. After the first batches
-// there are few.
+// Keeps as candidates the elements that precede the k-th element of the last partition. After the first batches few
+// elements do.
 template <typename T>
 const typename RowSorter<T>::K* RowSorter<T>::sort_first(const T* x, int64_t stride, int64_t n, int64_t k,
                                                          bool descending) {

@@ -20,7 +20,7 @@ void load_block(int64_t* dst, const void* src, DType dtype, int64_t stride, int6
 void load_block(uint8_t* dst, const void* src, DType dtype, int64_t stride, int64_t n);
 void load_block(BFloat16* dst, const void* src, DType dtype, int64_t stride, int64_t n);  // from bfloat16 only
 
-// dst[i * stride] = src[i], converted as PyTorch casts.
+// dst[i * stride] = src[i], converted as PyTorch does.
 void store_block(void* dst, DType dtype, int64_t stride, const float* src, int64_t n);
 void store_block(void* dst, DType dtype, int64_t stride, const double* src, int64_t n);
 void store_block(void* dst, DType dtype, int64_t stride, const int64_t* src, int64_t n);

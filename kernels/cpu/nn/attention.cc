@@ -17,7 +17,7 @@
 namespace tt::cpu {
 namespace {
 
-constexpr int64_t kRows = 192;     // rows per block of scores; each block's product packs its operands again
+constexpr int64_t kRows = 192;     // rows per block of scores; large, because every product packs its operands
 constexpr int64_t kColumns = 192;  // columns per block: 144 KiB in float32, which fits the L2 cache
 
 // row[i] = row[i] * scale, plus mask[i * step] if there is a mask.
@@ -183,7 +183,7 @@ void forward_rows(const Problem<T>& p, int64_t batch, int64_t i, Block<T>& block
   }
 }
 
-// Adds the gradients of one batch's queries, keys and values to the existing values.
+// Adds the gradients of one batch's queries, keys and values to `dq`, `dk` and `dv`.
 template <typename T>
 void backward_batch(const Problem<T>& p, int64_t batch, const T* grad, const T* output, const T* logsumexp, T* dq,
                     T* dk, T* dv, Block<T>& block) {

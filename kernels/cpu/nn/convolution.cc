@@ -17,7 +17,7 @@ namespace {
 
 using dnnl::memory;
 
-// Weights as oneDNN describes them: groups are a separate dimension.
+// The sizes of weights as oneDNN describes them: groups are a separate dimension.
 Sizes grouped(SizesView w, int64_t groups) {
   Sizes sizes(w.begin(), w.end());
   if (groups == 1) return sizes;
@@ -28,7 +28,7 @@ Sizes grouped(SizesView w, int64_t groups) {
 
 memory::desc plain_desc(SizesView sizes, DType dtype) { return strided_desc(sizes, contiguous_strides(sizes), dtype); }
 
-// Views the memory of t with a layout without blocks; returns an undefined tensor for blocked layouts.
+// Views the memory of `t` in the layout `desc`. Returns an undefined tensor if the layout is blocked.
 Tensor strided_view(const Tensor& t, SizesView sizes, const memory::desc& desc) {
   const dnnl_memory_desc_t& d = desc.data;
   if (d.format_desc.blocking.inner_nblks != 0) return Tensor();
@@ -62,7 +62,7 @@ Tensor lay_out(const Tensor& t, const memory::desc& wanted, int threads) {
   return bytes;
 }
 
-// The same for contiguous weights. The copy is cached if the weights are used again unchanged.
+// lay_out() for contiguous weights. The copy is cached if the weights were used before and have not changed since.
 Tensor lay_out_weights(const Tensor& w, SizesView sizes, const memory::desc& wanted, int threads) {
   const memory::desc plain = plain_desc(sizes, w.dtype());
   return wanted == plain ? w : packed(w, plain, wanted, threads, used_before(w, wanted));
@@ -98,7 +98,7 @@ class ResultBuffer {
 
 // A convolution as oneDNN describes it, for the forward and backward passes.
 struct Problem {
-  SizesView x, y;  // activations in and out
+  SizesView x, y;  // input and output activations
   Sizes w;
   memory::dims stride, dilation, left, right;
   DType dtype;
@@ -112,7 +112,7 @@ struct Problem {
         dtype(dtype) {
     for (size_t i = 0; i < stride.size(); ++i) {
       dilation.push_back(params.dilation[i] - 1);
-      // The number of inputs read past the end; negative if trailing inputs are not read.
+      // The right padding is the number of inputs read past the end; negative if trailing inputs are not read.
       const int64_t reach = (y[2 + i] - 1) * stride[i] + (w[2 + i] - 1) * params.dilation[i] + 1;
       right.push_back(reach - x[2 + i] - left[i]);
     }
@@ -147,8 +147,8 @@ Tensor images(const Tensor& t, int64_t n, int64_t count) {
   return view_of(t, part);
 }
 
-// The number of images to reorder, convolve and reorder back at a time: as many as fit the caches, if the weights,
-// which are read once per call, are small in comparison. The result divides the batch.
+// The number of images to reorder, convolve and reorder back at a time, which divides the batch. These images fit the
+// caches, unless the weights, which are read in every call, are large in comparison; then the result is the batch.
 int64_t images_at_once(const Tensor& x, const Tensor& w, const Tensor& y) {
   constexpr int64_t kCached = int64_t{2} << 20;
   const int64_t batch = x.size(0), item = static_cast<int64_t>(item_size(x.dtype()));
@@ -253,7 +253,8 @@ void add_bias(const Tensor& bias, Tensor& out) {
   });
 }
 
-// Runs `fast`, or `slow` if oneDNN has no primitive for the case. oneDNN reports that before it writes anything.
+// Runs `fast`, or `slow` if oneDNN has no primitive for the case. oneDNN reports a missing primitive before it writes
+// anything.
 template <typename Fast, typename Slow>
 void with_fallback(DType dtype, Fast&& fast, Slow&& slow) {
   if (!onednn_computes(dtype)) return slow();

@@ -17,8 +17,8 @@ void convolution_data(const Tensor& g, const Tensor& w, const ConvolutionParams&
 // Computes dw from g and x. dw must be contiguous and is overwritten.
 void convolution_weights(const Tensor& g, const Tensor& x, const ConvolutionParams& params, Tensor& dw);
 
-// The same by copying patches into a matrix, for dtypes that oneDNN does not support. All tensors must be contiguous;
-// no bias.
+// The same functions, implemented by copying patches into a matrix, for dtypes that oneDNN does not support. All
+// tensors must be contiguous; no bias.
 void patch_convolution(const Tensor& x, const Tensor& w, const ConvolutionParams& params, Tensor& out);
 void patch_convolution_data(const Tensor& g, const Tensor& w, const ConvolutionParams& params, Tensor& dx);
 void patch_convolution_weights(const Tensor& g, const Tensor& x, const ConvolutionParams& params, Tensor& dw);

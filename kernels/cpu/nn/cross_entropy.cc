@@ -1,5 +1,5 @@
-// Cross entropy of logits with target classes, and its gradient, without storing log probabilities. Stores per
-// position the largest logit, and the logarithm of the sum of exponentials relative to it.
+// Cross entropy of logits with target classes, and its gradient, without storing log probabilities. Stores, for each
+// position, the largest logit and the logarithm of the sum of exp(logit - largest).
 #include <algorithm>
 #include <limits>
 #include <string_view>

@@ -12,11 +12,11 @@
 namespace tt::cpu {
 namespace {
 
-// The sequences of one call: the targets, checked, and the label of each state.
+// The sequences of one call. The constructor checks the targets and stores the label of each state.
 struct Sequences {
   absl::Span<const int64_t> input_lengths, target_lengths;
   int64_t width, blank;
-  std::vector<int64_t> labels;  // `width` per sequence
+  std::vector<int64_t> labels;  // `width` labels per sequence
 
   Sequences(const Tensor& log_probs, const Tensor& target, absl::Span<const int64_t> inputs,
             absl::Span<const int64_t> lengths, int64_t width, int64_t blank)
@@ -50,7 +50,7 @@ struct Emissions {
   const T* at(int64_t t) const { return data + (t * batch + sequence) * classes; }
 };
 
-// alpha[t][s]: log sum over all paths in state s at time t. Returns the loss.
+// Sets alpha[t][s] to the log of the total probability of all paths that are in state s at time t. Returns the loss.
 template <typename T>
 T forward_paths(const Sequences& q, int64_t i, const Emissions<T>& p, T* alpha) {
   const Alignments paths = q.alignments(i);
@@ -66,7 +66,7 @@ T forward_paths(const Sequences& q, int64_t i, const Emissions<T>& p, T* alpha) 
   return paths.loss(alpha + (steps - 1) * q.width);
 }
 
-// Adds the gradient of sequence i's log_probs: minus g times the fraction of paths that emit each class at each time.
+// Adds the gradient of sequence i's log_probs: -g times the probability that a path emits each class at each time.
 template <typename T>
 void backward_paths(const Sequences& q, int64_t i, const Emissions<T>& p, const T* alpha, T loss, T g, T* grad) {
   const Alignments paths = q.alignments(i);

@@ -44,7 +44,7 @@ void embedding_backward(const Tensor& grad, const Tensor& indices, int64_t num_w
   with_real(g.dtype(), [&]<typename T>(std::type_identity<T>) {
     T* sums = result.tensor().data_as<T>();
     std::fill(sums, sums + out.numel(), T(0));
-    // Each thread takes a range of columns, so that rows which occur twice are summed without a race and in a fixed
+    // Each thread sums a range of columns, so that rows that occur twice are summed without a race and in a fixed
     // order.
     parallel_for(width, 32, [&](int64_t begin, int64_t end) {
       for (int64_t i = 0; i < index.numel(); ++i) {

@@ -15,8 +15,8 @@ namespace {
 
 constexpr int64_t kPiece = 1 << 14;  // elements per piece: a few arrays of this size fit the L2 cache
 
-// A parameter with its gradient and states, contiguous and in the type that it is computed in. Other tensors are
-// copied before the step and written back after it.
+// A parameter with its gradient and states, contiguous and in the type used for computation. Tensors of another type or
+// layout are copied before the step and written back after the step.
 class StepOperands {
  public:
   explicit StepOperands(Parameter parameter) : tensors_(std::move(parameter)) {

@@ -12,12 +12,12 @@
 namespace tt::cpu {
 namespace {
 
-// About 10 us of pooling; below this a second core is not used.
+// Minimum number of elements per core: about 10 us of pooling.
 constexpr int64_t kElementsWorthACore = 1 << 15;
 
 using List = absl::Span<const int64_t>;
 
-// Calls f(index of the plane) on the pool for every plane; `work` is the number of elements per plane.
+// Calls f(index of the plane) on the thread pool for every plane; `work` is the number of elements per plane.
 template <typename F>
 void for_each_plane(int64_t planes, int64_t work, F&& f) {
   parallel_for(planes, std::max<int64_t>(1, kElementsWorthACore / std::max<int64_t>(work, 1)),
@@ -37,7 +37,8 @@ void with_ordered(DType dtype, F&& f) {
   });
 }
 
-// Gradients of planes of `size`. Each plane is accumulated by add(plane of g, plane of dx).
+// Computes the gradients of all planes of `out`. add(p, g, dx) accumulates plane p; `g` and `dx` point to the plane's
+// gradients.
 template <typename F>
 void spread(const Tensor& grad, Tensor& out, F&& add) {
   const Tensor g = as_accumulate_type(grad);
@@ -54,7 +55,8 @@ void spread(const Tensor& grad, Tensor& out, F&& add) {
   result.copy_to_output();
 }
 
-// Means of planes, computed by mean(plane of x, plane of y). Means of integers are truncated when stored.
+// Computes the means of all planes. mean(x, y) processes the plane of inputs `x` and of outputs `y`. Means of integers
+// are truncated when stored.
 template <typename F>
 void average(const Tensor& input, Tensor& out, F&& mean) {
   const DType computed = is_integral(out.dtype()) ? DType::kFloat64 : accumulate_type(out.dtype());
@@ -68,7 +70,8 @@ void average(const Tensor& input, Tensor& out, F&& mean) {
   result.copy_to_output();
 }
 
-// Maxima of planes, computed by find(plane of x, plane of y, plane of indices).
+// Computes the maxima of all planes. find(x, y, index) processes the plane of inputs `x`, outputs `y` and indices
+// `index`.
 template <typename F>
 void largest(const Tensor& input, Tensor& output, Tensor& indices, F&& find) {
   const Tensor x = as_accumulate_type(input);

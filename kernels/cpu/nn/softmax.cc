@@ -9,7 +9,7 @@
 namespace tt::cpu {
 namespace {
 
-// Converts rows of 16-bit floats in groups, while they are in the cache.
+// Computes rows of 16-bit floats. Converts one row at a time, so that the converted row stays in the cache.
 void forward_rows(const Tensor& x, int64_t n, bool log, const Tensor& out) {
   parallel_for(x.numel() / n, std::max<int64_t>(1, kGrain / n), [&](int64_t begin, int64_t end) {
     ConvertedRows<float> from(x, n), to(out, n);

@@ -1,4 +1,4 @@
-// Divides the vectors of softmax and cross entropy, along one dimension, into groups for the pool's threads.
+// Along: the vectors (one-dimensional slices) of softmax and cross entropy, divided into groups for the thread pool.
 #pragma once
 
 #include <algorithm>
@@ -9,17 +9,17 @@
 
 namespace tt::cpu {
 
-inline constexpr int64_t kGrain = 1 << 15;  // elements: about 10 us; below this a second core is not used
+inline constexpr int64_t kGrain = 1 << 15;  // minimum number of elements per core: about 10 us
 inline constexpr int64_t kColumns = 64;     // vectors that the loops process together
 
-// The layout of the vectors: softmax runs along n.
+// Vectors of n elements along one dimension of a contiguous tensor.
 struct Along : DimSplit {
   using DimSplit::DimSplit;
 
   int64_t vectors() const { return outer * inner; }
   // Index of the vector that starts at an offset.
   int64_t number(int64_t offset) const { return offset / (n * inner) * inner + offset % (n * inner) % inner; }
-  // Calls f(vectors, offset of the first one) for groups of vectors, on the pool.
+  // Calls f(vectors, offset of the first vector) for each group of vectors, on the thread pool.
   template <typename F>
   void for_each_group(F&& f) const {
     if (n == 0) return;

@@ -15,7 +15,7 @@ namespace {
 struct Groups : NormGroups {
   using NormGroups::NormGroups;
 
-  int64_t elements() const { return channels * space; }  // of a group
+  int64_t elements() const { return channels * space; }  // per group
   int64_t all_channels() const { return groups * channels; }
   // Calls f(index among all samples' groups, offset, first channel) for each group, in parallel.
   template <typename F>
@@ -69,7 +69,7 @@ void group_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& 
   check_elements(means, shape.samples * shape.groups, "mean");
   check_elements(rstds, shape.samples * shape.groups, "rstd");
   AccumulateBuffer dx(grad_input, x.dtype()), dw(grad_weight, x.dtype()), db(grad_bias, x.dtype());
-  // The sums of every channel of every sample, from which all three gradients are computed.
+  // The sums of each channel of each sample. All three gradients are computed from these sums.
   const Tensor scratch = empty(Sizes{shape.samples * shape.all_channels(), 2}, DType::kFloat64, Device{});
   rows::Sums* sums = scratch.data_as<rows::Sums>();
   with_real(x.dtype(), [&]<typename T>(std::type_identity<T>) {

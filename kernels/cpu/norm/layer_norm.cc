@@ -16,7 +16,8 @@ namespace {
 struct Rows : NormRows {
   using NormRows::NormRows;
 
-  // Calls f(row, pointer to its elements, pointer to its results) on the pool. T is the type used for computation.
+  // Calls f(row, pointer to its elements, pointer to its results) on the thread pool. T is the type used for
+  // computation.
   template <typename T, typename F>
   void for_each(const Tensor& x, const Tensor& y, F&& f) const {
     parallel_for(rows, std::max<int64_t>(1, rows::kElementsWorthACore / std::max<int64_t>(n, 1)),
@@ -37,7 +38,8 @@ void check_rows(const Rows& shape, const Tensor& grad, const Tensor& weight, con
   check_elements(rstd, shape.rows, "rstd");
 }
 
-// Sums of one vector per row over all rows. Each block of rows has its own sums, which are then added.
+// Sums vectors of n elements over all rows, such as the gradients of weight and bias. Each block of rows has separate
+// sums, which total() adds.
 template <typename T>
 class VectorSums {
  public:
@@ -67,7 +69,7 @@ class VectorSums {
   }
 
  private:
-  static constexpr int64_t kMaxBlocks = 16;  // does not depend on the number of threads, so neither do the sums
+  static constexpr int64_t kMaxBlocks = 16;  // independent of the number of threads, so that the sums are too
   const Rows& rows_;
   int64_t width_;
   int64_t blocks_;

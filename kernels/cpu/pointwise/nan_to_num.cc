@@ -1,4 +1,4 @@
-// nan_to_num. Not a pointwise body: its defaults depend on the tensor's dtype.
+// nan_to_num. It has a kernel instead of a `body:`, because its defaults depend on the tensor's dtype.
 
 #include "kernels/common/pointwise/nan_to_num.h"
 #include "engine/device/parallel.h"

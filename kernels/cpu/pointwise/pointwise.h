@@ -5,7 +5,7 @@
 
 namespace tt::cpu {
 
-// Registers the kernel at Key::kCPU for all of these operators, and as the CPU's chain kernel.
+// Registers the kernel at Key::kCPU for all operators with a `body:`, and registers the CPU's chain kernel.
 void register_pointwise(Dispatcher& dispatcher);
 
 }  // namespace tt::cpu

@@ -85,8 +85,8 @@ void draw_uniform(const Tensor& out, F f) {
 
 }  // namespace
 
-// Draws numbers in [from, to). 16-bit dtypes use only as many steps as they can represent, so that none rounds up to
-// `to`.
+// Draws numbers in [from, to). 16-bit dtypes use only as many steps as they can represent in [0, 1), so that no number
+// of [0, 1) rounds up to 1.
 void draw_unit(const Tensor& out, double from, double to) {
   const auto scale = [=]<typename C>(C u) { return static_cast<C>(from) + u * static_cast<C>(to - from); };
   const float steps = unit_steps(out.dtype());
@@ -109,7 +109,7 @@ void draw_normal(const Tensor& out, double mean, double std) {
 
 namespace {
 
-// Pairs words as the double distributions do: word j of a block with word j + 1.
+// Combines two words into 64 bits as the double distributions do: words j and j + 1 of a block, for even j.
 uint64_t word_pair(const uint32_t* words, int64_t i) {
   const int64_t at = i / kGroupBlocks * 2 * kGroupBlocks + i % kGroupBlocks;
   return uint64_t{words[at]} << 32 | words[at + kGroupBlocks];
@@ -150,7 +150,7 @@ void dropout(const Tensor& input, double p, Tensor& output, Tensor& kept) {
 }
 
 void bernoulli(const Tensor& input, Tensor& out) {
-  // Stores uniform numbers in out, then replaces each by whether it is below its probability.
+  // An element is 1 if its uniform number is below its probability.
   const Tensor uniform = tt::empty(out.sizes(), DType::kFloat64, out.device());
   const Tensor p = tt::empty(out.sizes(), DType::kFloat64, out.device());
   draw_unit(uniform, 0, 1);
@@ -175,19 +175,21 @@ void randperm(int64_t n, OptionalDType, OptionalDevice, Tensor& out) {
 
 namespace {
 
-// Draws for one row, by position in the running sum of its weights.
+// Draws for one row: chooses the element whose interval of the running sum of weights contains the scaled uniform
+// number.
 void draw_with_replacement(const double* weights, int64_t n, const double* uniform, int64_t count, int64_t* out) {
   std::vector<double> sums(n);
   std::partial_sum(weights, weights + n, sums.begin());
   for (int64_t i = 0; i < count; ++i) {
     const auto at = std::upper_bound(sums.begin(), sums.end(), uniform[i] * sums.back()) - sums.begin();
     int64_t chosen = std::min<int64_t>(at, n - 1);
-    while (chosen > 0 && weights[chosen] == 0) --chosen;  // rounding may step past the last weight
+    // Rounding may select an element after the last positive weight.
+    while (chosen > 0 && weights[chosen] == 0) --chosen;
     out[i] = chosen;
   }
 }
 
-// The first `count` of independent exponential arrivals, with the weights as rates.
+// Draws for one row: chooses the first `count` of independent exponential arrival times, whose rates are the weights.
 void draw_without_replacement(const double* weights, int64_t n, const double* uniform, int64_t count, int64_t* out) {
   std::vector<std::pair<double, int64_t>> arrivals(n);
   for (int64_t i = 0; i < n; ++i) arrivals[i] = {-std::log1p(-uniform[i]) / weights[i], i};

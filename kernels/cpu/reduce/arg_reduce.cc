@@ -22,7 +22,7 @@ void find_as(const Tensor& input, const ReducePlan& plan, Tensor* values, Tensor
   });
 }
 
-// Writes the position of each extremum, and, if `values` is not null, the extremum.
+// Writes the position of each extremum to `indices` and, if `values` is not null, the extremum to `values`.
 template <bool kMax>
 void find(const Tensor& given, const std::optional<int64_t>& dim, Tensor* values, Tensor& indices) {
   const Tensor input = ordered_bits(given);

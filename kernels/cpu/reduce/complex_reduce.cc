@@ -21,7 +21,8 @@ void with_complex(DType dtype, F f) {
   dtype == DType::kComplex64 ? f(std::type_identity<Complex<float>>()) : f(std::type_identity<Complex<double>>());
 }
 
-// out[i] = fold(each), where each(f) calls f for the elements of output i in order; fold may call it repeatedly.
+// out[i] = fold(each), where each(f) calls f for the input elements of output i in order. fold() may call `each`
+// repeatedly.
 template <typename F>
 void fold_lines(const Tensor& input, absl::Span<const int64_t> dims, Tensor& out, F fold) {
   const Tensor x = contiguous_as(input, out.dtype());

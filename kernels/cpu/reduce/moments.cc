@@ -13,7 +13,7 @@ namespace tt::cpu {
 
 namespace {
 
-// Squared deviations divided by the degrees of freedom; NaN if these are 0 or less, as in PyTorch.
+// The sum of squared deviations divided by the degrees of freedom. Infinite or NaN if there are none, as in PyTorch.
 double variance(const MomentsTotal& total, int64_t correction) {
   return total.squares / std::max(total.count - static_cast<double>(correction), 0.0);
 }

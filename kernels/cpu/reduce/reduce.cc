@@ -23,7 +23,7 @@ void fold_into(const Tensor& input, const ReducePlan& plan, Tensor& out, Result 
   reduce_into(Fold<Monoid>(), input, plan, out, result);
 }
 
-// Calls f with a type in which elements can be tested for 0 without conversion, or uint8_t.
+// Calls f with the type in which elements of `dtype` are tested for 0: the element type, or uint8_t after conversion.
 template <typename F>
 void with_nonzero_type(DType dtype, F&& f) {
   switch (dtype) {
@@ -34,7 +34,7 @@ void with_nonzero_type(DType dtype, F&& f) {
   }
 }
 
-// Complex tensors are converted to bool (true if either part is nonzero); others are returned unchanged.
+// Converts a complex tensor to bool (true if either part is nonzero). Returns other tensors unchanged.
 Tensor nonzero_mask(const Tensor& t) { return is_complex(t.dtype()) ? contiguous_as(t, DType::kBool) : t; }
 
 // Stores result(number of nonzero elements) in each output.

@@ -15,7 +15,7 @@ namespace tt::cpu {
 namespace {
 
 constexpr int64_t kChunk = 1024;
-constexpr int64_t kTile = 512;  // columns
+constexpr int64_t kTile = 512;  // columns per tile
 
 struct Plus {
   template <typename A>
@@ -30,8 +30,8 @@ struct Times {
   }
 };
 
-// A running total is a chain of dependent operations. To hide their latency, eight segments are scanned concurrently,
-// and the total before each is added afterwards.
+// A running total is a chain of dependent operations. To hide their latency, eight segments are scanned concurrently.
+// The total before each segment is added afterwards.
 template <typename Op, typename V, typename A>
 TT_CLONES void scan_chunk(V* out, const V* in, int64_t n, A& carry) {
   constexpr int64_t kChains = 8;

@@ -20,8 +20,8 @@ TT_CLONES void reverse_row(const T* __restrict from, T* __restrict to, int64_t n
   for (int64_t i = 0; i < n; ++i) to[i] = from[-i];
 }
 
-// Runs a flip that is also a transposition, such as a rotation by 90 degrees. Returns false, without copying, for
-// others.
+// Runs a flip that is also a transposition, such as a rotation by 90 degrees. Returns false, without copying, for other
+// flips.
 bool transpose_reversed(const Tensor& input, const FlippedView& from_end, const Tensor& out) {
   Space space(out.sizes());
   Access accesses[] = {space.access(input), space.access(out)};

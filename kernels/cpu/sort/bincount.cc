@@ -1,4 +1,4 @@
-// bincount.
+// bincount: the number of occurrences, or the sum of weights, of each integer value.
 #include "kernels/common/sort/bincount.h"
 
 #include <utility>
@@ -14,9 +14,9 @@ namespace tt::cpu {
 
 namespace {
 
-constexpr int64_t kCountGrain = 32 * 1024;  // values per thread, at least
+constexpr int64_t kCountGrain = 32 * 1024;  // minimum number of values per thread
 
-// The smaller of the least value and 0, and the larger of the largest value and -1.
+// Returns the least value, or 0 if none is negative, and the largest value, or -1 if none is greater.
 TT_CLONES std::pair<int64_t, int64_t> bounds(const int64_t* values, int64_t n) {
   int64_t least = 0, most = -1;
   for (int64_t i = 0; i < n; ++i) {
@@ -27,7 +27,7 @@ TT_CLONES std::pair<int64_t, int64_t> bounds(const int64_t* values, int64_t n) {
 }
 
 std::pair<int64_t, int64_t> bounds_of_all(const int64_t* values, int64_t n) {
-  Mutex mutex;  // taken once per thread
+  Mutex mutex;  // locked once per thread
   std::pair<int64_t, int64_t> all(0, -1);
   parallel_for(n, kCountGrain, [&](int64_t begin, int64_t end) {
     const auto [least, most] = bounds(values + begin, end - begin);
@@ -45,7 +45,7 @@ void add_up(T* bin, int64_t bins, const int64_t* value, int64_t n, Weigh weigh) 
   }
 }
 
-// Counts in one table per thread if the tables are small beside the input, then adds them.
+// Counts in one table per thread if the tables are small compared with the input, and then adds the tables.
 void count_values(const int64_t* value, int64_t n, Tensor& out) {
   const int64_t bins = out.numel(), tables = std::clamp<int64_t>(n / std::max(4 * bins, kCountGrain), 1, num_threads());
   Tensor counts = tables > 1 ? empty({tables, bins}, DType::kInt64, out.device()) : out;

@@ -1,4 +1,4 @@
-// searchsorted.
+// searchsorted: the insertion points of values in sorted rows.
 #include "kernels/common/sort/searchsorted.h"
 
 #include "engine/device/parallel.h"

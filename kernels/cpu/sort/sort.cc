@@ -1,4 +1,4 @@
-// Operators that sort the elements along a dimension.
+// Operators that sort the elements along a dimension. A line is a one-dimensional slice along this dimension.
 #include <algorithm>
 
 #include "engine/schema/error.h"
@@ -22,13 +22,13 @@ void with_sortable(DType dtype, int64_t length, F f) {
   with_element(dtype, f);
 }
 
-// The results of a line: some of its elements in order, and their indices.
+// Writes the results of a line: its first elements in sorted order, and their indices.
 struct Results {
   const DimIterator<3>& lines;  // of the input, the values and the indices
   void* values;
   int64_t* indices;
 
-  // Writes the first `count` of `keys`, for the line of `x` that starts at at[0].
+  // Writes the elements of the first `count` keys. The line starts at x + at[0].
   template <typename T, typename K>
   void write(const std::array<int64_t, 3>& at, const T* x, const K* keys, int64_t count) const {
     T* to = static_cast<T*>(values) + at[1];

@@ -1,4 +1,4 @@
-// unique of values, and of the rows of a matrix.
+// The distinct values of a tensor, and the distinct rows of a matrix.
 #include <algorithm>
 #include <numeric>
 #include <vector>
@@ -24,7 +24,7 @@ class Table {
     }
     return false;
   }
-  // NaN is not equal to anything.
+  // NaN is not equal to any value, including NaN.
   bool equal(int64_t a, int64_t b) const {
     return std::equal(row(a), row(a) + columns_, row(b), [](T x, T y) { return x == y; });
   }
@@ -42,7 +42,7 @@ void unique_values(const Tensor& input, Tensor& output, Tensor& inverse_indices,
   const int64_t n = flat.numel();
   inverse_indices = empty(input.sizes(), DType::kInt64, input.device());
   Tensor first = empty({n}, DType::kInt64, input.device());  // index of each distinct value's first element
-  Tensor start = empty({n}, DType::kInt64, input.device());  // start of its run in sorted order
+  Tensor start = empty({n}, DType::kInt64, input.device());  // index in sorted order of its first occurrence
   int64_t different = 0;
   with_element(flat.dtype(), [&]<typename T>(std::type_identity<T>) {
     const T* x = flat.data_as<T>();

@@ -1,5 +1,5 @@
-// Fourier transforms along dimensions: by the library, or by our own kernels if the library is missing. Our kernels
-// transform one dimension after the other, each in as many passes as its length requires.
+// Fourier transforms along dimensions, by cuFFT, or by our own kernels if cuFFT is missing or does not support the
+// transform. Our kernels transform one dimension after the other, in one or more passes per dimension.
 #include <algorithm>
 #include <numeric>
 
@@ -18,7 +18,7 @@ using Dims = absl::Span<const int64_t>;
 template <typename R>
 constexpr DType kNumbers = sizeof(R) == 4 ? DType::kComplex64 : DType::kComplex128;
 
-// A transform: lines of n points, one line per index of `sizes`.
+// A batch of one-dimensional transforms. Each transforms a line of n points; there is one line per index of `sizes`.
 template <typename R>
 struct Job {
   Queue queue;
@@ -31,7 +31,7 @@ struct Job {
   int64_t lines() const { return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>()); }
 };
 
-// n complex points per line, stored line after line, transformed in place.
+// Returns a transform in place of contiguous lines of n complex points.
 template <typename R>
 Job<R> packed_job(const Queue& queue, const Tensor& t, int64_t lines, int64_t n, bool forward) {
   return {queue,
@@ -70,7 +70,8 @@ int64_t product(const Radices& radices) {
   return std::accumulate(radices.begin(), radices.end(), int64_t{1}, std::multiplies<>());
 }
 
-// The radices of each pass: as few passes of at most `most` points as possible, of about equal length.
+// Distributes the radices of n over passes and returns the radices of each pass. Uses the smallest number of passes of
+// at most `most` points each; their lengths are about equal.
 std::vector<Radices> passes_of(int64_t n, int64_t most) {
   Radices all = radices(n);
   std::sort(all.rbegin(), all.rend());
@@ -122,7 +123,8 @@ void run_passes(const Job<R>& job) {
   if (passes.size() > 1) between = empty({lines, job.n}, kNumbers<R>, job.queue.device());
   Sizes packed = contiguous_strides(job.sizes);
   for (int64_t& stride : packed) stride *= job.n;
-  int64_t done = 1, left = job.n;  // the product of the earlier factors; the product of this factor and the later ones
+  // `done`: product of the lengths of the earlier passes; `left`: product of the lengths of this and the later passes.
+  int64_t done = 1, left = job.n;
   for (size_t p = 0; p < passes.size(); ++p) {
     const bool first = p == 0, last = p + 1 == passes.size();
     const int64_t length = product(passes[p]), rest = left / length;
@@ -161,7 +163,7 @@ void run_passes(const Job<R>& job) {
 
 TT_FUNCTION int64_t distance_from(int64_t k, int64_t n, int64_t size) { return k < n ? k : size - k; }
 
-// For each line, the points times w, padded with zeros; then one more line, the filter conj(w) / size.
+// Stores, for each line, its points times w, padded with zeros. Stores one more line: the filter conj(w) / size.
 template <typename R>
 struct ChirpIn {
   Layout<1> starts;
@@ -259,8 +261,7 @@ void transform_dims(const Tensor& x, Dims dims, bool forward, double scale, cons
   }
 }
 
-// Transforms complex numbers along `dims`, as many at once as the library supports. `x` and `out` may be the same
-// tensor.
+// Transforms complex numbers along `dims`, up to kMostFftDims of them at once. `x` and `out` may be the same tensor.
 template <typename R>
 void transform_complex(const Tensor& x, Dims dims, bool forward, double scale, const Tensor& out) {
   for (size_t first = 0; first < dims.size(); first += kMostFftDims) {

@@ -1,4 +1,4 @@
-// FftSource and FftTarget: where a Fourier transform loads its lines and stores its spectra.
+// FftSource and FftTarget: how a Fourier transform loads the points of its lines and stores the results.
 #pragma once
 
 #include "kernels/common/math/complex.h"
@@ -6,8 +6,8 @@
 
 namespace tt::cuda {
 
-// How one end of a transform of n points is stored: n complex numbers; n real numbers; or the first n / 2 + 1 complex
-// numbers, whose conjugates are the other points in reverse order.
+// How the source or the target of a transform of n points is stored. kComplex: n complex numbers. kReal: n real
+// numbers. kHalf: the first n / 2 + 1 complex numbers; their conjugates, in reverse order, are the other points.
 enum class FftEnd { kComplex, kReal, kHalf };
 
 template <typename R>
@@ -21,7 +21,7 @@ struct FftSource {
     if (end == FftEnd::kReal) return Complex<R>(static_cast<const R*>(data)[start + i * stride]);
     const auto* numbers = static_cast<const Complex<R>*>(data) + start;
     if (end == FftEnd::kComplex) return numbers[i * stride];
-    // These points of a real line's spectrum are real: their stored imaginary parts are ignored.
+    // The spectrum of real numbers is real at these points, so their stored imaginary parts are ignored.
     if (i == 0 || 2 * i == points) return Complex<R>(numbers[i * stride].re);
     if (2 * i < points) return numbers[i * stride];
     const Complex<R> mirrored = numbers[(points - i) * stride];

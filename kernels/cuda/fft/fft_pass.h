@@ -1,9 +1,9 @@
 // FftPass: one pass of a Fourier transform whose length has only small prime factors.
 //
-// The length n is a product of factors that fit in the shared memory of a group. The line is seen as a tensor with
-// these sizes. Each pass transforms one of its dimensions and multiplies the result by the twiddle factors that the
-// later passes require; the last pass stores the results in their final order. Within a pass the algorithm is
-// Stockham's autosort, as on the CPU (fft_plan.h).
+// The length n is a product of factors, each small enough for the shared memory of a group. A line of n points is
+// treated as a tensor whose sizes are these factors. Each pass transforms one dimension of the tensor and multiplies
+// the result by the twiddle factors that the later passes require. The last pass stores the results in their final
+// order. Within a pass, the algorithm is Stockham's autosort, as on the CPU (fft_plan.h).
 #pragma once
 
 #include "kernels/cuda/fft/fft_ends.h"
@@ -13,7 +13,7 @@
 namespace tt::cuda {
 
 inline constexpr int64_t kFftTogether = 64;     // maximum number of lines per group
-inline constexpr int64_t kFftRoom = 16 * 1024;  // maximum bytes of their points
+inline constexpr int64_t kFftRoom = 16 * 1024;  // maximum bytes of a group's points
 inline constexpr int kFftStages = 12;           // maximum number of stages, reached if all radices are 2
 
 template <typename R>
@@ -26,7 +26,7 @@ struct Butterfly {
   Complex<R>* y;
   uint32_t x_step, y_step;
   const Complex<R>* roots;
-  int64_t twist;   // result t is multiplied by root t * twist
+  int64_t twist;   // result t is multiplied by roots[t * twist]
   int64_t circle;  // distance between the radix's roots of unity in `roots`
   R turn;          // sign of i: -1 for a forward transform
 
@@ -57,7 +57,7 @@ struct Butterfly {
     put(2, a - c);
     put(3, b - d);
   }
-  // Computes the sum directly.
+  // Computes each result directly as a sum over the points.
   TT_FUNCTION void any(uint32_t radix) const {
     for (uint32_t t = 0; t < radix; ++t) {
       Complex<R> sum = at(0);
@@ -75,14 +75,14 @@ struct Butterfly {
 template <typename R>
 struct FftPass {
   using C = Complex<R>;
-  // The start of a line in the source and in the target, and the index of its first point and first result in the whole
-  // line.
+  // The points that one line of a pass transforms. `from` and `to`: offsets of the whole line in the source and in the
+  // target. `first_point` and `first_result`: index in the whole line of the first point and of the first result.
   struct Line {
     int64_t from, to, first_point, first_result;
   };
   static constexpr size_t kBytes = 2 * kFftRoom + kFftTogether * sizeof(Line);
 
-  Layout<3> lines;  // offsets in the source and in the target, and first_result
+  Layout<3> lines;  // per line: `from`, `to` and `first_result` of Line
   int64_t count, together;
   uint32_t length;
   FftSource<R> source;
@@ -91,7 +91,7 @@ struct FftPass {
   int64_t points;
   bool forward;
   int64_t rest;                      // distance of a line's points; greater than 1 in all passes but the last
-  int64_t left;                      // the product of this factor and the later ones
+  int64_t left;                      // product of the lengths of this pass and the later ones
   int64_t result_step;               // distance between results
   bool loads_across, stores_across;  // lines are closer than points, so neighbouring threads access neighbouring lines
   int stages = 0;
@@ -134,8 +134,8 @@ struct FftPass {
   TT_FUNCTION uint32_t line_of(uint32_t e, uint32_t here, bool across) const { return across ? e % here : e / length; }
   TT_FUNCTION uint32_t point_of(uint32_t e, uint32_t here, bool across) const { return across ? e / here : e % length; }
 
-  // Computes butterfly b of each line: its points are `each` apart; its results are adjacent except for earlier
-  // radices.
+  // Computes the butterflies of one stage. `before` is the product of the earlier radices. The points of a butterfly
+  // are length / radix apart, and its results are `before` apart.
   TT_DEVICE void run_stage(Group& group, const C* x, C* y, uint32_t here, uint32_t radix, uint32_t before) const {
     const uint32_t each = length / radix;
     const int64_t twist = points / length * before, circle = points / radix;

@@ -16,8 +16,7 @@ int64_t product(SizesView sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());
 }
 
-// A tensor with its dimensions reordered: first those that are not transformed, in their order, then the transformed
-// ones.
+// Sizes and strides of a tensor with its dimensions reordered: the transformed dimensions follow the other dimensions.
 struct Arranged {
   Sizes sizes, strides;
   int rank;  // number of transformed dimensions
@@ -37,7 +36,7 @@ struct Arranged {
   }
 };
 
-// Stores the strides within a transform. Returns false unless each stride is a multiple of the next.
+// Sets the stride and the embedding sizes of `layout`. Returns false unless each stride is a multiple of the next.
 bool set_transform(const Arranged& a, FftLayout* layout) {
   const size_t first = a.first(), last = a.sizes.size() - 1;
   layout->stride = a.sizes[last] == 1 ? 1 : a.strides[last];
@@ -53,7 +52,7 @@ bool set_transform(const Arranged& a, FftLayout* layout) {
   return inner > 0;
 }
 
-// Stores the distance between transforms. Returns false if the distances between neighbours differ.
+// Sets the distance between transforms. Returns false if not all adjacent transforms have the same distance.
 bool set_distance(const Arranged& a, FftLayout* layout) {
   int64_t next = 0;  // required stride of the next dimension; 0: any
   for (size_t d = a.first(); d-- > 0;) {
@@ -78,7 +77,7 @@ std::optional<FftLayout> layout_of(const Arranged& a, const void* data, bool is_
 struct End {
   Tensor tensor;
   FftLayout layout;
-  bool is_copy;  // contiguous, in the reordered dimensions
+  bool is_copy;  // whether `tensor` is a contiguous copy with reordered dimensions
 };
 
 End packed(const Arranged& a, const Tensor& like) {
@@ -96,7 +95,7 @@ End end_of(const Tensor& t, const Arranged& a) {
 }
 
 // Copies the half spectrum of n real numbers to a packed one. Sets the imaginary parts to 0 where the spectrum of real
-// numbers is real: the documentation does not define how the library treats them.
+// numbers is real: cuFFT's documentation does not define how it treats these parts.
 template <typename R>
 struct CopyHalfSpectrum {
   Layout<1> places;

@@ -1,7 +1,6 @@
-// Results that are accumulated in a wider dtype and rounded once at the end.
+// atomic_accumulate: accumulates results in a wider dtype and rounds them once at the end.
 //
-// Threads add to them with atomics in any order, so that the last bits of floating-point sums may differ from run to
-// run.
+// Threads add with atomics in any order, so the last bits of floating-point sums may differ from run to run.
 #pragma once
 
 #include "kernels/cuda/iteration/copy.h"
@@ -17,7 +16,7 @@ inline void fill_zeros(const Queue& queue, const Tensor& contiguous) {
 
 using AccumulateBuffer = BasicAccumulateBuffer<&copy>;
 
-// Calls add(sums), which adds to a C* that holds zeros, with C the type of `out`'s accumulate_type().
+// Calls add(sums) with a C* to zeros, where C is the type of accumulate_type(out.dtype()). Stores the sums in `out`.
 template <typename F>
 void atomic_accumulate(Tensor& out, F&& add) {
   const AccumulateBuffer sums(out);

@@ -13,7 +13,7 @@ void cast_vectors_from(const Queue& queue, const Tensor& src, const Tensor& dst)
   with_element(dst.dtype(), [&]<typename To>(std::type_identity<To>) { cast_vectors<From, To>(queue, src, dst); });
 }
 
-// Converts through C, the narrowest type that holds all values of the source.
+// Converts elements through C, the narrowest type that can represent all values of the source's dtype.
 template <typename C>
 struct CastAnyLayout {
   Layout<2> layout;

@@ -5,7 +5,7 @@
 
 namespace tt::cuda {
 
-// A thread moves 16 bytes of the wider type.
+// Casts n adjacent elements. A thread casts as many as are 16 bytes in the wider type.
 template <typename From, typename To>
 struct Cast {
   static constexpr int kLanes = 16 / (sizeof(From) > sizeof(To) ? sizeof(From) : sizeof(To));
@@ -25,7 +25,7 @@ struct Cast {
   }
 };
 
-// Requires addresses aligned to 16 bytes.
+// Casts src to dst. Requires contiguous tensors at addresses aligned to 16 bytes.
 template <typename From, typename To>
 void cast_vectors(const Queue& queue, const Tensor& src, const Tensor& dst) {
   const Cast<From, To> cast{dst.numel(), src.data_as<From>(), dst.data_as<To>()};

@@ -29,7 +29,7 @@ void copy_within(const Tensor& src, const Tensor& dst) {
   src.dtype() == dst.dtype() ? move_elements(queue, src, dst) : cast_elements(queue, src, dst);
 }
 
-// Pinned host memory, which the device can access directly.
+// Returns a contiguous tensor like `t` in pinned host memory, which the device can access directly.
 Tensor staging_like(const Tensor& t, Device device) {
   TensorMeta meta = t.meta();
   meta.device = Device{};
@@ -40,7 +40,7 @@ Tensor staging_like(const Tensor& t, Device device) {
   return Tensor(new TensorImpl(meta, make_ref<Storage>(Devices::instance().backend(device).staging(), bytes)));
 }
 
-// Size of a transfer: the device copies one piece while the host fills or empties another.
+// Maximum size of a transfer. The device copies one piece while the host fills or empties another.
 constexpr size_t kPieceBytes = size_t{4} << 20;
 
 void copy_bytes(void* to, const void* from, size_t bytes) {
@@ -51,7 +51,7 @@ void copy_bytes(void* to, const void* from, size_t bytes) {
   });
 }
 
-// A piece of staging memory in use, in `stream`'s order. It is reused when the device has finished with it.
+// A piece of pinned staging memory. It is reused only after the device has executed the copies that copy() enqueued.
 struct Piece {
   Piece(Stream& stream, size_t size)
       : staging(Devices::instance().backend(stream.device()).staging()),
@@ -67,7 +67,7 @@ struct Piece {
   Ref<Storage> memory;
 };
 
-// Copies from host to device memory. `from` has been read when it returns.
+// Copies from host to device memory. The caller may overwrite `from` after the call.
 void send_bytes(char* to, const char* from, size_t bytes, Stream& stream) {
   for (size_t at = 0; at < bytes; at += kPieceBytes) {
     Piece piece(stream, std::min(kPieceBytes, bytes - at));
@@ -153,7 +153,7 @@ void copy_between(const Tensor& src, const Tensor& dst) {
 template <int kSource>
 void copy_argument(Call& call) {
   const Tensor& out = call.outputs[0];
-  // The source may be on another device: this kernel moves tensors to the GPU.
+  // The source may be on another device, because this kernel also copies tensors to the GPU.
   const Arg& arg = call.args[kSource];
   const Tensor source = arg.is_number() ? boxing::to_tensor(call, arg) : Tensor::from(arg.tensor);
   if (!out.same(source)) copy(source, out);

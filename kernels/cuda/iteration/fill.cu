@@ -48,7 +48,7 @@ void fill_elements(const Tensor& dst, T value) {
   for_each(queue, (n + kLanes - 1) / kLanes, FillVectors<T>{n, dst.data_as<T>(), value});
 }
 
-// Converts a number to an element.
+// Converts a number to an element of type E.
 template <typename E>
 E element_of(const Scalar& value) {
   if (!value.is_real()) return convert<E>(Complex<double>(value.to_complex().real(), value.to_complex().imag()));
@@ -57,7 +57,7 @@ E element_of(const Scalar& value) {
   return convert<E>(value.to_int());
 }
 
-// The bits of that element.
+// Converts a number to an element of `dtype` and returns the element's bits.
 template <typename T>
 T bits_of(const Scalar& value, DType dtype) {
   T bits{};

@@ -19,7 +19,7 @@ struct CastFloat8 {
   }
 };
 
-// C: float, or a complex type if the other type is complex.
+// Converts 8-bit floats to another dtype through C: float, or a complex type if the other dtype is complex.
 template <typename From, typename C>
 struct Widen {
   Layout<2> layout;

@@ -8,7 +8,7 @@ namespace tt::cuda {
 
 namespace {
 
-using Dims = absl::InlinedVector<Dim<2>, 6>;  // strides of the source, then of the target
+using Dims = absl::InlinedVector<Dim<2>, 6>;  // strides[0]: of the source; strides[1]: of the target
 
 Layout<2> layout_of(const Dims& dims) {
   Sizes sizes, from, to;
@@ -45,15 +45,16 @@ void move_as(const Queue& queue, const Dims& dims, const void* from, void* to) {
 // ---- Transposes: adjacent elements of the source are not adjacent in the target -----------------
 
 // A thread transposes a tile of kSide by kSide elements: it reads 16 bytes of each of kSide rows and writes 16 bytes of
-// each of kSide columns. In a group, eight tiles are adjacent along the source's rows, four along the target's.
+// each of kSide columns. Tiles are processed in blocks of kAlong tiles along the source's rows and kAcross tiles along
+// the target's rows.
 template <typename T>
 struct Transpose {
   static constexpr int kSide = sizeof(T) == 1 ? 8 : 16 / sizeof(T);
   static constexpr int kAlong = 8, kAcross = 4;
   Layout<2> batches;
-  int64_t rows, columns;              // columns are contiguous in the source, rows in the target
+  int64_t rows, columns;              // elements of a row are adjacent in the source, of a column in the target
   int64_t row_stride, column_stride;  // row stride of the source, column stride of the target
-  Divider tiles_along, tiles_across;  // groups of kAlong and of kAcross tiles
+  Divider tiles_along, tiles_across;  // number of blocks along the source's rows and along the target's rows
   bool aligned;
   const T* from;
   T* to;
@@ -111,7 +112,8 @@ bool transpose(const Queue& queue, Dims dims, const T* from, T* to) {
 
 // ---- Rows: copied in the widest possible words -------------------------------------------------
 
-// Number of elements, of `size` bytes, per word. Rows of both sides must start and end at word boundaries.
+// Returns the number of elements, of `size` bytes each, that are copied as one word of at most 16 bytes. Rows of the
+// source and of the target start and end at boundaries of such words.
 int64_t elements_of_word(const Dims& dims, size_t size, const void* from, const void* to) {
   if (dims.empty() || dims.back().strides[0] != 1 || dims.back().strides[1] != 1) return 1;
   const auto addresses = reinterpret_cast<uintptr_t>(from) | reinterpret_cast<uintptr_t>(to);
@@ -139,7 +141,7 @@ void move_words(const Queue& queue, Dims dims, size_t size, const void* from, vo
   }
 }
 
-// Uses a kernel for whole words: the driver's copies reached only two thirds of its rate (docs/gpu.md).
+// Copies whole 16-byte words by a kernel: the driver's copies reached only two thirds of its bandwidth (docs/gpu.md).
 void move_bytes(const Queue& queue, const void* from, void* to, size_t bytes) {
   if (bytes % sizeof(Vector<uint64_t>) != 0 || !is_aligned(from) || !is_aligned(to)) return queue.copy(to, from, bytes);
   const auto* words = static_cast<const uint64_t*>(from);

@@ -8,7 +8,8 @@
 
 namespace tt::cuda {
 
-// The switch takes the same branch in every thread, so it is cheap compared with the memory access.
+// Calls f with std::type_identity of the element type. All threads take the same branch of the switch, so it is cheap
+// compared with the memory access.
 template <typename F>
 TT_FUNCTION void with_element_of(DType dtype, F f) {
   switch (dtype) {
@@ -28,7 +29,7 @@ TT_FUNCTION void with_element_of(DType dtype, F f) {
   }
 }
 
-// Includes complex dtypes only if C is complex.
+// Like with_element_of(), but also supports complex dtypes if C is complex.
 template <typename C, typename F>
 TT_FUNCTION void with_element_for(DType dtype, F f) {
   if constexpr (is_complex_v<C>) {

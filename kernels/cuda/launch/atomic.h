@@ -1,8 +1,8 @@
 // Atomics: operations that several threads of a launch may apply to one address. On the host, where threads run one at
-// a time, they are plain code that may switch to another thread (simulated_group.h).
+// a time, an atomic operation is plain code that may switch to another thread (simulated_group.h).
 //
-// They support any element type (kernels/common/iteration/element.h). Types narrower than a word update the word that
-// contains them.
+// atomic_add() supports any element type (kernels/common/iteration/element.h). An element narrower than a word is
+// updated as part of the word that contains it.
 #pragma once
 
 #include <utility>

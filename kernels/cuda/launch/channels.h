@@ -1,6 +1,7 @@
-// Channels: a tensor as outer x channels x inner, and sums over each channel.
+// ChannelShape: the shape outer x channels x inner of a tensor; sum_channels(): sums over each channel.
 //
-// Long channels are summed in two steps: parts of the channel, then the parts. The order of additions is fixed.
+// A long channel is summed in two steps: the elements of each part of the channel, then the sums of the parts. The
+// order of additions is fixed.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +15,7 @@ struct ChannelShape {
   int64_t outer = 1, channels = 1, inner = 1;
 
   ChannelShape(int64_t outer, int64_t channels, int64_t inner) : outer(outer), channels(channels), inner(inner) {}
-  // From a tensor of shape N x C x space.
+  // Requires a tensor of shape N x C x space, where space is any number of dimensions.
   explicit ChannelShape(const Tensor& t) : outer(t.size(0)), channels(t.size(1)) {
     for (int64_t d = 2; d < t.dim(); ++d) inner *= t.size(d);
   }
@@ -35,7 +36,8 @@ struct TwoSums {
 };
 using Sums = TwoSums<double>;
 
-// term(outer index, channel, offset) returns an element's pair of summands.
+// Returns the thread's part of the sums over elements [begin, end) of channel c. term(outer index, channel, offset)
+// returns the two summands of an element.
 template <typename C, typename Term, typename G>
 TT_DEVICE Sums sum_run(const G& group, const ChannelShape& shape, const IndexDivider& by_inner, int64_t c,
                        int64_t begin, int64_t end, const Term& term) {
@@ -57,7 +59,7 @@ TT_DEVICE Sums sum_run(const G& group, const ChannelShape& shape, const IndexDiv
   return {static_cast<double>(sums.first), static_cast<double>(sums.second)};
 }
 
-// Number of parts that a channel is summed in.
+// Returns the number of parts that each channel is divided into.
 inline int64_t parts_of(const ChannelShape& shape) {
   constexpr int64_t kThreads = 1 << 17, kTermsOfThread = 16;  // one part of a channel per thread
   constexpr int64_t kGroups = 1 << 10, kTermsOfGroup = 4096;  // one part of a channel per group
@@ -98,7 +100,7 @@ void sum_parts(const Queue& queue, ChannelShape shape, int64_t parts, Term term,
   }
 }
 
-// Calls finish(channel, its sums) in one thread per channel.
+// Calls finish(channel, sums of the channel) in one thread per channel.
 template <typename C, typename Term, typename Finish>
 void sum_channels(const Queue& queue, const ChannelShape& shape, Term term, Finish finish) {
   const int64_t parts = parts_of(shape), channels = shape.channels;

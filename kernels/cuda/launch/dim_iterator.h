@@ -1,7 +1,7 @@
-// DimIterator: the one-dimensional lines of a tensor along one dimension, numbered in row-major order of the other
-// dimensions.
+// DimIterator: the one-dimensional slices ("lines") of a tensor along one dimension, numbered in row-major order of the
+// other dimensions.
 //
-// Created on the host, captured by value.
+// Created on the host and captured by value.
 #pragma once
 
 #include "engine/schema/rules/shape_rules.h"
@@ -16,8 +16,9 @@ class DimIterator {
   int64_t count() const { return count_; }
   TT_FUNCTION int64_t length() const { return length_; }
   TT_FUNCTION int64_t stride() const { return stride_; }
-  // Offsets, in elements, of a line's first element, and of element `i`, counting through all lines in order.
+  // Offset, in elements, of the first element of a line.
   TT_FUNCTION int64_t start(int64_t line) const { return starts_.offsets(line).at[0]; }
+  // Offset, in elements, of element `i` in the order of all lines: element i % length() of line i / length().
   TT_FUNCTION int64_t offset(int64_t i) const { return start(i / length_) + i % length_ * stride_; }
   // Whether adjacent elements of a line are further apart than adjacent lines.
   bool is_interleaved() const { return interleaved_; }

@@ -8,7 +8,7 @@
 namespace tt::cuda {
 
 // Divides numbers below 2^31 by a divisor in [1, 2^31). (Granlund and Montgomery, "Division by invariant integers using
-// multiplication", PLDI 1994.) A general division takes a GPU about 20 instructions, a 64-bit one about 100.
+// multiplication", PLDI 1994.) On a GPU, a general 32-bit division takes about 20 instructions, a 64-bit one about 100.
 class Divider {
  public:
   Divider() = default;

@@ -1,4 +1,4 @@
-// The floating element types of layers, and the types that they are computed in.
+// Floating-point element types, and the types that kernels compute in for them.
 #pragma once
 
 #include "kernels/common/iteration/accumulate_type.h"
@@ -6,7 +6,7 @@
 
 namespace tt::cuda {
 
-// The type to compute in: float for 16-bit floats.
+// The type to compute in: double for double, float for narrower types.
 template <typename T>
 using AccumulateType = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
@@ -23,7 +23,8 @@ decltype(auto) with_floating(DType dtype, F&& f) {
   }
 }
 
-// A contiguous vector of any floating dtype with one element per channel, or none.
+// One weight per channel: a contiguous vector of any floating dtype. If the vector is undefined, at() returns
+// `otherwise`.
 struct Weights {
   Access access;
 

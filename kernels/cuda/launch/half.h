@@ -1,5 +1,5 @@
-// Conversions between 16-bit floats and float; on the host those of engine/schema/half.h. On a GPU a conversion is one
-// instruction, and one instruction narrows two neighbours to a word (the first in the lower half).
+// Conversions between 16-bit floats and float. On the host, they are the functions of engine/schema/half.h. On a GPU, a
+// conversion is one instruction. One instruction can also narrow two floats to one word, the first in the lower half.
 #pragma once
 
 #include <bit>

@@ -8,8 +8,8 @@
 
 namespace tt::cuda {
 
-// Divides indices below `end`. Uses Divider if `end` and the divisor are small enough, as they usually are. If the
-// divisor is 0, it must not be called.
+// Divides indices below `end`. Uses Divider if `end` and the divisor are small enough, as they usually are. The divisor
+// may be 0 if nothing is divided.
 class IndexDivider {
  public:
   IndexDivider() = default;

@@ -17,8 +17,8 @@ namespace tt::cuda {
 
 inline constexpr int kWarp = 32;
 inline constexpr int kBlock = 256;
-inline constexpr int kValueWords = 4;           // the largest value that a group reduces
-inline constexpr int64_t kMaxBlocks = 1 << 20;  // with more indices, a thread runs several
+inline constexpr int kValueWords = 4;           // maximum size of a value that a group reduces, in 64-bit words
+inline constexpr int64_t kMaxBlocks = 1 << 20;  // per launch; with more work, a block processes several parts of it
 
 // A thread block of a whole number of warps.
 class Group {
@@ -29,7 +29,7 @@ class Group {
   __device__ int size() const { return static_cast<int>(blockDim.x); }
   __device__ void sync() { __syncthreads(); }
 
-  // Reduces the values of all threads with `op`. All threads must call it; all get the result.
+  // Reduces the values of all threads with `op` and returns the result to all threads. All threads must call this.
   template <typename T, typename Op>
   __device__ T reduce(T value, Op op) {
     static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= kValueWords * sizeof(uint64_t));
@@ -37,7 +37,7 @@ class Group {
     value = reduce_warp(value, op);
     const int warps = size() / kWarp, warp = rank() / kWarp;
     if (warps == 1) return value;
-    __syncthreads();  // wait for the readers of the previous reduction
+    __syncthreads();  // all threads have read the result of the previous reduction
     if (rank() % kWarp == 0) scratch[warp] = value;
     __syncthreads();
     value = scratch[0];
@@ -67,8 +67,8 @@ class Group {
   uint64_t* scratch_;
 };
 
-// kBlocks: minimum number of blocks per multiprocessor; 0 lets the compiler choose. The compiler uses the registers
-// that remain to load ahead; without a limit it prefers more threads with one load each.
+// kBlocks: minimum number of blocks per multiprocessor; 0 lets the compiler choose. With a minimum, the compiler uses
+// the registers that remain to load ahead. Without one, it prefers more threads with one load each.
 template <int kBlocks, typename F>
 __global__ void __launch_bounds__(kBlock, kBlocks) run_each(int64_t n, F f) {
   const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
@@ -85,7 +85,7 @@ __global__ void __launch_bounds__(1024) run_groups(int64_t groups, F f) {
   }
 }
 
-// The two parameters of run_each and run_groups.
+// The two parameters of the kernels run_each and run_groups.
 template <typename F>
 struct CountAndBody {
   int64_t n;
@@ -118,7 +118,7 @@ void for_each(const Queue& queue, int64_t n, F f) {
   launch(queue, &run_each<kBlocks, F>, std::min((n + kBlock - 1) / kBlock, kMaxBlocks), kBlock, n, f);
 }
 
-// Number of threads per group for `work` elements.
+// Returns the number of threads per group for `work` elements.
 inline int64_t threads_for(int64_t work) {
   return work <= 64 ? kWarp : work <= 512 ? 128 : work <= 4096 ? 256 : work <= 16384 ? 512 : 1024;
 }

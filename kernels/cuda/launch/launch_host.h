@@ -1,8 +1,8 @@
-// launch.h for the host's compiler, for the tests' build of the backend.
+// launch.h for the host's compiler, which the tests' build of the backend uses.
 //
 // A launch is a loop that runs when the simulated runtime reaches it in its stream. The order of indices and groups is
-// random. A group is a few threads that run one at a time (simulated_group.h); their number is random.
-// It reduces like a device's group, but with smaller warps.
+// random. A group has a random, small number of threads, which run one at a time (simulated_group.h). A reduction
+// applies `op` in the order of a GPU, but with smaller warps.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +43,7 @@ class Group {
   }
 
  private:
-  // Returns a lane's value after the exchange with the lane `kOffset` away.
+  // Returns a lane's value after the exchanges with lanes that are `kOffset` or more away.
   template <int kOffset, typename T, typename Op>
   static T reduced(const T* values, int lane, Op& op) {
     if constexpr (kOffset == kWarp) {

@@ -1,6 +1,6 @@
-// Layout<K>: offsets of K operands in one index space, from a linear index.
+// Layout<K>: maps the linear index of an element to the element's offsets in K operands of the same sizes.
 //
-// Created on the host, captured by value.
+// Created on the host and captured by value.
 #pragma once
 
 #include <limits>
@@ -21,7 +21,7 @@ struct Offsets {
 template <int K>
 class Layout {
  public:
-  // Most tensors have few dimensions once adjacent ones are merged; callers make others contiguous first.
+  // Most tensors have few dimensions after adjacent dimensions are merged. Callers must make other tensors contiguous.
   static constexpr int kMaxDims = 12;
 
   // Throws Error if more than kMaxDims dimensions remain.
@@ -74,9 +74,9 @@ class Layout {
  private:
   int count_;
   bool is_small_;
-  int64_t sizes_[kMaxDims] = {};  // zeros beyond count_, so that equal layouts are equal bytes (kernel_launch.h)
+  int64_t sizes_[kMaxDims] = {};  // zeros beyond count_, so that equal layouts have equal bytes (kernel_launch.h)
   int64_t strides_[K][kMaxDims] = {};
-  Divider dividers_[kMaxDims];  // division by sizes_; set if there are few elements
+  Divider dividers_[kMaxDims];  // division by sizes_; set only if is_small_
 };
 
 }  // namespace tt::cuda

@@ -6,14 +6,14 @@
 
 namespace tt::cuda {
 
-// Unsigned keys, stored as int32 or int64, and the position of each (int64).
+// `keys`: unsigned integers, stored as int32 or int64. `indices`: the original position of each key, int64.
 struct KeyIndexPairs {
   Tensor keys;
   Tensor indices;
 };
 
-// Sorts `items` stably by the low `bits` of their keys. Overwrites the tensors of `items`, and may return different
-// tensors.
+// Sorts `items` stably by the low `bits` bits of their keys. May overwrite the tensors of `items`, and may return
+// different tensors.
 KeyIndexPairs radix_sort(const Queue& queue, const KeyIndexPairs& items, int bits);
 
 }  // namespace tt::cuda

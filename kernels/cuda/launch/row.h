@@ -47,8 +47,8 @@ TT_DEVICE void store_lanes(T* y, int64_t stride, int64_t i, const Lanes<Accumula
   }
 }
 
-// Number of elements that a thread keeps of a row, or of each of two. More would not fit in registers. With one lane, a
-// narrow element also takes a whole register.
+// Number of elements that a thread keeps in registers: of one row (kOfOne), or of each of two rows (kOfTwo). More would
+// not fit. With one lane, a narrow element also takes a whole register.
 template <typename T, int kLanes>
 inline constexpr int kOfOne = 64 / (kLanes == 1 ? sizeof(AccumulateType<T>) : sizeof(T));
 template <typename T>
@@ -82,7 +82,8 @@ class Row {
   Vector<T, kLanes> kept_[kSteps];  // not converted, so that twice as many 16-bit elements fit
 };
 
-// Calls take(i, lanes of each row from element i on) for this thread's elements.
+// Calls take(i, lanes...) for each vector of this thread. `i` is the index of the vector's first element; there is one
+// Lanes argument per row.
 template <typename F, typename T, int kLanes, int kMaxKept, typename... Rows>
 TT_DEVICE void for_each_vector(F take, const Row<T, kLanes, kMaxKept>& row, const Rows&... rows) {
   if (row.fits()) {
@@ -127,14 +128,14 @@ bool is_vectors(int64_t n, size_t item, Pointers... starts) {
   return n * static_cast<int64_t>(item) % 16 == 0 && (is_aligned(starts) && ...);
 }
 
-// Number of threads needed to keep n elements, if each keeps `kept`; at most kMaxThreads.
+// Returns the number of threads that can keep n elements, if each thread keeps `kept`; at most kMaxThreads.
 inline int64_t row_threads(int64_t n, int64_t kept) {
   constexpr int64_t kWarpThreads = 32, kMaxThreads = 1024;
   const int64_t threads = (n + kept - 1) / kept;
   return std::clamp((threads + kWarpThreads - 1) / kWarpThreads * kWarpThreads, kWarpThreads, kMaxThreads);
 }
 
-// for_each_group with enough threads to keep a row of n elements, kMaxKept each.
+// Like for_each_group(), with enough threads to keep a row of n elements if each thread keeps kMaxKept.
 #ifdef __CUDACC__
 template <int kMaxKept, typename F>
 void for_each_row(const Queue& queue, int64_t rows, int64_t n, F f) {

@@ -1,8 +1,9 @@
 // for_each_shared_group: groups (launch.h) with shared memory.
 //
-//   for_each_shared_group<kBytes>(queue, groups, work, f);   // f(group, memory): kBytes, aligned to 16
+//   for_each_shared_group<kBytes>(queue, groups, work, f);   // calls f(group, memory) in all threads of each group
 //
-// `f` is an object of a named type. A thread may read what another thread wrote there after group.sync().
+// `memory` points to kBytes bytes, aligned to 16. A thread may read bytes that another thread wrote only after
+// group.sync(). `f` is an object of a named type, not a lambda.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +23,7 @@ __global__ void __launch_bounds__(1024) run_shared_groups(int64_t groups, F f) {
   for (int64_t i = blockIdx.x; i < groups; i += gridDim.x) {
     Group group(i, scratch);
     f(group, memory);
-    __syncthreads();  // the next group reuses both
+    __syncthreads();  // the next group reuses `scratch` and `memory`
   }
 }
 

@@ -1,10 +1,10 @@
-// SimulatedGroup: the threads of a group on a simulated device, and the random orders of that device.
+// SimulatedGroup: the threads of a group on a simulated device, and the random numbers that order the device's work.
 //
-// The threads run one at a time on one host thread. Each runs until it waits for the others (or, randomly, until an
-// atomic operation); the next thread is chosen at random, so that a missing wait produces a wrong value. If the threads
-// of a group wait at different places, or some end while others wait, the device fails and the launch is abandoned.
-// Declared only for the host's compiler. A simulated device implements it (tests/cuda/simulated/simulated_group.cc),
-// one launch at a time.
+// The threads run one at a time on one host thread. A thread runs until it waits for the others, or randomly until an
+// atomic operation. The next thread is then chosen at random, so that a missing wait produces a wrong value. If the
+// threads of a group wait at different places, or some end while others wait, the device fails and the launch is
+// abandoned. Declared only for the host's compiler. tests/cuda/simulated/simulated_group.cc implements it, for one
+// launch at a time.
 #pragma once
 
 #include <cstddef>
@@ -23,19 +23,19 @@ inline constexpr int kMaxThreads = 1;  // sanitizers do not support the stack sw
 #else
 inline constexpr int kMaxThreads = 8;  // per group; a group is a whole number of warps
 #endif
-inline constexpr size_t kValueBytes = 32;  // the largest value that a group reduces
+inline constexpr size_t kValueBytes = 32;  // maximum size of a value that a group reduces
 
 // The point at which a thread waits for the others.
 struct Wait {
   enum Kind : uint8_t { kNone, kSync, kReduce, kEnd };
   Kind kind = kNone;
-  const std::type_info* value = nullptr;  // of a reduction: types of the value and the operation
+  const std::type_info* value = nullptr;  // kReduce: types of the value and of the operation
   std::source_location place;
 };
 
 class SimulatedGroup {
  public:
-  // Runs every thread of `groups` groups, in random order. The thread that runs the body calls the functions below.
+  // Runs every thread of `groups` groups, in random order. Only the thread that runs may call the functions below.
   using Body = absl::FunctionRef<void(SimulatedGroup& group, int64_t index, int rank)>;
   static void run(int64_t groups, const std::type_info& kernel, Body body);
 
@@ -54,7 +54,7 @@ class SimulatedGroup {
   virtual const void* exchange(int rank, const void* value, size_t bytes, const Wait& wait) = 0;
 };
 
-// Called by atomic operations: randomly lets other threads of the group run first. Does nothing if no group runs.
+// Called by atomic operations: at random, lets other threads of the group run first. Does nothing if no group runs.
 void yield_by_chance();
 
 // Returns a random number in [0, below).

@@ -1,4 +1,4 @@
-// Vectors: elements that a thread loads or stores at once, at most 16 bytes.
+// Vector: elements that a thread loads or stores with one instruction, at most 16 bytes.
 #pragma once
 
 #include "kernels/cuda/launch/access.h"
@@ -133,7 +133,7 @@ TT_FUNCTION Vector<T, kCount> vector_of(const Lanes<C, kCount>& lanes) {
   }
 }
 
-// Elements of any dtype. Not inlined: the switch over ten dtypes would bloat every kernel.
+// Access to elements of any dtype. Not inlined, because a switch over ten dtypes would bloat every kernel.
 
 template <typename C>
 TT_CALLED C load_any(const void* data, DType dtype, int64_t at) {

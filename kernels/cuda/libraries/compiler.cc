@@ -1,4 +1,4 @@
-// The compiler of real devices: NVRTC, and the driver's module functions, which cudart looks up.
+// Compiler for GPUs: calls NVRTC, and the driver's module functions, which are looked up through cudart.
 #include "kernels/cuda/runtime/compiler.h"
 
 #include <cuda.h>

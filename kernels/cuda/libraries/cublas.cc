@@ -1,4 +1,4 @@
-// Blas by cuBLASLt, which computes a row-major product as the column-major product of the transposed matrices.
+// Blas by cuBLASLt. A row-major product is computed as the column-major product of the transposed matrices.
 #include <cublasLt.h>
 
 #include <algorithm>
@@ -67,7 +67,7 @@ bool is_double(DType dtype) { return to_real(dtype) == DType::kFloat64; }
 
 bool is_narrow(DType dtype) { return is_floating(dtype) && item_size(dtype) < 4; }
 
-// The dtypes of b and of c. They differ from a's dtype if that is 8-bit, or if c is wide.
+// The dtypes of b and of c. They may differ from a's dtype: both if a is 8-bit, and c's if p.wide.
 DType other_type(const BlasProduct& p) { return is_float8(p.dtype) ? p.float8.other : p.dtype; }
 DType result_type(const BlasProduct& p) {
   if (is_float8(p.dtype)) return p.float8.result;
@@ -79,7 +79,8 @@ cublasComputeType_t compute_type(const BlasProduct& p) {
   return to_real(p.dtype) == DType::kFloat32 && p.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
 }
 
-// Whether cuBLAS has to transpose the matrix: a row-major matrix is already the column-major one of its transpose.
+// Whether cuBLAS has to transpose the matrix. A row-major matrix needs no transposition: read as column-major, it is
+// already the transpose.
 bool is_transposed(const Matrix& x) { return x.column_stride != 1; }
 int64_t leading_dimension(const Matrix& x) { return is_transposed(x) ? x.column_stride : x.row_stride; }
 
@@ -91,7 +92,7 @@ cublasLtEpilogue_t epilogue_of(Activation activation) {
   }
 }
 
-// The alignment of an address, up to 256 bytes.
+// Returns the alignment of an address in bytes, at most 256.
 uint32_t alignment(const void* p) {
   uint32_t bytes = 256;
   while (reinterpret_cast<uintptr_t>(p) % bytes != 0) bytes /= 2;
@@ -100,7 +101,7 @@ uint32_t alignment(const void* p) {
 
 using Key = std::array<int64_t, 18>;
 
-// Everything that the choice of an algorithm depends on.
+// Returns all properties that the choice of an algorithm depends on.
 Key key_of(const BlasProduct& p, int device) {
   const int64_t flags = is_transposed(p.a) | is_transposed(p.b) << 1 | (p.bias != nullptr) << 2 | p.tf32 << 3 |
                         p.wide << 4 | p.accumulate << 5 | p.float8.fast_sums << 6 | (p.float8.a_scale != nullptr) << 7 |
@@ -126,7 +127,7 @@ Key key_of(const BlasProduct& p, int device) {
           alignment(p.bias)};
 }
 
-// A product in cuBLASLt's terms. Its descriptors are plain structs that own nothing.
+// The cuBLASLt descriptors of a product. They are plain structs that own nothing.
 class Problem {
  public:
   Problem(const CublasLt& lt, const BlasProduct& p) : lt_(lt), p_(p) {
@@ -169,11 +170,11 @@ class Problem {
     return result;
   }
 
-  // `workspace`: as many bytes as `chosen` requires.
+  // `workspace`: chosen.workspaceSize bytes.
   void run(cublasLtHandle_t handle, const cublasLtMatmulHeuristicResult_t& chosen, void* workspace,
            StreamHandle stream) const {
     const double one[] = {p_.alpha, 0},
-                 kept[] = {p_.accumulate ? 1.0 : 0.0, 0};  // the second: a complex number's imaginary part
+                 kept[] = {p_.accumulate ? 1.0 : 0.0, 0};  // [1]: the imaginary part, read for complex elements
     const float one_f[] = {static_cast<float>(p_.alpha), 0}, kept_f[] = {p_.accumulate ? 1.0F : 0.0F, 0};
     const bool in_double = is_double(p_.dtype);
     const void *alpha = in_double ? static_cast<const void*>(one) : one_f,
@@ -188,7 +189,7 @@ class Problem {
   void set(cublasLtMatmulDescAttributes_t attribute, const T& value) {
     lt_.must("cublasLtMatmulDescSetAttribute", lt_.set_desc(&desc_, attribute, &value, sizeof(value)));
   }
-  // The library's first matrix is b: operands a and b are exchanged.
+  // Operands are exchanged: the library's A is our b.
   void set_float8_terms() {
     const Float8Terms& terms = p_.float8;
     if (terms.b_scale) set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, static_cast<const void*>(terms.b_scale));
@@ -242,7 +243,7 @@ class CublasProducts final : public Blas {
     cublasLtMatmulHeuristicResult_t result;
   };
 
-  // Cached by key: asking the library costs many times as much as the launch.
+  // Results are cached by key, because the library's heuristic takes many times as long as the launch.
   Choice choose(const BlasProduct& product, int device) {
     MutexLock lock(mutex_);
     cublasLtHandle_t& handle = handles_[device];

@@ -1,5 +1,5 @@
-// The runtime of real devices: cudart, which is linked in, and the driver's virtual-memory functions, which cudart
-// looks up.
+// Runtime for GPUs: calls cudart, which is linked statically, and the driver's virtual-memory functions, which are
+// looked up through cudart.
 #include <cuda.h>
 #include <cuda_runtime.h>
 
@@ -54,8 +54,8 @@ cudaEvent_t event_of(EventHandle handle) { return static_cast<cudaEvent_t>(handl
 cudaGraphExec_t graph_of(GraphHandle handle) { return static_cast<cudaGraphExec_t>(handle); }
 CUdeviceptr address_of(void* p) { return reinterpret_cast<CUdeviceptr>(p); }
 
-// Allows calls that CUDA forbids to a thread that is capturing a stream. Its allocations and event queries do not
-// affect the capture.
+// While it exists, the thread may make calls that CUDA forbids to a thread that is capturing a stream, such as
+// allocations and event queries. The calls do not affect the capture.
 class BesideCapture {
  public:
   BesideCapture() { cudaThreadExchangeStreamCaptureMode(&mode_); }
@@ -85,7 +85,8 @@ class CudaRuntime final : public Runtime {
     cudaDeviceProp found;
     must("cudaGetDeviceProperties", cudaGetDeviceProperties(&found, device));
     int virtual_memory = 0;
-    cudaDeviceGetAttribute(&virtual_memory, cudaDevAttrMemoryPoolsSupported, device);  // added in the same version
+    // cudart has no attribute for virtual memory; devices that support memory pools support virtual memory.
+    cudaDeviceGetAttribute(&virtual_memory, cudaDevAttrMemoryPoolsSupported, device);
     return {found.name,
             found.major,
             found.minor,

@@ -82,7 +82,8 @@ cudnnDataType_t type_of(DType dtype) {
   }
 }
 
-// Two spatial dimensions if one would be enough: the library has most algorithms for two, and none for one.
+// The values of the spatial dimensions: all three, or the last two. One-dimensional convolutions are passed as
+// two-dimensional ones, for which the library has most algorithms; it has none for one dimension.
 struct Spatial {
   std::vector<int> values;
 
@@ -200,7 +201,7 @@ class Plan {
 
 using Key = std::vector<int64_t>;
 
-// Everything that a plan depends on.
+// Returns all properties that a plan depends on.
 Key key_of(const DnnConvolution& c, int device, Direction direction) {
   const ConvolutionShape& s = c.shape;
   Key key{device,

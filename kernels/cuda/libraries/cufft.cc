@@ -1,5 +1,5 @@
-// Fft by cuFFT. A plan is created once per shape and uses memory of the caller as its workspace, so that a transform
-// allocates nothing and can be captured into a graph.
+// Fft by cuFFT. A plan is created once per shape. Its workspace is allocated outside the library, so that a transform
+// can be captured into a graph.
 #if __has_include(<cufftXt.h>)
 
 #include <cufftXt.h>
@@ -69,7 +69,7 @@ struct Cufft {
   }
 };
 
-// Everything that a plan depends on, except its device.
+// All properties that a plan depends on, except its device.
 using Key = std::array<int64_t, 4 + kMostFftDims + 2 * (2 + kMostFftDims)>;
 
 Key key_of(const FftTransform& t) {
@@ -84,7 +84,7 @@ Key key_of(const FftTransform& t) {
   return key;
 }
 
-// The library requires mutable arrays of its own integer type.
+// Converts to the integer type of the library, which also requires mutable arrays.
 using Numbers = std::array<long long, kMostFftDims>;
 Numbers numbers(const std::array<int64_t, kMostFftDims>& values) {
   Numbers copy;
@@ -111,7 +111,7 @@ class Plan {
   // Whether the library supports the transform.
   bool is_made() const { return made_; }
   size_t workspace() const { return workspace_; }
-  // A captured transform uses the plan's memory at each replay of its graph.
+  // Whether a graph contains a transform of this plan. Each replay of the graph uses the plan's memory.
   bool is_captured() const { return captured_; }
   // `scratch`: workspace() bytes.
   void run(StreamHandle stream, bool forward, void* from, void* to, void* scratch) {
@@ -186,7 +186,8 @@ class CufftTransforms final : public Fft {
     if (!plan) plan = std::make_unique<Plan>(*cufft_, t);
     return *plan;
   }
-  // A plan that was dropped in the meantime cannot be created again during capture, because that allocates memory.
+  // Throws Error if the plan was dropped since workspace_of() and the stream is capturing: creating the plan again
+  // would allocate memory.
   void check_plan(int device, const FftTransform& t, StreamHandle stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     check(plans_[device].contains(key_of(t)) || !runtime().is_capturing(stream),
           "operation not permitted when stream is capturing: a Fourier transform of a new shape");

@@ -1,4 +1,4 @@
-// Solver by cuSOLVER's dense functions, most of them from its 64-bit interface.
+// Solver by cuSOLVER's dense functions, most of them of the 64-bit interface.
 #if __has_include(<cusolverDn.h>)
 
 #include <cusolverDn.h>
@@ -42,7 +42,7 @@ void must(const char* call, cusolverStatus_t status) {
         ", from ", call, ")");
 }
 
-// Types of functions that older toolkits do not declare.
+// Function types that older toolkits do not declare.
 using BatchedEighSize = cusolverStatus_t (*)(cusolverDnHandle_t, cusolverDnParams_t, cusolverEigMode_t,
                                              cublasFillMode_t, int64_t, cudaDataType, const void*, int64_t,
                                              cudaDataType, const void*, cudaDataType, size_t*, size_t*, int64_t);
@@ -57,7 +57,7 @@ using Eig = cusolverStatus_t (*)(cusolverDnHandle_t, cusolverDnParams_t, cusolve
                                  cudaDataType, void*, int64_t, cudaDataType, void*, cudaDataType, void*, int64_t,
                                  cudaDataType, void*, int64_t, cudaDataType, void*, size_t, void*, size_t, int*);
 
-// The functions that exist once per element type.
+// Functions of which the library has one per element type.
 template <typename T>
 struct TypedFunctions {
   cusolverStatus_t (*batched_cholesky)(cusolverDnHandle_t, cublasFillMode_t, int, T* matrices[], int, int*, int);
@@ -160,7 +160,7 @@ struct WorkspaceSizes {
   size_t device = 0, host = 0;
 };
 
-// One per stream: a handle owns memory in the library, which calls in two streams would use at the same time.
+// The library's handle for one stream. Streams do not share a handle, because it owns memory that each call uses.
 struct Handle {
   Mutex mutex;
   cusolverDnHandle_t handle ABSL_GUARDED_BY(mutex) = nullptr;
@@ -328,8 +328,8 @@ class CusolverDecompositions final : public Solver {
   }
   static cublasFillMode_t triangle(bool upper) { return upper ? CUBLAS_FILL_MODE_UPPER : CUBLAS_FILL_MODE_LOWER; }
 
-  // Calls `ask` for the workspace's sizes and then `run` with the workspace. Does not use Queue::add(), whose work may
-  // be captured into a graph: some functions compute on the host in between, and wait.
+  // Calls `ask`, which stores the sizes of the workspace, and then `run` with the workspace. Does not use Queue::add(),
+  // whose work may be captured into a graph: some functions wait for the device and compute on the host.
   template <typename Ask, typename Run>
   void call(const Queue& queue, const char* name, Ask ask, Run run) {
     check_cancelled();  // a batch may take many calls
@@ -342,7 +342,7 @@ class CusolverDecompositions final : public Solver {
     // Allocated without the lock, so that freeing memory never waits for it.
     Tensor workspace;
     if (sizes.device > 0) workspace = empty(Sizes{static_cast<int64_t>(sizes.device)}, DType::kUInt8, queue.device());
-    // XsyevBatched of 11.7.1 computes wrong vectors if its workspace is not initialised to zero (PyTorch issue 192483).
+    // XsyevBatched of cuSOLVER 11.7.1 computes wrong vectors if its workspace is not zero (PyTorch issue 192483).
     if (workspace) queue.fill(workspace.data(), 0, sizes.device);
     queue.cuda_stream().mark();  // issues held launches
     MutexLock lock(own.mutex);

@@ -7,7 +7,7 @@
 
 namespace tt::cuda {
 
-// cudart opens the driver's library. Throws Error if the driver has no such function.
+// Returns a function of the driver's library, which cudart opens. Throws Error if the driver has no such function.
 template <typename Function>
 Function driver_function(const char* name) {
   void* found = nullptr;

@@ -1,4 +1,5 @@
-// Our own kernels are kernel nodes, whose parameters can be changed; a library call is captured as a child graph.
+// LaunchGraph as a CUDA graph. A launch of our own kernels becomes a kernel node, whose parameters can be changed. A
+// library call is captured as a child graph.
 #include "kernels/cuda/libraries/launch_graph.h"
 
 #include <cuda_runtime.h>
@@ -111,7 +112,7 @@ class CudaLaunchGraph final : public LaunchGraph {
   }
 
   cudaStream_t aside_ = nullptr;  // the stream in which library calls are captured
-  GraphPointer graph_;            // its nodes identify those of ready_
+  GraphPointer graph_;            // its nodes identify the nodes of ready_ in updates
   std::vector<cudaGraphNode_t> nodes_;
   cudaGraphExec_t ready_ = nullptr;
 };

@@ -5,7 +5,7 @@
 
 namespace tt::cuda {
 
-// Makes a graph on the current device. Throws Error (RuntimeError) if a launch cannot be captured or memory is short.
+// Creates a graph on the current device. Throws Error (RuntimeError) if a launch cannot be captured or memory is short.
 std::unique_ptr<LaunchGraph> make_cuda_graph(absl::Span<const KernelLaunch* const> launches);
 
 }  // namespace tt::cuda

@@ -25,7 +25,7 @@ class Library {
   void find(Function& function, const char* name) const {
     function = reinterpret_cast<Function>(address(name));
   }
-  // Stores null if the library has no such function, for functions that older versions lack.
+  // For functions that older versions lack. Stores null if the library has no such function.
   template <typename Function>
   void find_optional(Function& function, const char* name) const {
     function = reinterpret_cast<Function>(optional_address(name));

@@ -1,5 +1,5 @@
-// Opens the files of Library and finds functions in them, by the system's loader or by the tests' loader, which
-// provides simulated libraries (tests/cuda/simulated/loader.cc). Thread-safe.
+// Opens shared libraries and finds functions in them, for Library. Uses the system's loader. The tests replace these
+// functions by a loader of simulated libraries (tests/cuda/simulated/loader.cc). Thread-safe.
 #pragma once
 
 #include <string>

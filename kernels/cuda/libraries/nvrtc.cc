@@ -35,7 +35,7 @@ Nvrtc::Nvrtc(const Library& library) {
   library.note_version(absl::StrCat(major, ".", minor));
 }
 
-// Returns the device's own architecture or, if the library does not know it, the latest earlier one.
+// Returns the given architecture or, if the library does not support it, the latest earlier one that it supports.
 int Nvrtc::nearest(int architecture) const {
   int count = 0;
   count_(&count);
@@ -53,7 +53,7 @@ std::string Nvrtc::compile(const std::string& source, int major, int minor) cons
   const int wanted = 10 * major + minor, known = nearest(wanted);
   const bool machine_code = known == wanted;  // otherwise PTX, which the driver compiles
   const std::string architecture = absl::StrCat("--gpu-architecture=", machine_code ? "sm_" : "compute_", known);
-  // No fused multiply-add across steps, so that a fused chain computes the same values as its separate steps.
+  // --fmad=false: without fused multiply-adds, a fused chain computes the same values as its separate steps.
   const char* options[] = {architecture.c_str(), "--std=c++20", "--fmad=false", "--device-as-default-execution-space"};
   Program program = nullptr;
   check(create_(&program, source.c_str(), "chain.cu", 0, nullptr, nullptr) == 0, "NVRTC could not create a program");

@@ -1,5 +1,5 @@
-// Balance: scales a matrix to a similar one whose corresponding rows and columns have about equal norms, so that
-// eigenvalues of matrices whose elements differ by orders of magnitude stay accurate (Parlett and Reinsch 1969).
+// balance: scales a matrix to a similar one whose corresponding rows and columns have about equal norms. This keeps
+// eigenvalues accurate if the elements differ by orders of magnitude (Parlett and Reinsch 1969).
 #pragma once
 
 #include <limits>
@@ -9,8 +9,8 @@
 
 namespace tt::cuda {
 
-// Replaces a (n x n) by D^-1 a D and stores D's diagonal in `scales`. The scales are powers of 2, so nothing is
-// rounded. All threads of the group must call this; the results are visible to all of them on return.
+// Replaces a (n x n) by D^-1 a D and stores D's diagonal in `scales`. The scales are powers of 2, so scaling does not
+// round. All threads of the group must call this; the results are visible to all of them on return.
 template <typename T>
 TT_DEVICE void balance(Group& group, T* a, int64_t n, real_of_t<T>* scales) {
   using R = real_of_t<T>;

@@ -1,4 +1,4 @@
-// add_bias: adds a repeating sequence of numbers to a result.
+// add_bias: adds a bias along one dimension of a result.
 #pragma once
 
 #include "engine/tensor/tensor.h"

@@ -1,5 +1,5 @@
-// Cholesky factorisation, by the library or with one group of threads per matrix, and triangular solves, with one group
-// of threads per matrix.
+// Cholesky factorisation, by cuSOLVER or by one group of threads per matrix, and triangular solves, by one group of
+// threads per matrix.
 #include "kernels/cuda/iteration/copy.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/linalg/failed_matrix.h"
@@ -22,7 +22,7 @@ TT_DEVICE int32_t factor_cholesky(Group& group, T* a, int64_t n) {
       break;
     }
     const R diagonal = math::sqrt(square);
-    group.sync();  // all threads have read it
+    group.sync();  // all threads have read the diagonal element
     for (int64_t i = j + group.rank(); i < n; i += group.size()) {
       a[i * n + j] = i == j ? T(diagonal) : math::over(a[i * n + j], diagonal);
     }
@@ -61,7 +61,8 @@ struct ClearUpperTriangle {
   }
 };
 
-// Reports leading minors that are infinite or NaN as not positive. The library may not report them.
+// Sets `info` of matrices with an infinite or NaN leading minor as for a minor that is not positive. The library may
+// not report such minors.
 template <typename T>
 struct CheckDiagonal {
   int64_t n;
@@ -88,8 +89,8 @@ struct Addresses {
   TT_DEVICE void operator()(int64_t i) const { addresses[i] = first + i * bytes; }
 };
 
-// `l` contains the matrices. The library reads them as column-major, that is, transposed; L is the transpose of its U.
-// Returns false, without side effects, if the library is not used.
+// Overwrites the matrices in `l` with L. The library reads them as column-major, that is, transposed, and computes U,
+// which is the transpose of L. Returns false, without side effects, if the library is not used.
 template <typename T>
 bool factor_by_library(const Queue& queue, const MatrixFaults& faults, const Tensor& l, const Tensor& info) {
   const int64_t n = l.size(-1), batch = info.numel();
@@ -109,7 +110,7 @@ bool factor_by_library(const Queue& queue, const MatrixFaults& faults, const Ten
   return true;
 }
 
-// `b` contains the right-hand sides; `triangle` describes the first matrix.
+// Overwrites the right-hand sides in `b` with the solutions. `triangle` describes the first matrix of the batch.
 template <typename T>
 void solve(const Queue& queue, int64_t batch, Triangle<T> triangle, int64_t k, T* b) {
   const int64_t n = triangle.n;

@@ -1,4 +1,4 @@
-// Eigenvalues and eigenvectors of general square matrices, by the library or from the Schur form, with one group of
+// Eigenvalues and eigenvectors of general square matrices, by cuSOLVER or from the Schur form, with one group of
 // threads per matrix.
 #include <limits>
 
@@ -14,17 +14,17 @@
 namespace tt::cuda {
 namespace {
 
-// One matrix, real or complex. Vectors are computed from its Schur form in complex numbers. For a real matrix, vectors
-// of real eigenvalues keep imaginary parts of 0.
+// Decomposes one real or complex matrix. Eigenvectors are computed from its Schur form in complex arithmetic. If the
+// matrix is real, the vectors of real eigenvalues have imaginary parts of exactly 0.
 template <typename T>
 struct General {
   using R = real_of_t<T>;
   using C = Complex<R>;
-  static constexpr R kLeast = std::numeric_limits<R>::epsilon();  // relative to parts of at most 1
+  static constexpr R kLeast = std::numeric_limits<R>::epsilon();  // smallest divisor
   int64_t n;
-  C *values, *solutions;  // n; n x n, one column per eigenvalue
+  C *values, *solutions;  // `values`: n elements. `solutions`: n x n, one column per eigenvalue.
   Schur<T> schur;
-  R* scales;  // n: the factors by which balancing scaled the rows of the eigenvectors
+  R* scales;  // n factors from balance(), by which the rows of the eigenvectors are multiplied
 
   // Number of elements in `work`.
   static int64_t work(int64_t n, bool with_vectors) {
@@ -47,12 +47,14 @@ struct General {
     else
       return math::times(b, a);
   }
-  // The first and the last row of the diagonal block that contains row i.
+  // Whether rows i and i + 1 belong to the same diagonal block.
   TT_DEVICE bool is_linked(int64_t i) const { return i >= 0 && i + 1 < n && !(schur.h[(i + 1) * n + i] == T(0)); }
+  // First and last row of the diagonal block that contains row i.
   TT_DEVICE int64_t first_of(int64_t i) const { return is_linked(i - 1) ? i - 1 : i; }
   TT_DEVICE int64_t last_of(int64_t i) const { return is_linked(i) ? i + 1 : i; }
 
-  // Balances the matrix and scales its parts to at most 1. Returns the divisor; infinite if an element is not finite.
+  // Loads and balances the matrix and scales its real and imaginary parts to at most 1. Returns the divisor, which is
+  // infinite if an element is not finite.
   TT_DEVICE R load(Group& group, const T* input) const {
     const R scale = scaled(group, input);
     if (!(scale < math::kInf<R>)) return scale;
@@ -83,9 +85,9 @@ struct General {
   }
 
   TT_DEVICE static R larger(C a, C b) { return math::fmax(math::larger_part(a), math::larger_part(b)); }
-  // Replaces a divisor near zero by kLeast, a change of H no larger than rounding errors.
+  // Replaces a divisor near zero by kLeast. This is equivalent to a change of H by at most a rounding error.
   TT_DEVICE static C away_from_zero(C x) { return math::sum_of_parts(x) < kLeast ? C(kLeast) : x; }
-  // Element `row` of the product of H's columns [from, last] with column v of the solutions.
+  // Returns element `row` of the product of H's columns [from, last] and column v of the solutions.
   TT_DEVICE C along(int64_t row, int64_t from, int64_t last, int64_t v) const {
     C sum = C(0);
     for (int64_t j = from; j <= last; ++j) sum += product(schur.h[row * n + j], solution(j, v));
@@ -120,7 +122,8 @@ struct General {
     *y = (other.right - factor * one.right) / away_from_zero(other.second - factor * one.second);
     *x = (one.right - one.second * *y) / pivot;
   }
-  // The solution in the eigenvalue's own block: orthogonal to the larger row of the block minus the eigenvalue.
+  // Computes the solution's elements in the eigenvalue's own block. They are orthogonal to the larger row of the block,
+  // from whose diagonal the eigenvalue is subtracted.
   TT_DEVICE void begin(int64_t v, int64_t first, int64_t last) const {
     if (first == last) {
       solution(v, v) = C(1);
@@ -131,7 +134,7 @@ struct General {
     solution(first, v) = upper > lower ? math::over(b, upper) : math::over(d, lower);
     solution(last, v) = upper > lower ? math::over(-a, upper) : math::over(-c, lower);
   }
-  // Scales down a growing solution: rows with almost equal eigenvalues could make it overflow.
+  // Scales the solution down if it has grown, because almost equal eigenvalues could make it overflow.
   TT_DEVICE void keep_in_range(int64_t v, int64_t p, int64_t q, int64_t last) const {
     const R size = larger(solution(p, v), solution(q, v));
     if (size * kLeast * kLeast <= 1) return;
@@ -190,8 +193,8 @@ void decompose(const Queue& queue, MatrixFaults faults, int64_t batch, int64_t n
   });
 }
 
-// Converts the library's vectors of real matrices to row-major complex ones. For two conjugate eigenvalues the library
-// returns two columns: the real and the imaginary part.
+// Converts the library's eigenvectors of real matrices to complex row-major ones. For two conjugate eigenvalues, the
+// library returns two columns: the real parts and the imaginary parts of the first vector.
 template <typename R>
 struct PairedVectors {
   int64_t n;

@@ -1,5 +1,5 @@
-// Eigenvalues and eigenvectors of symmetric and Hermitian matrices, by the library or by Jacobi's method, with one
-// group of threads per matrix.
+// Eigenvalues and eigenvectors of symmetric and Hermitian matrices, by cuSOLVER or by Jacobi's method, with one group
+// of threads per matrix.
 #include <limits>
 
 #include "kernels/cuda/iteration/copy.h"
@@ -12,14 +12,15 @@
 namespace tt::cuda {
 namespace {
 
-// One matrix, which is made diagonal; its eigenvectors, as columns; and storage for the rotations of one round.
+// Decomposes one matrix. `a` starts as the matrix and becomes diagonal, and the columns of `vectors` become the
+// eigenvectors.
 template <typename T>
 struct Hermitian {
   using R = real_of_t<T>;
   int64_t n;
   T *a, *vectors;
   R* diagonal;             // n real numbers
-  Rotation<T>* rotations;  // one per pair
+  Rotation<T>* rotations;  // of one round, one per pair of columns
   bool with_vectors;
 
   // Number of elements per matrix in `work`.
@@ -35,8 +36,8 @@ struct Hermitian {
         rotations(reinterpret_cast<Rotation<T>*>(diagonal + n)),
         with_vectors(with_vectors) {}
 
-  // Scales the parts to at most 1 and copies the triangle that is read to the other one. Returns the divisor; infinite
-  // if an element is not finite.
+  // Copies one triangle of the input to both triangles of `a` and scales real and imaginary parts to at most 1. Returns
+  // the divisor, which is infinite if an element is not finite.
   TT_DEVICE R load(Group& group, const T* input, bool upper) const {
     for (int64_t e = group.rank(); e < n * n; e += group.size()) {
       const int64_t r = e / n, c = e % n;
@@ -103,7 +104,7 @@ struct Hermitian {
   }
 };
 
-// `works`: the work area of Hermitian, per matrix.
+// `works`: workspaces for Hermitian, one per matrix.
 template <typename T>
 void decompose(const Queue& queue, MatrixFaults faults, int64_t batch, int64_t n, const T* input, bool upper,
                bool with_vectors, T* works, real_of_t<T>* values, T* vectors) {

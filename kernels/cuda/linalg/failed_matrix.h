@@ -9,7 +9,8 @@
 
 namespace tt::cuda {
 
-// The functions that a LinAlgError may name. A cell stores only numbers: any other function is reported as "linalg".
+// The functions that a LinAlgError can name. A cell stores a function as its index in this array. Any other function is
+// reported as "linalg".
 inline constexpr const char* kDecomposing[] = {"linalg",      "linalg.inv", "torch.linalg.solve",     "linalg.cholesky",
                                                "linalg.eigh", "linalg.svd", "torch.linalg.lu_factor", "linalg.eig"};
 
@@ -30,8 +31,8 @@ struct MatrixFaults {
     cell = open_error_cell(queue, &matrix_failed);
     for (size_t i = 0; i < std::size(kDecomposing); ++i) function = kDecomposing[i] == name ? i : function;
   }
-  // Reports `info` for matrix i; 0 means success. Call it from one thread of the matrix's group. Of several failures in
-  // a batch the first matrix is reported.
+  // Reports `info` for matrix i; 0 means success. Must be called by one thread of the matrix's group. If several
+  // matrices of a batch fail, only the first one is reported.
   TT_DEVICE void tell(int64_t i, int32_t info) const {
     if (cell && info != 0) report_ranked_error(cell, i << 32 | info, batched, function);
   }

@@ -1,5 +1,5 @@
-// Jacobi rotations, for eigenvalues and singular values: their angles, and which of them can be applied at the same
-// time.
+// Jacobi rotations for eigenvalues and singular values: their angles, and the pairs of columns that can be rotated at
+// the same time.
 //
 // A sweep rotates every pair of columns once. Pairs are scheduled like the matches of a round-robin tournament: in each
 // round every column is in at most one pair, so a group of threads can apply all rotations of a round in parallel.
@@ -13,7 +13,7 @@ namespace tt::cuda {
 
 inline constexpr int kMostSweeps = 60;  // about ten are enough for matrices that converge
 
-// A pair of columns, p < q. There is no pair if q is not a column.
+// A pair of columns p < q. If q is not less than the number of columns, column p has no partner in the round.
 struct Meeting {
   int64_t p, q;
 };
@@ -23,7 +23,8 @@ struct Tournament {
 
   TT_FUNCTION int64_t pairs() const { return (columns + 1) / 2; }
   TT_FUNCTION int64_t rounds() const { return 2 * pairs() - 1; }
-  // Circle method: one player stays fixed, the others rotate. With an odd number of columns the fixed player is a bye.
+  // Circle method: one player stays fixed and the others rotate. With an odd number of columns, the fixed player does
+  // not exist, and its opponent is idle in that round.
   TT_FUNCTION Meeting at(int64_t round, int64_t pair) const {
     const int64_t circle = rounds();
     const int64_t a = (round + pair) % circle, b = pair == 0 ? circle : (round - pair + circle) % circle;
@@ -42,7 +43,7 @@ struct Rotation {
   // diagonal.
   TT_FUNCTION static Rotation diagonalising(R p, R q, T off) {
     if (off == T(0)) return {};
-    if constexpr (is_complex_v<T>) {  // reduced to the real case by the phase of off
+    if constexpr (is_complex_v<T>) {  // dividing by the phase of `off` reduces this to the real case
       const R scale = math::larger_part(off), length = math::abs(math::over(off, scale));
       const auto turn = Rotation<R>::diagonalising(p, q, scale * length);
       return {turn.cosine, math::times(math::over(math::over(off, scale), length), turn.sine)};
@@ -59,11 +60,12 @@ struct Rotation {
     *x = math::times(old, cosine) - math::conj(sine) * *y;
     *y = sine * old + math::times(*y, cosine);
   }
-  // The rotation for turn() that applies U^H to two rows.
+  // Returns the rotation whose turn() multiplies two rows by U^H.
   TT_FUNCTION Rotation of_rows() const { return {cosine, math::conj(sine)}; }
 };
 
-// The position of element i among the n elements in sorted order. Stable, so positions are unique. NaN sorts last.
+// Returns the position of element i among the n elements in sorted order, which is descending if `falling`. The order
+// is stable, so positions are unique. NaN sorts last.
 template <typename T>
 TT_FUNCTION int64_t place_among(const T* x, int64_t n, int64_t i, bool falling) {
   const auto comes_first = [falling](T a, T b) { return is_nan(a) ? false : is_nan(b) || (falling ? a > b : a < b); };

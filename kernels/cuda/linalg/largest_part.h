@@ -6,8 +6,8 @@
 
 namespace tt::cuda {
 
-// The largest magnitude of the real and imaginary parts of n elements; infinite if one is not finite. All threads of
-// the group must call this.
+// Returns the largest magnitude of the real and imaginary parts of n elements, or infinity if an element is not finite.
+// All threads of the group must call this.
 template <typename T>
 TT_DEVICE real_of_t<T> largest_part(Group& group, const T* x, int64_t n) {
   using R = real_of_t<T>;

@@ -1,5 +1,5 @@
-// Helpers for decompositions by cuSOLVER (runtime/solver.h): the choice between it and our own kernels, and conversions
-// to and from column-major matrices. For .cu files.
+// Helpers for decompositions by cuSOLVER (runtime/solver.h): the choice between cuSOLVER and our own kernels, and
+// conversions to and from column-major matrices. For .cu files only.
 #pragma once
 
 #include <algorithm>
@@ -14,10 +14,10 @@
 
 namespace tt::cuda {
 
-// Returns the library if it should decompose `batch` matrices of `rows` rows, null if our own kernels should.
-// `batched`: one call decomposes all matrices. Otherwise the library is called once per matrix, which pays off for
-// large or few matrices; the limits are PyTorch's for QR and were not measured here. The library's work cannot be
-// captured into a graph.
+// Returns the library if it should decompose `batch` matrices of `rows` rows, and null if our own kernels should.
+// `batched`: whether one call decomposes all matrices. Otherwise the library is called once per matrix, which is faster
+// than our kernels if the matrices are large or few. The limits are PyTorch's for QR and were not measured here. The
+// library's work cannot be captured into a graph.
 inline Solver* solver_for(int64_t batch, int64_t rows, bool batched = false) {
   constexpr int64_t kSmall = 32, kLarge = 256;
   const bool few = batched ? rows > kSmall : rows > kLarge || batch < std::max<int64_t>(2, rows / 16);
@@ -25,7 +25,7 @@ inline Solver* solver_for(int64_t batch, int64_t rows, bool batched = false) {
   return worthwhile && !Context::current().capturing() ? solver() : nullptr;
 }
 
-// A view of column-major matrices as matrices of `sizes`. Requires a contiguous tensor.
+// Returns a view of column-major matrices as a tensor of shape `sizes`. Requires that `t` is contiguous.
 inline Tensor transposed_view(const Tensor& t, Sizes sizes) {
   std::swap(sizes.end()[-1], sizes.end()[-2]);
   Sizes strides = contiguous_strides(sizes);
@@ -34,7 +34,7 @@ inline Tensor transposed_view(const Tensor& t, Sizes sizes) {
   return view_of(t, {sizes, strides, t->offset, true});
 }
 
-// A new tensor (batch x n x m) of the m x n matrices, column-major.
+// Copies m x n matrices to a new contiguous tensor of shape batch x n x m, that is, to column-major matrices.
 inline Tensor columns_of(const Tensor& input) {
   const Sizes sizes{matrices_in(input), input.size(-1), input.size(-2)};
   const Tensor columns = empty(sizes, input.dtype(), input.device());
@@ -42,12 +42,12 @@ inline Tensor columns_of(const Tensor& input) {
   return columns;
 }
 
-// Stores column-major matrices of the sizes of `out`.
+// Copies column-major matrices to `out`.
 inline void store_columns(const Tensor& columns, const Tensor& out) {
   copy(transposed_view(columns, out.sizes()), out);
 }
 
-// The address of matrix i of a contiguous tensor of matrices.
+// Returns the address of matrix i of a contiguous tensor of matrices of `elements` elements each.
 template <typename T>
 T* matrix(const Tensor& t, int64_t i, int64_t elements) {
   return t.data_as<T>() + i * elements;
@@ -68,7 +68,7 @@ inline void report_failures(const Queue& queue, const MatrixFaults& faults, cons
 inline Tensor info_of(int64_t batch, Device device) { return empty(Sizes{batch}, DType::kInt32, device); }
 
 // Prepares matrices for the library. A matrix with an element that is not finite is filled with zeros and reported as
-// failed; one whose squared elements would overflow or underflow is scaled.
+// failed. A matrix whose squared elements would overflow or underflow is scaled.
 template <typename T>
 struct Scaling {
   using R = real_of_t<T>;
@@ -93,7 +93,8 @@ struct Scaling {
   }
 };
 
-// Returns the scales, one per matrix, for unscale().
+// Applies Scaling to `matrices`. Returns the divisors, one per matrix, for unscale(). `info`: reported for matrices
+// that are not finite.
 template <typename T>
 Tensor scale_matrices(const Queue& queue, const MatrixFaults& faults, int64_t info, const Tensor& matrices) {
   const int64_t batch = matrices.size(0), elements = matrices.numel() / batch;

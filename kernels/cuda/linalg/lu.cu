@@ -1,5 +1,5 @@
-// LU factorisations, by the library or with one group of threads per matrix, and operators based on them, with one
-// group of threads per matrix.
+// LU factorisations, by cuSOLVER or by one group of threads per matrix, and operators based on them, by one group of
+// threads per matrix.
 #include "kernels/cuda/iteration/copy.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/linalg/failed_matrix.h"
@@ -9,8 +9,8 @@
 namespace tt::cuda {
 namespace {
 
-// The determinant of L U with row exchanges: its sign (NaN if the diagonal contains NaN), and its magnitude or the
-// logarithm of the magnitude.
+// The determinant of L U with row exchanges: its sign (NaN if the diagonal contains NaN), its magnitude, and the
+// logarithm of its magnitude.
 template <typename T>
 struct Determinant {
   T sign = T(1);
@@ -25,7 +25,7 @@ struct Determinant {
       log += math::log(length);
     }
   }
-  // Multiplies `sign` by d / |d|. If d is 0 or NaN, the result is d.
+  // Returns sign * d / |d|, or d if d is 0 or NaN. `length` is |d|.
   TT_DEVICE static T rotated(T sign, T d, real_of_t<T> length) {
     if constexpr (is_complex_v<T>)
       return length > 0 ? sign * math::over(d, length) : d;
@@ -65,7 +65,7 @@ bool factor_by_library(const Queue& queue, const MatrixFaults& faults, const Ten
   return true;
 }
 
-// `x` contains the right-hand sides.
+// Overwrites the right-hand sides in `x` with the solutions.
 template <typename T>
 void solve(const Queue& queue, int64_t batch, int64_t n, int64_t k, const T* lu, const int32_t* pivots, bool transposed,
            T* x) {

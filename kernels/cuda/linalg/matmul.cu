@@ -1,5 +1,5 @@
-// matmul, linear and addmm_activation: batches of matrix products. The library computes floating-point and complex
-// products; integer products are computed here.
+// matmul, linear and addmm_activation: batches of matrix products. cuBLASLt computes floating-point and complex
+// products; our own kernel computes integer products.
 #include <algorithm>
 
 #include "engine/session/context.h"
@@ -19,7 +19,7 @@ namespace {
 
 constexpr int64_t kMostCalls = 16;  // maximum library calls per batch; beyond it, copying for a single call is faster
 
-// Strides of the broadcast batch dimensions in an operand.
+// Returns an operand's strides in the broadcast batch dimensions.
 Sizes steps(const MatmulOperand& factor, SizesView batch) {
   return broadcast_strides(factor.batch, factor.batch_strides, batch);
 }
@@ -32,7 +32,7 @@ bool fits(const Tensor& t, bool left, bool folded) {
   return (!folded || factor.fold()) && leading(factor.matrix, factor.rows, factor.columns).has_value();
 }
 
-// Returns a tensor with the whole broadcast batch at equal distances: `t` itself if it has that layout, else a copy.
+// Returns a tensor whose broadcast batch has a single stride: `t` itself if it has this layout, else a copy.
 Tensor even(const Tensor& t, bool left, SizesView batch) {
   const MatmulOperand factor(t, left);
   const Sizes strides = steps(factor, batch);
@@ -62,14 +62,14 @@ BatchDims::const_iterator widest(const BatchDims& dims) {
   return std::max_element(dims.begin(), dims.end(), [](const auto& x, const auto& y) { return x.size < y.size; });
 }
 
-// Number of library calls for a batch.
+// Returns the number of library calls for a batch.
 int64_t calls(const BatchDims& dims) {
   int64_t n = 1;
   for (auto dim = dims.begin(); dim != dims.end(); ++dim) n *= dim == widest(dims) ? 1 : dim->size;
   return n;
 }
 
-// The product at the given offsets of the batch's outer dimensions.
+// Returns the product `first`, moved to the given offsets in a, b and c, in elements.
 BlasProduct at(const BlasProduct& first, const std::array<int64_t, 3>& offsets) {
   const int64_t item = static_cast<int64_t>(item_size(first.dtype));
   BlasProduct there = first;
@@ -79,7 +79,7 @@ BlasProduct at(const BlasProduct& first, const std::array<int64_t, 3>& offsets) 
   return there;
 }
 
-// Passes the largest batch dimension to the library and loops over the others.
+// Passes the largest batch dimension to the library and loops over the other dimensions.
 void multiply_batch(const Queue& queue, BlasProduct product, BatchDims dims) {
   const int64_t n = calls(dims);
   if (!dims.empty()) {
@@ -100,7 +100,7 @@ void multiply_batch(const Queue& queue, BlasProduct product, BatchDims dims) {
   }
 }
 
-// The part of BlasProduct that is applied to the product.
+// Some fields of BlasProduct: the operations that the library applies to the product.
 struct Epilogue {
   const void* bias = nullptr;
   Activation activation = Activation::kNone;
@@ -187,7 +187,8 @@ void multiply(const Tensor& input, const Tensor& other, const Tensor& bias, Tens
 
 void matmul(const Tensor& input, const Tensor& other, Tensor& out) { multiply(input, other, Tensor(), out); }
 
-// Uses the library alone if input is a bias per column; otherwise applies the remaining steps to the product.
+// One library call if `input` has one element per column that the library can add. Otherwise the remaining steps are
+// separate kernels.
 void addmm_activation(const Tensor& input, const Tensor& mat1, const Tensor& mat2, Scalar beta, Scalar alpha,
                       bool use_gelu, Tensor& out) {
   const bool one_each = input.dim() == 1 && beta.to_complex() == 1.0 && out.numel() > 0 && mat1.size(1) > 0;

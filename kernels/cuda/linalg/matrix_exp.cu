@@ -1,5 +1,5 @@
-// The matrix exponential by the Padé approximant of degree 13 with scaling and squaring (Higham 2005), with one group
-// of threads per matrix.
+// Matrix exponential by the Padé approximant of degree 13 with scaling and squaring (Higham 2005). One group of threads
+// computes each matrix.
 #include "kernels/common/linalg/decomposition.h"
 #include "kernels/cuda/iteration/copy.h"
 #include "kernels/cuda/kernels.h"
@@ -10,7 +10,7 @@ namespace {
 
 constexpr double kWithin = 5.371920351148152;  // largest norm for which the approximant is accurate in double
 
-// One matrix's intermediate results, n x n each.
+// Intermediate results for one matrix, n x n each.
 template <typename T>
 struct Exponential {
   using R = real_of_t<T>;
@@ -56,7 +56,7 @@ struct Exponential {
     }
     return group.reduce(most, [](R x, R y) { return x > y ? x : y; });
   }
-  // Halves the matrix until the approximant is accurate; returns the number of halvings.
+  // Loads the matrix and halves it until the approximant is accurate. Returns the number of halvings.
   TT_DEVICE int load(Group& group, const T* input) const {
     const R size = norm(group, input);
     const bool finite = math::isfinite(size);

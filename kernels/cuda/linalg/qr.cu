@@ -16,7 +16,7 @@ void factor(const Queue& queue, int64_t batch, int64_t m, int64_t n, T* a, T* ta
   });
 }
 
-// Stores the rows of R and, if requested, the columns of Q from the result of factor().
+// Stores `rows` rows of R and, if `columns` is not 0, `columns` columns of Q from the result of factor().
 template <typename T>
 void separate(const Queue& queue, int64_t batch, int64_t m, int64_t n, const T* a, const T* tau, int64_t rows, T* r,
               int64_t columns, T* q) {
@@ -29,7 +29,7 @@ void separate(const Queue& queue, int64_t batch, int64_t m, int64_t n, const T* 
   });
 }
 
-// Factors column-major matrices in place by the library. `tau`: min(m, n) factors per matrix.
+// Factors column-major matrices in place by the library. Stores min(m, n) factors per matrix in `tau`.
 template <typename T>
 void factor_columns(Solver& library, const Queue& queue, int64_t m, int64_t n, const Tensor& a, T* tau) {
   const int64_t k = std::min(m, n), batch = a.size(0);
@@ -52,7 +52,7 @@ struct UpperTriangle {
   }
 };
 
-// Copies the columns of a, column-major, to q; columns of q beyond those of a are zeros.
+// Copies the columns of `a` to `q`, both column-major. Columns that `a` does not have are filled with zeros.
 template <typename T>
 struct FirstColumns {
   int64_t m, n, columns;

@@ -11,32 +11,33 @@
 
 namespace tt::cuda {
 
-// The reflection 1 - factor v v^H whose adjoint maps a vector to (end, 0, ...): v is 1 followed by the vector's other
-// elements divided by (head - end). For complex numbers the adjoint differs: it uses the conjugate of the factor.
+// The reflection I - factor v v^H, whose adjoint maps a vector (head, x...) to (end, 0, ...). v is 1 followed by the
+// elements x / (head - end). The adjoint is the reflection with the conjugate of `factor`.
 template <typename T>
 struct Reflection {
   using R = real_of_t<T>;
   R end;
   T factor;
-  bool flat;  // the other elements are negligible: nothing is reflected
+  bool flat;  // the elements x are negligible, so the reflection is the identity
 
-  // `tail`: the sum of the squares of the other elements, each divided by `scale`, which is at least the magnitude of
-  // each of their parts.
+  // `tail`: the sum of |x / scale|^2 over the elements x. `scale` must be at least the magnitude of the real and
+  // imaginary part of each element.
   TT_DEVICE Reflection(T head, R scale, R tail) {
     flat = tail <= std::numeric_limits<R>::min() && math::imag(head) == 0;
     const R along = math::real(head), length = scale * math::sqrt(math::squared_length(math::over(head, scale)) + tail);
     end = flat ? along : along >= 0 ? -length : length;
     factor = flat ? T(0) : math::over(T(end) - head, end);
   }
+  // Returns the element of v for an element x.
   TT_DEVICE T other(T x, T head) const { return flat ? T(0) : x / (head - T(end)); }
 };
 
-// Reflects column j of a (m x n) from row j on. The vector replaces the elements below the diagonal. Returns the
-// factor.
+// Computes the reflection that zeroes column j of a (m x n) below the diagonal, and applies it to that column. Stores
+// the reflection's vector in place of the zeros, without its leading 1. Returns the reflection's factor.
 template <typename T>
 TT_DEVICE T take_reflection(Group& group, T* a, int64_t m, int64_t n, int64_t j) {
   using R = real_of_t<T>;
-  R most = 0;  // scale, so that the squared values are at most about 1
+  R most = 0;  // the scale, with which squared values are at most about 1
   for (int64_t i = j + group.rank(); i < m; i += group.size()) {
     const R size = math::larger_part(a[i * n + j]);
     most = size > most ? size : most;
@@ -57,7 +58,8 @@ TT_DEVICE T take_reflection(Group& group, T* a, int64_t m, int64_t n, int64_t j)
   return reflection.factor;
 }
 
-// Reflects a column of x (m rows, `width` columns) by the vector that is 1 in row j and column j of a (m x n) below it.
+// Applies a reflection to one column of x (m rows, `width` columns). The reflection's vector is 1 in row j, followed by
+// the elements of column j of a (m x n) below the diagonal.
 template <typename T>
 TT_DEVICE void reflect(const T* a, int64_t m, int64_t n, int64_t j, T factor, T* x, int64_t width, int64_t column) {
   T along = x[j * width + column];
@@ -66,7 +68,7 @@ TT_DEVICE void reflect(const T* a, int64_t m, int64_t n, int64_t j, T factor, T*
   x[j * width + column] -= along;
   for (int64_t i = j + 1; i < m; ++i) x[i * width + column] -= a[i * n + j] * along;
 }
-// The same from the right, for a row of m elements.
+// Applies the reflection from the right, to a row of m elements.
 template <typename T>
 TT_DEVICE void reflect_row(const T* a, int64_t m, int64_t n, int64_t j, T factor, T* row) {
   T along = row[j];
@@ -76,8 +78,8 @@ TT_DEVICE void reflect_row(const T* a, int64_t m, int64_t n, int64_t j, T factor
   for (int64_t i = j + 1; i < m; ++i) row[i] -= along * math::conj(a[i * n + j]);
 }
 
-// Overwrites a (m x n) with R, whose diagonal is real, and the reflection vectors below it. Stores their min(m, n)
-// factors in tau.
+// Overwrites a (m x n) with R, whose diagonal is real, and the vectors of the reflections below the diagonal. Stores
+// the min(m, n) factors of the reflections in `tau`.
 template <typename T>
 TT_DEVICE void factor_qr(Group& group, T* a, int64_t m, int64_t n, T* tau) {
   for (int64_t j = 0; j < m && j < n; ++j) {

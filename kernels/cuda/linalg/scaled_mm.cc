@@ -1,4 +1,4 @@
-// scaled_mm: products of 8-bit matrices by the library.
+// scaled_mm: products of 8-bit matrices by cuBLASLt.
 #include <array>
 #include <atomic>
 
@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kBytes = 16;  // required alignment of addresses and strides
 
-// 89 means 8.9. Cached, because the query is slow.
+// Returns the compute capability of a device, as 89 for 8.9. Caches it, because the query is slow.
 int compute_capability(int device) {
   static std::array<std::atomic<int>, 128> known{};
   std::atomic<int>& capability = known[static_cast<size_t>(device)];
@@ -29,7 +29,7 @@ int compute_capability(int device) {
 
 bool is_aligned(const Tensor& t) { return reinterpret_cast<uintptr_t>(t.data()) % kBytes == 0; }
 
-// A contiguous copy in new memory.
+// Returns a contiguous copy in new memory.
 Tensor packed(const Tensor& t) {
   const Tensor rows = empty(t.sizes(), t.dtype(), t.device());
   copy(t, rows);
@@ -42,7 +42,8 @@ Tensor in_rows(const Tensor& t) {
   return takes && is_aligned(t) ? t : packed(t);
 }
 
-// Whether the library supports the combination of dtypes: it cannot compute e5m2 from two e4m3fn matrices.
+// Whether the library can store the product in `out`, which must be aligned. It cannot compute e5m2 from two e4m3fn
+// matrices.
 bool gives(const Tensor& input, const Tensor& mat2, const Tensor& out) {
   const bool wider = input.dtype() == DType::kFloat8E5m2 || mat2.dtype() == DType::kFloat8E5m2;
   return is_aligned(out) && (out.dtype() != DType::kFloat8E5m2 || wider);

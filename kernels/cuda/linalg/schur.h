@@ -1,9 +1,9 @@
 // Schur: factors a square matrix into Z H Z^H, where H is upper triangular except for 2x2 blocks on its diagonal. One
 // group of threads factors one row-major matrix.
 //
-// Francis's double shift (Golub and Van Loan, "Matrix Computations", 7.5). The two shifts are represented by their sum
-// and product, which are real for a real matrix: the same steps work for real and complex matrices. 2x2 blocks are not
-// reduced further: their subdiagonal elements are not 0; all other elements below the diagonal are.
+// Uses Francis's double-shift QR iteration (Golub and Van Loan, "Matrix Computations", 7.5). The two shifts are
+// represented by their sum and product, which are real for a real matrix, so the same steps work for real and complex
+// matrices. 2x2 blocks are not reduced further: only their subdiagonal elements are not 0 below the diagonal.
 //
 // All threads of the group must call these functions with the same arguments; the results are visible to all of them on
 // return.
@@ -17,9 +17,10 @@ template <typename T>
 struct Schur {
   using R = real_of_t<T>;
   int64_t n;
-  T *h, *z, *tau;  // n x n; n x n, or null if not requested; n
+  T *h, *z, *tau;  // `h`: n x n. `z`: n x n, or null if not requested. `tau`: n elements.
 
-  // Overwrites h, whose parts are at most 1, with H. Returns false if the iteration does not converge.
+  // Overwrites h with H. Requires that real and imaginary parts are at most 1. Returns false if the iteration does not
+  // converge.
   TT_DEVICE bool decompose(Group& group) const {
     make_hessenberg(group);
     constexpr int kMostSteps = 90;  // per block; three are usual
@@ -58,7 +59,7 @@ struct Schur {
     TT_DEVICE void row(T* x) const { apply(x, 1, factor, true); }
   };
 
-  // Zeroes the elements below the first subdiagonal, by reflections of the rows from 1 on.
+  // Zeroes the elements below the first subdiagonal by reflections of rows 1 and later.
   TT_DEVICE void make_hessenberg(Group& group) const {
     T* const below = h + n;
     for (int64_t j = 0; j + 1 < n; ++j) {
@@ -84,8 +85,8 @@ struct Schur {
   TT_DEVICE T at(int64_t row, int64_t column) const { return h[row * n + column]; }
   TT_DEVICE R size_of(int64_t row, int64_t column) const { return math::sum_of_parts(at(row, column)); }
 
-  // Returns the first row of the block that ends before `end`: the subdiagonal element above it is negligible and is
-  // set to 0.
+  // Returns the first row of the block that ends before row `end`. The subdiagonal element between that block and the
+  // one above is negligible; sets the element to 0.
   TT_DEVICE int64_t split(Group& group, int64_t end) const {
     constexpr R kEpsilon = std::numeric_limits<R>::epsilon();
     int64_t begin = end - 1;
@@ -93,12 +94,12 @@ struct Schur {
       const R around = size_of(begin - 1, begin - 1) + size_of(begin, begin);
       if (size_of(begin, begin - 1) <= kEpsilon * (around > 0 ? around : R(1))) break;
     }
-    group.sync();  // all have read it
+    group.sync();  // all threads have read the element
     if (group.rank() == 0 && begin > 0) h[begin * n + begin - 1] = T(0);
     group.sync();
     return begin;
   }
-  // The eigenvalues of the last two rows and columns.
+  // Returns the sum and product of the eigenvalues of the last two rows and columns before `end`.
   TT_DEVICE Shifts shifts(int64_t end) const {
     const T a = at(end - 2, end - 2), b = at(end - 2, end - 1), c = at(end - 1, end - 2), d = at(end - 1, end - 1);
     return {a + d, a * d - b * c};
@@ -127,7 +128,7 @@ struct Schur {
   TT_DEVICE void sweep(Group& group, int64_t begin, int64_t end, const Shifts& shifts) const {
     const int64_t top = z ? 0 : begin, right = z ? n : end;  // without vectors the rest of H is not needed
     const T first = at(begin, begin), below = at(begin + 1, begin);
-    // The first column of H^2 - sum H + product.
+    // The first column of H^2 - sum H + product I.
     T x[3] = {first * (first - shifts.sum) + at(begin, begin + 1) * below + shifts.product,
               below * (first + at(begin + 1, begin + 1) - shifts.sum), below * at(begin + 2, begin + 1)};
     for (int64_t k = begin; k + 1 < end; ++k) {
@@ -135,7 +136,7 @@ struct Schur {
       for (int i = 0; i < 3 && k > begin; ++i) x[i] = i < count ? at(k + i, k - 1) : T(0);
       T last;
       const Three three = onto_first(count, x, &last);
-      group.sync();  // all threads have read them
+      group.sync();  // all threads have read x
       for (int64_t c = k + group.rank(); c < right; c += group.size()) three.column(h + k * n + c, n);
       if (group.rank() == 0 && k > begin) {
         for (int i = 0; i < count; ++i) h[(k + i) * n + k - 1] = i == 0 ? last : T(0);

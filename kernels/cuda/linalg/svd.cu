@@ -1,5 +1,5 @@
-// Singular values and vectors, by the library or by the one-sided Jacobi method (Hestenes 1958), with one group of
-// threads per matrix.
+// Singular values and vectors, by cuSOLVER or by the one-sided Jacobi method (Hestenes 1958), with one group of threads
+// per matrix.
 #include <limits>
 
 #include "kernels/cuda/iteration/copy.h"
@@ -13,8 +13,8 @@
 namespace tt::cuda {
 namespace {
 
-// The requested results, for m x n matrices, or for their adjoints if they are wide. `left` is U for a tall matrix and
-// V for a wide one.
+// The results requested for m x n matrices. If the matrices are wide (m < n), their adjoints are decomposed. `left` is
+// therefore U for a tall matrix and V for a wide one.
 struct Wanted {
   int64_t m, n;
   bool vectors;
@@ -29,7 +29,8 @@ struct Wanted {
   }
 };
 
-// One tall matrix a: rotations make its columns orthogonal and are also applied to the columns of `right`.
+// Decomposes one tall matrix `a`. Rotations make the columns of `a` orthogonal and are also applied to the columns of
+// `right`.
 template <typename T>
 struct Decomposition {
   using R = real_of_t<T>;
@@ -49,7 +50,8 @@ struct Decomposition {
         tau(left + rows * wanted.left_columns),
         norms(reinterpret_cast<R*>(tau + columns)) {}
 
-  // Scales the parts to at most 1. Returns the divisor; infinite if an element is not finite.
+  // Loads the matrix and scales its real and imaginary parts to at most 1. Returns the divisor, which is infinite if an
+  // element is not finite.
   TT_DEVICE R load(Group& group, const T* input) const {
     const R most = largest_part(group, input, rows * columns), scale = most > 0 ? most : R(1);
     for (int64_t e = group.rank(); e < rows * columns; e += group.size()) {
@@ -84,7 +86,7 @@ struct Decomposition {
       q += math::squared_length(y);
       both += math::conj(x) * y;
     }
-    // Squares this small have lost precision. Magnitudes are about 1: such a column is the rounding error of a zero.
+    // Squares this small have lost precision. Elements are scaled to at most 1, so such a column is rounding error.
     constexpr R kTiny = std::numeric_limits<R>::min() / std::numeric_limits<R>::epsilon();
     if (p < kTiny || q < kTiny) return false;
     const R negligible = std::numeric_limits<R>::epsilon() * math::sqrt(static_cast<R>(rows));
@@ -108,8 +110,8 @@ struct Decomposition {
       values[place_among(norms, columns, c, true)] = norms[c] * scale;
     }
   }
-  // Stores the left vectors, which are the normalised columns. Vectors of zero columns, and the additional vectors of a
-  // full basis, are computed by reflections: R of orthogonal columns is diagonal.
+  // Stores the left vectors, which are the normalised columns. The vectors of zero columns, and the additional vectors
+  // of a full basis, are columns of Q of a QR factorisation, whose R is diagonal because the columns are orthogonal.
   TT_DEVICE void store_vectors(Group& group, T* u, T* vh) const {
     for (int64_t c = group.rank(); c < columns; c += group.size()) {
       const int64_t to = place_among(norms, columns, c, true);
@@ -154,9 +156,9 @@ void decompose(const Queue& queue, MatrixFaults faults, int64_t batch, Wanted wa
   });
 }
 
-// Returns false, without side effects, if the library is not used. The library requires tall column-major matrices. A
-// wide row-major matrix is, read as column-major, its tall transpose; the right factor of the transpose, read as
-// row-major, is U, and the left factor is Vh.
+// Returns false, without side effects, if the library is not used. The library requires tall column-major matrices.
+// Read as column-major, a wide row-major matrix is its tall transpose. Read as row-major, the right factor of the
+// transpose is U, and the left factor is Vh.
 template <typename T>
 bool decompose_by_library(const Queue& queue, const MatrixFaults& faults, const Tensor& input, const Wanted& wanted,
                           const Tensor& u, const Tensor& values, const Tensor& vh) {

@@ -1,4 +1,4 @@
-// Triangles: LU factorisation, row exchanges and triangular solves of one row-major matrix by a group of threads.
+// LU factorisation, row exchanges and triangular solves of one row-major matrix by a group of threads.
 //
 // All threads of the group must call these functions with the same arguments; the results are visible to all of them on
 // return.
@@ -23,8 +23,8 @@ struct Larger {
   }
 };
 
-// Returns the row, from `from` on, with the largest element of a column, measured as LAPACK does for complex numbers;
-// NaN counts as the largest.
+// Returns the row with the largest element of a column, among rows `from` and later. The size of a complex number is
+// |re| + |im|, as in LAPACK. NaN counts as the largest.
 template <typename T>
 TT_DEVICE Pivot<real_of_t<T>> find_pivot(Group& group, const T* a, int64_t m, int64_t n, int64_t from, int64_t column) {
   using R = real_of_t<T>;
@@ -36,8 +36,8 @@ TT_DEVICE Pivot<real_of_t<T>> find_pivot(Group& group, const T* a, int64_t m, in
   return group.reduce(best, Larger());
 }
 
-// Overwrites a (m x n) with U and L, whose diagonal of ones is not stored; row i was exchanged with row pivots[i] - 1,
-// in order. Returns the index, from 1, of the first zero on U's diagonal, or 0.
+// Overwrites a (m x n) with U and L; L's diagonal of ones is not stored. Step i exchanges rows i and pivots[i] - 1.
+// Returns the index, from 1, of the first zero on U's diagonal, or 0 if there is none.
 template <typename T>
 TT_DEVICE int32_t factor_lu(Group& group, T* a, int64_t m, int64_t n, int32_t* pivots) {
   int32_t failed = 0;
@@ -68,7 +68,8 @@ TT_DEVICE int32_t factor_lu(Group& group, T* a, int64_t m, int64_t n, int32_t* p
   return failed;
 }
 
-// Exchanges rows of x (rows x k) as given by `pivots`, or undoes the exchanges. Pivots that are not rows are reported.
+// Exchanges rows of x (rows x k) as given by `pivots`, or undoes the exchanges if `back`. Reports pivots that are out
+// of range.
 template <typename T>
 TT_DEVICE void exchange_rows(Group& group, const int32_t* pivots, int64_t count, T* x, int64_t rows, int64_t k,
                              bool back, DeviceErrorCell* cell) {
@@ -89,7 +90,7 @@ inline Error pivot_out_of_range(const DeviceErrorCell& cell) {
   return Error(ErrorKind::kRuntime, wrong_pivot(cell.values[0], cell.values[2]));
 }
 
-// One triangle of a matrix (n x n), or of its transpose (not its adjoint).
+// One triangle of a matrix (n x n), or of the matrix's transpose (not its adjoint).
 template <typename T>
 struct Triangle {
   const T* a;
@@ -97,7 +98,7 @@ struct Triangle {
   bool upper, transposed, unit;
 
   TT_DEVICE T at(int64_t row, int64_t column) const { return transposed ? a[column * n + row] : a[row * n + column]; }
-  // Overwrites b (n x k) with the solution.
+  // Overwrites b (n x k) with the solution x of (triangle) x = b.
   TT_DEVICE void solve(Group& group, T* b, int64_t k) const {
     const bool from_above = upper == transposed;
     for (int64_t step = 0; step < n; ++step) {

@@ -1,6 +1,7 @@
-// Attention, one block of scores at a time: the scores of some queries for all keys that they may attend to, so that
-// products stay large and the full score matrix is never stored (after Rabe and Staats, "Self-attention does not need
-// O(n^2) memory", 2021). The library computes the products. Scores of 16-bit floats, and sums over blocks, are float32.
+// Attention, computed one block of scores at a time. A block contains the scores of a range of queries for all keys
+// visible to them, so products are large and the full score matrix is never stored (after Rabe and Staats,
+// "Self-attention does not need O(n^2) memory", 2021). cuBLASLt computes the products. Scores of 16-bit floats, and
+// sums over blocks, are float32.
 #include <algorithm>
 #include <limits>
 
@@ -15,11 +16,11 @@
 namespace tt::cuda {
 namespace {
 
-constexpr int64_t kRows = 256;                   // per block; enough to fill the tensor cores
-constexpr int64_t kFewestRows = 16;              // per block, for any number of columns
+constexpr int64_t kRows = 256;                   // maximum rows per block; enough to fill the tensor cores
+constexpr int64_t kFewestRows = 16;              // minimum rows per block, for any number of columns
 constexpr int64_t kElements = int64_t{1} << 24;  // maximum scores per block, unless kFewestRows requires more
 
-// A range of rows in a range of batches.
+// A block of scores: rows [row, row + rows) and columns [0, columns), in batches [batch, batch + batches).
 struct Block {
   int64_t batch, batches, row, rows, columns;
   int64_t scores() const { return batches * rows * columns; }
@@ -61,10 +62,10 @@ struct Problem : AttentionShape {
   }
 };
 
-// One matrix per batch, row-major unless transposed.
+// The matrices of a tensor, one per batch, row-major unless `turned`. Requires a contiguous tensor.
 struct Factors {
   const Tensor& tensor;
-  int64_t offset, columns, step;  // offset of the first matrix; distance between rows; distance between batches
+  int64_t offset, columns, step;  // `offset`: of the first matrix. `columns`: row stride. `step`: batch stride.
   bool turned = false;
 
   Matrix matrix() const {
@@ -73,11 +74,12 @@ struct Factors {
     return turned ? Matrix{data, 1, columns} : Matrix{data, columns, 1};
   }
 };
-// The block's rows of a tensor of queries, and the columns visible to it of a tensor of keys.
+// The block's rows of a tensor with one row per query.
 Factors rows_of(const Tensor& t, const Block& at) {
   const int64_t n = t.size(3), step = t.size(2) * n;
   return {t, at.batch * step + at.row * n, n, step};
 }
+// The rows for the block's columns of a tensor with one row per key.
 Factors columns_of(const Tensor& t, const Block& at) {
   const int64_t n = t.size(3), step = t.size(2) * n;
   return {t, at.batch * step, n, step};
@@ -92,7 +94,7 @@ Factors transposed(Factors x) {
 void multiply(const Block& at, int64_t m, int64_t n, int64_t k, const Factors& a, const Factors& b, const Factors& c,
               bool accumulate = false) {
   if (n == 0) return;
-  if (k == 0) {  // vectors without elements: all scores are 0
+  if (k == 0) {  // queries and keys without elements: all scores are 0
     return queue_of(c.tensor).fill(c.tensor.data(), 0, at.scores() * item_size(c.tensor.dtype()));
   }
   BlasProduct product{a.tensor.dtype(),
@@ -119,7 +121,8 @@ struct Larger {
   }
 };
 
-// Computes a block's scores from raw products: scaled, masked, and without future keys if causal.
+// Computes a block's scores from the products of queries and keys: scales them, adds the mask and, if `causal`,
+// excludes future keys.
 template <typename T>
 struct Scores {
   using C = AccumulateType<T>;
@@ -142,7 +145,7 @@ struct Scores {
   }
   TT_FUNCTION int64_t batch(int64_t row) const { return at.batch + row / at.rows; }
   TT_FUNCTION int64_t query(int64_t row) const { return at.row + row % at.rows; }
-  // `row` counts the rows of all of the block's batches.
+  // `row` is an index among the rows of all batches of the block.
   TT_FUNCTION C operator()(int64_t row, int64_t column) const {
     if (causal && column > query(row)) return -std::numeric_limits<C>::infinity();
     const C score = products[row * at.columns + column] * scale;
@@ -152,8 +155,8 @@ struct Scores {
   }
 };
 
-// Computes softmax over each row of scores and saves the logarithm of the row's sum of exponentials. A fully masked row
-// has shares of 0. `shares` may be the same memory as the scores.
+// Stores the softmax of each row of scores in `shares`, and the logarithm of the row's sum of exponentials in
+// `logsumexp`. The shares of a fully masked row are 0. `shares` may be the same memory as the scores.
 template <typename T>
 void share(const Queue& queue, const Scores<T>& score, T* shares, int64_t rows, AccumulateType<T>* logsumexp) {
   using C = AccumulateType<T>;
@@ -173,7 +176,7 @@ void share(const Queue& queue, const Scores<T>& score, T* shares, int64_t rows, 
   });
 }
 
-// Recomputes the same shares from the saved logarithms.
+// Recomputes the result of share() from the saved logarithms.
 template <typename T>
 void share_again(const Queue& queue, const Scores<T>& score, T* shares, int64_t rows,
                  const AccumulateType<T>* logsumexp) {
@@ -188,7 +191,7 @@ void share_again(const Queue& queue, const Scores<T>& score, T* shares, int64_t 
 }
 
 // Computes the gradients of the unscaled scores from the gradients of the shares. The row sum in softmax's gradient
-// equals the sum of output * grad. `score_grads` may be the same memory as the shares' gradients.
+// equals the sum of output * grad. `score_grads` may be the same memory as `share_grads`.
 template <typename T>
 void differentiate(const Queue& queue, const Problem& p, const Block& at, const T* shares,
                    const AccumulateType<T>* share_grads, const T* grad, const T* output, T* score_grads) {

@@ -1,5 +1,5 @@
-// Convolutions, forward and both gradients, by cuDNN if it is available, else by a direct sum per element of the
-// result.
+// Convolutions and their gradients, by cuDNN if it is available and supports the case, else by a direct sum per element
+// of the result.
 #include "engine/session/context.h"
 #include "kernels/cuda/iteration/atomic_accumulate.h"
 #include "kernels/cuda/iteration/copy.h"
@@ -14,7 +14,7 @@ namespace {
 using List = absl::Span<const int64_t>;
 using Triple = ConvolutionShape::Triple;
 
-// Coordinates of an element: image, channel (over all groups), and position in the plane.
+// Coordinates of an element: image, channel (among all groups), and position in the channel's three dimensions.
 struct Coordinates {
   int64_t image, channel;
   int64_t at[3];
@@ -46,12 +46,12 @@ struct Tap {
       : at{k / (kernel[1] * kernel[2]), k / kernel[2] % kernel[1], k % kernel[2]} {}
 };
 
-// Computes the input position that a tap of the output at `out` reads. Returns false in the padding.
+// Computes the input position that the output at `out` reads through a tap. Returns false if it is in the padding.
 TT_DEVICE inline bool input_of(const ConvolutionShape& s, const int64_t (&out)[3], const Tap& tap, int64_t (&in)[3]) {
   for (int d = 0; d < 3; ++d) in[d] = out[d] * s.stride[d] - s.padding[d] + tap.at[d] * s.dilation[d];
   return inside(s.in, in);
 }
-// Computes the output position that reads the input at `in` with a tap. Returns false if there is none.
+// Computes the output position that reads the input at `in` through a tap. Returns false if there is none.
 TT_DEVICE inline bool output_of(const ConvolutionShape& s, const int64_t (&in)[3], const Tap& tap, int64_t (&out)[3]) {
   for (int d = 0; d < 3; ++d) {
     const int64_t reach = in[d] + s.padding[d] - tap.at[d] * s.dilation[d];
@@ -126,7 +126,7 @@ void sum_weight(const Queue& queue, int64_t n, ConvolutionShape s, const T* g, c
 
 enum class ConvolutionPass { kForward, kInput, kWeight };
 
-// `a` and `b`: the two given tensors, in the operator's order.
+// Computes one pass by direct sums. `a` and `b`: the operator's two tensor arguments, in order.
 template <typename T, typename C>
 void sum_directly(ConvolutionPass wanted, const Queue& queue, const ConvolutionShape& shape, const Tensor& a,
                   const Tensor& b, const Tensor& out) {
@@ -150,7 +150,7 @@ bool convolve_by_library(ConvolutionPass wanted, const Queue& queue, const Convo
   }
 }
 
-// Integers compute in int64; stored in a narrower type, the result wraps around as expected.
+// Integers are computed in int64. The result wraps around correctly when it is stored in a narrower type.
 void convolve(ConvolutionPass wanted, const ConvolutionShape& shape, const Tensor& first, const Tensor& second,
               Tensor& out) {
   if (out.numel() == 0) return;

@@ -1,6 +1,6 @@
 // Cross entropy of logits with target classes, and its gradient, without storing log probabilities. The forward pass
-// saves, per position, the largest logit and the logarithm of the sum of exponentials relative to it. Both passes read
-// the logits once.
+// saves, per position, the largest logit and the logarithm of the sum of exp(logit - largest). Both passes read the
+// logits once.
 #include <string_view>
 
 #include "kernels/cuda/kernels.h"
@@ -36,7 +36,8 @@ struct Losses {
   }
 };
 
-// Sums the losses and their weights in one group of threads: inputs with enough targets for several groups are rare.
+// Sums the losses and their weights in one group of threads, because inputs with enough targets for several groups are
+// rare.
 void add_up(const Queue& queue, Targets targets, Weights weight, Access each, bool with_loss, bool mean, Access loss,
             Access total_weight) {
   const int64_t n = targets.shape.positions();
@@ -53,7 +54,8 @@ void add_up(const Queue& queue, Targets targets, Weights weight, Access each, bo
   });
 }
 
-// Computes softmax(logits), minus 1 at the target, times the gradient of the position's loss.
+// Computes the gradient of the logits: softmax(logits), minus 1 at the target, times the gradient of the position's
+// loss.
 template <typename T>
 struct Gradients {
   Along along;

@@ -1,4 +1,4 @@
-// embedding: rows of a table by index, and the gradient of the table.
+// embedding: copies rows of a table by index, and computes the gradient of the table.
 #include "kernels/cuda/iteration/atomic_accumulate.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch/device_error.h"

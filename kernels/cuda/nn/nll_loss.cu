@@ -16,7 +16,8 @@ void losses(const Queue& queue, Targets targets, Access x, Weights weight, Acces
   });
 }
 
-// Sums the losses and their weights in one group of threads: inputs with enough targets for several groups are rare.
+// Sums the losses and their weights in one group of threads, because inputs with enough targets for several groups are
+// rare.
 void total_loss(const Queue& queue, Targets targets, Access x, Weights weight, bool with_loss, bool mean, Access y,
                 Access total) {
   const int64_t n = targets.shape.positions();

@@ -9,17 +9,18 @@
 namespace tt::cuda {
 namespace {
 
-constexpr int64_t kPiece = 4096;  // elements per group
+constexpr int64_t kPiece = 4096;  // maximum number of elements per group
 
 constexpr int kMaxTensors = std::tuple_size_v<Parameter>;
 
-// One parameter with its gradient and states, of one dtype; null for an unused state. All tensors are contiguous.
+// Addresses of one parameter, its gradient and its states; null for an unused state. All tensors are contiguous and
+// have the same dtype.
 struct Entry {
   void* of[kMaxTensors] = {};
   int64_t n = 0;
   int64_t first_piece = 0;
   DType dtype = DType::kFloat32;
-  bool is_aligned = true;  // all tensors
+  bool is_aligned = true;  // whether all tensors are aligned for vectors
 
   Entry() = default;
   Entry(const Parameter& p, int64_t first_piece) : n(p[0].numel()), first_piece(first_piece), dtype(p[0].dtype()) {
@@ -34,8 +35,8 @@ struct Entry {
   }
 };
 
-// Passed as a kernel argument, not in device memory: no copy is needed before the launch, and a captured graph keeps
-// it.
+// The model parameters that one launch updates. Passed as a kernel argument, not in device memory, so that no copy is
+// needed before the launch and a captured graph contains the table.
 template <int kMaxEntries>
 struct Table {
   Entry entries[kMaxEntries];
@@ -56,8 +57,8 @@ struct Table {
   }
 };
 
-// The optimizers: update(x) updates one element. x[0] is the parameter, x[1] the gradient, and the following are the
-// states.
+// The optimizers. update(x) updates one element: x[0] is the parameter, x[1] the gradient, and the other elements of x
+// are the states.
 
 template <bool kMoves>
 struct Sgd {
@@ -101,7 +102,7 @@ struct Adam {
   }
 };
 
-// Updates kLanes adjacent elements: one vector or one element.
+// Updates kLanes adjacent elements, that is, one vector or one element.
 template <typename T, int kLanes, typename Step>
 TT_DEVICE void update(const Step& step, const Entry& e, int64_t i) {
   using C = AccumulateType<T>;

@@ -1,4 +1,4 @@
-// Pooling over the last two dimensions, with one thread per output or, in gradients, per input.
+// Pooling over the last two dimensions. One thread computes each output or, in gradients, the gradient of each input.
 #include <limits>
 #include <optional>
 
@@ -21,7 +21,8 @@ struct Range {
   int64_t first, end, step;
 };
 
-// The range that a window of fixed size covers along dimension d, clipped to the plane.
+// range(d, o): the range that the window of output `o` covers along dimension d, clipped to the plane. Sliding: windows
+// of fixed size. Adaptive: the windows of adaptive pooling.
 struct Sliding {
   Window w;
 
@@ -41,7 +42,7 @@ struct Adaptive {
 
 Window sizes_alone(SizesView in, SizesView out) { return {last_two(in), last_two(out), {1, 1}, {1, 1}}; }
 
-// The position of a thread's output.
+// The position of the element that a thread computes, in a tensor of planes of `size`.
 struct Place {
   int64_t plane, row, column;
 
@@ -90,7 +91,7 @@ void average(const Queue& queue, int64_t n, Windows windows, Count count, const 
   });
 }
 
-// The range of windows that contain an input, along one dimension.
+// range(d, i): the range of windows that contain input `i` along dimension d.
 struct SlidingBack {
   Window w;
 
@@ -158,7 +159,7 @@ void find_largest(const Tensor& input, Windows windows, Tensor& output, Tensor& 
 
 template <typename Windows, typename Count>
 void take_average(const Tensor& input, Windows windows, Count count, Tensor& out) {
-  if (is_integral(out.dtype())) {  // truncated when stored
+  if (is_integral(out.dtype())) {  // means are truncated when they are stored
     Tensor means = empty(out.sizes(), DType::kFloat64, out.device());
     take_average(contiguous_as(input, DType::kFloat64), windows, count, means);
     return copy(means, out);

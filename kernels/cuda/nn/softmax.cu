@@ -6,7 +6,7 @@
 namespace tt::cuda {
 namespace {
 
-// The rows of one tensor: n elements at distance `stride`.
+// The layout of a row: n elements with distance `stride`. `log`: whether to compute log_softmax.
 struct Walk {
   int64_t n, stride;
   bool log;

@@ -1,5 +1,5 @@
-// Helpers of softmax and cross entropy: the layout of rows, and the sum of a row's exponentials without overflow
-// ("Online normalizer calculation for softmax", Milakov and Gimelshein, 2018, for rows that do not fit in registers).
+// Helpers of softmax and cross entropy: the layout of rows, and the sum of a row's exponentials without overflow. Rows
+// that do not fit in registers use "Online normalizer calculation for softmax" (Milakov and Gimelshein, 2018).
 #pragma once
 
 #include <limits>
@@ -10,20 +10,20 @@
 
 namespace tt::cuda {
 
-// The dimension n is the one that softmax reduces.
+// Rows along the dimension of softmax, whose size is n.
 struct Along : DimSplit {
   using DimSplit::DimSplit;
 
   int64_t rows() const { return outer * inner; }
   // The offset at which row `r` starts; its elements are `inner` apart.
   TT_FUNCTION int64_t start(int64_t r) const { return inner == 1 ? r * n : r / inner * n * inner + r % inner; }
-  // Whether to use one thread per row: if rows are interleaved, adjacent threads then read adjacent elements.
+  // Whether to use one thread per row. Rows must be interleaved, so that adjacent threads read adjacent elements.
   bool columns() const { return inner > 1 && rows() >= kColumnsWorthIt; }
 
   static constexpr int64_t kColumnsWorthIt = 2048;
 };
 
-// The largest element so far, and the sum of exponentials relative to it.
+// The largest element so far, and the sum of exp(x - largest) so far.
 template <typename C>
 struct Running {
   C most = -std::numeric_limits<C>::infinity();
@@ -52,7 +52,7 @@ struct Join {
 struct Larger {
   template <typename C>
   TT_FUNCTION C operator()(C a, C b) const {
-    return b > a ? b : a;  // NaN needs no case here: the sum becomes NaN, and so does the row
+    return b > a ? b : a;  // ignores NaN: the sum of exponentials, and so the result, becomes NaN anyway
   }
 };
 

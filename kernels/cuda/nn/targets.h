@@ -11,7 +11,7 @@ inline Error target_out_of_bounds(const DeviceErrorCell& cell) {
   return Error(ErrorKind::kIndex, absl::StrCat("Target ", cell.values[0], " is out of bounds."));
 }
 
-// Targets are checked when read. `target` is contiguous int64.
+// Target classes, checked when they are read. `target` points to contiguous int64 elements.
 struct Targets {
   ClassShape shape;
   const int64_t* target;

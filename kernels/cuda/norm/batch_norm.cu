@@ -8,7 +8,7 @@
 namespace tt::cuda {
 namespace {
 
-// A running statistic, of any floating-point dtype and stride; or null.
+// A running statistic: one number per channel, of any floating-point dtype and stride, or null.
 struct RunningStatistic {
   Access access;
   int64_t stride;
@@ -163,8 +163,8 @@ void batch_norm_stats(const Tensor& input, double eps, Tensor& mean, Tensor& rst
   });
 }
 
-// In training, the gradient of an element depends on the whole channel through its statistics. With given statistics it
-// does not.
+// In training, the gradient of an element depends on the whole channel through the channel's statistics. With given
+// statistics, it depends on the element only.
 void batch_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean,
                          const Tensor& rstd, bool training, Tensor& grad_input, Tensor& grad_weight,
                          Tensor& grad_bias) {

@@ -1,4 +1,4 @@
-// Group normalisation: N x C x space, channels in groups, every group of a sample by its own statistics.
+// Group normalisation of N x C x space. Each group of channels of a sample is normalised by its own statistics.
 #include "kernels/common/norm/norm_shape.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/norm/row_norm.h"

@@ -1,4 +1,4 @@
-// Layer and RMS normalisation: every row by its own statistics.
+// Layer and RMS normalisation. Each row is normalised by its own statistics.
 #include "kernels/common/norm/norm_shape.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/norm/row_norm.h"

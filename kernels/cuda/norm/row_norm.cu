@@ -11,7 +11,7 @@
 namespace tt::cuda {
 namespace {
 
-// Statistics of each row. Means are null if rows are not centred.
+// Statistics of each row. `means` is null if rows are not centred.
 template <typename C>
 struct Statistics {
   C* means;
@@ -22,7 +22,7 @@ struct Statistics {
   TT_FUNCTION C mean(int64_t row) const { return means ? means[row] : C(0); }
 };
 
-// One number per channel, or null. Has the input's dtype, or float32 with 16-bit inputs.
+// A weight or bias: one number per channel, or null. W is the input's element type, or float if the input is 16-bit.
 template <typename W>
 struct Affine {
   const W* numbers;
@@ -109,7 +109,7 @@ void backward_input(const Queue& queue, RowNorm shape, const T* g, const T* x, A
   });
 }
 
-// An element's terms of its channel's gradients: of the weight, then of the bias.
+// An element's summands in its channel's gradients: `first` of the weight, `second` of the bias.
 template <typename T>
 struct AffineTerm {
   using C = AccumulateType<T>;
@@ -134,7 +134,7 @@ struct AffineGradients {
   }
 };
 
-// The common dtype of weight and bias: float32 if one of them is.
+// Returns the dtype to convert weight and bias to: the input's dtype if both have it, else its accumulate type.
 DType affine_type(const Tensor& input, const Tensor& weight, const Tensor& bias) {
   const bool wide = (weight && weight.dtype() != input.dtype()) || (bias && bias.dtype() != input.dtype());
   return wide ? accumulate_type(input.dtype()) : input.dtype();

@@ -6,7 +6,8 @@
 
 namespace tt::cuda {
 
-// Rows of channels x space elements. A sample is `groups` consecutive rows, each with its own channels.
+// Shape of the rows: channels x space elements each. A sample is `groups` consecutive rows, which have different
+// channels.
 struct RowNorm {
   int64_t rows, channels, groups = 1, space = 1;
 
@@ -18,11 +19,12 @@ struct RowNorm {
   int64_t all_channels() const { return groups * channels; }
 };
 
-// If `mean` is undefined, rows are not centred (RMS). weight and bias, one number per channel, may be undefined. Throws
-// Error: RuntimeError if their sizes do not match the shape, NotImplementedError if a row has 2^32 or more elements.
+// If `mean` is undefined, rows are not centred (RMS normalisation). `weight` and `bias` have one number per channel and
+// may be undefined. Throws Error: RuntimeError if the size of `weight` or `bias` does not match the shape,
+// NotImplementedError if a row has 2^32 or more elements.
 void normalize_rows(const RowNorm& shape, const Tensor& input, const Tensor& weight, const Tensor& bias, double eps,
                     const Tensor& output, const Tensor& mean, const Tensor& rstd);
-// grad_bias may be undefined.
+// Computes the gradients of normalize_rows(). `grad_bias` may be undefined.
 void normalize_rows_backward(const RowNorm& shape, const Tensor& grad, const Tensor& input, const Tensor& weight,
                              const Tensor& mean, const Tensor& rstd, const Tensor& grad_input,
                              const Tensor& grad_weight, const Tensor& grad_bias);

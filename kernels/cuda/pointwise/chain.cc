@@ -15,7 +15,7 @@ namespace tt::cuda {
 
 namespace {
 
-// The fused kernels of the process, by device and chain. Thread-safe: lookups wait for a running compilation.
+// The fused kernels of the process, by device and chain. Thread-safe; lookups wait for a running compilation.
 class FusedKernels {
  public:
   // Returns null if the chain does not compile, or during graph capture, which does not allow loading new kernels.

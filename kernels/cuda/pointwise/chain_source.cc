@@ -23,7 +23,7 @@ const ChainBody* body_of(uint16_t op) {
   return bodies[op];
 }
 
-// The name of a dtype's element type in the source (kChainElements below).
+// Returns the name of a dtype's element type in the source (kChainElements below).
 std::string_view element(DType dtype) {
   switch (dtype) {
     case DType::kBool: return "Truth";
@@ -39,9 +39,9 @@ std::string_view element(DType dtype) {
   }
 }
 
-// Parameters are ChainParameters<T>. A thread computes four adjacent elements, then the next four at the grid's stride.
-// Loops are unrolled to keep the four elements in registers. The compiler's prelude defines Half, BFloat16, TT_KERNEL
-// and TT_DEVICE.
+// `Parameters` has the layout of ChainParameters<T>. A thread computes four adjacent elements, then four elements at
+// the grid's stride, and so on. Loops are unrolled to keep the four elements in registers. The prelude of Compiler
+// defines Half, BFloat16, TT_KERNEL and TT_DEVICE.
 constexpr std::string_view kChainElements = R"(
 struct Truth { uint8_t byte; TT_DEVICE operator bool() const { return byte != 0; } };
 struct Parameters {

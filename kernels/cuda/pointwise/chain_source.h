@@ -10,22 +10,23 @@
 
 namespace tt::cuda {
 
-// Source of an operator's body: the name of a function template and its text. Empty if there is no such body.
+// Source of an operator's bodies for floating-point types and for integers: the name and the text of a function
+// template. Empty if the operator has no such body.
 struct ChainBody {
   uint16_t op;
   std::string_view float_name, float_text;
   std::string_view int_name, int_text;
 };
 
-// Generated: bodies of all operators with a body, except integer bodies that check for zero divisors; and the functions
-// that the bodies call.
+// Generated. chain_bodies() returns the bodies of all operators that have one, except integer bodies that check for
+// zero divisors. chain_functions() returns the source of the functions that the bodies call.
 absl::Span<const ChainBody> chain_bodies();
 std::string_view chain_functions();
 
-inline constexpr int kChainDims = 8;      // of the index space, after merging dimensions
-inline constexpr int kChainNumbers = 24;  // numbers in all steps
+inline constexpr int kChainDims = 8;      // maximum number of dimensions, after merging
+inline constexpr int kChainNumbers = 24;  // maximum number of scalar arguments of all steps
 
-// The kernel's parameters, with the same layout as in its source.
+// The kernel's parameters. Must have the same layout as `Parameters` in the kernel's source.
 template <typename T>
 struct ChainParameters {
   int64_t numel = 0;
@@ -48,7 +49,7 @@ class ChainPlan {
   const std::string& key() const { return key_; }
   std::string source() const;
   DType compute() const { return compute_; }
-  // T: the C++ type of `compute`. Numbers of another type wrap or round to it.
+  // T: the C++ type of compute(). Numbers of another type are wrapped or rounded to T.
   template <typename T>
   ChainParameters<T> parameters() const {
     ChainParameters<T> all;

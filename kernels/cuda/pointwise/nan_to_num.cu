@@ -1,4 +1,4 @@
-// nan_to_num. Not a pointwise body: its defaults depend on the tensor's dtype.
+// nan_to_num. It has no `body:`, because its default replacements depend on the tensor's dtype.
 #include "kernels/common/iteration/complex_as_real.h"
 #include "kernels/common/pointwise/nan_to_num.h"
 #include "kernels/cuda/iteration/copy.h"

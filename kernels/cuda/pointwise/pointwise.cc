@@ -47,7 +47,7 @@ Launch<C> launch_of(uint16_t op, DType compute) {
     return compute == DType::kBool ? row_of(op).boolean : row_of(op).i64;
 }
 
-// Wraps integers to 32 bits if the CPU computes in 32 bits.
+// Converts a number to C. Wraps integers to 32 bits if the CPU computes in 32 bits.
 template <typename C>
 C number_as(const Arg& arg, DType compute) {
   if constexpr (std::is_floating_point_v<C>) {
@@ -76,7 +76,7 @@ void add_argument(CallBuilder<C>& builder, const ChainStep& step, size_t i) {
     builder.add_number(number_as<C>(arg, step.compute));
 }
 
-// The operator that computes the step.
+// Returns the operator that computes the step: for common powers, a simpler one (power_of()).
 uint16_t op_of(const ChainStep& step) {
   const uint16_t simpler = power_of(step);
   return simpler ? simpler : step.op->id;

@@ -5,11 +5,11 @@
 
 namespace tt::cuda {
 
-// Registers the kernel at Key::kCUDA for all these operators, and as the GPU's chain kernel.
+// Registers the kernel at Key::kCUDA for all operators with a `body:`, and registers the chain kernel.
 void register_pointwise(Dispatcher& dispatcher);
 
-// For x ** n with a common exponent, returns the equivalent operator of x alone, which is exact and much faster than
-// pow. Otherwise returns 0.
+// For pow with a common constant exponent, returns the id of the equivalent operator of the base alone, which is exact
+// and much faster. Otherwise returns 0.
 uint16_t power_of(const ChainStep& step);
 // Whether the operator checks for zero divisors when it computes in integers.
 bool divides(uint16_t op);

@@ -8,7 +8,7 @@
 
 namespace tt::cuda {
 
-// Operands and numbers must be added in the operator's order. Must not outlive `out`.
+// Operands and numbers must be added in the order of the operator's parameters. Must not outlive `out`.
 template <typename C>
 class CallBuilder {
  public:
@@ -36,11 +36,12 @@ class CallBuilder {
   }
   // Adds a number in place of a tensor.
   void add_operand(C number) { add_source().number = number; }
-  // Adds a non-tensor parameter.
+  // Adds the value of a non-tensor parameter.
   void add_number(C number) {
     call_.scalar_args.value[num_scalar_args_] = number;
     call_.scalar_args.present |= uint32_t{1} << num_scalar_args_++;
   }
+  // Adds a non-tensor parameter that was not given.
   void add_absent() { ++num_scalar_args_; }
 
   PointwiseCall<C>& call() { return call_; }

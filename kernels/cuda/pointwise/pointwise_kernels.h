@@ -1,4 +1,4 @@
-// Loops around pointwise bodies, for the generated sources only.
+// Loops around pointwise bodies. Included only by generated sources.
 //
 // Each body and type has three loops: over whole vectors, if all operands are contiguous; over groups of four elements
 // of any dtype, if rows are contiguous or a single repeated element; and over elements of any layout. Complex numbers
@@ -30,15 +30,15 @@ struct Applied {
   }
 };
 
-// Whole vectors of elements stored as S. With one input, a thread processes two distant vectors, so that as many loads
-// are pending as with two inputs; index i is that of the first vector.
+// Computes whole vectors of elements stored as S. With one input, a thread processes two distant vectors, so that as
+// many loads are pending as with two inputs. Index i is the index of the thread's first vector.
 template <typename Body, typename C, typename S>
 struct Vectors {
   static constexpr int kInputs = Body::kInputs, kLanes = 16 / sizeof(S), kTurns = kInputs == 1 ? 2 : 1;
-  // Limits a thread to 40 registers, which are enough to load both vectors of four at once.
+  // Limits a thread to 40 registers, which are enough to load both vectors of four floats at once.
   static constexpr int kBlocks = kTurns == 2 && std::is_same_v<S, float> ? 6 : 0;
   Applied<Body, C> apply;
-  int64_t n, turns;  // turns: number of indices
+  int64_t n, turns;  // `n`: number of elements. `turns`: number of indices i.
   S* out;
   const S* in[kInputs];  // null: a number
   C number[kInputs];
@@ -53,7 +53,7 @@ struct Vectors {
       number[k] = call.in[k].number;
     }
   }
-  // A single input is always a tensor: without the check its elements stay in the registers that they were loaded to.
+  // A single input is always a tensor. Omitting the check keeps its elements in the registers that they were loaded to.
   TT_DEVICE bool is_tensor(int k) const { return kInputs == 1 || in[k] != nullptr; }
   TT_DEVICE void operator()(int64_t i) const {
     if ((i + (kTurns - 1) * turns + 1) * kLanes > n) return pieces(i);
@@ -82,7 +82,7 @@ struct Vectors {
     }
     store_vector(out + at, vector_of<S>(results));
   }
-  // Processes the one index at which some vector is incomplete.
+  // Processes an index at which a vector is incomplete.
   TT_DEVICE void pieces(int64_t i) const {
     TT_ROLLED
     for (; i < kTurns * turns; i += turns) {
@@ -96,7 +96,7 @@ struct Vectors {
   }
 };
 
-// Elements of any dtype in any layout.
+// Computes single elements of any dtype in any layout.
 template <typename Body, typename C>
 struct StridedElements {
   static constexpr int kInputs = Body::kInputs;
@@ -131,7 +131,7 @@ struct StridedElements {
   }
 };
 
-// Groups of four elements along the innermost dimension; index i is that of a group.
+// Computes groups of four elements along the innermost dimension. Index i is the index of a group.
 template <typename Body, typename C>
 struct Vec4Elements {
   static constexpr int kInputs = Body::kInputs;
@@ -139,7 +139,7 @@ struct Vec4Elements {
   int64_t n;
   int64_t step[kInputs];
 
-  // Whether groups of four can be used: no group may cross a row's end, except the last of a single row.
+  // Whether groups of four can be used: no group may cross a row's end, except the last group of a single row.
   static bool fit(const Layout<kInputs + 1>& layout) {
     bool fit = layout.dims() <= 1 || layout.inner_size() % 4 == 0;
     for (int k = 0; k <= kInputs; ++k)
@@ -172,7 +172,7 @@ struct Vec4Elements {
   }
 };
 
-// The body for elements stored as S: an operator may have another body for 16-bit floats.
+// The body for elements stored as S. An operator may have a separate body for 16-bit floats.
 template <typename Body, typename S>
 struct BodyOf {
   using Type = Body;

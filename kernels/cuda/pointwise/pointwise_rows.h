@@ -1,8 +1,8 @@
 // PointwiseRow: table entry that the generated sources (generated/kernels/cuda/pointwise_*.cu) define for an operator
 // with a `body:`.
 //
-// Bodies for real numbers compute in float (also for float16 and bfloat16), double or int64_t (also for narrower
-// integers and bool: wrapping when the result is stored gives the same value).
+// Bodies for real numbers compute in float (also for float16 and bfloat16), double or int64_t. int64_t is also used for
+// narrower integers and bool: the result wraps to the same value when it is stored.
 #pragma once
 
 #include <array>
@@ -14,8 +14,8 @@
 
 namespace tt::cuda {
 
-inline constexpr int kMaxInputs = 4;   // tensors per body
-inline constexpr int kMaxNumbers = 8;  // other parameters per body
+inline constexpr int kMaxInputs = 4;   // maximum number of tensor parameters of a body
+inline constexpr int kMaxNumbers = 8;  // maximum number of other parameters of a body
 
 // An operator's non-tensor parameters, in order, in the type of the computation.
 template <typename C, int kCount = kMaxNumbers>
@@ -33,7 +33,7 @@ struct Source {
   Sizes strides;  // in elements; zeros for a number
 };
 
-// One call, on the host.
+// One call of an operator. Used on the host.
 template <typename C>
 struct PointwiseCall {
   std::array<Source<C>, kMaxInputs> in;
@@ -43,9 +43,9 @@ struct PointwiseCall {
   SizesView sizes;
   SizesView strides;
   int64_t numel = 0;
-  // All tensor operands are contiguous in the output's order, aligned to 16 bytes, and have its dtype.
+  // Whether all tensor operands are contiguous, are aligned to 16 bytes, and have the output's sizes and dtype.
   bool is_plain = false;
-  DeviceErrorCell* fault = nullptr;  // set if the row has a divisor and C is int64_t
+  DeviceErrorCell* fault = nullptr;  // set if the operator's row has a divisor and C is int64_t
 };
 
 template <typename C>
@@ -53,7 +53,7 @@ using Launch = void (*)(const Queue& queue, const PointwiseCall<C>& call);
 
 struct PointwiseRow {
   uint16_t op;
-  int8_t divisor;  // the input checked for zeros when computing in integers; -1: none
+  int8_t divisor;  // index of the input that is checked for zeros if it has integers; -1: none
   // Null if the operator does not compute in that type.
   Launch<float> f32;
   Launch<double> f64;
@@ -61,17 +61,17 @@ struct PointwiseRow {
   Launch<int64_t> boolean;
 };
 
-// The table entry for the less common types, which have separate sources (pointwise_extended_*.cu) and only one loop:
-// complex numbers and uint64.
+// An operator's table entry for complex numbers and uint64. These less common types have separate sources
+// (pointwise_extended_*.cu) and only one loop.
 struct ExtendedDTypeRow {
   uint16_t op;
-  bool is_signless;  // computing in int64_t gives the bits of uint64
+  bool is_signless;  // whether computing in int64_t produces the same bits as computing in uint64_t
   Launch<uint64_t> u64;
   Launch<Complex<float>> c64;
   Launch<Complex<double>> c128;
 };
 
-// The tables of all generated sources.
+// Return the tables of all generated sources.
 std::vector<absl::Span<const PointwiseRow>> pointwise_files();
 std::vector<absl::Span<const ExtendedDTypeRow>> extended_files();
 

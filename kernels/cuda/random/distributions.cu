@@ -1,4 +1,4 @@
-// Random numbers by rejection sampling, with one thread per element. The numbers are those of the CPU, unless the
+// Random numbers by rejection sampling, with one thread per element. The numbers equal those of the CPU, unless the
 // logarithms of the two math libraries differ in the last bit and this changes whether a proposal is accepted.
 #include "engine/session/context.h"
 #include "kernels/common/random/rejection.h"
@@ -34,7 +34,7 @@ Tensor checked(const Tensor& t) {
   return fitting;
 }
 
-// out[i] = draw(source of element i, i).
+// Computes out[i] = draw(source, i), where `source` is the random source of element i.
 template <typename Draw>
 void draw_each(const Tensor& out, Draw draw) {
   const int64_t n = out.numel();

@@ -27,7 +27,8 @@ struct Rows {
   int64_t* out;
   DeviceErrorCell* cell;
 
-  // Whether samples can be drawn from the row; returns the answer to all threads of the group.
+  // Returns, to all threads of the group, whether samples can be drawn from the row. If not, reports an error and
+  // writes zeros.
   TT_DEVICE bool check(Group& group, bool replacement) const {
     const double* row = weights + group.index() * n;
     double sum = 0;
@@ -47,12 +48,12 @@ struct Rows {
   }
 };
 
-// Selects positions in the cumulative sum of the weights. Each thread sums a piece; one thread adds up the pieces'
-// sums.
+// Selects indices by random positions in the cumulative sum of the weights. Each thread sums a piece of the weights,
+// and one thread computes the offsets of the pieces.
 struct WithReplacement {
   Rows rows;
-  double* sums;                             // one per weight
-  double* offsets;                          // kPieces per row
+  double* sums;                             // cumulative sums, one per weight
+  double* offsets;                          // sum of the weights before each piece; kPieces per row
   static constexpr int64_t kPieces = 1024;  // maximum number of threads per group
 
   TT_DEVICE void operator()(Group& group) const {
@@ -93,7 +94,7 @@ struct WithReplacement {
       else
         low = middle + 1;
     }
-    while (low > 0 && w[low] == 0) --low;  // rounding may go past the last positive weight
+    while (low > 0 && w[low] == 0) --low;  // rounding may select an index after the last positive weight
     return low;
   }
 };
@@ -112,7 +113,7 @@ struct Earlier {
 // Simulates independent exponential arrivals with the weights as rates, and selects indices in the order of arrival.
 struct WithoutReplacement {
   Rows rows;
-  double* times;  // one per weight
+  double* times;  // arrival times, one per weight
 
   TT_DEVICE void operator()(Group& group) const {
     if (!rows.check(group, false)) return;

@@ -1,4 +1,4 @@
-// Operators that draw from the session's generator. For the same state the numbers are those of the CPU
+// Operators that draw from the session's generator. For the same generator state, the numbers equal those of the CPU
 // (engine/session/generator.h).
 #include <vector>
 
@@ -25,7 +25,7 @@ namespace {
 using OptionalDType = std::optional<DType>;
 using OptionalDevice = std::optional<Device>;
 
-// A uniform number in [0, 1) from 24 bits of one word, or from 53 bits of two words.
+// Returns a uniform number in [0, 1), from 24 bits of one word or from 53 bits of two words.
 TT_FUNCTION float unit(uint32_t word) { return static_cast<float>(word >> 8) * 0x1p-24f; }
 TT_FUNCTION double unit(uint32_t high, uint32_t low) {
   return static_cast<double>(uint64_t{high >> 5} << 26 | low >> 6) * 0x1p-53;
@@ -48,7 +48,7 @@ struct Uniform {
   }
 };
 
-// The Box-Muller transform: radii and angles from uniform numbers.
+// Normal numbers by the Box-Muller transform, which computes radii and angles from uniform numbers.
 struct Normal {
   template <typename C>
   TT_FUNCTION void operator()(const std::array<uint32_t, 4>& w, Drawn<C>* out) const {
@@ -72,12 +72,12 @@ struct Integers {
   }
 };
 
-// The position of a draw in the generator's sequence.
+// The Philox blocks of one draw: `blocks` blocks from position `begin` of the generator's sequence.
 struct Place {
   PhiloxState begin;
   int64_t blocks;
 
-  // Advances the generator past the words for n elements of `each` words.
+  // Reserves the words for n elements of `each` words per element, and advances the generator past them.
   static Place take(int64_t n, int64_t each) {
     const int64_t groups = (n * each + kGroupWords - 1) / kGroupWords, blocks = groups * kGroupBlocks;
     return {Context::current().draw(static_cast<uint64_t>(blocks)), blocks};
@@ -88,7 +88,7 @@ struct Place {
   }
 };
 
-// The index of the element that receives number j of a block, which yields `count` numbers.
+// Returns the index of the element that receives number j of a block. A block yields `count` numbers.
 TT_FUNCTION int64_t element_of(int64_t block, int j, int count) {
   return block / kGroupBlocks * kGroupBlocks * count + j * kGroupBlocks + block % kGroupBlocks;
 }
@@ -127,7 +127,7 @@ void draw(const Tensor& out, Distribution distribution, After after) {
   out.dtype() == DType::kFloat64 ? draw_as<double>(out, distribution, after) : draw_as<float>(out, distribution, after);
 }
 
-// Functions that convert drawn numbers to results.
+// Functions that convert drawn numbers to results. They are the `after` of draw().
 struct Scaled {
   double from, by;
   template <typename C>
@@ -234,7 +234,7 @@ void bernoulli(const Tensor& input, Tensor& out) {
 
 namespace {
 
-// Draws `kept` as Below does and scales the kept elements as the operator scale_kept does.
+// Draws `kept` like the functor Below, and scales the kept elements like the operator scale_kept.
 template <typename T>
 struct Dropout {
   Place place;
@@ -275,7 +275,7 @@ void dropout(const Tensor& input, double p, Tensor& output, Tensor& kept) {
   });
 }
 
-// A permutation is drawn sequentially, so the host computes and uploads it. It cannot be captured into a graph.
+// A permutation is drawn sequentially, so the host computes and uploads it. randperm cannot be captured into a graph.
 void randperm(int64_t n, OptionalDType, OptionalDevice, Tensor& out) {
   const Place place = Place::take(n, 2);
   std::vector<uint64_t> drawn(n);

@@ -1,4 +1,4 @@
-// Random numbers for other kernels.
+// draw_unit: uniform random numbers for other kernels.
 #pragma once
 
 #include "engine/tensor/tensor.h"

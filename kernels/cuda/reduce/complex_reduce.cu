@@ -24,7 +24,7 @@ struct Product {
   TT_FUNCTION void put(int64_t output, ComplexDouble total) const { out.store(output, total); }
 };
 
-// Running maximum of the real parts, and the sum of exp(x - largest).
+// The maximum of the real parts so far, and the sum of exp(x - largest).
 struct ExpTotal {
   double largest;
   ComplexDouble sum;
@@ -48,7 +48,7 @@ struct ExpSum {
   TT_FUNCTION ExpTotal end(const ExpTotal& part) const { return part; }
   TT_FUNCTION ExpTotal merge(const ExpTotal& a, const ExpTotal& b) const {
     if (a.largest == b.largest) return {a.largest, a.sum + b.sum};
-    const bool rises = !(b.largest < a.largest);  // true for NaN, which is kept
+    const bool rises = !(b.largest < a.largest);  // true if one is NaN, so that the result is NaN
     const double high = rises ? b.largest : a.largest, low = rises ? a.largest : b.largest;
     const ComplexDouble scale(math::exp(low - high));
     return {high, rises ? a.sum * scale + b.sum : a.sum + b.sum * scale};

@@ -1,4 +1,5 @@
-// Complex products and logsumexp along dimensions, which cannot be computed on real and imaginary parts separately.
+// Complex prod and logsumexp along dimensions. Unlike sums, they cannot be computed on real and imaginary parts
+// separately.
 #pragma once
 
 #include "engine/tensor/tensor.h"

@@ -14,8 +14,8 @@ struct MomentsTotal {
   double squares;  // sum of squared deviations from the mean
 };
 
-// A thread sums deviations from the first element that it reads, in double. Every element is close enough to the mean
-// that the variance is not lost by cancellation. Threads are merged by Chan's formula.
+// A thread sums deviations from the first element that it reads, in double. Any element is close enough to the mean
+// that the variance is not lost by cancellation. The results of threads are merged by Chan's formula.
 template <typename T>
 struct Moments {
   using Value = T;
@@ -49,7 +49,8 @@ struct Moments {
     return {count, a.mean + delta * (b.count / count),
             a.squares + b.squares + delta * delta * (a.count * b.count / count)};
   }
-  // Squared deviations divided by the degrees of freedom; NaN if there are none, as in PyTorch.
+  // Stores the sum of squared deviations divided by the degrees of freedom, or the root of this quotient. Like PyTorch,
+  // divides by 0 if there are no degrees of freedom.
   TT_FUNCTION void put(int64_t output, const MomentsTotal& total) const {
     const double freedom = total.count - correction, squares = total.squares < 0 ? 0 : total.squares;
     const double variance = squares / (freedom > 0 ? freedom : 0.0);

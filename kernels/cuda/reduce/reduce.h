@@ -3,9 +3,9 @@
 // A reduction R is a value type with these members:
 //   Value                                      the type that elements are read as: float, double, int64_t or complex
 //   Part, begin() -> Part                      the state of one thread
-//   take(Part&, Value, int64_t position)       adds an element; position: its index among the elements of its result
+//   take(Part&, Value, int64_t position)       adds an element; position: index of the element in its result's elements
 //   flush(Part&)                               called once every few dozen elements
-//   Total, end(Part) -> Total                  the state that threads exchange: at most four words
+//   Total, end(Part) -> Total                  the state that threads exchange: at most four 64-bit words
 //   merge(Total, Total) -> Total               associative and commutative
 //   put(int64_t output, Total)                 stores the result
 // Elements are added in any order.
@@ -43,7 +43,7 @@ Tensor read_as(const Tensor& t) {
   return is_read_as<C>(t.dtype()) ? t : contiguous_as(t, kType);
 }
 
-// with_element for the dtypes of is_read_as.
+// Like with_element(), for the dtypes that is_read_as<C>() accepts.
 template <typename C, typename F>
 void with_element_read_as(DType dtype, F f) {
   if constexpr (std::is_same_v<C, double> || is_complex_v<C>) {
@@ -69,14 +69,14 @@ void with_element_read_as(DType dtype, F f) {
   }
 }
 
-// Memory layout of a reduction.
+// Memory layout of a reduction's input. `outputs`: number of results. `count`: number of elements of each result.
 struct ReduceSpace {
   const void* data;
   DType dtype;
   Layout<1> kept, reduced;
   int64_t outputs, count;
-  // The elements of one result as `stretches` contiguous runs of `stretch` elements. `stretches` is 0 if they are
-  // scattered.
+  // The elements of one result are `stretches` contiguous runs of `stretch` elements each, which begin at `starts`. If
+  // the elements are scattered, `stretches` is 0.
   Layout<1> starts;
   int64_t stretches, stretch;
 
@@ -88,7 +88,7 @@ struct ReduceSpace {
         outputs(plan.outputs),
         count(plan.count),
         starts(layout_of(outer_of(plan.reduced))) {
-    constexpr int64_t kLong = 64;  // long enough for one group per stretch
+    constexpr int64_t kLong = 64;  // minimum length of a run that a group processes as a whole
     const Extent& inner = plan.reduced.back();
     const bool stretched = count > 0 && inner.stride == 1 && (plan.reduced.size() == 1 || inner.size >= kLong);
     stretch = stretched ? inner.size : count;
@@ -108,7 +108,7 @@ struct ReduceSpace {
   }
 };
 
-// Like load_vector, also for sizes that no single instruction loads.
+// Like load_vector(), but also supports sizes that no single instruction can load.
 template <typename T, int kCount>
 TT_DEVICE Vector<T, kCount> load_together(const T* from) {
   if constexpr (kCount == 1 || kCount * sizeof(T) > 16) {
@@ -121,11 +121,11 @@ TT_DEVICE Vector<T, kCount> load_together(const T* from) {
   }
 }
 
-// Number of loads that a thread issues before it processes the elements of the first one.
+// Number of loads that a thread issues before it processes the elements of the first load.
 inline constexpr int kLoadsAhead = 4;
 
-// Adds the elements in [begin, end) of a stretch that belong to thread `rank` of `size` threads. `position` is the
-// position of the stretch's first element. Requires fewer than 2^31 elements.
+// Adds those elements in [begin, end) of the run at `x` that thread `rank` of `size` threads processes. `position`:
+// index of the run's first element in the result's elements. Requires fewer than 2^31 elements.
 template <typename T, typename R>
 TT_DEVICE void take_row(const R& r, typename R::Part& part, const T* x, int64_t begin, int64_t end, int64_t position,
                         int rank, int size) {
@@ -162,7 +162,7 @@ TT_DEVICE void take_row(const R& r, typename R::Part& part, const T* x, int64_t 
   r.flush(part);
 }
 
-// The same for elements in any layout.
+// Adds elements begin, begin + step, ... below `end`, in any layout.
 template <typename T, typename R>
 TT_DEVICE void take_scattered(const R& r, typename R::Part& part, const T* x, const Layout<1>& layout, int64_t begin,
                               int64_t end, int64_t step) {
@@ -187,7 +187,7 @@ struct Merge {
   }
 };
 
-// Merges, for each result, the totals of `parts` threads or groups. The totals of one part are contiguous.
+// Merges, for each result, the totals of `parts` threads or groups. `totals` has shape parts x outputs.
 template <typename R>
 void merge_parts(const Queue& queue, const R& r, const typename R::Total* totals, int64_t outputs, int64_t parts) {
   for_each_group(queue, outputs, parts, [=] TT_DEVICE(Group & group) {
@@ -207,9 +207,9 @@ Tensor allocate_totals(Device device, int64_t outputs, int64_t parts) {
   return empty({outputs * parts * static_cast<int64_t>(sizeof(Total))}, DType::kUInt8, device);
 }
 
-// Division of a reduction's rows among groups.
+// How each row, that is, the elements of one result, is divided among groups.
 struct RowParts {
-  int64_t pieces;      // per stretch
+  int64_t pieces;      // per contiguous run
   int64_t all_pieces;  // per row
   int64_t parts;       // groups per row
   int64_t share;       // elements per piece
@@ -223,8 +223,8 @@ struct RowParts {
     all_pieces = stretches * pieces;
     parts = std::min(all_pieces, std::max<int64_t>(4 * kEnoughGroups / space.outputs, 1));
     share = ((space.stretch + pieces - 1) / pieces + 15) / 16 * 16;
-    // With few groups, a thread processes the loads of one turn. With many groups it processes four times as many, to
-    // reduce the relative cost of per-thread work and of merging threads.
+    // With few groups, a thread issues kLoadsAhead loads. With many groups, it issues four times as many, to reduce the
+    // relative cost of per-thread work and of merging threads.
     constexpr int64_t kMany = 8 * kEnoughGroups, kTurn = 16 * kLoadsAhead;
     work = share * static_cast<int64_t>(item_size(space.dtype)) / (space.outputs * parts >= kMany ? 4 * kTurn : kTurn);
   }
@@ -234,7 +234,7 @@ template <typename T, typename R>
 void launch_rows(const Queue& queue, const R& r, const ReduceSpace& space, const RowParts& by,
                  typename R::Total* totals) {
   for_each_group(queue, space.outputs * by.parts, by.work, [=] TT_DEVICE(Group & group) {
-    // Avoids a 64-bit division, which costs as much as a short row.
+    // Avoids a 64-bit division, which takes as long as a short row.
     const int64_t output = by.parts == 1 ? group.index() : group.index() / by.parts;
     const int64_t part = group.index() - output * by.parts;
     const T* x = static_cast<const T*>(space.data) + space.kept.offsets(output).at[0];
@@ -260,7 +260,7 @@ void launch_rows(const Queue& queue, const R& r, const ReduceSpace& space, const
   });
 }
 
-// Uses one group per row, or per part of a row: some of its stretches or of their pieces.
+// Uses one group per row, or one group per part of a row. A part is a number of pieces of the row.
 template <typename R>
 void reduce_rows(const Queue& queue, const R& r, const ReduceSpace& space) {
   using Total = typename R::Total;
@@ -272,7 +272,7 @@ void reduce_rows(const Queue& queue, const R& r, const ReduceSpace& space) {
   if (totals) merge_parts(queue, r, totals, space.outputs, by.parts);
 }
 
-// The elements that a thread adds in kWidth adjacent columns: rows first, first + parts, ...
+// State of a thread that reduces kWidth adjacent columns.
 template <int kWidth, typename R>
 struct Columns {
   R r;
@@ -292,7 +292,7 @@ struct Columns {
     TT_UNROLL
     for (int w = 0; w < kWidth; ++w) r.take(part[w], lanes.at[w], position);
   }
-  // `at(row)` returns the offset of a row.
+  // Adds rows first, first + parts, ... below `count`. `at(row)` returns the offset of a row.
   template <typename T, typename At>
   TT_DEVICE void take_rows(const T* x, At at, int64_t first, int64_t count, int64_t parts) {
     int64_t row = first;
@@ -319,7 +319,7 @@ template <int kWidth, typename T, typename R>
 void launch_columns(const Queue& queue, const R& r, const ReduceSpace& space, int64_t parts,
                     typename R::Total* totals) {
   const int64_t columns = space.outputs / kWidth;
-  // Rows usually are at equal distances: the offset is then a product, and no layout lookup is needed.
+  // Rows are usually evenly spaced. The offset is then a product, and no layout lookup is needed.
   const bool even = space.reduced.dims() <= 1;
   const int64_t distance = space.reduced.inner_stride(0);
   for_each(queue, columns * parts, [=] TT_DEVICE(int64_t i) {
@@ -344,18 +344,18 @@ void launch_columns(const Queue& queue, const R& r, const ReduceSpace& space, in
   });
 }
 
-// Uses one thread per kWidth adjacent results, or per part of them: rows part, part + parts, ...
+// Uses one thread per kWidth adjacent results, or `parts` threads, each of which adds every `parts`-th row.
 template <int kWidth, typename R>
 void reduce_columns(const Queue& queue, const R& r, const ReduceSpace& space) {
   using Total = typename R::Total;
-  // As many threads as an H200 runs at once. With eight columns per thread, registers limit the number further.
+  // The number of threads that an H200 runs at once. With eight columns per thread, registers limit the number further.
   constexpr int64_t kEnoughThreads = (kWidth > 4 ? 96 : 128) * 1024, kMinRows = 16, kMaxParts = 4096;
   const int64_t wanted = std::min(kEnoughThreads / (space.outputs / kWidth), space.count / kMinRows);
   const int64_t parts = std::clamp<int64_t>(wanted, 1, kMaxParts);
   const Tensor memory = allocate_totals<Total>(queue.device(), space.outputs, parts);
   Total* totals = memory ? static_cast<Total*>(memory.data()) : nullptr;
   with_element_read_as<typename R::Value>(space.dtype, [&]<typename T>(std::type_identity<T>) {
-    // Only 16-bit types have columns of twice the width.
+    // Loads are at most 16 bytes. Only 16-bit types are loaded with twice the usual width.
     if constexpr (kWidth * sizeof(T) <= 16) launch_columns<kWidth, T>(queue, r, space, parts, totals);
   });
   if (totals) merge_parts(queue, r, totals, space.outputs, parts);

@@ -1,4 +1,4 @@
-// Extremum: the reduction (reduce.h) to the largest or smallest Lift(element). NaN takes precedence over numbers.
+// Extremum: a reduction (reduce.h) that finds the largest or smallest Lift(element). NaN takes precedence over numbers.
 #pragma once
 
 #include <limits>
@@ -8,7 +8,7 @@
 
 namespace tt::cuda {
 
-// The identity: the value that every other value replaces.
+// Returns the identity of the reduction: the least value of T for a maximum, the greatest for a minimum.
 template <typename T, bool kMax>
 constexpr T weakest() {
   using Limits = std::numeric_limits<T>;

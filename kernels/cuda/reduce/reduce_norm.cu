@@ -20,7 +20,7 @@ struct Root {
   }
 };
 
-// The sum of |x|^p.
+// The sum of |x|^power, where `power` is the norm's order in `finish`.
 template <typename T>
 struct PowerSum : Sum<T, Magnitude, Root> {
   using Part = typename Sum<T, Magnitude, Root>::Part;
@@ -33,14 +33,14 @@ struct RawCount {
   TT_FUNCTION int64_t operator()(int64_t count) const { return count; }
 };
 
-// Running maximum, and the sum of exp(x - largest).
+// The maximum so far, and the sum of exp(x - largest).
 template <typename T>
 struct ExpTotal {
   T largest;
   double sum;
 };
 
-// log of the sum of exponentials, without overflow.
+// Computes the logarithm of the sum of exponentials, without overflow.
 template <typename T>
 struct ExpSum {
   using Value = T;
@@ -52,10 +52,10 @@ struct ExpSum {
   TT_FUNCTION void take(ExpTotal<T>& part, T x, int64_t) const { part = merge(part, {x, 1}); }
   TT_FUNCTION void flush(ExpTotal<T>&) const {}
   TT_FUNCTION ExpTotal<T> end(const ExpTotal<T>& part) const { return part; }
-  // Equal maxima, including infinities, need no exponential.
+  // If the maxima are equal, which includes infinities, no exponential is needed.
   TT_FUNCTION ExpTotal<T> merge(const ExpTotal<T>& a, const ExpTotal<T>& b) const {
     if (a.largest == b.largest) return {a.largest, a.sum + b.sum};
-    const bool rises = !(b.largest < a.largest);  // true for NaN, which is kept
+    const bool rises = !(b.largest < a.largest);  // true if one is NaN, so that the result is NaN
     const T high = rises ? b.largest : a.largest, low = rises ? a.largest : b.largest;
     const double scale = static_cast<double>(math::exp(low - high));
     return {high, rises ? a.sum * scale + b.sum : a.sum + b.sum * scale};

@@ -8,7 +8,7 @@ namespace tt::cuda {
 
 namespace {
 
-// Integers are summed in int64 and are never divided: the divisor applies to floats only.
+// Integers are summed in int64 and never divided. The divisor applies only to floats.
 template <typename Lift, typename T>
 void sum_as(const Tensor& input, const OptionalDims& dim, bool average, Tensor& out) {
   const Tensor x = read_as<T>(input);
@@ -25,10 +25,10 @@ void sum_into(const Tensor& input, const OptionalDims& dim, bool average, Tensor
   with_reduced(out.dtype(), [&]<typename T>(std::type_identity<T>) { sum_as<Identity, T>(input, dim, average, out); });
 }
 
-// Computes the result from the count.
+// Computes the result from the number of non-zero elements.
 struct CountPredicate {
   enum Kind { kCount, kAny, kAll } kind;
-  int64_t of;  // number of elements
+  int64_t of;  // number of all elements
 
   TT_FUNCTION int64_t operator()(int64_t count) const {
     return kind == kCount ? count : kind == kAny ? count > 0 : count == of;

@@ -1,4 +1,4 @@
-// Sum and Count: reductions (reduce.h) that add, and functions that compute results from their totals.
+// Sum and Count: reductions (reduce.h) that add, and functions that compute results from the totals.
 #pragma once
 
 #include <cmath>
@@ -78,7 +78,7 @@ struct Count {
   TT_FUNCTION void put(int64_t output, int64_t total) const { out.store(output, finish(total)); }
 };
 
-// The total divided by `divisor`, or the total itself if `divisor` is 1.
+// Returns the total divided by `divisor`. Does not divide integers.
 struct Divided {
   double divisor;
   TT_FUNCTION double operator()(double total) const { return total / divisor; }

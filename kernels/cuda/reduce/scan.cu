@@ -1,4 +1,4 @@
-// Running totals and extrema along a dimension.
+// Cumulative sums, products and extrema along a dimension.
 #include <algorithm>
 
 #include "kernels/common/math/scalar_math.h"
@@ -13,18 +13,18 @@ namespace tt::cuda {
 
 namespace {
 
-// State of a range of elements over all lines. `fresh` is set if a line begins in the range; the other fields then
-// cover only that line. Floats are summed in double.
+// Cumulative result of a range of elements, in the order of all lines. `fresh`: whether a line begins in the range; the
+// other fields then cover only the last line that does. Floats are accumulated in double.
 template <typename T>
 struct Running {
   using Value =
       std::conditional_t<is_complex_v<T>, Complex<double>, std::conditional_t<std::is_integral_v<T>, int64_t, double>>;
   Value value;
-  uint64_t position : 63;  // index in its line
+  uint64_t position : 63;  // index of `value` in the line
   uint64_t fresh : 1;
 };
 
-// Loads lines that are stored consecutively.
+// Loads the elements of lines that are stored consecutively.
 template <typename T>
 struct LoadRunning {
   const T* x;
@@ -38,7 +38,8 @@ struct LoadRunning {
 
 enum class RunningKind { kSum, kProduct, kLargest, kSmallest };
 
-// Of equal elements the last is the extremum. NaN takes precedence.
+// Combines the results of two adjacent ranges. If elements are equal, the last one is the extremum. NaN takes
+// precedence.
 struct Continue {
   RunningKind kind;
 
@@ -88,7 +89,7 @@ void scan_interleaved(const Tensor& input, int64_t dim, Continue next, Tensor& v
   });
 }
 
-// Moves `dim` to the end.
+// Returns a view of which `dim` is the last dimension.
 Tensor move_dim_last(const Tensor& t, int64_t dim) {
   if (t.dim() == 0) return t;
   Geometry geometry{t.sizes(), t.strides(), t->offset};

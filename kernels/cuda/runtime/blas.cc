@@ -3,7 +3,7 @@
 namespace tt::cuda {
 
 Blas& blas() {
-  static const std::unique_ptr<Blas> blas = make_blas();  // if it throws, the next call retries
+  static const std::unique_ptr<Blas> blas = make_blas();  // if make_blas() throws, the next call retries
   return *blas;
 }
 

@@ -11,7 +11,7 @@ namespace tt::cuda {
 // Activation applied to the product plus bias. The treatment of NaN depends on the library: fmax(0, NaN) is 0.
 enum class Activation : uint8_t { kNone, kRelu, kGelu };  // gelu: the tanh approximation
 
-// Additional parameters of 8-bit matrix products: dtypes, and scales, each a float32 on the device (null: 1).
+// Additional parameters of 8-bit matrix products: dtypes and scales. A scale is a float32 on the device; null means 1.
 struct Float8Terms {
   DType other = DType::kFloat8E4m3fn;  // of b; at most one of a and b is e5m2
   DType result = DType::kFloat32;      // of c: 8-bit (e5m2 only if a or b is), 16-bit or float32
@@ -19,7 +19,7 @@ struct Float8Terms {
   const float* a_scale = nullptr;
   const float* b_scale = nullptr;
   const float* result_scale = nullptr;  // only if the result is 8-bit
-  bool fast_sums = false;               // accumulate with less precision than float32
+  bool fast_sums = false;               // whether to accumulate with less precision than float32
 };
 
 // c = alpha * a x b, for a batch of matrices. Elements have dtype `dtype`, floating-point or complex; 16-bit elements

@@ -1,6 +1,6 @@
 // Compiler: interface that compiles kernels at run time.
 //
-// One instance per process. The real one (libraries/) is NVRTC, loaded on first use. The tests' compiler runs the
+// One instance per process. For GPUs, it is NVRTC (libraries/), loaded on first use. The tests' compiler runs the
 // source as a loop on the host. Thread-safe; uses the calling thread's current device.
 #pragma once
 
@@ -22,7 +22,7 @@ class Compiler {
   // ends. The standard-library declarations that scalar_math.h needs are prepended to `source`. Throws Error if
   // compilation fails.
   virtual KernelHandle compile(const std::string& source) = 0;
-  // Launches the kernel. `parameters` points to its single struct argument of `bytes` bytes.
+  // Launches the kernel. `parameters` points to the kernel's single argument, a struct of `bytes` bytes.
   virtual void launch(KernelHandle kernel, int64_t blocks, int threads, void* parameters, size_t bytes,
                       StreamHandle stream) = 0;
 };

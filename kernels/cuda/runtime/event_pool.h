@@ -1,4 +1,4 @@
-// EventPool: reusable events for a device's memory pool. Creating an event costs more than recording it.
+// EventPool: reusable events for a device's memory pool. Creating an event takes longer than recording one.
 #pragma once
 
 #include <map>
@@ -10,7 +10,7 @@
 
 namespace tt::cuda {
 
-// Not thread-safe: the pool and its events are used under the memory pool's lock. Outlives its events.
+// Not thread-safe: the pool and its events are used under the memory pool's lock. Must outlive its events.
 class EventPool final : public StreamEvents {
  public:
   EventPool() = default;

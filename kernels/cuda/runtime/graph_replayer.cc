@@ -14,22 +14,23 @@
 namespace tt::cuda {
 namespace {
 
-constexpr size_t kMinLaunches = 8;     // a shorter trace gains nothing
+constexpr size_t kMinLaunches = 8;     // a shorter trace would not be faster as a graph
 constexpr size_t kMaxLaunches = 4096;  // a longer trace is split: it is more than one repeated step
 constexpr size_t kMaxGraphs = 16;
 constexpr size_t kMaxSeen = 64;
 constexpr size_t kMaxVariants = 4;
-constexpr int kMaxCostly = 4;  // consecutive replays as costly as their launches after which a trace is rejected
-// The cost of updating a launch in a graph, in launches: of our own kernel, and of a library call, which is captured
-// again. Estimated from published reports, not measured.
+constexpr int kMaxCostly = 4;  // a trace is rejected after this many consecutive replays that cost as much as launches
+// Cost of updating one launch in a graph, in units of the cost of one launch: for our own kernels, and for library
+// calls, which are captured again. Estimated from published reports, not measured.
 constexpr double kKernelUpdateCost = 0.25, kOtherUpdateCost = 3;
 constexpr std::chrono::microseconds kPollInterval{100};
 constexpr int kIdlePolls = 100;  // the watching thread sleeps after this many consecutive polls without held launches
 
-// TELETENSOR_CUDA_REPLAY: how many microseconds after the last launch the held ones are issued, or "off".
+// The value of TELETENSOR_CUDA_REPLAY: "off", or the number of microseconds after which held launches are issued if no
+// further launch is added.
 struct Conf {
   bool on = true;
-  int polls = 2;  // long enough for the next frame of a client that is not waiting
+  int polls = 2;  // delay in polls; long enough for the next frame of a client that is not waiting
 
   Conf() {
     const char* value = std::getenv("TELETENSOR_CUDA_REPLAY");
@@ -59,11 +60,11 @@ bool contains(const std::vector<uint64_t>& hashes, uint64_t hash) {
 }  // namespace
 
 struct GraphReplayer::CachedGraph {
-  LaunchTrace trace;  // with the parameters that the graph has now
+  LaunchTrace trace;  // with the current parameters of the graph
   std::unique_ptr<LaunchGraph> graph;
 };
 
-// The process's replayers, and the thread that issues launches held for too long. Never destroyed.
+// All replayers of the process, and the thread that issues launches held for too long. Never destroyed.
 class HeldLaunchWatcher {
  public:
   static HeldLaunchWatcher& instance() {
@@ -92,7 +93,8 @@ class HeldLaunchWatcher {
   }
 
  private:
-  // A replayer that starts to hold after it was polled here sees asleep_, because both acquire its lock.
+  // If a replayer starts to hold launches after this poll, its thread sees asleep_, because the poll and add() acquire
+  // the replayer's lock.
   bool is_any_held() {
     bool held = false;
     for_each([&](GraphReplayer& replayer) { held |= replayer.issue_if_overdue(); });
@@ -112,7 +114,7 @@ class HeldLaunchWatcher {
     }
   }
 
-  Mutex mutex_;  // acquired before any replayer's
+  Mutex mutex_;  // acquired before the mutex of any replayer
   std::vector<GraphReplayer*> replayers_ ABSL_GUARDED_BY(mutex_);
   bool started_ ABSL_GUARDED_BY(mutex_) = false;
   std::atomic<bool> asleep_{false};
@@ -187,7 +189,7 @@ bool GraphReplayer::matches_start_of(const CachedGraph& graph) const {
   return n <= graph.trace.size() && graph.trace.hash(n) == trace_.hash(n) && graph.trace[n - 1].is_like(trace_[n - 1]);
 }
 
-// The most recently used graph whose trace begins as the current one; null if there is none.
+// Returns the most recently used graph whose trace starts with the current trace, or null if there is none.
 GraphReplayer::CachedGraph* GraphReplayer::matching_graph() {
   for (size_t i = graphs_.size(); i-- > 0;) {
     if (matches_start_of(*graphs_[i])) return graphs_[i].get();
@@ -233,7 +235,7 @@ void GraphReplayer::record_trace() {
   make_graph();
 }
 
-// Makes a graph of the trace and caches it. Returns null if the runtime rejects it.
+// Creates a graph of the trace and caches the graph. Returns null if the runtime rejects the trace.
 GraphReplayer::CachedGraph* GraphReplayer::make_graph() {
   std::vector<const KernelLaunch*> launches;
   for (size_t i = 0; i < trace_.size(); ++i) launches.push_back(&trace_[i]);
@@ -254,7 +256,8 @@ GraphReplayer::CachedGraph* GraphReplayer::make_graph() {
   return graphs_.emplace_back(std::move(cached)).get();
 }
 
-// Drops the graphs of traces with these functions and creates none for them from now on.
+// Drops all graphs whose traces call the same functions as the current trace. No further graphs are created for such
+// traces.
 void GraphReplayer::reject_trace(std::string why) {
   const uint64_t hash = trace_.hash(trace_.size());
   push(rejected_, hash);
@@ -266,7 +269,8 @@ void GraphReplayer::reject_trace(std::string why) {
 
 // ---- Repetition ------------------------------------------------------------------------------
 
-// Requires that the whole trace matches the trace of a graph.
+// Launches a graph instead of the trace, or issues the held launches if no graph can be used. Requires that the whole
+// trace matches the trace of a graph.
 void GraphReplayer::replay() {
   double cost = 0;
   size_t variants = 0;
@@ -289,8 +293,8 @@ void GraphReplayer::replay() {
   holding_ = !graphs_.empty();
 }
 
-// Returns the graph of the trace's functions that is cheapest to update; null if there is none. Stores its update cost
-// and the number of such graphs.
+// Returns, of the graphs that call the same functions as the trace, the graph that is cheapest to update, or null if
+// there is none. Stores its update cost in `least` and the number of such graphs in `variants`.
 GraphReplayer::CachedGraph* GraphReplayer::cheapest_graph(double* least, size_t* variants) {
   CachedGraph* best = nullptr;
   for (const auto& graph : graphs_) {
@@ -308,7 +312,7 @@ GraphReplayer::CachedGraph* GraphReplayer::cheapest_graph(double* least, size_t*
   return best;
 }
 
-// Updates the graph's parameters to those of the trace. Returns false, and drops the graph, if that fails.
+// Updates the graph's parameters to those of the trace. Returns false, and drops the graph, if an update fails.
 bool GraphReplayer::update(CachedGraph& graph) {
   for (size_t i = 0; i < trace_.size(); ++i) {
     if (trace_[i].equals(graph.trace[i])) continue;

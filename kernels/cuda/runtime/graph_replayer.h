@@ -1,16 +1,17 @@
 // GraphReplayer: issues a stream's kernel launches, one by one or, if a sequence repeats, as one CUDA graph.
 //
 // The launches between two other operations on the stream (an event, a copy from or to the host, a wait, a mark()) are
-// a trace. A trace that occurs a second time becomes a graph. Later launches that match the beginning of a graph are
-// held back. If the whole trace matches, the graph is launched instead, after the parameters that differ have been
-// updated in it; if a launch does not match, the held launches are issued at once, in order. If most parameters differ,
-// the graph gets a variant, because memory alternates between steps that overlap. The caller does not declare
-// repetition, and a trace that only partly repeats is still correct: the engine does everything else as before, memory
-// included, and only the launches are saved ("CUDA graphs" in the CUDA programming guide; for finding repeated traces
-// automatically: "Apophenia", Yadav et al., 2025).
+// a trace. When a trace occurs a second time, a graph is created from it. Later launches that match the beginning of a
+// graph's trace are held back. If the whole trace matches, the graph is launched instead, after the parameters that
+// differ have been updated in the graph. If a launch does not match, the held launches are issued at once, in order. If
+// most parameters differ, a further graph, a variant, is created for the trace, because memory alternates between steps
+// that overlap. Callers do not declare repetition, and a trace that repeats only partly is executed correctly. Replay
+// saves only the launches: the engine does all other work, such as allocating memory, as without replay. See "CUDA
+// graphs" in the CUDA programming guide, and on finding repeated traces automatically "Apophenia" (Yadav et al., 2025).
 //
 // Thread-safe: several sessions may share a stream, freeing device memory first issues the held launches, and a thread
-// issues launches that have been held for some time. The lock is taken once per launch and costs a hundredth of it.
+// issues launches that have been held for some time. The lock is acquired once per launch and takes a hundredth of the
+// time of a launch.
 #pragma once
 
 #include <exception>
@@ -39,19 +40,20 @@ class GraphReplayer {
   StreamHandle stream() const { return stream_; }
 
   // Issues or holds back a launch, in the stream's order. Requires that the stream's device is current. Throws Error if
-  // the runtime rejects this launch or one that was held before.
+  // the runtime rejects this launch or rejected a launch that was held before.
   void add(const KernelLaunch& launch);
   // Issues the held launches and ends the trace. Must be called before any other operation on the stream. Does not
   // throw: a failure is reported by the next add() or when the stream is waited for.
   void flush();
   // Calls flush() of every replayer. Must be called before memory is freed that held launches may use.
   static void flush_all();
-  // While the user captures a graph, every launch is issued at once and no trace is recorded.
+  // Must be called when the capture of a graph begins and ends. During a capture, every launch is issued at once and no
+  // trace is recorded.
   void set_capturing(bool capturing);
   ReplayCounts counts() const;
 
  private:
-  struct CachedGraph;  // a graph and the trace that it replaces
+  struct CachedGraph;  // a graph and the trace that the graph replaces
   friend class HeldLaunchWatcher;
 
   bool matches_start_of(const CachedGraph& graph) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -73,15 +75,15 @@ class GraphReplayer {
   const StreamHandle stream_;
   mutable Mutex mutex_;
   bool capturing_ ABSL_GUARDED_BY(mutex_) = false;
-  bool holding_ ABSL_GUARDED_BY(mutex_) = false;  // the trace matches the start of a graph so far
-  int polls_ ABSL_GUARDED_BY(mutex_) = 0;         // by the watching thread since the last launch
-  size_t issued_ ABSL_GUARDED_BY(mutex_) = 0;     // launches of trace_ that were issued
+  bool holding_ ABSL_GUARDED_BY(mutex_) = false;  // whether the trace so far matches the start of a graph's trace
+  int polls_ ABSL_GUARDED_BY(mutex_) = 0;         // number of polls by the watching thread since the last launch
+  size_t issued_ ABSL_GUARDED_BY(mutex_) = 0;     // number of launches of trace_ that were issued
   LaunchTrace trace_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<CachedGraph>> graphs_ ABSL_GUARDED_BY(mutex_);  // least recently used first
   std::vector<uint64_t> seen_ ABSL_GUARDED_BY(mutex_);      // hashes of traces that occurred once, oldest first
   std::vector<uint64_t> rejected_ ABSL_GUARDED_BY(mutex_);  // hashes of traces that cannot become graphs
-  int costly_ ABSL_GUARDED_BY(mutex_) = 0;                  // consecutive replays that cost as much as their launches
-  std::exception_ptr failure_ ABSL_GUARDED_BY(mutex_);      // of a held launch, for the next add()
+  int costly_ ABSL_GUARDED_BY(mutex_) = 0;                  // consecutive replays that cost as much as launches
+  std::exception_ptr failure_ ABSL_GUARDED_BY(mutex_);      // error of a held launch, thrown by the next add()
   ReplayCounts counts_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -1,6 +1,6 @@
-// KernelLaunch: a deferred launch: the function, its parameters, and how to issue it.
+// KernelLaunch: a deferred launch, with its function, its parameters, and how to issue it.
 //
-// Trivially copyable: a byte-wise copy does the same, and so do two launches that are equal byte by byte. The
+// Trivially copyable: a byte-wise copy is the same launch, and two launches with equal bytes do the same. The
 // parameters follow the header in memory (KernelLaunchWith), aligned to 16 bytes.
 #pragma once
 
@@ -17,7 +17,7 @@ struct alignas(16) KernelLaunch {
   void (*issue)(const KernelLaunch& launch, StreamHandle stream);
   const void* kernel = nullptr;  // a __global__ function of two parameters; null if `issue` calls something else
   uint32_t blocks = 0, threads = 0;
-  uint32_t second = 0;  // offset of the kernel's second parameter in parameters(); its first is at 0
+  uint32_t second = 0;  // byte offset of the kernel's second parameter in parameters(); the first is at 0
   uint32_t parameter_bytes = 0;
 
   void* parameters() { return this + 1; }
@@ -28,7 +28,7 @@ struct alignas(16) KernelLaunch {
   bool is_like(const KernelLaunch& other) const {
     return issue == other.issue && kernel == other.kernel && parameter_bytes == other.parameter_bytes;
   }
-  // Whether `other` is identical. May be false if only padding differs, which costs time and nothing else.
+  // Whether `other` is identical. May be false for equal launches if padding differs, which is correct but slower.
   bool equals(const KernelLaunch& other) const {
     return bytes() == other.bytes() && std::memcmp(this, &other, bytes()) == 0;
   }

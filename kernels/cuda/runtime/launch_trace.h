@@ -17,10 +17,10 @@ class LaunchTrace {
   const KernelLaunch& operator[](size_t i) const {
     return *reinterpret_cast<const KernelLaunch*>(&words_[entries_[i].at]);
   }
-  // Replaces entry `i`. Requires launch.is_like() of it.
+  // Replaces entry `i`. Requires that launch.is_like() returns true for that entry.
   void replace(size_t i, const KernelLaunch& launch);
-  // A hash of the functions, not the parameters, of the first `n` entries. Traces with equal hashes may differ: compare
-  // each entry with is_like().
+  // Returns a hash of the functions, not the parameters, of the first `n` entries. Traces with equal hashes may differ:
+  // compare each entry with is_like().
   uint64_t hash(size_t n) const { return n == 0 ? 0 : entries_[n - 1].hash; }
 
  private:
@@ -29,7 +29,7 @@ class LaunchTrace {
   };
   struct Entry {
     size_t at;      // index in words_
-    uint64_t hash;  // of this entry and the ones before it
+    uint64_t hash;  // of this entry and all earlier entries
   };
   std::vector<Word> words_;
   std::vector<Entry> entries_;

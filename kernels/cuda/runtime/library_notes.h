@@ -7,10 +7,10 @@
 
 namespace tt::cuda {
 
-// Replaces an earlier note with the same name.
+// Records the status of a library. Replaces an earlier status of a library with the same name.
 void note_library(LibraryInfo library);
 
-// Sorted by name.
+// Returns the recorded statuses, sorted by name.
 std::vector<LibraryInfo> noted_libraries();
 
 }  // namespace tt::cuda

@@ -12,7 +12,7 @@ class Queue {
   StreamHandle stream() const { return stream_->handle(); }
   CudaStream& cuda_stream() const { return *stream_; }
   void add(const KernelLaunch& launch) const { stream_->add(launch); }
-  // Schedules f(stream), which issues work to the stream, now or later. Requires that f is trivially copyable and holds
+  // Calls f(stream), which issues work to the stream, now or later. Requires that `f` is trivially copyable and holds
   // all its data by value.
   template <typename F>
   void add(const F& f) const {

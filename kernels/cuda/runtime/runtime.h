@@ -1,9 +1,9 @@
 // Runtime: all calls that the backend makes to CUDA.
 //
-// One instance per process, set before any other use of the backend. The real one wraps cudart and the driver. The
-// tests' runtime simulates devices in host memory, implements streams as queues that delay work as long as their order
-// allows, and records every call. Thread-safe. Functions throw Error (RuntimeError, "CUDA error: ...") unless stated
-// otherwise, and act on the calling thread's current device.
+// One instance per process, set before any other use of the backend. For GPUs, it calls cudart and the driver. The
+// tests' runtime simulates devices in host memory, implements streams as queues that delay work as long as stream order
+// allows, and records every call. Thread-safe. Functions act on the calling thread's current device. They throw Error
+// (RuntimeError, "CUDA error: ...") on failure unless stated otherwise.
 #pragma once
 
 #include <cstddef>
@@ -36,8 +36,8 @@ struct Properties {
 class LaunchGraph {
  public:
   virtual ~LaunchGraph() = default;
-  // Replaces the launch at `place`, of the same function, from the next launch() on. Returns false if that fails; the
-  // graph cannot be used then.
+  // Replaces launch number `place` by a launch of the same function, starting with the next launch(). Returns false on
+  // failure; the graph can then no longer be used.
   virtual bool change(size_t place, const KernelLaunch& launch) = 0;
   virtual void launch(StreamHandle stream) = 0;
 };
@@ -59,10 +59,10 @@ class Runtime {
   virtual void free_host(void* p) noexcept = 0;
   // Pins host memory that the caller allocated. Returns false, without throwing, if that is not possible.
   virtual bool register_host(void* p, size_t bytes) = 0;
-  virtual void unregister_host(void* p) noexcept = 0;  // requires that no pending work uses it
+  virtual void unregister_host(void* p) noexcept = 0;  // requires that no pending work uses the memory
   virtual void memory_info(uint64_t* free, uint64_t* total) = 0;
 
-  // Virtual memory: reserved address ranges, into which physical memory is mapped. unmap requires that no pending work
+  // Virtual memory: reserved address ranges, to which physical memory is mapped. unmap() requires that no pending work
   // uses the memory.
   virtual size_t granularity() = 0;
   virtual void* reserve(size_t bytes) = 0;  // null: address space exhausted
@@ -86,14 +86,14 @@ class Runtime {
   // Copies and fills. The direction of a copy follows from the addresses.
   virtual void copy(void* to, const void* from, size_t bytes, StreamHandle stream) = 0;
   virtual void fill(void* to, int byte, size_t bytes, StreamHandle stream) = 0;
-  // Call after a kernel launch. Throws if the launch failed.
+  // Must be called after each kernel launch. Throws if the launch failed.
   virtual void check_launch() = 0;
 
   // Creates a graph of launches. Throws Error (RuntimeError) if one of the launches cannot be part of a graph.
   virtual std::unique_ptr<LaunchGraph> make_graph(absl::Span<const KernelLaunch* const> launches) = 0;
 
-  // Captured graphs. Work issued to the stream between begin and end is recorded instead of run. end_capture returns
-  // null, and the reason in `why`, if some of the work cannot be captured.
+  // Captured graphs. Work issued to the stream between begin_capture() and end_capture() is recorded and not executed.
+  // end_capture() returns null, and stores the reason in `why`, if some of the work cannot be captured.
   virtual void begin_capture(StreamHandle stream) = 0;
   virtual GraphHandle end_capture(StreamHandle stream, std::string* why) = 0;
   virtual bool is_capturing(StreamHandle stream) = 0;

@@ -8,15 +8,15 @@
 namespace tt::cuda {
 namespace {
 
-// Polls instead of waiting: a wait would consume a kernel's failure, which must be reported to the caller that waits
-// for the kernel's result.
+// Returns when all work in the stream is finished. Polls instead of blocking: a blocking wait would consume a kernel's
+// failure, which must be reported to the caller that waits for the kernel's result.
 void drain(uintptr_t stream) {
   if (stream == 0) return;
   try {
     const CudaEvent event(CudaStream::replayer_of(stream));
     while (!event.done()) std::this_thread::yield();
   } catch (const Error&) {
-    // A lost device runs no work.
+    // The device was lost, so no work is running.
   }
 }
 
@@ -54,7 +54,7 @@ void PinnedMemory::unmap(void* segment, size_t) {
   runtime().free_host(segment);
 }
 
-// Reserved addresses use no memory, and one stream may use all memory.
+// Large enough for all memory of the device, which one stream may use. Reserved addresses use no memory.
 size_t VirtualMemory::range_bytes() { return total_memory_ + total_memory_ / 8; }
 
 void* VirtualMemory::reserve(size_t bytes) {

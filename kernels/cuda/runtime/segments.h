@@ -1,5 +1,5 @@
-// Memory sources of a device's pools: device memory, pinned host memory, and reserved device addresses into which
-// memory is mapped on demand.
+// Memory sources of a device's pools: device memory, pinned host memory, and reserved device addresses to which memory
+// is mapped on demand.
 #pragma once
 
 #include "absl/container/flat_hash_map.h"

@@ -1,4 +1,4 @@
-// CudaStream and CudaEvent implement engine/device/stream.h with the runtime. StreamPool leases a device's streams to
+// CudaStream and CudaEvent: implement engine/device/stream.h with Runtime. StreamPool: leases a device's streams to
 // sessions.
 #pragma once
 
@@ -14,7 +14,7 @@ namespace tt::cuda {
 
 class CudaEvent final : public Event {
  public:
-  // Records the event in the replayer's stream; measures time if `timed`.
+  // Records the event in the replayer's stream. elapsed_ms() requires `timed`.
   explicit CudaEvent(GraphReplayer& replayer, bool timed = false);
   ~CudaEvent() override;
   CudaEvent(const CudaEvent&) = delete;
@@ -32,7 +32,7 @@ class StreamPool;
 
 class CudaStream final : public Stream {
  public:
-  // Leased from `pool`, to which the destructor returns it.
+  // The stream is leased from `pool`. The destructor returns it to the pool.
   CudaStream(StreamPool* pool, GraphReplayer* replayer) : pool_(pool), replayer_(replayer) {}
   ~CudaStream() override;
   CudaStream(const CudaStream&) = delete;
@@ -56,15 +56,15 @@ class CudaStream final : public Stream {
 
  private:
   void check_may_wait(std::string_view what) const;  // throws while a graph is captured
-  void make_ready(std::string_view what);            // for an operation that is not a launch
+  void make_ready(std::string_view what);            // must be called before an operation that is not a launch
 
   StreamPool* pool_;
   GraphReplayer* replayer_;
   bool capturing_ = false;
 };
 
-// Creates at most kStreams streams; further leases share the least used one. Memory freed in a stream is reused only in
-// that stream, so streams are few and live as long as the device. Thread-safe.
+// Creates at most kStreams streams. Further leases share the stream with the fewest leases. Memory freed in a stream is
+// reused only in that stream, so streams are few and live as long as the device. Thread-safe.
 class StreamPool {
  public:
   static constexpr size_t kStreams = 32;

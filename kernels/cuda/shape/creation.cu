@@ -15,14 +15,15 @@ namespace {
 using OptionalDType = std::optional<DType>;
 using OptionalDevice = std::optional<Device>;
 
-// out[i] = sequence(i).
+// Computes out[i] = sequence(i).
 template <typename T>
 void fill_arithmetic(const Tensor& out, Arithmetic<T> sequence) {
   const Access to(out);
   for_each(queue_of(out), out.numel(), [=] TT_DEVICE(int64_t i) { to.store(i, sequence(i)); });
 }
 
-// Evenly spaced numbers from start to end, or `base` to their power.
+// Fills `out` with evenly spaced complex numbers from start to end or, if `base` is given, with `base` to the power of
+// these numbers.
 void space_complex(const Scalar& start, const Scalar& end, int64_t steps, std::optional<double> base,
                    const Tensor& out) {
   const Access to(out.data(), out.dtype());

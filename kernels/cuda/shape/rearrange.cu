@@ -1,4 +1,4 @@
-// flip and the triangles of matrices.
+// flip, tril and triu.
 #include "kernels/common/shape/rearrange.h"
 
 #include "kernels/common/iteration/element.h"
@@ -17,7 +17,8 @@ void flip_elements(const Tensor& input, const FlippedView& reversed, Tensor& out
   for_each(queue_of(out), out.numel(), [=] TT_DEVICE(int64_t i) { to[i] = from[layout.offsets(i).at[0]]; });
 }
 
-// Copies the columns from the diagonal on (`upper`) or up to it; writes zeros elsewhere.
+// Copies the elements of each row from the diagonal on if `upper`, else the elements up to the diagonal. Writes zeros
+// elsewhere.
 template <typename T>
 void keep_triangle(const Tensor& input, int64_t diagonal, bool upper, Tensor& out) {
   const Layout<1> layout(input.sizes(), {input.strides()});

@@ -1,4 +1,4 @@
-// bincount.
+// bincount: counts integers, or sums weights per integer.
 #include "kernels/common/sort/bincount.h"
 
 #include "kernels/cuda/index/selection.h"
@@ -11,7 +11,7 @@ namespace tt::cuda {
 
 namespace {
 
-// bin[value[i]] += weight[i], or += 1 without weights.
+// Computes bin[value[i]] += weight[i] for each i. The weights are 1 if `weights` is undefined.
 template <typename T>
 void add_up(const Tensor& values, const Tensor& weights, const Tensor& out) {
   const int64_t* value = values.data_as<int64_t>();

@@ -6,7 +6,7 @@ namespace tt::cuda {
 
 namespace {
 
-// A run of equal elements in a line's sorted order.
+// A run of equal elements in a line's sorted order, which begins at position `first` of that order.
 struct Run {
   int64_t first, length;
 };
@@ -17,7 +17,7 @@ struct Longest {
   }
 };
 
-// Returns the length of the run that starts at `first` of a sorted line.
+// Returns the length of the run that starts at position `first` of a line's sorted order.
 template <typename Key>
 TT_FUNCTION int64_t run_length(const Key* keys, const int64_t* order, int64_t length, int64_t first) {
   int64_t from = first, to = length - 1;  // the last element of the run is in [from, to]
@@ -31,8 +31,8 @@ TT_FUNCTION int64_t run_length(const Key* keys, const int64_t* order, int64_t le
   return from - first + 1;
 }
 
-// For each line, finds the position of the last occurrence of its most frequent value. With `nans` the greatest key is
-// NaN, and each NaN is its own run.
+// For each line, finds the position of the last occurrence of its most frequent value. If `nans`, the greatest key is
+// NaN, and each NaN is a run of length 1.
 template <typename Key>
 void find_modes(const Queue& queue, const RowKeys& keys, const Tensor& order, int64_t length, bool nans,
                 const Tensor& positions) {

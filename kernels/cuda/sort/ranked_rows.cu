@@ -8,7 +8,7 @@ namespace tt::cuda {
 
 namespace {
 
-// The number of keys with each value of a two-bit digit; the count of the fourth value is implied.
+// The number of keys with values 0, 1 and 2 of a two-bit digit. The number of keys with value 3 is not needed.
 struct DigitCounts {
   int64_t of[3];
 };
@@ -32,7 +32,7 @@ TT_DEVICE DigitCounts count_digits(Group& group, const Key* keys, int64_t n, Key
   return group.reduce(counts, AddCounts());
 }
 
-// Returns the key at *rank in sorted order. Sets *rank to its rank among equal keys.
+// Returns the key at *rank in sorted order. Sets *rank to the rank among the keys equal to it.
 template <typename Key>
 TT_DEVICE Key find_key(Group& group, const Key* keys, int64_t n, int bits, int64_t* rank) {
   Key prefix = 0;
@@ -45,7 +45,7 @@ TT_DEVICE Key find_key(Group& group, const Key* keys, int64_t n, int bits, int64
   return prefix;
 }
 
-// Returns the position of the key equal to `key` that has this rank among equal keys.
+// Returns the position of occurrence number `rank`, from 0, of `key` among the keys.
 template <typename Key>
 TT_DEVICE int64_t find_position(Group& group, const Key* keys, int64_t n, Key key, int64_t rank) {
   int64_t low = 0, high = n - 1;
@@ -64,7 +64,7 @@ TT_DEVICE int64_t find_position(Group& group, const Key* keys, int64_t n, Key ke
   return low;
 }
 
-// For each line of `length` keys, finds the position of the key with this rank.
+// For each line of `length` keys, finds the position of the key that a stable sort would put at `rank`.
 template <typename Key>
 void find_positions(const Queue& queue, const RowKeys& keys, int64_t length, int64_t rank, const Tensor& positions) {
   const Key* all = keys.keys.data_as<Key>();
@@ -80,7 +80,7 @@ void find_positions(const Queue& queue, const RowKeys& keys, int64_t length, int
 }
 
 // For each line, writes the `count` positions whose keys sort no later than the key at position `last`, in sorted
-// order. `taken` has one counter per line, initially 0. `unordered` is scratch memory of the size of `ordered`.
+// order. `taken`: one counter per line, initially 0. `unordered`: scratch memory of the size of `ordered`.
 template <typename Key>
 void select_up_to(const Queue& queue, const RowKeys& keys, int64_t length, const Tensor& last, int64_t count,
                   const Tensor& taken, const Tensor& unordered, const Tensor& ordered) {

@@ -1,6 +1,6 @@
 // ranked_rows: finds elements of a given rank along a dimension without sorting.
 //
-// One group of threads processes each line: for many lines, or short ones.
+// One group of threads processes each line. Efficient for many lines, or for short lines.
 #pragma once
 
 #include "kernels/cuda/sort/sorted_rows.h"
@@ -14,7 +14,7 @@ Tensor ranked_rows(const Tensor& input, const DimIterator& lines, int64_t rank, 
 // count^2 comparisons per line, so `count` must be small.
 Tensor first_of_rows(const Tensor& input, const DimIterator& lines, int64_t count, bool descending);
 
-// One element per row: numbers[l * step + first], modulo the row's length, is its index in row l.
+// Selects one element per line: its position in line l is numbers[l * step + first] modulo the line's length.
 struct RowSelection {
   Tensor numbers;
   int64_t step, first;

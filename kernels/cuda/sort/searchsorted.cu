@@ -1,4 +1,4 @@
-// searchsorted.
+// searchsorted: one binary search per value.
 #include "kernels/common/sort/searchsorted.h"
 
 #include "kernels/cuda/iteration/copy.h"

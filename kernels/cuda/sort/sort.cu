@@ -8,13 +8,14 @@ namespace tt::cuda {
 
 namespace {
 
-// The first elements of each line, in sorted order: `held` numbers per line, each a position modulo the line's length.
+// The first `held` elements of each line, in sorted order. `numbers` has `held` numbers per line; each number, modulo
+// the line's length, is an element's position in the line.
 struct Order {
   Tensor numbers;
   int64_t held;
 };
 
-// Whether one group per line keeps the device busy, or the work is small.
+// Whether to use one group per line: there are enough lines to keep the device busy, or the work is small.
 bool is_line_by_line(const DimIterator& lines) { return lines.count() >= 32 || lines.length() <= 64 * 1024; }
 
 // Returns the order of at least the first `count` elements.
@@ -30,7 +31,7 @@ Order order_of(const Tensor& input, const DimIterator& lines, int64_t count, boo
 template <typename T>
 void write_sorted(const Tensor& input, const DimIterator& lines, const Order& order, int64_t dim, const Tensor& values,
                   const Tensor& indices) {
-  const DimIterator out(values, dim);  // also the layout of indices
+  const DimIterator out(values, dim);  // `indices` has the same layout
   const int64_t* numbers = order.numbers.data_as<int64_t>();
   const int64_t held = order.held;
   const T* from = input.data_as<T>();
@@ -57,7 +58,7 @@ struct Earlier {
   TT_FUNCTION int64_t operator()(int64_t a, int64_t b) const { return b < a ? b : a; }
 };
 
-// Selects a line's first NaN, if any, instead of the chosen element.
+// Changes `chosen` to select a line's first NaN if the line contains NaN.
 template <typename T>
 void prefer_nan(const Tensor& input, const DimIterator& lines, const RowSelection& chosen) {
   const T* x = input.data_as<T>();
@@ -74,8 +75,8 @@ void prefer_nan(const Tensor& input, const DimIterator& lines, const RowSelectio
   });
 }
 
-// Writes each line's element of rank `rank` (from 0) or, with `nan_wins`, its first NaN. `values` and `indices` have
-// one element per line, in order.
+// Writes each line's element of rank `rank` (from 0) or, if `nan_wins` and the line contains NaN, its first NaN.
+// `values` and `indices` have one element per line, in order.
 void select_rank(const Tensor& input, int64_t dim, bool nan_wins, int64_t rank, const Tensor& values,
                  const Tensor& indices) {
   if (values.numel() == 0) return;

@@ -43,7 +43,8 @@ int key_bits_of(DType dtype) {
 }
 DType key_type(int bits) { return bits <= 32 ? DType::kInt32 : DType::kInt64; }
 
-// Writes, for each element, its key and, from bit `line_bit` on, the number of its line (64: no line number).
+// Writes, for each element, its key and, from bit `line_bit` on, the number of its line. If `line_bit` is 64, writes no
+// line number.
 template <typename Key>
 void make_keys(const Tensor& input, const DimIterator& lines, int bits, int line_bit, bool descending,
                const Tensor& out) {
@@ -89,7 +90,8 @@ RowKeys line_keys(const Tensor& input, const DimIterator& lines, bool descending
   return {make_keys(input, lines, bits, 64, descending, key_type(bits)), bits};
 }
 
-// All lines are sorted together, by line and key: in one sort if both fit one integer, else by key, then by line.
+// All lines are sorted together. If the line number and the key fit in one integer, one sort suffices; otherwise
+// elements are sorted by key and then, stably, by line.
 Tensor sorted_rows(const Tensor& input, const DimIterator& lines, bool descending) {
   const Queue queue = queue_of(input);
   const int bits = key_bits_of(input.dtype()), line_bits = bits_of(lines.count() - 1), together = bits + line_bits;

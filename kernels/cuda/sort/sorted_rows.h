@@ -1,12 +1,12 @@
-// sorted_rows: the sorted order of elements along a dimension.
+// sorted_rows: computes the sorted order of the elements of each line along a dimension.
 #pragma once
 
 #include "kernels/cuda/launch/dim_iterator.h"
 
 namespace tt::cuda {
 
-// Unsigned integers that sort like the elements, stably, line by line. Stored as int32 or int64; only the low `bits`
-// may differ.
+// `keys`: one unsigned integer per element, line by line, which sorts like the element. Stored as int32 or int64. Only
+// the low `bits` bits of the keys may differ.
 struct RowKeys {
   Tensor keys;
   int bits;
@@ -19,11 +19,12 @@ void with_key(const RowKeys& keys, F f) {
   keys.keys.dtype() == DType::kInt32 ? f(std::type_identity<uint32_t>()) : f(std::type_identity<uint64_t>());
 }
 
-// 0, 1, ... n - 1.
+// Returns the int64 tensor 0, 1, ... n - 1.
 Tensor numbered(const Queue& queue, int64_t n);
 
-// Returns, line by line, the sorted order of the elements, as numbers among the elements of all lines (DimIterator):
-// `number % length` is the position in the line. Stable. NaN sorts last, or first if descending.
+// Returns the elements of each line in sorted order, line by line. An element is represented by its number among the
+// elements of all lines (DimIterator::offset()); number % length is its position in the line. Stable. NaN sorts last,
+// or first if `descending`.
 Tensor sorted_rows(const Tensor& input, const DimIterator& lines, bool descending);
 
 }  // namespace tt::cuda

@@ -1,4 +1,4 @@
-// unique of values, and of the rows of a matrix.
+// unique_values and unique_rows: the distinct elements of a tensor, and the distinct rows of a matrix.
 #include "kernels/common/sort/searchsorted.h"
 #include "kernels/cuda/index/selection.h"
 #include "kernels/cuda/iteration/copy.h"
@@ -18,7 +18,7 @@ struct Rows {
   int64_t count() const { return order.numel(); }
 };
 
-// For each row, in order, whether it differs from the previous one. NaNs differ from each other.
+// Returns, for each row in `order`, whether it differs from the previous row. NaNs differ from each other.
 template <typename T>
 Tensor mark_changes(const Rows& rows) {
   Tensor marks = empty({rows.count()}, DType::kBool, rows.order.device());
@@ -45,7 +45,7 @@ void write_runs(const Rows& rows, const Tensor& first, const Tensor& output) {
            [=] TT_DEVICE(int64_t i) { to[i] = x[order[begin[i / columns]] * columns + i % columns]; });
 }
 
-// Writes the number of rows per run, and the run of each row.
+// Writes the number of rows of each run to `counts`, and the index of each row's run to `inverse`.
 void write_counts(const Rows& rows, const Tensor& first, const Tensor& counts, const Tensor& inverse) {
   const int64_t n = rows.count(), runs = first.numel();
   const int64_t *order = rows.order.data_as<int64_t>(), *begin = first.data_as<int64_t>();
@@ -55,8 +55,8 @@ void write_counts(const Rows& rows, const Tensor& first, const Tensor& counts, c
   for_each(queue, n, [=] TT_DEVICE(int64_t i) { to[order[i]] = insertion_point(begin, runs, i, true) - 1; });
 }
 
-// Computes the results of unique from rows whose order puts equal rows next to each other. `inverse` is already
-// allocated. Waits for the number of runs.
+// Computes the results of unique from rows in whose order equal rows are adjacent. `inverse` must be allocated. Waits
+// until the device has computed the number of runs.
 void find_runs(const Rows& rows, Sizes row_sizes, Tensor& output, const Tensor& inverse, Tensor& counts) {
   const DType dtype = rows.elements.dtype();
   Tensor first;

@@ -1,1 +1,1 @@
-"""PyTorch's functions composed of the engine's operators, by subject."""
+"""PyTorch functions that are composed of several operators, one module per subject."""

@@ -1,4 +1,4 @@
-"""PyTorch's complex functions that are not operators. Conjugates are computed at once: no tensor is lazy."""
+"""PyTorch's complex functions that are not operators. Conjugates are computed at once; there are no lazy conjugates."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _torch = _C.torch
 
 
 def conj(input: Tensor) -> Tensor:
-    """The complex conjugates; a real tensor is returned unchanged."""
+    """Returns the elements' complex conjugates. A real tensor is returned itself."""
     return _torch.conj_physical(input) if input.dtype.is_complex else input
 
 
 def conj_physical(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The complex conjugates; a real tensor is returned unchanged, or written to `out`."""
+    """Same as conj(); if `out` is given, the result is written there."""
     return conj(input) if out is None else _torch.conj_physical(input, out=out)
 
 
@@ -56,7 +56,7 @@ def isreal(input: Tensor) -> Tensor:
 
 @exact_out_variant
 def vdot(input: Tensor, other: Tensor) -> Tensor:
-    """The dot product of two vectors, the first one conjugated."""
+    """Returns the dot product of the conjugate of `input` with `other`, both vectors."""
     return _torch.dot(conj(input), other)
 
 

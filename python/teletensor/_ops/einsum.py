@@ -1,4 +1,4 @@
-"""einsum and tensordot: sums of products over named dimensions."""
+"""einsum and tensordot: sums of products over selected dimensions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["einsum", "tensordot"]
 
 
 def einsum(equation, *operands) -> Tensor:
-    """Einstein summation. Contracts two operands at a time with one bmm, those with the smallest result first."""
+    """Computes an Einstein summation. Contracts two operands at a time with one bmm, in _cheapest_pair()'s order."""
     if not isinstance(equation, str):
         equation, operands = _from_sublists(equation, *operands)
     if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
@@ -48,7 +48,11 @@ def _from_sublists(*args) -> tuple[str, tuple]:
 
 
 def _cheapest_pair(terms: list[str], output: str, sizes: dict[str, int]) -> tuple[int, int]:
-    """Selects the two terms to contract: the smallest growth of the intermediate result, then the least work."""
+    """Returns the indices of the two terms to contract next.
+
+    These are the terms whose result has the fewest elements compared with the terms themselves; on a tie, the two terms
+    whose contraction needs the fewest multiplications.
+    """
     if len(terms) == 2:
         return 0, 1
 
@@ -86,7 +90,7 @@ def _einsum_terms(equation: str, operands) -> tuple[list[str], str]:
 
 
 def _einsum_diagonal(labels: str, value: Tensor) -> tuple[str, Tensor]:
-    """Takes the diagonal for each label that occurs twice in one operand."""
+    """Replaces dimensions of one operand that have the same label by their diagonal."""
     for c in dict.fromkeys(labels):
         while labels.count(c) > 1:
             first = labels.index(c)
@@ -135,7 +139,7 @@ def _einsum_pair(a_labels: str, a: Tensor, b_labels: str, b: Tensor, later: set)
 
 @exact_out_variant
 def tensordot(a: Tensor, b: Tensor, dims=2) -> Tensor:
-    """Contracts dimensions of a and b: the last `dims` of a with the first of b, or two lists of dimensions."""
+    """Contracts the last `dims` dimensions of a with the first of b, or the dimensions in the two lists of `dims`."""
     if isinstance(dims, int):
         dims = (list(range(a.dim() - dims, a.dim())), list(range(dims)))
     left, right = [[d % t.dim() for d in ds] for t, ds in zip((a, b), dims)]
@@ -155,6 +159,6 @@ def tensordot(a: Tensor, b: Tensor, dims=2) -> Tensor:
     free_b = [d for d in range(b.dim()) if d not in right]
     inner = math.prod(a.shape[d] for d in left)
     outer_a, outer_b = [a.shape[d] for d in free_a], [b.shape[d] for d in free_b]
-    rows = a.permute(free_a + left).reshape(math.prod(outer_a), inner)  # -1 would be ambiguous without elements
+    rows = a.permute(free_a + left).reshape(math.prod(outer_a), inner)  # -1 is ambiguous for empty tensors
     columns = b.permute(right + free_b).reshape(inner, math.prod(outer_b))
     return (rows @ columns).reshape(outer_a + outer_b)

@@ -1,6 +1,7 @@
 """Tensor methods that replace a tensor's view, sizes or storage in place, and methods under older names.
 
-An in-place view gives the Python object another handle; other names of the previous tensor are unaffected.
+An in-place view operation gives the Python object another handle. Other Python objects with the previous handle are
+unaffected.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def _check_resizable(self: Tensor) -> None:
 
 
 def _check_order(op: str, memory_format) -> None:
-    """Raises unless the format is row-major, the order in which resize_ counts the kept elements."""
+    """Raises NotImplementedError unless the format is row-major, because resize_ keeps elements in row-major order."""
     check_memory_format(op, memory_format)
     if memory_format not in (None, "torch.contiguous_format", "torch.preserve_format"):
         raise NotImplementedError(f"[{op}] expected memory_format to be torch.contiguous_format, got {memory_format}")
@@ -53,7 +54,10 @@ def _check_order(op: str, memory_format) -> None:
 
 @_method
 def resize_(self: Tensor, *sizes, memory_format=None) -> Tensor:
-    """Changes the sizes: keeps the first elements; new elements are uninitialised. Other views keep the old storage."""
+    """Changes the sizes. Keeps the first elements; additional elements are uninitialised.
+
+    If the number of elements grows, the tensor gets a new storage and its views keep the old one.
+    """
     sizes = list(sizes[0]) if len(sizes) == 1 and not isinstance(sizes[0], int) else list(sizes)
     _check_resizable(self)
     _check_order("resize_", memory_format)
@@ -87,7 +91,7 @@ def resize_as_(self: Tensor, other: Tensor, memory_format=None) -> Tensor:
 
 @_method
 def set_(self: Tensor, source: Tensor | None = None, storage_offset: int = 0, size=None, stride=None) -> Tensor:
-    """Makes the tensor refer to the source's bytes; without a source, makes it an empty tensor."""
+    """Makes the tensor share the source's storage; without a source, makes it an empty tensor."""
     if source is None:
         source = _C.torch.empty(0, dtype=self.dtype, device=self.device)
     if source.dtype is not self.dtype:
@@ -101,7 +105,7 @@ def set_(self: Tensor, source: Tensor | None = None, storage_offset: int = 0, si
 
 @_method
 def new(self: Tensor, *args, device=None) -> Tensor:
-    """Creates a tensor with this tensor's dtype and device: uninitialised from sizes, or from data."""
+    """Creates a tensor with this tensor's dtype and device, uninitialised if sizes are given, otherwise from data."""
     device = self.device if device is None else device
     if all(isinstance(a, int) for a in args):
         return _C.torch.empty(args or (0,), dtype=self.dtype, device=device)
@@ -157,7 +161,7 @@ def renorm_(self: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
 
 @_method
 def storage(self: Tensor) -> Tensor:
-    """The elements as a one-dimensional tensor, because storages exist only in the engine."""
+    """Returns the elements as a one-dimensional tensor, because storages exist only in the engine."""
     return self.detach().reshape(-1)
 
 
@@ -169,7 +173,7 @@ def to_dense(self: Tensor, dtype=None) -> Tensor:
 
 @_method
 def record_stream(self: Tensor, stream) -> None:
-    """Checks the stream; otherwise no effect: the engine tracks which memory its streams use."""
+    """Only checks the stream's type: the engine tracks which memory its streams use."""
     from ..cuda.streams import Stream
 
     check_kind("record_stream", "stream", stream, Stream)
@@ -190,7 +194,7 @@ def is_complex(self: Tensor) -> bool:
 
 @_method
 def is_shared(self: Tensor) -> bool:
-    """Always True: the bytes are in the engine, which every process of this session can access."""
+    """Always True: the bytes are in the engine, not in this process."""
     return True
 
 

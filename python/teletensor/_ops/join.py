@@ -21,9 +21,9 @@ _torch, _builtin_range = _C.torch, range
 
 
 def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None):
-    """The sorted distinct values, or slices along dim, optionally with inverse indices and counts. Waits.
+    """Returns the sorted distinct values, or slices along dim; on request also inverse indices and counts. Waits.
 
-    ``sorted=False`` permits any order; the result is sorted regardless.
+    ``sorted`` has no effect: the result is always sorted.
     """
     if dim is None:
         output, inverse, counts = _C.ops.unique_values(input)
@@ -32,7 +32,7 @@ def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, ret
 
 
 def unique_consecutive(input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None):
-    """The first of each run of equal values, or of equal slices along dim. Waits."""
+    """The first value of each run of equal values, or the first slice of each run of equal slices along dim. Waits."""
     if dim is None:
         output, inverse, counts = _C.ops.unique_rows(input.reshape(-1, 1), True)
         return _asked(output.reshape(-1), inverse.reshape(input.shape), counts, return_inverse, return_counts)
@@ -58,7 +58,7 @@ def _asked(output, inverse, counts, return_inverse: bool, return_counts: bool):
 
 
 def nonzero(input: Tensor, *, as_tuple: bool = False, out: Tensor | None = None):
-    """The indices of the nonzero elements: one row per element, or one vector per dimension. Waits."""
+    """The indices of the nonzero elements: one row per element or, if as_tuple, one vector per dimension. Waits."""
     if not as_tuple:
         return _torch.nonzero(input) if out is None else _torch.nonzero(input, out=out)
     if out is not None:
@@ -67,7 +67,7 @@ def nonzero(input: Tensor, *, as_tuple: bool = False, out: Tensor | None = None)
 
 
 def where(condition: Tensor, input=None, other=None, *, out: Tensor | None = None):
-    """input where condition is True, other elsewhere; with only a condition, nonzero(as_tuple=True)."""
+    """input's elements where condition is True, other's elsewhere; with only a condition, nonzero(as_tuple=True)."""
     if input is None and other is None:
         return nonzero(condition, as_tuple=True)
     return _torch.where(condition, input, other) if out is None else _torch.where(condition, input, other, out=out)
@@ -96,7 +96,7 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
     return input[_C.tensor(rows, dtype=_C.int64, device=input.device)]
 
 
-_LONG_ROW = 128  # rows at least this long are multiplied as fast as they are read
+_LONG_ROW = 128  # elements; rows of at least this length are multiplied at the speed of memory
 
 
 @out_variant
@@ -107,7 +107,7 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
     shape = [x * y for x, y in zip(a.shape, b.shape)]
     left = a.reshape([d for x in a.shape for d in (x, 1)])
     right = b.reshape([d for y in b.shape for d in (1, y)])
-    if n > 1 and right.shape[-1] < _LONG_ROW and math.prod(shape) >= _LONG_ROW**2:  # expand both to rows of the result's length
+    if n > 1 and right.shape[-1] < _LONG_ROW and math.prod(shape) >= _LONG_ROW**2:  # expand to the result's rows
         left = left.expand(*left.shape[:-1], right.shape[-1]).flatten(-2)
         right = right.expand(*right.shape[:-2], a.shape[-1], right.shape[-1]).flatten(-2)
     return (left * right).reshape(shape)
@@ -163,7 +163,7 @@ trapz = trapezoid
 
 
 def _observation_weights(name: str, weights: Tensor, columns: int, floating: bool) -> None:
-    """Raises PyTorch's RuntimeErrors. Does not reject negative weights, which would require waiting for the engine."""
+    """Raises PyTorch's RuntimeError if the weights are invalid. Accepts negative weights: checking them would wait."""
     if weights.dim() > 1:
         raise RuntimeError(f"cov(): expected {name} to have one or fewer dimensions but got {name} with {weights.dim()} dimensions")
     if weights.is_floating_point() is not floating:

@@ -32,7 +32,7 @@ det, slogdet, matrix_power, orgqr = linalg.det, linalg.slogdet, linalg.matrix_po
 
 
 def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
-    """linalg.cross; without dim (deprecated) along the first dimension of size 3."""
+    """Same as linalg.cross. Without dim (deprecated), uses the first dimension of size 3."""
     if dim is None:
         warnings.warn(
             "Using torch.cross without specifying the dim arg is deprecated. Please either pass the dim explicitly or simply "

@@ -9,7 +9,7 @@ __all__ = ["get_approximate_basis", "pca_lowrank", "svd_lowrank"]
 
 
 def get_approximate_basis(A: Tensor, q: int, niter: int = 2, M: Tensor | None = None) -> Tensor:  # noqa: N803
-    """q orthonormal columns that approximately span the range of A - M."""
+    """Returns q orthonormal columns that approximately span the range of A - M."""
     from ..linalg import qr
 
     A = A if M is None else A - M  # noqa: N806
@@ -20,7 +20,7 @@ def get_approximate_basis(A: Tensor, q: int, niter: int = 2, M: Tensor | None = 
 
 
 def svd_lowrank(A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:  # noqa: N803
-    """U, S and V of rank q with U diag(S) V^T approximately A - M."""
+    """Returns U, S and V of rank q such that U diag(S) V^H approximates A - M."""
     from ..linalg import svd
 
     q, niter = 6 if q is None else q, 2 if niter is None else niter
@@ -34,7 +34,7 @@ def svd_lowrank(A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor |
 
 
 def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int = 2) -> tuple[Tensor, Tensor, Tensor]:  # noqa: N803
-    """svd_lowrank of the rows minus their mean: the columns of V are the principal directions."""
+    """svd_lowrank of the rows, minus their mean if `center`. The columns of V are the principal directions."""
     rows, columns = A.shape[-2:]
     q = min(6, rows, columns) if q is None else q
     if not 0 <= q <= min(rows, columns):

@@ -24,7 +24,7 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta=1, alpha=1) -> Tenso
         for name, value in (("beta", beta), ("alpha", alpha)):
             if isinstance(value, float):
                 raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
-    if kind is _C.bool:  # addition is or, multiplication is and
+    if kind is _C.bool:  # bools are added by `or` and multiplied by `and`
         return (input & builtins.bool(beta)) | (product & builtins.bool(alpha))
     product = product if alpha == 1 else product * alpha
     return product + (input if beta == 1 else input * beta) if beta != 0 else product
@@ -57,11 +57,11 @@ def ldexp(input: Tensor, other: Tensor) -> Tensor:
 
 
 def frexp(input: Tensor) -> tuple[Tensor, Tensor]:
-    """(mantissa of magnitude in [0.5, 1), exponent) such that mantissa * 2^exponent is input."""
+    """Returns (mantissa, exponent) with input = mantissa * 2^exponent and 0.5 <= |mantissa| < 1."""
     finite = input.isfinite() & (input != 0)
     size = _torch.where(finite, input.abs(), _torch.ones_like(input))
     exponent = size.log2().floor() + 1
-    # The logarithm may round to a neighbour, so the exponent may be off by one.
+    # log2() may round up or down to an integer, so the exponent may be off by one.
     mantissa = size / _torch.exp2(exponent)
     exponent = exponent + (mantissa >= 1).to(exponent.dtype) - (mantissa < 0.5).to(exponent.dtype)
     half = (exponent / 2).floor()  # in two steps, because 2^exponent may overflow
@@ -86,7 +86,7 @@ def isin(elements, test_elements, *, assume_unique: bool = False, invert: bool =
 
 
 def histogram(input: Tensor, bins, *, range=None, weight: Tensor | None = None, density: bool = False):
-    """(counts or weights of each bin, bin edges)."""
+    """Returns (histogram, edges): the count or total weight of each bin, and the edges of the bins."""
     flat = input.detach().reshape(-1)
     if isinstance(bins, Tensor):
         edges = bins.to(flat.dtype)
@@ -144,7 +144,7 @@ def _slopes(input: Tensor, dim: int, spacing, edge_order: int) -> Tensor:
 
 
 def _bent(slopes: Tensor, steps: Tensor, dim: int, edge: int) -> Tensor:
-    """The slope, at an edge, of the parabola through the three elements nearest to it."""
+    """Returns the slope at an edge of the parabola through the three elements nearest to the edge."""
     other = edge + 1 if edge == 0 else edge - 1
     own, next_ = slopes.narrow(dim, edge, 1), slopes.narrow(dim, other, 1)
     near, far = steps.narrow(dim, edge, 1), steps.narrow(dim, other, 1)
@@ -152,7 +152,10 @@ def _bent(slopes: Tensor, steps: Tensor, dim: int, edge: int) -> Tensor:
 
 
 def hash_tensor(input: Tensor, dim=None, *, keepdim: bool = False, mode: int = 0) -> Tensor:
-    """The exclusive or of the elements' bits, each widened to 64, over the given dimensions, by default all."""
+    """The exclusive or of the elements' bits over the given dimensions, by default all.
+
+    Elements are first converted to float64 or int64.
+    """
     if mode != 0:
         raise RuntimeError(f"hash_tensor: Unknown hash_type: {mode}")
     if input.is_complex():
@@ -163,7 +166,7 @@ def hash_tensor(input: Tensor, dim=None, *, keepdim: bool = False, mode: int = 0
     kept = [d for d in range(input.dim()) if d not in dims]
     sizes = [input.shape[d] for d in kept]
     rest = bits.permute([*kept, *dims]).reshape([*sizes, math.prod(input.shape[d] for d in dims)])
-    while (n := rest.shape[-1]) > 1:  # combine both halves
+    while (n := rest.shape[-1]) > 1:  # combine the first half with the second
         folded = rest.narrow(-1, 0, n // 2) ^ rest.narrow(-1, n // 2, n // 2)
         rest = _torch.cat([folded, rest.narrow(-1, n - 1, 1)], -1) if n % 2 else folded
     result = rest.reshape([1 if d in dims else s for d, s in enumerate(input.shape)] if keepdim else sizes)

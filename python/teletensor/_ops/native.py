@@ -38,28 +38,28 @@ def instance_norm(
 
 
 def _statistics(input: Tensor, dims: list[int], eps: float, keepdim: bool) -> tuple[Tensor, Tensor]:
-    """The means and the reciprocals of the standard deviations."""
+    """Returns (mean, 1 / standard deviation) over dims, in float32 for 16-bit dtypes."""
     wide = input.to(_C.float32) if input.dtype in (_C.float16, _C.bfloat16) else input
     variance, mean = _ops.var_mean(wide, dims, correction=0, keepdim=keepdim)
     return mean, (variance + eps).rsqrt()
 
 
 def native_layer_norm(input: Tensor, normalized_shape, weight, bias, eps: float) -> tuple[Tensor, Tensor, Tensor]:
-    """layer_norm, the means and the reciprocals of the standard deviations."""
+    """Returns (layer_norm, mean, 1 / standard deviation)."""
     shape = [normalized_shape] if isinstance(normalized_shape, int) else list(normalized_shape)
     mean, scale = _statistics(input, list(range(input.dim() - len(shape), input.dim())), eps, True)
     return _ops.layer_norm(input, shape, weight, bias, eps), mean.to(input.dtype), scale.to(input.dtype)
 
 
 def native_group_norm(input: Tensor, weight, bias, N: int, C: int, HxW: int, group: int, eps: float):  # noqa: N803
-    """group_norm of (N, C, ...), each group's mean and the reciprocal of its standard deviation."""
+    """Returns (group_norm, mean, 1 / standard deviation) of input, of size (N, C, ...). Statistics are per group."""
     mean, scale = _statistics(input.reshape(N, group, C // group * HxW), [2], eps, False)
     return _ops.group_norm(input, group, weight, bias, eps), mean.to(input.dtype), scale.to(input.dtype)
 
 
 @out_variant
 def native_batch_norm(input: Tensor, weight, bias, running_mean, running_var, training: bool, momentum: float, eps: float):
-    """batch_norm and, in training, the batch's means and the reciprocals of its standard deviations."""
+    """Returns (batch_norm, mean, 1 / standard deviation) of the batch; without training the statistics are empty."""
     result = _ops.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
     if not training:
         return result, input.new_empty(0), input.new_empty(0)
@@ -68,7 +68,7 @@ def native_batch_norm(input: Tensor, weight, bias, running_mean, running_var, tr
 
 
 def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
-    """dropout and its mask of kept elements."""
+    """Returns (dropout, mask); the mask is True where an element was kept."""
     if train is False:
         return input.clone(), _torch.ones(input.shape, dtype=_C.bool, device=input.device)
     kept = _torch.rand(input.shape, device=input.device) >= p
@@ -92,7 +92,7 @@ grid_sampler_2d = grid_sampler_3d = grid_sampler
 
 
 def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
-    """A convolution over time of (time, batch, channels), with weights of (width, in, out)."""
+    """A convolution over time. `input`: (time, batch, channels). `weight`: (width, input channels, output channels)."""
     if input.dim() != 3 or weight.dim() != 3 or bias.dim() != 1:
         raise RuntimeError("conv_tbc: expected 3 dimensions (time, batch, channels) in input and weight, 1 in bias")
     return _ops.conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, 1, pad).permute(2, 0, 1)
@@ -117,7 +117,10 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
 
 
 def histogramdd(input: Tensor, bins, *, range=None, weight: Tensor | None = None, density: bool = False):  # noqa: A002
-    """(counts or weights of the cells of a grid, grid edges) for points along input's last dimension."""
+    """Returns (histogram, edges): the count or total weight of each cell of a grid, and the edges along each dimension.
+
+    The last dimension of input contains the coordinates of a point.
+    """
     points = input.detach().reshape(-1, input.shape[-1])
     count = points.shape[1]
     bins = [bins] * count if isinstance(bins, int) else list(bins)

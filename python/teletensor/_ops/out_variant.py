@@ -52,7 +52,7 @@ def out_variants(scope: dict, names: tuple[str, ...], exact: tuple[str, ...] = (
 
 
 def inplace_variant(name: str, *, exact: bool = False) -> Callable:
-    """The method `name_` for a function without an in-place operator: copies the result, cast unless `exact`."""
+    """Returns a method `name_` that computes `name` and copies the result into the tensor, cast unless `exact`."""
     function = getattr(Tensor, name)
 
     def method(self: Tensor, *args, **kwargs) -> Tensor:

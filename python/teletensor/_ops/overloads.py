@@ -79,7 +79,7 @@ def diff(
     input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None, append: Tensor | None = None, *,
     out: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """The n-th differences of neighbours along dim, including `prepend` and `append`."""
+    """The n-th differences along dim of the concatenation of `prepend`, `input` and `append`."""
     if n == 0:
         return input.clone() if out is None else _copied(input, out=out)
     return _differences(input, n, dim, prepend, append, out=out)
@@ -98,7 +98,7 @@ def _differences(input: Tensor, n: int, dim: int, prepend: Tensor | None, append
 
 
 def tensor_split(input: Tensor, indices_or_sections, dim: int = 0) -> tuple[Tensor, ...]:
-    """Splits into a number of nearly equal pieces, or at indices. Waits for the engine if these are a tensor."""
+    """Splits into a number of nearly equal pieces, or at indices. Waits if `indices_or_sections` is a tensor."""
     if isinstance(indices_or_sections, Tensor):
         if indices_or_sections.dtype is not _C.int64:
             raise RuntimeError(
@@ -125,7 +125,7 @@ def _check_output_size(expected: int | None, size: int) -> None:
 
 
 def repeat_interleave(input: Tensor, repeats=None, dim: int | None = None, *, output_size: int | None = None) -> Tensor:
-    """Repeats each element, or each slice along dim. Waits for the engine if the repeats are a tensor."""
+    """Repeats each element, or each slice along dim. Waits for the engine unless `repeats` is an int."""
     if repeats is None:  # input contains counts: repeat its indices
         return repeat_interleave(_torch.arange(input.shape[0], device=input.device), input, 0)
     if isinstance(repeats, int):
@@ -168,7 +168,7 @@ def randint_like(
     input: Tensor, low: int, high: int | None = None, *, dtype=None, device=None, requires_grad=False, layout=None,
     memory_format=None, pin_memory=False, generator=None,
 ) -> Tensor:  # fmt: skip
-    """Integers in [low, high), or in [0, low) if only one bound is given, with the sizes of a tensor."""
+    """Random integers in [low, high), or in [0, low) if only one bound is given, with the sizes of `input`."""
     check_memory_format("randint_like", memory_format)
     check_flags("randint_like", pin_memory=pin_memory)
     low, high = (0, low) if high is None else (low, high)
@@ -205,7 +205,7 @@ def polygamma(n: int, input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
 @exact_out_variant
 def scatter(input: Tensor, dim: int, index: Tensor, src=None, *, value=None, reduce: str | None = None) -> Tensor:
-    """input with src (a tensor or a number) written, added or multiplied (`reduce`) at the indices along dim."""
+    """input with src, a tensor or a number, written at the indices along dim, or added or multiplied (`reduce`)."""
     src = value if src is None else src
     if reduce is None:
         return (_ops.scatter if isinstance(src, Tensor) else _ops.scatter_value)(input, dim, index, src)

@@ -39,7 +39,7 @@ def stft(
     center: bool = True, pad_mode: str = "reflect", normalized: bool = False, onesided: bool | None = None,
     return_complex: bool | None = None, align_to_window: bool | None = None,
 ) -> Tensor:  # fmt: skip
-    """The spectra (frequencies by frames) of windows of n_fft samples, hop_length samples apart."""
+    """The spectra, of size (frequencies, frames), of windows of n_fft samples that start hop_length samples apart."""
     complex_input = input.dtype.is_complex or (window is not None and window.dtype.is_complex)
     if return_complex is None:
         if not complex_input:
@@ -82,7 +82,7 @@ def istft(
     center: bool = True, normalized: bool = False, onesided: bool | None = None, length: int | None = None,
     return_complex: bool = False,
 ) -> Tensor:  # fmt: skip
-    """The signal with the given spectra, by least squares where windows overlap (Griffin and Lim 1984)."""
+    """The signal with the given spectra, by least squares where windows overlap (Griffin and Lim 1984). Waits."""
     if not input.dtype.is_complex:
         raise RuntimeError("istft requires a complex-valued input tensor matching the output from stft with "
                            "return_complex=True.")  # fmt: skip
@@ -123,7 +123,7 @@ def istft(
 
 
 def _overlapped(frames: Tensor, hop: int) -> Tensor:
-    """Adds up frames (batch, count, length), each `hop` samples after the previous one."""
+    """Sums overlapping frames, of size (batch, count, length): frame i begins at sample i * hop."""
     batch, count, length = frames.shape
     total = length + hop * (count - 1)
     places = (_torch.arange(count, device=frames.device) * hop).unsqueeze(1) + _torch.arange(length, device=frames.device)

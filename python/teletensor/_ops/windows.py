@@ -12,7 +12,7 @@ __all__ = ["bartlett_window", "blackman_window", "hamming_window", "hann_window"
 
 
 def _window(name: str, length: int, periodic: bool, dtype, layout, device, requires_grad: bool, shape) -> Tensor:
-    """shape(i, n) at the indices i of n samples; a periodic window has the first `length` of length + 1 samples."""
+    """Returns shape(i, n) for 0 <= i < length, where n is `length` for a periodic window and length - 1 otherwise."""
     check_layout(name, layout)
     if length < 0:
         raise RuntimeError(f"window_length must be non-negative, got {length}")

@@ -1,4 +1,4 @@
-"""autocast: products in lower precision, sums and exponentials in float32, within a block or a function."""
+"""autocast: runs products in lower precision, sums and exponentials in float32, in a block or a function."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def is_autocast_available(device_type: str) -> bool:
 
 
 class autocast:  # noqa: N801 - PyTorch's name
-    """Casts the inputs of operators on devices of one type, on this thread; see torch.autocast.
+    """Casts the inputs of operators that this thread calls on one type of device; see torch.autocast.
 
-    ``cache_enabled`` has no effect: there is no cache of casts.
+    ``cache_enabled`` has no effect because casts are not cached.
     """
 
     def __init__(self, device_type: str, dtype=None, enabled: bool = True, cache_enabled: bool | None = None):
@@ -51,7 +51,11 @@ class autocast:  # noqa: N801 - PyTorch's name
 
 
 def custom_fwd(fwd=None, *, device_type: str = "cuda", cast_inputs=None):
-    """Decorates a Function's forward: casts inputs and disables autocast, or saves the autocast state for backward."""
+    """Decorates a Function's forward for use with autocast.
+
+    If autocast is enabled and ``cast_inputs`` is given, casts the tensors to this dtype and disables autocast in
+    forward. The backward decorated with custom_bwd runs in the same autocast state as forward.
+    """
     if fwd is None:
         return functools.partial(custom_fwd, device_type=device_type, cast_inputs=cast_inputs)
 
@@ -69,7 +73,7 @@ def custom_fwd(fwd=None, *, device_type: str = "cuda", cast_inputs=None):
 
 
 def custom_bwd(bwd=None, *, device_type: str = "cuda"):
-    """Decorates the backward of a Function whose forward uses custom_fwd: restores forward's autocast state."""
+    """Decorates the backward of a Function whose forward uses custom_fwd: restores the autocast state of forward."""
     if bwd is None:
         return functools.partial(custom_bwd, device_type=device_type)
 
@@ -82,7 +86,7 @@ def custom_bwd(bwd=None, *, device_type: str = "cuda"):
 
 
 def _cast(value, device_type: str, dtype):
-    """Casts floating-point tensors on the device, except float64, also inside lists, tuples and dicts."""
+    """Casts the floating-point tensors on the device type, except float64; searches lists, tuples and dicts."""
     if isinstance(value, _C.Tensor):
         fits = value.is_floating_point() and value.device.type == device_type and value.dtype is not _C.float64
         return value.to(dtype) if fits else value

@@ -13,7 +13,7 @@ __all__ = ["GradScaler", "OptState"]
 
 
 class OptState(Enum):
-    """The stage of an optimizer since the last update."""
+    """Stage of an optimizer's step since the last GradScaler.update()."""
 
     READY = 0
     UNSCALED = 1
@@ -21,9 +21,10 @@ class OptState(Enum):
 
 
 class GradScaler:
-    """scale(loss).backward(), step(optimizer), update(); see torch.amp.GradScaler. step() waits to check for overflow.
+    """Usage: scale(loss).backward(), step(optimizer), update(); see torch.amp.GradScaler.
 
-    ``device`` is a device type that autocast supports. It has no other effect: gradients are checked on their device.
+    step() waits for the result of the overflow check. ``device`` must be a device type that autocast supports and has
+    no other effect: gradients are checked on the device that stores them.
     """
 
     def __init__(
@@ -47,11 +48,11 @@ class GradScaler:
         return self._enabled
 
     def get_scale(self) -> float:
-        """The scale."""
+        """The current scale; 1 if scaling is disabled."""
         return self._scale if self._enabled else 1.0
 
     def scale(self, outputs):
-        """Multiplies a loss, or each of a list, by the scale."""
+        """Multiplies a loss, or each loss of a list or tuple, by the scale."""
         if not self._enabled:
             return outputs
         if isinstance(outputs, Tensor):
@@ -60,7 +61,7 @@ class GradScaler:
 
     @no_grad
     def unscale_(self, optimizer) -> None:
-        """Divides the gradients by the scale, at most once per step, so that they can be clipped."""
+        """Divides the gradients by the scale, so that they can be clipped. Call at most once per update()."""
         if not self._enabled:
             return
         stage = self._stages.get(id(optimizer), OptState.READY)
@@ -91,7 +92,10 @@ class GradScaler:
         return None if overflowed else optimizer.step(*args, **kwargs)
 
     def update(self, new_scale=None) -> None:
-        """Decreases the scale after an overflow; increases it after growth_interval steps without one."""
+        """Decreases the scale after an overflow, and increases it after growth_interval updates without overflow.
+
+        If ``new_scale`` is given, sets the scale to this value instead.
+        """
         if not self._enabled:
             return
         if new_scale is not None:
@@ -119,7 +123,7 @@ class GradScaler:
         return self._growth_interval
 
     def state_dict(self) -> dict:
-        """The scale and the settings."""
+        """The scale, the settings and the growth counter; empty if scaling is disabled."""
         if not self._enabled:
             return {}
         return {

@@ -3,7 +3,7 @@
     import teletensor.array_api as xp
     x = xp.linspace(0, 1, 5)
 
-Its arrays are Tensors that follow the standard (class Array) where PyTorch deviates from it.
+Arrays have the class Array: a Tensor that follows the standard where PyTorch differs from it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Array: a Tensor whose operators, indexing and attributes follow the array API standard.
 
-A Tensor follows PyTorch (``size()`` is a method, zero-dim tensors promote less, steps are positive). An Array is a
-Tensor with the same handle and gradients; every function of the package accepts it.
+A Tensor follows PyTorch: ``size()`` is a method, zero-dim tensors have less weight in dtype promotion, and slices have
+positive steps. Converting a Tensor to an Array keeps its handle and gradients. Every function of teletensor accepts an
+Array, because it is a Tensor.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ __all__ = ["Array", "as_array_function", "as_array_functions", "plain"]
 
 
 class Array(Tensor):
-    """A Tensor that follows the array API standard; _operators adds its operators."""
+    """A Tensor that follows the array API standard; the module _operators adds the operators."""
 
     __module__ = "teletensor.array_api"
 
@@ -36,13 +37,13 @@ class Array(Tensor):
 
     @property
     def mT(self) -> Array:
-        """The transposes of matrices."""
+        """The array with its last two dimensions swapped."""
         if self.ndim < 2:
             raise ValueError(f"x.mT requires x to have at least 2 dimensions, got {self.ndim}")
         return Array(plain(self).transpose(-2, -1))
 
     def to_device(self, device: Any, /, *, stream: Any = None) -> Array:
-        """Returns itself, or a copy on another device."""
+        """Returns the array on the device; copies only if it is on another device."""
         if stream is not None:
             raise ValueError("[to_device] expected stream to be None: the engine manages its streams")
         return Array(plain(self).to(_C.device(device)))
@@ -77,7 +78,7 @@ def _lifted_result(x: Any) -> Any:
 
 
 def as_array_function(function: Callable) -> Callable:
-    """Converts a function on Tensors to one on Arrays."""
+    """Wraps a function on Tensors so that it accepts and returns Arrays."""
 
     @functools.wraps(function)
     def call(*args: Any, **options: Any) -> Any:
@@ -87,6 +88,6 @@ def as_array_function(function: Callable) -> Callable:
 
 
 def as_array_functions(module: ModuleType) -> dict[str, Any]:
-    """The public functions of a module, as_array_function; its other public names unchanged."""
+    """The public names of a module: functions wrapped by as_array_function, other values unchanged."""
     names = {name: getattr(module, name) for name in module.__all__}
     return {name: as_array_function(x) if callable(x) and not isinstance(x, type) else x for name, x in names.items()}

@@ -19,7 +19,10 @@ _torch = _C.torch
 
 
 def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Tensor:
-    """Converts numbers, nested sequences, buffers or objects with __dlpack__; returns an array itself if it fits."""
+    """Converts a number, nested sequence, buffer, object with __dlpack__ or array to an array.
+
+    Returns an array itself if its dtype and device match and no copy is requested.
+    """
     if isinstance(obj, Tensor):
         if copy is False and _changes(obj, dtype, device):
             raise ValueError("[asarray] conversion to another dtype or device requires a copy, but copy is False")
@@ -62,14 +65,14 @@ empty_like, ones_like, zeros_like = map(_filled_like, ("empty", "ones", "zeros")
 
 
 def full(shape: int | tuple[int, ...], fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """An array of one value."""
+    """An array whose elements all equal fill_value."""
     if isinstance(fill_value, Tensor):
         return fill_value.to(dtype=dtype, device=device).expand(_sizes(shape)).clone()
     return _torch.full(_sizes(shape), fill_value, dtype=dtype, device=device)
 
 
 def full_like(x: Tensor, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """full() with an array's shape and, by default, its dtype and device."""
+    """full() with the shape of x and, by default, its dtype and device."""
     return full(tuple(x.shape), fill_value, dtype=dtype or x.dtype, device=device or x.device)
 
 
@@ -115,5 +118,5 @@ def meshgrid(*arrays: Tensor, indexing: str = "xy") -> list[Tensor]:
     """Coordinate grids of one-dimensional arrays."""
     if indexing not in ("xy", "ij"):
         raise ValueError(f"meshgrid(): indexing must be 'xy' or 'ij', got {indexing!r}")
-    result_type(*arrays)  # checks that the dtypes promote
+    result_type(*arrays)  # raises TypeError if the dtypes do not promote
     return list(_functions.meshgrid(*arrays, indexing=indexing)) if arrays else []

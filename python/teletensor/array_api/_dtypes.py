@@ -27,12 +27,12 @@ _FLOAT_KIND = {False: "real floating", True: "complex floating"}
 
 
 def kind_of(dtype: _C.dtype) -> str:
-    """The dtype's kind; half and bfloat16, which the standard does not have, are real floating."""
+    """The dtype's kind. half and bfloat16, which the standard does not define, are real floating."""
     return _KIND_OF.get(dtype) or _FLOAT_KIND[dtype.is_complex]
 
 
 def dtypes_of(kind: str | tuple[str, ...] | None) -> dict[str, _C.dtype]:
-    """The dtypes by name of one kind, of several kinds, or (None) of all."""
+    """A dict from name to dtype for one kind, several kinds, or all kinds (None)."""
     if isinstance(kind, tuple):
         return {name: dtype for k in kind for name, dtype in dtypes_of(k).items()}
     if kind is None:
@@ -45,18 +45,21 @@ def dtypes_of(kind: str | tuple[str, ...] | None) -> dict[str, _C.dtype]:
 
 
 def isdtype(dtype: _C.dtype, kind: Any) -> bool:
-    """Whether the dtype is the given one, of the given kind, or matches any of a tuple of these."""
+    """Whether the dtype matches `kind`: a dtype, the name of a kind, or a tuple with at least one match."""
     if isinstance(kind, tuple):
         return any(isdtype(dtype, k) for k in kind)
     if isinstance(kind, _C.dtype):
         return dtype is kind
-    if kind == "real floating":  # half and bfloat16 too
+    if kind == "real floating":  # includes half and bfloat16
         return dtype.is_floating_point
     return dtype in dtypes_of(kind).values()
 
 
 def promoted(a: _C.dtype, b: _C.dtype) -> _C.dtype:
-    """The promoted dtype. Raises TypeError for uint64 with a signed integer: no integer dtype can represent both."""
+    """The dtype to which a and b promote.
+
+    Raises TypeError for uint64 with a signed integer, because no integer dtype can represent both.
+    """
     if a is b:
         return a
     kinds = {kind_of(a), kind_of(b)}
@@ -66,7 +69,8 @@ def promoted(a: _C.dtype, b: _C.dtype) -> _C.dtype:
             raise TypeError(f"{signed} and {unsigned} do not promote: no integer dtype can represent both")
         return KINDS["signed integer"][f"int{8 * max(signed.itemsize, 2 * unsigned.itemsize)}"]
     low, high = sorted((a, b), key=lambda dtype: _RANK[kind_of(dtype)])
-    if _RANK[kind_of(low)] < min(_RANK[kind_of(high)], 2):  # bool with numbers, integers with others
+    # A higher kind determines the dtype: bool < integer < floating-point and complex.
+    if _RANK[kind_of(low)] < min(_RANK[kind_of(high)], 2):
         return high
     if kinds == {"unsigned integer"}:
         return max(a, b, key=lambda dtype: dtype.itemsize)
@@ -74,7 +78,7 @@ def promoted(a: _C.dtype, b: _C.dtype) -> _C.dtype:
 
 
 def with_number(dtype: _C.dtype, number: Any) -> _C.dtype:
-    """Promotes a dtype with a Python number, of which only the kind matters."""
+    """Promotes a dtype with a Python number. Only the kind of the number matters."""
     if isinstance(number, bool):
         return dtype
     rank = 1 if isinstance(number, int) else 2 if isinstance(number, float) else 3
@@ -87,7 +91,7 @@ def with_number(dtype: _C.dtype, number: Any) -> _C.dtype:
 
 
 def result_type(*arrays_and_dtypes: Any) -> _C.dtype:
-    """The promoted dtype of arrays, dtypes and Python numbers; of numbers only the kind matters."""
+    """The dtype to which arrays, dtypes and Python numbers promote. Only the kind of a number matters."""
     dtypes = [x.dtype if isinstance(x, Tensor) else x for x in arrays_and_dtypes]
     numbers = [x for x in dtypes if isinstance(x, (bool, int, float, complex))]
     dtypes = [x for x in dtypes if not isinstance(x, (bool, int, float, complex))]
@@ -102,7 +106,7 @@ def result_type(*arrays_and_dtypes: Any) -> _C.dtype:
 
 
 def promote_operands(*values: Any) -> tuple[Any, ...]:
-    """Casts the tensors among the values to the promoted dtype of all; numbers are unchanged."""
+    """Casts the tensors among the values to the promoted dtype of all values; returns numbers unchanged."""
     dtype = result_type(*values)
     return tuple(v.to(dtype) if isinstance(v, Tensor) and v.dtype is not dtype else v for v in values)
 
@@ -115,7 +119,7 @@ def promote_to_tensors(*values: Any) -> tuple[Tensor, ...]:
 
 
 def can_cast(from_: Any, to: _C.dtype, /) -> bool:
-    """Whether `from_` promotes to `to`, so that every value can be represented."""
+    """Whether promotion of `from_` with `to` gives `to`."""
     from_ = from_.dtype if isinstance(from_, Tensor) else from_
     try:
         return promoted(from_, to) is to
@@ -124,12 +128,12 @@ def can_cast(from_: Any, to: _C.dtype, /) -> bool:
 
 
 def astype(x: Tensor, dtype: _C.dtype, /, *, copy: bool = True, device: Any = None) -> Tensor:
-    """Casts x to a dtype and moves it to a device; copies unless copy is False and nothing changes."""
+    """Casts x to a dtype and moves it to a device; copies unless copy is False and both are unchanged."""
     return x.to(dtype=dtype, device=device, copy=copy)
 
 
 class finfo(_functions.finfo):  # noqa: N801 - the standard's name
-    """Limits of a real floating dtype, or of a complex dtype's parts; also accepts an array."""
+    """Limits of a real floating dtype, or of the parts of a complex dtype; also accepts an array."""
 
     def __init__(self, type: Any, /):
         dtype = type.dtype if isinstance(type, Tensor) else type

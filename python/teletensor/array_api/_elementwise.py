@@ -11,7 +11,7 @@ from ._tables import named
 
 _torch = _C.torch
 
-# the standard's name: teletensor's name
+# Maps the standard's names to teletensor's.
 _UNARY = {
     **{name: name for name in (
         "abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "exp", "expm1", "isfinite", "isinf",
@@ -77,21 +77,21 @@ def imag(x: Tensor, /) -> Tensor:
 
 
 def sign(x: Tensor, /) -> Tensor:
-    """-1, 0 or 1; for complex numbers x / |x|; NaN for NaN."""
+    """The sign: -1, 0 or 1 for real numbers, x / |x| for complex numbers, NaN for NaN."""
     if x.dtype.is_complex:
         return x.sgn()
     return _torch.where(x.isnan(), x, x.sign()) if x.is_floating_point() else x.sign()
 
 
 def remainder(x1: Any, x2: Any, /) -> Tensor:
-    """The remainder of a division, with the divisor's sign, also for zero."""
+    """The remainder of x1 / x2. It has the sign of x2, even if it is zero."""
     x1, x2 = promote_operands(x1, x2)
     rest = _torch.remainder(x1, x2)
     return _torch.where(rest == 0, _torch.copysign(rest, x2), rest) if rest.is_floating_point() else rest
 
 
 def floor_divide(x1: Any, x2: Any, /) -> Tensor:
-    """The quotient, rounded down. For infinities it is infinite or a signed zero, where Python returns NaN and -1."""
+    """The quotient, rounded down. Unlike in Python, inf // 2 is inf (not NaN) and -1 // inf is -0 (not -1)."""
     x1, x2 = promote_to_tensors(x1, x2)
     quotient = _torch.floor_divide(x1, x2)
     if not quotient.is_floating_point():

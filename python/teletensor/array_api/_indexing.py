@@ -1,4 +1,4 @@
-"""The standard's indexing: negative steps, empty masks, indices of every integer dtype."""
+"""Indexing as in the standard: negative steps, masks without elements, and indices of every integer dtype."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _empty_mask(x: Tensor, key: Any) -> Tensor | None:
 
 
 def _forward(x: Tensor, key: Any) -> tuple[Any, list[int]]:
-    """The key with positive steps only, and the axes along which x must then be flipped."""
+    """Returns the key with positive steps only, and the axes along which x must be flipped before indexing."""
     if not isinstance(key, tuple):
         key = (key,)
     key = tuple(_as_index(k) for k in key)

@@ -27,18 +27,18 @@ class __array_namespace_info__:  # noqa: N801 - the standard's name
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self) -> _C.device:
-        """The device of new arrays without an explicit device."""
+        """The device of arrays that are created without an explicit device."""
         return _C.default_device()
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, _C.dtype]:
-        """The dtypes of Python numbers and of indices; the same on every device."""
+        """The default dtypes of floating-point, complex and integer arrays and indices; the same on every device."""
         _check_device(device)
         floating = _C.default_dtype()
         complex_ = _C.complex128 if floating is _C.float64 else _C.complex64
         return {"real floating": floating, "complex floating": complex_, "integral": _C.int64, "indexing": _C.int64}
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, _C.dtype]:
-        """The dtypes by name of one kind, of several kinds, or of all; the same on every device."""
+        """A dict from name to dtype for one kind, several kinds, or all kinds (None); the same on every device."""
         _check_device(device)
         return dict(dtypes_of(kind))
 

@@ -31,19 +31,19 @@ def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:
 
 
 def matrix_transpose(x: Tensor, /) -> Tensor:
-    """The transposes of matrices."""
+    """The array with its last two dimensions swapped."""
     if x.ndim < 2:
         raise ValueError(f"[matrix_transpose] expected an array of at least 2 dimensions, got {x.ndim}")
     return x.transpose(-2, -1)
 
 
 def tensordot(x1: Tensor, x2: Tensor, /, *, axes: Any = 2) -> Tensor:
-    """Contracts the last axes of x1 with the first of x2, or two lists of axes."""
+    """Contracts the last `axes` axes of x1 with the first `axes` axes of x2, or two lists of axes."""
     return _einsum.tensordot(*promote_to_tensors(x1, x2), dims=axes)
 
 
 def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
-    """The dot products of vectors along an axis, x1 conjugated."""
+    """The dot products of vectors along an axis; x1 is conjugated."""
     x1, x2 = (x.movedim(axis, -1) for x in promote_to_tensors(x1, x2))
     if x1.shape[-1] != x2.shape[-1]:
         raise ValueError(f"[vecdot] expected vectors of the same length, got {x1.shape[-1]} and {x2.shape[-1]}")
@@ -52,7 +52,7 @@ def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
 
 
 def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
-    """The triangular factor of positive definite matrices."""
+    """The Cholesky factors of positive definite matrices: lower triangular, or upper triangular if `upper` is set."""
     return linalg.cholesky(x, upper=upper)
 
 
@@ -73,7 +73,7 @@ def det(x: Tensor, /) -> Tensor:
 
 
 def slogdet(x: Tensor, /) -> tuple[Tensor, Tensor]:
-    """The determinants' (sign, logabsdet)."""
+    """(sign, logabsdet) of the determinants of matrices."""
     return linalg.slogdet(x)
 
 
@@ -108,7 +108,7 @@ def pinv(x: Tensor, /, *, rtol: Any = None) -> Tensor:
 
 
 def matrix_rank(x: Tensor, /, *, rtol: Any = None) -> Tensor:
-    """The number of singular values that exceed rtol times the largest."""
+    """The number of singular values that exceed rtol times the largest singular value."""
     return linalg.matrix_rank(x, rtol=_tolerance(x) if rtol is None else rtol)
 
 
@@ -122,7 +122,7 @@ def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: Any = "fro") -> Te
 
 
 def vector_norm(x: Tensor, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Tensor:  # noqa: A002
-    """The vector norms of the elements along axes (None: all)."""
+    """The vector norms over the given axes, or over all axes if axis is None."""
     if axis == ():
         return (x != 0).to(x.abs().dtype) if ord == 0 else x.abs()
     return linalg.vector_norm(x, ord, axis, keepdims)
@@ -134,7 +134,7 @@ def matrix_power(x: Tensor, n: int, /) -> Tensor:
 
 
 def outer(x1: Tensor, x2: Tensor, /) -> Tensor:
-    """The products of all pairs from two vectors."""
+    """The outer product of two vectors."""
     return _torch.outer(*promote_to_tensors(x1, x2))
 
 
@@ -160,5 +160,5 @@ def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
     x1, x2 = promote_to_tensors(x1, x2)
     if x2.ndim == 1:
         return linalg.solve(x1, x2.unsqueeze(-1)).squeeze(-1)
-    batch = max(x1.ndim, x2.ndim) - x2.ndim  # with fewer dimensions PyTorch would treat x2 as a batch of vectors
+    batch = max(x1.ndim, x2.ndim) - x2.ndim  # PyTorch may treat x2 with fewer dimensions as a batch of vectors
     return linalg.solve(x1, x2.reshape((1,) * batch + tuple(x2.shape)))

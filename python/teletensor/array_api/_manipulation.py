@@ -45,7 +45,7 @@ def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
 
 
 def expand_dims(x: Tensor, /, axis: int | tuple[int, ...] = 0) -> Tensor:
-    """Inserts axes of one element at the given positions of the result."""
+    """Inserts axes of size 1 at the given positions of the result."""
     axes = from_front((axis,) if isinstance(axis, int) else axis, x.ndim + (1 if isinstance(axis, int) else len(axis)))
     for place in sorted(axes):
         x = x.unsqueeze(place)
@@ -53,7 +53,7 @@ def expand_dims(x: Tensor, /, axis: int | tuple[int, ...] = 0) -> Tensor:
 
 
 def from_front(axes: Any, ndim: int) -> list[int]:
-    """Converts axes to non-negative ones. Raises IndexError if out of range, ValueError for duplicates."""
+    """Converts negative axes to non-negative axes. Raises IndexError if out of range, ValueError for duplicates."""
     for axis in axes:
         if not -ndim <= axis < ndim:
             raise IndexError(f"axis {axis} is out of bounds for an array of {ndim} dimensions")
@@ -64,7 +64,7 @@ def from_front(axes: Any, ndim: int) -> list[int]:
 
 
 def squeeze(x: Tensor, /, axis: int | tuple[int, ...]) -> Tensor:
-    """Removes axes of one element."""
+    """Removes the given axes, which must have size 1."""
     places = from_front((axis,) if isinstance(axis, int) else axis, x.ndim)
     for place in places:
         if x.shape[place] != 1:
@@ -73,7 +73,7 @@ def squeeze(x: Tensor, /, axis: int | tuple[int, ...]) -> Tensor:
 
 
 def flip(x: Tensor, /, *, axis: Any = None) -> Tensor:
-    """Reverses x along axes (None: all)."""
+    """Reverses x along the given axes, or along all axes if axis is None."""
     axes = range(x.ndim) if axis is None else (axis,) if isinstance(axis, int) else axis
     return x.flip(from_front(axes, x.ndim))
 
@@ -96,7 +96,7 @@ def reshape(x: Tensor, /, shape: tuple[int, ...], *, copy: bool | None = None) -
 
 
 def roll(x: Tensor, /, shift: Any, *, axis: Any = None) -> Tensor:
-    """Rotates the elements along axes; the last ones move to the front."""
+    """Rotates the elements along axes; elements shifted past the end reappear at the front."""
     if axis is None:
         return x.reshape(-1).roll(shift, 0).reshape(x.shape) if x.ndim else x.clone()
     axes = (axis,) if isinstance(axis, int) else tuple(axis)
@@ -110,7 +110,7 @@ def tile(x: Tensor, repetitions: tuple[int, ...], /) -> Tensor:
 
 
 def repeat(x: Tensor, repeats: Any, /, *, axis: int | None = None) -> Tensor:
-    """Repeats each slice along an axis (None: each element). Waits if the repeats are an array."""
+    """Repeats each slice along an axis, or each element if axis is None. Waits for the engine if given an array."""
     x, axis = (x.reshape(-1), 0) if axis is None else (x, axis)
     if isinstance(repeats, int):
         return _torch.repeat_interleave(x, repeats, axis)

@@ -20,7 +20,7 @@ _torch, _ops = _C.torch, _C.ops
 
 
 def _along(x: Tensor, axis: Any) -> tuple[Tensor, Any]:
-    """The tensor and dims for teletensor's reduction; for no axes, a new axis of one element is reduced."""
+    """Returns the tensor and the dims to reduce. If axis is (), adds an axis of size 1 and reduces only this axis."""
     return (x.unsqueeze(-1), [-1]) if axis == () else (x, axis if axis is None or isinstance(axis, int) else list(axis))
 
 
@@ -41,7 +41,7 @@ def _accumulation(name: str, ours: Callable) -> Callable:
 
 
 def _product(x: Tensor, dims: Any, *, keepdim: bool, dtype: Any) -> Tensor:
-    """torch.prod accepts only one dim: reduces several one by one, the last first."""
+    """The product over several dims. Reduces them one by one from the last, since torch.prod accepts only one dim."""
     if not isinstance(dims, list):
         return _torch.prod(x, dims, keepdim, dtype=dtype)
     for d in sorted(_manipulation.from_front(dims, x.ndim), reverse=True):
@@ -50,7 +50,7 @@ def _product(x: Tensor, dims: Any, *, keepdim: bool, dtype: Any) -> Tensor:
 
 
 def _accumulated(dtype: _C.dtype) -> _C.dtype | None:
-    """The dtype of sums: the widest integer of the same signedness; None: unchanged."""
+    """The dtype of sums of integers: the widest integer of the same signedness. None (PyTorch's default) otherwise."""
     return {"unsigned integer": _C.uint64, "signed integer": _C.int64}.get(kind_of(dtype))
 
 
@@ -118,7 +118,7 @@ def count_nonzero(x: Tensor, /, *, axis: Any = None, keepdims: bool = False) -> 
 
 
 def diff(x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None) -> Tensor:
-    """The n-th differences of neighbours; prepend and append are concatenated to x first."""
+    """The n-th differences of adjacent elements, after prepend and append are concatenated to x."""
     parts = [part for part in (prepend, x, append) if part is not None]
     x = _torch.cat(parts, axis) if len(parts) > 1 else x
     for _ in range(n):

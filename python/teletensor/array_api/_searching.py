@@ -22,7 +22,7 @@ def where(condition: Tensor, x1: Any, x2: Any, /) -> Tensor:
 
 
 def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
-    """The indices of the nonzero elements along each axis. Waits."""
+    """The indices of the nonzero elements along each axis. Waits for the engine."""
     if x.ndim == 0:
         raise ValueError("[nonzero] expected an array of at least one dimension, got 0")
     return tuple(x.nonzero().unbind(1))
@@ -39,7 +39,7 @@ def argsort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: b
 
 
 def searchsorted(x1: Tensor, x2: Any, /, *, side: str = "left", sorter: Tensor | None = None) -> Tensor:
-    """The insertion index of each element of x2 in x1, which is sorted, or sorted by `sorter`."""
+    """The insertion index of each element of x2 in x1, which must be sorted, or in x1[sorter] if `sorter` is given."""
     if side not in ("left", "right"):
         raise ValueError(f"searchsorted(): side must be 'left' or 'right', got {side!r}")
     if not isinstance(x2, Tensor):
@@ -81,9 +81,9 @@ class UniqueInverse(NamedTuple):
 
 
 def unique_all(x: Tensor, /) -> UniqueAll:
-    """The sorted distinct elements, with first indices, inverse indices and counts. Waits.
+    """The sorted distinct elements, with the index of their first occurrence, inverse indices and counts.
 
-    Every NaN is distinct.
+    NaNs do not equal each other, so each NaN is a distinct element. Waits for the engine.
     """
     flat = x.reshape(-1)
     count = flat.shape[0]
@@ -99,7 +99,7 @@ def unique_all(x: Tensor, /) -> UniqueAll:
 
 
 def _order(flat: Tensor) -> Tensor:
-    """The stable sorting order of a vector; complex numbers are ordered by real, then imaginary part."""
+    """The indices that sort a vector stably; complex numbers are ordered by real, then imaginary part."""
     if not flat.dtype.is_complex:
         return _torch.argsort(flat, 0, False, True)
     order = _torch.argsort(flat.imag, 0, False, True)

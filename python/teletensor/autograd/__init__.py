@@ -1,4 +1,4 @@
-"""torch.autograd, implemented with the engine's tape. No function here waits for the network."""
+"""torch.autograd, implemented with the engine's tape. Only gradcheck and gradgradcheck wait for the engine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = [
 
 
 class Variable(Tensor):
-    """PyTorch's deprecated wrapper: returns the tensor itself."""
+    """PyTorch's deprecated wrapper. Returns the tensor itself or, with requires_grad, a leaf that shares its bytes."""
 
     def __new__(cls, data: Tensor, requires_grad: bool = False, volatile: bool = False):
         return data.detach().requires_grad_() if requires_grad else data

@@ -1,4 +1,4 @@
-"""Detection of the operation whose gradient is NaN."""
+"""Anomaly detection: finds the operation whose gradient is NaN."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Function: an operation with a user-defined gradient.
 
-Its backward runs in the client when the engine's pass reaches it. The pass is issued in pieces around it, so that it
-waits only for values that the user's code reads.
+The user's backward runs in the client. The client issues the engine's backward pass in pieces, each of which ends where
+a user-defined backward runs, and waits only for values that the user's code reads.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .._grad_mode import no_grad, set_grad_enabled
 
 
 class FunctionCtx:
-    """The state that forward passes to backward."""
+    """The state that Function.forward saves for Function.backward."""
 
     def __init__(self) -> None:
         self._saved: tuple = ()
@@ -43,7 +43,7 @@ class FunctionCtx:
         self._dirty.update(t._handle for t in tensors)
 
     def set_materialize_grads(self, value: bool) -> None:
-        """Sets whether missing gradients are zeros. They always are here."""
+        """Has no effect: missing gradients of differentiable outputs are always zeros."""
         self._materialize = value
 
 
@@ -53,7 +53,7 @@ class Function:
 
     @staticmethod
     def forward(ctx, *args, **kwargs):
-        """The computation, unrecorded. Called without ctx if the subclass defines setup_context."""
+        """Computes the outputs; nothing is recorded. Called without ctx if the subclass defines setup_context."""
         raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
 
     @staticmethod
@@ -110,7 +110,7 @@ class Function:
 
 
 def once_differentiable(function):
-    """Marks a backward function whose operations are not recorded."""
+    """Wraps a backward function so that its operations are not recorded."""
 
     @functools.wraps(function)
     def wrapped(ctx, *args):

@@ -1,4 +1,4 @@
-"""Jacobians, Hessians and their products with vectors, row by row."""
+"""Jacobians and Hessians, computed row by row, and their products with vectors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from .gradients import grad
 
 
 def _prepare(inputs, create_graph: bool):
-    """The inputs as leaves that require grad; with create_graph those that require grad stay in their graph."""
+    """Returns the inputs as leaves that require grad, and whether `inputs` is a sequence.
+
+    With create_graph, an input that already requires grad is returned itself.
+    """
     many = isinstance(inputs, (tuple, list))
     given = tuple(inputs) if many else (inputs,)
     return tuple(x if create_graph and x.requires_grad else x.detach().requires_grad_() for x in given), many
@@ -20,7 +23,7 @@ def _refuse_strict(name: str, strict: bool) -> None:
 
 
 def vjp(func, inputs, v=None, create_graph: bool = False, strict: bool = False):
-    """(func(inputs), v^T J): the product of a vector with the Jacobian."""
+    """Returns (func(inputs), v^T J), where J is the Jacobian."""
     _refuse_strict("vjp", strict)
     leaves, many = _prepare(inputs, create_graph)
     outputs = func(*leaves)
@@ -29,7 +32,7 @@ def vjp(func, inputs, v=None, create_graph: bool = False, strict: bool = False):
 
 
 def jvp(func, inputs, v=None, create_graph: bool = False, strict: bool = False):
-    """(func(inputs), J v): the product of the Jacobian with a vector like the inputs; v is optional for one number."""
+    """Returns (func(inputs), J v), where J is the Jacobian. v may be None if the inputs have one element each."""
     from .. import func as functions
 
     _refuse_strict("jvp", strict)
@@ -47,7 +50,7 @@ def jvp(func, inputs, v=None, create_graph: bool = False, strict: bool = False):
 
 
 def jacobian(func, inputs, create_graph: bool = False, strict: bool = False, vectorize: bool = False):
-    """The derivatives of every output element by every input element: output's sizes, then the input's."""
+    """Returns the derivatives of the output with respect to each input, of size (*output.shape, *input.shape)."""
     _refuse_strict("jacobian", strict)
     leaves, many = _prepare(inputs, create_graph)
     output = func(*leaves)
@@ -63,13 +66,13 @@ def jacobian(func, inputs, create_graph: bool = False, strict: bool = False, vec
 
 
 def hessian(func, inputs: Tensor, create_graph: bool = False, strict: bool = False, vectorize: bool = False):
-    """The second derivatives of a scalar function."""
+    """Returns the second derivatives of a scalar function."""
     _refuse_strict("hessian", strict)
     return jacobian(lambda x: grad(func(x), x, create_graph=True)[0], inputs, create_graph)
 
 
 def hvp(func, inputs, v=None, create_graph: bool = False, strict: bool = False):
-    """(func(inputs), H v) for a scalar function."""
+    """Returns (func(inputs), H v) for a scalar function, where H is the Hessian."""
     _refuse_strict("hvp", strict)
     leaves, many = _prepare(inputs, create_graph)
     output = func(*leaves)
@@ -83,5 +86,5 @@ def hvp(func, inputs, v=None, create_graph: bool = False, strict: bool = False):
     return output if create_graph else output.detach(), found if many else found[0]
 
 
-# The Hessian is symmetric.
+# The Hessian H is symmetric, so v^T H and H v are equal.
 vhp = hvp

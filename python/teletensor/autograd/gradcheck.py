@@ -1,7 +1,8 @@
 """Checks of gradients against central finite differences in float64.
 
-A complex number counts as two real ones: each part of an input is varied, and each part of an output is compared.
-PyTorch's gradient of a real L by z = x + i y is dL/dx + i dL/dy; a gradient v of an output o stands for Re(conj(v) o).
+A complex number counts as two real numbers: each part of an input is varied, and each part of an output is compared.
+By PyTorch's convention, the gradient of a real L with respect to z = x + i y is dL/dx + i dL/dy. A backward pass with
+gradient v of an output o therefore differentiates Re(conj(v) o).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from .gradients import grad
 
 
 class GradcheckError(RuntimeError):
-    """Raised if the gradients differ; contains both Jacobians and the position."""
+    """Raised if the gradients differ. The message contains both Jacobians and names the output and the input."""
 
 
 def _outputs(func, inputs) -> list[Tensor]:
@@ -22,7 +23,7 @@ def _outputs(func, inputs) -> list[Tensor]:
 
 
 def _reals(t: Tensor):
-    """The elements as a flat array of real numbers; complex numbers as adjacent parts."""
+    """Returns the elements as a flat array of real numbers; real and imaginary parts alternate."""
     import numpy as np
 
     array = np.ascontiguousarray(t.detach().cpu().numpy()).ravel()
@@ -30,7 +31,7 @@ def _reals(t: Tensor):
 
 
 def _numerical(func, inputs, which: int, eps: float):
-    """d outputs / d inputs[which]: per output an array of (elements of the input, elements of the output)."""
+    """Returns d outputs / d inputs[which]: one array per output, of size (input elements, output elements)."""
     import numpy as np
 
     is_complex = inputs[which].dtype.is_complex
@@ -63,7 +64,7 @@ def gradcheck(
     """Whether the gradients of func at the (float64) inputs agree with finite differences. Waits.
 
     Raises:
-        GradcheckError: they disagree, and raise_exception is set.
+        GradcheckError: the gradients disagree, and raise_exception is set.
         ValueError: no input requires grad.
     """
     import numpy as np
@@ -89,7 +90,7 @@ def gradcheck(
                     found = grad(flat[j], [inputs[i]], seed, retain_graph=True, allow_unused=True)[0]
                 columns.append(np.zeros(rows) if found is None else _reals(found))
             analytical = np.array(columns).T.reshape(rows, output.numel() * len(units))
-            expected = numerical[k].reshape(analytical.shape) if numerical else analytical  # the input has no elements
+            expected = numerical[k].reshape(analytical.shape) if numerical else analytical
             if not np.allclose(analytical, expected, rtol, atol, equal_nan=True):
                 if not raise_exception:
                     return False
@@ -100,7 +101,7 @@ def gradcheck(
 
 
 def gradgradcheck(func, inputs, grad_outputs=None, **options) -> bool:
-    """gradcheck of the gradients: checks second derivatives. Waits."""
+    """Checks second derivatives by gradcheck of the gradients. Without grad_outputs, seeds the session. Waits."""
     inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
     outputs = _outputs(func, inputs)
     if grad_outputs is None:

@@ -20,11 +20,11 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph: bool =
     """Accumulates the gradients of the tensors into the leaves of their graphs.
 
     Args:
-        tensors: one or several; those with more than one element need a gradient.
-        grad_tensors: their gradients; None for a tensor with one element.
-        retain_graph: keeps the graph for another backward; default: create_graph.
-        create_graph: records the computation of the gradients.
-        inputs: the only tensors into which gradients are accumulated.
+        tensors: one tensor or several.
+        grad_tensors: the gradients with respect to the tensors; None is allowed for a tensor with one element.
+        retain_graph: whether the graph is kept for another backward pass; by default the value of create_graph.
+        create_graph: whether the computation of the gradients is recorded.
+        inputs: the tensors into which gradients are accumulated; by default all leaves.
     """
     roots = _sequence(tensors)
     retain = create_graph if retain_graph is None else retain_graph
@@ -41,7 +41,7 @@ def grad(
     """Returns the gradients of the outputs with respect to the inputs, without accumulating them.
 
     Raises:
-        RuntimeError: an output does not depend on an input, and allow_unused is not set.
+        RuntimeError: no output depends on one of the inputs, and allow_unused is not set.
     """
     if is_grads_batched:
         raise NotImplementedError("grad(is_grads_batched=True) is not supported: call grad() once per gradient")

@@ -24,13 +24,13 @@ class Node:
 
 
 class RemovableHandle:
-    """Removes a hook."""
+    """A registered hook, which remove() or the end of a ``with`` block removes."""
 
     def __init__(self, tensor: Tensor, number: int):
         self.tensor, self.number = tensor, number
 
     def remove(self) -> None:
-        """Removes the hook; it is not called any more."""
+        """Removes the hook, so that it is no longer called."""
         if self.tensor is not None:
             _C.remove_hook(self.tensor, self.number)
             self.tensor = None

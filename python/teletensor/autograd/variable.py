@@ -1,4 +1,4 @@
-"""torch.autograd.variable's names: a Variable is a Tensor."""
+"""torch.autograd.variable: Variable is an alias of Tensor."""
 
 from .._C import Tensor as Variable
 

@@ -1,4 +1,4 @@
-"""torch.backends' settings. Most have no effect: the engine chooses."""
+"""torch.backends: settings, most of which have no effect because the engine selects the implementations."""
 
 from __future__ import annotations
 

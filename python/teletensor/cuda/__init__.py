@@ -1,7 +1,8 @@
-"""torch.cuda's names. The GPUs are those of the engine.
+"""The API of torch.cuda for the GPUs of the engine.
 
-A session computes in one stream per GPU, in program order; copies to and from the engine have separate streams.
-"Allocated" bytes are the session's; "reserved" bytes are those of the pool, which all sessions of the engine share.
+A session computes in one stream per GPU, in program order. Copies between the client and a GPU use separate streams.
+"Allocated" bytes belong to the session's tensors. "Reserved" bytes belong to the pool, which all sessions of the engine
+share.
 """
 
 from __future__ import annotations
@@ -99,11 +100,11 @@ def get_device_properties(device=None) -> DeviceProperties:
 
 
 def is_bf16_supported(including_emulation: bool = True) -> bool:
-    """Whether the GPU computes in bfloat16: every GPU does, those before Ampere by emulation."""
+    """Whether the GPU computes in bfloat16. GPUs before Ampere emulate bfloat16."""
     return is_available() and (including_emulation or get_device_capability() >= (8, 0))
 
 
 def synchronize(device=None) -> None:
-    """Waits until the GPU has completed everything issued so far; raises its errors."""
+    """Waits until the GPU has completed all work issued so far; raises the errors of this work."""
     gpu = _gpu(device)
     _C.torch.empty((1,), device=gpu["device"]).tolist()  # the read is ordered after all issued work

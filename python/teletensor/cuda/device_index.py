@@ -5,7 +5,7 @@ from __future__ import annotations
 from .. import _C
 from .._C import Tensor
 
-# The same value as in the bindings: the GPU of `"cuda"` without a number.
+# Index of the GPU that `"cuda"` denotes. The bindings store the same value.
 _current = 0  # guarded by the GIL
 
 
@@ -22,7 +22,7 @@ def index_of(device) -> int:
 
 
 def device_code(device) -> int:
-    """The GPU's device number in instructions."""
+    """The number that identifies the GPU in instructions."""
     return 1 << 8 | index_of(device)
 
 
@@ -32,7 +32,7 @@ def current_device() -> int:
 
 
 def set_device(device) -> None:
-    """Makes ``"cuda"`` denote that GPU. A negative number has no effect."""
+    """Makes ``"cuda"`` denote the given GPU. A negative number has no effect."""
     global _current
     index = index_of(device)
     if index >= 0:

@@ -1,4 +1,4 @@
-"""CUDA graphs: work that is captured once and replayed without issuing its operations again.
+"""CUDA graphs: work that is captured once and replayed without issuing the operations again.
 
 As in PyTorch, nothing is computed during a capture. A replay computes in the same memory, so inputs are updated by
 writing into the captured tensors (``static_x.copy_(x)``), and results are in the same tensors each time. A graph cannot
@@ -34,8 +34,8 @@ class CUDAGraph:
     def capture_begin(self, pool=None, capture_error_mode: str = "global") -> None:
         """Starts capturing: operations on the current GPU are recorded instead of executed.
 
-        ``pool`` has no effect on results: each graph has its own pool. ``capture_error_mode`` has none either: an
-        operation that a graph cannot contain is an error in every mode.
+        ``pool`` has no effect on results: each graph has a separate pool. ``capture_error_mode`` has no effect either:
+        an operation that a graph cannot contain is an error in every mode.
         """
         from . import current_device
 
@@ -51,7 +51,7 @@ class CUDAGraph:
         _C.ops.graph_begin(self._number, _C.device(f"cuda:{current_device()}"))
 
     def capture_end(self) -> None:
-        """Ends the capture. Waits; raises RuntimeError if an operation cannot be replayed."""
+        """Ends the capture and waits for the engine. Raises RuntimeError if an operation cannot be replayed."""
         if not self._number or self._captured:
             raise RuntimeError("expected capture_begin() before capture_end()")
         global _capturing
@@ -78,7 +78,7 @@ class CUDAGraph:
     def __del__(self):
         try:
             self.reset()
-        except Exception:  # noqa: BLE001 - the session may have ended before
+        except Exception:  # noqa: BLE001 - the session may have ended
             pass
 
 
@@ -117,19 +117,21 @@ class graph:  # noqa: N801 - PyTorch's name
 
 
 def replay_stats(device=None) -> dict[str, int]:
-    """Counts this session's repeated work on the GPU that was replayed as graphs automatically. Waits.
+    """Statistics of this session's repeated work on the GPU, which is replayed as graphs automatically.
 
-    ``graphs``: current number of graphs; ``replays``: their replays; ``launches``: launches replaced by replays;
-    ``changed``: launches whose parameters differed from the previous replay. ``replay_refusal`` in ``teletensor status
-    --json`` gives the reason why repeated work is not a graph. ``TELETENSOR_CUDA_REPLAY`` in the engine's environment
-    sets for how many microseconds after the last launch further ones are awaited (200), or ``off``.
+    ``graphs``: current number of graphs. ``replays``: number of replays. ``launches``: number of launches replaced by
+    replays. ``changed``: number of launches whose parameters differed from the previous replay.
+
+    ``replay_refusal`` in ``teletensor status --json`` gives the reason why repeated work is not replayed.
+    ``TELETENSOR_CUDA_REPLAY`` in the engine's environment sets after how many microseconds without a further launch the
+    held launches are issued individually (default 200); ``off`` turns automatic replay off. Waits for the engine.
     """
     names = ("graphs", "replays", "launches", "changed")
     return dict(zip(names, _C.ops.replay_counts(f"cuda:{index_of(device)}").tolist(), strict=True))
 
 
 def graph_pool_handle() -> tuple[int, int]:
-    """A handle for ``graph(..., pool=)``. It has no effect: each graph has its own pool."""
+    """A handle for ``graph(..., pool=)``. It has no effect: each graph has a separate pool."""
     return 0, next(_numbers)
 
 

@@ -20,10 +20,10 @@ _NAMES = (*(f"{level}.{p}.{w}" for level in _LEVELS for p in _POOLS for w in ("c
 
 
 def memory_stats(device=None) -> OrderedDict[str, int]:
-    """All statistics under PyTorch's names: the pool's, and ``session_bytes``. Waits, as do the functions below.
+    """The statistics of the pool under PyTorch's names, and ``session_bytes``. Waits for the engine.
 
-    ``limit_bytes``: the pool's limit (``teletensord --memory-limit``); ``session_limit_bytes``: this session's limit
-    over all devices; 0: no limit.
+    ``limit_bytes``: limit of the pool (``teletensord --memory-limit``). ``session_limit_bytes``: limit of this session
+    over all devices. A limit of 0 means no limit.
     """
     return OrderedDict(zip(_NAMES, _C.ops.memory_stats(device_code(device)).tolist(), strict=True))
 
@@ -39,7 +39,7 @@ def max_memory_allocated(device=None) -> int:
 
 
 def reset_peak_memory_stats(device=None) -> None:
-    """Restarts ``max_memory_allocated``. The pool's peaks are shared by all sessions and are not reset."""
+    """Resets ``max_memory_allocated``. The pool's peaks are shared by all sessions and are not reset."""
     _C.ops.reset_peak_memory(device_code(device))
 
 
@@ -67,7 +67,7 @@ def mem_get_info(device=None) -> tuple[int, int]:
 
 
 def empty_cache() -> None:
-    """Returns unused memory that this session's streams have used to the GPUs' drivers. Does not wait.
+    """Releases unused memory that is cached for this session's streams. Does not wait for the engine.
 
     Memory of other sessions is kept; ``teletensor empty-cache`` empties the engine's pools completely.
     """

@@ -1,4 +1,7 @@
-"""torch.cuda.random's names. A session has one generator for all devices: a GPU draws the same numbers as the CPU."""
+"""Provides the names of torch.cuda.random.
+
+A session has one generator for all devices: a GPU draws the same numbers as the CPU.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ def _check(device) -> None:
 
 
 def get_rng_state(device="cuda"):
-    """The state of the session's generator, as ``torch.get_rng_state``. Raises if there is no such GPU."""
+    """The state of the session's generator, like ``torch.get_rng_state``. Raises if there is no such GPU."""
     _check(device)
     return _random.get_rng_state()
 

@@ -1,7 +1,7 @@
 """Streams and events.
 
-A session has one stream per GPU, which every Stream object denotes: work that PyTorch might overlap runs in program
-order. This is correct for every program that is correct with several streams.
+A session has one stream per GPU, and all Stream objects of the GPU denote this stream. Work that PyTorch might overlap
+runs in program order, which is correct for every program that is correct with several streams.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ _numbers = itertools.count(1)
 
 
 class Event:
-    """A point in a GPU's work: everything issued before ``record()``.
+    """A point in a GPU's work. The GPU reaches the event after all work issued before ``record()``.
 
     Args:
         enable_timing: allows ``elapsed_time``.
-        blocking: has no effect: waiting never spins.
+        blocking: has no effect, because waiting never spins.
     """
 
     _recorded = False
@@ -49,7 +49,7 @@ class Event:
         return float(_C.ops.event_elapsed(self._number, end_event._number).item())
 
     def query(self) -> bool:
-        """Whether the GPU has reached the event. Takes a round trip but does not wait for the GPU."""
+        """Whether the GPU has reached the event. Makes a round trip to the engine but does not wait for the GPU."""
         return bool(_C.ops.event_passed(self._number).item())
 
     def synchronize(self) -> None:
@@ -58,13 +58,13 @@ class Event:
             self._elapsed(self)
 
     def wait(self, stream: Stream | None = None) -> None:
-        """Checks its argument; otherwise no effect: later work always runs later."""
+        """Checks its argument and has no other effect: work issued later always runs later."""
         if stream is not None:
             check_kind("Event.wait", "stream", stream, Stream)
 
     def __del__(self) -> None:
         if self._recorded:
-            with contextlib.suppress(Exception):  # the session may be gone
+            with contextlib.suppress(Exception):  # the session may have ended
                 _C.ops.event_drop(self._number)
 
 
@@ -97,11 +97,11 @@ class Stream:
         return event
 
     def wait_event(self, event: Event) -> None:
-        """Checks its argument; otherwise no effect: later work always runs later."""
+        """Checks its argument and has no other effect: work issued later always runs later."""
         check_kind("Stream.wait_event", "event", event, Event)
 
     def wait_stream(self, stream: Stream) -> None:
-        """Checks its argument; otherwise no effect: there is only one stream."""
+        """Checks its argument and has no other effect: a GPU has only one stream."""
         check_kind("Stream.wait_stream", "stream", stream, Stream)
 
     def __eq__(self, other) -> bool:

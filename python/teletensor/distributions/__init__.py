@@ -1,4 +1,4 @@
-"""Probability distributions; see torch.distributions. Argument checks are off by default because they wait."""
+"""Probability distributions; see torch.distributions. Argument checks wait for the engine and are off by default."""
 
 from . import constraints, kl, transforms, utils
 from .bernoulli import Bernoulli

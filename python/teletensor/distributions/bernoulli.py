@@ -1,4 +1,4 @@
-"""torch.distributions.bernoulli's names."""
+"""Provides the names of torch.distributions.bernoulli."""
 
 from .discrete import Bernoulli
 

@@ -1,4 +1,4 @@
-"""torch.distributions.beta's names."""
+"""Provides the names of torch.distributions.beta."""
 
 from .gamma import Beta
 

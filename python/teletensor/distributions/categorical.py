@@ -1,4 +1,4 @@
-"""Categorical distributions as class index or one-hot vector, and multinomial counts."""
+"""Distributions of class indices, one-hot vectors and multinomial counts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Categorical", "Multinomial", "OneHotCategorical", "OneHotCategorical
 
 
 class Categorical(Distribution):
-    """A class index, from probabilities or (unnormalised) log probabilities along the last dimension."""
+    """A class index. The last dimension of `probs` or `logits` contains unnormalised (log) probabilities."""
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     has_enumerate_support = True
@@ -80,7 +80,7 @@ class Categorical(Distribution):
 
 
 class OneHotCategorical(Distribution):
-    """A class as a one-hot vector."""
+    """A class, represented by a one-hot vector."""
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.one_hot

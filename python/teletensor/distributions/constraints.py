@@ -16,7 +16,7 @@ class Constraint:
     event_dim = 0
 
     def check(self, value: Tensor) -> Tensor:
-        """A bool for each element, or for each vector or matrix, of the value."""
+        """Returns a bool for each element of the value, or for each vector or matrix if event_dim is 1 or 2."""
         raise NotImplementedError
 
     def __repr__(self) -> str:

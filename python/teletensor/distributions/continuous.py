@@ -1,4 +1,4 @@
-"""Continuous distributions of scalars, sampled by the inverse distribution function."""
+"""Continuous distributions of scalars. Samples are drawn by inverse transform sampling."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Cauchy", "Exponential", "Gumbel", "Laplace", "Pareto", "Weibull"]
 
 
 class Exponential(_Elementwise, ExponentialFamily):
-    """The exponential distribution: waiting times at a rate."""
+    """The exponential distribution: time between events that occur at a rate."""
 
     arg_constraints = {"rate": constraints.positive}
     support = constraints.nonnegative
@@ -66,7 +66,7 @@ class Laplace(_LocationScale):
 
 
 class Cauchy(_LocationScale):
-    """The Cauchy distribution, with a median and a half width; it has no mean."""
+    """The Cauchy distribution, with median `loc` and half width `scale`. Its mean is undefined."""
 
     mean = property(lambda self: _C.torch.full_like(self.loc, math.nan))
     variance = property(lambda self: _C.torch.full_like(self.loc, math.inf))
@@ -86,7 +86,7 @@ class Cauchy(_LocationScale):
 
 
 class Gumbel(_LocationScale):
-    """The Gumbel distribution, of the maximum of many samples."""
+    """The Gumbel distribution: limit distribution of the maximum of many samples."""
 
     mean = property(lambda self: self.loc + self.scale * euler_constant)
     variance = property(lambda self: (math.pi**2 / 6) * self.scale**2)
@@ -107,7 +107,7 @@ class Gumbel(_LocationScale):
 
 
 class Pareto(_Elementwise):
-    """The Pareto distribution: scale times a power of a uniform number."""
+    """The Pareto distribution: scale times a power of a uniform variable."""
 
     arg_constraints = {"alpha": constraints.positive, "scale": constraints.positive}
     has_rsample = True
@@ -142,7 +142,7 @@ class Pareto(_Elementwise):
 
 
 class Weibull(_Elementwise):
-    """The Weibull distribution: scale times a power of an exponential number."""
+    """The Weibull distribution: scale times a power of an exponential variable."""
 
     arg_constraints = {"scale": constraints.positive, "concentration": constraints.positive}
     support = constraints.positive

@@ -36,7 +36,7 @@ class _ProbsOrLogits(_Elementwise):
 
 
 class Bernoulli(_ProbsOrLogits, ExponentialFamily):
-    """1 with a given probability, otherwise 0."""
+    """A variable that is 1 with a given probability, otherwise 0."""
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.boolean

@@ -14,7 +14,7 @@ __all__ = ["Distribution", "ExponentialFamily"]
 class Distribution:
     """A batch of distributions over events; see torch.distributions.Distribution.
 
-    Arguments are checked only if validate_args is True: reading values waits for the engine.
+    Arguments are checked only if validate_args is True, because the check waits for the engine.
     """
 
     has_rsample = False
@@ -157,7 +157,7 @@ class _Elementwise(Distribution):
         return new
 
     def _uniform(self, sample_shape, like: Tensor) -> Tensor:
-        """Uniform numbers in [eps, 1)."""
+        """Uniform random numbers, clamped to [eps, 1 - eps]."""
         from .utils import clamp_probs
 
         return clamp_probs(_C.torch.rand(*self._extended_shape(sample_shape), dtype=like.dtype, device=like.device)
@@ -165,7 +165,7 @@ class _Elementwise(Distribution):
 
 
 class _LocationScale(_Elementwise):
-    """scale times a standard variable, plus loc; sampled by the inverse distribution function."""
+    """The base of distributions with a location and a scale. rsample() applies icdf() to uniform numbers."""
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real

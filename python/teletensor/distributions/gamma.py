@@ -1,4 +1,4 @@
-"""The gamma distribution and those derived from it. Samples propagate no gradient to the concentrations."""
+"""The gamma distribution and distributions derived from it. Samples propagate no gradient to the concentrations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Beta", "Chi2", "Dirichlet", "Gamma", "StudentT"]
 
 
 def _gamma(concentration, shape):
-    """Samples of the given shape with rate 1."""
+    """Draws samples of gamma distributions with rate 1. `shape` is the shape of the result."""
     return _C.ops.standard_gamma(concentration.detach().expand(shape).contiguous()).clamp_min(_tiny(concentration))
 
 
@@ -50,7 +50,7 @@ class Gamma(_Elementwise, ExponentialFamily):
 
 
 class Chi2(Gamma):
-    """The chi-squared distribution: a sum of squares of normal numbers."""
+    """The chi-squared distribution: the sum of squares of df standard normal variables."""
 
     arg_constraints = {"df": constraints.positive}
 
@@ -139,7 +139,7 @@ class Beta(ExponentialFamily):
 
 
 class StudentT(_Elementwise):
-    """Student's t: a normal number divided by the root of a chi-squared one."""
+    """Student's t-distribution: loc + scale z / sqrt(c / df), where z is standard normal and c is chi-squared."""
 
     arg_constraints = {"df": constraints.positive, "loc": constraints.real, "scale": constraints.positive}
     support = constraints.real

@@ -1,4 +1,4 @@
-"""torch.distributions.gumbel's names."""
+"""Provides the names of torch.distributions.gumbel."""
 
 from .continuous import Gumbel
 

@@ -32,7 +32,7 @@ class Independent(Distribution):
 
     @property
     def support(self):
-        """The base distribution's support, for whole events."""
+        """The base distribution's support, as a constraint on whole events."""
         base, n = self.base_dist.support, self.reinterpreted_batch_ndims
         return constraints.independent(base, n) if n else base
 

@@ -13,7 +13,7 @@ __all__ = ["MultivariateNormal"]
 
 
 def _cholesky(matrix):
-    """Cholesky-Banachiewicz, row by row, composed of operators: differentiable, batched, on every device."""
+    """Cholesky factors of matrices, by the Cholesky-Banachiewicz algorithm. Composed of differentiable operators."""
     n = matrix.shape[-1]
     rows: list = []
     for i in range(n):
@@ -40,7 +40,7 @@ def _solve_lower(matrix, vector):
 
 
 class MultivariateNormal(Distribution):
-    """Defined by a mean vector and a covariance, a precision, or the covariance's Cholesky factor."""
+    """The multivariate normal distribution, with a mean and a covariance, precision or Cholesky factor `scale_tril`."""
 
     arg_constraints = {"loc": constraints.real_vector, "scale_tril": constraints.lower_cholesky}
     support = constraints.real_vector
@@ -61,7 +61,7 @@ class MultivariateNormal(Distribution):
 
     @staticmethod
     def _from_precision(precision):
-        """The Cholesky factor of the inverse, from the factor of the reversed precision."""
+        """The Cholesky factor of the covariance. Factorises the precision with rows and columns in reverse order."""
         reverse = lambda m: m.flip(-2, -1)  # noqa: E731
         lower = reverse(_cholesky(reverse(precision))).transpose(-2, -1)
         n = precision.shape[-1]

@@ -38,7 +38,7 @@ class Normal(_LocationScale, ExponentialFamily):
 
 
 class LogNormal(_LocationScale):
-    """exp of a normally distributed number."""
+    """The log-normal distribution: exp of a normal variable."""
 
     support = constraints.positive
 
@@ -64,7 +64,7 @@ class LogNormal(_LocationScale):
 
 
 class HalfNormal(_Elementwise):
-    """The absolute value of a normal number with mean 0."""
+    """The half-normal distribution: absolute value of a normal variable with mean 0."""
 
     arg_constraints = {"scale": constraints.positive}
     support = constraints.nonnegative

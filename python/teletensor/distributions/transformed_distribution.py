@@ -13,7 +13,7 @@ __all__ = ["TransformedDistribution"]
 
 
 class TransformedDistribution(Distribution):
-    """The distribution of t(x), where x has a base distribution."""
+    """The distribution of t(x), where x follows the base distribution and t is the composition of the transforms."""
 
     def __init__(self, base_distribution, transforms, validate_args=None):
         self.transforms = [transforms] if isinstance(transforms, Transform) else list(transforms)

@@ -15,7 +15,10 @@ __all__ = [
 
 
 class Transform:
-    """y = t(x), x = t.inv(y), and log |dy/dx|. `event_dim`: the number of dimensions it transforms jointly."""
+    """A function y = t(x) with inverse x = t.inv(y) and log |dy/dx|.
+
+    `event_dim` is the number of trailing dimensions that the function transforms jointly.
+    """
 
     bijective = False
     domain: constraints.Constraint = constraints.real
@@ -58,7 +61,7 @@ class Transform:
         raise NotImplementedError
 
     def forward_shape(self, shape):
-        """The sizes of y for the sizes of x."""
+        """The shape of y, given the shape of x."""
         return tuple(shape)
 
     def __repr__(self) -> str:
@@ -121,7 +124,7 @@ identity_transform = ComposeTransform([])
 
 
 class AffineTransform(Transform):
-    """loc + scale x."""
+    """y = loc + scale x."""
 
     bijective = True
 
@@ -149,7 +152,7 @@ class AffineTransform(Transform):
 
 
 class ExpTransform(Transform):
-    """exp(x)."""
+    """y = exp(x)."""
 
     bijective, codomain = True, constraints.positive
 
@@ -164,7 +167,7 @@ class ExpTransform(Transform):
 
 
 class PowerTransform(Transform):
-    """x to a fixed power."""
+    """y = x ** exponent."""
 
     bijective, domain, codomain = True, constraints.positive, constraints.positive
 
@@ -183,7 +186,7 @@ class PowerTransform(Transform):
 
 
 class SigmoidTransform(Transform):
-    """1 / (1 + exp(-x))."""
+    """y = 1 / (1 + exp(-x))."""
 
     bijective, codomain = True, constraints.unit_interval
 
@@ -199,7 +202,7 @@ class SigmoidTransform(Transform):
 
 
 class TanhTransform(Transform):
-    """tanh(x)."""
+    """y = tanh(x)."""
 
     bijective, codomain = True, constraints.interval(-1.0, 1.0)
 
@@ -214,7 +217,7 @@ class TanhTransform(Transform):
 
 
 class SoftplusTransform(Transform):
-    """log(1 + exp(x))."""
+    """y = log(1 + exp(x))."""
 
     bijective, codomain = True, constraints.positive
 
@@ -229,7 +232,7 @@ class SoftplusTransform(Transform):
 
 
 class AbsTransform(Transform):
-    """|x|; its inverse returns the non-negative value."""
+    """y = |x|. The inverse returns the non-negative x."""
 
     codomain = constraints.positive
 
@@ -241,7 +244,7 @@ class AbsTransform(Transform):
 
 
 class SoftmaxTransform(Transform):
-    """softmax over the last dimension."""
+    """y = softmax(x) over the last dimension."""
 
     codomain, event_dim = constraints.simplex, 1
 

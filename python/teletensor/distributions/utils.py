@@ -1,4 +1,4 @@
-"""Shared by distributions: broadcasting, and conversion between probabilities and logits."""
+"""Helpers of distributions: broadcasting, and conversion between probabilities and logits."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _sum_rightmost(value: Tensor, count: int) -> Tensor:
 
 
 def clamp_probs(probs: Tensor) -> Tensor:
-    """Clamps probabilities away from 0 and 1 by the dtype's resolution."""
+    """Clamps probabilities to [eps, 1 - eps], where eps is finfo(dtype).eps."""
     eps = _FLOATS[probs.dtype][1]
     return probs.clamp(min=eps, max=1 - eps)
 
@@ -46,7 +46,7 @@ def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
 
 
 class lazy_property:  # noqa: N801 - PyTorch's name
-    """A property computed at first use and then stored."""
+    """A property that is computed at first use and then stored."""
 
     def __init__(self, wrapped):
         self.wrapped, self.__doc__ = wrapped, wrapped.__doc__

@@ -1,4 +1,4 @@
-"""torch.func: function transforms: derivatives, maps over batches, stateless modules."""
+"""torch.func: derivatives of functions, maps over batches, and modules as functions of their parameters."""
 
 from .batching import vmap
 from .derivatives import grad, grad_and_value, hessian, jacfwd, jacrev, jvp, linearize, vjp

@@ -1,8 +1,8 @@
 """vmap: maps a function over a batch.
 
-Each entry of the batch is computed separately, and the results are stacked, which is correct for any function,
-including its control flow. Entries are independent, so the engine computes them without a round trip in between.
-Operators are not batched, which costs one call per entry.
+The function runs once per entry of the batch, and the results are stacked. This is correct for any function, whatever
+its control flow. Entries are independent, so no round trip is needed between them. Operators are not batched: each
+operator is called once per entry.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ def vmap(
     """Returns a function that maps `func` over a dimension of its arguments and stacks the results.
 
     Args:
-        in_dims: the mapped dimension of each input, in a structure like the arguments'; None: not mapped.
+        in_dims: the mapped dimension of each input, in the arguments' structure; None for an input that is not mapped.
         out_dims: the position of the batch dimension in each output.
         randomness: "different": each entry draws its own numbers; "same" is not implemented; "error" means "different".
-        chunk_size: no effect: entries are computed one by one.
+        chunk_size: has no effect, since entries are computed one by one.
     Raises:
-        ValueError: an input lacks the dimension, sizes differ in it, or the batch is empty.
+        ValueError: an input lacks its mapped dimension, the mapped dimensions' sizes differ, or the batch is empty.
     """
     if randomness not in ("error", "different", "same"):
         raise RuntimeError(f"[vmap] expected randomness to be 'error', 'different' or 'same', got {randomness!r}")

@@ -1,9 +1,9 @@
 """Function transforms that differentiate, to any order.
 
-All of them run the function on copies of its arguments and differentiate it with the tape. The product of the Jacobian
-with a vector (forward mode) is the derivative of the vector-Jacobian product, which is linear in its vector:
+All transforms run the function on copies of its arguments and differentiate it with the tape. The product of the
+Jacobian with a vector (forward mode) is the derivative of the vector-Jacobian product, which is linear in its vector:
 J v = d(u^T J)/du v ("Automatic differentiation in machine learning", Baydin et al., 2018, and R. Townsend's double-vjp
-trick, 2017). It takes two passes where forward mode would take one.
+trick, 2017). This needs two passes; forward mode would need one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _depth = 0  # nesting depth of active derivatives
 
 
 class _Level:
-    """Within this context results stay differentiable for enclosing derivatives."""
+    """Counts nested derivatives: within another derivative, results must stay differentiable."""
 
     def __enter__(self) -> None:
         global _depth
@@ -33,7 +33,10 @@ class _Level:
 
 
 def _inputs(args: Any) -> tuple[Any, list[Tensor], bool]:
-    """Within a level: copies of the inputs to differentiate, and whether an enclosing derivative needs the result."""
+    """Copies the inputs to differentiate. Call it within a _Level.
+
+    Returns (args with copies in place of the inputs, list of the copies, whether results must stay differentiable).
+    """
     given = tree.leaves(args)
     for x in given:
         if not isinstance(x, Tensor):
@@ -58,7 +61,7 @@ def _split(output: Any, has_aux: bool, name: str) -> tuple[Any, Any]:
 
 
 def _products(outputs: Any, inputs: list[Tensor], vectors: Any) -> list[Tensor]:
-    """u^T J, differentiable; zeros for unused inputs."""
+    """Returns u^T J for each input, differentiable, with u = `vectors`; zeros for unused inputs."""
     pairs = [(o, u) for o, u in zip(tree.leaves(outputs), tree.leaves(vectors), strict=True) if o.requires_grad]
     if not pairs:
         return [_C.torch.zeros_like(x) for x in inputs]
@@ -66,7 +69,7 @@ def _products(outputs: Any, inputs: list[Tensor], vectors: Any) -> list[Tensor]:
 
 
 def vjp(func: Callable, *primals: Any, has_aux: bool = False):
-    """(func(*primals), a function from a cotangent like the output to the products u^T J, one per primal)."""
+    """Returns func(*primals) and a function that maps cotangents u of the outputs to u^T J for each primal."""
     with enable_grad(), _Level():
         args, inputs, outer = _inputs(primals)
         outputs, aux = _split(func(*args), has_aux, "vjp")
@@ -84,7 +87,7 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False):
 
 
 def jvp(func: Callable, primals: tuple, tangents: tuple, *, strict: bool = False, has_aux: bool = False):
-    """(func(*primals), J v): the change of the outputs when the primals change by the tangents."""
+    """Returns (func(*primals), J v), where v are the tangents."""
     if strict:
         raise NotImplementedError("[jvp] strict=True is not supported: independent outputs have a derivative of zero")
     if len(tree.leaves(primals)) != len(tree.leaves(tangents)):
@@ -107,7 +110,7 @@ def jvp(func: Callable, primals: tuple, tangents: tuple, *, strict: bool = False
 
 
 def _chosen(args: tuple, argnums: int | tuple[int, ...]) -> tuple[Any, Callable[[Any], tuple]]:
-    """The arguments to differentiate, and a function that inserts replacements into the argument list."""
+    """Returns the arguments to differentiate, and a function that replaces them in the argument list."""
     places = [argnums] if isinstance(argnums, int) else list(argnums)
     for place in places:
         if not -len(args) <= place < len(args):
@@ -159,7 +162,7 @@ def _basis(like: Tensor) -> list[Tensor]:
 
 
 def jacrev(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False, *, chunk_size: int | None = None) -> Callable:
-    """Returns a function that computes the Jacobian (output sizes, then input sizes), one pass per output element."""
+    """Returns a function that computes the Jacobian, of size (*output, *input), in one pass per output element."""
 
     @wraps(func)
     def differentiated(*args: Any):
@@ -195,7 +198,7 @@ def jacfwd(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = F
     def differentiated(*args: Any):
         chosen, among = _chosen(args, argnums)
         given = tree.leaves(chosen)
-        columns: list[list[list[Tensor]]] = []  # by input, by element, by output
+        columns: list[list[list[Tensor]]] = []  # indexed by input, input element and output
         output = aux = None
         for place, x in enumerate(given):
             zeros = [_C.torch.zeros_like(v) for v in given]
@@ -225,5 +228,5 @@ def hessian(func: Callable, argnums: int | tuple[int, ...] = 0) -> Callable:
 
 
 def linearize(func: Callable, *primals: Any):
-    """(func(*primals), a function from tangents to J v at the primals)."""
+    """Returns func(*primals) and a function that maps tangents v to J v at the primals."""
     return func(*primals), lambda *tangents: jvp(func, primals, tangents)[1]

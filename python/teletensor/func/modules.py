@@ -54,14 +54,14 @@ def functional_call(
         parameter_and_buffer_dicts: tensors by name, in one or several dictionaries.
         args: the call's arguments: a tuple, or a single argument.
         tie_weights: whether a tensor that the module has under several names is replaced under all of them.
-        strict: whether all parameters and buffers must be given.
+        strict: whether all parameters and buffers must be given, and no other names.
     """
     dicts = parameter_and_buffer_dicts if isinstance(parameter_and_buffer_dicts, (tuple, list)) else [parameter_and_buffer_dicts]
     values: dict[str, Tensor] = {}
     for given in dicts:
         repeated = values.keys() & given.keys()
         if repeated:
-            raise ValueError(f"[functional_call] {sorted(repeated)} are given more than once")
+            raise ValueError(f"[functional_call] expected each name once, got {sorted(repeated)} more than once")
         values.update(given)
     if strict:
         expected = {name for find in (module.named_parameters, module.named_buffers) for name, _ in find()}

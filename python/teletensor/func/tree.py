@@ -6,7 +6,7 @@ from typing import Any, Callable
 
 
 def leaves(tree: Any) -> list:
-    """The leaves of the tree, in order; dictionaries in their own order."""
+    """Returns the leaves of the tree, in order; the values of a dictionary in insertion order."""
     if isinstance(tree, (tuple, list)):
         return [leaf for branch in tree for leaf in leaves(branch)]
     if isinstance(tree, dict):
@@ -15,7 +15,7 @@ def leaves(tree: Any) -> list:
 
 
 def rebuild(tree: Any, values: list) -> Any:
-    """A tree of the same structure with other leaves."""
+    """Returns a tree of the same structure with `values` as its leaves."""
     rest = iter(values)
 
     def build(branch: Any) -> Any:
@@ -30,15 +30,15 @@ def rebuild(tree: Any, values: list) -> Any:
 
 
 def map_leaves(function: Callable, tree: Any) -> Any:
-    """The tree with the function applied to each leaf."""
+    """Returns the tree with the function applied to each leaf."""
     return rebuild(tree, [function(leaf) for leaf in leaves(tree)])
 
 
 def broadcast(prefix: Any, tree: Any, is_end: Callable[[Any], bool]) -> list:
-    """The value of `prefix` for each leaf of the tree; a leaf of the prefix applies to the whole subtree."""
+    """Returns the value of `prefix` for each leaf of the tree; a leaf of `prefix` applies to the whole subtree."""
     if is_end(prefix):
         return [prefix] * len(leaves(tree))
     if type(prefix) is not type(tree) or len(prefix) != len(tree):
-        raise ValueError(f"got a structure that does not match that of the arguments: {prefix!r}")
+        raise ValueError(f"[vmap] expected in_dims and out_dims to match the inputs and outputs, got {prefix!r}")
     pairs = [(prefix[key], tree[key]) for key in tree] if isinstance(tree, dict) else zip(prefix, tree)
     return [end for pair in pairs for end in broadcast(*pair, is_end)]

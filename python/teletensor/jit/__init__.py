@@ -1,6 +1,6 @@
 """torch.jit: TorchScript's annotations and functions. They return functions and modules unchanged.
 
-The engine creates programs from the frames that eager code issues; annotated code runs like any other.
+The engine creates programs from the frames that eager code issues, so annotated code runs like all other code.
 """
 
 import builtins
@@ -20,7 +20,7 @@ ScriptFunction = type(lambda: None)
 
 
 def script(obj: Any, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None) -> Any:
-    """Returns the function, class or module itself. The other arguments configure TorchScript's compiler; no effect."""
+    """Returns the function, class or module itself. The other arguments have no effect."""
     return obj
 
 
@@ -33,17 +33,17 @@ script_if_tracing = script_method = export
 
 
 def freeze(mod: Module, preserved_attrs: Any = None, optimize_numerics: bool = True) -> Module:
-    """Returns the module itself, complete, so ``preserved_attrs`` has no effect."""
+    """Returns the module itself with all its attributes, so ``preserved_attrs`` has no effect."""
     return mod
 
 
 def optimize_for_inference(mod: Module, other_methods: Any = None) -> Module:
-    """Returns the module itself. ``other_methods`` names further methods to optimize; no effect."""
+    """Returns the module itself. ``other_methods`` has no effect."""
     return mod
 
 
 def wait(future: Any) -> Any:
-    """Returns its argument: fork() returns the result itself."""
+    """Returns its argument, because fork() returns the result instead of a future."""
     return future
 
 
@@ -59,9 +59,9 @@ def trace(
     func: Callable, example_inputs: Any = None, optimize: Any = None, check_trace: bool = True, check_inputs: Any = None,
     check_tolerance: float = 1e-5, strict: bool = True, *, example_kwarg_inputs: Any = None,
 ) -> Callable:  # fmt: skip
-    """Returns the function or module itself; it still evaluates its control flow at each call, unlike PyTorch's traces.
+    """Returns the function or module itself. Unlike a trace in PyTorch, each call evaluates the control flow.
 
-    The other arguments configure tracing and its checks; no effect.
+    The other arguments have no effect.
     """
     return func
 
@@ -75,7 +75,7 @@ def trace_module(
 
 
 def fork(func: Callable, *args: Any, **options: Any) -> Any:
-    """Calls the function and returns its result, which wait() returns again."""
+    """Calls the function and returns its result. wait() accepts this result and returns it."""
     return func(*args, **options)
 
 
@@ -93,5 +93,5 @@ def annotate(the_type: Any, the_value: Any) -> Any:
 
 
 def isinstance(obj: Any, target_type: Any) -> bool:  # noqa: A001 - PyTorch's name
-    """Python's isinstance; for a generic type such as List[int] it checks the generic's origin."""
+    """Python's isinstance; a generic type such as List[int] is checked as its origin, list."""
     return builtins.isinstance(obj, getattr(target_type, "__origin__", target_type))

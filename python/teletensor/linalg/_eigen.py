@@ -12,7 +12,7 @@ _EPSILON = {_C.float32: 2.0**-23, _C.float64: 2.0**-52, _C.complex64: 2.0**-23, 
 
 
 def eigh(A: Tensor, UPLO: str = "L") -> results.Eigh:
-    """Ascending eigenvalues, and eigenvectors as columns, of symmetric or Hermitian matrices; reads one triangle."""
+    """Ascending eigenvalues, and eigenvectors as columns, of symmetric or Hermitian matrices. Reads one triangle."""
     results.require_square(A, "linalg.eigh")
     return results.Eigh(*_ops.eigh_decomposed(A, UPLO))
 
@@ -65,7 +65,7 @@ def torch_svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> tupl
 
 
 def _tolerance(S: Tensor, sizes, atol, rtol) -> Tensor:
-    """The tolerance for each matrix: singular values up to it count as zero."""
+    """Returns the tolerance of each matrix: the largest singular value that counts as zero."""
     largest = S.amax(-1, True) if S.shape[-1] else S.sum(-1, True)
     if rtol is None:
         given = isinstance(atol, Tensor) or (atol is not None and atol > 0)
@@ -113,11 +113,11 @@ def matrix_rank(A: Tensor, tol=None, hermitian: bool = False, *, atol=None, rtol
 
 
 def lstsq(A: Tensor, B: Tensor, rcond=None, *, driver: str | None = None) -> results.Lstsq:
-    """The X that minimises ||A X - B||; if there are several, the one of minimum norm. 'gels' assumes full rank.
+    """The X of minimum norm among those that minimise ||A X - B||. The driver 'gels' assumes full rank.
 
-    As in PyTorch, residuals are returned by every driver but gelsy (the default) if A has more rows than columns, rank
-    by every driver but gels, singular values by gelsd and gelss. Unlike in PyTorch, residuals are also returned for
-    matrices of less than full rank.
+    As in PyTorch, every driver except gelsy (the default) returns residuals if A has more rows than columns. Every
+    driver except gels returns the rank; gelsd and gelss return singular values. Unlike in PyTorch, residuals are also
+    returned for matrices of less than full rank.
     """
     driver = driver or "gelsy"
     if driver not in ("gels", "gelsy", "gelsd", "gelss"):

@@ -10,12 +10,15 @@ _torch, _ops = _C.torch, _C.ops
 
 
 def _factored(A: Tensor, checked_by: str) -> tuple[Tensor, Tensor, Tensor]:
-    """The factorisation of A without gradient, for functions whose gradient is expressed in A."""
+    """Returns the LU factorisation of A without a gradient, for functions whose gradient is computed from A itself.
+
+    A singular matrix causes a LinAlgError that names the function `checked_by`, unless that is empty.
+    """
     return _ops.lu_factored(A.detach(), checked_by)
 
 
 def inv_ex(A: Tensor, *, check_errors: bool = False) -> results.InvEx:
-    """The inverse, and for each matrix the position of the first zero pivot of its LU (0: none)."""
+    """The inverse, and for each matrix the position of the first zero pivot of its LU, counted from 1 (0: none)."""
     results.require_square(A, "linalg.inv")
     lu, pivots, info = _factored(A, "linalg.inv" if check_errors else "")
     eye = results.identity(A.shape[-1], A, A.shape[:-2])
@@ -73,7 +76,7 @@ def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = Fa
 
 
 def _solve_with(A: Tensor, B: Tensor, lu: Tensor, pivots: Tensor, transposed: bool) -> Tensor:
-    """Solves A X = B from A's LU; both batches broadcast."""
+    """Solves A X = B or, if transposed, A^T X = B from A's LU. The batch dimensions of A and B broadcast."""
     A, B = results.same_batch(A, B)
     return _ops.lu_solved(A, B, lu.expand(A.shape), pivots.expand(A.shape[:-1]), transposed)
 
@@ -84,7 +87,7 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
 
 
 def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -> results.LUFactorEx:
-    """L and U in one matrix, the row exchanges counted from 1, and the position of the first zero pivot."""
+    """L and U in one matrix, the pivots (row indices counted from 1), and the position of the first zero pivot."""
     if not pivot:
         raise RuntimeError("linalg.lu_factor: LU without pivoting is not implemented on the CPU")
     results.require_matrix(A, "torch.linalg.lu_factor_ex")
@@ -92,14 +95,14 @@ def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -
 
 
 def lu_factor(A: Tensor, *, pivot: bool = True) -> results.LUFactor:
-    """L and U in one matrix, and the row exchanges; LinAlgError if a matrix is singular."""
+    """L and U in one matrix, and the pivots; LinAlgError if a matrix is singular."""
     return results.LUFactor(*lu_factor_ex(A, pivot=pivot, check_errors=True)[:2])
 
 
 def lu_unpack(
     LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """P, L and U from the results of lu_factor; empty tensors for those not requested."""
+    """P, L and U from the results of lu_factor. A matrix that is not requested is an empty tensor."""
     m, n = LU_data.shape[-2:]
     k = min(m, n)
     P = L = U = LU_data.new_empty([0])
@@ -164,14 +167,14 @@ def triangular_solve(
 
 
 def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False) -> results.CholeskyEx:
-    """L with L L^H = A (or its adjoint), and the order of the first leading minor that is not positive."""
+    """L with L L^H = A (its adjoint if upper), and the order of the first leading minor that is not positive."""
     results.require_square(A, "linalg.cholesky")
     L, info = _ops.cholesky_factored(A.mH if upper else A, "linalg.cholesky" if check_errors else "")
     return results.CholeskyEx(L.mH if upper else L, info)
 
 
 def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
-    """L with L L^H = A (or its adjoint); LinAlgError if a matrix is not positive-definite."""
+    """L with L L^H = A (its adjoint if upper); LinAlgError if a matrix is not positive-definite."""
     return cholesky_ex(A, upper=upper, check_errors=True).L
 
 
@@ -196,7 +199,7 @@ def qr(A: Tensor, mode: str = "reduced") -> results.QR:
 
 
 def geqrf(input: Tensor) -> tuple[Tensor, Tensor]:
-    """R, with the vectors of the Householder reflections below it, and their factors tau."""
+    """R with the vectors of the Householder reflections below its diagonal, and the reflections' factors tau."""
     return _ops.householder_factored(input)
 
 
@@ -210,7 +213,7 @@ def householder_product(A: Tensor, tau: Tensor) -> Tensor:
 
 
 def _reflect(A: Tensor, tau: Tensor, other: Tensor, forward: bool) -> Tensor:
-    """H1 H2 ... Hk other; forward: the adjoint of that product, Hk^H ... H2^H H1^H other."""
+    """Returns H1 H2 ... Hk other or, if forward, Hk^H ... H2^H H1^H other."""
     vectors = A.tril(-1) + _torch.eye(*A.shape[-2:], dtype=A.dtype, device=A.device)
     k, tau = tau.shape[-1], tau.conj() if forward else tau
     for i in range(k) if forward else reversed(range(k)):
@@ -220,7 +223,7 @@ def _reflect(A: Tensor, tau: Tensor, other: Tensor, forward: bool) -> Tensor:
 
 
 def ormqr(input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False) -> Tensor:
-    """The product of Q, as given by geqrf, or its adjoint, with other, from the left or the right."""
+    """Multiplies other by Q, as given by geqrf, or by its adjoint if `transpose`, from the left or the right."""
     if min(input.dim(), other.dim()) < 2:
         raise RuntimeError("torch.ormqr: input must have at least 2 dimensions.")
     count = min(other.shape[-2 if left else -1], input.shape[-1])

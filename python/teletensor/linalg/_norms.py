@@ -13,12 +13,12 @@ _torch, _ops = _C.torch, _C.ops
 
 
 def vector_norm(x: Tensor, ord=2, dim=None, keepdim: bool = False, *, dtype=None) -> Tensor:
-    """The norm of the elements along dim (None: all), as vectors."""
+    """The vector norm of the elements along dim, or of all elements if dim is None."""
     return _ops.vector_norm(x, float(ord), dim, keepdim, dtype=dtype)
 
 
 def matrix_norm(A: Tensor, ord="fro", dim=(-2, -1), keepdim: bool = False, *, dtype=None) -> Tensor:
-    """The norm of matrices: 'fro', 'nuc', infinity, 1, 2, or a negated number for the minimum."""
+    """The norm of each matrix. `ord` is 'fro', 'nuc', inf, 1 or 2, or a negated number for minima instead of maxima."""
     if A.dim() < 2:
         raise RuntimeError("linalg.matrix_norm: The input tensor A must have at least 2 dimensions.")
     if len(dim) != 2:

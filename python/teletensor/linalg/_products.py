@@ -49,7 +49,10 @@ def multi_dot(tensors) -> Tensor:
 
 
 def _split_points(sizes: list[int]) -> dict[tuple[int, int], int]:
-    """Where to split each subchain of matrices so that multiplications are fewest (Cormen et al., 15.2)."""
+    """Returns, for each subchain (i, j) of matrices, the k after which to split it for the fewest multiplications.
+
+    Algorithm: Cormen et al., 15.2.
+    """
     n = len(sizes) - 1
     cost = {(i, i): 0 for i in range(n)}
     cut: dict[tuple[int, int], int] = {}
@@ -89,7 +92,7 @@ def cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
 
 
 def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
-    """A view of the diagonal of the last two dimensions."""
+    """A view of the diagonal of dimensions dim1 and dim2."""
     return _torch.diagonal(A, offset, dim1, dim2)
 
 

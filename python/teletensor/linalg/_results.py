@@ -1,4 +1,4 @@
-"""Shared by the functions of torch.linalg: named results, batch sizes and checks."""
+"""Helpers of the functions of torch.linalg: named results, broadcasting of batches, and checks."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Lstsq(NamedTuple):
 
 
 def identity(n: int, like: Tensor, batch=()) -> Tensor:
-    """Identity matrices with the batch's sizes."""
+    """Returns a batch of n x n identity matrices, of `like`'s dtype and device."""
     return _torch.eye(n, dtype=like.dtype, device=like.device).expand(*batch, n, n)
 
 
@@ -92,7 +92,7 @@ def same_batch(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def require_square(A: Tensor, name: str) -> None:
-    """Raises PyTorch's RuntimeError unless A has square matrices."""
+    """Raises PyTorch's RuntimeError unless A contains square matrices."""
     require_matrix(A, name)
     if A.shape[-1] != A.shape[-2]:
         raise RuntimeError(
@@ -107,5 +107,5 @@ def require_matrix(A: Tensor, name: str) -> None:
 
 
 def product(sizes) -> int:
-    """The number of elements."""
+    """Returns the number of elements of a tensor with these sizes."""
     return math.prod(sizes)

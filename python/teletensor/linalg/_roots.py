@@ -1,4 +1,4 @@
-"""The square root of a positive matrix, and the polar decomposition."""
+"""The square root of a positive-definite matrix, and the polar decomposition."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Polar(NamedTuple):
 
 
 def matrix_sqrth(A: Tensor) -> Tensor:
-    """The positive-definite X with XX = A for symmetric or Hermitian positive-definite A; reads one triangle."""
+    """The positive-definite X with XX = A for symmetric or Hermitian positive-definite A. Reads A's lower triangle."""
     results.require_square(A, "linalg.matrix_sqrth")
     values, vectors = eigh(A)
     return (vectors * values.sqrt().unsqueeze(-2)) @ vectors.transpose(-2, -1).conj()

@@ -1,4 +1,4 @@
-"""Loss reductions by number and from deprecated flags; torch.nn._reduction's names."""
+"""Converts loss reductions from deprecated flags and to numbers; provides the names of torch.nn._reduction."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _NUMBERS = {"none": 0, "mean": 1, "elementwise_mean": 1, "sum": 2}
 
 
 def get_enum(reduction: str) -> int:
-    """The number of a reduction."""
+    """PyTorch's number of a reduction: 0 for "none", 1 for "mean", 2 for "sum"."""
     if reduction not in _NUMBERS:
         raise ValueError(f"{reduction} is not a valid value for reduction")
     if reduction == "elementwise_mean":

@@ -1,4 +1,4 @@
-"""Anti-aliased resampling: a filter as wide as a step, applied as one matrix per dimension."""
+"""Anti-aliased resampling. Widens the filter by the downsampling factor and applies it as one matrix per dimension."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _cubic(x: float, a: float = -0.5) -> float:
 
 
 def _weights(size: int, to: int, filter_, width: float, scale: float, corners: bool) -> list[list[float]]:
-    """One row per output element: the weights of the input elements."""
+    """Returns one row per output element, which contains the weights of the input elements."""
     step = max(scale, 1.0)
     support = width * step
     rows = []
@@ -36,7 +36,7 @@ def _weights(size: int, to: int, filter_, width: float, scale: float, corners: b
 
 
 def resample(input: Tensor, sizes: list[int], mode: str, align_corners: bool, factors: list[float]) -> Tensor:
-    """interpolate(antialias=True): bilinear or bicubic, over the last two dimensions."""
+    """Implements interpolate(antialias=True), bilinear or bicubic, over the last two dimensions."""
     if mode not in ("bilinear", "bicubic") or input.dim() != 4:
         raise ValueError("Anti-alias option is restricted to bilinear and bicubic modes and requires a 4-D tensor as input")
     filter_, width = (_triangle, 1.0) if mode == "bilinear" else (_cubic, 2.0)

@@ -47,12 +47,12 @@ def _canonical_mask(mask: Tensor | None, dtype, what: str) -> Tensor | None:
 
 
 def _in_projection(query, key, value, weights, biases) -> list[Tensor]:
-    """Projects query, key and value by their weights."""
+    """Projects query, key and value by one linear layer each."""
     return [_C.functional.linear(t, w, b) for t, w, b in zip((query, key, value), weights, biases)]
 
 
 def _split_heads(t: Tensor, batch: int, heads: int) -> Tensor:
-    """(L, N, heads * d) to (N, heads, L, d)."""
+    """Rearranges (L, N, heads * d) to (N, heads, L, d)."""
     return t.reshape(t.shape[0], batch, heads, -1).permute(1, 2, 0, 3)
 
 
@@ -63,7 +63,7 @@ def multi_head_attention_forward(
     q_proj_weight=None, k_proj_weight=None, v_proj_weight=None, static_k=None, static_v=None,
     average_attn_weights: bool = True, is_causal: bool = False,
 ) -> tuple[Tensor, Tensor | None]:  # fmt: skip
-    """(result, weights or None) of multi-head attention over (L, N, E), or (L, E) unbatched."""
+    """Returns (result, attention weights or None). Inputs have shape (L, N, E), or (L, E) without a batch."""
     single = query.dim() == 2
     if single:
         query, key, value = (t.unsqueeze(1) for t in (query, key, value))
@@ -102,7 +102,7 @@ def multi_head_attention_forward(
 
 
 def _head_masks(attn_mask, key_padding_mask, dtype, num_heads: int, added: int) -> Tensor | None:
-    """Combines both masks into one that is added to (N, heads, L, S); the last `added` keys are never masked."""
+    """Combines both masks into one to add to scores (N, heads, L, S). The last `added` keys are never masked."""
     attn_mask = _canonical_mask(attn_mask, dtype, "attn_mask")
     padding = _canonical_mask(key_padding_mask, dtype, "key_padding_mask")
     if attn_mask is not None and attn_mask.dim() == 3:

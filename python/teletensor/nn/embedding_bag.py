@@ -10,14 +10,14 @@ _ops = _C.ops
 
 
 def renorm_rows(weight: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> None:
-    """Scales the indexed rows down to a norm of max_norm, in place and unrecorded."""
+    """Scales the indexed rows down to a norm of max_norm, in place and without recording gradients."""
     with no_grad():
         flat = indices.reshape(-1)
         weight.detach().index_copy_(0, flat, weight.detach().index_select(0, flat).renorm(norm_type, 0, max_norm))
 
 
 def divide_by_frequency(rows: Tensor, indices: Tensor, num_weights: int) -> Tensor:
-    """Returns the rows; divides each row's gradient by the number of occurrences of its index."""
+    """Returns the rows unchanged, but divides the gradient of each row by the number of occurrences of its index."""
     flat = indices.reshape(-1)
     ones = _C.torch.ones(flat.shape, dtype=rows.dtype, device=rows.device)
     counts = _C.torch.zeros(num_weights, dtype=rows.dtype, device=rows.device).index_add(0, flat, ones)
@@ -30,7 +30,7 @@ def embedding_bag(
     scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False, per_sample_weights: Tensor | None = None,
     include_last_offset: bool = False, padding_idx: int | None = None,
 ) -> Tensor:  # fmt: skip
-    """The sum, mean or max of each bag's rows. A bag is a row of input, or begins at an offset."""
+    """The sum, mean or max of the weight rows of each bag. A bag is a row of a 2D input, or begins at an offset."""
     if mode not in ("sum", "mean", "max"):
         raise ValueError("mode has to be one of sum, mean or max")
     if per_sample_weights is not None and mode != "sum":
@@ -51,7 +51,7 @@ def embedding_bag(
 
 
 def _bags(input: Tensor, offsets: Tensor | None, include_last_offset: bool) -> tuple[int, Tensor]:
-    """The number of bags, and the bag of each index."""
+    """Returns the number of bags, and the bag number of each index."""
     if input.dim() == 2:
         if offsets is not None:
             raise ValueError("if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed length sequences.")

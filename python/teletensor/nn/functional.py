@@ -1,7 +1,7 @@
 """torch.nn.functional: PyTorch's functions of neural networks.
 
-Operators are generated; a function is written here only if PyTorch's has more arguments than the operator
-(``inplace``, ``training``, padding by name).
+Most functions are generated operators. A function is written here only if PyTorch's function has more arguments than
+the operator (``inplace``, ``training``, padding by name).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .resampling import fold, interpolate, unfold, upsample, upsample_bilinear, 
 
 globals().update({name: fn for name, fn in vars(_C.functional).items() if not name.startswith("_")})
 _ops = _C.ops
-from .losses import *  # noqa: E402, F403 - they replace the operators
+from .losses import *  # noqa: E402, F403 - the losses replace the operators
 from .sequence_losses import (  # noqa: E402, F401
     ctc_loss, multi_margin_loss, multilabel_margin_loss, multilabel_soft_margin_loss, triplet_margin_with_distance_loss,
 )  # fmt: skip
@@ -49,12 +49,12 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
-    """input; negative elements times negative_slope."""
+    """input for positive elements, negative_slope input otherwise."""
     return _in.leaky_relu(input, negative_slope, out=input if inplace else None)
 
 
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """input; alpha (exp(input) - 1) for negative elements."""
+    """input for positive elements, alpha (exp(input) - 1) otherwise."""
     return _in.elu(input, alpha, out=input if inplace else None)
 
 
@@ -197,7 +197,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
 
 
 def _kept(input: Tensor, sizes, p: float) -> Tensor:
-    """A random mask: 1 with probability 1 - p, else 0; both parts of a complex number share one draw."""
+    """A random mask: 1 with probability 1 - p, otherwise 0. Draws one random number per element, also if complex."""
     drawn = _C.torch.rand(list(sizes), dtype=input.dtype.to_real(), device=input.device)
     return (drawn >= p).to(input.dtype)
 
@@ -333,17 +333,17 @@ def _adaptive_size(input: Tensor, output_size, n: int = 2) -> list[int]:
 
 
 def adaptive_avg_pool2d(input, output_size) -> Tensor:
-    """Average pooling to output_size; None keeps a size of the input."""
+    """Average pooling to output_size, where None means the size of the input."""
     return _ops.adaptive_avg_pool2d(input, _adaptive_size(input, output_size))
 
 
 def adaptive_avg_pool3d(input, output_size) -> Tensor:
-    """Average pooling to output_size; None keeps a size of the input."""
+    """Average pooling to output_size, where None means the size of the input."""
     return _ops.adaptive_avg_pool3d(input, _adaptive_size(input, output_size, 3))
 
 
 def adaptive_max_pool2d(input, output_size, return_indices: bool = False):
-    """Max pooling to output_size; None keeps a size of the input."""
+    """Max pooling to output_size, where None means the size of the input."""
     size = _adaptive_size(input, output_size)
     if return_indices:
         return tuple(_ops.adaptive_max_pool2d_with_indices(input, size))
@@ -354,7 +354,7 @@ def adaptive_max_pool2d(input, output_size, return_indices: bool = False):
 
 
 def batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
-    """Normalises channels by the batch's statistics (in training) or the running ones."""
+    """Normalises channels by the statistics of the batch (in training) or the running statistics."""
     if training and input.numel() and input.dim() > 1 and input.numel() // max(1, input.shape[1]) <= 1:
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {input.shape}")
     return _ops.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
@@ -411,7 +411,7 @@ def normalize(input, p=2.0, dim=1, eps=1e-12) -> Tensor:
 
 
 def pad(input, pad, mode: str = "constant", value=None) -> Tensor:
-    """Pads the ends of the last dimensions, or crops them if negative; `pad` begins with the last dimension."""
+    """Pads the ends of the last dimensions; negative padding crops. `pad` starts with the last dimension's two ends."""
     pad = list(pad)
     if len(pad) % 2 or len(pad) // 2 > input.dim():
         raise RuntimeError(f"Padding length must be even and at most twice the number of dimensions, got {pad}")
@@ -461,7 +461,7 @@ def _pad_places(mode: str, size: int, before: int, after: int) -> bytes:
 
 
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
-    """(*, C r^2, H, W) to (*, C, H r, W r)."""
+    """Rearranges (*, C r^2, H, W) to (*, C, H r, W r)."""
     *lead, c, h, w = input.shape
     r = upscale_factor
     n = len(lead)
@@ -470,7 +470,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
 
 
 def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
-    """(*, C, H r, W r) to (*, C r^2, H, W)."""
+    """Rearranges (*, C, H r, W r) to (*, C r^2, H, W)."""
     *lead, c, h, w = input.shape
     r = downscale_factor
     n = len(lead)
@@ -479,7 +479,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
 
 
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
-    """A vector with a 1 at each index. Waits if num_classes is not given."""
+    """A one-hot vector for each index. Waits for the engine if num_classes is not given."""
     if num_classes == -1:
         num_classes = int(tensor.max().item()) + 1
     return _ops.one_hot(tensor, num_classes)
@@ -494,6 +494,6 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
 
 
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
-    """Interleaves the channels of `groups` groups."""
+    """Splits the channels into `groups` groups and interleaves the groups."""
     n, c = input.shape[:2]
     return input.reshape(n, groups, c // groups, -1).transpose(1, 2).reshape(input.shape)

@@ -1,4 +1,4 @@
-"""Initialisation of parameters, in place and unrecorded.
+"""Initialisation of parameters, in place and without recording gradients.
 
 Methods: Glorot and Bengio, "Understanding the difficulty of training deep feedforward neural
 networks" (2010); He et al., "Delving deep into rectifiers" (2015); Saxe et al., "Exact solutions
@@ -20,7 +20,7 @@ _GAINS = {"tanh": 5.0 / 3, "relu": math.sqrt(2.0), "selu": 3.0 / 4, **dict.fromk
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """The gain that preserves the variance through a nonlinearity; `param`: leaky_relu's slope."""
+    """The gain that preserves the variance through a nonlinearity; `param` is the slope of leaky_relu."""
     if nonlinearity == "leaky_relu":
         if param is None:
             slope = 0.01
@@ -58,7 +58,7 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
 
 @no_grad
 def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0) -> Tensor:
-    """Fills with normal numbers truncated to [a, b], by the inverse distribution function."""
+    """Fills with normal numbers truncated to [a, b], by inverse transform sampling."""
     low, high = (0.5 * (1 + math.erf((x - mean) / std / math.sqrt(2))) for x in (a, b))
     tensor.uniform_(2 * low - 1, 2 * high - 1)
     return tensor.copy_((tensor.erfinv() * (std * math.sqrt(2)) + mean).clamp(a, b))
@@ -92,7 +92,7 @@ def eye_(tensor: Tensor) -> Tensor:
 
 @no_grad
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
-    """Fills with a convolution that preserves as many channels as possible."""
+    """Fills with a convolution that copies input channels to output channels, per group."""
     tensor.zero_()
     per_group = tensor.shape[0] // groups
     centre = tuple(n // 2 for n in tensor.shape[2:])
@@ -146,7 +146,7 @@ def kaiming_normal_(tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinea
 
 @no_grad
 def orthogonal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
-    """Fills with orthonormal rows or columns: NumPy's QR of a normal matrix, computed in the client."""
+    """Fills with orthonormal rows or columns times gain. NumPy computes them in the client by QR of a normal matrix."""
     import numpy as np
 
     from .. import randn

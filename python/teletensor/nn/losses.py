@@ -38,7 +38,7 @@ def _warn_sizes(input: Tensor, target: Tensor) -> None:
 
 
 def _weighted(losses: Tensor, input: Tensor, weight: Tensor, reduction: str, by_weight: bool) -> Tensor:
-    """The weighted losses, reduced; `by_weight`: the mean divides by the sum of the weights."""
+    """Weights and reduces the losses. With `by_weight`, the mean divides by the sum of the weights."""
     if weight.shape != input.shape:
         raise ValueError("Weights and input must have the same size.")
     losses = losses * weight
@@ -64,13 +64,13 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction: str = "me
 
 
 def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction: str = "mean", beta: float = 1.0) -> Tensor:
-    """Squared differences over 2 beta below beta, absolute differences minus beta / 2 above."""
+    """d^2 / (2 beta) where d = |input - target| is less than beta, d - beta / 2 elsewhere."""
     _warn_sizes(input, target)
     return _ops.smooth_l1_loss(input, target, reduction=chosen(size_average, reduce, reduction), beta=beta)
 
 
 def huber_loss(input, target, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None) -> Tensor:
-    """Half the squared differences below delta, delta times (absolute differences minus delta / 2) above."""
+    """d^2 / 2 where d = |input - target| is less than delta, delta (d - delta / 2) elsewhere."""
     _warn_sizes(input, target)
     if weight is None:
         return _ops.huber_loss(input, target, reduction=reduction, delta=delta)
@@ -128,7 +128,7 @@ def linear_cross_entropy(
     input: Tensor, linear_weight: Tensor, target: Tensor, *, linear_bias: Tensor | None = None, weight: Tensor | None = None,
     reduction: str = "mean", ignore_index: int | None = None, label_smoothing: float = 0.0,
 ) -> Tensor:  # fmt: skip
-    """cross_entropy of a linear layer's outputs; linear_weight is (classes, ..., features)."""
+    """cross_entropy of a linear layer's outputs. linear_weight has shape (*classes, features)."""
     *classes, features = linear_weight.shape
     if input.dim() not in (1, 2):
         raise RuntimeError(f"linear_cross_entropy: expected input with dimensionality 1 or 2, got {input.dim()}")
@@ -176,20 +176,20 @@ def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, red
 
 
 def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=None, reduction="mean") -> Tensor:
-    """input where the target is 1, max(0, margin - input) where it is -1."""
+    """input where the target is 1, max(0, margin - input) where the target is -1."""
     losses = _C.torch.where(target != -1, input, 0.0) + _C.torch.where(target != 1, (margin - input).clamp_min(0), 0.0)
     return _reduce(losses, chosen(size_average, reduce, reduction))
 
 
 def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean") -> Tensor:
-    """1 - cos where the target is 1, max(0, cos - margin) where it is -1."""
+    """1 - cos where the target is 1, max(0, cos - margin) where the target is -1."""
     input1, input2 = (t if t.is_floating_point() else t.to(_C.default_dtype()) for t in (input1, input2))
     cosine = _C.functional.cosine_similarity(input1, input2, -1)
     return _reduce(_C.torch.where(target == 1, 1 - cosine, (cosine - margin).clamp_min(0)), chosen(size_average, reduce, reduction))
 
 
 def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False) -> Tensor:
-    """The p-norm of the rows' differences."""
+    """The p-norm of x1 - x2 + eps over the last dimension."""
     return (x1 - x2 + eps).norm(p, -1, keepdim)
 
 

@@ -6,7 +6,7 @@ from .._C import Tensor
 
 
 class Parameter(Tensor):
-    """A leaf that requires grad; a Module registers it on assignment."""
+    """A leaf tensor that requires grad. Assigning a Parameter to a Module's attribute registers it."""
 
     def __new__(cls, data: Tensor, requires_grad: bool = True):
         self = Tensor.__new__(cls, data.detach())

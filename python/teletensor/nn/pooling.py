@@ -1,4 +1,4 @@
-"""Pooling functions composed of operators: with indices, inverse, power-average, adaptive in 1 or 3 dimensions."""
+"""Pooling functions composed of operators: max pooling with indices, unpooling, power-average, adaptive, fractional."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
 
 
 def one_size(name: str, output_size) -> int:
-    """The single int of an output_size."""
+    """Returns output_size, which must be an int or a sequence of one int."""
     sizes = _many(output_size, 1)
     if len(sizes) != 1:
         raise RuntimeError(f"{name}() argument 'output_size' should contain one int (got {len(sizes)})")
@@ -87,7 +87,7 @@ def adaptive_max_pool1d(input, output_size, return_indices: bool = False):
 
 
 def adaptive_max_pool3d(input, output_size, return_indices: bool = False):
-    """Max pooling to output_size; None keeps a size of the input."""
+    """Max pooling to output_size, where None means the size of the input."""
     if input.dim() < 4:
         raise ValueError(f"Input dimension should be at least 4, got {input.dim()}")
     asked = (output_size,) * 3 if isinstance(output_size, int) else output_size
@@ -137,12 +137,12 @@ def _fractional(n: int):
         return (best, at) if return_indices else best
 
     fractional_max_pool.__name__ = f"fractional_max_pool{n}d"
-    fractional_max_pool.__doc__ = "The maxima of windows at random distances (Graham, 2014)."
+    fractional_max_pool.__doc__ = "Max pooling over windows at random positions (Graham, 2014)."
     return fractional_max_pool
 
 
 def _window_starts(draw: Tensor, size: int, kernel: int, out: int) -> Tensor:
-    """The starts of the windows of one dimension, from one number in [0, 1) per channel."""
+    """The starts of the windows along one dimension. `draw` contains one random number in [0, 1) per channel."""
     if out == 1:
         return _C.torch.full([*draw.shape, 1], size - kernel, dtype=_C.int64, device=draw.device)
     step = (size - kernel) / (out - 1)
@@ -161,7 +161,7 @@ def _power_pool(n: int):
         stride = kernel if stride is None else _many(stride, n)
         if norm_type == 0:
             raise ValueError(f"norm_type must be a non-zero value, but got {norm_type}")
-        if math.isinf(norm_type):  # the maximum magnitude, or the minimum
+        if math.isinf(norm_type):  # inf: the maximum magnitude; -inf: the minimum magnitude
             sign = 1 if norm_type > 0 else -1
             lines = input.abs().unsqueeze(-2) if n == 1 else input.abs()
             window = ((1, *kernel), (1, *stride), (0, 0), (1, 1)) if n == 1 else (kernel, stride, (0,) * n, (1,) * n)
@@ -183,7 +183,7 @@ lp_pool1d, lp_pool2d, lp_pool3d = _power_pool(1), _power_pool(2), _power_pool(3)
 
 
 def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
-    """input divided by a power of the squares of neighbouring channels (Krizhevsky et al. 2012)."""
+    """Divides input by (k + alpha times the mean square of neighbouring channels)^beta (Krizhevsky et al. 2012)."""
     if input.dim() < 3:
         raise ValueError(f"Expected 3D or higher dimensionality input (got {input.dim()} dimensions)")
     if input.numel() == 0:

@@ -46,12 +46,12 @@ def upsample(
 
 
 def unfold(input: Tensor, kernel_size, dilation=1, padding=0, stride=1) -> Tensor:
-    """The windows of (N, C, H, W) as columns (N, C * kh * kw, windows)."""
+    """Extracts the windows of (N, C, H, W) as columns (N, C * kh * kw, windows)."""
     return _ops.im2col(input, _pair(kernel_size), _pair(dilation), _pair(padding), _pair(stride))
 
 
 def fold(input: Tensor, output_size, kernel_size, dilation=1, padding=0, stride=1) -> Tensor:
-    """Columns (N, C * kh * kw, windows) summed back into (N, C, *output_size)."""
+    """Sums columns (N, C * kh * kw, windows) into the windows of an image (N, C, *output_size)."""
     return _ops.col2im(
         input, _pair(output_size), _pair(kernel_size), _pair(dilation), _pair(padding), _pair(stride)
     )

@@ -21,7 +21,7 @@ def ctc_loss(
     log_probs: Tensor, targets: Tensor, input_lengths, target_lengths, blank: int = 0, reduction: str = "mean",
     zero_infinity: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Connectionist temporal classification (Graves et al. 2006). Waits if lengths are tensors."""
+    """Connectionist temporal classification (Graves et al. 2006). Waits for the engine if lengths are tensors."""
     single = log_probs.dim() == 2
     if single:
         log_probs = log_probs.unsqueeze(1)
@@ -42,7 +42,7 @@ def multi_margin_loss(
     input: Tensor, target: Tensor, p: int = 1, margin: float = 1.0, weight=None, size_average=None, reduce=None,
     reduction: str = "mean",
 ) -> Tensor:  # fmt: skip
-    """sum over other classes of max(0, margin - input[target] + input[class])^p / classes."""
+    """The sum over all other classes of max(0, margin - input[target] + input[class])^p, divided by the class count."""
     reduction = chosen(size_average, reduce, reduction)
     get_enum(reduction)
     if p not in (1, 2):
@@ -65,7 +65,7 @@ def multi_margin_loss(
 def multilabel_soft_margin_loss(
     input: Tensor, target: Tensor, weight=None, size_average=None, reduce=None, reduction: str = "mean"
 ) -> Tensor:
-    """The mean over classes of their binary cross entropies."""
+    """The mean over classes of the binary cross entropy."""
     logs = _C.functional.logsigmoid
     losses = -(target * logs(input) + (1 - target) * logs(-input))
     losses = losses if weight is None else losses * weight
@@ -73,7 +73,10 @@ def multilabel_soft_margin_loss(
 
 
 def multilabel_margin_loss(input: Tensor, target: Tensor, size_average=None, reduce=None, reduction: str = "mean"):
-    """Margins between every target class (before the first -1) and every other class."""
+    """The sum of max(0, 1 - input[target] + input[other]) over pairs of a target and another class.
+
+    The targets of a row are the classes before the first -1. The sum is divided by the number of classes.
+    """
     reduction = chosen(size_average, reduce, reduction)
     get_enum(reduction)
     if input.shape != target.shape:
@@ -83,7 +86,7 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, size_average=None, red
     rows, wanted = (t if t.dim() == 2 else t.reshape(1, -1) for t in (input, target))
     valid = (wanted >= 0).to(_C.int64).cumprod(1).to(_C.bool)
     places = wanted.clamp_min(0)
-    # Counts instead of writing: the placeholder index 0 of a missing target may also be a target.
+    # Adds counts instead of writing flags, because a missing target has index 0, which may also be a target.
     among = _C.torch.zeros_like(rows).scatter_add(1, places, valid.to(rows.dtype)) > 0
     gaps = (1 - rows.gather(1, places).unsqueeze(2) + rows.unsqueeze(1)).clamp_min(0)
     counts = valid.unsqueeze(2) & among.logical_not().unsqueeze(1)

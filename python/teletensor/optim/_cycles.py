@@ -13,7 +13,7 @@ __all__ = ["CosineAnnealingWarmRestarts", "CyclicLR", "OneCycleLR"]
 
 
 class _WithMomentum(LRScheduler):
-    """A base that decreases momentum (Adam: the first beta) while the rate increases."""
+    """The base of schedulers that decrease momentum (for Adam, the first beta) while the rate increases."""
 
     def _start_momentum(self, base, maximal, last_epoch: int) -> None:
         if not any(k in self.optimizer.defaults for k in ("momentum", "betas")):
@@ -56,7 +56,7 @@ class OneCycleLR(_WithMomentum):
         if anneal_strategy not in ("cos", "linear"):
             raise ValueError(f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}")
         self._anneal_func_type = anneal_strategy
-        # Per phase: its last step, and the group options between which rate and momentum are interpolated.
+        # Each phase: (last step, keys of the group options for first rate, last rate, first momentum, last momentum).
         top = pct_start * self.total_steps - 1
         rise = (top, "initial_lr", "max_lr", "max_momentum", "base_momentum")
         last = self.total_steps - 1
@@ -128,7 +128,7 @@ class CyclicLR(_WithMomentum):
         self.base_lrs = base_lrs
 
     def scale_fn(self, x: float) -> float:
-        """The scale of a cycle, or of a step."""
+        """The scale of the amplitude in cycle x, or at step x if scale_mode is "iterations"."""
         if self._scale_fn_custom is not None:
             return self._scale_fn_custom(x)
         if self.mode == "triangular":
@@ -158,7 +158,10 @@ class CyclicLR(_WithMomentum):
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """Cosine annealing restarted after T_0 epochs, then after T_mult times as many (Loshchilov and Hutter 2016)."""
+    """Cosine annealing with restarts (Loshchilov and Hutter 2016).
+
+    The first period has T_0 epochs. Each following period has T_mult times the epochs of the previous period.
+    """
 
     def __init__(
         self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0, last_epoch: int = -1  # noqa: N803
@@ -177,7 +180,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         return [self.eta_min + (base - self.eta_min) * height for base in self.base_lrs]
 
     def step(self, epoch: float | None = None) -> None:
-        """Advances by one epoch, or to an epoch, which may be fractional: ``step(epoch + batch / batches)``."""
+        """Advances by one epoch, or to the given epoch, which may be fractional: ``step(epoch + batch / batches)``."""
         self._step_count += 1
         self._update_lr(epoch)
 

@@ -11,7 +11,7 @@ from .optimizer import Optimizer
 
 
 def per_group(name: str, optimizer: Optimizer, value: Any) -> list:
-    """One value per parameter group: from a list or tuple, or the same value for all."""
+    """Returns one value per parameter group, from a list or tuple with one value per group or from one common value."""
     if not isinstance(value, (list, tuple)):
         value = [value] * len(optimizer.param_groups)
     if len(value) != len(optimizer.param_groups):
@@ -44,8 +44,8 @@ def require_optimizer(optimizer: Any) -> None:
 class LRScheduler:
     """Sets every group's ``lr`` at each step(); subclasses define the values.
 
-    get_lr() computes from the current rate, so that several schedulers of one optimizer can be combined;
-    _get_closed_form_lr(), if defined, computes from ``base_lrs``, for step(epoch).
+    get_lr() computes the rates from the current rates, so that several schedulers of one optimizer can be combined.
+    _get_closed_form_lr(), if defined, computes the rates from ``base_lrs`` and is used by step(epoch).
     """
 
     _is_initial = False  # true during the constructor's step
@@ -83,7 +83,7 @@ class LRScheduler:
         return self._last_lr
 
     def step(self, epoch: int | None = None) -> None:
-        """Advances by one epoch, or (deprecated) to an epoch."""
+        """Advances by one epoch, or (deprecated) to the given epoch."""
         self._step_count += 1
         if epoch is not None:
             warn_of_epoch()
@@ -106,7 +106,7 @@ class LRScheduler:
         return [group["lr"] * factor for group in self.optimizer.param_groups]
 
     def state_dict(self) -> dict:
-        """Everything but the optimizer."""
+        """All attributes except the optimizer."""
         return {k: v for k, v in self.__dict__.items() if k != "optimizer"}
 
     def load_state_dict(self, state_dict: dict) -> None:

@@ -38,7 +38,7 @@ class Adam(Optimizer):
         return state
 
     def _update(self, group, params, grads) -> None:
-        # Bias correction depends on the step: usually all parameters share the step and one call is enough.
+        # Bias correction depends on the step. Usually all parameters have the same step and one call is enough.
         by_step = defaultdict(list)
         for p, grad in zip(params, grads):
             state = self._start(p, group["amsgrad"])

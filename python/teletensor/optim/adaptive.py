@@ -12,7 +12,7 @@ __all__ = ["Adadelta", "Adagrad", "Adamax", "NAdam", "RAdam", "RMSprop", "Rprop"
 
 
 class _PerParameterOptimizer(Optimizer):
-    """The base of optimizers whose step is a few instructions per parameter. None of them waits."""
+    """The base of optimizers whose step is a few instructions per parameter. A step waits only if lr is a tensor."""
 
     def _update(self, group: dict, params: list[Tensor], grads: list[Tensor]) -> None:
         for p, grad in zip(params, grads):
@@ -43,7 +43,10 @@ class _PerParameterOptimizer(Optimizer):
 
 
 class RMSprop(_PerParameterOptimizer):
-    """Hinton's lecture 6e (2012); `centered`: Graves, "Generating sequences with recurrent neural networks" (2013)."""
+    """RMSprop (Hinton, lecture 6e, 2012).
+
+    `centered`: Graves, "Generating sequences with recurrent neural networks" (2013).
+    """
 
     def __init__(
         self, params, lr: float = 1e-2, alpha: float = 0.99, eps: float = 1e-8, weight_decay: float = 0, momentum: float = 0,
@@ -78,7 +81,7 @@ class RMSprop(_PerParameterOptimizer):
 
 
 class Adagrad(_PerParameterOptimizer):
-    """Duchi et al., "Adaptive subgradient methods" (2011)."""
+    """Adagrad (Duchi et al., "Adaptive subgradient methods", 2011)."""
 
     def __init__(
         self, params, lr: float = 1e-2, lr_decay: float = 0, weight_decay: float = 0, initial_accumulator_value: float = 0,
@@ -103,7 +106,7 @@ class Adagrad(_PerParameterOptimizer):
 
 
 class Adadelta(_PerParameterOptimizer):
-    """Zeiler, "Adadelta: an adaptive learning rate method" (2012)."""
+    """Adadelta (Zeiler, "Adadelta: an adaptive learning rate method", 2012)."""
 
     def __init__(
         self, params, lr: float = 1.0, rho: float = 0.9, eps: float = 1e-6, weight_decay: float = 0, foreach=None, *,

@@ -40,7 +40,7 @@ class LBFGS(Optimizer):
             at += p.numel()
 
     def _direction(self, state: dict, grad: Tensor) -> Tensor:
-        """The two-loop recursion over the stored updates."""
+        """Computes the search direction by the two-loop recursion over the stored updates."""
         q, shares = -grad, []
         for s, y, rho in reversed(state["memory"]):
             shares.append(rho * s.dot(q))
@@ -150,7 +150,7 @@ class LBFGS(Optimizer):
 
 
 def _minimum(a: tuple, b: tuple, least: float, most: float) -> float:
-    """The minimum, within bounds, of the cubic through two points with given slopes."""
+    """The step in [least, most] that minimises the cubic through two points (step, value, gradient, slope)."""
     (x1, f1, _, g1), (x2, f2, _, g2) = (a, b) if a[0] <= b[0] else (b, a)
     if x1 == x2 or not math.isfinite(f1 + f2 + g1 + g2):
         return (least + most) / 2

@@ -136,7 +136,7 @@ class ExponentialLR(LRScheduler):
 
 
 class PolynomialLR(LRScheduler):
-    """Decreases the rate to 0 over total_iters epochs, by a power."""
+    """Decreases the rate to 0 over total_iters epochs: (1 - epoch / total_iters)^power times the initial rate."""
 
     def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1):
         self.total_iters, self.power = total_iters, power
@@ -178,7 +178,7 @@ class CosineAnnealingLR(LRScheduler):
 
 
 class SequentialLR(CompositeScheduler):
-    """Runs schedulers one after another, each from its milestone."""
+    """Runs schedulers one after another. Scheduler i + 1 starts at milestones[i]."""
 
     def __init__(self, optimizer: Optimizer, schedulers: list[LRScheduler], milestones: list[int], last_epoch: int = -1):
         self._take(optimizer, schedulers)
@@ -197,7 +197,7 @@ class SequentialLR(CompositeScheduler):
         first._initial_step()
         self._last_lr = first.get_last_lr()
 
-    def _initial_step(self) -> None:  # for nested sequences
+    def _initial_step(self) -> None:  # called by an outer SequentialLR
         first = self._schedulers[bisect_right(self._milestones, 0)]
         first._initial_step()
         self._last_lr = first.get_last_lr()
@@ -280,7 +280,7 @@ class ReduceLROnPlateau(LRScheduler):
         return value > best if self.mode == "max" else value < best
 
     def step(self, metrics, epoch: int | None = None) -> None:
-        """Records the metric's newest value. Waits if it is a tensor."""
+        """Records a new value of the metric. Waits for the engine if the value is a tensor."""
         value = float(metrics)
         if epoch is not None:
             warn_of_epoch()

@@ -13,17 +13,19 @@ from .._gradients import clear
 
 
 def checked(values: dict[str, float]) -> None:
-    """Raises ValueError for negative options, with PyTorch's names of the options."""
+    """Raises ValueError if an option is negative. The keys are PyTorch's names of the options."""
     for name, value in values.items():
         if not 0.0 <= value:
             raise ValueError(f"Invalid {name}: {value}")
 
 
 def implementation(**flags) -> dict:
-    """The options that select among PyTorch's implementations of a step. There is one here, so they have no effect.
+    """Checks and returns the options that select one of PyTorch's implementations of a step.
+
+    The options have no other effect, because there is only one implementation here.
 
     Raises:
-        NotImplementedError: ``differentiable=True``: a step is not recorded.
+        NotImplementedError: ``differentiable`` is True. Steps are not recorded for gradients.
     """
     if flags.get("differentiable"):
         raise NotImplementedError("differentiable=True is not supported: an optimizer's step is not recorded for gradients")

@@ -7,7 +7,7 @@ from .optimizer import Optimizer, implementation
 
 
 class SGD(Optimizer):
-    """v = momentum v + (1 - dampening) g; p = p - lr v, with g += weight_decay p; see torch.optim.SGD."""
+    """v = momentum v + (1 - dampening) (g + weight_decay p), then p = p - lr v; see torch.optim.SGD."""
 
     def __init__(
         self, params, lr: float = 1e-3, momentum: float = 0, dampening: float = 0, weight_decay: float = 0,
@@ -30,7 +30,7 @@ class SGD(Optimizer):
         if group["momentum"] == 0:
             _C.ops.sgd_step(params, grads, [], first_step=False, **options)
             return
-        # In its first step a parameter's momentum is initialised to its gradient.
+        # A parameter's first step initialises its momentum to its gradient.
         fresh = [p for p in params if "momentum_buffer" not in self.state[p]]
         for p in fresh:
             self.state[p]["momentum_buffer"] = _C.torch.empty_like(p)

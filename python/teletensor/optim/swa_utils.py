@@ -14,12 +14,12 @@ __all__ = ["SWALR", "AveragedModel", "get_ema_avg_fn", "update_bn"]
 
 
 def get_ema_avg_fn(decay: float = 0.999):
-    """Returns an averaging function: the exponential moving average."""
+    """Returns a function that updates an exponential moving average."""
     return lambda averaged, current, num_averaged: decay * averaged + (1 - decay) * current
 
 
 class AveragedModel(Module):
-    """A copy of a model whose parameters are averages of the model's."""
+    """A copy of a model. Its parameters are averages of the model's parameters over time."""
 
     def __init__(self, model: Module, device=None, avg_fn=None, multi_avg_fn=None, use_buffers: bool = False):
         super().__init__()
@@ -29,7 +29,7 @@ class AveragedModel(Module):
         if device is not None:
             self.module = self.module.to(device)
         self.register_buffer("n_averaged", _C.tensor(0, dtype=_C.int64, device=device))
-        self._count = 0  # n_averaged's value in the client, so that nothing waits
+        self._count = 0  # value of n_averaged, stored in the client so that reading does not wait
         self.avg_fn, self.multi_avg_fn, self.use_buffers = avg_fn, multi_avg_fn, use_buffers
 
     def forward(self, *args, **kwargs):
@@ -101,7 +101,7 @@ class SWALR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def _part(self, step: int) -> float:
-        """The position of the rate between the initial one (0) and swa_lr (1)."""
+        """The position of the rate between the initial rate (0) and swa_lr (1)."""
         part = max(0.0, min(1.0, step / max(1, self.anneal_epochs)))
         return (1 - math.cos(math.pi * part)) / 2 if self._anneal_strategy == "cos" else part
 

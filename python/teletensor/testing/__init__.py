@@ -45,5 +45,5 @@ def assert_close(actual, expected, *, rtol=None, atol=None, equal_nan=False, che
 
 
 def assert_allclose(actual, expected, rtol=None, atol=None, equal_nan: bool = True, msg: str = "") -> None:
-    """The old name of assert_close; dtypes need not agree."""
+    """The old name of assert_close; does not compare dtypes."""
     assert_close(actual, expected, rtol=rtol, atol=atol, equal_nan=equal_nan, check_dtype=False, msg=msg or None)

@@ -17,7 +17,7 @@ __all__ = ["CheckpointFunction", "check_backward_validity", "checkpoint", "check
 
 
 def detach_variable(inputs: tuple) -> tuple:
-    """The tensors detached from their graphs; each requires grad if it did before."""
+    """Detaches the tensors from their graphs and keeps their requires_grad."""
     if not isinstance(inputs, tuple):
         raise RuntimeError(f"Only tuple of tensors is supported. Got Unsupported input type: {type(inputs).__name__}")
     return tuple(x.detach().requires_grad_(x.requires_grad) if isinstance(x, Tensor) else x for x in inputs)
@@ -41,7 +41,7 @@ def set_device_states(devices, states, *, device_type=None) -> None:
 
 
 class CheckpointFunction(Function):
-    """Runs a function without recording, and again with recording in backward."""
+    """Runs a function without recording its graph, and runs it again with recording in backward."""
 
     @staticmethod
     def forward(ctx, run_function: Callable, preserve_rng_state: bool, *args):
@@ -109,7 +109,7 @@ def checkpoint(
 
 
 def checkpoint_sequential(functions, segments: int, input, use_reentrant: bool | None = None, **kwargs):
-    """Runs a Sequential or list of functions in `segments` checkpointed segments; the last is recorded as usual."""
+    """Runs a Sequential or list of functions in `segments` segments. All segments except the last are checkpointed."""
     functions = list(functions.children()) if hasattr(functions, "children") else list(functions)
 
     def run(first: int, last: int):

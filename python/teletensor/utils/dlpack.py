@@ -1,4 +1,4 @@
-"""torch.utils.dlpack's names."""
+"""Provides the names of torch.utils.dlpack."""
 
 from .._dlpack import DLDeviceType, from_dlpack, to_dlpack
 

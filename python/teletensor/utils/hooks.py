@@ -1,4 +1,4 @@
-"""torch.utils.hooks' names."""
+"""Provides the names of torch.utils.hooks."""
 
 from ..nn.modules.module import RemovableHandle
 

@@ -1,4 +1,4 @@
-"""Mixed precision on GPUs; torch.cuda.amp's names."""
+"""Mixed precision on GPUs; provides the names of torch.cuda.amp."""
 
 from __future__ import annotations
 

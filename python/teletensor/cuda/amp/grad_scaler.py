@@ -1,4 +1,4 @@
-"""torch.cuda.amp.grad_scaler's names."""
+"""Provides the names of torch.cuda.amp.grad_scaler."""
 
 from ...amp import grad_scaler as _scaler
 from ...amp.grad_scaler import OptState

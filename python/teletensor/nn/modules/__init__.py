@@ -1,4 +1,4 @@
-"""The modules, one file per family."""
+"""All modules of torch.nn, one file per family."""
 
 from . import (
     activation, adaptive, batchnorm, container, conv, distance, dropout, instancenorm, linear, loss, module,
@@ -27,4 +27,4 @@ for _family in (
     rnn, sparse, transformer,
 ):  # fmt: skip
     __all__ += _family.__all__
-activation.MultiheadAttention = transformer.MultiheadAttention  # where PyTorch defines it
+activation.MultiheadAttention = transformer.MultiheadAttention  # PyTorch defines it in this file

@@ -9,7 +9,7 @@ from typing import Any, Callable
 
 
 class RemovableHandle:
-    """Removes a hook from its registry, and its options from `options`."""
+    """Handle of a hook. remove() deletes the hook from the registry `hooks` and from the registries in `options`."""
 
     _numbers = itertools.count()
 
@@ -30,7 +30,10 @@ class RemovableHandle:
 
 
 def register(hooks: dict, hook: Callable, *, prepend: bool = False, options: dict[str, tuple[dict, bool]] | None = None):
-    """Adds a hook to an ordered registry. `options`: (registry of hooks with the option, whether this hook has it)."""
+    """Adds a hook to an ordered registry.
+
+    `options` maps the name of an option to (registry of the hooks with the option, whether this hook has the option).
+    """
     handle = RemovableHandle(hooks, options=tuple(registry for registry, _ in (options or {}).values()))
     hooks[handle.id] = hook
     for registry, chosen in (options or {}).values():
@@ -42,7 +45,7 @@ def register(hooks: dict, hook: Callable, *, prepend: bool = False, options: dic
 
 
 class ModuleHook:
-    """A hook whose first argument is its module; does not keep the module alive."""
+    """Calls a hook with its module as first argument. Holds the module by a weak reference."""
 
     def __init__(self, hook: Callable, module: Any):
         self.hook, self.module = hook, weakref.ref(module)

@@ -1,4 +1,4 @@
-"""The base of Module that saves and loads state: methods that subclasses override, and hooks."""
+"""ModuleState: saving and loading of a Module's state, with hooks and methods that subclasses override."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _EXTRA_STATE = "_extra_state"
 
 
 class ModuleState:
-    """state_dict and load_state_dict; a base of Module, which owns the registries."""
+    """Implements state_dict and load_state_dict. A base of Module, which owns the registries."""
 
     _version: int = 1  # saved in state_dict()._metadata; subclasses that change their keys increment it
 
     def get_extra_state(self) -> Any:
-        """State besides parameters and buffers. A subclass with such state overrides this and set_extra_state."""
+        """State other than parameters and buffers. A subclass with such state overrides this and set_extra_state."""
         raise RuntimeError("get_extra_state() is not implemented by this class")
 
     def set_extra_state(self, state: Any) -> None:
@@ -146,7 +146,7 @@ class ModuleState:
         """Loads values by name into this module and its submodules.
 
         Args:
-            state_dict: a result of state_dict() of such a module; not modified.
+            state_dict: values by name, as returned by state_dict(); not modified.
             strict: whether all names must match.
             assign: whether the tensors become the parameters and buffers, instead of being copied into them.
 
@@ -200,7 +200,7 @@ class ModuleState:
         return register(self._state_dict_hooks, hook)
 
     def register_state_dict_post_hook(self, hook: Callable) -> RemovableHandle:
-        """Calls ``hook(module, state_dict, prefix, local_metadata)`` after state_dict; it may modify the dict."""
+        """Calls ``hook(module, state_dict, prefix, local_metadata)`` after state_dict; the hook may modify the dict."""
         hook._from_public_api = True
         return register(self._state_dict_hooks, hook)
 
@@ -214,7 +214,7 @@ class ModuleState:
     def register_load_state_dict_pre_hook(self, hook: Callable) -> RemovableHandle:
         """Calls a hook before the module is loaded.
 
-        Its arguments: (module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs).
+        Arguments: (module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs).
         """
         return self._register_load_state_dict_pre_hook(hook, with_module=True)
 

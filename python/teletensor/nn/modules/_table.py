@@ -9,7 +9,7 @@ REQUIRED = inspect.Parameter.empty
 
 
 def bound_arguments(name: str, parameters: dict, *, keywords_only: bool = False) -> tuple[inspect.Signature, Callable]:
-    """The constructor's signature, and a function that binds a call's arguments to it, including defaults."""
+    """Returns a constructor's signature, and a function that binds arguments to the signature and adds defaults."""
     kind = inspect.Parameter.KEYWORD_ONLY if keywords_only else inspect.Parameter.POSITIONAL_OR_KEYWORD
     signature = inspect.Signature([inspect.Parameter(p, kind, default=d) for p, d in parameters.items()])
 

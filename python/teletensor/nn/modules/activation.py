@@ -11,7 +11,7 @@ from ..parameter import Parameter
 from ._table import REQUIRED, bound_arguments
 from .module import Module
 
-# module -> (function, stored arguments with their defaults, in order)
+# Maps module names to (function, stored arguments with their defaults, in order).
 _TABLE = {
     "ReLU": (F.relu, {"inplace": False}),
     "ReLU6": (F.relu6, {"inplace": False}),
@@ -95,7 +95,7 @@ class Hardtanh(Module):
 
 
 class PReLU(Module):
-    """Leaky relu with learned slopes: one, or one per channel."""
+    """Leaky relu with one learned slope, or one per channel."""
 
     def __init__(self, num_parameters: int = 1, init: float = 0.25, device=None, dtype=None):
         super().__init__()

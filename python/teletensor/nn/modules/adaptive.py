@@ -16,9 +16,9 @@ _ASMoutput = namedtuple("_ASMoutput", ["output", "loss"])
 
 
 class AdaptiveLogSoftmaxWithLoss(Module):
-    """Frequent classes in a head, rarer classes in clusters with increasingly small projections.
+    """Computes frequent classes in a head, and rarer classes in clusters with increasingly small projections.
 
-    Every cluster is computed for every row, so that no size depends on data and nothing waits.
+    Every cluster is computed for every row, so that no size depends on data and calls do not wait for the engine.
     """
 
     def __init__(self, in_features, n_classes, cutoffs, div_value=4.0, head_bias=False, device=None, dtype=None):
@@ -50,7 +50,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         return _C.torch.cat(parts, 1)
 
     def forward(self, input, target):
-        """(log likelihood of each row's target, mean loss)."""
+        """Returns (log likelihood of each row's target, mean loss)."""
         rows, classes = (input, target) if input.dim() == 2 else (input.unsqueeze(0), target.unsqueeze(0))
         output = self.log_prob(rows).gather(1, classes.unsqueeze(1)).squeeze(1)
         loss = -output.mean()

@@ -1,4 +1,4 @@
-"""torch.nn.modules.batchnorm's names."""
+"""Provides the names of torch.nn.modules.batchnorm."""
 
 from .normalization import BatchNorm1d, BatchNorm2d, BatchNorm3d, SyncBatchNorm, _BatchNorm, _NormBase
 

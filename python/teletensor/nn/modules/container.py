@@ -163,7 +163,7 @@ class ModuleList(_SequentialContainer):
         self._insert(index, module)
 
     def __repr__(self) -> str:
-        # Equal neighbours are printed as one line with their count.
+        # Adjacent modules with the same repr are printed as one entry with their count.
         runs: list[tuple[int, int, str]] = []
         for i, module in enumerate(self):
             text = repr(module)
@@ -217,7 +217,7 @@ class ModuleDict(Module):
         return self._modules.items()
 
     def update(self, modules) -> None:
-        """Adds the modules of a dict or of pairs."""
+        """Adds the modules of a dict or of (name, module) pairs."""
         for key, module in _pairs("ModuleDict.update", modules):
             self[key] = module
 
@@ -231,7 +231,7 @@ def _as_parameter(value):
 
 
 def _described(items) -> str:
-    """One line per value of a list or dict of parameters."""
+    """Returns a text with one line per value of a list or dict of parameters."""
     lines = []
     for key, value in items:
         if isinstance(value, Tensor):
@@ -375,7 +375,7 @@ class ParameterDict(Module):
         return ((key, self[key]) for key in self._keys)
 
     def update(self, parameters) -> None:
-        """Adds the values of a dict (a plain one in sorted order) or of pairs."""
+        """Adds the values of a dict or of (name, value) pairs. Sorts a dict that is not an OrderedDict by name."""
         pairs = _pairs("ParameterDict.update", parameters)
         plain = isinstance(parameters, Mapping) and not isinstance(parameters, OrderedDict)
         for key, value in sorted(pairs) if plain else pairs:

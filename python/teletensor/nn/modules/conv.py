@@ -66,7 +66,7 @@ class _Convolution(Module):
 
 
 class Conv1d(_Convolution):
-    """(N, C, L) convolved with (out, C / groups, k)."""
+    """Convolves (N, C, L) with a weight of shape (out, C / groups, k)."""
 
     ndim = 1
 
@@ -75,7 +75,7 @@ class Conv1d(_Convolution):
 
 
 class Conv2d(_Convolution):
-    """(N, C, H, W) convolved with (out, C / groups, kh, kw)."""
+    """Convolves (N, C, H, W) with a weight of shape (out, C / groups, kh, kw)."""
 
     ndim = 2
 
@@ -84,7 +84,7 @@ class Conv2d(_Convolution):
 
 
 class Conv3d(_Convolution):
-    """(N, C, D, H, W) convolved with (out, C / groups, kd, kh, kw)."""
+    """Convolves (N, C, D, H, W) with a weight of shape (out, C / groups, kd, kh, kw)."""
 
     ndim = 3
 

@@ -1,4 +1,4 @@
-"""Distances between rows."""
+"""Distances between vectors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class CosineSimilarity(Module):
 
 
 class PairwiseDistance(Module):
-    """The p-norm of the rows' differences."""
+    """The p-norm of x1 - x2 + eps over the last dimension."""
 
     def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False):
         super().__init__()

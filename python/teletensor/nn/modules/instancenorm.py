@@ -1,4 +1,4 @@
-"""torch.nn.modules.instancenorm's names."""
+"""Provides the names of torch.nn.modules.instancenorm."""
 
 from .normalization import InstanceNorm1d, InstanceNorm2d, InstanceNorm3d, _InstanceNorm
 

@@ -91,7 +91,7 @@ class Unflatten(Module):
 
 
 class PixelShuffle(Module):
-    """(*, C r^2, H, W) to (*, C, H r, W r)."""
+    """Rearranges (*, C r^2, H, W) to (*, C, H r, W r)."""
 
     def __init__(self, upscale_factor: int):
         super().__init__()
@@ -102,7 +102,7 @@ class PixelShuffle(Module):
 
 
 class PixelUnshuffle(Module):
-    """(*, C, H r, W r) to (*, C r^2, H, W)."""
+    """Rearranges (*, C, H r, W r) to (*, C r^2, H, W)."""
 
     def __init__(self, downscale_factor: int):
         super().__init__()

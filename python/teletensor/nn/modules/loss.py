@@ -31,7 +31,7 @@ class _WeightedLoss(_Loss):
 _OLD = {"size_average": None, "reduce": None, "reduction": "mean"}
 _MARGIN = {"margin": 0.0, **_OLD}
 
-# module -> (function, the constructor's arguments in PyTorch's order)
+# Maps module names to (function, arguments of the constructor in PyTorch's order).
 _TABLE = {
     "L1Loss": (F.l1_loss, _OLD),
     "MSELoss": (F.mse_loss, _OLD),

@@ -11,7 +11,7 @@ from ..._C import Tensor
 from ..._C import device as _device
 from ..._grad_mode import no_grad
 from ..parameter import Buffer, Parameter
-from ._hooks import RemovableHandle, _IncompatibleKeys, register  # noqa: F401 - where PyTorch defines them
+from ._hooks import RemovableHandle, _IncompatibleKeys, register  # noqa: F401 - PyTorch defines them here
 from ._state import ModuleState
 
 
@@ -45,7 +45,7 @@ class Module(ModuleState):
             super().__init__(*args, **kwargs)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Computes the module's result; every subclass overrides it."""
+        """Computes the module's result. Every subclass overrides this method."""
         raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -111,7 +111,7 @@ class Module(ModuleState):
 
         Args:
             prepend: adds the hook before the existing ones.
-            with_kwargs: calls ``hook(module, args, kwargs)``, which returns None or both.
+            with_kwargs: calls ``hook(module, args, kwargs)``, which returns None or (args, kwargs).
         """
         return register(self._forward_pre_hooks, hook, prepend=prepend, options={
             "with_kwargs": (self._forward_pre_hooks_with_kwargs, with_kwargs),
@@ -180,7 +180,7 @@ class Module(ModuleState):
         return sorted(name for name in names if not name[0].isdigit())
 
     def _forget(self, name: str, kept: dict) -> None:
-        """Removes the name from all registries but the one in which it will be set."""
+        """Removes the name from all registries except `kept`, where the name will be set."""
         for registry in (self.__dict__, self._parameters, self._buffers, self._modules):
             if registry is not kept:
                 registry.pop(name, None)
@@ -341,7 +341,7 @@ class Module(ModuleState):
     # -- modes and types
 
     def train(self, mode: bool = True) -> Module:
-        """Sets training mode for this module and, through their train(), for all submodules."""
+        """Sets training mode for this module and calls train() of its submodules."""
         if not isinstance(mode, bool):
             raise ValueError("training mode is expected to be boolean")
         self.training = mode
@@ -366,7 +366,7 @@ class Module(ModuleState):
         clear(self.parameters(), set_to_none)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Module:
-        """Applies fn to every parameter, gradient and buffer, in submodules through their _apply."""
+        """Applies fn to every parameter, gradient and buffer, and calls _apply() of the submodules."""
         if recurse:
             for module in self.children():
                 module._apply(fn)
@@ -386,7 +386,7 @@ class Module(ModuleState):
         return self
 
     def to(self, *args, device=None, dtype=None, non_blocking: bool = False, memory_format=None) -> Module:
-        """Moves and casts the parameters and buffers, in place; integers keep their dtype."""
+        """Moves and casts the parameters and buffers, in place; integer tensors keep their dtype."""
         for arg in args:
             if isinstance(arg, (str, _device, int)) and not isinstance(arg, bool):
                 device = arg

@@ -15,7 +15,7 @@ __all__ = [
 
 
 class _BatchNorm(Module):
-    """Ioffe and Szegedy, "Batch normalization" (2015)."""
+    """The common base of batch norms (Ioffe and Szegedy, "Batch normalization", 2015)."""
 
     _version = 2  # version 2 added num_batches_tracked
     dims: tuple[int, ...]
@@ -62,7 +62,7 @@ class _BatchNorm(Module):
         momentum = self.momentum
         if self.training and self.track_running_stats:
             self.num_batches_tracked.add_(1)
-            if momentum is None:  # cumulative mean: reading the count waits
+            if momentum is None:  # cumulative mean; reading the count waits for the engine
                 momentum = 1.0 / float(self.num_batches_tracked)
         batch = self.training or self.running_mean is None
         update = self.training and self.track_running_stats
@@ -100,7 +100,7 @@ _NormBase = _BatchNorm
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch norm over all processes of a group; currently over this process's batch."""
+    """Batch norm over all processes of a group. Currently normalises over the batch of this process only."""
 
     dims = (2, 3, 4, 5)
 
@@ -111,7 +111,7 @@ class SyncBatchNorm(_BatchNorm):
 
     @classmethod
     def convert_sync_batchnorm(cls, module: Module, process_group=None) -> Module:
-        """Replaces every batch norm of the module by a SyncBatchNorm that shares its weights and statistics."""
+        """Replaces every batch norm of the module by a SyncBatchNorm that shares the weights and statistics."""
         result = module
         if isinstance(module, _BatchNorm) and not isinstance(module, (_InstanceNorm, cls)):
             result = cls(module.num_features, module.eps, module.momentum, module.affine, module.track_running_stats, process_group)
@@ -124,7 +124,7 @@ class SyncBatchNorm(_BatchNorm):
 
 
 class _InstanceNorm(_BatchNorm):
-    """Ulyanov et al., "Instance normalization" (2016)."""
+    """The common base of instance norms (Ulyanov et al., "Instance normalization", 2016)."""
 
     def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=False, track_running_stats=False, **make):
         super().__init__(num_features, eps, momentum, affine, track_running_stats, **make)
@@ -157,7 +157,7 @@ class InstanceNorm3d(_InstanceNorm):
 
 
 class LayerNorm(Module):
-    """Ba et al., "Layer normalization" (2016), over the last dimensions."""
+    """Layer norm over the last dimensions (Ba et al., "Layer normalization", 2016)."""
 
     def __init__(self, normalized_shape, eps=1e-5, elementwise_affine=True, bias=True, device=None, dtype=None):
         super().__init__()
@@ -176,7 +176,7 @@ class LayerNorm(Module):
 
 
 class RMSNorm(Module):
-    """Zhang and Sennrich, "Root mean square layer normalization" (2019)."""
+    """RMS norm (Zhang and Sennrich, "Root mean square layer normalization", 2019)."""
 
     def __init__(self, normalized_shape, eps=None, elementwise_affine=True, device=None, dtype=None):
         super().__init__()
@@ -190,7 +190,7 @@ class RMSNorm(Module):
 
 
 class GroupNorm(Module):
-    """Wu and He, "Group normalization" (2018)."""
+    """Group norm (Wu and He, "Group normalization", 2018)."""
 
     def __init__(self, num_groups: int, num_channels: int, eps=1e-5, affine=True, device=None, dtype=None):
         super().__init__()
@@ -209,7 +209,7 @@ class GroupNorm(Module):
 
 
 class LocalResponseNorm(Module):
-    """Krizhevsky et al., "ImageNet classification with deep convolutional neural networks" (2012)."""
+    """Normalisation by the squares of neighbouring channels (Krizhevsky et al., 2012)."""
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0):
         super().__init__()

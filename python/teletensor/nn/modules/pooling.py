@@ -62,19 +62,19 @@ class _MaxUnpool(Module):
 
 
 class MaxUnpool1d(_MaxUnpool):
-    """Writes MaxPool1d's maxima back to their positions, zeros elsewhere."""
+    """Writes the maxima of MaxPool1d back to their positions, and zeros elsewhere."""
 
     function = staticmethod(F.max_unpool1d)
 
 
 class MaxUnpool2d(_MaxUnpool):
-    """Writes MaxPool2d's maxima back to their positions, zeros elsewhere."""
+    """Writes the maxima of MaxPool2d back to their positions, and zeros elsewhere."""
 
     function = staticmethod(F.max_unpool2d)
 
 
 class MaxUnpool3d(_MaxUnpool):
-    """Writes MaxPool3d's maxima back to their positions, zeros elsewhere."""
+    """Writes the maxima of MaxPool3d back to their positions, and zeros elsewhere."""
 
     function = staticmethod(F.max_unpool3d)
 
@@ -92,19 +92,19 @@ class _LPPool(Module):
 
 
 class LPPool1d(_LPPool):
-    """p-norms of windows of (N, C, L)."""
+    """The p-norm of each window of (N, C, L)."""
 
     function = staticmethod(F.lp_pool1d)
 
 
 class LPPool2d(_LPPool):
-    """p-norms of windows of (N, C, H, W)."""
+    """The p-norm of each window of (N, C, H, W)."""
 
     function = staticmethod(F.lp_pool2d)
 
 
 class LPPool3d(_LPPool):
-    """p-norms of windows of (N, C, D, H, W)."""
+    """The p-norm of each window of (N, C, D, H, W)."""
 
     function = staticmethod(F.lp_pool3d)
 

@@ -41,7 +41,7 @@ class UpsamplingBilinear2d(Upsample):
 
 
 class Unfold(Module):
-    """Extracts windows as columns."""
+    """Extracts the windows of an image as columns."""
 
     def __init__(self, kernel_size, dilation=1, padding=0, stride=1):
         super().__init__()
@@ -55,7 +55,7 @@ class Unfold(Module):
 
 
 class Fold(Module):
-    """Sums columns back into windows."""
+    """Sums columns into the windows of an image; the transpose of Unfold."""
 
     def __init__(self, output_size, kernel_size, dilation=1, padding=0, stride=1):
         super().__init__()

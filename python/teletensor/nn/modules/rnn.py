@@ -121,14 +121,14 @@ class RNNBase(Module):
 
 
 class LSTM(RNNBase):
-    """Hochreiter and Schmidhuber, "Long short-term memory" (1997), in PyTorch's form."""
+    """LSTM (Hochreiter and Schmidhuber, "Long short-term memory", 1997), in PyTorch's variant."""
 
     def __init__(self, *args, **kwargs):
         super().__init__("LSTM", *args, **kwargs)
 
 
 class GRU(RNNBase):
-    """Cho et al., "Learning phrase representations using RNN encoder-decoder" (2014), in cuDNN's form."""
+    """GRU (Cho et al., "Learning phrase representations using RNN encoder-decoder", 2014), in cuDNN's variant."""
 
     def __init__(self, *args, **kwargs):
         super().__init__("GRU", *args, **kwargs)
@@ -191,7 +191,7 @@ class RNNCell(RNNCellBase):
 
 
 class LSTMCell(RNNCellBase):
-    """One step of LSTM: (h, c)."""
+    """One step of LSTM. Returns (h, c)."""
 
     gates = 4
 

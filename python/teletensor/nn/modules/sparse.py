@@ -12,7 +12,7 @@ __all__ = ["Embedding", "EmbeddingBag"]
 
 
 class _EmbeddingBase(Module):
-    """A learned table of num_embeddings rows of size embedding_dim; the padding row stays zero."""
+    """A learned table of num_embeddings rows of size embedding_dim. The padding row gets no gradient."""
 
     def __init__(
         self, num_embeddings: int, embedding_dim: int, padding_idx: int | None, max_norm, norm_type, scale_grad_by_freq,
@@ -40,7 +40,7 @@ class _EmbeddingBase(Module):
 
     @classmethod
     def from_pretrained(cls, embeddings, freeze: bool = True, *args, **kwargs):
-        """Creates a module from rows (num_embeddings, embedding_dim), which are trained only if freeze is False."""
+        """Creates a module from a table (num_embeddings, embedding_dim), which is trained only if freeze is False."""
         module = cls(*embeddings.shape, *args, _weight=embeddings, **kwargs)
         module.weight.requires_grad = not freeze
         return module
@@ -67,7 +67,7 @@ class Embedding(_EmbeddingBase):
 
 
 class EmbeddingBag(_EmbeddingBase):
-    """Sums, means or maxima of bags of rows of a learned table."""
+    """Computes the sum, mean or maximum of each bag of rows of a learned table."""
 
     def __init__(
         self, num_embeddings: int, embedding_dim: int, max_norm=None, norm_type=2.0, scale_grad_by_freq=False,

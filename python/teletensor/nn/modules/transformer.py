@@ -69,7 +69,7 @@ class MultiheadAttention(Module):
         self, query, key, value, key_padding_mask=None, need_weights=True, attn_mask=None, average_attn_weights=True,
         is_causal=False,
     ):  # fmt: skip
-        """(result, weights or None); shapes (N, L, E) with batch_first, else (L, N, E)."""
+        """Returns (result, attention weights or None). Shapes are (N, L, E) with batch_first, else (L, N, E)."""
         swap = self.batch_first and query.dim() == 3
         if swap:
             query, key, value = (t.transpose(0, 1) for t in (query, key, value))
@@ -118,7 +118,7 @@ class _TransformerLayerBase(Module):
         return self.linear2(self.dropout(self.activation(self.linear1(x))))
 
     def _residual(self, x, i: int, block):
-        """x + block(x), with norm i applied before or after."""
+        """Returns x + dropout(block(x)). Applies norm i to the block's input if norm_first is set, else to the sum."""
         norm, dropout = getattr(self, f"norm{i}"), getattr(self, f"dropout{i}")
         if self.norm_first:
             return x + dropout(block(norm(x)))

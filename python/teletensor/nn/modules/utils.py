@@ -1,4 +1,4 @@
-"""Expands arguments to one value per dimension, with the names of torch.nn.modules.utils."""
+"""Helpers of modules that expand arguments and rename keys, with the names of torch.nn.modules.utils."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _reverse_repeat_tuple(t, n: int) -> tuple:
 
 
 def consume_prefix_in_state_dict_if_present(state_dict: dict, prefix: str) -> None:
-    """Removes a prefix such as "module." from the names, in place."""
+    """Removes a prefix such as "module." from the keys, in place."""
     for key in list(state_dict):
         if key.startswith(prefix):
             state_dict[key.removeprefix(prefix)] = state_dict.pop(key)

@@ -18,7 +18,10 @@ def _grads(parameters) -> list[Tensor]:
 
 @no_grad
 def clip_grad_norm_(parameters, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach=None):
-    """Scales the gradients down to a total norm of max_norm; returns the previous norm. Does not wait."""
+    """Scales the gradients down to a total norm of max_norm; returns the previous norm.
+
+    Waits for the engine only if ``error_if_nonfinite`` is set.
+    """
     grads = _grads(parameters)
     if not grads:
         return _C.tensor(0.0)

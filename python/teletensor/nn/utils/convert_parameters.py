@@ -16,7 +16,7 @@ def parameters_to_vector(parameters) -> Tensor:
 
 @no_grad
 def vector_to_parameters(vec: Tensor, parameters) -> None:
-    """Copies the pieces of a vector into the parameters."""
+    """Copies consecutive ranges of a vector into the parameters."""
     at = 0
     for p in parameters:
         p.detach().copy_(vec[at : at + p.numel()].reshape(p.shape))

@@ -11,7 +11,7 @@ __all__ = ["fuse_conv_bn_eval", "fuse_conv_bn_weights", "fuse_linear_bn_eval", "
 
 
 def _fuse(weight: Tensor, bias, mean: Tensor, var: Tensor, eps: float, gamma, beta, dim: int):
-    """Weights and bias whose outputs (along `dim`) are already normalised."""
+    """The weight and bias of a layer with its batch norm folded in. `dim` is the weight's dimension of outputs."""
     scale = (var + eps).rsqrt()
     scale = scale if gamma is None else scale * gamma
     shape = [-1 if d == dim else 1 for d in range(weight.dim())]
@@ -42,10 +42,10 @@ def _fused(layer, bn, transpose: bool):
 
 
 def fuse_conv_bn_eval(conv, bn, transpose: bool = False):
-    """A copy of the convolution that computes both in eval mode."""
+    """A copy of the convolution that includes the batch norm, for eval mode."""
     return _fused(conv, bn, transpose)
 
 
 def fuse_linear_bn_eval(linear, bn):
-    """A copy of the linear layer that computes both in eval mode."""
+    """A copy of the linear layer that includes the batch norm, for eval mode."""
     return _fused(linear, bn, False)

@@ -59,7 +59,7 @@ class _SpectralNorm(Module):
 
 
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
-    """Parametrizes the weight by its lengths (original0) and directions (original1)."""
+    """Parametrizes the weight by its norms (original0) and directions (original1)."""
     return register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
 
 

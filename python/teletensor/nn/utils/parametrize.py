@@ -116,7 +116,7 @@ def _check_alike(original, made) -> None:
 
 
 def register_parametrization(module: Module, tensor_name: str, parametrization: Module, *, unsafe: bool = False) -> Module:
-    """Replaces `module.tensor_name` by `parametrization` of a trained original."""
+    """Replaces `module.tensor_name` by `parametrization` applied to a trained original."""
     if is_parametrized(module, tensor_name):
         if not unsafe:
             with no_grad():
@@ -138,13 +138,13 @@ def register_parametrization(module: Module, tensor_name: str, parametrization: 
 
 
 def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
-    """Whether the module has parametrizations, or one of the given tensor."""
+    """Whether the module has any parametrization, or one of `tensor_name` if given."""
     found = module._modules.get("parametrizations")
     return found is not None and (len(found) > 0 if tensor_name is None else tensor_name in found._modules)
 
 
 def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized: bool = True) -> Module:
-    """Makes the tensor a plain parameter or buffer again, with its current value or its original."""
+    """Makes the tensor a plain parameter or buffer again, with its current value or the original."""
     if not is_parametrized(module, tensor_name):
         raise ValueError(f"Module {module} does not have a parametrization on {tensor_name}")
     found = module.parametrizations[tensor_name]

@@ -18,7 +18,7 @@ _Packed = namedtuple("PackedSequence", ["data", "batch_sizes", "sorted_indices",
 class PackedSequence(_Packed):
     """The rows of all sequences by time step, longest sequence first; see torch.nn.utils.rnn.PackedSequence.
 
-    The client knows the lengths: ``steps`` contains batch_sizes as numbers, so that using them does not wait.
+    ``steps`` contains batch_sizes as Python ints, so that reading the sizes does not wait for the engine.
     """
 
     steps: list[int]
@@ -52,7 +52,7 @@ class PackedSequence(_Packed):
         return self.to("cpu", *args, **kwargs)
 
     def pin_memory(self) -> PackedSequence:
-        """Returns itself: the client holds no bytes to pin."""
+        """Returns itself, because the client stores no data that could be pinned."""
         return self
 
     def double(self) -> PackedSequence:
@@ -82,7 +82,7 @@ def _numbers(lengths) -> list[int]:
 
 
 def pack_padded_sequence(input: Tensor, lengths, batch_first: bool = False, enforce_sorted: bool = True) -> PackedSequence:
-    """Packs a padded batch (T, N, *) or, with batch_first, (N, T, *). Waits if lengths are a tensor."""
+    """Packs a padded batch (T, N, *) or, with batch_first, (N, T, *). Waits for the engine if lengths is a tensor."""
     sizes = _numbers(lengths)
     order = list(range(len(sizes)))
     if not enforce_sorted:
@@ -114,7 +114,7 @@ def pack_padded_sequence(input: Tensor, lengths, batch_first: bool = False, enfo
 
 
 def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_length=None) -> tuple[Tensor, Tensor]:
-    """(padded sequences, lengths) in the order before packing."""
+    """Returns (padded sequences, lengths) in the order before packing."""
     steps = sequence.steps
     longest = len(steps)
     if total_length is not None:

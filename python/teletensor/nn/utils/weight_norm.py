@@ -1,4 +1,4 @@
-"""Weight normalisation: weights as directions and lengths (Salimans and Kingma 2016)."""
+"""Weight normalisation: weights as directions and norms (Salimans and Kingma 2016)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["WeightNorm", "remove_weight_norm", "weight_norm"]
 
 
 def norm_except_dim(v: Tensor, dim: int | None) -> Tensor:
-    """The 2-norm over all dimensions but one; the others are kept with size 1."""
+    """The 2-norm over all dimensions except `dim`, as in norm(keepdim=True). Over all elements if dim is None or -1."""
     if dim is None or dim == -1:
         return v.norm()
     dim %= v.dim()
@@ -23,7 +23,7 @@ class WeightNorm:
         self.name, self.dim = name, dim
 
     def compute_weight(self, module) -> Tensor:
-        """g v / |v|."""
+        """The weight g v / |v|."""
         g, v = getattr(module, self.name + "_g"), getattr(module, self.name + "_v")
         return v * (g / norm_except_dim(v, self.dim))
 
@@ -39,7 +39,7 @@ class WeightNorm:
 
 
 def weight_norm(module, name: str = "weight", dim: int | None = 0):
-    """Trains `name_g` (lengths) and `name_v` (directions) instead of `name`."""
+    """Trains `name_g` (norms) and `name_v` (directions) instead of `name`."""
     if any(isinstance(h, WeightNorm) and h.name == name for h in module._forward_pre_hooks.values()):
         raise RuntimeError(f"Cannot register two weight_norm hooks on the same parameter {name}")
     hook = WeightNorm(name, dim)

@@ -1,4 +1,4 @@
-"""torch.utils.data.dataloader's names."""
+"""Provides the names of torch.utils.data.dataloader."""
 
 from .loader import DataLoader, default_collate, get_worker_info
 

@@ -13,7 +13,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Dataset(Generic[T_co]):
-    """Samples by index; subclasses define __getitem__ and, usually, __len__."""
+    """A data set with samples by index. Subclasses define __getitem__ and, usually, __len__."""
 
     def __getitem__(self, index) -> T_co:
         raise NotImplementedError("Subclasses of Dataset should implement __getitem__.")
@@ -23,7 +23,7 @@ class Dataset(Generic[T_co]):
 
 
 class IterableDataset(Dataset[T_co]):
-    """Samples in sequence; subclasses define __iter__."""
+    """A data set with samples in sequence. Subclasses define __iter__."""
 
     def __iter__(self):
         raise NotImplementedError("Subclasses of IterableDataset should implement __iter__.")

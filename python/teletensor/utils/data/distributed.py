@@ -11,7 +11,10 @@ __all__ = ["DistributedSampler"]
 
 
 class DistributedSampler(Sampler):
-    """Every num_replicas-th index starting at rank; padded or truncated so that all parts have the same length."""
+    """Yields every num_replicas-th index, starting at rank.
+
+    Indices are repeated, or dropped if drop_last is set, so that all processes get the same number of indices.
+    """
 
     def __init__(
         self, dataset, num_replicas: int | None = None, rank: int | None = None, shuffle: bool = True, seed: int = 0,
@@ -39,5 +42,5 @@ class DistributedSampler(Sampler):
         return self.num_samples
 
     def set_epoch(self, epoch: int) -> None:
-        """Selects another order for another epoch, the same in all processes."""
+        """Sets the epoch, which determines the order. All processes must set the same epoch."""
         self.epoch = epoch

@@ -78,8 +78,8 @@ def _check_workers(num_workers: int, timeout: float, prefetch_factor, persistent
 class DataLoader:
     """Batches of a data set; see torch.utils.data.DataLoader.
 
-    ``num_workers`` threads prepare batches ahead (threads suffice, since samples are sent to the engine instead of
-    computed on). A TensorDataset's batches are indexed in the engine.
+    ``num_workers`` threads prepare batches ahead. Threads suffice, because the client sends samples to the engine
+    instead of computing on them. A TensorDataset's batches are indexed in the engine.
     """
 
     def __init__(
@@ -162,7 +162,7 @@ class DataLoader:
         try:
             return batch.result(self.timeout or None)
         except NotYetError:
-            if batch.done():  # the data set raised it
+            if batch.done():  # the data set raised this error
                 raise
             raise RuntimeError(f"DataLoader timed out after {self.timeout} seconds") from None
 

@@ -24,7 +24,7 @@ class Sampler:
 
 
 class SequentialSampler(Sampler):
-    """0, 1, 2, ..."""
+    """Yields 0, 1, 2, ..., len(data_source) - 1."""
 
     def __init__(self, data_source):
         self.data_source = data_source
@@ -37,7 +37,7 @@ class SequentialSampler(Sampler):
 
 
 class RandomSampler(Sampler):
-    """All indices in random order, or num_samples indices with replacement.
+    """Yields num_samples indices (default: all) in random order, or with replacement.
 
     The order is drawn in the client (seeded by manual_seed), so that shuffling does not wait for the engine.
     """
@@ -72,7 +72,7 @@ class RandomSampler(Sampler):
 
 
 class SubsetRandomSampler(Sampler):
-    """The given indices in random order."""
+    """Yields the given indices in random order."""
 
     def __init__(self, indices, generator=None):
         self.indices, self.generator = list(indices), generator
@@ -85,7 +85,7 @@ class SubsetRandomSampler(Sampler):
 
 
 class WeightedRandomSampler(Sampler):
-    """Indices drawn according to weights."""
+    """Yields indices drawn with probabilities proportional to the weights."""
 
     def __init__(self, weights, num_samples: int, replacement: bool = True, generator=None):
         self.weights = [float(w) for w in (weights.tolist() if hasattr(weights, "tolist") else weights)]
@@ -108,7 +108,7 @@ class WeightedRandomSampler(Sampler):
 
 
 class BatchSampler(Sampler):
-    """Lists of batch_size indices."""
+    """Yields lists of batch_size indices. The last list may be shorter unless drop_last is set."""
 
     def __init__(self, sampler, batch_size: int, drop_last: bool):
         if not isinstance(batch_size, int) or batch_size <= 0:

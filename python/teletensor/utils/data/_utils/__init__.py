@@ -1,4 +1,4 @@
-"""torch.utils.data._utils' names."""
+"""Provides the names of torch.utils.data._utils."""
 
 from . import collate
 

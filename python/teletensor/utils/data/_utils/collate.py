@@ -1,4 +1,4 @@
-"""torch.utils.data._utils.collate's names."""
+"""Provides the names of torch.utils.data._utils.collate."""
 
 import re
 
