@@ -111,14 +111,14 @@ void bench_orders(std::vector<Row>& rows) {
       "cumsum 1e6", [&] { ops::cumsum(x, 0, {}); }, floor));
   rows.push_back(measure(
       "cumsum 1000x1000, dim 0", [&] { ops::cumsum(square, 0, {}); }, floor));
-  const Tensor places = ops::randperm(1'000'000, DType::kInt64, Device{});
+  const Tensor indices = ops::randperm(1'000'000, DType::kInt64, Device{});
   rows.push_back(measure(
-      "gather 1e6 at random", [&] { ops::gather(x, 0, places, false); }, floor));
+      "gather 1e6 at random", [&] { ops::gather(x, 0, indices, false); }, floor));
   rows.push_back(measure(
-      "scatter_add 1e6 at random", [&] { ops::scatter_add(x, 0, places, x); }, floor));
-  const Tensor lines = ops::randperm(1000, DType::kInt64, Device{});
+      "scatter_add 1e6 at random", [&] { ops::scatter_add(x, 0, indices, x); }, floor));
+  const Tensor row_indices = ops::randperm(1000, DType::kInt64, Device{});
   rows.push_back(measure(
-      "index_select 1000 rows of 1000", [&] { ops::index_select(square, 0, lines); }, floor));
+      "index_select 1000 rows of 1000", [&] { ops::index_select(square, 0, row_indices); }, floor));
   const Tensor mask = ops::gt(x, 0.5);
   rows.push_back(measure(
       "masked_select half of 1e6", [&] { ops::masked_select(x, mask); }, floor));

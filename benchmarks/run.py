@@ -76,13 +76,14 @@ def show(console: Console, title: str, rows: list[dict]) -> None:
     for column in ("what", "ours", "floor or peer", "ratio"):
         table.add_column(column, justify="left" if column == "what" else "right")
     for row in rows:
-        beside = row.get("floor", row.get("peer", row.get("direct", row.get("floor_ms"))))
+        reference = row.get("floor", row.get("peer", row.get("direct", row.get("floor_ms"))))
         mine = row.get("ours", row.get("gflops", row.get("ms")))
         unit = row.get("unit", "GFLOP/s" if "gflops" in row else "ms")
         more_is_better = row.get("more_is_better", "gflops" in row)
-        ratio = None if not beside else (mine / beside if more_is_better else beside / mine)
+        ratio = None if not reference else (mine / reference if more_is_better else reference / mine)
         table.add_row(
-            row["what"], f"{mine:,.4g} {unit}", "" if beside is None else f"{beside:,.4g}", "" if ratio is None else f"{ratio:.2f}"
+            row["what"], f"{mine:,.4g} {unit}", "" if reference is None else f"{reference:,.4g}",
+            "" if ratio is None else f"{ratio:.2f}",
         )
     console.print(table)
 

@@ -16,7 +16,7 @@
 namespace tt::client {
 namespace {
 
-std::string chosen(const std::string& given) {
+std::string resolve_address(const std::string& given) {
   if (!given.empty()) return given;
   const char* named = std::getenv("TELETENSOR_ADDRESS");
   return named && *named ? named : "unix:" + default_socket();
@@ -74,7 +74,7 @@ struct Admin::Impl {
 Admin::Admin(const std::string& address, const std::string& token, double deadline_seconds,
              const std::string& admin_token)
     : impl_(std::make_unique<Impl>()) {
-  impl_->address = parse_address(chosen(address));
+  impl_->address = parse_address(resolve_address(address));
   impl_->token = find_token(token);
   impl_->admin_token = find_admin_token(admin_token, impl_->address);
   impl_->deadline_seconds = deadline_seconds;

@@ -92,16 +92,16 @@ std::vector<Tensor> BackwardPass::collecting() const {
 
 bool BackwardPass::reaches(const Tensor& tensor) const {
   if (!tensor->requires_grad) return false;
-  GraphEdge wanted = edge_of(tensor);
-  if (index_of(wanted.node.get()) == kNone) return false;
-  if (wanted.node->is_leaf()) return true;
+  GraphEdge target = edge_of(tensor);
+  if (index_of(target.node.get()) == kNone) return false;
+  if (target.node->is_leaf()) return true;
   for (const Tensor& root : roots_) {
     GraphEdge edge = edge_of(root);
-    if (edge.node == wanted.node && edge.output == wanted.output) return true;
+    if (edge.node == target.node && edge.output == target.output) return true;
   }
   for (const Ref<GraphNode>& node : nodes_) {
     for (const GraphEdge& edge : node->edges) {
-      if (edge.node == wanted.node && edge.output == wanted.output) return true;
+      if (edge.node == target.node && edge.output == target.output) return true;
     }
   }
   return false;
@@ -188,8 +188,8 @@ void BackwardPass::attach_history(absl::Span<const Tensor> results) {
 }
 
 std::vector<Tensor> BackwardPass::issue(absl::Span<const Tensor> captures) {
-  const ListArg roots(roots_), gradients(gradients_), wanted(captures);
-  const Arg args[] = {roots.arg(),         gradients.arg(),       wanted.arg(),
+  const ListArg roots(roots_), gradients(gradients_), targets(captures);
+  const Arg args[] = {roots.arg(),         gradients.arg(),       targets.arg(),
                       options_.accumulate, options_.retain_graph, options_.create_graph};
   Tensors results = call("backward", args, gradient_metas(captures));
   attach_history(results);
@@ -215,11 +215,11 @@ std::vector<Tensor> BackwardPass::issue_steps(absl::Span<const Tensor> captures)
 
 void BackwardPass::begin(absl::Span<const Tensor> captures) {
   task_ = next_number();
-  const ListArg roots(roots_), gradients(gradients_), wanted(captures);
+  const ListArg roots(roots_), gradients(gradients_), targets(captures);
   const Arg args[] = {task_,
                       roots.arg(),
                       gradients.arg(),
-                      wanted.arg(),
+                      targets.arg(),
                       options_.accumulate,
                       options_.retain_graph,
                       options_.create_graph};
@@ -301,8 +301,8 @@ std::vector<Tensor> BackwardPass::end(absl::Span<const Tensor> captures) {
     GraphEdge edge = edge_of(capture);
     if (arrived_.contains({edge.node.get(), edge.output})) reached.push_back(capture);
   }
-  const ListArg wanted(reached);
-  const Arg args[] = {task_, wanted.arg(), progress_.get()};
+  const ListArg targets(reached);
+  const Arg args[] = {task_, targets.arg(), progress_.get()};
   Tensors gradients = call("backward_end", args, gradient_metas(reached));
   attach_history(gradients);
   std::vector<Tensor> results;

@@ -151,9 +151,9 @@ void check_writable(const Handle& target) {
 }
 
 void record(const Op& op, Args args, absl::Span<const Tensor> results, bool into) {
-  bool concerned = into;
-  for (const Tensor& result : results) concerned |= result->requires_grad;
-  if (!concerned) return;
+  bool must_record = into;
+  for (const Tensor& result : results) must_record |= result->requires_grad;
+  if (!must_record) return;
   Recorder recorder(op, into ? results : absl::Span<const Tensor>());
   for (size_t i = 0; i < args.size(); ++i) recorder.add(op.params[i], args[i]);
   Ref<GraphNode> node = recorder.node();

@@ -81,7 +81,7 @@ struct Session::Impl {
   size_t max_inline_bytes = 64 << 10;
   std::atomic<uint64_t> next_transfer{1};
   SiteTable sites;
-  Mutex declaring;  // held by site(), so that a new line is queued before a call uses its number
+  Mutex new_sites_mutex;  // held by site(), so that a new line is queued before a call uses its number
 };
 
 // Adds the lifetime of this object to the waiting time of a source line.
@@ -315,7 +315,7 @@ void Session::release(uint64_t handle) noexcept { impl_->link.release(handle); }
 const v1::HelloReply& Session::engine() const { return impl_->link.engine(); }
 
 uint32_t Session::site(std::string_view file, uint32_t line, std::string_view function) {
-  MutexLock lock(impl_->declaring);
+  MutexLock lock(impl_->new_sites_mutex);
   bool is_new = false;
   uint32_t number = impl_->sites.number(file, line, function, &is_new);
   if (is_new) {

@@ -16,14 +16,14 @@ namespace {
 constexpr size_t kMaxLine = 500;
 
 // gRPC reports the ordinary end of a connection as an error, so its messages are logged at level debug or trace.
-void take_grpc_line(gpr_log_func_args* line) {
+void log_grpc_message(gpr_log_func_args* line) {
   auto level = line->severity == GPR_LOG_SEVERITY_DEBUG ? spdlog::level::trace : spdlog::level::debug;
   spdlog::log(level, "grpc: {}", line->message);
 }
 
 // protobuf's errors concern bytes that a client sent. The client receives an error too, so all but fatal errors are
 // logged at level debug.
-void take_protobuf_line(google::protobuf::LogLevel level, const char*, int, const std::string& text) {
+void log_protobuf_message(google::protobuf::LogLevel level, const char*, int, const std::string& text) {
   const bool fatal = level == google::protobuf::LOGLEVEL_FATAL;
   spdlog::log(fatal ? spdlog::level::err : spdlog::level::debug, "protobuf: {}", text);
 }
@@ -45,8 +45,8 @@ void start_log(const std::string& level) {
   spdlog::set_default_logger(logger);
   spdlog::set_level(spdlog::level::from_str(level));
   spdlog::flush_on(spdlog::level::info);
-  gpr_set_log_function(&take_grpc_line);
-  google::protobuf::SetLogHandler(&take_protobuf_line);
+  gpr_set_log_function(&log_grpc_message);
+  google::protobuf::SetLogHandler(&log_protobuf_message);
 }
 
 void LogLimit::write(bool warning, absl::string_view text) {

@@ -27,18 +27,18 @@ size_t character_length(absl::string_view text) {
 
 }  // namespace
 
-std::string valid_utf8(absl::string_view text, size_t most) {
+std::string valid_utf8(absl::string_view text, size_t max_bytes) {
   std::string valid;
-  valid.reserve(std::min(text.size(), most));
+  valid.reserve(std::min(text.size(), max_bytes));
   while (!text.empty()) {
     const size_t length = character_length(text);
     if (length != 0) {
-      if (valid.size() + length > most) break;
+      if (valid.size() + length > max_bytes) break;
       valid.append(text.data(), length);
       text.remove_prefix(length);
       continue;
     }
-    if (valid.size() + 4 > most) break;
+    if (valid.size() + 4 > max_bytes) break;
     absl::StrAppendFormat(&valid, "\\x%02x", static_cast<unsigned char>(text[0]));
     text.remove_prefix(1);
   }

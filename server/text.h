@@ -8,8 +8,8 @@
 
 namespace tt::server {
 
-// Returns at most `most` bytes of `text`, cut between characters. A byte that is not valid UTF-8 is written as an
-// escape sequence such as "\xff".
-std::string valid_utf8(absl::string_view text, size_t most = absl::string_view::npos);
+// Returns at most `max_bytes` bytes of `text`, cut between characters. A byte that is not valid UTF-8 is written as
+// an escape sequence such as "\xff".
+std::string valid_utf8(absl::string_view text, size_t max_bytes = absl::string_view::npos);
 
 }  // namespace tt::server

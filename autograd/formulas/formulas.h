@@ -91,7 +91,7 @@ Tensor not_less_equal(const Operand& input, const Operand& other);
 Tensor less_equal_or_nan(const Operand& input, const Operand& other);
 Tensor sinc_grad(const Tensor& g, const Operand& input);
 Tensor mish_grad(const Tensor& g, const Operand& input);
-Tensor silu_second(const Tensor& g, const Operand& input);  // g times the second derivative of silu
-Tensor gelu_tanh_second(const Operand& input);              // the second derivative of gelu (tanh)
+Tensor silu_second_derivative(const Tensor& g, const Operand& input);  // g times the second derivative of silu
+Tensor gelu_tanh_second_derivative(const Operand& input);              // the second derivative of gelu (tanh)
 
 }  // namespace tt::autograd::formulas

@@ -19,11 +19,11 @@ Tensors attention_grad(const Tensor& g, const Tensor& query, const Tensor& key, 
     const Tensor every = ops::ones(Sizes{query.size(-2), key.size(-2)}, DType::kBool, query.device());
     scores = ops::masked_fill(scores, ops::logical_not(ops::tril(every, 0)), -HUGE_VAL);
   }
-  const Tensor shares = ops::softmax(scores, -1, std::nullopt);
-  const Tensor share_grad = ops::matmul(g, ops::transpose(value, -2, -1));
-  const Tensor score_grad = ops::mul(ops::softmax_backward(share_grad, shares, -1), scale);
+  const Tensor weights = ops::softmax(scores, -1, std::nullopt);
+  const Tensor weight_grad = ops::matmul(g, ops::transpose(value, -2, -1));
+  const Tensor score_grad = ops::mul(ops::softmax_backward(weight_grad, weights, -1), scale);
   return {ops::matmul(score_grad, key), ops::matmul(ops::transpose(score_grad, -2, -1), query),
-          ops::matmul(ops::transpose(shares, -2, -1), g)};
+          ops::matmul(ops::transpose(weights, -2, -1), g)};
 }
 
 Tensor no_second_derivative(const Tensor&, std::string_view what) {

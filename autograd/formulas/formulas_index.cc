@@ -20,22 +20,22 @@ const Tensor& any_defined(const Tensors& g) {
 
 Tensor cat_gradients(const Tensors& g, SizesView sizes, SizesView pieces, int64_t dim) {
   int64_t d = shape_rules::wrap_dim(dim, static_cast<int64_t>(sizes.size()));
-  Tensors whole;
+  Tensors gradients;
   for (size_t i = 0; i < g.size(); ++i) {
     Sizes piece(sizes.begin(), sizes.end());
     piece[static_cast<size_t>(d)] = pieces[i];
-    whole.push_back(g[i] ? g[i] : zeros(piece, any_defined(g)));
+    gradients.push_back(g[i] ? g[i] : zeros(piece, any_defined(g)));
   }
-  return ops::cat(whole, d);
+  return ops::cat(gradients, d);
 }
 
 Tensor stack_gradients(const Tensors& g, SizesView sizes, int64_t dim) {
   int64_t d = shape_rules::wrap_dim(dim, static_cast<int64_t>(sizes.size()));
   Sizes piece(sizes.begin(), sizes.end());
   piece.erase(piece.begin() + d);
-  Tensors whole;
-  for (const Tensor& t : g) whole.push_back(t ? t : zeros(piece, any_defined(g)));
-  return ops::stack(whole, d);
+  Tensors gradients;
+  for (const Tensor& t : g) gradients.push_back(t ? t : zeros(piece, any_defined(g)));
+  return ops::stack(gradients, d);
 }
 
 Sizes split_sizes(SizesView sizes, int64_t split_size, int64_t dim) {
@@ -83,9 +83,9 @@ Tensor index_any(const Tensor& g, const Tensors& indices) {
 }
 
 Tensor masked_scatter_grad(const Tensor& g, SizesView sizes, const Tensor& mask) {
-  Sizes whole = shape_rules::broadcast_sizes(sizes, mask.sizes());
-  Tensor spread = ops::index_put(zeros(whole, g), {ops::expand(mask, whole)}, g, false);
-  return sum_to(spread, sizes);
+  Sizes expanded_sizes = shape_rules::broadcast_sizes(sizes, mask.sizes());
+  Tensor expanded_grad = ops::index_put(zeros(expanded_sizes, g), {ops::expand(mask, expanded_sizes)}, g, false);
+  return sum_to(expanded_grad, sizes);
 }
 
 Tensor scatter_to(const Tensor& g, SizesView sizes, const Tensor& indices, int64_t dim) {

@@ -11,9 +11,9 @@ namespace {
 
 bool recording() { return Context::current().grad_enabled; }
 
-Tensor turned(const Tensor& t) { return ops::transpose(t, -2, -1); }
+Tensor matrix_transpose(const Tensor& t) { return ops::transpose(t, -2, -1); }
 // The conjugate transpose, for formulas that receive their matrices unconjugated (Gradient::conjugates).
-Tensor adjoint(const Tensor& t) { return conj(turned(t)); }
+Tensor adjoint(const Tensor& t) { return conj(matrix_transpose(t)); }
 
 Tensor identity_like(const Tensor& t, int64_t n) { return ops::eye(n, std::nullopt, t.dtype(), t.device()); }
 
@@ -23,7 +23,7 @@ Tensor scaled_identity(const Tensor& number, const Tensor& a) {
 }
 
 // Returns a diagonal matrix with t's diagonal.
-Tensor only_diagonal(const Tensor& t) { return ops::diag_embed(ops::diagonal(t, 0, -2, -1), 0, -2, -1); }
+Tensor diagonal_part(const Tensor& t) { return ops::diag_embed(ops::diagonal(t, 0, -2, -1), 0, -2, -1); }
 
 Tensor real_diagonal(const Tensor& t) {
   Tensor diagonal = ops::diagonal(t, 0, -2, -1);
@@ -33,7 +33,7 @@ Tensor real_diagonal(const Tensor& t) {
 
 // Returns x T^-1 or, if transposed, x T^-T, for a triangular matrix T.
 Tensor solved_from_right(const Tensor& triangle, const Tensor& x, bool upper, bool transposed) {
-  return turned(ops::triangular_solved(triangle, turned(x), upper, !transposed, false));
+  return matrix_transpose(ops::triangular_solved(triangle, matrix_transpose(x), upper, !transposed, false));
 }
 
 // Returns P x: permutes the rows of x from the order of L U to the order of A = P L U.
@@ -67,12 +67,13 @@ Tensor lu_factored_grad(const Tensor& g, const Tensor& lu, const Tensor& pivots)
   Tensor u1 = ops::triu(ops::narrow(top, -1, 0, k), 0), gu1 = ops::triu(ops::narrow(gtop, -1, 0, k), 0);
   Tensor identity = identity_like(lu, k);
   Tensor l1 = ops::add(ops::tril(ops::narrow(top, -1, 0, k), -1), identity);
-  Tensor lower = ops::matmul(turned(l1), ops::tril(ops::narrow(gtop, -1, 0, k), -1));
-  Tensor upper = ops::matmul(gu1, turned(u1));
+  Tensor lower = ops::matmul(matrix_transpose(l1), ops::tril(ops::narrow(gtop, -1, 0, k), -1));
+  Tensor upper = ops::matmul(gu1, matrix_transpose(u1));
   if (m < n) {
-    lower = ops::sub(lower, ops::matmul(ops::narrow(gtop, -1, k, n - k), turned(ops::narrow(top, -1, k, n - k))));
+    lower =
+        ops::sub(lower, ops::matmul(ops::narrow(gtop, -1, k, n - k), matrix_transpose(ops::narrow(top, -1, k, n - k))));
   } else if (m > n) {
-    upper = ops::sub(upper, ops::matmul(turned(ops::narrow(lu, -2, k, m - k)), ops::narrow(g, -2, k, m - k)));
+    upper = ops::sub(upper, ops::matmul(matrix_transpose(ops::narrow(lu, -2, k, m - k)), ops::narrow(g, -2, k, m - k)));
   }
   Tensor inner = solved_from_right(u1, ops::add(ops::tril(lower, -1), ops::triu(upper, 0)), true, true);
   if (m < n) inner = ops::cat({inner, ops::narrow(gtop, -1, k, n - k)}, -1);
@@ -84,7 +85,8 @@ Tensor lu_factored_grad(const Tensor& g, const Tensor& lu, const Tensor& pivots)
 Tensors lu_solved_grad(const Tensor& g, const Tensor& a, const Tensor& lu, const Tensor& pivots, const Tensor& result,
                        bool transposed) {
   Tensor right = ops::lu_solved(a, g, lu, pivots, !transposed);
-  Tensor left = transposed ? ops::matmul(result, turned(right)) : ops::matmul(right, turned(result));
+  Tensor left =
+      transposed ? ops::matmul(result, matrix_transpose(right)) : ops::matmul(right, matrix_transpose(result));
   return {ops::neg(left), right};
 }
 
@@ -93,9 +95,9 @@ Tensors lu_solved_grad(const Tensor& g, const Tensor& a, const Tensor& lu, const
 Tensor lu_determinant_grad(const Tensor& g, const Tensor& a, const Tensor& lu, const Tensor& pivots,
                            const Tensor& result) {
   if (recording()) return ops::lu_solved(a, scaled_identity(ops::mul(g, result), a), lu, pivots, true);
-  const double least = to_real(a.dtype()) == DType::kFloat64 ? 2.2e-16 : 1.2e-7;
+  const double epsilon = to_real(a.dtype()) == DType::kFloat64 ? 2.2e-16 : 1.2e-7;
   Tensor zeros = ops::to_dtype(ops::eq(ops::diagonal(lu, 0, -2, -1), int64_t{0}), a.dtype());
-  Tensor near = ops::add(lu, ops::diag_embed(ops::mul(zeros, least), 0, -2, -1));
+  Tensor near = ops::add(lu, ops::diag_embed(ops::mul(zeros, epsilon), 0, -2, -1));
   Tensor determinant = ops::lu_determinant(a, near, pivots);
   return ops::lu_solved(a, scaled_identity(ops::mul(g, determinant), a), near, pivots, true);
 }
@@ -104,15 +106,15 @@ Tensor lu_log_determinant_grad(const Tensor& gsign, const Tensor& gsize, const T
                                const Tensor& pivots, const Tensor& sign) {
   Tensor g = gsize;
   if (is_complex(a.dtype())) {  // the sign depends on A, too
-    Tensor turn = ops::imag(ops::mul(conj(gsign), sign));
-    g = ops::complex(gsize, ops::neg(turn));
+    Tensor phase_grad = ops::imag(ops::mul(conj(gsign), sign));
+    g = ops::complex(gsize, ops::neg(phase_grad));
   }
   return ops::lu_solved(conj(a), scaled_identity(g, a), conj(lu), pivots, true);
 }
 
 Tensor cholesky_grad(const Tensor& g, const Tensor& l) {
   Tensor product = ops::tril(ops::matmul(adjoint(l), g), 0);
-  product = ops::sub(product, ops::mul(only_diagonal(product), 0.5));
+  product = ops::sub(product, ops::mul(diagonal_part(product), 0.5));
   Tensor inner = adjoint(solved_from_right(l, adjoint(product), false, false));
   inner = solved_from_right(l, inner, false, false);
   return ops::mul(ops::add(inner, adjoint(inner)), 0.5);
@@ -121,7 +123,8 @@ Tensor cholesky_grad(const Tensor& g, const Tensor& l) {
 Tensors triangular_solved_grad(const Tensor& g, const Tensor& a, const Tensor& result, bool upper, bool transposed,
                                bool unitriangular) {
   Tensor right = ops::triangular_solved(a, g, upper, !transposed, unitriangular);
-  Tensor left = ops::neg(transposed ? ops::matmul(result, turned(right)) : ops::matmul(right, turned(result)));
+  Tensor left = ops::neg(transposed ? ops::matmul(result, matrix_transpose(right))
+                                    : ops::matmul(right, matrix_transpose(result)));
   return {upper ? ops::triu(left, unitriangular ? 1 : 0) : ops::tril(left, unitriangular ? -1 : 0), right};
 }
 
@@ -162,9 +165,7 @@ Tensor svd_grad(const Tensor& gu, const Tensor& gs, const Tensor& gvh, const Ten
   Tensor row = ops::unsqueeze(s, -2), column = ops::unsqueeze(s, -1);
   Tensor gaps = inverse_gaps(ops::square(row), ops::square(column), s, k);
   // Equal singular values make an entry of `gaps` infinite. Its product with a zero gradient must be zero, not NaN.
-  auto over_gaps = [&](const Tensor& turn) {
-    return ops::masked_fill(ops::mul(turn, gaps), ops::eq(turn, int64_t{0}), 0.0);
-  };
+  auto over_gaps = [&](const Tensor& t) { return ops::masked_fill(ops::mul(t, gaps), ops::eq(t, int64_t{0}), 0.0); };
   Tensor turning = skew(ops::matmul(adjoint(left), gleft));
   Tensor by_left = ops::mul(over_gaps(turning), row);
   Tensor by_right = ops::mul(over_gaps(skew(ops::matmul(right, adjoint(gright)))), column);
@@ -216,10 +217,10 @@ Tensor pseudo_inverse_grad(const Tensor& g, const Tensor& input, const Tensor& r
 // Returns the upper right block of exp([[A^T, g], [0, A^T]]).
 Tensor matrix_exp_grad(const Tensor& g, const Tensor& input) {
   const int64_t n = input.size(-1);
-  Tensor a = turned(input);
+  Tensor a = matrix_transpose(input);
   Tensor top = ops::cat({a, g}, -1), bottom = ops::cat({ops::zeros_like(a), a}, -1);
-  Tensor whole = ops::matrix_exp(ops::cat({top, bottom}, -2));
-  return ops::narrow(ops::narrow(whole, -2, 0, n), -1, n, n);
+  Tensor exponential = ops::matrix_exp(ops::cat({top, bottom}, -2));
+  return ops::narrow(ops::narrow(exponential, -2, 0, n), -1, n, n);
 }
 
 }  // namespace tt::autograd::formulas

@@ -59,7 +59,7 @@ Tensor mish_grad(const Tensor& g, const Operand& input) {
 }
 
 // The second derivative is s (1 - s) (2 + x (1 - 2 s)) with s = sigmoid(x).
-Tensor silu_second(const Tensor& g, const Operand& input) {
+Tensor silu_second_derivative(const Tensor& g, const Operand& input) {
   Tensor s = ops::sigmoid(input);
   Tensor slope = ops::mul(s, ops::rsub(s, int64_t{1}));
   Tensor rest = ops::add(ops::mul(input, ops::rsub(ops::mul(s, int64_t{2}), int64_t{1})), int64_t{2});
@@ -68,7 +68,7 @@ Tensor silu_second(const Tensor& g, const Operand& input) {
 
 // Second derivative of x (1 + tanh u) / 2 with u = k (x + c x^3). With t = tanh u and d = 1 - t^2, the result is d u' +
 // x d (u'' / 2 - t u'^2).
-Tensor gelu_tanh_second(const Operand& input) {
+Tensor gelu_tanh_second_derivative(const Operand& input) {
   constexpr double k = 0.79788456080286535588, c = 0.044715;
   Tensor square = ops::mul(input, input);
   Tensor u = ops::mul(ops::mul(input, ops::add(ops::mul(square, c), int64_t{1})), k);

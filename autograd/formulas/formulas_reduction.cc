@@ -27,7 +27,7 @@ Dims one(const int64_t& dim) { return absl::Span<const int64_t>(&dim, 1); }
 
 // Returns, for each entry along `dim`, the product of all other entries. It is the product of the entries before it
 // times the product of the entries after it.
-Tensor products_without(const Tensor& input, int64_t dim) {
+Tensor products_of_others(const Tensor& input, int64_t dim) {
   int64_t n = input.size(dim);
   Sizes edge = input.sizes();
   edge[wrap_dim(dim, input.dim())] = 1;
@@ -64,13 +64,13 @@ Tensor cumprod_grad_at_zeros(const Tensor& g, const Tensor& input, int64_t dim) 
 
 Tensor sum_to(const Tensor& g, SizesView sizes) {
   if (SizesView(g.sizes()) == sizes) return g;
-  size_t lead = g.sizes().size() - sizes.size();
+  size_t extra_dims = g.sizes().size() - sizes.size();
   Sizes dims;
   for (size_t d = 0; d < g.sizes().size(); ++d) {
-    if (d < lead || (sizes[d - lead] == 1 && g.sizes()[d] != 1)) dims.push_back(static_cast<int64_t>(d));
+    if (d < extra_dims || (sizes[d - extra_dims] == 1 && g.sizes()[d] != 1)) dims.push_back(static_cast<int64_t>(d));
   }
   Tensor sum = dims.empty() ? g : ops::sum(g, dims, true);
-  return lead == 0 ? sum : ops::reshape(sum, sizes);
+  return extra_dims == 0 ? sum : ops::reshape(sum, sizes);
 }
 
 Tensor unreduce(const Tensor& g, SizesView sizes, Dims dims, bool keepdim) {
@@ -107,19 +107,19 @@ Tensor prod_grad(const Tensor& g, const Tensor& input) {
   if (input.numel() == 0) return ops::zeros_like(input);
   if (input.numel() == 1) return ops::reshape(g, input.sizes());
   const Sizes flat{input.numel()};
-  return ops::mul(ops::reshape(products_without(ops::reshape(input, flat), 0), input.sizes()), g);
+  return ops::mul(ops::reshape(products_of_others(ops::reshape(input, flat), 0), input.sizes()), g);
 }
 
 Tensor prod_dim_grad(const Tensor& g, const Tensor& input, int64_t dim, bool keepdim) {
   if (input.dim() == 0) return g;
   if (input.numel() == 0) return ops::zeros_like(input);
-  return ops::mul(unreduce(g, input.sizes(), dim, keepdim), products_without(input, dim));
+  return ops::mul(unreduce(g, input.sizes(), dim, keepdim), products_of_others(input, dim));
 }
 
 Tensor extremum_grad(const Tensor& g, const Tensor& input, const Tensor& result, Dims dims, bool keepdim) {
-  Tensor chosen = ops::eq(input, unreduce(result, input.sizes(), dims, keepdim));
-  Tensor share = ops::true_divide(unreduce(g, input.sizes(), dims, keepdim), ops::sum(chosen, dims, true));
-  return ops::where(chosen, share, 0.0);
+  Tensor is_extremum = ops::eq(input, unreduce(result, input.sizes(), dims, keepdim));
+  Tensor share = ops::true_divide(unreduce(g, input.sizes(), dims, keepdim), ops::sum(is_extremum, dims, true));
+  return ops::where(is_extremum, share, 0.0);
 }
 
 Tensor selected_grad(const Tensor& g, SizesView sizes, const Tensor& indices, int64_t dim, bool keepdim) {

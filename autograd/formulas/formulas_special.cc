@@ -7,7 +7,7 @@ namespace tt::autograd::formulas {
 namespace {
 
 // Returns value / input, and `limit` where input is zero.
-Tensor over(const Tensor& value, const Operand& input, double limit) {
+Tensor divide_or_limit(const Tensor& value, const Operand& input, double limit) {
   return ops::masked_fill(ops::true_divide(value, input), ops::eq(input, int64_t{0}), limit);
 }
 
@@ -18,20 +18,20 @@ Tensor not_differentiable(const Tensor&, std::string_view name) {
 }
 
 Tensor i1_slope(const Operand& input, const Tensor& result) {
-  return ops::sub(ops::i0(input), over(result, input, 0.5));
+  return ops::sub(ops::i0(input), divide_or_limit(result, input, 0.5));
 }
 
 Tensor i1e_slope(const Operand& input, const Tensor& result) {
-  Tensor slope = ops::sub(ops::special_i0e(input), over(result, input, 0.5));
+  Tensor slope = ops::sub(ops::special_i0e(input), divide_or_limit(result, input, 0.5));
   return ops::sub(slope, ops::mul(ops::sign(input), result));
 }
 
 Tensor j1_slope(const Operand& input, const Tensor& result) {
-  return ops::sub(ops::special_bessel_j0(input), over(result, input, 0.5));
+  return ops::sub(ops::special_bessel_j0(input), divide_or_limit(result, input, 0.5));
 }
 
 Tensor spherical_j0_slope(const Operand& input, const Tensor& result) {
-  return over(ops::sub(ops::cos(input), result), input, 0.0);
+  return divide_or_limit(ops::sub(ops::cos(input), result), input, 0.0);
 }
 
 }  // namespace tt::autograd::formulas

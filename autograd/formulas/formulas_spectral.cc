@@ -7,13 +7,13 @@ namespace tt::autograd::formulas {
 // fft_r2c returns only the first half of the spectrum, so the gradient of the second half is zero.
 Tensor fft_r2c_grad(const Tensor& g, SizesView sizes, SizesView dim, double scale) {
   const int64_t last = dim.back(), missing = sizes[last < 0 ? last + sizes.size() : last] - g.size(last);
-  Tensor whole = g;
+  Tensor padded = g;
   if (missing > 0) {
     Sizes none = g.sizes();
     none[last < 0 ? last + g.dim() : last] = missing;
-    whole = ops::cat({g, ops::zeros(none, g.dtype(), g.device())}, last);
+    padded = ops::cat({g, ops::zeros(none, g.dtype(), g.device())}, last);
   }
-  return ops::real(ops::fft_c2c(whole, dim, scale, false));
+  return ops::real(ops::fft_c2c(padded, dim, scale, false));
 }
 
 // Each element represents two elements of the full spectrum, except the first and, if the length is even, the last.

@@ -14,28 +14,28 @@ using shape_rules::wrap_dim;
 // Returns zeros of `sizes` with `g` at the elements that `view` selects.
 template <typename View>
 Tensor embed(const Tensor& g, SizesView sizes, View view) {
-  Tensor whole = ops::zeros(sizes, g.dtype(), g.device());
-  write(view(whole), g);
-  return whole;
+  Tensor full = ops::zeros(sizes, g.dtype(), g.device());
+  write(view(full), g);
+  return full;
 }
 
 }  // namespace
 
 Tensor select_grad(const Tensor& g, SizesView sizes, int64_t dim, int64_t index) {
-  return embed(g, sizes, [&](const Tensor& whole) { return ops::select(whole, dim, index); });
+  return embed(g, sizes, [&](const Tensor& full) { return ops::select(full, dim, index); });
 }
 
 Tensor slice_grad(const Tensor& g, SizesView sizes, int64_t dim, std::optional<int64_t> start,
                   std::optional<int64_t> end, int64_t step) {
-  return embed(g, sizes, [&](const Tensor& whole) { return ops::slice(whole, dim, start, end, step); });
+  return embed(g, sizes, [&](const Tensor& full) { return ops::slice(full, dim, start, end, step); });
 }
 
 Tensor narrow_grad(const Tensor& g, SizesView sizes, int64_t dim, int64_t start) {
-  return embed(g, sizes, [&](const Tensor& whole) { return ops::narrow(whole, dim, start, g.size(dim)); });
+  return embed(g, sizes, [&](const Tensor& full) { return ops::narrow(full, dim, start, g.size(dim)); });
 }
 
 Tensor diagonal_grad(const Tensor& g, SizesView sizes, int64_t offset, int64_t dim1, int64_t dim2) {
-  return embed(g, sizes, [&](const Tensor& whole) { return ops::diagonal(whole, offset, dim1, dim2); });
+  return embed(g, sizes, [&](const Tensor& full) { return ops::diagonal(full, offset, dim1, dim2); });
 }
 
 Tensor as_strided_grad(const Tensor& g, const Tensor& input, SizesView size, SizesView stride,
@@ -56,12 +56,12 @@ Sizes inverse_permutation(SizesView dims) {
 
 // Splits each dimension of g into the repetitions and the original dimension, and sums over the repetitions.
 Tensor repeat_grad(const Tensor& g, SizesView sizes, SizesView repeats) {
-  size_t lead = repeats.size() - sizes.size();
+  size_t extra_dims = repeats.size() - sizes.size();
   Sizes split, dims;
   for (size_t d = 0; d < repeats.size(); ++d) {
     dims.push_back(static_cast<int64_t>(split.size()));
     split.push_back(repeats[d]);
-    if (d >= lead) split.push_back(sizes[d - lead]);
+    if (d >= extra_dims) split.push_back(sizes[d - extra_dims]);
   }
   if (dims.empty()) return g;
   return ops::reshape(ops::sum(ops::reshape(g, split), dims, false), sizes);

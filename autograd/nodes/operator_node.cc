@@ -83,14 +83,14 @@ void OperatorNode::add_edges(const Call& call) {
     const Arg& arg = call.args[i];
     if (is_list(arg)) {
       for (const TensorMeta* t : arg.list()) {
-        bool wanted = param.differentiable && needs_gradient(t);
-        edges.push_back(wanted ? edge_of(Tensor::from(t)) : Edge{});
-        needed_ |= static_cast<uint32_t>(wanted) << i;
+        bool needs_grad = param.differentiable && needs_gradient(t);
+        edges.push_back(needs_grad ? edge_of(Tensor::from(t)) : Edge{});
+        needed_ |= static_cast<uint32_t>(needs_grad) << i;
       }
     } else if (param.differentiable) {
-      bool wanted = arg.kind == Arg::Kind::kTensor && needs_gradient(arg.tensor);
-      edges.push_back(wanted ? edge_of(Tensor::from(arg.tensor)) : Edge{});
-      needed_ |= static_cast<uint32_t>(wanted) << i;
+      bool needs_grad = arg.kind == Arg::Kind::kTensor && needs_gradient(arg.tensor);
+      edges.push_back(needs_grad ? edge_of(Tensor::from(arg.tensor)) : Edge{});
+      needed_ |= static_cast<uint32_t>(needs_grad) << i;
     }
   }
 }

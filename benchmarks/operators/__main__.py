@@ -30,11 +30,11 @@ from .cases import Case, all_cases
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build"
 LIMIT = 60  # seconds for one operator in one package, after which the operator counts as hanging
-REST = 0.02  # seconds of rest between packages, because OpenMP's threads spin for a while after a loop
+PAUSE = 0.02  # seconds between packages, because OpenMP's threads spin for a while after a loop
 ITEM = {"float32": 4, "float64": 8, "bfloat16": 2, "int64": 8, "int32": 4}
 
 
-class Side:
+class PackageProcess:
     """A process that measures one package."""
 
     def __init__(self, package: str, python: str, threads: int):
@@ -52,7 +52,7 @@ class Side:
 
     def measure(self, case: Case, budget: float, count: int | None = None) -> dict:
         """Measures a case. `count` is the number of calls in flight; None: measure() chooses it."""
-        time.sleep(REST)
+        time.sleep(PAUSE)
         try:
             self.process.stdin.write(json.dumps({**asdict(case), "budget": budget, "count": count}) + "\n")
             self.process.stdin.flush()
@@ -72,14 +72,15 @@ class Side:
         self.process.wait()
 
 
-def compare(case: Case, ours: Side, beside: Callable[[Case, int | None], dict], budget: float) -> dict:
+def compare(case: Case, ours: PackageProcess, reference: Callable[[Case, int | None], dict], budget: float) -> dict:
     """Returns one row of the results."""
     mine = ours.measure(case, budget)
-    other = beside(case, mine.get("count"))
+    other = reference(case, mine.get("count"))
     row = {"name": case.name, "family": case.family, "size": case.size, "dtype": case.dtype, "call": case.call}
     row["in_flight"] = mine.get("count")
-    row |= {"ours": mine.get("us"), "beside": other.get("us"), "error": mine.get("error"), "error_beside": other.get("error")}
-    row["ratio"] = row["ours"] / row["beside"] if row["ours"] and row["beside"] else None
+    row |= {"ours": mine.get("us"), "reference": other.get("us")}
+    row |= {"error": mine.get("error"), "error_reference": other.get("error")}
+    row["ratio"] = row["ours"] / row["reference"] if row["ours"] and row["reference"] else None
     return row
 
 
@@ -112,11 +113,11 @@ def main() -> int:
     args = parser.parse_args()
     console = Console(width=None if sys.stdout.isatty() else 160)
     cases = [c for c in all_cases() if re.search(args.names, c.key)]
-    ours = Side("teletensor", sys.executable, args.threads)
-    peer = Side("torch", interpreter(), args.threads) if args.peers else None
+    ours = PackageProcess("teletensor", sys.executable, args.threads)
+    peer = PackageProcess("torch", interpreter(), args.threads) if args.peers else None
     rate = 0.0 if args.peers else bandwidth()
 
-    def beside(case: Case, count: int | None) -> dict:
+    def reference(case: Case, count: int | None) -> dict:
         return peer.measure(case, args.budget, count) if peer else {"us": floor(case, rate)}
 
     results, started = [], time.monotonic()
@@ -124,7 +125,7 @@ def main() -> int:
         with console.status("") as status:
             for i, case in enumerate(cases):
                 status.update(f"{i + 1} of {len(cases)}: {case.key}")
-                results.append(compare(case, ours, beside, args.budget))
+                results.append(compare(case, ours, reference, args.budget))
     except KeyboardInterrupt:
         console.print("interrupted; showing the results so far")
     for side in filter(None, (ours, peer)):
@@ -134,7 +135,8 @@ def main() -> int:
     report.percentiles(console, results)
     report.worst(console, results, args.worst)
     report.not_compared(console, results)
-    (args.out.with_suffix(".json")).write_text(json.dumps({"beside": name, "threads": args.threads, "cases": results}, indent=1))
+    document = {"reference": name, "threads": args.threads, "cases": results}
+    args.out.with_suffix(".json").write_text(json.dumps(document, indent=1))
     report.draw(results, name, args.out.with_suffix(".png"))
     console.print(f"{len(results)} cases in {(time.monotonic() - started) / 60:.1f} minutes; wrote {args.out}.json and .png")
     return 0

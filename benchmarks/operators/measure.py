@@ -20,8 +20,8 @@ torch = importlib.import_module(os.environ.get("BENCH_TORCH", "teletensor"))
 F = importlib.import_module(f"{torch.__name__}.nn.functional")
 HERE = torch.__name__ == "torch"
 IN_FLIGHT = {"small": 1000, "cache": 32, "large": 16}  # maximum number of calls issued before a wait
-STRETCH = 2e-3  # approximate seconds that calls in flight take together
-PATIENCE = 2.0  # seconds after which fewer than three rounds suffice
+TARGET_SECONDS = 2e-3  # approximate seconds that calls in flight take together
+SLOW_SECONDS = 2.0  # seconds after which fewer than three rounds suffice
 
 
 def wait() -> None:
@@ -61,32 +61,33 @@ def once(call, scope: dict, count: int) -> float:
     """Returns the seconds per call for `count` calls whose results are all kept until the last call is done."""
     wait()
     start = time.perf_counter()
-    kept = [eval(call, scope) for _ in range(count)]  # noqa: S307 - the benchmark's own table
+    results = [eval(call, scope) for _ in range(count)]  # noqa: S307 - the benchmark's own table
     wait()
     spent = (time.perf_counter() - start) / count
-    del kept
+    del results
     return spent
 
 
-def in_flight(call, scope: dict, most: int) -> int:
-    """Returns how many calls together take STRETCH seconds. A single call may measure a round trip or noise."""
+def calls_in_flight(call, scope: dict, most: int) -> int:
+    """Returns how many calls together take TARGET_SECONDS. A single call may measure a round trip or noise."""
     count = 1
-    while count < most and once(call, scope, count) * count < STRETCH:
+    while count < most and once(call, scope, count) * count < TARGET_SECONDS:
         count = min(4 * count, most)
     return count
 
 
 def measure(case: dict, budget: float) -> dict:
-    """Returns the best time of the rounds that fit in `budget` seconds: at least three, or fewer that take PATIENCE.
+    """Returns the best time of the rounds that fit in `budget` seconds: at least three, or fewer that take
+    SLOW_SECONDS.
 
     Uses `case["count"]` calls in flight if given, so that both packages keep the same number of results.
     """
     scope = {"torch": torch, "F": F, **{k: tensor(k, json.dumps(v), case["dtype"]) for k, v in case["inputs"].items()}}
     call = compile(case["call"], case["name"], "eval")
     check(eval(call, scope))  # noqa: S307 - the benchmark's own table
-    count = case.get("count") or in_flight(call, scope, IN_FLIGHT[case["size"]])
+    count = case.get("count") or calls_in_flight(call, scope, IN_FLIGHT[case["size"]])
     spent, rounds = 0.0, []
-    while not rounds or (spent < PATIENCE and len(rounds) < 3) or (spent < budget and len(rounds) < 1000):
+    while not rounds or (spent < SLOW_SECONDS and len(rounds) < 3) or (spent < budget and len(rounds) < 1000):
         rounds.append(once(call, scope, count))
         spent += rounds[-1] * count
     return {"us": 1e6 * min(rounds), "count": count}

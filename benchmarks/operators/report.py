@@ -56,7 +56,7 @@ def not_compared(console: Console, results: list[dict]) -> None:
     reasons: dict[str, list[str]] = {}
     for r in results:
         if not r.get("ratio"):
-            why = f"ours: {r['error']}" if r["error"] else f"reference: {r['error_beside']}"
+            why = f"ours: {r['error']}" if r["error"] else f"reference: {r['error_reference']}"
             reasons.setdefault(f"{r['name']}: {why}", []).append(f"{r['dtype']} {r['size']}")
     console.print(f"{sum(map(len, reasons.values()))} of {len(results)} not compared")
     for why, where in reasons.items():
@@ -69,11 +69,12 @@ def worst(console: Console, results: list[dict], count: int) -> None:
     for column in ("operator", "dtype", "size", "ours, us", "reference, us", "ours / reference"):
         table.add_column(column, justify="left" if column in ("operator", "dtype", "size") else "right")
     for r in sorted(rows_of(results), key=lambda r: -r["ratio"])[:count]:
-        table.add_row(r["name"], r["dtype"], r["size"], f"{r['ours']:,.1f}", f"{r['beside']:,.1f}", f"{r['ratio']:.2f}")
+        times = f"{r['ours']:,.1f}", f"{r['reference']:,.1f}"
+        table.add_row(r["name"], r["dtype"], r["size"], *times, f"{r['ratio']:.2f}")
     console.print(table)
 
 
-def draw(results: list[dict], beside: str, path: Path) -> None:
+def draw(results: list[dict], reference: str, path: Path) -> None:
     """Plots each size's ratios in ascending order, on a logarithmic scale."""
     import matplotlib
 
@@ -90,7 +91,7 @@ def draw(results: list[dict], beside: str, path: Path) -> None:
     axes.axhline(2, color="grey", linewidth=0.8, linestyle="--")
     axes.set_yscale("log")
     axes.set_xlabel("% of operators")
-    axes.set_ylabel(f"time, ours / {beside}")
+    axes.set_ylabel(f"time, ours / {reference}")
     axes.legend(frameon=False)
     figure.tight_layout()
     figure.savefig(path, dpi=150)

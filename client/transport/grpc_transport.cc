@@ -210,9 +210,9 @@ absl::Status GrpcTransport::upload_chunks(Connection& connection, v1::UploadChun
     progress->bytes = std::max<uint64_t>(progress->bytes, at);
     chunk.Clear();
   }
-  const size_t most = chunk_bytes(*progress);
+  const size_t chunk_size = chunk_bytes(*progress);
   for (bool first = progress->failures == 0; open && (first || at < bytes.size()); first = false) {
-    const size_t size = std::min(most, bytes.size() - at);
+    const size_t size = std::min(chunk_size, bytes.size() - at);
     chunk.mutable_data()->assign(bytes.data() + at, size);
     chunk.set_offset(at);
     open = writer.Write(chunk);

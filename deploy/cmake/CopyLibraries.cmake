@@ -3,11 +3,11 @@
 # whose symbolic links become full copies in a wheel.
 
 # Libraries that the machine must provide: the kernel's interface and glibc.
-set(TT_OF_THE_MACHINE "^(linux-vdso|ld-linux.*|lib(c|m|mvec|dl|rt|pthread|resolv|util|anl|nsl))\\.so")
+set(TT_SYSTEM_LIBRARIES "^(linux-vdso|ld-linux.*|lib(c|m|mvec|dl|rt|pthread|resolv|util|anl|nsl))\\.so")
 
 file(GET_RUNTIME_DEPENDENCIES
      MODULES ${TT_MODULE} EXECUTABLES ${TT_PROGRAM}
-     PRE_EXCLUDE_REGEXES ${TT_OF_THE_MACHINE}
+     PRE_EXCLUDE_REGEXES ${TT_SYSTEM_LIBRARIES}
      RESOLVED_DEPENDENCIES_VAR libraries)
 set(folder $ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/lib)
 file(MAKE_DIRECTORY ${folder}/licenses)

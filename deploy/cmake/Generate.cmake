@@ -38,8 +38,8 @@ function(tt_backend_operators backend sources)
   set(${sources} ${${sources}} ${operators} PARENT_SCOPE)
 endfunction()
 
-# Defines a floor: a static library whose include folders are the root and the generated tree.
-function(tt_floor name)
+# Defines a static library whose include folders are the root and the generated tree.
+function(tt_static_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})
   target_include_directories(${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<BUILD_INTERFACE:${TT_GENERATED}>)

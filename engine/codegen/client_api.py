@@ -7,9 +7,9 @@ from .declaration import Operator
 from .schema import HEADER
 
 # Operators that are omitted because client headers or C++ use these names for something else.
-TAKEN = {"backward", "grad", "connect", "record"}
+RESERVED_NAMES = {"backward", "grad", "connect", "record"}
 # Operators that Python wraps by hand and C++ users call directly.
-ALSO = {"manual_seed"}
+EXTRA_OPERATORS = {"manual_seed"}
 
 
 def _type(param) -> str:
@@ -40,7 +40,7 @@ def _parameters(op: Operator, defaults: bool) -> str:
 
 
 def _functions(operators: list[Operator]) -> list[Operator]:
-    return [op for op in operators if (op.python or op.name in ALSO) and op.name not in TAKEN]
+    return [op for op in operators if (op.python or op.name in EXTRA_OPERATORS) and op.name not in RESERVED_NAMES]
 
 
 def _body(op: Operator, into: str) -> str:

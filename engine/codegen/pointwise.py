@@ -93,7 +93,7 @@ def _is_costly(kinds: dict[str, str]) -> bool:
     return any(called(body) - _CHEAP for body in kinds.values())
 
 
-def _is_moved(op: Operator, kinds: dict[str, str]) -> bool:
+def _computes_in_bfloat16(op: Operator, kinds: dict[str, str]) -> bool:
     """Whether converting bfloat16 to blocks of floats takes longer than computing."""
     return "float" in kinds and not _is_costly({"float": kinds["float"]}) and op.dtype_rules[0] != "boolean()"
 
@@ -109,7 +109,7 @@ def _row(op: Operator, kinds: dict[str, str]) -> str:
     signless = is_signless(kinds.get("int", ""))
     unsigned = find("int", "int64_t") if signless else f"find_unsigned_{op.name}<uint64_t>()"
     tensors = sum(p.is_tensor for p in op.params)
-    bf16 = find("float", "BFloat16") if _is_moved(op, kinds) else "nullptr"
+    bf16 = find("float", "BFloat16") if _computes_in_bfloat16(op, kinds) else "nullptr"
     return (
         f"      {{op_id::{op.constant}, {tensors}, {divisor_of(op, kinds)}, "
         f"{'true' if _is_costly(kinds) else 'false'}, "

@@ -15,7 +15,7 @@ PLACES = {"torch": "torch.{}", "Tensor": "Tensor.{}", "F": "torch.nn.functional.
     place: f"torch.{place}.{{}}" for place in MODULES
 }
 # Sources that register, for every backend, kernels of operators that act on a session instead of on elements.
-SESSION_FLOORS = ("autograd/operators.cc", "engine/session/graphs.cc", "server/daemon/backends.cc")
+SESSION_SOURCES = ("autograd/operators.cc", "engine/session/graphs.cc", "server/daemon/backends.cc")
 
 
 def takes_device(op: Operator) -> bool:
@@ -28,7 +28,7 @@ def backends(operators: list[Operator], kernels_folder: Path) -> dict[str, set[s
     root = kernels_folder.parent
     by_hand = {
         constant
-        for name in SESSION_FLOORS
+        for name in SESSION_SOURCES
         for constant in re.findall(r"op_id::(k\w+)", (root / name).read_text())
     }
     # Operators without a device run on the CPU, with every backend.

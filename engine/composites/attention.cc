@@ -9,7 +9,7 @@ namespace tt::composites {
 namespace {
 
 // Returns the causal mask: true where the key is after the query.
-Tensor future(int64_t rows, int64_t columns, Device device) {
+Tensor causal_mask(int64_t rows, int64_t columns, Device device) {
   const Tensor every = ops::ones(Sizes{rows, columns}, DType::kBool, device);
   return ops::logical_not(ops::tril(every, 0));
 }
@@ -18,29 +18,29 @@ Tensor with_scores(const Tensor& query, const Tensor& key, const Tensor& value, 
                    double scale) {
   Tensor scores = ops::matmul(ops::mul(query, scale), ops::transpose(key, -2, -1));
   if (is_causal) {
-    scores = ops::masked_fill(scores, future(query.size(-2), key.size(-2), query.device()), -HUGE_VAL);
+    scores = ops::masked_fill(scores, causal_mask(query.size(-2), key.size(-2), query.device()), -HUGE_VAL);
   }
   if (mask) {
     scores = mask.dtype() == DType::kBool ? ops::masked_fill(scores, ops::logical_not(mask), -HUGE_VAL)
                                           : ops::add(scores, mask);
   }
-  Tensor shares = ops::softmax(scores, -1, std::nullopt);
+  Tensor weights = ops::softmax(scores, -1, std::nullopt);
   if (mask) {
-    const Tensor blind = ops::all(ops::eq(scores, -HUGE_VAL), Sizes{-1}, true);
-    shares = ops::masked_fill(shares, blind, 0.0);
+    const Tensor fully_masked = ops::all(ops::eq(scores, -HUGE_VAL), Sizes{-1}, true);
+    weights = ops::masked_fill(weights, fully_masked, 0.0);
   }
-  return ops::matmul(shares, value);
+  return ops::matmul(weights, value);
 }
 
-// Expands the batch dimensions of `t` to `lead` and reshapes them to the two dimensions of `batches`. The second one is
-// separate because masks usually broadcast over it.
-Tensor as_batches(const Tensor& t, const Sizes& lead, const Sizes& batches) {
-  Sizes whole = lead, flat = batches;
+// Expands the batch dimensions of `t` to `batch_shape` and reshapes them to the two dimensions of `batches`. The second
+// one is separate because masks usually broadcast over it.
+Tensor as_batches(const Tensor& t, const Sizes& batch_shape, const Sizes& batches) {
+  Sizes expanded = batch_shape, flat = batches;
   for (int64_t d : {t.size(-2), t.size(-1)}) {
-    whole.push_back(d);
+    expanded.push_back(d);
     flat.push_back(d);
   }
-  return ops::reshape(ops::expand(t, whole), flat);
+  return ops::reshape(ops::expand(t, expanded), flat);
 }
 
 Tensor added_mask(const Tensor& mask, DType dtype) {
@@ -56,17 +56,18 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
   const double factor = scale.value_or(1 / std::sqrt(static_cast<double>(query.size(-1))));
   if (mask && mask.meta().requires_grad) return with_scores(query, key, value, mask, is_causal, factor);
   const Sizes result = shape_rules::attention(Arg(query.get()), Arg(key.get()), Arg(value.get()), Arg(mask.get()));
-  const Sizes lead(result.begin(), result.end() - 2);
+  const Sizes batch_shape(result.begin(), result.end() - 2);
   Sizes batches{1, 1};
-  for (size_t d = 0; d < lead.size(); ++d) batches[d + 1 == lead.size() ? 1 : 0] *= lead[d];
+  for (size_t d = 0; d < batch_shape.size(); ++d) batches[d + 1 == batch_shape.size() ? 1 : 0] *= batch_shape[d];
   Tensor bias;
   if (mask) {
-    Sizes scores = lead;
+    Sizes scores = batch_shape;
     scores.insert(scores.end(), {query.size(-2), key.size(-2)});
-    bias = as_batches(ops::expand(added_mask(mask, query.dtype()), scores), lead, batches);
+    bias = as_batches(ops::expand(added_mask(mask, query.dtype()), scores), batch_shape, batches);
   }
-  const Tensors outputs = ops::attention_forward(as_batches(query, lead, batches), as_batches(key, lead, batches),
-                                                 as_batches(value, lead, batches), bias, is_causal, factor);
+  const Tensors outputs =
+      ops::attention_forward(as_batches(query, batch_shape, batches), as_batches(key, batch_shape, batches),
+                             as_batches(value, batch_shape, batches), bias, is_causal, factor);
   return ops::reshape(outputs[0], result);
 }
 

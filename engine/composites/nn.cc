@@ -65,12 +65,12 @@ Tensor convolve(const Tensor& input, const Tensor& weight, const Tensor& bias, S
 
 namespace {
 // A single entry applies to all dimensions.
-int64_t along(SizesView list, int64_t d) { return list[list.size() == 1 ? 0 : static_cast<size_t>(d)]; }
+int64_t entry(SizesView list, int64_t d) { return list[list.size() == 1 ? 0 : static_cast<size_t>(d)]; }
 
 // Whether output_padding is smaller than stride in every dimension. Otherwise no input of a convolution has this size.
-bool is_reached(SizesView stride, SizesView output_padding, int64_t space) {
+bool is_convolution_input_size(SizesView stride, SizesView output_padding, int64_t space) {
   for (int64_t d = 0; d < space; ++d) {
-    if (along(output_padding, d) >= along(stride, d)) return false;
+    if (entry(output_padding, d) >= entry(stride, d)) return false;
   }
   return true;
 }
@@ -93,7 +93,7 @@ Tensor convolve_transposed(const Tensor& input, const Tensor& weight, const Tens
   const Sizes size = shape_rules::conv_transpose(Arg(input.get()), Arg(weight.get()), Arg(), stride, padding,
                                                  output_padding, groups, dilation, space);
   Tensor result;
-  if (is_reached(stride, output_padding, space)) {
+  if (is_convolution_input_size(stride, output_padding, space)) {
     result = ops::convolution_input(input, weight, size, stride, padding, dilation, groups);
   } else {  // compute the whole output without padding, then crop it or pad it with zeros
     const Sizes none(static_cast<size_t>(space), 0);
@@ -101,8 +101,8 @@ Tensor convolve_transposed(const Tensor& input, const Tensor& weight, const Tens
                                                   groups, dilation, space);
     Sizes borders;
     for (int64_t d = space - 1; d >= 0; --d) {
-      borders.push_back(-along(padding, d));
-      borders.push_back(along(output_padding, d) - along(padding, d));
+      borders.push_back(-entry(padding, d));
+      borders.push_back(entry(output_padding, d) - entry(padding, d));
     }
     result = ops::pad(ops::convolution_input(input, weight, all, stride, none, dilation, groups), borders, 0.0);
   }

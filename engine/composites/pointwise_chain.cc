@@ -106,9 +106,9 @@ class ChainRun {
     const TensorMeta& meta = inferred.outputs[0];
     if (inferred.requires_grad || !Dispatcher::instance().chain_kernel(inferred.backend)) return false;
     // A block can hold only these dtypes. A result has the compute dtype or is boolean.
-    const bool whole = inferred.compute == DType::kFloat32 || inferred.compute == DType::kFloat64 ||
-                       inferred.compute == DType::kInt32 || inferred.compute == DType::kInt64;
-    if (!whole || (meta.dtype != inferred.compute && meta.dtype != DType::kBool)) return false;
+    const bool is_block_dtype = inferred.compute == DType::kFloat32 || inferred.compute == DType::kFloat64 ||
+                                inferred.compute == DType::kInt32 || inferred.compute == DType::kInt64;
+    if (!is_block_dtype || (meta.dtype != inferred.compute && meta.dtype != DType::kBool)) return false;
     if (step == first) return meta.numel() >= kMinFusedElements;
     const Inference& start = inferred_[first];
     return inferred.compute == start.compute && inferred.backend == start.backend &&

@@ -24,9 +24,9 @@ struct Weights {
   }
 };
 
-// Computes one step: maps `entered` (the step's input times w_ih, plus b_ih) and the states (h, and for an LSTM c) to
-// the next states.
-using Step = absl::FunctionRef<Tensors(const Tensor& entered, const Tensors& states, const Weights& weights)>;
+// Computes one step: maps `input_product` (the step's input times w_ih, plus b_ih) and the states (h, and for an LSTM
+// c) to the next states.
+using Step = absl::FunctionRef<Tensors(const Tensor& input_product, const Tensors& states, const Weights& weights)>;
 
 Tensor rows(const Tensor& t, int64_t from, int64_t to) { return ops::narrow(t, 0, from, to - from); }
 
@@ -40,7 +40,7 @@ class States {
   void set(Tensors next) { now_ = std::move(next); }
   // Changes the number of running sequences to `count`: the shortest ones end (sequences are sorted by decreasing
   // length), or further ones begin.
-  void run(int64_t count) {
+  void resize(int64_t count) {
     if (count < running_) {
       for (size_t i = 0; i < now_.size(); ++i) {
         if (ended_.size() <= i) ended_.emplace_back();
@@ -79,15 +79,15 @@ class States {
 // the last states.
 std::pair<Tensor, Tensors> run_layer(const Tensor& input, const Tensors& initial, const Weights& weights,
                                      SizesView batch_sizes, bool backwards, Step step) {
-  const Tensor entered = ops::linear(input, weights.w_ih, weights.b_ih);
+  const Tensor input_product = ops::linear(input, weights.w_ih, weights.b_ih);
   const bool packed = !batch_sizes.empty();
-  Tensors steps = packed ? ops::split_with_sizes(entered, batch_sizes, 0) : ops::unbind(entered, 0);
+  Tensors steps = packed ? ops::split_with_sizes(input_product, batch_sizes, 0) : ops::unbind(input_product, 0);
   const int64_t first = packed ? backwards ? batch_sizes.back() : batch_sizes.front() : initial[0].size(0);
   States states(initial, first);
   Tensors outputs(steps.size());
   for (size_t i = 0; i < steps.size(); ++i) {
     const size_t t = backwards ? steps.size() - 1 - i : i;
-    if (packed) states.run(batch_sizes[t]);
+    if (packed) states.resize(batch_sizes[t]);
     states.set(step(steps[t], states.now(), weights));
     outputs[t] = states.now()[0];
   }
@@ -111,8 +111,8 @@ bool runs_as_sequence(const Tensor& input, const Tensors& hx, const Weights& w, 
 // the inputs of all steps.
 std::pair<Tensor, Tensors> run_sequence(const Tensor& input, const Tensors& initial, const Weights& w, bool backwards) {
   const Tensor bias = w.b_ih ? ops::add(w.b_ih, w.b_hh) : Tensor();
-  const Tensor entered = ops::linear(input, w.w_ih, bias);
-  const Tensors all = ops::lstm_sequence(entered, initial[0], initial[1], w.w_hh, backwards);
+  const Tensor input_product = ops::linear(input, w.w_ih, bias);
+  const Tensors all = ops::lstm_sequence(input_product, initial[0], initial[1], w.w_hh, backwards);
   const int64_t last = backwards ? 0 : input.size(0) - 1;
   return {all[0], {ops::select(all[0], 0, last), ops::select(all[1], 0, last)}};
 }
@@ -166,16 +166,16 @@ Tensors split_gates(const Tensor& gates, int64_t count) {
 
 }  // namespace
 
-Tensors lstm_step(const Tensor& entered, const Tensors& hx, const Tensor& w_hh, const Tensor& b_hh,
+Tensors lstm_step(const Tensor& input_product, const Tensors& hx, const Tensor& w_hh, const Tensor& b_hh,
                   const Tensor& w_hr) {
-  const Tensors gates = split_gates(ops::add(entered, ops::linear(hx[0], w_hh, b_hh)), 4);
+  const Tensors gates = split_gates(ops::add(input_product, ops::linear(hx[0], w_hh, b_hh)), 4);
   const Tensor state = ops::lstm_state(gates[0], gates[1], gates[2], hx[1]);
   const Tensor output = ops::lstm_exit(gates[3], state);
   return {w_hr ? ops::linear(output, w_hr, Operand()) : output, state};
 }
 
-Tensor gru_step(const Tensor& entered, const Tensor& hx, const Tensor& w_hh, const Tensor& b_hh) {
-  const Tensors in = split_gates(entered, 3), kept = split_gates(ops::linear(hx, w_hh, b_hh), 3);
+Tensor gru_step(const Tensor& input_product, const Tensor& hx, const Tensor& w_hh, const Tensor& b_hh) {
+  const Tensors in = split_gates(input_product, 3), kept = split_gates(ops::linear(hx, w_hh, b_hh), 3);
   const Tensor reset = ops::sigmoid(ops::add(in[0], kept[0])), update = ops::sigmoid(ops::add(in[1], kept[1]));
   const Tensor candidate = ops::tanh(ops::addcmul(in[2], reset, kept[2]));
   return ops::lerp(candidate, hx, update);
@@ -184,16 +184,16 @@ Tensor gru_step(const Tensor& entered, const Tensor& hx, const Tensor& w_hh, con
 Tensors lstm_layers(const Tensor& input, const Tensors& hx, const Tensors& params, SizesView batch_sizes,
                     bool has_biases, int64_t num_layers, double dropout, bool bidirectional, bool batch_first) {
   return run_layers(input, hx, params, batch_sizes, has_biases, num_layers, dropout, bidirectional, batch_first,
-                    [](const Tensor& entered, const Tensors& states, const Weights& w) {
-                      return lstm_step(entered, states, w.w_hh, w.b_hh, w.w_hr);
+                    [](const Tensor& input_product, const Tensors& states, const Weights& w) {
+                      return lstm_step(input_product, states, w.w_hh, w.b_hh, w.w_hr);
                     });
 }
 
 Tensors gru_layers(const Tensor& input, const Tensor& hx, const Tensors& params, SizesView batch_sizes, bool has_biases,
                    int64_t num_layers, double dropout, bool bidirectional, bool batch_first) {
   return run_layers(input, {hx}, params, batch_sizes, has_biases, num_layers, dropout, bidirectional, batch_first,
-                    [](const Tensor& entered, const Tensors& states, const Weights& w) {
-                      return Tensors{gru_step(entered, states[0], w.w_hh, w.b_hh)};
+                    [](const Tensor& input_product, const Tensors& states, const Weights& w) {
+                      return Tensors{gru_step(input_product, states[0], w.w_hh, w.b_hh)};
                     });
 }
 
@@ -203,8 +203,8 @@ Tensors rnn_layers(const Tensor& input, const Tensor& hx, const Tensors& params,
   const bool relu = nonlinearity == "relu";
   check_as(ErrorKind::kValue, relu || nonlinearity == "tanh", "Unknown nonlinearity '", nonlinearity, "'");
   return run_layers(input, {hx}, params, batch_sizes, has_biases, num_layers, dropout, bidirectional, batch_first,
-                    [&](const Tensor& entered, const Tensors& states, const Weights& w) {
-                      const Tensor sum = ops::add(entered, ops::linear(states[0], w.w_hh, w.b_hh));
+                    [&](const Tensor& input_product, const Tensors& states, const Weights& w) {
+                      const Tensor sum = ops::add(input_product, ops::linear(states[0], w.w_hh, w.b_hh));
                       return Tensors{relu ? ops::relu(sum) : ops::tanh(sum)};
                     });
 }

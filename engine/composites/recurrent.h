@@ -17,8 +17,9 @@ Tensors rnn_layers(const Tensor& input, const Tensor& hx, const Tensors& params,
                    std::string_view nonlinearity, bool has_biases, int64_t num_layers, double dropout,
                    bool bidirectional, bool batch_first);
 
-// Compute one step. `entered` is the product of the input with w_ih, plus b_ih.
-Tensors lstm_step(const Tensor& entered, const Tensors& hx, const Tensor& w_hh, const Tensor& b_hh, const Tensor& w_hr);
-Tensor gru_step(const Tensor& entered, const Tensor& hx, const Tensor& w_hh, const Tensor& b_hh);
+// Compute one step. `input_product` is the product of the input with w_ih, plus b_ih.
+Tensors lstm_step(const Tensor& input_product, const Tensors& hx, const Tensor& w_hh, const Tensor& b_hh,
+                  const Tensor& w_hr);
+Tensor gru_step(const Tensor& input_product, const Tensor& hx, const Tensor& w_hh, const Tensor& b_hh);
 
 }  // namespace tt::composites

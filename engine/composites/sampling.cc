@@ -99,11 +99,11 @@ class Sampler {
     return taps;
   }
   Tap tap(const Axis& axis, const Tensor& position, const Tensor& weight) const {
-    constexpr int64_t kNowhere = -(int64_t{1} << 60);  // the sum of the offsets stays negative with this value
+    constexpr int64_t kOutsideOffset = -(int64_t{1} << 60);  // the sum of the offsets stays negative with this value
     const Tensor at = ops::to_dtype(ops::detach(position), DType::kInt64);
     const Tensor safe = ops::clamp_between(at, int64_t{0}, axis.size - 1);
     const Tensor offset = axis.stride == 1 ? safe : ops::mul(safe, axis.stride);
-    return {pads_with_zeros_ ? ops::masked_fill(offset, ops::ne(safe, at), kNowhere) : offset, weight};
+    return {pads_with_zeros_ ? ops::masked_fill(offset, ops::ne(safe, at), kOutsideOffset) : offset, weight};
   }
 
   // Combines `tap`, from the previous axes, with every tap of the axes from `axis` on.

@@ -12,13 +12,13 @@ namespace {
 Scalar identity(std::string_view reduce, DType dtype) {
   if (reduce == "prod") return Scalar(int64_t{1});
   if (reduce != "amax" && reduce != "amin") return Scalar(int64_t{0});
-  const bool most = reduce == "amin";
-  if (is_floating(dtype)) return Scalar(most ? HUGE_VAL : -HUGE_VAL);
-  if (dtype == DType::kBool) return Scalar(most);
+  const bool is_minimum = reduce == "amin";
+  if (is_floating(dtype)) return Scalar(is_minimum ? HUGE_VAL : -HUGE_VAL);
+  if (dtype == DType::kBool) return Scalar(is_minimum);
   const int bits = static_cast<int>(item_size(dtype)) * 8;
-  if (is_unsigned(dtype)) return Scalar::of_unsigned(most ? UINT64_MAX >> (64 - bits) : 0);
+  if (is_unsigned(dtype)) return Scalar::of_unsigned(is_minimum ? UINT64_MAX >> (64 - bits) : 0);
   const int64_t largest = INT64_MAX >> (64 - bits);
-  return Scalar(most ? largest : -largest - 1);
+  return Scalar(is_minimum ? largest : -largest - 1);
 }
 
 int64_t positive_mod(int64_t k, int64_t n) { return ((k % n) + n) % n; }
@@ -52,10 +52,10 @@ Tensor scatter_masked(const Tensor& input, const Tensor& mask, const Tensor& sou
   check(mask.dtype() == DType::kBool, "masked_scatter_ only supports boolean masks, but got mask with dtype ",
         name(mask.dtype()));
   const Sizes sizes = shape_rules::broadcast_sizes(input.sizes(), mask.sizes());
-  const Tensor wide = ops::expand(input, sizes), chosen = ops::reshape(ops::expand(mask, sizes), Sizes{-1});
+  const Tensor wide = ops::expand(input, sizes), selected = ops::reshape(ops::expand(mask, sizes), Sizes{-1});
   // The n-th selected position reads the n-th element of `source`; positions that are not selected read the first.
-  const Tensor order = ops::sub(ops::cumsum(chosen, 0, DType::kInt64), int64_t{1});
-  const Tensor source_index = ops::masked_fill(order, ops::logical_not(chosen), int64_t{0});
+  const Tensor order = ops::sub(ops::cumsum(selected, 0, DType::kInt64), int64_t{1});
+  const Tensor source_index = ops::masked_fill(order, ops::logical_not(selected), int64_t{0});
   if (source.numel() == 0) {
     check(input.numel() == 0 || mask.numel() == 0,
           "masked_scatter: expected self and source to have same dtypes and "
@@ -84,8 +84,8 @@ Tensor fill_main_diagonal(const Tensor& input, const Scalar& value, bool wrap) {
 
 Tensor quantiles(const Tensor& input, const Tensor& q, std::optional<int64_t> dim, bool keepdim,
                  std::string_view interpolation, bool ignore_nan) {
-  const bool whole = !dim || input.dim() == 0;
-  const Tensor x = whole ? ops::reshape(input, Sizes{-1}) : ops::movedim(input, Sizes{*dim}, Sizes{-1});
+  const bool flattens = !dim || input.dim() == 0;
+  const Tensor x = flattens ? ops::reshape(input, Sizes{-1}) : ops::movedim(input, Sizes{*dim}, Sizes{-1});
   const int64_t n = x.size(-1);
   const Tensor sorted = ops::sort(x, -1, false)[0], missing = ops::isnan(sorted);
   // `rank` has one row per row of x and one column per element of q.
@@ -113,11 +113,11 @@ Tensor quantiles(const Tensor& input, const Tensor& q, std::optional<int64_t> di
     value = ops::lerp(at(low), at(high), ops::to_dtype(part, x.dtype()));
   }
   // Moves the dimension of q to the front, or removes it.
-  if (!whole && keepdim) {
+  if (!flattens && keepdim) {
     value = ops::movedim(ops::unsqueeze(value, -1), Sizes{-1}, Sizes{shape_rules::wrap_dim(*dim, input.dim())});
   }
   value = ops::movedim(value, Sizes{-1}, Sizes{0});
-  if (whole && keepdim) {
+  if (flattens && keepdim) {
     Sizes value_sizes{value.size(0)};
     value_sizes.insert(value_sizes.end(), input.sizes().size(), 1);
     value = ops::reshape(value, value_sizes);

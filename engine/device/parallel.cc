@@ -99,9 +99,9 @@ int num_threads() {
 
 void set_num_threads(int n) { width_setting.store(std::max(n, 1), std::memory_order_relaxed); }
 
-PoolLease::PoolLease(int most)
-    : held_(most > 1 && take_pool()),
-      width_(held_ ? std::min(num_threads(), most) : 1),
+PoolLease::PoolLease(int max_threads)
+    : held_(max_threads > 1 && take_pool()),
+      width_(held_ ? std::min(num_threads(), max_threads) : 1),
       before_(omp_get_max_threads()) {
   if (held_) ++leases;
   // This OpenMP setting of the calling thread is the number of threads in a library's parallel loop.

@@ -34,7 +34,7 @@ bool same_layout(const TensorImpl& a, const TensorImpl& b) {
 
 // Whether clashes(argument) is true for any tensor argument.
 template <typename Clash>
-bool any_argument(const Call& call, Clash clashes) {
+bool any_tensor_argument(const Call& call, Clash clashes) {
   for (const Arg& arg : call.args) {
     if (arg.kind == Arg::Kind::kTensor && clashes(*Tensor::from(arg.tensor).get())) return true;
     if (arg.kind != Arg::Kind::kTensors) continue;
@@ -47,11 +47,12 @@ bool any_argument(const Call& call, Clash clashes) {
 
 bool is_plain(const Call& call, const TensorMeta& inferred, const TensorImpl& out) {
   if (out.dtype != inferred.dtype || !out.is_contiguous()) return false;
-  return !any_argument(call, [&](const TensorImpl& arg) { return share_bytes(arg, out); });
+  return !any_tensor_argument(call, [&](const TensorImpl& arg) { return share_bytes(arg, out); });
 }
 
 bool is_separate(const Call& call, const TensorMeta&, const TensorImpl& out) {
-  return !any_argument(call, [&](const TensorImpl& arg) { return share_bytes(arg, out) && !same_layout(arg, out); });
+  return !any_tensor_argument(call,
+                              [&](const TensorImpl& arg) { return share_bytes(arg, out) && !same_layout(arg, out); });
 }
 
 bool is_updated(const Call& call, const TensorMeta& inferred, const TensorImpl& out) {
@@ -60,7 +61,7 @@ bool is_updated(const Call& call, const TensorMeta& inferred, const TensorImpl& 
   const bool starts_there = share_bytes(first, out);
   if (starts_there && !same_layout(first, out)) return false;
   int sharing = 0;
-  any_argument(call, [&](const TensorImpl& arg) {
+  any_tensor_argument(call, [&](const TensorImpl& arg) {
     sharing += share_bytes(arg, out);
     return false;
   });
@@ -69,7 +70,7 @@ bool is_updated(const Call& call, const TensorMeta& inferred, const TensorImpl& 
 
 // Returns false if target i shares memory with an earlier target: writing it directly would overwrite the earlier
 // result.
-bool is_alone(const Tensors& targets, size_t i) {
+bool is_unshared(const Tensors& targets, size_t i) {
   for (size_t j = 0; j < i; ++j) {
     if (share_bytes(*targets[i].get(), *targets[j].get())) return false;
   }
@@ -84,7 +85,7 @@ void run_with_temporaries(Call& call, Kernel kernel, Fits fits) {
   Tensors targets = call.outputs;
   for (size_t i = 0; i < targets.size(); ++i) {
     bool direct =
-        !call.op->is_dynamic && fits(call, call.inferred.outputs[i], *targets[i].get()) && is_alone(targets, i);
+        !call.op->is_dynamic && fits(call, call.inferred.outputs[i], *targets[i].get()) && is_unshared(targets, i);
     if (!direct) call.outputs[i] = Tensor();
   }
   allocate_outputs(call);

@@ -16,14 +16,14 @@ namespace {
 
 constexpr uint64_t kMiB = uint64_t{1} << 20;
 
-[[noreturn]] void bad(absl::string_view key, absl::string_view value, absl::string_view wanted) {
-  fail(ErrorKind::kValue, "TELETENSOR_ALLOC_CONF: ", key, " must be ", wanted, ", got '", value, "'");
+[[noreturn]] void bad(absl::string_view key, absl::string_view value, absl::string_view expected) {
+  fail(ErrorKind::kValue, "TELETENSOR_ALLOC_CONF: ", key, " must be ", expected, ", got '", value, "'");
 }
 
-uint64_t parse_whole(absl::string_view key, absl::string_view text, uint64_t least, uint64_t most) {
+uint64_t parse_whole(absl::string_view key, absl::string_view text, uint64_t min, uint64_t max) {
   uint64_t value = 0;
-  if (!absl::SimpleAtoi(text, &value) || value < least || value > most) {
-    bad(key, text, absl::StrCat("a whole number from ", least, " to ", most));
+  if (!absl::SimpleAtoi(text, &value) || value < min || value > max) {
+    bad(key, text, absl::StrCat("a whole number from ", min, " to ", max));
   }
   return value;
 }

@@ -11,8 +11,8 @@ std::string bytes_text(uint64_t bytes) {
   double value = static_cast<double>(bytes) / 1024;
   int unit = 0;
   while (value >= 1024 && unit < 5) value /= 1024, ++unit;
-  bool whole = value == static_cast<double>(static_cast<uint64_t>(value));
-  return absl::StrFormat("%.*f %s", whole ? 0 : 2, value, kUnits[unit]);
+  bool is_integer = value == static_cast<double>(static_cast<uint64_t>(value));
+  return absl::StrFormat("%.*f %s", is_integer ? 0 : 2, value, kUnits[unit]);
 }
 
 }  // namespace tt

@@ -82,8 +82,8 @@ void CachingPool::zero(void* p, size_t requested, size_t size, Stream* stream) {
   }
 }
 
-void* CachingPool::allocate(size_t bytes, const AllocRequest& asked) {
-  const auto [stream, tenant, account, site] = asked;
+void* CachingPool::allocate(size_t bytes, const AllocRequest& alloc_request) {
+  const auto [stream, tenant, account, site] = alloc_request;
   if (bytes == 0) return nullptr;
   const size_t size = rounded(bytes);
   MutexLock lock(mutex_);
@@ -110,10 +110,10 @@ void* CachingPool::allocate(size_t bytes, const AllocRequest& asked) {
     void* p = block->data;
     if (on_cpu()) open_bytes(p, bytes);
     // Zeroes the whole block, because the tenant may later reuse more of it.
-    const size_t whole = block->size;
+    const size_t block_size = block->size;
     const bool is_seen = may_reuse(tenant, block->tenant);
     lock.unlock();
-    if (!is_seen) zero(p, bytes, whole, stream);
+    if (!is_seen) zero(p, bytes, block_size, stream);
     return p;
   }
   ++stats_.out_of_memory;

@@ -118,14 +118,14 @@ bool CachingPool::give_back_oversize(const Request& request) {
     if (block->is_whole_segment() && block->size >= conf_.max_split_size) oversize.push_back(block);
   }
   std::sort(oversize.begin(), oversize.end(), [](const Block* a, const Block* b) { return a->size < b->size; });
-  const size_t wanted = segment_bytes(request);
-  auto enough = std::find_if(oversize.begin(), oversize.end(), [&](const Block* b) { return b->size >= wanted; });
+  const size_t needed = segment_bytes(request);
+  auto enough = std::find_if(oversize.begin(), oversize.end(), [&](const Block* b) { return b->size >= needed; });
   if (enough != oversize.end()) {
     give_back((*enough)->segment);
     return true;
   }
   size_t freed = 0;
-  for (auto at = oversize.rbegin(); at != oversize.rend() && freed < wanted; ++at) {
+  for (auto at = oversize.rbegin(); at != oversize.rend() && freed < needed; ++at) {
     freed += (*at)->size;
     give_back((*at)->segment);
   }
@@ -135,14 +135,14 @@ bool CachingPool::give_back_oversize(const Request& request) {
 bool CachingPool::give_back_unused(std::optional<uintptr_t> stream) {
   std::vector<Segment*> unused;
   bool any = false;
-  const auto is_meant = [&](const Segment* segment) { return !stream || segment->stream == *stream; };
+  const auto is_selected = [&](const Segment* segment) { return !stream || segment->stream == *stream; };
   auto collect = [&](Arena& arena) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     for (const FreeBlocks* blocks : {&arena.small, &arena.large}) {
       for (Block* block : *blocks) {
-        if (block->is_whole_segment() && is_meant(block->segment)) unused.push_back(block->segment);
+        if (block->is_whole_segment() && is_selected(block->segment)) unused.push_back(block->segment);
       }
     }
-    if (expandable_) any |= expandable_->shrink(arena, is_meant);
+    if (expandable_) any |= expandable_->shrink(arena, is_selected);
   };
   collect(shared_);
   for (auto& [id, arena] : private_) {
@@ -195,7 +195,7 @@ uint64_t CachingPool::capacity() {
 OutOfMemory CachingPool::describe_shortage(size_t bytes, const Request& request) {
   OutOfMemory shortage;
   shortage.device = device_;
-  shortage.asked = bytes;
+  shortage.requested = bytes;
   shortage.limit = limit_;
   shortage.system = source_->info();
   shortage.stats = stats_;

@@ -3,7 +3,7 @@
 namespace tt {
 namespace {
 
-size_t room(const Block* block) { return block && (block->is_free() || block->is_hole()) ? block->size : 0; }
+size_t free_size(const Block* block) { return block && (block->is_free() || block->is_hole()) ? block->size : 0; }
 
 }  // namespace
 
@@ -46,7 +46,7 @@ Block* ExpandableSegments::find_hole(const Arena& arena, uintptr_t stream, bool 
     for (Block* block = segment->first; block; block = block->right) {
       if (!block->is_hole()) continue;
       const bool grows_left = block->left && block->left->is_free();
-      if ((grows_left ? block->left->size : 0) + block->size + room(block->right) >= size) return block;
+      if ((grows_left ? block->left->size : 0) + block->size + free_size(block->right) >= size) return block;
     }
   }
   return nullptr;
@@ -61,11 +61,11 @@ Block* ExpandableSegments::reserve(Arena& arena, uintptr_t stream, bool small, s
   return heap_.add({static_cast<char*>(data), bytes, stream, &arena, small, true, nullptr})->first;
 }
 
-bool ExpandableSegments::shrink(Arena& arena, absl::FunctionRef<bool(const Segment*)> is_meant) {
+bool ExpandableSegments::shrink(Arena& arena, absl::FunctionRef<bool(const Segment*)> is_selected) {
   bool any = false;
   const std::vector<Segment*> segments = arena.expandable;
   for (Segment* segment : segments) {
-    if (is_meant(segment)) any |= give_back(segment);
+    if (is_selected(segment)) any |= give_back(segment);
   }
   return any;
 }
@@ -85,8 +85,8 @@ bool ExpandableSegments::give_back(Segment* segment) {
         stats_.take(&PoolStats::reserved, segment->small, step);
       }
       // The new hole may merge with the next one.
-      const bool swallows = next && next->is_hole() && to == next->data;
-      if (swallows) next = next->right;
+      const bool merges_right = next && next->is_hole() && to == next->data;
+      if (merges_right) next = next->right;
       heap_.punch_hole(block, from, to);
       any = true;
     }

@@ -24,9 +24,9 @@ class ExpandableSegments {
   // Makes a free block of at least `size` bytes for `arena` and `stream`. Returns false if the system has no more
   // memory, or `reserved` would exceed `limit` (0: none). Memory that was already added then remains as a free block.
   bool grow(Arena& arena, uintptr_t stream, bool small, size_t size, uint64_t limit);
-  // Releases every whole piece that no block in use overlaps, in segments selected by `is_meant`. Returns false if
+  // Releases every whole piece that no block in use overlaps, in segments selected by `is_selected`. Returns false if
   // there was none.
-  bool shrink(Arena& arena, absl::FunctionRef<bool(const Segment*)> is_meant);
+  bool shrink(Arena& arena, absl::FunctionRef<bool(const Segment*)> is_selected);
 
  private:
   size_t piece(bool small) const { return small ? pieces_.small : pieces_.large; }

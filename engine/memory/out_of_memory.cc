@@ -36,7 +36,7 @@ std::string holders_text(const OutOfMemory& o) {
 // Suggests remedies, the most likely one first.
 std::string advice(const OutOfMemory& o) {
   const uint64_t unused = o.stats.all.reserved.now - std::min(o.stats.all.reserved.now, o.stats.all.active.now);
-  const uint64_t needed = o.device.type == DeviceType::kCUDA ? o.asked : UINT64_MAX;
+  const uint64_t needed = o.device.type == DeviceType::kCUDA ? o.requested : UINT64_MAX;
   if (o.capturing)
     return "run the program once before capturing it, to reduce the memory needed; or empty the cache first";
   if (unused >= needed && !o.expandable) {
@@ -50,7 +50,7 @@ std::string advice(const OutOfMemory& o) {
 
 Error OutOfMemory::error() const {
   const uint64_t unused = stats.all.reserved.now - std::min(stats.all.reserved.now, stats.all.active.now);
-  std::string text = absl::StrCat("out of memory on ", to_string(device), ": requested ", bytes_text(asked), ", ",
+  std::string text = absl::StrCat("out of memory on ", to_string(device), ": requested ", bytes_text(requested), ", ",
                                   bound_text(*this), ", ", bytes_text(stats.all.requested.now), " are allocated, ",
                                   bytes_text(stats.all.reserved.now), " reserved");
   if (unused > 0) {

@@ -22,7 +22,7 @@ struct OutOfMemory {
   };
 
   Device device;
-  uint64_t asked = 0;
+  uint64_t requested = 0;
   uint64_t limit = 0;  // 0: none
   std::optional<SystemMemoryInfo> system;
   AllocatorStats stats;

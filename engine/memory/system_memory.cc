@@ -18,10 +18,10 @@ char* map_pages(size_t bytes) {
 char* map_aligned(size_t bytes) {
   char* begin = map_pages(bytes + kHugePage);
   if (!begin) return nullptr;
-  size_t lead = -reinterpret_cast<uintptr_t>(begin) % kHugePage;
-  if (lead > 0) munmap(begin, lead);
-  munmap(begin + lead + bytes, kHugePage - lead);
-  return begin + lead;
+  size_t offset = -reinterpret_cast<uintptr_t>(begin) % kHugePage;
+  if (offset > 0) munmap(begin, offset);
+  munmap(begin + offset + bytes, kHugePage - offset);
+  return begin + offset;
 }
 
 }  // namespace

@@ -20,9 +20,9 @@ class ChainReader {
   int64_t word() { return words(1)[0]; }
   absl::Span<const int64_t> words(size_t count) {
     check_as(ErrorKind::kValue, count <= code_.size(), "the code of pointwise_chain is truncated");
-    auto taken = code_.first(count);
+    auto result = code_.first(count);
     code_.remove_prefix(count);
-    return taken;
+    return result;
   }
 
  private:

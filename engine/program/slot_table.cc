@@ -21,7 +21,7 @@ const SlotValue* SlotTable::find(Slot slot) const {
 
 void SlotTable::put(Slot slot, SlotValue value) {
   check_as(ErrorKind::kValue, slot != 0, "the result name 0 is invalid");
-  check_as(ErrorKind::kValue, values_.size() < most_, "a session has at most ", most_, " handles");
+  check_as(ErrorKind::kValue, values_.size() < max_names_, "a session has at most ", max_names_, " handles");
   const uint32_t bytes = value.host_bytes = host_bytes_of(value);
   bool fresh = values_.try_emplace(slot, std::move(value)).second;
   check_as(ErrorKind::kValue, fresh, "the name ", slot, " is in use");

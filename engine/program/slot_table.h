@@ -29,8 +29,8 @@ class SlotTable {
   // Null if the name is not in use. Valid until the table changes.
   const SlotValue* find(Slot slot) const;
   // Sets the maximum number of names in use.
-  void set_limit(size_t names) { most_ = names; }
-  size_t limit() const { return most_; }
+  void set_limit(size_t names) { max_names_ = names; }
+  size_t limit() const { return max_names_; }
   // Estimated host memory of the table and of its tensors, not counting the tensors' bytes.
   uint64_t host_bytes() const { return tensor_bytes_ + values_.capacity() * kEntryBytes; }
   // Throws Error (ValueError) if the name is 0 or in use, or the limit is reached.
@@ -57,7 +57,7 @@ class SlotTable {
   static constexpr uint64_t kEntryBytes = sizeof(Slot) + sizeof(SlotValue) + 1;
   void replace(SlotValue& value, const PoisonRef& poison);
 
-  size_t most_ = SIZE_MAX;
+  size_t max_names_ = SIZE_MAX;
   uint64_t tensor_bytes_ = 0;
   size_t withheld_ = 0;  // values with both a tensor and an error
   absl::flat_hash_map<Slot, SlotValue> values_;

@@ -14,12 +14,12 @@ class Placement {
  public:
   void add(const TensorMeta& t) {
     if (t.is_number) return;
-    bool goes_along = t.dim() == 0 && t.device.type == DeviceType::kCPU;
-    if (!found_ || (goes_along_ && !goes_along)) {
+    bool is_zero_dim_cpu = t.dim() == 0 && t.device.type == DeviceType::kCPU;
+    if (!found_ || (is_zero_dim_cpu_ && !is_zero_dim_cpu)) {
       device_ = t.device;
-      goes_along_ = goes_along;
+      is_zero_dim_cpu_ = is_zero_dim_cpu;
       found_ = true;
-    } else if (t.device != device_ && !goes_along) {
+    } else if (t.device != device_ && !is_zero_dim_cpu) {
       fail(ErrorKind::kRuntime, "Expected all tensors to be on the same device, but found at least two devices, ",
            device_, " and ", t.device, "!");
     }
@@ -29,7 +29,7 @@ class Placement {
  private:
   Device device_;
   bool found_ = false;
-  bool goes_along_ = false;
+  bool is_zero_dim_cpu_ = false;
 };
 
 DeviceType backend_of(Device arguments, Device results) {

@@ -29,8 +29,9 @@ Graphs::Iterator Graphs::find(int64_t number) {
 
 void Graphs::begin(int64_t number, Device device) {
   tt::check(!capturing_, "another graph is being captured");
-  const bool taken = std::any_of(graphs_.begin(), graphs_.end(), [=](const Captured& g) { return g.number == number; });
-  check_as(ErrorKind::kValue, !taken, "graph ", number, " already exists");
+  const bool exists =
+      std::any_of(graphs_.begin(), graphs_.end(), [=](const Captured& g) { return g.number == number; });
+  check_as(ErrorKind::kValue, !exists, "graph ", number, " already exists");
   Context& context = Context::current();
   Stream& stream = context.stream(device);
   Allocator& allocator = Devices::instance().allocator(device);

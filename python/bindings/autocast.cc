@@ -53,7 +53,7 @@ void for_each_tensor(Args args, F f) {
 }
 
 // Returns the dtype to which the call's tensors are cast; nullopt if no tensor is cast.
-std::optional<DType> wanted(Policy policy, Args args) {
+std::optional<DType> cast_dtype(Policy policy, Args args) {
   std::optional<DType> lower;
   DType widest = DType::kBool;
   for_each_tensor(args, [&](const TensorMeta& t) {
@@ -70,7 +70,7 @@ std::optional<DType> wanted(Policy policy, Args args) {
 AutocastArgs::AutocastArgs(const Op& op, Args args, client::Session& session) : args_(args.begin(), args.end()) {
   const auto policy = policies().find(op.id);
   if (policy == policies().end()) return;
-  const std::optional<DType> dtype = wanted(policy->second, args);
+  const std::optional<DType> dtype = cast_dtype(policy->second, args);
   if (!dtype) return;
   for (Arg& arg : args_) {
     if (arg.kind == Arg::Kind::kTensor) {

@@ -41,7 +41,7 @@ Handles gradients_of(py::handle list, size_t count) {
   return result;
 }
 
-py::object steal(PyObject* o) { return py::reinterpret_steal<py::object>(must(o)); }
+py::object steal(PyObject* o) { return py::reinterpret_steal<py::object>(throw_if_null(o)); }
 
 py::list to_python(const Handles& handles) {
   py::list list;

@@ -98,7 +98,7 @@ client::Tensor from_buffer(PyObject* data, std::optional<DType> dtype, Device de
 }
 
 // The flattened entries of nested sequences, and the properties that determine the tensor's dtype.
-struct Flat {
+struct FlattenedData {
   Sizes sizes;
   std::vector<Scalar> values;
   Category category = Category::kBool;  // category of all entries
@@ -120,13 +120,13 @@ bool is_sequence(PyObject* o) {
   return !dimensions || PyObject_IsTrue(dimensions.get()) != 0;
 }
 
-void add_leaf(PyObject* o, Flat* flat, bool in_array) {
+void add_leaf(PyObject* o, FlattenedData* flat, bool in_array) {
   Scalar value;
   bool plain = !in_array;
   if (PyBool_Check(o)) {
     value = Scalar(o == Py_True);
   } else if (PyLong_Check(o) || (PyIndex_Check(o) && !is_tensor(o))) {
-    Owned index(must(PyNumber_Index(o)));
+    Owned index(throw_if_null(PyNumber_Index(o)));
     int overflow = 0;
     long long v = PyLong_AsLongLongAndOverflow(index.get(), &overflow);
     if (v == -1 && !overflow && PyErr_Occurred()) throw PythonErrorSet();
@@ -157,7 +157,7 @@ void add_leaf(PyObject* o, Flat* flat, bool in_array) {
   flat->values.push_back(value);
 }
 
-void flatten(PyObject* o, size_t depth, Flat* flat, bool in_array = false) {
+void flatten(PyObject* o, size_t depth, FlattenedData* flat, bool in_array = false) {
   if (!is_sequence(o)) {
     check_as(ErrorKind::kValue, depth == flat->sizes.size(), "expected sequence of length ",
              depth < flat->sizes.size() ? flat->sizes[depth] : 0, " at dim ", depth);
@@ -168,7 +168,7 @@ void flatten(PyObject* o, size_t depth, Flat* flat, bool in_array = false) {
     in_array = true;
   }
   // Copied to a tuple: converting an entry may run Python code that changes the list.
-  Owned items(must(PySequence_Tuple(o)));
+  Owned items(throw_if_null(PySequence_Tuple(o)));
   int64_t n = PyTuple_GET_SIZE(items.get());
   check_as(ErrorKind::kValue, depth < flat->sizes.size() && flat->sizes[depth] == n, "expected sequence of length ",
            depth < flat->sizes.size() ? flat->sizes[depth] : 0, " at dim ", depth, " (got ", n, ")");
@@ -177,7 +177,7 @@ void flatten(PyObject* o, size_t depth, Flat* flat, bool in_array = false) {
 
 // Returns the lengths of nested sequences, following the first element at each level. flatten() checks the other
 // elements against these sizes.
-Sizes outline(PyObject* o) {
+Sizes infer_sizes(PyObject* o) {
   Sizes sizes;
   Owned level(Py_NewRef(o));
   while (is_sequence(level.get())) {
@@ -186,7 +186,7 @@ Sizes outline(PyObject* o) {
     if (n < 0) throw PythonErrorSet();
     sizes.push_back(n);
     if (n == 0) break;
-    level = Owned(must(PySequence_GetItem(level.get(), 0)));
+    level = Owned(throw_if_null(PySequence_GetItem(level.get(), 0)));
   }
   return sizes;
 }
@@ -204,8 +204,8 @@ bool fits(const Scalar& value) {
   if constexpr (sizeof(T) == 8) {
     return std::is_signed_v<T> || v >= 0;
   } else {
-    const int64_t most = Limits::max(), least = std::is_signed_v<T> ? int64_t{Limits::min()} : -most;
-    return v <= most && v >= least;
+    const int64_t upper = Limits::max(), lower = std::is_signed_v<T> ? int64_t{Limits::min()} : -upper;
+    return v <= upper && v >= lower;
   }
 }
 
@@ -286,8 +286,8 @@ client::Tensor tensor_from(PyObject* data, std::optional<DType> dtype, Device de
     return cast(call_op(op_id::kClone, clone_args, session)[0], dtype);
   }
   if (PyObject_CheckBuffer(data) && !PyBytes_Check(data)) return from_buffer(data, dtype, device, session);
-  Flat flat;
-  flat.sizes = outline(data);
+  FlattenedData flat;
+  flat.sizes = infer_sizes(data);
   flatten(data, 0, &flat);
   const DType plain = flat.plain == Category::kBool       ? DType::kBool
                       : flat.plain == Category::kInteger  ? DType::kInt64

@@ -74,8 +74,8 @@ uint32_t line_of(PyCodeObject* code, int instruction) {
 client::Session& current_session() {
   Ref<client::Session>& slot = session_slot();
   if (!slot) {
-    Owned module(must(PyImport_ImportModule("teletensor._connection")));
-    Owned result(must(PyObject_CallMethod(module.get(), "connect", nullptr)));
+    Owned module(throw_if_null(PyImport_ImportModule("teletensor._connection")));
+    Owned result(throw_if_null(PyObject_CallMethod(module.get(), "connect", nullptr)));
     if (!slot) fail(ErrorKind::kConnection, "[connect] no session was opened");
   }
   return *slot;

@@ -105,14 +105,14 @@ Device device_or_default(const py::object& device) {
 
 py::object tensor_function(py::object data, py::object dtype, py::object device, bool requires_grad) {
   client::Session& session = current_session();
-  std::optional<DType> wanted;
-  if (!dtype.is_none()) wanted = dtype_from(dtype.ptr());
-  client::Tensor t = tensor_from(data.ptr(), wanted, device_or_default(device), session);
+  std::optional<DType> requested;
+  if (!dtype.is_none()) requested = dtype_from(dtype.ptr());
+  client::Tensor t = tensor_from(data.ptr(), requested, device_or_default(device), session);
   if (!device.is_none() && t->device != device_or_default(device)) {
     const Arg args[] = {Arg(static_cast<const TensorMeta*>(t.get())), Arg(device_or_default(device))};
     t = call_op(op_id::kToDevice, args, session)[0];
   }
-  py::object result = py::reinterpret_steal<py::object>(must(wrap(std::move(t))));
+  py::object result = py::reinterpret_steal<py::object>(throw_if_null(wrap(std::move(t))));
   if (requires_grad) result.attr("requires_grad") = true;
   return result;
 }
@@ -139,8 +139,9 @@ void bind_modes(py::module_& m) {
   });
   m.def("default_dtype", [] { return py::reinterpret_borrow<py::object>(dtype_object(default_float())); });
   m.def("default_device", [] { return py::reinterpret_steal<py::object>(device_object(default_device())); });
-  m.def("swap_default_device",
-        [](py::object device) { return py::reinterpret_steal<py::object>(must(swap_default_device(device.ptr()))); });
+  m.def("swap_default_device", [](py::object device) {
+    return py::reinterpret_steal<py::object>(throw_if_null(swap_default_device(device.ptr())));
+  });
   m.def("swap_current_gpu", &swap_current_gpu);
   m.def("placed", [](py::object device) {  // resolves the device's index
     return py::reinterpret_steal<py::object>(device_object(device_from(device.ptr())));
@@ -187,12 +188,13 @@ void bind(py::module_& m) {
     std::string_view bytes = data;
     DType t = dtype_from(dtype.ptr());
     Sizes sizes(size.begin(), size.end());
-    int64_t wanted = static_cast<int64_t>(item_size(t));
+    int64_t expected = static_cast<int64_t>(item_size(t));
     bool valid = true;
-    for (int64_t n : sizes) valid &= n >= 0 && !__builtin_mul_overflow(wanted, n, &wanted);
-    check_as(ErrorKind::kValue, valid && static_cast<uint64_t>(wanted) == bytes.size(), "[from_bytes] size ",
+    for (int64_t n : sizes) valid &= n >= 0 && !__builtin_mul_overflow(expected, n, &expected);
+    check_as(ErrorKind::kValue, valid && static_cast<uint64_t>(expected) == bytes.size(), "[from_bytes] size ",
              to_string(sizes), " of ", std::string(name(t)), " does not match ", bytes.size(), " bytes");
-    return py::reinterpret_steal<py::object>(must(wrap(current_session().upload(bytes, t, sizes, device_or_default(device)))));
+    return py::reinterpret_steal<py::object>(
+        throw_if_null(wrap(current_session().upload(bytes, t, sizes, device_or_default(device)))));
   });
   m.def("promote_types", [](py::object a, py::object b) {
     return py::reinterpret_borrow<py::object>(dtype_object(promote(dtype_from(a.ptr()), dtype_from(b.ptr()))));

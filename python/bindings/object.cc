@@ -76,12 +76,12 @@ int set_requires_grad(PyObject* o, PyObject* value, void*) {
       [&] {
         check_as(ErrorKind::kRuntime, value && PyBool_Check(value), "requires_grad must be a bool");
         const client::Tensor& handle = handle_of(o);
-        bool wanted = value == Py_True;
-        if (wanted == handle->requires_grad) return 0;
+        bool requires_grad = value == Py_True;
+        if (requires_grad == handle->requires_grad) return 0;
         check(handle->is_leaf(), "you can only change requires_grad flags of leaf variables.");
-        check(!wanted || has_gradients(handle->dtype),
+        check(!requires_grad || has_gradients(handle->dtype),
               "only Tensors of floating point and complex dtype can require gradients");
-        client::set_requires_grad(handle, wanted, current_site(*handle->session));
+        client::set_requires_grad(handle, requires_grad, current_site(*handle->session));
         return 0;
       },
       -1);
@@ -301,9 +301,9 @@ void replace_handle(PyObject* o, client::Tensor handle) {
 }
 
 PyObject* wrap_tuple(absl::Span<const client::Tensor> handles) {
-  Owned tuple(must(PyTuple_New(static_cast<Py_ssize_t>(handles.size()))));
+  Owned tuple(throw_if_null(PyTuple_New(static_cast<Py_ssize_t>(handles.size()))));
   for (size_t i = 0; i < handles.size(); ++i) {
-    PyObject* item = handles[i] ? must(wrap(handles[i])) : Py_NewRef(Py_None);
+    PyObject* item = handles[i] ? throw_if_null(wrap(handles[i])) : Py_NewRef(Py_None);
     PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), item);
   }
   return tuple.release();

@@ -108,7 +108,7 @@ class CallInProgress {
 void replace_handle(PyObject* o, client::Tensor handle);
 
 // Returns `p`; throws PythonErrorSet if it is null.
-inline PyObject* must(PyObject* p) {
+inline PyObject* throw_if_null(PyObject* p) {
   if (!p) throw PythonErrorSet();
   return p;
 }

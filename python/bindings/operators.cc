@@ -36,9 +36,9 @@ PyObject* wrap_results(const Entry& entry, const Op& op, client::Tensors results
   if (op.num_outputs == 1) return wrap(std::move(results[0]));
   if (op.num_outputs == 0) Py_RETURN_NONE;
   if (op.num_outputs < 0 || entry.results.size() != results.size()) return wrap_tuple(results);
-  Owned tuple(must(PyStructSequence_New(result_type(entry))));
+  Owned tuple(throw_if_null(PyStructSequence_New(result_type(entry))));
   for (size_t i = 0; i < results.size(); ++i) {
-    PyStructSequence_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), must(wrap(results[i])));
+    PyStructSequence_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), throw_if_null(wrap(results[i])));
   }
   return tuple.release();
 }
@@ -238,12 +238,12 @@ int tensor_bool(PyObject* a) {
       -1);
 }
 // Uses item(): uint64 values may exceed int64, and item() raises for values that are not ints.
-PyObject* whole(PyObject* a) {
-  Owned value(must(item(handle_of(a))));
-  return must(PyNumber_Long(value.get()));
+PyObject* to_python_int(PyObject* a) {
+  Owned value(throw_if_null(item(handle_of(a))));
+  return throw_if_null(PyNumber_Long(value.get()));
 }
 PyObject* as_int(PyObject* a) {
-  return guard([&] { return whole(a); });
+  return guard([&] { return to_python_int(a); });
 }
 PyObject* as_float(PyObject* a) {
   return guard([&]() -> PyObject* {
@@ -257,7 +257,7 @@ PyObject* as_index(PyObject* a) {
   return guard([&]() -> PyObject* {
     check_as(ErrorKind::kType, is_integral(handle_of(a)->dtype) && handle_of(a)->numel() == 1,
              "only integer tensors of a single element can be converted to an index");
-    return whole(a);
+    return to_python_int(a);
   });
 }
 

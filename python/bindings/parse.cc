@@ -235,7 +235,7 @@ class Binder {
   bool set_list(const Param& p, PyObject* value, Arg* arg) {
     // Rejects tensors, which are sequences too, and one-shot iterators, which cannot be parsed twice.
     if (is_tensor(value) || !PySequence_Check(value)) return false;
-    PyObject* items = out_->owners.emplace_back(must(PySequence_Tuple(value))).get();
+    PyObject* items = out_->owners.emplace_back(throw_if_null(PySequence_Tuple(value))).get();
     auto& list = out_->lists.emplace_back();
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items); ++i) {
       PyObject* item = PyTuple_GET_ITEM(items, i);
@@ -273,7 +273,7 @@ class Binder {
       list.assign(p.list_size > 0 ? static_cast<size_t>(p.list_size) : 1, v);
     } else {
       if (!PySequence_Check(value)) return false;
-      Owned items(must(PySequence_Tuple(value)));
+      Owned items(throw_if_null(PySequence_Tuple(value)));
       for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i) {
         double v = PyFloat_AsDouble(PyTuple_GET_ITEM(items.get(), i));
         if (v == -1 && PyErr_Occurred()) return PyErr_Clear(), false;
@@ -331,7 +331,7 @@ bool plain_number(PyObject* o, Arg* out) {
   }
   if (PySequence_Check(o)) return false;
   if (PyIndex_Check(o)) {  // NumPy's integers
-    Owned index(must(PyNumber_Index(o)));
+    Owned index(throw_if_null(PyNumber_Index(o)));
     return plain_number(index.get(), out);
   }
   // NumPy's complex64 has a __float__ too, which drops the imaginary part.
@@ -343,7 +343,7 @@ bool plain_number(PyObject* o, Arg* out) {
     return *out = Arg(std::complex<double>(value.real, value.imag)), true;
   }
   if (!PyNumber_Check(o) || !Py_TYPE(o)->tp_as_number->nb_float) return false;
-  Owned value(must(PyNumber_Float(o)));
+  Owned value(throw_if_null(PyNumber_Float(o)));
   return *out = Arg(PyFloat_AS_DOUBLE(value.get())), true;
 }
 
@@ -352,7 +352,7 @@ bool ints_from(PyObject* o, absl::InlinedVector<int64_t, 6>* out) {
   if (!PyTuple_Check(o) && !PyList_Check(o)) {
     if (!PySequence_Check(o)) return false;
   }
-  Owned items(must(PySequence_Tuple(o)));
+  Owned items(throw_if_null(PySequence_Tuple(o)));
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i) {
     PyObject* item = PyTuple_GET_ITEM(items.get(), i);
     if (is_tensor(item)) {
@@ -374,7 +374,7 @@ int64_t int_from(PyObject* o) {
     check(!overflow, "Overflow when unpacking long, got a number beyond 64 bits");
     return v;
   }
-  Owned index(must(PyNumber_Index(o)));
+  Owned index(throw_if_null(PyNumber_Index(o)));
   const long long v = PyLong_AsLongLongAndOverflow(index.get(), &overflow);
   if (v == -1 && !overflow && PyErr_Occurred()) throw PythonErrorSet();
   check(!overflow, "Overflow when unpacking long, got a number beyond 64 bits");

@@ -56,9 +56,9 @@ PyObject* nested(const TensorMeta& meta, size_t dim, const char*& at) {
     at += item_size(meta.dtype);
     return result;
   }
-  Owned list(must(PyList_New(meta.sizes[dim])));
+  Owned list(throw_if_null(PyList_New(meta.sizes[dim])));
   for (int64_t i = 0; i < meta.sizes[dim]; ++i) {
-    PyList_SET_ITEM(list.get(), i, must(nested(meta, dim + 1, at)));
+    PyList_SET_ITEM(list.get(), i, throw_if_null(nested(meta, dim + 1, at)));
   }
   return list.release();
 }

@@ -24,7 +24,7 @@ struct DeviceObject {
 // Index of the GPU that "cuda" without a number means, and the default device of new tensors (null: the CPU). Guarded
 // by the GIL.
 int8_t current_gpu = 0;
-PyObject* default_place = nullptr;
+PyObject* default_device_object = nullptr;
 
 PyTypeObject* dtype_type = nullptr;
 PyTypeObject* device_type = nullptr;
@@ -96,7 +96,7 @@ PyObject* device_new(PyTypeObject* type, PyObject* args, PyObject* keywords) {
     }
     if (index != Py_None) absl::StrAppend(&text, ":", int_from(index));
     const Device device = parse_device(text);
-    auto* self = reinterpret_cast<DeviceObject*>(must(type->tp_alloc(type, 0)));
+    auto* self = reinterpret_cast<DeviceObject*>(throw_if_null(type->tp_alloc(type, 0)));
     self->value = device;
     self->has_index = text.find(':') != std::string::npos;
     return reinterpret_cast<PyObject*>(self);
@@ -210,13 +210,13 @@ Device device_from(PyObject* o) {
   fail(ErrorKind::kType, "device must be teletensor.device or str, not ", Py_TYPE(o)->tp_name);
 }
 
-Device default_device() { return default_place ? device_of(default_place) : Device{}; }
+Device default_device() { return default_device_object ? device_of(default_device_object) : Device{}; }
 
 PyObject* swap_default_device(PyObject* device) {
   check_as(ErrorKind::kType, device == Py_None || PyObject_TypeCheck(device, device_type),
            "the default device must be a teletensor.device or None, not ", Py_TYPE(device)->tp_name);
-  PyObject* before = default_place ? default_place : Py_NewRef(Py_None);
-  default_place = device == Py_None ? nullptr : Py_NewRef(device);
+  PyObject* before = default_device_object ? default_device_object : Py_NewRef(Py_None);
+  default_device_object = device == Py_None ? nullptr : Py_NewRef(device);
   return before;
 }
 

@@ -33,9 +33,9 @@ void take_gil(void* state) { PyEval_RestoreThread(static_cast<PyThreadState*>(st
 }  // namespace
 
 void init_waits() {
-  Owned threading(must(PyImport_ImportModule("threading")));
-  Owned main(must(PyObject_CallMethod(threading.get(), "main_thread", nullptr)));
-  Owned ident(must(PyObject_GetAttrString(main.get(), "ident")));
+  Owned threading(throw_if_null(PyImport_ImportModule("threading")));
+  Owned main(throw_if_null(PyObject_CallMethod(threading.get(), "main_thread", nullptr)));
+  Owned ident(throw_if_null(PyObject_GetAttrString(main.get(), "ident")));
   main_thread = PyLong_AsUnsignedLong(ident.get());
   if (PyErr_Occurred()) throw PythonErrorSet();
   pthread_atfork(nullptr, nullptr, [] { main_thread = PyThread_get_thread_ident(); });

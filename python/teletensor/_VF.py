@@ -15,7 +15,7 @@ gru_cell, lstm_cell = _C.torch.gru_cell, _C.torch.lstm_cell
 rnn_relu_cell, rnn_tanh_cell = _C.torch.rnn_relu_cell, _C.torch.rnn_tanh_cell
 
 
-def _parts(args: tuple) -> tuple:
+def _split_args(args: tuple) -> tuple:
     """Returns (input, batch_sizes, states, weights, other arguments); batch_sizes is empty for a padded batch."""
     packed = isinstance(args[1], Tensor) and args[1].dim() == 1
     if packed:
@@ -25,19 +25,19 @@ def _parts(args: tuple) -> tuple:
 
 def lstm(*args) -> tuple[Tensor, Tensor, Tensor]:
     """Runs an LSTM; returns (output, h_n, c_n)."""
-    data, steps, states, weights, rest = _parts(args)
+    data, steps, states, weights, rest = _split_args(args)
     return tuple(_C.ops.lstm(data, list(states), list(weights), steps, *rest))
 
 
 def gru(*args) -> tuple[Tensor, Tensor]:
     """Runs a GRU; returns (output, h_n)."""
-    data, steps, states, weights, rest = _parts(args)
+    data, steps, states, weights, rest = _split_args(args)
     return tuple(_C.ops.gru(data, states, list(weights), steps, *rest))
 
 
 def _rnn(nonlinearity: str):
     def run(*args) -> tuple[Tensor, Tensor]:
-        data, steps, states, weights, rest = _parts(args)
+        data, steps, states, weights, rest = _split_args(args)
         return tuple(_C.ops.rnn(data, states, list(weights), steps, nonlinearity, *rest))
 
     run.__name__, run.__doc__ = f"rnn_{nonlinearity}", "Runs an RNN; returns (output, h_n)."

@@ -64,17 +64,17 @@ def synchronize() -> None:
     connection().synchronize()
 
 
-def sync_report(most: int = 20) -> str:
+def sync_report(limit: int = 20) -> str:
     """Returns a table of the source lines that waited for the engine, with counts and seconds.
 
-    The costliest lines are first; `most` is the maximum number of lines.
+    The costliest lines are first; `limit` is the maximum number of lines.
     """
     rows = connection().wait_report()
     if not rows:
         return "no round trips"
     total, seconds = sum(r[1] for r in rows), sum(r[2] for r in rows)
     lines = [f"waited for {total} round trips, {seconds:.3f} s in total"]
-    lines += [f"{count:8d} x  {spent:9.3f} s  {where or '(unknown)'}" for where, count, spent in rows[:most]]
+    lines += [f"{count:8d} x  {spent:9.3f} s  {where or '(unknown)'}" for where, count, spent in rows[:limit]]
     return "\n".join(lines)
 
 

@@ -16,7 +16,7 @@ __all__ = ["from_dlpack", "to_dlpack"]
 
 
 # The dtypes that NumPy does not support, with the names that PyTorch's error messages use for them.
-NUMPY_LACKS = {
+UNSUPPORTED_BY_NUMPY = {
     _C.bfloat16: "BFloat16", _C.float8_e4m3fn: "Float8_e4m3fn", _C.float8_e5m2: "Float8_e5m2",
 }  # fmt: skip
 
@@ -54,16 +54,16 @@ def dlpack(
     """
     if copy is False:
         raise BufferError("the tensor's bytes are in an engine, so exporting them requires a copy, but copy is False")
-    wanted = tuple(map(int, dl_device if dl_device is not None else dlpack_device(self)))
-    if wanted != (DLDeviceType.kDLCPU, 0):
+    target = tuple(map(int, dl_device if dl_device is not None else dlpack_device(self)))
+    if target != (DLDeviceType.kDLCPU, 0):
         raise BufferError(
-            f"a tensor on {self.device} can only be exported to host memory: expected dl_device=(1, 0), got {wanted}"
+            f"a tensor on {self.device} can only be exported to host memory: expected dl_device=(1, 0), got {target}"
         )
     if stream is not None:
         raise BufferError("expected stream to be None: the copy is complete when it is returned")
     if self.requires_grad:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
-    if self.dtype in NUMPY_LACKS:
+    if self.dtype in UNSUPPORTED_BY_NUMPY:
         name = str(self.dtype).removeprefix("torch.")
         raise BufferError(f"NumPy, which creates the capsule, does not support {name}: use tensor.float()")
     return self.numpy(force=True).__dlpack__(max_version=max_version)
@@ -99,9 +99,9 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
         raise ValueError("moving the values to the engine requires a copy, but copy is False")
     import numpy as np
 
-    lender = x if hasattr(x, "__dlpack__") else _CapsuleHolder(x)
-    elsewhere = lender.__dlpack_device__()[0] != DLDeviceType.kDLCPU
-    return _C.tensor(np.from_dlpack(lender, device="cpu") if elsewhere else np.from_dlpack(lender), device=device)
+    producer = x if hasattr(x, "__dlpack__") else _CapsuleHolder(x)
+    on_device = producer.__dlpack_device__()[0] != DLDeviceType.kDLCPU
+    return _C.tensor(np.from_dlpack(producer, device="cpu") if on_device else np.from_dlpack(producer), device=device)
 
 
 def to_dlpack(tensor: Tensor) -> Any:

@@ -90,16 +90,16 @@ def set_default_device(device) -> None:
     _C.swap_default_device(None if device is None else _C.device(device))
 
 
-_devices_before: list = []
+_device_stack: list = []
 
 
 def _enter(self: _C.device) -> _C.device:
-    _devices_before.append(_C.swap_default_device(self))
+    _device_stack.append(_C.swap_default_device(self))
     return self
 
 
 def _leave(self: _C.device, *_exception) -> None:
-    _C.swap_default_device(_devices_before.pop())
+    _C.swap_default_device(_device_stack.pop())
 
 
 _C.device.__enter__, _C.device.__exit__ = _enter, _leave

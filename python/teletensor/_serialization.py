@@ -115,8 +115,8 @@ class _Archive:
 
 
 class _Decoder:
-    def __init__(self, archive: _Archive, place) -> None:
-        self.archive, self.place = archive, place
+    def __init__(self, archive: _Archive, map_device) -> None:
+        self.archive, self.map_device = archive, map_device
         self.loaded: set[int] = set()
         self.kinds = {
             "tensor": self.tensor, "dict": self.dict, "tuple": lambda v: tuple(map(self.decode, self.items(v, "tuple"))),
@@ -164,7 +164,7 @@ class _Decoder:
         extent = math.prod(n or 1 for n in shape) * dtype.itemsize
         _require(extent < 2**63 and self.archive.size(name) == size, f"{size} bytes for a tensor of {shape}", name)
         saved = _device(value.get("device", "cpu"))
-        device = self.place(saved) or _present(saved)
+        device = self.map_device(saved) or _require_device(saved)
         data = self.archive.read(name)
         _require(dtype is not _C.bool or not data.translate(None, b"\0\1"), "0 and 1 for booleans", "other bytes")
         tensor = _C.from_bytes(data, dtype, shape, device)
@@ -190,7 +190,7 @@ def _device(name) -> _C.device:
         raise LoadError(f"[load] the file is damaged: {e}") from None
 
 
-def _present(device: _C.device) -> _C.device:
+def _require_device(device: _C.device) -> _C.device:
     """Returns the device that a tensor was saved from, if this engine has it."""
     from . import cuda
 
@@ -206,7 +206,7 @@ def _dtype(name) -> _C.dtype:
     return dtype
 
 
-_BY_PYTORCH = (
+_TORCH_FILE_MESSAGE = (
     "[load] expected a file written by teletensor.save, got a file of PyTorch's torch.save. It contains pickles, which "
     "can run code and are not read. Where PyTorch is installed, convert the file: numpy.savez('weights.npz', **{k: "
     "v.numpy() for k, v in torch.load('weights.pt', weights_only=True).items()}). Then read the converted file with "
@@ -223,7 +223,7 @@ def _other_format(f) -> str:
         with open(f, "rb") as file:
             start = file.read(16)
     if start.startswith(_LEGACY_MAGIC):
-        return _BY_PYTORCH
+        return _TORCH_FILE_MESSAGE
     if start[8:9] == b"{":
         return "[load] expected a file written by teletensor.save, got a safetensors file: read it with safetensors.numpy.load_file"
     if start[:1] == b"\x80":
@@ -235,17 +235,17 @@ def _no_constant(name: str):
     raise ValueError(f"{name} is not JSON")
 
 
-def _read(f, place):
+def _read(f, map_device):
     with zipfile.ZipFile(f) as zipped:
         names = zipped.namelist()
         if "structure.json" not in names and any(name.endswith("/data.pkl") for name in names):
-            raise LoadError(_BY_PYTORCH)
+            raise LoadError(_TORCH_FILE_MESSAGE)
         archive = _Archive(zipped)
         structure = json.loads(archive.read("structure.json"), parse_constant=_no_constant)
         _require(isinstance(structure, dict), "an object in structure.json", structure)
         if structure.get("format") != "teletensor" or structure.get("version") != 1:
             raise LoadError(f"[load] expected a teletensor file of version 1, got {str(structure.get('format'))[:100]!r}")
-        return _Decoder(archive, place).decode(structure["value"])
+        return _Decoder(archive, map_device).decode(structure["value"])
 
 
 def _location(map_location):
@@ -253,8 +253,8 @@ def _location(map_location):
     if map_location is None:
         return lambda saved: None
     if isinstance(map_location, dict):
-        places = {str(_C.device(k)): _C.device(v) for k, v in map_location.items()}
-        return lambda saved: places.get(str(saved))
+        devices = {str(_C.device(k)): _C.device(v) for k, v in map_location.items()}
+        return lambda saved: devices.get(str(saved))
     if callable(map_location):
         raise NotImplementedError("[load] expected map_location to be a device, a dict or None, got a function: files contain no storages")
     device = _C.device(map_location)
@@ -281,9 +281,9 @@ def load(f, map_location=None, pickle_module=None, *, weights_only: bool | None 
         raise TypeError(f"[load] expected a path or a seekable binary file, got {type(f).__name__}")
     reject_values("load", "nothing is pickled", pickle_module=pickle_module)
     check_optional_flags("load", weights_only=weights_only, mmap=mmap)
-    place = _location(map_location)
+    map_device = _location(map_location)
     try:
-        return _read(f, place)
+        return _read(f, map_device)
     except io.UnsupportedOperation:
         raise
     except zipfile.BadZipFile as e:

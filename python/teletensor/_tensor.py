@@ -106,8 +106,8 @@ def numpy(self: Tensor, *, force: bool = False):
             f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
             "memory first."
         )
-    if self.dtype in _dlpack.NUMPY_LACKS:
-        raise TypeError(f"Got unsupported ScalarType {_dlpack.NUMPY_LACKS[self.dtype]}")
+    if self.dtype in _dlpack.UNSUPPORTED_BY_NUMPY:
+        raise TypeError(f"Got unsupported ScalarType {_dlpack.UNSUPPORTED_BY_NUMPY[self.dtype]}")
     array = np.empty(tuple(self.shape), dtype=repr(self.dtype).removeprefix("torch."))
     if array.size:
         _C.read_into(self, array)

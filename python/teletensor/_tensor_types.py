@@ -25,12 +25,12 @@ class _TensorType(type):
     def __call__(cls, *args, device=None):
         if device is not None and _C.placed(device).type != cls.kind:
             raise RuntimeError(f"legacy constructor expects device type: {cls.kind} but device type: {device} was passed")
-        place = device or cls.kind
+        target = device or cls.kind
         if len(args) == 1 and isinstance(args[0], _C.Size):
             args = args[0]
         elif args and not isinstance(args[0], int):
-            return _C.tensor(args[0], dtype=cls.dtype, device=place)
-        return _C.torch.empty(args or (0,), dtype=cls.dtype, device=place)
+            return _C.tensor(args[0], dtype=cls.dtype, device=target)
+        return _C.torch.empty(args or (0,), dtype=cls.dtype, device=target)
 
     def __instancecheck__(cls, instance) -> bool:
         return isinstance(instance, Tensor) and instance.dtype is cls.dtype and instance.device.type == cls.kind

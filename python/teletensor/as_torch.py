@@ -16,13 +16,13 @@ from typing import Any
 
 import teletensor
 
-_FOLLOWED = "2.6.0"  # the PyTorch release whose names and semantics teletensor follows
+_TORCH_VERSION = "2.6.0"  # the PyTorch release whose names and semantics teletensor follows
 
 
 class _Torch(ModuleType):
     """teletensor under PyTorch's name and version."""
 
-    __version__ = _FOLLOWED
+    __version__ = _TORCH_VERSION
 
     def __getattr__(self, name: str) -> Any:
         return getattr(teletensor, name)

@@ -31,7 +31,7 @@ def _device(number: int) -> str:
     return "cpu" if number == 0 else f"cuda:{number & 0xFF}"
 
 
-def _described(device: dict) -> str:
+def _device_description(device: dict) -> str:
     capability, driver = device["compute_capability"], device["driver"]
     return f"{device['name']}, capability {capability}, driver {driver}" if capability else device["name"]
 
@@ -61,7 +61,7 @@ def _tables(status: dict, address: str, rates: dict):
     for d in status["devices"]:
         memory, limit = d["memory"], int(d["memory"]["limit"])
         devices.add_row(
-            _device(int(d["device"]["device"])), _described(d["device"]), _bytes(d["device"]["total_memory"]),
+            _device(int(d["device"]["device"])), _device_description(d["device"]), _bytes(d["device"]["total_memory"]),
             *(_bytes(memory[k]) for k in ("allocated", "active", "reserved", "peak_allocated")),
             _bytes(limit) if limit else "none", memory["out_of_memory"],
         )  # fmt: skip

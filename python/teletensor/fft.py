@@ -114,11 +114,11 @@ def _real_to_complex(input: Tensor, s, dim, norm, name: str, out=None) -> Tensor
 
 def _complex_to_real(input: Tensor, s, dim, norm, name: str, out=None) -> Tensor:
     input = _as_complex(input, name)
-    whole = s is not None and (s if isinstance(s, int) else list(s)[-1]) != -1
+    has_last_size = s is not None and (s if isinstance(s, int) else list(s)[-1]) != -1
     given, dims = _shape_and_dims(input, s, dim, name)
     if not dims:
         raise RuntimeError(f"[{name}] must transform at least one axis")
-    last = given[-1] if whole else 2 * ((input.shape[dims[-1]] if input.dim() else 1) - 1)
+    last = given[-1] if has_last_size else 2 * ((input.shape[dims[-1]] if input.dim() else 1) - 1)
     if last < 1:
         raise RuntimeError(f"[{name}] Invalid number of data points ({last}) specified")
     resized = _resized(input, [*given[:-1], last // 2 + 1], dims)
@@ -126,7 +126,7 @@ def _complex_to_real(input: Tensor, s, dim, norm, name: str, out=None) -> Tensor
     return _write_out(_ops.fft_c2r(resized, dims, scale, last), out)
 
 
-def _other_way(norm: str | None) -> str:
+def _swapped_norm(norm: str | None) -> str:
     """The norm that applies this norm's forward scale to the inverse transform."""
     return {None: "forward", "backward": "forward", "forward": "backward"}.get(norm, norm)
 
@@ -157,12 +157,12 @@ def irfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None =
 
 def hfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out=None) -> Tensor:
     """The real spectrum of a Hermitian signal; `input` is the signal's first half."""
-    return _complex_to_real(_as_complex(input, "hfft").conj(), *_one_dim(n, dim), _other_way(norm), "hfft", out)
+    return _complex_to_real(_as_complex(input, "hfft").conj(), *_one_dim(n, dim), _swapped_norm(norm), "hfft", out)
 
 
 def ihfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out=None) -> Tensor:
     """The inverse of hfft."""
-    return _write_out(_real_to_complex(input, *_one_dim(n, dim), _other_way(norm), "ihfft").conj(), out)
+    return _write_out(_real_to_complex(input, *_one_dim(n, dim), _swapped_norm(norm), "ihfft").conj(), out)
 
 
 def fftn(input: Tensor, s=None, dim=None, norm: str | None = None, *, out=None) -> Tensor:
@@ -187,12 +187,12 @@ def irfftn(input: Tensor, s=None, dim=None, norm: str | None = None, *, out=None
 
 def hfftn(input: Tensor, s=None, dim=None, norm: str | None = None, *, out=None) -> Tensor:
     """hfft along the last of several dimensions, fft along the others."""
-    return _complex_to_real(_as_complex(input, "hfftn").conj(), s, dim, _other_way(norm), "hfftn", out)
+    return _complex_to_real(_as_complex(input, "hfftn").conj(), s, dim, _swapped_norm(norm), "hfftn", out)
 
 
 def ihfftn(input: Tensor, s=None, dim=None, norm: str | None = None, *, out=None) -> Tensor:
     """The inverse of hfftn."""
-    return _write_out(_real_to_complex(input, s, dim, _other_way(norm), "ihfftn").conj(), out)
+    return _write_out(_real_to_complex(input, s, dim, _swapped_norm(norm), "ihfftn").conj(), out)
 
 
 def _two_dims(function, name: str):
@@ -229,9 +229,9 @@ def rfftfreq(n: int, d: float = 1.0, *, out=None, dtype=None, device=None, requi
     return _write_out(_frequencies(counts, n, d), out).requires_grad_(requires_grad)
 
 
-def _shifted(input: Tensor, dim, turn) -> Tensor:
+def _shifted(input: Tensor, dim, shift_of) -> Tensor:
     dims = list(range(input.dim())) if dim is None else [dim] if isinstance(dim, int) else list(dim)
-    return input.roll([turn(input.shape[d]) for d in dims], dims) if dims else input.clone()
+    return input.roll([shift_of(input.shape[d]) for d in dims], dims) if dims else input.clone()
 
 
 def fftshift(input: Tensor, dim=None) -> Tensor:

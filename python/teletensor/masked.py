@@ -16,7 +16,7 @@ __all__ = [
 _torch, _ops = _C.torch, _C.ops
 
 
-def _least(dtype):
+def _smallest(dtype):
     """The smallest value of a dtype."""
     from ._functions import iinfo
 
@@ -88,7 +88,8 @@ def cumprod(input: Tensor, dim: int, *, dtype=None, mask: Tensor | None = None) 
 
 def amax(input: Tensor, dim=None, *, keepdim: bool = False, dtype=None, mask: Tensor | None = None) -> Tensor:
     """The largest unmasked element; the dtype's minimum if there is none."""
-    return _cast(_apply_mask(input, mask, _least(input.dtype)).amax(_dims(dim, input.dim()), keepdim), dtype, lambda t: t)
+    masked = _apply_mask(input, mask, _smallest(input.dtype))
+    return _cast(masked.amax(_dims(dim, input.dim()), keepdim), dtype, lambda t: t)
 
 
 def amin(input: Tensor, dim=None, *, keepdim: bool = False, dtype=None, mask: Tensor | None = None) -> Tensor:
@@ -98,7 +99,7 @@ def amin(input: Tensor, dim=None, *, keepdim: bool = False, dtype=None, mask: Te
 
 def argmax(input: Tensor, dim: int | None = None, *, keepdim: bool = False, dtype=None, mask: Tensor | None = None) -> Tensor:
     """The index of the largest unmasked element."""
-    return _cast(_apply_mask(input, mask, _least(input.dtype)).argmax(dim, keepdim), dtype, lambda t: input.dtype)
+    return _cast(_apply_mask(input, mask, _smallest(input.dtype)).argmax(dim, keepdim), dtype, lambda t: input.dtype)
 
 
 def argmin(input: Tensor, dim: int | None = None, *, keepdim: bool = False, dtype=None, mask: Tensor | None = None) -> Tensor:
@@ -108,14 +109,16 @@ def argmin(input: Tensor, dim: int | None = None, *, keepdim: bool = False, dtyp
 
 def logsumexp(input: Tensor, dim=None, *, keepdim: bool = False, dtype=None, mask: Tensor | None = None) -> Tensor:
     """The logarithm of the sum of exp of the unmasked elements."""
-    return _cast(_apply_mask(input, mask, _least(input.dtype)).logsumexp(_dims(dim, input.dim()), keepdim), dtype, lambda t: input.dtype)
+    masked = _apply_mask(input, mask, _smallest(input.dtype))
+    return _cast(masked.logsumexp(_dims(dim, input.dim()), keepdim), dtype, lambda t: input.dtype)
 
 
 def logaddexp(
     input: Tensor, other: Tensor, *, dtype=None, input_mask: Tensor | None = None, other_mask: Tensor | None = None
 ) -> Tensor:
     """log(exp(input) + exp(other)), with -inf in place of masked-out elements."""
-    a, b = _apply_mask(input, input_mask, _least(input.dtype)), _apply_mask(other, other_mask, _least(other.dtype))
+    a = _apply_mask(input, input_mask, _smallest(input.dtype))
+    b = _apply_mask(other, other_mask, _smallest(other.dtype))
     return _torch.logaddexp(a, b).to(dtype or input.dtype)
 
 
@@ -150,8 +153,8 @@ def median(input: Tensor, dim: int = -1, *, keepdim: bool = False, dtype=None, m
 
 def norm(input: Tensor, ord=2.0, dim=None, *, keepdim: bool = False, dtype=None, mask: Tensor | None = None) -> Tensor:
     """The vector norm of the unmasked elements."""
-    kept = _apply_mask(input, mask, math.inf if ord == -math.inf else 0)
-    return _ops.vector_norm(kept, float(ord), _dims(dim, input.dim()), keepdim, dtype=dtype)
+    masked = _apply_mask(input, mask, math.inf if ord == -math.inf else 0)
+    return _ops.vector_norm(masked, float(ord), _dims(dim, input.dim()), keepdim, dtype=dtype)
 
 
 def normalize(input: Tensor, ord: float, dim: int, *, eps: float = 1e-12, dtype=None, mask: Tensor | None = None) -> Tensor:
@@ -160,7 +163,7 @@ def normalize(input: Tensor, ord: float, dim: int, *, eps: float = 1e-12, dtype=
     return _apply_mask(input, mask, 0) / length
 
 
-def _spread(input: Tensor, dim, unbiased, correction, keepdim: bool, dtype, mask) -> Tensor:
+def _variance(input: Tensor, dim, unbiased, correction, keepdim: bool, dtype, mask) -> Tensor:
     if unbiased is not None and correction is not None:
         raise AssertionError("Only one of unbiased and correction may be given")
     less = float(correction) if correction is not None else 1.0 if unbiased is None else float(unbiased)
@@ -176,22 +179,22 @@ def _spread(input: Tensor, dim, unbiased, correction, keepdim: bool, dtype, mask
 
 def var(input: Tensor, dim=None, unbiased=None, *, correction=None, keepdim=False, dtype=None, mask=None) -> Tensor:
     """The variance of the unmasked elements."""
-    return _spread(input, dim, unbiased, correction, keepdim, dtype, mask)
+    return _variance(input, dim, unbiased, correction, keepdim, dtype, mask)
 
 
 def std(input: Tensor, dim=None, unbiased=None, *, correction=None, keepdim=False, dtype=None, mask=None) -> Tensor:
     """The standard deviation of the unmasked elements."""
-    return _spread(input, dim, unbiased, correction, keepdim, dtype, mask).sqrt()
+    return _variance(input, dim, unbiased, correction, keepdim, dtype, mask).sqrt()
 
 
 def softmax(input: Tensor, dim: int, *, dtype=None, mask: Tensor | None = None) -> Tensor:
     """softmax over the unmasked elements; 0 elsewhere."""
-    return _ops.softmax(_apply_mask(input, mask, _least(input.dtype)), dim, dtype=dtype or input.dtype)
+    return _ops.softmax(_apply_mask(input, mask, _smallest(input.dtype)), dim, dtype=dtype or input.dtype)
 
 
 def log_softmax(input: Tensor, dim: int, *, dtype=None, mask: Tensor | None = None) -> Tensor:
     """log_softmax over the unmasked elements; -inf elsewhere."""
-    return _ops.log_softmax(_apply_mask(input, mask, _least(input.dtype)), dim, dtype=dtype or input.dtype)
+    return _ops.log_softmax(_apply_mask(input, mask, _smallest(input.dtype)), dim, dtype=dtype or input.dtype)
 
 
 def softmin(input: Tensor, dim: int, *, dtype=None, mask: Tensor | None = None) -> Tensor:

@@ -13,7 +13,7 @@ using google::protobuf::Arena;
 constexpr uint64_t kMaxKept = 2 << 20;
 // Frames of up to this size are parsed without measuring them first, because they need at most a few MiB of memory
 // whatever they contain. Most frames are smaller.
-constexpr uint64_t kUnchargedBytes = 64 << 10;
+constexpr uint64_t kUnmeasuredBytes = 64 << 10;
 // Memory that a frame may use even if the account has no room. Without it, a session at its limit could not release
 // anything.
 constexpr uint64_t kMinBudget = 4 << 20;
@@ -34,19 +34,19 @@ void FrameBuffer::parse(uint64_t bytes, Source source) {
                      absl::StrCat("a frame must have at most ", limits_.max_frame_bytes, " bytes, got ", bytes));
     return;
   }
-  if (bytes > kUnchargedBytes) {
-    const uint64_t most = std::min(limits_.max_decoded_bytes, std::max(account_->host_room(), kMinBudget));
+  if (bytes > kUnmeasuredBytes) {
+    const uint64_t max_bytes = std::min(limits_.max_decoded_bytes, std::max(account_->host_room(), kMinBudget));
     FrameSize size;
-    const bool is_frame = source([&](Stream* stream) { return measure_frame(stream, most, &size); });
+    const bool is_frame = source([&](Stream* stream) { return measure_frame(stream, max_bytes, &size); });
     if (size.instructions > limits_.max_instructions) {
       refusal_.emplace(ErrorKind::kValue,
                        absl::StrCat("a frame must have at most ", limits_.max_instructions, " instructions, got more"));
     } else if (size.reads > limits_.max_reads) {
       refusal_.emplace(ErrorKind::kValue,
                        absl::StrCat("a frame must have at most ", limits_.max_reads, " reads, got more"));
-    } else if (size.bytes > most) {
+    } else if (size.bytes > max_bytes) {
       refusal_.emplace(ErrorKind::kOutOfMemory,
-                       absl::StrCat("a frame of ", bytes_text(bytes), " needs more than the ", bytes_text(most),
+                       absl::StrCat("a frame of ", bytes_text(bytes), " needs more than the ", bytes_text(max_bytes),
                                     " of host memory that the session has left"));
     } else if (!is_frame) {
       refusal_.emplace(ErrorKind::kValue, "malformed frame");

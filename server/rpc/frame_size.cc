@@ -29,7 +29,8 @@ constexpr auto kVarint = WireFormat::WIRETYPE_VARINT;
 
 class FrameMeasurer {
  public:
-  FrameMeasurer(CodedInputStream& in, uint64_t most, FrameSize& size) : in_(in), most_(most), size_(size) {}
+  FrameMeasurer(CodedInputStream& in, uint64_t max_bytes, FrameSize& size)
+      : in_(in), max_bytes_(max_bytes), size_(size) {}
 
   bool frame() {
     return fields([this](int field, WireFormat::WireType type) {
@@ -53,7 +54,7 @@ class FrameMeasurer {
  private:
   bool count(uint64_t bytes) {
     size_.bytes += bytes;
-    return size_.bytes <= most_;
+    return size_.bytes <= max_bytes_;
   }
 
   template <typename Field>
@@ -169,15 +170,15 @@ class FrameMeasurer {
   }
 
   CodedInputStream& in_;
-  const uint64_t most_;
+  const uint64_t max_bytes_;
   FrameSize& size_;
 };
 
 }  // namespace
 
-bool measure_frame(google::protobuf::io::ZeroCopyInputStream* stream, uint64_t most, FrameSize* size) {
+bool measure_frame(google::protobuf::io::ZeroCopyInputStream* stream, uint64_t max_bytes, FrameSize* size) {
   CodedInputStream in(stream);
-  return FrameMeasurer(in, most, *size).frame();
+  return FrameMeasurer(in, max_bytes, *size).frame();
 }
 
 }  // namespace tt::server

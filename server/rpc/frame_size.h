@@ -15,7 +15,7 @@ struct FrameSize {
 };
 
 // Measures a frame in one pass over the wire format, without allocating. Returns false if the frame is malformed, or as
-// soon as `size->bytes` exceeds `most`.
-bool measure_frame(google::protobuf::io::ZeroCopyInputStream* stream, uint64_t most, FrameSize* size);
+// soon as `size->bytes` exceeds `max_bytes`.
+bool measure_frame(google::protobuf::io::ZeroCopyInputStream* stream, uint64_t max_bytes, FrameSize* size);
 
 }  // namespace tt::server

@@ -8,12 +8,12 @@ constexpr uint64_t kAnswerBytes = sizeof(v1::ReadResult) + sizeof(v1::TensorDesc
 
 }  // namespace
 
-void Replies::keep(uint64_t sequence, const v1::Reply& reply, uint64_t most) {
+void Replies::keep(uint64_t sequence, const v1::Reply& reply, uint64_t max_bytes) {
   if (reply.reads_size() == 0) return;
   const uint64_t bytes =
       reply.ByteSizeLong() + sizeof(Entry) + static_cast<uint64_t>(reply.reads_size()) * kAnswerBytes;
-  while (bytes_ + bytes > most && !entries_.empty()) drop_oldest();
-  if (bytes > most) return;
+  while (bytes_ + bytes > max_bytes && !entries_.empty()) drop_oldest();
+  if (bytes > max_bytes) return;
   bytes_ += bytes;
   entries_.push_back({sequence, bytes, reply});
 }

@@ -14,9 +14,9 @@ namespace tt::server {
 
 class Replies {
  public:
-  // Keeps `reply`, the reply to frame `sequence`, if it has reads. Kept replies use at most `most` bytes: the oldest
-  // replies are dropped to make room, and `reply` is not kept if it alone is larger.
-  void keep(uint64_t sequence, const v1::Reply& reply, uint64_t most);
+  // Keeps `reply`, the reply to frame `sequence`, if it has reads. Kept replies use at most `max_bytes` bytes: the
+  // oldest replies are dropped to make room, and `reply` is not kept if it alone is larger.
+  void keep(uint64_t sequence, const v1::Reply& reply, uint64_t max_bytes);
   // Drops replies up to `sequence`, which the client has received.
   void forget(uint64_t sequence);
   // Returns null if the frame had no reads or its reply was dropped.

@@ -90,7 +90,7 @@ class Session::RunningFrame {
 };
 
 void Session::execute(const v1::Frame& frame, v1::Reply* reply) {
-  MutexLock turn(turn_);
+  MutexLock execution(execution_mutex_);
   MutexLock lock(mutex_);
   std::string internal;  // message of an error in the engine; only this session ends
   try {
@@ -165,7 +165,7 @@ void Session::wait_for(Suspension& suspension) {
 }
 
 void Session::reject(const Error& error, v1::Reply* reply) {
-  MutexLock turn(turn_);
+  MutexLock execution(execution_mutex_);
   MutexLock lock(mutex_);
   refuse(over() ? Error(ErrorKind::kRuntime, "the session has ended") : error, 0, reply);
   reply->set_executed(executed());
@@ -396,7 +396,7 @@ void Session::begin_closing() {
 
 void Session::close() {
   begin_closing();
-  MutexLock turn(turn_);
+  MutexLock execution(execution_mutex_);
   MutexLock lock(mutex_);
   if (!over()) free_everything();
 }

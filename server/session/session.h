@@ -130,12 +130,13 @@ class Session {
 
  private:
   class RunningFrame;
-  void execute_next(const v1::Frame& frame, v1::Reply* reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(turn_, mutex_);
-  void run(const v1::Frame& frame, v1::Reply* reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(turn_, mutex_);
-  void run_program(const v1::Frame& frame) ABSL_EXCLUSIVE_LOCKS_REQUIRED(turn_, mutex_);
+  void execute_next(const v1::Frame& frame, v1::Reply* reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(execution_mutex_, mutex_);
+  void run(const v1::Frame& frame, v1::Reply* reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(execution_mutex_, mutex_);
+  void run_program(const v1::Frame& frame) ABSL_EXCLUSIVE_LOCKS_REQUIRED(execution_mutex_, mutex_);
   // Releases the lock until the instruction can run or the frame is cancelled.
-  void wait_for(Suspension& suspension) ABSL_EXCLUSIVE_LOCKS_REQUIRED(turn_, mutex_);
-  void refuse(const Error& error, size_t instruction, v1::Reply* reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(turn_, mutex_);
+  void wait_for(Suspension& suspension) ABSL_EXCLUSIVE_LOCKS_REQUIRED(execution_mutex_, mutex_);
+  void refuse(const Error& error, size_t instruction, v1::Reply* reply)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(execution_mutex_, mutex_);
   void repeat(const v1::Frame& frame, v1::Reply* reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void keep(uint64_t sequence, const v1::Reply& reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void answer_reads(const v1::Frame& frame, bool again, v1::Reply* reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -149,8 +150,8 @@ class Session {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void acknowledge(const PoisonRef& poison) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void store_async_errors() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void release_names() ABSL_EXCLUSIVE_LOCKS_REQUIRED(turn_, mutex_);
-  void free_everything() ABSL_EXCLUSIVE_LOCKS_REQUIRED(turn_, mutex_);
+  void release_names() ABSL_EXCLUSIVE_LOCKS_REQUIRED(execution_mutex_, mutex_);
+  void free_everything() ABSL_EXCLUSIVE_LOCKS_REQUIRED(execution_mutex_, mutex_);
   void publish(uint64_t executed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
@@ -170,9 +171,9 @@ class Session {
   Cancellation cancellation_;
 
   // Held from the start to the end of a frame, including suspensions. Acquired before mutex_.
-  Mutex turn_;
-  Program program_ ABSL_GUARDED_BY(turn_);  // program of the running frame
-  HostCharge program_charge_ ABSL_GUARDED_BY(turn_);
+  Mutex execution_mutex_;
+  Program program_ ABSL_GUARDED_BY(execution_mutex_);  // program of the running frame
+  HostCharge program_charge_ ABSL_GUARDED_BY(execution_mutex_);
 
   // Held while a frame executes, but not while it is suspended.
   Mutex mutex_;

@@ -163,13 +163,13 @@ bool Sessions::end(uint64_t id) {
   return true;
 }
 
-uint64_t Sessions::attach(Session& session, std::function<void()> cancel, std::function<bool()> gone) {
+uint64_t Sessions::attach(Session& session, std::function<void()> cancel, std::function<bool()> is_broken) {
   MutexLock lock(mutex_);
   auto found = entries_.find(session.key());
   if (found == entries_.end()) return 0;
   Entry& entry = found->second;
   const std::function<void()> replaced = std::exchange(entry.cancel, std::move(cancel));
-  entry.gone = std::move(gone);
+  entry.is_broken = std::move(is_broken);
   entry.attachment = ++last_attachment_;
   session.set_stream(entry.attachment);
   if (auto segment = session.segment()) segment->client_gone();  // records that the client is present
@@ -190,7 +190,7 @@ void Sessions::detach(Session& session, uint64_t attachment) {
 void Sessions::on_stream_closed(Entry& entry) {
   entry.attachment = 0;
   entry.cancel = nullptr;
-  entry.gone = nullptr;
+  entry.is_broken = nullptr;
   entry.session->set_stream(0);
   start_lease(entry);
   spdlog::debug("session {} lost its stream; its lease is {} ms", entry.session->id(), options_.lease.count());
@@ -238,16 +238,16 @@ void Sessions::begin_closing(Entries::iterator at, std::string why) {
   log_sessions().info(absl::StrCat("session ", at->second.session->id(), " ", why, "; its memory is being released"));
   closing_.emplace(key, std::move(at->second));
   entries_.erase(at);
-  start_closer(key);
+  start_closing_thread(key);
 }
 
-void Sessions::start_closer(const std::string& key) {
+void Sessions::start_closing_thread(const std::string& key) {
   try {
     // Detached; end_all() waits until closing_ is empty.
     std::thread([this, key] { close(key); }).detach();
   } catch (const std::system_error& error) {
     spdlog::error("cannot start a thread to close a session: {}", error.what());
-    unstarted_.push_back(key);  // the watching thread retries
+    closings_without_thread_.push_back(key);  // the watching thread retries
   }
 }
 
@@ -299,10 +299,10 @@ void Sessions::watch(Clock::time_point* next) {
     *next = std::min(*next, Clock::now() + kWatch);
     if (!entry.session->busy()) continue;
     entry.session->enforce_time_limit();
-    if (entry.gone && entry.gone()) on_stream_closed(entry);
+    if (entry.is_broken && entry.is_broken()) on_stream_closed(entry);
   }
-  for (const std::string& key : std::exchange(unstarted_, {})) start_closer(key);
-  if (!unstarted_.empty()) *next = std::min(*next, Clock::now() + kWatch);
+  for (const std::string& key : std::exchange(closings_without_thread_, {})) start_closing_thread(key);
+  if (!closings_without_thread_.empty()) *next = std::min(*next, Clock::now() + kWatch);
 }
 
 void Sessions::end_expired(Clock::time_point* next) {

@@ -55,11 +55,11 @@ class Sessions {
   // Cancels a session's work and frees its memory, without waiting for either. Returns false if no session has that id.
   bool end(uint64_t id);
 
-  // Attaches a stream to the session; the previous stream is ended by its `cancel`. `gone`, if not null, returns
+  // Attaches a stream to the session; the previous stream is ended by its `cancel`. `is_broken`, if not null, returns
   // whether the stream is broken, because the stream's thread cannot detect this while it executes a frame. The lease
-  // starts when `gone` returns true. Both functions are called under a lock, until detach(). Returns the attachment's
-  // number, or 0 if the session has ended.
-  uint64_t attach(Session& session, std::function<void()> cancel, std::function<bool()> gone = nullptr);
+  // starts when `is_broken` returns true. Both functions are called under a lock, until detach(). Returns the
+  // attachment's number, or 0 if the session has ended.
+  uint64_t attach(Session& session, std::function<void()> cancel, std::function<bool()> is_broken = nullptr);
   // Detaches a stream. The lease starts, unless another stream has been attached since.
   void detach(Session& session, uint64_t attachment);
 
@@ -77,11 +77,11 @@ class Sessions {
   struct Entry {
     std::string address;
     std::shared_ptr<Session> session;
-    uint64_t attachment = 0;       // number of the attached stream; 0: none
-    std::function<void()> cancel;  // ends the stream
-    std::function<bool()> gone;    // whether the stream is broken; may be null
-    Clock::time_point expires;     // end of the lease, if no stream is attached
-    Clock::time_point next_check;  // when to check whether the client has died
+    uint64_t attachment = 0;          // number of the attached stream; 0: none
+    std::function<void()> cancel;     // ends the stream
+    std::function<bool()> is_broken;  // whether the stream is broken; may be null
+    Clock::time_point expires;        // end of the lease, if no stream is attached
+    Clock::time_point next_check;     // when to check whether the client has died
     Clock::duration check_interval{};
   };
 
@@ -94,7 +94,7 @@ class Sessions {
   void watch(Clock::time_point* next) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void end_expired(Clock::time_point* next) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void begin_closing(Entries::iterator at, std::string why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void start_closer(const std::string& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void start_closing_thread(const std::string& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void close(const std::string& key) ABSL_LOCKS_EXCLUDED(mutex_);  // runs on a closing thread
   void release_memory(const Session& session);
 
@@ -103,8 +103,8 @@ class Sessions {
   mutable Mutex mutex_;
   CondVar changed_;
   Entries entries_ ABSL_GUARDED_BY(mutex_);
-  Entries closing_ ABSL_GUARDED_BY(mutex_);                     // cancelled; each is freed by its own thread
-  std::vector<std::string> unstarted_ ABSL_GUARDED_BY(mutex_);  // keys in closing_ without a thread yet
+  Entries closing_ ABSL_GUARDED_BY(mutex_);  // cancelled; each is freed by its own thread
+  std::vector<std::string> closings_without_thread_ ABSL_GUARDED_BY(mutex_);  // keys in closing_ without a thread yet
   uint64_t last_id_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t last_attachment_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;

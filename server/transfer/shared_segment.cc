@@ -45,18 +45,18 @@ absl::Status copy_in_flight(LaneEnd& end, uint64_t left, Begin&& begin, absl::Fu
   while (left != 0) {
     inflight.pass_completed();
     const uint32_t next = inflight.next(), adjacent = kChunks - next % kChunks;
-    const uint64_t wanted = (left - 1) / kChunkBytes + 1;
-    const auto whole = static_cast<uint32_t>(std::min<uint64_t>({kCopyChunks, adjacent, wanted}));
+    const uint64_t chunks_left = (left - 1) / kChunkBytes + 1;
+    const auto max_chunks = static_cast<uint32_t>(std::min<uint64_t>({kCopyChunks, adjacent, chunks_left}));
     uint32_t chunks = 0;
     Outcome outcome = end.ready(next, &chunks);
-    if (outcome == Outcome::kReady && chunks < whole && inflight.size() >= (chunks == 0 ? 1 : kMaxCopies)) {
+    if (outcome == Outcome::kReady && chunks < max_chunks && inflight.size() >= (chunks == 0 ? 1 : kMaxCopies)) {
       inflight.await_first();  // more chunks may become ready during the wait
       continue;
     }
     if (outcome == Outcome::kReady && chunks == 0) outcome = end.await(next, should_continue);
     if (outcome != Outcome::kReady) return outcome_status(outcome);
     if (chunks == 0) continue;
-    chunks = std::min(chunks, whole);
+    chunks = std::min(chunks, max_chunks);
     const uint64_t size = std::min(left, chunks * kChunkBytes);
     absl::StatusOr<std::shared_ptr<Event>> copied = begin(end.chunk(next), size);
     if (!copied.ok()) return copied.status();

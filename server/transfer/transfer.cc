@@ -261,8 +261,8 @@ absl::Status Upload::append(absl::Span<const char> bytes) {
 }
 
 std::optional<Device> Upload::device() const {
-  const bool elsewhere = storage_ && storage_->device().type != DeviceType::kCPU;
-  return elsewhere ? std::optional(storage_->device()) : std::nullopt;
+  const bool on_device = storage_ && storage_->device().type != DeviceType::kCPU;
+  return on_device ? std::optional(storage_->device()) : std::nullopt;
 }
 
 absl::StatusOr<std::shared_ptr<Event>> Upload::append_in_place(absl::Span<const char> bytes) {
@@ -285,8 +285,8 @@ absl::StatusOr<std::shared_ptr<Event>> Upload::append_in_place(absl::Span<const 
 // Requires that `bytes` is at most left().
 absl::Status Upload::advance(size_t bytes, std::shared_ptr<Event> copied) {
   done_ += bytes;
-  const bool wanted = left() == 0 ? owner_->on_complete(entry_, std::move(copied)) : owner_->on_progress(entry_);
-  return wanted ? absl::OkStatus() : absl::CancelledError("the transfer is no longer needed");
+  const bool needed = left() == 0 ? owner_->on_complete(entry_, std::move(copied)) : owner_->on_progress(entry_);
+  return needed ? absl::OkStatus() : absl::CancelledError("the transfer is no longer needed");
 }
 
 void Upload::write(absl::Span<const char> bytes) {

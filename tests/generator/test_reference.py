@@ -20,7 +20,7 @@ def tree(tmp_path):
         (tmp_path / "kernels" / backend / "CMakeLists.txt").touch()
         (tmp_path / "kernels" / backend / "extremes.cc").write_text(source)
     (tmp_path / "kernels/common").mkdir()
-    for file in reference.SESSION_FLOORS:
+    for file in reference.SESSION_SOURCES:
         (tmp_path / file).parent.mkdir(parents=True)
         (tmp_path / file).touch()
     return tmp_path

@@ -107,8 +107,8 @@ class Chain {
   // Returns the chain's number of instructions; 0 if there is nothing to fuse. `newest`: the largest handle that the
   // Program has defined so far.
   size_t find(Slot newest) {
-    const size_t most = std::min(kMaxChainSteps, instructions_.size());
-    while (length_ < most && add(instructions_[length_], newest)) ++length_;
+    const size_t max_length = std::min(kMaxChainSteps, instructions_.size());
+    while (length_ < max_length && add(instructions_[length_], newest)) ++length_;
     while (length_ >= 2 && !only_last_remains()) --length_;
     return length_ >= 2 ? length_ : 0;
   }

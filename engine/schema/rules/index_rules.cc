@@ -22,11 +22,11 @@ bool is_mask(const TensorMeta& t) { return t.dtype == DType::kBool || t.dtype ==
 Sizes at_least_1d(const Sizes& sizes) { return sizes.empty() ? Sizes{1} : sizes; }
 
 // An n-dimensional index must not exceed the indexed tensor's sizes, except in `dim`.
-void check_inside(const char* what, const Sizes& index, const Sizes& whole, int64_t dim) {
-  check(index.size() == whole.size(), "Index tensor must have the same number of dimensions as ", what, " tensor");
+void check_inside(const char* what, const Sizes& index, const Sizes& sizes, int64_t dim) {
+  check(index.size() == sizes.size(), "Index tensor must have the same number of dimensions as ", what, " tensor");
   for (size_t d = 0; d < index.size(); ++d) {
-    check(static_cast<int64_t>(d) == dim || index[d] <= whole[d], "Size does not match at dimension ", d,
-          " expected index ", index, " to be smaller than ", what, " ", whole, " apart from dimension ", dim);
+    check(static_cast<int64_t>(d) == dim || index[d] <= sizes[d], "Size does not match at dimension ", d,
+          " expected index ", index, " to be smaller than ", what, " ", sizes, " apart from dimension ", dim);
   }
 }
 
@@ -95,15 +95,15 @@ namespace {
 
 // The result shape of advanced indexing. The broadcast shape of the indices replaces the dimensions that they index. If
 // those dimensions are not adjacent, the broadcast dimensions come first.
-struct Advanced {
+struct AdvancedIndexShape {
   Sizes before, broadcast, after;  // dimensions of the result
   bool masked = false;
 };
 
-Advanced advanced(const Arg& input, const Arg& indices) {
+AdvancedIndexShape advanced_index_shape(const Arg& input, const Arg& indices) {
   auto list = indices.list();
   const Sizes& sizes = meta(input).sizes;
-  Advanced result;
+  AdvancedIndexShape result;
   size_t dim = 0;
   int runs = 0;
   bool in_run = false;
@@ -145,7 +145,7 @@ Advanced advanced(const Arg& input, const Arg& indices) {
   return result;
 }
 
-Sizes joined(const Advanced& a) {
+Sizes joined(const AdvancedIndexShape& a) {
   Sizes result = a.before;
   result.insert(result.end(), a.broadcast.begin(), a.broadcast.end());
   result.insert(result.end(), a.after.begin(), a.after.end());
@@ -155,14 +155,14 @@ Sizes joined(const Advanced& a) {
 }  // namespace
 
 Sizes index(const Arg& input, const Arg& indices) {
-  Advanced a = advanced(input, indices);
+  AdvancedIndexShape a = advanced_index_shape(input, indices);
   check_as(ErrorKind::kIndex, !a.masked,
            "index does not accept masks; use index_masked, whose output size depends on data");
   return joined(a);
 }
 
 Sizes index_put(const Arg& input, const Arg& indices, const Arg& values) {
-  Advanced a = advanced(input, indices);
+  AdvancedIndexShape a = advanced_index_shape(input, indices);
   check(meta(values).dtype == meta(input).dtype || meta(values).dim() == 0,
         "Index put requires the source and destination dtypes match, got ", name(meta(input).dtype),
         " for the destination and ", name(meta(values).dtype), " for the source.");
@@ -211,7 +211,7 @@ Sizes searchsorted(const Arg& sorted_sequence, const Arg& input) {
   return v;
 }
 
-Sizes along(const Arg& input, int64_t dim) {
+Sizes with_dim(const Arg& input, int64_t dim) {
   wrap_dim(dim, meta(input).dim());
   return meta(input).sizes;
 }

@@ -88,16 +88,16 @@ Sizes attention(const Arg& query, const Arg& key, const Arg& value, const Arg& m
   const auto end = [](const Sizes& s, size_t i) { return s[s.size() - i]; };
   check(end(q, 1) == end(k, 1), "query and key must have the same last dimension, got ", q, " and ", k);
   check(end(k, 2) == end(v, 2), "key and value must have the same sequence length, got ", k, " and ", v);
-  Sizes lead = broadcast_sizes(SizesView(q).first(q.size() - 2), SizesView(k).first(k.size() - 2));
-  lead = broadcast_sizes(lead, SizesView(v).first(v.size() - 2));
-  Sizes scores = lead;
+  Sizes result = broadcast_sizes(SizesView(q).first(q.size() - 2), SizesView(k).first(k.size() - 2));
+  result = broadcast_sizes(result, SizesView(v).first(v.size() - 2));
+  Sizes scores = result;
   scores.push_back(end(q, 2));
   scores.push_back(end(k, 2));
   check(mask.is_none() || broadcast_sizes(scores, meta(mask).sizes) == scores, "attn_mask of sizes ",
         mask.is_none() ? SizesView() : SizesView(meta(mask).sizes), " does not broadcast to the scores' ", scores);
-  lead.push_back(end(q, 2));
-  lead.push_back(end(v, 1));
-  return lead;
+  result.push_back(end(q, 2));
+  result.push_back(end(v, 1));
+  return result;
 }
 
 Sizes attention_rows(const Arg& query, const Arg& key, const Arg& value, const Arg& mask) {

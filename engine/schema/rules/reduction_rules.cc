@@ -82,9 +82,9 @@ Sizes normed(const Arg& input, double ord, Dims dims, bool keepdim) {
   const Sizes& sizes = sizes_of(input);
   if (ord >= 0 && ord != HUGE_VAL) return reduced(input, dims, keepdim);
   Sizes result = reduced(input, dims, keepdim);
-  auto gone = reduced_dims(sizes, dims);
+  auto is_reduced = reduced_dims(sizes, dims);
   for (size_t d = 0; d < sizes.size(); ++d) {
-    check(!gone[d] || sizes[d] != 0, "linalg.vector_norm cannot compute the ", ord,
+    check(!is_reduced[d] || sizes[d] != 0, "linalg.vector_norm cannot compute the ", ord,
           " norm on an empty tensor because the operation does not have an identity");
   }
   return result;

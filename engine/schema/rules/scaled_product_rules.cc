@@ -23,9 +23,9 @@ std::string describe_factor(const char* letter, const TensorMeta& matrix, const 
 
 void check_scales(const TensorMeta& a, const TensorMeta& b, const TensorMeta& scale_a, const TensorMeta& scale_b) {
   const Sizes rows{a.sizes[0], 1}, columns{1, b.sizes[1]};
-  const bool whole = is_one_number(scale_a) && is_one_number(scale_b);
-  const bool by_rows = is_vector(scale_a, rows) && is_vector(scale_b, columns);
-  if (is_float8(a.dtype) && is_float8(b.dtype) && (whole || by_rows)) return;
+  const bool tensor_wise = is_one_number(scale_a) && is_one_number(scale_b);
+  const bool row_wise = is_vector(scale_a, rows) && is_vector(scale_b, columns);
+  if (is_float8(a.dtype) && is_float8(b.dtype) && (tensor_wise || row_wise)) return;
   fail(
       ErrorKind::kValue,
       "Invalid scaling configuration. For TensorWise scaling, a and b should be float8, scales should be "
@@ -35,7 +35,7 @@ void check_scales(const TensorMeta& a, const TensorMeta& b, const TensorMeta& sc
 }
 
 // Checks the restrictions of cuBLASLt.
-void check_library_takes(const TensorMeta& a, const TensorMeta& b) {
+void check_cublaslt_operands(const TensorMeta& a, const TensorMeta& b) {
   check(a.sizes[1] % kAlignment == 0, "Expected trailing dimension of mat1 to be divisible by 16 but got mat1 shape: (",
         a.sizes[0], "x", a.sizes[1], ").");
   check(b.sizes[0] % kAlignment == 0 && b.sizes[1] % kAlignment == 0, "mat2 shape (", b.sizes[0], "x", b.sizes[1],
@@ -46,7 +46,7 @@ void check_library_takes(const TensorMeta& a, const TensorMeta& b) {
         "Only multiplication of row-major and column-major matrices is supported by cuBLASLt");
 }
 
-void check_library_adds(const TensorMeta& bias, DType out) {
+void check_cublaslt_bias(const TensorMeta& bias, DType out) {
   check(out != DType::kFloat32, "Bias is not supported when out_dtype is set to Float32");
   check(bias.dtype == DType::kBFloat16 || bias.dtype == DType::kFloat16, "Bias must be BFloat16 or Half, but got ",
         scalar_type_name(bias.dtype));
@@ -72,14 +72,14 @@ Sizes scaled_mm(const Arg& input, const Arg& mat2, const Arg& scale_a, const Arg
   const DType out = out_dtype.value_or(a.dtype);
   check_as(ErrorKind::kNotImplemented, is_floating(out), "not implemented for '", scalar_type_name(out), "'");
   const bool on_gpu = a.device.type == DeviceType::kCUDA;
-  if (on_gpu) check_library_takes(a, b);
+  if (on_gpu) check_cublaslt_operands(a, b);
   check_as(ErrorKind::kNotImplemented, !on_gpu || out != DType::kFloat64, "not implemented for 'Double'");
   if (!bias.is_none()) {
     const TensorMeta& added = *bias.tensor;
     check(added.numel() == b.sizes[1], "Bias must be size ", b.sizes[1], " but got ", added.numel());
     check(is_floating(added.dtype) && !is_float8(added.dtype), "Bias must be Float32 or BFloat16 or Half, but got ",
           scalar_type_name(added.dtype));
-    if (on_gpu) check_library_adds(added, out);
+    if (on_gpu) check_cublaslt_bias(added, out);
   }
   return {a.sizes[0], b.sizes[1]};
 }

@@ -116,7 +116,7 @@ Sizes index(const Arg& input, const Arg& indices);
 Sizes index_put(const Arg& input, const Arg& indices, const Arg& values);
 Sizes take_along_dim(const Arg& input, const Arg& indices, int64_t dim);
 Sizes searchsorted(const Arg& sorted_sequence, const Arg& input);
-Sizes along(const Arg& input, int64_t dim);  // returns the input's sizes; requires that `dim` exists
+Sizes with_dim(const Arg& input, int64_t dim);  // returns the input's sizes; requires that `dim` exists
 Sizes topk(const Arg& input, int64_t k, int64_t dim);
 Sizes kthvalue(const Arg& input, int64_t k, int64_t dim, bool keepdim);
 

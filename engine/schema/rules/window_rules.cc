@@ -17,8 +17,8 @@ struct Window {
   int64_t extent() const { return dilation * (kernel - 1) + 1; }
   int64_t output_size(int64_t size, bool ceil_mode = false) const {
     // Rounds down, also below 0, because with ceil_mode a window may be larger than the padded input.
-    int64_t room = checked_add(checked_add(size, 2 * padding) - extent(), ceil_mode ? stride - 1 : 0);
-    int64_t n = (room >= 0 ? room / stride : -((stride - 1 - room) / stride)) + 1;
+    int64_t span = checked_add(checked_add(size, 2 * padding) - extent(), ceil_mode ? stride - 1 : 0);
+    int64_t n = (span >= 0 ? span / stride : -((stride - 1 - span) / stride)) + 1;
     // A window must start inside the input or its left padding.
     return ceil_mode && (n - 1) * stride >= size + padding ? n - 1 : n;
   }
@@ -26,11 +26,11 @@ struct Window {
 
 constexpr int64_t kLimit = int64_t{1} << 28;
 
-void check_list(SizesView list, size_t n, int64_t least, std::string_view what) {
+void check_list(SizesView list, size_t n, int64_t min, std::string_view what) {
   check(list.size() == n, "expected ", what, " to be a single integer value or a list of ", n, " values, but got ",
         list);
   for (int64_t v : list) {
-    check(v >= least && v<kLimit, least> 0 ? "non-positive " : "negative ", what, " is not supported, got ", list);
+    check(v >= min && v<kLimit, min> 0 ? "non-positive " : "negative ", what, " is not supported, got ", list);
   }
 }
 

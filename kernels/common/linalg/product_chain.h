@@ -35,12 +35,12 @@ class ProductChain {
     last_.slot = count_++;
   }
 
-  static constexpr size_t kMostSteps = 4;
+  static constexpr size_t kMaxSteps = 4;
   DType compute_;
   Arg last_;
   size_t count_ = 0;
-  std::array<std::array<Arg, 3>, kMostSteps> args_;
-  std::array<ChainStep, kMostSteps> steps_;
+  std::array<std::array<Arg, 3>, kMaxSteps> args_;
+  std::array<ChainStep, kMaxSteps> steps_;
 };
 
 using RunChain = void (*)(absl::Span<const ChainStep> steps, const Tensor& out);

@@ -43,7 +43,7 @@ inline AdamStep adam_step_of(int64_t step, double lr, double beta1, double beta2
 // The coefficients of a step, in the type used for computation.
 template <typename T>
 struct SgdFactors {
-  T lr, decay, sign, keep, momentum, take;
+  T lr, decay, sign, keep, momentum, gradient_weight;
   bool first;
 
   explicit SgdFactors(const SgdStep& step)
@@ -52,32 +52,32 @@ struct SgdFactors {
         sign(step.maximize ? T(-1) : T(1)),
         keep(static_cast<T>(step.first ? 0 : step.momentum)),
         momentum(static_cast<T>(step.momentum)),
-        take(static_cast<T>(step.first ? 1 : 1 - step.dampening)),
+        gradient_weight(static_cast<T>(step.first ? 1 : 1 - step.dampening)),
         first(step.first) {}
 
   TT_HOST_DEVICE T gradient(T p, T g) const { return sign * g + decay * p; }
   // The new momentum. A new buffer may hold NaN, so the first step does not read it.
-  TT_HOST_DEVICE T moved(T m, T d) const { return first ? d : keep * m + take * d; }
+  TT_HOST_DEVICE T next_momentum(T m, T d) const { return first ? d : keep * m + gradient_weight * d; }
 };
 
 template <typename T>
 struct AdamFactors {
-  T sign, l2, shrink, take1, beta2, take2, eps, size, unbias;
+  T sign, l2, shrink, one_minus_beta1, beta2, one_minus_beta2, eps, size, unbias;
 
   explicit AdamFactors(const AdamStep& step)
       : sign(step.maximize ? T(-1) : T(1)),
         l2(static_cast<T>(step.decoupled ? 0 : step.weight_decay)),
         shrink(static_cast<T>(step.decoupled ? 1 - step.lr * step.weight_decay : 1)),
-        take1(static_cast<T>(1 - step.beta1)),
+        one_minus_beta1(static_cast<T>(1 - step.beta1)),
         beta2(static_cast<T>(step.beta2)),
-        take2(static_cast<T>(1 - step.beta2)),
+        one_minus_beta2(static_cast<T>(1 - step.beta2)),
         eps(static_cast<T>(step.eps)),
         size(static_cast<T>(step.lr / step.correction1)),
         unbias(static_cast<T>(1 / std::sqrt(step.correction2))) {}
 
   TT_HOST_DEVICE T gradient(T p, T g) const { return sign * g + l2 * p; }
-  TT_HOST_DEVICE T average(T a, T d) const { return a + take1 * (d - a); }
-  TT_HOST_DEVICE T square(T s, T d) const { return beta2 * s + take2 * d * d; }
+  TT_HOST_DEVICE T average(T a, T d) const { return a + one_minus_beta1 * (d - a); }
+  TT_HOST_DEVICE T square(T s, T d) const { return beta2 * s + one_minus_beta2 * d * d; }
   TT_HOST_DEVICE T parameter(T p, T a, T root) const { return shrink * p - size * a / (root * unbias + eps); }
 };
 

@@ -20,9 +20,10 @@ inline void check_bincount(const Tensor& input, const Tensor& weights, int64_t m
 // The number of bins for values of [smallest, largest]; largest is -1 if there are no values. Throws Error
 // (RuntimeError) if `smallest` is negative or there would be more than 2^48 bins.
 inline int64_t bin_count(int64_t smallest, int64_t largest, int64_t minlength) {
-  constexpr int64_t kMost = int64_t{1} << 48;
+  constexpr int64_t kMaxBins = int64_t{1} << 48;
   check(smallest >= 0, "bincount only supports 1-d non-negative integral inputs, got ", smallest);
-  check(largest < kMost && minlength <= kMost, "too many bins, got a value of ", largest, " and minlength ", minlength);
+  check(largest < kMaxBins && minlength <= kMaxBins, "too many bins, got a value of ", largest, " and minlength ",
+        minlength);
   return std::max(largest + 1, minlength);
 }
 

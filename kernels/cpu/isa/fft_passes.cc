@@ -210,9 +210,9 @@ TT_INLINE void butterfly_at(const FftPass<R>& pass, const R* twiddles, int64_t k
     T re = v[t].re, im = v[t].im;
     if constexpr (kTwiddled) {
       const R wr = twiddles[2 * t - 2], wi = twiddles[2 * t - 1];
-      const T turned = re * wr - im * wi;
+      const T product_re = re * wr - im * wi;
       im = re * wi + im * wr;
-      re = turned;
+      re = product_re;
     }
     store(re, y.re + to + t * pass.width);
     store(im, y.im + to + t * pass.width);

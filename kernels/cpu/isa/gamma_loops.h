@@ -63,7 +63,7 @@ TT_HOST_DEVICE double lgamma_of_positive(double y) {
 
 // sin(pi x) for x in [0, 0.5].
 template <typename T>
-TT_HOST_DEVICE double sine_of_turn(double x) {
+TT_HOST_DEVICE double sin_pi(double x) {
   const double angle = math::kPi<double> * x;
   if constexpr (kIsShort<T>) {  // the Taylor series
     return angle * math::polynomial(angle * angle, 1.6059043836821613e-10, -2.505210838544172e-08,
@@ -78,7 +78,7 @@ TT_HOST_DEVICE double sine_of_turn(double x) {
 template <typename T>
 TT_HOST_DEVICE double lgamma_of(double x) {
   const double a = std::fabs(x), part = a - std::floor(a);
-  const double sine = sine_of_turn<T>(math::minimum(part, 1 - part));
+  const double sine = sin_pi<T>(math::minimum(part, 1 - part));
   const double right = lgamma_of_positive<T>(where(x < 0, a + 1, a));
   const double left = where(sine == 0, math::kInf<double>, 1.1447298858494001741 - math::log(sine) - right);
   return where(a == math::kInf<double>, a, where(x < 0, left, right));
@@ -93,9 +93,9 @@ void loop_of_lgamma(int64_t length, const T* const* in, T* out) {
 
 // ---- The incomplete gamma functions --------------------------------------------------------
 
-// A series ends when the ratio of its term to the sum is at most kNothing.
+// A series ends when the ratio of its term to the sum is at most kTolerance.
 template <typename T>
-inline constexpr double kNothing = kIsShort<T> ? 1e-9 : 2.3e-16;
+inline constexpr double kTolerance = kIsShort<T> ? 1e-9 : 2.3e-16;
 inline constexpr int kMaxTerms = 100000;
 
 // The sum over n >= 0 of x^n / ((a + 1) ... (a + n)).
@@ -109,7 +109,7 @@ void sum_lower_gamma(const double* a, const double* x, double* sum) {
     for (int64_t l = 0; l < kLanes; ++l) {
       term[l] *= x[l] / (a[l] + n);
       sum[l] += term[l];
-      more |= where(term[l] > kNothing<T> * sum[l], int64_t{1}, int64_t{0});
+      more |= where(term[l] > kTolerance<T> * sum[l], int64_t{1}, int64_t{0});
     }
   }
 }
@@ -126,7 +126,7 @@ void sum_upper_gamma(const double* a, const double* x, double* sum) {
       factor[l] *= x[l] * (-1.0 / n);
       const double term = factor[l] / (a[l] + n);
       sum[l] += term;
-      more |= where(std::fabs(term) > kNothing<T> * std::fabs(sum[l]), int64_t{1}, int64_t{0});
+      more |= where(std::fabs(term) > kTolerance<T> * std::fabs(sum[l]), int64_t{1}, int64_t{0});
     }
   }
 }
@@ -151,7 +151,7 @@ void evaluate_gamma_fraction(const double* a, const double* x, double* value) {
       c[l] = where(above == 0, 1e-300, above);
       const double change = d[l] * c[l];
       value[l] *= change;
-      more |= where(std::fabs(change - 1) > kNothing<T>, int64_t{1}, int64_t{0});
+      more |= where(std::fabs(change - 1) > kTolerance<T>, int64_t{1}, int64_t{0});
     }
   }
 }

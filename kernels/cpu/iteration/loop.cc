@@ -80,7 +80,7 @@ typename Loop<C>::Register Loop<C>::plan_input(const LoopInput<C>& input) const 
 }
 
 template <typename C>
-int8_t Loop<C>::take_buffer() {
+int8_t Loop<C>::allocate_buffer() {
   const int b = __builtin_ctz(free_buffers_);
   free_buffers_ &= ~(uint32_t{1} << b);
   num_buffers_ = std::max(num_buffers_, b + 1);
@@ -97,7 +97,7 @@ void Loop<C>::plan_buffers() {
   }
   for (int i = 0; i < num_inputs_; ++i) {
     Register& r = registers_[i];
-    if (r.mode != Mode::kDirect) r.buffer = take_buffer();
+    if (r.mode != Mode::kDirect) r.buffer = allocate_buffer();
     if (r.mode == Mode::kConstant || r.mode == Mode::kPeriodic) r.last_use = kMaxRegisters;  // filled once and reused
     if (r.mode == Mode::kPeriodic) block_ = kBlock - inner();                                // read at any offset
   }
@@ -108,7 +108,7 @@ void Loop<C>::plan_buffers() {
       if (r.buffer >= 0 && r.last_use == s) free_buffers_ |= uint32_t{1} << r.buffer;
     }
     const bool in_place = s == num_steps - 1 && direct_output_ && !past_cache_;
-    if (!in_place) registers_[num_inputs_ + s].buffer = take_buffer();
+    if (!in_place) registers_[num_inputs_ + s].buffer = allocate_buffer();
   }
 }
 

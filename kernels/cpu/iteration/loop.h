@@ -72,7 +72,7 @@ class Loop {
 
   Register plan_input(const LoopInput<C>& input) const;
   void plan_buffers();
-  int8_t take_buffer();
+  int8_t allocate_buffer();
   // Processes elements [begin, end) on the calling thread.
   void run_range(int64_t begin, int64_t end);
   void run_block(int64_t at, int64_t n, const C** values, C (*buffers)[kBlock]);

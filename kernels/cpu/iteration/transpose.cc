@@ -13,7 +13,7 @@ namespace {
 // Rows per strip: with elements of four bytes, a strip reads whole cache lines.
 constexpr int64_t kStrip = 16;
 constexpr int64_t kMicro = 8;
-constexpr int64_t kWorthwhile = 16 * 16;
+constexpr int64_t kMinElements = 16 * 16;
 
 // Transposes element by element, for edges and narrow planes.
 template <typename T>
@@ -93,7 +93,7 @@ bool transpose(const Space& space, const Access& from, const Access& to) {
   if (straight == from.strides.end()) return false;
   const size_t row_dim = straight - from.strides.begin();
   Plane plane{space.sizes[row_dim], space.sizes.back(), from.strides.back(), to.strides[row_dim]};
-  if (plane.rows * plane.columns < kWorthwhile) return false;
+  if (plane.rows * plane.columns < kMinElements) return false;
   // A source with a negative stride is read from its end, and the target's rows are written from the last to the
   // first.
   const int64_t last_row = *straight < 0 ? plane.rows - 1 : 0;

@@ -71,12 +71,12 @@ TT_CLONES void dots(int64_t k, int64_t n, const double* x, const double* b, int6
   for (int64_t j = 0; j < n; ++j) y[j] = dot<double>(k, x, b + j * ldb);
 }
 
-// dot() for 16-bit `b`, summed in blocks of kStretch elements.
+// dot() for 16-bit `b`, summed in blocks of kChunk elements.
 template <typename X, typename Half16>
 [[gnu::always_inline]] inline float narrow_dot(int64_t k, const X* x, const Half16* b) {
-  constexpr int64_t kStretch = 4096;
+  constexpr int64_t kChunk = 4096;
   float total = 0;
-  for (int64_t p = 0; p < k; p += kStretch) total += dot<float>(std::min(kStretch, k - p), x + p, b + p);
+  for (int64_t p = 0; p < k; p += kChunk) total += dot<float>(std::min(kChunk, k - p), x + p, b + p);
   return total;
 }
 TT_CLONES float dot_of(int64_t k, const float* x, const BFloat16* b) { return narrow_dot(k, x, b); }

@@ -8,7 +8,7 @@
 namespace tt::cpu::rows {
 
 // The minimum number of elements per core: about 10 us of normalisation.
-inline constexpr int64_t kElementsWorthACore = 1 << 16;
+inline constexpr int64_t kGrain = 1 << 16;
 
 struct Sums {
   double first;

@@ -23,7 +23,7 @@ template <bool kMomentum, bool kNesterov, typename T>
   for (int64_t i = 0; i < n; ++i) {
     T d = of.gradient(p[i], g[i]);
     if constexpr (kMomentum) {
-      m[i] = of.moved(m[i], d);
+      m[i] = of.next_momentum(m[i], d);
       d = kNesterov ? d + of.momentum * m[i] : m[i];
     }
     p[i] -= of.lr * d;

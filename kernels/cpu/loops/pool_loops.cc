@@ -24,7 +24,7 @@ template <typename T>
 }
 
 // Stored as the index of a maximum that has not been found yet. Greater than every index in a plane.
-constexpr int32_t kNowhere = std::numeric_limits<int32_t>::max();
+constexpr int32_t kNoIndex = std::numeric_limits<int32_t>::max();
 
 // Strides of 1 and 2 are compile-time constants, so that the compiler vectorises over them.
 template <typename F>
@@ -38,10 +38,10 @@ template <typename F>
 // loops over both vectorise. The memory is not charged to a session, so large buffers are freed after use.
 template <typename T>
 struct Buffers {
-  static constexpr size_t kMostKept = 1 << 20;
+  static constexpr size_t kMaxKept = 1 << 20;
 
-  void give_back() {
-    if (values.size() > kMostKept) *this = Buffers();
+  void free_if_large() {
+    if (values.size() > kMaxKept) *this = Buffers();
   }
   std::vector<T> values;
   std::vector<int32_t> at;
@@ -77,7 +77,7 @@ struct WindowRows {
 struct PaddedRows {
   int64_t inputs, outputs;  // per row
   int64_t left;             // padding before a row
-  int64_t taken;            // number of a row's inputs that are in any window
+  int64_t used_inputs;      // number of a row's inputs that are in any window
   int64_t rows;
   int64_t reach;  // distance from a window's first to its last input
 
@@ -85,7 +85,7 @@ struct PaddedRows {
     const int64_t stride = w.stride[1], needed = (w.out[1] - 1) * stride + reach + 1;
     outputs = (needed + stride - 1) / stride;
     inputs = outputs * stride;
-    taken = std::clamp<int64_t>(inputs - left, 0, w.in[1]);
+    used_inputs = std::clamp<int64_t>(inputs - left, 0, w.in[1]);
   }
   int64_t all_inputs() const { return rows * inputs + reach; }  // the last unused windows extend past the end
   int64_t all_outputs() const { return rows * outputs; }
@@ -95,10 +95,10 @@ struct PaddedRows {
 // than the planes. If so, each window is processed separately. Buffers are not charged to a session, so their size must
 // be bounded.
 bool is_sparse(const Window& w) {
-  constexpr double kMost = 2, kAlways = 1 << 16;
+  constexpr double kMaxRatio = 2, kAllowance = 1 << 16;
   const PaddedRows s(w);
-  const double stretched = static_cast<double>(s.rows) * static_cast<double>(s.inputs + s.outputs) + s.reach;
-  return area(w.in) >= kNowhere || stretched > kMost * static_cast<double>(area(w.in) + area(w.out)) + kAlways;
+  const double padded = static_cast<double>(s.rows) * static_cast<double>(s.inputs + s.outputs) + s.reach;
+  return area(w.in) >= kNoIndex || padded > kMaxRatio * static_cast<double>(area(w.in) + area(w.out)) + kAllowance;
 }
 
 // Calls f(index in the plane) for each input in an output's window, row by row.
@@ -125,34 +125,35 @@ constexpr int64_t kOverrun = 16;
 // elements.
 template <typename T>
 [[gnu::always_inline]] inline void max_down(const Window& w, const PaddedRows& s, const T* x, T* value, int32_t* at) {
-  const int64_t width = w.in[1], end = w.in[0] * w.in[1], vectors = (s.taken + kOverrun - 1) / kOverrun * kOverrun;
-  for (int64_t i = 0; i < s.all_inputs(); ++i) value[i] = kLowest<T>, at[i] = kNowhere;
+  const int64_t width = w.in[1], end = w.in[0] * w.in[1],
+                vectors = (s.used_inputs + kOverrun - 1) / kOverrun * kOverrun;
+  for (int64_t i = 0; i < s.all_inputs(); ++i) value[i] = kLowest<T>, at[i] = kNoIndex;
   for (int64_t o = 0; o < w.out[0]; ++o) {
     T* v = value + o * s.inputs + s.left;
     int32_t* a = at + o * s.inputs + s.left;
     const WindowRows rows(w, o);
     if (rows.count == 0) continue;
     // Reads must stay inside the plane.
-    const int64_t n = rows[rows.count - 1] * width + vectors <= end ? vectors : s.taken;
+    const int64_t n = rows[rows.count - 1] * width + vectors <= end ? vectors : s.used_inputs;
     // Handles the first two rows together: most windows have no more.
     const int64_t second = rows[rows.count > 1 ? 1 : 0];
     const T *x0 = x + rows[0] * width, *x1 = x + second * width;
     const int32_t at0 = static_cast<int32_t>(rows[0] * width), at1 = static_cast<int32_t>(second * width);
     for (int64_t i = 0; i < n; ++i) {
-      const bool take = (x1[i] > x0[i]) | is_nan(x1[i]);
-      v[i] = take ? x1[i] : x0[i];
-      a[i] = (take ? at1 : at0) + static_cast<int32_t>(i);
+      const bool replace = (x1[i] > x0[i]) | is_nan(x1[i]);
+      v[i] = replace ? x1[i] : x0[i];
+      a[i] = (replace ? at1 : at0) + static_cast<int32_t>(i);
     }
     for (int64_t k = 2; k < rows.count; ++k) {
       const T* from = x + rows[k] * width;
       const int32_t start = static_cast<int32_t>(rows[k] * width);
       for (int64_t i = 0; i < n; ++i) {
-        const bool take = (from[i] > v[i]) | is_nan(from[i]);
-        v[i] = take ? from[i] : v[i];
-        a[i] = take ? start + static_cast<int32_t>(i) : a[i];
+        const bool replace = (from[i] > v[i]) | is_nan(from[i]);
+        v[i] = replace ? from[i] : v[i];
+        a[i] = replace ? start + static_cast<int32_t>(i) : a[i];
       }
     }
-    for (int64_t i = 0; i < kOverrun; ++i) v[s.taken + i] = kLowest<T>, a[s.taken + i] = kNowhere;
+    for (int64_t i = 0; i < kOverrun; ++i) v[s.used_inputs + i] = kLowest<T>, a[s.used_inputs + i] = kNoIndex;
   }
 }
 
@@ -168,9 +169,9 @@ template <typename T>
       for (int64_t i = 0; i < s.all_outputs(); ++i) {
         const T v = from[step(i)];
         const int32_t where = from_at[step(i)];
-        const bool take = (v > y[i]) | is_nan(v) | ((v == y[i]) & (where < index[i]));
-        y[i] = take ? v : y[i];
-        index[i] = take ? where : index[i];
+        const bool replace = (v > y[i]) | is_nan(v) | ((v == y[i]) & (where < index[i]));
+        y[i] = replace ? v : y[i];
+        index[i] = replace ? where : index[i];
       }
     }
   });
@@ -190,9 +191,9 @@ template <typename T>
   for (int64_t o = 0; o < rows; ++o, y += n, index += n, values += s.outputs, at += s.outputs) {
     for (int64_t i = 0; i < n; ++i) y[i] = values[i];
     // A window without inputs gets index 0.
-    for (int64_t i = 0; i < n; ++i) index[i] = at[i] == kNowhere ? 0 : at[i];
+    for (int64_t i = 0; i < n; ++i) index[i] = at[i] == kNoIndex ? 0 : at[i];
   }
-  buffers.give_back();
+  buffers.free_if_large();
 }
 
 // Divides each sum in `y` by its window's divisor. Rows of `y` are `row` elements apart.
@@ -218,7 +219,7 @@ template <typename T>
     T* sum = sums + o * s.inputs + s.left;
     const WindowRows rows(w, o);
     for (int64_t k = 0; k < rows.count; ++k) {
-      for (int64_t i = 0; i < s.taken; ++i) sum[i] += x[rows[k] * w.in[1] + i];
+      for (int64_t i = 0; i < s.used_inputs; ++i) sum[i] += x[rows[k] * w.in[1] + i];
     }
   }
   with_stride(w.stride[1], [&](auto step) {
@@ -227,7 +228,7 @@ template <typename T>
     }
   });
   for (int64_t o = 0; o < w.out[0]; ++o) std::copy_n(wide + o * s.outputs, w.out[1], y + o * w.out[1]);
-  buffers.give_back();
+  buffers.free_if_large();
   divide(w, divisor, y, w.out[1]);
 }
 
@@ -283,10 +284,10 @@ template <typename T>
     const T* sum = sums + o * s.inputs + s.left;
     const WindowRows rows(w, o);
     for (int64_t k = 0; k < rows.count; ++k) {
-      for (int64_t i = 0; i < s.taken; ++i) dx[rows[k] * w.in[1] + i] += sum[i];
+      for (int64_t i = 0; i < s.used_inputs; ++i) dx[rows[k] * w.in[1] + i] += sum[i];
     }
   }
-  buffers.give_back();
+  buffers.free_if_large();
 }
 
 // float and double have clones per instruction set; integers do not.

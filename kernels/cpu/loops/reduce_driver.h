@@ -44,9 +44,9 @@ class ReduceRun {
         direct_(stored_as<Value>(dtype_) || (R::kRawBytes && sizeof(Value) == 1 && item_ == 1)) {
     if (plan.kept.empty()) return;
     column_ = plan.kept.back();
-    bool columns_lie_closer = column_.stride < inner_.stride;
+    bool columns_are_closer = column_.stride < inner_.stride;
     bool rows_are_tiny = inner_.size < 8 && column_.size > inner_.size;
-    if (columns_lie_closer || rows_are_tiny) {
+    if (columns_are_closer || rows_are_tiny) {
       int64_t most = direct_ && column_.stride == 1 ? kTileColumns : kLoaded / R::kRows;
       width_ = std::min(most, column_.size);
     }
@@ -79,14 +79,14 @@ class ReduceRun {
   }
 
  private:
-  static constexpr int64_t kGrain = 128 * 1024;  // minimum elements per thread: about 8 us of the fastest reduction
-  static constexpr int64_t kPiece = 256 * 1024;  // minimum elements per piece of a split reduction
-  static constexpr int64_t kMaxPieces = 64;      // limits the memory for the pieces' totals
-  static constexpr int64_t kCut = 64;            // pieces start at multiples of kCut elements
-  static constexpr int64_t kEnoughItems = 16;    // if there are at least this many items, none is split
-  static constexpr int64_t kTotals = 128;        // outputs of a reduction by rows that are finished together
-  static constexpr int64_t kLoadedRow = 1024;    // elements per converted row
-  static constexpr int64_t kLoaded = 8192;       // elements per converted tile
+  static constexpr int64_t kGrain = 128 * 1024;   // minimum elements per thread: about 8 us of the fastest reduction
+  static constexpr int64_t kPiece = 256 * 1024;   // minimum elements per piece of a split reduction
+  static constexpr int64_t kMaxPieces = 64;       // limits the memory for the pieces' totals
+  static constexpr int64_t kPieceAlignment = 64;  // pieces start at multiples of kPieceAlignment elements
+  static constexpr int64_t kEnoughItems = 16;     // if there are at least this many items, none is split
+  static constexpr int64_t kTotals = 128;         // outputs of a reduction by rows that are finished together
+  static constexpr int64_t kLoadedRow = 1024;     // elements per converted row
+  static constexpr int64_t kLoaded = 8192;        // elements per converted tile
 
   // Uninitialised memory: BFloat16's constructor would zero the buffer for each row, even if it is not used.
   template <int64_t kElements>
@@ -109,7 +109,7 @@ class ReduceRun {
 
   // Calls body(offset, position, n) for runs of the innermost reduced extent that cover positions [begin, end).
   template <typename Body>
-  void stretches(int64_t begin, int64_t end, int64_t longest, Body body) const {
+  void for_each_run(int64_t begin, int64_t end, int64_t longest, Body body) const {
     if (begin == end) return;
     // Fast path: for a short row, an ExtentIterator would take longer than the reduction.
     if (plan_.reduced.size() == 1) {
@@ -136,7 +136,7 @@ class ReduceRun {
   void reduce_row(Total& total, int64_t base, int64_t begin, int64_t end) const {
     UninitializedBuffer<kLoadedRow> memory;
     Value* buffer = memory.elements();
-    stretches(begin, end, longest(), [&](int64_t offset, int64_t position, int64_t n) {
+    for_each_run(begin, end, longest(), [&](int64_t offset, int64_t position, int64_t n) {
       reduction_.block(total, read(base + offset, inner_.stride, n, buffer), n, position);
     });
   }
@@ -145,7 +145,7 @@ class ReduceRun {
     UninitializedBuffer<kLoaded> memory;
     Value* buffer = memory.elements();
     bool in_place = direct_ && column_.stride == 1;
-    stretches(begin, end, R::kRows, [&](int64_t offset, int64_t position, int64_t rows) {
+    for_each_run(begin, end, R::kRows, [&](int64_t offset, int64_t position, int64_t rows) {
       const char* at = data_ + (base + offset) * item_;
       if (in_place) {
         reduction_.columns(totals, reinterpret_cast<const Value*>(at), inner_.stride, rows, cols, position);
@@ -199,7 +199,7 @@ class ReduceRun {
     std::vector<Total> totals(pieces * t.cols, reduction_.init());
     parallel_for(pieces, 1, [&](int64_t from, int64_t to) {
       for (int64_t p = from; p < to; ++p) {
-        int64_t begin = cut(p, pieces), end = cut(p + 1, pieces);
+        int64_t begin = piece_start(p, pieces), end = piece_start(p + 1, pieces);
         if (by_columns()) {
           reduce_columns(&totals[p * t.cols], t.base, t.cols, begin, end);
         } else {
@@ -214,8 +214,8 @@ class ReduceRun {
   }
 
   // The start of piece p, aligned so that no load straddles cache lines.
-  int64_t cut(int64_t p, int64_t pieces) const {
-    return p == pieces ? plan_.count : (plan_.count / pieces * p) & ~int64_t{kCut - 1};
+  int64_t piece_start(int64_t p, int64_t pieces) const {
+    return p == pieces ? plan_.count : (plan_.count / pieces * p) & ~int64_t{kPieceAlignment - 1};
   }
 
   const R& reduction_;

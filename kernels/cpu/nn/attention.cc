@@ -44,10 +44,10 @@ TT_CLONES void exp_row(float* __restrict row, int64_t n, float shift) {
 TT_CLONES void exp_row(double* __restrict row, int64_t n, double shift) {
   for (int64_t i = 0; i < n; ++i) row[i] = ::exp(row[i] - shift);
 }
-// grads[i] = shares[i] * (grads[i] - delta) * scale.
+// grads[i] = weights[i] * (grads[i] - delta) * scale.
 template <typename T>
-TT_CLONES void score_grad_row(T* __restrict grads, const T* __restrict shares, int64_t n, T delta, T scale) {
-  for (int64_t i = 0; i < n; ++i) grads[i] = shares[i] * (grads[i] - delta) * scale;
+TT_CLONES void score_grad_row(T* __restrict grads, const T* __restrict weights, int64_t n, T delta, T scale) {
+  for (int64_t i = 0; i < n; ++i) grads[i] = weights[i] * (grads[i] - delta) * scale;
 }
 
 // Reduces into enough partial results to keep the vector units busy, then joins them.
@@ -145,7 +145,7 @@ struct Rows {
   }
   // Processes a block's row: replaces the scores by unnormalised weights, and returns the factor by which earlier
   // results must be scaled.
-  T take(int64_t r, T* row, int64_t n) {
+  T add_scores(int64_t r, T* row, int64_t n) {
     T next = std::max(most[r], largest_of(row, n));
     if (next == -std::numeric_limits<T>::infinity()) {
       if (std::none_of(row, row + n, [](T x) { return std::isnan(x); })) {  // all scores so far are -inf: fully masked
@@ -171,7 +171,7 @@ void forward_rows(const Problem<T>& p, int64_t batch, int64_t i, Block<T>& block
     const int64_t n = std::min(kColumns, seen - j);
     p.scores(batch, i, m, j, n, block.scores.data());
     for (int64_t r = 0; r < m; ++r) {
-      const T correction = rows.take(r, block.scores.data() + r * n, n);
+      const T correction = rows.add_scores(r, block.scores.data() + r * n, n);
       if (correction != 1) multiply_row(out + r * p.width, p.width, correction);
     }
     p.product(m, p.width, n, {block.scores.data(), n, 1}, {p.v(batch, j), p.width, 1}, block.part.data());
@@ -193,19 +193,19 @@ void backward_batch(const Problem<T>& p, int64_t batch, const T* grad, const T* 
     const int64_t m = std::min(kRows, p.rows - i), seen = p.columns_before(i + m);
     for (int64_t j = 0; j < seen; j += kColumns) {
       const int64_t n = std::min(kColumns, seen - j);
-      T *shares = block.scores.data(), *grads = block.grads.data(), *part = block.part.data();
-      p.scores(batch, i, m, j, n, shares);
+      T *weights = block.scores.data(), *grads = block.grads.data(), *part = block.part.data();
+      p.scores(batch, i, m, j, n, weights);
       for (int64_t r = 0; r < m; ++r) {
         if (logsumexp[i + r] == -std::numeric_limits<T>::infinity())
-          std::fill_n(shares + r * n, n, T(0));
+          std::fill_n(weights + r * n, n, T(0));
         else
-          exp_row(shares + r * n, n, logsumexp[i + r]);
+          exp_row(weights + r * n, n, logsumexp[i + r]);
       }
       const T* g = grad + i * p.width;
-      p.product(n, p.width, m, {shares, 1, n}, {g, p.width, 1}, part);
+      p.product(n, p.width, m, {weights, 1, n}, {g, p.width, 1}, part);
       add_row(dv + j * p.width, part, n * p.width);
       p.product(m, n, p.width, {g, p.width, 1}, {p.v(batch, j), 1, p.width}, grads);
-      for (int64_t r = 0; r < m; ++r) score_grad_row(grads + r * n, shares + r * n, n, delta[i + r], p.scale);
+      for (int64_t r = 0; r < m; ++r) score_grad_row(grads + r * n, weights + r * n, n, delta[i + r], p.scale);
       p.product(m, p.depth, n, {grads, n, 1}, {p.k(batch, j), p.depth, 1}, part);
       add_row(dq + i * p.depth, part, m * p.depth);
       p.product(n, p.depth, m, {grads, 1, n}, {p.q(batch, i), p.depth, 1}, part);

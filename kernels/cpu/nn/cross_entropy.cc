@@ -20,17 +20,17 @@ void cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weig
   with_real(x.dtype(), [&]<typename T>(std::type_identity<T>) {
     const T *logits = x.data_as<T>(), *weights = data_or_null<T>(w);
     T *y = result.tensor().data_as<T>(), *most = largest.data_as<T>(), *sums = log_sum.data_as<T>();
-    const Along along(x.sizes(), class_dim(x));
-    if (along.n == 0) {
-      std::fill_n(most, along.vectors(), -std::numeric_limits<T>::infinity());
-      std::fill_n(sums, along.vectors(), -std::numeric_limits<T>::infinity());
+    const SoftmaxVectors split(x.sizes(), class_dim(x));
+    if (split.n == 0) {
+      std::fill_n(most, split.vectors(), -std::numeric_limits<T>::infinity());
+      std::fill_n(sums, split.vectors(), -std::numeric_limits<T>::infinity());
     }
-    along.for_each_group([&](const Vectors& v, int64_t at) {
-      const int64_t i = along.number(at);
+    split.for_each_group([&](const Vectors& v, int64_t at) {
+      const int64_t i = split.index_of(at);
       log_sums(v, logits + at, most + i, sums + i);
     });
     double sum = 0, total = 0;
-    if (none) std::fill_n(y, along.vectors(), T(0));
+    if (none) std::fill_n(y, split.vectors(), T(0));
     targets.for_each([&](int64_t i, int64_t at, int64_t c) {
       const double scale = weights ? static_cast<double>(weights[c]) : 1.0;
       const double loss = scale * static_cast<double>(sums[i] - (logits[at] - most[i]));
@@ -62,12 +62,12 @@ void cross_entropy_backward(const Tensor& grad, const Tensor& input, const Tenso
     const T *logits = x.data_as<T>(), *gs = g.data_as<T>(), *weights = data_or_null<T>(w);
     T *scale = scales.data_as<T>(), *dx = result.tensor().data_as<T>();
     const T share = reduction == "mean" ? 1 / *total.data_as<T>() : T(1);
-    const Along along(x.sizes(), class_dim(x));
-    std::fill_n(scale, along.vectors(), T(0));
+    const SoftmaxVectors split(x.sizes(), class_dim(x));
+    std::fill_n(scale, split.vectors(), T(0));
     targets.for_each(
         [&](int64_t i, int64_t, int64_t c) { scale[i] = gs[none ? i : 0] * share * (weights ? weights[c] : T(1)); });
-    along.for_each_group([&](const Vectors& v, int64_t at) {
-      const int64_t i = along.number(at);
+    split.for_each_group([&](const Vectors& v, int64_t at) {
+      const int64_t i = split.index_of(at);
       scaled_softmax(v, logits + at, most.data_as<T>() + i, sums.data_as<T>() + i, scale + i, dx + at);
     });
     targets.for_each([&](int64_t i, int64_t at, int64_t) { dx[at] -= scale[i]; });

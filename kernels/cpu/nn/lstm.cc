@@ -100,7 +100,7 @@ void lstm_sequence(const Tensor& input_gates, const Tensor& h, const Tensor& c, 
   if (output.numel() == 0) return;
   const Tensor in = contiguous(input_gates), h0 = contiguous(h), c0 = contiguous(c), weights = contiguous(w_hh);
   with_real(output.dtype(), [&]<typename T>(std::type_identity<T>) {
-    const Matrix turned{weights.data(), 1, n};
+    const Matrix transposed_weights{weights.data(), 1, n};
     each_sequences(sequences, [&](int64_t first, int64_t last) {
       for (int64_t i = 0; i < steps; ++i) {
         const int64_t t = reverse ? steps - 1 - i : i, before = reverse ? t + 1 : t - 1;
@@ -108,7 +108,8 @@ void lstm_sequence(const Tensor& input_gates, const Tensor& h, const Tensor& c, 
         const T* h_before = i == 0 ? h0.data_as<T>() : output.data_as<T>() + row_before * n;
         const T* c_before = i == 0 ? c0.data_as<T>() : states.data_as<T>() + row_before * n;
         T* all = gates.data_as<T>() + (row + first) * 4 * n;
-        product({output.dtype(), last - first, 4 * n, n, {h_before + first * n, n, 1}, turned, all}, nullptr, &weights);
+        product({output.dtype(), last - first, 4 * n, n, {h_before + first * n, n, 1}, transposed_weights, all},
+                nullptr, &weights);
         for (int64_t s = first; s < last; ++s) {
           T* own = gates.data_as<T>() + (row + s) * 4 * n;
           T *state = states.data_as<T>() + (row + s) * n, *shown = output.data_as<T>() + (row + s) * n;

@@ -13,17 +13,16 @@ namespace tt::cpu {
 namespace {
 
 // Minimum number of elements per core: about 10 us of pooling.
-constexpr int64_t kElementsWorthACore = 1 << 15;
+constexpr int64_t kGrain = 1 << 15;
 
 using List = absl::Span<const int64_t>;
 
 // Calls f(index of the plane) on the thread pool for every plane; `work` is the number of elements per plane.
 template <typename F>
 void for_each_plane(int64_t planes, int64_t work, F&& f) {
-  parallel_for(planes, std::max<int64_t>(1, kElementsWorthACore / std::max<int64_t>(work, 1)),
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t p = begin; p < end; ++p) f(p);
-               });
+  parallel_for(planes, std::max<int64_t>(1, kGrain / std::max<int64_t>(work, 1)), [&](int64_t begin, int64_t end) {
+    for (int64_t p = begin; p < end; ++p) f(p);
+  });
 }
 
 // Calls f with the element type of the planes. Requires that 16-bit floats were converted.
@@ -40,7 +39,7 @@ void with_ordered(DType dtype, F&& f) {
 // Computes the gradients of all planes of `out`. add(p, g, dx) accumulates plane p; `g` and `dx` point to the plane's
 // gradients.
 template <typename F>
-void spread(const Tensor& grad, Tensor& out, F&& add) {
+void backward_planes(const Tensor& grad, Tensor& out, F&& add) {
   const Tensor g = as_accumulate_type(grad);
   const int64_t from = area(last_two(grad.sizes())), to = area(last_two(out.sizes()));
   check_same_planes(grad.sizes(), out.sizes());
@@ -113,7 +112,7 @@ void max_pool2d_backward(const Tensor& grad, const Tensor& indices, List, Tensor
   check_inside(index, area(last_two(out.sizes())));
   const Window w{last_two(out.sizes()), last_two(grad.sizes()), {}, {}};
   const int64_t step = area(w.out);
-  spread(grad, out, [&](int64_t p, const auto* g, auto* dx) {
+  backward_planes(grad, out, [&](int64_t p, const auto* g, auto* dx) {
     max_plane_backward(w, g, index.data_as<int64_t>() + p * step, dx);
   });
 }
@@ -130,7 +129,7 @@ void avg_pool2d_backward(const Tensor& grad, List, List kernel_size, std::option
                          bool count_include_pad, std::optional<int64_t> divisor_override, Tensor& out) {
   const Window w = window(out.sizes(), grad.sizes(), kernel_size, stride, padding);
   const Divisor by(count_include_pad, divisor_override);
-  spread(grad, out, [&](int64_t, const auto* g, auto* dx) { average_plane_backward(w, by, g, dx); });
+  backward_planes(grad, out, [&](int64_t, const auto* g, auto* dx) { average_plane_backward(w, by, g, dx); });
 }
 
 void adaptive_avg_pool2d(const Tensor& input, List, Tensor& out) {
@@ -140,7 +139,7 @@ void adaptive_avg_pool2d(const Tensor& input, List, Tensor& out) {
 
 void adaptive_avg_pool2d_backward(const Tensor& grad, List, Tensor& out) {
   const Pair in = last_two(out.sizes()), to = last_two(grad.sizes());
-  spread(grad, out, [&](int64_t, const auto* g, auto* dx) { adaptive_average_plane_backward(in, to, g, dx); });
+  backward_planes(grad, out, [&](int64_t, const auto* g, auto* dx) { adaptive_average_plane_backward(in, to, g, dx); });
 }
 
 void adaptive_max_pool2d_with_indices(const Tensor& input, List, Tensor& output, Tensor& indices) {

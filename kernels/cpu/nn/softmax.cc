@@ -23,14 +23,14 @@ void forward_rows(const Tensor& x, int64_t n, bool log, const Tensor& out) {
 }  // namespace
 
 void softmax_into(const Tensor& input, int64_t dim, bool log, Tensor& out) {
-  const Along along(out.sizes(), dim);
+  const SoftmaxVectors split(out.sizes(), dim);
   const bool is_narrow = accumulate_type(out.dtype()) != out.dtype() && input.dtype() == out.dtype();
-  if (is_narrow && along.inner == 1 && along.n > 0) return forward_rows(contiguous(input), along.n, log, out);
+  if (is_narrow && split.inner == 1 && split.n > 0) return forward_rows(contiguous(input), split.n, log, out);
   AccumulateBuffer result(out);
   const Tensor x = contiguous_as(input, result.tensor().dtype());
   with_real(x.dtype(), [&]<typename T>(std::type_identity<T>) {
     T* y = result.tensor().data_as<T>();
-    along.for_each_group([&](const Vectors& v, int64_t at) { softmax_vectors(v, log, x.data_as<T>() + at, y + at); });
+    split.for_each_group([&](const Vectors& v, int64_t at) { softmax_vectors(v, log, x.data_as<T>() + at, y + at); });
   });
   result.copy_to_output();
 }
@@ -41,7 +41,7 @@ void softmax_gradient(const Tensor& grad, const Tensor& output, int64_t dim, boo
   const Tensor g = contiguous_as(grad, dtype), y = contiguous_as(output, dtype);
   with_real(dtype, [&]<typename T>(std::type_identity<T>) {
     T* dx = result.tensor().data_as<T>();
-    Along(y.sizes(), dim).for_each_group([&](const Vectors& v, int64_t at) {
+    SoftmaxVectors(y.sizes(), dim).for_each_group([&](const Vectors& v, int64_t at) {
       softmax_backward_vectors(v, log, g.data_as<T>() + at, y.data_as<T>() + at, dx + at);
     });
   });

@@ -1,4 +1,5 @@
-// Along: the vectors (one-dimensional slices) of softmax and cross entropy, divided into groups for the thread pool.
+// SoftmaxVectors: the vectors (one-dimensional slices) of softmax and cross entropy, divided into groups for the thread
+// pool.
 #pragma once
 
 #include <algorithm>
@@ -13,12 +14,12 @@ inline constexpr int64_t kGrain = 1 << 15;  // minimum number of elements per co
 inline constexpr int64_t kColumns = 64;     // vectors that the loops process together
 
 // Vectors of n elements along one dimension of a contiguous tensor.
-struct Along : DimSplit {
+struct SoftmaxVectors : DimSplit {
   using DimSplit::DimSplit;
 
   int64_t vectors() const { return outer * inner; }
   // Index of the vector that starts at an offset.
-  int64_t number(int64_t offset) const { return offset / (n * inner) * inner + offset % (n * inner) % inner; }
+  int64_t index_of(int64_t offset) const { return offset / (n * inner) * inner + offset % (n * inner) % inner; }
   // Calls f(vectors, offset of the first vector) for each group of vectors, on the thread pool.
   template <typename F>
   void for_each_group(F&& f) const {

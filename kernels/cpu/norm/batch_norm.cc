@@ -19,29 +19,29 @@ using rows::Sums;
 // dimensions (N x C) is transposed first, so that a channel is a single run.
 struct Channels {
   int64_t images = 1, channels = 1, space = 1;
-  bool turned = false;
+  bool is_transposed = false;
 
   explicit Channels(const Tensor& t) : images(t.size(0)), channels(t.size(1)) {
     for (int64_t d = 2; d < t.dim(); ++d) space *= t.size(d);
     if (space == 1 && images > 1) {
-      turned = true;
+      is_transposed = true;
       std::swap(images, space);
     }
   }
   int64_t count() const { return images * space; }
   // Returns `t` with contiguous runs, in `dtype`.
   Tensor runs(const Tensor& t, DType dtype) const {
-    if (!turned) return contiguous_as(t, dtype);
+    if (!is_transposed) return contiguous_as(t, dtype);
     Tensor out = empty(Sizes{channels, space}, dtype, t.device());
     copy(by_channel(t), out);
     return out;
   }
   // result() returns the tensor to write runs to; finish() copies it to `wide_out` if it was transposed.
   Tensor result(const Tensor& wide_out) const {
-    return turned ? empty(Sizes{channels, space}, wide_out.dtype(), wide_out.device()) : wide_out;
+    return is_transposed ? empty(Sizes{channels, space}, wide_out.dtype(), wide_out.device()) : wide_out;
   }
   void finish(const Tensor& runs, const Tensor& wide_out) const {
-    if (turned) copy(runs, by_channel(wide_out));
+    if (is_transposed) copy(runs, by_channel(wide_out));
   }
   // Views N x C as C x N.
   Tensor by_channel(const Tensor& t) const {
@@ -49,7 +49,7 @@ struct Channels {
   }
   template <typename F>
   void for_each_channel(F&& f) const {
-    parallel_for(channels, std::max<int64_t>(1, rows::kElementsWorthACore / std::max<int64_t>(count(), 1)),
+    parallel_for(channels, std::max<int64_t>(1, rows::kGrain / std::max<int64_t>(count(), 1)),
                  [&](int64_t begin, int64_t end) {
                    for (int64_t c = begin; c < end; ++c) f(c);
                  });

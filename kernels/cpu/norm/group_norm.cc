@@ -20,7 +20,7 @@ struct Groups : NormGroups {
   // Calls f(index among all samples' groups, offset, first channel) for each group, in parallel.
   template <typename F>
   void for_each(F&& f) const {
-    const int64_t grain = std::max<int64_t>(1, rows::kElementsWorthACore / std::max<int64_t>(elements(), 1));
+    const int64_t grain = std::max<int64_t>(1, rows::kGrain / std::max<int64_t>(elements(), 1));
     parallel_for(samples * groups, grain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) f(i, i * elements(), i % groups * channels);
     });
@@ -77,14 +77,14 @@ void group_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& 
     T* to = dx.tensor().data_as<T>();
     shape.for_each([&](int64_t i, int64_t at, int64_t first) {
       const double center = means.data_as<T>()[i], scale = rstds.data_as<T>()[i];
-      rows::Sums whole{0, 0};
+      rows::Sums group_sums{0, 0};
       for (int64_t c = 0; c < shape.channels; ++c) {
         const int64_t run = at + c * shape.space;
         const double weighs = ws ? static_cast<double>(ws[first + c]) : 1.0;
         rows::Sums& channel = sums[i * shape.channels + c];
         channel = rows::sum_and_dot(shape.space, g.data_as<T>() + run, x.data_as<T>() + run, static_cast<T>(center));
-        whole.first += weighs * channel.first;
-        whole.second += weighs * channel.second;
+        group_sums.first += weighs * channel.first;
+        group_sums.second += weighs * channel.second;
         channel.second *= scale;
       }
       const double n = static_cast<double>(shape.elements());
@@ -92,8 +92,8 @@ void group_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& 
         const int64_t run = at + c * shape.space;
         rows::combine(shape.space, g.data_as<T>() + run, static_cast<const T*>(nullptr), x.data_as<T>() + run,
                       static_cast<T>(center), static_cast<T>(scale * (ws ? static_cast<double>(ws[first + c]) : 1.0)),
-                      static_cast<T>(-scale * scale * scale * whole.second / n),
-                      static_cast<T>(-scale * whole.first / n), to + run);
+                      static_cast<T>(-scale * scale * scale * group_sums.second / n),
+                      static_cast<T>(-scale * group_sums.first / n), to + run);
       }
     });
     for (int64_t c = 0; c < shape.all_channels(); ++c) {

@@ -20,14 +20,13 @@ struct Rows : NormRows {
   // computation.
   template <typename T, typename F>
   void for_each(const Tensor& x, const Tensor& y, F&& f) const {
-    parallel_for(rows, std::max<int64_t>(1, rows::kElementsWorthACore / std::max<int64_t>(n, 1)),
-                 [&](int64_t begin, int64_t end) {
-                   ConvertedRows<T> from(x, n), to(y, n);
-                   for (int64_t r = begin; r < end; ++r) {
-                     f(r, from.read(r * n, n), to.place(r * n));
-                     to.write(r * n, n);
-                   }
-                 });
+    parallel_for(rows, std::max<int64_t>(1, rows::kGrain / std::max<int64_t>(n, 1)), [&](int64_t begin, int64_t end) {
+      ConvertedRows<T> from(x, n), to(y, n);
+      for (int64_t r = begin; r < end; ++r) {
+        f(r, from.read(r * n, n), to.place(r * n));
+        to.write(r * n, n);
+      }
+    });
   }
 };
 

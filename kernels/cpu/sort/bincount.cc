@@ -39,7 +39,7 @@ std::pair<int64_t, int64_t> bounds_of_all(const int64_t* values, int64_t n) {
 
 // bin[value] += weight, in order. Checks each value again: another session may have written it since bounds_of_all().
 template <typename T, typename Weigh>
-void add_up(T* bin, int64_t bins, const int64_t* value, int64_t n, Weigh weigh) {
+void accumulate_bins(T* bin, int64_t bins, const int64_t* value, int64_t n, Weigh weigh) {
   for (int64_t i = 0; i < n; ++i) {
     if (static_cast<uint64_t>(value[i]) < static_cast<uint64_t>(bins)) bin[value[i]] += weigh(i);
   }
@@ -54,7 +54,7 @@ void count_values(const int64_t* value, int64_t n, Tensor& out) {
     for (int64_t t = begin; t < end; ++t) {
       const int64_t first = n * t / tables, last = n * (t + 1) / tables;
       std::fill_n(count + t * bins, bins, 0);
-      add_up(count + t * bins, bins, value + first, last - first, [](int64_t) { return int64_t{1}; });
+      accumulate_bins(count + t * bins, bins, value + first, last - first, [](int64_t) { return int64_t{1}; });
     }
   });
   if (tables == 1) return;
@@ -80,7 +80,7 @@ void bincount(const Tensor& input, const Tensor& weights, int64_t minlength, Ten
   const Tensor weight = contiguous_as(weights, dtype);
   const auto weigh_all = [&]<typename T>(std::type_identity<T>) {  // in one thread, so that rounding does not vary
     const T* w = weight.data_as<T>();
-    add_up(out.data_as<T>(), bins, value, values.numel(), [=](int64_t i) { return w[i]; });
+    accumulate_bins(out.data_as<T>(), bins, value, values.numel(), [=](int64_t i) { return w[i]; });
   };
   dtype == DType::kFloat32 ? weigh_all(std::type_identity<float>()) : weigh_all(std::type_identity<double>());
 }

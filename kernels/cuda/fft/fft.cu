@@ -108,10 +108,10 @@ void launch_pass(const Queue& queue, FftPass<R> pass, const Distances& d) {
   pass.loads_across = lined && from < pass.rest * pass.source.stride;
   pass.stores_across = lined && to < pass.result_step * pass.target.stride;
   const int64_t least = pass.loads_across || pass.stores_across ? 16 : 1;  // to access whole memory sectors
-  const int64_t most = std::min(kFftTogether, kFftPoints<R> / pass.length);
-  pass.together = std::min(most, std::max(least, pass.count / kEnoughGroups));
-  for_each_shared_group<FftPass<R>::kBytes>(queue, (pass.count + pass.together - 1) / pass.together,
-                                            pass.together * pass.length, pass);
+  const int64_t most = std::min(kFftMaxLines, kFftPoints<R> / pass.length);
+  pass.lines_per_group = std::min(most, std::max(least, pass.count / kEnoughGroups));
+  for_each_shared_group<FftPass<R>::kBytes>(queue, (pass.count + pass.lines_per_group - 1) / pass.lines_per_group,
+                                            pass.lines_per_group * pass.length, pass);
 }
 
 template <typename R>
@@ -220,14 +220,14 @@ void run_chirp(const Job<R>& job) {
   int64_t size = 1;
   while (size < 2 * n - 1) size *= 2;
   const Tensor chirps = empty({n}, kNumbers<R>, job.queue.device());
-  const Tensor room = empty({lines + 1, size}, kNumbers<R>, job.queue.device());
-  auto *w = chirps.data_as<Complex<R>>(), *numbers = room.data_as<Complex<R>>();
+  const Tensor buffer = empty({lines + 1, size}, kNumbers<R>, job.queue.device());
+  auto *w = chirps.data_as<Complex<R>>(), *numbers = buffer.data_as<Complex<R>>();
   for_each(job.queue, n, MakeChirps<R>{n, job.forward, w});
-  for_each(job.queue, room.numel(),
+  for_each(job.queue, buffer.numel(),
            ChirpIn<R>{Layout<1>(job.sizes, {job.from}), job.source, w, n, size, lines, numbers});
-  run_passes(packed_job<R>(job.queue, room, lines + 1, size, true));
+  run_passes(packed_job<R>(job.queue, buffer, lines + 1, size, true));
   for_each(job.queue, lines * size, Filter<R>{size, numbers + lines * size, numbers});
-  run_passes(packed_job<R>(job.queue, room, lines, size, false));
+  run_passes(packed_job<R>(job.queue, buffer, lines, size, false));
   for_each(job.queue, lines * n, ChirpOut<R>{Layout<1>(job.sizes, {job.to}), job.target, w, n, size, numbers});
 }
 
@@ -261,11 +261,11 @@ void transform_dims(const Tensor& x, Dims dims, bool forward, double scale, cons
   }
 }
 
-// Transforms complex numbers along `dims`, up to kMostFftDims of them at once. `x` and `out` may be the same tensor.
+// Transforms complex numbers along `dims`, up to kMaxFftDims of them at once. `x` and `out` may be the same tensor.
 template <typename R>
 void transform_complex(const Tensor& x, Dims dims, bool forward, double scale, const Tensor& out) {
-  for (size_t first = 0; first < dims.size(); first += kMostFftDims) {
-    const Dims some = dims.subspan(first, kMostFftDims);
+  for (size_t first = 0; first < dims.size(); first += kMaxFftDims) {
+    const Dims some = dims.subspan(first, kMaxFftDims);
     const Tensor& from = first == 0 ? x : out;
     const double factor = first + some.size() == dims.size() ? scale : 1;
     if (transform_by_library(FftKind::kComplexToComplex, from, some, forward, factor, out)) continue;
@@ -296,7 +296,7 @@ void fft_c2c(const Tensor& input, Dims dim, double scale, bool forward, Tensor& 
 void fft_r2c(const Tensor& input, Dims dim, double scale, Tensor& out) {
   if (out.numel() == 0) return;
   const Sizes dims = wrapped(dim, out.dim());
-  const size_t several = std::min<size_t>(dims.size(), kMostFftDims);
+  const size_t several = std::min<size_t>(dims.size(), kMaxFftDims);
   const Dims last = Dims(dims).last(several);
   with_parts(out.dtype(), [&]<typename R>(std::type_identity<R>) {
     size_t done = several;

@@ -12,12 +12,12 @@
 
 namespace tt::cuda {
 
-inline constexpr int64_t kFftTogether = 64;     // maximum number of lines per group
-inline constexpr int64_t kFftRoom = 16 * 1024;  // maximum bytes of a group's points
-inline constexpr int kFftStages = 12;           // maximum number of stages, reached if all radices are 2
+inline constexpr int64_t kFftMaxLines = 64;            // maximum number of lines per group
+inline constexpr int64_t kFftBufferBytes = 16 * 1024;  // maximum bytes of a group's points
+inline constexpr int kFftStages = 12;                  // maximum number of stages, reached if all radices are 2
 
 template <typename R>
-inline constexpr int64_t kFftPoints = kFftRoom / static_cast<int64_t>(sizeof(Complex<R>));
+inline constexpr int64_t kFftPoints = kFftBufferBytes / static_cast<int64_t>(sizeof(Complex<R>));
 
 // One butterfly: computes results y from points x.
 template <typename R>
@@ -26,16 +26,16 @@ struct Butterfly {
   Complex<R>* y;
   uint32_t x_step, y_step;
   const Complex<R>* roots;
-  int64_t twist;   // result t is multiplied by roots[t * twist]
-  int64_t circle;  // distance between the radix's roots of unity in `roots`
-  R turn;          // sign of i: -1 for a forward transform
+  int64_t twiddle_step;  // result t is multiplied by roots[t * twiddle_step]
+  int64_t root_step;     // distance between the radix's roots of unity in `roots`
+  R sign;                // sign of i: -1 for a forward transform
 
   TT_FUNCTION Complex<R> at(uint32_t j) const { return x[j * x_step]; }
   TT_FUNCTION void put(uint32_t t, Complex<R> value) const {
-    y[t * y_step] = twist == 0 ? value : value * roots[t * twist];
+    y[t * y_step] = twiddle_step == 0 ? value : value * roots[t * twiddle_step];
   }
-  // value times i, with the sign of `turn`.
-  TT_FUNCTION Complex<R> rotated(Complex<R> value) const { return {-turn * value.im, turn * value.re}; }
+  // value times i, multiplied by `sign`.
+  TT_FUNCTION Complex<R> rotated(Complex<R> value) const { return {-sign * value.im, sign * value.re}; }
 
   TT_FUNCTION void two() const {
     const Complex<R> a = at(0), b = at(1);
@@ -65,7 +65,7 @@ struct Butterfly {
       for (uint32_t j = 1; j < radix; ++j) {
         angle += t;
         if (angle >= radix) angle -= radix;
-        sum += at(j) * roots[angle * circle];
+        sum += at(j) * roots[angle * root_step];
       }
       put(t, sum);
     }
@@ -80,10 +80,10 @@ struct FftPass {
   struct Line {
     int64_t from, to, first_point, first_result;
   };
-  static constexpr size_t kBytes = 2 * kFftRoom + kFftTogether * sizeof(Line);
+  static constexpr size_t kBytes = 2 * kFftBufferBytes + kFftMaxLines * sizeof(Line);
 
   Layout<3> lines;  // per line: `from`, `to` and `first_result` of Line
-  int64_t count, together;
+  int64_t count, lines_per_group;
   uint32_t length;
   FftSource<R> source;
   FftTarget<R> target;
@@ -99,9 +99,9 @@ struct FftPass {
 
   TT_DEVICE void operator()(Group& group, std::byte* memory) const {
     C *x = reinterpret_cast<C*>(memory), *y = x + kFftPoints<R>;
-    Line* where = reinterpret_cast<Line*>(memory + 2 * kFftRoom);
-    const int64_t first = group.index() * together;
-    const auto here = static_cast<uint32_t>(count - first < together ? count - first : together);
+    Line* where = reinterpret_cast<Line*>(memory + 2 * kFftBufferBytes);
+    const int64_t first = group.index() * lines_per_group;
+    const auto here = static_cast<uint32_t>(count - first < lines_per_group ? count - first : lines_per_group);
     for (uint32_t l = group.rank(); l < here; l += group.size()) {
       const Offsets<3> at = lines.offsets(first + l);
       where[l] = {at.at[0], at.at[1], (first + l) % rest, at.at[2]};
@@ -121,11 +121,11 @@ struct FftPass {
       y = other;
       group.sync();
     }
-    const int64_t twist = points / left;
+    const int64_t twiddle_step = points / left;
     for (uint32_t e = group.rank(); e < here * length; e += group.size()) {
       const uint32_t l = line_of(e, here, stores_across), k = point_of(e, here, stores_across);
       C value = x[l * length + k];
-      if (rest > 1) value *= roots[k * where[l].first_point * twist];
+      if (rest > 1) value *= roots[k * where[l].first_point * twiddle_step];
       target.store(where[l].to, where[l].first_result + k * result_step, value);
     }
   }
@@ -138,12 +138,13 @@ struct FftPass {
   // are length / radix apart, and its results are `before` apart.
   TT_DEVICE void run_stage(Group& group, const C* x, C* y, uint32_t here, uint32_t radix, uint32_t before) const {
     const uint32_t each = length / radix;
-    const int64_t twist = points / length * before, circle = points / radix;
+    const int64_t twiddle_step = points / length * before, root_step = points / radix;
     for (uint32_t e = group.rank(); e < here * each; e += group.size()) {
       const uint32_t start = e / each * length, b = e % each, k = b / before, neighbour = b % before;
-      const Butterfly<R> butterfly{
-          x + start + b,         y + start + k * radix * before + neighbour, each, before, roots, k * twist, circle,
-          forward ? R(-1) : R(1)};
+      const Butterfly<R> butterfly{x + start + b, y + start + k * radix * before + neighbour,
+                                   each,          before,
+                                   roots,         k * twiddle_step,
+                                   root_step,     forward ? R(-1) : R(1)};
       if (radix == 4)
         butterfly.four();
       else if (radix == 2)

@@ -17,11 +17,11 @@ int64_t product(SizesView sizes) {
 }
 
 // Sizes and strides of a tensor with its dimensions reordered: the transformed dimensions follow the other dimensions.
-struct Arranged {
+struct ReorderedDims {
   Sizes sizes, strides;
   int rank;  // number of transformed dimensions
 
-  Arranged(const Tensor& t, absl::Span<const int64_t> dims) : rank(static_cast<int>(dims.size())) {
+  ReorderedDims(const Tensor& t, absl::Span<const int64_t> dims) : rank(static_cast<int>(dims.size())) {
     for (int64_t d = 0; d < t.dim(); ++d) {
       if (std::find(dims.begin(), dims.end(), d) == dims.end()) add(t, d);
     }
@@ -37,7 +37,7 @@ struct Arranged {
 };
 
 // Sets the stride and the embedding sizes of `layout`. Returns false unless each stride is a multiple of the next.
-bool set_transform(const Arranged& a, FftLayout* layout) {
+bool set_transform(const ReorderedDims& a, FftLayout* layout) {
   const size_t first = a.first(), last = a.sizes.size() - 1;
   layout->stride = a.sizes[last] == 1 ? 1 : a.strides[last];
   layout->embed[0] = a.sizes[first];
@@ -53,7 +53,7 @@ bool set_transform(const Arranged& a, FftLayout* layout) {
 }
 
 // Sets the distance between transforms. Returns false if not all adjacent transforms have the same distance.
-bool set_distance(const Arranged& a, FftLayout* layout) {
+bool set_distance(const ReorderedDims& a, FftLayout* layout) {
   int64_t next = 0;  // required stride of the next dimension; 0: any
   for (size_t d = a.first(); d-- > 0;) {
     if (a.sizes[d] == 1) continue;
@@ -65,7 +65,7 @@ bool set_distance(const Arranged& a, FftLayout* layout) {
 }
 
 // Returns nullopt if the library cannot describe the layout.
-std::optional<FftLayout> layout_of(const Arranged& a, const void* data, bool is_double) {
+std::optional<FftLayout> layout_of(const ReorderedDims& a, const void* data, bool is_double) {
   const size_t alignment = is_double ? 16 : 8;  // of a complex number
   FftLayout layout;
   const bool described =
@@ -80,8 +80,8 @@ struct End {
   bool is_copy;  // whether `tensor` is a contiguous copy with reordered dimensions
 };
 
-End packed(const Arranged& a, const Tensor& like) {
-  Arranged own = a;
+End packed(const ReorderedDims& a, const Tensor& like) {
+  ReorderedDims own = a;
   own.strides = contiguous_strides(own.sizes);
   const bool is_double = to_real(like.dtype()) == DType::kFloat64;
   const Tensor t = empty(own.sizes, like.dtype(), like.device());
@@ -89,7 +89,7 @@ End packed(const Arranged& a, const Tensor& like) {
 }
 
 // Returns the tensor itself if the library can describe its layout, else a new one.
-End end_of(const Tensor& t, const Arranged& a) {
+End end_of(const Tensor& t, const ReorderedDims& a) {
   const auto layout = layout_of(a, t.data(), to_real(t.dtype()) == DType::kFloat64);
   return layout ? End{t, *layout, false} : packed(a, t);
 }
@@ -98,34 +98,34 @@ End end_of(const Tensor& t, const Arranged& a) {
 // numbers is real: cuFFT's documentation does not define how it treats these parts.
 template <typename R>
 struct CopyHalfSpectrum {
-  Layout<1> places;
+  Layout<1> layout;
   int64_t half, n;
   const Complex<R>* from;
   Complex<R>* to;
 
   TT_DEVICE void operator()(int64_t i) const {
     const int64_t k = i % half;
-    const Complex<R> value = from[places.offsets(i).at[0]];
+    const Complex<R> value = from[layout.offsets(i).at[0]];
     to[i] = k == 0 || 2 * k == n ? Complex<R>(value.re) : value;
   }
 };
 
 template <typename T>
 struct Scale {
-  Layout<2> places;
+  Layout<2> layout;
   const T* from;
   T* to;
   real_of_t<T> scale;
 
   TT_DEVICE void operator()(int64_t i) const {
-    const Offsets<2> at = places.offsets(i);
+    const Offsets<2> at = layout.offsets(i);
     to[at.at[1]] = math::times(from[at.at[0]], scale);
   }
 };
 
 template <typename R>
 End half_spectrum(const Queue& queue, const Tensor& x, absl::Span<const int64_t> dims, int64_t n) {
-  Arranged a(x, dims);
+  ReorderedDims a(x, dims);
   a.sizes.back() = n / 2 + 1;
   End end = packed(a, x);
   for_each(queue, end.tensor.numel(),
@@ -135,7 +135,7 @@ End half_spectrum(const Queue& queue, const Tensor& x, absl::Span<const int64_t>
 }
 
 End source(const Tensor& x, absl::Span<const int64_t> dims) {
-  const Arranged a(x, dims);
+  const ReorderedDims a(x, dims);
   End end = end_of(x, a);
   if (end.is_copy) copy(view_of(x, {a.sizes, a.strides, x->offset, true}), end.tensor);
   return end;
@@ -143,7 +143,7 @@ End source(const Tensor& x, absl::Span<const int64_t> dims) {
 
 // Scales the library's result and stores it in `out`.
 template <typename T>
-void finish(const Queue& queue, const End& result, const Arranged& a, double scale, const Tensor& out) {
+void finish(const Queue& queue, const End& result, const ReorderedDims& a, double scale, const Tensor& out) {
   if (!result.is_copy && scale == 1) return;
   const Sizes from = result.is_copy ? contiguous_strides(a.sizes) : a.strides;
   for_each(queue, out.numel(),
@@ -156,7 +156,7 @@ bool transform(FftKind kind, const Tensor& x, absl::Span<const int64_t> dims, bo
                const Tensor& out) {
   const Queue queue = queue_of(out);
   const bool is_inverse = kind == FftKind::kComplexToReal;
-  const Arranged reals(kind == FftKind::kRealToComplex ? x : out, dims), results(out, dims);
+  const ReorderedDims reals(kind == FftKind::kRealToComplex ? x : out, dims), results(out, dims);
   const End from = is_inverse ? half_spectrum<R>(queue, x, dims, reals.sizes.back()) : source(x, dims);
   const End to = end_of(out, results);
   FftTransform t{kind, sizeof(R) == 8, forward, results.rank, {}, 0, from.layout, to.layout};

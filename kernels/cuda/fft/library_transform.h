@@ -6,7 +6,7 @@
 
 namespace tt::cuda {
 
-// Transforms x along `dims` into `out` and multiplies by `scale`. Requires 1 to kMostFftDims distinct, non-negative
+// Transforms x along `dims` into `out` and multiplies by `scale`. Requires 1 to kMaxFftDims distinct, non-negative
 // dimensions. The half spectrum of a real transform is along the last of them. Neither tensor may be empty. x and out
 // may be the same tensor of complex numbers; otherwise x is unchanged.
 // Returns false, with out unchanged, if the library is missing or does not support the transform.

@@ -68,13 +68,13 @@ struct Transpose {
     const Offsets<2> batch = batches.offsets(group);
     const T* source = from + batch.at[0] + row * row_stride + column;
     T* target = to + batch.at[1] + column * column_stride + row;
-    if (aligned && row + kSide <= rows && column + kSide <= columns) return turn(source, target);
+    if (aligned && row + kSide <= rows && column + kSide <= columns) return transpose_tile(source, target);
     for (int r = 0; r < kSide && row + r < rows; ++r) {
       for (int c = 0; c < kSide && column + c < columns; ++c)
         target[c * column_stride + r] = source[r * row_stride + c];
     }
   }
-  TT_DEVICE void turn(const T* source, T* target) const {
+  TT_DEVICE void transpose_tile(const T* source, T* target) const {
     Vector<T, kSide> tile[kSide];
     for (int r = 0; r < kSide; ++r) tile[r] = load_vector<T, kSide>(source + r * row_stride);
     for (int c = 0; c < kSide; ++c) {

@@ -47,14 +47,14 @@ TT_DEVICE void store_lanes(T* y, int64_t stride, int64_t i, const Lanes<Accumula
   }
 }
 
-// Number of elements that a thread keeps in registers: of one row (kOfOne), or of each of two rows (kOfTwo). More would
-// not fit. With one lane, a narrow element also takes a whole register.
+// Number of elements that a thread keeps in registers: of one row (kMaxKeptOneRow), or of each of two rows
+// (kMaxKeptTwoRows). More would not fit. With one lane, a narrow element also takes a whole register.
 template <typename T, int kLanes>
-inline constexpr int kOfOne = 64 / (kLanes == 1 ? sizeof(AccumulateType<T>) : sizeof(T));
+inline constexpr int kMaxKeptOneRow = 64 / (kLanes == 1 ? sizeof(AccumulateType<T>) : sizeof(T));
 template <typename T>
-inline constexpr int kOfTwo = 64 / sizeof(AccumulateType<T>);
+inline constexpr int kMaxKeptTwoRows = 64 / sizeof(AccumulateType<T>);
 
-template <typename T, int kLanes, int kMaxKept = kOfOne<T, kLanes>>
+template <typename T, int kLanes, int kMaxKept = kMaxKeptOneRow<T, kLanes>>
 class Row {
  public:
   static constexpr int kSteps = kMaxKept / kLanes;

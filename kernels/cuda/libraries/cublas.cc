@@ -12,8 +12,8 @@
 namespace tt::cuda {
 namespace {
 
-constexpr uint64_t kMostWorkspace = uint64_t{32} << 20;  // NVIDIA's recommendation since Hopper
-constexpr size_t kMostChoices = 4096;                    // cache size; the cache is cleared when it is full
+constexpr uint64_t kMaxWorkspace = uint64_t{32} << 20;  // NVIDIA's recommendation since Hopper
+constexpr size_t kMaxChoices = 4096;                    // cache size; the cache is cleared when it is full
 
 struct CublasLt {
   Library library{"cuBLASLt", {"libcublasLt.so.13", "libcublasLt.so.12"}};
@@ -156,7 +156,7 @@ class Problem {
       lt_.must("cublasLtMatmulPreferenceSetAttribute",
                lt_.set_preference(&preference, attribute, &value, sizeof(value)));
     };
-    prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kMostWorkspace);
+    prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kMaxWorkspace);
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment(p_.b.data));
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment(p_.a.data));
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment(p_.c));
@@ -231,9 +231,9 @@ class CublasProducts final : public Blas {
     if (choice.result.workspaceSize > 0) {
       workspace = empty(Sizes{static_cast<int64_t>(choice.result.workspaceSize)}, DType::kUInt8, queue.device());
     }
-    void* const room = workspace ? workspace.data() : nullptr;
-    queue.add([this, product, choice, room](StreamHandle stream) {
-      Problem(lt_, product).run(choice.handle, choice.result, room, stream);
+    void* const scratch = workspace ? workspace.data() : nullptr;
+    queue.add([this, product, choice, scratch](StreamHandle stream) {
+      Problem(lt_, product).run(choice.handle, choice.result, scratch, stream);
     });
   }
 
@@ -251,7 +251,7 @@ class CublasProducts final : public Blas {
     const Key key = key_of(product, device);
     auto found = choices_.find(key);
     if (found == choices_.end()) {
-      if (choices_.size() >= kMostChoices) choices_.clear();
+      if (choices_.size() >= kMaxChoices) choices_.clear();
       found = choices_.emplace(key, Problem(lt_, product).choose(handle)).first;
     }
     return {handle, found->second};

@@ -56,12 +56,12 @@ CUdeviceptr address_of(void* p) { return reinterpret_cast<CUdeviceptr>(p); }
 
 // While it exists, the thread may make calls that CUDA forbids to a thread that is capturing a stream, such as
 // allocations and event queries. The calls do not affect the capture.
-class BesideCapture {
+class RelaxedCaptureScope {
  public:
-  BesideCapture() { cudaThreadExchangeStreamCaptureMode(&mode_); }
-  ~BesideCapture() { cudaThreadExchangeStreamCaptureMode(&mode_); }
-  BesideCapture(const BesideCapture&) = delete;
-  BesideCapture& operator=(const BesideCapture&) = delete;
+  RelaxedCaptureScope() { cudaThreadExchangeStreamCaptureMode(&mode_); }
+  ~RelaxedCaptureScope() { cudaThreadExchangeStreamCaptureMode(&mode_); }
+  RelaxedCaptureScope(const RelaxedCaptureScope&) = delete;
+  RelaxedCaptureScope& operator=(const RelaxedCaptureScope&) = delete;
 
  private:
   cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;  // swapped with the thread's mode
@@ -105,18 +105,18 @@ class CudaRuntime final : public Runtime {
   void set_device(int device) override { must("cudaSetDevice", cudaSetDevice(device)); }
 
   void* allocate(size_t bytes) override {
-    const BesideCapture beside;
+    const RelaxedCaptureScope relaxed;
     return or_null("cudaMalloc", [&](void** p) { return cudaMalloc(p, bytes); });
   }
   void free(void* p) noexcept override { cudaFree(p); }
   void* allocate_host(size_t bytes) override {
-    const BesideCapture beside;
+    const RelaxedCaptureScope relaxed;
     return or_null("cudaHostAlloc",
                    [&](void** p) { return cudaHostAlloc(p, bytes, cudaHostAllocPortable | cudaHostAllocMapped); });
   }
   void free_host(void* p) noexcept override { cudaFreeHost(p); }
   bool register_host(void* p, size_t bytes) override {
-    const BesideCapture beside;
+    const RelaxedCaptureScope relaxed;
     const bool registered =
         cudaHostRegister(p, bytes, cudaHostRegisterPortable | cudaHostRegisterMapped) == cudaSuccess;
     if (!registered) cudaGetLastError();
@@ -144,7 +144,7 @@ class CudaRuntime final : public Runtime {
   }
   void release(void* addresses, size_t bytes) noexcept override { driver().release(address_of(addresses), bytes); }
   bool map(void* at, size_t bytes, PhysicalHandle* piece) override {
-    const BesideCapture beside;
+    const RelaxedCaptureScope relaxed;
     const CUmemAllocationProp property = on_current_device();
     CUmemGenericAllocationHandle handle = 0;
     if (driver().create(&handle, bytes, &property, 0) != CUDA_SUCCESS) return false;
@@ -186,7 +186,7 @@ class CudaRuntime final : public Runtime {
     must("cudaStreamWaitEvent", cudaStreamWaitEvent(stream_of(stream), event_of(event), 0));
   }
   bool done(EventHandle event) override {
-    const BesideCapture beside;
+    const RelaxedCaptureScope relaxed;
     const cudaError_t code = cudaEventQuery(event_of(event));
     if (code == cudaErrorNotReady) return false;
     must("cudaEventQuery", code);

@@ -14,9 +14,9 @@
 namespace tt::cuda {
 namespace {
 
-constexpr size_t kMostWorkspace = size_t{1} << 30;
-constexpr size_t kMostPlans = 1024;  // cache size; beyond it, shapes are assumed not to repeat and the cache is cleared
-constexpr int kMostAlgorithms = 8;
+constexpr size_t kMaxWorkspace = size_t{1} << 30;
+constexpr size_t kMaxPlans = 1024;  // cache size; beyond it, shapes are assumed not to repeat and the cache is cleared
+constexpr int kMaxAlgorithms = 8;
 
 enum class Direction { kForward, kInput, kWeight };
 
@@ -177,11 +177,11 @@ class Plan {
         std::conditional_t<std::is_same_v<Algorithm, cudnnConvolutionFwdAlgo_t>, cudnnConvolutionFwdAlgoPerf_t,
                            std::conditional_t<std::is_same_v<Algorithm, cudnnConvolutionBwdDataAlgo_t>,
                                               cudnnConvolutionBwdDataAlgoPerf_t, cudnnConvolutionBwdFilterAlgoPerf_t>>;
-    Result results[kMostAlgorithms];
+    Result results[kMaxAlgorithms];
     int found = 0;
-    if (choose(handle, descriptors..., kMostAlgorithms, &found, results) != CUDNN_STATUS_SUCCESS) return false;
+    if (choose(handle, descriptors..., kMaxAlgorithms, &found, results) != CUDNN_STATUS_SUCCESS) return false;
     for (int i = 0; i < found; ++i) {
-      if (results[i].status != CUDNN_STATUS_SUCCESS || results[i].memory > kMostWorkspace) continue;
+      if (results[i].status != CUDNN_STATUS_SUCCESS || results[i].memory > kMaxWorkspace) continue;
       chosen = results[i].algo;
       workspace_ = results[i].memory;
       return true;
@@ -219,15 +219,15 @@ Key key_of(const DnnConvolution& c, int device, Direction direction) {
 }
 
 // Whether all sizes fit in an int, which the library uses.
-bool is_countable(const ConvolutionShape& s) {
-  constexpr int64_t kMost = std::numeric_limits<int>::max();
-  bool countable = true;
+bool fits_int(const ConvolutionShape& s) {
+  constexpr int64_t kMaxInt = std::numeric_limits<int>::max();
+  bool fits = true;
   for (const auto* triple : {&s.in, &s.out, &s.kernel, &s.stride, &s.padding, &s.dilation}) {
-    for (int64_t n : *triple) countable = countable && n >= 0 && n <= kMost;
+    for (int64_t n : *triple) fits = fits && n >= 0 && n <= kMaxInt;
   }
   const int64_t x = s.images * s.groups * s.in_channels * ConvolutionShape::product(s.in);
   const int64_t y = s.images * s.groups * s.out_channels * ConvolutionShape::product(s.out);
-  return countable && x <= kMost && y <= kMost;
+  return fits && x <= kMaxInt && y <= kMaxInt;
 }
 
 class CudnnConvolutions final : public Dnn {
@@ -240,7 +240,7 @@ class CudnnConvolutions final : public Dnn {
 
  private:
   bool run(const Queue& queue, const DnnConvolution& c, Direction direction) {
-    if (!is_countable(c.shape)) return false;
+    if (!fits_int(c.shape)) return false;
     const int device = queue.device().index;
     size_t bytes = 0;
     {
@@ -274,7 +274,7 @@ class CudnnConvolutions final : public Dnn {
     const Key key = key_of(c, device, direction);
     auto found = plans_.find(key);
     if (found == plans_.end()) {
-      if (plans_.size() >= kMostPlans) plans_.clear();
+      if (plans_.size() >= kMaxPlans) plans_.clear();
       auto plan = std::make_unique<Plan>(*dnn_, c);
       if (!plan->choose(handle_of(device), direction)) plan = nullptr;
       found = plans_.emplace(key, std::move(plan)).first;

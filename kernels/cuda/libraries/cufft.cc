@@ -18,7 +18,7 @@
 namespace tt::cuda {
 namespace {
 
-constexpr size_t kMostPlans = 1024;  // per device
+constexpr size_t kMaxPlans = 1024;  // per device
 
 const char* text_of(cufftResult result) {
   switch (result) {
@@ -70,7 +70,7 @@ struct Cufft {
 };
 
 // All properties that a plan depends on, except its device.
-using Key = std::array<int64_t, 4 + kMostFftDims + 2 * (2 + kMostFftDims)>;
+using Key = std::array<int64_t, 4 + kMaxFftDims + 2 * (2 + kMaxFftDims)>;
 
 Key key_of(const FftTransform& t) {
   Key key{static_cast<int64_t>(t.kind), t.is_double, t.rank, t.batch};
@@ -85,8 +85,8 @@ Key key_of(const FftTransform& t) {
 }
 
 // Converts to the integer type of the library, which also requires mutable arrays.
-using Numbers = std::array<long long, kMostFftDims>;
-Numbers numbers(const std::array<int64_t, kMostFftDims>& values) {
+using Numbers = std::array<long long, kMaxFftDims>;
+Numbers numbers(const std::array<int64_t, kMaxFftDims>& values) {
   Numbers copy;
   std::copy(values.begin(), values.end(), copy.begin());
   return copy;
@@ -175,8 +175,8 @@ class CufftTransforms final : public Fft {
     if (!plans.contains(key_of(t))) {
       // Creating a plan allocates memory, which is not permitted while a stream is capturing.
       if (Context::current().capturing()) return std::nullopt;
-      if (plans.size() >= kMostPlans) drop_plans(plans);
-      if (plans.size() >= kMostPlans) return std::nullopt;
+      if (plans.size() >= kMaxPlans) drop_plans(plans);
+      if (plans.size() >= kMaxPlans) return std::nullopt;
     }
     const Plan& plan = plan_of(queue.device().index, t);
     return plan.is_made() ? std::optional(plan.workspace()) : std::nullopt;

@@ -20,7 +20,7 @@ namespace tt::cuda {
 namespace {
 
 // XsyevBatched rejects batches of about 32,000 matrices and more (github.com/mujocolab/mjlab, pull request 732).
-constexpr int64_t kMostMatrices = 16 * 1024;
+constexpr int64_t kMaxMatrices = 16 * 1024;
 
 const char* text_of(cusolverStatus_t status) {
   switch (status) {
@@ -263,11 +263,11 @@ class CusolverDecompositions final : public Solver {
   bool batched_eigh(const Queue& queue, DType dtype, bool upper, bool vectors, int64_t n, void* a, void* values,
                     int64_t batch, int32_t* info) override {
     if (!cusolver_->batched_eigh || !cusolver_->batched_eigh_size) return false;
-    for (int64_t first = 0; first < batch; first += kMostMatrices) {
+    for (int64_t first = 0; first < batch; first += kMaxMatrices) {
       eigh_of_some(queue, dtype, upper, vectors, n,
                    static_cast<std::byte*>(a) + first * n * n * static_cast<int64_t>(item_size(dtype)),
                    static_cast<std::byte*>(values) + first * n * static_cast<int64_t>(item_size(to_real(dtype))),
-                   std::min(kMostMatrices, batch - first), info + first);
+                   std::min(kMaxMatrices, batch - first), info + first);
     }
     return true;
   }
@@ -311,7 +311,7 @@ class CusolverDecompositions final : public Solver {
   static cusolverEigMode_t mode(bool vectors) {
     return vectors ? CUSOLVER_EIG_MODE_VECTOR : CUSOLVER_EIG_MODE_NOVECTOR;
   }
-  // Requires at most kMostMatrices matrices.
+  // Requires at most kMaxMatrices matrices.
   void eigh_of_some(const Queue& queue, DType dtype, bool upper, bool vectors, int64_t n, void* a, void* values,
                     int64_t batch, int32_t* info) {
     const cudaDataType type = type_of(dtype), real = type_of(to_real(dtype));

@@ -44,17 +44,17 @@ class KernelNode {
 class CudaLaunchGraph final : public LaunchGraph {
  public:
   explicit CudaLaunchGraph(absl::Span<const KernelLaunch* const> launches) {
-    must("cudaStreamCreate", cudaStreamCreateWithFlags(&aside_, cudaStreamNonBlocking));
+    must("cudaStreamCreate", cudaStreamCreateWithFlags(&capture_stream_, cudaStreamNonBlocking));
     try {
       build(launches);
     } catch (...) {
-      cudaStreamDestroy(aside_);
+      cudaStreamDestroy(capture_stream_);
       throw;
     }
   }
   ~CudaLaunchGraph() override {
     cudaGraphExecDestroy(ready_);
-    cudaStreamDestroy(aside_);
+    cudaStreamDestroy(capture_stream_);
   }
 
   bool change(size_t place, const KernelLaunch& launch) override try {
@@ -92,17 +92,17 @@ class CudaLaunchGraph final : public LaunchGraph {
 
   // Captures a library call, in a separate stream.
   GraphPointer captured(const KernelLaunch& launch) {
-    must("cudaStreamBeginCapture", cudaStreamBeginCapture(aside_, cudaStreamCaptureModeThreadLocal));
+    must("cudaStreamBeginCapture", cudaStreamBeginCapture(capture_stream_, cudaStreamCaptureModeThreadLocal));
     cudaGraph_t graph = nullptr;
     try {
-      launch.issue(launch, aside_);
+      launch.issue(launch, capture_stream_);
     } catch (...) {
-      cudaStreamEndCapture(aside_, &graph);
+      cudaStreamEndCapture(capture_stream_, &graph);
       if (graph) cudaGraphDestroy(graph);
       cudaGetLastError();
       throw;
     }
-    must("cudaStreamEndCapture", cudaStreamEndCapture(aside_, &graph));
+    must("cudaStreamEndCapture", cudaStreamEndCapture(capture_stream_, &graph));
     return GraphPointer(graph);
   }
 
@@ -111,8 +111,8 @@ class CudaLaunchGraph final : public LaunchGraph {
     return code == cudaSuccess;
   }
 
-  cudaStream_t aside_ = nullptr;  // the stream in which library calls are captured
-  GraphPointer graph_;            // its nodes identify the nodes of ready_ in updates
+  cudaStream_t capture_stream_ = nullptr;  // the stream in which library calls are captured
+  GraphPointer graph_;                     // its nodes identify the nodes of ready_ in updates
   std::vector<cudaGraphNode_t> nodes_;
   cudaGraphExec_t ready_ = nullptr;
 };

@@ -17,12 +17,12 @@ TT_DEVICE void balance(Group& group, T* a, int64_t n, real_of_t<T>* scales) {
   struct Lengths {
     R column, row;
   };
-  constexpr int kMostRounds = 100;  // three or four are usual
+  constexpr int kMaxRounds = 100;  // three or four are usual
   const R most = math::sqrt(std::numeric_limits<R>::max());
   for (int64_t i = group.rank(); i < n; i += group.size()) scales[i] = 1;
   group.sync();
   bool changed = true;
-  for (int round = 0; changed && round < kMostRounds; ++round) {
+  for (int round = 0; changed && round < kMaxRounds; ++round) {
     changed = false;
     for (int64_t i = 0; i < n; ++i) {
       Lengths own{0, 0};

@@ -47,7 +47,7 @@ void factor(const Queue& queue, MatrixFaults faults, int64_t batch, int64_t n, T
     const int32_t failed = factor_cholesky(group, l + i * n * n, n);
     if (group.rank() != 0) return;
     info[i] = failed;
-    faults.tell(i, failed);
+    faults.report(i, failed);
   });
 }
 

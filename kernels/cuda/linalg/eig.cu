@@ -165,9 +165,9 @@ struct General {
       most = size > most ? size : most;
     }
     const R size = math::sqrt(most), length = math::sqrt(square);
-    const C turn = math::over(math::over(math::conj(column[largest * n]), scale), size);
+    const C phase = math::over(math::over(math::conj(column[largest * n]), scale), size);
     for (int64_t i = 0; i < n; ++i) {
-      column[i * n] = i == largest ? C(size / length) : math::over(math::over(column[i * n], scale) * turn, length);
+      column[i * n] = i == largest ? C(size / length) : math::over(math::over(column[i * n], scale) * phase, length);
     }
   }
 };
@@ -183,7 +183,7 @@ void decompose(const Queue& queue, MatrixFaults faults, int64_t batch, int64_t n
     const General<T> matrix(n, vectors != nullptr, values + i * n, works + i * work);
     const R scale = matrix.load(group, input + i * n * n);
     if (!(scale < math::kInf<R> && matrix.schur.decompose(group))) {
-      if (group.rank() == 0) faults.tell(i, static_cast<int32_t>(n));
+      if (group.rank() == 0) faults.report(i, static_cast<int32_t>(n));
       return matrix.give_up(group, vectors ? vectors + i * n * n : nullptr);
     }
     matrix.find_values(group);

@@ -25,7 +25,7 @@ struct Hermitian {
 
   // Number of elements per matrix in `work`.
   static int64_t work(int64_t n) {
-    const int64_t bytes = n * sizeof(R) + Tournament{n}.pairs() * sizeof(Rotation<T>);
+    const int64_t bytes = n * sizeof(R) + RoundRobin{n}.pairs() * sizeof(Rotation<T>);
     return 2 * n * n + (bytes + sizeof(T) - 1) / sizeof(T);
   }
   TT_DEVICE Hermitian(int64_t n, bool with_vectors, T* work)
@@ -63,32 +63,32 @@ struct Hermitian {
     return off <= kEpsilon * kEpsilon * on / 16;
   }
   TT_DEVICE void sweep(Group& group) const {
-    const Tournament tournament{n};
-    const int64_t pairs = tournament.pairs();
-    for (int64_t round = 0; round < tournament.rounds(); ++round) {
+    const RoundRobin schedule{n};
+    const int64_t pairs = schedule.pairs();
+    for (int64_t round = 0; round < schedule.rounds(); ++round) {
       for (int64_t t = group.rank(); t < pairs; t += group.size()) {
-        const Meeting m = tournament.at(round, t);
-        if (!tournament.is_pair(m)) continue;
+        const ColumnPair m = schedule.at(round, t);
+        if (!schedule.is_pair(m)) continue;
         const R p = math::real(a[m.p * n + m.p]), q = math::real(a[m.q * n + m.q]);
         rotations[t] = Rotation<T>::diagonalising(p, q, a[m.p * n + m.q]);
       }
       group.sync();
       for (int64_t e = group.rank(); e < pairs * n; e += group.size()) {
-        const Meeting m = tournament.at(round, e / n);
+        const ColumnPair m = schedule.at(round, e / n);
         const int64_t c = e % n;
-        if (tournament.is_pair(m)) rotations[e / n].of_rows().turn(a + m.p * n + c, a + m.q * n + c);
+        if (schedule.is_pair(m)) rotations[e / n].of_rows().apply(a + m.p * n + c, a + m.q * n + c);
       }
       group.sync();
       for (int64_t e = group.rank(); e < pairs * n; e += group.size()) {
-        const Meeting m = tournament.at(round, e % pairs);
-        if (tournament.is_pair(m)) turn_columns(rotations[e % pairs], m, e / pairs);
+        const ColumnPair m = schedule.at(round, e % pairs);
+        if (schedule.is_pair(m)) rotate_columns(rotations[e % pairs], m, e / pairs);
       }
       group.sync();
     }
   }
-  TT_DEVICE void turn_columns(const Rotation<T>& rotation, const Meeting& m, int64_t row) const {
-    rotation.turn(a + row * n + m.p, a + row * n + m.q);
-    if (with_vectors) rotation.turn(vectors + row * n + m.p, vectors + row * n + m.q);
+  TT_DEVICE void rotate_columns(const Rotation<T>& rotation, const ColumnPair& m, int64_t row) const {
+    rotation.apply(a + row * n + m.p, a + row * n + m.q);
+    if (with_vectors) rotation.apply(vectors + row * n + m.p, vectors + row * n + m.q);
     if (row == m.p) a[row * n + m.q] = T(0);  // removes the rounding error
     if (row == m.q) a[row * n + m.p] = T(0);
   }
@@ -97,7 +97,7 @@ struct Hermitian {
     for (int64_t i = group.rank(); i < n; i += group.size()) diagonal[i] = math::real(a[i * n + i]) * scale;
     group.sync();
     for (int64_t i = group.rank(); i < n; i += group.size()) {
-      const int64_t to = place_among(diagonal, n, i, false);
+      const int64_t to = sorted_position(diagonal, n, i, false);
       values[to] = diagonal[i];
       for (int64_t r = 0; r < n && with_vectors; ++r) columns[r * n + to] = vectors[r * n + i];
     }
@@ -114,11 +114,11 @@ void decompose(const Queue& queue, MatrixFaults faults, int64_t batch, int64_t n
     const Hermitian<T> matrix(n, with_vectors, works + i * work);
     const real_of_t<T> scale = matrix.load(group, input + i * n * n, upper);
     bool done = false;
-    for (int sweep = 0; sweep < kMostSweeps && scale < math::kInf<real_of_t<T>> && !done; ++sweep) {
+    for (int sweep = 0; sweep < kMaxSweeps && scale < math::kInf<real_of_t<T>> && !done; ++sweep) {
       done = matrix.is_diagonal(group);
       if (!done) matrix.sweep(group);
     }
-    if (!done && group.rank() == 0) faults.tell(i, static_cast<int32_t>(n));
+    if (!done && group.rank() == 0) faults.report(i, static_cast<int32_t>(n));
     matrix.store(group, scale, values + i * n, vectors + i * n * n);
   });
 }

@@ -33,7 +33,7 @@ struct MatrixFaults {
   }
   // Reports `info` for matrix i; 0 means success. Must be called by one thread of the matrix's group. If several
   // matrices of a batch fail, only the first one is reported.
-  TT_DEVICE void tell(int64_t i, int32_t info) const {
+  TT_DEVICE void report(int64_t i, int32_t info) const {
     if (cell && info != 0) report_ranked_error(cell, i << 32 | info, batched, function);
   }
 };

@@ -57,7 +57,7 @@ struct ReportFailures {
   MatrixFaults faults;
   const int32_t* info;
 
-  TT_DEVICE void operator()(int64_t i) const { faults.tell(i, info[i] < 0 ? -info[i] : info[i]); }
+  TT_DEVICE void operator()(int64_t i) const { faults.report(i, info[i] < 0 ? -info[i] : info[i]); }
 };
 
 // Reports each matrix whose `info` is not 0 as failed.
@@ -89,7 +89,7 @@ struct Scaling {
     }
     if (group.rank() != 0) return;
     scales[group.index()] = scale;
-    if (!finite) faults.tell(group.index(), info);
+    if (!finite) faults.report(group.index(), info);
   }
 };
 

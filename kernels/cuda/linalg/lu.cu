@@ -43,7 +43,7 @@ void factor(const Queue& queue, MatrixFaults faults, int64_t batch, int64_t m, i
     const int32_t failed = factor_lu(group, lu + i * m * n, m, n, pivots + i * k);
     if (group.rank() != 0) return;
     info[i] = failed;
-    faults.tell(i, failed);
+    faults.report(i, failed);
   });
 }
 

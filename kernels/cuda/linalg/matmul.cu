@@ -17,7 +17,7 @@
 namespace tt::cuda {
 namespace {
 
-constexpr int64_t kMostCalls = 16;  // maximum library calls per batch; beyond it, copying for a single call is faster
+constexpr int64_t kMaxCalls = 16;  // maximum library calls per batch; beyond it, copying for a single call is faster
 
 // Returns an operand's strides in the broadcast batch dimensions.
 Sizes steps(const MatmulOperand& factor, SizesView batch) {
@@ -33,16 +33,16 @@ bool fits(const Tensor& t, bool left, bool folded) {
 }
 
 // Returns a tensor whose broadcast batch has a single stride: `t` itself if it has this layout, else a copy.
-Tensor even(const Tensor& t, bool left, SizesView batch) {
+Tensor with_single_batch_stride(const Tensor& t, bool left, SizesView batch) {
   const MatmulOperand factor(t, left);
   const Sizes strides = steps(factor, batch);
   if (t.dim() == 1 || merged_dims<1>(batch, {strides}).size() <= 1) return t;
-  Geometry whole{{batch.begin(), batch.end()}, strides, t->offset, true};
+  Geometry geometry{{batch.begin(), batch.end()}, strides, t->offset, true};
   for (int64_t d : {int64_t{-2}, int64_t{-1}}) {
-    whole.sizes.push_back(t.size(d));
-    whole.strides.push_back(t.stride(d));
+    geometry.sizes.push_back(t.size(d));
+    geometry.strides.push_back(t.stride(d));
   }
-  const Tensor view = view_of(t, whole);
+  const Tensor view = view_of(t, geometry);
   Tensor copied = empty(view.sizes(), t.dtype(), t.device());
   copy(view, copied);
   return copied;
@@ -115,9 +115,9 @@ void multiply_floats(const Tensor& input, const Tensor& other, const Epilogue& e
   if (!folded) {
     const SizesView batch = batch_of_product(a, b, out);
     dims = batch_dims(a, b, batch);
-    if (calls(dims) > kMostCalls) {
-      a = even(a, true, batch);
-      b = even(b, false, batch);
+    if (calls(dims) > kMaxCalls) {
+      a = with_single_batch_stride(a, true, batch);
+      b = with_single_batch_stride(b, false, batch);
       dims = batch_dims(a, b, batch);
     }
   }

@@ -8,7 +8,7 @@
 namespace tt::cuda {
 namespace {
 
-constexpr double kWithin = 5.371920351148152;  // largest norm for which the approximant is accurate in double
+constexpr double kMaxNorm = 5.371920351148152;  // largest norm for which the approximant is accurate in double
 
 // Intermediate results for one matrix, n x n each.
 template <typename T>
@@ -61,7 +61,7 @@ struct Exponential {
     const R size = norm(group, input);
     const bool finite = math::isfinite(size);
     int halvings = 0;
-    for (R left = size; finite && left > static_cast<R>(kWithin); left /= 2) ++halvings;
+    for (R left = size; finite && left > static_cast<R>(kMaxNorm); left /= 2) ++halvings;
     const R scale = math::exp2(static_cast<R>(-halvings));
     for (int64_t e = group.rank(); e < n * n; e += group.size()) a[e] = math::times(input[e], scale);
     group.sync();

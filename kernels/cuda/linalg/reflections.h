@@ -18,24 +18,24 @@ struct Reflection {
   using R = real_of_t<T>;
   R end;
   T factor;
-  bool flat;  // the elements x are negligible, so the reflection is the identity
+  bool is_identity;  // the elements x are negligible, so the reflection is the identity
 
   // `tail`: the sum of |x / scale|^2 over the elements x. `scale` must be at least the magnitude of the real and
   // imaginary part of each element.
   TT_DEVICE Reflection(T head, R scale, R tail) {
-    flat = tail <= std::numeric_limits<R>::min() && math::imag(head) == 0;
+    is_identity = tail <= std::numeric_limits<R>::min() && math::imag(head) == 0;
     const R along = math::real(head), length = scale * math::sqrt(math::squared_length(math::over(head, scale)) + tail);
-    end = flat ? along : along >= 0 ? -length : length;
-    factor = flat ? T(0) : math::over(T(end) - head, end);
+    end = is_identity ? along : along >= 0 ? -length : length;
+    factor = is_identity ? T(0) : math::over(T(end) - head, end);
   }
   // Returns the element of v for an element x.
-  TT_DEVICE T other(T x, T head) const { return flat ? T(0) : x / (head - T(end)); }
+  TT_DEVICE T other(T x, T head) const { return is_identity ? T(0) : x / (head - T(end)); }
 };
 
 // Computes the reflection that zeroes column j of a (m x n) below the diagonal, and applies it to that column. Stores
 // the reflection's vector in place of the zeros, without its leading 1. Returns the reflection's factor.
 template <typename T>
-TT_DEVICE T take_reflection(Group& group, T* a, int64_t m, int64_t n, int64_t j) {
+TT_DEVICE T make_reflection(Group& group, T* a, int64_t m, int64_t n, int64_t j) {
   using R = real_of_t<T>;
   R most = 0;  // the scale, with which squared values are at most about 1
   for (int64_t i = j + group.rank(); i < m; i += group.size()) {
@@ -83,7 +83,7 @@ TT_DEVICE void reflect_row(const T* a, int64_t m, int64_t n, int64_t j, T factor
 template <typename T>
 TT_DEVICE void factor_qr(Group& group, T* a, int64_t m, int64_t n, T* tau) {
   for (int64_t j = 0; j < m && j < n; ++j) {
-    const T factor = take_reflection(group, a, m, n, j);
+    const T factor = make_reflection(group, a, m, n, j);
     if (group.rank() == 0) tau[j] = factor;
     for (int64_t c = j + 1 + group.rank(); c < n; c += group.size()) reflect(a, m, n, j, math::conj(factor), a, n, c);
     group.sync();

@@ -38,13 +38,14 @@ Tensor packed(const Tensor& t) {
 
 // Returns `t` if the library supports it as a row-major matrix, else a copy.
 Tensor in_rows(const Tensor& t) {
-  const bool takes = t.stride(1) == 1 && (t.size(0) == 1 || t.stride(0) >= t.size(1)) && t.stride(0) % kBytes == 0;
-  return takes && is_aligned(t) ? t : packed(t);
+  const bool is_supported =
+      t.stride(1) == 1 && (t.size(0) == 1 || t.stride(0) >= t.size(1)) && t.stride(0) % kBytes == 0;
+  return is_supported && is_aligned(t) ? t : packed(t);
 }
 
 // Whether the library can store the product in `out`, which must be aligned. It cannot compute e5m2 from two e4m3fn
 // matrices.
-bool gives(const Tensor& input, const Tensor& mat2, const Tensor& out) {
+bool is_supported_output(const Tensor& input, const Tensor& mat2, const Tensor& out) {
   const bool wider = input.dtype() == DType::kFloat8E5m2 || mat2.dtype() == DType::kFloat8E5m2;
   return is_aligned(out) && (out.dtype() != DType::kFloat8E5m2 || wider);
 }
@@ -76,8 +77,8 @@ void scaled_mm(const Tensor& input, const Tensor& mat2, const Tensor& scale_a, c
   if (out.numel() == 0) return;
   const Tensor last_scale = is_float8(out.dtype()) ? scale_result : Tensor();
   const Tensor added = contiguous(bias);
-  const bool whole = scale_a.numel() == 1 && scale_b.numel() == 1;
-  if (whole && input.size(1) > 0 && gives(input, mat2, out) && (!added || is_aligned(added))) {
+  const bool per_tensor = scale_a.numel() == 1 && scale_b.numel() == 1;
+  if (per_tensor && input.size(1) > 0 && is_supported_output(input, mat2, out) && (!added || is_aligned(added))) {
     return multiply(input, mat2, added,
                     {.a_scale = number(scale_a),
                      .b_scale = number(scale_b),

@@ -23,14 +23,14 @@ struct Schur {
   // converge.
   TT_DEVICE bool decompose(Group& group) const {
     make_hessenberg(group);
-    constexpr int kMostSteps = 90;  // per block; three are usual
+    constexpr int kMaxSteps = 90;  // per block; three are usual
     int64_t end = n;
     for (int step = 0; end > 0;) {
       const int64_t begin = split(group, end);
       if (begin + 2 >= end) {
         end = begin;
         step = 0;
-      } else if (++step > kMostSteps) {
+      } else if (++step > kMaxSteps) {
         return false;
       } else {
         sweep(group, begin, end, step % 10 == 0 ? odd_shifts(end) : shifts(end));
@@ -44,7 +44,7 @@ struct Schur {
     T sum, product;
   };
   // A reflection of two or three adjacent elements of a row or a column.
-  struct Three {
+  struct SmallReflection {
     int count;
     T v[2], factor;  // v: the vector after its leading 1
 
@@ -63,7 +63,7 @@ struct Schur {
   TT_DEVICE void make_hessenberg(Group& group) const {
     T* const below = h + n;
     for (int64_t j = 0; j + 1 < n; ++j) {
-      const T factor = take_reflection(group, below, n - 1, n, j);
+      const T factor = make_reflection(group, below, n - 1, n, j);
       if (group.rank() == 0) tau[j] = factor;
       for (int64_t c = j + 1 + group.rank(); c < n; c += group.size()) {
         reflect(below, n - 1, n, j, math::conj(factor), below, n, c);
@@ -112,7 +112,7 @@ struct Schur {
   }
 
   // Returns the reflection that maps x to (end, 0, 0).
-  TT_DEVICE static Three onto_first(int count, const T (&x)[3], T* end) {
+  TT_DEVICE static SmallReflection onto_first(int count, const T (&x)[3], T* end) {
     R scale = 0;
     for (int i = 0; i < count; ++i) scale = math::fmax(scale, math::larger_part(x[i]));
     scale = scale > 0 ? scale : R(1);
@@ -135,16 +135,16 @@ struct Schur {
       const int count = k + 2 < end ? 3 : 2;
       for (int i = 0; i < 3 && k > begin; ++i) x[i] = i < count ? at(k + i, k - 1) : T(0);
       T last;
-      const Three three = onto_first(count, x, &last);
+      const SmallReflection reflection = onto_first(count, x, &last);
       group.sync();  // all threads have read x
-      for (int64_t c = k + group.rank(); c < right; c += group.size()) three.column(h + k * n + c, n);
+      for (int64_t c = k + group.rank(); c < right; c += group.size()) reflection.column(h + k * n + c, n);
       if (group.rank() == 0 && k > begin) {
         for (int i = 0; i < count; ++i) h[(k + i) * n + k - 1] = i == 0 ? last : T(0);
       }
       group.sync();
       const int64_t bottom = k + 4 < end ? k + 4 : end;
-      for (int64_t r = top + group.rank(); r < bottom; r += group.size()) three.row(h + r * n + k);
-      for (int64_t r = group.rank(); r < n && z; r += group.size()) three.row(z + r * n + k);
+      for (int64_t r = top + group.rank(); r < bottom; r += group.size()) reflection.row(h + r * n + k);
+      for (int64_t r = group.rank(); r < n && z; r += group.size()) reflection.row(z + r * n + k);
       group.sync();
     }
   }

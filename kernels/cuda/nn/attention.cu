@@ -17,8 +17,8 @@ namespace tt::cuda {
 namespace {
 
 constexpr int64_t kRows = 256;                   // maximum rows per block; enough to fill the tensor cores
-constexpr int64_t kFewestRows = 16;              // minimum rows per block, for any number of columns
-constexpr int64_t kElements = int64_t{1} << 24;  // maximum scores per block, unless kFewestRows requires more
+constexpr int64_t kMinRows = 16;                 // minimum rows per block, for any number of columns
+constexpr int64_t kElements = int64_t{1} << 24;  // maximum scores per block, unless kMinRows requires more
 
 // A block of scores: rows [row, row + rows) and columns [0, columns), in batches [batch, batch + batches).
 struct Block {
@@ -41,7 +41,7 @@ struct Problem : AttentionShape {
 
   DType dtype() const { return query.dtype(); }
   int64_t block_rows() const {
-    return std::min(rows, std::clamp<int64_t>(kElements / std::max<int64_t>(columns, 1), kFewestRows, kRows));
+    return std::min(rows, std::clamp<int64_t>(kElements / std::max<int64_t>(columns, 1), kMinRows, kRows));
   }
   int64_t block_batches() const {
     return std::clamp<int64_t>(kElements / std::max<int64_t>(block_rows() * columns, 1), 1,
@@ -62,37 +62,37 @@ struct Problem : AttentionShape {
   }
 };
 
-// The matrices of a tensor, one per batch, row-major unless `turned`. Requires a contiguous tensor.
-struct Factors {
+// The matrices of a tensor, one per batch, row-major unless `is_transposed`. Requires a contiguous tensor.
+struct BatchedMatrix {
   const Tensor& tensor;
   int64_t offset, columns, step;  // `offset`: of the first matrix. `columns`: row stride. `step`: batch stride.
-  bool turned = false;
+  bool is_transposed = false;
 
   Matrix matrix() const {
     const char* data =
         static_cast<const char*>(tensor.data()) + offset * static_cast<int64_t>(item_size(tensor.dtype()));
-    return turned ? Matrix{data, 1, columns} : Matrix{data, columns, 1};
+    return is_transposed ? Matrix{data, 1, columns} : Matrix{data, columns, 1};
   }
 };
 // The block's rows of a tensor with one row per query.
-Factors rows_of(const Tensor& t, const Block& at) {
+BatchedMatrix rows_of(const Tensor& t, const Block& at) {
   const int64_t n = t.size(3), step = t.size(2) * n;
   return {t, at.batch * step + at.row * n, n, step};
 }
 // The rows for the block's columns of a tensor with one row per key.
-Factors columns_of(const Tensor& t, const Block& at) {
+BatchedMatrix columns_of(const Tensor& t, const Block& at) {
   const int64_t n = t.size(3), step = t.size(2) * n;
   return {t, at.batch * step, n, step};
 }
-Factors scores_of(const Tensor& t, const Block& at) { return {t, 0, at.columns, at.rows * at.columns}; }
-Factors transposed(Factors x) {
-  x.turned = !x.turned;
+BatchedMatrix scores_of(const Tensor& t, const Block& at) { return {t, 0, at.columns, at.rows * at.columns}; }
+BatchedMatrix transposed(BatchedMatrix x) {
+  x.is_transposed = !x.is_transposed;
   return x;
 }
 
 // Computes c (m x n) = a b, or adds a b to c, for each of the block's batches.
-void multiply(const Block& at, int64_t m, int64_t n, int64_t k, const Factors& a, const Factors& b, const Factors& c,
-              bool accumulate = false) {
+void multiply(const Block& at, int64_t m, int64_t n, int64_t k, const BatchedMatrix& a, const BatchedMatrix& b,
+              const BatchedMatrix& c, bool accumulate = false) {
   if (n == 0) return;
   if (k == 0) {  // queries and keys without elements: all scores are 0
     return queue_of(c.tensor).fill(c.tensor.data(), 0, at.scores() * item_size(c.tensor.dtype()));
@@ -155,10 +155,10 @@ struct Scores {
   }
 };
 
-// Stores the softmax of each row of scores in `shares`, and the logarithm of the row's sum of exponentials in
-// `logsumexp`. The shares of a fully masked row are 0. `shares` may be the same memory as the scores.
+// Stores the softmax of each row of scores in `weights`, and the logarithm of the row's sum of exponentials in
+// `logsumexp`. The weights of a fully masked row are 0. `weights` may be the same memory as the scores.
 template <typename T>
-void share(const Queue& queue, const Scores<T>& score, T* shares, int64_t rows, AccumulateType<T>* logsumexp) {
+void softmax_rows(const Queue& queue, const Scores<T>& score, T* weights, int64_t rows, AccumulateType<T>* logsumexp) {
   using C = AccumulateType<T>;
   const int64_t n = score.at.columns;
   for_each_group(queue, score.at.batches * score.at.rows, n, [=] TT_DEVICE(Group & group) {
@@ -170,31 +170,31 @@ void share(const Queue& queue, const Scores<T>& score, T* shares, int64_t rows, 
     for (int64_t j = group.rank(); j < n && !blind; j += group.size()) sum += math::exp(score(row, j) - most);
     const C log_sum = most + math::log(group.reduce(sum, Add()));
     for (int64_t j = group.rank(); j < n; j += group.size()) {
-      shares[row * n + j] = convert<T>(blind ? C(0) : math::exp(score(row, j) - log_sum));
+      weights[row * n + j] = convert<T>(blind ? C(0) : math::exp(score(row, j) - log_sum));
     }
     if (group.rank() == 0) logsumexp[score.batch(row) * rows + score.query(row)] = log_sum;
   });
 }
 
-// Recomputes the result of share() from the saved logarithms.
+// Recomputes the result of softmax_rows() from the saved logarithms.
 template <typename T>
-void share_again(const Queue& queue, const Scores<T>& score, T* shares, int64_t rows,
-                 const AccumulateType<T>* logsumexp) {
+void recompute_softmax(const Queue& queue, const Scores<T>& score, T* weights, int64_t rows,
+                       const AccumulateType<T>* logsumexp) {
   using C = AccumulateType<T>;
   const int64_t n = score.at.columns;
   for_each(queue, score.at.scores(), [=] TT_DEVICE(int64_t i) {
     const int64_t row = i / n;
     const C log_sum = logsumexp[score.batch(row) * rows + score.query(row)];
     const bool blind = log_sum == -std::numeric_limits<C>::infinity();
-    shares[i] = convert<T>(blind ? C(0) : math::exp(score(row, i % n) - log_sum));
+    weights[i] = convert<T>(blind ? C(0) : math::exp(score(row, i % n) - log_sum));
   });
 }
 
-// Computes the gradients of the unscaled scores from the gradients of the shares. The row sum in softmax's gradient
-// equals the sum of output * grad. `score_grads` may be the same memory as `share_grads`.
+// Computes the gradients of the unscaled scores from the gradients of the weights. The row sum in softmax's gradient
+// equals the sum of output * grad. `score_grads` may be the same memory as `weight_grads`.
 template <typename T>
-void differentiate(const Queue& queue, const Problem& p, const Block& at, const T* shares,
-                   const AccumulateType<T>* share_grads, const T* grad, const T* output, T* score_grads) {
+void differentiate(const Queue& queue, const Problem& p, const Block& at, const T* weights,
+                   const AccumulateType<T>* weight_grads, const T* grad, const T* output, T* score_grads) {
   using C = AccumulateType<T>;
   const int64_t n = at.columns, width = p.width, rows = p.rows;
   const C scale = static_cast<C>(p.scale);
@@ -207,7 +207,7 @@ void differentiate(const Queue& queue, const Problem& p, const Block& at, const 
     }
     delta = group.reduce(delta, Add());
     for (int64_t j = row * n + group.rank(); j < (row + 1) * n; j += group.size()) {
-      score_grads[j] = convert<T>(convert<C>(shares[j]) * (share_grads[j] - delta) * scale);
+      score_grads[j] = convert<T>(convert<C>(weights[j]) * (weight_grads[j] - delta) * scale);
     }
   });
 }
@@ -216,12 +216,12 @@ template <typename T>
 void forward(const Problem& p, Tensor& output, Tensor& logsumexp) {
   const Queue queue = queue_of(output);
   const Tensor scores = p.block_of(accumulate_type(p.dtype()));
-  const Tensor shares = scores.dtype() == p.dtype() ? scores : p.block_of(p.dtype());
+  const Tensor weights = scores.dtype() == p.dtype() ? scores : p.block_of(p.dtype());
   p.for_each_block([&](const Block& at) {
     multiply(at, at.rows, at.columns, p.depth, rows_of(p.query, at), transposed(columns_of(p.key, at)),
              scores_of(scores, at));
-    share(queue, Scores<T>(p, at, scores), shares.data_as<T>(), p.rows, logsumexp.data_as<AccumulateType<T>>());
-    multiply(at, at.rows, p.width, at.columns, scores_of(shares, at), columns_of(p.value, at), rows_of(output, at));
+    softmax_rows(queue, Scores<T>(p, at, scores), weights.data_as<T>(), p.rows, logsumexp.data_as<AccumulateType<T>>());
+    multiply(at, at.rows, p.width, at.columns, scores_of(weights, at), columns_of(p.value, at), rows_of(output, at));
   });
 }
 
@@ -229,16 +229,18 @@ template <typename T>
 void backward(const Problem& p, const Tensor& grad, const Tensor& output, const Tensor& logsumexp, Tensor& dq,
               const Tensor& dk, const Tensor& dv) {
   const Queue queue = queue_of(grad);
-  const Tensor scores = p.block_of(accumulate_type(p.dtype())), share_grads = p.block_of(accumulate_type(p.dtype()));
+  const Tensor scores = p.block_of(accumulate_type(p.dtype())), weight_grads = p.block_of(accumulate_type(p.dtype()));
   const bool wide = scores.dtype() == p.dtype();
-  const Tensor shares = wide ? scores : p.block_of(p.dtype()), score_grads = wide ? share_grads : p.block_of(p.dtype());
+  const Tensor weights = wide ? scores : p.block_of(p.dtype());
+  const Tensor score_grads = wide ? weight_grads : p.block_of(p.dtype());
   p.for_each_block([&](const Block& at) {
-    const Factors q = rows_of(p.query, at), k = columns_of(p.key, at), g = rows_of(grad, at);
+    const BatchedMatrix q = rows_of(p.query, at), k = columns_of(p.key, at), g = rows_of(grad, at);
     multiply(at, at.rows, at.columns, p.depth, q, transposed(k), scores_of(scores, at));
-    share_again(queue, Scores<T>(p, at, scores), shares.data_as<T>(), p.rows, logsumexp.data_as<AccumulateType<T>>());
-    multiply(at, at.columns, p.width, at.rows, transposed(scores_of(shares, at)), g, columns_of(dv, at), true);
-    multiply(at, at.rows, at.columns, p.width, g, transposed(columns_of(p.value, at)), scores_of(share_grads, at));
-    differentiate(queue, p, at, shares.data_as<T>(), share_grads.data_as<AccumulateType<T>>(), grad.data_as<T>(),
+    recompute_softmax(queue, Scores<T>(p, at, scores), weights.data_as<T>(), p.rows,
+                      logsumexp.data_as<AccumulateType<T>>());
+    multiply(at, at.columns, p.width, at.rows, transposed(scores_of(weights, at)), g, columns_of(dv, at), true);
+    multiply(at, at.rows, at.columns, p.width, g, transposed(columns_of(p.value, at)), scores_of(weight_grads, at));
+    differentiate(queue, p, at, weights.data_as<T>(), weight_grads.data_as<AccumulateType<T>>(), grad.data_as<T>(),
                   output.data_as<T>(), score_grads.data_as<T>());
     multiply(at, at.rows, p.depth, at.columns, scores_of(score_grads, at), k, rows_of(dq, at));
     multiply(at, at.columns, p.depth, at.rows, transposed(scores_of(score_grads, at)), q, columns_of(dk, at), true);

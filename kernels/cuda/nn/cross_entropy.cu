@@ -14,7 +14,7 @@ namespace {
 // Computes the loss of each position.
 template <typename T>
 struct Losses {
-  Along along;
+  SoftmaxRows split;
   Targets targets;
   Weights weight;
   const T* logits;
@@ -22,24 +22,24 @@ struct Losses {
   AccumulateType<T>*largest, *log_sums;
 
   template <int kLanes, typename G>
-  TT_DEVICE void take(G& group, int64_t i) const {
+  TT_DEVICE void process(G& group, int64_t i) const {
     using C = AccumulateType<T>;
-    const T* x = logits + along.start(i);
-    const Row<T, kLanes> row(group, along.n, x, along.inner);
+    const T* x = logits + split.start(i);
+    const Row<T, kLanes> row(group, split.n, x, split.inner);
     const Running<C> all = total<C>(group, row);
     if (group.rank() != 0) return;
     const C log_sum = math::log(all.sum);
     largest[i] = all.most;
     log_sums[i] = log_sum;
     const int64_t t = targets.at(i);
-    each.store(i, t < 0 ? C(0) : weight.at(t, C(1)) * (log_sum - (convert<C>(x[t * along.inner]) - all.most)));
+    each.store(i, t < 0 ? C(0) : weight.at(t, C(1)) * (log_sum - (convert<C>(x[t * split.inner]) - all.most)));
   }
 };
 
 // Sums the losses and their weights in one group of threads, because inputs with enough targets for several groups are
 // rare.
-void add_up(const Queue& queue, Targets targets, Weights weight, Access each, bool with_loss, bool mean, Access loss,
-            Access total_weight) {
+void sum_losses(const Queue& queue, Targets targets, Weights weight, Access each, bool with_loss, bool mean,
+                Access loss, Access total_weight) {
   const int64_t n = targets.shape.positions();
   for_each_group(queue, 1, n, [=] TT_DEVICE(Group & group) {
     Sums sums;
@@ -58,7 +58,7 @@ void add_up(const Queue& queue, Targets targets, Weights weight, Access each, bo
 // loss.
 template <typename T>
 struct Gradients {
-  Along along;
+  SoftmaxRows split;
   Targets targets;
   Weights weight;
   const T* logits;
@@ -70,37 +70,38 @@ struct Gradients {
   T* dx;
 
   template <int kLanes, typename G>
-  TT_DEVICE void take(G& group, int64_t i) const {
+  TT_DEVICE void process(G& group, int64_t i) const {
     using C = AccumulateType<T>;
-    const int64_t t = targets.at(i), start = along.start(i);
+    const int64_t t = targets.at(i), start = split.start(i);
     const C share = mean ? 1 / total_weight.load<C>(0) : C(1);
     const C scale = t < 0 ? C(0) : grad.load<C>(each ? i : 0) * share * weight.at(t, C(1));
     const C most = largest[i], log_sum = log_sums[i];
-    const Row<T, kLanes> row(group, along.n, logits + start, along.inner);
+    const Row<T, kLanes> row(group, split.n, logits + start, split.inner);
     write(
-        dx + start, along.inner,
+        dx + start, split.inner,
         [&](int64_t at, C x) { return scale * (math::exp(x - most - log_sum) - (at == t ? C(1) : C(0))); }, row);
   }
 };
 
 template <int kLanes, typename T, typename Pass>
-void take_rows(const Queue& queue, const Pass& pass) {
-  for_each_row<kOfOne<T, kLanes>>(queue, pass.along.rows(), pass.along.n,
-                                  [=] TT_DEVICE(Group & group) { pass.template take<kLanes>(group, group.index()); });
+void process_rows(const Queue& queue, const Pass& pass) {
+  for_each_row<kMaxKeptOneRow<T, kLanes>>(queue, pass.split.rows(), pass.split.n, [=] TT_DEVICE(Group & group) {
+    pass.template process<kLanes>(group, group.index());
+  });
 }
 template <typename T, typename Pass>
-void take_columns(const Queue& queue, const Pass& pass) {
-  for_each(queue, pass.along.rows(), [=] TT_DEVICE(int64_t i) {
+void process_columns(const Queue& queue, const Pass& pass) {
+  for_each(queue, pass.split.rows(), [=] TT_DEVICE(int64_t i) {
     SingleThreadGroup alone;
-    pass.template take<1>(alone, i);
+    pass.template process<1>(alone, i);
   });
 }
 
 template <typename T, typename Pass, typename... Pointers>
-void take_positions(const Queue& queue, const Pass& pass, Pointers... starts) {
-  if (pass.along.columns()) return take_columns<T>(queue, pass);
-  const bool vectors = pass.along.inner == 1 && is_vectors(pass.along.n, sizeof(T), starts...);
-  vectors ? take_rows<kVectorLanes<T>, T>(queue, pass) : take_rows<1, T>(queue, pass);
+void process_positions(const Queue& queue, const Pass& pass, Pointers... starts) {
+  if (pass.split.columns()) return process_columns<T>(queue, pass);
+  const bool vectors = pass.split.inner == 1 && is_vectors(pass.split.n, sizeof(T), starts...);
+  vectors ? process_rows<kVectorLanes<T>, T>(queue, pass) : process_rows<1, T>(queue, pass);
 }
 
 }  // namespace
@@ -114,12 +115,13 @@ void cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weig
   const Tensor each = none ? output : empty(target.sizes(), log_sum.dtype(), output.device());
   with_floating(x.dtype(), [&]<typename T>(std::type_identity<T>) {
     const T* logits = x.data_as<T>();
-    take_positions<T>(queue,
-                      Losses<T>{Along(x.sizes(), class_dim(x)), targets, Weights(w), logits, Access(each),
-                                largest.data_as<AccumulateType<T>>(), log_sum.data_as<AccumulateType<T>>()},
-                      logits);
+    process_positions<T>(queue,
+                         Losses<T>{SoftmaxRows(x.sizes(), class_dim(x)), targets, Weights(w), logits, Access(each),
+                                   largest.data_as<AccumulateType<T>>(), log_sum.data_as<AccumulateType<T>>()},
+                         logits);
   });
-  add_up(queue, targets, Weights(w), Access(each), !none, reduction == "mean", Access(output), Access(total_weight));
+  sum_losses(queue, targets, Weights(w), Access(each), !none, reduction == "mean", Access(output),
+             Access(total_weight));
 }
 
 void cross_entropy_backward(const Tensor& grad, const Tensor& input, const Tensor& target, const Tensor& weight,
@@ -137,10 +139,11 @@ void cross_entropy_backward(const Tensor& grad, const Tensor& input, const Tenso
   with_floating(x.dtype(), [&]<typename T>(std::type_identity<T>) {
     const T* logits = x.data_as<T>();
     T* dx = out.data_as<T>();
-    take_positions<T>(
+    process_positions<T>(
         queue,
-        Gradients<T>{Along(x.sizes(), class_dim(x)), targets, Weights(w), logits, most.data_as<AccumulateType<T>>(),
-                     sums.data_as<AccumulateType<T>>(), Access(g), none, reduction == "mean", Access(total_weight), dx},
+        Gradients<T>{SoftmaxRows(x.sizes(), class_dim(x)), targets, Weights(w), logits,
+                     most.data_as<AccumulateType<T>>(), sums.data_as<AccumulateType<T>>(), Access(g), none,
+                     reduction == "mean", Access(total_weight), dx},
         logits, dx);
   });
 }

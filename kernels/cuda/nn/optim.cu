@@ -75,7 +75,7 @@ struct Sgd {
     const SgdFactors<C>& of = factors(C());
     C d = of.gradient(x[0], x[1]);
     if constexpr (kMoves) {
-      x[2] = of.moved(x[2], d);
+      x[2] = of.next_momentum(x[2], d);
       d = step.nesterov ? d + of.momentum * x[2] : x[2];
     }
     x[0] -= of.lr * d;
@@ -132,11 +132,13 @@ TT_DEVICE void update(const Step& step, const Entry& e, int64_t i) {
 template <typename T, typename Step>
 TT_DEVICE void update_piece(const Step& step, const Entry& e, const Group& group, int64_t begin, int64_t end) {
   constexpr int kLanes = kVectorLanes<T>;
-  const int64_t whole = e.is_aligned ? begin + (end - begin) / kLanes * kLanes : begin;
+  const int64_t vector_end = e.is_aligned ? begin + (end - begin) / kLanes * kLanes : begin;
   TT_ROLLED
-  for (int64_t i = begin + group.rank() * kLanes; i < whole; i += group.size() * kLanes) update<T, kLanes>(step, e, i);
+  for (int64_t i = begin + group.rank() * kLanes; i < vector_end; i += group.size() * kLanes) {
+    update<T, kLanes>(step, e, i);
+  }
   TT_ROLLED
-  for (int64_t i = whole + group.rank(); i < end; i += group.size()) update<T, 1>(step, e, i);
+  for (int64_t i = vector_end + group.rank(); i < end; i += group.size()) update<T, 1>(step, e, i);
 }
 
 template <typename Step, int kMaxEntries>

@@ -43,10 +43,10 @@ struct Adaptive {
 Window sizes_alone(SizesView in, SizesView out) { return {last_two(in), last_two(out), {1, 1}, {1, 1}}; }
 
 // The position of the element that a thread computes, in a tensor of planes of `size`.
-struct Place {
+struct PlanePosition {
   int64_t plane, row, column;
 
-  TT_DEVICE Place(int64_t i, const Pair& size)
+  TT_DEVICE PlanePosition(int64_t i, const Pair& size)
       : plane(i / (size[0] * size[1])), row(i / size[1] % size[0]), column(i % size[1]) {}
 };
 
@@ -54,9 +54,9 @@ template <typename C, typename T, typename Windows>
 void largest(const Queue& queue, int64_t n, Windows windows, const T* x, T* y, int64_t* index) {
   const Window w = windows.w;
   for_each(queue, n, [=] TT_DEVICE(int64_t i) {
-    const Place place(i, w.out);
-    const Range rows = windows.range(0, place.row), columns = windows.range(1, place.column);
-    const T* plane = x + place.plane * w.in[0] * w.in[1];
+    const PlanePosition position(i, w.out);
+    const Range rows = windows.range(0, position.row), columns = windows.range(1, position.column);
+    const T* plane = x + position.plane * w.in[0] * w.in[1];
     C most = kLowest<C>;
     // An empty window uses the first element of the plane.
     int64_t at = rows.first < rows.end && columns.first < columns.end ? rows.first * w.in[1] + columns.first : 0;
@@ -79,15 +79,15 @@ void average(const Queue& queue, int64_t n, Windows windows, Count count, const 
   using C = AccumulateType<T>;
   const Window w = windows.w;
   for_each(queue, n, [=] TT_DEVICE(int64_t i) {
-    const Place place(i, w.out);
-    const Range rows = windows.range(0, place.row), columns = windows.range(1, place.column);
-    const T* plane = x + place.plane * w.in[0] * w.in[1];
+    const PlanePosition position(i, w.out);
+    const Range rows = windows.range(0, position.row), columns = windows.range(1, position.column);
+    const T* plane = x + position.plane * w.in[0] * w.in[1];
     C sum = 0;
     for (int64_t row = rows.first; row < rows.end; ++row) {
       for (int64_t column = columns.first; column < columns.end; ++column)
         sum += convert<C>(plane[row * w.in[1] + column]);
     }
-    y[i] = convert<T>(sum / static_cast<C>(count(place.row, place.column)));
+    y[i] = convert<T>(sum / static_cast<C>(count(position.row, position.column)));
   });
 }
 
@@ -114,9 +114,9 @@ void average_backward(const Queue& queue, int64_t n, Windows windows, Count coun
   using C = AccumulateType<T>;
   const Window w = windows.w;
   for_each(queue, n, [=] TT_DEVICE(int64_t i) {
-    const Place place(i, w.in);
-    const Range rows = windows.range(0, place.row), columns = windows.range(1, place.column);
-    const T* plane = g + place.plane * w.out[0] * w.out[1];
+    const PlanePosition position(i, w.in);
+    const Range rows = windows.range(0, position.row), columns = windows.range(1, position.column);
+    const T* plane = g + position.plane * w.out[0] * w.out[1];
     C sum = 0;
     for (int64_t row = rows.first; row < rows.end; ++row) {
       for (int64_t column = columns.first; column < columns.end; ++column) {

@@ -11,16 +11,16 @@
 namespace tt::cuda {
 
 // Rows along the dimension of softmax, whose size is n.
-struct Along : DimSplit {
+struct SoftmaxRows : DimSplit {
   using DimSplit::DimSplit;
 
   int64_t rows() const { return outer * inner; }
   // The offset at which row `r` starts; its elements are `inner` apart.
   TT_FUNCTION int64_t start(int64_t r) const { return inner == 1 ? r * n : r / inner * n * inner + r % inner; }
   // Whether to use one thread per row. Rows must be interleaved, so that adjacent threads read adjacent elements.
-  bool columns() const { return inner > 1 && rows() >= kColumnsWorthIt; }
+  bool columns() const { return inner > 1 && rows() >= kMinColumns; }
 
-  static constexpr int64_t kColumnsWorthIt = 2048;
+  static constexpr int64_t kMinColumns = 2048;
 };
 
 // The largest element so far, and the sum of exp(x - largest) so far.

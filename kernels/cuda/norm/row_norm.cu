@@ -51,7 +51,7 @@ template <typename T, int kLanes, typename W>
 void forward(const Queue& queue, RowNorm shape, const T* x, Affine<W> weight, Affine<W> bias, double eps, T* y,
              Statistics<AccumulateType<T>> statistics) {
   using C = AccumulateType<T>;
-  for_each_row<kOfOne<T, kLanes>>(queue, shape.rows, shape.n(), [=] TT_DEVICE(Group & group) {
+  for_each_row<kMaxKeptOneRow<T, kLanes>>(queue, shape.rows, shape.n(), [=] TT_DEVICE(Group & group) {
     const int64_t r = group.index(), at = r * shape.n(), first = shape.first_channel(r);
     const C n = static_cast<C>(shape.n());
     const Row<T, kLanes> row(group, shape.n(), x + at, 1);
@@ -81,10 +81,10 @@ template <typename T, int kLanes, typename W>
 void backward_input(const Queue& queue, RowNorm shape, const T* g, const T* x, Affine<W> weight,
                     Statistics<AccumulateType<T>> statistics, T* dx) {
   using C = AccumulateType<T>;
-  for_each_row<kOfTwo<T>>(queue, shape.rows, shape.n(), [=] TT_DEVICE(Group & group) {
+  for_each_row<kMaxKeptTwoRows<T>>(queue, shape.rows, shape.n(), [=] TT_DEVICE(Group & group) {
     const int64_t r = group.index(), at = r * shape.n(), first = shape.first_channel(r);
     const C mean = statistics.mean(r), rstd = statistics.rstds[r], n = static_cast<C>(shape.n());
-    const Row<T, kLanes, kOfTwo<T>> grads(group, shape.n(), g + at, 1), row(group, shape.n(), x + at, 1);
+    const Row<T, kLanes, kMaxKeptTwoRows<T>> grads(group, shape.n(), g + at, 1), row(group, shape.n(), x + at, 1);
     using Taken = Lanes<C, kLanes>;
     TwoSums<C> sums;
     const auto add = [&](int64_t i, const Taken& grad, const Taken& x) {

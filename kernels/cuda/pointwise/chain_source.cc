@@ -141,9 +141,9 @@ $1      result[i] = $2;
 }  // namespace
 
 ChainPlan::ChainPlan(absl::Span<const ChainStep> steps, const Tensor& out) : out_(out), compute_(steps[0].compute) {
-  const bool whole = compute_ == DType::kFloat32 || compute_ == DType::kFloat64 || compute_ == DType::kInt32 ||
-                     compute_ == DType::kInt64;
-  possible_ = whole && out.is_contiguous() && (out.dtype() == compute_ || out.dtype() == DType::kBool) &&
+  const bool is_supported = compute_ == DType::kFloat32 || compute_ == DType::kFloat64 || compute_ == DType::kInt32 ||
+                            compute_ == DType::kInt64;
+  possible_ = is_supported && out.is_contiguous() && (out.dtype() == compute_ || out.dtype() == DType::kBool) &&
               reinterpret_cast<uintptr_t>(out.data()) % 16 == 0;
   for (const ChainStep& step : steps) {
     if (possible_) add(step);
@@ -219,18 +219,18 @@ void ChainPlan::merge_dims() {
       one = one && strides_[k][d] == 0;
       as_output = as_output && strides_[k][d] == next;
     }
-    walks_.push_back(as_output ? 'p' : one ? 'o' : 's');
-    absl::StrAppend(&key_, " ", walks_.substr(k), view(element(inputs_[k].dtype())));
+    load_kinds_.push_back(as_output ? 'p' : one ? 'o' : 's');
+    absl::StrAppend(&key_, " ", load_kinds_.substr(k), view(element(inputs_[k].dtype())));
   }
 }
 
 std::string ChainPlan::load(size_t input) const {
   const absl::string_view dtype = view(element(inputs_[input].dtype()));
-  if (walks_[input] == 's') {
+  if (load_kinds_[input] == 's') {
     return absl::Substitute("    T x$0[4] = {};\n    load_strided<$1>(p, $0, at, count, x$0);\n", input, dtype);
   }
   return absl::Substitute("    T x$0[4] = {};\n    load_$2<$1>(p.in[$0], at, count, x$0);\n", input, dtype,
-                          walks_[input] == 'p' ? "plain" : "one");
+                          load_kinds_[input] == 'p' ? "plain" : "one");
 }
 
 std::string ChainPlan::source() const {

@@ -81,7 +81,7 @@ class ChainPlan {
   DType compute_;
   bool possible_ = true;
   Tensors inputs_;
-  std::string walks_;  // per input: 'p' laid out like the output, 'o' one element, 's' strided
+  std::string load_kinds_;  // per input: 'p' laid out like the output, 'o' one element, 's' strided
   absl::InlinedVector<Arg, 8> numbers_;
   std::vector<Step> steps_;
   std::vector<int32_t> sizes_;

@@ -13,8 +13,9 @@ namespace {
 using rejection::Source;
 
 template <const rejection::Range* kRange>
-Error misfit(const DeviceErrorCell& cell) {
-  return Error(ErrorKind::kRuntime, absl::StrCat(kRange->misfit, ", got ", __builtin_bit_cast(double, cell.values[0])));
+Error out_of_range_error(const DeviceErrorCell& cell) {
+  return Error(ErrorKind::kRuntime,
+               absl::StrCat(kRange->message, ", got ", __builtin_bit_cast(double, cell.values[0])));
 }
 
 // Returns the values as double. Invalid values are reported and replaced by 1, which is in every range.
@@ -25,7 +26,7 @@ Tensor checked(const Tensor& t) {
   const double* x = values.data_as<double>();
   double* y = fitting.data_as<double>();
   const rejection::Range range{nullptr, kRange->low, kRange->high, kRange->above_low};
-  DeviceErrorCell* cell = open_error_cell(queue, &misfit<kRange>);
+  DeviceErrorCell* cell = open_error_cell(queue, &out_of_range_error<kRange>);
   for_each(queue, t.numel(), [=] TT_DEVICE(int64_t i) {
     const bool fits = range.holds(x[i]);
     if (!fits) report_error(cell, __builtin_bit_cast(int64_t, x[i]), 0, 0);

@@ -73,12 +73,12 @@ struct Integers {
 };
 
 // The Philox blocks of one draw: `blocks` blocks from position `begin` of the generator's sequence.
-struct Place {
+struct PhiloxRange {
   PhiloxState begin;
   int64_t blocks;
 
   // Reserves the words for n elements of `each` words per element, and advances the generator past them.
-  static Place take(int64_t n, int64_t each) {
+  static PhiloxRange reserve(int64_t n, int64_t each) {
     const int64_t groups = (n * each + kGroupWords - 1) / kGroupWords, blocks = groups * kGroupBlocks;
     return {Context::current().draw(static_cast<uint64_t>(blocks)), blocks};
   }
@@ -96,7 +96,7 @@ TT_FUNCTION int64_t element_of(int64_t block, int j, int count) {
 // Stores out[i] = after(number i of `distribution`, i) in out's dtype and layout.
 template <typename C, typename Distribution, typename After>
 struct Draw {
-  Place place;
+  PhiloxRange counters;
   int64_t n;
   Layout<1> layout;
   Access out;
@@ -105,7 +105,7 @@ struct Draw {
 
   TT_DEVICE void operator()(int64_t block) const {
     Drawn<C> drawn;
-    distribution(place.words(block), &drawn);
+    distribution(counters.words(block), &drawn);
     for (int j = 0; j < drawn.kCount; ++j) {
       const int64_t i = element_of(block, j, drawn.kCount);
       if (i < n) store_any<C>(out, layout.offsets(i).at[0], after(drawn.at[j], i));
@@ -115,9 +115,9 @@ struct Draw {
 
 template <typename C, typename Distribution, typename After>
 void draw_as(const Tensor& out, Distribution distribution, After after) {
-  const Place place = Place::take(out.numel(), sizeof(C) / sizeof(uint32_t));
-  for_each(queue_of(out), place.blocks,
-           Draw<C, Distribution, After>{place, out.numel(), Layout<1>(out.sizes(), {out.strides()}), Access(out),
+  const PhiloxRange counters = PhiloxRange::reserve(out.numel(), sizeof(C) / sizeof(uint32_t));
+  for_each(queue_of(out), counters.blocks,
+           Draw<C, Distribution, After>{counters, out.numel(), Layout<1>(out.sizes(), {out.strides()}), Access(out),
                                         distribution, after});
 }
 
@@ -182,7 +182,7 @@ namespace {
 
 template <int kCount>
 struct DrawIntegers {
-  Place place;
+  PhiloxRange counters;
   int64_t n;
   Layout<1> layout;
   Access out;
@@ -190,7 +190,7 @@ struct DrawIntegers {
 
   TT_DEVICE void operator()(int64_t block) const {
     int64_t drawn[kCount];
-    integers(place.words(block), drawn);
+    integers(counters.words(block), drawn);
     for (int j = 0; j < kCount; ++j) {
       const int64_t i = element_of(block, j, kCount);
       if (i < n) store_any<int64_t>(out, layout.offsets(i).at[0], drawn[j]);
@@ -200,9 +200,9 @@ struct DrawIntegers {
 
 template <int kCount>
 void draw_integers_as(const Tensor& out, const IntegerRange& range) {
-  const Place place = Place::take(out.numel(), 4 / kCount);
-  for_each(queue_of(out), place.blocks,
-           DrawIntegers<kCount>{place, out.numel(), Layout<1>(out.sizes(), {out.strides()}), Access(out), {range}});
+  const PhiloxRange counters = PhiloxRange::reserve(out.numel(), 4 / kCount);
+  for_each(queue_of(out), counters.blocks,
+           DrawIntegers<kCount>{counters, out.numel(), Layout<1>(out.sizes(), {out.strides()}), Access(out), {range}});
 }
 
 }  // namespace
@@ -237,7 +237,7 @@ namespace {
 // Draws `kept` like the functor Below, and scales the kept elements like the operator scale_kept.
 template <typename T>
 struct Dropout {
-  Place place;
+  PhiloxRange counters;
   int64_t n;
   AccumulateType<T> share;  // fraction of elements that is kept
   const T* x;
@@ -247,7 +247,7 @@ struct Dropout {
   TT_DEVICE void operator()(int64_t block) const {
     using C = AccumulateType<T>;
     Drawn<float> drawn;
-    Uniform()(place.words(block), &drawn);
+    Uniform()(counters.words(block), &drawn);
     TT_UNROLL
     for (int j = 0; j < drawn.kCount; ++j) {
       const int64_t i = element_of(block, j, drawn.kCount);
@@ -267,20 +267,20 @@ void dropout(const Tensor& input, double p, Tensor& output, Tensor& kept) {
     return run_chain(DropoutScale(input, kept, p).steps(), output);
   }
   const Tensor x = contiguous(input);
-  const Place place = Place::take(x.numel(), 1);
+  const PhiloxRange counters = PhiloxRange::reserve(x.numel(), 1);
   with_floating(x.dtype(), [&]<typename T>(std::type_identity<T>) {
-    for_each(queue_of(output), place.blocks,
-             Dropout<T>{place, x.numel(), static_cast<AccumulateType<T>>(1 - p), x.data_as<T>(), output.data_as<T>(),
+    for_each(queue_of(output), counters.blocks,
+             Dropout<T>{counters, x.numel(), static_cast<AccumulateType<T>>(1 - p), x.data_as<T>(), output.data_as<T>(),
                         kept.data_as<Bool>()});
   });
 }
 
 // A permutation is drawn sequentially, so the host computes and uploads it. randperm cannot be captured into a graph.
 void randperm(int64_t n, OptionalDType, OptionalDevice, Tensor& out) {
-  const Place place = Place::take(n, 2);
+  const PhiloxRange counters = PhiloxRange::reserve(n, 2);
   std::vector<uint64_t> drawn(n);
-  for (int64_t block = 0; block < place.blocks; ++block) {
-    const std::array<uint32_t, 4> w = place.words(block);
+  for (int64_t block = 0; block < counters.blocks; ++block) {
+    const std::array<uint32_t, 4> w = counters.words(block);
     for (int j = 0; j < 2; ++j) {
       const int64_t i = element_of(block, j, 2);
       if (i < n) drawn[i] = pair_of(w[2 * j], w[2 * j + 1]);

@@ -75,10 +75,10 @@ struct ReduceSpace {
   DType dtype;
   Layout<1> kept, reduced;
   int64_t outputs, count;
-  // The elements of one result are `stretches` contiguous runs of `stretch` elements each, which begin at `starts`. If
-  // the elements are scattered, `stretches` is 0.
+  // The elements of one result are `runs` contiguous runs of `run_length` elements each, which begin at `starts`.
+  // If the elements are scattered, `runs` is 0.
   Layout<1> starts;
-  int64_t stretches, stretch;
+  int64_t runs, run_length;
 
   ReduceSpace(const Tensor& input, const ReducePlan& plan)
       : data(input.data()),
@@ -90,9 +90,9 @@ struct ReduceSpace {
         starts(layout_of(outer_of(plan.reduced))) {
     constexpr int64_t kLong = 64;  // minimum length of a run that a group processes as a whole
     const Extent& inner = plan.reduced.back();
-    const bool stretched = count > 0 && inner.stride == 1 && (plan.reduced.size() == 1 || inner.size >= kLong);
-    stretch = stretched ? inner.size : count;
-    stretches = !stretched ? 0 : plan.reduced.size() == 1 ? 1 : count / stretch;
+    const bool has_runs = count > 0 && inner.stride == 1 && (plan.reduced.size() == 1 || inner.size >= kLong);
+    run_length = has_runs ? inner.size : count;
+    runs = !has_runs ? 0 : plan.reduced.size() == 1 ? 1 : count / run_length;
   }
 
   static absl::Span<const Extent> outer_of(const Extents& extents) {
@@ -166,13 +166,13 @@ TT_DEVICE void take_row(const R& r, typename R::Part& part, const T* x, int64_t 
 template <typename T, typename R>
 TT_DEVICE void take_scattered(const R& r, typename R::Part& part, const T* x, const Layout<1>& layout, int64_t begin,
                               int64_t end, int64_t step) {
-  int unsettled = 0;
+  int unflushed = 0;
   TT_ROLLED
   for (int64_t i = begin; i < end; i += step) {
     r.take(part, convert<typename R::Value>(x[layout.offsets(i).at[0]]), i);
-    if (++unsettled == 32) {
+    if (++unflushed == 32) {
       r.flush(part);
-      unsettled = 0;
+      unflushed = 0;
     }
   }
   r.flush(part);
@@ -209,24 +209,25 @@ Tensor allocate_totals(Device device, int64_t outputs, int64_t parts) {
 
 // How each row, that is, the elements of one result, is divided among groups.
 struct RowParts {
-  int64_t pieces;      // per contiguous run
-  int64_t all_pieces;  // per row
-  int64_t parts;       // groups per row
-  int64_t share;       // elements per piece
-  int64_t work;        // `work` argument of for_each_group
+  int64_t pieces;        // per contiguous run
+  int64_t all_pieces;    // per row
+  int64_t parts;         // groups per row
+  int64_t piece_length;  // elements per piece
+  int64_t work;          // `work` argument of for_each_group
 
   explicit RowParts(const ReduceSpace& space) {
     constexpr int64_t kEnoughGroups = 2048, kMinPiece = 16 * 1024, kMaxPiece = int64_t{1} << 30;
-    const int64_t stretches = std::max<int64_t>(space.stretches, 1);
-    const int64_t wanted = std::min(kEnoughGroups / (space.outputs * stretches), space.stretch / kMinPiece);
-    pieces = std::max<int64_t>({wanted, (space.stretch + kMaxPiece - 1) / kMaxPiece, 1});
-    all_pieces = stretches * pieces;
+    const int64_t runs = std::max<int64_t>(space.runs, 1);
+    const int64_t wanted = std::min(kEnoughGroups / (space.outputs * runs), space.run_length / kMinPiece);
+    pieces = std::max<int64_t>({wanted, (space.run_length + kMaxPiece - 1) / kMaxPiece, 1});
+    all_pieces = runs * pieces;
     parts = std::min(all_pieces, std::max<int64_t>(4 * kEnoughGroups / space.outputs, 1));
-    share = ((space.stretch + pieces - 1) / pieces + 15) / 16 * 16;
+    piece_length = ((space.run_length + pieces - 1) / pieces + 15) / 16 * 16;
     // With few groups, a thread issues kLoadsAhead loads. With many groups, it issues four times as many, to reduce the
     // relative cost of per-thread work and of merging threads.
-    constexpr int64_t kMany = 8 * kEnoughGroups, kTurn = 16 * kLoadsAhead;
-    work = share * static_cast<int64_t>(item_size(space.dtype)) / (space.outputs * parts >= kMany ? 4 * kTurn : kTurn);
+    constexpr int64_t kMany = 8 * kEnoughGroups, kRoundBytes = 16 * kLoadsAhead;
+    work = piece_length * static_cast<int64_t>(item_size(space.dtype)) /
+           (space.outputs * parts >= kMany ? 4 * kRoundBytes : kRoundBytes);
   }
 };
 
@@ -241,12 +242,12 @@ void launch_rows(const Queue& queue, const R& r, const ReduceSpace& space, const
     typename R::Part gathered = r.begin();
     TT_ROLLED
     for (int64_t piece = part; piece < by.all_pieces; piece += by.parts) {
-      const int64_t stretch = by.pieces == 1 ? piece : piece / by.pieces;
-      const int64_t begin = (piece - stretch * by.pieces) * by.share;
-      const int64_t end = begin + by.share < space.stretch ? begin + by.share : space.stretch;
-      if (space.stretches > 0) {
-        take_row(r, gathered, x + space.starts.offsets(stretch).at[0], begin, end, stretch * space.stretch,
-                 group.rank(), group.size());
+      const int64_t run = by.pieces == 1 ? piece : piece / by.pieces;
+      const int64_t begin = (piece - run * by.pieces) * by.piece_length;
+      const int64_t end = begin + by.piece_length < space.run_length ? begin + by.piece_length : space.run_length;
+      if (space.runs > 0) {
+        take_row(r, gathered, x + space.starts.offsets(run).at[0], begin, end, run * space.run_length, group.rank(),
+                 group.size());
       } else {
         take_scattered(r, gathered, x, space.reduced, begin + group.rank(), end, group.size());
       }
@@ -297,15 +298,15 @@ struct Columns {
   TT_DEVICE void take_rows(const T* x, At at, int64_t first, int64_t count, int64_t parts) {
     int64_t row = first;
     TT_ROLLED
-    for (int unsettled = 0; row + (kLoadsAhead - 1) * parts < count; row += kLoadsAhead * parts) {
+    for (int unflushed = 0; row + (kLoadsAhead - 1) * parts < count; row += kLoadsAhead * parts) {
       Vector<T, kWidth> loaded[kLoadsAhead];
       TT_UNROLL
       for (int a = 0; a < kLoadsAhead; ++a) loaded[a] = load_together<T, kWidth>(x + at(row + a * parts));
       TT_UNROLL
       for (int a = 0; a < kLoadsAhead; ++a) take(loaded[a], row + a * parts);
-      if (++unsettled == 8) {
+      if (++unflushed == 8) {
         flush();
-        unsettled = 0;
+        unflushed = 0;
       }
     }
     flush();

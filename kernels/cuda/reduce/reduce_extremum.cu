@@ -14,7 +14,7 @@ void extremum_into(const Tensor& input, const OptionalDims& dim, Tensor& out) {
   const Tensor x = ordered_bits(input);
   const ReducePlan plan = plan_over(x, dim);
   with_reduced(x.dtype(), [&]<typename T>(std::type_identity<T>) {
-    reduce(Extremum<T, kMax, Identity>{Access(out), weakest<T, kMax>()}, x, plan);
+    reduce(Extremum<T, kMax, Identity>{Access(out), extremum_identity<T, kMax>()}, x, plan);
   });
   restore_bits(out);
 }

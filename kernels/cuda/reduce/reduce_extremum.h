@@ -10,7 +10,7 @@ namespace tt::cuda {
 
 // Returns the identity of the reduction: the least value of T for a maximum, the greatest for a minimum.
 template <typename T, bool kMax>
-constexpr T weakest() {
+constexpr T extremum_identity() {
   using Limits = std::numeric_limits<T>;
   if constexpr (Limits::has_infinity)
     return kMax ? -Limits::infinity() : Limits::infinity();

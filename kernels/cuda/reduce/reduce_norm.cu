@@ -48,7 +48,7 @@ struct ExpSum {
   using Part = ExpTotal<T>;
   Access out;
 
-  TT_FUNCTION ExpTotal<T> begin() const { return {weakest<T, true>(), 0}; }
+  TT_FUNCTION ExpTotal<T> begin() const { return {extremum_identity<T, true>(), 0}; }
   TT_FUNCTION void take(ExpTotal<T>& part, T x, int64_t) const { part = merge(part, {x, 1}); }
   TT_FUNCTION void flush(ExpTotal<T>&) const {}
   TT_FUNCTION ExpTotal<T> end(const ExpTotal<T>& part) const { return part; }
@@ -72,7 +72,7 @@ void norm_into(const Tensor& input, const ReducePlan& plan, double ord, Tensor& 
   if (ord == 1) return reduce(Sum<T, Magnitude, Root>{to, Root{1}}, input, plan);
   if (ord == 0) return reduce(Count<T, RawCount>{to, RawCount()}, input, plan);
   if (ord == INFINITY) return reduce(Extremum<T, true, Magnitude>{to, T(0)}, input, plan);
-  if (ord == -INFINITY) return reduce(Extremum<T, false, Magnitude>{to, weakest<T, false>()}, input, plan);
+  if (ord == -INFINITY) return reduce(Extremum<T, false, Magnitude>{to, extremum_identity<T, false>()}, input, plan);
   reduce(PowerSum<T>{{to, Root{ord}}}, input, plan);
 }
 

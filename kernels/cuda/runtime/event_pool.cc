@@ -4,10 +4,10 @@
 
 namespace tt::cuda {
 
-class EventPool::Lent final : public Event {
+class EventPool::PooledEvent final : public Event {
  public:
-  Lent(EventHandle handle, Idle& idle) : handle_(handle), idle_(idle) {}
-  ~Lent() override { idle_.push_back(handle_); }
+  PooledEvent(EventHandle handle, Idle& idle) : handle_(handle), idle_(idle) {}
+  ~PooledEvent() override { idle_.push_back(handle_); }
   bool done() const override { return runtime().done(handle_); }
   void synchronize() override { runtime().synchronize_event(handle_); }
   EventHandle handle() const { return handle_; }
@@ -30,10 +30,10 @@ std::unique_ptr<Event> EventPool::record(const StreamId& stream) {
   replayer.flush();
   Idle& idle = idle_[stream.device.index];
   if (idle.empty()) idle.push_back(runtime().create_event(false));
-  auto lent = std::make_unique<Lent>(idle.back(), idle);
+  auto event = std::make_unique<PooledEvent>(idle.back(), idle);
   idle.pop_back();
-  runtime().record(lent->handle(), replayer.stream());
-  return lent;
+  runtime().record(event->handle(), replayer.stream());
+  return event;
 }
 
 }  // namespace tt::cuda

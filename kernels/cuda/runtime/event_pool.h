@@ -20,7 +20,7 @@ class EventPool final : public StreamEvents {
   std::unique_ptr<Event> record(const StreamId& stream) override;
 
  private:
-  class Lent;
+  class PooledEvent;
   using Idle = std::vector<EventHandle>;
   std::map<int, Idle> idle_;  // by device
 };

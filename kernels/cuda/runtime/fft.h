@@ -8,7 +8,7 @@
 
 namespace tt::cuda {
 
-inline constexpr int kMostFftDims = 3;  // maximum number of dimensions per transform
+inline constexpr int kMaxFftDims = 3;  // maximum number of dimensions per transform
 
 // A transform from real numbers computes only the first half of the spectrum along the last dimension. A transform to
 // real numbers reads only that half.
@@ -20,7 +20,7 @@ enum class FftKind { kComplexToComplex, kRealToComplex, kComplexToReal };
 struct FftLayout {
   int64_t stride = 1;
   int64_t distance = 0;
-  std::array<int64_t, kMostFftDims> embed{};  // sizes of the array that contains the transform
+  std::array<int64_t, kMaxFftDims> embed{};  // sizes of the array that contains the transform
 
   bool operator==(const FftLayout&) const = default;
 };
@@ -29,9 +29,9 @@ struct FftLayout {
 struct FftTransform {
   FftKind kind;
   bool is_double;
-  bool forward;                             // sign of the exponent is -1; if real, determined by `kind`
-  int rank;                                 // 1 to kMostFftDims; only the first `rank` elements of the arrays are used
-  std::array<int64_t, kMostFftDims> sizes;  // in points; for a real transform, the sizes of the real end
+  bool forward;                            // sign of the exponent is -1; if real, determined by `kind`
+  int rank;                                // 1 to kMaxFftDims; only the first `rank` elements of the arrays are used
+  std::array<int64_t, kMaxFftDims> sizes;  // in points; for a real transform, the sizes of the real end
   int64_t batch;
   FftLayout from, to;
 };

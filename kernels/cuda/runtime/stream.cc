@@ -39,7 +39,7 @@ double CudaEvent::elapsed_ms(const Event& since) const {
   return runtime().elapsed_ms(static_cast<const CudaEvent&>(since).handle_, handle_);
 }
 
-CudaStream::~CudaStream() { pool_->give_back(replayer_); }
+CudaStream::~CudaStream() { pool_->release(replayer_); }
 
 void CudaStream::check_may_wait(std::string_view what) const {
   check(!capturing_, "operation not permitted when stream is capturing: ", what);
@@ -111,20 +111,20 @@ std::unique_ptr<Graph> CudaStream::end_capture() {
 std::unique_ptr<CudaStream> StreamPool::lease() {
   MutexLock lock(mutex_);
   auto idle = std::min_element(streams_.begin(), streams_.end(),
-                               [](const Lent& a, const Lent& b) { return a.users < b.users; });
+                               [](const LeasedStream& a, const LeasedStream& b) { return a.users < b.users; });
   if (idle == streams_.end() || (idle->users > 0 && streams_.size() < kStreams)) {
     make_current(device_);
-    idle =
-        streams_.insert(streams_.end(), Lent{std::make_unique<GraphReplayer>(device_, runtime().create_stream()), 0});
+    idle = streams_.insert(streams_.end(),
+                           LeasedStream{std::make_unique<GraphReplayer>(device_, runtime().create_stream()), 0});
   }
   ++idle->users;
   return std::make_unique<CudaStream>(this, idle->replayer.get());
 }
 
-void StreamPool::give_back(const GraphReplayer* replayer) {
+void StreamPool::release(const GraphReplayer* replayer) {
   MutexLock lock(mutex_);
-  for (Lent& lent : streams_) {
-    if (lent.replayer.get() == replayer) --lent.users;
+  for (LeasedStream& leased : streams_) {
+    if (leased.replayer.get() == replayer) --leased.users;
   }
 }
 

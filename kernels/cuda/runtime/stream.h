@@ -70,16 +70,16 @@ class StreamPool {
   static constexpr size_t kStreams = 32;
   explicit StreamPool(Device device) : device_(device) {}
   std::unique_ptr<CudaStream> lease();
-  void give_back(const GraphReplayer* replayer);
+  void release(const GraphReplayer* replayer);
 
  private:
-  struct Lent {
+  struct LeasedStream {
     std::unique_ptr<GraphReplayer> replayer;
     int users;
   };
   Device device_;
   Mutex mutex_;
-  std::vector<Lent> streams_ ABSL_GUARDED_BY(mutex_);
+  std::vector<LeasedStream> streams_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace tt::cuda

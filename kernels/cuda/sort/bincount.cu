@@ -13,7 +13,7 @@ namespace {
 
 // Computes bin[value[i]] += weight[i] for each i. The weights are 1 if `weights` is undefined.
 template <typename T>
-void add_up(const Tensor& values, const Tensor& weights, const Tensor& out) {
+void accumulate_bins(const Tensor& values, const Tensor& weights, const Tensor& out) {
   const int64_t* value = values.data_as<int64_t>();
   const T* weight = weights ? weights.data_as<T>() : nullptr;
   T* bin = out.data_as<T>();
@@ -43,9 +43,9 @@ void bincount(const Tensor& input, const Tensor& weights, int64_t minlength, Ten
   out = empty({bins}, dtype, input.device());
   fill_with(out, Scalar(int64_t{0}));
   const Tensor weight = weights ? contiguous_as(weights, dtype) : Tensor();
-  if (dtype == DType::kInt64) return add_up<int64_t>(values, weight, out);
-  if (dtype == DType::kFloat32) return add_up<float>(values, weight, out);
-  add_up<double>(values, weight, out);
+  if (dtype == DType::kInt64) return accumulate_bins<int64_t>(values, weight, out);
+  if (dtype == DType::kFloat32) return accumulate_bins<float>(values, weight, out);
+  accumulate_bins<double>(values, weight, out);
 }
 
 }  // namespace tt::cuda

@@ -80,13 +80,13 @@ void find_positions(const Queue& queue, const RowKeys& keys, int64_t length, int
 }
 
 // For each line, writes the `count` positions whose keys sort no later than the key at position `last`, in sorted
-// order. `taken`: one counter per line, initially 0. `unordered`: scratch memory of the size of `ordered`.
+// order. `slot_counters`: one counter per line, initially 0. `unordered`: scratch memory of the size of `ordered`.
 template <typename Key>
 void select_up_to(const Queue& queue, const RowKeys& keys, int64_t length, const Tensor& last, int64_t count,
-                  const Tensor& taken, const Tensor& unordered, const Tensor& ordered) {
+                  const Tensor& slot_counters, const Tensor& unordered, const Tensor& ordered) {
   const Key* all = keys.keys.data_as<Key>();
   const int64_t* lasts = last.data_as<int64_t>();
-  int64_t *slots = taken.data_as<int64_t>(), *all_chosen = unordered.data_as<int64_t>();
+  int64_t *slots = slot_counters.data_as<int64_t>(), *all_chosen = unordered.data_as<int64_t>();
   int64_t* all_ordered = ordered.data_as<int64_t>();
   for_each_group(queue, last.numel(), length / 4, [=] TT_DEVICE(Group & group) {
     const int64_t line = group.index(), until = lasts[line];
@@ -140,12 +140,12 @@ Tensor first_of_rows(const Tensor& input, const DimIterator& lines, int64_t coun
   const Queue queue = queue_of(input);
   const RowKeys keys = line_keys(input, lines, descending);
   const Tensor last = positions_of_rank(queue, keys, lines, count - 1);
-  const Tensor taken = empty({lines.count()}, DType::kInt64, input.device());
-  fill_with(taken, Scalar(int64_t{0}));
+  const Tensor slot_counters = empty({lines.count()}, DType::kInt64, input.device());
+  fill_with(slot_counters, Scalar(int64_t{0}));
   const Tensor unordered = empty({lines.count() * count}, DType::kInt64, input.device());
   Tensor ordered = empty({lines.count() * count}, DType::kInt64, input.device());
   with_key(keys, [&]<typename Key>(std::type_identity<Key>) {
-    select_up_to<Key>(queue, keys, lines.length(), last, count, taken, unordered, ordered);
+    select_up_to<Key>(queue, keys, lines.length(), last, count, slot_counters, unordered, ordered);
   });
   return ordered;
 }

@@ -78,7 +78,7 @@ void make_line_keys(const Queue& queue, const DimIterator& lines, const KeyIndex
 
 }  // namespace
 
-Tensor numbered(const Queue& queue, int64_t n) {
+Tensor iota(const Queue& queue, int64_t n) {
   Tensor positions = empty({n}, DType::kInt64, queue.device());
   int64_t* to = positions.data_as<int64_t>();
   for_each(queue, n, [=] TT_DEVICE(int64_t i) { to[i] = i; });
@@ -98,7 +98,7 @@ Tensor sorted_rows(const Tensor& input, const DimIterator& lines, bool descendin
   const bool fits = together <= 64;
   const int line_bit = fits && line_bits > 0 ? bits : 64;
   const Tensor keys = make_keys(input, lines, bits, line_bit, descending, key_type(together));
-  KeyIndexPairs items = radix_sort(queue, {keys, numbered(queue, keys.numel())}, fits ? together : bits);
+  KeyIndexPairs items = radix_sort(queue, {keys, iota(queue, keys.numel())}, fits ? together : bits);
   if (fits) return items.indices;
   make_line_keys(queue, lines, items);
   return radix_sort(queue, items, line_bits).indices;

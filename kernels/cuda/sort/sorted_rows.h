@@ -20,7 +20,7 @@ void with_key(const RowKeys& keys, F f) {
 }
 
 // Returns the int64 tensor 0, 1, ... n - 1.
-Tensor numbered(const Queue& queue, int64_t n);
+Tensor iota(const Queue& queue, int64_t n);
 
 // Returns the elements of each line in sorted order, line by line. An element is represented by its number among the
 // elements of all lines (DimIterator::offset()); number % length is its position in the line. Stable. NaN sorts last,

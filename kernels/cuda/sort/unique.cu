@@ -84,7 +84,7 @@ Tensor in_order(const Tensor& keys, const Tensor& order) {
 // Returns the lexicographic order of a contiguous matrix's rows: sorts by each column, the last one first.
 Tensor sorted_rows(const Tensor& x) {
   const int64_t n = x.size(0), columns = x.size(1);
-  Tensor order = numbered(queue_of(x), n);
+  Tensor order = iota(queue_of(x), n);
   for (int64_t c = columns; n > 0 && c-- > 0;) {
     const Tensor column = view_of(x, Geometry{{n}, {columns}, x->offset + c});
     const RowKeys by_place = line_keys(column, DimIterator(column, 0), false);
@@ -102,7 +102,7 @@ void unique_values(const Tensor& input, Tensor& output, Tensor& inverse_indices,
   const Tensor packed = contiguous(input);
   const Tensor x = view_of(packed, Geometry{{packed.numel()}, {1}, packed->offset});
   inverse_indices = empty(input.sizes(), DType::kInt64, input.device());
-  const Tensor order = x.numel() > 0 ? sorted_rows(x, DimIterator(x, 0), false) : numbered(queue_of(x), 0);
+  const Tensor order = x.numel() > 0 ? sorted_rows(x, DimIterator(x, 0), false) : iota(queue_of(x), 0);
   find_runs({x, 1, order}, {}, output, inverse_indices, counts);
 }
 
@@ -110,7 +110,7 @@ void unique_rows(const Tensor& input, bool consecutive, Tensor& output, Tensor& 
   check(input.dim() == 2, "expected a matrix, got ", to_string(input.sizes()));
   const Tensor x = contiguous(input);
   inverse_indices = empty({x.size(0)}, DType::kInt64, input.device());
-  const Tensor order = consecutive ? numbered(queue_of(x), x.size(0)) : sorted_rows(x);
+  const Tensor order = consecutive ? iota(queue_of(x), x.size(0)) : sorted_rows(x);
   find_runs({x, x.size(1), order}, {x.size(1)}, output, inverse_indices, counts);
 }
 

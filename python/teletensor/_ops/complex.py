@@ -72,22 +72,22 @@ def _hermitian(input: Tensor) -> Tensor:
     return conj(input.transpose(0, 1)) if input.dim() else conj(input)
 
 
-def _parts(name: str, doc: str) -> property:
+def _part_property(name: str, doc: str) -> property:
     part = getattr(_torch, name)
 
     def get(self: Tensor) -> Tensor:
         return self if name == "real" and not self.dtype.is_complex else part(self)
 
-    def put(self: Tensor, value) -> None:
+    def set(self: Tensor, value) -> None:
         get(self).copy_(value if isinstance(value, Tensor) else _C.tensor(value))
 
-    return property(get, put, doc=doc)
+    return property(get, set, doc=doc)
 
 
 for _name in __all__:
     setattr(Tensor, _name, globals()[_name])
-Tensor.real = _parts("real", "The real parts, as a view; a real tensor is returned itself.")
-Tensor.imag = _parts("imag", "The imaginary parts, as a view.")
+Tensor.real = _part_property("real", "The real parts, as a view; a real tensor is returned itself.")
+Tensor.imag = _part_property("imag", "The imaginary parts, as a view.")
 Tensor.H = property(_hermitian, doc="The conjugate transpose of a matrix.")
 Tensor.mH = property(_adjoint, doc="The conjugate transposes of matrices.")
 Tensor.adjoint = _adjoint

@@ -30,9 +30,9 @@ def einsum(equation, *operands) -> Tensor:
         pair = _einsum_pair(*terms[i], *terms[j], later)
         terms = [t for k, t in enumerate(terms) if k not in (i, j)] + [pair]
     labels, value = terms[0]
-    gone = [i for i, c in enumerate(labels) if c not in output]
-    if gone:
-        value = value.sum(gone)
+    summed_dims = [i for i, c in enumerate(labels) if c not in output]
+    if summed_dims:
+        value = value.sum(summed_dims)
         labels = "".join(c for c in labels if c in output)
     return value.permute([labels.index(c) for c in output]) if labels != output else value
 
@@ -104,10 +104,10 @@ def _einsum_pair(a_labels: str, a: Tensor, b_labels: str, b: Tensor, later: set)
     """Contracts two operands: keeps batch labels and sums over labels that are not used later."""
     for own, other in ((0, b_labels), (1, a_labels)):
         labels, value = (a_labels, a) if own == 0 else (b_labels, b)
-        gone = [i for i, c in enumerate(labels) if c not in other and c not in later]
-        if gone:
-            value = value.sum(gone)
-            labels = "".join(c for i, c in enumerate(labels) if i not in gone)
+        summed_dims = [i for i, c in enumerate(labels) if c not in other and c not in later]
+        if summed_dims:
+            value = value.sum(summed_dims)
+            labels = "".join(c for i, c in enumerate(labels) if i not in summed_dims)
         if own == 0:
             a_labels, a = labels, value
         else:

@@ -66,10 +66,10 @@ def resize_(self: Tensor, *sizes, memory_format=None) -> Tensor:
     if count <= flat.numel():
         _C.become(self, flat[:count].reshape(sizes))
         return self
-    room = _C.torch.empty(count, dtype=self.dtype, device=self.device)
+    buffer = _C.torch.empty(count, dtype=self.dtype, device=self.device)
     if flat.numel():
-        room[: flat.numel()] = flat
-    _C.become(self, room.reshape(sizes))
+        buffer[: flat.numel()] = flat
+    _C.become(self, buffer.reshape(sizes))
     return self
 
 
@@ -235,12 +235,12 @@ def _in_place_function(name: str) -> Callable:
 
 
 # In-place methods that are also exported as torch.<name>_.
-_SHOWN = (
+_EXPORTED = (
     "abs_", "acos_", "asin_", "atan_", "ceil_", "celu_", "clamp_", "clamp_max_", "clamp_min_", "cos_", "cosh_", "dropout_",
     "erf_", "erfc_", "exp2_", "exp_", "expm1_", "fill_", "floor_", "frac_", "log10_", "log1p_", "log2_", "log_", "neg_",
     "reciprocal_", "relu_", "resize_as_", "round_", "rsqrt_", "selu_", "sigmoid_", "sin_", "sinh_", "sqrt_", "square_",
     "tan_", "tanh_", "threshold_", "trunc_", "zero_",
 )  # fmt: skip
 in_place_functions = {"renorm": exact_out_variant(Tensor.renorm)} | {
-    name: _in_place_function(name) for name in (*_SHOWN, "fliplr", "flipud") if hasattr(Tensor, name)
+    name: _in_place_function(name) for name in (*_EXPORTED, "fliplr", "flipud") if hasattr(Tensor, name)
 }

@@ -27,7 +27,7 @@ def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, ret
     """
     if dim is None:
         output, inverse, counts = _C.ops.unique_values(input)
-        return _asked(output, inverse, counts, return_inverse, return_counts)
+        return _requested_results(output, inverse, counts, return_inverse, return_counts)
     return _unique_slices(input, dim, False, return_inverse, return_counts)
 
 
@@ -35,7 +35,8 @@ def unique_consecutive(input: Tensor, return_inverse: bool = False, return_count
     """The first value of each run of equal values, or the first slice of each run of equal slices along dim. Waits."""
     if dim is None:
         output, inverse, counts = _C.ops.unique_rows(input.reshape(-1, 1), True)
-        return _asked(output.reshape(-1), inverse.reshape(input.shape), counts, return_inverse, return_counts)
+        output, inverse = output.reshape(-1), inverse.reshape(input.shape)
+        return _requested_results(output, inverse, counts, return_inverse, return_counts)
     return _unique_slices(input, dim, True, return_inverse, return_counts)
 
 
@@ -45,13 +46,13 @@ def _unique_slices(input: Tensor, dim: int, consecutive: bool, return_inverse: b
         if slices.shape[0]:
             raise RuntimeError("There are 0 sized dimensions, and they aren't selected, so unique cannot be applied")
         none = _torch.empty(0, dtype=_C.int64, device=input.device)
-        return _asked(input.clone(), none, none, return_inverse, return_counts)
+        return _requested_results(input.clone(), none, none, return_inverse, return_counts)
     output, inverse, counts = _C.ops.unique_rows(slices.reshape(slices.shape[0], -1), consecutive)
     output = output.reshape(-1, *slices.shape[1:]).movedim(0, dim)
-    return _asked(output, inverse, counts, return_inverse, return_counts)
+    return _requested_results(output, inverse, counts, return_inverse, return_counts)
 
 
-def _asked(output, inverse, counts, return_inverse: bool, return_counts: bool):
+def _requested_results(output, inverse, counts, return_inverse: bool, return_counts: bool):
     if not return_inverse and not return_counts:
         return output
     return (output, *((inverse,) if return_inverse else ()), *((counts,) if return_counts else ()))
@@ -227,8 +228,8 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
 
 
 def _triangle(row: int, col: int, keep, dtype, device) -> Tensor:
-    places = [(i, j) for i in _builtin_range(row) for j in _builtin_range(col) if keep(i, j)]
-    columns = [[i for i, _ in places], [j for _, j in places]]
+    positions = [(i, j) for i in _builtin_range(row) for j in _builtin_range(col) if keep(i, j)]
+    columns = [[i for i, _ in positions], [j for _, j in positions]]
     return _C.tensor(columns, dtype=dtype or _C.int64, device=device)
 
 
@@ -258,17 +259,17 @@ def scalar_tensor(value, *, dtype=None, device=None, requires_grad: bool = False
 
 
 def _at_least(n: int):
-    def raised(*tensors):
+    def at_least(*tensors):
         if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
             tensors = tuple(tensors[0])
-        results = tuple(_raise(t, n) for t in tensors)
+        results = tuple(_expand_dims(t, n) for t in tensors)
         return results[0] if len(results) == 1 else results
 
-    raised.__name__, raised.__doc__ = f"atleast_{n}d", f"Extends the tensors to at least {n} dimensions."
-    return raised
+    at_least.__name__, at_least.__doc__ = f"atleast_{n}d", f"Extends the tensors to at least {n} dimensions."
+    return at_least
 
 
-def _raise(t: Tensor, n: int) -> Tensor:
+def _expand_dims(t: Tensor, n: int) -> Tensor:
     if t.dim() == 0:
         t = t.reshape(1)
     if n >= 2 and t.dim() == 1:

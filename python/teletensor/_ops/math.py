@@ -77,11 +77,11 @@ def isin(elements, test_elements, *, assume_unique: bool = False, invert: bool =
         return elements != test_elements if invert else elements == test_elements
     if test_elements.numel() == 0:
         return _torch.full(elements.shape, invert, dtype=_C.bool, device=elements.device)
-    among = test_elements.reshape(-1).sort()[0]
-    both = elements.to(_C.promote_types(elements.dtype, among.dtype))
-    among = among.to(both.dtype)
-    place = _torch.searchsorted(among, both).clamp_max(among.numel() - 1)
-    found = among[place.reshape(-1)].reshape(both.shape) == both
+    candidates = test_elements.reshape(-1).sort()[0]
+    both = elements.to(_C.promote_types(elements.dtype, candidates.dtype))
+    candidates = candidates.to(both.dtype)
+    index = _torch.searchsorted(candidates, both).clamp_max(candidates.numel() - 1)
+    found = candidates[index.reshape(-1)].reshape(both.shape) == both
     return found.logical_not() if invert else found
 
 
@@ -96,9 +96,9 @@ def histogram(input: Tensor, bins, *, range=None, weight: Tensor | None = None, 
         edges = _torch.linspace(low, high, bins + 1, dtype=flat.dtype, device=flat.device)
     count = edges.numel() - 1
     inside = (flat >= edges[0]) & (flat <= edges[count])
-    place = (_torch.searchsorted(edges, flat, right=True) - 1).clamp(0, count - 1)
-    shares = inside.to(flat.dtype) if weight is None else _torch.where(inside, weight.reshape(-1), 0.0)
-    found = _torch.zeros(count, dtype=flat.dtype, device=flat.device).scatter_add(0, place, shares.to(flat.dtype))
+    index = (_torch.searchsorted(edges, flat, right=True) - 1).clamp(0, count - 1)
+    weights = inside.to(flat.dtype) if weight is None else _torch.where(inside, weight.reshape(-1), 0.0)
+    found = _torch.zeros(count, dtype=flat.dtype, device=flat.device).scatter_add(0, index, weights.to(flat.dtype))
     return (found / found.sum() / edges.diff() if density else found), edges
 
 
@@ -126,11 +126,11 @@ def _slopes(input: Tensor, dim: int, spacing, edge_order: int) -> Tensor:
     if not input.is_floating_point() and not input.is_complex():
         input = input.to(_C.default_dtype())
     if isinstance(spacing, Tensor) and spacing.dim() == 1:
-        places = spacing
+        coordinates = spacing
     else:
-        places = _torch.arange(n, dtype=_C.float64, device=input.device) * spacing
-    lie = [-1 if d == dim % input.dim() else 1 for d in range(input.dim())]
-    steps = places.diff().to(input.dtype).reshape(lie).expand([n - 1 if m == -1 else m for m in lie])
+        coordinates = _torch.arange(n, dtype=_C.float64, device=input.device) * spacing
+    view_shape = [-1 if d == dim % input.dim() else 1 for d in range(input.dim())]
+    steps = coordinates.diff().to(input.dtype).reshape(view_shape).expand([n - 1 if m == -1 else m for m in view_shape])
     slopes = input.diff(dim=dim) / steps
     first, last = slopes.narrow(dim, 0, 1), slopes.narrow(dim, n - 2, 1)
     if n == 2:
@@ -139,11 +139,11 @@ def _slopes(input: Tensor, dim: int, spacing, edge_order: int) -> Tensor:
     left, right = slopes.narrow(dim, 0, n - 2), slopes.narrow(dim, 1, n - 2)
     inner = (left * after + right * before) / (before + after)
     if edge_order == 2:
-        first, last = _bent(slopes, steps, dim, 0), _bent(slopes, steps, dim, n - 2)
+        first, last = _edge_slope(slopes, steps, dim, 0), _edge_slope(slopes, steps, dim, n - 2)
     return _torch.cat([first, inner, last], dim)
 
 
-def _bent(slopes: Tensor, steps: Tensor, dim: int, edge: int) -> Tensor:
+def _edge_slope(slopes: Tensor, steps: Tensor, dim: int, edge: int) -> Tensor:
     """Returns the slope at an edge of the parabola through the three elements nearest to the edge."""
     other = edge + 1 if edge == 0 else edge - 1
     own, next_ = slopes.narrow(dim, edge, 1), slopes.narrow(dim, other, 1)
@@ -161,8 +161,8 @@ def hash_tensor(input: Tensor, dim=None, *, keepdim: bool = False, mode: int = 0
     if input.is_complex():
         raise NotImplementedError(f"[hash_tensor] not implemented for {input.dtype}")
     bits = input.to(_C.float64 if input.is_floating_point() else _C.int64, copy=True).view(_C.int64)
-    asked = range(input.dim()) if dim is None or dim == () else [dim] if isinstance(dim, int) else dim
-    dims = sorted({d % builtins.max(1, input.dim()) for d in asked if input.dim()})
+    requested = range(input.dim()) if dim is None or dim == () else [dim] if isinstance(dim, int) else dim
+    dims = sorted({d % builtins.max(1, input.dim()) for d in requested if input.dim()})
     kept = [d for d in range(input.dim()) if d not in dims]
     sizes = [input.shape[d] for d in kept]
     rest = bits.permute([*kept, *dims]).reshape([*sizes, math.prod(input.shape[d] for d in dims)])

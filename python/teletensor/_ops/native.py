@@ -103,13 +103,13 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
     flat = (input.reshape(-1) != 0).to(_C.int64)
     number = flat.cumsum(0) - 1  # rank of each nonzero element
     count = flat.sum()
-    places = _torch.zeros(size + 1, dtype=_C.int64, device=input.device)
+    indices = _torch.zeros(size + 1, dtype=_C.int64, device=input.device)
     slots = _torch.where((flat == 1) & (number < size), number, size)
-    places = places.scatter(0, slots, _torch.arange(flat.numel(), device=input.device))[:size]
+    indices = indices.scatter(0, slots, _torch.arange(flat.numel(), device=input.device))[:size]
     columns = []
     for d in range(input.dim()):
         inner = math.prod(input.shape[d + 1 :])
-        columns.append(places.div(max(inner, 1), rounding_mode="floor") % max(input.shape[d], 1))
+        columns.append(indices.div(max(inner, 1), rounding_mode="floor") % max(input.shape[d], 1))
     if not columns:
         return _torch.empty(size, 0, dtype=_C.int64, device=input.device)
     missing = _torch.arange(size, device=input.device) >= count
@@ -128,15 +128,16 @@ def histogramdd(input: Tensor, bins, *, range=None, weight: Tensor | None = None
         raise RuntimeError(f"histogramdd(): expected {count} sequences of bin edges or numbers of bins, got {len(bins)}")
     edges = [b.to(points.dtype) if isinstance(b, Tensor) else _edges(points[:, d], b, range, d) for d, b in enumerate(bins)]
     cells = [e.numel() - 1 for e in edges]
-    place = _torch.zeros(points.shape[0], dtype=_C.int64, device=input.device)
+    index = _torch.zeros(points.shape[0], dtype=_C.int64, device=input.device)
     inside = _torch.ones(points.shape[0], dtype=_C.bool, device=input.device)
     for d, e in enumerate(edges):
         x = points[:, d].contiguous()
         inside = inside & (x >= e[0]) & (x <= e[cells[d]])
-        place = place * cells[d] + (_ops.searchsorted(e, x, right=True) - 1).clamp(0, cells[d] - 1)
-    shares = _torch.ones_like(points[:, 0]) if weight is None else weight.detach().reshape(-1).to(points.dtype)
-    shares = _torch.where(inside, shares, 0.0)
-    hist = _torch.zeros(math.prod(cells), dtype=points.dtype, device=input.device).scatter_add(0, place, shares).reshape(cells)
+        index = index * cells[d] + (_ops.searchsorted(e, x, right=True) - 1).clamp(0, cells[d] - 1)
+    weights = _torch.ones_like(points[:, 0]) if weight is None else weight.detach().reshape(-1).to(points.dtype)
+    weights = _torch.where(inside, weights, 0.0)
+    zeros = _torch.zeros(math.prod(cells), dtype=points.dtype, device=input.device)
+    hist = zeros.scatter_add(0, index, weights).reshape(cells)
     if density:
         hist = hist / hist.sum()
         for d, e in enumerate(edges):
@@ -183,13 +184,13 @@ def segment_reduce(
         raise RuntimeError("segment_reduce(): Expected all rows of lengths along axis to sum to data.size(axis) when unsafe is false.")
     function, empty = _REDUCTIONS[reduce]
     results = []
-    for stretch in data.split(times, 0):
-        if stretch.shape[0] == 0:
+    for segment in data.split(times, 0):
+        if segment.shape[0] == 0:
             results.append(_torch.full(data.shape[1:], empty if initial is None else initial, dtype=data.dtype, device=data.device))
             continue
-        value = getattr(stretch, function)(0)
+        value = getattr(segment, function)(0)
         if initial is not None:
-            value = _with_initial(value, reduce, initial, stretch.shape[0])
+            value = _with_initial(value, reduce, initial, segment.shape[0])
         results.append(value)
     return _torch.stack(results) if results else data.new_empty([0, *data.shape[1:]])
 

@@ -17,7 +17,7 @@ __all__ = [
 _torch, _ops = _C.torch, _C.ops
 
 
-def _levels(q, input: Tensor) -> Tensor:
+def _quantile_tensor(q, input: Tensor) -> Tensor:
     if isinstance(q, Tensor):
         return q
     if not 0 <= q <= 1:
@@ -28,13 +28,13 @@ def _levels(q, input: Tensor) -> Tensor:
 @exact_out_variant
 def quantile(input: Tensor, q, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear") -> Tensor:
     """The q-quantiles of the elements; q is a number or a tensor of numbers."""
-    return _ops.quantile(input, _levels(q, input), dim, keepdim, interpolation=interpolation)
+    return _ops.quantile(input, _quantile_tensor(q, input), dim, keepdim, interpolation=interpolation)
 
 
 @exact_out_variant
 def nanquantile(input: Tensor, q, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear") -> Tensor:
     """quantile of the elements that are not NaN."""
-    return _ops.nanquantile(input, _levels(q, input), dim, keepdim, interpolation=interpolation)
+    return _ops.nanquantile(input, _quantile_tensor(q, input), dim, keepdim, interpolation=interpolation)
 
 
 @exact_out_variant
@@ -150,9 +150,9 @@ def repeat_interleave(input: Tensor, repeats=None, dim: int | None = None, *, ou
     times = [times] * size if isinstance(times, int) else times * size if len(times) == 1 else times
     if any(n < 0 for n in times):
         raise RuntimeError("repeats can not be negative")
-    places = [i for i, n in enumerate(times) for _ in range(n)]
-    _check_output_size(output_size, len(places))
-    return input.index_select(dim, _C.tensor(places, dtype=_C.int64, device=input.device))
+    indices = [i for i, n in enumerate(times) for _ in range(n)]
+    _check_output_size(output_size, len(indices))
+    return input.index_select(dim, _C.tensor(indices, dtype=_C.int64, device=input.device))
 
 
 @exact_out_variant
@@ -185,7 +185,7 @@ def _number(name: str, value):
     return value.item()
 
 
-def _stepping(name: str):
+def _accept_tensor_bounds(name: str):
     function = getattr(_torch, name)
 
     def steps_between(start, end, *args, **kwargs) -> Tensor:
@@ -195,7 +195,7 @@ def _stepping(name: str):
     return steps_between
 
 
-linspace, logspace = _stepping("linspace"), _stepping("logspace")
+linspace, logspace = _accept_tensor_bounds("linspace"), _accept_tensor_bounds("logspace")
 
 
 def polygamma(n: int, input: Tensor, *, out: Tensor | None = None) -> Tensor:

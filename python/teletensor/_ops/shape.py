@@ -45,11 +45,11 @@ def dstack(*tensors) -> Tensor:
     return _torch.cat([atleast_3d(t) for t in _flat(tensors)], 2)
 
 
-def _splitter(name: str, least: int, dim: int) -> Callable:
+def _splitter(name: str, min_dims: int, dim: int) -> Callable:
     def split(input: Tensor, indices_or_sections) -> tuple[Tensor, ...]:
-        if input.dim() < least:
+        if input.dim() < min_dims:
             raise RuntimeError(
-                f"torch.{name} requires a tensor with at least {least} dimension, "
+                f"torch.{name} requires a tensor with at least {min_dims} dimension, "
                 f"but got a tensor with {input.dim()} dimensions!"
             )
         along = 0 if dim == 1 and input.dim() == 1 else dim
@@ -71,7 +71,7 @@ def _splitter(name: str, least: int, dim: int) -> Callable:
 hsplit, vsplit, dsplit = _splitter("hsplit", 1, 1), _splitter("vsplit", 2, 0), _splitter("dsplit", 3, 2)
 
 
-def _writer(name: str, view: Callable) -> Callable:
+def _scatter_function(name: str, view: Callable) -> Callable:
     def scatter(input: Tensor, src: Tensor, *args, **kwargs) -> Tensor:
         result = input.clone()
         piece = view(result, *args, **kwargs)
@@ -91,22 +91,25 @@ def _slice(input: Tensor, dim: int = 0, start: int | None = None, end: int | Non
     return _ops.slice(input, dim, start, end, step)
 
 
-select_scatter = _writer("select_scatter", lambda t, dim, index: t.select(dim, index))
-slice_scatter = _writer("slice_scatter", _slice)
-diagonal_scatter = _writer("diagonal_scatter", lambda t, offset=0, dim1=0, dim2=1: t.diagonal(offset, dim1, dim2))
-as_strided_scatter = _writer("as_strided_scatter", lambda t, *args, **kwargs: t.as_strided(*args, **kwargs))
+select_scatter = _scatter_function("select_scatter", lambda t, dim, index: t.select(dim, index))
+slice_scatter = _scatter_function("slice_scatter", _slice)
+diagonal_scatter = _scatter_function(
+    "diagonal_scatter", lambda t, offset=0, dim1=0, dim2=1: t.diagonal(offset, dim1, dim2)
+)
+as_strided_scatter = _scatter_function("as_strided_scatter", lambda t, *args, **kwargs: t.as_strided(*args, **kwargs))
 
 
 def sum_to_size(input: Tensor, *size) -> Tensor:
     """Sums over the dimensions that broadcasting from `size` would expand."""
     size = list(size[0]) if len(size) == 1 and not isinstance(size[0], int) else list(size)
-    lead = input.dim() - len(size)
-    if lead < 0 or any(n not in (1, m) for n, m in zip(size, input.shape[lead:])):
+    extra_dims = input.dim() - len(size)
+    if extra_dims < 0 or any(n not in (1, m) for n, m in zip(size, input.shape[extra_dims:])):
         raise RuntimeError(f"size {size} is not expandable to size {list(input.shape)}.")
     if not size:
         return input.sum()
-    gone = [*range(lead), *(lead + d for d, n in enumerate(size) if n == 1 and input.shape[lead + d] != 1)]
-    return input.sum(gone, True).reshape(size) if gone else input
+    reduced = [extra_dims + d for d, n in enumerate(size) if n == 1 and input.shape[extra_dims + d] != 1]
+    summed_dims = [*range(extra_dims), *reduced]
+    return input.sum(summed_dims, True).reshape(size) if summed_dims else input
 
 
 def unravel_index(indices: Tensor, shape) -> tuple[Tensor, ...]:
@@ -128,8 +131,8 @@ def constant_pad_nd(input: Tensor, pad, value=0) -> Tensor:
 def empty_strided(size, stride, *, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
     """An uninitialised tensor of the given sizes and strides."""
     count = 0 if 0 in size else 1 + sum((n - 1) * s for n, s in zip(size, stride))
-    room = _torch.empty(count, dtype=dtype, device=device)
-    return room.as_strided(list(size), list(stride)).requires_grad_(requires_grad)
+    buffer = _torch.empty(count, dtype=dtype, device=device)
+    return buffer.as_strided(list(size), list(stride)).requires_grad_(requires_grad)
 
 
 def empty_permuted(size, physical_layout, *, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
@@ -146,7 +149,7 @@ def empty_permuted(size, physical_layout, *, dtype=None, device=None, requires_g
     return _torch.empty([size[d] for d in order], dtype=dtype, device=device).permute(back).requires_grad_(requires_grad)
 
 
-def _copier(name: str) -> Callable:
+def _copy_function(name: str) -> Callable:
     view = getattr(_torch, name, None) or getattr(Tensor, name, None) or getattr(_ops, name)
 
     @exact_out_variant
@@ -161,7 +164,7 @@ def _copier(name: str) -> Callable:
 globals().update(out_variants(globals(), ("column_stack", "dstack"), exact=("slice_scatter",)))
 # torch's functions that return copies instead of views.
 view_copies = {
-    f"{name}_copy": _copier(name)
+    f"{name}_copy": _copy_function(name)
     for name in (
         "alias", "as_strided", "detach", "diagonal", "expand", "narrow", "permute", "select", "slice", "split",
         "split_with_sizes", "squeeze", "t", "transpose", "unbind", "unfold", "unsqueeze", "view",

@@ -126,10 +126,11 @@ def _overlapped(frames: Tensor, hop: int) -> Tensor:
     """Sums overlapping frames, of size (batch, count, length): frame i begins at sample i * hop."""
     batch, count, length = frames.shape
     total = length + hop * (count - 1)
-    places = (_torch.arange(count, device=frames.device) * hop).unsqueeze(1) + _torch.arange(length, device=frames.device)
+    starts = _torch.arange(count, device=frames.device) * hop
+    indices = starts.unsqueeze(1) + _torch.arange(length, device=frames.device)
     flat = frames.reshape(batch, count * length)
     zeros = _torch.zeros((batch, total), dtype=frames.dtype, device=frames.device)
-    return zeros.index_add(1, places.reshape(-1), flat)
+    return zeros.index_add(1, indices.reshape(-1), flat)
 
 
 Tensor.stft, Tensor.istft = stft, istft

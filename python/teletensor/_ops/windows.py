@@ -21,15 +21,15 @@ def _window(name: str, length: int, periodic: bool, dtype, layout, device, requi
         raise RuntimeError(f"window functions expect floating point dtypes, got: {dtype}")
     if length <= 1:
         return _C.torch.ones(length, dtype=dtype, device=device, requires_grad=requires_grad)
-    places = _C.torch.arange(length, dtype=_C.float64, device=device)
-    return shape(places, length if periodic else length - 1).to(dtype).requires_grad_(requires_grad)
+    positions = _C.torch.arange(length, dtype=_C.float64, device=device)
+    return shape(positions, length if periodic else length - 1).to(dtype).requires_grad_(requires_grad)
 
 
 def _cosines(*weights: float):
     """weights[0] - weights[1] cos(2 pi i / n) + weights[2] cos(4 pi i / n)."""
 
-    def shape(places: Tensor, n: int) -> Tensor:
-        terms = [(places * (2 * math.pi * k / n)).cos() * (w * (-1) ** k) for k, w in enumerate(weights)]
+    def shape(positions: Tensor, n: int) -> Tensor:
+        terms = [(positions * (2 * math.pi * k / n)).cos() * (w * (-1) ** k) for k, w in enumerate(weights)]
         return sum(terms[1:], terms[0])
 
     return shape
@@ -79,9 +79,9 @@ def kaiser_window(
 ) -> Tensor:
     """I0(beta sqrt(1 - (2 i / n - 1)^2)) / I0(beta)."""
 
-    def shape(places: Tensor, n: int) -> Tensor:
-        inside = (1 - (places * (2 / n) - 1) ** 2).clamp_min(0).sqrt() * beta
-        return _bessel_i0(inside) / _bessel_i0(_C.tensor([float(beta)], dtype=_C.float64, device=places.device))
+    def shape(positions: Tensor, n: int) -> Tensor:
+        inside = (1 - (positions * (2 / n) - 1) ** 2).clamp_min(0).sqrt() * beta
+        return _bessel_i0(inside) / _bessel_i0(_C.tensor([float(beta)], dtype=_C.float64, device=positions.device))
 
     return _window(
         "kaiser_window", window_length, periodic, dtype, layout, device, requires_grad, shape

@@ -63,17 +63,17 @@ def plain(x: Any) -> Any:
     return Tensor(x) if type(x) is Array else x
 
 
-def _unlifted(x: Any) -> Any:
+def _to_tensors(x: Any) -> Any:
     return type(x)(map(plain, x)) if type(x) in (tuple, list) else plain(x)
 
 
-def _lifted_result(x: Any) -> Any:
+def _to_arrays(x: Any) -> Any:
     if type(x) is Tensor:
         return Array(x)
     if type(x) in (tuple, list):
-        return type(x)(map(_lifted_result, x))
+        return type(x)(map(_to_arrays, x))
     if isinstance(x, tuple) and hasattr(x, "_fields"):  # a named tuple
-        return type(x)(*map(_lifted_result, x))
+        return type(x)(*map(_to_arrays, x))
     return x
 
 
@@ -82,7 +82,7 @@ def as_array_function(function: Callable) -> Callable:
 
     @functools.wraps(function)
     def call(*args: Any, **options: Any) -> Any:
-        return _lifted_result(function(*map(_unlifted, args), **{k: _unlifted(v) for k, v in options.items()}))
+        return _to_arrays(function(*map(_to_tensors, args), **{k: _to_tensors(v) for k, v in options.items()}))
 
     return call
 

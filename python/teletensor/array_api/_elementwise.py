@@ -44,10 +44,10 @@ def _binary(name: str, ours: Callable) -> Callable:
 
 
 def _rounding(name: str, ours: Callable) -> Callable:
-    return named(name, lambda x, /: _by_parts(ours, x) if x.dtype.is_complex else ours(x))
+    return named(name, lambda x, /: _on_real_and_imag(ours, x) if x.dtype.is_complex else ours(x))
 
 
-def _by_parts(function: Callable, x: Tensor) -> Tensor:
+def _on_real_and_imag(function: Callable, x: Tensor) -> Tensor:
     return _torch.complex(function(x.real), function(x.imag))
 
 

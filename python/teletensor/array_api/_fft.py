@@ -8,22 +8,22 @@ from .. import fft as _ours
 from .._C import Tensor
 from ._tables import named
 
-_LINES = ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")
-_GRIDS = ("fftn", "ifftn", "rfftn", "irfftn")
+_TRANSFORMS_1D = ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")
+_TRANSFORMS_ND = ("fftn", "ifftn", "rfftn", "irfftn")
 _FREQUENCIES = ("fftfreq", "rfftfreq")
 _SHIFTS = ("fftshift", "ifftshift")
 
-__all__ = [*_LINES, *_GRIDS, *_FREQUENCIES, *_SHIFTS]
+__all__ = [*_TRANSFORMS_1D, *_TRANSFORMS_ND, *_FREQUENCIES, *_SHIFTS]
 
 
-def _line(name: str, ours: Callable) -> Callable:
+def _transform_1d(name: str, ours: Callable) -> Callable:
     def transform(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
         return ours(x, n, axis, norm)
 
     return named(name, transform)
 
 
-def _grid(name: str, ours: Callable) -> Callable:
+def _transform_nd(name: str, ours: Callable) -> Callable:
     def transform(x: Tensor, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Tensor:
         return ours(x, s, axes, norm)
 
@@ -44,5 +44,7 @@ def _shift(name: str, ours: Callable) -> Callable:
     return named(name, shift)
 
 
-for _names, _made in ((_LINES, _line), (_GRIDS, _grid), (_FREQUENCIES, _frequencies), (_SHIFTS, _shift)):
-    globals().update({name: _made(name, getattr(_ours, name)) for name in _names})
+for _names, _factory in (
+    (_TRANSFORMS_1D, _transform_1d), (_TRANSFORMS_ND, _transform_nd), (_FREQUENCIES, _frequencies), (_SHIFTS, _shift),
+):  # fmt: skip
+    globals().update({name: _factory(name, getattr(_ours, name)) for name in _names})

@@ -46,17 +46,17 @@ def _forward(x: Tensor, key: Any) -> tuple[Any, list[int]]:
     if not isinstance(key, tuple):
         key = (key,)
     key = tuple(_as_index(k) for k in key)
-    takes = [_axes_taken(k) for k in key]
+    axis_counts = [_axes_consumed(k) for k in key]
     axis, flipped, forward = 0, [], []
-    for k, taken in zip(key, takes):
+    for k, axis_count in zip(key, axis_counts):
         if k is Ellipsis:
-            taken = x.ndim - sum(takes)
+            axis_count = x.ndim - sum(axis_counts)
         elif isinstance(k, slice) and axis < x.ndim:
             if k.step is not None and k.step < 0:
                 flipped.append(axis)
                 k = _reversed(k, x.shape[axis])
         forward.append(k)
-        axis += taken
+        axis += axis_count
     return tuple(forward), flipped
 
 
@@ -67,7 +67,7 @@ def _as_index(k: Any) -> Any:
     return k
 
 
-def _axes_taken(k: Any) -> int:
+def _axes_consumed(k: Any) -> int:
     if k is None or k is Ellipsis or isinstance(k, bool):
         return 0
     return k.ndim if isinstance(k, Tensor) and k.dtype is _C.bool else 1
@@ -75,7 +75,7 @@ def _axes_taken(k: Any) -> int:
 
 def _reversed(k: slice, size: int) -> slice:
     """The slice of the reversed axis that selects the same elements as k."""
-    places = range(size)[k]
-    if not places:
+    indices = range(size)[k]
+    if not indices:
         return slice(0, 0)
-    return slice(size - 1 - places[0], size - places[-1], -places.step)
+    return slice(size - 1 - indices[0], size - indices[-1], -indices.step)

@@ -59,8 +59,8 @@ def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
 def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     """The cross products of vectors of three elements along an axis."""
     x1, x2 = promote_to_tensors(x1, x2)
-    least = min(x1.ndim, x2.ndim)
-    if not -least <= axis < least or x1.shape[axis] != 3 or x2.shape[axis] != 3:
+    min_ndim = min(x1.ndim, x2.ndim)
+    if not -min_ndim <= axis < min_ndim or x1.shape[axis] != 3 or x2.shape[axis] != 3:
         raise ValueError(
             f"[cross] expected 3 elements along axis {axis}, got shapes {tuple(x1.shape)} and {tuple(x2.shape)}"
         )

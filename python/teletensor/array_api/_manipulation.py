@@ -47,8 +47,8 @@ def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
 def expand_dims(x: Tensor, /, axis: int | tuple[int, ...] = 0) -> Tensor:
     """Inserts axes of size 1 at the given positions of the result."""
     axes = from_front((axis,) if isinstance(axis, int) else axis, x.ndim + (1 if isinstance(axis, int) else len(axis)))
-    for place in sorted(axes):
-        x = x.unsqueeze(place)
+    for position in sorted(axes):
+        x = x.unsqueeze(position)
     return x
 
 
@@ -57,19 +57,19 @@ def from_front(axes: Any, ndim: int) -> list[int]:
     for axis in axes:
         if not -ndim <= axis < ndim:
             raise IndexError(f"axis {axis} is out of bounds for an array of {ndim} dimensions")
-    places = [axis % ndim for axis in axes]
-    if len(set(places)) < len(places):
+    positions = [axis % ndim for axis in axes]
+    if len(set(positions)) < len(positions):
         raise ValueError(f"expected distinct axes, got {tuple(axes)}")
-    return places
+    return positions
 
 
 def squeeze(x: Tensor, /, axis: int | tuple[int, ...]) -> Tensor:
     """Removes the given axes, which must have size 1."""
-    places = from_front((axis,) if isinstance(axis, int) else axis, x.ndim)
-    for place in places:
-        if x.shape[place] != 1:
-            raise ValueError(f"cannot squeeze axis {place} of size {x.shape[place]}")
-    return x.reshape([n for d, n in enumerate(x.shape) if d not in places])
+    positions = from_front((axis,) if isinstance(axis, int) else axis, x.ndim)
+    for position in positions:
+        if x.shape[position] != 1:
+            raise ValueError(f"cannot squeeze axis {position} of size {x.shape[position]}")
+    return x.reshape([n for d, n in enumerate(x.shape) if d not in positions])
 
 
 def flip(x: Tensor, /, *, axis: Any = None) -> Tensor:

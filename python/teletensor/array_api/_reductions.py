@@ -54,17 +54,17 @@ def _accumulated(dtype: _C.dtype) -> _C.dtype | None:
     return {"unsigned integer": _C.uint64, "signed integer": _C.int64}.get(kind_of(dtype))
 
 
-def _place(name: str, ours: Callable) -> Callable:
+def _arg_reduction(name: str, ours: Callable) -> Callable:
     def find(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
         if axis is not None:
             return ours(x, axis, keepdims)
-        place = ours(x.reshape(-1), 0, False)
-        return place.reshape((1,) * x.ndim) if keepdims else place
+        index = ours(x.reshape(-1), 0, False)
+        return index.reshape((1,) * x.ndim) if keepdims else index
 
     return named(name, find)
 
 
-def _running(name: str, ours: Callable, first: int) -> Callable:
+def _cumulative(name: str, ours: Callable, initial: int) -> Callable:
     def accumulate(
         x: Tensor, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
     ) -> Tensor:
@@ -78,12 +78,12 @@ def _running(name: str, ours: Callable, first: int) -> Callable:
             return result.reshape(x.shape)
         sizes = list(result.shape)
         sizes[axis] = 1
-        return _torch.cat([_torch.full(sizes, first, dtype=result.dtype, device=x.device), result], axis)
+        return _torch.cat([_torch.full(sizes, initial, dtype=result.dtype, device=x.device), result], axis)
 
     return named(name, accumulate)
 
 
-def _spread(name: str, finish: Callable) -> Callable:
+def _variance(name: str, finish: Callable) -> Callable:
     def reduce(x: Tensor, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
         values, dims = _along(x, axis)
         keep = keepdims and axis != ()
@@ -97,19 +97,19 @@ def _spread(name: str, finish: Callable) -> Callable:
     return named(name, reduce)
 
 
-def _truth(ours: Callable) -> Callable:
+def _as_bool(ours: Callable) -> Callable:
     return lambda x, dims, keepdim: ours(x, dims, keepdim).to(_C.bool)  # PyTorch returns uint8 for uint8
 
 
-all, any = _reduction("all", _truth(_torch.all)), _reduction("any", _truth(_torch.any))
+all, any = _reduction("all", _as_bool(_torch.all)), _reduction("any", _as_bool(_torch.any))
 max, mean, min = _reduction("max", _torch.amax), _reduction("mean", _torch.mean), _reduction("min", _torch.amin)
 prod, sum = _accumulation("prod", _product), _accumulation("sum", _torch.sum)
-argmax, argmin = _place("argmax", _torch.argmax), _place("argmin", _torch.argmin)
+argmax, argmin = _arg_reduction("argmax", _torch.argmax), _arg_reduction("argmin", _torch.argmin)
 cumulative_prod, cumulative_sum = (
-    _running("cumulative_prod", _torch.cumprod, 1),
-    _running("cumulative_sum", _torch.cumsum, 0),
+    _cumulative("cumulative_prod", _torch.cumprod, 1),
+    _cumulative("cumulative_sum", _torch.cumsum, 0),
 )
-std, var = _spread("std", _torch.sqrt), _spread("var", lambda variance: variance)
+std, var = _variance("std", _torch.sqrt), _variance("var", lambda variance: variance)
 
 
 def count_nonzero(x: Tensor, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:

@@ -94,12 +94,12 @@ class Function:
         return value
 
     @classmethod
-    def _run_backward(cls, ctx: FunctionCtx, args, count: int, places: list[int], gradients: list, create_graph: bool):
-        given = [None] * count
-        for place, gradient in zip(places, gradients):
-            given[place] = gradient
+    def _run_backward(cls, ctx: FunctionCtx, args, count: int, indices: list[int], gradients: list, create_graph: bool):
+        output_gradients = [None] * count
+        for index, gradient in zip(indices, gradients):
+            output_gradients[index] = gradient
         with set_grad_enabled(create_graph):
-            found = cls.backward(ctx, *given)
+            found = cls.backward(ctx, *output_gradients)
         found = list(found) if isinstance(found, (tuple, list)) else [found]
         if len(found) < len(args):
             raise RuntimeError(

@@ -17,14 +17,14 @@ def _prepare(inputs, create_graph: bool):
     return tuple(x if create_graph and x.requires_grad else x.detach().requires_grad_() for x in given), many
 
 
-def _refuse_strict(name: str, strict: bool) -> None:
+def _reject_strict(name: str, strict: bool) -> None:
     if strict:
         raise NotImplementedError(f"{name}(strict=True) is not supported: independent inputs have a derivative of zero")
 
 
 def vjp(func, inputs, v=None, create_graph: bool = False, strict: bool = False):
     """Returns (func(inputs), v^T J), where J is the Jacobian."""
-    _refuse_strict("vjp", strict)
+    _reject_strict("vjp", strict)
     leaves, many = _prepare(inputs, create_graph)
     outputs = func(*leaves)
     found = grad(outputs, leaves, v, create_graph=create_graph, materialize_grads=True)
@@ -35,7 +35,7 @@ def jvp(func, inputs, v=None, create_graph: bool = False, strict: bool = False):
     """Returns (func(inputs), J v), where J is the Jacobian. v may be None if the inputs have one element each."""
     from .. import func as functions
 
-    _refuse_strict("jvp", strict)
+    _reject_strict("jvp", strict)
     many = isinstance(inputs, (tuple, list))
     primals = tuple(inputs) if many else (inputs,)
     tangents = tuple(_C.torch.ones_like(x) for x in primals) if v is None else tuple(v) if many else (v,)
@@ -51,7 +51,7 @@ def jvp(func, inputs, v=None, create_graph: bool = False, strict: bool = False):
 
 def jacobian(func, inputs, create_graph: bool = False, strict: bool = False, vectorize: bool = False):
     """Returns the derivatives of the output with respect to each input, of size (*output.shape, *input.shape)."""
-    _refuse_strict("jacobian", strict)
+    _reject_strict("jacobian", strict)
     leaves, many = _prepare(inputs, create_graph)
     output = func(*leaves)
     flat = output.reshape(-1)
@@ -67,13 +67,13 @@ def jacobian(func, inputs, create_graph: bool = False, strict: bool = False, vec
 
 def hessian(func, inputs: Tensor, create_graph: bool = False, strict: bool = False, vectorize: bool = False):
     """Returns the second derivatives of a scalar function."""
-    _refuse_strict("hessian", strict)
+    _reject_strict("hessian", strict)
     return jacobian(lambda x: grad(func(x), x, create_graph=True)[0], inputs, create_graph)
 
 
 def hvp(func, inputs, v=None, create_graph: bool = False, strict: bool = False):
     """Returns (func(inputs), H v) for a scalar function, where H is the Hessian."""
-    _refuse_strict("hvp", strict)
+    _reject_strict("hvp", strict)
     leaves, many = _prepare(inputs, create_graph)
     output = func(*leaves)
     vectors = tuple(v) if isinstance(v, (tuple, list)) else (_C.torch.ones_like(leaves[0]) if v is None else v,)

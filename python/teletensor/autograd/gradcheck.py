@@ -22,7 +22,7 @@ def _outputs(func, inputs) -> list[Tensor]:
     return [r for r in result if isinstance(r, Tensor) and (r.is_floating_point() or r.dtype.is_complex)]
 
 
-def _reals(t: Tensor):
+def _as_real_array(t: Tensor):
     """Returns the elements as a flat array of real numbers; real and imaginary parts alternate."""
     import numpy as np
 
@@ -47,7 +47,7 @@ def _numerical(func, inputs, which: int, eps: float):
     for moved in changed:
         replaced = list(inputs)
         replaced[which] = _C.tensor(moved, dtype=inputs[which].dtype, device=inputs[which].device)
-        with_values = [_reals(o) for o in _outputs(func, replaced)]
+        with_values = [_as_real_array(o) for o in _outputs(func, replaced)]
         values.append(with_values)
     count = len(_outputs(func, inputs))
     return [
@@ -72,11 +72,11 @@ def gradcheck(
     if check_forward_ad or not check_backward_ad or check_batched_grad or check_batched_forward_grad:
         raise NotImplementedError("gradcheck supports only unbatched backward gradients")
     inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
-    checked = [i for i, x in enumerate(inputs) if isinstance(x, Tensor) and x.requires_grad]
-    if not checked:
+    differentiable = [i for i, x in enumerate(inputs) if isinstance(x, Tensor) and x.requires_grad]
+    if not differentiable:
         raise ValueError("gradcheck expects at least one input tensor to require gradient")
     outputs = _outputs(func, inputs)
-    for i in checked:
+    for i in differentiable:
         numerical = _numerical(func, inputs, i, eps)
         for k, output in enumerate(outputs):
             flat = output.reshape(-1)
@@ -88,7 +88,7 @@ def gradcheck(
                 if output.requires_grad:
                     seed = _C.tensor(unit, dtype=output.dtype, device=output.device)
                     found = grad(flat[j], [inputs[i]], seed, retain_graph=True, allow_unused=True)[0]
-                columns.append(np.zeros(rows) if found is None else _reals(found))
+                columns.append(np.zeros(rows) if found is None else _as_real_array(found))
             analytical = np.array(columns).T.reshape(rows, output.numel() * len(units))
             expected = numerical[k].reshape(analytical.shape) if numerical else analytical
             if not np.allclose(analytical, expected, rtol, atol, equal_nan=True):

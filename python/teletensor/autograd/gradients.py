@@ -47,10 +47,10 @@ def grad(
         raise NotImplementedError("grad(is_grads_batched=True) is not supported: call grad() once per gradient")
     if not only_inputs:
         warnings.warn("only_inputs argument is deprecated and is ignored now (defaults to True).", FutureWarning, stacklevel=2)
-    roots, wanted = _sequence(outputs), _sequence(inputs)
+    roots, targets = _sequence(outputs), _sequence(inputs)
     retain = create_graph if retain_graph is None else retain_graph
     unused = materialize_grads if allow_unused is None else allow_unused
-    found = _C.grad(roots, _gradients(grad_outputs, len(roots)), wanted, retain, create_graph, unused)
+    gradients = _C.grad(roots, _gradients(grad_outputs, len(roots)), targets, retain, create_graph, unused)
     if materialize_grads:
-        found = [_C.torch.zeros_like(x) if g is None else g for g, x in zip(found, wanted)]
-    return tuple(found)
+        gradients = [_C.torch.zeros_like(x) if g is None else g for g, x in zip(gradients, targets)]
+    return tuple(gradients)

@@ -77,7 +77,7 @@ def empty_cache() -> None:
         _C.ops.empty_cache(device_code(index))
 
 
-def _text(n: int) -> str:
+def _mebibytes(n: int) -> str:
     return f"{n / 2**20:,.1f} MiB"
 
 
@@ -91,6 +91,6 @@ def memory_summary(device=None, abbreviated: bool = False) -> str:
             label = f"pool, {name}" if pool == "all" else f"  of {pool.replace('_pool', '')} blocks"
             rows.append((label, stats[f"{level}.{pool}.current"], stats[f"{level}.{pool}.peak"]))
     lines = [f"cuda:{index_of(device)}".ljust(28) + "now".rjust(16) + "peak".rjust(16)]
-    lines += [f"{label:28}{_text(now):>16}{_text(peak):>16}" for label, now, peak in rows]
+    lines += [f"{label:28}{_mebibytes(now):>16}{_mebibytes(peak):>16}" for label, now, peak in rows]
     lines += [f"{name.removeprefix('num_').replace('_', ' '):28}{stats[name]:16,}" for name in _COUNTS[:-1]]
     return "\n".join(lines)

@@ -163,8 +163,8 @@ class Multinomial(Distribution):
     def sample(self, sample_shape=()):
         drawn = self._categorical.sample((self.total_count, *sample_shape))
         counts = _C.torch.zeros(*self._extended_shape(sample_shape), dtype=self.probs.dtype, device=drawn.device)
-        places = drawn.movedim(0, -1)
-        return counts.scatter_add(-1, places, _C.torch.ones(places.shape, dtype=counts.dtype, device=drawn.device))
+        indices = drawn.movedim(0, -1)
+        return counts.scatter_add(-1, indices, _C.torch.ones(indices.shape, dtype=counts.dtype, device=drawn.device))
 
     def log_prob(self, value):
         self._validate_sample(value)

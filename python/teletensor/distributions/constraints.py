@@ -23,7 +23,7 @@ class Constraint:
         return type(self).__name__.strip("_") + "()"
 
 
-class _Where(Constraint):
+class _FunctionConstraint(Constraint):
     """A constraint defined by a function."""
 
     def __init__(self, name: str, check, is_discrete: bool = False, event_dim: int = 0):
@@ -56,37 +56,39 @@ class dependent_property(property, _Dependent):  # noqa: N801 - PyTorch's name
 
 def interval(low, high) -> Constraint:
     """The interval [low, high]."""
-    return _Where(f"Interval({low}, {high})", lambda v: (v >= low) & (v <= high))
+    return _FunctionConstraint(f"Interval({low}, {high})", lambda v: (v >= low) & (v <= high))
 
 
 def half_open_interval(low, high) -> Constraint:
     """The interval [low, high)."""
-    return _Where(f"HalfOpenInterval({low}, {high})", lambda v: (v >= low) & (v < high))
+    return _FunctionConstraint(f"HalfOpenInterval({low}, {high})", lambda v: (v >= low) & (v < high))
 
 
 def integer_interval(low, high) -> Constraint:
     """The integers in [low, high]."""
-    return _Where(f"IntegerInterval({low}, {high})", lambda v: (v % 1 == 0) & (v >= low) & (v <= high), True)
+    return _FunctionConstraint(
+        f"IntegerInterval({low}, {high})", lambda v: (v % 1 == 0) & (v >= low) & (v <= high), True
+    )
 
 
 def greater_than(low) -> Constraint:
     """Values greater than low."""
-    return _Where(f"GreaterThan({low})", lambda v: v > low)
+    return _FunctionConstraint(f"GreaterThan({low})", lambda v: v > low)
 
 
 def greater_than_eq(low) -> Constraint:
     """Values greater than or equal to low."""
-    return _Where(f"GreaterThanEq({low})", lambda v: v >= low)
+    return _FunctionConstraint(f"GreaterThanEq({low})", lambda v: v >= low)
 
 
 def less_than(high) -> Constraint:
     """Values less than high."""
-    return _Where(f"LessThan({high})", lambda v: v < high)
+    return _FunctionConstraint(f"LessThan({high})", lambda v: v < high)
 
 
 def independent(base: Constraint, count: int) -> Constraint:
     """Requires base for all elements of the last `count` dimensions."""
-    return _Where(
+    return _FunctionConstraint(
         f"IndependentConstraint({base}, {count})",
         lambda v: functools.reduce(lambda ok, _: ok.all(-1), range(count), base.check(v)),
         base.is_discrete, base.event_dim + count,
@@ -106,20 +108,22 @@ def _is_positive_definite(v: Tensor) -> Tensor:
 
 
 dependent = _Dependent()
-real = _Where("Real()", lambda v: v == v)
+real = _FunctionConstraint("Real()", lambda v: v == v)
 real_vector = independent(real, 1)
-boolean = _Where("Boolean()", lambda v: (v == 0) | (v == 1), True)
+boolean = _FunctionConstraint("Boolean()", lambda v: (v == 0) | (v == 1), True)
 positive = greater_than(0.0)
 nonnegative = greater_than_eq(0.0)
 unit_interval = interval(0.0, 1.0)
-positive_integer = _Where("PositiveInteger()", lambda v: (v % 1 == 0) & (v >= 1), True)
-nonnegative_integer = _Where("NonnegativeInteger()", lambda v: (v % 1 == 0) & (v >= 0), True)
-simplex = _Where("Simplex()", lambda v: (v >= 0).all(-1) & ((v.sum(-1) - 1).abs() < 1e-6), False, 1)
-one_hot = _Where("OneHot()", lambda v: ((v == 0) | (v == 1)).all(-1) & (v.sum(-1) == 1), True, 1)
-lower_cholesky = _Where("LowerCholesky()", _is_cholesky, False, 2)
-lower_triangular = _Where("LowerTriangular()", lambda v: (v.tril() == v).flatten(-2).all(-1), False, 2)
-square = _Where("Square()", lambda v: _C.torch.full(v.shape[:-2], v.shape[-2] == v.shape[-1], dtype=_C.bool), False, 2)
-positive_definite = _Where("PositiveDefinite()", _is_positive_definite, False, 2)
+positive_integer = _FunctionConstraint("PositiveInteger()", lambda v: (v % 1 == 0) & (v >= 1), True)
+nonnegative_integer = _FunctionConstraint("NonnegativeInteger()", lambda v: (v % 1 == 0) & (v >= 0), True)
+simplex = _FunctionConstraint("Simplex()", lambda v: (v >= 0).all(-1) & ((v.sum(-1) - 1).abs() < 1e-6), False, 1)
+one_hot = _FunctionConstraint("OneHot()", lambda v: ((v == 0) | (v == 1)).all(-1) & (v.sum(-1) == 1), True, 1)
+lower_cholesky = _FunctionConstraint("LowerCholesky()", _is_cholesky, False, 2)
+lower_triangular = _FunctionConstraint("LowerTriangular()", lambda v: (v.tril() == v).flatten(-2).all(-1), False, 2)
+square = _FunctionConstraint(
+    "Square()", lambda v: _C.torch.full(v.shape[:-2], v.shape[-2] == v.shape[-1], dtype=_C.bool), False, 2
+)
+positive_definite = _FunctionConstraint("PositiveDefinite()", _is_positive_definite, False, 2)
 
 
 def is_dependent(constraint) -> bool:

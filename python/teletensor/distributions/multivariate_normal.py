@@ -19,10 +19,10 @@ def _cholesky(matrix):
     for i in range(n):
         row: list = []
         for j in range(i + 1):
-            rest = matrix[..., i, j]
+            residual = matrix[..., i, j]
             for k in range(j):
-                rest = rest - row[k] * (rows[j][k] if j < i else row[k])
-            row.append(rest.sqrt() if i == j else rest / rows[j][j])
+                residual = residual - row[k] * (rows[j][k] if j < i else row[k])
+            row.append(residual.sqrt() if i == j else residual / rows[j][j])
         rows.append(row)
     zero = _C.torch.zeros_like(rows[0][0])
     return _C.torch.stack([_C.torch.stack(row + [zero] * (n - len(row)), -1) for row in rows], -2)
@@ -30,13 +30,13 @@ def _cholesky(matrix):
 
 def _solve_lower(matrix, vector):
     """Solves matrix x = vector by forward substitution."""
-    found: list = []
+    solution: list = []
     for i in range(matrix.shape[-1]):
-        rest = vector[..., i]
+        residual = vector[..., i]
         for j in range(i):
-            rest = rest - matrix[..., i, j] * found[j]
-        found.append(rest / matrix[..., i, i])
-    return _C.torch.stack(found, -1)
+            residual = residual - matrix[..., i, j] * solution[j]
+        solution.append(residual / matrix[..., i, i])
+    return _C.torch.stack(solution, -1)
 
 
 class MultivariateNormal(Distribution):
@@ -54,10 +54,12 @@ class MultivariateNormal(Distribution):
             raise ValueError("loc must be at least one-dimensional, and the matrix at least two-dimensional")
         if scale_tril is None:
             scale_tril = _cholesky(covariance_matrix) if precision_matrix is None else self._from_precision(precision_matrix)
-        lead = (_C.torch.empty(loc.shape[:-1], device="meta") + _C.torch.empty(scale_tril.shape[:-2], device="meta")).shape
+        batch_shape = (
+            _C.torch.empty(loc.shape[:-1], device="meta") + _C.torch.empty(scale_tril.shape[:-2], device="meta")
+        ).shape
         n = loc.shape[-1]
-        self.loc, self.scale_tril = loc.expand(*lead, n), scale_tril.expand(*lead, n, n)
-        super().__init__(lead, (n,), validate_args=validate_args)
+        self.loc, self.scale_tril = loc.expand(*batch_shape, n), scale_tril.expand(*batch_shape, n, n)
+        super().__init__(batch_shape, (n,), validate_args=validate_args)
 
     @staticmethod
     def _from_precision(precision):

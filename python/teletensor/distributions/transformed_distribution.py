@@ -17,14 +17,14 @@ class TransformedDistribution(Distribution):
 
     def __init__(self, base_distribution, transforms, validate_args=None):
         self.transforms = [transforms] if isinstance(transforms, Transform) else list(transforms)
-        whole = ComposeTransform(self.transforms)
+        composed = ComposeTransform(self.transforms)
         # The dimensions that the transforms operate on jointly must belong to one event.
-        missing = whole.event_dim - len(base_distribution.event_shape)
+        missing = composed.event_dim - len(base_distribution.event_shape)
         self.base_dist = Independent(base_distribution, missing) if missing > 0 else base_distribution
         shape = tuple(self.base_dist.batch_shape) + tuple(self.base_dist.event_shape)
-        self._event_dim = max(whole.event_dim, len(self.base_dist.event_shape))
+        self._event_dim = max(composed.event_dim, len(self.base_dist.event_shape))
         split = len(shape) - self._event_dim
-        super().__init__(shape[:split], whole.forward_shape(shape)[split:], validate_args=validate_args)
+        super().__init__(shape[:split], composed.forward_shape(shape)[split:], validate_args=validate_args)
 
     has_rsample = property(lambda self: self.base_dist.has_rsample)
 

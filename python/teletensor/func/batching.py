@@ -68,15 +68,15 @@ def vmap(
             for i in range(size)
         ]
         columns = list(zip(*(tree.leaves(o) for o in outputs)))
-        places = tree.broadcast(tuple(out_dims) if isinstance(out_dims, list) else out_dims, outputs[0], _is_dim)
-        return tree.rebuild(outputs[0], [_stack(c, place) for c, place in zip(columns, places)])
+        stack_dims = tree.broadcast(tuple(out_dims) if isinstance(out_dims, list) else out_dims, outputs[0], _is_dim)
+        return tree.rebuild(outputs[0], [_stack(c, dim) for c, dim in zip(columns, stack_dims)])
 
     return mapped
 
 
-def _stack(values: tuple, place: int | None) -> Any:
-    if place is None:
+def _stack(values: tuple, dim: int | None) -> Any:
+    if dim is None:
         return values[0]
     if not isinstance(values[0], Tensor):
         raise ValueError(f"[vmap] expected the function to return tensors, got {type(values[0]).__name__}")
-    return _C.torch.stack(list(values), place)
+    return _C.torch.stack(list(values), dim)

@@ -79,8 +79,8 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False):
         if len(tree.leaves(vectors)) != len(tree.leaves(outputs)):
             raise RuntimeError(f"[vjp] expected {len(tree.leaves(outputs))} cotangents, got {len(tree.leaves(vectors))}")
         found = _products(outputs, inputs, vectors)
-        wanted = outer or _depth > 0 or any(v.requires_grad for v in tree.leaves(vectors))
-        return _finish(tree.rebuild(primals, found), wanted)
+        differentiable = outer or _depth > 0 or any(v.requires_grad for v in tree.leaves(vectors))
+        return _finish(tree.rebuild(primals, found), differentiable)
 
     results = _finish(outputs, outer)
     return (results, product, aux) if has_aux else (results, product)
@@ -109,21 +109,21 @@ def jvp(func: Callable, primals: tuple, tangents: tuple, *, strict: bool = False
     return (*results, aux) if has_aux else results
 
 
-def _chosen(args: tuple, argnums: int | tuple[int, ...]) -> tuple[Any, Callable[[Any], tuple]]:
+def _select_arguments(args: tuple, argnums: int | tuple[int, ...]) -> tuple[Any, Callable[[Any], tuple]]:
     """Returns the arguments to differentiate, and a function that replaces them in the argument list."""
-    places = [argnums] if isinstance(argnums, int) else list(argnums)
-    for place in places:
-        if not -len(args) <= place < len(args):
+    positions = [argnums] if isinstance(argnums, int) else list(argnums)
+    for position in positions:
+        if not -len(args) <= position < len(args):
             raise RuntimeError(f"argnums={argnums} is out of range: the function got {len(args)} arguments")
-    places = [place % len(args) for place in places]
+    positions = [position % len(args) for position in positions]
 
-    def among(values: Any) -> tuple:
-        whole = list(args)
-        for place, value in zip(places, [values] if isinstance(argnums, int) else values):
-            whole[place] = value
-        return tuple(whole)
+    def substitute(values: Any) -> tuple:
+        replaced = list(args)
+        for position, value in zip(positions, [values] if isinstance(argnums, int) else values):
+            replaced[position] = value
+        return tuple(replaced)
 
-    return (args[places[0]] if isinstance(argnums, int) else tuple(args[p] for p in places)), among
+    return (args[positions[0]] if isinstance(argnums, int) else tuple(args[p] for p in positions)), substitute
 
 
 def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Callable:
@@ -132,13 +132,13 @@ def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: 
     @wraps(func)
     def differentiated(*args: Any, **kwargs: Any):
         with enable_grad(), _Level():
-            chosen, among = _chosen(args, argnums)
-            copies, inputs, outer = _inputs(chosen)
-            value, aux = _split(func(*among(copies), **kwargs), has_aux, "grad")
+            selected, substitute = _select_arguments(args, argnums)
+            copies, inputs, outer = _inputs(selected)
+            value, aux = _split(func(*substitute(copies), **kwargs), has_aux, "grad")
             if not isinstance(value, Tensor) or value.dim() != 0:
                 got = f"a tensor of size {tuple(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
                 raise RuntimeError(f"[grad] expected the function to return one number (0 dimensions), got {got}")
-            found = tree.rebuild(chosen, _products(value, inputs, _C.torch.ones_like(value)))
+            found = tree.rebuild(selected, _products(value, inputs, _C.torch.ones_like(value)))
         results = _finish((found, value), outer)
         return (results[0], (results[1], aux)) if has_aux else results
 
@@ -166,18 +166,19 @@ def jacrev(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = F
 
     @wraps(func)
     def differentiated(*args: Any):
-        chosen, among = _chosen(args, argnums)
-        results = vjp(lambda *xs: func(*among(xs[0])), chosen, has_aux=has_aux)
+        selected, substitute = _select_arguments(args, argnums)
+        results = vjp(lambda *xs: func(*substitute(xs[0])), selected, has_aux=has_aux)
         output, product = results[0], results[1]
 
-        def rows(o: Tensor, place: int) -> Any:
+        def rows(o: Tensor, position: int) -> Any:
             zeros = [_C.torch.zeros_like(v) for v in tree.leaves(output)]
             parts = []
             for unit in _basis(o):
-                vectors = [*zeros[:place], unit, *zeros[place + 1 :]]
+                vectors = [*zeros[:position], unit, *zeros[position + 1 :]]
                 parts.append(tree.leaves(product(tree.rebuild(output, vectors))[0]))
-            stacked = [_C.torch.stack(p).reshape(*o.shape, *x.shape) for p, x in zip(zip(*parts), tree.leaves(chosen))]
-            return tree.rebuild(chosen, stacked)
+            pairs = zip(zip(*parts), tree.leaves(selected))
+            stacked = [_C.torch.stack(p).reshape(*o.shape, *x.shape) for p, x in pairs]
+            return tree.rebuild(selected, stacked)
 
         found = tree.rebuild(output, [rows(o, i) for i, o in enumerate(tree.leaves(output))])
         return (found, results[2]) if has_aux else found
@@ -196,23 +197,23 @@ def jacfwd(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = F
 
     @wraps(func)
     def differentiated(*args: Any):
-        chosen, among = _chosen(args, argnums)
-        given = tree.leaves(chosen)
+        selected, substitute = _select_arguments(args, argnums)
+        given = tree.leaves(selected)
         columns: list[list[list[Tensor]]] = []  # indexed by input, input element and output
         output = aux = None
-        for place, x in enumerate(given):
+        for position, x in enumerate(given):
             zeros = [_C.torch.zeros_like(v) for v in given]
             of_input = []
             for unit in _basis(x):
-                tangents = tree.rebuild(chosen, [*zeros[:place], unit, *zeros[place + 1 :]])
-                results = jvp(lambda xs: func(*among(xs)), (chosen,), (tangents,), has_aux=has_aux)
+                tangents = tree.rebuild(selected, [*zeros[:position], unit, *zeros[position + 1 :]])
+                results = jvp(lambda xs: func(*substitute(xs)), (selected,), (tangents,), has_aux=has_aux)
                 output, aux = results[0], results[2] if has_aux else None
                 of_input.append(tree.leaves(results[1]))
             columns.append(of_input)
 
-        def by_inputs(place: int, o: Tensor) -> Any:
-            return tree.rebuild(chosen, [
-                _C.torch.stack([parts[place] for parts in of_input], -1).reshape(*o.shape, *x.shape)
+        def by_inputs(position: int, o: Tensor) -> Any:
+            return tree.rebuild(selected, [
+                _C.torch.stack([parts[position] for parts in of_input], -1).reshape(*o.shape, *x.shape)
                 for of_input, x in zip(columns, given)
             ])  # fmt: skip
 

@@ -33,14 +33,14 @@ def _replaced(module: Any, values: dict[str, Tensor], tie_weights: bool) -> Iter
             for name in shared:
                 if given and name not in names:
                     names[name] = values[given[0]]
-    places = [(*_registry(module, name), value) for name, value in names.items()]
-    before = [registry[name] for registry, name, _ in places]
+    replacements = [(*_registry(module, name), value) for name, value in names.items()]
+    before = [registry[name] for registry, name, _ in replacements]
     try:
-        for registry, name, value in places:
+        for registry, name, value in replacements:
             registry[name] = value
         yield
     finally:
-        for (registry, name, _), value in zip(places, before):
+        for (registry, name, _), value in zip(replacements, before):
             registry[name] = value
 
 

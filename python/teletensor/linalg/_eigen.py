@@ -37,19 +37,19 @@ def eigvals(A: Tensor) -> Tensor:
 
 def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> results.SVD:
     """U, S and Vh with U diag(S) Vh = A and descending singular values."""
-    _refuse_driver("linalg.svd", driver)
+    _reject_driver("linalg.svd", driver)
     results.require_matrix(A, "linalg.svd")
     return results.SVD(*_ops.svd_decomposed(A, full_matrices))
 
 
 def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
     """Descending singular values."""
-    _refuse_driver("linalg.svdvals", driver)
+    _reject_driver("linalg.svdvals", driver)
     results.require_matrix(A, "linalg.svdvals")
     return _ops.svd_decomposed(A, False, A.requires_grad)[1]
 
 
-def _refuse_driver(name: str, driver: str | None) -> None:
+def _reject_driver(name: str, driver: str | None) -> None:
     if driver is not None:
         raise RuntimeError(f"{name}: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER backend.")
 

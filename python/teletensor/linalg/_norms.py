@@ -32,7 +32,7 @@ def matrix_norm(A: Tensor, ord="fro", dim=(-2, -1), keepdim: bool = False, *, dt
     if ord == "nuc" or ord in (2, -2):
         S = svdvals(A.movedim((rows, columns), (-2, -1)))
         value = S.sum(-1) if ord == "nuc" or ord == 2 and not S.shape[-1] else S.amax(-1) if ord == 2 else S.amin(-1)
-        return _kept(value, rows, columns) if keepdim else value
+        return _restore_dims(value, rows, columns) if keepdim else value
     if isinstance(ord, str) or abs(ord) not in (1, math.inf):
         raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
     summed, left = (rows, columns) if abs(ord) == 1 else (columns, rows)
@@ -50,7 +50,7 @@ def _wrapped(dim: int, ndim: int) -> int:
     return dim % ndim
 
 
-def _kept(value: Tensor, rows: int, columns: int) -> Tensor:
+def _restore_dims(value: Tensor, rows: int, columns: int) -> Tensor:
     for d in sorted((rows, columns)):
         value = value.unsqueeze(d)
     return value

@@ -32,6 +32,6 @@ def legacy_get_enum(size_average, reduce, emit_warning: bool = True) -> int:
     return get_enum(legacy_get_string(size_average, reduce, emit_warning))
 
 
-def chosen(size_average, reduce, reduction: str) -> str:
+def resolve_reduction(size_average, reduce, reduction: str) -> str:
     """The reduction of a call; the deprecated flags take precedence if given."""
     return reduction if size_average is None and reduce is None else legacy_get_string(size_average, reduce)

@@ -22,8 +22,8 @@ def scaled_dot_product_attention(
         key, value = key.repeat_interleave(groups, -3), value.repeat_interleave(groups, -3)
     if dropout_p == 0.0:
         return _ops.attention(query, key, value, attn_mask, is_causal, scale=scale)
-    shares = _attention_weights(query, key, attn_mask, is_causal, scale)
-    return _ops.dropout(shares, dropout_p, True) @ value
+    attention_weights = _attention_weights(query, key, attn_mask, is_causal, scale)
+    return _ops.dropout(attention_weights, dropout_p, True) @ value
 
 
 def _attention_weights(query: Tensor, key: Tensor, mask, is_causal: bool = False, scale: float | None = None) -> Tensor:
@@ -86,19 +86,20 @@ def multi_head_attention_forward(
         k, v = (_ops.pad(t, [0, 0, 0, 1]) for t in (k, v))
     mask = _head_masks(attn_mask, key_padding_mask, q.dtype, num_heads, k.shape[-2] - key.shape[0])
     dropout_p = dropout_p if training else 0.0
-    shares = None
+    attention_weights = None
     if need_weights:
-        shares = _attention_weights(q, k, mask)
-        result = (_ops.dropout(shares, dropout_p, True) if dropout_p else shares) @ v
+        attention_weights = _attention_weights(q, k, mask)
+        result = (_ops.dropout(attention_weights, dropout_p, True) if dropout_p else attention_weights) @ v
     else:
         result = scaled_dot_product_attention(q, k, v, mask, dropout_p)
     result = result.permute(2, 0, 1, 3).reshape(length, batch, embed)
     result = _C.functional.linear(result, out_proj_weight, out_proj_bias)
-    if shares is not None and average_attn_weights:
-        shares = shares.mean(1)
+    if attention_weights is not None and average_attn_weights:
+        attention_weights = attention_weights.mean(1)
     if single:
-        result, shares = result.squeeze(1), None if shares is None else shares.squeeze(0)
-    return result, shares
+        result = result.squeeze(1)
+        attention_weights = None if attention_weights is None else attention_weights.squeeze(0)
+    return result, attention_weights
 
 
 def _head_masks(attn_mask, key_padding_mask, dtype, num_heads: int, added: int) -> Tensor | None:

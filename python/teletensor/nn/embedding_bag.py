@@ -60,8 +60,8 @@ def _bags(input: Tensor, offsets: Tensor | None, include_last_offset: bool) -> t
     if input.dim() != 1 or offsets is None or offsets.dim() != 1:
         raise ValueError(f"input has to be 1D with 1D offsets, or 2D, got {input.dim()}D and {'no' if offsets is None else offsets.dim()}")
     starts = offsets[:-1] if include_last_offset else offsets
-    places = _C.torch.arange(input.numel(), device=input.device, dtype=starts.dtype)
-    return starts.numel(), _C.torch.searchsorted(starts, places, right=True) - 1
+    positions = _C.torch.arange(input.numel(), device=input.device, dtype=starts.dtype)
+    return starts.numel(), _C.torch.searchsorted(starts, positions, right=True) - 1
 
 
 def _combine(rows: Tensor, counted: Tensor | None, bags: int, bag_of: Tensor, mode: str) -> Tensor:
@@ -69,8 +69,8 @@ def _combine(rows: Tensor, counted: Tensor | None, bags: int, bag_of: Tensor, mo
     if mode == "max":
         if counted is not None:
             rows = rows.masked_fill(counted.logical_not().unsqueeze(1), -float("inf"))
-        most = zeros.index_reduce(0, bag_of, rows, "amax", include_self=False)
-        return most if counted is None else most.masked_fill(most == -float("inf"), 0.0)
+        maxima = zeros.index_reduce(0, bag_of, rows, "amax", include_self=False)
+        return maxima if counted is None else maxima.masked_fill(maxima == -float("inf"), 0.0)
     if counted is not None:
         rows = rows.masked_fill(counted.logical_not().unsqueeze(1), 0.0)
     sums = zeros.index_add(0, bag_of, rows)

@@ -175,14 +175,14 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
     soft = softmax((logits - (-uniform.log()).clamp_min(1e-20).log()) / tau, dim)
     if not hard:
         return soft
-    chosen = _C.torch.zeros_like(logits).scatter(dim, soft.argmax(dim, keepdim=True), 1.0)
-    return chosen - soft.detach() + soft
+    one_hot_sample = _C.torch.zeros_like(logits).scatter(dim, soft.argmax(dim, keepdim=True), 1.0)
+    return one_hot_sample - soft.detach() + soft
 
 
 # -- dropout
 
 
-def _checked(p: float) -> float:
+def _checked_probability(p: float) -> float:
     if not 0.0 <= p <= 1.0:
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
     return p
@@ -190,13 +190,13 @@ def _checked(p: float) -> float:
 
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """In training, zeroes elements with probability p and scales the rest by 1 / (1 - p)."""
-    if _checked(p) == 0.0 or not training:
+    if _checked_probability(p) == 0.0 or not training:
         return input
     result = _ops.dropout(input, p, True)
     return input.copy_(result) if inplace else result
 
 
-def _kept(input: Tensor, sizes, p: float) -> Tensor:
+def _keep_mask(input: Tensor, sizes, p: float) -> Tensor:
     """A random mask: 1 with probability 1 - p, otherwise 0. Draws one random number per element, also if complex."""
     drawn = _C.torch.rand(list(sizes), dtype=input.dtype.to_real(), device=input.device)
     return (drawn >= p).to(input.dtype)
@@ -207,9 +207,9 @@ def _channels(input: Tensor) -> list[int]:
 
 
 def _feature_dropout(input: Tensor, p: float, training: bool, inplace: bool) -> Tensor:
-    if _checked(p) == 0.0 or not training:
+    if _checked_probability(p) == 0.0 or not training:
         return input
-    result = input * _kept(input, _channels(input), p) * (1 / (1 - p) if p < 1 else 0.0)
+    result = input * _keep_mask(input, _channels(input), p) * (1 / (1 - p) if p < 1 else 0.0)
     return input.copy_(result) if inplace else result
 
 
@@ -234,15 +234,15 @@ def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False,
 
 
 def _alpha_dropout(input: Tensor, p: float, training: bool, inplace: bool, sizes) -> Tensor:
-    if _checked(p) == 0.0 or not training:
+    if _checked_probability(p) == 0.0 or not training:
         return input
     if p == 1:
         result = input * 0
     else:
         saturated = -1.7580993408473766
         a = ((1 - p) * (1 + p * saturated**2)) ** -0.5
-        kept = _kept(input, sizes, p)
-        result = (input * kept + saturated * (1 - kept)) * a - a * p * saturated
+        mask = _keep_mask(input, sizes, p)
+        result = (input * mask + saturated * (1 - mask)) * a - a * p * saturated
     return input.copy_(result) if inplace else result
 
 
@@ -425,10 +425,10 @@ def pad(input, pad, mode: str = "constant", value=None) -> Tensor:
     while pad and not (pad[-1] or pad[-2]):
         pad = pad[:-2]
     dims = range(input.dim() - len(pad) // 2, input.dim())
-    places = [_pad_index(mode, input.shape[d], *pad[2 * (dims.stop - 1 - d):][:2], input.device) for d in dims]
+    indices = [_pad_index(mode, input.shape[d], *pad[2 * (dims.stop - 1 - d):][:2], input.device) for d in dims]
     if len(dims) > 1 and math.prod(input.shape[:dims.start]) >= _MANY_PLANES:  # indexing all dimensions at once is faster
-        return input[(..., *(p.reshape(-1, *[1] * (len(dims) - 1 - i)) for i, p in enumerate(places)))]
-    for d, p in zip(dims, places, strict=True):
+        return input[(..., *(p.reshape(-1, *[1] * (len(dims) - 1 - i)) for i, p in enumerate(indices)))]
+    for d, p in zip(dims, indices, strict=True):
         input = input.index_select(d, p)
     return input
 
@@ -437,24 +437,24 @@ _MANY_PLANES = 32
 
 
 def _pad_index(mode: str, size: int, before: int, after: int, device) -> Tensor:
-    places = _pad_places(mode, size, before, after)
-    return _C.from_bytes(places, _C.int64, [len(places) // 8], device)
+    data = _pad_index_bytes(mode, size, before, after)
+    return _C.from_bytes(data, _C.int64, [len(data) // 8], device)
 
 
 @functools.lru_cache(maxsize=64)  # layers repeat the same padding
-def _pad_places(mode: str, size: int, before: int, after: int) -> bytes:
-    places = range(-before, size + after)
+def _pad_index_bytes(mode: str, size: int, before: int, after: int) -> bytes:
+    positions = range(-before, size + after)
     if mode == "reflect":
         if max(before, after) >= size:
             raise RuntimeError(
                 f"Padding size should be less than the corresponding input dimension, but got: padding "
                 f"({before}, {after}) at a dimension of size {size}"
             )
-        index = [abs(p) if p < size else 2 * (size - 1) - p for p in places]
+        index = [abs(p) if p < size else 2 * (size - 1) - p for p in positions]
     elif mode == "replicate":
-        index = [min(max(p, 0), size - 1) for p in places]
+        index = [min(max(p, 0), size - 1) for p in positions]
     elif mode == "circular":
-        index = [p % size for p in places]
+        index = [p % size for p in positions]
     else:
         raise NotImplementedError(f"Unrecognised padding mode {mode}")
     return array.array("q", index).tobytes()
@@ -462,20 +462,22 @@ def _pad_places(mode: str, size: int, before: int, after: int) -> bytes:
 
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     """Rearranges (*, C r^2, H, W) to (*, C, H r, W r)."""
-    *lead, c, h, w = input.shape
+    *batch_shape, c, h, w = input.shape
     r = upscale_factor
-    n = len(lead)
-    folded = input.reshape(*lead, c // (r * r), r, r, h, w)
-    return folded.permute(*range(n), n, n + 3, n + 1, n + 4, n + 2).clone().reshape(*lead, c // (r * r), h * r, w * r)
+    n = len(batch_shape)
+    folded = input.reshape(*batch_shape, c // (r * r), r, r, h, w)
+    shuffled = folded.permute(*range(n), n, n + 3, n + 1, n + 4, n + 2).clone()
+    return shuffled.reshape(*batch_shape, c // (r * r), h * r, w * r)
 
 
 def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     """Rearranges (*, C, H r, W r) to (*, C r^2, H, W)."""
-    *lead, c, h, w = input.shape
+    *batch_shape, c, h, w = input.shape
     r = downscale_factor
-    n = len(lead)
-    folded = input.reshape(*lead, c, h // r, r, w // r, r)
-    return folded.permute(*range(n), n, n + 2, n + 4, n + 1, n + 3).clone().reshape(*lead, c * r * r, h // r, w // r)
+    n = len(batch_shape)
+    folded = input.reshape(*batch_shape, c, h // r, r, w // r, r)
+    unshuffled = folded.permute(*range(n), n, n + 2, n + 4, n + 1, n + 3).clone()
+    return unshuffled.reshape(*batch_shape, c * r * r, h // r, w // r)
 
 
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:

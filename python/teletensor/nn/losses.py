@@ -8,7 +8,7 @@ import warnings
 
 from .. import _C
 from .._C import Tensor
-from ._reduction import chosen, get_enum
+from ._reduction import get_enum, resolve_reduction
 
 _ops = _C.ops
 
@@ -48,7 +48,7 @@ def _weighted(losses: Tensor, input: Tensor, weight: Tensor, reduction: str, by_
 def l1_loss(input, target, size_average=None, reduce=None, reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
     """The absolute differences."""
     _warn_sizes(input, target)
-    reduction = chosen(size_average, reduce, reduction)
+    reduction = resolve_reduction(size_average, reduce, reduction)
     if weight is None:
         return _ops.l1_loss(input, target, reduction=reduction)
     return _weighted(_ops.l1_loss(input, target, reduction="none"), input, weight, reduction, True)
@@ -57,7 +57,7 @@ def l1_loss(input, target, size_average=None, reduce=None, reduction: str = "mea
 def mse_loss(input, target, size_average=None, reduce=None, reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
     """The squared differences."""
     _warn_sizes(input, target)
-    reduction = chosen(size_average, reduce, reduction)
+    reduction = resolve_reduction(size_average, reduce, reduction)
     if weight is None:
         return _ops.mse_loss(input, target, reduction=reduction)
     return _weighted(_ops.mse_loss(input, target, reduction="none"), input, weight, reduction, True)
@@ -66,7 +66,7 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction: str = "me
 def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction: str = "mean", beta: float = 1.0) -> Tensor:
     """d^2 / (2 beta) where d = |input - target| is less than beta, d - beta / 2 elsewhere."""
     _warn_sizes(input, target)
-    return _ops.smooth_l1_loss(input, target, reduction=chosen(size_average, reduce, reduction), beta=beta)
+    return _ops.smooth_l1_loss(input, target, reduction=resolve_reduction(size_average, reduce, reduction), beta=beta)
 
 
 def huber_loss(input, target, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None) -> Tensor:
@@ -88,12 +88,12 @@ def kl_div(input, target, size_average=None, reduce=None, reduction: str = "mean
             "by the batch size, and aligns with the KL div math definition.",
             stacklevel=2,
         )
-    return _ops.kl_div(input, target, reduction=chosen(size_average, reduce, reduction), log_target=log_target)
+    return _ops.kl_div(input, target, reduction=resolve_reduction(size_average, reduce, reduction), log_target=log_target)
 
 
 def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction: str = "mean") -> Tensor:
     """-(target log(input) + (1 - target) log(1 - input)), with logarithms clamped at -100."""
-    reduction = chosen(size_average, reduce, reduction)
+    reduction = resolve_reduction(size_average, reduce, reduction)
     if target.shape != input.shape:
         raise ValueError(
             f"Using a target size ({target.shape}) that is different to the input size ({input.shape}) is deprecated. "
@@ -106,7 +106,7 @@ def binary_cross_entropy_with_logits(
     input, target, weight=None, size_average=None, reduce=None, reduction: str = "mean", pos_weight: Tensor | None = None
 ) -> Tensor:
     """binary_cross_entropy of sigmoid(input), without overflow; pos_weight scales the target term."""
-    reduction = chosen(size_average, reduce, reduction)
+    reduction = resolve_reduction(size_average, reduce, reduction)
     if target.shape != input.shape:
         raise ValueError(f"Target size ({target.shape}) must be the same as input size ({input.shape})")
     return _ops.binary_cross_entropy_with_logits(input, target, weight, reduction=reduction, pos_weight=pos_weight)
@@ -116,7 +116,7 @@ def cross_entropy(
     input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean", label_smoothing=0.0
 ) -> Tensor:
     """The negative log likelihood of log_softmax(input, 1); targets are class indices or probabilities."""
-    reduction = chosen(size_average, reduce, reduction)
+    reduction = resolve_reduction(size_average, reduce, reduction)
     if target.is_floating_point():
         return _soft_cross_entropy(input, target, weight, reduction, label_smoothing)
     return _ops.cross_entropy(
@@ -158,7 +158,7 @@ def _soft_cross_entropy(input, target, weight, reduction, label_smoothing) -> Te
 
 def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean") -> Tensor:
     """The negative log likelihood; input contains log probabilities."""
-    reduction = chosen(size_average, reduce, reduction)
+    reduction = resolve_reduction(size_average, reduce, reduction)
     return _ops.nll_loss(input, target, weight=weight, ignore_index=ignore_index, reduction=reduction)
 
 
@@ -172,20 +172,21 @@ def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, red
             "margin_ranking_loss : All input tensors should have same dimension but got sizes: "
             f"input1: {input1.shape}, input2: {input2.shape}, target: {target.shape} "
         )
-    return _reduce((-target * (input1 - input2) + margin).clamp_min(0), chosen(size_average, reduce, reduction))
+    return _reduce((-target * (input1 - input2) + margin).clamp_min(0), resolve_reduction(size_average, reduce, reduction))
 
 
 def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=None, reduction="mean") -> Tensor:
     """input where the target is 1, max(0, margin - input) where the target is -1."""
     losses = _C.torch.where(target != -1, input, 0.0) + _C.torch.where(target != 1, (margin - input).clamp_min(0), 0.0)
-    return _reduce(losses, chosen(size_average, reduce, reduction))
+    return _reduce(losses, resolve_reduction(size_average, reduce, reduction))
 
 
 def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean") -> Tensor:
     """1 - cos where the target is 1, max(0, cos - margin) where the target is -1."""
     input1, input2 = (t if t.is_floating_point() else t.to(_C.default_dtype()) for t in (input1, input2))
     cosine = _C.functional.cosine_similarity(input1, input2, -1)
-    return _reduce(_C.torch.where(target == 1, 1 - cosine, (cosine - margin).clamp_min(0)), chosen(size_average, reduce, reduction))
+    losses = _C.torch.where(target == 1, 1 - cosine, (cosine - margin).clamp_min(0))
+    return _reduce(losses, resolve_reduction(size_average, reduce, reduction))
 
 
 def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False) -> Tensor:
@@ -212,12 +213,12 @@ def triplet_margin_loss(
     near, far = pairwise_distance(anchor, positive, p, eps), pairwise_distance(anchor, negative, p, eps)
     if swap:
         far = _C.torch.minimum(far, pairwise_distance(positive, negative, p, eps))
-    return _reduce((near - far + margin).clamp_min(0), chosen(size_average, reduce, reduction))
+    return _reduce((near - far + margin).clamp_min(0), resolve_reduction(size_average, reduce, reduction))
 
 
 def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean") -> Tensor:
     """log(1 + exp(-target input))."""
-    return _reduce((-target * input).exp().log1p(), chosen(size_average, reduce, reduction))
+    return _reduce((-target * input).exp().log1p(), resolve_reduction(size_average, reduce, reduction))
 
 
 def poisson_nll_loss(
@@ -228,7 +229,7 @@ def poisson_nll_loss(
     if full:
         stirling = target * target.log() - target + 0.5 * (2 * math.pi * target).log()
         losses = losses + _C.torch.where(target > 1, stirling, 0.0)
-    return _reduce(losses, chosen(size_average, reduce, reduction))
+    return _reduce(losses, resolve_reduction(size_average, reduce, reduction))
 
 
 def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean") -> Tensor:

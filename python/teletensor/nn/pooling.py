@@ -10,7 +10,7 @@ from .._C import Tensor
 _ops = _C.ops
 
 
-def _many(value, n: int) -> tuple[int, ...]:
+def _ntuple(value, n: int) -> tuple[int, ...]:
     return (value,) * n if isinstance(value, int) else tuple(value)
 
 
@@ -27,18 +27,20 @@ def _unpool(n: int):
             raise RuntimeError(
                 f"Input to max_unpooling{n}d should be a {n + 1}d or {n + 2}d Tensor, but got a tensor with {input.dim()} dimensions."
             )
-        kernel, padding = _many(kernel_size, n), _many(padding, n)
-        stride = kernel if stride is None else _many(stride, n)
+        kernel, padding = _ntuple(kernel_size, n), _ntuple(padding, n)
+        stride = kernel if stride is None else _ntuple(stride, n)
         if min(stride) <= 0:
             raise RuntimeError(f"strides should be greater than zero, but got stride: {list(stride)}")
-        usual = [(s - 1) * st - 2 * p + k for s, st, p, k in zip(input.shape[-n:], stride, padding, kernel)]
-        size = usual if output_size is None else list(output_size)[-n:]
-        for wanted, made, st in zip(size, usual, stride):
-            if not made - st < wanted < made + st:
-                raise ValueError(f"invalid output_size {size} (expected {usual}, plus or minus less than a stride)")
-        lead = input.shape[:-n]
-        zeros = _C.torch.zeros(*lead, math.prod(size), dtype=input.dtype, device=input.device)
-        return zeros.scatter(-1, indices.flatten(-n), input.flatten(-n)).reshape(*lead, *size)
+        default_size = [(s - 1) * st - 2 * p + k for s, st, p, k in zip(input.shape[-n:], stride, padding, kernel)]
+        size = default_size if output_size is None else list(output_size)[-n:]
+        for output, expected, st in zip(size, default_size, stride):
+            if not expected - st < output < expected + st:
+                raise ValueError(
+                    f"invalid output_size {size} (expected {default_size}, plus or minus less than a stride)"
+                )
+        leading_shape = input.shape[:-n]
+        zeros = _C.torch.zeros(*leading_shape, math.prod(size), dtype=input.dtype, device=input.device)
+        return zeros.scatter(-1, indices.flatten(-n), input.flatten(-n)).reshape(*leading_shape, *size)
 
     max_unpool.__name__ = f"max_unpool{n}d"
     max_unpool.__doc__ = f"max_pool{n}d's maxima written back to their positions, zeros elsewhere."
@@ -53,7 +55,7 @@ def max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
     stride = kernel_size if stride is None else stride
     if not return_indices:
         return _ops.max_pool3d(input, kernel_size, stride, padding, dilation, ceil_mode)
-    kernel, stride, padding, dilation = (_many(v, 3) for v in (kernel_size, stride, padding, dilation))
+    kernel, stride, padding, dilation = (_ntuple(v, 3) for v in (kernel_size, stride, padding, dilation))
     batch = input if input.dim() == 5 else input.unsqueeze(0)
     n, c, depth, height, width = batch.shape
     # Pool planes first, then along depth.
@@ -65,15 +67,15 @@ def max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
         planes.reshape(n, c, depth, h * w), (kernel[0], 1), (stride[0], 1), (padding[0], 0), (dilation[0], 1), ceil_mode
     )
     inside = inside.reshape(n, c, depth * h * w).gather(2, along.flatten(2))
-    places = along.flatten(2).div(h * w, rounding_mode="floor") * (height * width) + inside
+    indices = along.flatten(2).div(h * w, rounding_mode="floor") * (height * width) + inside
     shape = (n, c, lines.shape[2], h, w)
-    result, places = lines.reshape(shape), places.reshape(shape)
-    return (result, places) if input.dim() == 5 else (result.squeeze(0), places.squeeze(0))
+    result, indices = lines.reshape(shape), indices.reshape(shape)
+    return (result, indices) if input.dim() == 5 else (result.squeeze(0), indices.squeeze(0))
 
 
 def one_size(name: str, output_size) -> int:
     """Returns output_size, which must be an int or a sequence of one int."""
-    sizes = _many(output_size, 1)
+    sizes = _ntuple(output_size, 1)
     if len(sizes) != 1:
         raise RuntimeError(f"{name}() argument 'output_size' should contain one int (got {len(sizes)})")
     return sizes[0]
@@ -82,29 +84,29 @@ def one_size(name: str, output_size) -> int:
 def adaptive_max_pool1d(input, output_size, return_indices: bool = False):
     """Max pooling to output_size."""
     size = one_size("adaptive_max_pool1d", output_size)
-    values, places = _ops.adaptive_max_pool2d_with_indices(input.unsqueeze(-2), (1, size))
-    return (values.squeeze(-2), places.squeeze(-2)) if return_indices else values.squeeze(-2)
+    values, indices = _ops.adaptive_max_pool2d_with_indices(input.unsqueeze(-2), (1, size))
+    return (values.squeeze(-2), indices.squeeze(-2)) if return_indices else values.squeeze(-2)
 
 
 def adaptive_max_pool3d(input, output_size, return_indices: bool = False):
     """Max pooling to output_size, where None means the size of the input."""
     if input.dim() < 4:
         raise ValueError(f"Input dimension should be at least 4, got {input.dim()}")
-    asked = (output_size,) * 3 if isinstance(output_size, int) else output_size
-    size = [input.shape[i - 3] if s is None else s for i, s in enumerate(asked)]
-    lead, (depth, height, width) = input.shape[:-3], input.shape[-3:]
+    requested = (output_size,) * 3 if isinstance(output_size, int) else output_size
+    size = [input.shape[i - 3] if s is None else s for i, s in enumerate(requested)]
+    leading_shape, (depth, height, width) = input.shape[:-3], input.shape[-3:]
     if not return_indices:
         planes = _ops.adaptive_max_pool2d(input.reshape(-1, depth, height, width), size[1:])
         lines = _ops.adaptive_max_pool2d(planes.reshape(-1, 1, depth, size[1] * size[2]), (size[0], size[1] * size[2]))
-        return lines.reshape(*lead, *size)
+        return lines.reshape(*leading_shape, *size)
     # Pool planes first, then along depth.
     count = size[1] * size[2]
     planes, inside = _ops.adaptive_max_pool2d_with_indices(input.reshape(-1, depth, height, width), size[1:])
     lines, along = _ops.adaptive_max_pool2d_with_indices(planes.reshape(-1, 1, depth, count), (size[0], count))
     along = along.reshape(-1, size[0] * count)
     inside = inside.reshape(-1, depth * count).gather(1, along)
-    places = along.div(count, rounding_mode="floor") * (height * width) + inside
-    return lines.reshape(*lead, *size), places.reshape(*lead, *size)
+    indices = along.div(count, rounding_mode="floor") * (height * width) + inside
+    return lines.reshape(*leading_shape, *size), indices.reshape(*leading_shape, *size)
 
 
 def _fractional(n: int):
@@ -113,28 +115,31 @@ def _fractional(n: int):
     ):
         if (output_size is None) == (output_ratio is None):
             raise ValueError(f"fractional_max_pool{n}d requires specifying either an output_size or an output_ratio")
-        kernel, sizes = _many(kernel_size, n), input.shape[-n:]
-        wanted = _many(output_size, n) if output_ratio is None else [
+        kernel, sizes = _ntuple(kernel_size, n), input.shape[-n:]
+        output = _ntuple(output_size, n) if output_ratio is None else [
             int(s * r) for s, r in zip(sizes, output_ratio if isinstance(output_ratio, (list, tuple)) else (output_ratio,) * n)
         ]  # fmt: skip
         batch = input if input.dim() == n + 2 else input.unsqueeze(0)
-        lead = batch.shape[:2]
-        draws = _random_samples if _random_samples is not None else _C.torch.rand(*lead, n, dtype=input.dtype, device=input.device)
-        places = _C.torch.zeros(*lead, *[1] * (2 * n), dtype=_C.int64, device=input.device)
+        leading_shape = batch.shape[:2]
+        draws = _random_samples
+        if draws is None:
+            draws = _C.torch.rand(*leading_shape, n, dtype=input.dtype, device=input.device)
+        indices = _C.torch.zeros(*leading_shape, *[1] * (2 * n), dtype=_C.int64, device=input.device)
         # PyTorch's samples are in reverse order of the dimensions.
-        for d, (size, k, out) in enumerate(zip(sizes, kernel, wanted)):
+        for d, (size, k, out) in enumerate(zip(sizes, kernel, output)):
             if out + k - 1 > size:
                 raise RuntimeError(f"fractional_max_pool{n}d: kernel {k} and output {out} are too large for an input of {size}")
             along = _window_starts(draws[..., n - 1 - d], size, k, out).unsqueeze(-1) + _C.torch.arange(k, device=input.device)
-            shape = [*lead, *[1] * (2 * n)]
+            shape = [*leading_shape, *[1] * (2 * n)]
             shape[2 + d], shape[2 + n + d] = out, k
-            places = places * size + along.reshape(shape)
-        windows = places.reshape(*lead, math.prod(wanted), math.prod(kernel))
+            indices = indices * size + along.reshape(shape)
+        windows = indices.reshape(*leading_shape, math.prod(output), math.prod(kernel))
         values = batch.flatten(2).gather(2, windows.flatten(2)).reshape(windows.shape)
-        best, which = values.max(-1)
-        at = windows.gather(-1, which.unsqueeze(-1)).squeeze(-1)
-        best, at = (t.reshape(*lead, *wanted) if input.dim() == n + 2 else t.reshape(lead[1], *wanted) for t in (best, at))
-        return (best, at) if return_indices else best
+        maxima, positions = values.max(-1)
+        indices = windows.gather(-1, positions.unsqueeze(-1)).squeeze(-1)
+        output_shape = (*(leading_shape if input.dim() == n + 2 else leading_shape[1:]), *output)
+        result, indices = maxima.reshape(output_shape), indices.reshape(output_shape)
+        return (result, indices) if return_indices else result
 
     fractional_max_pool.__name__ = f"fractional_max_pool{n}d"
     fractional_max_pool.__doc__ = "Max pooling over windows at random positions (Graham, 2014)."
@@ -157,8 +162,8 @@ fractional_max_pool2d, fractional_max_pool3d = _fractional(2), _fractional(3)
 
 def _power_pool(n: int):
     def lp_pool(input: Tensor, norm_type: float, kernel_size, stride=None, ceil_mode: bool = False) -> Tensor:
-        kernel = _many(kernel_size, n)
-        stride = kernel if stride is None else _many(stride, n)
+        kernel = _ntuple(kernel_size, n)
+        stride = kernel if stride is None else _ntuple(stride, n)
         if norm_type == 0:
             raise ValueError(f"norm_type must be a non-zero value, but got {norm_type}")
         if math.isinf(norm_type):  # inf: the maximum magnitude; -inf: the minimum magnitude

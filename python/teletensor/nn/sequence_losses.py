@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .. import _C
 from .._C import Tensor
-from ._reduction import chosen, get_enum
+from ._reduction import get_enum, resolve_reduction
 from .losses import _reduce, check_triplet, pairwise_distance
 
 _ops = _C.ops
@@ -26,14 +26,14 @@ def ctc_loss(
     if single:
         log_probs = log_probs.unsqueeze(1)
     batch = log_probs.shape[1]
-    inputs, wanted = _lengths(input_lengths, batch), _lengths(target_lengths, batch)
-    losses = _ops.ctc_loss_forward(log_probs, targets.reshape(1, -1) if single else targets, inputs, wanted, blank)[0]
+    inputs, lengths = _lengths(input_lengths, batch), _lengths(target_lengths, batch)
+    losses = _ops.ctc_loss_forward(log_probs, targets.reshape(1, -1) if single else targets, inputs, lengths, blank)[0]
     if zero_infinity:
         losses = _C.torch.where(losses.isinf(), _C.torch.zeros_like(losses), losses)
     if single and reduction == "none":
         return losses.squeeze(0)
     if reduction == "mean":
-        counts = _C.tensor([max(1, n) for n in wanted], dtype=losses.dtype, device=losses.device)
+        counts = _C.tensor([max(1, n) for n in lengths], dtype=losses.dtype, device=losses.device)
         return (losses / counts).mean()
     return _reduce(losses, reduction)
 
@@ -43,7 +43,7 @@ def multi_margin_loss(
     reduction: str = "mean",
 ) -> Tensor:  # fmt: skip
     """The sum over all other classes of max(0, margin - input[target] + input[class])^p, divided by the class count."""
-    reduction = chosen(size_average, reduce, reduction)
+    reduction = resolve_reduction(size_average, reduce, reduction)
     get_enum(reduction)
     if p not in (1, 2):
         raise ValueError("only p == 1 and p == 2 supported")
@@ -69,7 +69,7 @@ def multilabel_soft_margin_loss(
     logs = _C.functional.logsigmoid
     losses = -(target * logs(input) + (1 - target) * logs(-input))
     losses = losses if weight is None else losses * weight
-    return _reduce(losses.mean(-1), chosen(size_average, reduce, reduction))
+    return _reduce(losses.mean(-1), resolve_reduction(size_average, reduce, reduction))
 
 
 def multilabel_margin_loss(input: Tensor, target: Tensor, size_average=None, reduce=None, reduction: str = "mean"):
@@ -77,19 +77,19 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, size_average=None, red
 
     The targets of a row are the classes before the first -1. The sum is divided by the number of classes.
     """
-    reduction = chosen(size_average, reduce, reduction)
+    reduction = resolve_reduction(size_average, reduce, reduction)
     get_enum(reduction)
     if input.shape != target.shape:
         raise RuntimeError(f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}")
     if input.dim() > 2 or input.numel() == 0 and input.shape[-1:] == (0,):
         raise RuntimeError(f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(input.shape)}")
-    rows, wanted = (t if t.dim() == 2 else t.reshape(1, -1) for t in (input, target))
-    valid = (wanted >= 0).to(_C.int64).cumprod(1).to(_C.bool)
-    places = wanted.clamp_min(0)
+    rows, labels = (t if t.dim() == 2 else t.reshape(1, -1) for t in (input, target))
+    valid = (labels >= 0).to(_C.int64).cumprod(1).to(_C.bool)
+    indices = labels.clamp_min(0)
     # Adds counts instead of writing flags, because a missing target has index 0, which may also be a target.
-    among = _C.torch.zeros_like(rows).scatter_add(1, places, valid.to(rows.dtype)) > 0
-    gaps = (1 - rows.gather(1, places).unsqueeze(2) + rows.unsqueeze(1)).clamp_min(0)
-    counts = valid.unsqueeze(2) & among.logical_not().unsqueeze(1)
+    is_target = _C.torch.zeros_like(rows).scatter_add(1, indices, valid.to(rows.dtype)) > 0
+    gaps = (1 - rows.gather(1, indices).unsqueeze(2) + rows.unsqueeze(1)).clamp_min(0)
+    counts = valid.unsqueeze(2) & is_target.logical_not().unsqueeze(1)
     losses = gaps.masked_fill(counts.logical_not(), 0.0).sum((1, 2)) / rows.shape[1]
     return _reduce(losses if input.dim() == 2 else losses.squeeze(0), reduction)
 

@@ -22,9 +22,9 @@ class _WithMomentum(LRScheduler):
         self.base_momentums = per_group("base_momentum", self.optimizer, base)
         self.max_momentums = per_group("max_momentum", self.optimizer, maximal)
         if last_epoch == -1:
-            for least, most, group in zip(self.base_momentums, self.max_momentums, self.optimizer.param_groups):
-                self._set_momentum(group, most)
-                group["max_momentum"], group["base_momentum"] = most, least
+            for lower, upper, group in zip(self.base_momentums, self.max_momentums, self.optimizer.param_groups):
+                self._set_momentum(group, upper)
+                group["max_momentum"], group["base_momentum"] = upper, lower
 
     def _set_momentum(self, group: dict, momentum: float) -> None:
         if self.use_beta1:
@@ -74,10 +74,10 @@ class OneCycleLR(_WithMomentum):
             self._start_momentum(base_momentum, max_momentum, last_epoch)
         super().__init__(optimizer, last_epoch)
 
-    def _anneal_func(self, start: float, end: float, part: float) -> float:
+    def _anneal_func(self, start: float, end: float, fraction: float) -> float:
         if self._anneal_func_type == "linear":
-            return (end - start) * part + start
-        return end + (start - end) / 2.0 * (math.cos(math.pi * part) + 1)
+            return (end - start) * fraction + start
+        return end + (start - end) / 2.0 * (math.cos(math.pi * fraction) + 1)
 
     def get_lr(self):
         step = self.last_epoch
@@ -88,13 +88,13 @@ class OneCycleLR(_WithMomentum):
             which += 1
         first = phases[which - 1][0] if which > 0 else 0.0
         end, *options = phases[which]
-        part = (step - first) / (end - first)
+        fraction = (step - first) / (end - first)
         from_lr, to_lr, from_momentum, to_momentum = options
         rates = []
         for group in self.optimizer.param_groups:
-            rates.append(self._anneal_func(group[from_lr], group[to_lr], part))
+            rates.append(self._anneal_func(group[from_lr], group[to_lr], fraction))
             if self.cycle_momentum:
-                self._set_momentum(group, self._anneal_func(group[from_momentum], group[to_momentum], part))
+                self._set_momentum(group, self._anneal_func(group[from_momentum], group[to_momentum], fraction))
         return rates
 
 
@@ -137,13 +137,13 @@ class CyclicLR(_WithMomentum):
 
     def get_lr(self):
         cycle = math.floor(1 + self.last_epoch / self.total_size)
-        place = 1.0 + self.last_epoch / self.total_size - cycle
-        part = place / self.step_ratio if place <= self.step_ratio else (place - 1) / (self.step_ratio - 1)
-        part *= self.scale_fn(cycle if self.scale_mode == "cycle" else self.last_epoch)
+        position = 1.0 + self.last_epoch / self.total_size - cycle
+        fraction = position / self.step_ratio if position <= self.step_ratio else (position - 1) / (self.step_ratio - 1)
+        fraction *= self.scale_fn(cycle if self.scale_mode == "cycle" else self.last_epoch)
         if self.cycle_momentum:
-            for group, least, most in zip(self.optimizer.param_groups, self.base_momentums, self.max_momentums):
-                self._set_momentum(group, most - (most - least) * part)
-        return [least + (most - least) * part for least, most in zip(self.base_lrs, self.max_lrs)]
+            for group, lower, upper in zip(self.optimizer.param_groups, self.base_momentums, self.max_momentums):
+                self._set_momentum(group, upper - (upper - lower) * fraction)
+        return [lower + (upper - lower) * fraction for lower, upper in zip(self.base_lrs, self.max_lrs)]
 
     def state_dict(self) -> dict:
         state, function = super().state_dict(), self._scale_fn_custom

@@ -155,7 +155,7 @@ class LambdaSchedulerBase(LRScheduler):
 class CompositeScheduler(LRScheduler):
     """The base of schedulers that step other schedulers of one optimizer; state_dict contains their states."""
 
-    def _take(self, optimizer: Optimizer | None, schedulers: list) -> None:
+    def _set_schedulers(self, optimizer: Optimizer | None, schedulers: list) -> None:
         name = type(self).__name__
         if len(schedulers) < 1:
             raise ValueError(f"{name} expects at least one scheduler, but got no scheduler.")

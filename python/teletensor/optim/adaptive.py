@@ -6,7 +6,7 @@ import math
 
 from .. import _C
 from .._C import Tensor
-from .optimizer import Optimizer, checked, implementation
+from .optimizer import Optimizer, implementation, require_non_negative
 
 __all__ = ["Adadelta", "Adagrad", "Adamax", "NAdam", "RAdam", "RMSprop", "Rprop"]
 
@@ -53,7 +53,7 @@ class RMSprop(_PerParameterOptimizer):
         centered: bool = False, capturable=False, foreach=None, maximize: bool = False, differentiable=False,
     ):  # fmt: skip
         limited = {"learning rate": lr, "epsilon value": eps, "momentum value": momentum}
-        checked({**limited, "weight_decay value": weight_decay, "alpha value": alpha})
+        require_non_negative({**limited, "weight_decay value": weight_decay, "alpha value": alpha})
         super().__init__(params, {
             "lr": lr, "momentum": momentum, "alpha": alpha, "eps": eps, "centered": centered, "weight_decay": weight_decay,
             "maximize": maximize,
@@ -87,7 +87,7 @@ class Adagrad(_PerParameterOptimizer):
         self, params, lr: float = 1e-2, lr_decay: float = 0, weight_decay: float = 0, initial_accumulator_value: float = 0,
         eps: float = 1e-10, foreach=None, *, maximize: bool = False, differentiable=False, fused=None,
     ):  # fmt: skip
-        checked({
+        require_non_negative({
             "learning rate": lr, "lr_decay value": lr_decay, "weight_decay value": weight_decay,
             "initial_accumulator_value value": initial_accumulator_value, "epsilon value": eps,
         })  # fmt: skip
@@ -112,7 +112,7 @@ class Adadelta(_PerParameterOptimizer):
         self, params, lr: float = 1.0, rho: float = 0.9, eps: float = 1e-6, weight_decay: float = 0, foreach=None, *,
         capturable=False, maximize: bool = False, differentiable=False,
     ):  # fmt: skip
-        checked({"learning rate": lr, "epsilon value": eps, "weight_decay value": weight_decay})
+        require_non_negative({"learning rate": lr, "epsilon value": eps, "weight_decay value": weight_decay})
         if not 0.0 <= rho <= 1.0:
             raise ValueError(f"Invalid rho value: {rho}")
         super().__init__(params, {
@@ -135,7 +135,7 @@ class _AdamVariant(_PerParameterOptimizer):
     """The base of Adam's variants: running means of the gradients and of their squares."""
 
     def __init__(self, params, lr, betas, eps, weight_decay, **options):
-        checked({"learning rate": lr, "epsilon value": eps, "weight_decay value": weight_decay})
+        require_non_negative({"learning rate": lr, "epsilon value": eps, "weight_decay value": weight_decay})
         for i, beta in enumerate(betas):
             if not 0.0 <= beta < 1.0:
                 raise ValueError(f"Invalid beta parameter at index {i}: {beta}")
@@ -182,7 +182,7 @@ class NAdam(_AdamVariant):
         momentum_decay: float = 4e-3, decoupled_weight_decay: bool = False, *, foreach=None, maximize: bool = False,
         capturable=False, differentiable=False,
     ):  # fmt: skip
-        checked({"momentum_decay value": momentum_decay})
+        require_non_negative({"momentum_decay value": momentum_decay})
         super().__init__(
             params, lr, betas, eps, weight_decay, momentum_decay=momentum_decay,
             decoupled_weight_decay=decoupled_weight_decay, maximize=maximize,
@@ -237,7 +237,7 @@ class Rprop(_PerParameterOptimizer):
         self, params, lr: float = 1e-2, etas=(0.5, 1.2), step_sizes=(1e-6, 50), *, capturable=False, foreach=None,
         maximize: bool = False, differentiable=False,
     ):  # fmt: skip
-        checked({"learning rate": lr})
+        require_non_negative({"learning rate": lr})
         if not 0.0 < etas[0] < 1.0 < etas[1]:
             raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}")
         super().__init__(params, {
@@ -250,10 +250,10 @@ class Rprop(_PerParameterOptimizer):
         state["step_size"] = _C.torch.full_like(p, float(group["lr"])).detach()
 
     def _step(self, group, p, grad, state):
-        (less, more), (least, most) = group["etas"], group["step_sizes"]
-        turned = grad * state["prev"]
-        factor = _C.torch.ones_like(grad).masked_fill(turned > 0, more).masked_fill(turned < 0, less)
-        size = state["step_size"].mul_(factor).clamp_(least, most)
-        grad = grad.masked_fill(turned < 0, 0.0)
+        (less, more), (lower, upper) = group["etas"], group["step_sizes"]
+        sign_product = grad * state["prev"]
+        factor = _C.torch.ones_like(grad).masked_fill(sign_product > 0, more).masked_fill(sign_product < 0, less)
+        size = state["step_size"].mul_(factor).clamp_(lower, upper)
+        grad = grad.masked_fill(sign_product < 0, 0.0)
         p.sub_(grad.sign() * size)
         state["prev"].copy_(grad)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .. import _C
 from .adaptive import _PerParameterOptimizer
-from .optimizer import checked, implementation
+from .optimizer import implementation, require_non_negative
 
 __all__ = ["ASGD"]
 
@@ -16,7 +16,7 @@ class ASGD(_PerParameterOptimizer):
         self, params, lr: float = 1e-2, lambd: float = 1e-4, alpha: float = 0.75, t0: float = 1e6, weight_decay: float = 0,
         foreach=None, maximize: bool = False, differentiable=False, capturable=False,
     ):  # fmt: skip
-        checked({"learning rate": lr, "weight_decay value": weight_decay})
+        require_non_negative({"learning rate": lr, "weight_decay value": weight_decay})
         super().__init__(params, {
             "lr": lr, "lambd": lambd, "alpha": alpha, "t0": t0, "weight_decay": weight_decay, "maximize": maximize,
             **implementation(foreach=foreach, capturable=capturable, differentiable=differentiable),

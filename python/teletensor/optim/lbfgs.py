@@ -41,13 +41,13 @@ class LBFGS(Optimizer):
 
     def _direction(self, state: dict, grad: Tensor) -> Tensor:
         """Computes the search direction by the two-loop recursion over the stored updates."""
-        q, shares = -grad, []
+        q, alphas = -grad, []
         for s, y, rho in reversed(state["memory"]):
-            shares.append(rho * s.dot(q))
-            q = q - y * shares[-1]
+            alphas.append(rho * s.dot(q))
+            q = q - y * alphas[-1]
         q = q * state["scale"]
-        for (s, y, rho), share in zip(state["memory"], reversed(shares)):
-            q = q + s * (share - rho * y.dot(q))
+        for (s, y, rho), alpha in zip(state["memory"], reversed(alphas)):
+            q = q + s * (alpha - rho * y.dot(q))
         return q
 
     def _remember(self, state: dict, y: Tensor, s: Tensor, history_size: int) -> None:
@@ -105,21 +105,21 @@ class LBFGS(Optimizer):
                 break
         return first
 
-    def _search(self, evaluate, direction, t, loss, grad, slope, least):
+    def _search(self, evaluate, direction, t, loss, grad, slope, tolerance_change):
         """Finds a step that satisfies the strong Wolfe conditions, by bracketing and cubic interpolation."""
-        placed = 0.0
+        current_step = 0.0
 
-        def look(step: float):
-            nonlocal placed
-            self._move(direction, step - placed)
-            placed = step
+        def evaluate_at(step: float):
+            nonlocal current_step
+            self._move(direction, step - current_step)
+            current_step = step
             value, g = float(evaluate()), self._flat_grad()
             return step, value, g, float(g.dot(direction))
 
         start = (0.0, loss, grad, slope)
         before, count, bracket = start, 0, None
         for i in range(25):
-            now = look(t)
+            now = evaluate_at(t)
             count += 1
             if now[1] > loss + 1e-4 * t * slope or (i > 0 and now[1] >= before[1]) or math.isnan(now[1]):
                 bracket = (before, now)
@@ -131,10 +131,10 @@ class LBFGS(Optimizer):
                 break
             t, before = min(10 * t, _minimum(before, now, t + 0.01 * (t - before[0]), 10 * t)), now
         low, high = bracket or (start, now)
-        while count < 25 and abs(high[0] - low[0]) * float(direction.abs().max()) > least:
+        while count < 25 and abs(high[0] - low[0]) * float(direction.abs().max()) > tolerance_change:
             a, b = sorted((low[0], high[0]))
             t = _minimum(low, high, a + 0.1 * (b - a), b - 0.1 * (b - a))
-            now = look(t)
+            now = evaluate_at(t)
             count += 1
             if now[1] > loss + 1e-4 * t * slope or now[1] >= low[1]:
                 high = now
@@ -144,22 +144,22 @@ class LBFGS(Optimizer):
             if now[3] * (high[0] - low[0]) >= 0:
                 high = low
             low = now
-        if placed != low[0]:
-            self._move(direction, low[0] - placed)
+        if current_step != low[0]:
+            self._move(direction, low[0] - current_step)
         return low[1], low[2], low[0], count
 
 
-def _minimum(a: tuple, b: tuple, least: float, most: float) -> float:
-    """The step in [least, most] that minimises the cubic through two points (step, value, gradient, slope)."""
+def _minimum(a: tuple, b: tuple, lower: float, upper: float) -> float:
+    """The step in [lower, upper] that minimises the cubic through two points (step, value, gradient, slope)."""
     (x1, f1, _, g1), (x2, f2, _, g2) = (a, b) if a[0] <= b[0] else (b, a)
     if x1 == x2 or not math.isfinite(f1 + f2 + g1 + g2):
-        return (least + most) / 2
+        return (lower + upper) / 2
     d1 = g1 + g2 - 3 * (f1 - f2) / (x1 - x2)
     square = d1**2 - g1 * g2
     if square < 0:
-        return (least + most) / 2
+        return (lower + upper) / 2
     d2 = math.sqrt(square)
     if g2 - g1 + 2 * d2 == 0:
-        return (least + most) / 2
-    place = x2 - (x2 - x1) * ((g2 + d2 - d1) / (g2 - g1 + 2 * d2))
-    return min(max(place, least), most)
+        return (lower + upper) / 2
+    minimiser = x2 - (x2 - x1) * ((g2 + d2 - d1) / (g2 - g1 + 2 * d2))
+    return min(max(minimiser, lower), upper)

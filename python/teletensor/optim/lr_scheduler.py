@@ -181,7 +181,7 @@ class SequentialLR(CompositeScheduler):
     """Runs schedulers one after another. Scheduler i + 1 starts at milestones[i]."""
 
     def __init__(self, optimizer: Optimizer, schedulers: list[LRScheduler], milestones: list[int], last_epoch: int = -1):
-        self._take(optimizer, schedulers)
+        self._set_schedulers(optimizer, schedulers)
         if len(milestones) != len(schedulers) - 1:
             raise ValueError(
                 "Sequential Schedulers expects number of schedulers provided to be one more than the number of milestone "
@@ -226,7 +226,7 @@ class ChainedScheduler(CompositeScheduler):
     """Steps all schedulers at each step."""
 
     def __init__(self, schedulers: list[LRScheduler], optimizer: Optimizer | None = None):
-        self._take(optimizer, schedulers)
+        self._set_schedulers(optimizer, schedulers)
         self._last_lr = self._lr()
 
     def step(self) -> None:
@@ -307,8 +307,8 @@ class ReduceLROnPlateau(LRScheduler):
                     "Please modify the `min_lrs` field to match the length of the `optimizer` param groups."
                 )
             self.min_lrs = [self.default_min_lr] * len(groups)
-        for group, least in zip(groups, self.min_lrs):
+        for group, min_lr in zip(groups, self.min_lrs):
             lr = float(group["lr"])
-            lowered = max(lr * self.factor, least)
+            lowered = max(lr * self.factor, min_lr)
             if lr - lowered > self.eps:
                 set_value(group, "lr", lowered)

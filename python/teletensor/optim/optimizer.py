@@ -12,7 +12,7 @@ from .._grad_mode import enable_grad, no_grad
 from .._gradients import clear
 
 
-def checked(values: dict[str, float]) -> None:
+def require_non_negative(values: dict[str, float]) -> None:
     """Raises ValueError if an option is negative. The keys are PyTorch's names of the options."""
     for name, value in values.items():
         if not 0.0 <= value:
@@ -34,7 +34,7 @@ def implementation(**flags) -> dict:
     return flags
 
 
-def _fitted(key: str, value, param: Tensor):
+def _to_param_dtype_and_device(key: str, value, param: Tensor):
     """Converts a saved value of a parameter's state to the parameter's dtype and device."""
     if isinstance(value, Tensor):
         if key == "step":
@@ -42,9 +42,9 @@ def _fitted(key: str, value, param: Tensor):
         dtype = param.dtype if param.is_floating_point() else value.dtype
         return value.detach().to(device=param.device, dtype=dtype, copy=True)
     if isinstance(value, dict):
-        return {k: _fitted(k, v, param) for k, v in value.items()}
+        return {k: _to_param_dtype_and_device(k, v, param) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
-        return type(value)(_fitted(key, v, param) for v in value)
+        return type(value)(_to_param_dtype_and_device(key, v, param) for v in value)
     return value
 
 
@@ -145,7 +145,7 @@ class Optimizer:
         self.state = defaultdict(dict)
         for n, values in state_dict["state"].items():
             param = own[int(n)]
-            self.state[param] = {k: _fitted(k, v, param) for k, v in values.items()}
+            self.state[param] = {k: _to_param_dtype_and_device(k, v, param) for k, v in values.items()}
 
     def __repr__(self) -> str:
         lines = [f"{type(self).__name__} ("]

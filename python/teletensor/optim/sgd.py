@@ -36,8 +36,8 @@ class SGD(Optimizer):
             self.state[p]["momentum_buffer"] = _C.torch.empty_like(p)
         started = set(map(id, fresh))
         for first in (True, False):
-            chosen = [(p, g) for p, g in zip(params, grads) if (id(p) in started) == first]
-            if chosen:
-                ps, gs = zip(*chosen)
+            selected = [(p, g) for p, g in zip(params, grads) if (id(p) in started) == first]
+            if selected:
+                ps, gs = zip(*selected)
                 buffers = [self.state[p]["momentum_buffer"] for p in ps]
                 _C.ops.sgd_step(ps, gs, buffers, first_step=first, **options)

@@ -100,17 +100,17 @@ class SWALR(LRScheduler):
         self.anneal_epochs, self._anneal_strategy = anneal_epochs, anneal_strategy
         super().__init__(optimizer, last_epoch)
 
-    def _part(self, step: int) -> float:
+    def _anneal_fraction(self, step: int) -> float:
         """The position of the rate between the initial rate (0) and swa_lr (1)."""
-        part = max(0.0, min(1.0, step / max(1, self.anneal_epochs)))
-        return (1 - math.cos(math.pi * part)) / 2 if self._anneal_strategy == "cos" else part
+        fraction = max(0.0, min(1.0, step / max(1, self.anneal_epochs)))
+        return (1 - math.cos(math.pi * fraction)) / 2 if self._anneal_strategy == "cos" else fraction
 
     def get_lr(self):
         # Recovers the initial rate from the current one, which another scheduler may have changed.
         step = self._step_count - 1
         if self.anneal_epochs == 0:
             step = max(1, step)
-        before, now = self._part(step - 1), self._part(step)
+        before, now = self._anneal_fraction(step - 1), self._anneal_fraction(step)
         rates = []
         for group in self.optimizer.param_groups:
             lr, rate = group["lr"], group["swa_lr"]

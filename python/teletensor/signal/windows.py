@@ -28,8 +28,8 @@ def _points(
         raise ValueError(f"{name} requires non-negative window length, got M={M}")
     if dtype not in (_C.float32, _C.float64):
         raise ValueError(f"{name} expects float32 or float64 dtypes, got: {dtype}")
-    places = _torch.arange(M, dtype=_C.float64, device=device) * step + first
-    return shape(places).to(dtype).requires_grad_(requires_grad)
+    positions = _torch.arange(M, dtype=_C.float64, device=device) * step + first
+    return shape(positions).to(dtype).requires_grad_(requires_grad)
 
 
 def _period(M: int, sym: bool) -> int:  # noqa: N803

@@ -42,7 +42,7 @@ std::vector<Case> cases() {
       {"columns in two dimensions", {30, 3, 7, 8}, {0, 2}, as_is},
       {"middle", {3, 9, 4}, {1}, as_is},
       {"outer and inner", {3, 9, 4}, {0, 2}, as_is},
-      {"stretches", {3, 4, 70}, {0, 2}, as_is},
+      {"runs", {3, 4, 70}, {0, 2}, as_is},
       {"short rows", {4100, 3}, {1}, as_is},
       {"transposed", {6, 10}, {0}, [](const Tensor& x) { return ops::transpose(x, 0, 1); }},
       {"sliced", {6, 40}, {1}, [](const Tensor& x) { return ops::slice(x, 1, int64_t{1}, std::nullopt, 3); }},
@@ -53,9 +53,9 @@ std::vector<Case> cases() {
        [](const Tensor& x) {
          return ops::expand(x, {5, 7});
        }},
-      {"many stretches", {9000, 80}, {}, [](const Tensor& x) { return ops::narrow(x, 1, 2, 65); }},
+      {"many runs", {9000, 80}, {}, [](const Tensor& x) { return ops::narrow(x, 1, 2, 65); }},
       {"nothing", {4, 0}, {1}, as_is},
-      {"stretches of nothing", {0, 2, 70}, {0, 2}, as_is},
+      {"empty runs", {0, 2, 70}, {0, 2}, as_is},
       {"no result", {0, 4}, {1}, as_is},
       {"zero-dim", {}, {}, as_is},
   };

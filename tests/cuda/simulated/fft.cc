@@ -24,12 +24,12 @@
 namespace tt::cuda {
 namespace {
 
-constexpr int kMostRank = 3;
+constexpr int kMaxRank = 3;
 constexpr int64_t kLongest = 20'000;  // longer lengths are rejected, so that tests cover unsupported lengths
 
 using Number = std::complex<double>;
 using Numbers = std::vector<Number>;
-using Sizes3 = std::array<int64_t, kMostRank>;
+using Sizes3 = std::array<int64_t, kMaxRank>;
 
 Numbers transformed(const Numbers& x, bool forward) {
   const size_t n = x.size();
@@ -139,7 +139,7 @@ struct Execution {
     std::vector<Numbers> all;
     for (int64_t b = 0; b < t.batch; ++b) {
       all.push_back(read(b));
-      for (int d = 0; d < kMostRank; ++d) transform_along(d, all.back());
+      for (int d = 0; d < kMaxRank; ++d) transform_along(d, all.back());
     }
     for (int64_t b = 0; b < t.batch && t.to.is_real; ++b) {
       each(t.stored(t.from), [&](int64_t i, int64_t j, int64_t k) {
@@ -210,7 +210,7 @@ cufftResult make_plan(cufftHandle handle, int rank, long long* n, long long* fro
   simulated_runtime().note("cufftXtMakePlanMany");
   if (!plan || plan->is_made) return CUFFT_INVALID_PLAN;
   if (plan->allocates || Context::current().capturing()) return CUFFT_ALLOC_FAILED;
-  if (rank < 1 || rank > kMostRank || batch < 1) return CUFFT_INVALID_VALUE;
+  if (rank < 1 || rank > kMaxRank || batch < 1) return CUFFT_INVALID_VALUE;
   const bool is_double = computed == CUDA_C_64F;
   const cudaDataType real = is_double ? CUDA_R_64F : CUDA_R_32F;
   if ((computed != CUDA_C_32F && !is_double) || (from != real && from != computed) || (to != real && to != computed) ||
@@ -225,7 +225,7 @@ cufftResult make_plan(cufftHandle handle, int rank, long long* n, long long* fro
               is_double,
               0};
   for (int d = 0; d < rank; ++d) {
-    const int at = kMostRank - rank + d;
+    const int at = kMaxRank - rank + d;
     t.sizes[at] = n[d];
     t.from.embed[at] = from_embed[d];
     t.to.embed[at] = to_embed[d];

@@ -146,8 +146,8 @@ SimulatedRuntime::Device& SimulatedRuntime::current() { return devices_[current_
 
 void SimulatedRuntime::note(const char* call, uint64_t value) {
   Lock lock(mutex_);
-  constexpr size_t kMost = 100'000;  // a daemon never reads its calls
-  if (calls_.size() < kMost) calls_.push_back(value ? absl::StrCat(call, " ", value) : call);
+  constexpr size_t kMaxCalls = 100'000;  // a daemon never reads its calls
+  if (calls_.size() < kMaxCalls) calls_.push_back(value ? absl::StrCat(call, " ", value) : call);
 }
 
 void SimulatedRuntime::check_device(int device) {

@@ -41,7 +41,7 @@ def test_only_reads_wait(torch):
     assert torch.connection().counters()["waits"] == before
     loss.item()
     assert torch.connection().counters()["waits"] == before + 1
-    assert "test_session.py" in torch.sync_report(most=10_000)
+    assert "test_session.py" in torch.sync_report(limit=10_000)
 
 
 def test_memory_is_freed_with_its_tensors(daemon):

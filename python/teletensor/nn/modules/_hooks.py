@@ -36,8 +36,8 @@ def register(hooks: dict, hook: Callable, *, prepend: bool = False, options: dic
     """
     handle = RemovableHandle(hooks, options=tuple(registry for registry, _ in (options or {}).values()))
     hooks[handle.id] = hook
-    for registry, chosen in (options or {}).values():
-        if chosen:
+    for registry, enabled in (options or {}).values():
+        if enabled:
             registry[handle.id] = True
     if prepend:
         hooks.move_to_end(handle.id, last=False)

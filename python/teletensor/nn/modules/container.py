@@ -102,16 +102,16 @@ class Sequential(_SequentialContainer):
             return type(self)(OrderedDict(list(self._modules.items())[index]))
         return self._modules[self._name_at(index)]
 
-    def _of_its_kind(self, other) -> Sequential:
+    def _require_sequential(self, other) -> Sequential:
         if not isinstance(other, Sequential):
             raise ValueError(f"add operator supports only objects of Sequential class, but {type(other)} is given.")
         return other
 
     def __add__(self, other) -> Sequential:
-        return Sequential(*self, *self._of_its_kind(other))
+        return Sequential(*self, *self._require_sequential(other))
 
     def __iadd__(self, other) -> Sequential:
-        return self.extend(self._of_its_kind(other))
+        return self.extend(self._require_sequential(other))
 
     def _check_factor(self, other) -> None:
         if not isinstance(other, int):
@@ -230,13 +230,14 @@ def _as_parameter(value):
     return Parameter(value) if isinstance(value, Tensor) and not isinstance(value, Parameter) else value
 
 
-def _described(items) -> str:
+def _parameters_repr(items) -> str:
     """Returns a text with one line per value of a list or dict of parameters."""
     lines = []
     for key, value in items:
         if isinstance(value, Tensor):
-            kind, place = "Parameter" if isinstance(value, Parameter) else "Tensor", f" ({value.device})" if value.is_cuda else ""
-            lines.append(f"  ({key}): {kind} containing: [{value.dtype} of size {'x'.join(map(str, value.shape))}{place}]")
+            kind = "Parameter" if isinstance(value, Parameter) else "Tensor"
+            size, device = "x".join(map(str, value.shape)), f" ({value.device})" if value.is_cuda else ""
+            lines.append(f"  ({key}): {kind} containing: [{value.dtype} of size {size}{device}]")
         else:
             lines.append(f"  ({key}): Object of type: {type(value).__name__}")
     return "\n".join(lines)
@@ -282,7 +283,7 @@ class ParameterList(Module):
         return self
 
     def extra_repr(self) -> str:
-        return _described(enumerate(self))
+        return _parameters_repr(enumerate(self))
 
     def __call__(self, *args, **kwargs):
         raise RuntimeError("ParameterList should not be called.")
@@ -382,7 +383,7 @@ class ParameterDict(Module):
             self[key] = value
 
     def extra_repr(self) -> str:
-        return _described(self.items())
+        return _parameters_repr(self.items())
 
     def __call__(self, *args, **kwargs):
         raise RuntimeError("ParameterDict should not be called.")

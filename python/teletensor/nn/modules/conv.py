@@ -112,13 +112,13 @@ class _TransposedConvolution(_Convolution):
     def forward(self, input, output_size=None):
         extra = self.output_padding
         if output_size is not None:
-            least = [
+            min_size = [
                 (n - 1) * s - 2 * p + d * (k - 1) + 1
                 for n, s, p, d, k in zip(
                     input.shape[-self.ndim :], self.stride, self.padding, self.dilation, self.kernel_size
                 )
             ]
-            extra = [wanted - n for wanted, n in zip(output_size[-self.ndim :], least)]
+            extra = [size - n for size, n in zip(output_size[-self.ndim :], min_size)]
         return self.function(
             input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation
         )

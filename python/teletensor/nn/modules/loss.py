@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 
 from .. import functional as F
-from .._reduction import chosen
+from .._reduction import resolve_reduction
 from ._table import bound_arguments
 from .module import Module
 
@@ -17,7 +17,7 @@ class _Loss(Module):
 
     def __init__(self, size_average=None, reduce=None, reduction: str = "mean"):
         super().__init__()
-        self.reduction = chosen(size_average, reduce, reduction)
+        self.reduction = resolve_reduction(size_average, reduce, reduction)
 
 
 class _WeightedLoss(_Loss):
@@ -72,7 +72,7 @@ def _make(name: str, function, parameters: dict) -> type:
     def __init__(self, *args, **kwargs):
         Module.__init__(self)
         values = bind(args, kwargs)
-        self.reduction = chosen(values.get("size_average"), values.get("reduce"), values["reduction"])
+        self.reduction = resolve_reduction(values.get("size_average"), values.get("reduce"), values["reduction"])
         if name == "MultiMarginLoss":
             _check_multi_margin(values["p"], values["weight"])
         if name == "TripletMarginLoss" and values["margin"] <= 0:

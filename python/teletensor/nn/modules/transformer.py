@@ -149,12 +149,12 @@ class TransformerDecoderLayer(_TransformerLayerBase):
         def attend(x):
             return self.self_attn(x, x, x, tgt_key_padding_mask, False, tgt_mask, is_causal=tgt_is_causal)[0]
 
-        def look(x):
+        def cross_attend(x):
             return self.multihead_attn(
                 x, memory, memory, memory_key_padding_mask, False, memory_mask, is_causal=memory_is_causal
             )[0]
 
-        x = self._residual(self._residual(tgt, 1, attend), 2, look)
+        x = self._residual(self._residual(tgt, 1, attend), 2, cross_attend)
         return self._residual(x, 3, self._feed_forward)
 
 

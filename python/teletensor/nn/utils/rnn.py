@@ -73,8 +73,8 @@ def invert_permutation(permutation: Tensor | None) -> Tensor | None:
     """The inverse of a permutation."""
     if permutation is None:
         return None
-    places = _C.torch.arange(permutation.numel(), device=permutation.device)
-    return _C.torch.empty_like(permutation).scatter_(0, permutation, places)
+    positions = _C.torch.arange(permutation.numel(), device=permutation.device)
+    return _C.torch.empty_like(permutation).scatter_(0, permutation, positions)
 
 
 def _numbers(lengths) -> list[int]:
@@ -143,12 +143,12 @@ def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side: 
 
     sequences = list(sequences)
     longest = max(s.shape[0] for s in sequences)
-    whole = []
+    padded = []
     for s in sequences:
         gap = longest - s.shape[0]
         sides = [0, gap] if padding_side == "right" else [gap, 0]
-        whole.append(pad(s, [0, 0] * (s.dim() - 1) + sides, value=padding_value) if gap else s)
-    return _C.torch.stack(whole, 0 if batch_first else 1)
+        padded.append(pad(s, [0, 0] * (s.dim() - 1) + sides, value=padding_value) if gap else s)
+    return _C.torch.stack(padded, 0 if batch_first else 1)
 
 
 def unpad_sequence(padded_sequences: Tensor, lengths, batch_first: bool = False) -> list[Tensor]:

@@ -137,10 +137,10 @@ class DataLoader:
         if self.batch_sampler is None:
             return (self.dataset[i] for i in self.sampler)
         if self.num_workers > 0:
-            return self._ahead()
+            return self._prefetch()
         return (self._fetch(indices) for indices in self.batch_sampler)
 
-    def _ahead(self):
+    def _prefetch(self):
         numbers = itertools.count()
 
         def begin() -> None:
