@@ -237,6 +237,7 @@ absl::Status GrpcTransport::download(uint64_t handle, uint64_t after, absl::Span
   if (connection->memory && progress->failures == 0) {
     if (auto lane = connection->memory->claim_download()) {
       request.set_through_shared_memory(true);
+      request.set_segment(connection->memory->nonce());
       absl::Status status = download_shared(*connection, request, into, error);
       if (!absl::IsFailedPrecondition(status)) return status;
       connection->memory->abandon_download();

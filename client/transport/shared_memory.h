@@ -21,6 +21,9 @@ class SharedMemory {
   // Returns null if the memory cannot be mapped by this process.
   static std::shared_ptr<SharedMemory> open(const v1::SharedMemory& offer);
 
+  // Identifies the memory in the calls that use it.
+  uint64_t nonce() const { return segment_->header().nonce; }
+
   // Number of threads that may copy one transfer. Throws Error (ValueError) if TELETENSOR_TRANSFER_THREADS is not a
   // number from 1 to shared_ring::kChunks.
   static unsigned allowed_threads();

@@ -41,6 +41,7 @@ absl::Status GrpcTransport::upload_shared(Connection& connection, v1::UploadChun
   bool started = events.wait(CallEvents::kStarted);
   if (started) {
     first.set_through_shared_memory(true);
+    first.set_segment(connection.memory->nonce());
     state->writer->WriteLast(first, {}, CallEvents::tag(CallEvents::kMoved));
     started = events.wait(CallEvents::kMoved);
   }
@@ -53,6 +54,8 @@ absl::Status GrpcTransport::upload_shared(Connection& connection, v1::UploadChun
     connection.memory->abandon_upload();
   }
   events.wait(CallEvents::kFinished);
+  // The engine has not read all bytes: it refused the transfer, or the connection broke.
+  if (started && !state->status.ok()) connection.memory->abandon_upload();
   events.throw_if_interrupted();
   if (moved.ok() && state->status.ok() && state->reply.bytes() != bytes.size()) {
     return absl::DataLossError(
@@ -86,8 +89,8 @@ absl::Status GrpcTransport::download_shared(Connection& connection, const v1::Do
     moved = connection.memory->read(
         into, [&] { return events.is_running(); }, [&] { return events.check_interrupt(); });
     if (!moved.ok()) state->call.context.TryCancel();
-  } else if (events.interrupted()) {
-    connection.memory->abandon_download();
+  } else {
+    connection.memory->abandon_download();  // the engine may have begun to fill the lane
   }
   events.wait(CallEvents::kFinished);
   events.throw_if_interrupted();

@@ -113,11 +113,11 @@ grpc::Status EngineService::Upload(grpc::ServerContext* context, grpc::ServerRea
   }
   if (chunk.through_shared_memory()) {
     (*call)->release_buffers();
-    auto segment = session->segment();
-    if (!segment) return grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "the session has no shared memory");
+    auto segment = session->segment_of(chunk.segment());
+    if (!segment.ok()) return to_grpc(segment.status());
     IdleDetector detector(**call);
     status = to_grpc(
-        segment->receive(**upload, [&] { return should_continue() && !detector.is_idle((*upload)->received()); }));
+        (*segment)->receive(**upload, [&] { return should_continue() && !detector.is_idle((*upload)->received()); }));
   } else {
     status = drain(**call, reader, **upload, &chunk);
   }
@@ -152,9 +152,11 @@ grpc::Status EngineService::answer_download(grpc::ServerContext* context, server
   auto download = session.begin_download(request.handle(), request.after(), should_continue,
                                          {request.offset(), request.state(), shared ? UINT64_MAX : chunk_size});
   if (!download.ok()) return to_grpc(download.status());
-  auto segment = shared ? session.segment() : nullptr;
-  if (shared && !segment) {
-    return grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "the session has no shared memory");
+  std::shared_ptr<SharedSegment> segment;
+  if (shared) {
+    auto current = session.segment_of(request.segment());
+    if (!current.ok()) return to_grpc(current.status());
+    segment = *std::move(current);
   }
   v1::DownloadChunk chunk;
   if (download->error) {

@@ -376,6 +376,13 @@ std::shared_ptr<SharedSegment> Session::segment() const {
   return segment_;
 }
 
+absl::StatusOr<std::shared_ptr<SharedSegment>> Session::segment_of(uint64_t nonce) const {
+  std::shared_ptr<SharedSegment> current = segment();
+  if (!current) return absl::FailedPreconditionError("the session has no shared memory");
+  if (current->nonce() != nonce) return absl::FailedPreconditionError("the session's shared memory has been replaced");
+  return current;
+}
+
 std::shared_ptr<SharedSegment> Session::offer_segment() {
   const uint64_t limit = account_->limit();
   std::shared_ptr<SharedSegment> fresh;

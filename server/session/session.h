@@ -104,7 +104,10 @@ class Session {
   // segment() returns the segment shared with the client, or null if there is none. offer_segment() replaces it by a
   // new segment, which is charged to the session, and returns the new segment. It returns null if the segment cannot be
   // created or would use too much of the session's memory limit.
+  // segment_of() returns the current segment if it has this nonce; FAILED_PRECONDITION otherwise. A call that began
+  // on a connection which has since been replaced must not use the lanes of the new segment.
   std::shared_ptr<SharedSegment> segment() const;
+  absl::StatusOr<std::shared_ptr<SharedSegment>> segment_of(uint64_t nonce) const;
   std::shared_ptr<SharedSegment> offer_segment();
 
   // Cancels the running frame, and refuses later ones. Does not wait: close() frees the session's memory.

@@ -32,6 +32,7 @@ class SharedSegment {
   SharedSegment& operator=(const SharedSegment&) = delete;
 
   v1::SharedMemory describe() const;
+  uint64_t nonce() const { return nonce_; }
 
   // Moves all bytes of an upload or a tensor. Fails with CANCELLED if `should_continue` returned false, and with
   // INVALID_ARGUMENT if the client's counters are invalid. After a failure the lane is unusable, and later calls fail

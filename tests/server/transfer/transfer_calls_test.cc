@@ -113,6 +113,15 @@ class Client {
     return testing::floats_of(run(frame).reads(0).data()) == std::vector<float>{5};
   }
   v1::Engine::Stub& stub() { return *stub_; }
+  // The nonce of the shared memory; replace_segment() obtains new memory, as a client does that resumes its session.
+  uint64_t segment() const { return hello_.shared_memory().nonce(); }
+  void replace_segment() {
+    grpc::ClientContext context;
+    v1::HelloRequest request;
+    request.set_shared_memory(true);
+    request.set_resume_key(hello_.session_key());
+    EXPECT_TRUE(stub_->Hello(&context, request, &hello_).ok());
+  }
 
  private:
   std::unique_ptr<v1::Engine::Stub> stub_;
@@ -131,6 +140,7 @@ class SlowDownload {
       : context_(client.context_for()) {
     v1::DownloadRequest request;
     request.set_through_shared_memory(shared);
+    request.set_segment(client.segment());
     request.set_handle(handle);
     request.set_after(after);
     reader_ = (stub ? *stub : client.stub()).Download(context_.get(), request);
@@ -161,10 +171,14 @@ class SlowDownload {
 // An Upload in progress.
 class SlowUpload {
  public:
-  SlowUpload(Client& client, uint64_t transfer, uint64_t bytes, bool shared = false) : context_(client.context_for()) {
+  SlowUpload(Client& client, uint64_t transfer, uint64_t bytes, bool shared = false)
+      : SlowUpload(client, transfer, bytes, shared, client.segment()) {}
+  SlowUpload(Client& client, uint64_t transfer, uint64_t bytes, bool shared, uint64_t segment)
+      : context_(client.context_for()) {
     writer_ = client.stub().Upload(context_.get(), &reply_);
     v1::UploadChunk chunk;
     chunk.set_through_shared_memory(shared);
+    chunk.set_segment(segment);
     chunk.set_transfer(transfer);
     chunk.set_total_bytes(bytes);
     chunk.set_data("first");
@@ -247,6 +261,23 @@ TEST_F(TransferCallsTest, SharedMemoryTransfersEndWithSession) {
   EXPECT_FALSE(upload.finish().ok());
   size_t bytes = 0;
   EXPECT_FALSE(download.read_all(&bytes).ok());
+}
+
+// A call of a connection that broke may reach the session after the client has resumed it with new shared memory. It
+// would leave bytes in the new lanes, or take some from them.
+TEST_F(TransferCallsTest, CallsOfReplacedSharedMemoryAreRefused) {
+  listen();
+  Client client(channel());
+  client.make(1);
+  const uint64_t old = client.segment();
+  SlowDownload download(client, 1, /*after=*/2, /*shared=*/true);
+  client.replace_segment();
+  ASSERT_NE(client.segment(), old);
+  SlowUpload upload(client, 1, 1 << 20, /*shared=*/true, old);
+  EXPECT_EQ(upload.finish().error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_TRUE(client.works());  // frame 2
+  size_t bytes = 0;
+  EXPECT_EQ(download.read_all(&bytes).error_code(), grpc::StatusCode::FAILED_PRECONDITION);
 }
 
 TEST_F(TransferCallsTest, StalledSharedMemoryTransferIsCancelledAfterTimeout) {
