@@ -6,7 +6,7 @@ PYTHON := .venv/bin/python
 # OpenBLAS and OpenMP settings of the shell would change test and benchmark results.
 CLEAN_ENV := env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE
 
-.PHONY: help setup build demo test check coverage conformance op-db bench bench-peers bench-operators install wheel cuda gpu-bundle asan tsan fuzz fuzz-release adversary format lint clean
+.PHONY: help setup build demo test check coverage conformance op-db bench bench-peers bench-operators bench-link install wheel cuda gpu-bundle asan tsan fuzz fuzz-release adversary format lint clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,6 +41,9 @@ op-db: build ## Compare with PyTorch on PyTorch's operator samples: docs/op_db.m
 
 bench-operators: build ## Compare the speed of every operator at three sizes with PyTorch: build/bench-operators.json and .png
 	@$(CLEAN_ENV) $(PYTHON) -m benchmarks.operators --peers
+
+bench-link: build ## Measure training over links with delay and limited rate: a table, and build/bench-link.json
+	@$(CLEAN_ENV) $(PYTHON) -m benchmarks.link
 
 bench: build ## Compare teletensor's speed with hardware limits: a table of ratios, and build/bench.json
 	@$(CLEAN_ENV) $(PYTHON) -m benchmarks.run

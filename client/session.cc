@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <optional>
 #include <utility>
 
 #include "base/mutex.h"
@@ -18,6 +19,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr auto kCloseTimeout = std::chrono::seconds(5);
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 size_t byte_size(const TensorMeta& meta) { return static_cast<size_t>(meta.numel()) * item_size(meta.dtype); }
 
@@ -88,10 +91,7 @@ struct Session::Impl {
 class Session::Waiting {
  public:
   Waiting(Impl& impl, uint32_t site) : impl_(impl), site_(site) {}
-  ~Waiting() {
-    double seconds = std::chrono::duration<double>(Clock::now() - since_).count();
-    impl_.sites.count_wait(site_, seconds);
-  }
+  ~Waiting() { impl_.sites.count_wait(site_, WaitKind::kRead, seconds_since(since_)); }
 
  private:
   Impl& impl_;
@@ -137,7 +137,12 @@ void Session::Impl::queue(const Session* self, const Op& op, Args args, Tensors&
       for_each_tensor(arg, [&](const Handle* tensor) { kept->push_back(Tensor(const_cast<Handle*>(tensor))); });
     }
   };
-  Link::Appending appending = link.append(encoded_size(args), keep);
+  std::optional<Clock::time_point> blocked;
+  Link::Appending appending = link.append(encoded_size(args), [&] {
+    keep();
+    blocked = Clock::now();
+  });
+  if (blocked) sites.count_wait(options.site, WaitKind::kWindow, seconds_since(*blocked));
   if (options.into.empty()) appending.check_names(op, results.size());
   v1::Instruction* instruction = appending.add_instruction();
   instruction->set_op(op.id);
@@ -238,6 +243,16 @@ void Session::Impl::wait_for_sizes(const Op&, Tensors& results, uint32_t site) {
 
 // ---- Bytes
 
+// The description of a tensor's value, without bytes.
+static Value empty_value(const TensorMeta& tensor) {
+  Value value;
+  value.meta.dtype = tensor.dtype;
+  value.meta.device = tensor.device;
+  value.meta.sizes = tensor.sizes;
+  value.meta.strides = contiguous_strides(tensor.sizes);
+  return value;
+}
+
 // Reads a value that is small enough for a reply. Downloads the value if the reply does not contain it.
 std::string Session::Impl::read_inline(const Handle& tensor, size_t bytes) {
   v1::ReadResult answer = std::move(link.read({&tensor.id, 1}, /*meta_only=*/false)[0]);
@@ -252,11 +267,7 @@ std::string Session::Impl::read_inline(const Handle& tensor, size_t bytes) {
 }
 
 Value Session::read(const Tensor& tensor, uint32_t site) {
-  Value value;
-  value.meta.dtype = tensor->dtype;
-  value.meta.device = tensor->device;
-  value.meta.sizes = tensor->sizes;
-  value.meta.strides = contiguous_strides(tensor->sizes);
+  Value value = empty_value(*tensor);
   size_t bytes = byte_size(*tensor);
   if (bytes > impl_->max_inline_bytes) {
     value.bytes.resize(bytes);
@@ -266,6 +277,43 @@ Value Session::read(const Tensor& tensor, uint32_t site) {
   Waiting waiting(*impl_, site);
   value.bytes = impl_->read_inline(*tensor, bytes);
   return value;
+}
+
+PendingValue::PendingValue(Tensor tensor)
+    : tensor_(std::move(tensor)), version_(tensor_->version()), read_(std::make_unique<PendingRead>()) {}
+
+PendingValue::~PendingValue() { tensor_->session->impl_->link.abandon_read(read_.get()); }
+
+bool PendingValue::has_arrived() { return tensor_->session->impl_->link.has_arrived(*read_); }
+
+Value PendingValue::get(uint32_t site) {
+  Link& link = tensor_->session->impl_->link;
+  {
+    Session::Waiting waiting(*tensor_->session->impl_, site);
+    link.finish_read(read_.get());
+  }
+  const v1::ReadResult& answer = read_->results[0];
+  if (answer.has_error()) throw link.remote_error(answer.error());
+  Value value = empty_value(*tensor_);
+  value.bytes = answer.data();
+  const size_t bytes = byte_size(*tensor_);
+  if (value.bytes.empty() && bytes > 0) {  // the reply had no room for it
+    check(tensor_->version() == version_, "[read_async] the engine could not keep the value, and ",
+          static_cast<const TensorMeta&>(*tensor_), " has been changed since it was requested");
+    return tensor_->session->read(tensor_, site);
+  }
+  check(value.bytes.size() == bytes, "the engine sent ", value.bytes.size(), " bytes for ",
+        static_cast<const TensorMeta&>(*tensor_));
+  return value;
+}
+
+std::unique_ptr<PendingValue> Session::read_async(const Tensor& tensor) {
+  const size_t bytes = byte_size(*tensor);
+  check_as(ErrorKind::kValue, bytes <= impl_->max_inline_bytes, "[read_async] expected a tensor of at most ",
+           impl_->max_inline_bytes, " bytes, got ", bytes);
+  std::unique_ptr<PendingValue> pending(new PendingValue(tensor));
+  impl_->link.begin_read({&tensor->id, 1}, /*meta_only=*/false, pending->read_.get());
+  return pending;
 }
 
 void Session::read_into(const Tensor& tensor, absl::Span<char> into, uint32_t site) {
@@ -278,25 +326,28 @@ void Session::read_into(const Tensor& tensor, absl::Span<char> into, uint32_t si
   std::copy(value.begin(), value.end(), into.begin());
 }
 
-Tensor Session::upload(absl::Span<const char> bytes, DType dtype, SizesView sizes, Device device) {
+Tensor Session::upload(absl::Span<const char> bytes, DType dtype, SizesView sizes, Device device, uint32_t site) {
   static const Op& literal = *find_op("literal");
   static const Op& uploaded = *find_op("uploaded");
+  const CallOptions options{.site = site};
   if (bytes.size() <= impl_->max_inline_bytes) {
     const Arg args[] = {std::string_view(bytes.data(), bytes.size()), sizes, dtype, device};
-    return call(literal, args)[0];
+    return call(literal, args, options)[0];
   }
   Ref<Session> self(this);  // another thread may disconnect during the upload
   uint64_t transfer = impl_->next_transfer++;
   const Arg args[] = {static_cast<int64_t>(transfer), sizes, dtype, device};
   try {
     ReleaseInterpreterLock release;
-    impl_->link.upload(transfer, device, bytes);
+    const Clock::time_point start = Clock::now();
+    const bool waited = impl_->link.upload(transfer, device, bytes);
+    if (waited) impl_->sites.count_wait(site, WaitKind::kUpload, seconds_since(start));
   } catch (const Error& error) {
     // The engine stores its refusal for the instruction that takes the transfer.
-    if (error.kind() == ErrorKind::kOutOfMemory) call(uploaded, args);
+    if (error.kind() == ErrorKind::kOutOfMemory) call(uploaded, args, options);
     throw;
   }
-  return call(uploaded, args)[0];
+  return call(uploaded, args, options)[0];
 }
 
 // ---- Other functions
@@ -332,7 +383,7 @@ uint32_t Session::site(std::string_view file, uint32_t line, std::string_view fu
 
 Session::Counters Session::counters() const {
   Counters counters = impl_->link.counters();
-  impl_->sites.total(&counters.waits, &counters.seconds_waited);
+  impl_->sites.total(&counters);
   return counters;
 }
 

@@ -36,6 +36,28 @@ struct Value {
   std::string bytes;  // row-major
 };
 
+struct PendingRead;  // client/link/pending_reads.h
+
+// The value of a small tensor, requested by Session::read_async(). Refers to the tensor as it was then: later
+// instructions do not change the value. Owned by the caller, which may destroy it at any time. For one thread.
+class PendingValue {
+ public:
+  ~PendingValue();
+  // Whether get() returns at once. Does not wait. Throws the error that ended the session.
+  bool has_arrived();
+  // Waits for the value; `site` is the line to which the wait is attributed. Throws RemoteError with the root error if
+  // the tensor is poisoned. May be called again.
+  Value get(uint32_t site = 0);
+
+ private:
+  friend class Session;
+  explicit PendingValue(Tensor tensor);
+
+  const Tensor tensor_;
+  const uint32_t version_;  // of the tensor, when the value was requested
+  const std::unique_ptr<PendingRead> read_;
+};
+
 class Session : public RefCounted {
  public:
   // Sends Hello and opens the stream. Throws Error (kConnection) if that fails. `memory_limit`: the session's requested
@@ -61,8 +83,10 @@ class Session : public RefCounted {
   // Like read(), but writes the row-major bytes to the caller's memory, whose size must equal the tensor's size in
   // bytes.
   void read_into(const Tensor& tensor, absl::Span<char> into, uint32_t site = 0);
+  // Requests the value without waiting. Throws Error (ValueError) if the tensor has more than max_inline_bytes.
+  std::unique_ptr<PendingValue> read_async(const Tensor& tensor);
   // Creates a tensor from row-major bytes. The caller may change the bytes after the call returns.
-  Tensor upload(absl::Span<const char> bytes, DType dtype, SizesView sizes, Device device);
+  Tensor upload(absl::Span<const char> bytes, DType dtype, SizesView sizes, Device device, uint32_t site = 0);
   // Waits until everything issued so far has been executed. Does not throw the errors of poisoned handles.
   void synchronize(uint32_t site = 0);
   // Sends the queued instructions without waiting for more.
@@ -90,6 +114,7 @@ class Session : public RefCounted {
   class Waiting;
   explicit Session(std::unique_ptr<Impl> impl);
   friend struct Handle;
+  friend class PendingValue;
   void release(uint64_t handle) noexcept;
   std::unique_ptr<Impl> impl_;
   const uint64_t serial_;

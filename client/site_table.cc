@@ -26,20 +26,21 @@ std::string SiteTable::name_of(uint32_t number) const {
                                : absl::StrCat(site.file, ":", site.line, " in ", site.function);
 }
 
-void SiteTable::count_wait(uint32_t number, double seconds) {
+void SiteTable::count_wait(uint32_t number, WaitKind kind, double seconds) {
   MutexLock lock(mutex_);
-  Site& site = sites_[number < sites_.size() ? number : 0];
-  ++site.waits;
-  site.seconds += seconds;
+  Site::Total& total = sites_[number < sites_.size() ? number : 0].waits[static_cast<size_t>(kind)];
+  ++total.count;
+  total.seconds += seconds;
 }
 
-void SiteTable::total(uint64_t* waits, double* seconds) const {
+void SiteTable::total(Counters* counters) const {
   MutexLock lock(mutex_);
-  *waits = 0;
-  *seconds = 0;
   for (const Site& site : sites_) {
-    *waits += site.waits;
-    *seconds += site.seconds;
+    for (WaitKind kind : {WaitKind::kRead, WaitKind::kUpload}) {
+      counters->waits += site.waits[static_cast<size_t>(kind)].count;
+      counters->seconds_waited += site.waits[static_cast<size_t>(kind)].seconds;
+    }
+    counters->seconds_blocked += site.waits[static_cast<size_t>(WaitKind::kWindow)].seconds;
   }
 }
 
@@ -47,7 +48,10 @@ std::vector<WaitCount> SiteTable::waits() const {
   MutexLock lock(mutex_);
   std::vector<WaitCount> waits;
   for (uint32_t i = 0; i < sites_.size(); ++i) {
-    if (sites_[i].waits > 0) waits.push_back({name_of(i), sites_[i].waits, sites_[i].seconds});
+    for (size_t kind = 0; kind < kWaitKinds; ++kind) {
+      const Site::Total& total = sites_[i].waits[kind];
+      if (total.count > 0) waits.push_back({name_of(i), static_cast<WaitKind>(kind), total.count, total.seconds});
+    }
   }
   std::stable_sort(waits.begin(), waits.end(), [](const auto& a, const auto& b) { return a.seconds > b.seconds; });
   return waits;

@@ -3,6 +3,7 @@
 // Thread-safe. Its lock may be acquired while other locks are held. No lock is acquired while it is held.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -21,18 +22,21 @@ class SiteTable {
   uint32_t number(std::string_view file, uint32_t line, std::string_view function, bool* is_new);
   // Returns for example "train.py:12 in step"; "" for 0 and for unknown numbers.
   std::string name(uint32_t site) const;
-  void count_wait(uint32_t site, double seconds);
+  void count_wait(uint32_t site, WaitKind kind, double seconds);
   // Sets the totals over all lines.
-  void total(uint64_t* waits, double* seconds) const;
-  // Returns the waits of each line, sorted by waiting time, the longest first.
+  void total(Counters* counters) const;
+  // Returns the waits of each line and kind, sorted by waiting time, the longest first.
   std::vector<WaitCount> waits() const;
 
  private:
   struct Site {
     std::string file, function;
     uint32_t line = 0;
-    uint64_t waits = 0;
-    double seconds = 0;
+    struct Total {
+      uint64_t count = 0;
+      double seconds = 0;
+    };
+    std::array<Total, kWaitKinds> waits{};  // by kind
   };
   using Key = std::tuple<std::string, uint32_t, std::string>;
 

@@ -13,6 +13,7 @@ import argparse
 import gzip
 import os
 import time
+from collections import deque
 from pathlib import Path
 
 import numpy as np
@@ -67,7 +68,7 @@ def train(model: Net, images, labels, args) -> list[tuple[int, float]]:
     steps = args.steps or args.epochs * (len(images) // args.batch)
     optimizer = torch.optim.AdamW(model.parameters(), lr=args.lr)
     scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, args.lr, total_steps=steps)
-    history, step, started = [], 0, time.perf_counter()
+    history, losses, step, started = [], deque(), 0, time.perf_counter()
     issued = torch.connection().counters()["instructions"]
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns) as progress:
@@ -82,11 +83,15 @@ def train(model: Net, images, labels, args) -> list[tuple[int, float]]:
                 scheduler.step()
                 step += 1
                 if step % 20 == 0 or step == steps:
-                    history.append((step, loss.item()))  # the only line in the loop that waits
+                    losses.append((step, loss.item_async()))
+                # Nothing waits before the last step: a loss is shown when it has arrived.
+                while losses and (step == steps or losses[0][1].done()):
+                    computed, value = losses.popleft()
+                    history.append((computed, value.wait()))
                     seconds = time.perf_counter() - started
                     ops = torch.connection().counters()["instructions"] - issued
-                    text = f"loss {history[-1][1]:.3f}  {step * args.batch / seconds:6.0f} images/s  {ops / seconds:6.0f} ops/s"
-                    progress.update(task, completed=step, description=text)
+                    text = f"loss {history[-1][1]:.3f}  {computed * args.batch / seconds:6.0f} images/s  {ops / seconds:6.0f} ops/s"
+                    progress.update(task, completed=computed, description=text)
     return history
 
 

@@ -10,7 +10,7 @@ struct Limits {
   uint64_t max_frame_bytes = 4u << 20;
   uint64_t max_decoded_bytes = 64u << 20;  // approximate host memory of a parsed frame
   uint64_t max_inline_bytes = 64u << 10;   // maximum size of one literal, or of one value in a reply
-  uint64_t max_frames_in_flight = 64;      // sent and not yet acknowledged
+  uint64_t max_frames_in_flight = 512;     // sent and not yet acknowledged
   uint64_t max_handles = 1u << 20;
   uint64_t max_instructions = 1u << 16;  // per frame
   uint64_t max_results = 1u << 16;       // per instruction

@@ -31,7 +31,9 @@ int count_forks() {
 
 Link::Link(std::unique_ptr<Transport> transport, v1::HelloRequest hello)
     : forks_(count_forks()), transport_(std::move(transport)) {
+  const auto start = InFlightLimit::Clock::now();
   absl::Status status = transport_->hello(hello, &engine_);
+  const auto round_trip = InFlightLimit::Clock::now() - start;
   if (status.ok()) status = transport_->open(engine_.session_key());
   if (!status.ok()) {
     fail(ErrorKind::kConnection, "[connection] no session with the engine at ", transport_->address(), ": ",
@@ -41,12 +43,23 @@ Link::Link(std::unique_ptr<Transport> transport, v1::HelloRequest hello)
   {
     MutexLock lock(mutex_);
     window_.set_limits(engine_.limits());
+    in_flight_limit_.connected(round_trip);
   }
   sender_thread_ = std::thread([this] { run_sender(); });
+  if (const BackgroundUploads limits = transport_->background_uploads(); limits.max_calls > 0) {
+    uploads_.emplace(limits, [this](uint64_t transfer, Device device, absl::Span<const char> bytes) {
+      try {
+        send_upload(transfer, device, bytes, Mode::kBackground);
+      } catch (const Error&) {
+        // The engine refused the upload, or received no more of it: the instruction that waits for it fails there.
+      }
+    });
+  }
 }
 
 Link::~Link() {
   finish(std::chrono::seconds(2), InterruptTimer::never());  // a destructor cannot throw
+  if (uploads_) uploads_->stop();
   sender_thread_.join();
 }
 
@@ -134,12 +147,14 @@ void Link::role_is_free() {
 
 void Link::write_one(std::chrono::milliseconds timeout) {
   OutgoingFrame& frame = window_.begin_send();
+  const uint64_t sequence = frame.sequence();
   const size_t bytes = frame.bytes();
   writing_ = true;
   ++counters_.frames;
   counters_.bytes_sent += bytes;
   if (sleeping_callers_ > 0) callers_.notify_all();  // frames may have room again
   std::optional<absl::Status> status;
+  const auto now = InFlightLimit::Clock::now();
   {
     MutexUnlock unlocked(mutex_);
     status = transport_->send(frame.message(), timeout);
@@ -151,12 +166,14 @@ void Link::write_one(std::chrono::milliseconds timeout) {
     counters_.bytes_sent -= bytes;
   } else if (!status->ok()) {
     stream_broke(*std::move(status));
+  } else {
+    in_flight_limit_.sent(sequence, now);
   }
   clear_acknowledged();
   role_is_free();
 }
 
-void Link::read_one(std::chrono::milliseconds timeout) {
+bool Link::read_one(std::chrono::milliseconds timeout) {
   reading_ = true;
   v1::Reply reply;
   std::optional<absl::Status> status;
@@ -165,13 +182,15 @@ void Link::read_one(std::chrono::milliseconds timeout) {
     status = transport_->receive(&reply, timeout);
   }
   reading_ = false;
-  if (status && status->ok()) {
+  const bool arrived = status && status->ok();
+  if (arrived) {
     handle(reply);
   } else if (status) {
     stream_broke(*std::move(status));
   }
   clear_acknowledged();
   role_is_free();
+  return arrived;
 }
 
 // Clears acknowledged frames without holding the mutex, because clearing a large frame takes long.
@@ -189,6 +208,8 @@ void Link::handle(v1::Reply& reply) {
   resumption_->reply_arrived();
   for (v1::ReadResult& result : *reply.mutable_reads()) reads_.answer(result);
   window_.acknowledge(reads_.answered_through(reply.executed()));
+  in_flight_limit_.acknowledged(window_.acknowledged(), InFlightLimit::Clock::now());
+  window_.set_max_unacknowledged(in_flight_limit_.frames());
   if (reply.has_fault()) {
     refused_frame_ = reply.fault();
     end(Error(kind_of(*refused_frame_), refused_frame_->message()));
@@ -209,14 +230,17 @@ void Link::stream_broke(absl::Status status) {
 void Link::resume() {
   resuming_ = true;
   const absl::Status why = *broken_;
+  InFlightLimit::Clock::duration round_trip{};
   absl::Status status;
   {
     MutexUnlock unlocked(mutex_);
-    status = resumption_->run(why);
+    status = resumption_->run(why, &round_trip);
   }
   resuming_ = false;
   broken_.reset();
   window_.rewind();
+  in_flight_limit_.connected(round_trip);
+  window_.set_max_unacknowledged(in_flight_limit_.frames());
   if (!status.ok()) {
     end(Error(ErrorKind::kConnection,
               absl::StrCat("[connection] the engine at ", transport_->address(), " is gone: ", status.message())));

@@ -1,7 +1,7 @@
 // Link: a reliable, ordered channel of frames to an engine. Reconnects and resends unacknowledged frames.
 //
 // Callers append to the frame under construction (SendWindow). A sender thread writes that frame while fewer than
-// SendWindow::kFrames frames are unacknowledged, and lets the frame grow otherwise. A caller that waits for an answer
+// InFlightLimit frames are unacknowledged, and lets the frame grow otherwise. A caller that waits for an answer
 // writes and reads itself, so that a round trip needs no thread switch. Two roles make this safe: one thread at a time
 // writes, and one reads. When a stream breaks, unacknowledged frames are sent again; the engine skips frames that it
 // has executed and repeats their answers.
@@ -31,12 +31,14 @@
 #include "base/mutex.h"
 #include "client/connection/interruption.h"
 #include "client/link/counters.h"
+#include "client/link/in_flight_limit.h"
 #include "client/link/pending_reads.h"
 #include "client/link/remote_error.h"
 #include "client/link/resumption.h"
 #include "client/link/send_window.h"
 #include "client/link/sender_wakeup.h"
 #include "client/link/transfer_retry.h"
+#include "client/link/upload_queue.h"
 #include "client/transport/transport.h"
 #include "engine/schema/op.h"
 
@@ -107,6 +109,12 @@ class Link {
   void release(uint64_t handle) noexcept;
   // Waits for the tensors' descriptions and, unless `meta_only`, their bytes.
   std::vector<v1::ReadResult> read(absl::Span<const uint64_t> handles, bool meta_only);
+  // The same in steps. begin_read() appends the requests and does not wait; `pending` must stay valid until
+  // abandon_read(). has_arrived() does not wait either; it handles the replies that have arrived. finish_read() waits.
+  void begin_read(absl::Span<const uint64_t> handles, bool meta_only, PendingRead* pending);
+  bool has_arrived(const PendingRead& pending);
+  void finish_read(PendingRead* pending);
+  void abandon_read(PendingRead* pending) noexcept;
   // Sends everything queued. Returns the last frame's sequence number.
   uint64_t flush();
   // Waits until everything issued so far has been executed.
@@ -116,7 +124,11 @@ class Link {
   void cancel();
   // Like the functions of Transport, but unless the link has ended, they continue after a broken connection at the
   // point of failure (TransferRetry). download() throws RemoteError if the tensor is poisoned.
-  void upload(uint64_t transfer, Device device, absl::Span<const char> bytes);
+  //
+  // If UploadQueue's limits have room for the bytes, upload() copies them, returns false, and they are sent in the
+  // background; otherwise it returns true when the engine has received them. If an upload fails in the background, the
+  // instruction that waits for its bytes fails in the engine.
+  bool upload(uint64_t transfer, Device device, absl::Span<const char> bytes);
   void download(uint64_t handle, absl::Span<char> into);
   // Converts an error of the engine to the exception for the caller.
   RemoteError remote_error(const v1::Error& error) const;
@@ -125,7 +137,7 @@ class Link {
   // the wait.
   bool close(std::chrono::milliseconds timeout) noexcept { return finish(timeout, InterruptTimer()); }
 
-  Counters counters() const;  // `waits` is 0, because Session counts them
+  Counters counters() const;  // without waits, which Session counts
 
  private:
   // Returns mutex_. Throws in a forked child, where no thread would unlock the mutex.
@@ -135,7 +147,8 @@ class Link {
   // ---- link.cc. Functions that use the transport release mutex_ during its calls.
   bool may_send() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !broken_ && !over_ && window_.may_send(); }
   void write_one(std::chrono::milliseconds timeout) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void read_one(std::chrono::milliseconds timeout) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Returns whether a reply has arrived.
+  bool read_one(std::chrono::milliseconds timeout) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void handle(v1::Reply& reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void clear_acknowledged() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void role_is_free() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -154,6 +167,8 @@ class Link {
   // Performs any free role until `done` returns true. Throws if the link ends first or the thread is interrupted.
   void drive(absl::FunctionRef<bool()> done) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void wait_for_room(size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void request(absl::Span<const uint64_t> handles, bool meta_only, PendingRead* pending)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Sleeps until the link's state changes or `timeout` has passed.
   void sleep(std::chrono::milliseconds timeout) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether the calling thread is interrupted. Handles a second interrupt.
@@ -165,8 +180,13 @@ class Link {
   // ---- transfer.cc
   template <typename Transfer>
   absl::Status recording_interrupts(Transfer transfer);
+  enum class Mode { kCaller, kBackground };
+  // Returns when the engine has received all bytes.
+  void send_upload(uint64_t transfer, Device device, absl::Span<const char> bytes, Mode mode);
   // Handles a failed call: returns if another attempt may succeed, throws otherwise.
-  void recover_transfer(const absl::Status& status, TransferRetry* retry);
+  void recover_transfer(const absl::Status& status, TransferRetry* retry, Mode mode);
+  void check_connection();
+  void check_stream();
   void watch_download(int change);
 
   const int forks_;  // number of forks before the link was created
@@ -177,6 +197,7 @@ class Link {
 
   mutable Mutex mutex_;
   SendWindow window_ ABSL_GUARDED_BY(mutex_);
+  InFlightLimit in_flight_limit_ ABSL_GUARDED_BY(mutex_);
   PendingReads reads_ ABSL_GUARDED_BY(mutex_);
   uint64_t next_request_ ABSL_GUARDED_BY(mutex_) = 1;
   uint64_t interrupted_at_ ABSL_GUARDED_BY(mutex_) = 0;  // the last sequence issued at the time of the last interrupt
@@ -196,6 +217,7 @@ class Link {
   int sleeping_callers_ ABSL_GUARDED_BY(mutex_) = 0;
   int downloads_ ABSL_GUARDED_BY(mutex_) = 0;  // number of downloads in progress
   std::thread sender_thread_;
+  std::optional<UploadQueue> uploads_;  // empty if the transport has no background uploads
 };
 
 }  // namespace tt::client

@@ -21,6 +21,7 @@ class OutgoingFrame {
   uint64_t sequence() const { return frame_->sequence(); }
   bool empty() const { return bytes_ == 0; }
   int instructions() const { return frame_->instructions_size(); }
+  int reads() const { return frame_->reads_size(); }
   // Estimated encoded size in bytes.
   size_t bytes() const { return bytes_; }
   void count_bytes(size_t bytes) { bytes_ += bytes; }

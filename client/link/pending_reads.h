@@ -8,12 +8,12 @@
 
 namespace tt::client {
 
-// One caller's read of several handles. Stored on the caller's stack while the caller waits.
+// One caller's read of several handles, owned by the caller.
 struct PendingRead {
-  uint64_t sequence;  // sequence of the frame that contains the requests
-  uint64_t first_request;
+  uint64_t sequence = 0;  // sequence of the frame that contains the requests
+  uint64_t first_request = 0;
   std::vector<v1::ReadResult> results;  // in the order of requests
-  size_t missing;
+  size_t missing = 0;                   // answers that have not arrived
 };
 
 class PendingReads {

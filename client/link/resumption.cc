@@ -9,7 +9,7 @@ Resumption::Resumption(Transport& transport, v1::HelloRequest hello, std::string
   hello_.set_resume_key(std::move(session_key));
 }
 
-absl::Status Resumption::run(const absl::Status& why) {
+absl::Status Resumption::run(const absl::Status& why, std::chrono::steady_clock::duration* round_trip) {
   using Clock = std::chrono::steady_clock;
   constexpr auto kTimeout = std::chrono::milliseconds(700);
   constexpr auto kPause = std::chrono::milliseconds(20);
@@ -19,7 +19,9 @@ absl::Status Resumption::run(const absl::Status& why) {
   for (bool first = new_series; first || Clock::now() - since_ < kTimeout; first = false) {
     if (!first) std::this_thread::sleep_for(kPause);
     v1::HelloReply reply;
+    const Clock::time_point start = Clock::now();
     status = transport_.hello(hello_, &reply);
+    *round_trip = Clock::now() - start;
     if (absl::IsUnavailable(status)) continue;
     if (!status.ok()) return status;
     if (reply.session_key() != hello_.resume_key()) return absl::NotFoundError("it has lost the session");

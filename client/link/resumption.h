@@ -21,7 +21,8 @@ class Resumption {
   // first attempt since the last reply: long enough for an unstable connection, and short enough that callers get an
   // error for a dead engine within a second. Returns the last failure, or `why` if there was none; NOT_FOUND if the
   // engine has lost the session. Blocks. One thread at a time.
-  absl::Status run(const absl::Status& why);
+  // `round_trip` receives the duration of the successful handshake.
+  absl::Status run(const absl::Status& why, std::chrono::steady_clock::duration* round_trip);
   // Call when a reply has arrived: the next failure then starts a new series of attempts. Any thread may call it.
   void reply_arrived() { replied_.store(true, std::memory_order_relaxed); }
 

@@ -48,7 +48,16 @@ bool SendWindow::may_send() const {
   if (!has_unsent()) return false;
   const uint64_t in_flight = sent_ - acknowledged_;
   if (max_in_flight_ != 0 && in_flight >= max_in_flight_) return false;
-  return in_flight < kFrames || sent_ < flush_through_;
+  if (in_flight < InFlightLimit::kBase || sent_ < flush_through_) return true;
+  return in_flight < max_unacknowledged_ && unacknowledged_bytes() < kMaxInFlightBytes;
+}
+
+size_t SendWindow::unacknowledged_bytes() const {
+  size_t bytes = 0;
+  for (const auto& frame : in_flight_) {
+    if (frame->sequence() > acknowledged_ && frame->sequence() <= sent_) bytes += frame->bytes();
+  }
+  return bytes;
 }
 
 OutgoingFrame& SendWindow::begin_send() {
@@ -83,7 +92,7 @@ std::unique_ptr<OutgoingFrame> SendWindow::take_acknowledged() {
 
 void SendWindow::recycle(std::unique_ptr<OutgoingFrame> cleared) {
   constexpr size_t kSpareFrames = 4;
-  if (spare_.size() < kSpareFrames) spare_.push_back(std::move(cleared));
+  if (spare_.size() < std::max<size_t>(kSpareFrames, max_unacknowledged_)) spare_.push_back(std::move(cleared));
 }
 
 }  // namespace tt::client

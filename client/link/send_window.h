@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "client/link/in_flight_limit.h"
 #include "client/link/outgoing_frame.h"
 #include "proto/wire.h"
 
@@ -21,10 +22,12 @@ namespace tt::client {
 
 class SendWindow {
  public:
-  static constexpr uint64_t kFrames = 2;                // number of unacknowledged frames that keeps the engine busy
   static constexpr int kMaxInstructions = 1024;         // per frame; few enough to stay in the cache
   static constexpr size_t kMaxBytes = size_t{4} << 20;  // per frame, unless the engine's limit is lower
   static constexpr size_t kMaxNames = size_t{1} << 18;  // names of results, per frame
+  static constexpr int kMaxReads = 4096;                // per frame; half of what the engine accepts
+  // Unacknowledged bytes from which on only InFlightLimit::kBase frames may be in flight.
+  static constexpr size_t kMaxInFlightBytes = size_t{16} << 20;
 
   SendWindow();
 
@@ -37,8 +40,9 @@ class SendWindow {
   const OutgoingFrame& building() const { return *building_; }
   // Whether the frame has no room for `bytes` more. An empty frame is never full.
   bool is_full(size_t bytes) const {
-    return !building_->empty() && (building_->instructions() >= kMaxInstructions ||
-                                   building_->bytes() + bytes > max_bytes_ || building_->names() >= kMaxNames);
+    return !building_->empty() &&
+           (building_->instructions() >= kMaxInstructions || building_->bytes() + bytes > max_bytes_ ||
+            building_->names() >= kMaxNames || building_->reads() >= kMaxReads);
   }
   // Adds a cleared instruction, which carries the handles released before it.
   v1::Instruction* add_instruction();
@@ -64,6 +68,8 @@ class SendWindow {
 
   // ---- Sending
 
+  // Sets the number of unacknowledged frames (InFlightLimit), which a flush may exceed.
+  void set_max_unacknowledged(uint64_t frames) { max_unacknowledged_ = frames; }
   // Whether begin_send() is allowed now: there is an unsent frame, and the window or a flush permits sending it.
   bool may_send() const;
   bool has_unsent() const { return sent_ < sealed_ || !building_->empty(); }
@@ -95,7 +101,10 @@ class SendWindow {
   bool all_acknowledged() const { return acknowledged_ == sealed_; }
 
  private:
+  size_t unacknowledged_bytes() const;
+
   size_t max_bytes_ = kMaxBytes;
+  uint64_t max_unacknowledged_ = InFlightLimit::kBase;
   uint64_t max_in_flight_ = 0;  // the engine's limit of frames in flight; 0: none
   std::unique_ptr<OutgoingFrame> building_;
   std::deque<std::unique_ptr<OutgoingFrame>> in_flight_;  // ascending sequences, up to sealed_

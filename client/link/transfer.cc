@@ -6,17 +6,33 @@
 
 namespace tt::client {
 
-void Link::recover_transfer(const absl::Status& status, TransferRetry* retry) {
-  if (retry->record(status) == TransferRetry::Cause::kNoRoom) {
+// The round trip of an empty frame shows whether the connection works, and resumes the session otherwise.
+void Link::check_connection() {
+  {
+    CallLock lock(*this);
+    window_.building().count_bytes(1);
+  }
+  synchronize();
+}
+
+// Like check_connection(), but does not wait for frames, which may wait for the upload that failed: reads what has
+// arrived, which shows whether the stream is broken. The sender thread resumes the session.
+void Link::check_stream() {
+  CallLock lock(*this);
+  if (!broken_ && !resuming_ && !reading_) read_one(std::chrono::milliseconds(0));
+  role_is_free();
+}
+
+void Link::recover_transfer(const absl::Status& status, TransferRetry* retry, Mode mode) {
+  const TransferRetry::Cause cause = retry->record(status);
+  if (mode == Mode::kBackground) {
+    check_stream();
+  } else if (cause == TransferRetry::Cause::kNoRoom) {
     flush();  // queued instructions may end the transfers that occupy the engine's table
   } else {
-    {  // An empty frame's round trip shows whether the connection works, and resumes the session otherwise.
-      CallLock lock(*this);
-      window_.building().count_bytes(1);
-    }
-    synchronize();
-    retry->throw_if_final(status);
+    check_connection();
   }
+  if (cause == TransferRetry::Cause::kFailed) retry->throw_if_final(status);
   if (retry->timer.is_due()) {
     MutexLock lock(mutex_);
     if (check_interrupt()) throw Interrupted();
@@ -35,13 +51,20 @@ absl::Status Link::recording_interrupts(Transfer transfer) {
   }
 }
 
-void Link::upload(uint64_t transfer, Device device, absl::Span<const char> bytes) {
+void Link::send_upload(uint64_t transfer, Device device, absl::Span<const char> bytes, Mode mode) {
   for (TransferRetry retry("upload", bytes.size());;) {
     absl::Status status =
         recording_interrupts([&] { return transport_->upload(transfer, device, bytes, &retry.progress); });
     if (status.ok()) return;
-    recover_transfer(status, &retry);
+    recover_transfer(status, &retry, mode);
   }
+}
+
+bool Link::upload(uint64_t transfer, Device device, absl::Span<const char> bytes) {
+  { CallLock lock(*this); }  // throws if the link has ended
+  if (uploads_ && uploads_->try_add(transfer, device, bytes)) return false;
+  send_upload(transfer, device, bytes, Mode::kCaller);
+  return true;
 }
 
 void Link::watch_download(int change) {
@@ -60,7 +83,7 @@ void Link::download(uint64_t handle, absl::Span<char> into) {
         recording_interrupts([&] { return transport_->download(handle, after, into, &retry.progress, &error); });
     if (!error.message().empty()) throw remote_error(error);
     if (status.ok()) return;
-    recover_transfer(status, &retry);
+    recover_transfer(status, &retry, Mode::kCaller);
   }
 }
 

@@ -8,6 +8,8 @@
 
 namespace tt::client {
 
+constexpr size_t kReadBytes = 24;  // size of a request in a frame
+
 void Link::drive(absl::FunctionRef<bool()> done) {
   InterruptTimer timer;
   while (!done()) {
@@ -108,22 +110,54 @@ void Link::synchronize() {
   drive([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return window_.acknowledged() >= last; });
 }
 
-std::vector<v1::ReadResult> Link::read(absl::Span<const uint64_t> handles, bool meta_only) {
-  constexpr size_t kBytes = 24;
-  CallLock lock(*this);
-  PendingRead pending{window_.sealed() + 1, next_request_, std::vector<v1::ReadResult>(handles.size()), handles.size()};
+void Link::request(absl::Span<const uint64_t> handles, bool meta_only, PendingRead* pending) {
+  *pending = {window_.sealed() + 1, next_request_, std::vector<v1::ReadResult>(handles.size()), handles.size()};
   for (uint64_t handle : handles) {
     v1::Read* read = window_.building().message().add_reads();
     read->set_request(next_request_++);
     read->set_handle(handle);
     read->set_meta_only(meta_only);
-    window_.building().count_bytes(kBytes);
   }
+  reads_.add(pending);
+}
+
+std::vector<v1::ReadResult> Link::read(absl::Span<const uint64_t> handles, bool meta_only) {
+  CallLock lock(*this);
+  PendingRead pending;
+  window_.building().count_bytes(kReadBytes * handles.size());
+  request(handles, meta_only, &pending);
   window_.flush();
-  reads_.add(&pending);
   absl::Cleanup leave = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { reads_.remove(&pending); };
   drive([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return pending.missing == 0; });
   return std::move(pending.results);
+}
+
+void Link::begin_read(absl::Span<const uint64_t> handles, bool meta_only, PendingRead* pending) {
+  Appending appending(*this, kReadBytes * handles.size(), [] {});
+  mutex_.assume_held();
+  request(handles, meta_only, pending);
+}
+
+bool Link::has_arrived(const PendingRead& pending) {
+  CallLock lock(*this);
+  constexpr int kMaxReplies = 64;
+  for (int i = 0; i < kMaxReplies && pending.missing > 0 && !broken_ && !resuming_ && !reading_; ++i) {
+    if (!read_one(std::chrono::milliseconds(0))) break;
+    throw_if_over();
+  }
+  return pending.missing == 0;
+}
+
+void Link::finish_read(PendingRead* pending) {
+  CallLock lock(*this);
+  window_.flush();
+  drive([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return pending->missing == 0; });
+}
+
+void Link::abandon_read(PendingRead* pending) noexcept {
+  if (is_forked_copy()) return;
+  MutexLock lock(mutex_);
+  reads_.remove(pending);
 }
 
 // ---- The end
@@ -156,7 +190,12 @@ bool Link::finish(std::chrono::milliseconds timeout, InterruptTimer timer) noexc
 
 Counters Link::counters() const {
   MutexLock lock(mutex_);
-  return counters_;
+  Counters counters = counters_;
+  counters.round_trip = std::chrono::duration<double>(in_flight_limit_.round_trip()).count();
+  counters.frames_in_flight = window_.sent() - window_.acknowledged();
+  counters.max_frames_in_flight = in_flight_limit_.frames();
+  counters.upload_bytes_in_flight = uploads_ ? uploads_->bytes() : 0;
+  return counters;
 }
 
 }  // namespace tt::client

@@ -160,6 +160,14 @@ absl::StatusOr<uint64_t> GrpcTransport::cancel(uint64_t through) {
   return reply.executed();
 }
 
+BackgroundUploads GrpcTransport::background_uploads() const {
+  // The shared memory has one lane for uploads, and an upload of several megabytes is faster without another copy.
+  if (connection()->memory) return {.max_bytes = size_t{8} << 20, .max_calls = 1};
+  // Each call waits a round trip for the engine's answer, so a distant engine needs many at a time. They are fewer than
+  // the engine accepts (64), which leaves room for uploads of the callers' own.
+  return {.max_bytes = size_t{64} << 20, .max_calls = 32};
+}
+
 void GrpcTransport::shutdown() {
   {
     MutexLock lock(mutex_);

@@ -37,6 +37,7 @@ class GrpcTransport final : public Transport {
                         v1::Error* error) override;
   absl::StatusOr<uint64_t> cancel(uint64_t through) override;
   void shutdown() override;
+  BackgroundUploads background_uploads() const override;
   std::string address() const override { return address_.text; }
 
   class Call;  // a call in progress (client/transport/grpc_call.h)

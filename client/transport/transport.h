@@ -24,6 +24,12 @@ struct TransferProgress {
   uint64_t state = 0;  // of a download: the engine's identifier of the bytes being read
 };
 
+// How many uploads may run in the background (UploadQueue).
+struct BackgroundUploads {
+  size_t max_bytes = 0;  // of all together
+  int max_calls = 0;     // at a time; 0: none
+};
+
 // Functions without a `timeout` parameter throw Interrupted if the calling thread is interrupted
 // (client/connection/interruption.h); their work has ended when they throw.
 class Transport {
@@ -54,6 +60,8 @@ class Transport {
   virtual absl::StatusOr<uint64_t> cancel(uint64_t through) = 0;
   // Ends all calls; blocked calls return. Idempotent. Any thread may call it.
   virtual void shutdown() = 0;
+  // Call after hello().
+  virtual BackgroundUploads background_uploads() const { return {}; }
   // Returns the engine's address for messages, such as "localhost:7070".
   virtual std::string address() const { return "this process"; }
 };

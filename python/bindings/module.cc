@@ -33,13 +33,27 @@ py::dict counters(const Connection& c) {
   d["bytes_sent"] = n.bytes_sent;
   d["waits"] = n.waits;
   d["seconds_waited"] = n.seconds_waited;
+  d["seconds_blocked"] = n.seconds_blocked;
+  d["round_trip"] = n.round_trip;
+  d["frames_in_flight"] = n.frames_in_flight;
+  d["max_frames_in_flight"] = n.max_frames_in_flight;
+  d["upload_bytes_in_flight"] = n.upload_bytes_in_flight;
   return d;
+}
+
+const char* name_of(client::WaitKind kind) {
+  switch (kind) {
+    case client::WaitKind::kRead: return "read";
+    case client::WaitKind::kUpload: return "upload";
+    case client::WaitKind::kWindow: return "window";
+  }
+  return "";
 }
 
 py::list wait_report(const Connection& c) {
   py::list rows;
   for (const client::Session::Wait& w : c.session().wait_report()) {
-    rows.append(py::make_tuple(w.where, w.count, w.seconds));
+    rows.append(py::make_tuple(w.where, name_of(w.kind), w.count, w.seconds));
   }
   return rows;
 }
@@ -65,6 +79,11 @@ py::dict engine_info(const Connection& c) {
 }
 
 void bind_connection(py::module_& m) {
+  py::class_<PendingItem>(m, "PendingItem", "The number that Tensor.item_async() requested, as it was at that call.")
+      .def("done", &PendingItem::done, "Whether wait() returns at once. Does not wait.")
+      .def(
+          "wait", [](const PendingItem& item) { return py::reinterpret_steal<py::object>(throw_if_null(item.wait())); },
+          "Waits for the number and returns it. Raises the tensor's error if its computation failed.");
   py::class_<Connection> connection(m, "Connection", "An open session with an engine.");
   require_init(connection);
   connection
@@ -83,8 +102,9 @@ void bind_connection(py::module_& m) {
       .def(
           "cancel", [](const Connection& c) { c.session().cancel(); }, py::call_guard<py::gil_scoped_release>(),
           "Cancels all issued work that has not been executed; reading its results raises an error.")
-      .def("counters", &counters, "Counters of this session: instructions, frames, bytes sent, waits.")
-      .def("wait_report", &wait_report, "The waits as [(where, count, seconds)], longest first.")
+      .def("counters", &counters, "Counters of this session and the state of its link, by name (times in seconds).")
+      .def("wait_report", &wait_report,
+           "The waits as [(where, kind, count, seconds)], longest first; kind is read, upload or window.")
       .def("engine", &engine_info, "The engine's version, session, lease and devices.");
   m.def(
       "connect",
@@ -193,8 +213,9 @@ void bind(py::module_& m) {
     for (int64_t n : sizes) valid &= n >= 0 && !__builtin_mul_overflow(expected, n, &expected);
     check_as(ErrorKind::kValue, valid && static_cast<uint64_t>(expected) == bytes.size(), "[from_bytes] size ",
              to_string(sizes), " of ", std::string(name(t)), " does not match ", bytes.size(), " bytes");
+    client::Session& session = current_session();
     return py::reinterpret_steal<py::object>(
-        throw_if_null(wrap(current_session().upload(bytes, t, sizes, device_or_default(device)))));
+        throw_if_null(wrap(session.upload(bytes, t, sizes, device_or_default(device), current_site(session)))));
   });
   m.def("promote_types", [](py::object a, py::object b) {
     return py::reinterpret_borrow<py::object>(dtype_object(promote(dtype_from(a.ptr()), dtype_from(b.ptr()))));

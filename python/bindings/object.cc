@@ -164,6 +164,9 @@ PyObject* is_floating_point(PyObject* o, PyObject*) { return PyBool_FromLong(is_
 PyObject* item_method(PyObject* o, PyObject*) {
   return guard([&] { return item(handle_of(o)); });
 }
+PyObject* item_async_method(PyObject* o, PyObject*) {
+  return guard([&] { return item_async(handle_of(o)); });
+}
 PyObject* tolist(PyObject* o, PyObject*) {
   return guard([&] { return to_list(handle_of(o)); });
 }
@@ -209,6 +212,8 @@ PyMethodDef methods[] = {
      "Whether the elements are contiguous in row-major order."},
     {"is_floating_point", is_floating_point, METH_NOARGS, "Whether the dtype is a floating-point type."},
     {"item", item_method, METH_NOARGS, "The single element as a Python number. Waits for the engine."},
+    {"item_async", item_async_method, METH_NOARGS,
+     "Requests the single element without waiting; returns a PendingItem."},
     {"tolist", tolist, METH_NOARGS, "The elements as nested lists. Waits for the engine."},
     {}};
 

@@ -1,5 +1,7 @@
 #include "python/bindings/read.h"
 
+#include <pybind11/pybind11.h>
+
 #include <cstring>
 
 #include "engine/schema/float8.h"
@@ -63,6 +65,11 @@ PyObject* nested(const TensorMeta& meta, size_t dim, const char*& at) {
   return list.release();
 }
 
+void check_is_number(const TensorMeta& tensor) {
+  check(tensor.numel() == 1, "a Tensor with ", tensor.numel(), " elements cannot be converted to Scalar");
+  check(tensor.device.type != DeviceType::kMeta, "Tensor.item() cannot be called on meta tensors");
+}
+
 client::Value read(const client::Tensor& tensor) {
   uint32_t site = current_site(*tensor->session);
   ReleaseGil released;
@@ -71,9 +78,23 @@ client::Value read(const client::Tensor& tensor) {
 
 }  // namespace
 
+PendingItem::PendingItem(const client::Tensor& tensor) : dtype_(tensor->dtype), session_(tensor->session) {
+  check_is_number(*tensor);
+  pending_ = session_->read_async(tensor);
+}
+
+PyObject* PendingItem::wait() const {
+  const uint32_t site = current_site(*session_);
+  client::Value value;
+  {
+    ReleaseGil released;
+    value = pending_->get(site);
+  }
+  return number(element(dtype_, value.bytes.data()));
+}
+
 Scalar read_scalar(const client::Tensor& tensor) {
-  check(tensor->numel() == 1, "a Tensor with ", tensor->numel(), " elements cannot be converted to Scalar");
-  check(tensor->device.type != DeviceType::kMeta, "Tensor.item() cannot be called on meta tensors");
+  check_is_number(*tensor);
   client::Value value = read(tensor);
   return element(tensor->dtype, value.bytes.data());
 }
@@ -81,6 +102,10 @@ Scalar read_scalar(const client::Tensor& tensor) {
 std::string read_bytes(const client::Tensor& tensor) { return read(tensor).bytes; }
 
 PyObject* item(const client::Tensor& tensor) { return number(read_scalar(tensor)); }
+
+PyObject* item_async(const client::Tensor& tensor) {
+  return pybind11::cast(std::make_unique<PendingItem>(tensor)).release().ptr();
+}
 
 PyObject* to_list(const client::Tensor& tensor) {
   std::string bytes = read_bytes(tensor);

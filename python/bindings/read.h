@@ -1,7 +1,9 @@
-// Reads tensor values. All functions wait for the engine.
+// Reads tensor values. All functions wait for the engine, but those of PendingItem as stated.
 #pragma once
 
 #include <Python.h>
+
+#include <memory>
 
 #include "client/session.h"
 #include "engine/schema/scalar.h"
@@ -12,8 +14,23 @@ namespace tt::python {
 Scalar read_scalar(const client::Tensor& tensor);
 // Returns all bytes in row-major order.
 std::string read_bytes(const client::Tensor& tensor);
+// A number that was requested and may not have arrived: the result of Tensor.item_async().
+class PendingItem {
+ public:
+  // Requirements of read_scalar().
+  explicit PendingItem(const client::Tensor& tensor);
+  bool done() const { return pending_->has_arrived(); }
+  PyObject* wait() const;  // waits; a new reference to a Python number
+
+ private:
+  DType dtype_;
+  Ref<client::Session> session_;
+  std::unique_ptr<client::PendingValue> pending_;
+};
+
 // These functions return new references.
-PyObject* item(const client::Tensor& tensor);     // a Python number
-PyObject* to_list(const client::Tensor& tensor);  // nested lists; a number for a zero-dim tensor
+PyObject* item(const client::Tensor& tensor);        // a Python number
+PyObject* item_async(const client::Tensor& tensor);  // a PendingItem; does not wait
+PyObject* to_list(const client::Tensor& tensor);     // nested lists; a number for a zero-dim tensor
 
 }  // namespace tt::python

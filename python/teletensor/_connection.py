@@ -65,16 +65,25 @@ def synchronize() -> None:
 
 
 def sync_report(limit: int = 20) -> str:
-    """Returns a table of the source lines that waited for the engine, with counts and seconds.
+    """Returns a table of the source lines that waited for the engine, with counts and seconds, and the state of the link.
 
-    The costliest lines are first; `limit` is the maximum number of lines.
+    A line waits for a value (read), until the engine has received its bytes (upload), or until the engine has executed
+    enough of the queued calls (window; the engine is then busy, so this costs no time). The costliest lines are first;
+    `limit` is the maximum number of lines.
     """
-    rows = connection().wait_report()
-    if not rows:
-        return "no round trips"
-    total, seconds = sum(r[1] for r in rows), sum(r[2] for r in rows)
-    lines = [f"waited for {total} round trips, {seconds:.3f} s in total"]
-    lines += [f"{count:8d} x  {spent:9.3f} s  {where or '(unknown)'}" for where, count, spent in rows[:limit]]
+    rows, link = connection().wait_report(), connection().counters()
+    waits = [row for row in rows if row[1] != "window"]
+    if waits:
+        total, seconds = sum(r[2] for r in waits), sum(r[3] for r in waits)
+        lines = [f"waited for {total} round trips, {seconds:.3f} s in total"]
+    else:
+        lines = ["no round trips"]
+    lines += [f"{count:8d} x  {spent:9.3f} s  {kind:6s}  {where or '(unknown)'}" for where, kind, count, spent in rows[:limit]]
+    lines.append(
+        f"link: round trip {link['round_trip'] * 1e3:.2f} ms; {link['bytes_sent'] / 1e6:.1f} MB in {link['frames']} frames sent; "
+        f"{link['frames_in_flight']} of at most {link['max_frames_in_flight']} frames and "
+        f"{link['upload_bytes_in_flight'] / 1e6:.1f} MB of uploads in flight"
+    )
     return "\n".join(lines)
 
 

@@ -156,7 +156,7 @@ TEST(Engine, RejectsUploadOverLimit) {
   std::string bytes(32 << 20, 'x');
   for (int i = 0; i < 3; ++i) {
     try {
-      session->upload(bytes, DType::kUInt8, {32 << 20}, Device());
+      session->read(session->upload(bytes, DType::kUInt8, {32 << 20}, Device()));
       FAIL();
     } catch (const Error& e) {
       EXPECT_EQ(e.kind(), ErrorKind::kOutOfMemory) << e.message();
@@ -166,6 +166,72 @@ TEST(Engine, RejectsUploadOverLimit) {
   Tensor tensor = session->upload(fits, DType::kUInt8, {1 << 20}, Device());
   EXPECT_TRUE(session->read(tensor).bytes == fits);
 }
+
+// The upload fails in the background, so the error is the tensor's.
+TEST(Engine, BackgroundUploadOverLimitPoisonsItsTensor) {
+  Daemon daemon({"--session-memory-limit", "160MB"});
+  for (bool shared_memory : {true, false}) {
+    Ref<Session> session = connect_to(daemon, shared_memory);
+    uint32_t site = session->site("train.py", 9, "load");
+    Tensor large = full(*session, {shared_memory ? 35 << 20 : 39 << 20}, 1);  // the shared memory takes 16 MB
+    session->synchronize();
+    std::string bytes(6 << 20, 'x');
+    Tensor tensor = session->upload(bytes, DType::kUInt8, {6 << 20}, Device(), site);
+    try {
+      session->read(tensor);
+      FAIL();
+    } catch (const RemoteError& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::kOutOfMemory) << e.message();
+      EXPECT_EQ(e.site(), "train.py:9 in load");
+    }
+    large = nullptr;
+    session->synchronize();
+    bytes.assign(6 << 20, 'y');  // and not what is left of the refused upload
+    EXPECT_TRUE(session->read(session->upload(bytes, DType::kUInt8, {6 << 20}, Device())).bytes == bytes);
+  }
+}
+
+class BackgroundUpload : public ::testing::TestWithParam<bool> {};
+
+// Instructions that follow an upload are issued while the engine has none of its bytes.
+TEST_P(BackgroundUpload, ReturnsBeforeTheEngineReads) {
+  Daemon daemon;
+  Ref<Session> session = connect_to(daemon, GetParam());
+  session->synchronize();
+  daemon.stop_running();
+  std::vector<std::string> sent;
+  std::vector<Tensor> sums;
+  for (int i = 0; i < 5; ++i) {
+    sent.emplace_back(1 << 20, static_cast<char>('a' + i));
+    std::string bytes = sent.back();
+    Tensor tensor = session->upload(bytes, DType::kUInt8, {1 << 20}, Device());
+    std::fill(bytes.begin(), bytes.end(), 'x');  // the caller may change its bytes at once
+    sums.push_back(add(*session, tensor, Arg(1)));
+  }
+  kill(daemon.pid(), SIGCONT);
+  for (size_t i = 0; i < sums.size(); ++i) {
+    EXPECT_TRUE(session->read(sums[i]).bytes == std::string(1 << 20, static_cast<char>('b' + i)));
+  }
+}
+
+TEST_P(BackgroundUpload, EndsWithItsSession) {
+  Daemon daemon;
+  Ref<Session> session = connect_to(daemon, GetParam());
+  session->synchronize();
+  daemon.stop_running();
+  std::string bytes(1 << 20, 'x');
+  Tensor tensor = session->upload(bytes, DType::kUInt8, {1 << 20}, Device());
+  std::thread resumes([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    kill(daemon.pid(), SIGCONT);
+  });
+  session->close();
+  resumes.join();
+  EXPECT_THROW(session->upload(bytes, DType::kUInt8, {1 << 20}, Device()), Error);
+}
+
+INSTANTIATE_TEST_SUITE_P(Through, BackgroundUpload, ::testing::Bool(),
+                         [](const auto& info) { return info.param ? "SharedMemory" : "Chunks"; });
 
 TEST(Engine, ClosedSessionFreesMemory) {
   Daemon daemon;
@@ -222,6 +288,20 @@ class InterruptibleThread {
   ~InterruptibleThread() { interruptible = false; }
 };
 
+// Uploads that are in progress at the same time, in the background, have the right bytes.
+void expect_many_uploads(Session& session) {
+  constexpr int64_t kBytes = 200'000;
+  const auto bytes = [](int i) { return std::string(kBytes, static_cast<char>(i)); };
+  std::vector<Tensor> tensors;
+  for (int i = 0; i < 100; ++i) tensors.push_back(session.upload(bytes(i), DType::kUInt8, {kBytes}, Device()));
+  for (int i = 0; i < 100; ++i) {
+    const std::string got = session.read(tensors[static_cast<size_t>(i)]).bytes, expected = bytes(i);
+    const auto difference = std::mismatch(got.begin(), got.end(), expected.begin(), expected.end());
+    EXPECT_TRUE(got == expected) << "upload " << i << ", " << got.size() << " bytes, the first wrong at "
+                                 << difference.first - got.begin() << ": " << int{*difference.first};
+  }
+}
+
 class LinkThatBreaks : public ::testing::TestWithParam<bool> {};
 
 TEST_P(LinkThatBreaks, RepeatedBreaksLoseNoWork) {
@@ -252,6 +332,7 @@ TEST_P(LinkThatBreaks, RepeatedBreaksLoseNoWork) {
     Tensor tensor = session->upload(bytes, DType::kUInt8, {3 << 20}, Device());
     EXPECT_TRUE(session->read(tensor).bytes == bytes);
   }
+  expect_many_uploads(*session);
   cutter.request_stop();
   cutter.join();
   EXPECT_EQ(read(*session, x)[0], static_cast<float>(steps));
@@ -281,6 +362,7 @@ TEST_P(LinkThatBreaks, RepeatedBreaksKeepLargeTransfers) {
     session->read_into(tensor, absl::MakeSpan(got));
     EXPECT_TRUE(got == sent);
   }
+  expect_many_uploads(*session);
   EXPECT_GE(relay.connections(), 3);
 }
 
@@ -361,7 +443,9 @@ TEST_P(InterruptedTransfer, LeavesNoBytesInLane) {
     kill(daemon.pid(), SIGCONT);
   };
   for (int round = 0; round < 4; ++round) {
-    for (int64_t count : {int64_t{1} << 18, int64_t{6} << 20}) {  // one fits into the shared-memory lane
+    // One fits into the shared-memory lane. The uploads are too large to be sent in the background.
+    for (int64_t count : {int64_t{1} << 18, int64_t{20} << 20}) {
+      if (round % 2 == 1 && count < int64_t{1} << 20) continue;
       Tensor left = full(*session, {count}, 1000 + round), wanted = full(*session, {count}, round);
       std::vector<float> floats(static_cast<size_t>(count), static_cast<float>(2000 + round));
       absl::Span<const char> bytes(reinterpret_cast<const char*>(floats.data()), floats.size() * sizeof(float));

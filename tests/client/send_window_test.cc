@@ -37,7 +37,7 @@ int recycle_all(SendWindow& window) {
 TEST(SendWindowTest, SendsUntilWindowIsFullAndAfterAcknowledgement) {
   SendWindow window;
   EXPECT_FALSE(window.may_send());
-  for (uint64_t sequence = 1; sequence <= SendWindow::kFrames; ++sequence) {
+  for (uint64_t sequence = 1; sequence <= InFlightLimit::kBase; ++sequence) {
     append(window);
     ASSERT_TRUE(window.may_send());
     EXPECT_EQ(send(window), sequence);
@@ -48,6 +48,26 @@ TEST(SendWindowTest, SendsUntilWindowIsFullAndAfterAcknowledgement) {
   window.acknowledge(1);
   EXPECT_TRUE(window.may_send());
   EXPECT_EQ(recycle_all(window), 1);
+}
+
+TEST(SendWindowTest, LongLinkAllowsMoreFramesWithinByteLimit) {
+  SendWindow window;
+  window.set_max_unacknowledged(5);
+  for (int i = 0; i < 5; ++i) {
+    append(window);
+    ASSERT_TRUE(window.may_send());
+    send(window);
+  }
+  append(window);
+  EXPECT_FALSE(window.may_send());
+  window.acknowledge(3);
+  window.building().count_bytes(SendWindow::kMaxInFlightBytes);
+  ASSERT_TRUE(window.may_send());
+  send(window);
+  append(window);
+  EXPECT_FALSE(window.may_send());  // three frames of five, but too many bytes
+  window.acknowledge(5);
+  EXPECT_TRUE(window.may_send());  // one frame of any size does not keep the engine busy
 }
 
 TEST(SendWindowTest, FlushIgnoresWindowButNotEngineLimit) {

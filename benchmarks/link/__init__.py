@@ -1,0 +1,1 @@
+"""Benchmarks of an engine behind a link with delay and limited rate."""
