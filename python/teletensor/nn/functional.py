@@ -203,37 +203,58 @@ def _kept(input: Tensor, sizes, p: float) -> Tensor:
 
 
 def _channels(input: Tensor) -> list[int]:
+    """The shape of a mask of whole channels, dimension 1."""
+    if input.dim() < 2:
+        raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
     return [*input.shape[:2], *[1] * (input.dim() - 2)]
 
 
-def _feature_dropout(input: Tensor, p: float, training: bool, inplace: bool) -> Tensor:
+def feature_dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Zeroes whole channels (dimension 1) with probability p, and scales the rest by 1 / (1 - p)."""
     if _checked(p) == 0.0 or not training:
         return input
-    result = input * _kept(input, _channels(input), p) * (1 / (1 - p) if p < 1 else 0.0)
+    result = input * _kept(input, _channels(input), p) * (1 / (1 - p)) if p < 1 else input * 0
     return input.copy_(result) if inplace else result
 
 
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Zeroes whole channels with probability p."""
-    return _feature_dropout(input, p, training, inplace)
+    """feature_dropout of (N, C, L) or (C, L)."""
+    _checked(p)
+    if input.dim() not in (2, 3):
+        raise RuntimeError(
+            f"dropout1d: Expected 2D or 3D input, but received a {input.dim()}D input. Note that dropout1d exists to provide "
+            "channel-wise dropout on inputs with 1 spatial dimension, a channel dimension, and an optional batch dimension "
+            "(i.e. 2D or 3D inputs)."
+        )
+    return _unbatched_feature_dropout(input, p, training, inplace, input.dim() == 2)
 
 
-dropout2d = dropout3d = feature_dropout = dropout1d
+dropout2d = feature_dropout  # as in PyTorch, dimension 1 of a 3D input counts as the channels
+
+
+def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """feature_dropout of (N, C, D, H, W); input of another number of dimensions is a sample without a batch."""
+    return _unbatched_feature_dropout(input, p, training, inplace, input.dim() != 5)
+
+
+def _unbatched_feature_dropout(input: Tensor, p: float, training: bool, inplace: bool, unbatched: bool) -> Tensor:
+    if not unbatched or _checked(p) == 0.0 or not training:
+        return feature_dropout(input, p, training, inplace)
+    result = feature_dropout(input.unsqueeze(0), p, training).squeeze(0)
+    return input.copy_(result) if inplace else result
 
 
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """Dropout that keeps mean and variance of selu's outputs (Klambauer et al. 2017)."""
-    return _alpha_dropout(input, p, training, inplace, input.shape)
+    return _alpha_dropout(input, p, training, inplace, lambda input: input.shape)
 
 
 def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """alpha_dropout of whole channels."""
-    if training and input.dim() < 2:
-        raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
-    return _alpha_dropout(input, p, training, inplace, _channels(input))
+    return _alpha_dropout(input, p, training, inplace, _channels)
 
 
-def _alpha_dropout(input: Tensor, p: float, training: bool, inplace: bool, sizes) -> Tensor:
+def _alpha_dropout(input: Tensor, p: float, training: bool, inplace: bool, mask_shape) -> Tensor:
     if _checked(p) == 0.0 or not training:
         return input
     if p == 1:
@@ -241,7 +262,7 @@ def _alpha_dropout(input: Tensor, p: float, training: bool, inplace: bool, sizes
     else:
         saturated = -1.7580993408473766
         a = ((1 - p) * (1 + p * saturated**2)) ** -0.5
-        kept = _kept(input, sizes, p)
+        kept = _kept(input, mask_shape(input), p)
         result = (input * kept + saturated * (1 - kept)) * a - a * p * saturated
     return input.copy_(result) if inplace else result
 
