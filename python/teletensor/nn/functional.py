@@ -386,15 +386,20 @@ def instance_norm(
 ) -> Tensor:
     """Normalises each channel of each sample separately."""
     if not use_input_stats:
+        if running_mean is None or running_var is None:
+            raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
         return _ops.batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
+    if math.prod(input.shape[2:]) == 1:
+        raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.shape}")
+    if (running_mean is None) != (running_var is None):
+        raise ValueError("running_mean and running_var must either both be None or neither be None")
     result = _ops.group_norm(input, input.shape[1], weight, bias, eps)
     if running_mean is not None:
         from .._grad_mode import no_grad
 
         with no_grad():
             rest = [0, *range(2, input.dim())]
-            samples = math.prod(input.shape[2:])
-            per_sample = input.var(rest[1:], unbiased=samples > 1).mean(0)
+            per_sample = input.var(rest[1:]).mean(0)
             running_mean.lerp_(input.mean(rest).to(running_mean.dtype), momentum)
             running_var.lerp_(per_sample.to(running_var.dtype), momentum)
     return result
