@@ -4,17 +4,27 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "engine/schema/dtype.h"
 #include "engine/schema/error.h"
+#include "engine/schema/half.h"
 
 namespace tt {
 
 // ---- Checks; these throw Error (RuntimeError) --------------------------------------------------
 
-inline void check_uniform(double from, double to) {
+inline void check_uniform(double from, double to, DType dtype) {
+  const double largest = dtype == DType::kFloat16    ? 65504.0
+                         : dtype == DType::kBFloat16 ? 0x1.fep127
+                         : dtype == DType::kFloat32  ? double{std::numeric_limits<float>::max()}
+                                                     : std::numeric_limits<double>::max();
+  const std::string_view type = scalar_type_name(dtype);
+  check(std::abs(from) <= largest, "from is out of bounds for ", type, ", got ", from);
+  check(std::abs(to) <= largest, "to is out of bounds for ", type, ", got ", to);
   check(from <= to, "uniform_ expects to return a [from, to) range, but found from=", from, " > to=", to);
+  check(to - from <= largest, "uniform_ expects to-from <= ", largest, ", but found to=", to, " and from=", from);
 }
 inline void check_normal(double std) { check(std >= 0, "normal expects std >= 0.0, but found std ", std); }
 inline void check_exponential(double lambd) {
@@ -33,10 +43,40 @@ inline constexpr const char* kFewWeights =
 
 // ---- Ranges --------------------------------------------------------------------------------
 
-// The number of equally spaced values in [0, 1) that a 16-bit float is drawn from, so that none rounds up to 1. 0 for
-// other dtypes.
-inline float unit_steps(DType dtype) {
-  return dtype == DType::kFloat16 ? 0x1p11f : dtype == DType::kBFloat16 ? 0x1p8f : 0;
+// Returns the lowest float that rounds to `to`, a finite number of a 16-bit dtype.
+template <typename T>
+float lowest_rounding_to(T to) {
+  T below;  // the next lower number of the dtype
+  below.bits = static_cast<uint16_t>(to.bits == 0 ? 0x8001 : to.bits & 0x8000 ? to.bits + 1 : to.bits - 1);
+  const float last = to, middle = static_cast<float>((double{below} + double{last}) / 2);
+  return static_cast<float>(T(middle)) == last ? middle : std::nextafter(middle, last);
+}
+
+// Converts numbers in [0, 1) to numbers in [from, to). A number that the dtype would round up to `to` becomes `from`, as
+// in PyTorch. Requires bounds that check_uniform() accepts.
+struct UniformRange {
+  double from, length;
+  double limit;  // the lowest number that is rounded to `to`
+
+  template <typename C>
+  constexpr C operator()(C u) const {
+    const C x = static_cast<C>(from) + u * static_cast<C>(length);
+    return x < static_cast<C>(limit) ? x : static_cast<C>(from);
+  }
+};
+
+inline UniformRange uniform_range(double from, double to, DType dtype) {
+  const auto rounded = [=]<typename T>(T low, T high, double limit) {
+    return UniformRange{double{low}, double{high} - double{low}, limit};
+  };
+  const auto low = static_cast<float>(from), high = static_cast<float>(to);
+  switch (dtype) {
+    case DType::kFloat16: return rounded(float{Half(low)}, float{Half(high)}, lowest_rounding_to(Half(high)));
+    case DType::kBFloat16:
+      return rounded(float{BFloat16(low)}, float{BFloat16(high)}, lowest_rounding_to(BFloat16(high)));
+    case DType::kFloat32: return rounded(low, high, high);
+    default: return rounded(from, to, to);
+  }
 }
 
 // The largest n for which a dtype represents every integer of [0, n]. INT64_MAX for the unsigned dtypes wider than 8

@@ -85,16 +85,7 @@ void draw_uniform(const Tensor& out, F f) {
 
 }  // namespace
 
-// Draws numbers in [from, to). 16-bit dtypes use only as many steps as they can represent in [0, 1), so that no number
-// of [0, 1) rounds up to 1.
-void draw_unit(const Tensor& out, double from, double to) {
-  const auto scale = [=]<typename C>(C u) { return static_cast<C>(from) + u * static_cast<C>(to - from); };
-  const float steps = unit_steps(out.dtype());
-  if (steps == 0) return draw_uniform(out, scale);
-  draw_uniform(out, [=]<typename C>(C u) {
-    return scale(static_cast<C>(static_cast<int32_t>(u * static_cast<C>(steps))) / static_cast<C>(steps));
-  });
-}
+void draw_unit(const Tensor& out, double from, double to) { draw_uniform(out, uniform_range(from, to, out.dtype())); }
 
 void draw_normal(const Tensor& out, double mean, double std) {
   const RandomFunctions& functions = blocks().random_functions;
