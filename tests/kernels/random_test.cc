@@ -170,6 +170,18 @@ TEST_F(Random, IntegersAreUniform) {
   EXPECT_LT(wide.low, -0.99 * (int64_t{1} << 40));
 }
 
+TEST_F(Random, RandomFillsTheRangeOfUnsignedDTypes) {
+  for (const auto& [dtype, last] : {std::pair{DType::kUInt8, 0x1p8 - 1}, std::pair{DType::kUInt16, 0x1p16 - 1},
+                                    std::pair{DType::kUInt32, 0x1p32 - 1}, std::pair{DType::kUInt64, 0x1p64}}) {
+    const Tensor t = empty({kMany}, dtype, Device{});
+    call_into(t, "random_like", {Arg(), Arg()});
+    const Moments m = moments(t);
+    EXPECT_NEAR(m.mean / last, 0.5, 0.003) << name(dtype);
+    EXPECT_LT(m.low, 0.001 * last) << name(dtype);
+    EXPECT_GT(m.high, 0.999 * last) << name(dtype);
+  }
+}
+
 TEST_F(Random, PermutationsContainEachNumberOnce) {
   const Tensor t = ops::randperm(10'000, DType::kInt64, Device{});
   std::vector<int64_t> seen(t.data_as<int64_t>(), t.data_as<int64_t>() + t.numel());

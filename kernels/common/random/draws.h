@@ -79,19 +79,21 @@ inline UniformRange uniform_range(double from, double to, DType dtype) {
   }
 }
 
-// The largest n for which a dtype represents every integer of [0, n]. INT64_MAX for the unsigned dtypes wider than 8
-// bits.
-inline int64_t last_exact(DType dtype) {
+// The largest n for which a dtype represents every integer of [0, n].
+inline uint64_t last_exact(DType dtype) {
   switch (dtype) {
     case DType::kBool: return 1;
     case DType::kUInt8: return std::numeric_limits<uint8_t>::max();
     case DType::kInt8: return std::numeric_limits<int8_t>::max();
     case DType::kInt16: return std::numeric_limits<int16_t>::max();
     case DType::kInt32: return std::numeric_limits<int32_t>::max();
-    case DType::kFloat16: return int64_t{1} << 11;
-    case DType::kBFloat16: return int64_t{1} << 8;
-    case DType::kFloat32: return int64_t{1} << 24;
-    case DType::kFloat64: return int64_t{1} << 53;
+    case DType::kUInt16: return std::numeric_limits<uint16_t>::max();
+    case DType::kUInt32: return std::numeric_limits<uint32_t>::max();
+    case DType::kUInt64: return std::numeric_limits<uint64_t>::max();
+    case DType::kFloat16: return uint64_t{1} << 11;
+    case DType::kBFloat16: return uint64_t{1} << 8;
+    case DType::kFloat32: return uint64_t{1} << 24;
+    case DType::kFloat64: return uint64_t{1} << 53;
     default: return std::numeric_limits<int64_t>::max();
   }
 }
@@ -100,11 +102,14 @@ inline int64_t last_exact(DType dtype) {
 struct IntegerRange {
   static constexpr uint64_t kWordRange = uint64_t{1} << 24;
   int64_t low;
-  uint64_t range;
+  uint64_t range;  // 0 represents 2^64
+
+  constexpr bool uses_one_word() const { return range != 0 && range <= kWordRange; }
 
   // Scales random bits to the range: low + the high half of the product with `range`. The bias is below 2^-32.
   constexpr int64_t from_word(uint32_t word) const { return plus(word * range >> 32); }
   constexpr int64_t from_words(uint64_t pair) const {
+    if (range == 0) return plus(pair);
     return plus(static_cast<uint64_t>(static_cast<unsigned __int128>(pair) * range >> 64));
   }
 
@@ -120,7 +125,7 @@ constexpr IntegerRange integers_between(int64_t low, int64_t high) {
 inline IntegerRange random_range(std::optional<int64_t> from, std::optional<int64_t> to, DType dtype) {
   const int64_t low = to ? from.value_or(0) : 0;
   const std::optional<int64_t> high = to ? to : from;
-  if (!high) return {0, static_cast<uint64_t>(last_exact(dtype)) + 1};
+  if (!high) return {0, last_exact(dtype) + 1};
   check(low < *high, "random_ expects 'from' to be less than 'to', but got from=", low, " >= to=", *high);
   return integers_between(low, *high);
 }

@@ -112,7 +112,7 @@ void draw_integers(const Tensor& out, const IntegerRange& range) {
   write_contiguous(out, [&](const Tensor& target) {
     with_element(target.dtype(), [&]<typename T>(std::type_identity<T>) {
       T* to = target.data_as<T>();
-      if (range.range <= IntegerRange::kWordRange) {
+      if (range.uses_one_word()) {
         draw_words(target.numel(), 1, [&](int64_t at, int64_t count, const uint32_t* words) {
           for (int64_t i = 0; i < count; ++i) to[at + i] = static_cast<T>(range.from_word(words[i]));
         });

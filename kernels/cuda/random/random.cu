@@ -205,7 +205,7 @@ void draw_integers_as(const Tensor& out, const IntegerRange& range) {
 }  // namespace
 
 void draw_integers(const Tensor& out, const IntegerRange& range) {
-  range.range <= IntegerRange::kWordRange ? draw_integers_as<4>(out, range) : draw_integers_as<2>(out, range);
+  range.uses_one_word() ? draw_integers_as<4>(out, range) : draw_integers_as<2>(out, range);
 }
 
 namespace {
