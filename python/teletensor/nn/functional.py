@@ -513,7 +513,17 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
 
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """input1 weight[k] input2 + bias[k], for every output feature k."""
+    if input1.dim() != input2.dim():
+        raise RuntimeError(f"bilinear(): input dimensions do not match: got {input1.dim()} and {input2.dim()}")
+    for dim, (a, b) in enumerate(zip(input1.shape[:-1], input2.shape[:-1])):
+        if a != b:
+            raise RuntimeError(f"bilinear(): input batch dimensions do not match at dim {dim}: got {a} and {b}")
     out, n1, n2 = weight.shape
+    for name, size, expected in (("input1", input1.shape[-1], n1), ("input2", input2.shape[-1], n2)):
+        if size != expected:
+            raise RuntimeError(f"bilinear(): {name} size does not match weight size: got {size} but expected {expected}")
+    if bias is not None and bias.shape[0] != out:
+        raise RuntimeError(f"bilinear(): bias size does not match weight size: got {bias.shape[0]} but expected {out}")
     products = input1 @ weight.permute(1, 0, 2).reshape(n1, out * n2)
     result = (products.reshape(*input1.shape[:-1], out, n2) * input2.unsqueeze(-2)).sum(-1)
     return result if bias is None else result + bias
