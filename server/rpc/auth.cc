@@ -48,7 +48,10 @@ absl::Status create(const std::filesystem::path& file) {
 
 absl::StatusOr<std::string> read_token(int fd, const std::filesystem::path& file) {
   struct stat info;
-  if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) return failed("read", file);
+  if (fstat(fd, &info) != 0) return failed("read", file);
+  if (!S_ISREG(info.st_mode)) {
+    return absl::FailedPreconditionError(absl::StrCat("the token file ", file.native(), " is not a regular file"));
+  }
   if ((info.st_mode & 077) != 0) {
     return absl::FailedPreconditionError(
         absl::StrCat("the token file ", file.native(), " is accessible to other users; use 'chmod 600'"));
@@ -68,7 +71,7 @@ absl::StatusOr<std::string> read_token(int fd, const std::filesystem::path& file
 // Reads the token in `file`, creating the file if it does not exist.
 absl::StatusOr<std::string> read_or_create(const std::filesystem::path& file) {
   for (bool created = false;; created = true) {
-    FileDescriptor fd(open(file.c_str(), O_RDONLY | O_CLOEXEC));
+    FileDescriptor fd(open(file.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));  // does not wait for a pipe's writer
     if (fd) return read_token(fd.get(), file);
     if (errno != ENOENT || created) return failed("read", file);
     if (absl::Status status = create(file); !status.ok()) return status;
