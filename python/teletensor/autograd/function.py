@@ -184,10 +184,11 @@ class _DifferentiatedOnce(Function):
 
     @staticmethod
     def forward(ctx, gradient, *arguments):
+        ctx.count = 1 + len(arguments)
         return gradient.detach()
 
     @staticmethod
     def backward(ctx, gradient):
         if gradient.count_nonzero().item():
             raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
-        return (None,) * len(ctx.needs_input_grad)
+        return (None,) * ctx.count
