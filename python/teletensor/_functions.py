@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import warnings
 from dataclasses import dataclass
 
@@ -37,7 +38,24 @@ def as_tensor(data, dtype=None, device=None) -> Tensor:
     return _C.tensor(data, dtype=dtype, device=device)
 
 
-asarray = as_tensor
+def asarray(obj, *, dtype=None, device=None, copy: bool | None = None, requires_grad: bool = False) -> Tensor:
+    """Returns `obj` itself if it is a Tensor with that dtype and device, otherwise a new tensor; `copy` forces a copy.
+
+    Raises:
+        ValueError: `copy` is False, and `obj` is not a tensor of that dtype and device. An array is always copied.
+    """
+    check_optional_flags("asarray", copy=copy)
+    check_flags("asarray", requires_grad=requires_grad)
+    if isinstance(obj, Tensor):
+        result = obj.to(dtype=dtype, device=device)
+        if copy is False and result is not obj:
+            raise ValueError(f"can't alias tensor with {obj.dtype} on {obj.device} as {result.dtype} on {result.device}.")
+        result = result.clone() if copy and result is obj else result
+    else:
+        if copy is False:
+            raise ValueError(f"can't alias {type(obj).__name__} into a tensor: the tensor is in another process.")
+        result = _C.tensor(obj, dtype=dtype, device=device)
+    return result.requires_grad_() if requires_grad and not result.requires_grad else result
 
 
 def from_numpy(array) -> Tensor:
@@ -77,7 +95,7 @@ def get_default_dtype():
     return _C.default_dtype()
 
 
-set_default_dtype = _C.set_default_dtype
+set_default_dtype = _C.set_default_dtype  # see docs/differences.md for the functions to which it applies
 
 
 def get_default_device() -> _C.device:
@@ -86,7 +104,7 @@ def get_default_device() -> _C.device:
 
 
 def set_default_device(device) -> None:
-    """Sets the default device of new tensors; None selects the engine's CPU. ``with device:`` sets it for a block."""
+    """Sets the default device of new tensors in all threads; None selects the engine's CPU. ``with device:`` sets it for a block."""
     _C.swap_default_device(None if device is None else _C.device(device))
 
 
@@ -116,16 +134,20 @@ promote_types = _C.promote_types
 can_cast = _C.can_cast
 
 
-def result_type(a, b):
+def result_type(tensor, other):
     """Returns the dtype that arithmetic on two tensors or numbers produces."""
-    if not isinstance(a, Tensor) and not isinstance(b, Tensor):
-        return tensor(a + b).dtype
+    if not isinstance(tensor, Tensor) and not isinstance(other, Tensor):
+        if not isinstance(tensor, numbers.Number) or not isinstance(other, numbers.Number):
+            kinds = f"{type(tensor).__name__}, {type(other).__name__}"
+            raise TypeError(f"result_type() received an invalid combination of arguments - got ({kinds}): expected tensors or numbers")
+        return _C.tensor([tensor, other]).dtype
     either = _C.torch.empty((), dtype=_C.bool, device="meta")
-    return _C.ops.where(either, _as_meta(a), _as_meta(b)).dtype  # where() accepts every dtype
+    return _C.ops.where(either, _like_operand(tensor), _like_operand(other)).dtype  # where() accepts every dtype
 
 
-def _as_meta(x):
-    return x.to("meta") if isinstance(x, Tensor) else x
+def _like_operand(x):
+    """A number itself; for a tensor, one that promotes as it does, since only whether it has dimensions matters."""
+    return _C.torch.empty((1,) * (x.dim() > 0), dtype=x.dtype, device="meta") if isinstance(x, Tensor) else x
 
 
 @dataclass(frozen=True)
