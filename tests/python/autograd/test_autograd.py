@@ -163,3 +163,12 @@ def test_anomaly_names_the_operation(torch):
         with torch.autograd.set_detect_anomaly(True):
             (x.sqrt() * 0).sum().backward()
             x.grad.item()
+
+
+def test_gradgradcheck_leaves_the_generator_unchanged(torch):
+    x = torch.tensor([0.5, 1.5], dtype=torch.float64, requires_grad=True)
+    torch.manual_seed(3)
+    before = torch.get_rng_state().tolist(), torch.initial_seed()
+    assert torch.autograd.gradgradcheck(lambda v: v**3, x)
+    assert torch.autograd.gradgradcheck(lambda v: torch.complex(v, v) ** 3, x)
+    assert (torch.get_rng_state().tolist(), torch.initial_seed()) == before
