@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 
 from .. import _C
 from .._C import Tensor
@@ -89,6 +90,13 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
     """All choices of r elements of a vector, one per row."""
     if input.dim() != 1:
         raise RuntimeError(f"Expect a 1D vector, but got shape {list(input.shape)}")
+    if r < 0:
+        raise RuntimeError(f"Expect a non-negative number, but got {r}")
+    if r == 0:
+        return input.new_empty(0)
+    if r == 2:
+        n = input.shape[0]
+        return input[triu_indices(n, n, 0 if with_replacement else 1, device=input.device).transpose(0, 1)]
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     rows = list(choose(_builtin_range(input.shape[0]), r))
     if not rows:
@@ -226,22 +234,44 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     return (input[first] - input[second]).norm(p, -1)
 
 
-def _triangle(row: int, col: int, keep, dtype, device) -> Tensor:
-    places = [(i, j) for i in _builtin_range(row) for j in _builtin_range(col) if keep(i, j)]
-    columns = [[i for i, _ in places], [j for _, j in places]]
-    return _C.tensor(columns, dtype=dtype or _C.int64, device=device)
+def _below_diagonal(row: int, col: int, offset: int) -> int:
+    """The number of a matrix's elements on or below a diagonal: the sum of clamp(i + offset + 1, 0, col) over all rows i."""
+    width = offset + 1
+    partial = min(max(-width, 0), row)  # the first row with an element
+    full = min(max(col - width, partial), row)  # the first row of which all elements count
+    return (full - partial) * width + (full * (full - 1) - partial * (partial - 1)) // 2 + (row - full) * col
+
+
+def _triangle_indices(name: str, row: int, col: int, offset: int, dtype, device) -> Tensor:
+    """The indices of a triangle, computed in the engine row by row. Does not wait, because the client counts them."""
+    for argument, size in (("row", row), ("col", col)):
+        if operator.index(size) < 0:
+            raise RuntimeError(f"{name}: {argument} must be non-negative, got {size}")
+    if dtype not in (None, _C.int32, _C.int64):
+        raise NotImplementedError(f"{name}: expected dtype to be int32 or int64, got {dtype}")
+    offset = min(max(operator.index(offset), -row - 1), col + 1)
+    rows = _torch.arange(row, device=device)
+    if name == "tril_indices":
+        count, first, widths = _below_diagonal(row, col, offset), None, (rows + (offset + 1)).clamp(0, col)
+    else:
+        first = (rows + offset).clamp(0, col)
+        count, widths = row * col - _below_diagonal(row, col, offset - 1), col - first
+    ends, elements = widths.cumsum(0), _torch.arange(count, device=device)
+    row_of = _torch.searchsorted(ends, elements, right=True)
+    column_of = elements - (ends - widths)[row_of]
+    return _torch.stack([row_of, column_of if first is None else column_of + first[row_of]]).to(dtype or _C.int64)
 
 
 def triu_indices(row: int, col: int, offset: int = 0, *, dtype=None, device=None, layout=None) -> Tensor:
     """The (row, column) indices of a matrix's upper triangle, as a tensor of two rows."""
     check_layout("triu_indices", layout)
-    return _triangle(row, col, lambda i, j: j - i >= offset, dtype, device)
+    return _triangle_indices("triu_indices", row, col, offset, dtype, device)
 
 
 def tril_indices(row: int, col: int, offset: int = 0, *, dtype=None, device=None, layout=None) -> Tensor:
     """The (row, column) indices of a matrix's lower triangle, as a tensor of two rows."""
     check_layout("tril_indices", layout)
-    return _triangle(row, col, lambda i, j: j - i <= offset, dtype, device)
+    return _triangle_indices("tril_indices", row, col, offset, dtype, device)
 
 
 def range(start, end=None, step=1, *, dtype=None, device=None, requires_grad: bool = False) -> Tensor:  # noqa: A001
