@@ -150,6 +150,12 @@ def _like_operand(x):
     return _C.torch.empty((1,) * (x.dim() > 0), dtype=x.dtype, device="meta") if isinstance(x, Tensor) else x
 
 
+def _checked_dtype(name: str, dtype):
+    if not isinstance(dtype, _C.dtype):
+        raise TypeError(f"{name}(): argument 'type' (position 1) must be torch.dtype, not {type(dtype).__name__}")
+    return dtype
+
+
 @dataclass(frozen=True)
 class finfo:  # noqa: N801 - PyTorch's name
     """Limits of a floating-point dtype: bits, eps, max, min, tiny, resolution."""
@@ -162,7 +168,7 @@ class finfo:  # noqa: N801 - PyTorch's name
     resolution: float = 0.0
 
     def __init__(self, dtype=None):
-        dtype = dtype or _C.default_dtype()
+        dtype = _C.default_dtype() if dtype is None else _checked_dtype("finfo", dtype)
         dtype = dtype.to_real() if dtype.is_complex else dtype  # the limits of the real and imaginary parts
         if dtype not in _FLOATS:
             raise TypeError("torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'")
@@ -193,6 +199,7 @@ class iinfo:  # noqa: N801 - PyTorch's name
     """Limits of an integer dtype: bits, min, max."""
 
     def __init__(self, dtype):
+        _checked_dtype("iinfo", dtype)
         if dtype.is_floating_point or dtype.is_complex or dtype is _C.bool:
             raise TypeError("torch.iinfo() requires an integer input type. Use torch.finfo to handle 'torch.iinfo'")
         self.dtype, self.bits = dtype, 8 * dtype.itemsize
@@ -200,9 +207,14 @@ class iinfo:  # noqa: N801 - PyTorch's name
         self.min = -(2 ** (self.bits - 1)) if signed else 0
         self.max = 2 ** (self.bits - signed) - 1
 
+    def __repr__(self) -> str:
+        return f"iinfo(min={self.min}, max={self.max}, dtype={str(self.dtype).removeprefix('torch.')})"
+
 
 def broadcast_shapes(*shapes) -> _C.Size:
     """The common shape to which all shapes broadcast."""
+    if not shapes:
+        return _C.Size([])
     metas = [_C.torch.empty(tuple(s) if not isinstance(s, int) else (s,), device="meta") for s in shapes]
     total = metas[0]
     for other in metas[1:]:
@@ -214,7 +226,7 @@ def broadcast_tensors(*tensors) -> tuple[Tensor, ...]:
     """The tensors, expanded to their common shape."""
     if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
         tensors = tensors[0]
-    shape = broadcast_shapes(*[t.shape for t in tensors])
+    shape = broadcast_shapes(*[t.shape for t in tensors]) if tensors else ()
     return tuple(t.expand(shape) for t in tensors)
 
 
@@ -224,6 +236,15 @@ def meshgrid(*tensors, indexing: str = "ij") -> tuple[Tensor, ...]:
         tensors = tuple(tensors[0])
     if indexing not in ("ij", "xy"):
         raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
+    if not tensors:
+        raise RuntimeError("meshgrid expects a non-empty TensorList")
+    for t in tensors:
+        if t.dim() > 1:
+            raise RuntimeError(f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {list(t.shape)}")
+        if t.dtype != tensors[0].dtype:
+            raise RuntimeError("meshgrid expects all tensors to have the same dtype")
+        if t.device != tensors[0].device:
+            raise RuntimeError("meshgrid expects all tensors to have the same device")
     swap = indexing == "xy" and len(tensors) >= 2
     order = (tensors[1], tensors[0], *tensors[2:]) if swap else tensors
     shape = [t.numel() for t in order]
@@ -239,6 +260,8 @@ def meshgrid(*tensors, indexing: str = "ij") -> tuple[Tensor, ...]:
 
 def allclose(input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
     """Whether all pairs of elements are close. Waits."""
+    if input.dtype != other.dtype:
+        raise RuntimeError(f"allclose: expected tensors of one dtype, got {input.dtype} and {other.dtype}")
     return bool(_C.torch.isclose(input, other, rtol=rtol, atol=atol, equal_nan=equal_nan).all())
 
 

@@ -83,6 +83,9 @@ def cartesian_prod(*tensors) -> Tensor:
     """All combinations of the tensors' values, one per row."""
     if len(tensors) == 1:
         return tensors[0]
+    for t in tensors:
+        if t.dim() != 1:
+            raise RuntimeError(f"Expect a 1D vector, but got shape {list(t.shape)}")
     return _torch.stack([g.reshape(-1) for g in meshgrid(*tensors)], 1)
 
 
@@ -140,26 +143,35 @@ def diagflat(input: Tensor, offset: int = 0) -> Tensor:
 
 def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:  # noqa: N803
     """The Vandermonde matrix: the powers of each element, one row per element."""
+    if x.dim() != 1:
+        raise RuntimeError("x must be a one-dimensional tensor.")
     count = x.shape[-1] if N is None else N
+    if count < 0:
+        raise RuntimeError("N must be non-negative.")
     powers = _torch.arange(count, device=x.device)
     return x.unsqueeze(-1) ** (powers if increasing else powers.flip(0))
 
 
-def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1, dim: int = -1) -> Tensor:
-    """The integral along dim by the trapezoidal rule."""
+def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float | None = None, dim: int = -1) -> Tensor:
+    """The integral along dim by the trapezoidal rule, of values at the places x or at a distance of dx (1 by default)."""
     return _trapezoids(y, x, dx, dim).sum(dim)
 
 
-def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1, dim: int = -1) -> Tensor:
+def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float | None = None, dim: int = -1) -> Tensor:
     """The integrals along dim up to each element after the first, by the trapezoidal rule."""
     return _trapezoids(y, x, dx, dim).cumsum(dim)
 
 
-def _trapezoids(y: Tensor, x: Tensor | None, dx: float, dim: int) -> Tensor:
-    n = y.shape[dim]
-    means = (y.narrow(dim, 1, n - 1) + y.narrow(dim, 0, n - 1)) / 2
+def _trapezoids(y: Tensor, x: Tensor | None, dx: float | None, dim: int) -> Tensor:
+    if x is not None and dx is not None:
+        raise TypeError("trapezoid() received an invalid combination of arguments: expected x or dx, but got both")
+    n = y.shape[dim] if y.dim() else y.size(dim)
+    rest = max(n - 1, 0)
+    means = (y.narrow(dim, n - rest, rest) + y.narrow(dim, 0, rest)) / 2
     if x is None:
-        return means * dx
+        return means * (1 if dx is None else dx)
+    if x.shape[-1 if x.dim() == 1 else dim] != n:
+        raise RuntimeError("trapezoid: There must be one `x` value for each sample point")
     if x.dim() == 1:
         steps = x.diff().reshape([-1 if d == dim % y.dim() else 1 for d in _builtin_range(y.dim())])
     else:
@@ -230,6 +242,8 @@ def corrcoef(input: Tensor) -> Tensor:
 
 def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     """The p-norms of the differences of all unordered pairs of rows."""
+    if p < 0:
+        raise RuntimeError("pdist only supports non-negative p values")
     first, second = triu_indices(input.shape[0], input.shape[0], 1, device=input.device).unbind(0)
     return (input[first] - input[second]).norm(p, -1)
 
@@ -274,9 +288,14 @@ def tril_indices(row: int, col: int, offset: int = 0, *, dtype=None, device=None
     return _triangle_indices("tril_indices", row, col, offset, dtype, device)
 
 
-def range(start, end=None, step=1, *, dtype=None, device=None, requires_grad: bool = False) -> Tensor:  # noqa: A001
+def range(start=0, end=None, step=1, *, dtype=None, device=None, requires_grad: bool = False) -> Tensor:  # noqa: A001
     """start, start + step, ..., including end: the deprecated form of arange."""
-    start, end = (0, start) if end is None else (start, end)
+    if end is None:
+        raise TypeError('range() missing 1 required positional arguments: "end"')
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    if (end - start) / step < 0:
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
     dtype = dtype or _C.default_dtype()
     count = int((end - start) / step) + 1
     return (_torch.arange(count, device=device) * step + start).to(dtype).requires_grad_(requires_grad)
