@@ -47,8 +47,8 @@ class Task {
  private:
   struct State {
     Ref<Node> node;
-    Gradients gradients;        // sum of the gradients received so far, by output
-    uint32_t dependencies = 0;  // edges that have not delivered a gradient yet
+    Gradients gradients;                             // sum of the gradients received so far, by output
+    uint32_t dependencies = 0;                       // edges that have not delivered a gradient yet
     std::unique_ptr<const std::vector<Hook>> hooks;  // copied at the first visit; null if there are none
     uint32_t hooks_done = 0;
     bool needed = false;

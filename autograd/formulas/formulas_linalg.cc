@@ -109,8 +109,8 @@ Tensor cofactors(const Tensor& a) {
   Tensor least = ops::mul(ops::narrow(s, -1, 0, 1), 100 * epsilon_of(a.dtype()));
   check_as(ErrorKind::kNotImplemented, !any_true(ops::le(gaps, least)),
            "the gradient of linalg.det is not differentiable for a singular matrix with equal singular values");
-  Tensor others = prod_dim_grad(ops::ones(Sizes(s.sizes().begin(), s.sizes().end() - 1), s.dtype(), s.device()), s,
-                                -1, false);
+  Tensor others =
+      prod_dim_grad(ops::ones(Sizes(s.sizes().begin(), s.sizes().end() - 1), s.dtype(), s.device()), s, -1, false);
   Tensor product = ops::matmul(ops::mul(conj(u), ops::unsqueeze(others, -2)), conj(v));
   Tensor unit = ops::mul(determinant_of(u), determinant_of(v));
   return ops::mul(ops::unsqueeze(ops::unsqueeze(unit, -1), -1), product);
@@ -126,8 +126,7 @@ Tensor recorded_determinant_grad(const Tensor& g, const Tensor& a, const Tensor&
   if (!any_true(singular)) return ops::lu_solved(a, right, lu, pivots, true);
   const int64_t n = a.size(-1);
   Tensor mask = ops::unsqueeze(ops::unsqueeze(singular, -1), -1), identity = identity_like(a, n);
-  Tensor regular =
-      ops::lu_solved(ops::where(mask, identity, a), right, ops::where(mask, identity, lu), pivots, true);
+  Tensor regular = ops::lu_solved(ops::where(mask, identity, a), right, ops::where(mask, identity, lu), pivots, true);
   Tensor distinct = ops::mul(identity, ops::add(ops::arange(n, to_real(a.dtype()), a.device()), int64_t{1}));
   Tensor products = cofactors(ops::where(mask, a, distinct));
   return ops::where(mask, ops::mul(ops::unsqueeze(ops::unsqueeze(g, -1), -1), products), regular);

@@ -157,8 +157,7 @@ void PrivateEngine::start(const std::string& binary) {
   posix_spawnattr_setsigmask(&attributes, &none);
 
   const std::string client = std::to_string(kClientDescriptor);
-  const char* arguments[] = {binary.c_str(), "--private", self ? "--client-fd" : nullptr, client.c_str(),
-                             nullptr};
+  const char* arguments[] = {binary.c_str(), "--private", self ? "--client-fd" : nullptr, client.c_str(), nullptr};
   int error = posix_spawn(&pid_, binary.c_str(), &actions, &attributes, const_cast<char**>(arguments), environ);
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);

@@ -37,7 +37,8 @@ def test_invalid_arguments_are_rejected_by_the_constructor(torch, options, messa
 
 def test_repr_contains_every_option(torch):
     nn = torch.nn
-    assert "padding=valid, bias=False, padding_mode=reflect" in repr(nn.Conv1d(2, 2, 3, padding="valid", bias=False, padding_mode="reflect"))
+    conv = nn.Conv1d(2, 2, 3, padding="valid", bias=False, padding_mode="reflect")
+    assert "padding=valid, bias=False, padding_mode=reflect" in repr(conv)
     assert "output_padding=(1,)" in repr(nn.ConvTranspose1d(2, 2, 3, stride=2, output_padding=1))
 
 

@@ -52,8 +52,8 @@ float lowest_rounding_to(T to) {
   return static_cast<float>(T(middle)) == last ? middle : std::nextafter(middle, last);
 }
 
-// Converts numbers in [0, 1) to numbers in [from, to). A number that the dtype would round up to `to` becomes `from`, as
-// in PyTorch. Requires bounds that check_uniform() accepts.
+// Converts numbers in [0, 1) to numbers in [from, to). A number that the dtype would round up to `to` becomes `from`,
+// as in PyTorch. Requires bounds that check_uniform() accepts.
 struct UniformRange {
   double from, length;
   double limit;  // the lowest number that is rounded to `to`

@@ -25,8 +25,7 @@ void must(const char* call, cudaError_t code) {
 
 struct Driver {
   decltype(&cuDeviceGet) device = driver_function<decltype(&cuDeviceGet)>("cuDeviceGet");
-  decltype(&cuDeviceGetAttribute) attribute =
-      driver_function<decltype(&cuDeviceGetAttribute)>("cuDeviceGetAttribute");
+  decltype(&cuDeviceGetAttribute) attribute = driver_function<decltype(&cuDeviceGetAttribute)>("cuDeviceGetAttribute");
   decltype(&cuMemGetAllocationGranularity) granularity =
       driver_function<decltype(&cuMemGetAllocationGranularity)>("cuMemGetAllocationGranularity");
   decltype(&cuMemAddressReserve) reserve = driver_function<decltype(&cuMemAddressReserve)>("cuMemAddressReserve");

@@ -65,6 +65,8 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
 
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """max(input, 0) + min(alpha (exp(input / alpha) - 1), 0)."""
+    if alpha == 0:
+        raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
     return _in.celu(input, alpha, out=input if inplace else None)
 
 
@@ -446,6 +448,8 @@ def pad(input, pad, mode: str = "constant", value=None) -> Tensor:
     if mode == "circular" and min(pad, default=0) < 0:  # cropped elements must not reappear
         input = _ops.pad(input, [min(n, 0) for n in pad], 0.0)
         pad = [max(n, 0) for n in pad]
+    if mode == "circular" and any(n > input.shape[-1 - i // 2] for i, n in enumerate(pad)):
+        raise RuntimeError("Padding value causes wrapping around more than once.")
     if value:
         raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
     while pad and not (pad[-1] or pad[-2]):
@@ -454,7 +458,7 @@ def pad(input, pad, mode: str = "constant", value=None) -> Tensor:
     places = [_pad_index(mode, input.shape[d], *pad[2 * (dims.stop - 1 - d):][:2], input.device) for d in dims]
     if len(dims) > 1 and math.prod(input.shape[:dims.start]) >= _MANY_PLANES:  # indexing all dimensions at once is faster
         return input[(..., *(p.reshape(-1, *[1] * (len(dims) - 1 - i)) for i, p in enumerate(places)))]
-    for d, p in zip(dims, places, strict=True):
+    for d, p in zip(dims, places):
         input = input.index_select(d, p)
     return input
 
