@@ -182,6 +182,16 @@ TEST_F(Random, RandomFillsTheRangeOfUnsignedDTypes) {
   }
 }
 
+TEST_F(Random, ExponentialNumbersArePositive) {
+  context_.generator = {42, 5'366'786};  // the second word of this block gives the uniform number 0
+  const Tensor uniform = ops::rand({{kGroupWords}}, DType::kFloat32, Device{});
+  ASSERT_EQ(at(uniform, kGroupBlocks), 0);
+  context_.generator = {42, 5'366'786};
+  const Tensor t = empty({kGroupWords}, DType::kFloat32, Device{});
+  call_into(t, "exponential_like", {Arg(2.0)});
+  EXPECT_EQ(at(t, kGroupBlocks), 0x1p-25);
+}
+
 TEST_F(Random, PermutationsContainEachNumberOnce) {
   const Tensor t = ops::randperm(10'000, DType::kInt64, Device{});
   std::vector<int64_t> seen(t.data_as<int64_t>(), t.data_as<int64_t>() + t.numel());

@@ -79,6 +79,10 @@ inline UniformRange uniform_range(double from, double to, DType dtype) {
   }
 }
 
+// The smallest exponentially distributed number of rate 1, which replaces 0 as in PyTorch: samples are positive.
+template <typename C>
+inline constexpr C kLeastExponential = std::numeric_limits<C>::epsilon() / 2;
+
 // The largest n for which a dtype represents every integer of [0, n].
 inline uint64_t last_exact(DType dtype) {
   switch (dtype) {

@@ -127,7 +127,8 @@ void draw_integers(const Tensor& out, const IntegerRange& range) {
 
 void exponential_like(const Tensor&, double lambd, Tensor& out) {
   check_exponential(lambd);
-  draw_uniform(out, [=]<typename C>(C u) { return -std::log1p(-u) / static_cast<C>(lambd); });
+  draw_uniform(
+      out, [=]<typename C>(C u) { return std::max(-std::log1p(-u), kLeastExponential<C>) / static_cast<C>(lambd); });
 }
 
 void bernoulli_like(const Tensor&, double p, Tensor& out) {

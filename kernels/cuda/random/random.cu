@@ -146,7 +146,9 @@ struct Waiting {
   double lambd;
   template <typename C>
   TT_FUNCTION C operator()(C u, int64_t) const {
-    return -math::log1p(-u) / static_cast<C>(lambd);
+    constexpr C kLeast = kLeastExponential<C>;
+    const C sample = -math::log1p(-u);
+    return (sample < kLeast ? kLeast : sample) / static_cast<C>(lambd);
   }
 };
 struct Below {
