@@ -124,11 +124,7 @@ void unhook(Call& call) {
   Edge edge = edge_of(input);
   std::vector<Hook>* hooks = edge.node->hooks.get();
   if (!hooks) return;
-  // A running pass may hold an index into this list, so only trailing entries are erased.
-  for (Hook& hook : *hooks) {
-    if (hook.stop == call.args[0].integer) hook.stop = 0;
-  }
-  while (!hooks->empty() && hooks->back().stop == 0) hooks->pop_back();
+  std::erase_if(*hooks, [&](const Hook& hook) { return hook.stop == call.args[0].integer; });
 }
 
 }  // namespace

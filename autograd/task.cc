@@ -220,10 +220,14 @@ bool Task::visit(uint32_t index, int64_t stop) {
 // Parks the node's next client hook and returns the hook's stop, or 0 if there is no further hook.
 int64_t Task::park_next_hook(uint32_t index) {
   State& state = states_[index];
-  const std::vector<Hook>* hooks = state.node->hooks.get();
-  while (hooks && state.hooks_done < hooks->size()) {
-    const Hook& hook = (*hooks)[state.hooks_done++];
-    if (hook.stop == 0 || !state.gradients[hook.output]) continue;  // the hook was removed, or there is no gradient
+  if (!state.hooks) {
+    if (!state.node->hooks || state.node->hooks->empty()) return 0;
+    // A hook may add and remove hooks of its node. As in PyTorch, the changes apply to the next pass.
+    state.hooks = std::make_unique<const std::vector<Hook>>(*state.node->hooks);
+  }
+  while (state.hooks_done < state.hooks->size()) {
+    const Hook& hook = (*state.hooks)[state.hooks_done++];
+    if (!state.gradients[hook.output]) continue;
     parked_[hook.stop] = {index, hook.output};
     return hook.stop;
   }
@@ -336,7 +340,7 @@ Tensors Task::finish(absl::Span<const Tensor> captures) {
   while (true) {
     advance(0);
     if (parked_.empty()) break;
-    // Skips a hook that the client has not requested, or has removed.
+    // Skips a hook that the client has not requested.
     auto [stop, parked] = *parked_.begin();
     check(states_[parked.state].node->client_node_id() != stop,
           "the backward pass still waits for the gradients of function ", stop);

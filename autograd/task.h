@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -46,8 +47,9 @@ class Task {
  private:
   struct State {
     Ref<Node> node;
-    Gradients gradients;        // sum of the gradients received so far, by output
-    uint32_t dependencies = 0;  // edges that have not delivered a gradient yet
+    Gradients gradients;                             // sum of the gradients received so far, by output
+    uint32_t dependencies = 0;                       // edges that have not delivered a gradient yet
+    std::unique_ptr<const std::vector<Hook>> hooks;  // copied at the first visit; null if there are none
     uint32_t hooks_done = 0;
     bool needed = false;
     bool captured = false;

@@ -42,6 +42,8 @@ int64_t reduced_count(SizesView sizes, Dims dims);
 Tensor var_grad(const Tensor& g, const Tensor& input, Dims dims, int64_t correction, bool keepdim);
 Tensor std_grad(const Tensor& g, const Tensor& input, const Tensor& result, Dims dims, int64_t correction,
                 bool keepdim);
+// Whether an element of a boolean tensor is true; false for a meta tensor. Waits for the value.
+bool any_true(const Tensor& flags);
 Tensor prod_grad(const Tensor& g, const Tensor& input);
 Tensor prod_dim_grad(const Tensor& g, const Tensor& input, int64_t dim, bool keepdim);
 // Gradient of amax and amin, and of max and min over all elements. Equal extrema share the gradient evenly.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "autograd/formulas/formulas.h"
 #include "engine/dispatch/ops.h"
 #include "engine/schema/error.h"
 #include "engine/session/context.h"
@@ -90,14 +91,58 @@ Tensors lu_solved_grad(const Tensor& g, const Tensor& a, const Tensor& lu, const
   return {ops::neg(left), right};
 }
 
-// Returns g det(A) A^-T. Unless the pass itself is recorded, A may be singular: zeros on U's diagonal are replaced by
-// the machine epsilon, so that det(A) A^-T approximates the transposed adjugate.
+namespace {
+
+double epsilon_of(DType dtype) { return to_real(dtype) == DType::kFloat64 ? 0x1p-52 : 0x1p-23; }
+
+Tensor determinant_of(const Tensor& a) {
+  const Tensors factors = ops::lu_factored(ops::detach(a));
+  return ops::lu_determinant(a, factors[0], factors[1]);
+}
+
+// The derivative of det(A), also for singular A = U diag(S) V: det(U) det(V) conj(U) diag(D) conj(V), where D[i] is the
+// product of all singular values except S[i]. Throws Error (NotImplementedError) if singular values are equal, because
+// the derivatives of U and V do not exist then.
+Tensor cofactors(const Tensor& a) {
+  const Tensors parts = ops::svd_decomposed(a, false, true);
+  const Tensor &u = parts[0], &s = parts[1], &v = parts[2];
+  const int64_t n = s.size(-1);
+  Tensor gaps = ops::sub(ops::narrow(s, -1, 0, n - 1), ops::narrow(s, -1, 1, n - 1));
+  Tensor least = ops::mul(ops::narrow(s, -1, 0, 1), 100 * epsilon_of(a.dtype()));
+  check_as(ErrorKind::kNotImplemented, !any_true(ops::le(gaps, least)),
+           "the gradient of linalg.det is not differentiable for a singular matrix with equal singular values");
+  Tensor others =
+      prod_dim_grad(ops::ones(Sizes(s.sizes().begin(), s.sizes().end() - 1), s.dtype(), s.device()), s, -1, false);
+  Tensor product = ops::matmul(ops::mul(conj(u), ops::unsqueeze(others, -2)), conj(v));
+  Tensor unit = ops::mul(determinant_of(u), determinant_of(v));
+  return ops::mul(ops::unsqueeze(ops::unsqueeze(unit, -1), -1), product);
+}
+
+// lu_determinant_grad() for a pass that is recorded. Matrices that are nearly singular, by PyTorch's criterion, use
+// cofactors(). Each formula computes with other, harmless matrices where the result of the other one is chosen, because
+// a NaN would reach the second derivative through where().
+Tensor recorded_determinant_grad(const Tensor& g, const Tensor& a, const Tensor& lu, const Tensor& pivots,
+                                 const Tensor& result) {
+  Tensor right = scaled_identity(ops::mul(g, result), a);
+  Tensor singular = ops::lt(ops::abs(result), 100 * epsilon_of(a.dtype()));
+  if (!any_true(singular)) return ops::lu_solved(a, right, lu, pivots, true);
+  const int64_t n = a.size(-1);
+  Tensor mask = ops::unsqueeze(ops::unsqueeze(singular, -1), -1), identity = identity_like(a, n);
+  Tensor regular = ops::lu_solved(ops::where(mask, identity, a), right, ops::where(mask, identity, lu), pivots, true);
+  Tensor distinct = ops::mul(identity, ops::add(ops::arange(n, to_real(a.dtype()), a.device()), int64_t{1}));
+  Tensor products = cofactors(ops::where(mask, a, distinct));
+  return ops::where(mask, ops::mul(ops::unsqueeze(ops::unsqueeze(g, -1), -1), products), regular);
+}
+
+}  // namespace
+
+// Returns g det(A) A^-T, also if A is singular: zeros on U's diagonal are replaced by the machine epsilon, so that
+// det(A) A^-T approximates the transposed adjugate.
 Tensor lu_determinant_grad(const Tensor& g, const Tensor& a, const Tensor& lu, const Tensor& pivots,
                            const Tensor& result) {
-  if (recording()) return ops::lu_solved(a, scaled_identity(ops::mul(g, result), a), lu, pivots, true);
-  const double epsilon = to_real(a.dtype()) == DType::kFloat64 ? 2.2e-16 : 1.2e-7;
+  if (recording()) return recorded_determinant_grad(g, a, lu, pivots, result);
   Tensor zeros = ops::to_dtype(ops::eq(ops::diagonal(lu, 0, -2, -1), int64_t{0}), a.dtype());
-  Tensor near = ops::add(lu, ops::diag_embed(ops::mul(zeros, epsilon), 0, -2, -1));
+  Tensor near = ops::add(lu, ops::diag_embed(ops::mul(zeros, epsilon_of(a.dtype())), 0, -2, -1));
   Tensor determinant = ops::lu_determinant(a, near, pivots);
   return ops::lu_solved(a, scaled_identity(ops::mul(g, determinant), a), near, pivots, true);
 }

@@ -40,12 +40,7 @@ Tensor products_of_others(const Tensor& input, int64_t dim) {
   return ops::mul(before(input), ops::flip(before(ops::flip(input, dims)), dims));
 }
 
-// Whether `input` contains a zero. Waits for the value.
-bool has_zero(const Tensor& input) {
-  if (input.device().type == DeviceType::kMeta) return false;
-  GradMode off(false);
-  return ops::to_device(ops::any(ops::eq(input, int64_t{0}), Dims(), false), Device{}).data_as<bool>()[0];
-}
+bool has_zero(const Tensor& input) { return any_true(ops::eq(input, int64_t{0})); }
 
 // Gradient of cumprod without division: the product of the entries before i, times s[i] = g[i] + x[i + 1] s[i + 1].
 // Computes s from the last element to the first.
@@ -61,6 +56,12 @@ Tensor cumprod_grad_at_zeros(const Tensor& g, const Tensor& input, int64_t dim) 
 }
 
 }  // namespace
+
+bool any_true(const Tensor& flags) {
+  if (flags.device().type == DeviceType::kMeta) return false;
+  GradMode off(false);
+  return ops::to_device(ops::any(flags, Dims(), false), Device{}).data_as<bool>()[0];
+}
 
 Tensor sum_to(const Tensor& g, SizesView sizes) {
   if (SizesView(g.sizes()) == sizes) return g;

@@ -115,10 +115,8 @@ void OperatorNode::save_arguments(const Call& call) {
       args_.back().tensors = nullptr;
       if (metas >> i & 1) list_sizes_ = std::make_unique<std::vector<Sizes>>();
       for (const TensorMeta* t : arg.list()) {
-        if (read)
-          save(call, at, edge, t);
-        else if (metas >> i & 1)
-          list_sizes_->push_back(t ? t->sizes : Sizes());
+        if (read) save(call, at, edge, t);
+        if (metas >> i & 1) list_sizes_->push_back(t ? t->sizes : Sizes());
         ++edge;
       }
       continue;
@@ -313,7 +311,7 @@ Tensors Backward::list(int16_t param) {
   return list;
 }
 
-const std::vector<Sizes>& Backward::shapes(int16_t) { return *node_.list_sizes_; }
+const std::vector<Sizes>& Backward::shapes() { return *node_.list_sizes_; }
 
 const TensorMeta& Backward::meta(int16_t param) {
   static const TensorMeta kNumber;

@@ -23,6 +23,7 @@
 
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "base/file_descriptor.h"
 #include "client/connection/interruption.h"
 #include "engine/schema/error.h"
 
@@ -48,21 +49,6 @@ fs::path own_folder() {
   return fs::canonical(info.dli_fname, ignored).parent_path();
 }
 
-// Closes a file descriptor at the end of a scope.
-struct Descriptor {
-  explicit Descriptor(int number = -1) : fd(number) {}
-  ~Descriptor() { reset(); }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  void reset(int number = -1) {
-    if (fd >= 0) ::close(fd);
-    fd = number;
-  }
-  int release() { return std::exchange(fd, -1); }
-
-  int fd;
-};
-
 // Returns `fd`, or closes `fd` and returns a copy, so that the result is above the descriptors that the engine
 // inherits.
 int above_standard(int fd) {
@@ -72,12 +58,12 @@ int above_standard(int fd) {
   return copy;
 }
 
-bool make_pipe(Descriptor* read, Descriptor* write) {
+bool make_pipe(FileDescriptor* read, FileDescriptor* write) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return false;
   read->reset(above_standard(ends[0]));
   write->reset(above_standard(ends[1]));
-  return read->fd >= 0 && write->fd >= 0;
+  return *read && *write;
 }
 
 // Write ends of engines' standard inputs, which a forked child of this process closes. Otherwise the child would keep
@@ -148,20 +134,20 @@ PrivateEngine::PrivateEngine() : owner_(getpid()) {
 }
 
 void PrivateEngine::start(const std::string& binary) {
-  Descriptor stdin_read, stdin_write, stdout_read, stdout_write;
+  FileDescriptor stdin_read, stdin_write, stdout_read, stdout_write;
   if (!make_pipe(&stdin_read, &stdin_write) || !make_pipe(&stdout_read, &stdout_write)) {
     fail_to_start(std::strerror(errno));
   }
   // Kernels before 5.3 and some sandboxes have no pidfd; only the pipe is used then.
-  Descriptor self(above_standard(static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0))));
+  FileDescriptor self(above_standard(static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0))));
 
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, stdin_read.fd, STDIN_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, stdout_write.fd, STDOUT_FILENO);
-  if (self.fd >= 0) posix_spawn_file_actions_adddup2(&actions, self.fd, kClientDescriptor);
+  posix_spawn_file_actions_adddup2(&actions, stdin_read.get(), STDIN_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, stdout_write.get(), STDOUT_FILENO);
+  if (self) posix_spawn_file_actions_adddup2(&actions, self.get(), kClientDescriptor);
   // The engine must not inherit other descriptors of this program.
-  posix_spawn_file_actions_addclosefrom_np(&actions, self.fd >= 0 ? kClientDescriptor + 1 : kClientDescriptor);
+  posix_spawn_file_actions_addclosefrom_np(&actions, self ? kClientDescriptor + 1 : kClientDescriptor);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   // Starts a new process session, so that Ctrl-C in the terminal goes to the user's program only.
@@ -171,8 +157,7 @@ void PrivateEngine::start(const std::string& binary) {
   posix_spawnattr_setsigmask(&attributes, &none);
 
   const std::string client = std::to_string(kClientDescriptor);
-  const char* arguments[] = {binary.c_str(), "--private", self.fd >= 0 ? "--client-fd" : nullptr, client.c_str(),
-                             nullptr};
+  const char* arguments[] = {binary.c_str(), "--private", self ? "--client-fd" : nullptr, client.c_str(), nullptr};
   int error = posix_spawn(&pid_, binary.c_str(), &actions, &attributes, const_cast<char**>(arguments), environ);
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
@@ -183,7 +168,7 @@ void PrivateEngine::start(const std::string& binary) {
   input_ = stdin_write.release();
   close_in_forked_child(input_);
   stdout_write.reset();
-  wait_until_ready(stdout_read.fd);
+  wait_until_ready(stdout_read.get());
 }
 
 void PrivateEngine::wait_until_ready(int output) {

@@ -256,8 +256,11 @@ class Compiler:
         if name == "len" and len(arguments) == 1 and arguments[0].type in ("Tensors", "shapes", "ints", "floats"):
             return Value(f"static_cast<int64_t>({arguments[0].code}.size())", "int")
         if name == "given_or" and len(arguments) == 2:
-            kind = arguments[1].type
-            return Value(f"{arguments[0].code}.value_or({arguments[1].code})", kind)
+            optional, default = arguments
+            kind = optional.type.removesuffix("?")
+            if kind not in OPTIONALS or kind == optional.type:
+                raise self.fail(f"{optional.code} is {optional.type}, expected an optional")
+            return Value(f"{optional.code}.value_or({self.to_type(default, kind)})", kind)
         if name in self.operators:
             return self.call_operator(name, arguments, keywords)
         if name not in self.functions:

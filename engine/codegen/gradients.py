@@ -43,7 +43,7 @@ def _names(op: Operator, metas: set[str]) -> dict[str, Value]:
         names["g"], names["result"] = names["g0"], names["result0"]
     for i, p in enumerate(op.params):
         if p.is_tensor_list:
-            names[p.name] = Value(f"b.shapes({i})", "Metas") if p.name in metas else Value(f"b.list({i})", "Tensors")
+            names[p.name] = Value("b.shapes()", "Metas") if p.name in metas else Value(f"b.list({i})", "Tensors")
         elif p.is_tensor and p.name in metas:
             names[p.name] = Value(f"b.meta({i})", "Meta")
         elif p.is_tensor:
@@ -94,7 +94,7 @@ def _emit_gradient(op: Operator, compiler: Compiler, keys: list[str], value: Val
 
 
 def _formulas(op: Operator, operators: dict[str, Operator], functions: dict[str, str]) -> tuple[str, list[_Part]]:
-    parts, statements = [], []
+    parts, statements, lists = [], [], set()
     for key, formula in op.gradients.items():
         keys, text = op.gradient_keys(key), str(formula)
         part, metas = _part(op, keys, text)
@@ -103,6 +103,9 @@ def _formulas(op: Operator, operators: dict[str, Operator], functions: dict[str,
         wanted = " || ".join(f"b.needs({op.signature.index(k)})" for k in keys)
         statements.append(f"  if ({wanted}) {statement};\n")
         parts.append(part)
+        lists |= {p.name for p in op.params if p.is_tensor_list and p.name in metas}
+        if len(lists) > 1:
+            raise compiler.fail(f"gradients may read the sizes of one list, got {', '.join(sorted(lists))}")
     return f"void gradient_{op.name}(Backward& b) {{\n{''.join(statements)}}}\n", parts
 
 

@@ -135,7 +135,7 @@ namespace tt::cuda {{
 """
 
 
-def emit_bodies(operators: list[Operator], functions: set[str], scalar_math: str, apart: set[str] = frozenset()) -> str:
+def emit_bodies(operators: list[Operator], functions: set[str], scalar_math: str, apart: set[str]) -> str:
     """Returns the bodies as source text for chains compiled at run time, without bodies that call `apart` functions."""
     rows = []
     for op in operators:

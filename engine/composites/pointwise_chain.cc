@@ -137,7 +137,12 @@ class ChainRun {
       if (scope.observes_kernels()) [[unlikely]]
         observe(chain, Tensor());
       Tensor out = allocate(inferred_[first + length - 1].outputs[0]);
-      Dispatcher::instance().chain_kernel(inferred_[first].backend)(chain, out);
+      try {
+        Dispatcher::instance().chain_kernel(inferred_[first].backend)(chain, out);
+      } catch (const std::exception&) {
+        if (scope.observes_kernels()) observe(chain, out);
+        throw;
+      }
       if (scope.observes_kernels()) [[unlikely]]
         observe(chain, out);
       results_[first + length - 1] = std::move(out);

@@ -163,6 +163,11 @@ Tensor histogram_counts(const Tensor& input, int64_t bins, double min, double ma
   return ops::scatter_add(none, 0, bin, ops::to_dtype(inside, x.dtype()));
 }
 
+Tensor uniform_numbers(const Tensor& input) {
+  const DType dtype = input.dtype() == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32;
+  return ops::rand(input.sizes(), dtype, input.device());
+}
+
 double inverse_log_failure(double p) { return 1 / std::log1p(-p); }
 
 Tensor broadcast_to_other(const Tensor& input, const Tensor& other) {

@@ -23,7 +23,7 @@ class CallScope : public AllocScope {
   // Whether before_kernel(), after_kernel() and before_instruction() must be called.
   bool observes_kernels() const { return may_observe_kernels_ && observes_now(); }
   virtual void before_kernel(const Call&) {}  // if it throws Error, the kernel does not run
-  virtual void after_kernel(const Call&) {}
+  virtual void after_kernel(const Call&) {}   // also after a kernel that threw; its outputs may be undefined then
   // Called between two instructions of a Program that runs over `slots`.
   virtual void before_instruction(SlotTable& /*slots*/) {}
   // Host memory of the session's bookkeeping, not counting its slots.

@@ -150,14 +150,18 @@ void Dispatcher::run_backend(Call& call, const Row& row, Key key) const {
     scope.before_kernel(call);
   if (cancel_requested()) [[unlikely]]
     stop_before(call, row.writes);
+  const auto observe = [&] {
+    if (scope.observes_kernels()) [[unlikely]]
+      scope.after_kernel(call);
+  };
   try {
     kernel(call);
-  } catch (const Cancelled&) {  // costs nothing unless thrown
-    if (call.into || row.writes) PartialWrites::add(call);
+  } catch (const std::exception& error) {  // costs nothing unless thrown
+    if (dynamic_cast<const Cancelled*>(&error) && (call.into || row.writes)) PartialWrites::add(call);
+    observe();
     throw;
   }
-  if (scope.observes_kernels()) [[unlikely]]
-    scope.after_kernel(call);
+  observe();
   if (call.into || row.writes) bump_versions(call);
 }
 

@@ -99,7 +99,7 @@ void* CachingPool::allocate(size_t bytes, const AllocRequest& alloc_request) {
   const uintptr_t id = stream ? stream->id() : 0;
   const Request request{size, id, arena_of(id), is_small(size)};
   if (Block* block = find_or_grow(request)) {
-    count(bytes, block->size, block->segment->small);
+    count(bytes, block->size, request.small);
     if (!quick_.can_cache(size)) {
       block->requested = bytes;
       block->site = site;
@@ -143,7 +143,7 @@ void CachingPool::deallocate(void* p, size_t bytes, Tenant tenant) {
   }
   auto at = used_.find(p);
   Block* block = at->second;
-  const bool small = block->segment->small;
+  const bool small = is_small(block->size);
   stats_.take(&PoolStats::requested, small, bytes);
   stats_.take(&PoolStats::allocated, small, block->size);
   used_.erase(at);
@@ -157,7 +157,7 @@ void CachingPool::deallocate(void* p, size_t bytes, Tenant tenant) {
 }
 
 void CachingPool::release(Block* block) {
-  if (events_) stats_.take(&PoolStats::active, block->segment->small, block->size);
+  if (events_) stats_.take(&PoolStats::active, is_small(block->size), block->size);
   if (on_cpu()) close_bytes(block->data, block->size);
   block->freed_at = searches_;
   heap_.free(block);

@@ -64,8 +64,8 @@ class AsyncErrorTracker {
   // For kernels: returns a cleared cell for the current call, which runs in `stream`. If kMaxTickets calls are open,
   // waits for the oldest one and throws its error if it has one.
   DeviceErrorCell* open(Stream& stream, ErrorFormatter format);
-  // Call after a backend kernel has run. Marks its results and the tensors that it wrote as depending on its arguments'
-  // tickets and on the cells that it opened.
+  // Call after a backend kernel has run or thrown. Marks its results and the tensors that it wrote as depending on its
+  // arguments' tickets and on the cells that it opened.
   void attach(const Call& call);
   // Returns the first error among the tickets in `pending_errors`, or null. Requires that the device has completed
   // those calls.

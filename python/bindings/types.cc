@@ -284,15 +284,16 @@ bool init_types(PyObject* module) {
   size_type = make_type("teletensor.Size", 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, size_slots,
                         reinterpret_cast<PyObject*>(&PyTuple_Type));
   if (!dtype_type || !device_type || !size_type) return false;
-  PyModule_AddType(module, dtype_type);
-  PyModule_AddType(module, device_type);
-  PyModule_AddType(module, size_type);
+  for (PyTypeObject* type : {dtype_type, device_type, size_type}) {
+    if (PyModule_AddType(module, type) < 0) return false;
+  }
   for (int i = 0; i < kNumDTypes; ++i) {
     auto* self = reinterpret_cast<DTypeObject*>(dtype_type->tp_alloc(dtype_type, 0));
     if (!self) return false;
     self->value = static_cast<DType>(i);
     dtype_objects[static_cast<size_t>(i)] = reinterpret_cast<PyObject*>(self);
-    PyModule_AddObjectRef(module, std::string(name(self->value)).c_str(), reinterpret_cast<PyObject*>(self));
+    const std::string text(name(self->value));
+    if (PyModule_AddObjectRef(module, text.c_str(), reinterpret_cast<PyObject*>(self)) < 0) return false;
   }
   return true;
 }

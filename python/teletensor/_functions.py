@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import warnings
 from dataclasses import dataclass
 
@@ -37,7 +38,24 @@ def as_tensor(data, dtype=None, device=None) -> Tensor:
     return _C.tensor(data, dtype=dtype, device=device)
 
 
-asarray = as_tensor
+def asarray(obj, *, dtype=None, device=None, copy: bool | None = None, requires_grad: bool = False) -> Tensor:
+    """Returns `obj` itself if it is a Tensor with that dtype and device, otherwise a new tensor; `copy` forces a copy.
+
+    Raises:
+        ValueError: `copy` is False, and `obj` is not a tensor of that dtype and device. An array is always copied.
+    """
+    check_optional_flags("asarray", copy=copy)
+    check_flags("asarray", requires_grad=requires_grad)
+    if isinstance(obj, Tensor):
+        result = obj.to(dtype=dtype, device=device)
+        if copy is False and result is not obj:
+            raise ValueError(f"can't alias tensor with {obj.dtype} on {obj.device} as {result.dtype} on {result.device}.")
+        result = result.clone() if copy and result is obj else result
+    else:
+        if copy is False:
+            raise ValueError(f"can't alias {type(obj).__name__} into a tensor: the tensor is in another process.")
+        result = _C.tensor(obj, dtype=dtype, device=device)
+    return result.requires_grad_() if requires_grad and not result.requires_grad else result
 
 
 def from_numpy(array) -> Tensor:
@@ -77,7 +95,7 @@ def get_default_dtype():
     return _C.default_dtype()
 
 
-set_default_dtype = _C.set_default_dtype
+set_default_dtype = _C.set_default_dtype  # see docs/differences.md for the functions to which it applies
 
 
 def get_default_device() -> _C.device:
@@ -86,7 +104,7 @@ def get_default_device() -> _C.device:
 
 
 def set_default_device(device) -> None:
-    """Sets the default device of new tensors; None selects the engine's CPU. ``with device:`` sets it for a block."""
+    """Sets the default device of new tensors in all threads; None selects the engine's CPU. ``with device:`` sets it for a block."""
     _C.swap_default_device(None if device is None else _C.device(device))
 
 
@@ -116,16 +134,26 @@ promote_types = _C.promote_types
 can_cast = _C.can_cast
 
 
-def result_type(a, b):
+def result_type(tensor, other):
     """Returns the dtype that arithmetic on two tensors or numbers produces."""
-    if not isinstance(a, Tensor) and not isinstance(b, Tensor):
-        return tensor(a + b).dtype
+    if not isinstance(tensor, Tensor) and not isinstance(other, Tensor):
+        if not isinstance(tensor, numbers.Number) or not isinstance(other, numbers.Number):
+            kinds = f"{type(tensor).__name__}, {type(other).__name__}"
+            raise TypeError(f"result_type() received an invalid combination of arguments - got ({kinds}): expected tensors or numbers")
+        return _C.tensor([tensor, other]).dtype
     either = _C.torch.empty((), dtype=_C.bool, device="meta")
-    return _C.ops.where(either, _as_meta(a), _as_meta(b)).dtype  # where() accepts every dtype
+    return _C.ops.where(either, _like_operand(tensor), _like_operand(other)).dtype  # where() accepts every dtype
 
 
-def _as_meta(x):
-    return x.to("meta") if isinstance(x, Tensor) else x
+def _like_operand(x):
+    """A number itself; for a tensor, one that promotes as it does, since only whether it has dimensions matters."""
+    return _C.torch.empty((1,) * (x.dim() > 0), dtype=x.dtype, device="meta") if isinstance(x, Tensor) else x
+
+
+def _checked_dtype(name: str, dtype):
+    if not isinstance(dtype, _C.dtype):
+        raise TypeError(f"{name}(): argument 'type' (position 1) must be torch.dtype, not {type(dtype).__name__}")
+    return dtype
 
 
 @dataclass(frozen=True)
@@ -140,7 +168,7 @@ class finfo:  # noqa: N801 - PyTorch's name
     resolution: float = 0.0
 
     def __init__(self, dtype=None):
-        dtype = dtype or _C.default_dtype()
+        dtype = _C.default_dtype() if dtype is None else _checked_dtype("finfo", dtype)
         dtype = dtype.to_real() if dtype.is_complex else dtype  # the limits of the real and imaginary parts
         if dtype not in _FLOATS:
             raise TypeError("torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'")
@@ -171,6 +199,7 @@ class iinfo:  # noqa: N801 - PyTorch's name
     """Limits of an integer dtype: bits, min, max."""
 
     def __init__(self, dtype):
+        _checked_dtype("iinfo", dtype)
         if dtype.is_floating_point or dtype.is_complex or dtype is _C.bool:
             raise TypeError("torch.iinfo() requires an integer input type. Use torch.finfo to handle 'torch.iinfo'")
         self.dtype, self.bits = dtype, 8 * dtype.itemsize
@@ -178,9 +207,14 @@ class iinfo:  # noqa: N801 - PyTorch's name
         self.min = -(2 ** (self.bits - 1)) if signed else 0
         self.max = 2 ** (self.bits - signed) - 1
 
+    def __repr__(self) -> str:
+        return f"iinfo(min={self.min}, max={self.max}, dtype={str(self.dtype).removeprefix('torch.')})"
+
 
 def broadcast_shapes(*shapes) -> _C.Size:
     """The common shape to which all shapes broadcast."""
+    if not shapes:
+        return _C.Size([])
     metas = [_C.torch.empty(tuple(s) if not isinstance(s, int) else (s,), device="meta") for s in shapes]
     total = metas[0]
     for other in metas[1:]:
@@ -192,7 +226,7 @@ def broadcast_tensors(*tensors) -> tuple[Tensor, ...]:
     """The tensors, expanded to their common shape."""
     if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
         tensors = tensors[0]
-    shape = broadcast_shapes(*[t.shape for t in tensors])
+    shape = broadcast_shapes(*[t.shape for t in tensors]) if tensors else ()
     return tuple(t.expand(shape) for t in tensors)
 
 
@@ -202,6 +236,15 @@ def meshgrid(*tensors, indexing: str = "ij") -> tuple[Tensor, ...]:
         tensors = tuple(tensors[0])
     if indexing not in ("ij", "xy"):
         raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
+    if not tensors:
+        raise RuntimeError("meshgrid expects a non-empty TensorList")
+    for t in tensors:
+        if t.dim() > 1:
+            raise RuntimeError(f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {list(t.shape)}")
+        if t.dtype != tensors[0].dtype:
+            raise RuntimeError("meshgrid expects all tensors to have the same dtype")
+        if t.device != tensors[0].device:
+            raise RuntimeError("meshgrid expects all tensors to have the same device")
     swap = indexing == "xy" and len(tensors) >= 2
     order = (tensors[1], tensors[0], *tensors[2:]) if swap else tensors
     shape = [t.numel() for t in order]
@@ -217,6 +260,8 @@ def meshgrid(*tensors, indexing: str = "ij") -> tuple[Tensor, ...]:
 
 def allclose(input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
     """Whether all pairs of elements are close. Waits."""
+    if input.dtype != other.dtype:
+        raise RuntimeError(f"allclose: expected tensors of one dtype, got {input.dtype} and {other.dtype}")
     return bool(_C.torch.isclose(input, other, rtol=rtol, atol=atol, equal_nan=equal_nan).all())
 
 

@@ -190,8 +190,10 @@ for _name, _dtype in {
 
 @_method
 def type_as(self: Tensor, other: Tensor) -> Tensor:
-    """Casts the tensor to the other tensor's dtype."""
-    return self.to(other.dtype)
+    """Casts the tensor to the other tensor's dtype, and moves it to the other tensor's device."""
+    if not isinstance(other, Tensor):
+        raise TypeError(f"type_as(): argument 'other' (position 1) must be Tensor, not {type(other).__name__}")
+    return self.to(device=other.device, dtype=other.dtype)
 
 
 @_method

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "server/daemon/file_descriptor.h"
+#include "base/file_descriptor.h"
 
 namespace tt::server {
 

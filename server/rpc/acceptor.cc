@@ -241,7 +241,8 @@ void Acceptor::receive(Waiting connection) {
   limit.warn(absl::StrCat("closed a connection of ", connection.address, ": too many connections are waiting"));
 }
 
-// Passes waiting connections to gRPC, the newest first, and closes those that have waited for kTimeout.
+// Passes waiting connections to gRPC, and closes those that have waited for kTimeout. The newest first: under a flood
+// of connections without tokens the older ones are most likely the flood's, and their clients may have given up.
 void Acceptor::serve_waiting() {
   const Clock::time_point now = Clock::now();
   std::vector<Waiting> all = std::exchange(waiting_, {});

@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "base/file_descriptor.h"
 #include "server/rpc/socket_folder.h"
 
 namespace tt::server {
@@ -25,10 +26,8 @@ absl::Status cannot_listen(const Address& address, absl::string_view why) {
 }
 
 bool answers(const sockaddr* address, socklen_t size) {
-  int fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  bool connected = fd >= 0 && connect(fd, address, size) == 0;
-  if (fd >= 0) close(fd);
-  return connected;
+  const FileDescriptor fd(socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  return fd && connect(fd.get(), address, size) == 0;
 }
 
 absl::Status claim_unix(const Address& address) {
@@ -61,15 +60,22 @@ absl::Status claim_tcp(const Address& address) {
   int failure = getaddrinfo(address.host.c_str(), address.port.c_str(), &hints, &found);
   if (failure != 0) return cannot_listen(address, gai_strerror(failure));
   std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found, freeaddrinfo);
-  int fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  int on = 1;
-  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  absl::Status status;
-  if (fd < 0 || bind(fd, found->ai_addr, found->ai_addrlen) != 0) {
-    status = cannot_listen(address, errno == EADDRINUSE ? "the port is in use" : std::strerror(errno));
+  // As Acceptor::listen(): one address must be free, and none in use.
+  int error = EADDRNOTAVAIL;
+  bool bound = false;
+  for (const addrinfo* each = found; each != nullptr; each = each->ai_next) {
+    const FileDescriptor fd(socket(each->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const int on = 1;
+    if (fd) setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (fd && bind(fd.get(), each->ai_addr, each->ai_addrlen) == 0) {
+      bound = true;
+    } else if (errno == EADDRINUSE) {
+      return cannot_listen(address, "the port is in use");
+    } else {
+      error = errno;
+    }
   }
-  if (fd >= 0) close(fd);
-  return status;
+  return bound ? absl::OkStatus() : cannot_listen(address, std::strerror(error));
 }
 
 }  // namespace

@@ -14,26 +14,13 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "base/file_descriptor.h"
 
 namespace tt::server {
 namespace {
 
 constexpr size_t kMinTokenBytes = 16;
 constexpr size_t kMaxTokenBytes = 4096;
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 absl::Status failed(absl::string_view what, const std::filesystem::path& file) {
   return absl::FailedPreconditionError(
@@ -50,8 +37,8 @@ absl::Status create(const std::filesystem::path& file) {
   std::error_code error;
   if (std::filesystem::create_directories(file.parent_path(), error)) chmod(file.parent_path().c_str(), 0700);
   std::string draft = absl::StrCat(file.native(), ".", getpid());
-  Descriptor fd(open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (fd.get() < 0) return failed("write", file);
+  FileDescriptor fd(open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (!fd) return failed("write", file);
   bool written = write(fd.get(), token.data(), token.size()) == static_cast<ssize_t>(token.size());
   bool linked = written && (link(draft.c_str(), file.c_str()) == 0 || errno == EEXIST);
   absl::Status status = linked ? absl::OkStatus() : failed("write", file);
@@ -61,7 +48,10 @@ absl::Status create(const std::filesystem::path& file) {
 
 absl::StatusOr<std::string> read_token(int fd, const std::filesystem::path& file) {
   struct stat info;
-  if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) return failed("read", file);
+  if (fstat(fd, &info) != 0) return failed("read", file);
+  if (!S_ISREG(info.st_mode)) {
+    return absl::FailedPreconditionError(absl::StrCat("the token file ", file.native(), " is not a regular file"));
+  }
   if ((info.st_mode & 077) != 0) {
     return absl::FailedPreconditionError(
         absl::StrCat("the token file ", file.native(), " is accessible to other users; use 'chmod 600'"));
@@ -81,8 +71,8 @@ absl::StatusOr<std::string> read_token(int fd, const std::filesystem::path& file
 // Reads the token in `file`, creating the file if it does not exist.
 absl::StatusOr<std::string> read_or_create(const std::filesystem::path& file) {
   for (bool created = false;; created = true) {
-    Descriptor fd(open(file.c_str(), O_RDONLY | O_CLOEXEC));
-    if (fd.get() >= 0) return read_token(fd.get(), file);
+    FileDescriptor fd(open(file.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));  // does not wait for a pipe's writer
+    if (fd) return read_token(fd.get(), file);
     if (errno != ENOENT || created) return failed("read", file);
     if (absl::Status status = create(file); !status.ok()) return status;
   }

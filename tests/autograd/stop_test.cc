@@ -73,18 +73,39 @@ TEST_F(StopTest, HooksReplaceGradientsInOrder) {
   EXPECT_EQ(read(task.finish({&x, 1})[0]), V{3});
 }
 
-TEST_F(StopTest, RemovedHookIsSkipped) {
+TEST_F(StopTest, ChangesOfHooksDuringTheirNodesVisitApplyToTheNextPass) {
   Tensor x = leaf({}, {2});
   ops::hook(21, x);
   ops::hook(22, x);
+  Tensor z = ops::mul(x, 3.0), none, replaced = values({}, {5}, DType::kFloat64);
+  const int64_t scalar[] = {static_cast<int64_t>(DType::kFloat64), 0};
+  {
+    Task task({&z, 1}, {}, {}, {true, true, false});
+    task.run_until(21);
+    ops::unhook(21, x);
+    ops::unhook(22, x);
+    ops::hook(23, x);
+    task.resume_with(21, {&none, 1});
+    EXPECT_EQ(read(task.run_until(22, scalar)[0]), V{3});
+    task.resume_with(22, {&replaced, 1});
+    task.finish({});
+    EXPECT_EQ(grad_of(x), V{5});
+  }
+  Task next({&z, 1}, {}, {}, {});
+  EXPECT_EQ(read(next.run_until(23, scalar)[0]), V{3});
+  next.resume_with(23, {&none, 1});
+  next.finish({});
+  EXPECT_EQ(grad_of(x), V{8});
+}
+
+TEST_F(StopTest, RemovedHookIsSkipped) {
+  Tensor x = leaf({}, {2});
+  ops::hook(24, x);
+  ops::hook(25, x);
+  ops::unhook(24, x);
   Tensor z = ops::mul(x, 3.0), none;
   Task task({&z, 1}, {}, {}, {});
-  task.run_until(21);
-  ops::unhook(21, x);
-  ops::unhook(22, x);
-  task.resume_with(21, {&none, 1});
-  task.finish({});
-  EXPECT_EQ(grad_of(x), V{3});
+  EXPECT_THROW(task.run_until(24), Error);
 }
 
 TEST_F(StopTest, PassesNest) {

@@ -86,7 +86,15 @@ def test_lists_of_gradients(operators, headers):
     sig = "(Tensor[] tensors, int dim=0) -> Tensor"
     rules = {"dtype": "same(tensors)", "shape": "same(tensors)"}
     text = gradient(operators, headers, sig=sig, grad={"tensors": "split(g, len(tensors.sizes), dim)"}, **rules)
-    assert "b.set_gradient_list(0, ops::split(b.gradient(0), static_cast<int64_t>(b.shapes(0).size()), b.arg(1).integer))" in text
+    assert "b.set_gradient_list(0, ops::split(b.gradient(0), static_cast<int64_t>(b.shapes().size()), b.arg(1).integer))" in text
+
+
+def test_gradients_read_the_sizes_of_one_list_only(operators, headers):
+    sig = "(Tensor[] first, Tensor[] second) -> Tensor"
+    rules = {"dtype": "same(first)", "shape": "same(first)"}
+    grad = {"first": "split(g, len(first.sizes))", "second": "split(g, len(second.sizes))"}
+    with pytest.raises(DeclarationError, match="gradients may read the sizes of one list, got first, second"):
+        gradient(operators, headers, sig=sig, grad=grad, **rules)
 
 
 @pytest.mark.parametrize(
@@ -102,6 +110,7 @@ def test_lists_of_gradients(operators, headers):
         ("(Tensor input, Tensor? bias=None) -> Tensor", "input if bias is None else input + bias", "((!static_cast<bool>(bias)) ? (input) : (ops::add(input, bias, Scalar(int64_t{1}))))"),
         (UNARY, "split(input, input.sizes[-1] - 1)[0]", "at(ops::split(input, number::sub(at(sizes_of(input), (-int64_t{1})), int64_t{1}), int64_t{0}), int64_t{0})"),
         (UNARY, "input > 0", "ops::gt(input, int64_t{0})"),
+        ("(Tensor input, float? p=None) -> Tensor", "input * given_or(p, 2)", "ops::mul(input, p.value_or(static_cast<double>(int64_t{2})))"),
     ],
 )  # fmt: skip
 def test_composites(operators, headers, sig, expression, cpp):
@@ -113,6 +122,8 @@ def test_composites(operators, headers, sig, expression, cpp):
     [
         ("absent(input)", "'absent' is neither an operator nor a function of composites"),
         ("input + missing", "'missing' is unknown"),
+        ("given_or(input, 1)", "input is Tensor, expected an optional"),
+        ("full_like(input, given_or(1, 2))", "int64_t{1} is int, expected an optional"),
         ("add(input)", "add requires the argument 'other'"),
         ("exp(input, input)", "exp takes 1 arguments, got 2"),
         ("add(input, 1, gamma=2)", "add has no parameter 'gamma', or it is given twice"),

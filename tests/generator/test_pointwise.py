@@ -173,7 +173,7 @@ def test_cuda_compiles_complex_and_unsigned_bodies_separately():
 
 def test_chains_have_source_bodies_except_integer_division():
     text = pointwise_cuda.emit_bodies(
-        [operator("floor_divide(input, other)")], FUNCTIONS, '#pragma once\n#include <bit>\nint f();\n'
+        [operator("floor_divide(input, other)")], FUNCTIONS, '#pragma once\n#include <bit>\nint f();\n', set()
     )
     assert '{op_id::kProbe, "body_probe_float", R"TT(template <typename T>' in text
     assert ')TT", "", ""},' in text

@@ -64,6 +64,14 @@ TEST(MaxPlane, NaNPropagatesAndMinusInfinityHasValidIndex) {
   EXPECT_EQ(index[1], 2);
 }
 
+TEST(MaxPlane, ChoosesLastNaNInRowOrder) {
+  Tensor x = values({2, 4}, {1, NAN, 3, NAN, NAN, 2, 4, NAN}), y = filled({1, 3});
+  std::vector<int64_t> index(3);
+  max_plane({{2, 4}, {1, 3}, {2, 2}, {1, 1}}, x.data_as<float>(), y.data_as<float>(), index.data());
+  for (int64_t o = 0; o < 3; ++o) EXPECT_TRUE(std::isnan(at(y, o)));
+  EXPECT_EQ(index, (std::vector<int64_t>{4, 1, 7}));
+}
+
 TEST(MaxPlane, BackwardAddsToChosenElement) {
   const Window w{{4, 4}, {3, 3}, {2, 2}, {1, 1}};
   Tensor g = filled({3, 3}), dx = constant({4, 4}, 1);

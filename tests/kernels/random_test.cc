@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <map>
 #include <numeric>
 
 #include "engine/dispatch/ops.h"
@@ -81,6 +83,59 @@ TEST_F(Random, UniformNumbersFillTheirRange) {
   }
 }
 
+// Calls an operator that overwrites its first argument, `t`.
+void call_into(const Tensor& t, const char* op, std::initializer_list<Arg> rest) {
+  std::vector<Arg> args{t.get()};
+  args.insert(args.end(), rest);
+  Call call;
+  call.op = find_op(op);
+  call.args = args;
+  call.outputs.push_back(t);
+  call.into = true;
+  Dispatcher::instance().dispatch(call);
+}
+
+TEST_F(Random, UniformNumbersExcludeTheUpperBound) {
+  struct Case {
+    DType dtype;
+    double from, to;
+    int64_t distinct;  // numbers of the dtype in [from, to); 0: too many to draw each
+  };
+  const Case cases[] = {{DType::kBFloat16, 1, 2, 128},        {DType::kFloat16, 1, 2, 1024},
+                        {DType::kBFloat16, -1, 3, 0},         {DType::kFloat16, -2, -1, 1024},
+                        {DType::kBFloat16, -1, 0, 0},         {DType::kFloat16, 1000, 1001, 2},
+                        {DType::kFloat32, 1000, 1001, 16384}, {DType::kFloat64, 0x1p53, 0x1p53 + 8, 4},
+                        {DType::kBFloat16, 1000, 1001, 1},    {DType::kFloat32, 3, 3, 1}};
+  for (const Case& c : cases) {
+    const Tensor t = empty({kMany}, c.dtype, Device{});
+    call_into(t, "uniform_like", {Arg(c.from), Arg(c.to)});
+    std::map<double, int64_t> counts;
+    for (int64_t i = 0; i < kMany; ++i) ++counts[at(t, i)];
+    EXPECT_GE(counts.begin()->first, c.from) << name(c.dtype);
+    EXPECT_LT(counts.rbegin()->first, c.distinct == 1 ? c.from + 1e-6 : c.to) << name(c.dtype);
+    if (c.distinct == 0) continue;
+    EXPECT_LE(static_cast<int64_t>(counts.size()), c.distinct) << name(c.dtype);
+    if (c.distinct > 1024) continue;
+    ASSERT_EQ(static_cast<int64_t>(counts.size()), c.distinct) << name(c.dtype);
+    const double expected = static_cast<double>(kMany) / c.distinct;
+    for (const auto& [value, count] : counts) EXPECT_NEAR(count, expected, 6 * std::sqrt(expected) + 1) << value;
+  }
+}
+
+TEST_F(Random, UniformBoundsMustFitTheDType) {
+  const double inf = std::numeric_limits<double>::infinity();
+  const auto draw = [](DType dtype, double from, double to) {
+    call_into(empty({3}, dtype, Device{}), "uniform_like", {Arg(from), Arg(to)});
+  };
+  EXPECT_THROW(draw(DType::kFloat16, 0, 70'000), Error);
+  EXPECT_THROW(draw(DType::kFloat16, -60'000, 60'000), Error);
+  EXPECT_THROW(draw(DType::kBFloat16, 0, 1e39), Error);
+  EXPECT_THROW(draw(DType::kFloat32, -inf, 0), Error);
+  EXPECT_THROW(draw(DType::kFloat64, -1.7e308, 1.7e308), Error);
+  EXPECT_THROW(draw(DType::kFloat32, std::nan(""), 1), Error);
+  draw(DType::kFloat16, 0, 65504);
+}
+
 TEST_F(Random, NormalNumbersAreNormal) {
   for (DType dtype : {DType::kFloat16, DType::kFloat32, DType::kFloat64}) {
     const Tensor t = ops::randn({{kMany}}, dtype, Device{});
@@ -113,6 +168,28 @@ TEST_F(Random, IntegersAreUniform) {
       moments(ops::randint_from(-(int64_t{1} << 40), int64_t{1} << 40, {{kMany}}, DType::kInt64, Device{}));
   EXPECT_NEAR(wide.mean / (int64_t{1} << 40), 0, 0.01);
   EXPECT_LT(wide.low, -0.99 * (int64_t{1} << 40));
+}
+
+TEST_F(Random, RandomFillsTheRangeOfUnsignedDTypes) {
+  for (const auto& [dtype, last] : {std::pair{DType::kUInt8, 0x1p8 - 1}, std::pair{DType::kUInt16, 0x1p16 - 1},
+                                    std::pair{DType::kUInt32, 0x1p32 - 1}, std::pair{DType::kUInt64, 0x1p64}}) {
+    const Tensor t = empty({kMany}, dtype, Device{});
+    call_into(t, "random_like", {Arg(), Arg()});
+    const Moments m = moments(t);
+    EXPECT_NEAR(m.mean / last, 0.5, 0.003) << name(dtype);
+    EXPECT_LT(m.low, 0.001 * last) << name(dtype);
+    EXPECT_GT(m.high, 0.999 * last) << name(dtype);
+  }
+}
+
+TEST_F(Random, ExponentialNumbersArePositive) {
+  context_.generator = {42, 5'366'786};  // the second word of this block gives the uniform number 0
+  const Tensor uniform = ops::rand({{kGroupWords}}, DType::kFloat32, Device{});
+  ASSERT_EQ(at(uniform, kGroupBlocks), 0);
+  context_.generator = {42, 5'366'786};
+  const Tensor t = empty({kGroupWords}, DType::kFloat32, Device{});
+  call_into(t, "exponential_like", {Arg(2.0)});
+  EXPECT_EQ(at(t, kGroupBlocks), 0x1p-25);
 }
 
 TEST_F(Random, PermutationsContainEachNumberOnce) {
@@ -154,13 +231,7 @@ TEST_F(Random, MultinomialFollowsItsWeights) {
 TEST_F(Random, InPlaceFormsWriteAnyLayout) {
   const Tensor base = constant({300, 200}, 7);
   const Tensor columns = view_of(base, {{300, 100}, {200, 2}, 0, true});
-  Call call;
-  call.op = find_op("normal_like");
-  const Arg args[] = {columns.get(), Arg(10.0), Arg(0.5)};
-  call.args = args;
-  call.outputs.push_back(columns);
-  call.into = true;
-  Dispatcher::instance().dispatch(call);
+  call_into(columns, "normal_like", {Arg(10.0), Arg(0.5)});
   double written = 0;
   for (int64_t i = 0; i < base.numel(); i += 2) {
     written += at(base, i) / 30'000;

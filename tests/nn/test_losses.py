@@ -81,3 +81,32 @@ def test_cross_entropy_of_a_linear_layer(torch, classes):
     ignoring = F.linear_cross_entropy(x, weight, target, ignore_index=1, reduction="sum")
     plain = F.linear(x, weight.reshape(-1, 4)).reshape(5, *classes)
     np.testing.assert_allclose(ignoring.numpy(), F.cross_entropy(plain, target, ignore_index=1, reduction="sum").numpy(), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "target, options, error, message",
+    [
+        ("probabilities[0]", {}, RuntimeError, "expected target to be int64 class indices, or probabilities of the input's size"),
+        ("probabilities[:1]", {}, RuntimeError, r"of size \[1, 3\]"),
+        ("probabilities.long()", {}, RuntimeError, "Expected floating point type for target with class probabilities"),
+        ("probabilities", {"ignore_index": 1}, RuntimeError, "ignore_index is not supported for floating point target"),
+        ("probabilities", {"label_smoothing": 2.0}, RuntimeError, "label_smoothing must be between 0.0 and 1.0"),
+        ("probabilities", {"weight": [1.0]}, RuntimeError, "weight tensor should be defined either for all 3 classes"),
+    ],
+)
+def test_cross_entropy_of_probabilities_checks_its_arguments(torch, target, options, error, message):
+    input = torch.arange(9.0).reshape(3, 3)
+    if "weight" in options:
+        options = {"weight": torch.tensor(options["weight"])}
+    with pytest.raises(error, match=message):
+        torch.nn.functional.cross_entropy(input, eval(target, {"probabilities": input.softmax(1)}), **options)
+
+
+def test_arguments_without_a_defined_result(torch):
+    functional, x = torch.nn.functional, torch.ones(1, 2, 4)
+    assert functional.cross_entropy(x[:0, :, 0], x[:0, :, 0]).isnan()
+    with pytest.raises(RuntimeError, match="alpha cannot be 0 for CELU"):
+        functional.celu(x, 0.0)
+    assert functional.pad(x, (4, 4), "circular").shape == (1, 2, 12)
+    with pytest.raises(RuntimeError, match="wrapping around more than once"):
+        functional.pad(x, (5, 0), "circular")

@@ -53,12 +53,6 @@ Geometry view_as_real(const Arg& input);
 Geometry view_as_complex(const Arg& input);
 Geometry real(const Arg& input);
 Geometry imag(const Arg& input);
-
-// Fourier transforms, over at least one dimension, each of at least one point.
-Sizes transformed(const Arg& input, SizesView dim);
-Sizes half_transformed(const Arg& input, SizesView dim);
-Sizes inverse_transformed(const Arg& input, SizesView dim, int64_t last_size);
-// Views, continued.
 Geometry view(const Arg& input, SizesView size);  // throws if a copy would be needed
 Geometry reshape(const Arg& input, SizesView shape);
 Geometry view_of_dtype(const Arg& input, DType dtype);
@@ -90,6 +84,11 @@ Geometries split(const Arg& input, SizesView split_sizes, int64_t dim);
 Geometries chunk(const Arg& input, int64_t chunks, int64_t dim);
 Geometries tensor_split(const Arg& input, int64_t sections, int64_t dim);
 Geometries unbind(const Arg& input, int64_t dim);
+
+// Fourier transforms, over at least one dimension, each of at least one point.
+Sizes transformed(const Arg& input, SizesView dim);
+Sizes half_transformed(const Arg& input, SizesView dim);
+Sizes inverse_transformed(const Arg& input, SizesView dim, int64_t last_size);
 
 // Joining and rearranging (joining_rules.cc).
 Sizes cat(const Arg& tensors, int64_t dim);

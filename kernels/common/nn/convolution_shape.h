@@ -17,17 +17,20 @@ struct ConvolutionParams {
   Space dilation;
   int64_t groups = 1;
 
-  // Throws Error (RuntimeError) if a stride, dilation or the number of groups is not positive.
+  // Throws Error (RuntimeError) if a stride, dilation or the number of groups is not positive, or a padding is
+  // negative. The shape rules have checked this; the loops over windows rely on it.
   ConvolutionParams(absl::Span<const int64_t> stride, absl::Span<const int64_t> padding,
                     absl::Span<const int64_t> dilation, int64_t groups)
       : stride(stride.begin(), stride.end()),
         padding(padding.begin(), padding.end()),
         dilation(dilation.begin(), dilation.end()),
         groups(groups) {
-    bool positive = groups > 0;
-    for (int64_t n : stride) positive = positive && n > 0;
-    for (int64_t n : dilation) positive = positive && n > 0;
-    check(positive, "expected stride, dilation and groups > 0");
+    bool valid = groups > 0;
+    for (int64_t n : stride) valid = valid && n > 0;
+    for (int64_t n : padding) valid = valid && n >= 0;
+    for (int64_t n : dilation) valid = valid && n > 0;
+    check(valid, "expected stride, dilation and groups > 0 and padding >= 0, got stride ", stride, ", dilation ",
+          dilation, ", groups ", groups, " and padding ", padding);
   }
 };
 

@@ -17,7 +17,8 @@ struct ClassShape {
     for (size_t d = 2; d < sizes.size(); ++d) space *= sizes[d];
     check(target.numel() == positions(), "expected a target for each of ", positions(), " positions, got ",
           target.numel());
-    check(!weight || weight.numel() == classes, "expected a weight for each of ", classes, " classes");
+    check(!weight || weight.numel() == classes, "expected a weight for each of ", classes, " classes, got ",
+          weight ? weight.numel() : 0);
   }
   constexpr int64_t positions() const { return samples * space; }
   // Offset of the likelihood of class `of_class` at position i.

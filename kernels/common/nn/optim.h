@@ -120,7 +120,8 @@ inline void check_averages(const Tensors& params, const Tensors& averages, const
                            const Tensors& largest, bool amsgrad) {
   check(averages.size() == params.size() && squares.size() == params.size() &&
             (!amsgrad || largest.size() == params.size()),
-        "expected the averages of all ", params.size(), " parameters");
+        "expected the averages of all ", params.size(), " parameters, got lists of ", averages.size(), ", ",
+        squares.size(), " and ", largest.size());
 }
 
 }  // namespace tt

@@ -11,8 +11,9 @@ void randn(absl::Span<const int64_t>, OptionalDType, OptionalDevice, Tensor& out
 }
 
 void uniform_like(const Tensor&, double from, double to, Tensor& out) {
-  check_uniform(from, to);
-  draw_unit(as_real(out), from, to);
+  const Tensor parts = as_real(out);
+  check_uniform(from, to, parts.dtype());
+  draw_unit(parts, from, to);
 }
 
 void normal_like(const Tensor&, double mean, double std, Tensor& out) {

@@ -157,7 +157,8 @@ template <typename T>
   }
 }
 
-// Reduces rows. Of equal elements, the one with the lowest index is chosen, as in a row-by-row scan of the window.
+// Reduces rows. As in a row-by-row scan of the window, the lowest index of equal elements is chosen, and the highest
+// index of NaNs.
 template <typename T>
 [[gnu::always_inline]] inline void max_along(const Window& w, const PaddedRows& s, const T* value, const int32_t* at,
                                              T* y, int32_t* index) {
@@ -169,7 +170,8 @@ template <typename T>
       for (int64_t i = 0; i < s.all_outputs(); ++i) {
         const T v = from[step(i)];
         const int32_t where = from_at[step(i)];
-        const bool replace = (v > y[i]) | is_nan(v) | ((v == y[i]) & (where < index[i]));
+        const bool later_nan = is_nan(v) & (!is_nan(y[i]) | (where > index[i]));
+        const bool replace = (v > y[i]) | later_nan | ((v == y[i]) & (where < index[i]));
         y[i] = replace ? v : y[i];
         index[i] = replace ? where : index[i];
       }

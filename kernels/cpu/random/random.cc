@@ -85,16 +85,7 @@ void draw_uniform(const Tensor& out, F f) {
 
 }  // namespace
 
-// Draws numbers in [from, to). 16-bit dtypes use only as many steps as they can represent in [0, 1), so that no number
-// of [0, 1) rounds up to 1.
-void draw_unit(const Tensor& out, double from, double to) {
-  const auto scale = [=]<typename C>(C u) { return static_cast<C>(from) + u * static_cast<C>(to - from); };
-  const float steps = unit_steps(out.dtype());
-  if (steps == 0) return draw_uniform(out, scale);
-  draw_uniform(out, [=]<typename C>(C u) {
-    return scale(static_cast<C>(static_cast<int32_t>(u * static_cast<C>(steps))) / static_cast<C>(steps));
-  });
-}
+void draw_unit(const Tensor& out, double from, double to) { draw_uniform(out, uniform_range(from, to, out.dtype())); }
 
 void draw_normal(const Tensor& out, double mean, double std) {
   const RandomFunctions& functions = blocks().random_functions;
@@ -121,7 +112,7 @@ void draw_integers(const Tensor& out, const IntegerRange& range) {
   write_contiguous(out, [&](const Tensor& target) {
     with_element(target.dtype(), [&]<typename T>(std::type_identity<T>) {
       T* to = target.data_as<T>();
-      if (range.range <= IntegerRange::kWordRange) {
+      if (range.uses_one_word()) {
         draw_words(target.numel(), 1, [&](int64_t at, int64_t count, const uint32_t* words) {
           for (int64_t i = 0; i < count; ++i) to[at + i] = static_cast<T>(range.from_word(words[i]));
         });
@@ -136,7 +127,8 @@ void draw_integers(const Tensor& out, const IntegerRange& range) {
 
 void exponential_like(const Tensor&, double lambd, Tensor& out) {
   check_exponential(lambd);
-  draw_uniform(out, [=]<typename C>(C u) { return -std::log1p(-u) / static_cast<C>(lambd); });
+  draw_uniform(
+      out, [=]<typename C>(C u) { return std::max(-std::log1p(-u), kLeastExponential<C>) / static_cast<C>(lambd); });
 }
 
 void bernoulli_like(const Tensor&, double p, Tensor& out) {

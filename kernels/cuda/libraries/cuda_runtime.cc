@@ -24,6 +24,8 @@ void must(const char* call, cudaError_t code) {
 }
 
 struct Driver {
+  decltype(&cuDeviceGet) device = driver_function<decltype(&cuDeviceGet)>("cuDeviceGet");
+  decltype(&cuDeviceGetAttribute) attribute = driver_function<decltype(&cuDeviceGetAttribute)>("cuDeviceGetAttribute");
   decltype(&cuMemGetAllocationGranularity) granularity =
       driver_function<decltype(&cuMemGetAllocationGranularity)>("cuMemGetAllocationGranularity");
   decltype(&cuMemAddressReserve) reserve = driver_function<decltype(&cuMemAddressReserve)>("cuMemAddressReserve");
@@ -38,6 +40,15 @@ struct Driver {
 const Driver& driver() {
   static const Driver driver;
   return driver;
+}
+
+bool has_virtual_memory(int device) {
+  CUdevice handle = 0;
+  int supported = 0;
+  return driver().device(&handle, device) == CUDA_SUCCESS &&
+         driver().attribute(&supported, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, handle) ==
+             CUDA_SUCCESS &&
+         supported != 0;
 }
 
 CUmemAllocationProp on_current_device() {
@@ -84,16 +95,13 @@ class CudaRuntime final : public Runtime {
   Properties properties(int device) override {
     cudaDeviceProp found;
     must("cudaGetDeviceProperties", cudaGetDeviceProperties(&found, device));
-    int virtual_memory = 0;
-    // cudart has no attribute for virtual memory; devices that support memory pools support virtual memory.
-    cudaDeviceGetAttribute(&virtual_memory, cudaDevAttrMemoryPoolsSupported, device);
     return {found.name,
             found.major,
             found.minor,
             found.totalGlobalMem,
             found.multiProcessorCount,
             found.maxThreadsPerBlock,
-            virtual_memory != 0};
+            has_virtual_memory(device)};
   }
 
   std::string driver_version() override {

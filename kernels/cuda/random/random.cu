@@ -135,19 +135,20 @@ struct Scaled {
     return static_cast<C>(from) + u * static_cast<C>(by);
   }
 };
-struct ScaledSteps {
-  Scaled scaled;
-  float steps;
+struct InRange {
+  UniformRange range;
   template <typename C>
-  TT_FUNCTION C operator()(C u, int64_t i) const {
-    return scaled(static_cast<C>(static_cast<int32_t>(u * static_cast<C>(steps))) / static_cast<C>(steps), i);
+  TT_FUNCTION C operator()(C u, int64_t) const {
+    return range(u);
   }
 };
 struct Waiting {
   double lambd;
   template <typename C>
   TT_FUNCTION C operator()(C u, int64_t) const {
-    return -math::log1p(-u) / static_cast<C>(lambd);
+    constexpr C kLeast = kLeastExponential<C>;
+    const C sample = -math::log1p(-u);
+    return (sample < kLeast ? kLeast : sample) / static_cast<C>(lambd);
   }
 };
 struct Below {
@@ -171,9 +172,7 @@ struct BelowOwn {
 }  // namespace
 
 void draw_unit(const Tensor& out, double from, double to) {
-  const Scaled scaled{from, to - from};
-  const float steps = unit_steps(out.dtype());
-  steps == 0 ? draw(out, Uniform(), scaled) : draw(out, Uniform(), ScaledSteps{scaled, steps});
+  draw(out, Uniform(), InRange{uniform_range(from, to, out.dtype())});
 }
 
 void draw_normal(const Tensor& out, double mean, double std) { draw(out, Normal(), Scaled{mean, std}); }
@@ -208,7 +207,7 @@ void draw_integers_as(const Tensor& out, const IntegerRange& range) {
 }  // namespace
 
 void draw_integers(const Tensor& out, const IntegerRange& range) {
-  range.range <= IntegerRange::kWordRange ? draw_integers_as<4>(out, range) : draw_integers_as<2>(out, range);
+  range.uses_one_word() ? draw_integers_as<4>(out, range) : draw_integers_as<2>(out, range);
 }
 
 namespace {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 
 from .. import _C
 from .._C import Tensor
@@ -83,6 +84,9 @@ def cartesian_prod(*tensors) -> Tensor:
     """All combinations of the tensors' values, one per row."""
     if len(tensors) == 1:
         return tensors[0]
+    for t in tensors:
+        if t.dim() != 1:
+            raise RuntimeError(f"Expect a 1D vector, but got shape {list(t.shape)}")
     return _torch.stack([g.reshape(-1) for g in meshgrid(*tensors)], 1)
 
 
@@ -90,6 +94,13 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
     """All choices of r elements of a vector, one per row."""
     if input.dim() != 1:
         raise RuntimeError(f"Expect a 1D vector, but got shape {list(input.shape)}")
+    if r < 0:
+        raise RuntimeError(f"Expect a non-negative number, but got {r}")
+    if r == 0:
+        return input.new_empty(0)
+    if r == 2:
+        n = input.shape[0]
+        return input[triu_indices(n, n, 0 if with_replacement else 1, device=input.device).transpose(0, 1)]
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     rows = list(choose(_builtin_range(input.shape[0]), r))
     if not rows:
@@ -133,26 +144,35 @@ def diagflat(input: Tensor, offset: int = 0) -> Tensor:
 
 def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:  # noqa: N803
     """The Vandermonde matrix: the powers of each element, one row per element."""
+    if x.dim() != 1:
+        raise RuntimeError("x must be a one-dimensional tensor.")
     count = x.shape[-1] if N is None else N
+    if count < 0:
+        raise RuntimeError("N must be non-negative.")
     powers = _torch.arange(count, device=x.device)
     return x.unsqueeze(-1) ** (powers if increasing else powers.flip(0))
 
 
-def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1, dim: int = -1) -> Tensor:
-    """The integral along dim by the trapezoidal rule."""
+def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float | None = None, dim: int = -1) -> Tensor:
+    """The integral along dim by the trapezoidal rule, of values at the places x or at a distance of dx (1 by default)."""
     return _trapezoids(y, x, dx, dim).sum(dim)
 
 
-def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1, dim: int = -1) -> Tensor:
+def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float | None = None, dim: int = -1) -> Tensor:
     """The integrals along dim up to each element after the first, by the trapezoidal rule."""
     return _trapezoids(y, x, dx, dim).cumsum(dim)
 
 
-def _trapezoids(y: Tensor, x: Tensor | None, dx: float, dim: int) -> Tensor:
-    n = y.shape[dim]
-    means = (y.narrow(dim, 1, n - 1) + y.narrow(dim, 0, n - 1)) / 2
+def _trapezoids(y: Tensor, x: Tensor | None, dx: float | None, dim: int) -> Tensor:
+    if x is not None and dx is not None:
+        raise TypeError("trapezoid() received an invalid combination of arguments: expected x or dx, but got both")
+    n = y.shape[dim] if y.dim() else y.size(dim)
+    rest = max(n - 1, 0)
+    means = (y.narrow(dim, n - rest, rest) + y.narrow(dim, 0, rest)) / 2
     if x is None:
-        return means * dx
+        return means * (1 if dx is None else dx)
+    if x.shape[-1 if x.dim() == 1 else dim] != n:
+        raise RuntimeError("trapezoid: There must be one `x` value for each sample point")
     if x.dim() == 1:
         steps = x.diff().reshape([-1 if d == dim % y.dim() else 1 for d in _builtin_range(y.dim())])
     else:
@@ -223,31 +243,60 @@ def corrcoef(input: Tensor) -> Tensor:
 
 def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     """The p-norms of the differences of all unordered pairs of rows."""
+    if p < 0:
+        raise RuntimeError("pdist only supports non-negative p values")
     first, second = triu_indices(input.shape[0], input.shape[0], 1, device=input.device).unbind(0)
     return (input[first] - input[second]).norm(p, -1)
 
 
-def _triangle(row: int, col: int, keep, dtype, device) -> Tensor:
-    positions = [(i, j) for i in _builtin_range(row) for j in _builtin_range(col) if keep(i, j)]
-    columns = [[i for i, _ in positions], [j for _, j in positions]]
-    return _C.tensor(columns, dtype=dtype or _C.int64, device=device)
+def _below_diagonal(row: int, col: int, offset: int) -> int:
+    """The number of a matrix's elements on or below a diagonal: the sum of clamp(i + offset + 1, 0, col) over all rows i."""
+    width = offset + 1
+    partial = min(max(-width, 0), row)  # the first row with an element
+    full = min(max(col - width, partial), row)  # the first row of which all elements count
+    return (full - partial) * width + (full * (full - 1) - partial * (partial - 1)) // 2 + (row - full) * col
+
+
+def _triangle_indices(name: str, row: int, col: int, offset: int, dtype, device) -> Tensor:
+    """The indices of a triangle, computed in the engine row by row. Does not wait, because the client counts them."""
+    for argument, size in (("row", row), ("col", col)):
+        if operator.index(size) < 0:
+            raise RuntimeError(f"{name}: {argument} must be non-negative, got {size}")
+    if dtype not in (None, _C.int32, _C.int64):
+        raise NotImplementedError(f"{name}: expected dtype to be int32 or int64, got {dtype}")
+    offset = min(max(operator.index(offset), -row - 1), col + 1)
+    rows = _torch.arange(row, device=device)
+    if name == "tril_indices":
+        count, first, widths = _below_diagonal(row, col, offset), None, (rows + (offset + 1)).clamp(0, col)
+    else:
+        first = (rows + offset).clamp(0, col)
+        count, widths = row * col - _below_diagonal(row, col, offset - 1), col - first
+    ends, elements = widths.cumsum(0), _torch.arange(count, device=device)
+    row_of = _torch.searchsorted(ends, elements, right=True)
+    column_of = elements - (ends - widths)[row_of]
+    return _torch.stack([row_of, column_of if first is None else column_of + first[row_of]]).to(dtype or _C.int64)
 
 
 def triu_indices(row: int, col: int, offset: int = 0, *, dtype=None, device=None, layout=None) -> Tensor:
     """The (row, column) indices of a matrix's upper triangle, as a tensor of two rows."""
     check_layout("triu_indices", layout)
-    return _triangle(row, col, lambda i, j: j - i >= offset, dtype, device)
+    return _triangle_indices("triu_indices", row, col, offset, dtype, device)
 
 
 def tril_indices(row: int, col: int, offset: int = 0, *, dtype=None, device=None, layout=None) -> Tensor:
     """The (row, column) indices of a matrix's lower triangle, as a tensor of two rows."""
     check_layout("tril_indices", layout)
-    return _triangle(row, col, lambda i, j: j - i <= offset, dtype, device)
+    return _triangle_indices("tril_indices", row, col, offset, dtype, device)
 
 
-def range(start, end=None, step=1, *, dtype=None, device=None, requires_grad: bool = False) -> Tensor:  # noqa: A001
+def range(start=0, end=None, step=1, *, dtype=None, device=None, requires_grad: bool = False) -> Tensor:  # noqa: A001
     """start, start + step, ..., including end: the deprecated form of arange."""
-    start, end = (0, start) if end is None else (start, end)
+    if end is None:
+        raise TypeError('range() missing 1 required positional arguments: "end"')
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    if (end - start) / step < 0:
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
     dtype = dtype or _C.default_dtype()
     count = int((end - start) / step) + 1
     return (_torch.arange(count, device=device) * step + start).to(dtype).requires_grad_(requires_grad)

@@ -252,7 +252,14 @@ def _geometric_in_place(self: Tensor, p: float, **kwargs) -> Tensor:
     return self.copy_(_draw_geometric(_torch.empty(self.shape, device=self.device), p, **kwargs))
 
 
+def _random_in_place(self: Tensor, *bounds, **kwargs) -> Tensor:
+    if bounds and (bounds[1:] == (None,) or kwargs.get("to", 0) is None):
+        raise NotImplementedError(f"random_ expects an upper bound after the lower bound {bounds[0]}, got None")
+    return _draw_random(self, *bounds, **kwargs)
+
+
 _draw_cauchy, _draw_log_normal, _draw_geometric = Tensor.cauchy_, Tensor.log_normal_, Tensor.geometric_
+_draw_random = Tensor.random_
 
 
 def _polygamma_of(self: Tensor, n: int) -> Tensor:
@@ -268,7 +275,7 @@ for _name in (
     "take_along_dim", "tensor_split",
 ):  # fmt: skip
     setattr(Tensor, _name, globals()[_name])
-for _method in (_scatter_in_place, _cauchy_in_place, _log_normal_in_place, _geometric_in_place):
+for _method in (_scatter_in_place, _cauchy_in_place, _log_normal_in_place, _geometric_in_place, _random_in_place):
     _method.__name__ = _method.__name__.removeprefix("_").removesuffix("in_place")
     setattr(Tensor, _method.__name__, _method)
 Tensor.polygamma, Tensor.polygamma_ = _polygamma_of, _polygamma_in_place

@@ -18,6 +18,7 @@ class FunctionCtx:
 
     def __init__(self) -> None:
         self._saved: tuple = ()
+        self._saved_versions: list[int | None] = []
         self._constant: set[int] = set()
         self._dirty: set[int] = set()
         self._materialize = True
@@ -25,11 +26,24 @@ class FunctionCtx:
 
     def save_for_backward(self, *tensors) -> None:
         """Saves inputs or outputs for backward."""
+        for i, t in enumerate(tensors):
+            if t is not None and not isinstance(t, Tensor):
+                raise TypeError(f"save_for_backward can only save variables, but argument {i} is of type {type(t).__name__}")
         self._saved = tensors
+
+    def _finish_forward(self) -> None:
+        """Records the versions of the saved tensors: forward may still change a tensor after saving it."""
+        self._saved_versions = [None if t is None else t._version for t in self._saved]
 
     @property
     def saved_tensors(self) -> tuple:
-        """The tensors passed to save_for_backward."""
+        """The tensors passed to save_for_backward. Raises RuntimeError if one was changed in place since forward."""
+        for t, version in zip(self._saved, self._saved_versions):
+            if t is not None and t._version != version:
+                raise RuntimeError(
+                    "one of the variables needed for gradient computation has been modified by an inplace operation: a saved "
+                    f"tensor of size {list(t.shape)} is at version {t._version}; expected version {version} instead"
+                )
         return self._saved
 
     saved_variables = saved_tensors
@@ -43,10 +57,11 @@ class FunctionCtx:
         self._dirty.update(t._handle for t in tensors)
 
     def set_materialize_grads(self, value: bool) -> None:
-        """Has no effect: missing gradients of differentiable outputs are always zeros."""
+        """Whether backward receives zeros, which is the default, or None for outputs that are not differentiable.
+
+        Missing gradients of differentiable outputs are always zeros.
+        """
         self._materialize = value
-
-
 
 class Function:
     """Subclasses define ``forward(ctx, *args)`` and ``backward(ctx, *grads)``; see torch.autograd.Function."""
@@ -74,17 +89,25 @@ class Function:
                 cls.setup_context(ctx, args, result)
             else:
                 result = cls.forward(ctx, *args)
+        ctx._finish_forward()
         if not (_C.is_grad_enabled() and any(ctx.needs_input_grad)):
             return result
         many = isinstance(result, (tuple, list))
         outputs = [cls._as_output(ctx, r, args) for r in (result if many else [result])]
-        recorded = [t for t in outputs if isinstance(t, Tensor) and t.is_floating_point() and t._handle not in ctx._constant]
-        if recorded:
+        indices = [i for i, t in enumerate(outputs) if cls._is_differentiable(ctx, t)]
+        if indices:
+            constants = {
+                i: {"size": t.shape, "dtype": t.dtype, "device": t.device}
+                for i, t in enumerate(outputs) if isinstance(t, Tensor) and i not in indices
+            }  # fmt: skip
             inputs = [a for a in args if isinstance(a, Tensor)]
-            _C.custom_function(inputs, recorded, functools.partial(cls._run_backward, ctx, args, len(outputs), [
-                i for i, t in enumerate(outputs) if any(t is r for r in recorded)
-            ]))  # fmt: skip
+            backward = functools.partial(cls._run_backward, ctx, args, len(outputs), indices, constants)
+            _C.custom_function(inputs, [outputs[i] for i in indices], backward)
         return tuple(outputs) if many else outputs[0]
+
+    @staticmethod
+    def _is_differentiable(ctx: FunctionCtx, output) -> bool:
+        return isinstance(output, Tensor) and (output.is_floating_point() or output.is_complex()) and output._handle not in ctx._constant
 
     @staticmethod
     def _as_output(ctx: FunctionCtx, value, args):
@@ -94,27 +117,78 @@ class Function:
         return value
 
     @classmethod
-    def _run_backward(cls, ctx: FunctionCtx, args, count: int, indices: list[int], gradients: list, create_graph: bool):
+    def _run_backward(
+        cls, ctx: FunctionCtx, args, count: int, indices: list[int], constants: dict, gradients: list, create_graph: bool
+    ):  # fmt: skip
+        """Calls the user's backward. Gradients belong to the outputs at `indices`; `constants` describes other tensors."""
         output_gradients = [None] * count
+        if ctx._materialize:
+            for index, output in constants.items():
+                output_gradients[index] = _C.torch.zeros(**output)
         for index, gradient in zip(indices, gradients):
             output_gradients[index] = gradient
         with set_grad_enabled(create_graph):
             found = cls.backward(ctx, *output_gradients)
         found = list(found) if isinstance(found, (tuple, list)) else [found]
-        if len(found) < len(args):
+        if len(found) < len(args) or any(g is not None for g in found[len(args) :]):
             raise RuntimeError(
                 f"function {cls.__name__}Backward returned an incorrect number of gradients "
                 f"(expected {len(args)}, got {len(found)})"
             )
+        for i, (g, a) in enumerate(zip(found, args)):
+            cls._check_gradient(i, g, a)
         return [g for g, a in zip(found, args) if isinstance(a, Tensor)]
+
+    @classmethod
+    def _check_gradient(cls, place: int, gradient, argument) -> None:
+        if gradient is None:
+            return
+        if not isinstance(argument, Tensor):
+            raise RuntimeError(
+                f"function {cls.__name__}Backward returned a gradient different than None at position {place + 1}, "
+                "but the corresponding forward input was not a Variable"
+            )
+        if not isinstance(gradient, Tensor):
+            raise RuntimeError(f"expected Variable or None (got {type(gradient).__name__})")
+        if gradient.is_complex() and argument.requires_grad and not argument.is_complex():
+            raise RuntimeError(
+                f"Function {cls.__name__}Backward returned an invalid gradient at index {place} - "
+                f"got {gradient.dtype} but expected a real dtype for an input of {argument.dtype}"
+            )
 
 
 def once_differentiable(function):
-    """Wraps a backward function so that its operations are not recorded."""
+    """Wraps a backward function so that its operations are not recorded. Differentiating its results raises an error."""
 
     @functools.wraps(function)
     def wrapped(ctx, *args):
         with no_grad():
-            return function(ctx, *args)
+            results = function(ctx, *args)
+        if not (_C.is_grad_enabled() and any(isinstance(a, Tensor) and a.requires_grad for a in args)):
+            return results
+        many = isinstance(results, (tuple, list))
+        results = tuple(
+            _DifferentiatedOnce.apply(r, *args) if isinstance(r, Tensor) else r for r in (results if many else (results,))
+        )
+        return results if many else results[0]
 
     return wrapped
+
+
+class _DifferentiatedOnce(Function):
+    """Returns a gradient that depends on `arguments` in a way that cannot be differentiated.
+
+    The client does not know which gradients require grad if the backward pass is recorded; backward is then called with
+    zeros for a gradient that does not. Backward therefore reads the gradients, and raises an error if one is not zero.
+    """
+
+    @staticmethod
+    def forward(ctx, gradient, *arguments):
+        ctx.count = 1 + len(arguments)
+        return gradient.detach()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        if gradient.count_nonzero().item():
+            raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
+        return (None,) * ctx.count

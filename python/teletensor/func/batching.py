@@ -41,18 +41,23 @@ def vmap(
 ) -> Callable:
     """Returns a function that maps `func` over a dimension of its arguments and stacks the results.
 
+    Keyword arguments are not mapped: every call receives them unchanged.
+
     Args:
         in_dims: the mapped dimension of each input, in the arguments' structure; None for an input that is not mapped.
         out_dims: the position of the batch dimension in each output.
         randomness: "different": each entry draws its own numbers; "same" is not implemented; "error" means "different".
         chunk_size: has no effect, since entries are computed one by one.
     Raises:
-        ValueError: an input lacks its mapped dimension, the mapped dimensions' sizes differ, or the batch is empty.
+        ValueError: an input lacks its mapped dimension, the mapped dimensions' sizes differ, the batch is empty, or an
+            output with an out_dim of None differs between the entries.
     """
     if randomness not in ("error", "different", "same"):
         raise RuntimeError(f"[vmap] expected randomness to be 'error', 'different' or 'same', got {randomness!r}")
     if randomness == "same":
         raise NotImplementedError("[vmap] randomness='same' is not implemented")
+    if chunk_size is not None and chunk_size <= 0:
+        raise ValueError(f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
 
     @wraps(func)
     def mapped(*args: Any, **kwargs: Any):
@@ -62,11 +67,7 @@ def vmap(
         if size == 0:
             raise ValueError("[vmap] got a batch of 0 entries")
         entries = [x.unbind(dim) if dim is not None else [x] * size for x, dim in zip(given, dims)]
-        shared = {key: value.unbind(0) if isinstance(value, Tensor) else [value] * size for key, value in kwargs.items()}
-        outputs = [
-            func(*tree.rebuild(args, [e[i] for e in entries]), **{key: values[i] for key, values in shared.items()})
-            for i in range(size)
-        ]
+        outputs = [func(*tree.rebuild(args, [e[i] for e in entries]), **kwargs) for i in range(size)]
         columns = list(zip(*(tree.leaves(o) for o in outputs)))
         stack_dims = tree.broadcast(tuple(out_dims) if isinstance(out_dims, list) else out_dims, outputs[0], _is_dim)
         return tree.rebuild(outputs[0], [_stack(c, dim) for c, dim in zip(columns, stack_dims)])
@@ -76,6 +77,8 @@ def vmap(
 
 def _stack(values: tuple, dim: int | None) -> Any:
     if dim is None:
+        if any(v is not values[0] and (isinstance(v, Tensor) or v != values[0]) for v in values):
+            raise ValueError("[vmap] expected an output with out_dim=None to be the same object in all entries")
         return values[0]
     if not isinstance(values[0], Tensor):
         raise ValueError(f"[vmap] expected the function to return tensors, got {type(values[0]).__name__}")

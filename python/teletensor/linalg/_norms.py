@@ -12,8 +12,27 @@ from ._factors import inv
 _torch, _ops = _C.torch, _C.ops
 
 
+def _check_dtype(name: str, A: Tensor, dtype) -> None:
+    """Raises PyTorch's errors unless `dtype` is None or represents every value of the input's dtype."""
+    if not (A.is_floating_point() or A.is_complex()):
+        raise NotImplementedError(f"linalg.{name}: Expected a floating point or complex tensor as input. Got {A.dtype}")
+    if dtype is None:
+        return
+    if not (dtype.is_floating_point or dtype.is_complex):
+        raise RuntimeError(f"linalg.{name}: dtype should be floating point or complex, but got {dtype}")
+    if dtype.is_complex != A.is_complex():
+        kind = "complex" if A.is_complex() else "real"
+        raise RuntimeError(f"linalg.{name}: dtype should be {kind} for {kind} inputs, but got {dtype}")
+    if _C.promote_types(A.dtype, dtype) != dtype:
+        raise RuntimeError(
+            f"linalg.{name}: the dtype of the input ({A.dtype}) should be convertible without narrowing to the specified "
+            f"dtype ({dtype})"
+        )
+
+
 def vector_norm(x: Tensor, ord=2, dim=None, keepdim: bool = False, *, dtype=None) -> Tensor:
     """The vector norm of the elements along dim, or of all elements if dim is None."""
+    _check_dtype("vector_norm", x, dtype)
     return _ops.vector_norm(x, float(ord), dim, keepdim, dtype=dtype)
 
 
@@ -21,6 +40,7 @@ def matrix_norm(A: Tensor, ord="fro", dim=(-2, -1), keepdim: bool = False, *, dt
     """The norm of each matrix. `ord` is 'fro', 'nuc', inf, 1 or 2, or a negated number for minima instead of maxima."""
     if A.dim() < 2:
         raise RuntimeError("linalg.matrix_norm: The input tensor A must have at least 2 dimensions.")
+    _check_dtype("matrix_norm", A, dtype)
     if len(dim) != 2:
         raise RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {' '.join(map(str, dim))}")
     rows, columns = (_wrapped(d, A.dim()) for d in dim)

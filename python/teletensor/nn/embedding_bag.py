@@ -19,9 +19,9 @@ def renorm_rows(weight: Tensor, indices: Tensor, max_norm: float, norm_type: flo
 def divide_by_frequency(rows: Tensor, indices: Tensor, num_weights: int) -> Tensor:
     """Returns the rows unchanged, but divides the gradient of each row by the number of occurrences of its index."""
     flat = indices.reshape(-1)
-    ones = _C.torch.ones(flat.shape, dtype=rows.dtype, device=rows.device)
-    counts = _C.torch.zeros(num_weights, dtype=rows.dtype, device=rows.device).index_add(0, flat, ones)
-    share = (1 / counts.index_select(0, flat)).reshape(indices.shape).unsqueeze(-1)
+    ones = _C.torch.ones(flat.shape, dtype=_C.int64, device=rows.device)
+    counts = _C.torch.zeros(num_weights, dtype=_C.int64, device=rows.device).index_add(0, flat, ones)
+    share = counts.index_select(0, flat).to(_C.float64).reciprocal().to(rows.dtype).reshape(indices.shape).unsqueeze(-1)
     return rows * share + (rows * (1 - share)).detach()
 
 
@@ -37,6 +37,21 @@ def embedding_bag(
         raise NotImplementedError(
             f"embedding_bag: per_sample_weights was not None. It is only supported for mode='sum' (got mode='{mode}')."
         )
+    if per_sample_weights is not None:
+        if per_sample_weights.shape != input.shape:
+            raise ValueError(
+                f"embedding_bag: If per_sample_weights ({per_sample_weights.shape}) is not None, then it must have the same "
+                f"shape as the input ({input.shape})"
+            )
+        if per_sample_weights.dtype != weight.dtype:
+            raise RuntimeError(f"expected per_sample_weights to have weight's dtype {weight.dtype}, got {per_sample_weights.dtype}")
+    if mode == "max" and scale_grad_by_freq:
+        raise ValueError("max mode does not support scaling the gradient by the frequency")
+    if padding_idx is not None and not -weight.shape[0] <= padding_idx < weight.shape[0]:
+        raise RuntimeError(
+            f"padding_idx must be within the number of embeddings, {-weight.shape[0]} through {weight.shape[0] - 1}, "
+            f"but got {padding_idx}"
+        )
     bags, bag_of = _bags(input, offsets, include_last_offset)
     flat = input.reshape(-1)
     if max_norm is not None:
@@ -51,31 +66,39 @@ def embedding_bag(
 
 
 def _bags(input: Tensor, offsets: Tensor | None, include_last_offset: bool) -> tuple[int, Tensor]:
-    """Returns the number of bags, and the bag number of each index."""
+    """Returns the number of bags, and the bag number of each index; indices after the last offset have the next number."""
     if input.dim() == 2:
         if offsets is not None:
-            raise ValueError("if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed length sequences.")
+            raise ValueError(
+                "if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed length sequences. "
+                f"However, found offsets of type {type(offsets)}"
+            )
         count, length = input.shape
         return count, _C.torch.arange(count, device=input.device).repeat_interleave(length)
-    if input.dim() != 1 or offsets is None or offsets.dim() != 1:
-        raise ValueError(f"input has to be 1D with 1D offsets, or 2D, got {input.dim()}D and {'no' if offsets is None else offsets.dim()}")
-    starts = offsets[:-1] if include_last_offset else offsets
-    positions = _C.torch.arange(input.numel(), device=input.device, dtype=starts.dtype)
-    return starts.numel(), _C.torch.searchsorted(starts, positions, right=True) - 1
+    if input.dim() != 1:
+        raise ValueError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.dim()}")
+    if offsets is None:
+        raise ValueError("offsets has to be a 1D Tensor but got None")
+    if offsets.dim() != 1:
+        raise ValueError("offsets has to be a 1D Tensor")
+    if include_last_offset and offsets.numel() == 0:
+        raise RuntimeError("include_last_offset: number of offset should be at least 1")
+    # An offset beyond the input is an index out of range here, and an index before the first offset one in _combine.
+    starts = _C.torch.zeros(input.numel() + 1, dtype=_C.int64, device=input.device)
+    starts = starts.index_add(0, offsets, _C.torch.ones(offsets.shape, dtype=_C.int64, device=input.device))
+    return offsets.numel() - include_last_offset, starts[:-1].cumsum(0) - 1
 
 
 def _combine(rows: Tensor, counted: Tensor | None, bags: int, bag_of: Tensor, mode: str) -> Tensor:
-    zeros = _C.torch.zeros(bags, rows.shape[1], dtype=rows.dtype, device=rows.device)
-    if mode == "max":
-        if counted is not None:
-            rows = rows.masked_fill(counted.logical_not().unsqueeze(1), -float("inf"))
-        maxima = zeros.index_reduce(0, bag_of, rows, "amax", include_self=False)
-        return maxima if counted is None else maxima.masked_fill(maxima == -float("inf"), 0.0)
+    """Returns the combined rows of each bag. Rows with the bag number `bags` are in no bag."""
+    zeros = _C.torch.zeros(bags + 1, rows.shape[1], dtype=rows.dtype, device=rows.device)
     if counted is not None:
-        rows = rows.masked_fill(counted.logical_not().unsqueeze(1), 0.0)
-    sums = zeros.index_add(0, bag_of, rows)
+        rows = rows.masked_fill(counted.logical_not().unsqueeze(1), -float("inf") if mode == "max" else 0.0)
     if mode == "sum":
-        return sums
-    ones = _C.torch.ones(rows.shape[0], dtype=rows.dtype, device=rows.device) if counted is None else counted.to(rows.dtype)
-    counts = _C.torch.zeros(bags, dtype=rows.dtype, device=rows.device).index_add(0, bag_of, ones)
-    return sums / counts.clamp_min(1).unsqueeze(1)
+        return zeros.index_add(0, bag_of, rows)[:bags]
+    ones = _C.torch.ones(rows.shape[0], dtype=_C.int64, device=rows.device) if counted is None else counted.to(_C.int64)
+    counts = _C.torch.zeros(bags + 1, dtype=_C.int64, device=rows.device).index_add(0, bag_of, ones).unsqueeze(1)
+    if mode == "max":
+        most = zeros.index_reduce(0, bag_of, rows, "amax", include_self=False)
+        return (most if counted is None else most.masked_fill(counts == 0, 0.0))[:bags]
+    return (zeros.index_add(0, bag_of, rows) / counts.clamp_min(1))[:bags]

@@ -65,6 +65,8 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
 
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """max(input, 0) + min(alpha (exp(input / alpha) - 1), 0)."""
+    if alpha == 0:
+        raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
     return _in.celu(input, alpha, out=input if inplace else None)
 
 
@@ -203,37 +205,58 @@ def _keep_mask(input: Tensor, sizes, p: float) -> Tensor:
 
 
 def _channels(input: Tensor) -> list[int]:
+    """The shape of a mask of whole channels, dimension 1."""
+    if input.dim() < 2:
+        raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
     return [*input.shape[:2], *[1] * (input.dim() - 2)]
 
 
-def _feature_dropout(input: Tensor, p: float, training: bool, inplace: bool) -> Tensor:
+def feature_dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Zeroes whole channels (dimension 1) with probability p, and scales the rest by 1 / (1 - p)."""
     if _checked_probability(p) == 0.0 or not training:
         return input
-    result = input * _keep_mask(input, _channels(input), p) * (1 / (1 - p) if p < 1 else 0.0)
+    result = input * _keep_mask(input, _channels(input), p) * (1 / (1 - p)) if p < 1 else input * 0
     return input.copy_(result) if inplace else result
 
 
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Zeroes whole channels with probability p."""
-    return _feature_dropout(input, p, training, inplace)
+    """feature_dropout of (N, C, L) or (C, L)."""
+    _checked_probability(p)
+    if input.dim() not in (2, 3):
+        raise RuntimeError(
+            f"dropout1d: Expected 2D or 3D input, but received a {input.dim()}D input. Note that dropout1d exists to provide "
+            "channel-wise dropout on inputs with 1 spatial dimension, a channel dimension, and an optional batch dimension "
+            "(i.e. 2D or 3D inputs)."
+        )
+    return _unbatched_feature_dropout(input, p, training, inplace, input.dim() == 2)
 
 
-dropout2d = dropout3d = feature_dropout = dropout1d
+dropout2d = feature_dropout  # as in PyTorch, dimension 1 of a 3D input counts as the channels
+
+
+def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """feature_dropout of (N, C, D, H, W); input of another number of dimensions is a sample without a batch."""
+    return _unbatched_feature_dropout(input, p, training, inplace, input.dim() != 5)
+
+
+def _unbatched_feature_dropout(input: Tensor, p: float, training: bool, inplace: bool, unbatched: bool) -> Tensor:
+    if not unbatched or _checked_probability(p) == 0.0 or not training:
+        return feature_dropout(input, p, training, inplace)
+    result = feature_dropout(input.unsqueeze(0), p, training).squeeze(0)
+    return input.copy_(result) if inplace else result
 
 
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """Dropout that keeps mean and variance of selu's outputs (Klambauer et al. 2017)."""
-    return _alpha_dropout(input, p, training, inplace, input.shape)
+    return _alpha_dropout(input, p, training, inplace, lambda input: input.shape)
 
 
 def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """alpha_dropout of whole channels."""
-    if training and input.dim() < 2:
-        raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
-    return _alpha_dropout(input, p, training, inplace, _channels(input))
+    return _alpha_dropout(input, p, training, inplace, _channels)
 
 
-def _alpha_dropout(input: Tensor, p: float, training: bool, inplace: bool, sizes) -> Tensor:
+def _alpha_dropout(input: Tensor, p: float, training: bool, inplace: bool, mask_shape) -> Tensor:
     if _checked_probability(p) == 0.0 or not training:
         return input
     if p == 1:
@@ -241,8 +264,8 @@ def _alpha_dropout(input: Tensor, p: float, training: bool, inplace: bool, sizes
     else:
         saturated = -1.7580993408473766
         a = ((1 - p) * (1 + p * saturated**2)) ** -0.5
-        mask = _keep_mask(input, sizes, p)
-        result = (input * mask + saturated * (1 - mask)) * a - a * p * saturated
+        kept = _keep_mask(input, mask_shape(input), p)
+        result = (input * kept + saturated * (1 - kept)) * a - a * p * saturated
     return input.copy_(result) if inplace else result
 
 
@@ -365,15 +388,20 @@ def instance_norm(
 ) -> Tensor:
     """Normalises each channel of each sample separately."""
     if not use_input_stats:
+        if running_mean is None or running_var is None:
+            raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
         return _ops.batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
+    if math.prod(input.shape[2:]) == 1:
+        raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.shape}")
+    if (running_mean is None) != (running_var is None):
+        raise ValueError("running_mean and running_var must either both be None or neither be None")
     result = _ops.group_norm(input, input.shape[1], weight, bias, eps)
     if running_mean is not None:
         from .._grad_mode import no_grad
 
         with no_grad():
             rest = [0, *range(2, input.dim())]
-            samples = math.prod(input.shape[2:])
-            per_sample = input.var(rest[1:], unbiased=samples > 1).mean(0)
+            per_sample = input.var(rest[1:]).mean(0)
             running_mean.lerp_(input.mean(rest).to(running_mean.dtype), momentum)
             running_var.lerp_(per_sample.to(running_var.dtype), momentum)
     return result
@@ -420,6 +448,8 @@ def pad(input, pad, mode: str = "constant", value=None) -> Tensor:
     if mode == "circular" and min(pad, default=0) < 0:  # cropped elements must not reappear
         input = _ops.pad(input, [min(n, 0) for n in pad], 0.0)
         pad = [max(n, 0) for n in pad]
+    if mode == "circular" and any(n > input.shape[-1 - i // 2] for i, n in enumerate(pad)):
+        raise RuntimeError("Padding value causes wrapping around more than once.")
     if value:
         raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
     while pad and not (pad[-1] or pad[-2]):
@@ -489,7 +519,17 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
 
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """input1 weight[k] input2 + bias[k], for every output feature k."""
+    if input1.dim() != input2.dim():
+        raise RuntimeError(f"bilinear(): input dimensions do not match: got {input1.dim()} and {input2.dim()}")
+    for dim, (a, b) in enumerate(zip(input1.shape[:-1], input2.shape[:-1])):
+        if a != b:
+            raise RuntimeError(f"bilinear(): input batch dimensions do not match at dim {dim}: got {a} and {b}")
     out, n1, n2 = weight.shape
+    for name, size, expected in (("input1", input1.shape[-1], n1), ("input2", input2.shape[-1], n2)):
+        if size != expected:
+            raise RuntimeError(f"bilinear(): {name} size does not match weight size: got {size} but expected {expected}")
+    if bias is not None and bias.shape[0] != out:
+        raise RuntimeError(f"bilinear(): bias size does not match weight size: got {bias.shape[0]} but expected {out}")
     products = input1 @ weight.permute(1, 0, 2).reshape(n1, out * n2)
     result = (products.reshape(*input1.shape[:-1], out, n2) * input2.unsqueeze(-2)).sum(-1)
     return result if bias is None else result + bias

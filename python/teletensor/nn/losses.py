@@ -117,8 +117,17 @@ def cross_entropy(
 ) -> Tensor:
     """The negative log likelihood of log_softmax(input, 1); targets are class indices or probabilities."""
     reduction = resolve_reduction(size_average, reduce, reduction)
-    if target.is_floating_point():
+    if target.shape == input.shape:
+        if not target.is_floating_point():
+            raise RuntimeError(f"Expected floating point type for target with class probabilities, got {target.dtype}")
+        if ignore_index >= 0:
+            raise RuntimeError("ignore_index is not supported for floating point target")
         return _soft_cross_entropy(input, target, weight, reduction, label_smoothing)
+    if target.is_floating_point():
+        raise RuntimeError(
+            f"expected target to be int64 class indices, or probabilities of the input's size {list(input.shape)}, "
+            f"got {target.dtype} of size {list(target.shape)}"
+        )
     return _ops.cross_entropy(
         input, target, weight=weight, ignore_index=ignore_index, reduction=reduction, label_smoothing=label_smoothing
     )
@@ -144,7 +153,16 @@ def linear_cross_entropy(
 
 def _soft_cross_entropy(input, target, weight, reduction, label_smoothing) -> Tensor:
     get_enum(reduction)
+    if input.dim() == 0:
+        raise IndexError("Dimension specified as 1 but tensor has no dimensions")
     dim = 1 if input.dim() > 1 else 0
+    if not 0 <= label_smoothing <= 1:
+        raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
+    if weight is not None and weight.shape != input.shape[dim : dim + 1]:
+        raise RuntimeError(
+            f"cross_entropy: weight tensor should be defined either for all {input.shape[dim]} classes or no classes but got "
+            f"weight tensor of shape: {list(weight.shape)}"
+        )
     if label_smoothing > 0:
         target = target * (1 - label_smoothing) + label_smoothing / input.shape[dim]
     logs = _ops.log_softmax(input, dim)
@@ -152,7 +170,7 @@ def _soft_cross_entropy(input, target, weight, reduction, label_smoothing) -> Te
         logs = logs * weight.reshape([-1 if d == dim else 1 for d in range(input.dim())])
     losses = -(logs * target).sum(dim)
     if reduction == "mean":
-        return losses.sum() / max(1, losses.numel())
+        return losses.mean()
     return losses.sum() if reduction == "sum" else losses
 
 

@@ -7,6 +7,7 @@
 #include "engine/dispatch/dispatcher.h"
 #include "engine/dispatch/ops.h"
 #include "engine/program/slot_table.h"
+#include "engine/schema/op_ids.h"
 #include "kernels/cuda/launch/launch.h"
 #include "tests/cuda/simulated/engine.h"
 
@@ -112,6 +113,25 @@ TEST_F(FaultTest, RetiredTicketsDoNotAffectLaterOnes) {
   retire_all();
   EXPECT_FALSE(poison(1));
   EXPECT_TRUE(poison(2));
+}
+
+TEST_F(FaultTest, CellOfFailedKernelIsNotTheNextCalls) {
+  Dispatcher dispatcher;
+  dispatcher.set(op_id::kNeg, Key::kCUDA, [](Call& call) {
+    const Queue queue = queue_of(call.tensor(0));
+    DeviceErrorCell* cell = open_error_cell(queue, &index_out_of_range);
+    for_each(queue, 1, [=] TT_DEVICE(int64_t) { report_error(cell, 9, 0, 4); });
+    fail(ErrorKind::kRuntime, "failed after the launch");
+  });
+  const Tensor x = numbers(engine_, 4, DType::kFloat32), index = numbers(engine_, 4, DType::kInt64);
+  const Arg args[] = {x.get()};
+  Call call;
+  call.op = find_op("neg");
+  call.args = args;
+  EXPECT_THROW(dispatcher.dispatch(call), Error);
+  slots_.put(1, {pick(x, index), nullptr});
+  retire_all();
+  EXPECT_FALSE(poison(1));
 }
 
 }  // namespace

@@ -221,6 +221,25 @@ TEST(CachingPoolTest, SmallBlocksUseLargeSegmentsBeforeFailing) {
   EXPECT_EQ(pool.largest_free(), 15 * kMiB - 128);
 }
 
+TEST(CachingPoolTest, CountsSmallBlocksOfLargeSegmentsAsSmall) {
+  Pool pool(PoolSizes{}, 20 * kMiB);
+  char* large = pool.allocate(2 * kMiB);  // uses all of the system's memory as one segment
+  char* small = pool.allocate(1000);      // from the same segment, because the system has no memory left
+  EXPECT_EQ(pool.pool.stats().small.allocated.now, 1024u);
+  EXPECT_EQ(pool.pool.stats().large.allocated.now, 2 * kMiB);
+  pool.deallocate(small, 1000);
+  EXPECT_EQ(pool.pool.stats().small.allocated.now, 0u);
+  EXPECT_EQ(pool.pool.stats().small.requested.now, 0u);
+  EXPECT_EQ(pool.allocate(1000), small);  // now from the cache
+  pool.deallocate(small, 1000);
+  pool.deallocate(large, 2 * kMiB);
+  for (const PoolStats& stats : {pool.pool.stats().all, pool.pool.stats().small, pool.pool.stats().large}) {
+    EXPECT_EQ(stats.requested.now, 0u);
+    EXPECT_EQ(stats.allocated.now, 0u);
+    EXPECT_EQ(stats.active.now, 0u);
+  }
+}
+
 TEST(CachingPoolTest, MergesQuickBlocksBeforeSystemAllocation) {
   Pool pool{PoolSizes()};
   std::vector<void*> blocks;

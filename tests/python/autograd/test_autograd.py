@@ -50,6 +50,24 @@ def test_no_grad_modes(torch):
     assert not x.detach().requires_grad
 
 
+def test_hook_changes_its_tensors_hooks(torch):
+    x = torch.ones(3, requires_grad=True)
+    y, handles, calls = x * 2, [], []
+
+    def change(g):
+        calls.append("change")
+        for handle in handles:
+            handle.remove()
+        y.register_hook(lambda g: calls.append("added"))
+
+    y.register_hook(change)
+    handles.append(y.register_hook(lambda g: (calls.append(g.tolist()), g * 10)[1]))
+    y.sum().backward()
+    # The changes apply to the next backward pass, so this one still calls the removed hook.
+    assert calls == ["change", [1.0, 1.0, 1.0]]
+    assert x.grad.tolist() == [20.0, 20.0, 20.0]
+
+
 def test_tensor_hooks_see_and_replace(torch):
     x = torch.ones(2, requires_grad=True)
     y = x * 2
@@ -145,3 +163,12 @@ def test_anomaly_names_the_operation(torch):
         with torch.autograd.set_detect_anomaly(True):
             (x.sqrt() * 0).sum().backward()
             x.grad.item()
+
+
+def test_gradgradcheck_leaves_the_generator_unchanged(torch):
+    x = torch.tensor([0.5, 1.5], dtype=torch.float64, requires_grad=True)
+    torch.manual_seed(3)
+    before = torch.get_rng_state().tolist(), torch.initial_seed()
+    assert torch.autograd.gradgradcheck(lambda v: v**3, x)
+    assert torch.autograd.gradgradcheck(lambda v: torch.complex(v, v) ** 3, x)
+    assert (torch.get_rng_state().tolist(), torch.initial_seed()) == before

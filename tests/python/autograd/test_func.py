@@ -158,3 +158,22 @@ def test_an_ensemble(torch, func):
     x = torch.randn(5, 3)
     out = torch.vmap(lambda p, b: func.functional_call(models[0], (p, b), (x,)))(params, buffers)
     assert close(torch, out, torch.stack([m(x) for m in models]))
+
+
+def test_vmap_does_not_map_keyword_arguments(torch):
+    x = torch.arange(6.0).reshape(2, 3)
+    added = torch.vmap(lambda row, other=None: row + other)(x, other=torch.ones(2, 3))
+    assert added.tolist() == (x.unsqueeze(1) + torch.ones(2, 3)).tolist()
+    assert torch.vmap(lambda row, k: row * k["a"])(x, k={"a": torch.ones(())}).tolist() == x.tolist()
+    with pytest.raises(ValueError, match="at least one input"):
+        torch.vmap(lambda row: row)(row=x)
+
+
+def test_vmap_of_an_output_that_is_not_mapped(torch):
+    x, shared = torch.arange(6.0).reshape(2, 3), torch.ones(2)
+    rows, same, number = torch.vmap(lambda row: (row, shared, 3), out_dims=(0, None, None))(x)
+    assert rows.tolist() == x.tolist() and same is shared and number == 3
+    with pytest.raises(ValueError, match="same object in all entries"):
+        torch.vmap(lambda row: row, out_dims=None)(x)
+    with pytest.raises(ValueError, match=r"greater than 0. \(got 0\)"):
+        torch.vmap(torch.sin, chunk_size=0)

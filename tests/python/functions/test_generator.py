@@ -48,6 +48,25 @@ def test_geometric(torch):
     np.testing.assert_allclose([x.mean(), x.var()], [1 / 0.3, 0.7 / 0.09], rtol=0.1)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_16_bit_draws_have_the_tails_of_their_distribution(torch, dtype):
+    x = torch.empty(200000, dtype=getattr(torch, dtype)).geometric_(0.5).float().numpy()
+    assert x.min() == 1 and x.max() >= 13
+    np.testing.assert_allclose(x.mean(), 2, rtol=0.01)
+    y = torch.empty(200000, dtype=getattr(torch, dtype)).cauchy_().float().numpy()
+    assert y.min() < -3000 and y.max() > 3000
+    np.testing.assert_allclose(np.quantile(y, [0.25, 0.5, 0.75]), [-1, 0, 1], atol=0.03)
+
+
+def test_random_requires_an_upper_bound_after_a_lower_bound(torch):
+    x = torch.empty(3, dtype=torch.int8)
+    for draw in (lambda: x.random_(3, None), lambda: x.random_(3, to=None)):
+        with pytest.raises(NotImplementedError, match="an upper bound after the lower bound 3, got None"):
+            draw()
+    assert x.random_(5, 6).tolist() == [5, 5, 5]
+    assert x.random_(1).tolist() == [0, 0, 0]
+
+
 def test_binomial_counts(torch):
     counts = torch.tensor([0.0, 10.0, 1000.0]).expand(3000, 3).contiguous()
     drawn = torch.binomial(counts, torch.tensor([0.5, 0.0, 0.9])).numpy()

@@ -182,6 +182,36 @@ def test_gradient_of_a_singular_determinant_is_the_adjugate(torch):
     a = torch.tensor([[1.0, 2.0], [2.0, 4.0]], dtype=torch.float64, requires_grad=True)
     torch.linalg.det(a).backward()
     close(a.grad, [[4.0, -2.0], [-2.0, 1.0]])
+    (recorded,) = torch.autograd.grad(torch.linalg.det(a), [a], create_graph=True)
+    close(recorded, [[4.0, -2.0], [-2.0, 1.0]])
+    (second,) = torch.autograd.grad(recorded.square().sum(), [a])
+    close(second, [[2.0, 4.0], [4.0, 8.0]])
+
+
+@pytest.mark.parametrize("complex", [False, True])
+def test_second_derivatives_of_singular_and_regular_determinants(torch, complex):
+    """cofactor(A) of 2x2 matrices is linear in A, so both derivatives are known."""
+    a = np.array([[[1.0, 2.0], [2.0, 4.0]], [[1.0, 2.0], [3.0, 5.0]], [[0.0, 1.0], [0.0, 3.0]]])
+    if complex:
+        a = a * np.array([1 + 2j, 2 - 1j, 1j]).reshape(3, 1, 1)
+    t = torch.tensor(a, requires_grad=True)
+    weight = torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64)
+    (slope,) = torch.autograd.grad((torch.linalg.det(t) * weight).real.sum(), [t], create_graph=True)
+    cofactors = np.stack([[[m[1, 1], -m[1, 0]], [-m[0, 1], m[0, 0]]] for m in a.conj()])
+    close(slope, cofactors * weight.numpy().reshape(3, 1, 1), 1e-9)
+    if complex:  # the gradient of singular vectors divides by the singular values, as PyTorch's does
+        return
+    (second,) = torch.autograd.grad(slope[:, 0, 1].sum(), [t])
+    close(second, np.array([[0.0, 0.0], [-1.0, 0.0]]) * weight.numpy().reshape(3, 1, 1), 1e-9)
+
+
+@pytest.mark.parametrize("diagonal", [[0.0, 0.0], [1.0, 1.0, 0.0], [1.0, 0.0, 0.0]])
+def test_recorded_gradient_of_a_determinant_requires_distinct_singular_values(torch, diagonal):
+    a = torch.tensor(np.diag(diagonal), requires_grad=True)
+    (slope,) = torch.autograd.grad(torch.linalg.det(a), [a])
+    close(slope, np.diag([np.prod(np.delete(diagonal, i)) for i in range(len(diagonal))]))
+    with pytest.raises(NotImplementedError, match="a singular matrix with equal singular values"):
+        torch.autograd.grad(torch.linalg.det(a), [a], create_graph=True)[0].sum().item()
 
 
 ERRORS = [

@@ -67,7 +67,7 @@ def test_sizes_are_compared_before_they_are_used(torch):
 
 def test_a_tensor_is_loaded_once(torch):
     """Otherwise a million references to one large tensor would exhaust the engine's memory."""
-    refuse(torch, file_of({"list": [TENSOR, TENSOR]}, bytes(8)), "a tensor number that was not used before")
+    refuse(torch, file_of({"list": [TENSOR, TENSOR]}, bytes(8)), "not used before")
 
 
 def test_declared_sizes_beyond_the_file(torch):

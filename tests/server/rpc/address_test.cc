@@ -185,9 +185,17 @@ TEST_F(ClaimTest, ReportsPortInUse) {
   getsockname(fd_, reinterpret_cast<sockaddr*>(&name), &size);
   Address port{"", "127.0.0.1", std::to_string(ntohs(name.sin_port))};
   EXPECT_THAT(std::string(claim(port).message()), HasSubstr("the port is in use"));
+  // All addresses of the name are checked, also if the name has an IPv6 address before this one.
+  Address by_name{"", "localhost", port.port};
+  EXPECT_THAT(std::string(claim(by_name).message()), HasSubstr("the port is in use"));
   close(fd_);
   fd_ = -1;
   EXPECT_TRUE(claim(port).ok());
+}
+
+TEST_F(ClaimTest, ReportsAddressOfAnotherHost) {
+  const Address elsewhere{"", "192.0.2.1", "0"};  // reserved for documentation
+  EXPECT_THAT(std::string(claim(elsewhere).message()), HasSubstr("Cannot assign requested address"));
 }
 
 }  // namespace

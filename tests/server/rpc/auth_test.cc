@@ -79,6 +79,15 @@ TEST_F(AuthTest, RejectsTokenFilesReadableByOthers) {
   }
 }
 
+TEST_F(AuthTest, RejectsTokenFilesThatAreNotRegular) {
+  fs::create_directory(folder_ / "token");
+  const std::string message = "the token file " + (folder_ / "token").native() + " is not a regular file";
+  EXPECT_EQ(Auth::from_files(folder_ / "token", folder_ / "admin-token").status().message(), message);
+  fs::remove(folder_ / "token");
+  ASSERT_EQ(mkfifo((folder_ / "token").c_str(), 0600), 0);
+  EXPECT_EQ(Auth::from_files(folder_ / "token", folder_ / "admin-token").status().message(), message);
+}
+
 TEST_F(AuthTest, RejectsSameTokenForBothRoles) {
   for (const char* name : {"token", "admin-token"}) {
     std::ofstream(folder_ / name) << "0123456789abcdef0123456789abcdef\n";

@@ -13,6 +13,10 @@ from .module import Module
 __all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"]
 
 
+_PADDINGS = ("valid", "same")
+_PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
+
+
 class _Convolution(Module):
     """The common base of convolutions; subclasses define `ndim`."""
 
@@ -24,13 +28,22 @@ class _Convolution(Module):
         bias: bool = True, padding_mode: str = "zeros", device=None, dtype=None,
     ):  # fmt: skip
         super().__init__()
-        if in_channels % groups or out_channels % groups:
-            raise ValueError("in_channels and out_channels must be divisible by groups")
+        if groups <= 0:
+            raise ValueError("groups must be a positive integer")
+        for name, channels in (("in_channels", in_channels), ("out_channels", out_channels)):
+            if channels % groups:
+                raise ValueError(f"{name} must be divisible by groups")
         as_tuple = lambda v: (v,) * self.ndim if isinstance(v, int) else tuple(v)  # noqa: E731
         self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
         self.kernel_size, self.stride, self.dilation = as_tuple(kernel_size), as_tuple(stride), as_tuple(dilation)
         self.padding = padding if isinstance(padding, str) else as_tuple(padding)
-        self.padding_mode = padding_mode
+        if isinstance(padding, str) and padding not in _PADDINGS:
+            raise ValueError(f"Invalid padding string {padding!r}, should be one of {', '.join(_PADDINGS)}")
+        if padding == "same" and any(s != 1 for s in self.stride):
+            raise ValueError("padding='same' is not supported for strided convolutions")
+        if padding_mode not in _PADDING_MODES:
+            raise ValueError(f"padding_mode must be one of {', '.join(_PADDING_MODES)}, but got padding_mode={padding_mode!r}")
+        self.padding_mode, self.output_padding = padding_mode, (0,) * self.ndim
         channels = (in_channels, out_channels // groups) if self.transposed else (out_channels, in_channels // groups)
         self.weight = Parameter(_C.torch.empty(*channels, *self.kernel_size, device=device, dtype=dtype))
         self.register_parameter(
@@ -46,23 +59,35 @@ class _Convolution(Module):
             bound = 1 / math.sqrt(fan_in) if fan_in else 0
             init.uniform_(self.bias, -bound, bound)
 
+    def _pad_sizes(self) -> list[tuple[int, int]]:
+        """The padding before and after each dimension of the input."""
+        if self.padding == "valid":
+            return [(0, 0)] * self.ndim
+        if self.padding == "same":
+            totals = [d * (k - 1) for d, k in zip(self.dilation, self.kernel_size)]
+            return [(total // 2, total - total // 2) for total in totals]
+        return [(p, p) for p in self.padding]
+
     def _convolve(self, function, input):
         padding = self.padding
         if self.padding_mode != "zeros":
-            around = [p for p in reversed(padding) for _ in range(2)]
+            around = [p for before_and_after in reversed(self._pad_sizes()) for p in before_and_after]
             input = F.pad(input, around, self.padding_mode)
             padding = (0,) * self.ndim
         return function(input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
 
     def extra_repr(self) -> str:
         text = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
-        if self.padding not in ((0,) * self.ndim, "valid"):
+        if self.padding != (0,) * self.ndim:
             text += f", padding={self.padding}"
         if any(d != 1 for d in self.dilation):
             text += f", dilation={self.dilation}"
+        if any(self.output_padding):
+            text += f", output_padding={self.output_padding}"
         if self.groups != 1:
             text += f", groups={self.groups}"
-        return text + (", bias=False" if self.bias is None else "")
+        text += ", bias=False" if self.bias is None else ""
+        return text + ("" if self.padding_mode == "zeros" else f", padding_mode={self.padding_mode}")
 
 
 class Conv1d(_Convolution):
@@ -109,16 +134,26 @@ class _TransposedConvolution(_Convolution):
         single = isinstance(output_padding, int)
         self.output_padding = (output_padding,) * self.ndim if single else tuple(output_padding)
 
+    def _output_padding(self, input, output_size: list[int]) -> list[int]:
+        """The output padding with which the output has the given size. The size may include batch and channels."""
+        n = self.ndim
+        if len(output_size) not in (n, input.dim()):
+            raise ValueError(
+                f"ConvTranspose{n}D: for {input.dim()}D input, output_size must have {n} or {input.dim()} elements "
+                f"(got {len(output_size)})"
+            )
+        wanted, sizes = output_size[-n:], zip(input.shape[-n:], self.stride, self.padding, self.dilation, self.kernel_size)
+        least = [(i - 1) * s - 2 * p + d * (k - 1) + 1 for i, s, p, d, k in sizes]
+        most = [size + s - 1 for size, s in zip(least, self.stride)]
+        if any(not low <= size <= high for low, size, high in zip(least, wanted, most)):
+            raise ValueError(
+                f"requested an output size of {wanted}, but valid sizes range from {least} to {most} "
+                f"(for an input of {input.shape[-n:]})"
+            )
+        return [size - low for size, low in zip(wanted, least)]
+
     def forward(self, input, output_size=None):
-        extra = self.output_padding
-        if output_size is not None:
-            min_size = [
-                (n - 1) * s - 2 * p + d * (k - 1) + 1
-                for n, s, p, d, k in zip(
-                    input.shape[-self.ndim :], self.stride, self.padding, self.dilation, self.kernel_size
-                )
-            ]
-            extra = [size - n for size, n in zip(output_size[-self.ndim :], min_size)]
+        extra = self.output_padding if output_size is None else self._output_padding(input, list(output_size))
         return self.function(
             input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation
         )

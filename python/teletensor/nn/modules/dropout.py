@@ -5,7 +5,7 @@ from __future__ import annotations
 from .. import functional as F
 from .module import Module
 
-__all__ = ["AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d"]
+__all__ = ["AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "FeatureAlphaDropout"]
 
 
 class Dropout(Module):
@@ -32,15 +32,25 @@ class Dropout1d(Dropout):
     function = staticmethod(F.dropout1d)
 
 
-class Dropout2d(Dropout1d):
+class Dropout2d(Dropout):
     """Zeroes whole channels of images."""
 
+    function = staticmethod(F.dropout2d)
 
-class Dropout3d(Dropout1d):
+
+class Dropout3d(Dropout):
     """Zeroes whole channels of volumes."""
+
+    function = staticmethod(F.dropout3d)
 
 
 class AlphaDropout(Dropout):
     """Dropout that preserves the mean and variance of selu's outputs."""
 
     function = staticmethod(F.alpha_dropout)
+
+
+class FeatureAlphaDropout(AlphaDropout):
+    """AlphaDropout of whole channels."""
+
+    function = staticmethod(F.feature_alpha_dropout)

@@ -51,18 +51,33 @@ class Linear(Module):
 class Bilinear(Module):
     """x1 W x2 + b for every output feature."""
 
-    def __init__(self, in1_features: int, in2_features: int, out_features: int, bias: bool = True):
+    def __init__(
+        self, in1_features: int, in2_features: int, out_features: int, bias: bool = True, device=None, dtype=None
+    ):  # fmt: skip
         super().__init__()
-        self.weight = Parameter(_C.torch.empty(out_features, in1_features, in2_features))
-        bound = 1 / math.sqrt(in1_features)
+        if in1_features <= 0:
+            raise ValueError(f"in1_features must be > 0, but got (in1_features={in1_features})")
+        self.in1_features, self.in2_features, self.out_features = in1_features, in2_features, out_features
+        make = {"device": device, "dtype": dtype}
+        self.weight = Parameter(_C.torch.empty(out_features, in1_features, in2_features, **make))
+        self.register_parameter("bias", Parameter(_C.torch.empty(out_features, **make)) if bias else None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draws new values, uniform in +-1/sqrt(in1_features)."""
+        bound = 1 / math.sqrt(self.in1_features)
         init.uniform_(self.weight, -bound, bound)
-        self.register_parameter("bias", Parameter(_C.torch.empty(out_features).uniform_(-bound, bound)) if bias else None)
+        if self.bias is not None:
+            init.uniform_(self.bias, -bound, bound)
 
     def forward(self, input1, input2):
-        out, n1, n2 = self.weight.shape
-        products = input1 @ self.weight.permute(1, 0, 2).reshape(n1, out * n2)
-        result = (products.reshape(*input1.shape[:-1], out, n2) * input2.unsqueeze(-2)).sum(-1)
-        return result if self.bias is None else result + self.bias
+        return F.bilinear(input1, input2, self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        return (
+            f"in1_features={self.in1_features}, in2_features={self.in2_features}, out_features={self.out_features}, "
+            f"bias={self.bias is not None}"
+        )
 
 
 class Flatten(Module):
@@ -84,10 +99,15 @@ class Unflatten(Module):
 
     def __init__(self, dim: int, unflattened_size):
         super().__init__()
+        if not isinstance(unflattened_size, (tuple, list)):
+            raise TypeError(f"unflattened_size must be a tuple of ints, but found type {type(unflattened_size).__name__}")
         self.dim, self.unflattened_size = dim, tuple(unflattened_size)
 
     def forward(self, input):
         return input.unflatten(self.dim, self.unflattened_size)
+
+    def extra_repr(self) -> str:
+        return f"dim={self.dim}, unflattened_size={self.unflattened_size}"
 
 
 class PixelShuffle(Module):
@@ -100,6 +120,9 @@ class PixelShuffle(Module):
     def forward(self, input):
         return F.pixel_shuffle(input, self.upscale_factor)
 
+    def extra_repr(self) -> str:
+        return f"upscale_factor={self.upscale_factor}"
+
 
 class PixelUnshuffle(Module):
     """Rearranges (*, C, H r, W r) to (*, C r^2, H, W)."""
@@ -110,3 +133,6 @@ class PixelUnshuffle(Module):
 
     def forward(self, input):
         return F.pixel_unshuffle(input, self.downscale_factor)
+
+    def extra_repr(self) -> str:
+        return f"downscale_factor={self.downscale_factor}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 from ... import _C
 from .. import functional as F
 from .. import init
@@ -130,30 +132,48 @@ class _InstanceNorm(_BatchNorm):
         super().__init__(num_features, eps, momentum, affine, track_running_stats, **make)
 
     def forward(self, input):
-        if input.dim() not in self.dims:
-            raise ValueError(f"expected {' or '.join(f'{d}D' for d in self.dims)} input (got {input.dim()}D input)")
-        return F.instance_norm(
-            input, self.running_mean, self.running_var, self.weight, self.bias,
+        self._check_input(input)
+        batched = input.dim() == self.dims[-1]
+        result = F.instance_norm(
+            input if batched else input.unsqueeze(0), self.running_mean, self.running_var, self.weight, self.bias,
             self.training or not self.track_running_stats, self.momentum or 0.0, self.eps,
         )  # fmt: skip
+        return result if batched else result.squeeze(0)
+
+    def _check_input(self, input) -> None:
+        if input.dim() not in self.dims:
+            raise ValueError(f"expected {' or '.join(f'{d}D' for d in self.dims)} input (got {input.dim()}D input)")
+        channels = input.dim() + 1 - self.dims[-1]
+        if input.shape[channels] == self.num_features:
+            return
+        if self.affine:
+            raise ValueError(
+                f"expected input's size at dim={channels} to match num_features ({self.num_features}), "
+                f"but got: {input.shape[channels]}."
+            )
+        warnings.warn(
+            f"input's size at dim={channels} does not match num_features. You can silence this warning by not passing in "
+            "num_features, which is not used because affine=False",
+            stacklevel=5,
+        )
 
 
 class InstanceNorm1d(_InstanceNorm):
-    """Instance norm over (N, C, L)."""
+    """Instance norm over (N, C, L) or (C, L)."""
 
-    dims = (3,)
+    dims = (2, 3)
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """Instance norm over (N, C, H, W)."""
+    """Instance norm over (N, C, H, W) or (C, H, W)."""
 
-    dims = (4,)
+    dims = (3, 4)
 
 
 class InstanceNorm3d(_InstanceNorm):
-    """Instance norm over (N, C, D, H, W)."""
+    """Instance norm over (N, C, D, H, W) or (C, D, H, W)."""
 
-    dims = (5,)
+    dims = (4, 5)
 
 
 class LayerNorm(Module):
@@ -168,6 +188,13 @@ class LayerNorm(Module):
         affine = elementwise_affine and bias
         self.register_parameter("bias", Parameter(_C.torch.zeros(*shape, **make)) if affine else None)
 
+    def reset_parameters(self) -> None:
+        """Sets the weight to 1 and the bias to 0."""
+        if self.weight is not None:
+            init.ones_(self.weight)
+        if self.bias is not None:
+            init.zeros_(self.bias)
+
     def forward(self, input):
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
@@ -181,12 +208,20 @@ class RMSNorm(Module):
     def __init__(self, normalized_shape, eps=None, elementwise_affine=True, device=None, dtype=None):
         super().__init__()
         shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
-        self.normalized_shape, self.eps = shape, eps
+        self.normalized_shape, self.eps, self.elementwise_affine = shape, eps, elementwise_affine
         weight = Parameter(_C.torch.ones(*shape, device=device, dtype=dtype)) if elementwise_affine else None
         self.register_parameter("weight", weight)
 
+    def reset_parameters(self) -> None:
+        """Sets the weight to 1."""
+        if self.weight is not None:
+            init.ones_(self.weight)
+
     def forward(self, input):
         return F.rms_norm(input, self.normalized_shape, self.weight, self.eps)
+
+    def extra_repr(self) -> str:
+        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
 
 
 class GroupNorm(Module):
@@ -195,11 +230,18 @@ class GroupNorm(Module):
     def __init__(self, num_groups: int, num_channels: int, eps=1e-5, affine=True, device=None, dtype=None):
         super().__init__()
         if num_channels % num_groups:
-            raise ValueError("num_channels must be divisible by num_groups")
+            raise ValueError(f"num_channels ({num_channels}) must be divisible by num_groups ({num_groups})")
         self.num_groups, self.num_channels, self.eps, self.affine = num_groups, num_channels, eps, affine
         make = {"device": device, "dtype": dtype}
         self.register_parameter("weight", Parameter(_C.torch.ones(num_channels, **make)) if affine else None)
         self.register_parameter("bias", Parameter(_C.torch.zeros(num_channels, **make)) if affine else None)
+
+    def reset_parameters(self) -> None:
+        """Sets the weight to 1 and the bias to 0."""
+        if self.weight is not None:
+            init.ones_(self.weight)
+        if self.bias is not None:
+            init.zeros_(self.bias)
 
     def forward(self, input):
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)

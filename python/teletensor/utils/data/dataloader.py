@@ -1,5 +1,6 @@
 """Provides the names of torch.utils.data.dataloader."""
 
-from .loader import DataLoader, default_collate, get_worker_info
+from .collate import default_collate, default_convert
+from .loader import DataLoader, get_worker_info
 
-__all__ = ["DataLoader", "default_collate", "get_worker_info"]
+__all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"]

@@ -55,7 +55,13 @@ class StackDataset(Dataset):
     """Tuples or dicts of samples from several data sets."""
 
     def __init__(self, *args, **kwargs):
+        if args and kwargs:
+            raise ValueError("Supported either tuple- (via args) or dict- (via kwargs) like input/output, but both types are given.")
+        if not args and not kwargs:
+            raise ValueError("At least one dataset should be passed")
         self.datasets = kwargs or args
+        if len({len(d) for d in (kwargs.values() if kwargs else args)}) > 1:
+            raise ValueError("Size mismatch between datasets")
 
     def __getitem__(self, index):
         if isinstance(self.datasets, dict):
@@ -73,6 +79,8 @@ class ConcatDataset(Dataset):
         self.datasets = list(datasets)
         if not self.datasets:
             raise AssertionError("datasets should not be an empty iterable")
+        if any(isinstance(d, IterableDataset) for d in self.datasets):
+            raise AssertionError("ConcatDataset does not support IterableDataset")
         self.cumulative_sizes = list(itertools.accumulate(len(d) for d in self.datasets))
 
     def __len__(self) -> int:
@@ -96,6 +104,9 @@ class ChainDataset(IterableDataset):
     def __iter__(self):
         return itertools.chain.from_iterable(self.datasets)
 
+    def __len__(self) -> int:
+        return sum(len(d) for d in self.datasets)
+
 
 class Subset(Dataset):
     """The samples of a data set at given indices."""
@@ -104,6 +115,8 @@ class Subset(Dataset):
         self.dataset, self.indices = dataset, list(indices)
 
     def __getitem__(self, index):
+        if isinstance(index, list):
+            return self.dataset[[self.indices[i] for i in index]]
         return self.dataset[self.indices[index]]
 
     def __len__(self) -> int:

@@ -2,8 +2,8 @@
 
 import re
 
-from ..loader import default_collate
+from ..collate import default_collate, default_convert
 
-__all__ = ["default_collate", "np_str_obj_array_pattern"]
+__all__ = ["default_collate", "default_convert", "np_str_obj_array_pattern"]
 
 np_str_obj_array_pattern = re.compile(r"[SaUO]")

@@ -1,0 +1,112 @@
+"""autograd.Function: dtypes and gradients of outputs, saved tensors, and checks of what backward returns."""
+
+import pytest
+
+
+def make(torch, forward, backward):
+    return type("Made", (torch.autograd.Function,), {"forward": staticmethod(forward), "backward": staticmethod(backward)})
+
+
+def test_complex_outputs_have_gradients(torch):
+    function = make(torch, lambda ctx, x: torch.complex(x, 2 * x), lambda ctx, g: g.real + 2 * g.imag)
+    x = torch.ones(2, requires_grad=True)
+    y = function.apply(x)
+    assert y.requires_grad and not y.is_leaf
+    y.abs().sum().backward()
+    assert torch.allclose(x.grad, torch.full((2,), 5**0.5))
+
+
+@pytest.mark.parametrize("materialize", [True, False])
+def test_gradients_of_outputs_without_one(torch, materialize):
+    received = []
+
+    def forward(ctx, x):
+        ctx.set_materialize_grads(materialize)
+        constant = x * 3
+        ctx.mark_non_differentiable(constant)
+        return x * 2, constant, x.to(torch.int64), x * 5
+
+    def backward(ctx, *gradients):
+        received.extend(gradients)
+        return gradients[0] * 2
+
+    x = torch.ones(2, requires_grad=True)
+    outputs = make(torch, forward, backward).apply(x)
+    assert [o.requires_grad for o in outputs] == [True, False, False, True]
+    outputs[0].sum().backward()
+    assert x.grad.tolist() == [2, 2] and received[3].tolist() == [0, 0]
+    if materialize:
+        assert [g.tolist() for g in received[1:3]] == [[0, 0]] * 2 and received[2].dtype is torch.int64
+    else:
+        assert received[1] is received[2] is None
+
+
+@pytest.mark.parametrize(
+    "returned, message",
+    [
+        (lambda g: (g, g, g), r"incorrect number of gradients \(expected 2, got 3\)"),
+        (lambda g: (g,), r"incorrect number of gradients \(expected 2, got 1\)"),
+        (lambda g: (g, g), "a gradient different than None at position 2"),
+        (lambda g: (1, None), r"expected Variable or None \(got int\)"),
+        (lambda g: (g * 1j, None), "invalid gradient at index 0"),
+    ],
+)
+def test_invalid_gradients(torch, returned, message):
+    function = make(torch, lambda ctx, x, scale: x * scale, lambda ctx, g: returned(g))
+    with pytest.raises(RuntimeError, match=message):
+        function.apply(torch.ones(2, requires_grad=True), 2.0).sum().backward()
+
+
+def test_trailing_nones_are_accepted(torch):
+    x = torch.ones(2, requires_grad=True)
+    make(torch, lambda ctx, x: x * 2, lambda ctx, g: (g * 2, None, None)).apply(x).sum().backward()
+    assert x.grad.tolist() == [2, 2]
+
+
+def test_saved_tensors_must_not_change(torch):
+    def forward(ctx, x):
+        ctx.save_for_backward(x, None)
+        return x * x
+
+    function = make(torch, forward, lambda ctx, g: 2 * g * ctx.saved_tensors[0])
+    x = torch.ones(2, requires_grad=True)
+    z = x * 1
+    y = function.apply(z)
+    z.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation: a saved tensor of size"):
+        y.sum().backward()
+    with pytest.raises(TypeError, match="argument 0 is of type int"):
+        make(torch, lambda ctx, x: ctx.save_for_backward(3), None).apply(x)
+
+
+def test_a_tensor_changed_before_forward_ends_may_be_saved(torch):
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        ctx.mark_dirty(x)
+        return x.mul_(2)
+
+    x = torch.ones(1, requires_grad=True)
+    make(torch, forward, lambda ctx, g: g * ctx.saved_tensors[0]).apply(x * 3).sum().backward()
+    assert x.grad.tolist() == [18]
+
+
+def test_a_once_differentiable_function_is_not_differentiated_twice(torch):
+    class Double(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return 2 * x
+
+        @staticmethod
+        @torch.autograd.function.once_differentiable
+        def backward(ctx, g):
+            return 2 * g
+
+    x = torch.ones(1, requires_grad=True)
+    (first,) = torch.autograd.grad((Double.apply(x) ** 2).sum(), x, create_graph=True)
+    assert first.tolist() == [8]
+    with pytest.raises(RuntimeError, match="differentiate twice a function that was marked with @once_differentiable"):
+        torch.autograd.grad(first.sum(), x)
+    (first,) = torch.autograd.grad(Double.apply(x * x).sum(), x, create_graph=True)
+    assert torch.autograd.grad(first.sum(), x)[0].tolist() == [4]
+    (Double.apply(x) ** 2).sum().backward()
+    assert x.grad.tolist() == [8]

@@ -1,0 +1,50 @@
+"""result_type, type_as and asarray."""
+
+import pytest
+
+
+def test_result_type_of_numbers(torch):
+    numbers = [True, 2, 2.5, 1j]
+    dtypes = [torch.bool, torch.int64, torch.float32, torch.complex64]
+    for i, a in enumerate(numbers):
+        for j, b in enumerate(numbers):
+            assert torch.result_type(a, b) is dtypes[max(i, j)]
+
+
+def test_result_type_of_tensors(torch):
+    half, double, integer = (torch.ones(2, dtype=d) for d in (torch.float16, torch.float64, torch.int32))
+    assert torch.result_type(half, double.sum()) is torch.float16
+    assert torch.result_type(half.sum(), double) is torch.float64
+    assert torch.result_type(integer, 2) is torch.int32 and torch.result_type(True, integer) is torch.int32
+    assert torch.result_type(integer, 2.5) is torch.float32 and torch.result_type(double, 1j) is torch.complex128
+    assert torch.result_type(torch.ones(2), torch.ones(3, dtype=torch.float64)) is torch.float64  # sizes do not matter
+    assert torch.result_type(tensor=half, other=1) is torch.float16
+    for pair in (("a", 1), (1, None)):
+        with pytest.raises(TypeError, match="invalid combination of arguments"):
+            torch.result_type(*pair)
+
+
+def test_type_as_moves_to_the_device(torch):
+    x, target = torch.ones(2), torch.empty(1, dtype=torch.int32, device="meta")
+    assert x.type_as(target).device.type == "meta" and x.type_as(target).dtype is torch.int32
+    assert x.type_as(torch.zeros(1)) is x
+    with pytest.raises(TypeError, match="must be Tensor, not int"):
+        x.type_as(3)
+
+
+def test_asarray(torch):
+    np = pytest.importorskip("numpy")
+    x, leaf = torch.ones(2), torch.ones(2, requires_grad=True)
+    assert torch.asarray(x) is x and torch.asarray(x, dtype=torch.float32, copy=False) is x
+    copy = torch.asarray(x, copy=True)
+    assert copy is not x and not copy.is_set_to(x)
+    assert torch.asarray(leaf, requires_grad=True) is leaf and torch.asarray(leaf, copy=True).grad_fn is not None
+    assert torch.asarray([1.0], requires_grad=True).is_leaf and torch.asarray([1.0], requires_grad=True).requires_grad
+    assert torch.asarray(np.ones(2), requires_grad=True).dtype is torch.float64
+    for obj, options in ((x, {"dtype": torch.int64}), (x, {"device": "meta"}), ([1], {}), (np.ones(2), {})):
+        with pytest.raises(ValueError, match="can't alias"):
+            torch.asarray(obj, copy=False, **options)
+    with pytest.raises(RuntimeError, match="floating point and complex dtype can require gradients"):
+        torch.asarray([1, 2], requires_grad=True)
+    with pytest.raises(TypeError):
+        torch.asarray([1], copy=3)
