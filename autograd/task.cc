@@ -50,8 +50,8 @@ Task::Task(absl::Span<const Tensor> roots, absl::Span<const Tensor> gradients, a
   capture_all_ = options_.accumulate && captures.empty();
   for (size_t i = 0; i < roots.size(); ++i) check_root(roots[i], gradients.empty() ? Tensor() : gradients[i]);
   for (const Tensor& root : roots) {
-    // The client rejects roots that do not require grad. A recorded gradient may be constant, which only the tape can
-    // determine. Such a root receives no gradient.
+    // The client rejects roots that do not require grad, except gradients that were recorded: only the tape can
+    // determine that one of them is constant. No pass starts at such a root.
     if (root.requires_grad()) claim(edge_of(root).node.get());
   }
   discover();

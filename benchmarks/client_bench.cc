@@ -212,7 +212,8 @@ double chain_ns(Session& session) {
 struct Latency {
   double ours, ping;
 };
-// Returns the median latency of a read, with or without a new operation before it, alternating with pings.
+// Returns the median latencies of a read and of a ping, measured in alternating rounds. If `compute`, a new operation
+// precedes each read.
 Latency read_latency(Session& session, Ping& ping, bool compute) {
   static const Op& add = *find_op("add");
   Tensor a = zeros(session, {});

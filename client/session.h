@@ -38,8 +38,8 @@ struct Value {
 
 struct PendingRead;  // client/link/pending_reads.h
 
-// The value of a small tensor, requested by Session::read_async(). Refers to the tensor as it was then: later
-// instructions do not change the value. Owned by the caller, which may destroy it at any time. For one thread.
+// The value that a small tensor had when Session::read_async() was called; later instructions do not change it. Owned
+// by the caller, which may destroy it at any time. Not thread-safe.
 class PendingValue {
  public:
   ~PendingValue();

@@ -158,7 +158,7 @@ using cpu::TT_ISA::value_of;
 }}  // namespace TT_ISA
 }}  // namespace tt::math
 namespace tt::cpu::TT_ISA {{
-PointwiseRows pointwise_rows_{index}() {{
+PointwiseTable pointwise_rows_{index}() {{
 {table}}}
 }}  // namespace tt::cpu::TT_ISA
 """
@@ -166,12 +166,12 @@ PointwiseRows pointwise_rows_{index}() {{
 
 def emit_table() -> str:
     """Returns the source that collects the rows of all files. It is compiled once per instruction set."""
-    declarations = "".join(f"PointwiseRows pointwise_rows_{i}();\n" for i in range(NUM_FILES))
+    declarations = "".join(f"PointwiseTable pointwise_rows_{i}();\n" for i in range(NUM_FILES))
     calls = ", ".join(f"pointwise_rows_{i}()" for i in range(NUM_FILES))
     return f"""{HEADER}#include "kernels/cpu/iteration/block.h"
 namespace tt::cpu::TT_ISA {{
-{declarations}const PointwiseRows* pointwise_files(int* count) {{
-  static const PointwiseRows files[] = {{{calls}}};
+{declarations}const PointwiseTable* pointwise_files(int* count) {{
+  static const PointwiseTable files[] = {{{calls}}};
   *count = {NUM_FILES};
   return files;
 }}

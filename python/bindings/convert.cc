@@ -79,9 +79,9 @@ client::Tensor from_buffer(PyObject* data, std::optional<DType> dtype, Device de
   // The bytes are read according to format and shape, so contradictory values are rejected.
   int64_t length = view.itemsize;
   for (int i = 0; i < view.ndim; ++i) {
-    check_as(ErrorKind::kValue,
-             view.shape && view.shape[i] >= 0 && !__builtin_mul_overflow(length, view.shape[i], &length),
-             "the buffer's shape is invalid");
+    check_as(
+        ErrorKind::kValue, view.shape && view.shape[i] >= 0 && !__builtin_mul_overflow(length, view.shape[i], &length),
+        "expected a buffer of less than 2^63 bytes, got size ", view.shape ? view.shape[i] : -1, " in dimension ", i);
   }
   check_as(ErrorKind::kValue, static_cast<size_t>(view.itemsize) == item_size(*own) && length == view.len,
            "the buffer's format, shape and length contradict each other: ", view.len, " bytes, items of ",

@@ -46,7 +46,7 @@ def dlpack(
     dl_device: tuple[int, int] | None = None,
     copy: bool | None = None,
 ) -> Any:
-    """Implements __dlpack__: returns a capsule with a copy of the tensor in this process's memory. Waits.
+    """Implements __dlpack__: returns a capsule with a copy of the tensor in this process's memory. Waits for the engine.
 
     Raises:
         BufferError: ``copy`` is False, ``stream`` is given, ``dl_device`` (by default the tensor's device) is not

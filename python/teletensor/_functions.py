@@ -259,14 +259,14 @@ def meshgrid(*tensors, indexing: str = "ij") -> tuple[Tensor, ...]:
 
 
 def allclose(input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
-    """Whether all pairs of elements are close. Waits."""
+    """Whether all pairs of elements are close. Waits for the engine."""
     if input.dtype != other.dtype:
         raise RuntimeError(f"allclose: expected tensors of one dtype, got {input.dtype} and {other.dtype}")
     return bool(_C.torch.isclose(input, other, rtol=rtol, atol=atol, equal_nan=equal_nan).all())
 
 
 def equal(input: Tensor, other: Tensor) -> bool:
-    """Whether two tensors have the same sizes and elements. Waits."""
+    """Whether two tensors have the same sizes and elements. Waits for the engine."""
     return input.shape == other.shape and bool((input == other).all())
 
 

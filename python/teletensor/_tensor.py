@@ -54,7 +54,7 @@ def __reversed__(self: Tensor) -> Tensor:
 
 @_method
 def __array__(self: Tensor, dtype=None, copy=None):
-    """Converts the tensor to an array when NumPy's functions and operators receive it. Waits."""
+    """Converts the tensor to an array when NumPy's functions and operators receive it. Waits for the engine."""
     if copy is False:
         raise ValueError("Unable to avoid copy while creating an array as requested: the tensor is in an engine")
     array = self.numpy()
@@ -94,7 +94,7 @@ def __reduce_ex__(self: Tensor, protocol: int):
 
 @_method
 def numpy(self: Tensor, *, force: bool = False):
-    """Copies the values from the engine to a new NumPy array. Waits."""
+    """Copies the values from the engine to a new NumPy array. Waits for the engine."""
     import numpy as np
 
     if self.requires_grad and not force:

@@ -10,7 +10,7 @@
 #include "engine/schema/scalar.h"
 #include "engine/tensor/tensor.h"
 #include "kernels/common/index/selection.h"
-#include "kernels/common/random/draws.h"
+#include "kernels/common/random/random_ranges.h"
 
 namespace tt::TT_BACKEND {
 

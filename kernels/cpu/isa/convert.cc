@@ -15,8 +15,8 @@
 
 namespace tt::cpu::TT_ISA {
 
-const PointwiseRows* pointwise_files(int* count);  // generated
-RandomFunctions random_functions();                // philox.cc
+const PointwiseTable* pointwise_files(int* count);  // generated
+RandomFunctions random_functions();                 // philox.cc
 
 namespace {
 

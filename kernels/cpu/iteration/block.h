@@ -94,7 +94,7 @@ struct RandomFunctions {
 };
 
 // The operators of one generated source file.
-struct PointwiseRows {
+struct PointwiseTable {
   const PointwiseRow* rows;
   int count;
 };
@@ -103,7 +103,7 @@ struct PointwiseRows {
 // keep only the AVX-512 copy.
 struct BlockTable {
   const char* isa;
-  const PointwiseRows* files;
+  const PointwiseTable* files;
   int num_files;
   BlockConversions<float> f32;
   BlockConversions<double> f64;

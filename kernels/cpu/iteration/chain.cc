@@ -15,7 +15,7 @@ const PointwiseRow& row_of(uint16_t op) {
   static const std::vector<const PointwiseRow*> rows = [] {
     std::vector<const PointwiseRow*> by_id(op_id::kMax + 1);
     for (int f = 0; f < blocks().num_files; ++f) {
-      const PointwiseRows& file = blocks().files[f];
+      const PointwiseTable& file = blocks().files[f];
       for (int i = 0; i < file.count; ++i) by_id[file.rows[i].op] = &file.rows[i];
     }
     return by_id;

@@ -4,7 +4,7 @@
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/linalg/failed_matrix.h"
 #include "kernels/cuda/linalg/library_decomposition.h"
-#include "kernels/cuda/linalg/triangles.h"
+#include "kernels/cuda/linalg/lu_device.h"
 
 namespace tt::cuda {
 namespace {

@@ -3,7 +3,7 @@
 #include "kernels/common/linalg/decomposition.h"
 #include "kernels/cuda/iteration/copy.h"
 #include "kernels/cuda/kernels.h"
-#include "kernels/cuda/linalg/triangles.h"
+#include "kernels/cuda/linalg/lu_device.h"
 
 namespace tt::cuda {
 namespace {

@@ -1,7 +1,7 @@
 // multinomial: one group of threads per row of weights.
 #include "engine/session/context.h"
 #include "kernels/common/math/scalar_math.h"
-#include "kernels/common/random/draws.h"
+#include "kernels/common/random/random_ranges.h"
 #include "kernels/cuda/iteration/copy.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch/device_error.h"

@@ -6,7 +6,7 @@
 #include "engine/session/context.h"
 #include "kernels/common/iteration/complex_as_real.h"
 #include "kernels/common/math/scalar_math.h"
-#include "kernels/common/random/draws.h"
+#include "kernels/common/random/random_ranges.h"
 #include "kernels/common/random/dropout_scale.h"
 #include "kernels/cuda/iteration/copy.h"
 #include "kernels/cuda/kernels.h"

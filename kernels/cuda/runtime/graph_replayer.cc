@@ -93,8 +93,8 @@ class HeldLaunchWatcher {
   }
 
  private:
-  // If a replayer starts to hold launches after this poll, its thread sees asleep_, because the poll and add() acquire
-  // the replayer's lock.
+  // run() calls this again after it has set asleep_. A replayer that starts to hold launches after that call sees
+  // asleep_ and wakes this thread, because both acquire the replayer's lock.
   bool is_any_held() {
     bool held = false;
     for_each([&](GraphReplayer& replayer) { held |= replayer.issue_if_overdue(); });

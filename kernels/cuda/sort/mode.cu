@@ -60,7 +60,7 @@ void find_modes(const Queue& queue, const RowKeys& keys, const Tensor& order, in
 void mode(const Tensor& input, int64_t dim, bool, Tensor& values, Tensor& indices) {
   if (values.numel() == 0) return;
   const DimIterator lines(input, dim);
-  const RowKeys keys = line_keys(input, lines, false);
+  const RowKeys keys = row_keys(input, lines, false);
   const Tensor order = sorted_rows(input, lines, false);
   const Tensor positions = empty({lines.count()}, DType::kInt64, input.device());
   with_key(keys, [&]<typename Key>(std::type_identity<Key>) {

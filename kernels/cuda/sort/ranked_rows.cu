@@ -133,12 +133,12 @@ void gather_selected_as(const Tensor& input, const DimIterator& lines, const Row
 }  // namespace
 
 Tensor ranked_rows(const Tensor& input, const DimIterator& lines, int64_t rank, bool descending) {
-  return positions_of_rank(queue_of(input), line_keys(input, lines, descending), lines, rank);
+  return positions_of_rank(queue_of(input), row_keys(input, lines, descending), lines, rank);
 }
 
 Tensor first_of_rows(const Tensor& input, const DimIterator& lines, int64_t count, bool descending) {
   const Queue queue = queue_of(input);
-  const RowKeys keys = line_keys(input, lines, descending);
+  const RowKeys keys = row_keys(input, lines, descending);
   const Tensor last = positions_of_rank(queue, keys, lines, count - 1);
   const Tensor slot_counters = empty({lines.count()}, DType::kInt64, input.device());
   fill_with(slot_counters, Scalar(int64_t{0}));

@@ -43,37 +43,37 @@ int key_bits_of(DType dtype) {
 }
 DType key_type(int bits) { return bits <= 32 ? DType::kInt32 : DType::kInt64; }
 
-// Writes, for each element, its key and, from bit `line_bit` on, the number of its line. If `line_bit` is 64, writes no
-// line number.
+// Writes, for each element, its key and, from bit `row_bit` on, the index of its row. If `row_bit` is 64, writes no
+// row index.
 template <typename Key>
-void make_keys(const Tensor& input, const DimIterator& lines, int bits, int line_bit, bool descending,
+void make_keys(const Tensor& input, const DimIterator& rows, int bits, int row_bit, bool descending,
                const Tensor& out) {
   const Access x(input);
   const uint64_t flip = descending ? ~uint64_t{0} >> (64 - bits) : 0;
   Key* keys = out.data_as<Key>();
   for_each(queue_of(input), out.numel(), [=] TT_DEVICE(int64_t i) {
     uint64_t key = 0;
-    const int64_t offset = lines.offset(i);
+    const int64_t offset = rows.offset(i);
     with_element_of(x.dtype, [&]<typename T>(std::type_identity<T>) {
       key = short_key(static_cast<const T*>(x.data)[offset]) ^ flip;
     });
-    if (line_bit < 64) key |= static_cast<uint64_t>(i / lines.length()) << line_bit;
+    if (row_bit < 64) key |= static_cast<uint64_t>(i / rows.length()) << row_bit;
     keys[i] = static_cast<Key>(key);
   });
 }
 
-Tensor make_keys(const Tensor& input, const DimIterator& lines, int bits, int line_bit, bool descending, DType type) {
-  Tensor keys = empty({lines.count() * lines.length()}, type, input.device());
-  type == DType::kInt32 ? make_keys<uint32_t>(input, lines, bits, line_bit, descending, keys)
-                        : make_keys<uint64_t>(input, lines, bits, line_bit, descending, keys);
+Tensor make_keys(const Tensor& input, const DimIterator& rows, int bits, int row_bit, bool descending, DType type) {
+  Tensor keys = empty({rows.count() * rows.length()}, type, input.device());
+  type == DType::kInt32 ? make_keys<uint32_t>(input, rows, bits, row_bit, descending, keys)
+                        : make_keys<uint64_t>(input, rows, bits, row_bit, descending, keys);
   return keys;
 }
 
-// Writes the line numbers of `positions` as keys.
-void make_line_keys(const Queue& queue, const DimIterator& lines, const KeyIndexPairs& items) {
+// Writes the row indices of `positions` as keys.
+void make_row_index_keys(const Queue& queue, const DimIterator& rows, const KeyIndexPairs& items) {
   const int64_t* positions = items.indices.data_as<int64_t>();
   int64_t* keys = items.keys.data_as<int64_t>();
-  for_each(queue, items.keys.numel(), [=] TT_DEVICE(int64_t i) { keys[i] = positions[i] / lines.length(); });
+  for_each(queue, items.keys.numel(), [=] TT_DEVICE(int64_t i) { keys[i] = positions[i] / rows.length(); });
 }
 
 }  // namespace
@@ -85,23 +85,23 @@ Tensor iota(const Queue& queue, int64_t n) {
   return positions;
 }
 
-RowKeys line_keys(const Tensor& input, const DimIterator& lines, bool descending) {
+RowKeys row_keys(const Tensor& input, const DimIterator& rows, bool descending) {
   const int bits = key_bits_of(input.dtype());
-  return {make_keys(input, lines, bits, 64, descending, key_type(bits)), bits};
+  return {make_keys(input, rows, bits, 64, descending, key_type(bits)), bits};
 }
 
-// All lines are sorted together. If the line number and the key fit in one integer, one sort suffices; otherwise
-// elements are sorted by key and then, stably, by line.
-Tensor sorted_rows(const Tensor& input, const DimIterator& lines, bool descending) {
+// All rows are sorted together. If the row index and the key fit in one integer, one sort suffices; otherwise elements
+// are sorted by key and then, with a stable sort, by row.
+Tensor sorted_rows(const Tensor& input, const DimIterator& rows, bool descending) {
   const Queue queue = queue_of(input);
-  const int bits = key_bits_of(input.dtype()), line_bits = bits_of(lines.count() - 1), together = bits + line_bits;
+  const int bits = key_bits_of(input.dtype()), row_bits = bits_of(rows.count() - 1), together = bits + row_bits;
   const bool fits = together <= 64;
-  const int line_bit = fits && line_bits > 0 ? bits : 64;
-  const Tensor keys = make_keys(input, lines, bits, line_bit, descending, key_type(together));
+  const int row_bit = fits && row_bits > 0 ? bits : 64;
+  const Tensor keys = make_keys(input, rows, bits, row_bit, descending, key_type(together));
   KeyIndexPairs items = radix_sort(queue, {keys, iota(queue, keys.numel())}, fits ? together : bits);
   if (fits) return items.indices;
-  make_line_keys(queue, lines, items);
-  return radix_sort(queue, items, line_bits).indices;
+  make_row_index_keys(queue, rows, items);
+  return radix_sort(queue, items, row_bits).indices;
 }
 
 }  // namespace tt::cuda

@@ -1,17 +1,17 @@
-// sorted_rows: computes the sorted order of the elements of each line along a dimension.
+// sorted_rows: computes the sorted order of the elements of each row along a dimension.
 #pragma once
 
 #include "kernels/cuda/launch/dim_iterator.h"
 
 namespace tt::cuda {
 
-// `keys`: one unsigned integer per element, line by line, which sorts like the element. Stored as int32 or int64. Only
+// `keys`: one unsigned integer per element, row by row, which sorts like the element. Stored as int32 or int64. Only
 // the low `bits` bits of the keys may differ.
 struct RowKeys {
   Tensor keys;
   int bits;
 };
-RowKeys line_keys(const Tensor& input, const DimIterator& lines, bool descending);
+RowKeys row_keys(const Tensor& input, const DimIterator& rows, bool descending);
 
 // Calls f with the type of the keys.
 template <typename F>
@@ -22,9 +22,9 @@ void with_key(const RowKeys& keys, F f) {
 // Returns the int64 tensor 0, 1, ... n - 1.
 Tensor iota(const Queue& queue, int64_t n);
 
-// Returns the elements of each line in sorted order, line by line. An element is represented by its number among the
-// elements of all lines (DimIterator::offset()); number % length is its position in the line. Stable. NaN sorts last,
+// Returns the elements of each row in sorted order, row by row. An element is represented by its number among the
+// elements of all rows (DimIterator::offset()); number % length is its position in the row. Stable. NaN sorts last,
 // or first if `descending`.
-Tensor sorted_rows(const Tensor& input, const DimIterator& lines, bool descending);
+Tensor sorted_rows(const Tensor& input, const DimIterator& rows, bool descending);
 
 }  // namespace tt::cuda

@@ -87,7 +87,7 @@ Tensor sorted_rows(const Tensor& x) {
   Tensor order = iota(queue_of(x), n);
   for (int64_t c = columns; n > 0 && c-- > 0;) {
     const Tensor column = view_of(x, Geometry{{n}, {columns}, x->offset + c});
-    const RowKeys by_place = line_keys(column, DimIterator(column, 0), false);
+    const RowKeys by_place = row_keys(column, DimIterator(column, 0), false);
     KeyIndexPairs items{Tensor(), order};
     with_bits(by_place.keys.dtype(),
               [&]<typename T>(std::type_identity<T>) { items.keys = in_order<T>(by_place.keys, order); });

@@ -181,7 +181,7 @@ def record_stream(self: Tensor, stream) -> None:
 
 @_method
 def apply_(self: Tensor, callable: Callable) -> Tensor:
-    """Applies a Python function to each element, in place. Waits."""
+    """Applies a Python function to each element, in place. Waits for the engine."""
     values = [callable(v) for v in self.reshape(-1).tolist()]
     return self.copy_(_C.tensor(values, dtype=self.dtype, device=self.device).reshape(self.shape))
 
@@ -200,7 +200,7 @@ def is_shared(self: Tensor) -> bool:
 
 @_method
 def map_(self: Tensor, tensor: Tensor, callable: Callable) -> Tensor:
-    """Applies a Python function to each pair of elements, in place. Waits."""
+    """Applies a Python function to each pair of elements, in place. Waits for the engine."""
     pairs = zip(self.reshape(-1).tolist(), tensor.expand_as(self).reshape(-1).tolist())
     values = [callable(a, b) for a, b in pairs]
     return self.copy_(_C.tensor(values, dtype=self.dtype, device=self.device).reshape(self.shape))

@@ -22,7 +22,7 @@ _torch, _builtin_range = _C.torch, range
 
 
 def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None):
-    """Returns the sorted distinct values, or slices along dim; on request also inverse indices and counts. Waits.
+    """Returns the sorted distinct values, or slices along dim; on request also inverse indices and counts. Waits for the engine.
 
     ``sorted`` has no effect: the result is always sorted.
     """
@@ -33,7 +33,7 @@ def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, ret
 
 
 def unique_consecutive(input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None):
-    """The first value of each run of equal values, or the first slice of each run of equal slices along dim. Waits."""
+    """The first value of each run of equal values, or the first slice of each run of equal slices along dim. Waits for the engine."""
     if dim is None:
         output, inverse, counts = _C.ops.unique_rows(input.reshape(-1, 1), True)
         output, inverse = output.reshape(-1), inverse.reshape(input.shape)
@@ -60,7 +60,7 @@ def _requested_results(output, inverse, counts, return_inverse: bool, return_cou
 
 
 def nonzero(input: Tensor, *, as_tuple: bool = False, out: Tensor | None = None):
-    """The indices of the nonzero elements: one row per element or, if as_tuple, one vector per dimension. Waits."""
+    """The indices of the nonzero elements: one row per element or, if as_tuple, one vector per dimension. Waits for the engine."""
     if not as_tuple:
         return _torch.nonzero(input) if out is None else _torch.nonzero(input, out=out)
     if out is not None:
@@ -76,7 +76,7 @@ def where(condition: Tensor, input=None, other=None, *, out: Tensor | None = Non
 
 
 def argwhere(input: Tensor) -> Tensor:
-    """The indices of the nonzero elements, one row per element. Waits."""
+    """The indices of the nonzero elements, one row per element. Waits for the engine."""
     return input.nonzero()
 
 

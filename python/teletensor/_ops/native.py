@@ -94,7 +94,10 @@ grid_sampler_2d = grid_sampler_3d = grid_sampler
 def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
     """A convolution over time. `input`: (time, batch, channels). `weight`: (width, input channels, output channels)."""
     if input.dim() != 3 or weight.dim() != 3 or bias.dim() != 1:
-        raise RuntimeError("conv_tbc: expected 3 dimensions (time, batch, channels) in input and weight, 1 in bias")
+        raise RuntimeError(
+            "conv_tbc: expected a 3-D input (time, batch, channels), a 3-D weight (width, input channels, output channels) and "
+            f"a 1-D bias, got {input.dim()}-D, {weight.dim()}-D and {bias.dim()}-D"
+        )
     return _ops.conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, 1, pad).permute(2, 0, 1)
 
 

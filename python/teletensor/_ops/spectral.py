@@ -82,7 +82,7 @@ def istft(
     center: bool = True, normalized: bool = False, onesided: bool | None = None, length: int | None = None,
     return_complex: bool = False,
 ) -> Tensor:  # fmt: skip
-    """The signal with the given spectra, by least squares where windows overlap (Griffin and Lim 1984). Waits."""
+    """The signal with the given spectra, by least squares where windows overlap (Griffin and Lim 1984). Waits for the engine."""
     if not input.dtype.is_complex:
         raise RuntimeError("istft requires a complex-valued input tensor matching the output from stft with "
                            "return_complex=True.")  # fmt: skip

@@ -15,7 +15,7 @@ from .. import _C
 from .._C import Tensor
 from . import _indexing
 
-__all__ = ["Array", "as_array_function", "as_array_functions", "plain"]
+__all__ = ["Array", "as_array_function", "as_array_functions", "to_tensor"]
 
 
 class Array(Tensor):
@@ -40,31 +40,31 @@ class Array(Tensor):
         """The array with its last two dimensions swapped."""
         if self.ndim < 2:
             raise ValueError(f"x.mT requires x to have at least 2 dimensions, got {self.ndim}")
-        return Array(plain(self).transpose(-2, -1))
+        return Array(to_tensor(self).transpose(-2, -1))
 
     def to_device(self, device: Any, /, *, stream: Any = None) -> Array:
         """Returns the array on the device; copies only if it is on another device."""
         if stream is not None:
             raise ValueError("[to_device] expected stream to be None: the engine manages its streams")
-        return Array(plain(self).to(_C.device(device)))
+        return Array(to_tensor(self).to(_C.device(device)))
 
     def __getitem__(self, key: Any) -> Array:
-        return Array(_indexing.get_item(plain(self), key))
+        return Array(_indexing.get_item(to_tensor(self), key))
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        _indexing.set_item(plain(self), key, value)
+        _indexing.set_item(to_tensor(self), key, value)
 
     def __iter__(self):
-        return (Array(part) for part in Tensor.__iter__(plain(self)))
+        return (Array(part) for part in Tensor.__iter__(to_tensor(self)))
 
 
-def plain(x: Any) -> Any:
+def to_tensor(x: Any) -> Any:
     """Converts an Array to a Tensor; returns other values unchanged."""
     return Tensor(x) if type(x) is Array else x
 
 
 def _to_tensors(x: Any) -> Any:
-    return type(x)(map(plain, x)) if type(x) in (tuple, list) else plain(x)
+    return type(x)(map(to_tensor, x)) if type(x) in (tuple, list) else to_tensor(x)
 
 
 def _to_arrays(x: Any) -> Any:

@@ -6,7 +6,7 @@ from typing import Any, Callable
 
 from .._C import Tensor
 from . import _elementwise, _linalg
-from ._array import Array, plain
+from ._array import Array, to_tensor
 from ._dtypes import result_type
 
 _UNARY = {"abs": "abs", "invert": "bitwise_invert", "neg": "negative", "pos": "positive"}
@@ -22,19 +22,19 @@ _OPERANDS = (Tensor, bool, int, float, complex)
 
 
 def _unary(function: Callable) -> Callable:
-    return lambda self, /: Array(function(plain(self)))
+    return lambda self, /: Array(function(to_tensor(self)))
 
 
 def _binary(function: Callable) -> Callable:
     def operator(self: Array, other: Any, /) -> Array:
-        return Array(function(plain(self), plain(other))) if isinstance(other, _OPERANDS) else NotImplemented
+        return Array(function(to_tensor(self), to_tensor(other))) if isinstance(other, _OPERANDS) else NotImplemented
 
     return operator
 
 
 def _reflected(function: Callable) -> Callable:
     def operator(self: Array, other: Any, /) -> Array:
-        return Array(function(plain(other), plain(self))) if isinstance(other, _OPERANDS) else NotImplemented
+        return Array(function(to_tensor(other), to_tensor(self))) if isinstance(other, _OPERANDS) else NotImplemented
 
     return operator
 
@@ -43,12 +43,12 @@ def _in_place(function: Callable) -> Callable:
     def operator(self: Array, other: Any, /) -> Array:
         if not isinstance(other, _OPERANDS):
             return NotImplemented
-        target = plain(self)
+        target = to_tensor(self)
         if result_type(target, other) is not target.dtype:
             raise TypeError(
                 f"the result has dtype {result_type(target, other)}, which an array of {target.dtype} cannot store"
             )
-        result = function(target, plain(other))
+        result = function(target, to_tensor(other))
         if result.shape != target.shape:
             raise ValueError(f"expected a result of shape {tuple(target.shape)}, got {tuple(result.shape)}")
         target.copy_(result)

@@ -61,7 +61,7 @@ def gradcheck(
     check_batched_grad: bool = False, check_batched_forward_grad: bool = False, check_forward_ad: bool = False,
     check_backward_ad: bool = True, fast_mode: bool = False, masked: bool | None = None,
 ) -> bool:  # fmt: skip
-    """Whether the gradients of func at the (float64) inputs agree with finite differences. Waits.
+    """Whether the gradients of func at the (float64) inputs agree with finite differences. Waits for the engine.
 
     Raises:
         GradcheckError: the gradients disagree, and raise_exception is set.
@@ -110,7 +110,7 @@ def _random_like(t: Tensor) -> Tensor:
 
 
 def gradgradcheck(func, inputs, grad_outputs=None, **options) -> bool:
-    """Checks second derivatives by gradcheck of the gradients, by default with fixed pseudorandom grad_outputs. Waits."""
+    """Checks second derivatives by gradcheck of the gradients, by default with fixed pseudorandom grad_outputs. Waits for the engine."""
     inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
     outputs = _outputs(func, inputs)
     if grad_outputs is None:

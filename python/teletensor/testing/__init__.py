@@ -18,7 +18,7 @@ def assert_close(actual, expected, *, rtol=None, atol=None, equal_nan=False, che
 
     if not isinstance(actual, Tensor) or not isinstance(expected, Tensor):
         if type(actual) is not type(expected) and isinstance(actual, (list, tuple)):
-            raise AssertionError(f"got {type(actual).__name__} and {type(expected).__name__}")
+            raise AssertionError(f"expected two values of the same type, got {type(actual).__name__} and {type(expected).__name__}")
         if isinstance(actual, (list, tuple)):
             if len(actual) != len(expected):
                 raise AssertionError(f"lengths differ: {len(actual)} and {len(expected)}")

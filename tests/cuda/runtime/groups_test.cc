@@ -103,7 +103,9 @@ TEST_F(TeamsTest, MissingSyncGivesWrongValue) {
   const auto all_received = [&](bool syncs_before_read, bool syncs_before_write) {
     const Tensor sent = zeros(kGroups * kMaxThreads),
                  received = ops::full({kGroups * kMaxThreads}, int64_t{1}, DType::kInt64, engine_.gpu());
-    EXPECT_EQ(failure(NeighbourExchange{sent.data_as<int64_t>(), received.data_as<int64_t>(), syncs_before_read, syncs_before_write}), "");
+    EXPECT_EQ(failure(NeighbourExchange{sent.data_as<int64_t>(), received.data_as<int64_t>(), syncs_before_read,
+                                        syncs_before_write}),
+              "");
     const std::vector<int64_t> flags = values(received);
     return std::count(flags.begin(), flags.end(), 0) == 0;
   };
