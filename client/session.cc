@@ -279,40 +279,37 @@ Value Session::read(const Tensor& tensor, uint32_t site) {
   return value;
 }
 
-PendingValue::PendingValue(Tensor tensor)
-    : tensor_(std::move(tensor)), version_(tensor_->version()), read_(std::make_unique<PendingRead>()) {}
+PendingValue::PendingValue(Tensor copy) : copy_(std::move(copy)), read_(std::make_unique<PendingRead>()) {}
 
-PendingValue::~PendingValue() { tensor_->session->impl_->link.abandon_read(read_.get()); }
+PendingValue::~PendingValue() { copy_->session->impl_->link.abandon_read(read_.get()); }
 
-bool PendingValue::has_arrived() { return tensor_->session->impl_->link.has_arrived(*read_); }
+bool PendingValue::has_arrived() { return copy_->session->impl_->link.has_arrived(*read_); }
 
 Value PendingValue::get(uint32_t site) {
-  Link& link = tensor_->session->impl_->link;
-  {
-    Session::Waiting waiting(*tensor_->session->impl_, site);
-    link.finish_read(read_.get());
-  }
+  Session::Impl& impl = *copy_->session->impl_;
+  const Clock::time_point start = Clock::now();
+  if (impl.link.finish_read(*read_)) impl.sites.count_wait(site, WaitKind::kRead, seconds_since(start));
   const v1::ReadResult& answer = read_->results[0];
-  if (answer.has_error()) throw link.remote_error(answer.error());
-  Value value = empty_value(*tensor_);
+  if (answer.has_error()) throw impl.link.remote_error(answer.error());
+  const size_t bytes = byte_size(*copy_);
+  if (answer.data().empty() && bytes > 0) return copy_->session->read(copy_, site);  // the reply had no room for it
+  Value value = empty_value(*copy_);
   value.bytes = answer.data();
-  const size_t bytes = byte_size(*tensor_);
-  if (value.bytes.empty() && bytes > 0) {  // the reply had no room for it
-    check(tensor_->version() == version_, "[read_async] the engine could not keep the value, and ",
-          static_cast<const TensorMeta&>(*tensor_), " has been changed since it was requested");
-    return tensor_->session->read(tensor_, site);
-  }
   check(value.bytes.size() == bytes, "the engine sent ", value.bytes.size(), " bytes for ",
-        static_cast<const TensorMeta&>(*tensor_));
+        static_cast<const TensorMeta&>(*copy_));
   return value;
 }
 
-std::unique_ptr<PendingValue> Session::read_async(const Tensor& tensor) {
+// Reads are answered at the end of their frame, when later instructions may have written to the tensor. So a copy is
+// read.
+std::unique_ptr<PendingValue> Session::read_async(const Tensor& tensor, uint32_t site) {
+  static const Op& clone = *find_op("clone");
   const size_t bytes = byte_size(*tensor);
   check_as(ErrorKind::kValue, bytes <= impl_->max_inline_bytes, "[read_async] expected a tensor of at most ",
            impl_->max_inline_bytes, " bytes, got ", bytes);
-  std::unique_ptr<PendingValue> pending(new PendingValue(tensor));
-  impl_->link.begin_read({&tensor->id, 1}, /*meta_only=*/false, pending->read_.get());
+  const Arg args[] = {tensor.get()};
+  std::unique_ptr<PendingValue> pending(new PendingValue(call(clone, args, {.grad = false, .site = site})[0]));
+  impl_->link.begin_read({&pending->copy_->id, 1}, /*meta_only=*/false, pending->read_.get());
   return pending;
 }
 

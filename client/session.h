@@ -43,7 +43,7 @@ struct PendingRead;  // client/link/pending_reads.h
 class PendingValue {
  public:
   ~PendingValue();
-  // Whether get() returns at once. Does not wait. Throws the error that ended the session.
+  // Whether get() returns at once. Does not wait. Throws the error that ended the session if the value has not arrived.
   bool has_arrived();
   // Waits for the value; `site` is the line to which the wait is attributed. Throws RemoteError with the root error if
   // the tensor is poisoned. May be called again.
@@ -51,10 +51,9 @@ class PendingValue {
 
  private:
   friend class Session;
-  explicit PendingValue(Tensor tensor);
+  explicit PendingValue(Tensor copy);
 
-  const Tensor tensor_;
-  const uint32_t version_;  // of the tensor, when the value was requested
+  const Tensor copy_;  // of the tensor, made in the engine
   const std::unique_ptr<PendingRead> read_;
 };
 
@@ -83,8 +82,8 @@ class Session : public RefCounted {
   // Like read(), but writes the row-major bytes to the caller's memory, whose size must equal the tensor's size in
   // bytes.
   void read_into(const Tensor& tensor, absl::Span<char> into, uint32_t site = 0);
-  // Requests the value without waiting. Throws Error (ValueError) if the tensor has more than max_inline_bytes.
-  std::unique_ptr<PendingValue> read_async(const Tensor& tensor);
+  // Requests the value without waiting for it. Throws Error (ValueError) if the tensor has more than max_inline_bytes.
+  std::unique_ptr<PendingValue> read_async(const Tensor& tensor, uint32_t site = 0);
   // Creates a tensor from row-major bytes. The caller may change the bytes after the call returns.
   Tensor upload(absl::Span<const char> bytes, DType dtype, SizesView sizes, Device device, uint32_t site = 0);
   // Waits until everything issued so far has been executed. Does not throw the errors of poisoned handles.

@@ -50,8 +50,9 @@ Link::Link(std::unique_ptr<Transport> transport, v1::HelloRequest hello)
     uploads_.emplace(limits, [this](uint64_t transfer, Device device, absl::Span<const char> bytes) {
       try {
         send_upload(transfer, device, bytes, Mode::kBackground);
-      } catch (const Error&) {
-        // The engine refused the upload, or received no more of it: the instruction that waits for it fails there.
+      } catch (const std::exception&) {
+        // The engine refused the upload, or receives no more of it: the instruction that waits for it fails there, at
+        // once or at its time limit.
       }
     });
   }

@@ -109,11 +109,12 @@ class Link {
   void release(uint64_t handle) noexcept;
   // Waits for the tensors' descriptions and, unless `meta_only`, their bytes.
   std::vector<v1::ReadResult> read(absl::Span<const uint64_t> handles, bool meta_only);
-  // The same in steps. begin_read() appends the requests and does not wait; `pending` must stay valid until
-  // abandon_read(). has_arrived() does not wait either; it handles the replies that have arrived. finish_read() waits.
+  // The same in steps. begin_read() appends the requests, and waits only if the frame is full, as append() does;
+  // `pending` must stay valid until abandon_read(). has_arrived() does not wait; it handles the replies that have
+  // arrived. finish_read() waits for the answers; it returns false if they had arrived.
   void begin_read(absl::Span<const uint64_t> handles, bool meta_only, PendingRead* pending);
   bool has_arrived(const PendingRead& pending);
-  void finish_read(PendingRead* pending);
+  bool finish_read(const PendingRead& pending);
   void abandon_read(PendingRead* pending) noexcept;
   // Sends everything queued. Returns the last frame's sequence number.
   uint64_t flush();

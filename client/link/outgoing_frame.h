@@ -1,6 +1,7 @@
 // OutgoingFrame: a frame, from its first instruction until it is acknowledged.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 
@@ -22,6 +23,12 @@ class OutgoingFrame {
   bool empty() const { return bytes_ == 0; }
   int instructions() const { return frame_->instructions_size(); }
   int reads() const { return frame_->reads_size(); }
+  // Removes the reads with the requests [first, first + count).
+  void drop_reads(uint64_t first, size_t count) {
+    auto* reads = frame_->mutable_reads();
+    const auto dropped = [&](const v1::Read& read) { return read.request() - first < count; };
+    reads->erase(std::remove_if(reads->begin(), reads->end(), dropped), reads->end());
+  }
   // Estimated encoded size in bytes.
   size_t bytes() const { return bytes_; }
   void count_bytes(size_t bytes) { bytes_ += bytes; }

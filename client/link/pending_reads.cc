@@ -9,7 +9,7 @@ void PendingReads::answer(v1::ReadResult& result) {
     const uint64_t i = result.request() - read->first_request;  // wraps around for an earlier request
     if (i >= read->results.size() || read->results[i].request() != 0) continue;
     read->results[i].Swap(&result);
-    --read->missing;
+    if (--read->missing == 0) remove(read);
     return;
   }
 }

@@ -49,36 +49,40 @@ bool SendWindow::may_send() const {
   const uint64_t in_flight = sent_ - acknowledged_;
   if (max_in_flight_ != 0 && in_flight >= max_in_flight_) return false;
   if (in_flight < InFlightLimit::kBase || sent_ < flush_through_) return true;
-  return in_flight < max_unacknowledged_ && unacknowledged_bytes() < kMaxInFlightBytes;
-}
-
-size_t SendWindow::unacknowledged_bytes() const {
-  size_t bytes = 0;
-  for (const auto& frame : in_flight_) {
-    if (frame->sequence() > acknowledged_ && frame->sequence() <= sent_) bytes += frame->bytes();
-  }
-  return bytes;
+  return in_flight < max_unacknowledged_ && unacknowledged_bytes_ < kMaxInFlightBytes;
 }
 
 OutgoingFrame& SendWindow::begin_send() {
   if (sent_ == sealed_) seal();
-  OutgoingFrame& frame = *in_flight_[sent_ + 1 - in_flight_.front()->sequence()];
+  OutgoingFrame& frame = frame_at(sent_ + 1);
   sending_ = ++sent_;
+  unacknowledged_bytes_ += frame.bytes();
   return frame;
 }
 
 void SendWindow::end_send(bool went_out) {
-  if (!went_out) sent_ = std::max(acknowledged_, sending_ - 1);
+  if (!went_out && sending_ > acknowledged_) {
+    sent_ = sending_ - 1;
+    unacknowledged_bytes_ -= frame_at(sending_).bytes();
+  }
   sending_ = 0;
 }
 
 uint64_t SendWindow::flush() {
   const uint64_t last = last_issued();
-  flush_through_ = std::max(flush_through_, last);
+  flush_through(last);
   return last;
 }
 
-void SendWindow::acknowledge(uint64_t executed) { acknowledged_ = std::clamp(executed, acknowledged_, sent_); }
+void SendWindow::acknowledge(uint64_t executed) {
+  const uint64_t last = std::clamp(executed, acknowledged_, sent_);
+  while (acknowledged_ < last) unacknowledged_bytes_ -= frame_at(++acknowledged_).bytes();
+}
+
+void SendWindow::rewind() {
+  sent_ = acknowledged_;
+  unacknowledged_bytes_ = 0;
+}
 
 std::unique_ptr<OutgoingFrame> SendWindow::take_acknowledged() {
   if (in_flight_.empty() || in_flight_.front()->sequence() > acknowledged_ ||
@@ -91,8 +95,8 @@ std::unique_ptr<OutgoingFrame> SendWindow::take_acknowledged() {
 }
 
 void SendWindow::recycle(std::unique_ptr<OutgoingFrame> cleared) {
-  constexpr size_t kSpareFrames = 4;
-  if (spare_.size() < std::max<size_t>(kSpareFrames, max_unacknowledged_)) spare_.push_back(std::move(cleared));
+  constexpr size_t kSpareFrames = 8;  // their memory is not released
+  if (spare_.size() < kSpareFrames) spare_.push_back(std::move(cleared));
 }
 
 }  // namespace tt::client

@@ -8,6 +8,7 @@
 // reads the frame without holding the mutex.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -81,6 +82,8 @@ class SendWindow {
   // Permits everything issued so far to be sent regardless of the window. Returns the sequence of the last frame issued
   // so far.
   uint64_t flush();
+  // Permits the frames up to `sequence` to be sent regardless of the window.
+  void flush_through(uint64_t sequence) { flush_through_ = std::max(flush_through_, sequence); }
   // Returns the sequence of the last frame that is not empty, whether sealed or under construction.
   uint64_t last_issued() const { return sealed_ + (building_->empty() ? 0 : 1); }
 
@@ -93,7 +96,7 @@ class SendWindow {
   std::unique_ptr<OutgoingFrame> take_acknowledged();
   void recycle(std::unique_ptr<OutgoingFrame> cleared);
   // Marks unacknowledged frames as unsent after the stream broke.
-  void rewind() { sent_ = acknowledged_; }
+  void rewind();
 
   uint64_t sealed() const { return sealed_; }              // the last sequence assigned
   uint64_t sent() const { return sent_; }                  // the last sequence written to this stream
@@ -101,7 +104,7 @@ class SendWindow {
   bool all_acknowledged() const { return acknowledged_ == sealed_; }
 
  private:
-  size_t unacknowledged_bytes() const;
+  OutgoingFrame& frame_at(uint64_t sequence) { return *in_flight_[sequence - in_flight_.front()->sequence()]; }
 
   size_t max_bytes_ = kMaxBytes;
   uint64_t max_unacknowledged_ = InFlightLimit::kBase;
@@ -116,7 +119,8 @@ class SendWindow {
   uint64_t sent_ = 0;
   uint64_t acknowledged_ = 0;
   uint64_t flush_through_ = 0;
-  uint64_t sending_ = 0;  // sequence of the frame between begin_send() and end_send(), or 0
+  size_t unacknowledged_bytes_ = 0;  // of the frames (acknowledged_, sent_]
+  uint64_t sending_ = 0;             // sequence of the frame between begin_send() and end_send(), or 0
 };
 
 }  // namespace tt::client

@@ -31,6 +31,7 @@ void Link::recover_transfer(const absl::Status& status, TransferRetry* retry, Mo
     flush();  // queued instructions may end the transfers that occupy the engine's table
   } else {
     check_connection();
+    retry->ignore_time_since_failure();
   }
   if (cause == TransferRetry::Cause::kFailed) retry->throw_if_final(status);
   if (retry->timer.is_due()) {

@@ -9,13 +9,15 @@ namespace tt::client {
 
 TransferRetry::Cause TransferRetry::record(const absl::Status& status) {
   if (absl::IsResourceExhausted(status)) fail(ErrorKind::kOutOfMemory, "[transfer] ", status.message());
+  failed_at_ = Clock::now();
   if (absl::IsAborted(status)) {
-    last_progress_ = Clock::now();
+    last_progress_ = failed_at_;
+    progress.was_refused = true;
     return Cause::kNoRoom;
   }
-  ++progress.failures;
+  if (++progress.failures == 1) last_progress_ = failed_at_;  // the first call may have taken any time
   if (progress.bytes != std::exchange(bytes_then_, progress.bytes)) {
-    last_progress_ = Clock::now();
+    last_progress_ = failed_at_;
     calls_since_ = 0;
   }
   return Cause::kFailed;
@@ -27,11 +29,13 @@ void TransferRetry::throw_if_final(const absl::Status& status) const {
   const bool temporary = absl::IsUnavailable(status) || absl::IsCancelled(status) || absl::IsInternal(status) ||
                          absl::IsUnknown(status) || absl::IsAlreadyExists(status);
   if (!temporary) fail(ErrorKind::kRuntime, "[transfer] failed: ", status.message());
-  if (Clock::now() - last_progress_ >= kTimeout) {
+  if (failed_at_ - last_progress_ >= kTimeout) {
     fail(ErrorKind::kConnection, "[transfer] ", name_, " stopped at ", progress.bytes, " of ", bytes_,
          " bytes: no progress for ", kTimeout.count(), " s, last failure: ", status.message());
   }
 }
+
+void TransferRetry::ignore_time_since_failure() { last_progress_ += Clock::now() - failed_at_; }
 
 std::chrono::milliseconds TransferRetry::next_pause() {
   constexpr auto kPause = std::chrono::milliseconds(5);

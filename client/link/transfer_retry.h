@@ -29,6 +29,8 @@ class TransferRetry {
   // Throws Error unless another call may succeed: kConnection after 30 s without progress, kRuntime for a failure with
   // another cause than the connection.
   void throw_if_final(const absl::Status& status) const;
+  // Does not count the time since record() as time without progress.
+  void ignore_time_since_failure();
   // Returns the time to wait before the next call, which grows with the number of calls without progress.
   std::chrono::milliseconds next_pause();
 
@@ -37,7 +39,8 @@ class TransferRetry {
 
   const char* name_;
   size_t bytes_;
-  Clock::time_point last_progress_ = Clock::now();
+  Clock::time_point last_progress_ = Clock::now();  // or the first failure
+  Clock::time_point failed_at_;
   uint64_t bytes_then_ = 0;
   int calls_since_ = 0;
 };

@@ -43,6 +43,8 @@ class UploadQueue {
     std::unique_ptr<char[]> bytes;
     size_t size;
   };
+  bool has_thread_for_one_more() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool may_begin() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void run();
 
   const BackgroundUploads limits_;
@@ -50,8 +52,9 @@ class UploadQueue {
   mutable Mutex mutex_;
   CondVar added_;
   std::deque<Upload> uploads_ ABSL_GUARDED_BY(mutex_);  // not begun
-  size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
-  int idle_ ABSL_GUARDED_BY(mutex_) = 0;  // threads that wait for an upload
+  size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;            // of all copies
+  size_t sending_ ABSL_GUARDED_BY(mutex_) = 0;          // of uploads that have begun
+  int idle_ ABSL_GUARDED_BY(mutex_) = 0;                // threads that wait for an upload
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_ ABSL_GUARDED_BY(mutex_);
 };

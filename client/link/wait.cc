@@ -139,8 +139,10 @@ void Link::begin_read(absl::Span<const uint64_t> handles, bool meta_only, Pendin
 }
 
 bool Link::has_arrived(const PendingRead& pending) {
-  CallLock lock(*this);
   constexpr int kMaxReplies = 64;
+  mutex_of_process();  // throws in a forked child
+  MutexLock lock(mutex_);
+  if (pending.missing > 0) throw_if_over();
   for (int i = 0; i < kMaxReplies && pending.missing > 0 && !broken_ && !resuming_ && !reading_; ++i) {
     if (!read_one(std::chrono::milliseconds(0))) break;
     throw_if_over();
@@ -148,15 +150,23 @@ bool Link::has_arrived(const PendingRead& pending) {
   return pending.missing == 0;
 }
 
-void Link::finish_read(PendingRead* pending) {
-  CallLock lock(*this);
-  window_.flush();
-  drive([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return pending->missing == 0; });
+bool Link::finish_read(const PendingRead& pending) {
+  mutex_of_process();  // throws in a forked child
+  MutexLock lock(mutex_);
+  if (pending.missing == 0) return false;
+  throw_if_over();
+  window_.flush_through(pending.sequence);
+  drive([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return pending.missing == 0; });
+  return true;
 }
 
 void Link::abandon_read(PendingRead* pending) noexcept {
   if (is_forked_copy()) return;
   MutexLock lock(mutex_);
+  // The frame under construction may release the handles before it answers its reads.
+  if (pending->missing > 0 && pending->sequence > window_.sealed()) {
+    window_.building().drop_reads(pending->first_request, pending->results.size());
+  }
   reads_.remove(pending);
 }
 

@@ -27,6 +27,12 @@ size_t chunk_bytes(const TransferProgress& progress) {
   return std::max(kMinChunkBytes, kChunkBytes >> std::min(progress.failures, 8));
 }
 
+// Uploads of the background share the link, and the engine sees progress only when a chunk is complete.
+size_t upload_chunk_bytes(const TransferProgress& progress, size_t bytes) {
+  constexpr size_t kMinChunks = 8;
+  return std::clamp(bytes / kMinChunks, kMinChunkBytes, chunk_bytes(progress));
+}
+
 // Returns the number of bytes of a resumed transfer that the engine has, from the call's initial metadata; 0 if the
 // metadata has no valid entry.
 size_t received(const grpc::ClientContext& context) {
@@ -112,7 +118,7 @@ std::shared_ptr<GrpcTransport::Connection> GrpcTransport::connection_for_transfe
   // renewal.
   auto [upload, download] = old->memory->claim_all();
   if (!upload || connection() != old) return connection();
-  auto renewed = std::make_shared<Connection>(Connection{old->stub, old->session_key, nullptr});
+  auto renewed = std::make_shared<Connection>(Connection{old->stub, old->session_key, nullptr, old->uploads});
   set_connection(renewed);  // if the reply is lost, the engine may have replaced its segment
   renewed = std::make_shared<Connection>(*renewed);
   v1::HelloReply reply;
@@ -180,27 +186,50 @@ void GrpcTransport::shutdown() {
 
 // ---- Bulk bytes in chunks
 
+absl::StatusOr<std::shared_ptr<v1::Engine::Stub>> GrpcTransport::upload_stub(Connection& connection) {
+  MutexLock lock(connection.uploads->mutex);
+  std::shared_ptr<v1::Engine::Stub>& stub = connection.uploads->stub;
+  if (!stub) {
+    absl::StatusOr<std::shared_ptr<grpc::Channel>> channel = open_channel(address_);
+    if (!channel.ok()) return channel.status();
+    stub = v1::Engine::NewStub(*channel);
+  }
+  return stub;
+}
+
 absl::Status GrpcTransport::upload(uint64_t transfer, Device device, absl::Span<const char> bytes,
                                    TransferProgress* progress) {
   std::shared_ptr<Connection> connection = connection_for_transfer();
+  auto stub = upload_stub(*connection);
+  if (!stub.ok()) return stub.status();
+  absl::Status status = upload_over(**stub, *connection, transfer, device, bytes, progress);
+  if (absl::IsUnavailable(status)) {
+    MutexLock lock(connection->uploads->mutex);
+    if (connection->uploads->stub == *stub) connection->uploads->stub = nullptr;
+  }
+  return status;
+}
+
+absl::Status GrpcTransport::upload_over(v1::Engine::Stub& stub, Connection& connection, uint64_t transfer,
+                                        Device device, absl::Span<const char> bytes, TransferProgress* progress) {
   v1::UploadChunk first;
   first.set_transfer(transfer);
   first.set_device(device.encode());
   first.set_total_bytes(bytes.size());
-  if (connection->memory && progress->failures == 0) {
-    if (auto lane = connection->memory->claim_upload()) {
-      absl::Status status = upload_shared(*connection, first, bytes);
+  if (connection.memory && progress->failures == 0 && !progress->was_refused) {
+    if (auto lane = connection.memory->claim_upload()) {
+      absl::Status status = upload_shared(stub, connection, first, bytes);
       if (!absl::IsFailedPrecondition(status)) return status;
-      connection->memory->abandon_upload();  // the engine's end of the lane is unusable
+      connection.memory->abandon_upload();  // the engine's end of the lane is unusable
     }
   }
-  return upload_chunks(*connection, first, bytes, progress);
+  return upload_chunks(stub, connection, first, bytes, progress);
 }
 
-absl::Status GrpcTransport::upload_chunks(Connection& connection, v1::UploadChunk chunk, absl::Span<const char> bytes,
-                                          TransferProgress* progress) {
+absl::Status GrpcTransport::upload_chunks(v1::Engine::Stub& stub, Connection& connection, v1::UploadChunk chunk,
+                                          absl::Span<const char> bytes, TransferProgress* progress) {
   auto start = [&](grpc::ClientContext* context, v1::UploadReply* reply, grpc::CompletionQueue* queue, void* tag) {
-    return connection.stub->AsyncUpload(context, reply, queue, tag);
+    return stub.AsyncUpload(context, reply, queue, tag);
   };
   InterruptibleWriter<v1::UploadChunk, v1::UploadReply> writer(*this, connection.session_key, start);
   v1::UploadReply reply;
@@ -218,7 +247,7 @@ absl::Status GrpcTransport::upload_chunks(Connection& connection, v1::UploadChun
     progress->bytes = std::max<uint64_t>(progress->bytes, at);
     chunk.Clear();
   }
-  const size_t chunk_size = chunk_bytes(*progress);
+  const size_t chunk_size = upload_chunk_bytes(*progress, bytes.size());
   for (bool first = progress->failures == 0; open && (first || at < bytes.size()); first = false) {
     const size_t size = std::min(chunk_size, bytes.size() - at);
     chunk.mutable_data()->assign(bytes.data() + at, size);
@@ -242,7 +271,7 @@ absl::Status GrpcTransport::download(uint64_t handle, uint64_t after, absl::Span
   v1::DownloadRequest request;
   request.set_handle(handle);
   request.set_after(after);
-  if (connection->memory && progress->failures == 0) {
+  if (connection->memory && progress->failures == 0 && !progress->was_refused) {
     if (auto lane = connection->memory->claim_download()) {
       request.set_through_shared_memory(true);
       request.set_segment(connection->memory->nonce());

@@ -43,12 +43,21 @@ class GrpcTransport final : public Transport {
   class Call;  // a call in progress (client/transport/grpc_call.h)
 
  private:
+  // A connection of its own for uploads. An engine serves a limited number of calls per connection, and downloads,
+  // which wait for frames, must not keep out the uploads for which those frames wait. Bytes also delay no frames there.
+  struct UploadChannel {
+    Mutex mutex;
+    std::shared_ptr<v1::Engine::Stub> stub ABSL_GUARDED_BY(mutex);  // null: not connected
+  };
   // Result of one Hello. Transfers in progress keep a reference to the Connection that they use.
   struct Connection {
     std::shared_ptr<v1::Engine::Stub> stub;
     std::string session_key;
     std::shared_ptr<SharedMemory> memory;  // may be null
+    std::shared_ptr<UploadChannel> uploads = std::make_shared<UploadChannel>();
   };
+  // Returns the stub for an upload over `connection`; connects on first use, and after a failure.
+  absl::StatusOr<std::shared_ptr<v1::Engine::Stub>> upload_stub(Connection& connection);
 
   std::shared_ptr<Connection> connection() const;
   void set_connection(std::shared_ptr<Connection> connection);
@@ -58,9 +67,12 @@ class GrpcTransport final : public Transport {
   // Sends Hello over `connection` and maps the shared memory that the engine offers.
   absl::Status send_hello(Connection& connection, const v1::HelloRequest& request, std::chrono::milliseconds timeout,
                           v1::HelloReply* reply);
-  absl::Status upload_chunks(Connection& connection, v1::UploadChunk chunk, absl::Span<const char> bytes,
-                             TransferProgress* progress);
-  absl::Status upload_shared(Connection& connection, v1::UploadChunk first, absl::Span<const char> bytes);
+  absl::Status upload_over(v1::Engine::Stub& stub, Connection& connection, uint64_t transfer, Device device,
+                           absl::Span<const char> bytes, TransferProgress* progress);
+  absl::Status upload_chunks(v1::Engine::Stub& stub, Connection& connection, v1::UploadChunk chunk,
+                             absl::Span<const char> bytes, TransferProgress* progress);
+  absl::Status upload_shared(v1::Engine::Stub& stub, Connection& connection, v1::UploadChunk first,
+                             absl::Span<const char> bytes);
   absl::Status download_chunks(Connection& connection, v1::DownloadRequest request, absl::Span<char> into,
                                TransferProgress* progress, v1::Error* error);
   absl::Status download_shared(Connection& connection, const v1::DownloadRequest& request, absl::Span<char> into,

@@ -30,6 +30,7 @@ bool SessionStream::await(Event event, gpr_timespec deadline) {
   while (under_way_[event] && !aborted_) {
     if (polling_) {
       // Another thread polls until an event or its own deadline. Then this thread polls.
+      if (gpr_time_cmp(gpr_now(GPR_CLOCK_MONOTONIC), deadline) >= 0) return false;
       ++waiting_;
       if (gpr_time_cmp(deadline, gpr_inf_future(GPR_CLOCK_MONOTONIC)) == 0) {
         changed_.wait(mutex_);

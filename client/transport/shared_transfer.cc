@@ -27,7 +27,8 @@ struct Transfer {
 
 }  // namespace
 
-absl::Status GrpcTransport::upload_shared(Connection& connection, v1::UploadChunk first, absl::Span<const char> bytes) {
+absl::Status GrpcTransport::upload_shared(v1::Engine::Stub& stub, Connection& connection, v1::UploadChunk first,
+                                          absl::Span<const char> bytes) {
   struct State : Transfer {
     using Transfer::Transfer;
     v1::UploadReply reply;
@@ -35,8 +36,8 @@ absl::Status GrpcTransport::upload_shared(Connection& connection, v1::UploadChun
   };
   CallPointer<State> state(new State(*this, connection.session_key));
   CallEvents& events = state->events;
-  state->writer = connection.stub->AsyncUpload(&state->call.context, &state->reply, &events.queue,
-                                               CallEvents::tag(CallEvents::kStarted));
+  state->writer =
+      stub.AsyncUpload(&state->call.context, &state->reply, &events.queue, CallEvents::tag(CallEvents::kStarted));
   absl::Status moved = absl::UnavailableError("the transfer's call could not be started");
   bool started = events.wait(CallEvents::kStarted);
   if (started) {

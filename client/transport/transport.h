@@ -19,9 +19,10 @@ namespace tt::client {
 
 // Progress of a transfer, with which a call resumes a failed transfer. The caller keeps it between calls.
 struct TransferProgress {
-  int failures = 0;    // calls that failed
-  uint64_t bytes = 0;  // confirmed by the receiver
-  uint64_t state = 0;  // of a download: the engine's identifier of the bytes being read
+  int failures = 0;          // calls that failed
+  bool was_refused = false;  // by an engine that had no room
+  uint64_t bytes = 0;        // confirmed by the receiver
+  uint64_t state = 0;        // of a download: the engine's identifier of the bytes being read
 };
 
 // How many uploads may run in the background (UploadQueue).

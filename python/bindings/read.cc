@@ -80,7 +80,12 @@ client::Value read(const client::Tensor& tensor) {
 
 PendingItem::PendingItem(const client::Tensor& tensor) : dtype_(tensor->dtype), session_(tensor->session) {
   check_is_number(*tensor);
-  pending_ = session_->read_async(tensor);
+  pending_ = session_->read_async(tensor, current_site(*session_));
+}
+
+bool PendingItem::done() const {
+  ReleaseGil released;
+  return pending_->has_arrived();
 }
 
 PyObject* PendingItem::wait() const {

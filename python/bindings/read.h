@@ -19,7 +19,7 @@ class PendingItem {
  public:
   // Requirements of read_scalar().
   explicit PendingItem(const client::Tensor& tensor);
-  bool done() const { return pending_->has_arrived(); }
+  bool done() const;
   PyObject* wait() const;  // waits; a new reference to a Python number
 
  private:

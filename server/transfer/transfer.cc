@@ -41,7 +41,8 @@ absl::StatusOr<std::unique_ptr<Upload>> Transfers::begin(uint64_t transfer, uint
   if (known && known->state == State::kArriving) {
     return absl::AlreadyExistsError(absl::StrCat("transfer ", transfer, " is in progress"));
   }
-  if (!known && entries_.size() >= max_transfers_) {
+  // The transfer for which the session waits is always accepted: the others may all come after it.
+  if (!known && transfer != awaited_ && entries_.size() >= max_transfers_) {
     return absl::AbortedError(absl::StrCat("the session already has ", max_transfers_, " pending transfers"));
   }
   entries_[transfer] = entry;
