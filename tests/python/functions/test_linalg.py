@@ -198,11 +198,11 @@ def test_second_derivatives_of_singular_and_regular_determinants(torch, complex)
     weight = torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64)
     (slope,) = torch.autograd.grad((torch.linalg.det(t) * weight).real.sum(), [t], create_graph=True)
     cofactors = np.stack([[[m[1, 1], -m[1, 0]], [-m[0, 1], m[0, 0]]] for m in a.conj()])
-    close(slope, cofactors * weight.numpy().reshape(3, 1, 1), 1e-9)
+    close(slope, cofactors * weight.cpu().numpy().reshape(3, 1, 1), 1e-9)
     if complex:  # the gradient of singular vectors divides by the singular values, as PyTorch's does
         return
     (second,) = torch.autograd.grad(slope[:, 0, 1].sum(), [t])
-    close(second, np.array([[0.0, 0.0], [-1.0, 0.0]]) * weight.numpy().reshape(3, 1, 1), 1e-9)
+    close(second, np.array([[0.0, 0.0], [-1.0, 0.0]]) * weight.cpu().numpy().reshape(3, 1, 1), 1e-9)
 
 
 @pytest.mark.parametrize("diagonal", [[0.0, 0.0], [1.0, 1.0, 0.0], [1.0, 0.0, 0.0]])
