@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <memory>
+#include <string_view>
 
 #include "client/connection/address.h"
 #include "client/connection/private_engine.h"
@@ -16,15 +17,16 @@ Ref<Session> connect(const ConnectOptions& options) {
     const char* named = std::getenv("TELETENSOR_ADDRESS");
     address = named ? named : "";
   }
+  const char* sharing = std::getenv("TELETENSOR_SHARED_MEMORY");
+  const bool shared_memory = options.shared_memory && (!sharing || std::string_view(sharing) != "0");
   SharedMemory::allowed_threads();  // reports an invalid setting here instead of in a transfer
   std::unique_ptr<Transport> transport;
   if (address.empty()) {
     auto engine = std::make_unique<PrivateEngine>();
     Address own = parse_address(engine->address());
-    transport = std::make_unique<GrpcTransport>(std::move(own), "", options.shared_memory, std::move(engine));
+    transport = std::make_unique<GrpcTransport>(std::move(own), "", shared_memory, std::move(engine));
   } else {
-    transport =
-        std::make_unique<GrpcTransport>(parse_address(address), find_token(options.token), options.shared_memory);
+    transport = std::make_unique<GrpcTransport>(parse_address(address), find_token(options.token), shared_memory);
   }
   return Session::connect(std::move(transport), options.client_name, options.memory_limit);
 }

@@ -90,7 +90,8 @@ def measure(link: Link, seconds: float) -> dict[str, float]:
     with daemon() as engine, relay(engine, link) as address:
         command = [sys.executable, "-m", "benchmarks.link.workloads", address, "--seconds", str(seconds)]
         command += ["--upload-megabytes", str(link.upload_megabytes)]
-        environment = {**os.environ, "PYTHONPATH": f"{BUILD / 'python'}{os.pathsep}{ROOT}"}
+        # Without this the bytes would not pass the relay, because client and engine are on one host.
+        environment = {**os.environ, "TELETENSOR_SHARED_MEMORY": "0", "PYTHONPATH": f"{BUILD / 'python'}{os.pathsep}{ROOT}"}
         done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=ROOT)
     if done.returncode != 0:
         raise SystemExit(f"benchmarks.link: {link.name} failed:\n{done.stderr}")
