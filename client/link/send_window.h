@@ -26,7 +26,7 @@ class SendWindow {
   static constexpr int kMaxInstructions = 1024;         // per frame; few enough to stay in the cache
   static constexpr size_t kMaxBytes = size_t{4} << 20;  // per frame, unless the engine's limit is lower
   static constexpr size_t kMaxNames = size_t{1} << 18;  // names of results, per frame
-  static constexpr int kMaxReads = 4096;                // per frame; half of what the engine accepts
+  static constexpr int kMaxReads = 4096;                // per frame; half of the engine's limit
   // Unacknowledged bytes from which on only InFlightLimit::kBase frames may be in flight.
   static constexpr size_t kMaxInFlightBytes = size_t{16} << 20;
 

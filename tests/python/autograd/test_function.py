@@ -1,4 +1,4 @@
-"""autograd.Function: dtypes and gradients of outputs, saved tensors, and checks of what backward returns."""
+"""autograd.Function: dtypes and gradients of outputs, saved tensors, and checks of the gradients that backward returns."""
 
 import pytest
 
