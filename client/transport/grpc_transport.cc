@@ -118,11 +118,15 @@ std::shared_ptr<GrpcTransport::Connection> GrpcTransport::connection_for_transfe
   // renewal.
   auto [upload, download] = old->memory->claim_all();
   if (!upload || connection() != old) return connection();
-  auto renewed = std::make_shared<Connection>(Connection{old->stub, old->session_key, nullptr, old->uploads});
+  auto renewed =
+      std::make_shared<Connection>(Connection{old->stub, old->session_key, nullptr, old->uploads, old->memory});
   set_connection(renewed);  // if the reply is lost, the engine may have replaced its segment
   renewed = std::make_shared<Connection>(*renewed);
   v1::HelloReply reply;
-  if (send_hello(*renewed, hello_, kResumeTimeout, &reply).ok()) set_connection(renewed);
+  if (send_hello(*renewed, hello_, kResumeTimeout, &reply).ok()) {
+    renewed->replaced = nullptr;
+    set_connection(renewed);
+  }
   return connection();
 }
 

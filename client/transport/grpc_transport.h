@@ -55,6 +55,9 @@ class GrpcTransport final : public Transport {
     std::string session_key;
     std::shared_ptr<SharedMemory> memory;  // may be null
     std::shared_ptr<UploadChannel> uploads = std::make_shared<UploadChannel>();
+    // Memory that is being replaced: until the next Hello has succeeded the engine may watch its lock, and would take
+    // the client for dead if it were released while the stream is broken.
+    std::shared_ptr<SharedMemory> replaced{};
   };
   // Returns the stub for an upload over `connection`; connects on first use, and after a failure.
   absl::StatusOr<std::shared_ptr<v1::Engine::Stub>> upload_stub(Connection& connection);
