@@ -105,7 +105,7 @@ TEST_F(UploadQueueTest, RefusesMoreBytesThanTheLimit) {
 }
 
 TEST_F(UploadQueueTest, StopDropsWhatHasNotBegun) {
-  open(100, 1);
+  open(size_t{1} << 30, 1);  // add() must fail because of stop() only
   EXPECT_TRUE(add(1, "one"));
   EXPECT_TRUE(add(2, "two"));
   network_.wait_for_begun(1);
