@@ -169,6 +169,7 @@ void Link::write_one(std::chrono::milliseconds timeout) {
     stream_broke(*std::move(status));
   } else {
     in_flight_limit_.sent(sequence, now);
+    last_sent_ = now;
   }
   clear_acknowledged();
   role_is_free();

@@ -1,10 +1,11 @@
 // Link: a reliable, ordered channel of frames to an engine. Reconnects and resends unacknowledged frames.
 //
 // Callers append to the frame under construction (SendWindow). A sender thread writes that frame while fewer than
-// InFlightLimit frames are unacknowledged, and lets the frame grow otherwise. A caller that waits for an answer
-// writes and reads itself, so that a round trip needs no thread switch. Two roles make this safe: one thread at a time
-// writes, and one reads. When a stream breaks, unacknowledged frames are sent again; the engine skips frames that it
-// has executed and repeats their answers.
+// InFlightLimit frames are unacknowledged, and lets the frame grow otherwise. Over a link with delay, where many frames
+// are in flight, it writes them at intervals of at least kMinSpacing: acknowledgements arrive in bursts, and a frame
+// for each would be nearly empty. A caller that waits for an answer writes and reads itself, so that a round trip needs
+// no thread switch. Two roles make this safe: one thread at a time writes, and one reads. When a stream breaks,
+// unacknowledged frames are sent again; the engine skips frames that it has executed and repeats their answers.
 //
 // Every wait of a caller throws Interrupted if its thread is interrupted (client/connection/interruption.h). The link
 // remains usable: sent frames are executed, and answers without a waiting caller are dropped. A second interrupt, while
@@ -146,7 +147,13 @@ class Link {
   void throw_if_over() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // ---- link.cc. Functions that use the transport release mutex_ during its calls.
-  bool may_send() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !broken_ && !over_ && window_.may_send(); }
+  bool may_send() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return !broken_ && !over_ && window_.may_send() && !is_pacing();
+  }
+  // Whether the next frame waits because the last one was sent a moment ago.
+  bool is_pacing() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return window_.may_delay() && InFlightLimit::Clock::now() < last_sent_ + InFlightLimit::kMinSpacing;
+  }
   void write_one(std::chrono::milliseconds timeout) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns whether a reply has arrived.
   bool read_one(std::chrono::milliseconds timeout) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -199,6 +206,7 @@ class Link {
   mutable Mutex mutex_;
   SendWindow window_ ABSL_GUARDED_BY(mutex_);
   InFlightLimit in_flight_limit_ ABSL_GUARDED_BY(mutex_);
+  InFlightLimit::Clock::time_point last_sent_ ABSL_GUARDED_BY(mutex_);
   PendingReads reads_ ABSL_GUARDED_BY(mutex_);
   uint64_t next_request_ ABSL_GUARDED_BY(mutex_) = 1;
   uint64_t interrupted_at_ ABSL_GUARDED_BY(mutex_) = 0;  // the last sequence issued at the time of the last interrupt

@@ -73,6 +73,12 @@ class SendWindow {
   void set_max_unacknowledged(uint64_t frames) { max_unacknowledged_ = frames; }
   // Whether begin_send() is allowed now: there is an unsent frame, and the window or a flush permits sending it.
   bool may_send() const;
+  // Whether the next frame can wait for more instructions: the engine has work, no flush needs the frame, and it is
+  // less than half full.
+  bool may_delay() const {
+    return sent_ == sealed_ && sent_ - acknowledged_ >= InFlightLimit::kBase && sent_ >= flush_through_ &&
+           building_->instructions() < kMaxInstructions / 2 && building_->bytes() < max_bytes_ / 2;
+  }
   bool has_unsent() const { return sent_ < sealed_ || !building_->empty(); }
   // Returns the next frame to send. Seals the frame under construction if all sealed frames were sent. Requires
   // has_unsent().

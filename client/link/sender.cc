@@ -27,7 +27,8 @@ bool Link::sender_step() {
   } else if (!writing_ && may_send()) {
     write_one(Transport::kForever);
   } else {
-    read_one(Transport::kForever);
+    // A frame that waits for more instructions is sent after a moment, whether or not a reply arrives.
+    read_one(window_.may_send() ? std::chrono::milliseconds(1) : Transport::kForever);
   }
   return true;
 }
@@ -45,8 +46,9 @@ void Link::sender_sleep() {
       sender_.set_callers_send(false);
       break;
     }
-    if (counters_.frames != frames) continue;  // callers send frames themselves, so keep napping
-    if (window_.has_releases() && !over_) {    // no instruction followed to carry them
+    if (counters_.frames != frames) continue;                              // callers send frames themselves
+    if (!broken_ && !over_ && !resuming_ && window_.may_send()) continue;  // a frame is being delayed
+    if (window_.has_releases() && !over_) {                                // no instruction followed to carry them
       window_.append_releases();
       break;
     }
