@@ -52,8 +52,8 @@ absl::Status check_size(size_t got, size_t expected) {
 }  // namespace
 
 struct GrpcTransport::Stream {
-  Stream(GrpcTransport& transport, const std::string& session_key, v1::Engine::Stub& stub)
-      : call(transport, session_key), events(stub, call.context) {}
+  Stream(GrpcTransport& transport, const std::string& session_key, v1::Engine::Stub& stub, uint32_t max_templates)
+      : call(transport, session_key), events(stub, call.context, max_templates) {}
   Call call;
   SessionStream events;
 };
@@ -100,6 +100,7 @@ absl::Status GrpcTransport::send_hello(Connection& connection, const v1::HelloRe
   grpc::Status status = call_unary(timeout, prepare, start, reply);
   if (!status.ok()) return to_status(status);
   connection.session_key = reply->session_key();
+  connection.max_templates = reply->limits().max_templates();
   if (shared_memory_ && reply->has_shared_memory()) connection.memory = SharedMemory::open(reply->shared_memory());
   return absl::OkStatus();
 }
@@ -118,8 +119,8 @@ std::shared_ptr<GrpcTransport::Connection> GrpcTransport::connection_for_transfe
   // renewal.
   auto [upload, download] = old->memory->claim_all();
   if (!upload || connection() != old) return connection();
-  auto renewed =
-      std::make_shared<Connection>(Connection{old->stub, old->session_key, nullptr, old->uploads, old->memory});
+  auto renewed = std::make_shared<Connection>(
+      Connection{.stub = old->stub, .session_key = old->session_key, .uploads = old->uploads, .replaced = old->memory});
   set_connection(renewed);  // if the reply is lost, the engine may have replaced its segment
   renewed = std::make_shared<Connection>(*renewed);
   v1::HelloReply reply;
@@ -139,7 +140,8 @@ absl::Status GrpcTransport::open(const std::string& session_key) {
     stream.swap(stream_);
   }
   stream.reset();
-  stream.reset(new Stream(*this, session_key, *connection()->stub));
+  const std::shared_ptr<Connection> connection = this->connection();
+  stream.reset(new Stream(*this, session_key, *connection->stub, connection->max_templates));
   MutexLock lock(mutex_);
   stream_ = std::move(stream);
   if (shut_down_) stream_->events.abort();

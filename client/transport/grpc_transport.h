@@ -52,7 +52,8 @@ class GrpcTransport final : public Transport {
   // Result of one Hello. Transfers in progress keep a reference to the Connection that they use.
   struct Connection {
     std::shared_ptr<v1::Engine::Stub> stub;
-    std::string session_key;
+    std::string session_key{};
+    uint32_t max_templates = 0;            // v1::Limits
     std::shared_ptr<SharedMemory> memory;  // may be null
     std::shared_ptr<UploadChannel> uploads = std::make_shared<UploadChannel>();
     // Memory that is being replaced: until the next Hello has succeeded the engine may watch its lock, and would take

@@ -7,7 +7,8 @@
 
 namespace tt::client {
 
-SessionStream::SessionStream(v1::Engine::Stub& stub, grpc::ClientContext& context) : context_(context) {
+SessionStream::SessionStream(v1::Engine::Stub& stub, grpc::ClientContext& context, uint32_t max_templates)
+    : context_(context), encoder_(max_templates) {
   under_way_[kWritten] = true;  // the first write waits for the start of the call
   call_ = stub.AsyncSession(&context, &queue_, tag(kWritten));
 }
@@ -66,7 +67,7 @@ std::optional<absl::Status> SessionStream::send(const v1::Frame& frame, std::chr
   if (aborted_ || !ok_[kWritten]) return absl::UnavailableError("the stream broke");
   under_way_[kWritten] = true;
   lock.unlock();
-  call_->Write(frame, tag(kWritten));
+  call_->Write(encoder_.encode(frame), tag(kWritten));
   return absl::OkStatus();
 }
 

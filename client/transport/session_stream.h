@@ -14,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "base/mutex.h"
+#include "client/transport/frame_encoder.h"
 #include "proto/wire.h"
 #include "teletensor/v1/engine.grpc.pb.h"
 
@@ -21,8 +22,8 @@ namespace tt::client {
 
 class SessionStream {
  public:
-  // Opens the stream. `context` must outlive it.
-  SessionStream(v1::Engine::Stub& stub, grpc::ClientContext& context);
+  // Opens the stream. `context` must outlive it. `max_templates`: the engine's limit (v1::Limits).
+  SessionStream(v1::Engine::Stub& stub, grpc::ClientContext& context, uint32_t max_templates);
   SessionStream(const SessionStream&) = delete;
   SessionStream& operator=(const SessionStream&) = delete;
 
@@ -45,6 +46,7 @@ class SessionStream {
   grpc::ClientContext& context_;
   grpc::CompletionQueue queue_;
   std::unique_ptr<grpc::ClientAsyncReaderWriter<v1::Frame, v1::Reply>> call_;
+  FrameEncoder encoder_;  // used by the thread that sends
 
   Mutex mutex_;
   CondVar changed_;

@@ -24,7 +24,13 @@ FrameBuffer::FrameBuffer(const Limits& limits, std::shared_ptr<Account> account)
     : limits_(limits),
       account_(std::move(account)),
       frame_(Arena::CreateMessage<v1::Frame>(&arena_)),
+      scratch_(Arena::CreateMessage<v1::Frame>(&arena_)),
+      templates_(limits_, account_),
       charge_(account_, 0) {}
+
+uint64_t FrameBuffer::max_decoded_bytes() const {
+  return std::min(limits_.max_decoded_bytes, std::max(account_->host_room(), kMinBudget));
+}
 
 void FrameBuffer::parse(uint64_t bytes, Source source) {
   clear();
@@ -35,7 +41,7 @@ void FrameBuffer::parse(uint64_t bytes, Source source) {
     return;
   }
   if (bytes > kUnmeasuredBytes) {
-    const uint64_t max_bytes = std::min(limits_.max_decoded_bytes, std::max(account_->host_room(), kMinBudget));
+    const uint64_t max_bytes = max_decoded_bytes();
     FrameSize size;
     const bool is_frame = source([&](Stream* stream) { return measure_frame(stream, max_bytes, &size); });
     if (size.instructions > limits_.max_instructions) {
@@ -53,20 +59,36 @@ void FrameBuffer::parse(uint64_t bytes, Source source) {
     }
     if (refusal_) return;
   }
-  const bool is_frame = source([&](Stream* stream) { return frame_->ParseFromZeroCopyStream(stream); });
+  if (!source([&](Stream* stream) { return frame_->ParseFromZeroCopyStream(stream); })) {
+    return refuse(Error(ErrorKind::kValue, "malformed frame"));
+  }
+  if (frame_->layout_size() != 0) {
+    if (std::optional<Error> error = templates_.expand(frame_, scratch_, max_decoded_bytes())) {
+      return refuse(*std::move(error));
+    }
+  }
   inline_bytes_ += count_inline_bytes();
   charge_.set(arena_.SpaceAllocated() + inline_bytes_);
-  if (is_frame) return;
+}
+
+void FrameBuffer::refuse(Error reason) {
+  templates_.forget();
+  inline_bytes_ = kMaxKept;  // so that the arena is reset
   clear();
-  refusal_.emplace(ErrorKind::kValue, "malformed frame");
+  refusal_ = std::move(reason);
 }
 
 void FrameBuffer::clear() {
-  if (inline_bytes_ < kMaxKept && arena_.SpaceUsed() < kMaxKept) return frame_->Clear();
+  if (inline_bytes_ < kMaxKept && arena_.SpaceUsed() < kMaxKept) {
+    frame_->Clear();
+    scratch_->Clear();
+    return;
+  }
   // Clear() does not reuse the memory of inline bytes and lists, so the arena is reset before that memory accumulates.
   inline_bytes_ = 0;
   arena_.Reset();
   frame_ = Arena::CreateMessage<v1::Frame>(&arena_);
+  scratch_ = Arena::CreateMessage<v1::Frame>(&arena_);
   charge_.set(arena_.SpaceAllocated());
 }
 

@@ -36,7 +36,7 @@ class FrameMeasurer {
     return fields([this](int field, WireFormat::WireType type) {
       if (type != WireFormat::WIRETYPE_LENGTH_DELIMITED) {
         const bool is_single = field == v1::Frame::kSequenceFieldNumber || field == v1::Frame::kCloseFieldNumber ||
-                               field == v1::Frame::kReceivedFieldNumber;
+                               field == v1::Frame::kReceivedFieldNumber || field == v1::Frame::kNextNameFieldNumber;
         return number(is_single && type == kVarint, type);
       }
       switch (field) {
@@ -44,6 +44,7 @@ class FrameMeasurer {
           ++size_.instructions;
           return count(kInstructionBytes) && nested([this] { return instruction(); });
         case v1::Frame::kReleaseFieldNumber: return bytes(3);
+        case v1::Frame::kLayoutFieldNumber: return numbers();
         case v1::Frame::kReadsFieldNumber: ++size_.reads; return count(kReadBytes) && bytes(1);
         case v1::Frame::kSitesFieldNumber: return count(kSiteBytes) && bytes(2);
         default: return unknown();

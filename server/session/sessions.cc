@@ -51,6 +51,7 @@ void describe_engine(const Limits& limits, v1::HelloReply* reply) {
   wire->set_max_inline_bytes(limits.max_inline_bytes);
   wire->set_max_frames_in_flight(limits.max_frames_in_flight);
   wire->set_max_handles(limits.max_handles);
+  wire->set_max_templates(limits.max_templates);
 }
 
 // Escapes a client's name for logs and terminals.

@@ -1,12 +1,15 @@
 // Fuzz target: a new session decodes and executes a frame, executes it again, and is closed.
 //
-// The input is a serialized v1::Frame. Whatever its contents, the session replies, and afterwards the engine holds as
-// much memory as before. Seeds are the frames of the operators' samples (tests/fuzz/seeds.py).
+// The input is a serialized v1::Frame. It is parsed twice in one stream, so that its layout may refer to its templates.
+// Whatever its contents, the session replies, and afterwards the engine holds as much memory as before. Seeds are the
+// frames of the operators' samples (tests/fuzz/seeds.py).
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <string>
 
+#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "server/rpc/frame_buffer.h"
 #include "server/session/session.h"
 #include "tests/fuzz/frame_mutator.h"
 #include "tests/fuzz/require.h"
@@ -21,8 +24,16 @@ tt::server::Session::Options small_session() {
   return options;
 }
 
-void execute_and_close(tt::v1::Frame frame) {
+void execute_and_close(const uint8_t* data, size_t size) {
   tt::server::Session session(small_session());
+  tt::server::FrameBuffer buffer(session.limits(), session.account());
+  for (int i = 0; i < 2; ++i) {
+    buffer.parse(size, [&](auto read) {
+      google::protobuf::io::ArrayInputStream stream(data, static_cast<int>(size));
+      return read(&stream);
+    });
+  }
+  tt::v1::Frame frame = buffer.frame();
   tt::v1::Reply reply, again;
   frame.set_sequence(1);
   session.execute(frame, &reply);
@@ -57,7 +68,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   tt::v1::Frame frame;
   if (!frame.ParseFromArray(data, static_cast<int>(size))) return -1;
   const uint64_t before = tt::server::testing::engine_bytes();
-  execute_and_close(std::move(frame));
+  execute_and_close(data, size);
   tt::fuzz::require(tt::server::testing::engine_bytes() == before, "a closed session holds no memory");
   return 0;
 }

@@ -1,0 +1,135 @@
+#include "client/transport/frame_encoder.h"
+
+#include <algorithm>
+
+#include "absl/hash/hash.h"
+#include "absl/strings/string_view.h"
+#include "proto/instruction_template.h"
+
+namespace tt::client {
+namespace {
+
+constexpr size_t kMaxKeyBytes = 512;                     // of one template
+constexpr size_t kMaxHandles = 4096;                     // of one template
+constexpr size_t kMaxTemplateBytes = size_t{256} << 10;  // of all templates; the engine allows a multiple
+constexpr size_t kHashes = size_t{1} << 13;              // a loop with more instructions is not recognised as one
+
+template <typename T>
+void append(std::string* key, T value) {
+  key->append(reinterpret_cast<const char*>(&value), sizeof(value));
+}
+
+template <typename Values>
+void append_values(std::string* key, const Values& values) {
+  append(key, values.size());
+  key->append(reinterpret_cast<const char*>(values.data()),
+              static_cast<size_t>(values.size()) * sizeof(*values.data()));
+}
+
+}  // namespace
+
+FrameEncoder::FrameEncoder(uint32_t max_templates) : max_templates_(max_templates) {
+  if (max_templates_ != 0) hashes_.resize(kHashes);
+}
+
+bool FrameEncoder::describe(const v1::Instruction& instruction) {
+  key_.clear();
+  handles_.clear();
+  // Every argument has at least nine bytes, so that the engine's memory for a template is a small multiple of its key.
+  for (const v1::Argument& arg : instruction.args()) {
+    append(&key_, static_cast<char>(arg.value_case()));
+    switch (arg.value_case()) {
+      case v1::Argument::VALUE_NOT_SET: append(&key_, uint64_t{0}); break;
+      case v1::Argument::kNone: append(&key_, uint64_t{arg.none()}); break;
+      case v1::Argument::kHandle:
+        append(&key_, uint64_t{0});
+        handles_.push_back(arg.handle());
+        break;
+      case v1::Argument::kHandles:
+        append(&key_, uint64_t{static_cast<uint64_t>(arg.handles().values_size())});
+        handles_.insert(handles_.end(), arg.handles().values().begin(), arg.handles().values().end());
+        break;
+      case v1::Argument::kBoolean: append(&key_, uint64_t{arg.boolean()}); break;
+      case v1::Argument::kInteger: append(&key_, arg.integer()); break;
+      case v1::Argument::kReal: append(&key_, arg.real()); break;
+      case v1::Argument::kNatural: append(&key_, arg.natural()); break;
+      case v1::Argument::kComplex:
+        append(&key_, arg.complex().real());
+        append(&key_, arg.complex().imaginary());
+        break;
+      case v1::Argument::kIntegers: append_values(&key_, arg.integers().values()); break;
+      case v1::Argument::kReals: append_values(&key_, arg.reals().values()); break;
+      case v1::Argument::kCharacters: append_values(&key_, arg.characters()); break;
+    }
+    if (key_.size() > kMaxKeyBytes) return false;
+  }
+  append(&key_, instruction.op());
+  append(&key_, instruction.site());
+  append(&key_, instruction.result_count());
+  append(&key_, instruction.into_size());
+  append(&key_, instruction.release_size());
+  append(&key_, static_cast<char>((instruction.no_grad() ? 1 : 0) | (instruction.inference() ? 2 : 0) |
+                                  (instruction.result() != 0 ? 4 : 0)));
+  if (instruction.result() != 0) handles_.push_back(instruction.result());
+  handles_.insert(handles_.end(), instruction.into().begin(), instruction.into().end());
+  handles_.insert(handles_.end(), instruction.release().begin(), instruction.release().end());
+  return handles_.size() <= kMaxHandles &&
+         std::all_of(handles_.begin(), handles_.end(), [](uint64_t handle) { return handle <= layout::kMaxHandle; });
+}
+
+bool FrameEncoder::occurred_before() {
+  const size_t hash = absl::HashOf(absl::string_view(key_));
+  uint32_t& last = hashes_[hash % kHashes];
+  const uint32_t mark = static_cast<uint32_t>(hash >> 32) | 1;
+  return std::exchange(last, mark) == mark;
+}
+
+void FrameEncoder::forget() {
+  templates_.clear();
+  template_bytes_ = 0;
+  compact_.add_layout(layout::kForget);
+}
+
+uint64_t FrameEncoder::code_of_described() {
+  if (auto found = templates_.find(absl::string_view(key_)); found != templates_.end()) {
+    return layout::kFirstTemplate + found->second;
+  }
+  if (!occurred_before()) return layout::kPlain;
+  const size_t bytes = key_.size() + handles_.size() * sizeof(uint64_t);
+  if (templates_.size() >= max_templates_ || template_bytes_ + bytes > kMaxTemplateBytes) forget();
+  templates_.emplace(key_, static_cast<uint32_t>(templates_.size()));
+  template_bytes_ += bytes;
+  return layout::kRemember;
+}
+
+const v1::Frame& FrameEncoder::encode(const v1::Frame& frame) {
+  if (max_templates_ == 0) return frame;
+  compact_.Clear();
+  plain_.clear();
+  bool same = true;  // all instructions are plain
+  uint64_t next = frame.instructions_size() == 0 ? 0 : frame.instructions(0).result();
+  compact_.set_next_name(next);
+  for (int i = 0; i < frame.instructions_size(); ++i) {
+    const v1::Instruction& instruction = frame.instructions(i);
+    const uint64_t code = describe(instruction) ? code_of_described() : layout::kPlain;
+    compact_.add_layout(code);
+    same = same && code == layout::kPlain;
+    if (code < layout::kFirstTemplate) {
+      plain_.push_back(i);
+    } else {
+      for (uint64_t handle : handles_) compact_.add_layout(layout::encode_handle(handle, next));
+    }
+    next = layout::next_name(instruction, next);
+  }
+  if (same) return frame;
+  for (int i : plain_) *compact_.add_instructions() = frame.instructions(i);
+  compact_.set_sequence(frame.sequence());
+  compact_.set_received(frame.received());
+  compact_.set_close(frame.close());
+  *compact_.mutable_release() = frame.release();
+  *compact_.mutable_reads() = frame.reads();
+  *compact_.mutable_sites() = frame.sites();
+  return compact_;
+}
+
+}  // namespace tt::client

@@ -1,0 +1,45 @@
+// FrameEncoder: shortens the frames of one stream by sending repeated instructions as references (proto/
+// instruction_template.h).
+//
+// A training loop repeats its instructions with other handles. An instruction is remembered when it occurs for the
+// second time, so that instructions which occur once cost the engine no memory. Used by one thread at a time; one per
+// stream, because the engine forgets its templates with the stream.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "proto/wire.h"
+
+namespace tt::client {
+
+class FrameEncoder {
+ public:
+  // `max_templates`: the engine's limit; with 0, encode() returns its argument.
+  explicit FrameEncoder(uint32_t max_templates);
+
+  // Returns the frame to write, which is valid until the next call: `frame` or its shorter form.
+  const v1::Frame& encode(const v1::Frame& frame);
+
+ private:
+  // Template of the instruction that describe() has described; if there is none, whether to remember it.
+  uint64_t code_of_described();
+  // Writes the instruction without its handles to key_, and its handles to handles_. Returns false if the instruction
+  // cannot become a template.
+  bool describe(const v1::Instruction& instruction);
+  bool occurred_before();
+  void forget();
+
+  const uint32_t max_templates_;
+  absl::flat_hash_map<std::string, uint32_t> templates_;
+  size_t template_bytes_ = 0;     // estimated size of the templates
+  std::vector<uint32_t> hashes_;  // of keys that occurred, at an index that depends on the key; 0: none
+  std::string key_;
+  std::vector<uint64_t> handles_;
+  v1::Frame compact_;
+  std::vector<int> plain_;  // indices of the instructions that are sent in full
+};
+
+}  // namespace tt::client

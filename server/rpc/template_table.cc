@@ -1,0 +1,86 @@
+#include "server/rpc/template_table.h"
+
+#include "absl/strings/str_cat.h"
+#include "engine/memory/bytes.h"
+#include "engine/program/program.h"
+#include "proto/instruction_template.h"
+
+namespace tt::server {
+namespace {
+
+constexpr uint64_t kMaxTableBytes = 8 << 20;
+
+Error invalid(absl::string_view reason) {
+  return Error(ErrorKind::kValue, absl::StrCat("malformed frame: ", reason, " in its layout"));
+}
+
+// Estimated memory of an instruction as a message and in a Program.
+uint64_t memory_of(const v1::Instruction& instruction) { return 2 * instruction.SpaceUsedLong() + sizeof(Instruction); }
+
+}  // namespace
+
+TemplateTable::TemplateTable(const Limits& limits, std::shared_ptr<Account> account)
+    : limits_(limits), charge_(std::move(account), 0) {}
+
+void TemplateTable::forget() {
+  templates_.clear();
+  arena_.Reset();
+  charge_.set(0);
+}
+
+bool TemplateTable::remember(const v1::Instruction& instruction) {
+  if (templates_.size() >= limits_.max_templates) return false;
+  auto* copy = google::protobuf::Arena::CreateMessage<v1::Instruction>(&arena_);
+  *copy = instruction;
+  int handles = 0;
+  layout::replace_handles(copy, [&](uint64_t handle) {
+    ++handles;
+    return handle;
+  });
+  templates_.push_back({copy, handles, memory_of(*copy)});
+  charge_.set(arena_.SpaceAllocated());
+  return arena_.SpaceAllocated() <= kMaxTableBytes;
+}
+
+std::optional<Error> TemplateTable::expand(v1::Frame* frame, v1::Frame* scratch, uint64_t max_bytes) {
+  const auto& layout = frame->layout();
+  uint64_t next = frame->next_name();
+  uint64_t bytes = 0;
+  int plain = 0;
+  for (int i = 0; i < layout.size();) {
+    const uint64_t code = layout[i++];
+    if (code == layout::kForget) {
+      forget();
+      continue;
+    }
+    if (static_cast<uint64_t>(scratch->instructions_size()) >= limits_.max_instructions) {
+      return Error(ErrorKind::kValue,
+                   absl::StrCat("a frame must have at most ", limits_.max_instructions, " instructions, got more"));
+    }
+    v1::Instruction* instruction = scratch->add_instructions();
+    if (code < layout::kFirstTemplate) {
+      if (plain == frame->instructions_size()) return invalid("too few instructions for the references");
+      instruction->Swap(frame->mutable_instructions(plain++));
+      if (code == layout::kRemember && !remember(*instruction)) return invalid("too many templates");
+    } else {
+      if (code - layout::kFirstTemplate >= templates_.size()) return invalid("a reference to an unknown template");
+      const Template& of = templates_[code - layout::kFirstTemplate];
+      if (layout.size() - i < of.handles) return invalid("too few handles");
+      bytes += of.bytes;
+      if (bytes > max_bytes) {
+        return Error(ErrorKind::kOutOfMemory,
+                     absl::StrCat("a frame of repeated instructions needs more than the ", bytes_text(max_bytes),
+                                  " of host memory that the session has left"));
+      }
+      *instruction = *of.instruction;
+      layout::replace_handles(instruction, [&](uint64_t) { return layout::decode_handle(layout[i++], next); });
+    }
+    next = layout::next_name(*instruction, next);
+  }
+  if (plain != frame->instructions_size()) return invalid("too few references to the instructions");
+  frame->mutable_instructions()->Swap(scratch->mutable_instructions());
+  frame->mutable_layout()->Clear();
+  return std::nullopt;
+}
+
+}  // namespace tt::server
