@@ -50,8 +50,8 @@ Task::Task(absl::Span<const Tensor> roots, absl::Span<const Tensor> gradients, a
   capture_all_ = options_.accumulate && captures.empty();
   for (size_t i = 0; i < roots.size(); ++i) check_root(roots[i], gradients.empty() ? Tensor() : gradients[i]);
   for (const Tensor& root : roots) {
-    // The client rejects roots that do not require grad, except gradients that were recorded: only the tape can
-    // determine that one of them is constant. No pass starts at such a root.
+    // A root that does not require grad is skipped. It is the result of a recorded backward pass, and only the tape can
+    // determine that this result is constant. The client has rejected all other roots that do not require grad.
     if (root.requires_grad()) claim(edge_of(root).node.get());
   }
   discover();
@@ -217,7 +217,7 @@ bool Task::visit(uint32_t index, int64_t stop) {
   return false;
 }
 
-// Parks the node's next client hook and returns the hook's stop, or 0 if there is no further hook.
+// Adds the node's next client hook to parked_ and returns the number of the hook's stop. Returns 0 if no hook is left.
 int64_t Task::park_next_hook(uint32_t index) {
   State& state = states_[index];
   if (!state.hooks) {

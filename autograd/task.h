@@ -1,7 +1,8 @@
 // Task: one backward pass. Runs to its end, or in steps that stop where the client's code must run.
 //
-// Used by one session's thread. A node runs when all nodes that depend on it have run. Of the ready nodes, leaves run
-// first, then the latest recorded. Nodes that lead to no requested gradient are skipped.
+// Used by one session's thread. A stop is a client function or a client hook, identified by the client's number for it.
+// A node runs when all nodes that depend on it have run. Of the ready nodes, leaves run first, then the latest
+// recorded. Nodes that lead to no requested gradient are skipped.
 #pragma once
 
 #include <cstdint>
@@ -77,8 +78,8 @@ class Task {
 
   // Runs ready nodes. Returns true if `stop` is reached.
   bool advance(int64_t stop);
-  // Runs one node's hooks and the node itself, up to the next stop, which is parked. Returns true if the parked stop is
-  // `stop`.
+  // Runs one node's hooks and then the node. At the next stop, adds the stop to parked_ and returns; the result is true
+  // if the stop is `stop`.
   bool visit(uint32_t index, int64_t stop);
   int64_t park_next_hook(uint32_t index);
   void store_captured(uint32_t index);

@@ -118,9 +118,10 @@ Tensor cofactors(const Tensor& a) {
   return ops::mul(ops::unsqueeze(ops::unsqueeze(unit, -1), -1), product);
 }
 
-// lu_determinant_grad() for a pass that is recorded. Matrices that are nearly singular, by PyTorch's criterion, use
-// cofactors(). Each formula computes with other, harmless matrices where the result of the other one is chosen, because
-// a NaN would reach the second derivative through where().
+// Implements lu_determinant_grad() for a pass that is recorded. Uses cofactors() for matrices that are nearly singular
+// by PyTorch's criterion, and lu_solved() for the others. where() selects between the two results, but a NaN in the
+// result that is not selected would still reach the second derivative. Each formula therefore gets a regular matrix in
+// place of the matrices for which its result is not selected.
 Tensor recorded_determinant_grad(const Tensor& g, const Tensor& a, const Tensor& lu, const Tensor& pivots,
                                  const Tensor& result) {
   Tensor right = scaled_identity(ops::mul(g, result), a);
@@ -204,7 +205,8 @@ Tensor svd_grad(const Tensor& gu, const Tensor& gs, const Tensor& gvh, const Ten
                 const Tensor& vh, bool vectors) {
   check(vectors, "the gradient of linalg.svd depends on the singular vectors, which were not computed");
   const int64_t m = u.size(-2), n = vh.size(-1), k = s.size(-1);
-  // Only the vectors that belong to singular values have a gradient. The other columns of full matrices are arbitrary.
+  // Only the vectors of the min(m, n) singular values have a gradient. The additional columns of full matrices are
+  // arbitrary.
   Tensor left = ops::narrow(u, -1, 0, k), right = ops::narrow(vh, -2, 0, k);
   Tensor gleft = ops::narrow(gu, -1, 0, k), gright = ops::narrow(gvh, -2, 0, k);
   Tensor row = ops::unsqueeze(s, -2), column = ops::unsqueeze(s, -1);

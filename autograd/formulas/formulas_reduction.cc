@@ -147,8 +147,8 @@ Tensor cumsum_grad(const Tensor& g, int64_t dim) {
   return ops::flip(ops::cumsum(ops::flip(g, dims), dim), dims);
 }
 
-// Input i is a factor of the results from i on. Its gradient is the sum of g * result over these positions, divided by
-// the input.
+// Element i of the input is a factor of the results i, i + 1, ... Its gradient is the sum of g * result over these
+// results, divided by the element.
 Tensor cumprod_grad(const Tensor& g, const Tensor& input, const Tensor& result, int64_t dim) {
   if (g.dim() == 0) return g;
   if (has_zero(input)) return cumprod_grad_at_zeros(g, input, dim);

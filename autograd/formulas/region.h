@@ -5,7 +5,7 @@
 
 namespace tt::autograd {
 
-// Layouts of a view and of its base in one storage. Sizes, strides and offsets are in elements.
+// The layouts of a view and of its base in one storage. Strides and offsets are in elements.
 struct Region {
   Geometry base;
   Geometry view;

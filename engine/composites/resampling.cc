@@ -25,7 +25,7 @@ struct Axis {
   double center(int64_t i) const {
     return align_corners ? step * static_cast<double>(i) : step * (static_cast<double>(i) + 0.5) - 0.5;
   }
-  // The element at or before a position, clamped to the edges; valid for any factor.
+  // The index of the element at or before a position, clamped to the input.
   int64_t before(double position) const {
     if (!(position > 0)) return 0;  // NaN as well
     return static_cast<int64_t>(std::min(std::floor(position), static_cast<double>(from - 1)));
@@ -73,7 +73,7 @@ Tensor weighted_sum(const Tensor& input, int64_t dim, int64_t n, int64_t taps, F
                       result);
 }
 
-// In float, to round as PyTorch does.
+// Computes positions in float, so that they are rounded as in PyTorch.
 Tensor nearest(const Tensor& input, int64_t dim, const Axis& axis, float shift) {
   return pick(input, dim, axis.to,
               [&](int64_t i) { return axis.before((static_cast<float>(i) + shift) * static_cast<float>(axis.step)); });
@@ -210,7 +210,7 @@ Tensor average_integers(const Tensor& input, SizesView kernel, SizesView stride,
     const Tensor ones = ops::ones_like(ops::to_dtype(input, DType::kFloat64));
     const Tensor share =
         separable_avg_pool3d(ones, kernel, stride, padding, ceil_mode, count_include_pad, divisor_override);
-    count = ops::round(ops::true_divide(sums(ones), share));  // of the whole window; `share` is inside the input
+    count = ops::round(ops::true_divide(sums(ones), share));  // elements per window: sum inside the input / mean of the window
   }
   const Tensor quotient =
       divisor_override ? ops::true_divide(total, *divisor_override) : ops::true_divide(total, count);

@@ -33,7 +33,7 @@ class DeferredFrees {
     std::unique_ptr<Event> event;
     Block* block;
   };
-  struct StreamQueue {  // the marks of one stream, in order
+  struct StreamQueue {  // the pending events of one stream, in order
     StreamId stream;
     std::deque<Mark> marks;
   };

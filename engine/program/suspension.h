@@ -21,7 +21,7 @@ class Suspension {
   // Whether to run the instruction now: its condition is met, or can no longer be met, in which case the instruction
   // reports an error. Called without the session's lock.
   virtual bool ready() = 0;
-  // The latest time at which ready() may change without a notification.
+  // The time at which to call ready() again if there was no notification, e.g. the end of a timeout.
   virtual TimePoint deadline() = 0;
 };
 

@@ -134,8 +134,8 @@ inline IntegerRange random_range(std::optional<int64_t> from, std::optional<int6
   return integers_between(low, *high);
 }
 
-// The standard deviation to draw with: `std` for real dtypes. For complex dtypes it is the standard deviation of each
-// part, so that the number's is `std`.
+// The standard deviation to draw with: `std` for real dtypes. For complex dtypes, the standard deviation of each part,
+// chosen so that the standard deviation of the complex number is `std`.
 inline double part_std(DType dtype, double std) { return is_complex(dtype) ? std * std::sqrt(0.5) : std; }
 
 // ---- Permutations --------------------------------------------------------------------------

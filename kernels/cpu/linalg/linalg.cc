@@ -60,7 +60,7 @@ void each_matrix(int64_t batch, int64_t work, int64_t divisible, Make make, Body
   }
   if (thrown) std::rethrow_exception(thrown);
 }
-// each_matrix() for bodies that need no solver.
+// Like each_matrix(), for bodies that need no solver.
 template <typename Body>
 void each_matrix(int64_t batch, int64_t work, Body body) {
   each_matrix(

@@ -25,7 +25,7 @@ constexpr double kWorthTheCores = 1.5e6;
 // Packing b costs 24/m of the product's time, and oneDNN's loops over a packed b are up to 10 % faster.
 constexpr int64_t kRowsWorthPacking = 384;
 constexpr int64_t kDepthWorthPacking = 384;
-// From this number of elements of b, a cached packed copy pays off.
+// Minimum number of elements of b for which a packed copy is cached. For smaller b, the copy does not save time.
 constexpr int64_t kWeightsWorthKeeping = 1 << 16;
 
 // Multiplications that take one core about 0.3 s.

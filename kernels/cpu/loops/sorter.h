@@ -164,8 +164,8 @@ const uint64_t* RowSorter<T>::sort_by_counting(const T* x, int64_t stride, int64
   return keys;
 }
 
-// Keeps as candidates the elements that precede the k-th element of the last partition. After the first batches few
-// elements do.
+// Collects candidates: elements whose keys are at most `bound`. When the buffer is full, keeps the first k candidates
+// and lowers `bound` to the k-th of them. After the first batches, few elements are candidates.
 template <typename T>
 const typename RowSorter<T>::K* RowSorter<T>::sort_first(const T* x, int64_t stride, int64_t n, int64_t k,
                                                          bool descending) {

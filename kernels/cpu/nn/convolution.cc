@@ -62,7 +62,8 @@ Tensor lay_out(const Tensor& t, const memory::desc& wanted, int threads) {
   return bytes;
 }
 
-// lay_out() for contiguous weights. The copy is cached if the weights were used before and have not changed since.
+// Like lay_out(), for contiguous weights. The copy is cached if the weights were used before and have not changed
+// since.
 Tensor lay_out_weights(const Tensor& w, SizesView sizes, const memory::desc& wanted, int threads) {
   const memory::desc plain = plain_desc(sizes, w.dtype());
   return wanted == plain ? w : packed(w, plain, wanted, threads, used_before(w, wanted));

@@ -328,11 +328,11 @@ class CusolverDecompositions final : public Solver {
   }
   static cublasFillMode_t triangle(bool upper) { return upper ? CUBLAS_FILL_MODE_UPPER : CUBLAS_FILL_MODE_LOWER; }
 
-  // Calls `ask`, which stores the sizes of the workspace, and then `run` with the workspace. Does not use Queue::add(),
-  // whose work may be captured into a graph: some functions wait for the device and compute on the host.
+  // Calls `query_sizes`, which stores the sizes of the workspace, and then `run` with the workspace. Does not use
+  // Queue::add(), whose work may be captured into a graph: some functions wait for the device and compute on the host.
   template <typename Ask, typename Run>
   void call(const Queue& queue, const char* name, Ask ask, Run run) {
-    check_cancelled();  // a batch may take many calls
+    check_cancelled();  // a batch may require many calls
     Handle& own = handle_of(queue);
     WorkspaceSizes sizes;
     {

@@ -1,4 +1,4 @@
-// Helpers for decompositions by cuSOLVER (runtime/solver.h): the choice between cuSOLVER and our own kernels, and
+// Functions for decompositions by cuSOLVER (runtime/solver.h): the choice between cuSOLVER and our own kernels, and
 // conversions to and from column-major matrices. For .cu files only.
 #pragma once
 

@@ -1,5 +1,6 @@
-// Helpers of softmax and cross entropy: the layout of rows, and the sum of a row's exponentials without overflow. Rows
-// that do not fit in registers use "Online normalizer calculation for softmax" (Milakov and Gimelshein, 2018).
+// Functions that softmax and cross entropy share: the layout of rows, and the sum of a row's exponentials without
+// overflow. Rows that do not fit in registers use "Online normalizer calculation for softmax" (Milakov and Gimelshein,
+// 2018).
 #pragma once
 
 #include <limits>
