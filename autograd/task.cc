@@ -40,8 +40,8 @@ class PassMode {
 Task::Task(absl::Span<const Tensor> roots, absl::Span<const Tensor> gradients, absl::Span<const Tensor> captures,
            TaskOptions options)
     : options_(options), id_(next_id()) {
-  check(gradients.empty() || gradients.size() == roots.size(), "got ", roots.size(), " tensors and ", gradients.size(),
-        " gradients");
+  check(gradients.empty() || gradients.size() == roots.size(), "expected one gradient per root, got ", roots.size(),
+        " roots and ", gradients.size(), " gradients");
   PassMode mode(options_.create_graph);
   // Marks the start of a training step: the work that a device receives between two backward passes usually repeats.
   if (!roots.empty() && roots[0].device().type != DeviceType::kMeta) {
@@ -283,7 +283,7 @@ Tensors zeros_of(SizesView shapes) {
   while (!shapes.empty()) {
     check(shapes.size() >= 2 && is_valid(shapes[0]) && shapes[1] >= 0 &&
               shapes[1] <= static_cast<int64_t>(shapes.size()) - 2,
-          "expected shapes as dtype, rank and sizes, got ", shapes);
+          "expected a dtype, a rank and the sizes of each gradient, got ", shapes);
     size_t rank = static_cast<size_t>(shapes[1]);
     result.push_back(ops::zeros(shapes.subspan(2, rank), static_cast<DType>(shapes[0]), Device{}));
     shapes.remove_prefix(2 + rank);
@@ -295,7 +295,7 @@ Tensors zeros_of(SizesView shapes) {
 
 Tensors Task::run_until(int64_t stop, SizesView shapes) {
   if (!parked_.contains(stop) && !advance(stop)) {
-    check(!shapes.empty(), "the backward pass does not reach stop ", stop);
+    check(!shapes.empty(), "the backward pass does not reach function or hook ", stop);
     unreached_stops_.insert(stop);
     return zeros_of(shapes);
   }
@@ -313,7 +313,7 @@ Tensors Task::run_until(int64_t stop, SizesView shapes) {
 void Task::resume_with(int64_t stop, absl::Span<const Tensor> gradients) {
   if (unreached_stops_.erase(stop) > 0) return;
   auto found = parked_.find(stop);
-  check(found != parked_.end(), "the backward pass is not waiting at stop ", stop);
+  check(found != parked_.end(), "the backward pass is not waiting for function or hook ", stop);
   const Parked parked = found->second;
   parked_.erase(found);
   State& state = states_[parked.state];
@@ -342,8 +342,8 @@ Tensors Task::finish(absl::Span<const Tensor> captures) {
     if (parked_.empty()) break;
     // Skips a hook that the client has not requested.
     auto [stop, parked] = *parked_.begin();
-    check(states_[parked.state].node->client_node_id() != stop,
-          "the backward pass still waits for the gradients of function ", stop);
+    check(states_[parked.state].node->client_node_id() != stop, "cannot end the backward pass before function ", stop,
+          " has returned its gradients");
     const Tensor none;
     resume_with(stop, absl::Span<const Tensor>(&none, 1));
   }

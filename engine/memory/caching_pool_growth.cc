@@ -243,7 +243,7 @@ void CachingPool::end_pool(uint64_t pool, Stream& stream) {
 void CachingPool::release_pool(uint64_t pool) {
   MutexLock lock(mutex_);
   auto at = private_.find(pool);
-  check(at != private_.end() && at->second->users > 0, "[release_pool] no user of private pool ", pool);
+  check(at != private_.end() && at->second->users > 0, "[release_pool] private pool ", pool, " has no users");
   --at->second->users;
   if (!capturing()) forget_abandoned();
 }
