@@ -155,7 +155,7 @@ Tensor rms_normalize(const Tensor& input, SizesView normalized_shape, const Tens
   Sizes dims;
   for (size_t d = 1; d <= normalized_shape.size(); ++d) dims.push_back(-static_cast<int64_t>(d));
   const Tensor root = ops::rsqrt(ops::add(ops::mean(ops::square(input), dims, true), eps));
-  return weighted(ops::mul(input, root), weight);
+  return apply_weight(ops::mul(input, root), weight);
 }
 
 int64_t class_dim(const Tensor& input) { return input.dim() == 1 ? 0 : 1; }
@@ -165,7 +165,7 @@ Tensor reduce_loss(const Tensor& losses, std::string_view reduction) {
   return reduction == "sum" ? ops::sum(losses) : ops::mean(losses);
 }
 
-Tensor weighted(const Tensor& losses, const Tensor& weight) { return weight ? ops::mul(losses, weight) : losses; }
+Tensor apply_weight(const Tensor& losses, const Tensor& weight) { return weight ? ops::mul(losses, weight) : losses; }
 
 // softplus(-x) is -log(sigmoid(x)).
 Tensor bce_with_logits(const Tensor& input, const Tensor& target, const Tensor& pos_weight) {

@@ -210,7 +210,8 @@ Tensor average_integers(const Tensor& input, SizesView kernel, SizesView stride,
     const Tensor ones = ops::ones_like(ops::to_dtype(input, DType::kFloat64));
     const Tensor share =
         separable_avg_pool3d(ones, kernel, stride, padding, ceil_mode, count_include_pad, divisor_override);
-    count = ops::round(ops::true_divide(sums(ones), share));  // elements per window: sum inside the input / mean of the window
+    // Elements per window: the number inside the input, divided by its share of the window.
+    count = ops::round(ops::true_divide(sums(ones), share));
   }
   const Tensor quotient =
       divisor_override ? ops::true_divide(total, *divisor_override) : ops::true_divide(total, count);
@@ -242,7 +243,7 @@ Tensor separable_adaptive_avg_pool3d(const Tensor& input, SizesView size) {
   return volumes.result(lines, planes);
 }
 
-Tensor differences(const Tensor& input, int64_t n, int64_t dim) {
+Tensor nth_difference(const Tensor& input, int64_t n, int64_t dim) {
   Tensor result = input;
   for (n = std::min(n, input.size(dim)); n > 0; --n) {  // the result is empty after as many steps as there are elements
     const int64_t rest = std::max<int64_t>(result.size(dim) - 1, 0), start = std::min<int64_t>(result.size(dim), 1);
