@@ -15,7 +15,7 @@ struct Level {
     if (now > peak) [[unlikely]]
       peak = now;
   }
-  void take(uint64_t bytes) { now -= bytes; }
+  void subtract(uint64_t bytes) { now -= bytes; }
 };
 
 struct PoolStats {
@@ -42,9 +42,9 @@ struct AllocatorStats {
     (all.*what).add(bytes);
     (of(is_small).*what).add(bytes);
   }
-  void take(Level PoolStats::*what, bool is_small, uint64_t bytes) {
-    (all.*what).take(bytes);
-    (of(is_small).*what).take(bytes);
+  void subtract(Level PoolStats::*what, bool is_small, uint64_t bytes) {
+    (all.*what).subtract(bytes);
+    (of(is_small).*what).subtract(bytes);
   }
 };
 

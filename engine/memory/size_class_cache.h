@@ -59,7 +59,8 @@ class SizeClassCache {
   int shift_;  // log2 of the granule
   size_t capacity_;
   size_t held_ = 0;
-  std::vector<std::vector<Entry>> lists_;  // last in, first out: the block freed last is probably still in the CPU's caches
+  // Last in, first out: the block freed last is probably still in the CPU's caches.
+  std::vector<std::vector<Entry>> lists_;
 };
 
 }  // namespace tt
