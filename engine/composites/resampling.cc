@@ -44,7 +44,7 @@ Tensor computed(int64_t n, F f, DType dtype, Device device) {
 
 // The elements of `input` along `dim` at f(0), f(1), ..., f(n - 1).
 template <typename F>
-Tensor pick(const Tensor& input, int64_t dim, int64_t n, F f) {
+Tensor select_positions(const Tensor& input, int64_t dim, int64_t n, F f) {
   return ops::index_select(input, dim, computed<int64_t>(n, f, DType::kInt64, input.device()));
 }
 
@@ -75,8 +75,9 @@ Tensor weighted_sum(const Tensor& input, int64_t dim, int64_t n, int64_t taps, F
 
 // Computes positions in float, so that they are rounded as in PyTorch.
 Tensor nearest(const Tensor& input, int64_t dim, const Axis& axis, float shift) {
-  return pick(input, dim, axis.to,
-              [&](int64_t i) { return axis.before((static_cast<float>(i) + shift) * static_cast<float>(axis.step)); });
+  return select_positions(input, dim, axis.to, [&](int64_t i) {
+    return axis.before((static_cast<float>(i) + shift) * static_cast<float>(axis.step));
+  });
 }
 
 Tensor linear(const Tensor& input, int64_t dim, const Axis& axis) {

@@ -33,7 +33,7 @@ class ThreadCached {
     if (list.count < list.capacity) [[likely]] {
       list.blocks[list.count++] = block;
     } else {
-      free_slow(block);
+      free_without_list(block);
     }
   }
 
@@ -51,7 +51,7 @@ class ThreadCached {
       while (list_.count > 0) ::operator delete(list_.blocks[--list_.count]);
     }
   };
-  [[gnu::noinline]] static void free_slow(void* block) {
+  [[gnu::noinline]] static void free_without_list(void* block) {
     if (list_.exited || list_.capacity == kMaxBlocks) return ::operator delete(block);
     static thread_local ThreadExitCleanup cleanup;
     list_.capacity = kMaxBlocks;

@@ -21,7 +21,7 @@ inline std::vector<int64_t> label_starts(const Tensor& targets, absl::Span<const
   return starts;
 }
 
-inline std::string wrong_label(int64_t label, int64_t classes) {
+inline std::string label_error(int64_t label, int64_t classes) {
   return absl::StrCat("targets must be in [0, ", classes, "), got ", label);
 }
 

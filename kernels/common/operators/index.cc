@@ -15,13 +15,15 @@ Selection along(const Tensor& x, int64_t dim, const Tensor& index) {
 
 }  // namespace
 
-void index(const Tensor& input, const Tensors& indices, Tensor& out) { pick(input, select(input, indices), out); }
+void index(const Tensor& input, const Tensors& indices, Tensor& out) {
+  copy_selected(input, select(input, indices), out);
+}
 
 // Allocates `out`: its size depends on the masks among the indices.
 void index_masked(const Tensor& input, const Tensors& indices, Tensor& out) {
   const Selection selection = select(input, indices);
   out = tt::empty(selection.sizes, input.dtype(), input.device());
-  pick(input, selection, out);
+  copy_selected(input, selection, out);
 }
 
 void index_put(const Tensor& input, const Tensors& indices, const Tensor& values, bool accumulate, Tensor& out) {
@@ -34,7 +36,7 @@ void index_put(const Tensor& input, const Tensors& indices, const Tensor& values
 
 void index_select(const Tensor& input, int64_t dim, const Tensor& index, Tensor& out) {
   const Tensor x = at_least_1d(input);
-  pick(x, along(x, dim, index), out);
+  copy_selected(x, along(x, dim, index), out);
 }
 
 void index_add(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source, Scalar alpha, Tensor& out) {
@@ -58,7 +60,7 @@ void masked_select(const Tensor& input, const Tensor& mask, Tensor& out) {
   const Tensor whole_mask = view_of(mask, Geometry{sizes, mask_steps, mask->offset});
   const Selection selection(kSelectionKernels.offsets_of_true(whole_mask, steps));
   out = tt::empty(selection.sizes, input.dtype(), input.device());
-  pick(input, selection, out);
+  copy_selected(input, selection, out);
 }
 
 }  // namespace tt::TT_BACKEND

@@ -36,7 +36,7 @@ inline LinspaceEnds<Complex<double>> complex_linspace_ends(const Scalar& start, 
 
 // Element i of an arithmetic sequence.
 template <typename T>
-struct Arithmetic {
+struct ArithmeticSequence {
   T first, step;
   TT_HOST_DEVICE T operator()(int64_t i) const { return first + step * static_cast<T>(i); }
 };
@@ -46,9 +46,9 @@ template <typename F>
 void with_arange(Scalar start, Scalar step, DType dtype, F&& fill) {
   start = start.in_dtype(dtype), step = step.in_dtype(dtype);
   if (start.category() == Category::kFloating || step.category() == Category::kFloating) {
-    fill(Arithmetic<double>{start.to_double(), step.to_double()});
+    fill(ArithmeticSequence<double>{start.to_double(), step.to_double()});
   } else {
-    fill(Arithmetic<int64_t>{start.to_int(), step.to_int()});
+    fill(ArithmeticSequence<int64_t>{start.to_int(), step.to_int()});
   }
 }
 

@@ -30,7 +30,7 @@ using Runs = std::vector<Run>;
 
 // The runs of a selection's offsets if several rows use the same offsets and the runs are long enough, else empty.
 Runs runs_of(const Selection& selection) {
-  constexpr int64_t kWorthwhile = 8;  // mean elements per run
+  constexpr int64_t kMinMeanLength = 8;  // mean elements per run
   const int64_t n = selection.offsets.numel(), rows = selection.numel() / std::max<int64_t>(n, 1);
   Runs runs;
   if (rows < 2) return runs;
@@ -42,7 +42,7 @@ Runs runs_of(const Selection& selection) {
       runs.push_back({i, offsets[i], 1});
     }
   }
-  if (static_cast<int64_t>(runs.size()) * kWorthwhile > n) runs.clear();
+  if (static_cast<int64_t>(runs.size()) * kMinMeanLength > n) runs.clear();
   return runs;
 }
 
@@ -59,7 +59,7 @@ void copy_runs(T* to, const T* from, const Runs& runs) {
 
 }  // namespace
 
-void pick(const Tensor& x, const Selection& selection, Tensor& out) {
+void copy_selected(const Tensor& x, const Selection& selection, Tensor& out) {
   const Sizes lie = contiguous_strides(selection.sizes);
   const StridedLoop<3> loop(selection.sizes, {lie, selection.steps, selection.offset_strides});
   const Runs runs = runs_of(selection);

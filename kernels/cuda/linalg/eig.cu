@@ -218,7 +218,7 @@ template <typename T>
 bool decompose_by_library(const Queue& queue, const MatrixFaults& faults, const Tensor& input, bool with_vectors,
                           const Tensor& values, const Tensor& vectors) {
   using C = Complex<real_of_t<T>>;
-  const int64_t n = input.size(-1), batch = matrices_in(input);
+  const int64_t n = input.size(-1), batch = matrix_count(input);
   Solver* const library = solver_for(batch, n);
   if (!library || !library->has_eig()) return false;
   const Tensor a = columns_of(input), scales = scale_matrices<T>(queue, faults, n, a),
@@ -243,7 +243,7 @@ bool decompose_by_library(const Queue& queue, const MatrixFaults& faults, const 
 }  // namespace
 
 void eig_decomposed(const Tensor& input, bool vectors, Tensor& eigenvalues, Tensor& eigenvectors) {
-  const int64_t n = input.size(-1), batch = matrices_in(input);
+  const int64_t n = input.size(-1), batch = matrix_count(input);
   if (n == 0 || batch == 0) return;
   const Queue queue = queue_of(eigenvalues);
   const MatrixFaults faults(queue, "linalg.eig", input);

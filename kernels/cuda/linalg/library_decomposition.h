@@ -36,7 +36,7 @@ inline Tensor transposed_view(const Tensor& t, Sizes sizes) {
 
 // Copies m x n matrices to a new contiguous tensor of shape batch x n x m, that is, to column-major matrices.
 inline Tensor columns_of(const Tensor& input) {
-  const Sizes sizes{matrices_in(input), input.size(-1), input.size(-2)};
+  const Sizes sizes{matrix_count(input), input.size(-1), input.size(-2)};
   const Tensor columns = empty(sizes, input.dtype(), input.device());
   copy(input, transposed_view(columns, input.sizes()));
   return columns;

@@ -136,7 +136,7 @@ void lu_solved(const Tensor& A, const Tensor& B, const Tensor& LU, const Tensor&
   if (out.numel() == 0) return;
   const Tensor lu = contiguous(LU), exchanges = contiguous(pivots);
   with_linalg_element(A.dtype(), [&]<typename T>(std::type_identity<T>) {
-    solve<T>(queue_of(out), matrices_in(A), A.size(-1), B.size(-1), lu.data_as<T>(), exchanges.data_as<int32_t>(),
+    solve<T>(queue_of(out), matrix_count(A), A.size(-1), B.size(-1), lu.data_as<T>(), exchanges.data_as<int32_t>(),
              transposed, out.data_as<T>());
   });
 }

@@ -68,7 +68,7 @@ struct FirstColumns {
 // Returns false, without side effects, if the library is not used.
 template <typename T>
 bool factor_by_library(const Queue& queue, const Tensor& input, int64_t columns, const Tensor& q, const Tensor& r) {
-  const int64_t m = input.size(-2), n = input.size(-1), k = std::min(m, n), batch = matrices_in(input);
+  const int64_t m = input.size(-2), n = input.size(-1), k = std::min(m, n), batch = matrix_count(input);
   Solver* const library = solver_for(k > 0 ? batch : 0, m);
   if (!library) return false;
   const Tensor a = columns_of(input), tau = empty({{batch, k}}, input.dtype(), input.device());
@@ -89,7 +89,7 @@ bool factor_by_library(const Queue& queue, const Tensor& input, int64_t columns,
 }  // namespace
 
 void qr_factored(const Tensor& input, std::string_view mode, Tensor& Q, Tensor& R) {
-  const int64_t m = input.size(-2), n = input.size(-1), k = std::min(m, n), batch = matrices_in(input);
+  const int64_t m = input.size(-2), n = input.size(-1), k = std::min(m, n), batch = matrix_count(input);
   const int64_t columns = mode == "r" ? 0 : Q.size(-1);
   const Queue queue = queue_of(R);
   with_linalg_element(input.dtype(), [&]<typename T>(std::type_identity<T>) {
@@ -104,7 +104,7 @@ void qr_factored(const Tensor& input, std::string_view mode, Tensor& Q, Tensor& 
 }
 
 void householder_factored(const Tensor& input, Tensor& a, Tensor& tau) {
-  const int64_t m = input.size(-2), n = input.size(-1), batch = matrices_in(input);
+  const int64_t m = input.size(-2), n = input.size(-1), batch = matrix_count(input);
   const Queue queue = queue_of(a);
   Solver* const library = solver_for(tau.numel() > 0 ? batch : 0, m);
   with_linalg_element(input.dtype(), [&]<typename T>(std::type_identity<T>) {

@@ -162,7 +162,7 @@ void decompose(const Queue& queue, MatrixFaults faults, int64_t batch, SvdReques
 template <typename T>
 bool decompose_by_library(const Queue& queue, const MatrixFaults& faults, const Tensor& input,
                           const SvdRequest& request, const Tensor& u, const Tensor& values, const Tensor& vh) {
-  const int64_t batch = matrices_in(input), rows = request.rows(), columns = request.columns();
+  const int64_t batch = matrix_count(input), rows = request.rows(), columns = request.columns();
   Solver* const library = solver_for(columns > 0 ? batch : 0, rows);
   if (!library) return false;
   const bool tall = request.is_tall();
@@ -172,7 +172,7 @@ bool decompose_by_library(const Queue& queue, const MatrixFaults& faults, const 
   const Tensor scales = scale_matrices<T>(queue, faults, columns, a), info = info_of(batch, input.device());
   const SingularVectors kind = !request.vectors                  ? SingularVectors::kNone
                                : request.left_columns == columns ? SingularVectors::kThin
-                                                                : SingularVectors::kFull;
+                                                                 : SingularVectors::kFull;
   Tensor left = vh, right = u;
   if (tall && request.vectors) {
     left = empty({{batch, request.left_columns, rows}}, dtype, input.device());
@@ -196,7 +196,7 @@ bool decompose_by_library(const Queue& queue, const MatrixFaults& faults, const 
 }  // namespace
 
 void svd_decomposed(const Tensor& input, bool full_matrices, bool vectors, Tensor& U, Tensor& S, Tensor& Vh) {
-  const int64_t m = input.size(-2), n = input.size(-1), batch = matrices_in(input);
+  const int64_t m = input.size(-2), n = input.size(-1), batch = matrix_count(input);
   const Queue queue = queue_of(S);
   const MatrixFaults faults(queue, "linalg.svd", input);
   const int64_t left_columns = !vectors ? 0 : full_matrices ? std::max(m, n) : std::min(m, n);

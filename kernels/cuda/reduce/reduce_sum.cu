@@ -14,7 +14,7 @@ void sum_as(const Tensor& input, const OptionalDims& dim, bool average, Tensor& 
   const Tensor x = read_as<T>(input);
   const ReducePlan plan = plan_over(x, dim);
   const double divisor = average ? static_cast<double>(plan.count) : 1;
-  reduce(Sum<T, Lift, Divided>{Access(out), Divided{divisor}}, x, plan);
+  reduce(Sum<T, Lift, DivideBy>{Access(out), DivideBy{divisor}}, x, plan);
 }
 
 void sum_into(const Tensor& input, const OptionalDims& dim, bool average, Tensor& out) {
@@ -82,10 +82,16 @@ void prod(const Tensor& input, OptionalDims dim, bool, std::optional<DType>, Ten
   });
 }
 
-void any(const Tensor& input, OptionalDims dim, bool, Tensor& out) { count_into(input, dim, CountPredicate::kAny, out); }
+void any(const Tensor& input, OptionalDims dim, bool, Tensor& out) {
+  count_into(input, dim, CountPredicate::kAny, out);
+}
 
-void all(const Tensor& input, OptionalDims dim, bool, Tensor& out) { count_into(input, dim, CountPredicate::kAll, out); }
+void all(const Tensor& input, OptionalDims dim, bool, Tensor& out) {
+  count_into(input, dim, CountPredicate::kAll, out);
+}
 
-void count_nonzero(const Tensor& input, OptionalDims dim, Tensor& out) { count_into(input, dim, CountPredicate::kCount, out); }
+void count_nonzero(const Tensor& input, OptionalDims dim, Tensor& out) {
+  count_into(input, dim, CountPredicate::kCount, out);
+}
 
 }  // namespace tt::cuda

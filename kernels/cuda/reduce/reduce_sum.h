@@ -79,7 +79,7 @@ struct Count {
 };
 
 // Returns the total divided by `divisor`. Does not divide integers.
-struct Divided {
+struct DivideBy {
   double divisor;
   TT_FUNCTION double operator()(double total) const { return total / divisor; }
   TT_FUNCTION int64_t operator()(int64_t total) const { return total; }

@@ -25,7 +25,7 @@ struct alignas(16) KernelLaunch {
   size_t bytes() const { return sizeof(KernelLaunch) + parameter_bytes; }
 
   // Whether `other` runs the same function, perhaps with other parameters.
-  bool is_like(const KernelLaunch& other) const {
+  bool has_same_function(const KernelLaunch& other) const {
     return issue == other.issue && kernel == other.kernel && parameter_bytes == other.parameter_bytes;
   }
   // Whether `other` is identical. May be false for equal launches if padding differs, which is correct but slower.
