@@ -32,7 +32,7 @@ struct Suspended {
 
 // Wakes the thread that waits for a Suspension. Shared by a session and the threads that may notify it, and may outlive
 // the session. Thread-safe.
-class WakeUp {
+class SuspensionNotifier {
  public:
   // Call after a change that affects ready().
   void notify() {
