@@ -59,9 +59,8 @@ Tensor solved_by_adjoint(const Tensor& triangle, const Tensor& x, bool upper) {
 
 }  // namespace
 
-// The square part has X = L^-1 P^T dA U^-1, dL = L tril(X, -1) and dU = triu(X) U. If A is wide, the columns of U to
-// the right of the square part depend on both L and U of the square part. If A is tall, the rows of L below it depend
-// on both, too.
+// The square part has X = L^-1 P^T dA U^-1, dL = L tril(X, -1) and dU = triu(X) U. The remaining columns of U (if A is
+// wide) or rows of L (if A is tall) depend on both L and U of the square part.
 Tensor lu_factored_grad(const Tensor& g, const Tensor& lu, const Tensor& pivots) {
   const int64_t m = lu.size(-2), n = lu.size(-1), k = std::min(m, n);
   Tensor top = ops::narrow(lu, -2, 0, k), gtop = ops::narrow(g, -2, 0, k);
@@ -151,7 +150,7 @@ Tensor lu_determinant_grad(const Tensor& g, const Tensor& a, const Tensor& lu, c
 Tensor lu_log_determinant_grad(const Tensor& gsign, const Tensor& gsize, const Tensor& a, const Tensor& lu,
                                const Tensor& pivots, const Tensor& sign) {
   Tensor g = gsize;
-  if (is_complex(a.dtype())) {  // the sign depends on A, too
+  if (is_complex(a.dtype())) {  // a complex sign also depends on A
     Tensor phase_grad = ops::imag(ops::mul(conj(gsign), sign));
     g = ops::complex(gsize, ops::neg(phase_grad));
   }

@@ -126,7 +126,8 @@ static Tensor euclidean_by_product(const Tensor& x1, const Tensor& x2) {
   const Tensor left = ops::cat({ops::mul(x1, int64_t{-2}), n1, ops::full_like(n1, int64_t{1})}, -1);
   const Tensor right = ops::cat({x2, ops::full_like(n2, int64_t{1}), n2}, -1);
   const Tensor squares = ops::matmul(left, ops::transpose(right, -2, -1));
-  const Tensor same = ops::le(squares, int64_t{0});  // the gradient is zero there instead of infinite
+  const Tensor same =
+      ops::le(squares, int64_t{0});  // where the points are equal, the gradient is zero instead of infinite
   return ops::masked_fill(ops::sqrt(ops::masked_fill(squares, same, 1.0)), same, 0.0);
 }
 

@@ -105,7 +105,7 @@ class ChainRun {
     }
     const TensorMeta& meta = inferred.outputs[0];
     if (inferred.requires_grad || !Dispatcher::instance().chain_kernel(inferred.backend)) return false;
-    // A block can hold only these dtypes. A result has the compute dtype or is boolean.
+    // A loop can store only these dtypes in its blocks. A result has the compute dtype or is boolean.
     const bool is_block_dtype = inferred.compute == DType::kFloat32 || inferred.compute == DType::kFloat64 ||
                                 inferred.compute == DType::kInt32 || inferred.compute == DType::kInt64;
     if (!is_block_dtype || (meta.dtype != inferred.compute && meta.dtype != DType::kBool)) return false;

@@ -25,7 +25,7 @@ class Account {
 
   // Bookkeeping that is not charged against the limit.
   static constexpr uint64_t kHostAllowance = uint64_t{6} << 20;
-  // Bytes by which bookkeeping may exceed the limit, for the errors of refused instructions.
+  // Bytes by which bookkeeping may exceed the limit, so that the errors of rejected instructions can be stored.
   static constexpr uint64_t kHostOverdraft = uint64_t{2} << 20;
   // The limit for bookkeeping if the account has no limit.
   static constexpr uint64_t kMaxHost = uint64_t{4} << 30;

@@ -1,7 +1,7 @@
 // ThreadCached<T>: a base class that recycles objects' memory on the thread that frees them.
 //
-// Every operation creates a TensorImpl and a Storage, and a training step frees hundreds at once: more than malloc's
-// thread cache holds. T must be final and derive from ThreadCached<T>.
+// Every operation creates a TensorImpl and a Storage, and a training step frees hundreds of them at once, which exceeds
+// the capacity of malloc's thread cache. T must be final and derive from ThreadCached<T>.
 #pragma once
 
 #include <cstddef>
@@ -39,7 +39,7 @@ class ThreadCached {
 
  private:
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  static constexpr int kMaxBlocks = 0;  // keeps none, so that the sanitizer detects a use after free
+  static constexpr int kMaxBlocks = 0;  // no block is kept, so that the sanitizer detects a use after free
 #else
   static constexpr int kMaxBlocks = 256;
 #endif

@@ -178,7 +178,7 @@ bool AsyncErrorTracker::is_shared(const DeviceErrorCell* cells) const {
 void AsyncErrorTracker::retire_oldest() {
   Ticket& oldest = tickets_.front();
   if (oldest.of_graph) {
-    // The cells stay as they are while a later replay uses them, because its kernels may write to them at any time.
+    // Does not clear the cells if a later replay uses them: its kernels may write to them at any time.
     if (!is_shared(oldest.of_graph.get())) {
       for (const PendingCheck& check : oldest.checks) *check.cell = DeviceErrorCell{};
     }

@@ -198,7 +198,7 @@ Sizes avg_pool2d_backward(const Arg& grad, SizesView size, SizesView kernel, Dim
 Sizes adaptive_pool2d(const Arg& input, SizesView output_size);
 Sizes adaptive_pool2d_backward(const Arg& grad, SizesView size);
 
-// Three dimensions, patches, and resampling.
+// Pooling over three dimensions, extraction of patches, and resampling.
 Sizes pool3d(const Arg& input, SizesView kernel, Dims stride, SizesView padding, SizesView dilation, bool ceil_mode);
 Sizes pool3d(const Arg& input, SizesView kernel, Dims stride, SizesView padding, bool ceil_mode);
 Sizes adaptive_pool3d(const Arg& input, SizesView output_size);

@@ -9,8 +9,8 @@
 
 namespace tt {
 
-// Element i of `steps` evenly spaced numbers, real or complex. Computed from the nearer end, so that rounding is
-// symmetric and the last element is exactly `end`.
+// Element i of `steps` evenly spaced numbers, real or complex. Computed from the end point that is nearer to i, so that
+// rounding is symmetric and the last element is exactly `end`.
 template <typename C>
 TT_HOST_DEVICE C linspace_at(C start, C end, int64_t steps, int64_t i) {
   if (steps == 1) return start;

@@ -6,8 +6,8 @@
 
 namespace tt::cpu {
 
-// A kernel checks each index when it uses it, because another session may write the index tensor meanwhile. It reports
-// an index that is out of range and uses 0 instead. Thread-safe.
+// A kernel checks each index when it uses it, because another session may write the index tensor at the same time. It
+// reports an index that is out of range and uses 0 instead. Thread-safe.
 class OutOfRange {
  public:
   OutOfRange(int64_t dim, int64_t size) : dim_(dim), size_(size) {}

@@ -22,7 +22,7 @@ constexpr double kSmallProduct = 40 * 40 * 40;
 constexpr double kSmallProductByRows = 64 * 64 * 64;
 // Below this size (about 12 us) a single core is used.
 constexpr double kMinMultiCoreWork = 1.5e6;
-// Packing b costs 24/m of the product's time, and oneDNN's loops over a packed b are up to 10 % faster.
+// For m rows, packing b takes about 24/m of the product's time. oneDNN's loops over a packed b are up to 10 % faster.
 constexpr int64_t kMinPackedRows = 384;
 constexpr int64_t kMinPackedDepth = 384;
 // Minimum number of elements of b for which a packed copy is cached. For smaller b, the copy does not save time.

@@ -149,8 +149,9 @@ Tensor images(const Tensor& t, int64_t n, int64_t count) {
   return view_of(t, part);
 }
 
-// The number of images to reorder, convolve and reorder back at a time, which divides the batch. These images fit the
-// caches, unless the weights, which are read in every call, are large in comparison; then the result is the batch.
+// The number of images to reorder, convolve and reorder back at a time; a divisor of the batch size. Chosen so that
+// these images fit the caches. If the weights, which are read in every call, are large compared with the images,
+// returns the batch size.
 int64_t images_at_once(const Tensor& x, const Tensor& w, const Tensor& y) {
   constexpr int64_t kCached = int64_t{2} << 20;
   const int64_t batch = x.size(0), item = static_cast<int64_t>(item_size(x.dtype()));

@@ -69,7 +69,7 @@ int64_t calls(const BatchDims& dims) {
   return n;
 }
 
-// Returns the product `first`, moved to the given offsets in a, b and c, in elements.
+// Returns the product `first` with the addresses of a, b and c advanced by the given numbers of elements.
 BlasProduct at(const BlasProduct& first, const std::array<int64_t, 3>& offsets) {
   const int64_t item = static_cast<int64_t>(item_size(first.dtype));
   BlasProduct there = first;

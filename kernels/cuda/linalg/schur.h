@@ -126,7 +126,7 @@ struct Schur {
   // One step of the iteration: the shifts create a bulge below the diagonal of the block [begin, end), which has at
   // least three rows, and reflections chase the bulge down.
   TT_DEVICE void sweep(Group& group, int64_t begin, int64_t end, const Shifts& shifts) const {
-    const int64_t top = z ? 0 : begin, right = z ? n : end;  // without vectors the rest of H is not needed
+    const int64_t top = z ? 0 : begin, right = z ? n : end;  // without vectors, the other elements of H are not needed
     const T first = at(begin, begin), below = at(begin + 1, begin);
     // The first column of H^2 - sum H + product I.
     T x[3] = {first * (first - shifts.sum) + at(begin, begin + 1) * below + shifts.product,

@@ -53,7 +53,7 @@ struct Join {
 struct Larger {
   template <typename C>
   TT_FUNCTION C operator()(C a, C b) const {
-    return b > a ? b : a;  // ignores NaN: the sum of exponentials, and so the result, becomes NaN anyway
+    return b > a ? b : a;  // ignores NaN, because a NaN makes the sum of exponentials, and therefore the result, NaN
   }
 };
 

@@ -15,7 +15,7 @@ struct Notes {
 };
 
 Notes& notes() {
-  static Notes* const notes = new Notes;  // never destroyed, as libraries stay loaded
+  static Notes* const notes = new Notes;  // never destroyed, because libraries stay loaded
   return *notes;
 }
 
