@@ -169,7 +169,7 @@ Tensor uniform_numbers(const Tensor& input) {
   return ops::rand(input.sizes(), dtype, input.device());
 }
 
-double inverse_log_failure(double p) { return 1 / std::log1p(-p); }
+double reciprocal_log1m(double p) { return 1 / std::log1p(-p); }
 
 Tensor broadcast_to_other(const Tensor& input, const Tensor& other) {
   return ops::expand(input, shape_rules::broadcast_sizes(input.sizes(), other.sizes()));

@@ -17,7 +17,7 @@ uint64_t Account::new_tenant() {
 
 bool Account::charge(uint64_t bytes, Device device) {
   const uint64_t now = all_.add(bytes);
-  const uint64_t host = limit_ == 0 ? 0 : this->host();
+  const uint64_t host = limit_ == 0 ? 0 : host_bytes();
   const uint64_t counted = host > kHostAllowance ? host - kHostAllowance : 0;
   if (limit_ != 0 && (now > limit_ || counted > limit_ - now)) [[unlikely]] {
     all_.held.fetch_sub(bytes, std::memory_order_relaxed);

@@ -57,22 +57,24 @@ class Account {
   // or is_overdrawn() after.
   void charge_host(uint64_t bytes) { host_.fetch_add(bytes, std::memory_order_relaxed); }
   void refund_host(uint64_t bytes) { host_.fetch_sub(bytes, std::memory_order_relaxed); }
-  uint64_t host() const { return bookkeeping_.load(std::memory_order_relaxed) + host_.load(std::memory_order_relaxed); }
+  uint64_t host_bytes() const {
+    return bookkeeping_.load(std::memory_order_relaxed) + host_.load(std::memory_order_relaxed);
+  }
   // The number of bytes by which bookkeeping may still grow.
   uint64_t host_room() const {
-    const uint64_t max = max_host(), now = host();
+    const uint64_t max = max_host_bytes(), now = host_bytes();
     return now < max ? max - now : 0;
   }
   bool has_host_room(uint64_t bytes) const { return bytes <= host_room(); }
   // Whether bookkeeping exceeds the limit plus the overdraft.
-  bool is_overdrawn() const { return host() > max_host() + kHostOverdraft; }
+  bool is_overdrawn() const { return host_bytes() > max_host_bytes() + kHostOverdraft; }
   const std::string& owner() const { return owner_; }
   // "train.py:12 in step"; empty if unknown.
   std::string describe(uint32_t site) const { return describe_site_ && site ? describe_site_(site) : std::string(); }
 
  private:
   // The limit for bookkeeping, given the bytes of the tensors that the account holds.
-  uint64_t max_host() const {
+  uint64_t max_host_bytes() const {
     if (limit_ == 0) return kMaxHost;
     const uint64_t tensors = held();
     return kHostAllowance + (tensors < limit_ ? limit_ - tensors : 0);

@@ -69,7 +69,7 @@ bool CachingPool::grow(const Request& request, size_t segment_bytes) {
   const bool small = request.small;
   Block* block = heap_.add({data, segment_bytes, request.stream, &request.arena, small, false, nullptr})->first;
   block->freed_at = searches_;
-  if (source_->maps_zeros()) block->tenant = Block::kZeros;
+  if (source_->returns_zeroed()) block->tenant = Block::kZeros;
   stats_.add(&PoolStats::reserved, small, segment_bytes);
   return true;
 }

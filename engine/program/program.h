@@ -144,7 +144,7 @@ class Program {
 
  private:
   // Copies `args` with their lists and strings into memory_.
-  Args own(Args args);
+  Args copy_args(Args args);
 
   std::vector<Instruction> instructions_;
   absl::Span<const Slot> outputs_;

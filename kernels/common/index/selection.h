@@ -50,7 +50,7 @@ struct Selection {
   static Selection along(const SelectionKernels& kernels, const Tensor& x, int64_t dim, const Tensor& index);
 
   // `values` without leading dimensions of size 1. Throws Error (RuntimeError) if they do not broadcast to `sizes`.
-  Tensor fitting(const Tensor& values) const;
+  Tensor drop_leading_ones(const Tensor& values) const;
   int64_t numel() const {
     int64_t n = 1;
     for (int64_t size : sizes) n *= size;
@@ -136,7 +136,7 @@ inline Selection Selection::along(const SelectionKernels& kernels, const Tensor&
   return Selection(kernels, x, indices, IndexRange::kFromZero);
 }
 
-inline Tensor Selection::fitting(const Tensor& values) const {
+inline Tensor Selection::drop_leading_ones(const Tensor& values) const {
   const size_t most = sizes.size();
   size_t lead = 0;
   while (values.sizes().size() - lead > most && values.sizes()[lead] == 1) ++lead;

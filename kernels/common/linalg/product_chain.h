@@ -17,10 +17,10 @@ class ProductChain {
 
   // Multiplies by a number or by a tensor that broadcasts to the product. A number is converted to the product's dtype
   // first.
-  void scale(const Scalar& factor) { add_step(op_id::kMul, {last_, Arg(factor.in_dtype(compute_))}); }
+  void scale(const Scalar& factor) { add_step(op_id::kMul, {last_, Arg(factor.converted_to(compute_))}); }
   void scale(const Tensor& factor) { add_step(op_id::kMul, {last_, Arg(factor.get())}); }
   void add(const Tensor& t, const Scalar& factor) {
-    add_step(op_id::kAdd, {last_, Arg(t.get()), Arg(factor.in_dtype(compute_))});
+    add_step(op_id::kAdd, {last_, Arg(t.get()), Arg(factor.converted_to(compute_))});
   }
   // Applies relu or, if `use_gelu`, gelu with the tanh approximation.
   void activate(bool use_gelu) { add_step(use_gelu ? op_id::kGeluTanh : op_id::kRelu, {last_}); }

@@ -28,7 +28,7 @@ void index_masked(const Tensor& input, const Tensors& indices, Tensor& out) {
 
 void index_put(const Tensor& input, const Tensors& indices, const Tensor& values, bool accumulate, Tensor& out) {
   const Selection selection = select(out, indices);
-  Tensor converted = selection.fitting(values);
+  Tensor converted = selection.drop_leading_ones(values);
   if (converted.dtype() != out.dtype()) converted = kSelectionKernels.contiguous_as(converted, out.dtype());
   copy(input, out);
   accumulate ? accumulate_selected(out, selection, converted) : replace_selected(out, selection, converted);

@@ -39,7 +39,7 @@ struct ReducePlan {
 
 // The plan for an operator's `dim` argument; if it is empty, all dimensions are reduced.
 using OptionalDims = std::optional<absl::Span<const int64_t>>;
-inline ReducePlan plan_over(const Tensor& input, const OptionalDims& dim) {
+inline ReducePlan reduction_plan(const Tensor& input, const OptionalDims& dim) {
   return ReducePlan(input, dim.value_or(absl::Span<const int64_t>()), Order::kAny);
 }
 

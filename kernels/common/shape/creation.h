@@ -25,7 +25,7 @@ struct LinspaceEnds {
   C start, end;
 };
 inline LinspaceEnds<double> linspace_ends(const Scalar& start, const Scalar& end, DType dtype) {
-  return {start.in_dtype(dtype).to_double(), end.in_dtype(dtype).to_double()};
+  return {start.converted_to(dtype).to_double(), end.converted_to(dtype).to_double()};
 }
 inline LinspaceEnds<Complex<double>> complex_linspace_ends(const Scalar& start, const Scalar& end) {
   const auto complex_of = [](const Scalar& number) {
@@ -44,7 +44,7 @@ struct ArithmeticSequence {
 // Calls fill(sequence) with arange's sequence: of doubles if `start` or `step` is floating, else of integers.
 template <typename F>
 void with_arange(Scalar start, Scalar step, DType dtype, F&& fill) {
-  start = start.in_dtype(dtype), step = step.in_dtype(dtype);
+  start = start.converted_to(dtype), step = step.converted_to(dtype);
   if (start.category() == Category::kFloating || step.category() == Category::kFloating) {
     fill(ArithmeticSequence<double>{start.to_double(), step.to_double()});
   } else {

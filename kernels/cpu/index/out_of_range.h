@@ -18,7 +18,7 @@ class OutOfRange {
   // Throws Error (IndexError) "index 5 is out of bounds for dimension 0 with size 3" if an index was reported.
   void rethrow() const;
   // As rethrow(), with index_select's message, "index out of range in self".
-  void rethrow_in_self() const;
+  void rethrow_index_select() const;
 
  private:
   int64_t dim_, size_;

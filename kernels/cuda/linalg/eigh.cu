@@ -159,7 +159,7 @@ bool decompose_by_library(const Queue& queue, const MatrixFaults& faults, const 
     }
   }
   unscale<real_of_t<T>>(queue, scales, values);
-  if (with_vectors) store_columns(columns, vectors);
+  if (with_vectors) store_column_major(columns, vectors);
   report_failures(queue, faults, info);
   return true;
 }

@@ -35,7 +35,7 @@ inline Tensor transposed_view(const Tensor& t, Sizes sizes) {
 }
 
 // Copies m x n matrices to a new contiguous tensor of shape batch x n x m, that is, to column-major matrices.
-inline Tensor columns_of(const Tensor& input) {
+inline Tensor to_column_major(const Tensor& input) {
   const Sizes sizes{matrix_count(input), input.size(-1), input.size(-2)};
   const Tensor columns = empty(sizes, input.dtype(), input.device());
   copy(input, transposed_view(columns, input.sizes()));
@@ -43,7 +43,7 @@ inline Tensor columns_of(const Tensor& input) {
 }
 
 // Copies column-major matrices to `out`.
-inline void store_columns(const Tensor& columns, const Tensor& out) {
+inline void store_column_major(const Tensor& columns, const Tensor& out) {
   copy(transposed_view(columns, out.sizes()), out);
 }
 

@@ -167,7 +167,7 @@ bool decompose_by_library(const Queue& queue, const MatrixFaults& faults, const 
   if (!library) return false;
   const bool tall = request.is_tall();
   const DType dtype = input.dtype();
-  const Tensor a = tall ? columns_of(input) : empty({{batch, request.m, request.n}}, dtype, input.device());
+  const Tensor a = tall ? to_column_major(input) : empty({{batch, request.m, request.n}}, dtype, input.device());
   if (!tall) copy(input, view_of(a, {input.sizes(), contiguous_strides(input.sizes()), 0, true}));
   const Tensor scales = scale_matrices<T>(queue, faults, columns, a), info = info_of(batch, input.device());
   const SingularVectors kind = !request.vectors                  ? SingularVectors::kNone
@@ -186,8 +186,8 @@ bool decompose_by_library(const Queue& queue, const MatrixFaults& faults, const 
   }
   unscale<real_of_t<T>>(queue, scales, values);
   if (tall && request.vectors) {
-    store_columns(left, u);
-    store_columns(right, vh);
+    store_column_major(left, u);
+    store_column_major(right, vh);
   }
   report_failures(queue, faults, info);
   return true;

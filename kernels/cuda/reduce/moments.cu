@@ -61,7 +61,7 @@ struct Moments {
 void moments_into(const Tensor& input, const OptionalDims& dim, int64_t correction, bool root, Tensor& out) {
   const auto reduce_as = [&]<typename T>(std::type_identity<T>) {
     const Tensor x = read_as<T>(input);
-    const ReducePlan plan = plan_over(x, dim);
+    const ReducePlan plan = reduction_plan(x, dim);
     reduce(Moments<T>{Access(out), static_cast<double>(correction), root}, x, plan);
   };
   out.dtype() == DType::kFloat64 ? reduce_as(std::type_identity<double>()) : reduce_as(std::type_identity<float>());

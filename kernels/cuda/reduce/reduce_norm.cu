@@ -79,7 +79,7 @@ void norm_into(const Tensor& input, const ReducePlan& plan, double ord, Tensor& 
 template <typename T>
 void norm_as(const Tensor& input, double ord, const OptionalDims& dim, Tensor& out) {
   const Tensor x = read_as<T>(input);
-  norm_into<T>(x, plan_over(x, dim), ord, out);
+  norm_into<T>(x, reduction_plan(x, dim), ord, out);
 }
 
 template <typename T>

@@ -12,7 +12,7 @@ namespace {
 template <typename Lift, typename T>
 void sum_as(const Tensor& input, const OptionalDims& dim, bool average, Tensor& out) {
   const Tensor x = read_as<T>(input);
-  const ReducePlan plan = plan_over(x, dim);
+  const ReducePlan plan = reduction_plan(x, dim);
   const double divisor = average ? static_cast<double>(plan.count) : 1;
   reduce(Sum<T, Lift, DivideBy>{Access(out), DivideBy{divisor}}, x, plan);
 }
@@ -37,7 +37,7 @@ struct CountPredicate {
 
 void count_into(const Tensor& input, const OptionalDims& dim, CountPredicate::Kind kind, Tensor& out) {
   if (is_complex(input.dtype())) return count_into(contiguous_as(input, DType::kBool), dim, kind, out);
-  const ReducePlan plan = plan_over(input, dim);
+  const ReducePlan plan = reduction_plan(input, dim);
   with_reduced(input.dtype(), [&]<typename T>(std::type_identity<T>) {
     reduce(Count<T, CountPredicate>{Access(out), CountPredicate{kind, plan.count}}, input, plan);
   });
@@ -78,7 +78,7 @@ void prod(const Tensor& input, OptionalDims dim, bool, std::optional<DType>, Ten
   if (is_complex(out.dtype())) return complex_prod(input, dim.value_or(absl::Span<const int64_t>()), out);
   with_reduced(out.dtype(), [&]<typename T>(std::type_identity<T>) {
     const Tensor x = read_as<T>(input);
-    reduce(Product<T>{Access(out)}, x, plan_over(x, dim));
+    reduce(Product<T>{Access(out)}, x, reduction_plan(x, dim));
   });
 }
 
