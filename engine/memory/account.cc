@@ -24,13 +24,13 @@ bool Account::charge(uint64_t bytes, Device device) {
     return false;
   }
   all_.raise_peak(now);
-  if (device.type == DeviceType::kCUDA) of(device).raise_peak(of(device).add(bytes));
+  if (device.type == DeviceType::kCUDA) gpu_meter(device).raise_peak(gpu_meter(device).add(bytes));
   return true;
 }
 
 void Account::refund(uint64_t bytes, Device device) {
   all_.held.fetch_sub(bytes, std::memory_order_relaxed);
-  if (device.type == DeviceType::kCUDA) of(device).held.fetch_sub(bytes, std::memory_order_relaxed);
+  if (device.type == DeviceType::kCUDA) gpu_meter(device).held.fetch_sub(bytes, std::memory_order_relaxed);
 }
 
 }  // namespace tt

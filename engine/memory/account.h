@@ -45,9 +45,9 @@ class Account {
   uint64_t held() const { return all_.held.load(std::memory_order_relaxed); }
   uint64_t peak() const { return all_.peak.load(std::memory_order_relaxed); }
   // The bytes held on one GPU, and their peak.
-  uint64_t held(Device gpu) const { return of(gpu).held.load(std::memory_order_relaxed); }
-  uint64_t peak(Device gpu) const { return of(gpu).peak.load(std::memory_order_relaxed); }
-  void reset_peak(Device gpu) { of(gpu).peak.store(held(gpu), std::memory_order_relaxed); }
+  uint64_t held(Device gpu) const { return gpu_meter(gpu).held.load(std::memory_order_relaxed); }
+  uint64_t peak(Device gpu) const { return gpu_meter(gpu).peak.load(std::memory_order_relaxed); }
+  void reset_peak(Device gpu) { gpu_meter(gpu).peak.store(held(gpu), std::memory_order_relaxed); }
   uint64_t limit() const { return limit_; }
 
   // Sets the bookkeeping bytes that the session's thread counted. Requires the session's lock, so a plain store
@@ -93,8 +93,8 @@ class Account {
     void raise_peak(uint64_t now);
   };
   static constexpr size_t kGpus = 128;  // the number of GPUs that a Device can identify
-  Meter& of(Device gpu) { return gpus_[static_cast<size_t>(gpu.index) % kGpus]; }
-  const Meter& of(Device gpu) const { return gpus_[static_cast<size_t>(gpu.index) % kGpus]; }
+  Meter& gpu_meter(Device gpu) { return gpus_[static_cast<size_t>(gpu.index) % kGpus]; }
+  const Meter& gpu_meter(Device gpu) const { return gpus_[static_cast<size_t>(gpu.index) % kGpus]; }
 
   Meter all_;
   std::array<Meter, kGpus> gpus_;

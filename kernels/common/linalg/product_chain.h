@@ -46,8 +46,8 @@ class ProductChain {
 using RunChain = void (*)(absl::Span<const ChainStep> steps, const Tensor& out);
 
 // product = act(alpha * product + beta * input). Does not read `input` if beta is 0.
-inline void finish_activated(RunChain run_chain, const Tensor& input, const Scalar& beta, const Scalar& alpha,
-                             bool use_gelu, Tensor& product) {
+inline void finish_addmm_activation(RunChain run_chain, const Tensor& input, const Scalar& beta, const Scalar& alpha,
+                                    bool use_gelu, Tensor& product) {
   ProductChain chain(product);
   if (alpha.to_complex() != 1.0) chain.scale(alpha);
   if (beta.to_bool()) chain.add(input, beta);
@@ -56,8 +56,8 @@ inline void finish_activated(RunChain run_chain, const Tensor& input, const Scal
 }
 
 // out = product * scale_a * scale_b + bias, times scale_result if it is defined.
-inline void finish_scaled(RunChain run_chain, const Tensor& product, const Tensor& scale_a, const Tensor& scale_b,
-                          const Tensor& bias, const Tensor& scale_result, Tensor& out) {
+inline void finish_scaled_mm(RunChain run_chain, const Tensor& product, const Tensor& scale_a, const Tensor& scale_b,
+                             const Tensor& bias, const Tensor& scale_result, Tensor& out) {
   ProductChain chain(product);
   chain.scale(scale_a);
   chain.scale(scale_b);

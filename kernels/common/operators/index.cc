@@ -9,8 +9,8 @@ namespace {
 Selection select(const Tensor& x, const Tensors& indices) {
   return Selection(kSelectionKernels, x, indices, IndexRange::kEitherEnd);
 }
-Selection along(const Tensor& x, int64_t dim, const Tensor& index) {
-  return Selection::along(kSelectionKernels, x, dim, index);
+Selection select_in_dim(const Tensor& x, int64_t dim, const Tensor& index) {
+  return Selection::in_dim(kSelectionKernels, x, dim, index);
 }
 
 }  // namespace
@@ -36,20 +36,20 @@ void index_put(const Tensor& input, const Tensors& indices, const Tensor& values
 
 void index_select(const Tensor& input, int64_t dim, const Tensor& index, Tensor& out) {
   const Tensor x = at_least_1d(input);
-  copy_selected(x, along(x, dim, index), out);
+  copy_selected(x, select_in_dim(x, dim, index), out);
 }
 
 void index_add(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source, Scalar alpha, Tensor& out) {
   copy(input, out);
   const Tensor target = at_least_1d(out);
-  add_selected(target, along(target, dim, index), at_least_1d(source), alpha);
+  add_selected(target, select_in_dim(target, dim, index), at_least_1d(source), alpha);
 }
 
 void index_fill(const Tensor& input, int64_t dim, const Tensor& index, Scalar value, Tensor& out) {
   copy(input, out);
   const Tensor target = at_least_1d(out), number = tt::empty({}, out.dtype(), out.device());
   fill_with(number, value);
-  replace_selected(target, along(target, dim, index), number);
+  replace_selected(target, select_in_dim(target, dim, index), number);
 }
 
 // Allocates `out`, which has one element per true element of the mask, broadcast with the input.

@@ -72,11 +72,11 @@ void loop_of_fmod(int64_t length, const T* const* in, T* out) {
 }
 template <typename T>
 void loop_of_remainder(int64_t length, const T* const* in, T* out) {
-  loop_of_modulus(length, in, out, [](T, T b, T left) { return math::downward_remainder(b, left); });
+  loop_of_modulus(length, in, out, [](T, T b, T left) { return math::floored_remainder(b, left); });
 }
 template <typename T>
 void loop_of_floor_divide(int64_t length, const T* const* in, T* out) {
-  loop_of_modulus(length, in, out, [](T a, T b, T left) { return math::downward_quotient(a, b, left); });
+  loop_of_modulus(length, in, out, [](T a, T b, T left) { return math::floored_quotient(a, b, left); });
 }
 
 // Uses that the bit patterns of adjacent numbers, read as integers, differ by one.

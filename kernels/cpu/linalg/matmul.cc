@@ -123,7 +123,7 @@ void matmul(const Tensor& input, const Tensor& other, Tensor& out) {
 void addmm_activation(const Tensor& input, const Tensor& mat1, const Tensor& mat2, Scalar beta, Scalar alpha,
                       bool use_gelu, Tensor& out) {
   matmul(mat1, mat2, out);
-  finish_activated(&run_chain, input, beta, alpha, use_gelu, out);
+  finish_addmm_activation(&run_chain, input, beta, alpha, use_gelu, out);
 }
 
 void linear(const Tensor& input, const Tensor& weight, const Tensor& bias, Tensor& out) {

@@ -49,7 +49,7 @@ void sum_into(const Tensor& input, const ReducePlan& plan, Tensor& out) {
   if (input.dtype() == DType::kBool && is_integral(out.dtype())) {
     return count_into(input, plan, out, [](int64_t count) { return count; });
   }
-  with_reduced(out.dtype(), [&]<typename T>(std::type_identity<T>) {
+  with_reduction_type(out.dtype(), [&]<typename T>(std::type_identity<T>) {
     fold_into<Lifted<T>>(input, plan, out, [](const auto& total) { return static_cast<T>(total); });
   });
 }
@@ -67,7 +67,7 @@ void extremum_into(const Tensor& input, const OptionalDims& dim, Tensor& out) {
     fold_into<Monoid<T, Identity>>(x, plan, out, [](const T& total) { return total; });
   };
   if (x.dtype() == DType::kBool || x.dtype() == DType::kUInt8) return as(std::type_identity<uint8_t>());
-  with_reduced(x.dtype(), as);
+  with_reduction_type(x.dtype(), as);
   restore_bits(out);
 }
 
@@ -92,7 +92,7 @@ void mean(const Tensor& input, OptionalDims dim, bool keepdim, std::optional<DTy
                         [=](const Tensor& x, SizesView dims, Tensor& to) { mean(x, dims, keepdim, std::nullopt, to); });
   }
   const ReducePlan plan = reduction_plan(input, dim);
-  with_reduced(out.dtype(), [&]<typename T>(std::type_identity<T>) {
+  with_reduction_type(out.dtype(), [&]<typename T>(std::type_identity<T>) {
     const double count = static_cast<double>(plan.count);
     fold_into<Sum<T>>(input, plan, out, [count](const auto& total) { return static_cast<T>(total / count); });
   });
@@ -101,7 +101,7 @@ void mean(const Tensor& input, OptionalDims dim, bool keepdim, std::optional<DTy
 void prod(const Tensor& input, OptionalDims dim, bool, std::optional<DType>, Tensor& out) {
   if (is_complex(out.dtype())) return complex_prod(input, dim.value_or(absl::Span<const int64_t>()), out);
   const ReducePlan plan = reduction_plan(input, dim);
-  with_reduced(out.dtype(), [&]<typename T>(std::type_identity<T>) {
+  with_reduction_type(out.dtype(), [&]<typename T>(std::type_identity<T>) {
     fold_into<Product<T>>(input, plan, out, [](const T& total) { return total; });
   });
 }

@@ -198,7 +198,7 @@ void addmm_activation(const Tensor& input, const Tensor& mat1, const Tensor& mat
     return multiply_floats(mat1, mat2, {bias.data(), activation, alpha.to_double()}, out);
   }
   matmul(mat1, mat2, out);
-  finish_activated(&run_chain, input, beta, alpha, use_gelu, out);
+  finish_addmm_activation(&run_chain, input, beta, alpha, use_gelu, out);
 }
 
 void linear(const Tensor& input, const Tensor& weight, const Tensor& bias, Tensor& out) {

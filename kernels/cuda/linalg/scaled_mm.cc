@@ -91,7 +91,7 @@ void scaled_mm(const Tensor& input, const Tensor& mat2, const Tensor& scale_a, c
     fill_with(product, 0.0);
   else
     multiply(input, mat2, Tensor(), {.fast_sums = use_fast_accum}, product);
-  finish_scaled(&run_chain, product, scale_a, scale_b, added, last_scale, out);
+  finish_scaled_mm(&run_chain, product, scale_a, scale_b, added, last_scale, out);
 }
 
 }  // namespace tt::cuda

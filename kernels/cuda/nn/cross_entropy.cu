@@ -26,7 +26,7 @@ struct Losses {
     using C = AccumulateType<T>;
     const T* x = logits + split.start(i);
     const Row<T, kLanes> row(group, split.n, x, split.inner);
-    const Running<C> all = total<C>(group, row);
+    const Running<C> all = sum_exponentials<C>(group, row);
     if (group.rank() != 0) return;
     const C log_sum = math::log(all.sum);
     largest[i] = all.most;

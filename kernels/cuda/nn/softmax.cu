@@ -16,7 +16,7 @@ template <int kLanes, typename T, typename G>
 TT_DEVICE void softmax_row(G& group, RowLayout layout, const T* x, T* y) {
   using C = AccumulateType<T>;
   const Row<T, kLanes> row(group, layout.n, x, layout.stride);
-  const Running<C> all = total<C>(group, row);
+  const Running<C> all = sum_exponentials<C>(group, row);
   if (layout.log) {
     const C shift = math::log(all.sum);
     write(

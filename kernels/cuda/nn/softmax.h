@@ -58,7 +58,7 @@ struct Larger {
 };
 
 template <typename C, typename G, typename R>
-TT_DEVICE Running<C> total(G& group, const R& row) {
+TT_DEVICE Running<C> sum_exponentials(G& group, const R& row) {
   Running<C> all;
   if (row.fits()) {
     for_each_element([&](int64_t, C x) { all.most = Larger()(all.most, x); }, row);
