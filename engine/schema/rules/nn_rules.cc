@@ -41,8 +41,8 @@ void check_normalized(const Arg& a, std::string_view what, SizesView shape) {
 // Checks that the list has one entry of the right size per parameter.
 void check_step_list(const Arg& params, const Arg& entries, std::string_view what) {
   auto list = entries.list();
-  check(list.size() == params.list().size(), "expected as many ", what, " as parameters, got ", list.size(), " and ",
-        params.list().size());
+  check(list.size() == params.list().size(), "expected as many ", what, " as parameters, got ", list.size(), " for ",
+        params.list().size(), " parameters");
   for (size_t i = 0; i < list.size(); ++i) {
     const Sizes& sizes = params.list()[i]->sizes;
     check(list[i]->sizes == sizes, "expected entry ", i, " of ", what, " to have its parameter's sizes ", sizes,
@@ -240,7 +240,8 @@ Sizes binary_cross_entropy_with_logits(const Arg& input, const Arg& target, cons
 
 Sizes kl_div(const Arg& input, const Arg& target, std::string_view reduction) {
   if (reduction != "batchmean") return loss(input, target, reduction);
-  check(!sizes_of(input).empty(), "batchmean needs a batch, got a zero-dimensional input");
+  check(!sizes_of(input).empty(),
+        "reduction 'batchmean' requires an input with a batch dimension, got a zero-dimensional input");
   broadcast(input, target);
   return {};
 }

@@ -58,7 +58,8 @@ Sizes reduced(const Arg& input, Dims dims, bool keepdim) {
 }
 
 Sizes reduced_one_dim(const Arg& input, Dims dims, bool keepdim) {
-  check_as(ErrorKind::kType, !dims || dims->size() <= 1, "dim must be one dimension, got ", dims.value_or(SizesView()));
+  check_as(ErrorKind::kType, !dims || dims->size() <= 1, "expected a single dimension as dim, got ",
+           dims.value_or(SizesView()));
   return reduced(input, dims, keepdim);
 }
 

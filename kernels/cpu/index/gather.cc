@@ -147,7 +147,8 @@ void scatter_into(const Tensor& input, int64_t dim, const Tensor& index, const T
         report_row(range, p, loop.length());
       }
     };
-    // Rows along the last dimension write to separate elements; other rows may write to the same ones.
+    // Rows along the last dimension write to separate elements. Rows along another dimension may write to the same
+    // elements.
     if (dim == to.dim() - 1) {
       loop.parallel_for_rows(body);
     } else {

@@ -1,7 +1,7 @@
 // Converts blocks of elements between memory and four types: float, double, int64 or bytes.
 //
-// For kernels that do not justify a loop per dtype: they compute on blocks of one of these types, which fit the L1
-// cache.
+// Used by kernels that are too rare for a loop per dtype. They compute on blocks of one of these types, which fit the
+// L1 cache.
 #pragma once
 
 #include <cstdint>
