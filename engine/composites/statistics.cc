@@ -67,7 +67,7 @@ Tensor scatter_masked(const Tensor& input, const Tensor& mask, const Tensor& sou
 }
 
 Tensor fill_main_diagonal(const Tensor& input, const Scalar& value, bool wrap) {
-  check(input.dim() >= 2, "expected an input of at least 2 dimensions, got ", input.dim());
+  check(input.dim() >= 2, "dimensions must larger than 1, got ", input.dim());
   int64_t shortest = input.size(0), step = 0;
   const Sizes strides = contiguous_strides(input.sizes());
   for (int64_t d = 0; d < input.dim(); ++d) {
