@@ -1,4 +1,4 @@
-// check_not_nan: anomaly detection, which reports a NaN at the first node that returns one.
+// check_not_nan: the check of anomaly detection. Reports the first node that returns a gradient with a NaN.
 #pragma once
 
 #include "autograd/nodes/node.h"

@@ -54,7 +54,8 @@ void backward_drop(Call& call) { Tape::current().drop(call.args[0].integer); }
 
 void set_grads(Call& call) {
   std::vector<Tensor> leaves = list_of(call.args[0]), grads = list_of(call.args[1]);
-  check(leaves.size() == grads.size(), "got ", leaves.size(), " tensors and ", grads.size(), " gradients");
+  check(leaves.size() == grads.size(), "expected one gradient or None per leaf, got ", leaves.size(), " leaves and ",
+        grads.size(), " gradients");
   for (size_t i = 0; i < leaves.size(); ++i) {
     check(leaves[i]->is_leaf(), "expected a leaf tensor, got a non-leaf tensor");
     if (grads[i]) {
@@ -99,10 +100,12 @@ void move_leaf(Call& call) {
 
 void custom_function(Call& call) {
   std::vector<Tensor> inputs = list_of(call.args[1]), outputs = list_of(call.args[2]);
-  check(call.args[0].integer != 0 && !outputs.empty(), "expected a non-zero stop and at least one result");
+  check(call.args[0].integer != 0 && !outputs.empty(),
+        "expected a function with a non-zero number and at least one result, got number ", call.args[0].integer,
+        " and ", outputs.size(), " results");
   for (const Tensor& output : outputs) {
-    check(output && has_gradients(output.dtype()),
-          "expected differentiable results of floating-point or complex dtype");
+    check(output && has_gradients(output.dtype()), "expected results of floating-point or complex dtype, got ",
+          output ? name(output.dtype()) : "no tensor");
     check(!output.requires_grad() || !output->is_leaf(),
           "a leaf Variable that requires grad has been used in an in-place operation.");
   }

@@ -9,9 +9,9 @@ namespace tt::autograd {
 // at start.
 void register_autograd(Dispatcher& dispatcher);
 
-// The fallback: runs the next kernel and sets the history of the results. An in-place call gives the target, and the
-// base if the target is a view, a new history. Throws Error on a write to a leaf that requires grad or to a view of
-// one.
+// The fallback: runs the next kernel and sets the history of the results. After an in-place call, sets the history of
+// the target and, if the target is a view, of its base. Throws Error on a write to a leaf that requires grad, or to a
+// view of such a leaf.
 void record(Call& call);
 
 }  // namespace tt::autograd

@@ -40,8 +40,8 @@ class PassMode {
 Task::Task(absl::Span<const Tensor> roots, absl::Span<const Tensor> gradients, absl::Span<const Tensor> captures,
            TaskOptions options)
     : options_(options), id_(next_id()) {
-  check(gradients.empty() || gradients.size() == roots.size(), "got ", roots.size(), " tensors and ", gradients.size(),
-        " gradients");
+  check(gradients.empty() || gradients.size() == roots.size(), "expected one gradient per root, got ", roots.size(),
+        " roots and ", gradients.size(), " gradients");
   PassMode mode(options_.create_graph);
   // Marks the start of a training step: the work that a device receives between two backward passes usually repeats.
   if (!roots.empty() && roots[0].device().type != DeviceType::kMeta) {
@@ -50,8 +50,8 @@ Task::Task(absl::Span<const Tensor> roots, absl::Span<const Tensor> gradients, a
   capture_all_ = options_.accumulate && captures.empty();
   for (size_t i = 0; i < roots.size(); ++i) check_root(roots[i], gradients.empty() ? Tensor() : gradients[i]);
   for (const Tensor& root : roots) {
-    // The client rejects roots that do not require grad, except gradients that were recorded: only the tape can
-    // determine that one of them is constant. No pass starts at such a root.
+    // A root that does not require grad is skipped. It is the result of a recorded backward pass, and only the tape can
+    // determine that this result is constant. The client has rejected all other roots that do not require grad.
     if (root.requires_grad()) claim(edge_of(root).node.get());
   }
   discover();
@@ -204,12 +204,12 @@ void Task::invalidate_gradients(const Error& error) {
 
 bool Task::visit(uint32_t index, int64_t stop) {
   State& state = states_[index];
-  if (int64_t hook = park_next_hook(index); hook != 0) return hook == stop;
+  if (int64_t hook = add_pending_hook(index); hook != 0) return hook == stop;
   store_captured(index);
   if (int64_t own = state.node->client_node_id(); own != 0) {
     bool reached = std::any_of(state.gradients.begin(), state.gradients.end(), [](const Tensor& g) { return !!g; });
     if (reached) {
-      parked_[own] = {index, 0};
+      pending_stops_[own] = {index, 0};
       return own == stop;
     }
   }
@@ -217,8 +217,9 @@ bool Task::visit(uint32_t index, int64_t stop) {
   return false;
 }
 
-// Parks the node's next client hook and returns the hook's stop, or 0 if there is no further hook.
-int64_t Task::park_next_hook(uint32_t index) {
+// Adds the node's next client hook to pending_stops_ and returns the number of the hook's stop. Returns 0 if no hook is
+// left.
+int64_t Task::add_pending_hook(uint32_t index) {
   State& state = states_[index];
   if (!state.hooks) {
     if (!state.node->hooks || state.node->hooks->empty()) return 0;
@@ -228,7 +229,7 @@ int64_t Task::park_next_hook(uint32_t index) {
   while (state.hooks_done < state.hooks->size()) {
     const Hook& hook = (*state.hooks)[state.hooks_done++];
     if (!state.gradients[hook.output]) continue;
-    parked_[hook.stop] = {index, hook.output};
+    pending_stops_[hook.stop] = {index, hook.output};
     return hook.stop;
   }
   return 0;
@@ -283,7 +284,7 @@ Tensors zeros_of(SizesView shapes) {
   while (!shapes.empty()) {
     check(shapes.size() >= 2 && is_valid(shapes[0]) && shapes[1] >= 0 &&
               shapes[1] <= static_cast<int64_t>(shapes.size()) - 2,
-          "expected shapes as dtype, rank and sizes, got ", shapes);
+          "expected a dtype, a rank and the sizes of each gradient, got ", shapes);
     size_t rank = static_cast<size_t>(shapes[1]);
     result.push_back(ops::zeros(shapes.subspan(2, rank), static_cast<DType>(shapes[0]), Device{}));
     shapes.remove_prefix(2 + rank);
@@ -294,15 +295,15 @@ Tensors zeros_of(SizesView shapes) {
 }  // namespace
 
 Tensors Task::run_until(int64_t stop, SizesView shapes) {
-  if (!parked_.contains(stop) && !advance(stop)) {
-    check(!shapes.empty(), "the backward pass does not reach stop ", stop);
+  if (!pending_stops_.contains(stop) && !advance(stop)) {
+    check(!shapes.empty(), "the backward pass does not reach function or hook ", stop);
     unreached_stops_.insert(stop);
     return zeros_of(shapes);
   }
-  const Parked& parked = parked_.at(stop);
-  State& state = states_[parked.state];
+  const PendingStop& pending = pending_stops_.at(stop);
+  State& state = states_[pending.state];
   PassMode mode(options_.create_graph);
-  if (state.node->client_node_id() != stop) return {state.gradients[parked.output]};
+  if (state.node->client_node_id() != stop) return {state.gradients[pending.output]};
   Tensors gradients;
   for (uint32_t i = 0; i < state.node->outputs(); ++i) {
     gradients.push_back(state.gradients[i] ? state.gradients[i] : state.node->zeros(i));
@@ -312,11 +313,11 @@ Tensors Task::run_until(int64_t stop, SizesView shapes) {
 
 void Task::resume_with(int64_t stop, absl::Span<const Tensor> gradients) {
   if (unreached_stops_.erase(stop) > 0) return;
-  auto found = parked_.find(stop);
-  check(found != parked_.end(), "the backward pass is not waiting at stop ", stop);
-  const Parked parked = found->second;
-  parked_.erase(found);
-  State& state = states_[parked.state];
+  auto found = pending_stops_.find(stop);
+  check(found != pending_stops_.end(), "the backward pass is not waiting for function or hook ", stop);
+  const PendingStop pending = found->second;
+  pending_stops_.erase(found);
+  State& state = states_[pending.state];
   PassMode mode(options_.create_graph);
   if (state.node->client_node_id() == stop) {
     const auto& function = static_cast<const ClientFunctionNode&>(*state.node);
@@ -327,23 +328,23 @@ void Task::resume_with(int64_t stop, absl::Span<const Tensor> gradients) {
     return;
   }
   check(gradients.size() == 1, "expected one gradient from a hook, got ", gradients.size());
-  Tensor& gradient = state.gradients[parked.output];
+  Tensor& gradient = state.gradients[pending.output];
   if (gradients[0]) {
     check(gradients[0].sizes() == gradient.sizes(), "hook has changed the size of value, got ",
           to_string(gradients[0].sizes()), " for ", to_string(gradient.sizes()));
     gradient = gradients[0];
   }
-  make_ready(parked.state);
+  make_ready(pending.state);
 }
 
 Tensors Task::finish(absl::Span<const Tensor> captures) {
   while (true) {
     advance(0);
-    if (parked_.empty()) break;
+    if (pending_stops_.empty()) break;
     // Skips a hook that the client has not requested.
-    auto [stop, parked] = *parked_.begin();
-    check(states_[parked.state].node->client_node_id() != stop,
-          "the backward pass still waits for the gradients of function ", stop);
+    auto [stop, pending] = *pending_stops_.begin();
+    check(states_[pending.state].node->client_node_id() != stop, "cannot end the backward pass before function ", stop,
+          " has returned its gradients");
     const Tensor none;
     resume_with(stop, absl::Span<const Tensor>(&none, 1));
   }

@@ -1,7 +1,8 @@
 // Task: one backward pass. Runs to its end, or in steps that stop where the client's code must run.
 //
-// Used by one session's thread. A node runs when all nodes that depend on it have run. Of the ready nodes, leaves run
-// first, then the latest recorded. Nodes that lead to no requested gradient are skipped.
+// Used by one session's thread. A stop is a client function or a client hook, identified by the client's number for it.
+// A node runs when all nodes that depend on it have run. Of the ready nodes, leaves run first, then the latest
+// recorded. Nodes that lead to no requested gradient are skipped.
 #pragma once
 
 #include <cstdint>
@@ -54,7 +55,7 @@ class Task {
     bool needed = false;
     bool captured = false;
   };
-  struct Parked {
+  struct PendingStop {
     uint32_t state;
     uint32_t output;  // for a hook: the output whose gradient it reads
   };
@@ -77,10 +78,10 @@ class Task {
 
   // Runs ready nodes. Returns true if `stop` is reached.
   bool advance(int64_t stop);
-  // Runs one node's hooks and the node itself, up to the next stop, which is parked. Returns true if the parked stop is
-  // `stop`.
+  // Runs one node's hooks and then the node. At the next stop, adds the stop to pending_stops_ and returns; the result
+  // is true if the stop is `stop`.
   bool visit(uint32_t index, int64_t stop);
-  int64_t park_next_hook(uint32_t index);
+  int64_t add_pending_hook(uint32_t index);
   void store_captured(uint32_t index);
   void run(State& state);
   void invalidate_gradients(const Error& error);
@@ -94,7 +95,7 @@ class Task {
   std::vector<State> states_;
   std::vector<uint32_t> ready_;  // a heap: leaves first, then the latest recorded
   std::vector<Capture> captures_;
-  absl::flat_hash_map<int64_t, Parked> parked_;               // the stops that the pass has reached, by number
+  absl::flat_hash_map<int64_t, PendingStop> pending_stops_;   // the stops that the pass has reached, by number
   absl::flat_hash_set<int64_t> unreached_stops_;              // requested stops that the pass does not reach
   absl::flat_hash_map<const Node*, uint32_t> nested_states_;  // states of nodes that another pass has marked
   bool capture_all_ = false;

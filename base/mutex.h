@@ -14,8 +14,8 @@
 #include "absl/base/attributes.h"
 #include "absl/base/thread_annotations.h"
 
-// Abseil's ABSL_UNLOCK_FUNCTION also covers shared locks. With that attribute the analysis does not recognize that a
-// scoped lock relocks.
+// Abseil's ABSL_UNLOCK_FUNCTION also covers shared locks. With that attribute, the analysis does not recognize that a
+// scoped lock acquires its mutex again.
 #if ABSL_HAVE_ATTRIBUTE(release_capability)
 #define TT_EXCLUSIVE_UNLOCK_FUNCTION(...) __attribute__((release_capability(__VA_ARGS__)))
 #else
@@ -85,7 +85,7 @@ class ABSL_SCOPED_LOCKABLE MutexLock {
   bool locked_ = true;
 };
 
-// Releases a mutex held by the caller until the end of the scope, and relocks it also on exceptions.
+// Releases a mutex held by the caller, and acquires it again at the end of the scope, also on exceptions.
 class ABSL_SCOPED_LOCKABLE MutexUnlock {
  public:
   explicit MutexUnlock(Mutex& mutex) TT_EXCLUSIVE_UNLOCK_FUNCTION(mutex) : mutex_(mutex) { mutex_.unlock(); }
@@ -138,7 +138,8 @@ class CondVar {
   }
 
  private:
-  // Adapts the mutex to the standard library's waits. The caller still holds the lock after every exit.
+  // Adapts the caller's mutex to the standard library's wait functions. The caller holds the mutex again when this
+  // object is destroyed.
   struct Adopted {
     explicit Adopted(Mutex& mutex) : native(mutex.mutex_, std::adopt_lock) {}
     ~Adopted() { native.release(); }

@@ -34,9 +34,9 @@ Tensor acosh_grad(const Tensor& g, const Operand& input);
 // Sums `g` over the dimensions that were broadcast from `sizes`.
 Tensor sum_to(const Tensor& g, SizesView sizes);
 // The gradient of a sum: expands `g` over the dimensions that were reduced from `sizes`.
-Tensor unreduce(const Tensor& g, SizesView sizes, Dims dims, bool keepdim);
-Tensor unreduce(const Tensor& g, SizesView sizes, int64_t dim, bool keepdim);
-Tensor unreduce(const Tensor& g, SizesView sizes, std::optional<int64_t> dim, bool keepdim);
+Tensor expand_reduced(const Tensor& g, SizesView sizes, Dims dims, bool keepdim);
+Tensor expand_reduced(const Tensor& g, SizesView sizes, int64_t dim, bool keepdim);
+Tensor expand_reduced(const Tensor& g, SizesView sizes, std::optional<int64_t> dim, bool keepdim);
 // Number of elements that a reduction of `sizes` over `dims` combines into one.
 int64_t reduced_count(SizesView sizes, Dims dims);
 Tensor var_grad(const Tensor& g, const Tensor& input, Dims dims, int64_t correction, bool keepdim);

@@ -56,13 +56,13 @@ Tensor unfold_grad(const Tensor& g, SizesView sizes, int64_t dimension, int64_t 
   return ops::index_add(zeros(sizes, g), d, positions, windows, Scalar(int64_t{1}));
 }
 
-Sizes negated(SizesView list) {
+Sizes negate(SizesView list) {
   Sizes result(list.begin(), list.end());
   for (int64_t& v : result) v = checked_sub(0, v);
   return result;
 }
 
-Tensor gather_to(const Tensor& g, int64_t dim, const Tensor& index, SizesView sizes) {
+Tensor gather_padded(const Tensor& g, int64_t dim, const Tensor& index, SizesView sizes) {
   if (index.numel() == 0) return zeros(sizes, g);  // an empty index may have any number of dimensions
   Tensor result = ops::gather(g, dim, index, false);
   for (size_t d = 0; d < sizes.size(); ++d) {
@@ -75,7 +75,7 @@ Tensor gather_to(const Tensor& g, int64_t dim, const Tensor& index, SizesView si
   return result;
 }
 
-Tensor index_any(const Tensor& g, const Tensors& indices) {
+Tensor index_with_masks(const Tensor& g, const Tensors& indices) {
   bool masked = std::any_of(indices.begin(), indices.end(), [](const Tensor& t) {
     return t && (t.dtype() == DType::kBool || t.dtype() == DType::kUInt8);
   });
@@ -88,10 +88,10 @@ Tensor masked_scatter_grad(const Tensor& g, SizesView sizes, const Tensor& mask)
   return sum_to(expanded_grad, sizes);
 }
 
-Tensor scatter_to(const Tensor& g, SizesView sizes, const Tensor& indices, int64_t dim) {
+Tensor scatter_into_zeros(const Tensor& g, SizesView sizes, const Tensor& indices, int64_t dim) {
   return ops::scatter(zeros(sizes, g), dim, indices, g);
 }
-Tensor scatter_add_to(const Tensor& g, SizesView sizes, const Tensor& indices, int64_t dim) {
+Tensor scatter_add_into_zeros(const Tensor& g, SizesView sizes, const Tensor& indices, int64_t dim) {
   return ops::scatter_add(zeros(sizes, g), dim, indices, g);
 }
 

@@ -15,17 +15,17 @@ Sizes split_sizes(SizesView sizes, int64_t split_size, int64_t dim);
 Sizes chunk_sizes(SizesView sizes, int64_t chunks, int64_t dim);
 Sizes section_sizes(SizesView sizes, int64_t sections, int64_t dim);
 Tensor unfold_grad(const Tensor& g, SizesView sizes, int64_t dimension, int64_t size, int64_t step);
-Sizes negated(SizesView list);
+Sizes negate(SizesView list);
 
 // Returns gather(g, dim, index), padded with zeros to `sizes`.
-Tensor gather_to(const Tensor& g, int64_t dim, const Tensor& index, SizesView sizes);
+Tensor gather_padded(const Tensor& g, int64_t dim, const Tensor& index, SizesView sizes);
 // Returns g[indices]. Entries of `indices` may be masks.
-Tensor index_any(const Tensor& g, const Tensors& indices);
+Tensor index_with_masks(const Tensor& g, const Tensors& indices);
 Tensor masked_scatter_grad(const Tensor& g, SizesView sizes, const Tensor& mask);
-// Return zeros of `sizes` with `g` written at the positions `indices` along `dim`. scatter_to requires unique
-// positions; scatter_add_to adds the values of repeated positions.
-Tensor scatter_to(const Tensor& g, SizesView sizes, const Tensor& indices, int64_t dim);
-Tensor scatter_add_to(const Tensor& g, SizesView sizes, const Tensor& indices, int64_t dim);
+// Return zeros of `sizes` with `g` written at the positions `indices` along `dim`. scatter_into_zeros requires unique
+// positions; scatter_add_into_zeros adds the values of repeated positions.
+Tensor scatter_into_zeros(const Tensor& g, SizesView sizes, const Tensor& indices, int64_t dim);
+Tensor scatter_add_into_zeros(const Tensor& g, SizesView sizes, const Tensor& indices, int64_t dim);
 // Returns the gradients of scatter_combine with respect to input and src. For "prod", the gradient of a factor contains
 // the product of the other factors. For "amax" and "amin", equal extrema share the gradient evenly.
 Tensors scatter_combine_grad(const Tensor& g, const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,

@@ -59,9 +59,8 @@ Tensor solved_by_adjoint(const Tensor& triangle, const Tensor& x, bool upper) {
 
 }  // namespace
 
-// The square part has X = L^-1 P^T dA U^-1, dL = L tril(X, -1) and dU = triu(X) U. If A is wide, the columns of U to
-// the right of the square part depend on both L and U of the square part. If A is tall, the rows of L below it depend
-// on both, too.
+// The square part has X = L^-1 P^T dA U^-1, dL = L tril(X, -1) and dU = triu(X) U. The remaining columns of U (if A is
+// wide) or rows of L (if A is tall) depend on both L and U of the square part.
 Tensor lu_factored_grad(const Tensor& g, const Tensor& lu, const Tensor& pivots) {
   const int64_t m = lu.size(-2), n = lu.size(-1), k = std::min(m, n);
   Tensor top = ops::narrow(lu, -2, 0, k), gtop = ops::narrow(g, -2, 0, k);
@@ -118,9 +117,10 @@ Tensor cofactors(const Tensor& a) {
   return ops::mul(ops::unsqueeze(ops::unsqueeze(unit, -1), -1), product);
 }
 
-// lu_determinant_grad() for a pass that is recorded. Matrices that are nearly singular, by PyTorch's criterion, use
-// cofactors(). Each formula computes with other, harmless matrices where the result of the other one is chosen, because
-// a NaN would reach the second derivative through where().
+// Implements lu_determinant_grad() for a pass that is recorded. Uses cofactors() for matrices that are nearly singular
+// by PyTorch's criterion, and lu_solved() for the others. where() selects between the two results, but a NaN in the
+// result that is not selected would still reach the second derivative. Each formula therefore gets a regular matrix in
+// place of the matrices for which its result is not selected.
 Tensor recorded_determinant_grad(const Tensor& g, const Tensor& a, const Tensor& lu, const Tensor& pivots,
                                  const Tensor& result) {
   Tensor right = scaled_identity(ops::mul(g, result), a);
@@ -150,7 +150,7 @@ Tensor lu_determinant_grad(const Tensor& g, const Tensor& a, const Tensor& lu, c
 Tensor lu_log_determinant_grad(const Tensor& gsign, const Tensor& gsize, const Tensor& a, const Tensor& lu,
                                const Tensor& pivots, const Tensor& sign) {
   Tensor g = gsize;
-  if (is_complex(a.dtype())) {  // the sign depends on A, too
+  if (is_complex(a.dtype())) {  // a complex sign also depends on A
     Tensor phase_grad = ops::imag(ops::mul(conj(gsign), sign));
     g = ops::complex(gsize, ops::neg(phase_grad));
   }
@@ -204,7 +204,8 @@ Tensor svd_grad(const Tensor& gu, const Tensor& gs, const Tensor& gvh, const Ten
                 const Tensor& vh, bool vectors) {
   check(vectors, "the gradient of linalg.svd depends on the singular vectors, which were not computed");
   const int64_t m = u.size(-2), n = vh.size(-1), k = s.size(-1);
-  // Only the vectors that belong to singular values have a gradient. The other columns of full matrices are arbitrary.
+  // Only the vectors of the min(m, n) singular values have a gradient. The additional columns of full matrices are
+  // arbitrary.
   Tensor left = ops::narrow(u, -1, 0, k), right = ops::narrow(vh, -2, 0, k);
   Tensor gleft = ops::narrow(gu, -1, 0, k), gright = ops::narrow(gvh, -2, 0, k);
   Tensor row = ops::unsqueeze(s, -2), column = ops::unsqueeze(s, -1);

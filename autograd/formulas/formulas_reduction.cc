@@ -74,15 +74,15 @@ Tensor sum_to(const Tensor& g, SizesView sizes) {
   return extra_dims == 0 ? sum : ops::reshape(sum, sizes);
 }
 
-Tensor unreduce(const Tensor& g, SizesView sizes, Dims dims, bool keepdim) {
+Tensor expand_reduced(const Tensor& g, SizesView sizes, Dims dims, bool keepdim) {
   Tensor kept = keepdim ? g : ops::reshape(g, with_ones(sizes, dims));
   return ops::expand(kept, sizes);
 }
-Tensor unreduce(const Tensor& g, SizesView sizes, int64_t dim, bool keepdim) {
-  return unreduce(g, sizes, one(dim), keepdim);
+Tensor expand_reduced(const Tensor& g, SizesView sizes, int64_t dim, bool keepdim) {
+  return expand_reduced(g, sizes, one(dim), keepdim);
 }
-Tensor unreduce(const Tensor& g, SizesView sizes, std::optional<int64_t> dim, bool keepdim) {
-  return dim ? unreduce(g, sizes, *dim, keepdim) : unreduce(g, sizes, Dims(), keepdim);
+Tensor expand_reduced(const Tensor& g, SizesView sizes, std::optional<int64_t> dim, bool keepdim) {
+  return dim ? expand_reduced(g, sizes, *dim, keepdim) : expand_reduced(g, sizes, Dims(), keepdim);
 }
 
 int64_t reduced_count(SizesView sizes, Dims dims) {
@@ -95,7 +95,7 @@ int64_t reduced_count(SizesView sizes, Dims dims) {
 Tensor var_grad(const Tensor& g, const Tensor& input, Dims dims, int64_t correction, bool keepdim) {
   auto count = static_cast<double>(std::max<int64_t>(reduced_count(input.sizes(), dims) - correction, 0));
   Tensor distance = ops::sub(input, ops::mean(input, dims, true));
-  return ops::mul(unreduce(g, input.sizes(), dims, keepdim), ops::mul(distance, 2 / count));
+  return ops::mul(expand_reduced(g, input.sizes(), dims, keepdim), ops::mul(distance, 2 / count));
 }
 
 Tensor std_grad(const Tensor& g, const Tensor& input, const Tensor& result, Dims dims, int64_t correction,
@@ -114,12 +114,12 @@ Tensor prod_grad(const Tensor& g, const Tensor& input) {
 Tensor prod_dim_grad(const Tensor& g, const Tensor& input, int64_t dim, bool keepdim) {
   if (input.dim() == 0) return g;
   if (input.numel() == 0) return ops::zeros_like(input);
-  return ops::mul(unreduce(g, input.sizes(), dim, keepdim), products_of_others(input, dim));
+  return ops::mul(expand_reduced(g, input.sizes(), dim, keepdim), products_of_others(input, dim));
 }
 
 Tensor extremum_grad(const Tensor& g, const Tensor& input, const Tensor& result, Dims dims, bool keepdim) {
-  Tensor is_extremum = ops::eq(input, unreduce(result, input.sizes(), dims, keepdim));
-  Tensor share = ops::true_divide(unreduce(g, input.sizes(), dims, keepdim), ops::sum(is_extremum, dims, true));
+  Tensor is_extremum = ops::eq(input, expand_reduced(result, input.sizes(), dims, keepdim));
+  Tensor share = ops::true_divide(expand_reduced(g, input.sizes(), dims, keepdim), ops::sum(is_extremum, dims, true));
   return ops::where(is_extremum, share, 0.0);
 }
 
@@ -132,7 +132,8 @@ Tensor selected_grad(const Tensor& g, SizesView sizes, const Tensor& indices, in
 
 Tensor norm_grad(const Tensor& g, const Tensor& input, const Tensor& result, double p, Dims dims, bool keepdim) {
   if (p == 0) return ops::zeros_like(input);
-  Tensor norm = unreduce(result, input.sizes(), dims, keepdim), from = unreduce(g, input.sizes(), dims, keepdim);
+  Tensor norm = expand_reduced(result, input.sizes(), dims, keepdim),
+         from = expand_reduced(g, input.sizes(), dims, keepdim);
   if (std::isinf(p)) return ops::mul(extremum_grad(g, ops::abs(input), result, dims, keepdim), ops::sgn(input));
   if (p == 1) return ops::mul(from, ops::sgn(input));
   Tensor slope =
@@ -147,8 +148,8 @@ Tensor cumsum_grad(const Tensor& g, int64_t dim) {
   return ops::flip(ops::cumsum(ops::flip(g, dims), dim), dims);
 }
 
-// Input i is a factor of the results from i on. Its gradient is the sum of g * result over these positions, divided by
-// the input.
+// Element i of the input is a factor of the results i, i + 1, ... Its gradient is the sum of g * result over these
+// results, divided by the element.
 Tensor cumprod_grad(const Tensor& g, const Tensor& input, const Tensor& result, int64_t dim) {
   if (g.dim() == 0) return g;
   if (has_zero(input)) return cumprod_grad_at_zeros(g, input, dim);

@@ -11,9 +11,9 @@ namespace tt::autograd::formulas {
 Tensor not_differentiable(const Tensor& g, std::string_view name);
 
 // Derivatives that divide by input. `result` is the function's value. They return the limit where input is zero.
-Tensor i1_slope(const Operand& input, const Tensor& result);
-Tensor i1e_slope(const Operand& input, const Tensor& result);
-Tensor j1_slope(const Operand& input, const Tensor& result);
-Tensor spherical_j0_slope(const Operand& input, const Tensor& result);
+Tensor i1_derivative(const Operand& input, const Tensor& result);
+Tensor i1e_derivative(const Operand& input, const Tensor& result);
+Tensor j1_derivative(const Operand& input, const Tensor& result);
+Tensor spherical_j0_derivative(const Operand& input, const Tensor& result);
 
 }  // namespace tt::autograd::formulas

@@ -10,7 +10,7 @@ namespace {
 
 bool is_dense(const Geometry& g) { return SizesView(g.strides) == SizesView(contiguous_strides(g.sizes)); }
 
-// Returns the storage index after the last element of `g`; its offset if `g` is empty.
+// Returns the storage index after the last element of `g`, or the offset of `g` if it is empty.
 int64_t end_of(const Geometry& g) {
   int64_t last = g.offset;
   for (size_t d = 0; d < g.sizes.size(); ++d) {
@@ -51,7 +51,8 @@ Tensor strided_view(const Tensor& row, int64_t first, const Geometry& g) {
   return ops::as_strided(row, g.sizes, g.strides, row->offset + g.offset - first);
 }
 
-// Copies `whole`, a tensor shaped like the base, to a one-dimensional row over the range of base and view.
+// Returns a one-dimensional tensor over the storage range of base and view, with the elements of `whole`, a tensor
+// shaped like the base, at the positions of the base's elements.
 Tensor row_from(const Region& r, const Tensor& whole) {
   Row row = row_of(r);
   if (is_dense(r.base) && row.first == r.base.offset && row.length == whole.numel()) {

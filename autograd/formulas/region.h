@@ -5,7 +5,7 @@
 
 namespace tt::autograd {
 
-// Layouts of a view and of its base in one storage. Sizes, strides and offsets are in elements.
+// The layouts of a view and of its base in one storage. Strides and offsets are in elements.
 struct Region {
   Geometry base;
   Geometry view;
@@ -15,7 +15,7 @@ struct Region {
   // Returns the view's elements of a tensor shaped like the base.
   Tensor gather(const Tensor& whole) const;
   // Returns a tensor shaped like the base: `part` at the view's elements, zeros elsewhere. An element that occurs
-  // several times in the view gets the sum.
+  // several times in the view is the sum of the corresponding elements of `part`.
   Tensor scatter(const Tensor& part) const;
   // Returns a copy of `whole` with zeros at the view's elements.
   Tensor zero_out(const Tensor& whole) const;

@@ -5,8 +5,8 @@
 
 namespace tt::autograd {
 
-// Whether `t` holds the only references to its storage, so that the bytes may be overwritten or kept. The base of a
-// view may hold the storage too if only `t` refers to that base.
+// Whether only `t` refers to its storage, so that the bytes may be overwritten or kept. If `t` is a view, its base may
+// also refer to the storage, provided that only `t` refers to the base.
 inline bool is_sole_owner(const Tensor& t) {
   if (t.get()->ref_count() != 1) return false;
   if (!t->base) return t->storage->ref_count() == 1;

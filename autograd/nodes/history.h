@@ -1,4 +1,5 @@
-// History: a tensor's place on the tape. Stored in TensorImpl::autograd.
+// History: a tensor's autograd state: its node on the tape and, for a leaf, its gradient. Stored in
+// TensorImpl::autograd.
 //
 // A leaf gets a LeafNode when an operation on it is first recorded. Any other tensor that requires grad has the node
 // that computed it. After a write to its base, a view gets a new node when edge_of() is next called for it.

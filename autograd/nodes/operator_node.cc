@@ -67,7 +67,8 @@ OperatorNode::OperatorNode(const Call& call, const Gradient& gradient)
 }
 
 void OperatorNode::count_host_bytes() {
-  // kSavedBytes includes a storage, because a saved tensor may hold its last reference.
+  // kSavedBytes includes the size of a Storage object, because a saved tensor may own the last reference to its
+  // storage.
   constexpr size_t kOwnBytes = 512, kSavedBytes = 768, kShapeBytes = sizeof(Shape) + 16;
   size_t bytes = kOwnBytes + edges.size() * sizeof(Edge) + args_.size() * sizeof(Arg) + saved_.size() * kSavedBytes;
   for (const Shape* shape = shapes_.get(); shape; shape = shape->next.get()) bytes += kShapeBytes;

@@ -87,7 +87,7 @@ class Backward {
   Tensor tensor(int16_t param);  // undefined if an optional argument was omitted
   Operand operand(int16_t param);
   Tensors list(int16_t param);
-  const std::vector<Sizes>& shapes();  // sizes of the entries of the only list of which a formula reads the sizes
+  const std::vector<Sizes>& shapes();  // entry sizes of the tensor list that formulas read; at most one list
   const TensorMeta& meta(int16_t param);
   const Arg& arg(size_t param) const { return node_.args_[param]; }
   Tensor result(int16_t output);

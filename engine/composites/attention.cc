@@ -33,7 +33,7 @@ Tensor with_scores(const Tensor& query, const Tensor& key, const Tensor& value, 
 }
 
 // Expands the batch dimensions of `t` to `batch_shape` and reshapes them to the two dimensions of `batches`. The second
-// one is separate because masks usually broadcast over it.
+// dimension is separate because masks usually broadcast over it.
 Tensor as_batches(const Tensor& t, const Sizes& batch_shape, const Sizes& batches) {
   Sizes expanded = batch_shape, flat = batches;
   for (int64_t d : {t.size(-2), t.size(-1)}) {

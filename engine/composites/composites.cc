@@ -40,7 +40,7 @@ namespace composites {
 
 int64_t product(SizesView list) { return std::accumulate(list.begin(), list.end(), int64_t{1}, std::multiplies<>()); }
 
-Sizes leading_ones(SizesView list, int64_t n) {
+Sizes prepend_ones(SizesView list, int64_t n) {
   Sizes result(list.begin(), list.end());
   while (static_cast<int64_t>(result.size()) < n) result.insert(result.begin(), 1);
   return result;
@@ -126,7 +126,7 @@ Tensor repeat_each(const Tensor& input, int64_t repeats, std::optional<int64_t> 
   return ops::reshape(ops::expand(ops::unsqueeze(input, d + 1), expanded), shape);
 }
 
-Tensor broadcast_but(const Tensor& input, const Tensor& other, int64_t dim) {
+Tensor broadcast_except(const Tensor& input, const Tensor& other, int64_t dim) {
   size_t d = static_cast<size_t>(shape_rules::wrap_dim(dim, input.dim()));
   Sizes mine = input.sizes(), theirs = other.sizes();
   mine[d] = theirs[d] = 1;

@@ -21,7 +21,7 @@ namespace composites {
 
 int64_t product(SizesView list);
 // Returns `list`, extended with leading ones to n entries.
-Sizes leading_ones(SizesView list, int64_t n);
+Sizes prepend_ones(SizesView list, int64_t n);
 
 // Return `given`, or `otherwise` if nothing is given.
 DType dtype_or(std::optional<DType> given, DType otherwise);
@@ -46,7 +46,8 @@ double bessel_factor(SizesView sizes, std::optional<absl::Span<const int64_t>> d
 Tensors at_least_1d(const Tensors& tensors);
 Tensors at_least_2d(const Tensors& tensors);  // vectors become rows
 Tensor repeat_each(const Tensor& input, int64_t repeats, std::optional<int64_t> dim);
-Tensor broadcast_but(const Tensor& input, const Tensor& other, int64_t dim);  // expands to other's sizes, except in dim
+// Expands to other's sizes, except in dimension `dim`.
+Tensor broadcast_except(const Tensor& input, const Tensor& other, int64_t dim);
 
 }  // namespace composites
 }  // namespace tt

@@ -126,7 +126,8 @@ static Tensor euclidean_by_product(const Tensor& x1, const Tensor& x2) {
   const Tensor left = ops::cat({ops::mul(x1, int64_t{-2}), n1, ops::full_like(n1, int64_t{1})}, -1);
   const Tensor right = ops::cat({x2, ops::full_like(n2, int64_t{1}), n2}, -1);
   const Tensor squares = ops::matmul(left, ops::transpose(right, -2, -1));
-  const Tensor same = ops::le(squares, int64_t{0});  // the gradient is zero there instead of infinite
+  const Tensor same =
+      ops::le(squares, int64_t{0});  // where the points are equal, the gradient is zero instead of infinite
   return ops::masked_fill(ops::sqrt(ops::masked_fill(squares, same, 1.0)), same, 0.0);
 }
 
@@ -155,7 +156,7 @@ Tensor rms_normalize(const Tensor& input, SizesView normalized_shape, const Tens
   Sizes dims;
   for (size_t d = 1; d <= normalized_shape.size(); ++d) dims.push_back(-static_cast<int64_t>(d));
   const Tensor root = ops::rsqrt(ops::add(ops::mean(ops::square(input), dims, true), eps));
-  return weighted(ops::mul(input, root), weight);
+  return apply_weight(ops::mul(input, root), weight);
 }
 
 int64_t class_dim(const Tensor& input) { return input.dim() == 1 ? 0 : 1; }
@@ -165,7 +166,7 @@ Tensor reduce_loss(const Tensor& losses, std::string_view reduction) {
   return reduction == "sum" ? ops::sum(losses) : ops::mean(losses);
 }
 
-Tensor weighted(const Tensor& losses, const Tensor& weight) { return weight ? ops::mul(losses, weight) : losses; }
+Tensor apply_weight(const Tensor& losses, const Tensor& weight) { return weight ? ops::mul(losses, weight) : losses; }
 
 // softplus(-x) is -log(sigmoid(x)).
 Tensor bce_with_logits(const Tensor& input, const Tensor& target, const Tensor& pos_weight) {

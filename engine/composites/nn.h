@@ -26,7 +26,7 @@ Tensor rms_normalize(const Tensor& input, SizesView normalized_shape, const Tens
 // Losses.
 int64_t class_dim(const Tensor& input);
 Tensor reduce_loss(const Tensor& losses, std::string_view reduction);
-Tensor weighted(const Tensor& losses, const Tensor& weight);
+Tensor apply_weight(const Tensor& losses, const Tensor& weight);
 Tensor bce_with_logits(const Tensor& input, const Tensor& target, const Tensor& pos_weight);
 Tensor kl_divergence(const Tensor& input, const Tensor& target, std::string_view reduction, bool log_target);
 Tensor smoothed_cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t ignore_index,

@@ -39,8 +39,8 @@ class ChainRun {
   }
 
  private:
-  // Calls visit(argument index, is_result, index) for each tensor argument. `index` is that of an earlier step's result
-  // if is_result, else of an input.
+  // Calls visit(argument index, is_result, index) for each tensor argument. `index` is the index of an earlier step if
+  // is_result, else the index of an input.
   template <typename Visit>
   void for_each_tensor(size_t step, const Visit& visit) const {
     for (size_t a = 0; a < steps_[step].args.size(); ++a) {
@@ -80,7 +80,7 @@ class ChainRun {
     return end - first;
   }
 
-  // Whether a later step reads a result that stays inside the loop.
+  // Whether a later step reads a result that the loop does not store.
   bool is_read_after(size_t first, size_t end) const {
     for (size_t i = first; i + 1 < end; ++i) {
       if (last_use_[i] >= end) return true;
@@ -105,7 +105,7 @@ class ChainRun {
     }
     const TensorMeta& meta = inferred.outputs[0];
     if (inferred.requires_grad || !Dispatcher::instance().chain_kernel(inferred.backend)) return false;
-    // A block can hold only these dtypes. A result has the compute dtype or is boolean.
+    // A loop can store only these dtypes in its blocks. A result has the compute dtype or is boolean.
     const bool is_block_dtype = inferred.compute == DType::kFloat32 || inferred.compute == DType::kFloat64 ||
                                 inferred.compute == DType::kInt32 || inferred.compute == DType::kInt64;
     if (!is_block_dtype || (meta.dtype != inferred.compute && meta.dtype != DType::kBool)) return false;

@@ -25,7 +25,7 @@ struct Axis {
   double center(int64_t i) const {
     return align_corners ? step * static_cast<double>(i) : step * (static_cast<double>(i) + 0.5) - 0.5;
   }
-  // The element at or before a position, clamped to the edges; valid for any factor.
+  // The index of the element at or before a position, clamped to the input.
   int64_t before(double position) const {
     if (!(position > 0)) return 0;  // NaN as well
     return static_cast<int64_t>(std::min(std::floor(position), static_cast<double>(from - 1)));
@@ -44,7 +44,7 @@ Tensor computed(int64_t n, F f, DType dtype, Device device) {
 
 // The elements of `input` along `dim` at f(0), f(1), ..., f(n - 1).
 template <typename F>
-Tensor pick(const Tensor& input, int64_t dim, int64_t n, F f) {
+Tensor select_positions(const Tensor& input, int64_t dim, int64_t n, F f) {
   return ops::index_select(input, dim, computed<int64_t>(n, f, DType::kInt64, input.device()));
 }
 
@@ -73,10 +73,11 @@ Tensor weighted_sum(const Tensor& input, int64_t dim, int64_t n, int64_t taps, F
                       result);
 }
 
-// In float, to round as PyTorch does.
+// Computes positions in float, so that they are rounded as in PyTorch.
 Tensor nearest(const Tensor& input, int64_t dim, const Axis& axis, float shift) {
-  return pick(input, dim, axis.to,
-              [&](int64_t i) { return axis.before((static_cast<float>(i) + shift) * static_cast<float>(axis.step)); });
+  return select_positions(input, dim, axis.to, [&](int64_t i) {
+    return axis.before((static_cast<float>(i) + shift) * static_cast<float>(axis.step));
+  });
 }
 
 Tensor linear(const Tensor& input, int64_t dim, const Axis& axis) {
@@ -210,7 +211,8 @@ Tensor average_integers(const Tensor& input, SizesView kernel, SizesView stride,
     const Tensor ones = ops::ones_like(ops::to_dtype(input, DType::kFloat64));
     const Tensor share =
         separable_avg_pool3d(ones, kernel, stride, padding, ceil_mode, count_include_pad, divisor_override);
-    count = ops::round(ops::true_divide(sums(ones), share));  // of the whole window; `share` is inside the input
+    // Elements per window: the number inside the input, divided by its share of the window.
+    count = ops::round(ops::true_divide(sums(ones), share));
   }
   const Tensor quotient =
       divisor_override ? ops::true_divide(total, *divisor_override) : ops::true_divide(total, count);
@@ -242,7 +244,7 @@ Tensor separable_adaptive_avg_pool3d(const Tensor& input, SizesView size) {
   return volumes.result(lines, planes);
 }
 
-Tensor differences(const Tensor& input, int64_t n, int64_t dim) {
+Tensor nth_difference(const Tensor& input, int64_t n, int64_t dim) {
   Tensor result = input;
   for (n = std::min(n, input.size(dim)); n > 0; --n) {  // the result is empty after as many steps as there are elements
     const int64_t rest = std::max<int64_t>(result.size(dim) - 1, 0), start = std::min<int64_t>(result.size(dim), 1);

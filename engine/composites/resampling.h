@@ -20,6 +20,6 @@ Tensor separable_avg_pool3d(const Tensor& input, SizesView kernel, SizesView str
                             bool count_include_pad, std::optional<int64_t> divisor_override);
 Tensor separable_adaptive_avg_pool3d(const Tensor& input, SizesView size);
 
-Tensor differences(const Tensor& input, int64_t n, int64_t dim);
+Tensor nth_difference(const Tensor& input, int64_t n, int64_t dim);
 
 }  // namespace tt::composites

@@ -27,7 +27,7 @@ Tensor rotate_90(const Tensor& input, int64_t k, SizesView dims);
 // Uniform numbers in [0, 1) of input's shape: float64 for a float64 input, else float32, because the tails of a
 // distribution need more digits than a 16-bit number has.
 Tensor uniform_numbers(const Tensor& input);
-double inverse_log_failure(double p);  // 1 / log(1 - p)
+double reciprocal_log1m(double p);  // 1 / log(1 - p)
 Tensor broadcast_to_other(const Tensor& input, const Tensor& other);
 
 }  // namespace tt::composites

@@ -67,11 +67,12 @@ Tensor scatter_masked(const Tensor& input, const Tensor& mask, const Tensor& sou
 }
 
 Tensor fill_main_diagonal(const Tensor& input, const Scalar& value, bool wrap) {
-  check(input.dim() >= 2, "dimensions must larger than 1");
+  check(input.dim() >= 2, "dimensions must larger than 1, got ", input.dim());
   int64_t shortest = input.size(0), step = 0;
   const Sizes strides = contiguous_strides(input.sizes());
   for (int64_t d = 0; d < input.dim(); ++d) {
-    check(input.dim() == 2 || input.size(d) == input.size(0), "all dimensions of input must be of equal length");
+    check(input.dim() == 2 || input.size(d) == input.size(0),
+          "all dimensions of input must be of equal length, got sizes ", input.sizes());
     shortest = std::min(shortest, input.size(d));
     step += strides[static_cast<size_t>(d)];
   }
@@ -168,7 +169,7 @@ Tensor uniform_numbers(const Tensor& input) {
   return ops::rand(input.sizes(), dtype, input.device());
 }
 
-double inverse_log_failure(double p) { return 1 / std::log1p(-p); }
+double reciprocal_log1m(double p) { return 1 / std::log1p(-p); }
 
 Tensor broadcast_to_other(const Tensor& input, const Tensor& other) {
   return ops::expand(input, shape_rules::broadcast_sizes(input.sizes(), other.sizes()));

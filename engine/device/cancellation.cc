@@ -44,7 +44,8 @@ Cancellation::Pause::Pause() : cancellation_(current()) {
 
 Cancellation::Pause::~Pause() {
   if (!cancellation_) return;
-  // In this order, a concurrent reader sees a duration that is too short rather than too long.
+  // Advances began_ before paused_ is cleared: a concurrent reader may then compute a duration that is too short, but
+  // never one that is too long.
   const Clock::rep paused = cancellation_->paused_.load(std::memory_order_relaxed);
   cancellation_->began_.fetch_add(now() - paused, std::memory_order_relaxed);
   cancellation_->paused_.store(0, std::memory_order_release);

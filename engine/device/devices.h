@@ -15,7 +15,7 @@ struct DeviceInfo {
   Device device;
   std::string name;           // "AMD EPYC, 2 cores, avx512"; "NVIDIA H200"
   uint64_t total_memory = 0;  // bytes
-  // For a GPU, such as "9.0" and, for the driver, "580.65"; empty for the CPU.
+  // Compute capability and driver version of a GPU, such as "9.0" and "580.65"; empty for the CPU.
   std::string compute_capability;
   std::string driver;
 };

@@ -22,7 +22,7 @@ void recover_from_failed_checks();
 
 // Runs `pure`; throws FailedCheck if a check in it fails, and propagates its exceptions. Requires that `pure` holds no
 // lock, starts no thread and owns only memory: after a failed check, destructors do not run, so that memory is leaked.
-// Any thread; calls may nest. Costs a few nanoseconds, or only the call if recover_from_failed_checks() was not called.
+// Any thread; calls may nest. Takes a few nanoseconds; without recover_from_failed_checks(), only calls `pure`.
 void run_with_check_recovery(absl::FunctionRef<void()> pure);
 
 }  // namespace tt

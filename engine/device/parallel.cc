@@ -104,7 +104,7 @@ PoolLease::PoolLease(int max_threads)
       width_(held_ ? std::min(num_threads(), max_threads) : 1),
       before_(omp_get_max_threads()) {
   if (held_) ++leases;
-  // This OpenMP setting of the calling thread is the number of threads in a library's parallel loop.
+  // Libraries read this OpenMP setting of the calling thread: it is the number of threads of their parallel loops.
   omp_set_num_threads(width_);
 }
 

@@ -21,7 +21,7 @@ void parallel_for(int64_t n, int64_t grain, absl::FunctionRef<void(int64_t, int6
 // with their own parallel loops (oneDNN, OpenBLAS).
 class PoolLease {
  public:
-  explicit PoolLease(int max_threads = kAll);  // with max_threads = 1, runs serially and does not take the pool
+  explicit PoolLease(int max_threads = kAll);  // with max_threads = 1, runs serially and does not acquire the pool
   ~PoolLease();
   PoolLease(const PoolLease&) = delete;
   PoolLease& operator=(const PoolLease&) = delete;

@@ -1,6 +1,6 @@
 // RangeSource: reserves address ranges and maps memory into parts of them.
 //
-// For segments that grow in place. Called under the pool's lock.
+// Used for segments that grow in place. Called under the pool's lock.
 #pragma once
 
 #include <cstddef>

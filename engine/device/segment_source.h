@@ -19,7 +19,7 @@ class SegmentSource {
   // Returns 64-byte aligned memory; null if the system has no memory left.
   virtual void* map(size_t bytes) = 0;
   // Whether map() returns zeroed memory.
-  virtual bool maps_zeros() const { return false; }
+  virtual bool returns_zeroed() const { return false; }
   // Waits until no queued work can use the segment.
   virtual void unmap(void* segment, size_t bytes) = 0;
   // The system's free and total memory, if known.

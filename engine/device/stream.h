@@ -57,7 +57,7 @@ class Stream {
   virtual void copy(void* to, const void* from, size_t bytes) = 0;
   // Writes zeros to memory of the device, in this stream's order. May be captured.
   virtual void zero(void* p, size_t bytes) = 0;
-  // Marks a boundary: the work from here on may repeat the work since the previous mark.
+  // Marks a boundary in the stream's work: the work after this mark may repeat the work since the previous mark.
   virtual void mark() {}
   virtual ReplayCounts replays() const { return {}; }
   // Starts a capture: work issued from now on is recorded instead of executed; meanwhile record(), wait(),

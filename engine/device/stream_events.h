@@ -1,7 +1,7 @@
 // StreamEvents: records events in streams given by their ids.
 //
-// For caching pools: when a block is freed, the Stream that used it may no longer exist. Owned by a backend; called
-// under the pool's lock.
+// Caching pools use it because, when a block is freed, the Stream that used the block may no longer exist. Owned by a
+// backend; called under the pool's lock.
 #pragma once
 
 #include <cstdint>

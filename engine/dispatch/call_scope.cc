@@ -3,7 +3,7 @@
 namespace tt {
 
 CallScope& CallScope::current() {
-  if (AllocScope* scope = installed()) [[likely]]
+  if (AllocScope* scope = current_or_null()) [[likely]]
     return static_cast<CallScope&>(*scope);
   thread_local CallScope nobody;
   return nobody;

@@ -48,8 +48,8 @@ void bump_versions(const Call& call) {
 }
 
 // Throws Cancelled in a cancelled frame, unless the call only changes the session's own state (a seed, an event, the
-// end of a capture). Those calls are executed so that the session can continue. The kernel of an upload drops it
-// itself.
+// end of a capture). Those calls are executed so that the session can continue. An upload's instruction is executed
+// too: its kernel discards the uploaded bytes.
 void stop_before(const Call& call, bool writes) {
   const bool computes = writes || call.op->num_outputs != 0;
   if (!computes || call.op->id == op_id::kGraphEnd || call.op->id == op_id::kUploaded) return;

@@ -55,8 +55,8 @@ class Dispatcher {
   // gradient may have to be recorded or the operator has its own kernel there. Throws Error; the results are then
   // undefined. Requires that check_args has passed.
   void dispatch(Call& call) const;
-  // Continues below `key`. For kernels above the backends. A call below autograd increments the version of every tensor
-  // that it wrote (out tensors, `Tensor(w)` arguments) before it returns.
+  // Runs the call's next kernel after `key`. Called by kernels above the backends. A call below autograd increments the
+  // version of every tensor that it wrote (out tensors, `Tensor(w)` arguments) before it returns.
   void redispatch(Call& call, Key key) const { run(call, call.keys.below(key)); }
 
  private:

@@ -93,7 +93,7 @@ void run_with_temporaries(Call& call, Kernel kernel, Fits fits) {
   for (size_t i = 0; i < targets.size(); ++i) {
     if (call.outputs[i].same(targets[i])) continue;
     check(call.outputs[i].sizes() == targets[i].sizes(), "[", call.op->name, "] output with shape ", targets[i].sizes(),
-          " doesn't match the shape ", call.outputs[i].sizes());  // data-dependent sizes are known only now
+          " doesn't match the shape ", call.outputs[i].sizes());  // data-dependent sizes are not known earlier
     copy_into(targets[i], call.outputs[i]);
     call.outputs[i] = targets[i];
   }

@@ -1,8 +1,8 @@
 // PartialWrites: storages that a cancelled kernel may have written in part.
 //
-// Their values are neither the old nor the new ones, so every name for them is poisoned: the instruction's target and
-// other views of the same bytes. There is one list per thread. The Dispatcher adds to the list; the Executor takes and
-// clears it when an instruction has failed.
+// Their values are neither the old nor the new ones. The Executor therefore poisons every handle whose tensor uses such
+// a storage: the instruction's target and other views of the same bytes. There is one list per thread. The Dispatcher
+// adds storages to the list; the Executor reads and clears the list when an instruction has failed.
 #pragma once
 
 #include "absl/container/inlined_vector.h"

@@ -17,20 +17,20 @@ uint64_t Account::new_tenant() {
 
 bool Account::charge(uint64_t bytes, Device device) {
   const uint64_t now = all_.add(bytes);
-  const uint64_t host = limit_ == 0 ? 0 : this->host();
+  const uint64_t host = limit_ == 0 ? 0 : host_bytes();
   const uint64_t counted = host > kHostAllowance ? host - kHostAllowance : 0;
   if (limit_ != 0 && (now > limit_ || counted > limit_ - now)) [[unlikely]] {
     all_.held.fetch_sub(bytes, std::memory_order_relaxed);
     return false;
   }
   all_.raise_peak(now);
-  if (device.type == DeviceType::kCUDA) of(device).raise_peak(of(device).add(bytes));
+  if (device.type == DeviceType::kCUDA) gpu_meter(device).raise_peak(gpu_meter(device).add(bytes));
   return true;
 }
 
 void Account::refund(uint64_t bytes, Device device) {
   all_.held.fetch_sub(bytes, std::memory_order_relaxed);
-  if (device.type == DeviceType::kCUDA) of(device).held.fetch_sub(bytes, std::memory_order_relaxed);
+  if (device.type == DeviceType::kCUDA) gpu_meter(device).held.fetch_sub(bytes, std::memory_order_relaxed);
 }
 
 }  // namespace tt

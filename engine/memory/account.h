@@ -25,7 +25,7 @@ class Account {
 
   // Bookkeeping that is not charged against the limit.
   static constexpr uint64_t kHostAllowance = uint64_t{6} << 20;
-  // Bytes by which bookkeeping may exceed the limit, for the errors of refused instructions.
+  // Bytes by which bookkeeping may exceed the limit, so that the errors of rejected instructions can be stored.
   static constexpr uint64_t kHostOverdraft = uint64_t{2} << 20;
   // The limit for bookkeeping if the account has no limit.
   static constexpr uint64_t kMaxHost = uint64_t{4} << 30;
@@ -45,9 +45,9 @@ class Account {
   uint64_t held() const { return all_.held.load(std::memory_order_relaxed); }
   uint64_t peak() const { return all_.peak.load(std::memory_order_relaxed); }
   // The bytes held on one GPU, and their peak.
-  uint64_t held(Device gpu) const { return of(gpu).held.load(std::memory_order_relaxed); }
-  uint64_t peak(Device gpu) const { return of(gpu).peak.load(std::memory_order_relaxed); }
-  void reset_peak(Device gpu) { of(gpu).peak.store(held(gpu), std::memory_order_relaxed); }
+  uint64_t held(Device gpu) const { return gpu_meter(gpu).held.load(std::memory_order_relaxed); }
+  uint64_t peak(Device gpu) const { return gpu_meter(gpu).peak.load(std::memory_order_relaxed); }
+  void reset_peak(Device gpu) { gpu_meter(gpu).peak.store(held(gpu), std::memory_order_relaxed); }
   uint64_t limit() const { return limit_; }
 
   // Sets the bookkeeping bytes that the session's thread counted. Requires the session's lock, so a plain store
@@ -57,22 +57,24 @@ class Account {
   // or is_overdrawn() after.
   void charge_host(uint64_t bytes) { host_.fetch_add(bytes, std::memory_order_relaxed); }
   void refund_host(uint64_t bytes) { host_.fetch_sub(bytes, std::memory_order_relaxed); }
-  uint64_t host() const { return bookkeeping_.load(std::memory_order_relaxed) + host_.load(std::memory_order_relaxed); }
+  uint64_t host_bytes() const {
+    return bookkeeping_.load(std::memory_order_relaxed) + host_.load(std::memory_order_relaxed);
+  }
   // The number of bytes by which bookkeeping may still grow.
   uint64_t host_room() const {
-    const uint64_t max = max_host(), now = host();
+    const uint64_t max = max_host_bytes(), now = host_bytes();
     return now < max ? max - now : 0;
   }
   bool has_host_room(uint64_t bytes) const { return bytes <= host_room(); }
   // Whether bookkeeping exceeds the limit plus the overdraft.
-  bool is_overdrawn() const { return host() > max_host() + kHostOverdraft; }
+  bool is_overdrawn() const { return host_bytes() > max_host_bytes() + kHostOverdraft; }
   const std::string& owner() const { return owner_; }
   // "train.py:12 in step"; empty if unknown.
   std::string describe(uint32_t site) const { return describe_site_ && site ? describe_site_(site) : std::string(); }
 
  private:
   // The limit for bookkeeping, given the bytes of the tensors that the account holds.
-  uint64_t max_host() const {
+  uint64_t max_host_bytes() const {
     if (limit_ == 0) return kMaxHost;
     const uint64_t tensors = held();
     return kHostAllowance + (tensors < limit_ ? limit_ - tensors : 0);
@@ -91,8 +93,8 @@ class Account {
     void raise_peak(uint64_t now);
   };
   static constexpr size_t kGpus = 128;  // the number of GPUs that a Device can identify
-  Meter& of(Device gpu) { return gpus_[static_cast<size_t>(gpu.index) % kGpus]; }
-  const Meter& of(Device gpu) const { return gpus_[static_cast<size_t>(gpu.index) % kGpus]; }
+  Meter& gpu_meter(Device gpu) { return gpus_[static_cast<size_t>(gpu.index) % kGpus]; }
+  const Meter& gpu_meter(Device gpu) const { return gpus_[static_cast<size_t>(gpu.index) % kGpus]; }
 
   Meter all_;
   std::array<Meter, kGpus> gpus_;

@@ -18,8 +18,8 @@ AllocScope& AllocScope::current() {
   return nobody;
 }
 
-AllocScope* AllocScope::installed() { return current_scope; }
+AllocScope* AllocScope::current_or_null() { return current_scope; }
 
-void AllocScope::install(AllocScope* scope) { current_scope = scope; }
+void AllocScope::set_current(AllocScope* scope) { current_scope = scope; }
 
 }  // namespace tt

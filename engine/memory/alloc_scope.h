@@ -32,10 +32,10 @@ class AllocScope {
   static AllocScope& current();
 
  protected:
-  // The scope that is current on this thread; null if none. Every installed scope is a Context: CallScope and Context
+  // The scope that is current on this thread; null if none. Every current scope is a Context: CallScope and Context
   // cast it to their own type.
-  static AllocScope* installed();
-  static void install(AllocScope* scope);
+  static AllocScope* current_or_null();
+  static void set_current(AllocScope* scope);
 };
 
 }  // namespace tt

@@ -72,8 +72,8 @@ class Allocator {
 
   // Private pools, for graphs. A graph contains the addresses of its temporaries, so their memory must stay reserved
   // while the graph may be launched. Between begin and end, allocations in `stream`'s order use `pool`, and their
-  // memory returns to the pool when they are freed. A stream uses one pool at a time. Meanwhile no stream's memory is
-  // released to the system and no event is queried.
+  // memory returns to the pool when they are freed. A stream uses one pool at a time. While a stream uses a pool, no
+  // memory is released to the system and no event is queried.
   virtual uint64_t make_pool() = 0;                            // an id, never 0; allocates nothing
   virtual void begin_pool(uint64_t pool, Stream& stream) = 0;  // adds a user to the pool
   virtual void end_pool(uint64_t pool, Stream& stream) = 0;

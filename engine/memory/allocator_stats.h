@@ -15,7 +15,7 @@ struct Level {
     if (now > peak) [[unlikely]]
       peak = now;
   }
-  void take(uint64_t bytes) { now -= bytes; }
+  void subtract(uint64_t bytes) { now -= bytes; }
 };
 
 struct PoolStats {
@@ -37,14 +37,14 @@ struct AllocatorStats {
   uint64_t system_frees = 0;
   uint64_t limit = 0;  // limit of reserved bytes; 0: none
 
-  PoolStats& of(bool is_small) { return is_small ? small : large; }
+  PoolStats& of_size(bool is_small) { return is_small ? small : large; }
   void add(Level PoolStats::*what, bool is_small, uint64_t bytes) {
     (all.*what).add(bytes);
-    (of(is_small).*what).add(bytes);
+    (of_size(is_small).*what).add(bytes);
   }
-  void take(Level PoolStats::*what, bool is_small, uint64_t bytes) {
-    (all.*what).take(bytes);
-    (of(is_small).*what).take(bytes);
+  void subtract(Level PoolStats::*what, bool is_small, uint64_t bytes) {
+    (all.*what).subtract(bytes);
+    (of_size(is_small).*what).subtract(bytes);
   }
 };
 

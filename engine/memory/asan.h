@@ -14,7 +14,7 @@
 
 namespace tt {
 
-inline void open_bytes(void* p, size_t bytes) { ASAN_UNPOISON_MEMORY_REGION(p, bytes); }
-inline void close_bytes(void* p, size_t bytes) { ASAN_POISON_MEMORY_REGION(p, bytes); }
+inline void allow_access(void* p, size_t bytes) { ASAN_UNPOISON_MEMORY_REGION(p, bytes); }
+inline void forbid_access(void* p, size_t bytes) { ASAN_POISON_MEMORY_REGION(p, bytes); }
 
 }  // namespace tt

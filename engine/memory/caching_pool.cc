@@ -38,7 +38,8 @@ CachingPool::CachingPool(Device device, PoolParts parts, PoolSizes sizes, const 
       source_(std::move(parts.segments)),
       events_(std::move(parts.events)),
       // Not used with asynchronous streams, because size-class lists do not distinguish streams.
-      quick_(std::min(sizes.quick_limit, sizes.small_limit), sizes.granule, events_ ? 0 : sizes.quick_capacity),
+      size_classes_(std::min(sizes.size_class_limit, sizes.small_limit), sizes.granule,
+                    events_ ? 0 : sizes.size_class_capacity),
       heap_(stats_),
       deferred_(events_.get()) {
   if (!parts.ranges || !conf.expandable_segments) return;
@@ -52,7 +53,7 @@ CachingPool::CachingPool(Device device, std::unique_ptr<SegmentSource> segments,
 CachingPool::~CachingPool() {
   for (const auto& [data, segment] : heap_.segments()) {
     if (segment->expandable) continue;
-    if (on_cpu()) open_bytes(data, segment->bytes);
+    if (on_cpu()) allow_access(data, segment->bytes);
     source_->unmap(data, segment->bytes);
   }
 }
@@ -68,10 +69,10 @@ size_t CachingPool::rounded(size_t bytes) const {
 
 void CachingPool::zero(void* p, size_t requested, size_t size, Stream* stream) {
   if (device_.type == DeviceType::kCPU) {  // includes staging memory; no queued work uses it now
-    open_bytes(p, size);
+    allow_access(p, size);
     std::memset(p, 0, size);
-    close_bytes(p, size);
-    open_bytes(p, requested);
+    forbid_access(p, size);
+    allow_access(p, requested);
     return;
   }
   try {
@@ -87,9 +88,9 @@ void* CachingPool::allocate(size_t bytes, const AllocRequest& alloc_request) {
   if (bytes == 0) return nullptr;
   const size_t size = rounded(bytes);
   MutexLock lock(mutex_);
-  if (const auto [p, before] = quick_.take(size); p) [[likely]] {
-    count(bytes, size, true);
-    if (on_cpu()) open_bytes(p, bytes);
+  if (const auto [p, before] = size_classes_.take(size); p) [[likely]] {
+    count_allocation(bytes, size, true);
+    if (on_cpu()) allow_access(p, bytes);
     if (may_reuse(tenant, before)) [[likely]]
       return p;
     lock.unlock();
@@ -99,8 +100,8 @@ void* CachingPool::allocate(size_t bytes, const AllocRequest& alloc_request) {
   const uintptr_t id = stream ? stream->id() : 0;
   const Request request{size, id, arena_of(id), is_small(size)};
   if (Block* block = find_or_grow(request)) {
-    count(bytes, block->size, request.small);
-    if (!quick_.can_cache(size)) {
+    count_allocation(bytes, block->size, request.small);
+    if (!size_classes_.can_cache(size)) {
       block->requested = bytes;
       block->site = site;
       block->owner = account ? *account : nullptr;
@@ -108,7 +109,7 @@ void* CachingPool::allocate(size_t bytes, const AllocRequest& alloc_request) {
       block->requested = 0;
     }
     void* p = block->data;
-    if (on_cpu()) open_bytes(p, bytes);
+    if (on_cpu()) allow_access(p, bytes);
     // Zeroes the whole block, because the tenant may later reuse more of it.
     const size_t block_size = block->size;
     const bool is_seen = may_reuse(tenant, block->tenant);
@@ -117,12 +118,12 @@ void* CachingPool::allocate(size_t bytes, const AllocRequest& alloc_request) {
     return p;
   }
   ++stats_.out_of_memory;
-  OutOfMemory shortage = describe_shortage(bytes, request);
+  OutOfMemory report = describe_out_of_memory(bytes, request);
   lock.unlock();
-  throw shortage.error();
+  throw report.error();
 }
 
-void CachingPool::count(size_t bytes, size_t block_bytes, bool small) {
+void CachingPool::count_allocation(size_t bytes, size_t block_bytes, bool small) {
   ++stats_.allocations;
   stats_.add(&PoolStats::requested, small, bytes);
   stats_.add(&PoolStats::allocated, small, block_bytes);
@@ -135,17 +136,17 @@ void CachingPool::deallocate(void* p, size_t bytes, Tenant tenant) {
   const size_t size = rounded(bytes);
   std::shared_ptr<const Account> owner;  // released after the lock
   MutexLock lock(mutex_);
-  if (quick_.put(p, size, tenant)) [[likely]] {
-    if (on_cpu()) close_bytes(p, bytes);
-    stats_.take(&PoolStats::requested, true, bytes);
-    stats_.take(&PoolStats::allocated, true, size);
+  if (size_classes_.put(p, size, tenant)) [[likely]] {
+    if (on_cpu()) forbid_access(p, bytes);
+    stats_.subtract(&PoolStats::requested, true, bytes);
+    stats_.subtract(&PoolStats::allocated, true, size);
     return;
   }
   auto at = used_.find(p);
   Block* block = at->second;
   const bool small = is_small(block->size);
-  stats_.take(&PoolStats::requested, small, bytes);
-  stats_.take(&PoolStats::allocated, small, block->size);
+  stats_.subtract(&PoolStats::requested, small, bytes);
+  stats_.subtract(&PoolStats::allocated, small, block->size);
   used_.erase(at);
   owner = std::move(block->owner);
   block->tenant = tenant;
@@ -157,8 +158,8 @@ void CachingPool::deallocate(void* p, size_t bytes, Tenant tenant) {
 }
 
 void CachingPool::release(Block* block) {
-  if (events_) stats_.take(&PoolStats::active, is_small(block->size), block->size);
-  if (on_cpu()) close_bytes(block->data, block->size);
+  if (events_) stats_.subtract(&PoolStats::active, is_small(block->size), block->size);
+  if (on_cpu()) forbid_access(block->data, block->size);
   block->freed_at = searches_;
   heap_.free(block);
 }
@@ -200,18 +201,18 @@ Block* CachingPool::find(const Request& request) {
   if (!oversize && block->size >= conf_.max_split_size && !block->segment->expandable) return nullptr;
   if (oversize && block->size - request.size > conf_.max_non_split_rounding && !block->segment->expandable)
     return nullptr;
-  return take(block, request);
+  return mark_used(block, request);
 }
 
-bool CachingPool::splits(const Block& block, const Request& request) const {
+bool CachingPool::should_split(const Block& block, const Request& request) const {
   const size_t rest = block.size - request.size;
   if (request.small || block.segment->expandable) return rest >= sizes_.granule;
   // A small remainder stays part of the large block, because it would be useless as a separate block.
   return rest > sizes_.small_limit && request.size < conf_.max_split_size;
 }
 
-Block* CachingPool::take(Block* block, const Request& request) {
-  heap_.use(block, request.size, splits(*block, request));
+Block* CachingPool::mark_used(Block* block, const Request& request) {
+  heap_.use(block, request.size, should_split(*block, request));
   used_.emplace(block->data, block);
   return block;
 }
@@ -220,8 +221,8 @@ void CachingPool::collect_deferred() {
   deferred_.collect_completed([this](Block* block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { release(block); });
 }
 
-void CachingPool::flush_quick() {
-  quick_.for_each([&](const SizeClassCache::Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+void CachingPool::flush_size_classes() {
+  size_classes_.for_each([&](const SizeClassCache::Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     auto at = used_.find(entry.block);
     Block* block = at->second;
     used_.erase(at);
@@ -229,7 +230,7 @@ void CachingPool::flush_quick() {
     block->freed_at = searches_;
     heap_.free(block);
   });
-  quick_.clear();
+  size_classes_.clear();
 }
 
 AllocatorStats CachingPool::stats() const {
@@ -251,12 +252,12 @@ std::vector<BlockInfo> CachingPool::snapshot() const {
   std::vector<Origin> origins;
   {
     MutexLock lock(mutex_);
-    absl::flat_hash_set<const void*> quick;
-    quick_.for_each([&](const SizeClassCache::Entry& entry) { quick.insert(entry.block); });
+    absl::flat_hash_set<const void*> cached;
+    size_classes_.for_each([&](const SizeClassCache::Entry& entry) { cached.insert(entry.block); });
     for (const auto& [data, segment] : heap_.segments()) {
       for (const Block* block = segment->first; block; block = block->right) {
         if (block->is_hole()) continue;
-        const bool used = block->state == Block::State::kUsed && !quick.contains(block->data);
+        const bool used = block->state == Block::State::kUsed && !cached.contains(block->data);
         BlockInfo info{data, static_cast<uint64_t>(block->data - segment->data), block->size, used};
         info.waiting = block->state == Block::State::kWaiting;
         info.pool = segment->arena->id;

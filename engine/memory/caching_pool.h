@@ -3,9 +3,9 @@
 // The design is PyTorch's: segments are obtained from a SegmentSource, split into blocks, and merged when neighbours
 // become free. An allocation uses the best-fitting free block last used in the caller's stream. Small and large blocks
 // have separate segments, so that a small block never keeps a large segment. One lock, held for tens of nanoseconds
-// except while a segment is obtained from the system. Parts: Heap splits segments into blocks, SizeClassCache caches
-// small blocks, DeferredFrees waits for other streams, ExpandableSegments grows segments in place, OutOfMemory formats
-// the error.
+// except while a segment is obtained from the system. Parts: Heap splits segments into blocks, SizeClassCache
+// caches small blocks, DeferredFrees waits for other streams, ExpandableSegments grows segments in place, OutOfMemory
+// formats the error.
 #pragma once
 
 #include <memory>
@@ -27,15 +27,15 @@ namespace tt {
 
 // Sizes in bytes. The defaults are for the CPU. Devices with slower system calls use larger segments.
 struct PoolSizes {
-  size_t granule = 64;                      // a power of two; block sizes are rounded up to a multiple of it
-  size_t page = size_t{4} << 10;            // segment granule when memory is short
-  size_t quick_limit = size_t{64} << 10;    // larger blocks are merged as soon as they are freed
-  size_t quick_capacity = size_t{8} << 20;  // maximum bytes of unmerged blocks
-  size_t small_limit = size_t{1} << 20;     // maximum size of a small block
+  size_t granule = 64;                           // a power of two; block sizes are rounded up to a multiple of it
+  size_t page = size_t{4} << 10;                 // segment granule when memory is short
+  size_t size_class_limit = size_t{64} << 10;    // larger blocks are merged as soon as they are freed
+  size_t size_class_capacity = size_t{8} << 20;  // maximum bytes of unmerged blocks
+  size_t small_limit = size_t{1} << 20;          // maximum size of a small block
   size_t small_segment = size_t{2} << 20;
   size_t large_segment = size_t{20} << 20;
-  size_t own_segment = size_t{10} << 20;     // minimum size of a block that gets its own segment
-  size_t segment_granule = size_t{2} << 20;  // size of such a segment: a multiple of this
+  size_t min_own_segment = size_t{10} << 20;  // minimum size of a block that gets its own segment
+  size_t segment_granule = size_t{2} << 20;   // size of such a segment: a multiple of this
 };
 
 // The interfaces that a backend passes to its pool.
@@ -83,36 +83,36 @@ class CachingPool final : public Allocator {
   // Zeroes a block of `size` bytes, `requested` of which the caller may access, for a tenant who must not see its
   // contents.
   void zero(void* p, size_t requested, size_t size, Stream* stream) ABSL_LOCKS_EXCLUDED(mutex_);
-  // By the size of the request and of its block; a small block may be in a large segment (retry()).
+  // By the size of the request and of its block; a small block may be in a large segment (release_and_retry()).
   bool is_small(size_t size) const { return size <= sizes_.small_limit; }
   bool on_cpu() const { return device_.type == DeviceType::kCPU; }  // AddressSanitizer can check the bytes
-  void count(size_t bytes, size_t block_bytes, bool small) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void count_allocation(size_t bytes, size_t block_bytes, bool small) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Arena& arena_of(uintptr_t stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool capturing() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !captures_.empty(); }
   // caching_pool.cc: allocation from cached blocks.
   Block* best_fit(const Request& request) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns null if the cache has no suitable block; otherwise a block that is now in use.
   Block* find(const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool splits(const Block& block, const Request& request) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  Block* take(Block* block, const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool should_split(const Block& block, const Request& request) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Block* mark_used(Block* block, const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void release(Block* block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);  // call when the block is no longer in use
   void collect_deferred() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void flush_quick() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void flush_size_classes() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // caching_pool_growth.cc: allocation of new segments.
   Block* find_or_grow(const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);  // null if out of memory
-  Block* retry(const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Block* release_and_retry(const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Adds a segment. Returns false if the limit is reached or the system has no memory.
   bool grow(const Request& request, size_t segment_bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  Block* find_grown(const Request& request, size_t segment_bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Block* grow_and_find(const Request& request, size_t segment_bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   size_t segment_bytes(const Request& request) const;
   void collect_garbage() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void give_back(Segment* segment) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool give_back_oversize(const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void release_segment(Segment* segment) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool release_oversize(const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Releases unused segments of `stream`, or of all streams. Returns false if there were none.
-  bool give_back_unused(std::optional<uintptr_t> stream = {}) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void forget_abandoned() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool release_unused(std::optional<uintptr_t> stream = {}) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void erase_abandoned_arenas() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   uint64_t capacity() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);  // maximum size of the pool; 0: unknown
-  OutOfMemory describe_shortage(size_t bytes, const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  OutOfMemory describe_out_of_memory(size_t bytes, const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Device device_;
   const PoolSizes sizes_;
@@ -123,7 +123,7 @@ class CachingPool final : public Allocator {
 
   mutable Mutex mutex_;
   AllocatorStats stats_ ABSL_GUARDED_BY(mutex_);
-  SizeClassCache quick_ ABSL_GUARDED_BY(mutex_);
+  SizeClassCache size_classes_ ABSL_GUARDED_BY(mutex_);
   Arena shared_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<uint64_t, std::unique_ptr<Arena>> private_ ABSL_GUARDED_BY(mutex_);
   std::vector<Capture> captures_ ABSL_GUARDED_BY(mutex_);

@@ -18,16 +18,16 @@ Block* CachingPool::find_or_grow(const Request& request) {
   if (Block* block = find(request)) [[likely]]
     return block;
   // Merging the cached size-class blocks costs less than any system call.
-  if (quick_.held() > 0) {
-    flush_quick();
+  if (size_classes_.held() > 0) {
+    flush_size_classes();
     if (Block* block = find(request)) return block;
   }
   if (conf_.garbage_collection_threshold > 0 && !capturing()) collect_garbage();
-  if (Block* block = find_grown(request, segment_bytes(request))) return block;
-  return retry(request);
+  if (Block* block = grow_and_find(request, segment_bytes(request))) return block;
+  return release_and_retry(request);
 }
 
-Block* CachingPool::retry(const Request& request) {
+Block* CachingPool::release_and_retry(const Request& request) {
   bool released = false;
   Block* block = nullptr;
   if (!capturing()) {
@@ -36,18 +36,18 @@ Block* CachingPool::retry(const Request& request) {
       released = true;
       block = find(request);
     }
-    if (!block && give_back_oversize(request)) {
+    if (!block && release_oversize(request)) {
       released = true;
-      block = find_grown(request, segment_bytes(request));
+      block = grow_and_find(request, segment_bytes(request));
     }
-    if (!block && give_back_unused()) released = true;
+    if (!block && release_unused()) released = true;
   }
   // Accepts smaller segments than usual, because memory is short.
-  if (!block) block = find_grown(request, segment_bytes(request));
-  if (!block) block = find_grown(request, round_up(request.size, sizes_.page));
+  if (!block) block = grow_and_find(request, segment_bytes(request));
+  if (!block) block = grow_and_find(request, round_up(request.size, sizes_.page));
   if (!block && request.small) {
     Block* large = request.arena.large.best_fit(request.stream, request.size);
-    block = large ? take(large, request) : nullptr;
+    block = large ? mark_used(large, request) : nullptr;
   }
   if (block && released) ++stats_.retries;
   return block;
@@ -55,7 +55,7 @@ Block* CachingPool::retry(const Request& request) {
 
 size_t CachingPool::segment_bytes(const Request& request) const {
   if (request.small) return sizes_.small_segment;
-  return request.size < sizes_.own_segment ? sizes_.large_segment : round_up(request.size, sizes_.segment_granule);
+  return request.size < sizes_.min_own_segment ? sizes_.large_segment : round_up(request.size, sizes_.segment_granule);
 }
 
 bool CachingPool::grow(const Request& request, size_t segment_bytes) {
@@ -65,26 +65,26 @@ bool CachingPool::grow(const Request& request, size_t segment_bytes) {
   ++stats_.system_allocations;
   auto* data = static_cast<char*>(source_->map(segment_bytes));
   if (!data) return false;
-  if (on_cpu()) close_bytes(data, segment_bytes);
+  if (on_cpu()) forbid_access(data, segment_bytes);
   const bool small = request.small;
   Block* block = heap_.add({data, segment_bytes, request.stream, &request.arena, small, false, nullptr})->first;
   block->freed_at = searches_;
-  if (source_->maps_zeros()) block->tenant = Block::kZeros;
+  if (source_->returns_zeroed()) block->tenant = Block::kZeros;
   stats_.add(&PoolStats::reserved, small, segment_bytes);
   return true;
 }
 
-Block* CachingPool::find_grown(const Request& request, size_t segment_bytes) {
-  return grow(request, segment_bytes) ? take(best_fit(request), request) : nullptr;
+Block* CachingPool::grow_and_find(const Request& request, size_t segment_bytes) {
+  return grow(request, segment_bytes) ? mark_used(best_fit(request), request) : nullptr;
 }
 
-void CachingPool::give_back(Segment* segment) {
+void CachingPool::release_segment(Segment* segment) {
   char* data = segment->data;
   const size_t bytes = segment->bytes;
-  stats_.take(&PoolStats::reserved, segment->small, bytes);
+  stats_.subtract(&PoolStats::reserved, segment->small, bytes);
   ++stats_.system_frees;
   heap_.remove(segment);
-  if (on_cpu()) open_bytes(data, bytes);
+  if (on_cpu()) allow_access(data, bytes);
   source_->unmap(data, bytes);
 }
 
@@ -105,13 +105,13 @@ void CachingPool::collect_garbage() {
     const uint64_t average = ages / unused.size();
     for (Block* block : unused) {
       if (stats_.all.reserved.now <= threshold) return;
-      if (searches_ - block->freed_at >= average) give_back(block->segment);
+      if (searches_ - block->freed_at >= average) release_segment(block->segment);
     }
   }
 }
 
 // Releases enough segments that are too large to split: one that is large enough for the request, or several.
-bool CachingPool::give_back_oversize(const Request& request) {
+bool CachingPool::release_oversize(const Request& request) {
   if (conf_.max_split_size == SIZE_MAX) return false;
   std::vector<Block*> oversize;
   for (Block* block : shared_.large) {
@@ -121,18 +121,18 @@ bool CachingPool::give_back_oversize(const Request& request) {
   const size_t needed = segment_bytes(request);
   auto enough = std::find_if(oversize.begin(), oversize.end(), [&](const Block* b) { return b->size >= needed; });
   if (enough != oversize.end()) {
-    give_back((*enough)->segment);
+    release_segment((*enough)->segment);
     return true;
   }
   size_t freed = 0;
   for (auto at = oversize.rbegin(); at != oversize.rend() && freed < needed; ++at) {
     freed += (*at)->size;
-    give_back((*at)->segment);
+    release_segment((*at)->segment);
   }
   return freed > 0;
 }
 
-bool CachingPool::give_back_unused(std::optional<uintptr_t> stream) {
+bool CachingPool::release_unused(std::optional<uintptr_t> stream) {
   std::vector<Segment*> unused;
   bool any = false;
   const auto is_selected = [&](const Segment* segment) { return !stream || segment->stream == *stream; };
@@ -148,12 +148,12 @@ bool CachingPool::give_back_unused(std::optional<uintptr_t> stream) {
   for (auto& [id, arena] : private_) {
     if (arena->is_abandoned()) collect(*arena);
   }
-  for (Segment* segment : unused) give_back(segment);
-  forget_abandoned();
+  for (Segment* segment : unused) release_segment(segment);
+  erase_abandoned_arenas();
   return any || !unused.empty();
 }
 
-void CachingPool::forget_abandoned() {
+void CachingPool::erase_abandoned_arenas() {
   absl::erase_if(private_,
                  [](const auto& entry) { return entry.second->is_abandoned() && entry.second->segments == 0; });
 }
@@ -161,16 +161,16 @@ void CachingPool::forget_abandoned() {
 void CachingPool::empty_cache(const Stream* stream) {
   MutexLock lock(mutex_);
   if (capturing()) return;
-  flush_quick();
+  flush_size_classes();
   collect_deferred();
-  give_back_unused(stream ? std::optional(stream->id()) : std::nullopt);
+  release_unused(stream ? std::optional(stream->id()) : std::nullopt);
 }
 
 void CachingPool::forget(Tenant tenant) {
   constexpr uint64_t kMinUnused = uint64_t{16} << 20;
   MutexLock lock(mutex_);
   if (capturing() || stats_.all.reserved.now - stats_.all.allocated.now < kMinUnused) return;
-  flush_quick();
+  flush_size_classes();
   std::vector<Segment*> unused;
   for (const FreeBlocks* blocks : {&shared_.small, &shared_.large}) {
     for (Block* block : *blocks) {
@@ -180,7 +180,7 @@ void CachingPool::forget(Tenant tenant) {
       }
     }
   }
-  for (Segment* segment : unused) give_back(segment);
+  for (Segment* segment : unused) release_segment(segment);
 }
 
 uint64_t CachingPool::capacity() {
@@ -192,27 +192,27 @@ uint64_t CachingPool::capacity() {
   return *total_;
 }
 
-OutOfMemory CachingPool::describe_shortage(size_t bytes, const Request& request) {
-  OutOfMemory shortage;
-  shortage.device = device_;
-  shortage.requested = bytes;
-  shortage.limit = limit_;
-  shortage.system = source_->info();
-  shortage.stats = stats_;
-  if (!events_) shortage.stats.all.active = stats_.all.allocated;
-  shortage.capturing = capturing();
-  shortage.expandable = expandable_ != nullptr;
+OutOfMemory CachingPool::describe_out_of_memory(size_t bytes, const Request& request) {
+  OutOfMemory report;
+  report.device = device_;
+  report.requested = bytes;
+  report.limit = limit_;
+  report.system = source_->info();
+  report.stats = stats_;
+  if (!events_) report.stats.all.active = stats_.all.allocated;
+  report.capturing = capturing();
+  report.expandable = expandable_ != nullptr;
   for (const FreeBlocks* blocks : {&request.arena.small, &request.arena.large}) {
-    for (const Block* block : *blocks) shortage.largest_free = std::max<uint64_t>(shortage.largest_free, block->size);
+    for (const Block* block : *blocks) report.largest_free = std::max<uint64_t>(report.largest_free, block->size);
   }
   std::map<std::string, uint64_t> holders;
   for (const auto& [data, block] : used_) {
     if (block->owner) holders[block->owner->owner()] += block->requested;
   }
-  for (auto& [name, held] : holders) shortage.holders.push_back({name, held});
-  std::stable_sort(shortage.holders.begin(), shortage.holders.end(),
+  for (auto& [name, held] : holders) report.holders.push_back({name, held});
+  std::stable_sort(report.holders.begin(), report.holders.end(),
                    [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
-  return shortage;
+  return report;
 }
 
 uint64_t CachingPool::make_pool() {
@@ -243,9 +243,9 @@ void CachingPool::end_pool(uint64_t pool, Stream& stream) {
 void CachingPool::release_pool(uint64_t pool) {
   MutexLock lock(mutex_);
   auto at = private_.find(pool);
-  check(at != private_.end() && at->second->users > 0, "[release_pool] no user of private pool ", pool);
+  check(at != private_.end() && at->second->users > 0, "[release_pool] private pool ", pool, " has no users");
   --at->second->users;
-  if (!capturing()) forget_abandoned();
+  if (!capturing()) erase_abandoned_arenas();
 }
 
 }  // namespace tt

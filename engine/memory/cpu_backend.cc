@@ -93,7 +93,8 @@ void add_cpu(Devices& devices) {
   info.name = absl::StrCat(model_name(), ", ", num_threads(), " cores, ", vector_extension());
   info.total_memory = total_memory();
   auto pool = std::make_unique<CachingPool>(info.device, std::make_unique<SystemMemory>());
-  // Above this limit the kernel would kill the process; instead, one tenant gets an error.
+  // If the process exceeded this limit, the operating system would kill it. With the limit, one tenant gets an error
+  // instead.
   pool->set_limit(info.total_memory - info.total_memory / 16);
   devices.add(std::move(info), std::make_unique<CpuBackend>(std::move(pool)));
 }

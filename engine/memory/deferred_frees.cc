@@ -21,18 +21,18 @@ bool is_reached(const Event& event) {
 }  // namespace
 
 bool DeferredFrees::add(Block* block, bool capturing) {
-  if (!capturing) mark(block);
-  if (!block->other_streams.empty()) unmarked_.push_back(block);
+  if (!capturing) record_event(block);
+  if (!block->other_streams.empty()) without_event_.push_back(block);
   return !is_done(block);
 }
 
-void DeferredFrees::mark(Block* block) {
+void DeferredFrees::record_event(Block* block) {
   auto& streams = block->other_streams;
-  auto marked = [&](const StreamId& stream) { return mark(block, stream); };
-  streams.erase(std::remove_if(streams.begin(), streams.end(), marked), streams.end());
+  auto recorded = [&](const StreamId& stream) { return record_event(block, stream); };
+  streams.erase(std::remove_if(streams.begin(), streams.end(), recorded), streams.end());
 }
 
-bool DeferredFrees::mark(Block* block, const StreamId& stream) {
+bool DeferredFrees::record_event(Block* block, const StreamId& stream) {
   std::unique_ptr<Event> event;
   try {
     event = events_->record(stream);
@@ -42,22 +42,22 @@ bool DeferredFrees::mark(Block* block, const StreamId& stream) {
   if (!event) return false;
   auto queue = std::find_if(queues_.begin(), queues_.end(), [&](const StreamQueue& l) { return l.stream == stream; });
   if (queue == queues_.end()) queue = queues_.insert(queue, StreamQueue{stream, {}});
-  queue->marks.push_back({std::move(event), block});
+  queue->events.push_back({std::move(event), block});
   ++block->events;
   return true;
 }
 
 void DeferredFrees::collect_completed(Done done) {
-  for (Block* block : std::exchange(unmarked_, {})) {
-    mark(block);
+  for (Block* block : std::exchange(without_event_, {})) {
+    record_event(block);
     if (!block->other_streams.empty()) {
-      unmarked_.push_back(block);
+      without_event_.push_back(block);
     } else if (is_done(block)) {
       done(block);
     }
   }
   for (StreamQueue& queue : queues_) finish_queue(queue, false, done);
-  std::erase_if(queues_, [](const StreamQueue& queue) { return queue.marks.empty(); });
+  std::erase_if(queues_, [](const StreamQueue& queue) { return queue.events.empty(); });
 }
 
 void DeferredFrees::wait(Done done) {
@@ -67,14 +67,14 @@ void DeferredFrees::wait(Done done) {
 }
 
 void DeferredFrees::finish_queue(StreamQueue& queue, bool wait, Done done) {
-  for (; !queue.marks.empty(); queue.marks.pop_front()) {
+  for (; !queue.events.empty(); queue.events.pop_front()) {
     // Polls instead of waiting: a wait would consume a kernel's error, which must be reported to the caller that waits
     // for its result.
-    while (!is_reached(*queue.marks.front().event)) {
+    while (!is_reached(*queue.events.front().event)) {
       if (!wait) return;
       std::this_thread::yield();
     }
-    Block* block = queue.marks.front().block;
+    Block* block = queue.events.front().block;
     --block->events;
     if (is_done(block)) done(block);
   }

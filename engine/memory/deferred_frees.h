@@ -18,7 +18,7 @@ class DeferredFrees {
   using Done = absl::FunctionRef<void(Block*)>;  // called when the block is no longer in use
 
   explicit DeferredFrees(StreamEvents* events) : events_(events) {}
-  bool empty() const { return queues_.empty() && unmarked_.empty(); }
+  bool empty() const { return queues_.empty() && without_event_.empty(); }
 
   // Keeps `block` until the work now queued in its other streams is done. Returns false if no such work exists. While a
   // graph is captured (`capturing`), no events are recorded: a later collect_completed() records them.
@@ -29,23 +29,23 @@ class DeferredFrees {
   void wait(Done done);
 
  private:
-  struct Mark {
+  struct PendingEvent {
     std::unique_ptr<Event> event;
     Block* block;
   };
-  struct StreamQueue {  // the marks of one stream, in order
+  struct StreamQueue {  // the pending events of one stream, in order
     StreamId stream;
-    std::deque<Mark> marks;
+    std::deque<PendingEvent> events;
   };
 
-  void mark(Block* block);
-  bool mark(Block* block, const StreamId& stream);  // false if the stream is being captured
+  void record_event(Block* block);
+  bool record_event(Block* block, const StreamId& stream);  // false if the stream is being captured
   void finish_queue(StreamQueue& queue, bool wait, Done done);
   static bool is_done(const Block* block) { return block->events == 0 && block->other_streams.empty(); }
 
   StreamEvents* events_;
-  std::list<StreamQueue> queues_;  // no empty queues
-  std::vector<Block*> unmarked_;   // blocks with streams that have no event yet
+  std::list<StreamQueue> queues_;      // no empty queues
+  std::vector<Block*> without_event_;  // blocks with streams that have no event yet
 };
 
 }  // namespace tt

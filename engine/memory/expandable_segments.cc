@@ -33,7 +33,7 @@ bool ExpandableSegments::grow(Arena& arena, uintptr_t stream, bool small, size_t
     ++stats_.system_allocations;
     if (!source_->map(hole->data, step)) return false;
     stats_.add(&PoolStats::reserved, small, step);
-    const Block* grown = heap_.fill(hole, step);
+    const Block* grown = heap_.fill_hole(hole, step);
     have = grown->size;
     hole = grown->right;  // still a hole if `have` is too small, because find_hole checked the sum
   }
@@ -65,12 +65,12 @@ bool ExpandableSegments::shrink(Arena& arena, absl::FunctionRef<bool(const Segme
   bool any = false;
   const std::vector<Segment*> segments = arena.expandable;
   for (Segment* segment : segments) {
-    if (is_selected(segment)) any |= give_back(segment);
+    if (is_selected(segment)) any |= release_segment(segment);
   }
   return any;
 }
 
-bool ExpandableSegments::give_back(Segment* segment) {
+bool ExpandableSegments::release_segment(Segment* segment) {
   const size_t step = piece(segment->small);
   bool any = false;
   for (Block* block = segment->first; block;) {
@@ -82,7 +82,7 @@ bool ExpandableSegments::give_back(Segment* segment) {
       for (char* at = from; at < to; at += step) {
         source_->unmap(at, step, segment->stream);
         ++stats_.system_frees;
-        stats_.take(&PoolStats::reserved, segment->small, step);
+        stats_.subtract(&PoolStats::reserved, segment->small, step);
       }
       // The new hole may merge with the next one.
       const bool merges_right = next && next->is_hole() && to == next->data;

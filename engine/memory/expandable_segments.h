@@ -32,7 +32,7 @@ class ExpandableSegments {
   size_t piece(bool small) const { return small ? pieces_.small : pieces_.large; }
   Block* find_hole(const Arena& arena, uintptr_t stream, bool small, size_t size) const;
   Block* reserve(Arena& arena, uintptr_t stream, bool small, size_t size);
-  bool give_back(Segment* segment);
+  bool release_segment(Segment* segment);
 
   std::unique_ptr<RangeSource> source_;
   Heap& heap_;

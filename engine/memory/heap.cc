@@ -34,8 +34,8 @@ void Heap::remove(Segment* segment) {
   segments_.erase(segment->data);
 }
 
-Block* Heap::fill(Block* hole, size_t bytes) {
-  if (hole->size > bytes) cut(hole, bytes);
+Block* Heap::fill_hole(Block* hole, size_t bytes) {
+  if (hole->size > bytes) split_off(hole, bytes);
   hole->tenant = kNoTenant;
   return free(hole);
 }
@@ -45,14 +45,14 @@ void Heap::punch_hole(Block* block, char* from, char* to) {
   Block* before = nullptr;
   if (from > block->data) {
     before = block;
-    block = cut(before, static_cast<size_t>(from - before->data));
+    block = split_off(before, static_cast<size_t>(from - before->data));
   }
-  Block* after = to < block->data + block->size ? cut(block, static_cast<size_t>(to - block->data)) : nullptr;
+  Block* after = to < block->data + block->size ? split_off(block, static_cast<size_t>(to - block->data)) : nullptr;
   block->state = Block::State::kHole;
   if (before) insert(before);
   if (after) insert(after);
-  if (!after && block->right && block->right->is_hole()) absorb_right(block);
-  if (!before && block->left && block->left->is_hole()) absorb_right(block->left);
+  if (!after && block->right && block->right->is_hole()) merge_right(block);
+  if (!before && block->left && block->left->is_hole()) merge_right(block->left);
 }
 
 }  // namespace tt

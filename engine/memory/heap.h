@@ -29,7 +29,7 @@ class Heap {
   Block* free(Block* block);
 
   // Call when memory was mapped in the first `bytes` of the hole. Returns the free block that contains this memory.
-  Block* fill(Block* hole, size_t bytes);
+  Block* fill_hole(Block* hole, size_t bytes);
   // Call when the memory from `from` to `to` in a free block was unmapped.
   void punch_hole(Block* block, char* from, char* to);
 
@@ -39,8 +39,8 @@ class Heap {
  private:
   void insert(Block* block);
   void erase(Block* block);
-  Block* cut(Block* block, size_t size);  // returns the part after `size`, in the same state
-  void absorb_right(Block* block);
+  Block* split_off(Block* block, size_t size);  // returns the part after `size`, in the same state
+  void merge_right(Block* block);
 
   AllocatorStats& stats_;
   absl::btree_map<void*, std::unique_ptr<Segment>> segments_;
@@ -52,7 +52,7 @@ inline void Heap::use(Block* block, size_t size, bool split) {
   erase(block);
   block->state = Block::State::kUsed;
   if (!split || block->size == size) return;
-  Block* rest = cut(block, size);
+  Block* rest = split_off(block, size);
   rest->state = Block::State::kFree;
   rest->freed_at = block->freed_at;
   insert(rest);
@@ -61,13 +61,13 @@ inline void Heap::use(Block* block, size_t size, bool split) {
 inline Block* Heap::free(Block* block) {
   if (block->right && block->right->is_free()) {
     erase(block->right);
-    absorb_right(block);
+    merge_right(block);
   }
   if (block->left && block->left->is_free()) {
     Block* left = block->left;
     erase(left);
     left->freed_at = block->freed_at;
-    absorb_right(left);  // deletes `block`
+    merge_right(left);  // deletes `block`
     block = left;
   }
   block->state = Block::State::kFree;
@@ -82,10 +82,10 @@ inline void Heap::insert(Block* block) {
 
 inline void Heap::erase(Block* block) {
   block->segment->arena->free(block->segment->small).erase(block);
-  if (block->is_split()) stats_.take(&PoolStats::inactive_split, block->segment->small, block->size);
+  if (block->is_split()) stats_.subtract(&PoolStats::inactive_split, block->segment->small, block->size);
 }
 
-inline Block* Heap::cut(Block* block, size_t size) {
+inline Block* Heap::split_off(Block* block, size_t size) {
   auto* rest = new Block;
   rest->data = block->data + size;
   rest->size = block->size - size;
@@ -101,7 +101,7 @@ inline Block* Heap::cut(Block* block, size_t size) {
   return rest;
 }
 
-inline void Heap::absorb_right(Block* block) {
+inline void Heap::merge_right(Block* block) {
   Block* right = block->right;
   block->size += right->size;
   if (block->tenant == Block::kZeros) {

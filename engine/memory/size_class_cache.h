@@ -1,7 +1,7 @@
 // SizeClassCache: recently freed blocks, listed by exact size for fast reuse.
 //
-// The pool's fast path. In the heap's layout these blocks are still in use, so nothing is split, merged or looked up;
-// the pool flushes the cache before it obtains more memory from the system. For CachingPool, under its lock.
+// Used by CachingPool under its lock, for most small allocations. The heap counts cached blocks as in use, so it
+// neither splits nor merges them. The pool flushes the cache before it obtains more memory from the system.
 #pragma once
 
 #include <algorithm>
@@ -59,7 +59,8 @@ class SizeClassCache {
   int shift_;  // log2 of the granule
   size_t capacity_;
   size_t held_ = 0;
-  std::vector<std::vector<Entry>> lists_;  // last in, first out: the most recent block is warm in the CPU's caches
+  // Last in, first out: the block freed last is probably still in the CPU's caches.
+  std::vector<std::vector<Entry>> lists_;
 };
 
 }  // namespace tt

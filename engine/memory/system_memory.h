@@ -11,7 +11,7 @@ class SystemMemory final : public SegmentSource {
  public:
   void* map(size_t bytes) override;
   void unmap(void* segment, size_t bytes) override;
-  bool maps_zeros() const override { return true; }
+  bool returns_zeroed() const override { return true; }
 };
 
 }  // namespace tt

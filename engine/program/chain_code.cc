@@ -102,17 +102,18 @@ void ChainWriter::add_value(const Arg& arg) {
 }
 
 CodedSteps read_chain(absl::Span<const int64_t> code, size_t inputs) {
-  check_as(ErrorKind::kValue, inputs <= kMaxChainInputs, "pointwise_chain takes at most ", kMaxChainInputs,
+  check_as(ErrorKind::kValue, inputs <= kMaxChainInputs, "pointwise_chain accepts at most ", kMaxChainInputs,
            " inputs, got ", inputs);
   CodedSteps steps;
   ChainReader reader(code);
   while (!reader.done()) {
-    check_as(ErrorKind::kValue, steps.size() < kMaxChainSteps, "pointwise_chain takes at most ", kMaxChainSteps,
-             " steps");
+    check_as(ErrorKind::kValue, steps.size() < kMaxChainSteps, "pointwise_chain accepts at most ", kMaxChainSteps,
+             " steps, got more");
     const int64_t id = reader.word();
     const Op* op = id >= 0 && id <= UINT16_MAX ? find_op(static_cast<uint16_t>(id)) : nullptr;
-    check_as(ErrorKind::kValue, op != nullptr && op->is_pointwise, "pointwise_chain takes pointwise operators, got ",
-             op != nullptr ? op->name : "an unknown one");
+    check_as(ErrorKind::kValue, op != nullptr && op->is_pointwise,
+             "pointwise_chain accepts only pointwise operators, got ",
+             op != nullptr ? op->name : "an unknown operator id");
     const auto site = static_cast<uint32_t>(reader.word());
     const auto args = static_cast<uint64_t>(reader.word());
     check_as(ErrorKind::kValue, args <= op->params.size(), "[", op->name, "] takes ", op->params.size(),

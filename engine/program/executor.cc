@@ -216,10 +216,11 @@ PoisonRef Executor::check_room(const Instruction& instruction, const SlotTable& 
   const Account& account = *CallScope::current().account;
   const std::string message = absl::StrCat(
       "out of memory on the host: handles, gradient graphs and other bookkeeping of ", account.owner(), " take ",
-      bytes_text(account.host()), " in addition to ", bytes_text(account.held()), " of tensors",
+      bytes_text(account.host_bytes()), " in addition to ", bytes_text(account.held()), " of tensors",
       account.limit() == 0 ? "" : absl::StrCat("; the limit of ", bytes_text(account.limit()), " is exceeded"));
   if (account.is_overdrawn()) refuse(ErrorKind::kOutOfMemory, *instruction.op, message);
-  // An instruction without results cannot report a refusal, so it runs within the overdraft.
+  // An instruction without results cannot store the error, so it is executed; the account's overdraft covers its
+  // bookkeeping.
   if (instruction.results.empty()) return nullptr;
   if (!out_of_memory_) {
     out_of_memory_ = make_poison(instruction, ErrorKind::kOutOfMemory,

@@ -43,8 +43,9 @@ class Executor {
   PoisonRef check_room(const Instruction& instruction, const SlotTable& slots);
 
   ExecutorStats stats_;
-  size_t next_ = 0;            // index of the suspended instruction
-  bool resumed_ = false;       // the suspended instruction was started: its releases are done
+  size_t next_ = 0;  // index of the suspended instruction
+  // The suspended instruction was started before: the names that it releases are already removed.
+  bool resumed_ = false;
   bool has_host_room_ = true;  // the account has room for an ordinary instruction's bookkeeping
   // The error of the first instruction that exceeded the account's limit; reused until there is room again.
   PoisonRef out_of_memory_;

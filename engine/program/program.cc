@@ -124,7 +124,7 @@ void ProgramMemory::clear() {
   chunks_.push_back(std::move(kept));
 }
 
-Args Program::own(Args args) {
+Args Program::copy_args(Args args) {
   absl::Span<Arg> copies = memory_.allocate<Arg>(args.size());
   for (size_t i = 0; i < args.size(); ++i) {
     Arg* copy = new (&copies[i]) Arg(args[i]);
@@ -145,7 +145,7 @@ Instruction& Program::add(const Op& op) {
 
 Instruction& Program::add(const Op& op, Args args, absl::Span<const Slot> results, absl::Span<const Slot> release) {
   Instruction& instruction = add(op);
-  instruction.args = own(args);
+  instruction.args = copy_args(args);
   instruction.results = memory_.copy(results);
   instruction.release = memory_.copy(release);
   return instruction;
@@ -156,7 +156,7 @@ Program& Program::operator=(const Program& other) {
   clear();
   instructions_ = other.instructions_;
   for (Instruction& instruction : instructions_) {
-    instruction.args = own(instruction.args);
+    instruction.args = copy_args(instruction.args);
     instruction.results = memory_.copy(instruction.results);
     instruction.release = memory_.copy(instruction.release);
   }

@@ -139,12 +139,12 @@ class Program {
   friend H AbslHashValue(H h, const Program& program) {
     return H::combine(std::move(h), program.fingerprint());
   }
-  // Equal for equal Programs, in every process that has the same schema (schema_digest()).
+  // A hash that is equal for equal Programs in all processes with the same schema (schema_digest()).
   uint64_t fingerprint() const;
 
  private:
   // Copies `args` with their lists and strings into memory_.
-  Args own(Args args);
+  Args copy_args(Args args);
 
   std::vector<Instruction> instructions_;
   absl::Span<const Slot> outputs_;

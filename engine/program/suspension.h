@@ -21,7 +21,7 @@ class Suspension {
   // Whether to run the instruction now: its condition is met, or can no longer be met, in which case the instruction
   // reports an error. Called without the session's lock.
   virtual bool ready() = 0;
-  // The latest time at which ready() may change without a notification.
+  // The time at which to call ready() again if there was no notification, e.g. the end of a timeout.
   virtual TimePoint deadline() = 0;
 };
 
@@ -32,7 +32,7 @@ struct Suspended {
 
 // Wakes the thread that waits for a Suspension. Shared by a session and the threads that may notify it, and may outlive
 // the session. Thread-safe.
-class WakeUp {
+class SuspensionNotifier {
  public:
   // Call after a change that affects ready().
   void notify() {

@@ -46,8 +46,8 @@ class Error : public std::exception {
   bool has_op_ = false;
 };
 
-// Converts a part of a message. Conversion happens only on failure: check(ok, "got ", t.sizes) costs nothing if ok, but
-// check(ok, "got ", to_string(t.sizes)) always formats. Abseil may have been built with its own string_view type,
+// Converts a part of a message. Parts are converted only on failure: check(ok, "got ", t.sizes) costs nothing if ok,
+// but check(ok, "got ", to_string(t.sizes)) always formats. Abseil may have been built with its own string_view type,
 // different from std::string_view.
 inline absl::string_view message_part(std::string_view part) { return {part.data(), part.size()}; }
 inline std::string message_part(SizesView sizes) { return to_string(sizes); }

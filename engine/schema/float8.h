@@ -13,7 +13,7 @@ namespace float8_bits {
 // Rounds to nearest even, to kMantissa bits of mantissa and an exponent bias of kBias. Requires a magnitude that does
 // not overflow.
 template <int kMantissa, int kBias>
-constexpr uint8_t nearest(uint32_t magnitude) {
+constexpr uint8_t round_to_nearest(uint32_t magnitude) {
   constexpr uint32_t kDroppedBits = 23 - kMantissa;
   if (magnitude < static_cast<uint32_t>(128 - kBias) << 23) {  // subnormal: the addition rounds to nearest even
     constexpr uint32_t kOne = static_cast<uint32_t>(128 - kBias + kDroppedBits) << 23;
@@ -36,7 +36,7 @@ struct Float8E4m3fn {
     constexpr uint32_t kMaxFinite = 0x43e00000u, kInfinity = 0x7f800000u;
     const uint8_t rounded = magnitude > kInfinity     ? uint8_t{0x7f}
                             : magnitude >= kMaxFinite ? uint8_t{0x7e}
-                                                      : float8_bits::nearest<3, 7>(magnitude);
+                                                      : float8_bits::round_to_nearest<3, 7>(magnitude);
     bits = static_cast<uint8_t>(float8_bits::sign_of(b) | rounded);
   }
   constexpr operator float() const {
@@ -57,7 +57,7 @@ struct Float8E5m2 {
                        kInfinity = 0x7f800000u;  // kOverflow is halfway between 57344 and infinity
     const uint8_t rounded = magnitude > kInfinity    ? uint8_t{0x7f}
                             : magnitude >= kOverflow ? uint8_t{0x7c}
-                                                     : float8_bits::nearest<2, 15>(magnitude);
+                                                     : float8_bits::round_to_nearest<2, 15>(magnitude);
     bits = static_cast<uint8_t>(float8_bits::sign_of(b) | rounded);
   }
   constexpr operator float() const { return half_bits::to_float(static_cast<uint16_t>(bits << 8)); }

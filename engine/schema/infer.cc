@@ -77,9 +77,8 @@ void infer_common(const Op& op, Args args, bool grad_enabled, Inference* out) {
     }
   }
   out->device = device ? decode_device(device->integer) : placement.device();
-  // Of the operators with a device argument, only to_device (which has a gradient) reads its tensors' values. The
-  // others use only sizes and dtype, so the result's device alone selects the backend: zeros_like(meta, device="cpu")
-  // runs on the CPU.
+  // An operator with a device argument uses only the sizes and dtype of its tensors (except to_device, which has a
+  // gradient). The result's device alone therefore selects the backend: zeros_like(meta, device="cpu") runs on the CPU.
   const bool reads_values = !device || op.differentiable;
   out->backend = reads_values ? backend_of(placement.device(), out->device) : out->device.type;
   out->requires_grad = requires_grad && grad_enabled && op.differentiable;

@@ -62,7 +62,7 @@ struct Inference {
   bool requires_grad = false;             // grad mode is on and a differentiable argument requires grad
 };
 
-// What happens if an `out=` tensor has a dtype other than the result's.
+// The treatment of an `out=` tensor whose dtype differs from the result's.
 enum class OutRule : uint8_t {
   kCast,   // the result is cast to the out tensor's dtype if possible
   kExact,  // an error

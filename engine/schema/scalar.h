@@ -38,7 +38,7 @@ class Scalar {
   int64_t to_int() const;
   bool to_bool() const { return category_ >= Category::kFloating ? double_ != 0 || imaginary_ != 0 : int_ != 0; }
   // Converts to a dtype as PyTorch does: to an integer if the dtype is integral.
-  Scalar in_dtype(DType dtype) const { return is_integral(dtype) ? Scalar(to_int()) : *this; }
+  Scalar converted_to(DType dtype) const { return is_integral(dtype) ? Scalar(to_int()) : *this; }
   // The default dtype: bool, int64, the default float or complex64.
   DType dtype() const;
   std::string to_string() const;

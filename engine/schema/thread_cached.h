@@ -1,7 +1,7 @@
 // ThreadCached<T>: a base class that recycles objects' memory on the thread that frees them.
 //
-// Every operation creates a TensorImpl and a Storage, and a training step frees hundreds at once: more than malloc's
-// thread cache holds. T must be final and derive from ThreadCached<T>.
+// Every operation creates a TensorImpl and a Storage, and a training step frees hundreds of them at once, which exceeds
+// the capacity of malloc's thread cache. T must be final and derive from ThreadCached<T>.
 #pragma once
 
 #include <cstddef>
@@ -33,13 +33,13 @@ class ThreadCached {
     if (list.count < list.capacity) [[likely]] {
       list.blocks[list.count++] = block;
     } else {
-      free_slow(block);
+      free_without_list(block);
     }
   }
 
  private:
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  static constexpr int kMaxBlocks = 0;  // keeps none, so that the sanitizer detects a use after free
+  static constexpr int kMaxBlocks = 0;  // no block is kept, so that the sanitizer detects a use after free
 #else
   static constexpr int kMaxBlocks = 256;
 #endif
@@ -51,7 +51,7 @@ class ThreadCached {
       while (list_.count > 0) ::operator delete(list_.blocks[--list_.count]);
     }
   };
-  [[gnu::noinline]] static void free_slow(void* block) {
+  [[gnu::noinline]] static void free_without_list(void* block) {
     if (list_.exited || list_.capacity == kMaxBlocks) return ::operator delete(block);
     static thread_local ThreadExitCleanup cleanup;
     list_.capacity = kMaxBlocks;

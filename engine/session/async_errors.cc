@@ -100,7 +100,7 @@ void AsyncErrorTracker::attach(const Call& call) {
   uint64_t bits = 0;
   for (const Arg& arg : call.args) {
     for_each_tensor(arg, [&](const TensorMeta& t) {
-      if (const Storage* storage = storage_of(t)) bits |= storage->pending_errors.since(oldest_);
+      if (const Storage* storage = storage_of(t)) bits |= storage->pending_errors.open_since(oldest_);
     });
   }
   if (opened_ > 0) {
@@ -116,19 +116,19 @@ void AsyncErrorTracker::attach(const Call& call) {
   }
   if (bits == 0) return;
   for (const Tensor& out : call.outputs) {
-    if (out) out->storage->pending_errors.set(oldest_, out->storage->pending_errors.since(oldest_) | bits);
+    if (out) out->storage->pending_errors.set(oldest_, out->storage->pending_errors.open_since(oldest_) | bits);
   }
   for (size_t i = 0; i < call.args.size(); ++i) {
     if (!call.op->params[i].written) continue;
     for_each_tensor(call.args[i], [&](const TensorMeta& t) {
       if (Storage* storage = storage_of(t))
-        storage->pending_errors.set(oldest_, storage->pending_errors.since(oldest_) | bits);
+        storage->pending_errors.set(oldest_, storage->pending_errors.open_since(oldest_) | bits);
     });
   }
 }
 
 std::shared_ptr<const Poison> AsyncErrorTracker::find_error(const PendingErrors& pending_errors) const {
-  const uint64_t bits = pending_errors.since(oldest_);
+  const uint64_t bits = pending_errors.open_since(oldest_);
   for (size_t i = 0; i < tickets_.size(); ++i) {
     if ((bits >> i & 1) == 0) continue;
     if (const PendingCheck* check = find_failed(tickets_[i].checks)) return poison_of(*check);
@@ -142,8 +142,8 @@ void AsyncErrorTracker::retire_completed(SlotTable& slots) {
     std::shared_ptr<const Poison> poison;
     if (!has_passed(tickets_.front(), &poison)) return;
     if (poison) {
-      slots.poison_where([&](const Tensor& t) { return t->storage && (t->storage->pending_errors.since(oldest_) & 1); },
-                         poison);
+      slots.poison_where(
+          [&](const Tensor& t) { return t->storage && (t->storage->pending_errors.open_since(oldest_) & 1); }, poison);
     }
     retire_oldest();
   }
@@ -178,7 +178,7 @@ bool AsyncErrorTracker::is_shared(const DeviceErrorCell* cells) const {
 void AsyncErrorTracker::retire_oldest() {
   Ticket& oldest = tickets_.front();
   if (oldest.of_graph) {
-    // The cells stay as they are while a later replay uses them, because its kernels may write to them at any time.
+    // Does not clear the cells if a later replay uses them: its kernels may write to them at any time.
     if (!is_shared(oldest.of_graph.get())) {
       for (const PendingCheck& check : oldest.checks) *check.cell = DeviceErrorCell{};
     }
@@ -239,7 +239,7 @@ void AsyncErrorTracker::on_replay(const CapturedChecks& captured, Stream& stream
       {{captured.checks.begin(), captured.checks.end()}, captured.device, stream.record(), captured.cells});
   const uint64_t bit = uint64_t{1} << (tickets_.size() - 1);
   for (const Ref<Storage>& storage : captured.dependents) {
-    storage->pending_errors.set(oldest_, storage->pending_errors.since(oldest_) | bit);
+    storage->pending_errors.set(oldest_, storage->pending_errors.open_since(oldest_) | bit);
   }
 }
 

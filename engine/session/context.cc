@@ -5,15 +5,15 @@
 namespace tt {
 
 Context& Context::current() {
-  if (AllocScope* scope = installed()) [[likely]]
+  if (AllocScope* scope = current_or_null()) [[likely]]
     return static_cast<Context&>(*scope);
   thread_local Context own;
-  install(&own);
+  set_current(&own);
   return own;
 }
 
 Context::~Context() {
-  if (installed() == this) install(nullptr);  // the thread's default context is destroyed with the thread
+  if (current_or_null() == this) set_current(nullptr);  // the thread's default context is destroyed with the thread
 }
 
 Stream& Context::stream(Device device) {
@@ -76,8 +76,8 @@ void Context::close() {
   host_bytes = 0;
 }
 
-ContextScope::ContextScope(Context* context) : saved_(Context::installed()) { Context::install(context); }
+ContextScope::ContextScope(Context* context) : saved_(Context::current_or_null()) { Context::set_current(context); }
 
-ContextScope::~ContextScope() { Context::install(saved_); }
+ContextScope::~ContextScope() { Context::set_current(saved_); }
 
 }  // namespace tt

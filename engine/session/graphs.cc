@@ -15,7 +15,7 @@ Graphs::~Graphs() {
   if (capturing_) {
     try {
       end(graphs_.back().number);
-    } catch (const Error&) {  // the graph is discarded anyway
+    } catch (const Error&) {  // the error does not matter: the graph is discarded
     }
   }
   while (!graphs_.empty()) erase(graphs_.end() - 1);
@@ -115,7 +115,7 @@ void Graphs::erase(Iterator at) {
     if (at->graph) at->stream->synchronize();
   } catch (const Error&) {  // a lost device is idle
   }
-  graphs_.erase(at);  // before the pool, because the graph holds memory of the pool
+  graphs_.erase(at);  // before the pool is released, because the graph uses memory of the pool
   allocator.release_pool(pool);
 }
 

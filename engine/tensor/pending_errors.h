@@ -13,7 +13,7 @@ class PendingErrors {
 
   // Returns the members that are still open, given that every ticket before `oldest` is retired: bit i is ticket
   // `oldest` + i.
-  uint64_t since(uint64_t oldest) const {
+  uint64_t open_since(uint64_t oldest) const {
     const uint64_t retired = oldest - first_;
     return retired >= kMaxTickets ? 0 : bits_ >> retired;
   }

@@ -64,7 +64,8 @@ void memory_stats(int64_t device, Tensor& out) {
   put(!account ? 0 : of_gpu ? account->held(where) : account->held());
   put(!account ? 0 : of_gpu ? account->peak(where) : account->peak());
   put(account ? account->limit() : 0);
-  check(at == out.data_as<int64_t>() + out.numel(), "[memory_stats] wrong number of statistics");
+  check(at == out.data_as<int64_t>() + out.numel(),
+        "[memory_stats] expected a result of as many elements as statistics, got ", out.numel());
 }
 
 void empty_cache(int64_t device) {

@@ -162,7 +162,8 @@ class Session {
   const std::shared_ptr<Sites> sites_ = std::make_shared<Sites>();
   const std::shared_ptr<Account> account_;
   const std::shared_ptr<TransferMonitor> monitor_;
-  const std::shared_ptr<WakeUp> wake_up_ = std::make_shared<WakeUp>();  // wakes a suspended frame
+  const std::shared_ptr<SuspensionNotifier> wake_up_ =
+      std::make_shared<SuspensionNotifier>();  // wakes a suspended frame
   const std::shared_ptr<Transfers> transfers_;
   const std::shared_ptr<DownloadStates> download_states_;
   const std::shared_ptr<CopyStream> downloads_;

@@ -48,7 +48,8 @@ class Transfers final : public Expirable, public std::enable_shared_from_this<Tr
   // `monitor` drops expired parts of failed transfers; without it they are dropped when the next transfer begins.
   // `wake_up` is notified when a suspended `uploaded` instruction may continue.
   Transfers(std::shared_ptr<Account> account, uint64_t max_transfers, Timeouts timeouts,
-            std::weak_ptr<TransferMonitor> monitor = {}, std::shared_ptr<WakeUp> wake_up = std::make_shared<WakeUp>())
+            std::weak_ptr<TransferMonitor> monitor = {},
+            std::shared_ptr<SuspensionNotifier> wake_up = std::make_shared<SuspensionNotifier>())
       : copy_stream_(std::make_shared<CopyStream>(std::move(account))),
         max_transfers_(max_transfers),
         timeouts_(timeouts),
@@ -109,7 +110,7 @@ class Transfers final : public Expirable, public std::enable_shared_from_this<Tr
   const uint64_t max_transfers_;
   const Timeouts timeouts_;
   const std::weak_ptr<TransferMonitor> monitor_;
-  const std::shared_ptr<WakeUp> wake_up_;
+  const std::shared_ptr<SuspensionNotifier> wake_up_;
   Mutex mutex_;
   absl::flat_hash_map<uint64_t, EntryPtr> entries_ ABSL_GUARDED_BY(mutex_);
   std::deque<uint64_t> taken_ ABSL_GUARDED_BY(mutex_);  // the last few that were taken or abandoned

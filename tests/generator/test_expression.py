@@ -41,7 +41,7 @@ def operators():
 @pytest.fixture
 def headers(tmp_path):
     header = tmp_path / "formulas.h"
-    header.write_text("Tensor unreduce(const Tensor& g, SizesView sizes);\nSizes shifted(SizesView list);\n")
+    header.write_text("Tensor expand_reduced(const Tensor& g, SizesView sizes);\nSizes shifted(SizesView list);\n")
     return [header]
 
 
@@ -65,13 +65,13 @@ def test_gradient_reads_named_values(operators, headers):
 
 def test_only_values_read_by_formulas_are_saved(operators, headers):
     sig = "(Tensor input, Tensor other, float scale, int[] dims) -> Tensor"
-    op = operator("probe", 50, sig, grad={"input": "unreduce(g, input.sizes) * scale", "other": "g * exp(result)"})
+    op = operator("probe", 50, sig, grad={"input": "expand_reduced(g, input.sizes) * scale", "other": "g * exp(result)"})
     text = emit_gradients([*operators, op], headers)
     #                           params, args, metas, results
     assert "k_parts_probe[] = {{0x1, 0x0, 0x1, 0x0}, {0x2, 0x0, 0x0, 0x1}}" in text
     assert "{&gradient_probe, k_parts_probe, 0x4, true}" in text
     assert reads_values(op)
-    assert not reads_values(operator("probe", 50, UNARY, grad={"input": "unreduce(g, input.sizes)"}))
+    assert not reads_values(operator("probe", 50, UNARY, grad={"input": "expand_reduced(g, input.sizes)"}))
 
 
 def test_formula_of_several_parameters(operators, headers):

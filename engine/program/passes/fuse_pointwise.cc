@@ -180,10 +180,12 @@ class Chain {
     const Slot name = instruction.results[0];
     if (name <= std::max(newest, length_ > 0 ? result(length_ - 1) : 0) || slots_.find(name)) return false;
     for (Slot slot : instruction.release) {
-      // The fused chain drops this name later than the instruction would, so the name must exist at that time too.
+      // The instruction that replaces the chain drops this name. Dropping an unknown name is an error, so the name must
+      // exist.
       const bool may_exist = slot <= newest || index_of(slot, length_) >= 0 || slots_.find(slot);
       if (!may_exist || has(released_, slot) || has(program_.outputs(), slot)) return false;
-      // An input stays allocated until the chain has run. If the chain runs step by step, it saves no memory in return.
+      // Fusion delays the release of an input until the whole chain has run. This is not worthwhile for a dtype for
+      // which the steps run one by one, because then the chain does not save memory for intermediate results either.
       const bool is_input = length_ > 0 && index_of(slot, length_) < 0;
       if (is_input && (estimates_.of(slot) & Estimates::kOtherType)) return false;
       released_.push_back(slot);

@@ -96,9 +96,9 @@ DType require_inexact(DType t) { return has_gradients(t) ? t : refuse(t); }
 DType require_integral(DType t) { return is_integral(t) ? t : refuse(t); }
 
 DType real_of(const Arg& input) { return to_real(same(input)); }
-DType phase(const Arg& input) { return to_real(floating(input)); }
+DType angle(const Arg& input) { return to_real(floating(input)); }
 
-DType complex_of(const Arg& input) {
+DType view_as_complex(const Arg& input) {
   const DType t = same(input);
   check(is_floating(t),
         "view_as_complex is only supported for floating point tensors, but got a tensor of scalar type: ",
@@ -107,7 +107,7 @@ DType complex_of(const Arg& input) {
   return to_complex(t);
 }
 
-DType of_parts(const Arg& real, const Arg& imag) {
+DType complex_from_parts(const Arg& real, const Arg& imag) {
   for (const Arg* part : {&real, &imag}) {
     check_as(ErrorKind::kType, part->kind == Arg::Kind::kTensor, "both parts must be Tensors, got a number");
   }
@@ -187,12 +187,12 @@ DType require_range(std::optional<int64_t> low, std::optional<int64_t> high, DTy
   return t;
 }
 
-DType above(Scalar limit, DType t) {
+DType hardtanh(Scalar limit, DType t) {
   check(!is_unsigned(t) || limit.to_double() >= 0, "cannot do hardtanh on an unsigned type with negative limits");
   return t;
 }
 
-DType fake_quantized(const Arg& input, int64_t zero_point, int64_t quant_min, int64_t quant_max) {
+DType fake_quantize(const Arg& input, int64_t zero_point, int64_t quant_min, int64_t quant_max) {
   check(quant_min <= quant_max, "`quant_min` should be less than or equal to `quant_max`, got ", quant_min, " and ",
         quant_max);
   check(quant_min <= zero_point && zero_point <= quant_max,
@@ -205,21 +205,21 @@ void require_real(DType compute) {
   check_as(ErrorKind::kNotImplemented, !is_complex(compute), "not implemented for '", scalar_type_name(compute), "'");
 }
 
-DType power(const Arg& input, const Arg& exponent) {
+DType pow(const Arg& input, const Arg& exponent) {
   DType t = promote(input, exponent);
   check(!is_integral(t) || exponent.kind != Arg::Kind::kInt || exponent.integer >= 0,
         "Integers to negative integer powers are not allowed.");
   return t;
 }
 
-DType divided(const Arg& input, const Arg& other, std::optional<std::string_view> rounding_mode) {
+DType div(const Arg& input, const Arg& other, std::optional<std::string_view> rounding_mode) {
   if (!rounding_mode) return floating(input, other);
   check(*rounding_mode == "trunc" || *rounding_mode == "floor",
         "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '", *rounding_mode, "'");
   return promote(input, other);
 }
 
-DType clamped(const Arg& input, const Arg& min, const Arg& max) {
+DType clamp(const Arg& input, const Arg& min, const Arg& max) {
   check(!min.is_none() || !max.is_none(), "At least one of 'min' or 'max' must not be None");
   return promote(input, min, max);
 }
@@ -233,7 +233,7 @@ DType masked(const Arg& input, const Arg& mask, const Arg& value) {
   return t;
 }
 
-DType chosen(const Arg& condition, const Arg& input, const Arg& other) {
+DType where(const Arg& condition, const Arg& input, const Arg& other) {
   check(is_bool(condition) || same(condition) == DType::kUInt8,
         "where expected condition to be a boolean tensor, but got a tensor with dtype ", name(same(condition)));
   const DType t = promote(input, other);
@@ -246,7 +246,7 @@ DType chosen(const Arg& condition, const Arg& input, const Arg& other) {
   return t;
 }
 
-DType closeness(const Arg& input, const Arg& other, double rtol, double atol) {
+DType isclose(const Arg& input, const Arg& other, double rtol, double atol) {
   check(rtol >= 0, "rtol must be greater than or equal to zero, but got ", rtol);
   check(atol >= 0, "atol must be greater than or equal to zero, but got ", atol);
   return promote(input, other);
@@ -263,21 +263,23 @@ DType require_equal(std::initializer_list<const Arg*> args) {
   return common.value_or(kDefaultFloat);
 }
 
-DType arg_floating(std::optional<DType> given, DType otherwise) {
+DType given_floating_or(std::optional<DType> given, DType otherwise) {
   DType t = given.value_or(otherwise);
   return is_floating(t) ? t : refuse(t);
 }
 
-DType squared(const Arg& input) { return same(input) == DType::kBool ? DType::kInt64 : same(input); }
+DType square(const Arg& input) { return same(input) == DType::kBool ? DType::kInt64 : same(input); }
 
-DType arg_inexact(std::optional<DType> given, DType otherwise) { return require_inexact(given.value_or(otherwise)); }
+DType given_inexact_or(std::optional<DType> given, DType otherwise) {
+  return require_inexact(given.value_or(otherwise));
+}
 
-DType counted(const Arg& weights) {
+DType bincount(const Arg& weights) {
   if (weights.is_none()) return DType::kInt64;
   require_real(same(weights));
   return same(weights) == DType::kFloat32 ? DType::kFloat32 : DType::kFloat64;
 }
 
-DType accumulated(const Arg& tensor) { return is_integral(same(tensor)) ? DType::kInt64 : same(tensor); }
+DType sum(const Arg& tensor) { return is_integral(same(tensor)) ? DType::kInt64 : same(tensor); }
 
 }  // namespace tt::dtype_rules

@@ -46,7 +46,7 @@ DType floating_only(const A&... args) {
   return require_floating(promote(args...));
 }
 // floating_only(input), after PyTorch's checks of the quantization range.
-DType fake_quantized(const Arg& input, int64_t zero_point, int64_t quant_min, int64_t quant_max);
+DType fake_quantize(const Arg& input, int64_t zero_point, int64_t quant_min, int64_t quant_max);
 DType require_full_precision(DType t);  // float32 or float64
 template <typename... A>
 DType full_precision(const A&... args) {
@@ -64,7 +64,7 @@ DType not_boolean(const Arg& input);                    // relu, abs, ...
 DType not_boolean(const Arg& input, const Arg& other);  // subtraction and similar
 DType negatable(const Arg& input);
 DType shiftable(const Arg& input, const Arg& other);
-DType squared(const Arg& input);  // bool becomes int64
+DType square(const Arg& input);  // bool becomes int64
 // Returns `t`. Checks that a number used as a factor or limit is compatible with `t`.
 DType scaled_by(Scalar factor, DType t);
 // Throws Error (RuntimeError) if the number overflows `t`: out of range, or NaN or infinity for a type without them. As
@@ -78,19 +78,19 @@ DType require_convertible(DType t, const S&... numbers) {
 }
 // Returns `t`; requires that the integers from `low` to below `high` are in its range.
 DType require_range(std::optional<int64_t> low, std::optional<int64_t> high, DType t);
-DType above(Scalar limit, DType t);  // unsigned types require non-negative limits
+DType hardtanh(Scalar limit, DType t);  // unsigned types require non-negative limits
 // Rejects complex numbers, for pointwise operators without a complex body.
 void require_real(DType compute);
 inline DType real_only(DType t) {
   require_real(t);
   return t;
 }
-DType power(const Arg& input, const Arg& exponent);
-DType divided(const Arg& input, const Arg& other, std::optional<std::string_view> rounding_mode);
-DType clamped(const Arg& input, const Arg& min, const Arg& max);
+DType pow(const Arg& input, const Arg& exponent);
+DType div(const Arg& input, const Arg& other, std::optional<std::string_view> rounding_mode);
+DType clamp(const Arg& input, const Arg& min, const Arg& max);
 DType masked(const Arg& input, const Arg& mask, const Arg& value = Arg());
-DType chosen(const Arg& condition, const Arg& input, const Arg& other);
-DType closeness(const Arg& input, const Arg& other, double rtol, double atol);  // the compute dtype of isclose
+DType where(const Arg& condition, const Arg& input, const Arg& other);
+DType isclose(const Arg& input, const Arg& other, double rtol, double atol);  // the compute dtype
 // Requires that all arguments have one dtype. Numbers are ignored. For equal_floating the dtype must be floating.
 DType require_equal(std::initializer_list<const Arg*> args);
 template <typename... A>
@@ -109,74 +109,74 @@ DType equal_inexact(const A&... args) {
 
 // Complex types and their parts.
 DType real_of(const Arg& input);
-inline DType length_of(DType t) { return to_real(t); }
-DType phase(const Arg& input);       // real; the default float for integers
-DType complex_of(const Arg& input);  // view_as_complex: floating only
-DType of_parts(const Arg& real, const Arg& imag);
+inline DType real_of(DType t) { return to_real(t); }
+DType angle(const Arg& input);            // real; the default float for integers
+DType view_as_complex(const Arg& input);  // requires a floating dtype
+DType complex_from_parts(const Arg& real, const Arg& imag);
 DType complex_only(const Arg& input);
 DType spectrum(const Arg& input);  // the complex dtype of a transform of real numbers
 DType signal(const Arg& input);    // the real dtype of an inverse transform
 
 // The given dtype, or a default.
-inline DType arg(std::optional<DType> given, DType otherwise) { return given.value_or(otherwise); }
-DType arg_floating(std::optional<DType> given, DType otherwise);
-DType arg_inexact(std::optional<DType> given, DType otherwise);
+inline DType given_or(std::optional<DType> given, DType otherwise) { return given.value_or(otherwise); }
+DType given_floating_or(std::optional<DType> given, DType otherwise);
+DType given_inexact_or(std::optional<DType> given, DType otherwise);
 // The dtype of a tensor made from numbers: bool, int64 or the default float.
 template <typename... S>
-DType number(const S&... numbers) {
+DType dtype_of_numbers(const S&... numbers) {
   Category c = Category::kBool;
   ((c = std::max(c, Scalar(numbers).category())), ...);
   if (c == Category::kComplex) return to_complex(kDefaultFloat);
   return c == Category::kBool ? DType::kBool : c == Category::kInteger ? DType::kInt64 : kDefaultFloat;
 }
-inline DType spanned(Scalar start, Scalar end) {
+inline DType linspace(Scalar start, Scalar end) {
   return start.is_real() && end.is_real() ? kDefaultFloat : to_complex(kDefaultFloat);
 }
-DType counted(const Arg& weights);  // for bincount: int64 without weights
+DType bincount(const Arg& weights);  // int64 without weights
 // The dtype of a sum: int64 for bool and integers.
-DType accumulated(const Arg& tensor);
+DType sum(const Arg& tensor);
 
 // Reductions.
-DType averaged(const Arg& input, std::optional<DType> given);  // mean
-DType any_all(const Arg& input);                               // for any and all: uint8 is kept
-DType variance(const Arg& input);                              // var, std
-DType normed(const Arg& input, std::optional<DType> given);
-DType ordered(const Arg& input);        // median
-DType ordered_index(const Arg& input);  // argmax
+DType mean(const Arg& input, std::optional<DType> given);
+DType any_all(const Arg& input);   // for any and all: uint8 is kept
+DType variance(const Arg& input);  // var, std
+DType vector_norm(const Arg& input, std::optional<DType> given);
+DType median(const Arg& input);
+DType argmax(const Arg& input);
 
 // Products: all arguments have one dtype, which is not bool.
-DType multiplied_all(std::initializer_list<const Arg*> args);
+DType product_all(std::initializer_list<const Arg*> args);
 template <typename... A>
-DType multiplied(const A&... args) {
-  return multiplied_all({&args...});
+DType product(const A&... args) {
+  return product_all({&args...});
 }
-DType activated(DType product, bool use_gelu);  // the dtype of relu or gelu applied to a product
+DType activation(DType product, bool use_gelu);  // the dtype of relu or gelu applied to a product
 
 // Factorisations: float32, float64 or complex; two arguments must have equal dtypes.
-DType decomposed(const Arg& a);
-DType decomposed(const Arg& a, const Arg& b);
-DType real_decomposed(const Arg& a);  // dtype of real results such as singular values
-DType real_decomposed(const Arg& a, const Arg& b);
-DType complex_decomposed(const Arg& a);  // eigenvalues
+DType decomposition(const Arg& a);
+DType decomposition(const Arg& a, const Arg& b);
+DType real_decomposition(const Arg& a);  // dtype of real results such as singular values
+DType real_decomposition(const Arg& a, const Arg& b);
+DType complex_decomposition(const Arg& a);  // eigenvalues
 inline DType int32() { return DType::kInt32; }
 
 // Neural networks.
 DType cast_floating(const Arg& input, std::optional<DType> given);  // softmax
-DType indexed(const Arg& rows, const Arg& indices);
-DType gathered(const Arg& values, const Arg& indices);  // requires int64 indices
-DType index_of(const Arg& indices);                     // one_hot
+DType embedding(const Arg& rows, const Arg& indices);
+DType max_pool2d_backward(const Arg& values, const Arg& indices);  // requires int64 indices
+DType one_hot(const Arg& indices);
 // The dtype of a norm's result. weight and bias must have the input's dtype, or float32 with a half-precision input.
 DType normalized(const Arg& input, const Arg& weight, const Arg& bias = Arg());
-DType averaged_windows(const Arg& input);                   // floating or int64
+DType avg_pool(const Arg& input);                           // floating or int64
 DType rms_normalized(const Arg& input, const Arg& weight);  // also accepts complex numbers
-DType statistics(const Arg& input);                         // dtype of means and deviations: at least float32
-DType affine(const Arg& input, const Arg& weight);          // the dtype of a norm's weight, or its default
+DType at_least_float32(const Arg& input);                   // dtype of means, deviations and logarithms
+DType norm_weight(const Arg& input, const Arg& weight);     // the dtype of a norm's weight, or its default
 DType nll_loss(const Arg& input, const Arg& target, const Arg& weight);
 // For fused optimizer steps: requires that gradients and states have their parameter's dtype.
-DType step_lists_all(std::initializer_list<const Arg*> lists);
+DType optimizer_step_all(std::initializer_list<const Arg*> lists);
 template <typename... A>
-DType step_lists(const A&... lists) {
-  return step_lists_all({&lists...});
+DType optimizer_step(const A&... lists) {
+  return optimizer_step_all({&lists...});
 }
 
 }  // namespace tt::dtype_rules

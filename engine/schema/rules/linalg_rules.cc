@@ -82,14 +82,14 @@ Sizes lu_permutation(const Arg& pivots, int64_t rows) {
   return result;
 }
 
-Sizes factored(const Arg& a, const Arg& lu, const Arg& pivots) {
+Sizes lu_batch(const Arg& a, const Arg& lu, const Arg& pivots) {
   check_square(sizes_of(a));
   check(sizes_of(lu) == sizes_of(a) && sizes_of(pivots) == SizesView(eigenvalues(a)),
         "LU and pivots must match A, got sizes ", sizes_of(lu), " and ", sizes_of(pivots), " for ", sizes_of(a));
   return batch_of(sizes_of(a));
 }
 
-Sizes solved(const Arg& a, const Arg& b) {
+Sizes solve(const Arg& a, const Arg& b) {
   check_square(sizes_of(a));
   SizesView s = sizes_of(b);
   check(s.size() == sizes_of(a).size() && batch_of(s) == batch_of(sizes_of(a)) && s[s.size() - 2] == Extent(a).n,
@@ -98,28 +98,28 @@ Sizes solved(const Arg& a, const Arg& b) {
 }
 
 Sizes lu_solved(const Arg& a, const Arg& b, const Arg& lu, const Arg& pivots) {
-  factored(a, lu, pivots);
-  return solved(a, b);
+  lu_batch(a, lu, pivots);
+  return solve(a, b);
 }
 
-Sizes orthogonal(const Arg& a, std::string_view mode) {
+Sizes qr_q(const Arg& a, std::string_view mode) {
   check(mode == "reduced" || mode == "complete" || mode == "r", "linalg.qr received unrecognized mode '", mode,
         "' but expected one of 'reduced' (default), 'r', or 'complete'");
   const Extent e(a);
   return mode == "r" ? Sizes{0} : with(batch_of(sizes_of(a)), {e.m, mode == "complete" ? e.m : e.k});
 }
 
-Sizes triangle(const Arg& a, std::string_view mode) {
+Sizes qr_r(const Arg& a, std::string_view mode) {
   const Extent e(a);
   return with(batch_of(sizes_of(a)), {mode == "complete" ? e.m : e.k, e.n});
 }
 
-Sizes left_vectors(const Arg& a, bool full_matrices, bool vectors) {
+Sizes svd_u(const Arg& a, bool full_matrices, bool vectors) {
   const Extent e(a);
   return vectors ? with(batch_of(sizes_of(a)), {e.m, full_matrices ? e.m : e.k}) : Sizes{0};
 }
 
-Sizes right_vectors(const Arg& a, bool full_matrices, bool vectors) {
+Sizes svd_vh(const Arg& a, bool full_matrices, bool vectors) {
   const Extent e(a);
   return vectors ? with(batch_of(sizes_of(a)), {full_matrices ? e.n : e.k, e.n}) : Sizes{0};
 }
@@ -136,22 +136,22 @@ Sizes pseudo_inverse(const Arg& a, const Arg& result) {
 
 namespace dtype_rules {
 
-DType decomposed(const Arg& a) {
+DType decomposition(const Arg& a) {
   DType t = same(a);
   check(has_gradients(t), "Expected a floating point or complex tensor as input. Got ", scalar_type_name(t));
   check(t != DType::kFloat16 && t != DType::kBFloat16, "Low precision dtypes not supported. Got ", scalar_type_name(t));
   return t;
 }
 
-DType decomposed(const Arg& a, const Arg& b) {
+DType decomposition(const Arg& a, const Arg& b) {
   check(same(a) == same(b), "Expected A and B to have the same dtype, but found A of type ", scalar_type_name(same(a)),
         " and B of type ", scalar_type_name(same(b)), " instead");
-  return decomposed(a);
+  return decomposition(a);
 }
 
-DType real_decomposed(const Arg& a) { return to_real(decomposed(a)); }
-DType real_decomposed(const Arg& a, const Arg& b) { return to_real(decomposed(a, b)); }
-DType complex_decomposed(const Arg& a) { return to_complex(decomposed(a)); }
+DType real_decomposition(const Arg& a) { return to_real(decomposition(a)); }
+DType real_decomposition(const Arg& a, const Arg& b) { return to_real(decomposition(a, b)); }
+DType complex_decomposition(const Arg& a) { return to_complex(decomposition(a)); }
 
 }  // namespace dtype_rules
 }  // namespace tt

@@ -41,8 +41,8 @@ void check_normalized(const Arg& a, std::string_view what, SizesView shape) {
 // Checks that the list has one entry of the right size per parameter.
 void check_step_list(const Arg& params, const Arg& entries, std::string_view what) {
   auto list = entries.list();
-  check(list.size() == params.list().size(), "expected as many ", what, " as parameters, got ", list.size(), " and ",
-        params.list().size());
+  check(list.size() == params.list().size(), "expected as many ", what, " as parameters, got ", list.size(), " for ",
+        params.list().size(), " parameters");
   for (size_t i = 0; i < list.size(); ++i) {
     const Sizes& sizes = params.list()[i]->sizes;
     check(list[i]->sizes == sizes, "expected entry ", i, " of ", what, " to have its parameter's sizes ", sizes,
@@ -240,7 +240,8 @@ Sizes binary_cross_entropy_with_logits(const Arg& input, const Arg& target, cons
 
 Sizes kl_div(const Arg& input, const Arg& target, std::string_view reduction) {
   if (reduction != "batchmean") return loss(input, target, reduction);
-  check(!sizes_of(input).empty(), "batchmean needs a batch, got a zero-dimensional input");
+  check(!sizes_of(input).empty(),
+        "reduction 'batchmean' requires an input with a batch dimension, got a zero-dimensional input");
   broadcast(input, target);
   return {};
 }
@@ -269,7 +270,7 @@ DType cast_floating(const Arg& input, std::optional<DType> given) {
   return require_floating(given.value_or(same(input)));
 }
 
-DType indexed(const Arg& rows, const Arg& indices) {
+DType embedding(const Arg& rows, const Arg& indices) {
   DType t = same(indices);
   check(t == DType::kInt64 || t == DType::kInt32,
         "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got ",
@@ -278,13 +279,13 @@ DType indexed(const Arg& rows, const Arg& indices) {
   return same(rows);
 }
 
-DType index_of(const Arg& indices) {
+DType one_hot(const Arg& indices) {
   check(same(indices) == DType::kInt64, "one_hot is only applicable to index tensor of type LongTensor, got ",
         scalar_type_name(same(indices)));
   return DType::kInt64;
 }
 
-DType gathered(const Arg& values, const Arg& indices) {
+DType max_pool2d_backward(const Arg& values, const Arg& indices) {
   check(same(indices) == DType::kInt64, "expected indices of type Long, got ", scalar_type_name(same(indices)));
   return same(values);
 }
@@ -299,7 +300,7 @@ DType normalized(const Arg& input, const Arg& weight, const Arg& bias) {
   return t;
 }
 
-DType averaged_windows(const Arg& input) {
+DType avg_pool(const Arg& input) {
   return same(input) == DType::kInt64 ? DType::kInt64 : require_floating(same(input));
 }
 
@@ -307,9 +308,9 @@ DType rms_normalized(const Arg& input, const Arg& weight) {
   return is_complex(same(input)) ? require_equal({&input, &weight}) : normalized(input, weight);
 }
 
-DType statistics(const Arg& input) { return same(input) == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32; }
+DType at_least_float32(const Arg& input) { return same(input) == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32; }
 
-DType affine(const Arg& input, const Arg& weight) { return weight.is_none() ? same(input) : same(weight); }
+DType norm_weight(const Arg& input, const Arg& weight) { return weight.is_none() ? same(input) : same(weight); }
 
 DType nll_loss(const Arg& input, const Arg& target, const Arg& weight) {
   DType t = require_floating(same(input));
@@ -319,7 +320,7 @@ DType nll_loss(const Arg& input, const Arg& target, const Arg& weight) {
   return t;
 }
 
-DType step_lists_all(std::initializer_list<const Arg*> lists) {
+DType optimizer_step_all(std::initializer_list<const Arg*> lists) {
   auto params = (*lists.begin())->list();
   for (const Arg* a : lists) {
     auto list = a->list();

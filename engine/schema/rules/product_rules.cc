@@ -183,7 +183,7 @@ Sizes diff(const Arg& input, int64_t n, int64_t dim) {
 
 namespace dtype_rules {
 
-DType multiplied_all(std::initializer_list<const Arg*> args) {
+DType product_all(std::initializer_list<const Arg*> args) {
   std::optional<DType> common;
   for (const Arg* a : args) {
     if (a->kind != Arg::Kind::kTensor) continue;
@@ -197,7 +197,7 @@ DType multiplied_all(std::initializer_list<const Arg*> args) {
   return t;
 }
 
-DType activated(DType product, bool use_gelu) {
+DType activation(DType product, bool use_gelu) {
   require_real(product);
   return use_gelu ? require_floating(product) : product;
 }

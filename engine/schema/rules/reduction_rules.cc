@@ -57,19 +57,20 @@ Sizes reduced(const Arg& input, Dims dims, bool keepdim) {
   return without(sizes_of(input), reduced_dims(sizes_of(input), dims), keepdim);
 }
 
-Sizes reduced_once(const Arg& input, Dims dims, bool keepdim) {
-  check_as(ErrorKind::kType, !dims || dims->size() <= 1, "dim must be one dimension, got ", dims.value_or(SizesView()));
+Sizes reduced_one_dim(const Arg& input, Dims dims, bool keepdim) {
+  check_as(ErrorKind::kType, !dims || dims->size() <= 1, "expected a single dimension as dim, got ",
+           dims.value_or(SizesView()));
   return reduced(input, dims, keepdim);
 }
 
-Sizes reduced_some(const Arg& input, Dims dims, bool keepdim) {
+Sizes reduced_nonempty(const Arg& input, Dims dims, bool keepdim) {
   Sizes result = reduced(input, dims, keepdim);
   check_some(sizes_of(input), dims);
   return result;
 }
 
-Sizes reduced_some(const Arg& input, std::optional<int64_t> dim, bool keepdim) {
-  return reduced_some(input, dim ? Dims(absl::MakeConstSpan(&*dim, 1)) : Dims(), keepdim);
+Sizes reduced_nonempty(const Arg& input, std::optional<int64_t> dim, bool keepdim) {
+  return reduced_nonempty(input, dim ? Dims(absl::MakeConstSpan(&*dim, 1)) : Dims(), keepdim);
 }
 
 Sizes norm_named(const Arg& input, std::string_view p, Dims dims, bool keepdim) {
@@ -78,7 +79,7 @@ Sizes norm_named(const Arg& input, std::string_view p, Dims dims, bool keepdim) 
   return reduced(input, dims, keepdim);
 }
 
-Sizes normed(const Arg& input, double ord, Dims dims, bool keepdim) {
+Sizes vector_norm(const Arg& input, double ord, Dims dims, bool keepdim) {
   const Sizes& sizes = sizes_of(input);
   if (ord >= 0 && ord != HUGE_VAL) return reduced(input, dims, keepdim);
   Sizes result = reduced(input, dims, keepdim);
@@ -94,7 +95,7 @@ Sizes normed(const Arg& input, double ord, Dims dims, bool keepdim) {
 
 namespace dtype_rules {
 
-DType averaged(const Arg& input, std::optional<DType> given) {
+DType mean(const Arg& input, std::optional<DType> given) {
   DType t = given.value_or(same(input));
   check_as(ErrorKind::kNotImplemented, has_gradients(t), "mean(): could not infer output dtype. ",
            given ? "Optional" : "Input",
@@ -109,7 +110,7 @@ DType variance(const Arg& input) {
   return to_real(same(input));
 }
 
-DType normed(const Arg& input, std::optional<DType> given) {
+DType vector_norm(const Arg& input, std::optional<DType> given) {
   check(has_gradients(same(input)), "linalg.vector_norm: Expected a floating point or complex tensor as input. Got ",
         scalar_type_name(same(input)));
   DType t = given.value_or(same(input));
@@ -117,9 +118,9 @@ DType normed(const Arg& input, std::optional<DType> given) {
   return to_real(t);
 }
 
-DType ordered(const Arg& input) { return not_boolean(input); }
+DType median(const Arg& input) { return not_boolean(input); }
 
-DType ordered_index(const Arg& input) {
+DType argmax(const Arg& input) {
   not_boolean(input);
   return DType::kInt64;
 }

@@ -84,11 +84,11 @@ Sizes arange(Scalar start, Scalar end, Scalar step) {
   if (integers) {  // exact; doubles would round
     __int128 span = wide(end) - wide(start);
     __int128 count = (span + wide(step) + (by > 0 ? -1 : 1)) / wide(step);
-    check(count < (static_cast<__int128>(1) << 62), "the range is too long");
+    check(count < (static_cast<__int128>(1) << 62), "the range is too long: expected less than 2^62 elements");
     return {static_cast<int64_t>(count)};
   }
   double count = std::ceil((to - from) / by);
-  check(count < 0x1p62, "the range is too long, got ", count, " elements");
+  check(count < 0x1p62, "the range is too long: expected less than 2^62 elements, got ", count);
   return {static_cast<int64_t>(count)};
 }
 

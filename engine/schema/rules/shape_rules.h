@@ -86,9 +86,9 @@ Geometries tensor_split(const Arg& input, int64_t sections, int64_t dim);
 Geometries unbind(const Arg& input, int64_t dim);
 
 // Fourier transforms, over at least one dimension, each of at least one point.
-Sizes transformed(const Arg& input, SizesView dim);
-Sizes half_transformed(const Arg& input, SizesView dim);
-Sizes inverse_transformed(const Arg& input, SizesView dim, int64_t last_size);
+Sizes fft_c2c(const Arg& input, SizesView dim);
+Sizes fft_r2c(const Arg& input, SizesView dim);
+Sizes fft_c2r(const Arg& input, SizesView dim, int64_t last_size);
 
 // Joining and rearranging (joining_rules.cc).
 Sizes cat(const Arg& tensors, int64_t dim);
@@ -100,7 +100,7 @@ Sizes tile(const Arg& input, SizesView dims);
 Sizes repeat_interleave(const Arg& input, int64_t repeats, std::optional<int64_t> dim);
 Sizes flip(const Arg& input, SizesView dims);
 Sizes roll(const Arg& input, SizesView shifts, SizesView dims);
-Sizes matrices(const Arg& input);  // returns the input's sizes; requires at least two dimensions
+Sizes require_matrices(const Arg& input);  // returns the input's sizes; requires at least two dimensions
 Sizes diag(const Arg& input, int64_t diagonal);
 Sizes diag_embed(const Arg& input, int64_t offset, int64_t dim1, int64_t dim2);
 
@@ -115,22 +115,22 @@ Sizes index(const Arg& input, const Arg& indices);
 Sizes index_put(const Arg& input, const Arg& indices, const Arg& values);
 Sizes take_along_dim(const Arg& input, const Arg& indices, int64_t dim);
 Sizes searchsorted(const Arg& sorted_sequence, const Arg& input);
-Sizes with_dim(const Arg& input, int64_t dim);  // returns the input's sizes; requires that `dim` exists
+Sizes require_dim(const Arg& input, int64_t dim);  // returns the input's sizes; requires that `dim` exists
 Sizes topk(const Arg& input, int64_t k, int64_t dim);
 Sizes kthvalue(const Arg& input, int64_t k, int64_t dim, bool keepdim);
 
 // Reductions. If no dimensions or an empty list are given, all dimensions are reduced.
 using Dims = std::optional<absl::Span<const int64_t>>;
 Sizes reduced(const Arg& input, Dims dims = std::nullopt, bool keepdim = false);
-Sizes reduced_once(const Arg& input, Dims dims, bool keepdim);  // `dims` has at most one entry
+Sizes reduced_one_dim(const Arg& input, Dims dims, bool keepdim);  // `dims` has at most one entry
 // For reductions without an identity: at least one element is required.
-Sizes reduced_some(const Arg& input, Dims dims = std::nullopt, bool keepdim = false);
-Sizes reduced_some(const Arg& input, std::optional<int64_t> dim, bool keepdim);
-inline Sizes reduced_some(const Arg& input, int64_t dim, bool keepdim) {
-  return reduced_some(input, std::optional<int64_t>(dim), keepdim);
+Sizes reduced_nonempty(const Arg& input, Dims dims = std::nullopt, bool keepdim = false);
+Sizes reduced_nonempty(const Arg& input, std::optional<int64_t> dim, bool keepdim);
+inline Sizes reduced_nonempty(const Arg& input, int64_t dim, bool keepdim) {
+  return reduced_nonempty(input, std::optional<int64_t>(dim), keepdim);
 }
 Sizes norm_named(const Arg& input, std::string_view p, Dims dims, bool keepdim);
-Sizes normed(const Arg& input, double ord, Dims dims, bool keepdim);
+Sizes vector_norm(const Arg& input, double ord, Dims dims, bool keepdim);
 
 // Products.
 Sizes matmul(const Arg& input, const Arg& other);
@@ -157,13 +157,13 @@ Sizes matrix_rank_sizes(const Arg& a);  // min(rows, columns) of each matrix
 Sizes eigenvalues(const Arg& a);
 Sizes eigenvectors(const Arg& a, std::string_view triangle, bool vectors);
 Sizes lu_permutation(const Arg& pivots, int64_t rows);
-Sizes factored(const Arg& a, const Arg& lu, const Arg& pivots);  // returns the batch sizes
-Sizes solved(const Arg& a, const Arg& b);
+Sizes lu_batch(const Arg& a, const Arg& lu, const Arg& pivots);  // returns the batch sizes
+Sizes solve(const Arg& a, const Arg& b);
 Sizes lu_solved(const Arg& a, const Arg& b, const Arg& lu, const Arg& pivots);
-Sizes orthogonal(const Arg& a, std::string_view mode);
-Sizes triangle(const Arg& a, std::string_view mode);
-Sizes left_vectors(const Arg& a, bool full_matrices, bool vectors);
-Sizes right_vectors(const Arg& a, bool full_matrices, bool vectors);
+Sizes qr_q(const Arg& a, std::string_view mode);
+Sizes qr_r(const Arg& a, std::string_view mode);
+Sizes svd_u(const Arg& a, bool full_matrices, bool vectors);
+Sizes svd_vh(const Arg& a, bool full_matrices, bool vectors);
 Sizes pseudo_inverse(const Arg& a, const Arg& result);
 
 // Vectors.
@@ -198,7 +198,7 @@ Sizes avg_pool2d_backward(const Arg& grad, SizesView size, SizesView kernel, Dim
 Sizes adaptive_pool2d(const Arg& input, SizesView output_size);
 Sizes adaptive_pool2d_backward(const Arg& grad, SizesView size);
 
-// Three dimensions, patches, and resampling.
+// Pooling over three dimensions, extraction of patches, and resampling.
 Sizes pool3d(const Arg& input, SizesView kernel, Dims stride, SizesView padding, SizesView dilation, bool ceil_mode);
 Sizes pool3d(const Arg& input, SizesView kernel, Dims stride, SizesView padding, bool ceil_mode);
 Sizes adaptive_pool3d(const Arg& input, SizesView output_size);

@@ -26,21 +26,21 @@ void check_points(int64_t n) { check(n >= 1, "Invalid number of data points (", 
 
 namespace shape_rules {
 
-Sizes transformed(const Arg& input, SizesView dim) {
+Sizes fft_c2c(const Arg& input, SizesView dim) {
   check_dims(*input.tensor, dim);
   for (int64_t d : dim) check_points(input.tensor->sizes[static_cast<size_t>(wrap_dim(d, input.tensor->dim()))]);
   return input.tensor->sizes;
 }
 
-Sizes half_transformed(const Arg& input, SizesView dim) {
-  Sizes result = transformed(input, dim);
+Sizes fft_r2c(const Arg& input, SizesView dim) {
+  Sizes result = fft_c2c(input, dim);
   int64_t& last = result[check_dims(*input.tensor, dim)];
   last = last / 2 + 1;
   return result;
 }
 
-Sizes inverse_transformed(const Arg& input, SizesView dim, int64_t last_size) {
-  Sizes result = transformed(input, dim);
+Sizes fft_c2r(const Arg& input, SizesView dim, int64_t last_size) {
+  Sizes result = fft_c2c(input, dim);
   int64_t& last = result[check_dims(*input.tensor, dim)];
   check_points(last_size);
   check(last == last_size / 2 + 1, "expected a spectrum of size ", last_size / 2 + 1, " for ", last_size,

@@ -33,7 +33,7 @@ TT_HOST_DEVICE Root root_of_unity(int64_t k, int64_t n, bool forward) {
 
 // exp(-pi i k^2 / n) if `forward`, else exp(pi i k^2 / n). With these factors, Bluestein's algorithm turns a transform
 // of any length into a convolution.
-TT_HOST_DEVICE Root chirp_of(int64_t k, int64_t n, bool forward) {
+TT_HOST_DEVICE Root bluestein_factor(int64_t k, int64_t n, bool forward) {
   const auto square = static_cast<unsigned __int128>(k) * static_cast<uint64_t>(k) % (2 * static_cast<uint64_t>(n));
   return root_of_unity(static_cast<int64_t>(square), 2 * n, forward);
 }

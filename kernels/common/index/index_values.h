@@ -27,7 +27,7 @@ inline void check_indexable(int64_t dim, int64_t size, int64_t count) {
 }
 
 // The strides of `t`, with 0 for the indexed dimension.
-inline Sizes strides_around(const Tensor& t, int64_t dim) {
+inline Sizes strides_without_dim(const Tensor& t, int64_t dim) {
   Sizes strides = t.strides();
   strides[dim] = 0;
   return strides;

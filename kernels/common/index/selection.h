@@ -47,10 +47,10 @@ struct Selection {
   explicit Selection(Tensor offsets)
       : sizes(offsets.sizes()), steps(sizes.size(), 0), offset_strides(offsets.strides()), offsets(offsets) {}
   // The elements at `index` of dimension `dim`, which is kept if the index is a single number.
-  static Selection along(const SelectionKernels& kernels, const Tensor& x, int64_t dim, const Tensor& index);
+  static Selection in_dim(const SelectionKernels& kernels, const Tensor& x, int64_t dim, const Tensor& index);
 
   // `values` without leading dimensions of size 1. Throws Error (RuntimeError) if they do not broadcast to `sizes`.
-  Tensor fitting(const Tensor& values) const;
+  Tensor drop_leading_ones(const Tensor& values) const;
   int64_t numel() const {
     int64_t n = 1;
     for (int64_t size : sizes) n *= size;
@@ -130,13 +130,13 @@ inline Selection::Selection(const SelectionKernels& kernels, const Tensor& x, co
   for (; k < kept.size(); ++k) add_dim(x.size(kept[k]), x.stride(kept[k]), 0);
 }
 
-inline Selection Selection::along(const SelectionKernels& kernels, const Tensor& x, int64_t dim, const Tensor& index) {
+inline Selection Selection::in_dim(const SelectionKernels& kernels, const Tensor& x, int64_t dim, const Tensor& index) {
   Tensors indices(shape_rules::wrap_dim(dim, x.dim()));
   indices.push_back(at_least_1d(index));
   return Selection(kernels, x, indices, IndexRange::kFromZero);
 }
 
-inline Tensor Selection::fitting(const Tensor& values) const {
+inline Tensor Selection::drop_leading_ones(const Tensor& values) const {
   const size_t most = sizes.size();
   size_t lead = 0;
   while (values.sizes().size() - lead > most && values.sizes()[lead] == 1) ++lead;

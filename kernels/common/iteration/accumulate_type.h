@@ -25,7 +25,7 @@ decltype(auto) with_real(DType dtype, F&& f) {
 // Calls f with std::type_identity of the type in which `dtype` is reduced: double for float64, float for the other
 // floating dtypes, int64_t for integers and bool. Throws Error (NotImplementedError) on another dtype.
 template <typename F>
-void with_reduced(DType dtype, F&& f) {
+void with_reduction_type(DType dtype, F&& f) {
   if (dtype == DType::kFloat64) return f(std::type_identity<double>());
   if (is_floating(dtype)) return f(std::type_identity<float>());
   check_as(ErrorKind::kNotImplemented, is_integral(dtype), "not implemented for ", name(dtype));

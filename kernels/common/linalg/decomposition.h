@@ -13,7 +13,7 @@
 namespace tt {
 
 // The number of matrices in a batch: the product of all sizes except the last two.
-inline int64_t matrices_in(const Tensor& t) {
+inline int64_t matrix_count(const Tensor& t) {
   int64_t n = 1;
   for (int64_t d = 0; d + 2 < t.dim(); ++d) n *= t.size(d);
   return n;
@@ -65,7 +65,7 @@ inline Error decomposition_error(std::string_view function, int64_t element, int
 inline void check_pivots(const Tensor& pivots) {
   check(pivots.dtype() == DType::kInt32, "Expected LU_pivots to be of int32 dtype, got ", name(pivots.dtype()));
 }
-inline std::string wrong_pivot(int64_t pivot, int64_t rows) {
+inline std::string pivot_error(int64_t pivot, int64_t rows) {
   return absl::StrCat("pivots must be between 1 and ", rows, ", got ", pivot);
 }
 

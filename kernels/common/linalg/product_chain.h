@@ -17,10 +17,10 @@ class ProductChain {
 
   // Multiplies by a number or by a tensor that broadcasts to the product. A number is converted to the product's dtype
   // first.
-  void scale(const Scalar& factor) { add_step(op_id::kMul, {last_, Arg(factor.in_dtype(compute_))}); }
+  void scale(const Scalar& factor) { add_step(op_id::kMul, {last_, Arg(factor.converted_to(compute_))}); }
   void scale(const Tensor& factor) { add_step(op_id::kMul, {last_, Arg(factor.get())}); }
   void add(const Tensor& t, const Scalar& factor) {
-    add_step(op_id::kAdd, {last_, Arg(t.get()), Arg(factor.in_dtype(compute_))});
+    add_step(op_id::kAdd, {last_, Arg(t.get()), Arg(factor.converted_to(compute_))});
   }
   // Applies relu or, if `use_gelu`, gelu with the tanh approximation.
   void activate(bool use_gelu) { add_step(use_gelu ? op_id::kGeluTanh : op_id::kRelu, {last_}); }
@@ -46,8 +46,8 @@ class ProductChain {
 using RunChain = void (*)(absl::Span<const ChainStep> steps, const Tensor& out);
 
 // product = act(alpha * product + beta * input). Does not read `input` if beta is 0.
-inline void finish_activated(RunChain run_chain, const Tensor& input, const Scalar& beta, const Scalar& alpha,
-                             bool use_gelu, Tensor& product) {
+inline void finish_addmm_activation(RunChain run_chain, const Tensor& input, const Scalar& beta, const Scalar& alpha,
+                                    bool use_gelu, Tensor& product) {
   ProductChain chain(product);
   if (alpha.to_complex() != 1.0) chain.scale(alpha);
   if (beta.to_bool()) chain.add(input, beta);
@@ -56,8 +56,8 @@ inline void finish_activated(RunChain run_chain, const Tensor& input, const Scal
 }
 
 // out = product * scale_a * scale_b + bias, times scale_result if it is defined.
-inline void finish_scaled(RunChain run_chain, const Tensor& product, const Tensor& scale_a, const Tensor& scale_b,
-                          const Tensor& bias, const Tensor& scale_result, Tensor& out) {
+inline void finish_scaled_mm(RunChain run_chain, const Tensor& product, const Tensor& scale_a, const Tensor& scale_b,
+                             const Tensor& bias, const Tensor& scale_result, Tensor& out) {
   ProductChain chain(product);
   chain.scale(scale_a);
   chain.scale(scale_b);

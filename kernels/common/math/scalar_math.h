@@ -194,12 +194,12 @@ TT_HOST_DEVICE T fmod(T a, T b) {
 }
 // Converts the remainder of truncating division to that of flooring division, which has the divisor's sign.
 template <Real T>
-TT_HOST_DEVICE T downward_remainder(T b, T left) {
+TT_HOST_DEVICE T floored_remainder(T b, T left) {
   return where((left != T(0)) & ((left < T(0)) != (b < T(0))), left + b, left);
 }
 template <Real T>
 TT_HOST_DEVICE T remainder(T a, T b) {
-  return downward_remainder(b, std::fmod(a, b));
+  return floored_remainder(b, std::fmod(a, b));
 }
 template <Integer T>
 TT_HOST_DEVICE T remainder(T a, T b) {
@@ -219,7 +219,7 @@ TT_HOST_DEVICE T trunc_divide(T a, T b) {
 // Flooring division as in Python. It is consistent with remainder(), unlike floor(a / b), where a / b is already
 // rounded. `left` is fmod(a, b).
 template <Real T>
-TT_HOST_DEVICE T downward_quotient(T a, T b, T left) {
+TT_HOST_DEVICE T floored_quotient(T a, T b, T left) {
   const T whole = (a - left) / b;
   const T quotient = where((left != T(0)) & ((left < T(0)) != (b < T(0))), whole - T(1), whole);
   T rounded = std::floor(quotient);
@@ -229,7 +229,7 @@ TT_HOST_DEVICE T downward_quotient(T a, T b, T left) {
 }
 template <Real T>
 TT_HOST_DEVICE T floor_divide(T a, T b) {
-  return downward_quotient(a, b, std::fmod(a, b));
+  return floored_quotient(a, b, std::fmod(a, b));
 }
 template <Integer T>
 TT_HOST_DEVICE T floor_divide(T a, T b) {

@@ -21,7 +21,7 @@ inline std::vector<int64_t> label_starts(const Tensor& targets, absl::Span<const
   return starts;
 }
 
-inline std::string wrong_label(int64_t label, int64_t classes) {
+inline std::string label_error(int64_t label, int64_t classes) {
   return absl::StrCat("targets must be in [0, ", classes, "), got ", label);
 }
 
@@ -37,7 +37,7 @@ struct Alignments {
   int64_t states, blank;
 
   // Whether a path may enter state s from s - 2, skipping the blank between two different labels.
-  TT_HOST_DEVICE bool skips_to(int64_t s) const {
+  TT_HOST_DEVICE bool can_skip_to(int64_t s) const {
     return s >= 2 && s < states && labels[s] != blank && labels[s] != labels[s - 2];
   }
   // Log of the total probability of all paths that reach state s, without the emission at s. `before` holds these logs
@@ -46,7 +46,7 @@ struct Alignments {
   TT_HOST_DEVICE T forward_sum(const T* before, int64_t s) const {
     T sum = before[s];
     if (s >= 1) sum = log_add(sum, before[s - 1]);
-    return skips_to(s) ? log_add(sum, before[s - 2]) : sum;
+    return can_skip_to(s) ? log_add(sum, before[s - 2]) : sum;
   }
   // Log of the total probability of all paths that continue from state s. `after` holds these logs for all states at
   // the next time step, `p` that step's log probability per class.
@@ -54,7 +54,7 @@ struct Alignments {
   TT_HOST_DEVICE T backward_sum(const T* after, const T* p, int64_t s) const {
     T sum = after[s] + p[labels[s]];
     if (s + 1 < states) sum = log_add(sum, after[s + 1] + p[labels[s + 1]]);
-    return skips_to(s + 2) ? log_add(sum, after[s + 2] + p[labels[s + 2]]) : sum;
+    return can_skip_to(s + 2) ? log_add(sum, after[s + 2] + p[labels[s + 2]]) : sum;
   }
   // The loss, given the logs of the total probabilities of all states at the last time step.
   template <typename T>

@@ -31,14 +31,15 @@ struct ClassShape {
 inline int64_t class_dim(const Tensor& input) { return input.dim() == 1 ? 0 : 1; }
 
 inline void check_loss_gradient(const Tensor& grad, int64_t losses, const Tensor& total_weight) {
-  check(grad.numel() == losses && total_weight.numel() == 1, "gradient does not match the shape of the loss, got ",
-        to_string(grad.sizes()));
+  check(grad.numel() == losses && total_weight.numel() == 1, "expected a gradient for each of ", losses,
+        " losses and one total weight, got sizes ", grad.sizes(), " and ", total_weight.sizes());
 }
 
 // Checks that `largest` and `log_sum`, which the forward pass saved, have one element per position.
 inline void check_sums(const Tensor& largest, const Tensor& log_sum, const ClassShape& shape) {
-  check(largest.numel() == shape.positions() && log_sum.numel() == shape.positions(), "expected sums for ",
-        shape.positions(), " positions, got ", largest.numel(), " and ", log_sum.numel());
+  check(largest.numel() == shape.positions() && log_sum.numel() == shape.positions(),
+        "expected one saved maximum and one saved sum for each of ", shape.positions(), " positions, got ",
+        largest.numel(), " and ", log_sum.numel());
 }
 
 }  // namespace tt

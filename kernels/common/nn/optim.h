@@ -88,8 +88,8 @@ using Parameter = std::array<Tensor, 5>;
 // tensor per parameter. Throws Error (RuntimeError) if a list or a tensor has the wrong size.
 inline std::vector<Parameter> parameters(const Tensors& params, std::initializer_list<const Tensors*> lists) {
   for (const Tensors* list : lists) {
-    check(list->empty() || list->size() == params.size(), "expected lists of ", params.size(), " tensors, got ",
-          list->size());
+    check(list->empty() || list->size() == params.size(), "expected a list with one tensor for each of ", params.size(),
+          " parameters, got ", list->size());
   }
   std::vector<Parameter> all;
   all.reserve(params.size());
@@ -99,8 +99,8 @@ inline std::vector<Parameter> parameters(const Tensors& params, std::initializer
     for (const Tensors* list : lists) parameter[slot++] = list->empty() ? Tensor() : (*list)[i];
     check(is_floating(params[i].dtype()), "a parameter must be of a floating type, got ", name(params[i].dtype()));
     for (const Tensor& t : parameter) {
-      check(!t || t.numel() == params[i].numel(), "a parameter has ", params[i].numel(),
-            " elements, but its gradient or state has ", t ? t.numel() : 0);
+      check(!t || t.numel() == params[i].numel(), "expected a gradient and states of ", params[i].numel(),
+            " elements, as many as the parameter has, got ", t ? t.numel() : 0);
     }
     if (parameter[1]) all.push_back(std::move(parameter));
   }
@@ -120,8 +120,8 @@ inline void check_averages(const Tensors& params, const Tensors& averages, const
                            const Tensors& largest, bool amsgrad) {
   check(averages.size() == params.size() && squares.size() == params.size() &&
             (!amsgrad || largest.size() == params.size()),
-        "expected the averages of all ", params.size(), " parameters, got lists of ", averages.size(), ", ",
-        squares.size(), " and ", largest.size());
+        "expected running averages for each of ", params.size(), " parameters, got lists of length ", averages.size(),
+        ", ", squares.size(), " and ", largest.size());
 }
 
 }  // namespace tt

@@ -75,8 +75,10 @@ inline Window window(SizesView in, SizesView out, absl::Span<const int64_t> kern
   if (stride && !stride->empty()) w.stride = pair(*stride);
   if (!dilation.empty()) w.dilation = pair(dilation);
   for (int d = 0; d < 2; ++d) {
-    check(w.kernel[d] > 0 && w.stride[d] > 0 && w.padding[d] >= 0, "expected kernel_size, stride > 0 and padding >= 0");
-    check(w.dilation[d] > 0, "expected dilation > 0");
+    check(w.kernel[d] > 0 && w.stride[d] > 0 && w.padding[d] >= 0,
+          "expected kernel_size > 0, stride > 0 and padding >= 0, got kernel_size ", w.kernel[d], ", stride ",
+          w.stride[d], " and padding ", w.padding[d]);
+    check(w.dilation[d] > 0, "expected dilation > 0, got ", w.dilation[d]);
   }
   return w;
 }

@@ -25,7 +25,7 @@ void fill_with(const Tensor& dst, const Scalar& value);
 // Advanced indexing. Values have out's dtype and broadcast to the selection.
 extern const SelectionKernels kSelectionKernels;
 // Copies the selected elements of x to out, which is contiguous and has the selection's sizes.
-void pick(const Tensor& x, const Selection& selection, Tensor& out);
+void copy_selected(const Tensor& x, const Selection& selection, Tensor& out);
 // Sets the selected elements of out, of any layout, to values.
 void replace_selected(const Tensor& out, const Selection& selection, const Tensor& values);
 // accumulate_selected() adds values to the selected elements of out; add_selected() adds alpha * values. An element

@@ -9,24 +9,26 @@ namespace {
 Selection select(const Tensor& x, const Tensors& indices) {
   return Selection(kSelectionKernels, x, indices, IndexRange::kEitherEnd);
 }
-Selection along(const Tensor& x, int64_t dim, const Tensor& index) {
-  return Selection::along(kSelectionKernels, x, dim, index);
+Selection select_in_dim(const Tensor& x, int64_t dim, const Tensor& index) {
+  return Selection::in_dim(kSelectionKernels, x, dim, index);
 }
 
 }  // namespace
 
-void index(const Tensor& input, const Tensors& indices, Tensor& out) { pick(input, select(input, indices), out); }
+void index(const Tensor& input, const Tensors& indices, Tensor& out) {
+  copy_selected(input, select(input, indices), out);
+}
 
 // Allocates `out`: its size depends on the masks among the indices.
 void index_masked(const Tensor& input, const Tensors& indices, Tensor& out) {
   const Selection selection = select(input, indices);
   out = tt::empty(selection.sizes, input.dtype(), input.device());
-  pick(input, selection, out);
+  copy_selected(input, selection, out);
 }
 
 void index_put(const Tensor& input, const Tensors& indices, const Tensor& values, bool accumulate, Tensor& out) {
   const Selection selection = select(out, indices);
-  Tensor converted = selection.fitting(values);
+  Tensor converted = selection.drop_leading_ones(values);
   if (converted.dtype() != out.dtype()) converted = kSelectionKernels.contiguous_as(converted, out.dtype());
   copy(input, out);
   accumulate ? accumulate_selected(out, selection, converted) : replace_selected(out, selection, converted);
@@ -34,20 +36,20 @@ void index_put(const Tensor& input, const Tensors& indices, const Tensor& values
 
 void index_select(const Tensor& input, int64_t dim, const Tensor& index, Tensor& out) {
   const Tensor x = at_least_1d(input);
-  pick(x, along(x, dim, index), out);
+  copy_selected(x, select_in_dim(x, dim, index), out);
 }
 
 void index_add(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source, Scalar alpha, Tensor& out) {
   copy(input, out);
   const Tensor target = at_least_1d(out);
-  add_selected(target, along(target, dim, index), at_least_1d(source), alpha);
+  add_selected(target, select_in_dim(target, dim, index), at_least_1d(source), alpha);
 }
 
 void index_fill(const Tensor& input, int64_t dim, const Tensor& index, Scalar value, Tensor& out) {
   copy(input, out);
   const Tensor target = at_least_1d(out), number = tt::empty({}, out.dtype(), out.device());
   fill_with(number, value);
-  replace_selected(target, along(target, dim, index), number);
+  replace_selected(target, select_in_dim(target, dim, index), number);
 }
 
 // Allocates `out`, which has one element per true element of the mask, broadcast with the input.
@@ -58,7 +60,7 @@ void masked_select(const Tensor& input, const Tensor& mask, Tensor& out) {
   const Tensor whole_mask = view_of(mask, Geometry{sizes, mask_steps, mask->offset});
   const Selection selection(kSelectionKernels.offsets_of_true(whole_mask, steps));
   out = tt::empty(selection.sizes, input.dtype(), input.device());
-  pick(input, selection, out);
+  copy_selected(input, selection, out);
 }
 
 }  // namespace tt::TT_BACKEND

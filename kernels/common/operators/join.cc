@@ -48,8 +48,8 @@ void repeat(const Tensor& input, absl::Span<const int64_t> repeats, Tensor& out)
 
 namespace {
 
-// Copies input to out, rolled along dims[first] and the following ones. Each dimension is split in two: the part that
-// is shifted up, and the part that wraps around to the start.
+// Copies input to out, rolled along dims[first] and the dimensions after it in `dims`. Each dimension is split in two:
+// the part that is shifted up, and the part that wraps around to the start.
 void roll_from(size_t first, absl::Span<const int64_t> shifts, absl::Span<const int64_t> dims, const Tensor& input,
                const Tensor& out) {
   if (first == dims.size()) return copy(input, out);

@@ -9,7 +9,7 @@
 namespace tt {
 
 // The largest finite number. Requires a floating dtype.
-inline double highest(DType dtype) {
+inline double largest_finite(DType dtype) {
   switch (dtype) {
     case DType::kFloat16: return 65504;
     case DType::kBFloat16: return 0x1.fep127;
@@ -26,7 +26,7 @@ struct Replacements {
 // Infinities without a replacement become the dtype's finite limits.
 inline Replacements<double> replacements(DType dtype, double nan, std::optional<double> posinf,
                                          std::optional<double> neginf) {
-  const double limit = highest(dtype);
+  const double limit = largest_finite(dtype);
   return {nan, posinf.value_or(limit), neginf.value_or(-limit)};
 }
 

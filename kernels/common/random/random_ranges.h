@@ -84,7 +84,7 @@ template <typename C>
 inline constexpr C kLeastExponential = std::numeric_limits<C>::epsilon() / 2;
 
 // The largest n for which a dtype represents every integer of [0, n].
-inline uint64_t last_exact(DType dtype) {
+inline uint64_t last_exact_integer(DType dtype) {
   switch (dtype) {
     case DType::kBool: return 1;
     case DType::kUInt8: return std::numeric_limits<uint8_t>::max();
@@ -129,13 +129,13 @@ constexpr IntegerRange integers_between(int64_t low, int64_t high) {
 inline IntegerRange random_range(std::optional<int64_t> from, std::optional<int64_t> to, DType dtype) {
   const int64_t low = to ? from.value_or(0) : 0;
   const std::optional<int64_t> high = to ? to : from;
-  if (!high) return {0, last_exact(dtype) + 1};
+  if (!high) return {0, last_exact_integer(dtype) + 1};
   check(low < *high, "random_ expects 'from' to be less than 'to', but got from=", low, " >= to=", *high);
   return integers_between(low, *high);
 }
 
-// The standard deviation to draw with: `std` for real dtypes. For complex dtypes it is the standard deviation of each
-// part, so that the number's is `std`.
+// The standard deviation to draw with: `std` for real dtypes. For complex dtypes, the standard deviation of each part,
+// chosen so that the standard deviation of the complex number is `std`.
 inline double part_std(DType dtype, double std) { return is_complex(dtype) ? std * std::sqrt(0.5) : std; }
 
 // ---- Permutations --------------------------------------------------------------------------

@@ -19,7 +19,7 @@ struct Range {
   double low, high;
   bool above_low = false;
 
-  constexpr bool holds(double x) const { return (above_low ? x > low : x >= low) && x <= high; }
+  constexpr bool contains(double x) const { return (above_low ? x > low : x >= low) && x <= high; }
 };
 
 inline constexpr double kMaxFinite = std::numeric_limits<double>::max();

@@ -39,7 +39,7 @@ struct ReducePlan {
 
 // The plan for an operator's `dim` argument; if it is empty, all dimensions are reduced.
 using OptionalDims = std::optional<absl::Span<const int64_t>>;
-inline ReducePlan plan_over(const Tensor& input, const OptionalDims& dim) {
+inline ReducePlan reduction_plan(const Tensor& input, const OptionalDims& dim) {
   return ReducePlan(input, dim.value_or(absl::Span<const int64_t>()), Order::kAny);
 }
 
@@ -81,18 +81,18 @@ inline void append_extent(Extents& extents, Extent next) {
 
 inline ReducePlan::ReducePlan(const Tensor& input, absl::Span<const int64_t> dims, Order order) {
   const size_t ndim = input.sizes().size();
-  absl::InlinedVector<bool, 8> goes(ndim, dims.empty());
+  absl::InlinedVector<bool, 8> is_reduced(ndim, dims.empty());
   for (int64_t dim : dims) {
     int64_t d = shape_rules::wrap_dim(dim, input.dim());
     if (ndim == 0) continue;  // a zero-dimensional tensor accepts dim 0 and -1
-    check(!goes[d], "dim ", d, " appears multiple times in the list of dims");
-    goes[d] = true;
+    check(!is_reduced[d], "dim ", d, " appears multiple times in the list of dims");
+    is_reduced[d] = true;
   }
   Extents unmerged;
   for (size_t d = 0; d < ndim; ++d) {
     Extent extent{input.sizes()[d], input.strides()[d]};
-    (goes[d] ? count : outputs) *= extent.size;
-    if (goes[d]) {
+    (is_reduced[d] ? count : outputs) *= extent.size;
+    if (is_reduced[d]) {
       unmerged.push_back(extent);
     } else {
       append_extent(kept, extent);

@@ -9,8 +9,8 @@
 
 namespace tt {
 
-// Element i of `steps` evenly spaced numbers, real or complex. Computed from the nearer end, so that rounding is
-// symmetric and the last element is exactly `end`.
+// Element i of `steps` evenly spaced numbers, real or complex. Computed from the end point that is nearer to i, so that
+// rounding is symmetric and the last element is exactly `end`.
 template <typename C>
 TT_HOST_DEVICE C linspace_at(C start, C end, int64_t steps, int64_t i) {
   if (steps == 1) return start;
@@ -25,7 +25,7 @@ struct LinspaceEnds {
   C start, end;
 };
 inline LinspaceEnds<double> linspace_ends(const Scalar& start, const Scalar& end, DType dtype) {
-  return {start.in_dtype(dtype).to_double(), end.in_dtype(dtype).to_double()};
+  return {start.converted_to(dtype).to_double(), end.converted_to(dtype).to_double()};
 }
 inline LinspaceEnds<Complex<double>> complex_linspace_ends(const Scalar& start, const Scalar& end) {
   const auto complex_of = [](const Scalar& number) {
@@ -36,7 +36,7 @@ inline LinspaceEnds<Complex<double>> complex_linspace_ends(const Scalar& start, 
 
 // Element i of an arithmetic sequence.
 template <typename T>
-struct Arithmetic {
+struct ArithmeticSequence {
   T first, step;
   TT_HOST_DEVICE T operator()(int64_t i) const { return first + step * static_cast<T>(i); }
 };
@@ -44,11 +44,11 @@ struct Arithmetic {
 // Calls fill(sequence) with arange's sequence: of doubles if `start` or `step` is floating, else of integers.
 template <typename F>
 void with_arange(Scalar start, Scalar step, DType dtype, F&& fill) {
-  start = start.in_dtype(dtype), step = step.in_dtype(dtype);
+  start = start.converted_to(dtype), step = step.converted_to(dtype);
   if (start.category() == Category::kFloating || step.category() == Category::kFloating) {
-    fill(Arithmetic<double>{start.to_double(), step.to_double()});
+    fill(ArithmeticSequence<double>{start.to_double(), step.to_double()});
   } else {
-    fill(Arithmetic<int64_t>{start.to_int(), step.to_int()});
+    fill(ArithmeticSequence<int64_t>{start.to_int(), step.to_int()});
   }
 }
 

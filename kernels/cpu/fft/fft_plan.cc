@@ -104,7 +104,7 @@ FftPlan<R>::FftPlan(int64_t n, bool for_reals) : n_(n), passes_(fft_passes<R>())
   const auto elements = static_cast<size_t>(c.plan.buffer_size(1));
   std::vector<R> fr(elements), fi(elements), wr(elements), wi(elements);
   for (int64_t k = 0; k < n; ++k) {
-    const Root w = chirp_of(k, n, true);
+    const Root w = bluestein_factor(k, n, true);
     c.re[k] = static_cast<R>(w.re);
     c.im[k] = static_cast<R>(w.im);
     const int64_t mirror = k == 0 ? 0 : size - k;

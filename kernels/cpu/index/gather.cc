@@ -104,7 +104,7 @@ void gather(const Tensor& input, int64_t dim, const Tensor& index, bool, Tensor&
   dim = shape_rules::wrap_dim(dim, x.dim());
   check_indexable(dim, x.size(dim), where.numel());
   OutOfRange range(dim, x.size(dim));
-  const Sizes around = strides_around(x, dim);
+  const Sizes around = strides_without_dim(x, dim);
   const StridedLoop<3> loop(where.sizes(), {to.strides(), where.strides(), around});
   with_bits(x.dtype(), [&]<typename T>(std::type_identity<T>) {
     loop.parallel_for_row_pieces([&](const StridedLoop<3>::Offsets& at, int64_t n) {
@@ -137,7 +137,7 @@ void scatter_into(const Tensor& input, int64_t dim, const Tensor& index, const T
   dim = shape_rules::wrap_dim(dim, to.dim());
   check_indexable(dim, to.size(dim), where.numel());
   OutOfRange range(dim, to.size(dim));
-  const Sizes around = strides_around(to, dim);
+  const Sizes around = strides_without_dim(to, dim);
   const StridedLoop<3> loop(where.sizes(), {around, where.strides(), value_strides});
   with_combined<Combine>(out.dtype(), [&]<typename T>(std::type_identity<T>) {
     auto body = [&](const StridedLoop<3>::Offsets& at, int64_t) {
@@ -147,7 +147,8 @@ void scatter_into(const Tensor& input, int64_t dim, const Tensor& index, const T
         report_row(range, p, loop.length());
       }
     };
-    // Rows along the last dimension write to separate elements; other rows may write to the same ones.
+    // Rows along the last dimension write to separate elements. Rows along another dimension may write to the same
+    // elements.
     if (dim == to.dim() - 1) {
       loop.parallel_for_rows(body);
     } else {

@@ -28,9 +28,9 @@ struct Run {
 };
 using Runs = std::vector<Run>;
 
-// The runs of a selection's offsets, if all rows of a loop share them and they are long enough; else empty.
+// The runs of a selection's offsets if several rows use the same offsets and the runs are long enough, else empty.
 Runs runs_of(const Selection& selection) {
-  constexpr int64_t kWorthwhile = 8;  // mean elements per run
+  constexpr int64_t kMinMeanLength = 8;  // mean elements per run
   const int64_t n = selection.offsets.numel(), rows = selection.numel() / std::max<int64_t>(n, 1);
   Runs runs;
   if (rows < 2) return runs;
@@ -42,14 +42,14 @@ Runs runs_of(const Selection& selection) {
       runs.push_back({i, offsets[i], 1});
     }
   }
-  if (static_cast<int64_t>(runs.size()) * kWorthwhile > n) runs.clear();
+  if (static_cast<int64_t>(runs.size()) * kMinMeanLength > n) runs.clear();
   return runs;
 }
 
 template <typename T>
 void copy_runs(T* to, const T* from, const Runs& runs) {
   for (const Run& run : runs) {
-    if (run.length == 1) {  // frequent at borders
+    if (run.length == 1) {  // faster than a call of copy; such runs are frequent
       to[run.first] = from[run.offset];
     } else {
       std::copy_n(from + run.offset, run.length, to + run.first);
@@ -59,7 +59,7 @@ void copy_runs(T* to, const T* from, const Runs& runs) {
 
 }  // namespace
 
-void pick(const Tensor& x, const Selection& selection, Tensor& out) {
+void copy_selected(const Tensor& x, const Selection& selection, Tensor& out) {
   const Sizes lie = contiguous_strides(selection.sizes);
   const StridedLoop<3> loop(selection.sizes, {lie, selection.steps, selection.offset_strides});
   const Runs runs = runs_of(selection);
@@ -188,7 +188,7 @@ namespace {
 template <typename T>
 int64_t* write_places(const T* row, int64_t step, int64_t length, const int64_t* index, int64_t ndim, int64_t* to,
                       const int64_t* end) {
-  constexpr int64_t kPiece = 512;  // first the positions, without unpredictable branches, then the index rows
+  constexpr int64_t kPiece = 512;  // positions per pass: first finds them without branches, then writes the indices
   int64_t places[kPiece];
   for (int64_t first = 0; first < length; first += kPiece) {
     int64_t n = 0;

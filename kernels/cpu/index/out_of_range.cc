@@ -10,7 +10,7 @@ void OutOfRange::rethrow() const {
        " with size ", size_);
 }
 
-void OutOfRange::rethrow_in_self() const {
+void OutOfRange::rethrow_index_select() const {
   if (!found_.load(std::memory_order_relaxed)) return;
   fail(ErrorKind::kIndex, "index out of range in self, got ", index_.load(std::memory_order_relaxed), " for dimension ",
        dim_, " with size ", size_);

@@ -6,8 +6,8 @@
 
 namespace tt::cpu {
 
-// A kernel checks each index when it uses it, because another session may write the index tensor meanwhile. It reports
-// an index that is out of range and uses 0 instead. Thread-safe.
+// A kernel checks each index when it uses it, because another session may write the index tensor at the same time. It
+// reports an index that is out of range and uses 0 instead. Thread-safe.
 class OutOfRange {
  public:
   OutOfRange(int64_t dim, int64_t size) : dim_(dim), size_(size) {}
@@ -18,7 +18,7 @@ class OutOfRange {
   // Throws Error (IndexError) "index 5 is out of bounds for dimension 0 with size 3" if an index was reported.
   void rethrow() const;
   // As rethrow(), with index_select's message, "index out of range in self".
-  void rethrow_in_self() const;
+  void rethrow_index_select() const;
 
  private:
   int64_t dim_, size_;

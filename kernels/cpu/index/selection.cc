@@ -49,7 +49,7 @@ void add_term(const SelectionTerm& term, IndexRange allowed, bool first, Tensor&
       report_row(range, from, step, n, allowed == IndexRange::kEitherEnd ? -term.size : 0, term.size);
     }
   });
-  allowed == IndexRange::kEitherEnd ? range.rethrow() : range.rethrow_in_self();
+  allowed == IndexRange::kEitherEnd ? range.rethrow() : range.rethrow_index_select();
 }
 
 Tensor add_up(const SelectionTerms& terms, SizesView sizes, IndexRange range, Device device) {

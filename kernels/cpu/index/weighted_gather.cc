@@ -15,7 +15,7 @@ namespace tt::cpu {
 namespace {
 
 constexpr int64_t kBlock = 256;         // positions per block; their indices are checked once for several channels
-constexpr int64_t kTapsPerPass = 4;     // taps that are added to a sum in one pass over it
+constexpr int64_t kTapsPerPass = 4;     // taps that one pass over the sums adds
 constexpr int64_t kTaskWork = 1 << 15;  // minimum multiplications per task of the pool
 
 // A batch of indices (N, K, P) into channels of `length` entries, each of `inner` contiguous elements.
@@ -37,7 +37,7 @@ struct Positions {
   const int64_t* at(int64_t n, int64_t tap, int64_t position) const {
     return index.data_as<int64_t>() + offset(n, tap, position);
   }
-  // Of an index, and of its weight.
+  // The offset of an index in `index`, and of its weight in the weights.
   int64_t offset(int64_t n, int64_t tap, int64_t position) const { return (n * taps + tap) * count + position; }
   bool inside(int64_t at) const { return static_cast<uint64_t>(at) < static_cast<uint64_t>(length); }
 
@@ -61,7 +61,7 @@ struct Positions {
   }
 };
 
-// One tap of a block of positions: its index at each, replaced by 0 if it is outside the channel.
+// One tap of a block of positions: the index of each position, or 0 if that index is outside the channel.
 template <typename T>
 struct TapBlock {
   int32_t at[kBlock];
@@ -107,7 +107,7 @@ void add_tap(int64_t n, const TapBlock<T>& tap, const T* weight, const T* channe
   tap.all_inside ? add_inside(n, tap, weight, channel, sums) : add_checked(n, tap, weight, channel, sums);
 }
 
-// Weighted rows, whose sum becomes the result or is added to it.
+// Up to kTapsPerPass rows with their weights. Their weighted sum is the result, or is added to it.
 template <typename T>
 struct WeightedRows {
   std::array<const T*, kTapsPerPass> row;
@@ -154,7 +154,7 @@ TT_CLONES T dot(int64_t n, const T* __restrict a, const T* __restrict b) {
   return ((sums[0] + sums[4]) + (sums[2] + sums[6])) + ((sums[1] + sums[5]) + (sums[3] + sums[7]));
 }
 
-// Single elements: all positions of a block use the same taps in every channel.
+// For entries of one element. A block's taps are checked once and used for several channels.
 template <typename T>
 void gather_elements(const Positions& positions, int64_t channels, const T* x, const T* weight, T* to) {
   positions.for_each_block(channels, [&](int64_t n, int64_t first, int64_t count, int64_t channel, int64_t end) {
@@ -184,7 +184,7 @@ void gather_elements(const Positions& positions, int64_t channels, const T* x, c
   });
 }
 
-// Entries of several elements: each position of each channel adds up whole rows.
+// For entries of several elements. For each position of each channel, adds up whole rows.
 template <typename T>
 void gather_rows(const Positions& positions, int64_t channels, const T* x, const T* weight, T* to) {
   const int64_t inner = positions.inner, work = std::max<int64_t>(1, positions.taps * inner);

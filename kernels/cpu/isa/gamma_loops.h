@@ -207,7 +207,8 @@ void incomplete_gammas(const T* shape, const T* argument, T* out) {
     wanted |= int64_t{1} << choice[l];
     lower[l] = upper[l] = 0;
   }
-  // Evaluates `sum_of` in the lanes that need it; other lanes get arguments for which the sum converges at once.
+  // Evaluates `sum_of` in the lanes that need it. The arguments of the other lanes are replaced by ones for which the
+  // sum converges at once.
   const auto evaluate = [&](int64_t sum_of, double a_elsewhere, double x_elsewhere, auto evaluate_sum) {
     for (int64_t l = 0; l < kLanes; ++l) {
       own_a[l] = where(choice[l] == sum_of, a[l], a_elsewhere);

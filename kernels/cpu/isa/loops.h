@@ -35,7 +35,7 @@ inline constexpr T kReach = 0;
 // Computes r = fmod(a, b). The truncated rounded quotient is the exact quotient's integer part or one more, so one
 // correction of the remainder is enough. Returns false, with r undefined, if a quotient's magnitude is kReach or more.
 template <typename T>
-bool divide_out(int64_t n, const T* a, const T* b, T* __restrict r) {
+bool compute_fmod(int64_t n, const T* a, const T* b, T* __restrict r) {
   BitsOf<T> beyond = 0;
   for (int64_t i = 0; i < n; ++i) {
     const T x = a[i], y = b[i], quotient = x / y;
@@ -57,7 +57,7 @@ void loop_of_modulus(int64_t length, const T* const* in, T* out, Finish finish) 
   for (int64_t at = 0; at < length; at += kBlock) {
     const int64_t n = std::min(kBlock, length - at);
     const T *a = in[0] + at, *b = in[1] + at;
-    if (!divide_out(n, a, b, left)) {
+    if (!compute_fmod(n, a, b, left)) {
       for (int64_t i = 0; i < n; ++i) left[i] = std::fmod(a[i], b[i]);
     }
     T* to = out + at;
@@ -72,11 +72,11 @@ void loop_of_fmod(int64_t length, const T* const* in, T* out) {
 }
 template <typename T>
 void loop_of_remainder(int64_t length, const T* const* in, T* out) {
-  loop_of_modulus(length, in, out, [](T, T b, T left) { return math::downward_remainder(b, left); });
+  loop_of_modulus(length, in, out, [](T, T b, T left) { return math::floored_remainder(b, left); });
 }
 template <typename T>
 void loop_of_floor_divide(int64_t length, const T* const* in, T* out) {
-  loop_of_modulus(length, in, out, [](T a, T b, T left) { return math::downward_quotient(a, b, left); });
+  loop_of_modulus(length, in, out, [](T a, T b, T left) { return math::floored_quotient(a, b, left); });
 }
 
 // Uses that the bit patterns of adjacent numbers, read as integers, differ by one.

@@ -34,7 +34,7 @@ void padded(int64_t n, const C* const* in, C* out, const ScalarArgs<C>& scalar_a
   alignas(64) C results[kLanes];
   const C* copied[kInputs];
   for (int k = 0; k < kInputs; ++k) {
-    // Pads with an existing element, so that the padding cannot trigger a slow path that no element triggers.
+    // Pads with an existing element: a different value could make the loop take a slower path.
     for (int64_t i = 0; i < kLanes; ++i) copies[k][i] = in[k][whole + i < n ? whole + i : whole];
     copied[k] = copies[k];
   }

@@ -19,24 +19,24 @@ using math::where;
 // Amplitude and phase of the Bessel functions of order 0 or 1 for x > 5. With w = 5 / x:
 //   J(x) = sqrt(2 / (pi x)) (p cos(phase) - w q sin(phase))
 //   Y(x) = sqrt(2 / (pi x)) (p sin(phase) + w q cos(phase))
-struct Wave {
+struct AmplitudeAndPhase {
   double cosine, sine;  // cosine and sine of the phase, times sqrt(2)
   double p, wq;
   double amplitude;  // sqrt(1 / (pi x))
 
-  TT_HOST_DEVICE double j() const { return damped(p * cosine - wq * sine); }
-  TT_HOST_DEVICE double y() const { return damped(p * sine + wq * cosine); }
+  TT_HOST_DEVICE double j() const { return times_amplitude(p * cosine - wq * sine); }
+  TT_HOST_DEVICE double y() const { return times_amplitude(p * sine + wq * cosine); }
   // Returns the limit 0 at infinity, where the phase is undefined.
-  TT_HOST_DEVICE double damped(double wave) const { return where(amplitude == 0, 0.0, amplitude * wave); }
+  TT_HOST_DEVICE double times_amplitude(double wave) const { return where(amplitude == 0, 0.0, amplitude * wave); }
 };
 // cos(x), written so that the compiler does not merge it with sin(x) into sincos(), which has no vector form.
-TT_HOST_DEVICE double cosine_beside_sine(double x) {
+TT_HOST_DEVICE double cosine_without_sincos(double x) {
   const double half = math::sin(0.5 * x);
   return 1 - 2 * half * half;
 }
 template <typename T>
-TT_HOST_DEVICE Wave wave_of_order_0(double x) {
-  const double w = 5 / x, t = 2 * w * w - 1, s = math::sin(x), c = cosine_beside_sine(x);
+TT_HOST_DEVICE AmplitudeAndPhase amplitude_and_phase_0(double x) {
+  const double w = 5 / x, t = 2 * w * w - 1, s = math::sin(x), c = cosine_without_sincos(x);
   const double p =
       chebyshev_for<T>(t, -3.410936210498114e-17, 1.103023177871277e-16, -3.714050821413154e-16, 1.3078555195901338e-15,
                        -4.841483019175697e-15, 1.8959456362961828e-14, -7.914641501338115e-14, 3.5557750052411783e-13,
@@ -53,8 +53,8 @@ TT_HOST_DEVICE Wave wave_of_order_0(double x) {
   return {c + s, s - c, p, w * q, 0.56418958354775628695 / math::sqrt(x)};
 }
 template <typename T>
-TT_HOST_DEVICE Wave wave_of_order_1(double x) {
-  const double w = 5 / x, t = 2 * w * w - 1, s = math::sin(x), c = cosine_beside_sine(x);
+TT_HOST_DEVICE AmplitudeAndPhase amplitude_and_phase_1(double x) {
+  const double w = 5 / x, t = 2 * w * w - 1, s = math::sin(x), c = cosine_without_sincos(x);
   const double p =
       chebyshev_for<T>(t, 3.614078564738109e-17, -1.171117080126803e-16, 3.9523601713314257e-16,
                        -1.3953502148258493e-15, 5.180421738900549e-15, -2.03544697865723e-14, 8.529914525779044e-14,
@@ -72,7 +72,7 @@ TT_HOST_DEVICE Wave wave_of_order_1(double x) {
 }
 // J0 and J1 up to 5, with the first positive zero (as a sum of two doubles) factored out; for J1 also the factor x.
 template <typename T>
-TT_HOST_DEVICE double near_j0(double x) {
+TT_HOST_DEVICE double j0_below_five(double x) {
   const double t = 2 * x * x / 25 - 1;
   return ((x - 2.404825557695773) + 1.176691651530894e-16) * (x + 2.404825557695773) *
          chebyshev_for<T>(t, 2.3433615705472256e-16, -2.119981793307844e-14, 1.606362191368658e-12,
@@ -81,7 +81,7 @@ TT_HOST_DEVICE double near_j0(double x) {
                           0.07995724165008089, -0.07405174056387834);
 }
 template <typename T>
-TT_HOST_DEVICE double near_j1(double x) {
+TT_HOST_DEVICE double j1_below_five(double x) {
   const double t = 2 * x * x / 25 - 1;
   return x * ((x - 3.8317059702075125) + 1.5269184090088067e-16) * (x + 3.8317059702075125) *
          chebyshev_for<T>(t, 9.051454724528835e-18, -8.876744102278278e-16, 7.34347631506432e-14,
@@ -98,12 +98,13 @@ TT_HOST_DEVICE double y_limits(double x, double value) {
 template <typename T>
 TT_HOST_DEVICE double j0_of(double x) {
   const double a = std::fabs(x);
-  return where(a <= 5, near_j0<T>(math::minimum(a, 5.0)), wave_of_order_0<T>(math::maximum(a, 5.0)).j());
+  return where(a <= 5, j0_below_five<T>(math::minimum(a, 5.0)), amplitude_and_phase_0<T>(math::maximum(a, 5.0)).j());
 }
 template <typename T>
 TT_HOST_DEVICE double j1_of(double x) {
   const double a = std::fabs(x);
-  const double value = where(a <= 5, near_j1<T>(math::minimum(a, 5.0)), wave_of_order_1<T>(math::maximum(a, 5.0)).j());
+  const double value =
+      where(a <= 5, j1_below_five<T>(math::minimum(a, 5.0)), amplitude_and_phase_1<T>(math::maximum(a, 5.0)).j());
   return where(math::signbit(x), -value, value);
 }
 template <typename T>
@@ -114,8 +115,8 @@ TT_HOST_DEVICE double y0_of(double x) {
                        -1.9021689490013906e-11, 1.141220652090372e-09, -5.476431029755533e-08, 2.0406703657627165e-06,
                        -5.677525113380376e-05, 0.0011164629864165486, -0.014279159901781987, 0.10268287966073635,
                        -0.291894720865317, -0.13017522381095709, 0.20605257634092228);
-  const double small = smooth + 2 / math::kPi<double> * math::log(near) * near_j0<T>(near);
-  return y_limits(x, where(x <= 5, small, wave_of_order_0<T>(math::maximum(x, 5.0)).y()));
+  const double small = smooth + 2 / math::kPi<double> * math::log(near) * j0_below_five<T>(near);
+  return y_limits(x, where(x <= 5, small, amplitude_and_phase_0<T>(math::maximum(x, 5.0)).y()));
 }
 template <typename T>
 TT_HOST_DEVICE double y1_of(double x) {
@@ -124,8 +125,8 @@ TT_HOST_DEVICE double y1_of(double x) {
       t, -1.1707921590181557e-16, 1.1194186560306676e-14, -9.000965667133812e-13, 5.984534092223177e-11,
       -3.222883768023259e-09, 1.3699277670028168e-07, -4.44507526565354e-06, 0.000105257530278434,
       -0.0017057852565133666, 0.017111109934210778, -0.08834328868289824, 0.14189450894667655, 0.0531074450560213);
-  const double small = near * smooth + 2 / math::kPi<double> * (math::log(near) * near_j1<T>(near) - 1 / near);
-  return y_limits(x, where(x <= 5, small, wave_of_order_1<T>(math::maximum(x, 5.0)).y()));
+  const double small = near * smooth + 2 / math::kPi<double> * (math::log(near) * j1_below_five<T>(near) - 1 / near);
+  return y_limits(x, where(x <= 5, small, amplitude_and_phase_1<T>(math::maximum(x, 5.0)).y()));
 }
 
 template <auto kFunction, typename T>

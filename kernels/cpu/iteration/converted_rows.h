@@ -20,7 +20,7 @@ class ConvertedRows {
       : data_(static_cast<char*>(t.data())),
         dtype_(t.dtype()),
         item_(static_cast<int64_t>(item_size(dtype_))),
-        buffer_(stored_as<T>(dtype_) ? 0 : most) {}
+        buffer_(is_stored_as<T>(dtype_) ? 0 : most) {}
 
   // Returns the tensor's elements [at, at + n).
   const T* read(int64_t at, int64_t n) {

@@ -42,7 +42,7 @@ constexpr Candidate kCandidates[] = {
     {"baseline", &baseline::make_table, [] { return true; }},
 };
 
-BlockTable pick() {
+BlockTable select_table() {
   const char* wanted = std::getenv("TELETENSOR_CPU_ISA");
   for (const Candidate& c : kCandidates) {
     if (c.runs_here() && (!wanted || wanted == c.name)) return c.make();
@@ -53,7 +53,7 @@ BlockTable pick() {
 }  // namespace
 
 const BlockTable& blocks() {
-  static const BlockTable table = pick();
+  static const BlockTable table = select_table();
   return table;
 }
 

@@ -200,7 +200,7 @@ void Loop<C>::run_block(int64_t at, int64_t n, const C** values, C (*buffers)[kB
 
 template <typename C>
 template <typename F>
-void Loop<C>::for_each_rows(const Strides& strides, int64_t at, int64_t n, F f) const {
+void Loop<C>::for_each_row_range(const Strides& strides, int64_t at, int64_t n, F f) const {
   const int last = static_cast<int>(space_.sizes.size()) - 1;
   if (last < 0) return f(int64_t{0}, int64_t{0}, Rows{1, 0, n, 1});
   if (last == 1) {  // fast path: usually a part of one row
@@ -246,7 +246,7 @@ const C* Loop<C>::gather(const Register& from, int64_t at, int64_t n, C* buffer)
     return buffer;
   }
   const C* in_place = nullptr;
-  for_each_rows(a.strides, at, n, [&](int64_t offset, int64_t done, const Rows& rows) {
+  for_each_row_range(a.strides, at, n, [&](int64_t offset, int64_t done, const Rows& rows) {
     const char* src = a.data + offset * item;
     if (rows.length == n && rows.stride == 1 && a.dtype == kDTypeOf<C>)
       in_place = reinterpret_cast<const C*>(src);
@@ -261,7 +261,7 @@ void Loop<C>::scatter(const C* from, int64_t at, int64_t n) const {
   const int64_t item = static_cast<int64_t>(item_size(output_.dtype));
   const StoreFunction<C> store = conversions_.store[static_cast<int>(output_.dtype)];
   if (flat_output_) return store(from, {1, 0, n, 1}, output_.data + at * item);
-  for_each_rows(output_.strides, at, n, [&](int64_t offset, int64_t done, const Rows& rows) {
+  for_each_row_range(output_.strides, at, n, [&](int64_t offset, int64_t done, const Rows& rows) {
     store(from + done, rows, output_.data + offset * item);
   });
 }

@@ -84,7 +84,7 @@ class Loop {
   // Calls f(offset, done, rows) for elements [at, at + n) of an operand; `done` counts the elements already
   // processed.
   template <typename F>
-  void for_each_rows(const Strides& strides, int64_t at, int64_t n, F f) const;
+  void for_each_row_range(const Strides& strides, int64_t at, int64_t n, F f) const;
 
   const Space& space_;
   absl::Span<const Step<C>> steps_;

@@ -69,7 +69,7 @@ class StridedLoop {
   template <typename Body>
   void parallel_for_row_pieces(Body body) const {
     const int64_t cuts = rows_ < num_threads() ? std::min<int64_t>(row_.size / kGrain, num_threads()) : 1;
-    if (cuts > 1) return parallel_for_cut_rows(cuts, body);
+    if (cuts > 1) return parallel_for_split_rows(cuts, body);
     parallel_for_rows([&](const Offsets& at, int64_t) { body(at, row_.size); });
   }
 
@@ -78,7 +78,7 @@ class StridedLoop {
 
   // For few, long rows: splits each row into `cuts` pieces, so that all threads have work.
   template <typename Body>
-  void parallel_for_cut_rows(int64_t cuts, Body body) const {
+  void parallel_for_split_rows(int64_t cuts, Body body) const {
     parallel_for(rows_ * cuts, 1, [&](int64_t begin, int64_t end) {
       for (int64_t piece = begin; piece < end; ++piece) {
         const int64_t cut = piece % cuts, first = row_.size * cut / cuts, last = row_.size * (cut + 1) / cuts;

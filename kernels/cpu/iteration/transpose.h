@@ -7,8 +7,8 @@
 
 namespace tt::cpu {
 
-// Copies `from` to `to` if both have the same dtype and tiling pays off; otherwise returns false without copying.
-// `space` must be collapsed for these two operands.
+// Copies `from` to `to` if both have the same dtype and a tiled copy is faster; otherwise returns false without
+// copying. `space` must be collapsed for these two operands.
 bool transpose(const Space& space, const Access& from, const Access& to);
 
 // The contiguous dimensions of the target and of the source.

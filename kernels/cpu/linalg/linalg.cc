@@ -60,7 +60,7 @@ void each_matrix(int64_t batch, int64_t work, int64_t divisible, Make make, Body
   }
   if (thrown) std::rethrow_exception(thrown);
 }
-// each_matrix() for bodies that need no solver.
+// Like each_matrix(), for bodies that need no solver.
 template <typename Body>
 void each_matrix(int64_t batch, int64_t work, Body body) {
   each_matrix(
@@ -85,7 +85,7 @@ void check_info(std::string_view function, const Tensor& input, const Tensor& in
 void order_rows(const int32_t* pivots, int64_t count, int64_t rows, int64_t* order) {
   for (int64_t i = 0; i < rows; ++i) order[i] = i;
   for (int64_t i = 0; i < count; ++i) {
-    check(pivots[i] >= 1 && pivots[i] <= rows, wrong_pivot(pivots[i], rows));
+    check(pivots[i] >= 1 && pivots[i] <= rows, pivot_error(pivots[i], rows));
     std::swap(order[i], order[pivots[i] - 1]);
   }
 }
@@ -131,7 +131,7 @@ void lu_factored(const Tensor& input, std::string_view checked_by, Tensor& LU, T
   const int64_t m = input.size(-2), n = input.size(-1), k = std::min(m, n);
   with_linalg_element(input.dtype(), [&]<typename T>(std::type_identity<T>) {
     each_matrix(
-        matrices_in(input), m * n * k, kBlocks, [&] { return Lu<T>(m, n); },
+        matrix_count(input), m * n * k, kBlocks, [&] { return Lu<T>(m, n); },
         [&](int64_t i, Lu<T>& lu) {
           int32_t* failed = info.data_as<int32_t>() + i;
           *failed = 0;
@@ -147,7 +147,7 @@ void lu_permutation(const Tensor& pivots, int64_t rows, Tensor& out) {
 }
 
 void lu_solved(const Tensor& A, const Tensor& B, const Tensor& LU, const Tensor& pivots, bool transposed, Tensor& out) {
-  const int64_t n = A.size(-1), k = B.size(-1), batch = matrices_in(A);
+  const int64_t n = A.size(-1), k = B.size(-1), batch = matrix_count(A);
   const std::vector<int64_t> order = orders(pivots, batch, n);
   const Tensor lu = contiguous(LU), b = contiguous(B);
   with_linalg_element(A.dtype(), [&]<typename T>(std::type_identity<T>) {
@@ -200,7 +200,7 @@ void cholesky_factored(const Tensor& input, std::string_view checked_by, Tensor&
   copy_into(L, input);
   const int64_t n = input.size(-1);
   with_linalg_element(input.dtype(), [&]<typename T>(std::type_identity<T>) {
-    each_matrix(matrices_in(input), n * n * n / 3, [&](int64_t i) {
+    each_matrix(matrix_count(input), n * n * n / 3, [&](int64_t i) {
       T* a = L.data_as<T>() + i * n * n;
       info.data_as<int32_t>()[i] = cholesky(a, n);
       for (int64_t r = 0; r < n; ++r) std::fill(a + r * n + r + 1, a + (r + 1) * n, T(0));
@@ -215,7 +215,7 @@ void triangular_solved(const Tensor& A, const Tensor& B, bool upper, bool transp
   const Tensor a = contiguous(A);
   if (n == 0 || k == 0) return;
   with_linalg_element(A.dtype(), [&]<typename T>(std::type_identity<T>) {
-    each_matrix(matrices_in(A), n * n * k / 2, [&](int64_t i) {
+    each_matrix(matrix_count(A), n * n * k / 2, [&](int64_t i) {
       solve_triangular(a.data_as<T>() + i * n * n, out.data_as<T>() + i * n * k, n, k, upper, transposed,
                        unitriangular);
     });
@@ -228,7 +228,7 @@ void qr_factored(const Tensor& input, std::string_view mode, Tensor& Q, Tensor& 
   const Tensor a = contiguous(input);
   with_linalg_element(input.dtype(), [&]<typename T>(std::type_identity<T>) {
     const auto make = [&] { return Householder<T>(m, n, columns); };
-    each_matrix(matrices_in(input), m * n * k, kColumns, make, [&](int64_t i, Householder<T>& qr) {
+    each_matrix(matrix_count(input), m * n * k, kColumns, make, [&](int64_t i, Householder<T>& qr) {
       std::vector<T> tau(static_cast<size_t>(k));
       qr.factor(a.data_as<T>() + i * m * n, tau.data());
       qr.triangle(rows, R.data_as<T>() + i * rows * n);
@@ -243,7 +243,7 @@ void householder_factored(const Tensor& input, Tensor& a, Tensor& tau) {
   const Tensor matrices = contiguous(input);
   with_linalg_element(input.dtype(), [&]<typename T>(std::type_identity<T>) {
     const auto make = [&] { return Householder<T>(m, n, 0); };
-    each_matrix(matrices_in(input), m * n * k, kColumns, make, [&](int64_t i, Householder<T>& qr) {
+    each_matrix(matrix_count(input), m * n * k, kColumns, make, [&](int64_t i, Householder<T>& qr) {
       qr.factor(matrices.data_as<T>() + i * m * n, tau.data_as<T>() + i * k);
       qr.reflections(a.data_as<T>() + i * m * n);
     });
@@ -252,7 +252,7 @@ void householder_factored(const Tensor& input, Tensor& a, Tensor& tau) {
 
 void eigh_decomposed(const Tensor& input, std::string_view UPLO, bool vectors, Tensor& eigenvalues,
                      Tensor& eigenvectors) {
-  const int64_t n = input.size(-1), batch = matrices_in(input);
+  const int64_t n = input.size(-1), batch = matrix_count(input);
   if (n == 0) return;
   const bool upper = UPLO == "U" || UPLO == "u";
   const Tensor a = contiguous(input);
@@ -269,7 +269,7 @@ void eigh_decomposed(const Tensor& input, std::string_view UPLO, bool vectors, T
 }
 
 void eig_decomposed(const Tensor& input, bool vectors, Tensor& eigenvalues, Tensor& eigenvectors) {
-  const int64_t n = input.size(-1), batch = matrices_in(input);
+  const int64_t n = input.size(-1), batch = matrix_count(input);
   if (n == 0) return;
   const Tensor a = contiguous(input);
   std::vector<int32_t> info(static_cast<size_t>(batch));
@@ -286,7 +286,7 @@ void eig_decomposed(const Tensor& input, bool vectors, Tensor& eigenvalues, Tens
 }
 
 void svd_decomposed(const Tensor& input, bool full_matrices, bool vectors, Tensor& U, Tensor& S, Tensor& Vh) {
-  const int64_t m = input.size(-2), n = input.size(-1), k = std::min(m, n), batch = matrices_in(input);
+  const int64_t m = input.size(-2), n = input.size(-1), k = std::min(m, n), batch = matrix_count(input);
   const Tensor a = contiguous(input);
   std::vector<int32_t> info(static_cast<size_t>(batch));
   with_linalg_element(input.dtype(), [&]<typename T>(std::type_identity<T>) {
@@ -313,7 +313,7 @@ void matrix_exp(const Tensor& input, Tensor& out) {
   const Tensor a = contiguous(input);
   with_linalg_element(input.dtype(), [&]<typename T>(std::type_identity<T>) {
     const auto make = [&] { return Exponential<T>(n); };
-    each_matrix(matrices_in(input), 10 * n * n * n, kBlocks, make, [&](int64_t i, Exponential<T>& exponential) {
+    each_matrix(matrix_count(input), 10 * n * n * n, kBlocks, make, [&](int64_t i, Exponential<T>& exponential) {
       exponential.of(a.data_as<T>() + i * n * n, out.data_as<T>() + i * n * n);
     });
   });

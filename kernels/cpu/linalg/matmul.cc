@@ -52,7 +52,7 @@ bool is_even(const Tensor& t) {
 // Copies a batch of larger matrices (such as transposed attention heads) if the distance between them is not constant.
 // The copy takes a fraction of the time that oneDNN saves. Returns other tensors unchanged.
 Tensor even(const Tensor& t) {
-  const bool large = t.dim() > 3 && t.size(-1) * t.size(-2) >= kLargeMatrix && onednn_computes(t.dtype());
+  const bool large = t.dim() > 3 && t.size(-1) * t.size(-2) >= kLargeMatrix && onednn_supports(t.dtype());
   return large && !is_even(t) ? contiguous(t) : t;
 }
 
@@ -123,7 +123,7 @@ void matmul(const Tensor& input, const Tensor& other, Tensor& out) {
 void addmm_activation(const Tensor& input, const Tensor& mat1, const Tensor& mat2, Scalar beta, Scalar alpha,
                       bool use_gelu, Tensor& out) {
   matmul(mat1, mat2, out);
-  finish_activated(&run_chain, input, beta, alpha, use_gelu, out);
+  finish_addmm_activation(&run_chain, input, beta, alpha, use_gelu, out);
 }
 
 void linear(const Tensor& input, const Tensor& weight, const Tensor& bias, Tensor& out) {

@@ -19,7 +19,7 @@ void scaled_mm(const Tensor& input, const Tensor& mat2, const Tensor& scale_a, c
                const Tensor& bias, const Tensor& scale_result, std::optional<DType>, bool, Tensor& out) {
   Tensor product = empty(out.sizes(), DType::kFloat32, out.device());
   matmul(widened(input), widened(mat2), product);
-  finish_scaled(&run_chain, product, scale_a, scale_b, bias, is_float8(out.dtype()) ? scale_result : Tensor(), out);
+  finish_scaled_mm(&run_chain, product, scale_a, scale_b, bias, is_float8(out.dtype()) ? scale_result : Tensor(), out);
 }
 
 }  // namespace tt::cpu

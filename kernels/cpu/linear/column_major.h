@@ -27,12 +27,12 @@ void transpose_copy(const T* from, int64_t rows, int64_t columns, T* to) {
 }
 
 // Throws Error (RuntimeError) if a size, or a workspace's number of elements, exceeds LAPACK's 32-bit integers.
-inline void check_countable(double elements) {
+inline void check_lapack_sizes(double elements) {
   check(elements <= std::numeric_limits<int>::max(),
         "matrix too large: LAPACK's 32-bit integers cannot represent its size or workspace size, got ", elements);
 }
 inline int to_lapack_int(int64_t size) {
-  check_countable(static_cast<double>(size));
+  check_lapack_sizes(static_cast<double>(size));
   return static_cast<int>(size);
 }
 

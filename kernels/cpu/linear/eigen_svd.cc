@@ -33,7 +33,7 @@ void paired_vectors(const R* columns, const R* imaginary, int64_t n, Complex<R>*
 template <typename T>
 Eigh<T>::Eigh(int64_t n, bool upper, bool vectors) : n_(to_lapack_int(n)), upper_(upper), job_(vectors ? 'V' : 'N') {
   const double size = static_cast<double>(n);
-  check_countable(vectors ? 2 * size * size + 64 * size : 64 * size);
+  check_lapack_sizes(vectors ? 2 * size * size + 64 * size : 64 * size);
   columns_.resize(lapack::padded_elements(n, n));
   lapack::heevd(job_, 'L', n_, columns_.data(), n_, static_cast<real_of_t<T>*>(nullptr), space_);
   space_.allocate();
@@ -50,7 +50,7 @@ int32_t Eigh<T>::decompose(const T* a, real_of_t<T>* values, T* vectors) {
 
 template <typename T>
 Eig<T>::Eig(int64_t n, bool vectors) : n_(to_lapack_int(n)), job_(vectors ? 'V' : 'N') {
-  check_countable(64 * static_cast<double>(n));
+  check_lapack_sizes(64 * static_cast<double>(n));
   columns_.resize(lapack::padded_elements(n, n));
   vectors_.resize(vectors ? columns_.size() : 1);
   if constexpr (is_complex_v<T>)
@@ -90,8 +90,8 @@ Svd<T>::Svd(int64_t m, int64_t n, SingularVectors vectors) : m_(to_lapack_int(m)
   // Sizes from LAPACK's documentation, with a block size of 64. For complex matrices the real workspace is the
   // largest.
   const double small = k, large = std::max(m_, n_);
-  check_countable(64 * (small + large) + (vectors == SingularVectors::kNone ? 0 : 5 * small * small));
-  if (is_complex_v<T>) check_countable(small * std::max(5 * small + 7, 2 * large + 2 * small + 1));
+  check_lapack_sizes(64 * (small + large) + (vectors == SingularVectors::kNone ? 0 : 5 * small * small));
+  if (is_complex_v<T>) check_lapack_sizes(small * std::max(5 * small + 7, 2 * large + 2 * small + 1));
   columns_.resize(lapack::padded_elements(m, n));
   if (vectors != SingularVectors::kNone) {
     job_ = vectors == SingularVectors::kFull ? 'A' : 'S';

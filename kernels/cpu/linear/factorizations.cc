@@ -9,7 +9,7 @@ template <typename T>
 void Workspace<T>::allocate() {
   // LAPACK returns sizes as values of the element type. Values of float are rounded, so the next larger one is used.
   const auto count = [](Real size) {
-    check_countable(static_cast<double>(size));
+    check_lapack_sizes(static_cast<double>(size));
     return static_cast<size_t>(std::nextafter(size, std::numeric_limits<Real>::max())) + 1;
   };
   if constexpr (is_complex_v<T>)

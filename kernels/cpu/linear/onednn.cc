@@ -56,7 +56,7 @@ struct PrimitiveUse::Arguments {
 };
 
 struct CachedPrimitive {
-  Recipe recipe;
+  PreparedPrimitive prepared;
   Mutex mutex;
   std::vector<std::unique_ptr<PrimitiveUse::Arguments>> idle ABSL_GUARDED_BY(mutex);
 
@@ -70,7 +70,7 @@ struct CachedPrimitive {
       }
     }
     auto arguments = std::make_unique<PrimitiveUse::Arguments>();
-    for (const auto& [argument, desc] : recipe.arguments) {
+    for (const auto& [argument, desc] : prepared.arguments) {
       arguments->memories.push_back(dnnl::memory(desc, onednn_engine(), nullptr));
       arguments->list.push_back({argument, arguments->memories.back().get()});
     }
@@ -99,9 +99,9 @@ class PrimitiveCache {
     return it->second->second;
   }
   // If two threads create the same primitive, the first one inserted is kept.
-  std::shared_ptr<CachedPrimitive> insert(const PrimitiveKey& key, Recipe recipe) {
+  std::shared_ptr<CachedPrimitive> insert(const PrimitiveKey& key, PreparedPrimitive prepared) {
     auto made = std::make_shared<CachedPrimitive>();
-    made->recipe = std::move(recipe);
+    made->prepared = std::move(prepared);
     MutexLock lock(mutex_);
     if (auto it = places_.find(key); it != places_.end()) return it->second->second;
     entries_.emplace_front(key, made);
@@ -133,7 +133,7 @@ PrimitiveKey& PrimitiveKey::add(const dnnl::memory::desc& desc) {
   return add(d.data_type).add(d.format_kind).add(d.extra.flags);
 }
 
-PrimitiveUse::PrimitiveUse(const PrimitiveKey& key, absl::FunctionRef<Recipe()> make) try {
+PrimitiveUse::PrimitiveUse(const PrimitiveKey& key, absl::FunctionRef<PreparedPrimitive()> make) try {
   PrimitiveCache& cache = PrimitiveCache::instance();
   cached_ = cache.find(key);
   if (!cached_) cached_ = cache.insert(key, make());
@@ -147,7 +147,7 @@ PrimitiveUse::~PrimitiveUse() {
 }
 
 const dnnl::memory::desc& PrimitiveUse::desc(int argument) const {
-  for (const auto& [number, desc] : cached_->recipe.arguments) {
+  for (const auto& [number, desc] : cached_->prepared.arguments) {
     if (number == argument) return desc;
   }
   fail(ErrorKind::kRuntime, "oneDNN: the primitive has no argument ", argument);
@@ -160,17 +160,17 @@ void PrimitiveUse::set(int argument, const void* data) {
 }
 
 void PrimitiveUse::run() {
-  const Recipe& recipe = cached_->recipe;
+  const PreparedPrimitive& prepared = cached_->prepared;
   Ref<Storage> large;
-  if (recipe.scratchpad_bytes > kThreadScratchpad) {
-    large = make_ref<Storage>(Device{}, recipe.scratchpad_bytes);
+  if (prepared.scratchpad_bytes > kThreadScratchpad) {
+    large = make_ref<Storage>(Device{}, prepared.scratchpad_bytes);
     set(DNNL_ARG_SCRATCHPAD, large->data());
-  } else if (recipe.scratchpad_bytes > 0) {
-    set(DNNL_ARG_SCRATCHPAD, thread_scratchpad(recipe.scratchpad_bytes));
+  } else if (prepared.scratchpad_bytes > 0) {
+    set(DNNL_ARG_SCRATCHPAD, thread_scratchpad(prepared.scratchpad_bytes));
   }
   const auto& list = arguments_->list;
-  dnnl_status_t status =
-      dnnl_primitive_execute(recipe.primitive.get(), thread_stream().get(), static_cast<int>(list.size()), list.data());
+  dnnl_status_t status = dnnl_primitive_execute(prepared.primitive.get(), thread_stream().get(),
+                                                static_cast<int>(list.size()), list.data());
   check(status == dnnl_success, "oneDNN: failed to execute a primitive, status ", static_cast<int>(status));
 }
 
@@ -188,7 +188,7 @@ const dnnl::primitive_attr& onednn_attributes() {
   return *attributes;
 }
 
-bool onednn_computes(DType dtype) {
+bool onednn_supports(DType dtype) {
   static const bool bfloat16 = [] {
     dnnl::cpu_isa isa = dnnl::get_effective_cpu_isa();
     return isa == dnnl::cpu_isa::avx512_core || isa == dnnl::cpu_isa::avx512_core_vnni ||
@@ -205,7 +205,7 @@ dnnl::memory::data_type onednn_type(DType dtype) {
   }
 }
 
-bool takes_strides(SizesView sizes, SizesView strides) {
+bool supports_strides(SizesView sizes, SizesView strides) {
   absl::InlinedVector<std::pair<int64_t, int64_t>, 6> steps;  // stride, size
   for (size_t d = 0; d < sizes.size(); ++d) {
     if (sizes[d] == 0) return true;
@@ -233,9 +233,9 @@ void onednn_reorder(int threads, const dnnl::memory::desc& from, const void* sou
   PrimitiveKey key(PrimitiveKey::Kind::kReorder, threads);
   PrimitiveUse use(key.add(from).add(to), [&] {
     dnnl::reorder::primitive_desc pd(onednn_engine(), from, onednn_engine(), to, onednn_attributes());
-    return Recipe{dnnl::reorder(pd),
-                  {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}, {DNNL_ARG_SCRATCHPAD, pd.scratchpad_desc()}},
-                  pd.scratchpad_desc().get_size()};
+    return PreparedPrimitive{dnnl::reorder(pd),
+                             {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}, {DNNL_ARG_SCRATCHPAD, pd.scratchpad_desc()}},
+                             pd.scratchpad_desc().get_size()};
   });
   use.set(DNNL_ARG_FROM, source);
   use.set(DNNL_ARG_TO, target);

@@ -49,7 +49,7 @@ class PrimitiveKey {
 };
 
 // A primitive with its arguments, their required layouts and its scratchpad size.
-struct Recipe {
+struct PreparedPrimitive {
   dnnl::primitive primitive;
   std::vector<std::pair<int, dnnl::memory::desc>> arguments;
   size_t scratchpad_bytes = 0;
@@ -60,7 +60,7 @@ struct CachedPrimitive;  // onednn.cc
 class PrimitiveUse {
  public:
   // Finds the primitive for `key` in the cache, or creates it with `make`, which may throw dnnl::error.
-  PrimitiveUse(const PrimitiveKey& key, absl::FunctionRef<Recipe()> make);
+  PrimitiveUse(const PrimitiveKey& key, absl::FunctionRef<PreparedPrimitive()> make);
   ~PrimitiveUse();
   PrimitiveUse(const PrimitiveUse&) = delete;
   PrimitiveUse& operator=(const PrimitiveUse&) = delete;
@@ -83,12 +83,12 @@ dnnl::engine& onednn_engine();
 const dnnl::primitive_attr& onednn_attributes();
 
 // Whether oneDNN computes in this dtype on this machine; other dtypes use our own loops.
-bool onednn_computes(DType dtype);
+bool onednn_supports(DType dtype);
 dnnl::memory::data_type onednn_type(DType dtype);
 // Whether oneDNN accepts plain memory with these strides: each must be at least the next smaller stride times its
 // size.
-bool takes_strides(SizesView sizes, SizesView strides);
-// A descriptor of plain strided memory. Requires takes_strides().
+bool supports_strides(SizesView sizes, SizesView strides);
+// A descriptor of plain strided memory. Requires supports_strides().
 dnnl::memory::desc strided_desc(SizesView sizes, SizesView strides, DType dtype);
 dnnl::memory::desc any_desc(SizesView sizes, DType dtype);
 

@@ -21,12 +21,12 @@ using dnnl::memory;
 constexpr double kSmallProduct = 40 * 40 * 40;
 constexpr double kSmallProductByRows = 64 * 64 * 64;
 // Below this size (about 12 us) a single core is used.
-constexpr double kWorthTheCores = 1.5e6;
-// Packing b costs 24/m of the product's time, and oneDNN's loops over a packed b are up to 10 % faster.
-constexpr int64_t kRowsWorthPacking = 384;
-constexpr int64_t kDepthWorthPacking = 384;
-// From this number of elements of b, a cached packed copy pays off.
-constexpr int64_t kWeightsWorthKeeping = 1 << 16;
+constexpr double kMinMultiCoreWork = 1.5e6;
+// For m rows, packing b takes about 24/m of the product's time. oneDNN's loops over a packed b are up to 10 % faster.
+constexpr int64_t kMinPackedRows = 384;
+constexpr int64_t kMinPackedDepth = 384;
+// Minimum number of elements of b for which a packed copy is cached. For smaller b, the copy does not save time.
+constexpr int64_t kMinCachedElements = 1 << 16;
 
 // Multiplications that take one core about 0.3 s.
 constexpr double kLongProduct = 5e10;
@@ -55,7 +55,7 @@ std::optional<StridedOperand> operand(const Matrix& x, int64_t rows, int64_t col
   // A stride of 0 becomes a batch dimension of size 1, which oneDNN broadcasts.
   StridedOperand result{{*step == 0 ? 1 : batch, rows, columns},
                         {*step == 0 ? rows * columns : *step, fits->row_stride, fits->column_stride}};
-  if (!takes_strides(result.sizes, result.strides)) return std::nullopt;
+  if (!supports_strides(result.sizes, result.strides)) return std::nullopt;
   return result;
 }
 
@@ -77,9 +77,9 @@ struct Problem {
     PrimitiveKey key(PrimitiveKey::Kind::kMatmul, threads);
     key.add(static_cast<int64_t>(g.dtype)).add(a.sizes).add(a.strides).add(b.sizes).add(b.strides);
     key.add(bias != nullptr).add(packed_b);
-    return PrimitiveUse(key, [&] { return recipe(packed_b); });
+    return PrimitiveUse(key, [&] { return prepare(packed_b); });
   }
-  Recipe recipe(bool packed_b) const {
+  PreparedPrimitive prepare(bool packed_b) const {
     const memory::desc a_desc = strided_desc(a.sizes, a.strides, g.dtype);
     const memory::desc b_desc = packed_b ? any_desc(b.sizes, g.dtype) : plain_b();
     const memory::desc c_desc = strided_desc(c(), contiguous_strides(c()), g.dtype);
@@ -89,12 +89,12 @@ struct Problem {
     const dnnl::matmul::desc desc =
         bias ? dnnl::matmul::desc(a_desc, b_desc, bias_desc, c_desc) : dnnl::matmul::desc(a_desc, b_desc, c_desc);
     const dnnl::matmul::primitive_desc pd(desc, onednn_attributes(), onednn_engine());
-    Recipe made{dnnl::matmul(pd),
-                {{DNNL_ARG_SRC, a_desc},
-                 {DNNL_ARG_WEIGHTS, pd.weights_desc()},
-                 {DNNL_ARG_DST, c_desc},
-                 {DNNL_ARG_SCRATCHPAD, pd.scratchpad_desc()}},
-                pd.scratchpad_desc().get_size()};
+    PreparedPrimitive made{dnnl::matmul(pd),
+                           {{DNNL_ARG_SRC, a_desc},
+                            {DNNL_ARG_WEIGHTS, pd.weights_desc()},
+                            {DNNL_ARG_DST, c_desc},
+                            {DNNL_ARG_SCRATCHPAD, pd.scratchpad_desc()}},
+                           pd.scratchpad_desc().get_size()};
     if (bias) made.arguments.emplace_back(DNNL_ARG_BIAS, bias_desc);
     return made;
   }
@@ -120,8 +120,8 @@ Tensor pack_once(const Problem& problem, const void* b_data, const memory::desc&
 bool run_packed(const Problem& problem, const void* b_data, int threads, const Tensor* weights) {
   const Gemm& g = problem.g;
   if (g.batch != 1) return false;
-  const bool pays = g.m >= kRowsWorthPacking && g.k >= kDepthWorthPacking && g.n >= kDepthWorthPacking;
-  const bool may_keep = weights && g.k * g.n >= kWeightsWorthKeeping;
+  const bool pays = g.m >= kMinPackedRows && g.k >= kMinPackedDepth && g.n >= kMinPackedDepth;
+  const bool may_keep = weights && g.k * g.n >= kMinCachedElements;
   if (!pays && !may_keep) return false;
   const memory::desc plain = problem.plain_b();
   const bool again = may_keep && used_before(*weights, plain);
@@ -143,7 +143,7 @@ bool run_onednn(const Gemm& g, const void* bias, const Tensor* weights) {
   if (!a || !b) return false;
   const Problem problem{g, *a, *b, bias};
   const void* b_data = first_entry(g.b, g.b_offsets, g.dtype);
-  const PoolLease lease(work(g) * static_cast<double>(g.batch) < kWorthTheCores ? 1 : num_threads());
+  const PoolLease lease(work(g) * static_cast<double>(g.batch) < kMinMultiCoreWork ? 1 : num_threads());
   if (!run_packed(problem, b_data, lease.width(), weights)) {
     PrimitiveUse use = problem.primitive(lease.width(), false);
     problem.run(use, b_data);
@@ -213,7 +213,7 @@ void product(const Gemm& g, const void* bias, const Tensor* weights) {
   const bool would_round_twice = bias && item_size(g.dtype) == 2;
   if (is_gemv(g) && !would_round_twice) {
     gemv(g);
-  } else if (is_small(g) || !onednn_computes(g.dtype) || !run_onednn(g, bias, weights)) {
+  } else if (is_small(g) || !onednn_supports(g.dtype) || !run_onednn(g, bias, weights)) {
     gemm(g);
   } else {
     return;

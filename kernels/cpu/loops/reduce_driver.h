@@ -41,7 +41,7 @@ class ReduceRun {
         data_(static_cast<const char*>(input.data())),
         dtype_(input.dtype()),
         item_(static_cast<int64_t>(item_size(dtype_))),
-        direct_(stored_as<Value>(dtype_) || (R::kRawBytes && sizeof(Value) == 1 && item_ == 1)) {
+        direct_(is_stored_as<Value>(dtype_) || (R::kRawBytes && sizeof(Value) == 1 && item_ == 1)) {
     if (plan.kept.empty()) return;
     column_ = plan.kept.back();
     bool columns_are_closer = column_.stride < inner_.stride;

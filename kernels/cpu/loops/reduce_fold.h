@@ -34,7 +34,7 @@ inline constexpr int64_t kFoldLanes = 256 / sizeof(Value);
 // For short inputs, where wide totals would cost more than the elements: merges lanes as Values, up to kRounds elements
 // per Value.
 template <typename M, typename T>
-TT_INLINE void fold_few(typename M::Total& total, const T* __restrict x, int64_t n) {
+TT_INLINE void fold_short(typename M::Total& total, const T* __restrict x, int64_t n) {
   using Value = typename M::Value;
   constexpr int64_t kLanes = kFoldLanes<Value>;
   if (n <= 16) {
@@ -60,7 +60,7 @@ template <typename M, typename T>
 TT_CLONES void fold_block(typename M::Total& total, const T* __restrict x, int64_t n) {
   using Value = typename M::Value;
   constexpr int64_t kLanes = kFoldLanes<Value>;
-  if (n < 8 * kLanes) return fold_few<M>(total, x, n);
+  if (n < 8 * kLanes) return fold_short<M>(total, x, n);
   typename M::Total wide[kLanes];
   for (int64_t l = 0; l < kLanes; ++l) wide[l] = M::init();
   int64_t i = 0;

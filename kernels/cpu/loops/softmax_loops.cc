@@ -43,7 +43,7 @@ template <typename T, typename Step, typename Join>
   return join_lanes<kWidth>(lanes, join);
 }
 
-// Ignores NaN. A NaN makes the row's sum, and thereby the whole row, NaN anyway.
+// Ignores NaN, because a NaN makes the row's sum, and therefore the whole row, NaN.
 template <typename T>
 [[gnu::always_inline]] inline T largest(int64_t n, const T* x) {
   const auto larger = [](T a, T b) { return b > a ? b : a; };

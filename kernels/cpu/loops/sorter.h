@@ -58,8 +58,8 @@ TT_CLONES void make_keys(Keyed<Key>* __restrict out, const T* __restrict x, int6
 
 // out[i] = the key of x[i * stride].
 template <typename T>
-TT_CLONES void make_bare_keys(SortKey<T>* __restrict out, const T* __restrict x, int64_t stride, int64_t n,
-                              Order<T> order) {
+TT_CLONES void make_keys_without_index(SortKey<T>* __restrict out, const T* __restrict x, int64_t stride, int64_t n,
+                                       Order<T> order) {
   for (int64_t i = 0; i < n; ++i) out[i] = order(x[i * stride]);
 }
 
@@ -164,8 +164,8 @@ const uint64_t* RowSorter<T>::sort_by_counting(const T* x, int64_t stride, int64
   return keys;
 }
 
-// Keeps as candidates the elements that precede the k-th element of the last partition. After the first batches few
-// elements do.
+// Collects candidates: elements whose keys are at most `bound`. When the buffer is full, keeps the first k candidates
+// and lowers `bound` to the k-th of them. After the first batches, few elements are candidates.
 template <typename T>
 const typename RowSorter<T>::K* RowSorter<T>::sort_first(const T* x, int64_t stride, int64_t n, int64_t k,
                                                          bool descending) {
@@ -198,7 +198,7 @@ const typename RowSorter<T>::K* RowSorter<T>::sort_few(const T* x, int64_t strid
   int64_t held = 0;
   for (int64_t i = 0; i < n; i += kBatch) {
     const int64_t m = std::min(kBatch, n - i);
-    make_bare_keys(batch, x + i * stride, stride, m, Order<T>(descending));
+    make_keys_without_index(batch, x + i * stride, stride, m, Order<T>(descending));
     for (int64_t j = 0; j < m; ++j) {
       const K candidate = keyed(batch[j], i + j);
       if (held == k && candidate > keys_[k - 1]) [[likely]]

@@ -1,7 +1,7 @@
 // Converts blocks of elements between memory and four types: float, double, int64 or bytes.
 //
-// For kernels that do not justify a loop per dtype: they compute on blocks of one of these types, which fit the L1
-// cache.
+// Used by kernels that are too rare for a loop per dtype. They compute on blocks of one of these types, which fit the
+// L1 cache.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ void store_block(void* dst, DType dtype, int64_t stride, const uint8_t* src, int
 
 // Whether elements of `dtype` are stored as T, so that no conversion is needed.
 template <typename T>
-constexpr bool stored_as(DType dtype) {
+constexpr bool is_stored_as(DType dtype) {
   if constexpr (sizeof(T) == 1) return dtype == DType::kUInt8;
   if constexpr (std::is_same_v<T, float>) return dtype == DType::kFloat32;
   if constexpr (std::is_same_v<T, BFloat16>) return dtype == DType::kBFloat16;

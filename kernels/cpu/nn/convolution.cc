@@ -51,7 +51,7 @@ int64_t space(SizesView sizes) {
 // Returns activations in the layout that a primitive requires; `t` itself if it already matches. Most of these
 // layouts are only strides (channels last), which our own copy writes at memory speed.
 Tensor lay_out(const Tensor& t, const memory::desc& wanted, int threads) {
-  if (takes_strides(t.sizes(), t.strides()) && strided_desc(t.sizes(), t.strides(), t.dtype()) == wanted) return t;
+  if (supports_strides(t.sizes(), t.strides()) && strided_desc(t.sizes(), t.strides(), t.dtype()) == wanted) return t;
   Tensor bytes = bytes_for(wanted, t.dtype());
   if (Tensor view = strided_view(bytes, t.sizes(), wanted)) {
     copy(t, view);
@@ -62,7 +62,8 @@ Tensor lay_out(const Tensor& t, const memory::desc& wanted, int threads) {
   return bytes;
 }
 
-// lay_out() for contiguous weights. The copy is cached if the weights were used before and have not changed since.
+// Like lay_out(), for contiguous weights. The copy is cached if the weights were used before and have not changed
+// since.
 Tensor lay_out_weights(const Tensor& w, SizesView sizes, const memory::desc& wanted, int threads) {
   const memory::desc plain = plain_desc(sizes, w.dtype());
   return wanted == plain ? w : packed(w, plain, wanted, threads, used_before(w, wanted));
@@ -135,7 +136,8 @@ struct Problem {
 };
 
 template <typename Descriptor>
-Recipe recipe_of(dnnl::primitive primitive, const Descriptor& pd, std::vector<std::pair<int, memory::desc>> arguments) {
+PreparedPrimitive prepared_primitive(dnnl::primitive primitive, const Descriptor& pd,
+                                     std::vector<std::pair<int, memory::desc>> arguments) {
   arguments.emplace_back(DNNL_ARG_SCRATCHPAD, pd.scratchpad_desc());
   return {std::move(primitive), std::move(arguments), pd.scratchpad_desc().get_size()};
 }
@@ -147,8 +149,9 @@ Tensor images(const Tensor& t, int64_t n, int64_t count) {
   return view_of(t, part);
 }
 
-// The number of images to reorder, convolve and reorder back at a time, which divides the batch. These images fit the
-// caches, unless the weights, which are read in every call, are large in comparison; then the result is the batch.
+// The number of images to reorder, convolve and reorder back at a time; a divisor of the batch size. Chosen so that
+// these images fit the caches. If the weights, which are read in every call, are large compared with the images,
+// returns the batch size.
 int64_t images_at_once(const Tensor& x, const Tensor& w, const Tensor& y) {
   constexpr int64_t kCached = int64_t{2} << 20;
   const int64_t batch = x.size(0), item = static_cast<int64_t>(item_size(x.dtype()));
@@ -171,7 +174,7 @@ void onednn_convolution(const Tensor& x, const Tensor& w, const Tensor& bias, co
     std::vector<std::pair<int, memory::desc>> arguments = {
         {DNNL_ARG_SRC, pd.src_desc()}, {DNNL_ARG_WEIGHTS, pd.weights_desc()}, {DNNL_ARG_DST, pd.dst_desc()}};
     if (bias) arguments.emplace_back(DNNL_ARG_BIAS, pd.bias_desc());
-    return recipe_of(dnnl::convolution_forward(pd), pd, std::move(arguments));
+    return prepared_primitive(dnnl::convolution_forward(pd), pd, std::move(arguments));
   });
   const Tensor weights = lay_out_weights(w, c.w, use.desc(DNNL_ARG_WEIGHTS), threads);
   use.set(DNNL_ARG_WEIGHTS, weights.data());
@@ -198,10 +201,10 @@ void onednn_convolution_data(const Tensor& g, const Tensor& w, const Convolution
                                                any_desc(c.w, c.dtype), any_desc(c.y, c.dtype), c.stride, c.dilation,
                                                c.left, c.right);
     dnnl::convolution_backward_data::primitive_desc pd(desc, onednn_attributes(), onednn_engine(), c.forward(false));
-    return recipe_of(dnnl::convolution_backward_data(pd), pd,
-                     {{DNNL_ARG_DIFF_SRC, pd.diff_src_desc()},
-                      {DNNL_ARG_WEIGHTS, pd.weights_desc()},
-                      {DNNL_ARG_DIFF_DST, pd.diff_dst_desc()}});
+    return prepared_primitive(dnnl::convolution_backward_data(pd), pd,
+                              {{DNNL_ARG_DIFF_SRC, pd.diff_src_desc()},
+                               {DNNL_ARG_WEIGHTS, pd.weights_desc()},
+                               {DNNL_ARG_DIFF_DST, pd.diff_dst_desc()}});
   });
   const Tensor weights = lay_out_weights(w, c.w, use.desc(DNNL_ARG_WEIGHTS), threads);
   use.set(DNNL_ARG_WEIGHTS, weights.data());
@@ -225,10 +228,10 @@ void onednn_convolution_weights(const Tensor& g, const Tensor& x, const Convolut
                                                   any_desc(c.w, c.dtype), any_desc(c.y, c.dtype), c.stride, c.dilation,
                                                   c.left, c.right);
     dnnl::convolution_backward_weights::primitive_desc pd(desc, onednn_attributes(), onednn_engine(), c.forward(false));
-    return recipe_of(dnnl::convolution_backward_weights(pd), pd,
-                     {{DNNL_ARG_SRC, pd.src_desc()},
-                      {DNNL_ARG_DIFF_WEIGHTS, pd.diff_weights_desc()},
-                      {DNNL_ARG_DIFF_DST, pd.diff_dst_desc()}});
+    return prepared_primitive(dnnl::convolution_backward_weights(pd), pd,
+                              {{DNNL_ARG_SRC, pd.src_desc()},
+                               {DNNL_ARG_DIFF_WEIGHTS, pd.diff_weights_desc()},
+                               {DNNL_ARG_DIFF_DST, pd.diff_dst_desc()}});
   });
   const Tensor gradient = lay_out(g, use.desc(DNNL_ARG_DIFF_DST), threads);
   const Tensor source = lay_out(x, use.desc(DNNL_ARG_SRC), threads);
@@ -257,7 +260,7 @@ void add_bias(const Tensor& bias, Tensor& out) {
 // anything.
 template <typename Fast, typename Slow>
 void with_fallback(DType dtype, Fast&& fast, Slow&& slow) {
-  if (!onednn_computes(dtype)) return slow();
+  if (!onednn_supports(dtype)) return slow();
   try {
     fast();
   } catch (const Error& e) {
@@ -268,7 +271,7 @@ void with_fallback(DType dtype, Fast&& fast, Slow&& slow) {
 
 // The dtype in which a convolution is computed: float32 for 16-bit floats that oneDNN does not support.
 DType compute_type(DType dtype) {
-  if (onednn_computes(dtype)) return dtype;
+  if (onednn_supports(dtype)) return dtype;
   return item_size(dtype) == 2 && is_floating(dtype) ? DType::kFloat32 : dtype;
 }
 

@@ -31,7 +31,7 @@ struct Sequences {
     for (size_t i = 0; i < lengths.size(); ++i) {
       for (int64_t s = 0; s < lengths[i]; ++s) {
         const int64_t label = targets.data_as<int64_t>()[starts[i] + s];
-        check(label >= 0 && label < classes, wrong_label(label, classes));
+        check(label >= 0 && label < classes, label_error(label, classes));
         labels[i * width + 2 * s + 1] = label;
       }
     }

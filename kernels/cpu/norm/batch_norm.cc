@@ -76,7 +76,7 @@ struct RowStatistics {
 
 struct Moments {
   double mean;
-  double variance;  // biased
+  double variance;  // divided by n, not n - 1
 };
 template <typename T>
 Moments moments(const Channels& shape, const T* x, int64_t c) {

@@ -68,7 +68,7 @@ class VectorSums {
   }
 
  private:
-  static constexpr int64_t kMaxBlocks = 16;  // independent of the number of threads, so that the sums are too
+  static constexpr int64_t kMaxBlocks = 16;  // a constant, so that the sums do not depend on the number of threads
   const Rows& rows_;
   int64_t width_;
   int64_t blocks_;

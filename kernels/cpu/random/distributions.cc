@@ -37,7 +37,7 @@ Tensor checked(const Tensor& t, const rejection::Range& range) {
   const Tensor values = contiguous_as(t, DType::kFloat64);
   for (int64_t i = 0; i < values.numel(); ++i) {
     const double x = values.data_as<double>()[i];
-    check(range.holds(x), range.message, ", got ", x);
+    check(range.contains(x), range.message, ", got ", x);
   }
   return values;
 }

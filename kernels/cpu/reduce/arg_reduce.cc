@@ -30,8 +30,8 @@ void find(const Tensor& given, const std::optional<int64_t>& dim, Tensor* values
   if (input.dtype() == DType::kBool || input.dtype() == DType::kUInt8) {
     return find_as<uint8_t, kMax>(input, plan, values, indices);
   }
-  with_reduced(input.dtype(),
-               [&]<typename T>(std::type_identity<T>) { find_as<T, kMax>(input, plan, values, indices); });
+  with_reduction_type(input.dtype(),
+                      [&]<typename T>(std::type_identity<T>) { find_as<T, kMax>(input, plan, values, indices); });
   if (values) restore_bits(*values);
 }
 

@@ -20,7 +20,7 @@ double variance(const MomentsTotal& total, int64_t correction) {
 
 template <typename Result>
 void moments_into(const Tensor& input, const OptionalDims& dim, Tensor& out, Result result) {
-  const ReducePlan plan = plan_over(input, dim);
+  const ReducePlan plan = reduction_plan(input, dim);
   if (out.dtype() == DType::kFloat64) {
     reduce_into(Moments<double>(), input, plan, out, result);
   } else {

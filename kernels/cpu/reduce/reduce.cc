@@ -49,7 +49,7 @@ void sum_into(const Tensor& input, const ReducePlan& plan, Tensor& out) {
   if (input.dtype() == DType::kBool && is_integral(out.dtype())) {
     return count_into(input, plan, out, [](int64_t count) { return count; });
   }
-  with_reduced(out.dtype(), [&]<typename T>(std::type_identity<T>) {
+  with_reduction_type(out.dtype(), [&]<typename T>(std::type_identity<T>) {
     fold_into<Lifted<T>>(input, plan, out, [](const auto& total) { return static_cast<T>(total); });
   });
 }
@@ -62,12 +62,12 @@ using SumOfNumbers = Sum<T, NotNaN>;
 template <template <typename, typename> typename Monoid>
 void extremum_into(const Tensor& input, const OptionalDims& dim, Tensor& out) {
   const Tensor x = ordered_bits(input);
-  const ReducePlan plan = plan_over(x, dim);
+  const ReducePlan plan = reduction_plan(x, dim);
   auto as = [&]<typename T>(std::type_identity<T>) {
     fold_into<Monoid<T, Identity>>(x, plan, out, [](const T& total) { return total; });
   };
   if (x.dtype() == DType::kBool || x.dtype() == DType::kUInt8) return as(std::type_identity<uint8_t>());
-  with_reduced(x.dtype(), as);
+  with_reduction_type(x.dtype(), as);
   restore_bits(out);
 }
 
@@ -79,11 +79,11 @@ void sum(const Tensor& input, OptionalDims dim, bool, std::optional<DType>, Tens
       sum_into<PlainSum>(x, ReducePlan(x, dims, Order::kAny), to);
     });
   }
-  sum_into<PlainSum>(input, plan_over(input, dim), out);
+  sum_into<PlainSum>(input, reduction_plan(input, dim), out);
 }
 
 void nansum(const Tensor& input, OptionalDims dim, bool, std::optional<DType>, Tensor& out) {
-  sum_into<SumOfNumbers>(input, plan_over(input, dim), out);
+  sum_into<SumOfNumbers>(input, reduction_plan(input, dim), out);
 }
 
 void mean(const Tensor& input, OptionalDims dim, bool keepdim, std::optional<DType>, Tensor& out) {
@@ -91,8 +91,8 @@ void mean(const Tensor& input, OptionalDims dim, bool keepdim, std::optional<DTy
     return reduce_parts(contiguous_as(input, out.dtype()), dim, out,
                         [=](const Tensor& x, SizesView dims, Tensor& to) { mean(x, dims, keepdim, std::nullopt, to); });
   }
-  const ReducePlan plan = plan_over(input, dim);
-  with_reduced(out.dtype(), [&]<typename T>(std::type_identity<T>) {
+  const ReducePlan plan = reduction_plan(input, dim);
+  with_reduction_type(out.dtype(), [&]<typename T>(std::type_identity<T>) {
     const double count = static_cast<double>(plan.count);
     fold_into<Sum<T>>(input, plan, out, [count](const auto& total) { return static_cast<T>(total / count); });
   });
@@ -100,8 +100,8 @@ void mean(const Tensor& input, OptionalDims dim, bool keepdim, std::optional<DTy
 
 void prod(const Tensor& input, OptionalDims dim, bool, std::optional<DType>, Tensor& out) {
   if (is_complex(out.dtype())) return complex_prod(input, dim.value_or(absl::Span<const int64_t>()), out);
-  const ReducePlan plan = plan_over(input, dim);
-  with_reduced(out.dtype(), [&]<typename T>(std::type_identity<T>) {
+  const ReducePlan plan = reduction_plan(input, dim);
+  with_reduction_type(out.dtype(), [&]<typename T>(std::type_identity<T>) {
     fold_into<Product<T>>(input, plan, out, [](const T& total) { return total; });
   });
 }
@@ -112,18 +112,18 @@ void amin(const Tensor& input, OptionalDims dim, bool, Tensor& out) { extremum_i
 
 void any(const Tensor& input, OptionalDims dim, bool, Tensor& out) {
   const Tensor x = nonzero_mask(input);
-  count_into(x, plan_over(x, dim), out, [](int64_t count) { return static_cast<uint8_t>(count > 0); });
+  count_into(x, reduction_plan(x, dim), out, [](int64_t count) { return static_cast<uint8_t>(count > 0); });
 }
 
 void all(const Tensor& input, OptionalDims dim, bool, Tensor& out) {
   const Tensor x = nonzero_mask(input);
-  const ReducePlan plan = plan_over(x, dim);
+  const ReducePlan plan = reduction_plan(x, dim);
   count_into(x, plan, out, [&](int64_t count) { return static_cast<uint8_t>(count == plan.count); });
 }
 
 void count_nonzero(const Tensor& input, OptionalDims dim, Tensor& out) {
   const Tensor x = nonzero_mask(input);
-  count_into(x, plan_over(x, dim), out, [](int64_t count) { return count; });
+  count_into(x, reduction_plan(x, dim), out, [](int64_t count) { return count; });
 }
 
 namespace {
@@ -156,7 +156,7 @@ void logsumexp_into(const Tensor& input, const ReducePlan& plan, Tensor& out) {
 
 void vector_norm(const Tensor& input, double ord, OptionalDims dim, bool keepdim, std::optional<DType>, Tensor& out) {
   if (is_complex(input.dtype())) return vector_norm(magnitudes(input), ord, dim, keepdim, std::nullopt, out);
-  const ReducePlan plan = plan_over(input, dim);
+  const ReducePlan plan = reduction_plan(input, dim);
   if (out.dtype() == DType::kFloat64) {
     norm_into<double>(input, plan, ord, out);
   } else {

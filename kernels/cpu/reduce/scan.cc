@@ -69,7 +69,7 @@ TT_CLONES void scan_row(V* __restrict out, const V* __restrict in, A* __restrict
 template <typename V>
 const V* read(const Tensor& t, int64_t offset, int64_t stride, int64_t n, V* buffer) {
   const char* at = t.data_as<char>() + offset * static_cast<int64_t>(item_size(t.dtype()));
-  if (stride == 1 && stored_as<V>(t.dtype())) return reinterpret_cast<const V*>(at);
+  if (stride == 1 && is_stored_as<V>(t.dtype())) return reinterpret_cast<const V*>(at);
   load_block(buffer, at, t.dtype(), stride, n);
   return buffer;
 }
@@ -78,7 +78,7 @@ template <typename Op, typename V, typename A>
 void scan_lines(const Tensor& input, int64_t dim, A identity, Tensor& out) {
   const DimIterator<2> lines({&out, &input}, dim);
   const int64_t item = static_cast<int64_t>(item_size(out.dtype()));
-  const bool in_place = stored_as<V>(out.dtype()) && lines.stride(0) == 1;
+  const bool in_place = is_stored_as<V>(out.dtype()) && lines.stride(0) == 1;
   lines.run([&](auto each) {
     V loaded[kChunk], results[kChunk];
     each([&](const std::array<int64_t, 2>& at, int64_t) {
@@ -99,7 +99,7 @@ template <typename Op, typename V, typename A>
 void scan_columns(const Tensor& input, int64_t n, int64_t inner, A identity, Tensor& out) {
   const int64_t tiles = (inner + kTile - 1) / kTile, outer = out.numel() / (n * inner);
   const int64_t item = static_cast<int64_t>(item_size(out.dtype()));
-  const bool in_place = stored_as<V>(out.dtype());
+  const bool in_place = is_stored_as<V>(out.dtype());
   parallel_for(outer * tiles, std::max<int64_t>(1, 16 * kChunk / (n * std::min(kTile, inner))),
                [&](int64_t begin, int64_t end) {
                  V loaded[kTile], results[kTile];

@@ -24,7 +24,7 @@ int64_t most_frequent(const T* line, int64_t n, int64_t stride, const K* order) 
 }  // namespace
 
 void mode(const Tensor& input, int64_t dim, bool keepdim, Tensor& values, Tensor& indices) {
-  (void)keepdim;  // affects only the results' sizes; their elements are in the order of the lines
+  (void)keepdim;  // affects only the results' sizes, not their elements
   const DimIterator<1> lines({&input}, dim);
   with_element(input.dtype(), [&]<typename T>(std::type_identity<T>) {
     KeyBuffers<T> buffers(lines.count(), lines.length(0));

@@ -40,8 +40,8 @@ Job<R> packed_job(const Queue& queue, const Tensor& t, int64_t lines, int64_t n,
           {lines},
           {n},
           {n},
-          {t.data(), FftEnd::kComplex, 1, n},
-          {t.data(), FftEnd::kComplex, 1, n, R(1)}};
+          {t.data(), FftPointFormat::kComplex, 1, n},
+          {t.data(), FftPointFormat::kComplex, 1, n, R(1)}};
 }
 
 // ---- Lengths with small prime factors ---------------------------------------------------------
@@ -136,8 +136,9 @@ void run_passes(const Job<R>& job) {
       before *= factor;
     }
     if (rest > 1) d.add(rest, 0, 0, 1);
-    const FftSource<R> source = first ? job.source : FftSource<R>{between.data(), FftEnd::kComplex, 1, job.n};
-    const FftTarget<R> target = last ? job.target : FftTarget<R>{between.data(), FftEnd::kComplex, 1, job.n, R(1)};
+    const FftSource<R> source = first ? job.source : FftSource<R>{between.data(), FftPointFormat::kComplex, 1, job.n};
+    const FftTarget<R> target =
+        last ? job.target : FftTarget<R>{between.data(), FftPointFormat::kComplex, 1, job.n, R(1)};
     FftPass<R> pass{Layout<3>(d.sizes, {d.from, d.to, d.results}),
                     lines * (job.n / length),
                     1,
@@ -209,7 +210,7 @@ struct MakeChirps {
   bool forward;
   Complex<R>* w;
   TT_DEVICE void operator()(int64_t k) const {
-    const Root root = chirp_of(k, n, forward);
+    const Root root = bluestein_factor(k, n, forward);
     w[k] = {static_cast<R>(root.re), static_cast<R>(root.im)};
   }
 };
@@ -234,7 +235,7 @@ void run_chirp(const Job<R>& job) {
 // ---- Tensors ----------------------------------------------------------------------------------
 
 struct Ends {
-  FftEnd source = FftEnd::kComplex, target = FftEnd::kComplex;
+  FftPointFormat source = FftPointFormat::kComplex, target = FftPointFormat::kComplex;
 };
 
 // Transforms lines of n points along `dim`. `x` and `out` may be the same tensor.
@@ -302,7 +303,8 @@ void fft_r2c(const Tensor& input, Dims dim, double scale, Tensor& out) {
     size_t done = several;
     if (!transform_by_library(FftKind::kRealToComplex, input, last, true, scale, out)) {
       done = 1;
-      transform<R>(input, dims.back(), input.size(dims.back()), {FftEnd::kReal, FftEnd::kHalf}, true, scale, out);
+      transform<R>(input, dims.back(), input.size(dims.back()), {FftPointFormat::kReal, FftPointFormat::kHalf}, true,
+                   scale, out);
     }
     transform_complex<R>(out, Dims(dims).first(dims.size() - done), true, 1, out);
   });
@@ -319,7 +321,8 @@ void fft_c2r(const Tensor& input, Dims dim, double scale, int64_t, Tensor& out) 
       transform_complex<R>(input, others, false, 1, x);
     }
     if (transform_by_library(FftKind::kComplexToReal, x, last, false, scale, out)) return;
-    transform<R>(x, dims.back(), out.size(dims.back()), {FftEnd::kHalf, FftEnd::kReal}, false, scale, out);
+    transform<R>(x, dims.back(), out.size(dims.back()), {FftPointFormat::kHalf, FftPointFormat::kReal}, false, scale,
+                 out);
   });
 }
 

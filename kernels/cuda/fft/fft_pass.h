@@ -6,7 +6,7 @@
 // order. Within a pass, the algorithm is Stockham's autosort, as on the CPU (fft_plan.h).
 #pragma once
 
-#include "kernels/cuda/fft/fft_ends.h"
+#include "kernels/cuda/fft/fft_load_store.h"
 #include "kernels/cuda/launch/layout.h"
 #include "kernels/cuda/launch/shared_groups.h"
 

@@ -22,7 +22,7 @@ struct Places {
 
   // `t` and `index` must have at least one dimension. `other_strides` has one stride per dimension of the index.
   Places(const Queue& queue, const Tensor& t, int64_t dim, const Tensor& index, SizesView other_strides)
-      : layout(index.sizes(), {other_strides, index.strides(), strides_around(t, dim)}),
+      : layout(index.sizes(), {other_strides, index.strides(), strides_without_dim(t, dim)}),
         index(index.data_as<int64_t>()),
         count(index.numel()),
         dim(dim),

@@ -56,7 +56,7 @@ void pick_packs(const Tensor& x, const Selection& selection, Tensor& out) {
 
 }  // namespace
 
-void pick(const Tensor& x, const Selection& selection, Tensor& out) {
+void copy_selected(const Tensor& x, const Selection& selection, Tensor& out) {
   with_bits(x.dtype(), [&]<typename T>(std::type_identity<T>) {
     constexpr int kWidth = 16 / sizeof(T);
     selects_packs(x, selection, kWidth) ? pick_packs<T, kWidth>(x, selection, out)

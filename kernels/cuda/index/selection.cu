@@ -27,7 +27,8 @@ void add_term(const Queue& queue, const SelectionTerm& term, IndexRange range, b
   const Sizes strides = broadcast_strides(term.values.sizes(), term.values.strides(), offsets.sizes());
   const Layout<1> layout(offsets.sizes(), {strides});
   const bool either_end = range == IndexRange::kEitherEnd, checked = term.size >= 0;
-  DeviceErrorCell* cell = checked ? open_error_cell(queue, either_end ? &index_out_of_range : &index_out_of_self) : nullptr;
+  DeviceErrorCell* cell =
+      checked ? open_error_cell(queue, either_end ? &index_out_of_range : &index_out_of_range_in_self) : nullptr;
   const int64_t dim = term.dim, size = term.size, stride = term.stride, lowest = either_end ? -size : 0;
   const int64_t* from = term.values.data_as<int64_t>();
   int64_t* to = offsets.data_as<int64_t>();
@@ -54,7 +55,7 @@ Tensor add_up(const SelectionTerms& terms, SizesView sizes, IndexRange range, De
 
 }  // namespace
 
-Error index_out_of_self(const DeviceErrorCell& cell) {
+Error index_out_of_range_in_self(const DeviceErrorCell& cell) {
   return Error(ErrorKind::kIndex, absl::StrCat("index out of range in self, got ", cell.values[0], " for dimension ",
                                                cell.values[1], " with size ", cell.values[2]));
 }

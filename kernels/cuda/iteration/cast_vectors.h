@@ -5,7 +5,7 @@
 
 namespace tt::cuda {
 
-// Casts n adjacent elements. A thread casts as many as are 16 bytes in the wider type.
+// Casts n adjacent elements. Each thread casts the number of elements that takes 16 bytes in the wider type.
 template <typename From, typename To>
 struct Cast {
   static constexpr int kLanes = 16 / (sizeof(From) > sizeof(To) ? sizeof(From) : sizeof(To));

@@ -100,19 +100,19 @@ void copy_to_host(const Tensor& src, const Tensor& dst) {
   if (packs) copy_within(src, packed);
   Stream& stream = Context::current().stream(src.device());
   const bool direct = dst.is_contiguous() && dst.sizes() == src.sizes();
-  const Tensor landing = direct ? dst : staging_like(packed, src.device());
+  const Tensor copied = direct ? dst : staging_like(packed, src.device());
   const size_t bytes = static_cast<size_t>(packed.numel()) * item_size(packed.dtype());
   if (direct) {
     fetch_bytes(static_cast<char*>(dst.data()), static_cast<const char*>(packed.data()), bytes, stream);
   } else {
-    stream.copy(landing.data(), packed.data(), bytes);
+    stream.copy(copied.data(), packed.data(), bytes);
   }
   stream.synchronize();
   if (std::shared_ptr<const Poison> poison =
           Context::current().async_errors().find_error(src->storage->pending_errors)) {
     throw Poisoned(std::move(poison));
   }
-  if (!direct) copy_into(dst, landing);
+  if (!direct) copy_into(dst, copied);
 }
 
 // Copies the bytes of `staged` to `dst`. The staging memory is reused when the device has read it.
@@ -126,16 +126,16 @@ void send(const Tensor& staged, const Tensor& dst) {
 
 void copy_from_host(const Tensor& src, const Tensor& dst) {
   const bool direct = dst.is_contiguous() && dst.dtype() == src.dtype() && dst.sizes() == src.sizes();
-  const Tensor landing = direct ? dst : empty(src.sizes(), src.dtype(), dst.device());
+  const Tensor copied = direct ? dst : empty(src.sizes(), src.dtype(), dst.device());
   if (src.is_contiguous()) {
-    send_bytes(static_cast<char*>(landing.data()), static_cast<const char*>(src.data()),
+    send_bytes(static_cast<char*>(copied.data()), static_cast<const char*>(src.data()),
                static_cast<size_t>(src.numel()) * item_size(src.dtype()), Context::current().stream(dst.device()));
   } else {
     const Tensor staged = staging_like(src, dst.device());
     copy_into(staged, src);
-    send(staged, landing);
+    send(staged, copied);
   }
-  if (!direct) copy_within(landing, dst);
+  if (!direct) copy_within(copied, dst);
 }
 
 void copy_between(const Tensor& src, const Tensor& dst) {
@@ -143,11 +143,11 @@ void copy_between(const Tensor& src, const Tensor& dst) {
   Context& context = Context::current();
   Stream& from = context.stream(src.device());
   Stream& to = context.stream(dst.device());
-  const Tensor landing = empty(packed.sizes(), packed.dtype(), dst.device());
+  const Tensor copied = empty(packed.sizes(), packed.dtype(), dst.device());
   to.wait(*from.record());
-  to.copy(landing.data(), packed.data(), static_cast<size_t>(packed.numel()) * item_size(packed.dtype()));
-  from.wait(*to.record());  // before `packed` is freed and reused
-  copy_within(landing, dst);
+  to.copy(copied.data(), packed.data(), static_cast<size_t>(packed.numel()) * item_size(packed.dtype()));
+  from.wait(*to.record());  // later work in `from` may reuse the memory of `packed`
+  copy_within(copied, dst);
 }
 
 template <int kSource>

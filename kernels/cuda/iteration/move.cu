@@ -62,8 +62,8 @@ struct Transpose {
   TT_DEVICE void operator()(int64_t i) const {
     const int64_t along = i % kAlong, across = i / kAlong % kAcross;
     auto group = static_cast<uint32_t>(i / (kAlong * kAcross));
-    const int64_t column = (tiles_along.split(group) * kAlong + along) * kSide;
-    const int64_t row = (tiles_across.split(group) * kAcross + across) * kSide;
+    const int64_t column = (tiles_along.divmod(group) * kAlong + along) * kSide;
+    const int64_t row = (tiles_across.divmod(group) * kAcross + across) * kSide;
     if (row >= rows || column >= columns) return;
     const Offsets<2> batch = batches.offsets(group);
     const T* source = from + batch.at[0] + row * row_stride + column;

@@ -72,24 +72,24 @@ __device__ inline void atomic_max(int64_t* at, int64_t value) {
 
 template <typename T, typename Op>
 void atomic_update(T* at, Op op) {
-  yield_by_chance();
+  yield_randomly();
   *at = op(*at);
-  yield_by_chance();
+  yield_randomly();
 }
 template <typename T>
 void atomic_add(T* at, T value) {
   atomic_update(at, [=](T old) { return static_cast<T>(old + value); });
 }
 inline int64_t atomic_next(int64_t* at) {
-  yield_by_chance();
+  yield_randomly();
   const int64_t old = (*at)++;
-  yield_by_chance();
+  yield_randomly();
   return old;
 }
 inline bool test_and_set(uint32_t* flag) {
-  yield_by_chance();
+  yield_randomly();
   const bool first = std::exchange(*flag, 1u) == 0;
-  yield_by_chance();
+  yield_randomly();
   return first;
 }
 inline void atomic_max(int64_t* at, int64_t value) {

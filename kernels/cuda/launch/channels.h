@@ -120,9 +120,9 @@ void sum_channels(const Queue& queue, const ChannelShape& shape, Term term, Fini
 // Calls f(channel, offset) for every element.
 template <typename F>
 void for_each_in_channels(const Queue& queue, ChannelShape shape, F f) {
-  constexpr int64_t kRunWorthAGroup = 256;
+  constexpr int64_t kMinGroupRun = 256;
   const int64_t channels = shape.channels, inner = shape.inner;
-  if (inner >= kRunWorthAGroup) {
+  if (inner >= kMinGroupRun) {
     for_each_group(queue, shape.outer * channels, inner, [=] TT_DEVICE(Group & group) {
       const int64_t c = group.index() % channels, start = group.index() * inner;
       for (int64_t i = group.rank(); i < inner; i += group.size()) f(c, start + i);

@@ -20,7 +20,7 @@ class Divider {
     return (static_cast<uint32_t>(uint64_t{n} * magic_ >> 32) + n) >> shift_;
   }
   // Returns n % divisor and replaces n by the quotient.
-  TT_FUNCTION uint32_t split(uint32_t& n) const {
+  TT_FUNCTION uint32_t divmod(uint32_t& n) const {
     const uint32_t q = quotient(n), remainder = n - q * divisor_;
     n = q;
     return remainder;

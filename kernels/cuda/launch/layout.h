@@ -47,7 +47,7 @@ class Layout {
       auto left = static_cast<uint32_t>(i);
       TT_ROLLED
       for (int d = count_ - 1; d >= 0; --d) {
-        const int64_t index = d == 0 ? left : dividers_[d].split(left);
+        const int64_t index = d == 0 ? left : dividers_[d].divmod(left);
         for (int k = 0; k < K; ++k) result.at[k] += index * strides_[k][d];
       }
       return result;

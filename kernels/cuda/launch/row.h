@@ -124,7 +124,7 @@ inline constexpr int kVectorLanes = Vector<T>::kLanes;
 
 // Whether consecutive rows of n elements can be read as vectors.
 template <typename... Pointers>
-bool is_vectors(int64_t n, size_t item, Pointers... starts) {
+bool is_vectorizable(int64_t n, size_t item, Pointers... starts) {
   return n * static_cast<int64_t>(item) % 16 == 0 && (is_aligned(starts) && ...);
 }
 

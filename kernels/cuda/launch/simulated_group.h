@@ -55,7 +55,7 @@ class SimulatedGroup {
 };
 
 // Called by atomic operations: at random, lets other threads of the group run first. Does nothing if no group runs.
-void yield_by_chance();
+void yield_randomly();
 
 // Returns a random number in [0, below).
 int64_t draw(int64_t below);

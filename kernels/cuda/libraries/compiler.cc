@@ -22,7 +22,7 @@ class NvrtcCompiler final : public Compiler {
 
   KernelHandle compile(const std::string& source) override {
     int device = 0;
-    check(cudaGetDevice(&device) == cudaSuccess, "no current device");
+    check(cudaGetDevice(&device) == cudaSuccess, "the calling thread has no current CUDA device");
     const Properties properties = runtime().properties(device);
     const std::string code =
         Nvrtc::find()->compile(absl::StrCat(kNvrtcPrelude, source), properties.major, properties.minor);

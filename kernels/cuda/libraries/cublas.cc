@@ -43,7 +43,7 @@ struct CublasLt {
     library.find(text, "cublasLtGetStatusString");
     decltype(&cublasLtGetVersion) version;
     library.find(version, "cublasLtGetVersion");
-    library.note_version(version());
+    library.record_version(version());
   }
   void must(const char* call, cublasStatus_t status) const {
     check(status == CUBLAS_STATUS_SUCCESS, "cuBLAS error: ", text(status), " (from ", call, ")");
@@ -191,7 +191,7 @@ class Problem {
   }
   // Operands are exchanged: the library's A is our b.
   void set_float8_terms() {
-    const Float8Terms& terms = p_.float8;
+    const Float8Params& terms = p_.float8;
     if (terms.b_scale) set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, static_cast<const void*>(terms.b_scale));
     if (terms.a_scale) set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, static_cast<const void*>(terms.a_scale));
     if (terms.result_scale) set(CUBLASLT_MATMUL_DESC_D_SCALE_POINTER, static_cast<const void*>(terms.result_scale));

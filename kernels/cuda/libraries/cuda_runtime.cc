@@ -75,7 +75,8 @@ class RelaxedCaptureScope {
   RelaxedCaptureScope& operator=(const RelaxedCaptureScope&) = delete;
 
  private:
-  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;  // swapped with the thread's mode
+  // The mode to set; cudart replaces it by the thread's previous mode.
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
 };
 
 class CudaRuntime final : public Runtime {

@@ -66,7 +66,7 @@ struct Cudnn {
     library.find(weight, "cudnnConvolutionBackwardFilter");
     decltype(&cudnnGetVersion) version;
     library.find(version, "cudnnGetVersion");
-    library.note_version(version());
+    library.record_version(version());
   }
   void must(const char* call, cudnnStatus_t status) const {
     check(status == CUDNN_STATUS_SUCCESS, "cuDNN error: ", text(status), " (from ", call, ")");

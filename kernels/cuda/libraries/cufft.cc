@@ -61,7 +61,7 @@ struct Cufft {
     library.find(version, "cufftGetVersion");
     int number = 0;  // 12003 means 12.0.3
     must("cufftGetVersion", version(&number));
-    library.note_version(absl::StrCat(number / 1000, ".", number / 100 % 10, ".", number % 100));
+    library.record_version(absl::StrCat(number / 1000, ".", number / 100 % 10, ".", number % 100));
   }
   void must(const char* call, cufftResult result) const {
     check(result == CUFFT_SUCCESS, "cuFFT error: ", text_of(result), " (", static_cast<int>(result), ", from ", call,

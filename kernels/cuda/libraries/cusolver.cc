@@ -126,7 +126,7 @@ struct Cusolver {
     library.find(version, "cusolverGetVersion");
     int number = 0;  // 12004 means 12.0.4
     must("cusolverGetVersion", version(&number));
-    library.note_version(absl::StrCat(number / 1000, ".", number / 100 % 10, ".", number % 100));
+    library.record_version(absl::StrCat(number / 1000, ".", number / 100 % 10, ".", number % 100));
   }
   // Calls f(functions, null pointer to the element type).
   template <typename F>
@@ -328,16 +328,16 @@ class CusolverDecompositions final : public Solver {
   }
   static cublasFillMode_t triangle(bool upper) { return upper ? CUBLAS_FILL_MODE_UPPER : CUBLAS_FILL_MODE_LOWER; }
 
-  // Calls `ask`, which stores the sizes of the workspace, and then `run` with the workspace. Does not use Queue::add(),
-  // whose work may be captured into a graph: some functions wait for the device and compute on the host.
-  template <typename Ask, typename Run>
-  void call(const Queue& queue, const char* name, Ask ask, Run run) {
-    check_cancelled();  // a batch may take many calls
+  // Calls `query_sizes`, which stores the sizes of the workspace, and then `run` with the workspace. Does not use
+  // Queue::add(), whose work may be captured into a graph: some functions wait for the device and compute on the host.
+  template <typename QuerySizes, typename Run>
+  void call(const Queue& queue, const char* name, QuerySizes query_sizes, Run run) {
+    check_cancelled();  // a batch may require many calls
     Handle& own = handle_of(queue);
     WorkspaceSizes sizes;
     {
       MutexLock lock(own.mutex);
-      must(name, ask(own.handle, own.parameters, sizes));
+      must(name, query_sizes(own.handle, own.parameters, sizes));
     }
     // Allocated without the lock, so that freeing memory never waits for it.
     Tensor workspace;

@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "engine/schema/error.h"
 #include "kernels/cuda/libraries/loader.h"
-#include "kernels/cuda/runtime/library_notes.h"
+#include "kernels/cuda/runtime/library_status.h"
 
 namespace tt::cuda {
 
@@ -21,14 +21,14 @@ Library::Library(std::string name, std::initializer_list<const char*> files) : n
       if (why_.empty()) why_ = std::move(why);
     }
   }
-  note_library({name_, "", why_});
+  record_library_status({name_, "", why_});
 }
 
-void Library::note_version(size_t number) const {
-  note_version(absl::StrCat(number / 10000, ".", number / 100 % 100, ".", number % 100));
+void Library::record_version(size_t number) const {
+  record_version(absl::StrCat(number / 10000, ".", number / 100 % 100, ".", number % 100));
 }
 
-void Library::note_version(std::string version) const { note_library({name_, std::move(version), ""}); }
+void Library::record_version(std::string version) const { record_library_status({name_, std::move(version), ""}); }
 
 void* Library::address(const char* name) const {
   void* found = find_function(handle_, name);

@@ -1,5 +1,5 @@
 // Library: one of CUDA's shared libraries, opened on first use; it stays open until the process ends. Records its
-// version, or why it could not be opened (runtime/library_notes.h).
+// version, or why it could not be opened (runtime/library_status.h).
 #pragma once
 
 #include <initializer_list>
@@ -18,8 +18,8 @@ class Library {
   // Why the object is empty: the loader's message for the first file.
   const std::string& why() const { return why_; }
   // Accepts the numbering of cuBLAS and cuDNN: 91300 is 9.13.0.
-  void note_version(size_t number) const;
-  void note_version(std::string version) const;
+  void record_version(size_t number) const;
+  void record_version(std::string version) const;
   // Throws Error (RuntimeError) if the library has no such function.
   template <typename Function>
   void find(Function& function, const char* name) const {

@@ -32,7 +32,7 @@ Nvrtc::Nvrtc(const Library& library) {
   library.find(version, "nvrtcVersion");
   int major = 0, minor = 0;
   version(&major, &minor);
-  library.note_version(absl::StrCat(major, ".", minor));
+  library.record_version(absl::StrCat(major, ".", minor));
 }
 
 // Returns the given architecture or, if the library does not support it, the latest earlier one that it supports.

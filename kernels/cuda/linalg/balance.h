@@ -1,5 +1,5 @@
-// balance: scales a matrix to a similar one whose corresponding rows and columns have about equal norms. This keeps
-// eigenvalues accurate if the elements differ by orders of magnitude (Parlett and Reinsch 1969).
+// balance: scales a matrix to a similar matrix in which row i and column i have about equal norms, for each i. This
+// keeps eigenvalues accurate if the elements differ by orders of magnitude (Parlett and Reinsch 1969).
 #pragma once
 
 #include <limits>

@@ -138,7 +138,7 @@ void triangular_solved(const Tensor& A, const Tensor& B, bool upper, bool transp
   if (out.numel() == 0) return;
   const Tensor a = contiguous(A);
   with_linalg_element(A.dtype(), [&]<typename T>(std::type_identity<T>) {
-    solve<T>(queue_of(out), matrices_in(A), {a.data_as<T>(), A.size(-1), upper, transposed, unitriangular}, B.size(-1),
+    solve<T>(queue_of(out), matrix_count(A), {a.data_as<T>(), A.size(-1), upper, transposed, unitriangular}, B.size(-1),
              out.data_as<T>());
   });
 }

@@ -218,10 +218,10 @@ template <typename T>
 bool decompose_by_library(const Queue& queue, const MatrixFaults& faults, const Tensor& input, bool with_vectors,
                           const Tensor& values, const Tensor& vectors) {
   using C = Complex<real_of_t<T>>;
-  const int64_t n = input.size(-1), batch = matrices_in(input);
+  const int64_t n = input.size(-1), batch = matrix_count(input);
   Solver* const library = solver_for(batch, n);
   if (!library || !library->has_eig()) return false;
-  const Tensor a = columns_of(input), scales = scale_matrices<T>(queue, faults, n, a),
+  const Tensor a = to_column_major(input), scales = scale_matrices<T>(queue, faults, n, a),
                info = info_of(batch, input.device());
   Tensor columns;
   if (with_vectors) columns = empty({{batch, n, n}}, input.dtype(), input.device());
@@ -231,7 +231,7 @@ bool decompose_by_library(const Queue& queue, const MatrixFaults& faults, const 
   }
   unscale<C>(queue, scales, values);
   if constexpr (is_complex_v<T>) {
-    if (with_vectors) store_columns(columns, vectors);
+    if (with_vectors) store_column_major(columns, vectors);
   } else if (with_vectors) {
     for_each(queue, vectors.numel(),
              PairedVectors<T>{n, values.data_as<C>(), columns.data_as<T>(), vectors.data_as<C>()});
@@ -243,7 +243,7 @@ bool decompose_by_library(const Queue& queue, const MatrixFaults& faults, const 
 }  // namespace
 
 void eig_decomposed(const Tensor& input, bool vectors, Tensor& eigenvalues, Tensor& eigenvectors) {
-  const int64_t n = input.size(-1), batch = matrices_in(input);
+  const int64_t n = input.size(-1), batch = matrix_count(input);
   if (n == 0 || batch == 0) return;
   const Queue queue = queue_of(eigenvalues);
   const MatrixFaults faults(queue, "linalg.eig", input);

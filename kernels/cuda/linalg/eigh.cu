@@ -143,7 +143,7 @@ struct FromTriangle {
 template <typename T>
 bool decompose_by_library(const Queue& queue, const MatrixFaults& faults, const Tensor& input, bool upper,
                           bool with_vectors, const Tensor& values, const Tensor& vectors) {
-  const int64_t n = input.size(-1), batch = matrices_in(input);
+  const int64_t n = input.size(-1), batch = matrix_count(input);
   Solver* const library = solver_for(batch, n, /*batched=*/true);
   if (!library) return false;
   const Tensor a = contiguous(input), columns = empty({{batch, n, n}}, a.dtype(), a.device()),
@@ -159,7 +159,7 @@ bool decompose_by_library(const Queue& queue, const MatrixFaults& faults, const 
     }
   }
   unscale<real_of_t<T>>(queue, scales, values);
-  if (with_vectors) store_columns(columns, vectors);
+  if (with_vectors) store_column_major(columns, vectors);
   report_failures(queue, faults, info);
   return true;
 }
@@ -168,7 +168,7 @@ bool decompose_by_library(const Queue& queue, const MatrixFaults& faults, const 
 
 void eigh_decomposed(const Tensor& input, std::string_view UPLO, bool vectors, Tensor& eigenvalues,
                      Tensor& eigenvectors) {
-  const int64_t n = input.size(-1), batch = matrices_in(input);
+  const int64_t n = input.size(-1), batch = matrix_count(input);
   if (n == 0 || batch == 0) return;
   const Queue queue = queue_of(eigenvalues);
   const MatrixFaults faults(queue, "linalg.eigh", input);

@@ -23,8 +23,8 @@ struct RoundRobin {
 
   TT_FUNCTION int64_t pairs() const { return (columns + 1) / 2; }
   TT_FUNCTION int64_t rounds() const { return 2 * pairs() - 1; }
-  // Circle method: one player stays fixed and the others rotate. With an odd number of columns, the fixed player does
-  // not exist, and its opponent is idle in that round.
+  // Circle method: one player (column) stays fixed and the others rotate. With an odd number of columns, there is no
+  // fixed player, and the column that would be paired with it is idle in that round.
   TT_FUNCTION ColumnPair at(int64_t round, int64_t pair) const {
     const int64_t circle = rounds();
     const int64_t a = (round + pair) % circle, b = pair == 0 ? circle : (round - pair + circle) % circle;

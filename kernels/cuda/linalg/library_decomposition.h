@@ -1,4 +1,4 @@
-// Helpers for decompositions by cuSOLVER (runtime/solver.h): the choice between cuSOLVER and our own kernels, and
+// Functions for decompositions by cuSOLVER (runtime/solver.h): the choice between cuSOLVER and our own kernels, and
 // conversions to and from column-major matrices. For .cu files only.
 #pragma once
 
@@ -35,15 +35,15 @@ inline Tensor transposed_view(const Tensor& t, Sizes sizes) {
 }
 
 // Copies m x n matrices to a new contiguous tensor of shape batch x n x m, that is, to column-major matrices.
-inline Tensor columns_of(const Tensor& input) {
-  const Sizes sizes{matrices_in(input), input.size(-1), input.size(-2)};
+inline Tensor to_column_major(const Tensor& input) {
+  const Sizes sizes{matrix_count(input), input.size(-1), input.size(-2)};
   const Tensor columns = empty(sizes, input.dtype(), input.device());
   copy(input, transposed_view(columns, input.sizes()));
   return columns;
 }
 
 // Copies column-major matrices to `out`.
-inline void store_columns(const Tensor& columns, const Tensor& out) {
+inline void store_column_major(const Tensor& columns, const Tensor& out) {
   copy(transposed_view(columns, out.sizes()), out);
 }
 

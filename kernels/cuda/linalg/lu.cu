@@ -54,12 +54,12 @@ bool factor_by_library(const Queue& queue, const MatrixFaults& faults, const Ten
   const int64_t m = input.size(-2), n = input.size(-1), k = std::min(m, n), batch = info.numel();
   Solver* const library = solver_for(k > 0 ? batch : 0, m);
   if (!library) return false;
-  const Tensor columns = columns_of(input), rows = empty(pivots.sizes(), DType::kInt64, pivots.device());
+  const Tensor columns = to_column_major(input), rows = empty(pivots.sizes(), DType::kInt64, pivots.device());
   for (int64_t i = 0; i < batch; ++i) {
     library->lu(queue, lu.dtype(), m, n, matrix<T>(columns, i, m * n), matrix<int64_t>(rows, i, k),
                 info.data_as<int32_t>() + i);
   }
-  store_columns(columns, lu);
+  store_column_major(columns, lu);
   copy(rows, pivots);
   report_failures(queue, faults, info);
   return true;
@@ -136,7 +136,7 @@ void lu_solved(const Tensor& A, const Tensor& B, const Tensor& LU, const Tensor&
   if (out.numel() == 0) return;
   const Tensor lu = contiguous(LU), exchanges = contiguous(pivots);
   with_linalg_element(A.dtype(), [&]<typename T>(std::type_identity<T>) {
-    solve<T>(queue_of(out), matrices_in(A), A.size(-1), B.size(-1), lu.data_as<T>(), exchanges.data_as<int32_t>(),
+    solve<T>(queue_of(out), matrix_count(A), A.size(-1), B.size(-1), lu.data_as<T>(), exchanges.data_as<int32_t>(),
              transposed, out.data_as<T>());
   });
 }

@@ -87,7 +87,7 @@ TT_DEVICE void exchange_rows(Group& group, const int32_t* pivots, int64_t count,
 }
 
 inline Error pivot_out_of_range(const DeviceErrorCell& cell) {
-  return Error(ErrorKind::kRuntime, wrong_pivot(cell.values[0], cell.values[2]));
+  return Error(ErrorKind::kRuntime, pivot_error(cell.values[0], cell.values[2]));
 }
 
 // One triangle of a matrix (n x n), or of the matrix's transpose (not its adjoint).

@@ -69,7 +69,7 @@ int64_t calls(const BatchDims& dims) {
   return n;
 }
 
-// Returns the product `first`, moved to the given offsets in a, b and c, in elements.
+// Returns the product `first` with the addresses of a, b and c advanced by the given numbers of elements.
 BlasProduct at(const BlasProduct& first, const std::array<int64_t, 3>& offsets) {
   const int64_t item = static_cast<int64_t>(item_size(first.dtype));
   BlasProduct there = first;
@@ -198,7 +198,7 @@ void addmm_activation(const Tensor& input, const Tensor& mat1, const Tensor& mat
     return multiply_floats(mat1, mat2, {bias.data(), activation, alpha.to_double()}, out);
   }
   matmul(mat1, mat2, out);
-  finish_activated(&run_chain, input, beta, alpha, use_gelu, out);
+  finish_addmm_activation(&run_chain, input, beta, alpha, use_gelu, out);
 }
 
 void linear(const Tensor& input, const Tensor& weight, const Tensor& bias, Tensor& out) {

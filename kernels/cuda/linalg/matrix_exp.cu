@@ -119,7 +119,7 @@ void exponentials(const Queue& queue, int64_t batch, int64_t n, const T* input, 
 }  // namespace
 
 void matrix_exp(const Tensor& input, Tensor& out) {
-  const int64_t n = input.size(-1), batch = matrices_in(input);
+  const int64_t n = input.size(-1), batch = matrix_count(input);
   if (out.numel() == 0) return;
   const Tensor a = contiguous(input), pivots = empty({{batch, n}}, DType::kInt32, input.device());
   with_linalg_element(input.dtype(), [&]<typename T>(std::type_identity<T>) {

@@ -68,10 +68,10 @@ struct FirstColumns {
 // Returns false, without side effects, if the library is not used.
 template <typename T>
 bool factor_by_library(const Queue& queue, const Tensor& input, int64_t columns, const Tensor& q, const Tensor& r) {
-  const int64_t m = input.size(-2), n = input.size(-1), k = std::min(m, n), batch = matrices_in(input);
+  const int64_t m = input.size(-2), n = input.size(-1), k = std::min(m, n), batch = matrix_count(input);
   Solver* const library = solver_for(k > 0 ? batch : 0, m);
   if (!library) return false;
-  const Tensor a = columns_of(input), tau = empty({{batch, k}}, input.dtype(), input.device());
+  const Tensor a = to_column_major(input), tau = empty({{batch, k}}, input.dtype(), input.device());
   factor_columns<T>(*library, queue, m, n, a, tau.data_as<T>());
   for_each(queue, r.numel(), UpperTriangle<T>{m, n, r.size(-2), a.data_as<T>(), r.data_as<T>()});
   if (columns == 0) return true;
@@ -82,14 +82,14 @@ bool factor_by_library(const Queue& queue, const Tensor& input, int64_t columns,
     library->expand_q(queue, a.dtype(), m, columns, k, matrix<T>(expanded, i, columns * m), matrix<T>(tau, i, k),
                       info.data_as<int32_t>() + i);
   }
-  store_columns(expanded, q);
+  store_column_major(expanded, q);
   return true;
 }
 
 }  // namespace
 
 void qr_factored(const Tensor& input, std::string_view mode, Tensor& Q, Tensor& R) {
-  const int64_t m = input.size(-2), n = input.size(-1), k = std::min(m, n), batch = matrices_in(input);
+  const int64_t m = input.size(-2), n = input.size(-1), k = std::min(m, n), batch = matrix_count(input);
   const int64_t columns = mode == "r" ? 0 : Q.size(-1);
   const Queue queue = queue_of(R);
   with_linalg_element(input.dtype(), [&]<typename T>(std::type_identity<T>) {
@@ -104,14 +104,14 @@ void qr_factored(const Tensor& input, std::string_view mode, Tensor& Q, Tensor& 
 }
 
 void householder_factored(const Tensor& input, Tensor& a, Tensor& tau) {
-  const int64_t m = input.size(-2), n = input.size(-1), batch = matrices_in(input);
+  const int64_t m = input.size(-2), n = input.size(-1), batch = matrix_count(input);
   const Queue queue = queue_of(a);
   Solver* const library = solver_for(tau.numel() > 0 ? batch : 0, m);
   with_linalg_element(input.dtype(), [&]<typename T>(std::type_identity<T>) {
     if (library) {
-      const Tensor columns = columns_of(input);
+      const Tensor columns = to_column_major(input);
       factor_columns<T>(*library, queue, m, n, columns, tau.data_as<T>());
-      return store_columns(columns, a);
+      return store_column_major(columns, a);
     }
     copy(input, a);
     factor<T>(queue, batch, m, n, a.data_as<T>(), tau.data_as<T>());

@@ -37,7 +37,7 @@ struct Reflection {
 template <typename T>
 TT_DEVICE T make_reflection(Group& group, T* a, int64_t m, int64_t n, int64_t j) {
   using R = real_of_t<T>;
-  R most = 0;  // the scale, with which squared values are at most about 1
+  R most = 0;  // squares of values divided by this scale are at most about 1
   for (int64_t i = j + group.rank(); i < m; i += group.size()) {
     const R size = math::larger_part(a[i * n + j]);
     most = size > most ? size : most;

@@ -53,7 +53,7 @@ bool is_supported_output(const Tensor& input, const Tensor& mat2, const Tensor& 
 const float* number(const Tensor& scale) { return scale ? scale.data_as<const float>() : nullptr; }
 
 // Stores the scaled product in `out`. `bias` must be contiguous and aligned, or undefined.
-void multiply(const Tensor& input, const Tensor& mat2, const Tensor& bias, Float8Terms terms, const Tensor& out) {
+void multiply(const Tensor& input, const Tensor& mat2, const Tensor& bias, Float8Params terms, const Tensor& out) {
   const Tensor a = in_rows(input), b = transposed(in_rows(transposed(mat2)));
   const int64_t m = a.size(0), n = b.size(1), k = a.size(1);
   BlasProduct product{a.dtype(), m, n, k, {a.data(), m == 1 ? k : a.stride(0), 1}, {b.data(), 1, b.stride(1)},
@@ -91,7 +91,7 @@ void scaled_mm(const Tensor& input, const Tensor& mat2, const Tensor& scale_a, c
     fill_with(product, 0.0);
   else
     multiply(input, mat2, Tensor(), {.fast_sums = use_fast_accum}, product);
-  finish_scaled(&run_chain, product, scale_a, scale_b, added, last_scale, out);
+  finish_scaled_mm(&run_chain, product, scale_a, scale_b, added, last_scale, out);
 }
 
 }  // namespace tt::cuda

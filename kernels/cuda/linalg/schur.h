@@ -33,7 +33,7 @@ struct Schur {
       } else if (++step > kMaxSteps) {
         return false;
       } else {
-        sweep(group, begin, end, step % 10 == 0 ? odd_shifts(end) : shifts(end));
+        sweep(group, begin, end, step % 10 == 0 ? exceptional_shifts(end) : shifts(end));
       }
     }
     return true;
@@ -105,14 +105,14 @@ struct Schur {
     return {a + d, a * d - b * c};
   }
   // Exceptional shifts (LAPACK's), for iterations that cycle.
-  TT_DEVICE Shifts odd_shifts(int64_t end) const {
+  TT_DEVICE Shifts exceptional_shifts(int64_t end) const {
     const R size = size_of(end - 1, end - 2) + size_of(end - 2, end - 3);
     const T middle = at(end - 1, end - 1) + T(R(0.75) * size);
     return {middle + middle, middle * middle + T(R(0.4375) * size * size)};
   }
 
   // Returns the reflection that maps x to (end, 0, 0).
-  TT_DEVICE static SmallReflection onto_first(int count, const T (&x)[3], T* end) {
+  TT_DEVICE static SmallReflection reflection_to_first(int count, const T (&x)[3], T* end) {
     R scale = 0;
     for (int i = 0; i < count; ++i) scale = math::fmax(scale, math::larger_part(x[i]));
     scale = scale > 0 ? scale : R(1);
@@ -126,7 +126,7 @@ struct Schur {
   // One step of the iteration: the shifts create a bulge below the diagonal of the block [begin, end), which has at
   // least three rows, and reflections chase the bulge down.
   TT_DEVICE void sweep(Group& group, int64_t begin, int64_t end, const Shifts& shifts) const {
-    const int64_t top = z ? 0 : begin, right = z ? n : end;  // without vectors the rest of H is not needed
+    const int64_t top = z ? 0 : begin, right = z ? n : end;  // without vectors, the other elements of H are not needed
     const T first = at(begin, begin), below = at(begin + 1, begin);
     // The first column of H^2 - sum H + product I.
     T x[3] = {first * (first - shifts.sum) + at(begin, begin + 1) * below + shifts.product,
@@ -135,7 +135,7 @@ struct Schur {
       const int count = k + 2 < end ? 3 : 2;
       for (int i = 0; i < 3 && k > begin; ++i) x[i] = i < count ? at(k + i, k - 1) : T(0);
       T last;
-      const SmallReflection reflection = onto_first(count, x, &last);
+      const SmallReflection reflection = reflection_to_first(count, x, &last);
       group.sync();  // all threads have read x
       for (int64_t c = k + group.rank(); c < right; c += group.size()) reflection.column(h + k * n + c, n);
       if (group.rank() == 0 && k > begin) {

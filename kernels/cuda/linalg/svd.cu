@@ -162,17 +162,17 @@ void decompose(const Queue& queue, MatrixFaults faults, int64_t batch, SvdReques
 template <typename T>
 bool decompose_by_library(const Queue& queue, const MatrixFaults& faults, const Tensor& input,
                           const SvdRequest& request, const Tensor& u, const Tensor& values, const Tensor& vh) {
-  const int64_t batch = matrices_in(input), rows = request.rows(), columns = request.columns();
+  const int64_t batch = matrix_count(input), rows = request.rows(), columns = request.columns();
   Solver* const library = solver_for(columns > 0 ? batch : 0, rows);
   if (!library) return false;
   const bool tall = request.is_tall();
   const DType dtype = input.dtype();
-  const Tensor a = tall ? columns_of(input) : empty({{batch, request.m, request.n}}, dtype, input.device());
+  const Tensor a = tall ? to_column_major(input) : empty({{batch, request.m, request.n}}, dtype, input.device());
   if (!tall) copy(input, view_of(a, {input.sizes(), contiguous_strides(input.sizes()), 0, true}));
   const Tensor scales = scale_matrices<T>(queue, faults, columns, a), info = info_of(batch, input.device());
   const SingularVectors kind = !request.vectors                  ? SingularVectors::kNone
                                : request.left_columns == columns ? SingularVectors::kThin
-                                                                : SingularVectors::kFull;
+                                                                 : SingularVectors::kFull;
   Tensor left = vh, right = u;
   if (tall && request.vectors) {
     left = empty({{batch, request.left_columns, rows}}, dtype, input.device());
@@ -186,8 +186,8 @@ bool decompose_by_library(const Queue& queue, const MatrixFaults& faults, const 
   }
   unscale<real_of_t<T>>(queue, scales, values);
   if (tall && request.vectors) {
-    store_columns(left, u);
-    store_columns(right, vh);
+    store_column_major(left, u);
+    store_column_major(right, vh);
   }
   report_failures(queue, faults, info);
   return true;
@@ -196,7 +196,7 @@ bool decompose_by_library(const Queue& queue, const MatrixFaults& faults, const 
 }  // namespace
 
 void svd_decomposed(const Tensor& input, bool full_matrices, bool vectors, Tensor& U, Tensor& S, Tensor& Vh) {
-  const int64_t m = input.size(-2), n = input.size(-1), batch = matrices_in(input);
+  const int64_t m = input.size(-2), n = input.size(-1), batch = matrix_count(input);
   const Queue queue = queue_of(S);
   const MatrixFaults faults(queue, "linalg.svd", input);
   const int64_t left_columns = !vectors ? 0 : full_matrices ? std::max(m, n) : std::min(m, n);

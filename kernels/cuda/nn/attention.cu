@@ -80,7 +80,7 @@ BatchedMatrix rows_of(const Tensor& t, const Block& at) {
   return {t, at.batch * step + at.row * n, n, step};
 }
 // The rows for the block's columns of a tensor with one row per key.
-BatchedMatrix columns_of(const Tensor& t, const Block& at) {
+BatchedMatrix to_column_major(const Tensor& t, const Block& at) {
   const int64_t n = t.size(3), step = t.size(2) * n;
   return {t, at.batch * step, n, step};
 }
@@ -218,10 +218,11 @@ void forward(const Problem& p, Tensor& output, Tensor& logsumexp) {
   const Tensor scores = p.block_of(accumulate_type(p.dtype()));
   const Tensor weights = scores.dtype() == p.dtype() ? scores : p.block_of(p.dtype());
   p.for_each_block([&](const Block& at) {
-    multiply(at, at.rows, at.columns, p.depth, rows_of(p.query, at), transposed(columns_of(p.key, at)),
+    multiply(at, at.rows, at.columns, p.depth, rows_of(p.query, at), transposed(to_column_major(p.key, at)),
              scores_of(scores, at));
     softmax_rows(queue, Scores<T>(p, at, scores), weights.data_as<T>(), p.rows, logsumexp.data_as<AccumulateType<T>>());
-    multiply(at, at.rows, p.width, at.columns, scores_of(weights, at), columns_of(p.value, at), rows_of(output, at));
+    multiply(at, at.rows, p.width, at.columns, scores_of(weights, at), to_column_major(p.value, at),
+             rows_of(output, at));
   });
 }
 
@@ -234,16 +235,18 @@ void backward(const Problem& p, const Tensor& grad, const Tensor& output, const 
   const Tensor weights = wide ? scores : p.block_of(p.dtype());
   const Tensor score_grads = wide ? weight_grads : p.block_of(p.dtype());
   p.for_each_block([&](const Block& at) {
-    const BatchedMatrix q = rows_of(p.query, at), k = columns_of(p.key, at), g = rows_of(grad, at);
+    const BatchedMatrix q = rows_of(p.query, at), k = to_column_major(p.key, at), g = rows_of(grad, at);
     multiply(at, at.rows, at.columns, p.depth, q, transposed(k), scores_of(scores, at));
     recompute_softmax(queue, Scores<T>(p, at, scores), weights.data_as<T>(), p.rows,
                       logsumexp.data_as<AccumulateType<T>>());
-    multiply(at, at.columns, p.width, at.rows, transposed(scores_of(weights, at)), g, columns_of(dv, at), true);
-    multiply(at, at.rows, at.columns, p.width, g, transposed(columns_of(p.value, at)), scores_of(weight_grads, at));
+    multiply(at, at.columns, p.width, at.rows, transposed(scores_of(weights, at)), g, to_column_major(dv, at), true);
+    multiply(at, at.rows, at.columns, p.width, g, transposed(to_column_major(p.value, at)),
+             scores_of(weight_grads, at));
     differentiate(queue, p, at, weights.data_as<T>(), weight_grads.data_as<AccumulateType<T>>(), grad.data_as<T>(),
                   output.data_as<T>(), score_grads.data_as<T>());
     multiply(at, at.rows, p.depth, at.columns, scores_of(score_grads, at), k, rows_of(dq, at));
-    multiply(at, at.columns, p.depth, at.rows, transposed(scores_of(score_grads, at)), q, columns_of(dk, at), true);
+    multiply(at, at.columns, p.depth, at.rows, transposed(scores_of(score_grads, at)), q, to_column_major(dk, at),
+             true);
   });
 }
 

@@ -26,7 +26,7 @@ struct Losses {
     using C = AccumulateType<T>;
     const T* x = logits + split.start(i);
     const Row<T, kLanes> row(group, split.n, x, split.inner);
-    const Running<C> all = total<C>(group, row);
+    const Running<C> all = sum_exponentials<C>(group, row);
     if (group.rank() != 0) return;
     const C log_sum = math::log(all.sum);
     largest[i] = all.most;
@@ -100,7 +100,7 @@ void process_columns(const Queue& queue, const Pass& pass) {
 template <typename T, typename Pass, typename... Pointers>
 void process_positions(const Queue& queue, const Pass& pass, Pointers... starts) {
   if (pass.split.columns()) return process_columns<T>(queue, pass);
-  const bool vectors = pass.split.inner == 1 && is_vectors(pass.split.n, sizeof(T), starts...);
+  const bool vectors = pass.split.inner == 1 && is_vectorizable(pass.split.n, sizeof(T), starts...);
   vectors ? process_rows<kVectorLanes<T>, T>(queue, pass) : process_rows<1, T>(queue, pass);
 }
 
@@ -139,12 +139,11 @@ void cross_entropy_backward(const Tensor& grad, const Tensor& input, const Tenso
   with_floating(x.dtype(), [&]<typename T>(std::type_identity<T>) {
     const T* logits = x.data_as<T>();
     T* dx = out.data_as<T>();
-    process_positions<T>(
-        queue,
-        Gradients<T>{SoftmaxRows(x.sizes(), class_dim(x)), targets, Weights(w), logits,
-                     most.data_as<AccumulateType<T>>(), sums.data_as<AccumulateType<T>>(), Access(g), none,
-                     reduction == "mean", Access(total_weight), dx},
-        logits, dx);
+    process_positions<T>(queue,
+                         Gradients<T>{SoftmaxRows(x.sizes(), class_dim(x)), targets, Weights(w), logits,
+                                      most.data_as<AccumulateType<T>>(), sums.data_as<AccumulateType<T>>(), Access(g),
+                                      none, reduction == "mean", Access(total_weight), dx},
+                         logits, dx);
   });
 }
 

@@ -10,7 +10,7 @@ namespace tt::cuda {
 namespace {
 
 Error label_out_of_range(const DeviceErrorCell& cell) {
-  return Error(ErrorKind::kRuntime, wrong_label(cell.values[0], cell.values[2]));
+  return Error(ErrorKind::kRuntime, label_error(cell.values[0], cell.values[2]));
 }
 
 // The sequences of a batch, in the form in which they are passed to kernels.

@@ -16,7 +16,7 @@ template <int kLanes, typename T, typename G>
 TT_DEVICE void softmax_row(G& group, RowLayout layout, const T* x, T* y) {
   using C = AccumulateType<T>;
   const Row<T, kLanes> row(group, layout.n, x, layout.stride);
-  const Running<C> all = total<C>(group, row);
+  const Running<C> all = sum_exponentials<C>(group, row);
   if (layout.log) {
     const C shift = math::log(all.sum);
     write(
@@ -91,7 +91,7 @@ void softmax_into(const Tensor& input, int64_t dim, bool log, Tensor& out) {
     const T* from = x.data_as<T>();
     T* to = out.data_as<T>();
     if (split.columns()) return softmax_columns(queue, split, log, from, to);
-    const bool vectors = split.inner == 1 && is_vectors(split.n, sizeof(T), from, to);
+    const bool vectors = split.inner == 1 && is_vectorizable(split.n, sizeof(T), from, to);
     vectors ? softmax_rows<T, kVectorLanes<T>>(queue, split, log, from, to)
             : softmax_rows<T, 1>(queue, split, log, from, to);
   });
@@ -106,7 +106,7 @@ void softmax_gradient(const Tensor& grad, const Tensor& output, int64_t dim, boo
     const T *grads = g.data_as<T>(), *results = y.data_as<T>();
     T* to = out.data_as<T>();
     if (split.columns()) return backward_columns(queue, split, log, grads, results, to);
-    const bool vectors = split.inner == 1 && is_vectors(split.n, sizeof(T), grads, results, to);
+    const bool vectors = split.inner == 1 && is_vectorizable(split.n, sizeof(T), grads, results, to);
     vectors ? backward_rows<T, kVectorLanes<T>>(queue, split, log, grads, results, to)
             : backward_rows<T, 1>(queue, split, log, grads, results, to);
   });

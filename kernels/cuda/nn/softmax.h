@@ -1,5 +1,6 @@
-// Helpers of softmax and cross entropy: the layout of rows, and the sum of a row's exponentials without overflow. Rows
-// that do not fit in registers use "Online normalizer calculation for softmax" (Milakov and Gimelshein, 2018).
+// Functions that softmax and cross entropy share: the layout of rows, and the sum of a row's exponentials without
+// overflow. Rows that do not fit in registers use "Online normalizer calculation for softmax" (Milakov and Gimelshein,
+// 2018).
 #pragma once
 
 #include <limits>
@@ -52,12 +53,12 @@ struct Join {
 struct Larger {
   template <typename C>
   TT_FUNCTION C operator()(C a, C b) const {
-    return b > a ? b : a;  // ignores NaN: the sum of exponentials, and so the result, becomes NaN anyway
+    return b > a ? b : a;  // ignores NaN, because a NaN makes the sum of exponentials, and therefore the result, NaN
   }
 };
 
 template <typename C, typename G, typename R>
-TT_DEVICE Running<C> total(G& group, const R& row) {
+TT_DEVICE Running<C> sum_exponentials(G& group, const R& row) {
   Running<C> all;
   if (row.fits()) {
     for_each_element([&](int64_t, C x) { all.most = Larger()(all.most, x); }, row);

@@ -167,7 +167,7 @@ void normalize_rows(const RowNorm& shape, const Tensor& input, const Tensor& wei
     const Statistics<AccumulateType<T>> statistics(mean, rstd);
     const T* from = x.data_as<T>();
     T* to = output.data_as<T>();
-    is_vectors(shape.n(), sizeof(T), from, to)
+    is_vectorizable(shape.n(), sizeof(T), from, to)
         ? forward<T, kVectorLanes<T>>(queue, shape, from, Affine<W>(w), Affine<W>(b), eps, to, statistics)
         : forward<T, 1>(queue, shape, from, Affine<W>(w), Affine<W>(b), eps, to, statistics);
   });
@@ -191,7 +191,7 @@ void normalize_rows_backward(const RowNorm& shape, const Tensor& grad, const Ten
     const Statistics<AccumulateType<T>> statistics(means, rstds);
     const T *gs = g.data_as<T>(), *xs = x.data_as<T>();
     T* to = grad_input.data_as<T>();
-    is_vectors(shape.n(), sizeof(T), gs, xs, to)
+    is_vectorizable(shape.n(), sizeof(T), gs, xs, to)
         ? backward_input<T, kVectorLanes<T>>(queue, shape, gs, xs, Affine<W>(w), statistics, to)
         : backward_input<T, 1>(queue, shape, gs, xs, Affine<W>(w), statistics, to);
   });

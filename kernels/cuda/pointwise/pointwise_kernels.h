@@ -34,11 +34,11 @@ struct Applied {
 // many loads are pending as with two inputs. Index i is the index of the thread's first vector.
 template <typename Body, typename C, typename S>
 struct Vectors {
-  static constexpr int kInputs = Body::kInputs, kLanes = 16 / sizeof(S), kTurns = kInputs == 1 ? 2 : 1;
+  static constexpr int kInputs = Body::kInputs, kLanes = 16 / sizeof(S), kVectors = kInputs == 1 ? 2 : 1;
   // Limits a thread to 40 registers, which are enough to load both vectors of four floats at once.
-  static constexpr int kBlocks = kTurns == 2 && std::is_same_v<S, float> ? 6 : 0;
+  static constexpr int kBlocks = kVectors == 2 && std::is_same_v<S, float> ? 6 : 0;
   Applied<Body, C> apply;
-  int64_t n, turns;  // `n`: number of elements. `turns`: number of indices i.
+  int64_t n, num_indices;  // `n`: number of elements. `num_indices`: number of indices i.
   S* out;
   const S* in[kInputs];  // null: a number
   C number[kInputs];
@@ -46,7 +46,7 @@ struct Vectors {
   explicit Vectors(const PointwiseCall<C>& call)
       : apply(call),
         n(call.numel),
-        turns((call.numel + kTurns * kLanes - 1) / (kTurns * kLanes)),
+        num_indices((call.numel + kVectors * kLanes - 1) / (kVectors * kLanes)),
         out(static_cast<S*>(call.out)) {
     for (int k = 0; k < kInputs; ++k) {
       in[k] = static_cast<const S*>(call.in[k].data);
@@ -56,17 +56,17 @@ struct Vectors {
   // A single input is always a tensor. Omitting the check keeps its elements in the registers that they were loaded to.
   TT_DEVICE bool is_tensor(int k) const { return kInputs == 1 || in[k] != nullptr; }
   TT_DEVICE void operator()(int64_t i) const {
-    if ((i + (kTurns - 1) * turns + 1) * kLanes > n) return pieces(i);
-    Vector<S> values[kTurns][kInputs];
+    if ((i + (kVectors - 1) * num_indices + 1) * kLanes > n) return pieces(i);
+    Vector<S> values[kVectors][kInputs];
     TT_UNROLL
-    for (int t = 0; t < kTurns; ++t) {
+    for (int t = 0; t < kVectors; ++t) {
       TT_UNROLL
       for (int k = 0; k < kInputs; ++k) {
-        if (is_tensor(k)) values[t][k] = load_vector(in[k] + (i + t * turns) * kLanes);
+        if (is_tensor(k)) values[t][k] = load_vector(in[k] + (i + t * num_indices) * kLanes);
       }
     }
     TT_UNROLL
-    for (int t = 0; t < kTurns; ++t) whole((i + t * turns) * kLanes, values[t]);
+    for (int t = 0; t < kVectors; ++t) whole((i + t * num_indices) * kLanes, values[t]);
   }
   TT_DEVICE void whole(int64_t at, const Vector<S> (&values)[kInputs]) const {
     Lanes<C, kLanes> wide[kInputs], results;
@@ -85,7 +85,7 @@ struct Vectors {
   // Processes an index at which a vector is incomplete.
   TT_DEVICE void pieces(int64_t i) const {
     TT_ROLLED
-    for (; i < kTurns * turns; i += turns) {
+    for (; i < kVectors * num_indices; i += num_indices) {
       TT_ROLLED
       for (int64_t at = i * kLanes; at < n && at < (i + 1) * kLanes; ++at) {
         C arguments[kInputs];
@@ -187,7 +187,7 @@ template <typename Body, typename C, typename S>
 void launch_vectors(const Queue& queue, const PointwiseCall<C>& call) {
   using Loop = Vectors<typename BodyOf<Body, S>::Type, C, S>;
   const Loop loop(call);
-  for_each<Loop::kBlocks>(queue, loop.turns, loop);
+  for_each<Loop::kBlocks>(queue, loop.num_indices, loop);
 }
 
 template <typename Body, typename C>

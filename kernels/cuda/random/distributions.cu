@@ -28,7 +28,7 @@ Tensor checked(const Tensor& t) {
   const rejection::Range range{nullptr, kRange->low, kRange->high, kRange->above_low};
   DeviceErrorCell* cell = open_error_cell(queue, &out_of_range_error<kRange>);
   for_each(queue, t.numel(), [=] TT_DEVICE(int64_t i) {
-    const bool fits = range.holds(x[i]);
+    const bool fits = range.contains(x[i]);
     if (!fits) report_error(cell, __builtin_bit_cast(int64_t, x[i]), 0, 0);
     y[i] = fits ? x[i] : 1;
   });

@@ -18,7 +18,7 @@ struct Search {
   int64_t* indices;
 
   TT_FUNCTION ExtremumTotal<T> begin() const { return {T(0), -1}; }
-  TT_FUNCTION void take(ExtremumTotal<T>& part, T x, int64_t position) const { part = merge(part, {x, position}); }
+  TT_FUNCTION void add(ExtremumTotal<T>& part, T x, int64_t position) const { part = merge(part, {x, position}); }
   TT_FUNCTION void flush(ExtremumTotal<T>&) const {}
   TT_FUNCTION ExtremumTotal<T> end(const ExtremumTotal<T>& part) const { return part; }
   TT_FUNCTION ExtremumTotal<T> merge(const ExtremumTotal<T>& a, const ExtremumTotal<T>& b) const {
@@ -28,7 +28,7 @@ struct Search {
     const bool equal = b.value == a.value || (math::isnan(b.value) && math::isnan(a.value));
     return beats || (equal && b.position < a.position) ? b : a;
   }
-  TT_FUNCTION void put(int64_t output, const ExtremumTotal<T>& total) const {
+  TT_FUNCTION void store(int64_t output, const ExtremumTotal<T>& total) const {
     indices[output] = total.position;
     if (values.data) values.store(output, total.value);
   }
@@ -40,7 +40,7 @@ void find(const Tensor& input, const std::optional<int64_t>& dim, Tensor* values
   const Tensor x = ordered_bits(input);
   const ReducePlan plan = arg_reduce_plan(x, dim);
   const Access best = values ? Access(*values) : Access(nullptr, input.dtype());
-  with_reduced(x.dtype(), [&]<typename T>(std::type_identity<T>) {
+  with_reduction_type(x.dtype(), [&]<typename T>(std::type_identity<T>) {
     reduce(Search<T, kMax>{best, indices.data_as<int64_t>()}, x, plan);
   });
   if (values) restore_bits(*values);

@@ -17,11 +17,11 @@ struct Product {
   Access out;
 
   TT_FUNCTION ComplexDouble begin() const { return ComplexDouble(1); }
-  TT_FUNCTION void take(ComplexDouble& part, T x, int64_t) const { part *= ComplexDouble(x); }
+  TT_FUNCTION void add(ComplexDouble& part, T x, int64_t) const { part *= ComplexDouble(x); }
   TT_FUNCTION void flush(ComplexDouble&) const {}
   TT_FUNCTION ComplexDouble end(ComplexDouble part) const { return part; }
   TT_FUNCTION ComplexDouble merge(ComplexDouble a, ComplexDouble b) const { return a * b; }
-  TT_FUNCTION void put(int64_t output, ComplexDouble total) const { out.store(output, total); }
+  TT_FUNCTION void store(int64_t output, ComplexDouble total) const { out.store(output, total); }
 };
 
 // The maximum of the real parts so far, and the sum of exp(x - largest).
@@ -39,7 +39,7 @@ struct ExpSum {
   Access out;
 
   TT_FUNCTION ExpTotal begin() const { return {-math::kInf<double>, ComplexDouble(0)}; }
-  TT_FUNCTION void take(ExpTotal& part, T x, int64_t) const {
+  TT_FUNCTION void add(ExpTotal& part, T x, int64_t) const {
     const double re = x.re, im = x.im;
     const bool adds = re != -math::kInf<double>;
     part = merge(part, {re, adds ? ComplexDouble(math::cos(im), math::sin(im)) : ComplexDouble(0)});
@@ -53,7 +53,7 @@ struct ExpSum {
     const ComplexDouble scale(math::exp(low - high));
     return {high, rises ? a.sum * scale + b.sum : a.sum + b.sum * scale};
   }
-  TT_FUNCTION void put(int64_t output, const ExpTotal& total) const {
+  TT_FUNCTION void store(int64_t output, const ExpTotal& total) const {
     const ComplexDouble result = math::log(total.sum);
     out.store(output, ComplexDouble(result.re + total.largest, result.im));
   }

@@ -29,7 +29,7 @@ struct Moments {
   bool root;
 
   TT_FUNCTION Part begin() const { return {0, 0, 0, 0}; }
-  TT_FUNCTION void take(Part& part, T x, int64_t) const {
+  TT_FUNCTION void add(Part& part, T x, int64_t) const {
     const double value = static_cast<double>(x);
     if (part.count == 0) part.origin = value;
     const double d = value - part.origin;
@@ -51,7 +51,7 @@ struct Moments {
   }
   // Stores the sum of squared deviations divided by the degrees of freedom, or the root of this quotient. Like PyTorch,
   // divides by 0 if there are no degrees of freedom.
-  TT_FUNCTION void put(int64_t output, const MomentsTotal& total) const {
+  TT_FUNCTION void store(int64_t output, const MomentsTotal& total) const {
     const double freedom = total.count - correction, squares = total.squares < 0 ? 0 : total.squares;
     const double variance = squares / (freedom > 0 ? freedom : 0.0);
     out.store(output, root ? math::sqrt(variance) : variance);
@@ -61,7 +61,7 @@ struct Moments {
 void moments_into(const Tensor& input, const OptionalDims& dim, int64_t correction, bool root, Tensor& out) {
   const auto reduce_as = [&]<typename T>(std::type_identity<T>) {
     const Tensor x = read_as<T>(input);
-    const ReducePlan plan = plan_over(x, dim);
+    const ReducePlan plan = reduction_plan(x, dim);
     reduce(Moments<T>{Access(out), static_cast<double>(correction), root}, x, plan);
   };
   out.dtype() == DType::kFloat64 ? reduce_as(std::type_identity<double>()) : reduce_as(std::type_identity<float>());

@@ -3,11 +3,11 @@
 // A reduction R is a value type with these members:
 //   Value                                      the type that elements are read as: float, double, int64_t or complex
 //   Part, begin() -> Part                      the state of one thread
-//   take(Part&, Value, int64_t position)       adds an element; position: index of the element in its result's elements
+//   add(Part&, Value, int64_t position)        adds an element; position: index of the element in its result's elements
 //   flush(Part&)                               called once every few dozen elements
 //   Total, end(Part) -> Total                  the state that threads exchange: at most four 64-bit words
 //   merge(Total, Total) -> Total               associative and commutative
-//   put(int64_t output, Total)                 stores the result
+//   store(int64_t output, Total)               stores the result
 // Elements are added in any order.
 #pragma once
 
@@ -127,8 +127,8 @@ inline constexpr int kLoadsAhead = 4;
 // Adds those elements in [begin, end) of the run at `x` that thread `rank` of `size` threads processes. `position`:
 // index of the run's first element in the result's elements. Requires fewer than 2^31 elements.
 template <typename T, typename R>
-TT_DEVICE void take_row(const R& r, typename R::Part& part, const T* x, int64_t begin, int64_t end, int64_t position,
-                        int rank, int size) {
+TT_DEVICE void add_row(const R& r, typename R::Part& part, const T* x, int64_t begin, int64_t end, int64_t position,
+                       int rank, int size) {
   using C = typename R::Value;
   constexpr int kWide = 16 / sizeof(T);
   using WideVector = Vector<T, kWide>;
@@ -138,12 +138,12 @@ TT_DEVICE void take_row(const R& r, typename R::Part& part, const T* x, int64_t 
   const int odd = static_cast<int>(reinterpret_cast<uintptr_t>(x) % sizeof(WideVector) / sizeof(T));
   const int first = odd == 0 ? 0 : kWide - odd < n ? kWide - odd : n;
   TT_ROLLED
-  for (int i = rank; i < first; i += size) r.take(part, convert<C>(x[i]), position + i);
+  for (int i = rank; i < first; i += size) r.add(part, convert<C>(x[i]), position + i);
   const int step = size * kWide, packed = first + (n - first) / kWide * kWide;
-  const auto take = [&](const WideVector& loaded, int at) {
+  const auto add = [&](const WideVector& loaded, int at) {
     const Lanes<C, kWide> lanes = lanes_of<C>(loaded);
     TT_UNROLL
-    for (int j = 0; j < kWide; ++j) r.take(part, lanes.at[j], position + at + j);
+    for (int j = 0; j < kWide; ++j) r.add(part, lanes.at[j], position + at + j);
   };
   int i = first + rank * kWide;
   TT_ROLLED
@@ -152,24 +152,24 @@ TT_DEVICE void take_row(const R& r, typename R::Part& part, const T* x, int64_t 
     TT_UNROLL
     for (int a = 0; a < kLoadsAhead; ++a) loaded[a] = load_together<T, kWide>(x + (i + a * step));
     TT_UNROLL
-    for (int a = 0; a < kLoadsAhead; ++a) take(loaded[a], i + a * step);
+    for (int a = 0; a < kLoadsAhead; ++a) add(loaded[a], i + a * step);
     r.flush(part);
   }
   TT_ROLLED
-  for (; i < packed; i += step) take(load_together<T, kWide>(x + i), i);
+  for (; i < packed; i += step) add(load_together<T, kWide>(x + i), i);
   TT_ROLLED
-  for (int i = packed + rank; i < n; i += size) r.take(part, convert<C>(x[i]), position + i);
+  for (int i = packed + rank; i < n; i += size) r.add(part, convert<C>(x[i]), position + i);
   r.flush(part);
 }
 
 // Adds elements begin, begin + step, ... below `end`, in any layout.
 template <typename T, typename R>
-TT_DEVICE void take_scattered(const R& r, typename R::Part& part, const T* x, const Layout<1>& layout, int64_t begin,
-                              int64_t end, int64_t step) {
+TT_DEVICE void add_scattered(const R& r, typename R::Part& part, const T* x, const Layout<1>& layout, int64_t begin,
+                             int64_t end, int64_t step) {
   int unflushed = 0;
   TT_ROLLED
   for (int64_t i = begin; i < end; i += step) {
-    r.take(part, convert<typename R::Value>(x[layout.offsets(i).at[0]]), i);
+    r.add(part, convert<typename R::Value>(x[layout.offsets(i).at[0]]), i);
     if (++unflushed == 32) {
       r.flush(part);
       unflushed = 0;
@@ -196,7 +196,7 @@ void merge_parts(const Queue& queue, const R& r, const typename R::Total* totals
       total = r.merge(total, totals[p * outputs + group.index()]);
     }
     total = group.reduce(total, Merge<R>{r});
-    if (group.rank() == 0) r.put(group.index(), total);
+    if (group.rank() == 0) r.store(group.index(), total);
   });
 }
 
@@ -246,10 +246,10 @@ void launch_rows(const Queue& queue, const R& r, const ReduceSpace& space, const
       const int64_t begin = (piece - run * by.pieces) * by.piece_length;
       const int64_t end = begin + by.piece_length < space.run_length ? begin + by.piece_length : space.run_length;
       if (space.runs > 0) {
-        take_row(r, gathered, x + space.starts.offsets(run).at[0], begin, end, run * space.run_length, group.rank(),
-                 group.size());
+        add_row(r, gathered, x + space.starts.offsets(run).at[0], begin, end, run * space.run_length, group.rank(),
+                group.size());
       } else {
-        take_scattered(r, gathered, x, space.reduced, begin + group.rank(), end, group.size());
+        add_scattered(r, gathered, x, space.reduced, begin + group.rank(), end, group.size());
       }
     }
     const typename R::Total total = group.reduce(r.end(gathered), Merge<R>{r});
@@ -257,7 +257,7 @@ void launch_rows(const Queue& queue, const R& r, const ReduceSpace& space, const
     if (totals)
       totals[part * space.outputs + output] = total;
     else
-      r.put(output, total);
+      r.store(output, total);
   });
 }
 
@@ -288,14 +288,14 @@ struct Columns {
     for (int w = 0; w < kWidth; ++w) r.flush(part[w]);
   }
   template <typename T>
-  TT_DEVICE void take(const Vector<T, kWidth>& row, int64_t position) {
+  TT_DEVICE void add(const Vector<T, kWidth>& row, int64_t position) {
     const auto lanes = lanes_of<typename R::Value>(row);
     TT_UNROLL
-    for (int w = 0; w < kWidth; ++w) r.take(part[w], lanes.at[w], position);
+    for (int w = 0; w < kWidth; ++w) r.add(part[w], lanes.at[w], position);
   }
   // Adds rows first, first + parts, ... below `count`. `at(row)` returns the offset of a row.
   template <typename T, typename At>
-  TT_DEVICE void take_rows(const T* x, At at, int64_t first, int64_t count, int64_t parts) {
+  TT_DEVICE void add_rows(const T* x, At at, int64_t first, int64_t count, int64_t parts) {
     int64_t row = first;
     TT_ROLLED
     for (int unflushed = 0; row + (kLoadsAhead - 1) * parts < count; row += kLoadsAhead * parts) {
@@ -303,7 +303,7 @@ struct Columns {
       TT_UNROLL
       for (int a = 0; a < kLoadsAhead; ++a) loaded[a] = load_together<T, kWidth>(x + at(row + a * parts));
       TT_UNROLL
-      for (int a = 0; a < kLoadsAhead; ++a) take(loaded[a], row + a * parts);
+      for (int a = 0; a < kLoadsAhead; ++a) add(loaded[a], row + a * parts);
       if (++unflushed == 8) {
         flush();
         unflushed = 0;
@@ -311,7 +311,7 @@ struct Columns {
     }
     flush();
     TT_ROLLED
-    for (; row < count; row += parts) take(load_together<T, kWidth>(x + at(row)), row);
+    for (; row < count; row += parts) add(load_together<T, kWidth>(x + at(row)), row);
     flush();
   }
 };
@@ -328,10 +328,10 @@ void launch_columns(const Queue& queue, const R& r, const ReduceSpace& space, in
     const T* x = static_cast<const T*>(space.data) + space.kept.offsets(output).at[0];
     Columns<kWidth, R> gathered(r);
     if (even) {
-      gathered.take_rows(
+      gathered.add_rows(
           x, [&](int64_t row) { return row * distance; }, first, space.count, parts);
     } else {
-      gathered.take_rows(
+      gathered.add_rows(
           x, [&](int64_t row) { return space.reduced.offsets(row).at[0]; }, first, space.count, parts);
     }
     TT_UNROLL
@@ -340,7 +340,7 @@ void launch_columns(const Queue& queue, const R& r, const ReduceSpace& space, in
       if (totals)
         totals[first * space.outputs + output + w] = total;
       else
-        r.put(output + w, total);
+        r.store(output + w, total);
     }
   });
 }

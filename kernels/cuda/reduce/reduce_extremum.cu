@@ -12,8 +12,8 @@ namespace {
 template <bool kMax>
 void extremum_into(const Tensor& input, const OptionalDims& dim, Tensor& out) {
   const Tensor x = ordered_bits(input);
-  const ReducePlan plan = plan_over(x, dim);
-  with_reduced(x.dtype(), [&]<typename T>(std::type_identity<T>) {
+  const ReducePlan plan = reduction_plan(x, dim);
+  with_reduction_type(x.dtype(), [&]<typename T>(std::type_identity<T>) {
     reduce(Extremum<T, kMax, Identity>{Access(out), extremum_identity<T, kMax>()}, x, plan);
   });
   restore_bits(out);

@@ -27,11 +27,11 @@ struct Extremum {
   T of_none;  // the result for an empty input
 
   TT_FUNCTION T begin() const { return of_none; }
-  TT_FUNCTION void take(T& part, T x, int64_t) const { part = merge(part, Lift()(x)); }
+  TT_FUNCTION void add(T& part, T x, int64_t) const { part = merge(part, Lift()(x)); }
   TT_FUNCTION void flush(T&) const {}
   TT_FUNCTION T end(T part) const { return part; }
   TT_FUNCTION T merge(T a, T x) const { return ((kMax ? x > a : x < a) | math::isnan(x)) ? x : a; }
-  TT_FUNCTION void put(int64_t output, T total) const { out.store(output, total); }
+  TT_FUNCTION void store(int64_t output, T total) const { out.store(output, total); }
 };
 
 }  // namespace tt::cuda

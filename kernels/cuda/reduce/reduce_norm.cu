@@ -24,7 +24,7 @@ struct Root {
 template <typename T>
 struct PowerSum : Sum<T, Magnitude, Root> {
   using Part = typename Sum<T, Magnitude, Root>::Part;
-  TT_FUNCTION void take(Part& part, T x, int64_t) const {
+  TT_FUNCTION void add(Part& part, T x, int64_t) const {
     part.recent += math::pow(math::abs(x), static_cast<T>(this->finish.power));
   }
 };
@@ -49,7 +49,7 @@ struct ExpSum {
   Access out;
 
   TT_FUNCTION ExpTotal<T> begin() const { return {extremum_identity<T, true>(), 0}; }
-  TT_FUNCTION void take(ExpTotal<T>& part, T x, int64_t) const { part = merge(part, {x, 1}); }
+  TT_FUNCTION void add(ExpTotal<T>& part, T x, int64_t) const { part = merge(part, {x, 1}); }
   TT_FUNCTION void flush(ExpTotal<T>&) const {}
   TT_FUNCTION ExpTotal<T> end(const ExpTotal<T>& part) const { return part; }
   // If the maxima are equal, which includes infinities, no exponential is needed.
@@ -60,7 +60,7 @@ struct ExpSum {
     const double scale = static_cast<double>(math::exp(low - high));
     return {high, rises ? a.sum * scale + b.sum : a.sum + b.sum * scale};
   }
-  TT_FUNCTION void put(int64_t output, const ExpTotal<T>& total) const {
+  TT_FUNCTION void store(int64_t output, const ExpTotal<T>& total) const {
     out.store(output, static_cast<T>(static_cast<double>(total.largest) + math::log(total.sum)));
   }
 };
@@ -79,7 +79,7 @@ void norm_into(const Tensor& input, const ReducePlan& plan, double ord, Tensor& 
 template <typename T>
 void norm_as(const Tensor& input, double ord, const OptionalDims& dim, Tensor& out) {
   const Tensor x = read_as<T>(input);
-  norm_into<T>(x, plan_over(x, dim), ord, out);
+  norm_into<T>(x, reduction_plan(x, dim), ord, out);
 }
 
 template <typename T>

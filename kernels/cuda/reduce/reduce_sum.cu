@@ -12,9 +12,9 @@ namespace {
 template <typename Lift, typename T>
 void sum_as(const Tensor& input, const OptionalDims& dim, bool average, Tensor& out) {
   const Tensor x = read_as<T>(input);
-  const ReducePlan plan = plan_over(x, dim);
+  const ReducePlan plan = reduction_plan(x, dim);
   const double divisor = average ? static_cast<double>(plan.count) : 1;
-  reduce(Sum<T, Lift, Divided>{Access(out), Divided{divisor}}, x, plan);
+  reduce(Sum<T, Lift, DivideBy>{Access(out), DivideBy{divisor}}, x, plan);
 }
 
 void sum_into(const Tensor& input, const OptionalDims& dim, bool average, Tensor& out) {
@@ -22,7 +22,8 @@ void sum_into(const Tensor& input, const OptionalDims& dim, bool average, Tensor
     return reduce_parts(contiguous_as(input, out.dtype()), dim, out,
                         [=](const Tensor& x, SizesView dims, Tensor& to) { sum_into(x, dims, average, to); });
   }
-  with_reduced(out.dtype(), [&]<typename T>(std::type_identity<T>) { sum_as<Identity, T>(input, dim, average, out); });
+  with_reduction_type(out.dtype(),
+                      [&]<typename T>(std::type_identity<T>) { sum_as<Identity, T>(input, dim, average, out); });
 }
 
 // Computes the result from the number of non-zero elements.
@@ -37,8 +38,8 @@ struct CountPredicate {
 
 void count_into(const Tensor& input, const OptionalDims& dim, CountPredicate::Kind kind, Tensor& out) {
   if (is_complex(input.dtype())) return count_into(contiguous_as(input, DType::kBool), dim, kind, out);
-  const ReducePlan plan = plan_over(input, dim);
-  with_reduced(input.dtype(), [&]<typename T>(std::type_identity<T>) {
+  const ReducePlan plan = reduction_plan(input, dim);
+  with_reduction_type(input.dtype(), [&]<typename T>(std::type_identity<T>) {
     reduce(Count<T, CountPredicate>{Access(out), CountPredicate{kind, plan.count}}, input, plan);
   });
 }
@@ -51,11 +52,11 @@ struct Product {
   Access out;
 
   TT_FUNCTION T begin() const { return T(1); }
-  TT_FUNCTION void take(T& part, T x, int64_t) const { part *= x; }
+  TT_FUNCTION void add(T& part, T x, int64_t) const { part *= x; }
   TT_FUNCTION void flush(T&) const {}
   TT_FUNCTION T end(T part) const { return part; }
   TT_FUNCTION T merge(T a, T b) const { return a * b; }
-  TT_FUNCTION void put(int64_t output, T total) const { out.store(output, total); }
+  TT_FUNCTION void store(int64_t output, T total) const { out.store(output, total); }
 };
 
 }  // namespace
@@ -76,16 +77,22 @@ void mean(const Tensor& input, OptionalDims dim, bool, std::optional<DType>, Ten
 
 void prod(const Tensor& input, OptionalDims dim, bool, std::optional<DType>, Tensor& out) {
   if (is_complex(out.dtype())) return complex_prod(input, dim.value_or(absl::Span<const int64_t>()), out);
-  with_reduced(out.dtype(), [&]<typename T>(std::type_identity<T>) {
+  with_reduction_type(out.dtype(), [&]<typename T>(std::type_identity<T>) {
     const Tensor x = read_as<T>(input);
-    reduce(Product<T>{Access(out)}, x, plan_over(x, dim));
+    reduce(Product<T>{Access(out)}, x, reduction_plan(x, dim));
   });
 }
 
-void any(const Tensor& input, OptionalDims dim, bool, Tensor& out) { count_into(input, dim, CountPredicate::kAny, out); }
+void any(const Tensor& input, OptionalDims dim, bool, Tensor& out) {
+  count_into(input, dim, CountPredicate::kAny, out);
+}
 
-void all(const Tensor& input, OptionalDims dim, bool, Tensor& out) { count_into(input, dim, CountPredicate::kAll, out); }
+void all(const Tensor& input, OptionalDims dim, bool, Tensor& out) {
+  count_into(input, dim, CountPredicate::kAll, out);
+}
 
-void count_nonzero(const Tensor& input, OptionalDims dim, Tensor& out) { count_into(input, dim, CountPredicate::kCount, out); }
+void count_nonzero(const Tensor& input, OptionalDims dim, Tensor& out) {
+  count_into(input, dim, CountPredicate::kCount, out);
+}
 
 }  // namespace tt::cuda

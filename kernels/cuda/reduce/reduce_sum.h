@@ -51,14 +51,14 @@ struct Sum {
   Finish finish;
 
   TT_FUNCTION Part begin() const { return {T(0), Total(0)}; }
-  TT_FUNCTION void take(Part& part, T x, int64_t) const { part.recent += Lift()(x); }
+  TT_FUNCTION void add(Part& part, T x, int64_t) const { part.recent += Lift()(x); }
   TT_FUNCTION void flush(Part& part) const {
     part.total += static_cast<Total>(part.recent);
     part.recent = T(0);
   }
   TT_FUNCTION Total end(const Part& part) const { return part.total + static_cast<Total>(part.recent); }
   TT_FUNCTION Total merge(Total a, Total b) const { return a + b; }
-  TT_FUNCTION void put(int64_t output, Total total) const { out.store(output, finish(total)); }
+  TT_FUNCTION void store(int64_t output, Total total) const { out.store(output, finish(total)); }
 };
 
 // Counts non-zero elements.
@@ -71,15 +71,15 @@ struct Count {
   Finish finish;
 
   TT_FUNCTION int64_t begin() const { return 0; }
-  TT_FUNCTION void take(int64_t& part, T x, int64_t) const { part += x != T(0) ? 1 : 0; }
+  TT_FUNCTION void add(int64_t& part, T x, int64_t) const { part += x != T(0) ? 1 : 0; }
   TT_FUNCTION void flush(int64_t&) const {}
   TT_FUNCTION int64_t end(int64_t part) const { return part; }
   TT_FUNCTION int64_t merge(int64_t a, int64_t b) const { return a + b; }
-  TT_FUNCTION void put(int64_t output, int64_t total) const { out.store(output, finish(total)); }
+  TT_FUNCTION void store(int64_t output, int64_t total) const { out.store(output, finish(total)); }
 };
 
 // Returns the total divided by `divisor`. Does not divide integers.
-struct Divided {
+struct DivideBy {
   double divisor;
   TT_FUNCTION double operator()(double total) const { return total / divisor; }
   TT_FUNCTION int64_t operator()(int64_t total) const { return total; }

@@ -12,7 +12,7 @@ namespace tt::cuda {
 enum class Activation : uint8_t { kNone, kRelu, kGelu };  // gelu: the tanh approximation
 
 // Additional parameters of 8-bit matrix products: dtypes and scales. A scale is a float32 on the device; null means 1.
-struct Float8Terms {
+struct Float8Params {
   DType other = DType::kFloat8E4m3fn;  // of b; at most one of a and b is e5m2
   DType result = DType::kFloat32;      // of c: 8-bit (e5m2 only if a or b is), 16-bit or float32
   DType bias = DType::kBFloat16;       // 16-bit
@@ -41,7 +41,7 @@ struct BlasProduct {
   bool accumulate = false;  // whether to add to c instead of overwriting it; not with a bias
   // Used if `dtype` is 8-bit. Then a is row-major, b is column-major, k and n are multiples of 16, addresses and
   // strides are multiples of 16 bytes, and there is no batch.
-  Float8Terms float8{};
+  Float8Params float8{};
 };
 
 class Blas {

@@ -5,7 +5,7 @@
 #include "engine/memory/caching_pool.h"
 #include "kernels/cuda/runtime/event_pool.h"
 #include "kernels/cuda/runtime/graph_replayer.h"
-#include "kernels/cuda/runtime/library_notes.h"
+#include "kernels/cuda/runtime/library_status.h"
 #include "kernels/cuda/runtime/segments.h"
 #include "kernels/cuda/runtime/stream.h"
 
@@ -60,7 +60,7 @@ class CudaBackend final : public Backend {
     return *stream_;
   }
   std::unique_ptr<Stream> lease_stream() override { return streams_.lease(); }
-  std::vector<LibraryInfo> libraries() const override { return noted_libraries(); }
+  std::vector<LibraryInfo> libraries() const override { return library_statuses(); }
   uint64_t free_memory() override {
     make_current(device_);
     uint64_t free = 0, total = 0;

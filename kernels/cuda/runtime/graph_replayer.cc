@@ -186,7 +186,8 @@ bool GraphReplayer::issue_if_overdue() {
 
 bool GraphReplayer::matches_start_of(const CachedGraph& graph) const {
   const size_t n = trace_.size();
-  return n <= graph.trace.size() && graph.trace.hash(n) == trace_.hash(n) && graph.trace[n - 1].is_like(trace_[n - 1]);
+  return n <= graph.trace.size() && graph.trace.hash(n) == trace_.hash(n) &&
+         graph.trace[n - 1].has_same_function(trace_[n - 1]);
 }
 
 // Returns the most recently used graph whose trace starts with the current trace, or null if there is none.
@@ -316,7 +317,7 @@ GraphReplayer::CachedGraph* GraphReplayer::cheapest_graph(double* least, size_t*
 bool GraphReplayer::update(CachedGraph& graph) {
   for (size_t i = 0; i < trace_.size(); ++i) {
     if (trace_[i].equals(graph.trace[i])) continue;
-    if (!trace_[i].is_like(graph.trace[i]) || !graph.graph->change(i, trace_[i])) {
+    if (!trace_[i].has_same_function(graph.trace[i]) || !graph.graph->change(i, trace_[i])) {
       reject_trace("the graph rejected new parameters of a launch");
       return false;
     }

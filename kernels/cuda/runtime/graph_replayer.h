@@ -4,10 +4,11 @@
 // a trace. When a trace occurs a second time, a graph is created from it. Later launches that match the beginning of a
 // graph's trace are held back. If the whole trace matches, the graph is launched instead, after the parameters that
 // differ have been updated in the graph. If a launch does not match, the held launches are issued at once, in order. If
-// most parameters differ, a further graph, a variant, is created for the trace, because memory alternates between steps
-// that overlap. Callers do not declare repetition, and a trace that repeats only partly is executed correctly. Replay
-// saves only the launches: the engine does all other work, such as allocating memory, as without replay. See "CUDA
-// graphs" in the CUDA programming guide, and on finding repeated traces automatically "Apophenia" (Yadav et al., 2025).
+// most parameters differ, a further graph (a variant) is created for the trace: steps that overlap use different memory
+// addresses, which recur in a later step. Callers do not declare repetition, and a trace that repeats only partly is
+// executed correctly. Replay saves only the launches: the engine does all other work, such as allocating memory, as
+// without replay. See "CUDA graphs" in the CUDA programming guide, and on finding repeated traces automatically
+// "Apophenia" (Yadav et al., 2025).
 //
 // Thread-safe: several sessions may share a stream, freeing device memory first issues the held launches, and a thread
 // issues launches that have been held for some time. The lock is acquired once per launch and takes a hundredth of the

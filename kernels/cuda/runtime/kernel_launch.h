@@ -25,10 +25,11 @@ struct alignas(16) KernelLaunch {
   size_t bytes() const { return sizeof(KernelLaunch) + parameter_bytes; }
 
   // Whether `other` runs the same function, perhaps with other parameters.
-  bool is_like(const KernelLaunch& other) const {
+  bool has_same_function(const KernelLaunch& other) const {
     return issue == other.issue && kernel == other.kernel && parameter_bytes == other.parameter_bytes;
   }
-  // Whether `other` is identical. May be false for equal launches if padding differs, which is correct but slower.
+  // Whether the bytes of both launches are equal. May return false for launches that do the same, if their padding
+  // differs; an unnecessary update is correct, but slower.
   bool equals(const KernelLaunch& other) const {
     return bytes() == other.bytes() && std::memcmp(this, &other, bytes()) == 0;
   }

@@ -17,10 +17,10 @@ class LaunchTrace {
   const KernelLaunch& operator[](size_t i) const {
     return *reinterpret_cast<const KernelLaunch*>(&words_[entries_[i].at]);
   }
-  // Replaces entry `i`. Requires that launch.is_like() returns true for that entry.
+  // Replaces entry `i`. Requires that launch.has_same_function() returns true for that entry.
   void replace(size_t i, const KernelLaunch& launch);
   // Returns a hash of the functions, not the parameters, of the first `n` entries. Traces with equal hashes may differ:
-  // compare each entry with is_like().
+  // compare each entry with has_same_function().
   uint64_t hash(size_t n) const { return n == 0 ? 0 : entries_[n - 1].hash; }
 
  private:

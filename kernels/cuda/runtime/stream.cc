@@ -41,23 +41,23 @@ double CudaEvent::elapsed_ms(const Event& since) const {
 
 CudaStream::~CudaStream() { pool_->release(replayer_); }
 
-void CudaStream::check_may_wait(std::string_view what) const {
+void CudaStream::check_not_capturing(std::string_view what) const {
   check(!capturing_, "operation not permitted when stream is capturing: ", what);
 }
 
 void CudaStream::make_ready(std::string_view what) {
-  check_may_wait(what);
+  check_not_capturing(what);
   make_current(device());
   replayer_->flush();
 }
 
 std::unique_ptr<Event> CudaStream::record() {
-  check_may_wait("an event");
+  check_not_capturing("an event");
   return std::make_unique<CudaEvent>(*replayer_);
 }
 
 std::unique_ptr<Event> CudaStream::record_timed() {
-  check_may_wait("an event");
+  check_not_capturing("an event");
   return std::make_unique<CudaEvent>(*replayer_, true);
 }
 

@@ -55,8 +55,8 @@ class CudaStream final : public Stream {
   StreamHandle handle() const { return replayer_->stream(); }
 
  private:
-  void check_may_wait(std::string_view what) const;  // throws while a graph is captured
-  void make_ready(std::string_view what);            // must be called before an operation that is not a launch
+  void check_not_capturing(std::string_view what) const;  // throws while a graph is captured
+  void make_ready(std::string_view what);                 // must be called before an operation that is not a launch
 
   StreamPool* pool_;
   GraphReplayer* replayer_;

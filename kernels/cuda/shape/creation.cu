@@ -17,7 +17,7 @@ using OptionalDevice = std::optional<Device>;
 
 // Computes out[i] = sequence(i).
 template <typename T>
-void fill_arithmetic(const Tensor& out, Arithmetic<T> sequence) {
+void fill_arithmetic(const Tensor& out, ArithmeticSequence<T> sequence) {
   const Access to(out);
   for_each(queue_of(out), out.numel(), [=] TT_DEVICE(int64_t i) { to.store(i, sequence(i)); });
 }

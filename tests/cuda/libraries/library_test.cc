@@ -7,7 +7,7 @@
 #include "kernels/cuda/runtime/blas.h"
 #include "kernels/cuda/runtime/dnn.h"
 #include "kernels/cuda/runtime/fft.h"
-#include "kernels/cuda/runtime/library_notes.h"
+#include "kernels/cuda/runtime/library_status.h"
 #include "kernels/cuda/runtime/solver.h"
 
 namespace tt::cuda {
@@ -15,7 +15,7 @@ namespace {
 
 // The record of the library; fails the test if there is none.
 LibraryInfo noted(const std::string& name) {
-  for (const LibraryInfo& library : noted_libraries()) {
+  for (const LibraryInfo& library : library_statuses()) {
     if (library.name == name) return library;
   }
   ADD_FAILURE() << name << " was not looked for";
@@ -38,7 +38,7 @@ TEST(LibraryTest, RecordsVersionOrLoadError) {
   const Library none("nowhere", {"libteletensor_nowhere.so.1"}), here("libc", {"libc.so.6"});
   EXPECT_EQ(noted("nowhere").version, "");
   EXPECT_EQ(noted("nowhere").missing, none.why());
-  here.note_version(91304);
+  here.record_version(91304);
   EXPECT_EQ(noted("libc").version, "9.13.4");
   EXPECT_EQ(noted("libc").missing, "");
 }

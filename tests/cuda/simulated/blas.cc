@@ -58,7 +58,7 @@ void store_narrow(void* data, DType dtype, int64_t i, float value) {
 }
 
 void multiply_float8(const BlasProduct& p) {
-  const Float8Terms& terms = p.float8;
+  const Float8Params& terms = p.float8;
   const float scale = factor(terms.a_scale) * factor(terms.b_scale);
   for (int64_t i = 0; i < p.m; ++i) {
     for (int64_t j = 0; j < p.n; ++j) {
@@ -78,7 +78,7 @@ bool is_aligned(const void* p) { return reinterpret_cast<uintptr_t>(p) % 16 == 0
 
 // Fails for 8-bit products that a real library does not support.
 void check_float8(const BlasProduct& p) {
-  const Float8Terms& terms = p.float8;
+  const Float8Params& terms = p.float8;
   check(p.n % 16 == 0 && p.k % 16 == 0, "8-bit matrices whose sizes are not multiples of 16");
   check(is_float8(terms.other) && (p.dtype != DType::kFloat8E5m2 || terms.other != p.dtype),
         "an unsupported combination of 8-bit dtypes");

@@ -1,12 +1,12 @@
 // Simulated devices have no convolution library, so that our own kernels are tested.
 #include "kernels/cuda/runtime/dnn.h"
 
-#include "kernels/cuda/runtime/library_notes.h"
+#include "kernels/cuda/runtime/library_status.h"
 
 namespace tt::cuda {
 
 std::unique_ptr<Dnn> make_dnn() {
-  note_library({"cuDNN", "", "simulated devices have none"});
+  record_library_status({"cuDNN", "", "simulated devices have none"});
   return nullptr;
 }
 

@@ -202,7 +202,7 @@ void SimulatedGroup::run(int64_t groups, const std::type_info& kernel, Body body
   group.end();
 }
 
-void yield_by_chance() {
+void yield_randomly() {
   if (running && draw(4) == 0) running->yield();
 }
 

@@ -22,7 +22,7 @@ constexpr size_t kMiB = size_t{1} << 20;
 
 PoolSizes merge_at_once() {
   PoolSizes sizes;
-  sizes.quick_capacity = 0;
+  sizes.size_class_capacity = 0;
   return sizes;
 }
 
@@ -96,7 +96,7 @@ class CachingPoolRandomTest : public testing::TestWithParam<size_t> {};
 
 TEST_P(CachingPoolRandomTest, KeepsInvariants) {
   PoolSizes sizes;
-  sizes.quick_capacity = GetParam();
+  sizes.size_class_capacity = GetParam();
   Pool pool(sizes);
   RandomWorkload model(GetParam() == 0);
   std::mt19937 random(20);

@@ -174,7 +174,7 @@ TEST_F(LayerRulesTest, OptimizerStepsCheckListEntries) {
   };
   EXPECT_EQ(sgd(same, none, 0), "");
   EXPECT_EQ(sgd(same, same, 0.9), "");
-  EXPECT_THAT(sgd(one, none, 0), HasSubstr("expected as many gradients as parameters, got 1 and 2"));
+  EXPECT_THAT(sgd(one, none, 0), HasSubstr("expected as many gradients as parameters, got 1 for 2 parameters"));
   EXPECT_THAT(sgd(same, none, 0.9), HasSubstr("expected as many momentum_buffers"));
   EXPECT_THAT(sgd(other, none, 0), HasSubstr("to have its parameter's sizes [2, 2], got [4]"));
 }

@@ -135,7 +135,7 @@ TEST_F(FrameBufferTest, ParsesConsecutiveFrames) {
     ASSERT_FALSE(buffer_.refusal());
     EXPECT_EQ(buffer_.frame().SerializeAsString(), full_frame().SerializeAsString());
   }
-  EXPECT_GT(account_->host(), 0u);
+  EXPECT_GT(account_->host_bytes(), 0u);
 }
 
 TEST_F(FrameBufferTest, RejectsOversizedFrameBeforeAllocating) {
@@ -150,7 +150,7 @@ TEST_F(FrameBufferTest, RejectsOversizedFrameBeforeAllocating) {
     parse(bytes);
     ASSERT_TRUE(buffer_.refusal()) << says;
     EXPECT_THAT(buffer_.refusal()->message(), HasSubstr(says));
-    EXPECT_LT(account_->host(), 100000u);
+    EXPECT_LT(account_->host_bytes(), 100000u);
   }
   parse(repeated(std::string("\x12\x00", 2), 5 << 20));
   EXPECT_THAT(buffer_.refusal()->message(), HasSubstr("at most 4194304 bytes"));
@@ -175,12 +175,12 @@ TEST_F(FrameBufferTest, ChargesAndRefundsAccount) {
   v1::Frame frame;
   for (uint64_t i = 0; i < 40; ++i) Instruction(&frame, "literal").bytes(std::string(60000, 'x')).result(i + 1);
   parse(frame.SerializeAsString());
-  EXPECT_GT(account_->host(), 40u * 60000);
+  EXPECT_GT(account_->host_bytes(), 40u * 60000);
   parse("");
   parse("");
-  EXPECT_LT(account_->host(), 100000u);
+  EXPECT_LT(account_->host_bytes(), 100000u);
   { FrameBuffer other(Limits{}, account_); }
-  EXPECT_LT(account_->host(), 100000u);
+  EXPECT_LT(account_->host_bytes(), 100000u);
 }
 
 }  // namespace

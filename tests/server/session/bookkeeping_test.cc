@@ -26,7 +26,7 @@ class BookkeepingTest : public testing::SessionFixture {
     run(frame);
   }
   static constexpr uint64_t kMost = (1 << 20) + Account::kHostAllowance;
-  uint64_t host() const { return session_->account()->host(); }
+  uint64_t host() const { return session_->account()->host_bytes(); }
 };
 
 TEST_F(BookkeepingTest, ChargesHandlesAndRefundsThem) {

@@ -8,19 +8,19 @@ namespace tt::cuda {
 
 // How the source or the target of a transform of n points is stored. kComplex: n complex numbers. kReal: n real
 // numbers. kHalf: the first n / 2 + 1 complex numbers; their conjugates, in reverse order, are the other points.
-enum class FftEnd { kComplex, kReal, kHalf };
+enum class FftPointFormat { kComplex, kReal, kHalf };
 
 template <typename R>
 struct FftSource {
   const void* data;
-  FftEnd end;
+  FftPointFormat end;
   int64_t stride, points;
 
   // Loads point `i` of the line that begins at `start`.
   TT_FUNCTION Complex<R> load(int64_t start, int64_t i) const {
-    if (end == FftEnd::kReal) return Complex<R>(static_cast<const R*>(data)[start + i * stride]);
+    if (end == FftPointFormat::kReal) return Complex<R>(static_cast<const R*>(data)[start + i * stride]);
     const auto* numbers = static_cast<const Complex<R>*>(data) + start;
-    if (end == FftEnd::kComplex) return numbers[i * stride];
+    if (end == FftPointFormat::kComplex) return numbers[i * stride];
     // The spectrum of real numbers is real at these points, so their stored imaginary parts are ignored.
     if (i == 0 || 2 * i == points) return Complex<R>(numbers[i * stride].re);
     if (2 * i < points) return numbers[i * stride];
@@ -32,14 +32,14 @@ struct FftSource {
 template <typename R>
 struct FftTarget {
   void* data;
-  FftEnd end;
+  FftPointFormat end;
   int64_t stride, points;
   R scale;
 
   TT_FUNCTION void store(int64_t start, int64_t i, Complex<R> value) const {
-    if (end == FftEnd::kReal) {
+    if (end == FftPointFormat::kReal) {
       static_cast<R*>(data)[start + i * stride] = value.re * scale;
-    } else if (end == FftEnd::kComplex || 2 * i <= points) {
+    } else if (end == FftPointFormat::kComplex || 2 * i <= points) {
       static_cast<Complex<R>*>(data)[start + i * stride] = {value.re * scale, value.im * scale};
     }
   }

@@ -8,9 +8,9 @@
 namespace tt::cuda {
 
 // Records the status of a library. Replaces an earlier status of a library with the same name.
-void note_library(LibraryInfo library);
+void record_library_status(LibraryInfo library);
 
 // Returns the recorded statuses, sorted by name.
-std::vector<LibraryInfo> noted_libraries();
+std::vector<LibraryInfo> library_statuses();
 
 }  // namespace tt::cuda

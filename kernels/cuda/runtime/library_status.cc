@@ -1,4 +1,4 @@
-#include "kernels/cuda/runtime/library_notes.h"
+#include "kernels/cuda/runtime/library_status.h"
 
 #include <map>
 #include <string>
@@ -15,19 +15,19 @@ struct Notes {
 };
 
 Notes& notes() {
-  static Notes* const notes = new Notes;  // never destroyed, as libraries stay loaded
+  static Notes* const notes = new Notes;  // never destroyed, because libraries stay loaded
   return *notes;
 }
 
 }  // namespace
 
-void note_library(LibraryInfo library) {
+void record_library_status(LibraryInfo library) {
   MutexLock lock(notes().mutex);
   std::string name = library.name;
   notes().by_name.insert_or_assign(std::move(name), std::move(library));
 }
 
-std::vector<LibraryInfo> noted_libraries() {
+std::vector<LibraryInfo> library_statuses() {
   MutexLock lock(notes().mutex);
   std::vector<LibraryInfo> all;
   for (const auto& [name, library] : notes().by_name) all.push_back(library);
