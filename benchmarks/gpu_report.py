@@ -19,7 +19,7 @@ TARGETS = {"matmul 8192 bfloat16": 0.97, "MLP 784-512-256-10, batch 128, Adam st
 
 def measure(interpreter: str, package: str) -> dict[str, dict]:
     environment = {**os.environ, "BENCH_TORCH": package}
-    if package == "torch":  # the peer's interpreter uses its own libraries
+    if package == "torch":  # must not affect the peer's interpreter
         for name in ("PYTHONHOME", "PYTHONPATH", "LD_LIBRARY_PATH"):
             environment.pop(name, None)
     done = subprocess.run([interpreter, str(SCRIPT)], capture_output=True, text=True, env=environment)

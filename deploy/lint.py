@@ -6,8 +6,8 @@ Usage: ``deploy/lint.py [--deep] [FILE.cc...]``
 * clang's -Wthread-safety over every .cc file that includes base/mutex.h, directly or through other headers: reading or
   writing a member without the mutex that its ABSL_GUARDED_BY names is an error. Locks of the standard library, which
   this analysis does not see, are errors outside base/.
-* clang-tidy with .clang-tidy over the .cc files of client, server, engine and autograd, without the static analyzer:
-  the analyzer, or the kernels too, would take an hour on two cores. ``--deep`` includes both.
+* clang-tidy with .clang-tidy over the .cc files of client, server, engine and autograd. ``--deep`` adds the other folders
+  and the static analyzer, which take an hour on two cores.
 * ruff over the Python sources.
 
 Needs a configured release build with its generated headers. A file that passed is checked again only if it, a project

@@ -36,8 +36,8 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 constexpr auto kStartTimeout = std::chrono::seconds(20);
-constexpr int kClientDescriptor = 3;                           // the pidfd's number in the engine
-constexpr auto kStopTimeout = std::chrono::milliseconds(300);  // short, since the client is exiting
+constexpr int kClientDescriptor = 3;                           // descriptor of this process's pidfd in the engine
+constexpr auto kStopTimeout = std::chrono::milliseconds(300);  // short, because the client may be exiting
 
 bool is_program(const fs::path& path) { return access(path.c_str(), X_OK) == 0 && !fs::is_directory(path); }
 

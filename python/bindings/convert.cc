@@ -196,8 +196,8 @@ template <typename T>
 bool fits(const Scalar& value) {
   using Limits = std::numeric_limits<T>;
   if (value.category() == Category::kFloating) {
-    const double v = value.to_double(), end = std::ldexp(1.0, Limits::digits);  // exact, unlike max() of 64 bits
-    return v < end && (std::is_signed_v<T> ? v >= -end : v > -end);             // false for NaN
+    const double v = value.to_double(), end = std::ldexp(1.0, Limits::digits);  // exact, unlike max() of a 64-bit type
+    return v < end && (std::is_signed_v<T> ? v >= -end : v > -end);             // NaN does not fit
   }
   if (value.is_beyond_int()) return sizeof(T) == 8 && !std::is_signed_v<T>;
   const int64_t v = value.to_int();

@@ -146,7 +146,10 @@ def result_type(tensor, other):
 
 
 def _like_operand(x):
-    """A number itself; for a tensor, one that promotes as it does, since only whether it has dimensions matters."""
+    """Returns a number itself. Replaces a tensor by a meta tensor that promotes in the same way.
+
+    For the promotion only the dtype matters, and whether the tensor has dimensions.
+    """
     return _C.torch.empty((1,) * (x.dim() > 0), dtype=x.dtype, device="meta") if isinstance(x, Tensor) else x
 
 

@@ -91,7 +91,7 @@ int port_of(int fd) {
 absl::Status listen_unix(const Address& address, std::vector<int>* sockets) {
   sockaddr_un name{};
   name.sun_family = AF_UNIX;
-  address.path.copy(name.sun_path, sizeof name.sun_path - 1);  // claim() has checked the length
+  address.path.copy(name.sun_path, sizeof name.sun_path - 1);  // long enough: claim() has checked the path's length
   const int fd = listen_at(reinterpret_cast<sockaddr*>(&name), sizeof name);
   if (fd < 0) return cannot_listen(address, errno);
   sockets->push_back(fd);
@@ -241,8 +241,8 @@ void Acceptor::receive(Waiting connection) {
   limit.warn(absl::StrCat("closed a connection of ", connection.address, ": too many connections are waiting"));
 }
 
-// Passes waiting connections to gRPC, and closes those that have waited for kTimeout. The newest first: under a flood
-// of connections without tokens the older ones are most likely the flood's, and their clients may have given up.
+// Passes waiting connections to gRPC, the newest first, and closes those that have waited for kTimeout. During a flood
+// of connections without tokens an older connection probably belongs to the flood, or its client may have given up.
 void Acceptor::serve_waiting() {
   const Clock::time_point now = Clock::now();
   std::vector<Waiting> all = std::exchange(waiting_, {});

@@ -358,7 +358,7 @@ void Session::download_from_device(uint64_t handle, Tensor tensor, Download* dow
   std::unique_ptr<Event> computed;
   {
     ContextScope scope(&context_);
-    tensor = detach(packed(tensor));  // the copy may be destroyed on another thread, its history must not
+    tensor = detach(packed(tensor));  // without history, because the copy may be destroyed on another thread
     computed = context_.stream(tensor.device()).record();
   }
   {

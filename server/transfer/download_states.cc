@@ -9,7 +9,7 @@ bool DownloadStates::State::is_of(const Tensor& tensor, const ExecutorStats& sta
   const TensorMeta& now = tensor.meta();
   const bool same = storage == tensor->storage && version == tensor.version() && meta.dtype == now.dtype &&
                     meta.sizes == now.sizes && meta.strides == now.strides && meta.offset == now.offset &&
-                    failed == stats.failed;  // a failed instruction may have written
+                    failed == stats.failed;  // a failed instruction may have written to the tensor
   // A replayed graph writes to a device's storages without incrementing versions.
   return same && (tensor.device().type == DeviceType::kCPU || instructions == stats.instructions);
 }

@@ -134,7 +134,7 @@ def is_sanitized(build: Path) -> bool:
 
 
 def suffer(engine: Engine, client_build: Path, attack: str, steps: int, alone: Training, seed: int) -> Outcome:
-    """Trains a victim beside two attackers; then checks what the attackers left behind."""
+    """Trains a victim beside two attackers; then checks the weights, the memory that is still in use, and the daemon."""
     engine.settle()
     resident, allocated = engine.resident, engine.allocated()
     command = [sys.executable, "-m", "tests.adversary.attacks", attack, engine.tcp, engine.token]
@@ -180,7 +180,7 @@ def show(outcomes: list[Outcome], alone: Training, console: Console) -> None:
 
 
 def main() -> int:
-    """Runs the attacks; returns 1 if one did harm."""
+    """Runs the attacks; returns 1 if an attack harmed the victim or the daemon."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=600, help="training steps of the victim (default: 600)")
     parser.add_argument("--only", default="", help="run the attacks whose name contains this")

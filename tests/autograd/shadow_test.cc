@@ -26,7 +26,7 @@ struct Step {
 };
 
 struct Plan {
-  std::vector<bool> leaves;  // which of them require grad
+  std::vector<bool> leaves;  // whether each leaf requires grad
   std::vector<Step> steps;
 };
 
@@ -79,7 +79,7 @@ class Planner {
   std::vector<int64_t> shapes_;
 };
 
-// What both machines report about a tensor after a step: "leaf", "grad", "error: ...".
+// The state of a tensor after each step, in the engine or in the client: "leaf", "grad", "error: ...".
 using Trace = std::vector<std::string>;
 using Grads = std::vector<std::optional<std::vector<double>>>;
 

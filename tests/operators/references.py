@@ -44,7 +44,7 @@ def affine(x, weight, bias):
 
 
 def fake_quantize(input, scale: float, zero_point: int, quant_min: int, quant_max: int):
-    """The nearest number that an integer of [quant_min, quant_max] stands for at this scale and zero point."""
+    """The nearest number that a quantized integer in [quant_min, quant_max] represents at this scale and zero point."""
     return (np.clip(np.rint(input * (1 / scale)) + zero_point, quant_min, quant_max) - zero_point) * scale
 
 
@@ -186,8 +186,8 @@ def convolution(input, weight, bias, stride, padding, dilation, groups: int):
 
 
 def transposed_convolution(input, weight, bias, stride, padding, output_padding, groups: int, dilation):
-    """Transposed convolution: each element of (N, C, *space) adds its multiple of (C, out / groups, *kernel) to the
-    result."""
+    """Transposed convolution: adds the kernels (C, out / groups, *kernel), multiplied by each element of (N, C, *space),
+    to the result."""
     n = weight.ndim - 2
     kernel, space = weight.shape[2:], input.shape[2:]
     stride, padding, extra, dilation = (np.broadcast_to(v, n) for v in (stride, padding, output_padding, dilation))

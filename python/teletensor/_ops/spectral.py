@@ -29,7 +29,7 @@ def _check_lengths(n_fft: int, hop_length: int, win_length: int, name: str) -> N
 
 
 def _padded(signal: Tensor, by: int, mode: str) -> Tensor:
-    from ..nn.functional import pad  # imported here because it is loaded later
+    from ..nn.functional import pad  # not at the top: nn is loaded after this module
 
     return pad(signal.unsqueeze(1), [by, by], mode).squeeze(1)
 

@@ -176,10 +176,11 @@ def once_differentiable(function):
 
 
 class _DifferentiatedOnce(Function):
-    """Returns a gradient that depends on `arguments` in a way that cannot be differentiated.
+    """Returns its first argument. Backward raises an error: the dependence on the other arguments is not differentiable.
 
-    The client does not know which gradients require grad if the backward pass is recorded; backward is then called with
-    zeros for a gradient that does not. Backward therefore reads the gradients, and raises an error if one is not zero.
+    If a backward pass is recorded, the client does not know which gradients require grad, so backward may be called for a
+    gradient that does not. It then receives zeros. Therefore backward reads the gradient, and raises an error only if it
+    is not zero.
     """
 
     @staticmethod

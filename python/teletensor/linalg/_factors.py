@@ -199,7 +199,7 @@ def qr(A: Tensor, mode: str = "reduced") -> results.QR:
 
 
 def geqrf(input: Tensor) -> tuple[Tensor, Tensor]:
-    """R with the vectors of the Householder reflections below its diagonal, and the reflections' factors tau."""
+    """A matrix of R and, below its diagonal, the vectors of the Householder reflections; and the factors tau."""
     return _ops.householder_factored(input)
 
 

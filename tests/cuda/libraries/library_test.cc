@@ -66,7 +66,7 @@ TEST(LibraryTest, CusolverHasWhatIsLookedUp) {
   const std::unique_ptr<Solver> solver = make_solver();
   ASSERT_NE(solver, nullptr);
   EXPECT_GE(noted("cuSOLVER").version, "11");
-  // Those that older versions lack; 12 is CUDA 13's.
+  // Functions that older versions may lack. Version 12 belongs to CUDA 13.
   if (noted("cuSOLVER").version >= "12") EXPECT_TRUE(solver->has_eig());
 }
 

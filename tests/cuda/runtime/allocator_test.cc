@@ -140,7 +140,7 @@ class RandomWorkload {
     const size_t at = random_() % leases_.size();
     if (leases_[at]->id() == capturing_id()) return;
     for (const Live& block : live_) {
-      if (block.stream == at) return;  // its order is still needed
+      if (block.stream == at) return;  // a live block still belongs to the stream
     }
     leases_[at] = streams_.lease();
   }

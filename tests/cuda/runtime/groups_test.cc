@@ -175,7 +175,7 @@ TEST_F(GroupsTest, ReductionsReturnSameValueToEveryThread) {
     int64_t* to = right.data_as<int64_t>();
     EXPECT_EQ(failure([=] TT_DEVICE(Group & group) {
                 bool good = true;
-                for (int64_t round = 0; round < 3; ++round) {  // must not disturb readers of the last round
+                for (int64_t round = 0; round < 3; ++round) {  // a round must not change values that threads still read
                   const int64_t own = group.rank() + round, n = group.size();
                   const FourWords all = group.reduce(FourWords{own, own, own, 1}, Join());
                   good &= all.sum == n * (n - 1) / 2 + n * round && all.most == n - 1 + round && all.least == round;
@@ -188,7 +188,7 @@ TEST_F(GroupsTest, ReductionsReturnSameValueToEveryThread) {
   }
 }
 
-// As on a device with one warp, whose threads exchange pairwise: a non-commutative operation gives differing results.
+// Threads combine values in pairs, as in a warp, so a non-commutative operation gives different results per thread.
 TEST_F(TeamsTest, NoncommutativeReductionDiffersBetweenThreads) {
   bool differs = false;
   for (int launch = 0; launch < 20; ++launch) {

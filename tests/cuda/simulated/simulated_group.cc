@@ -129,7 +129,7 @@ class Fibers final : public SimulatedGroup {
 
  private:
   struct Thread {
-    boost::context::fiber fiber, scheduler;  // the latter during the thread's turn
+    boost::context::fiber fiber, scheduler;  // `scheduler` is valid only while the thread runs
     Wait wait;
   };
 

@@ -212,11 +212,11 @@ def test_invalid_index_is_reported_at_its_line(torch):
     unrelated = torch.arange(4.0, device="cuda") * 2
     table = torch.randn(5, 3, device="cuda")
     fine = torch.nn.functional.embedding(torch.tensor([1, 4], device="cuda"), table)
-    bad = torch.nn.functional.embedding(torch.tensor([1, 9], device="cuda"), table)  # the embedding to blame
+    bad = torch.nn.functional.embedding(torch.tensor([1, 9], device="cuda"), table)  # the invalid index
     later = (bad * 2).sum() + unrelated.sum()
     with pytest.raises(IndexError, match="index out of range in self") as raised:
         later.item()
-    assert f"test_cuda.py:{line_of('# the embedding to blame')}" in str(raised.value)
+    assert f"test_cuda.py:{line_of('# the invalid index')}" in str(raised.value)
     with pytest.raises(IndexError):
         bad.tolist()
     assert unrelated.tolist() == [0, 2, 4, 6] and fine.shape == (2, 3) and len(fine.tolist()) == 2
