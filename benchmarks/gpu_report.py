@@ -30,7 +30,7 @@ def measure(interpreter: str, package: str) -> dict[str, dict]:
 
 
 def table(ours: list[dict], theirs: list[dict]) -> str:
-    lines = ["| what | ours | PyTorch | unit | ours / PyTorch | to reach |", "|---|---|---|---|---|---|"]
+    lines = ["| measurement | teletensor | PyTorch | unit | ratio | target ratio |", "|---|---|---|---|---|---|"]
     for what, row in ours[0].items():
         own = statistics.median(run[what]["value"] for run in ours)
         peer = statistics.median(run[what]["value"] for run in theirs) if theirs else None

@@ -110,7 +110,7 @@ def violations(root: Path = ROOT) -> list[str]:
                 continue
             name = str(path.relative_to(root))
             if path.parent.relative_to(root).as_posix() not in FOLDERS:
-                found.append(f"{name}: in a folder of no stack")
+                found.append(f"{name}: in a folder that belongs to no stack")
                 continue
             allowed = allowed_for(folder_of(name))
             for include in INCLUDE.findall(path.read_text()):
@@ -148,7 +148,7 @@ def test_a_planted_violation_is_found(tmp_path, file, include):
 def test_unlisted_folder_is_found(tmp_path):
     (tmp_path / "server/misc").mkdir(parents=True)
     (tmp_path / "server/misc/a.cc").write_text("")
-    assert violations(tmp_path) == ["server/misc/a.cc: in a folder of no stack"]
+    assert violations(tmp_path) == ["server/misc/a.cc: in a folder that belongs to no stack"]
 
 
 def test_every_floor_has_a_readme():

@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/file_descriptor.h"
@@ -178,7 +179,8 @@ void PrivateEngine::wait_until_ready(int output) {
   while (!take_ready_line(said)) {
     timer.check();
     auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
-    if (left.count() <= 0) fail_to_start("it was not ready in time");
+    if (left.count() <= 0)
+      fail_to_start(absl::StrCat("teletensord was not ready within ", kStartTimeout.count(), " s"));
     pollfd ready{output, POLLIN, 0};
     int count = poll(&ready, 1, static_cast<int>(std::min(left, timer.max_sleep()).count()));
     if (count == 0 || (count < 0 && errno == EINTR)) continue;
@@ -186,7 +188,7 @@ void PrivateEngine::wait_until_ready(int output) {
     char buffer[512];
     ssize_t bytes = ::read(output, buffer, sizeof(buffer));
     if (bytes < 0 && errno == EINTR) continue;
-    if (bytes <= 0) fail_to_start("it exited before it was ready; see its messages");
+    if (bytes <= 0) fail_to_start("teletensord exited before it was ready; see its messages on standard error");
     said.append(buffer, static_cast<size_t>(bytes));
   }
 }

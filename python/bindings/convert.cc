@@ -308,8 +308,8 @@ void read_into(const client::Tensor& tensor, PyObject* buffer) {
   Buffer target(buffer, PyBUF_CONTIG);
   if (!target.valid()) throw PythonErrorSet();
   size_t bytes = static_cast<size_t>(tensor->numel()) * item_size(tensor->dtype);
-  check(static_cast<size_t>(target.view().len) == bytes, "[read_into] got a buffer of ", target.view().len,
-        " bytes, expected ", bytes);
+  check(static_cast<size_t>(target.view().len) == bytes, "[read_into] expected a buffer of ", bytes, " bytes, got ",
+        target.view().len);
   if (bytes == 0) return;
   uint32_t site = current_site(*tensor->session);
   ReleaseGil released;

@@ -76,7 +76,7 @@ client::Session& current_session() {
   if (!slot) {
     Owned module(throw_if_null(PyImport_ImportModule("teletensor._connection")));
     Owned result(throw_if_null(PyObject_CallMethod(module.get(), "connect", nullptr)));
-    if (!slot) fail(ErrorKind::kConnection, "[connect] no session was opened");
+    if (!slot) fail(ErrorKind::kConnection, "[connect] expected connect() to open a session, got none");
   }
   return *slot;
 }

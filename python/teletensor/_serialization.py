@@ -228,7 +228,7 @@ def _other_format(f) -> str:
         return "[load] expected a file written by teletensor.save, got a safetensors file: read it with safetensors.numpy.load_file"
     if start[:1] == b"\x80":
         return "[load] expected a file written by teletensor.save, got a pickle, which can run code and is not read"
-    return "[load] expected a file written by teletensor.save, got a file that is no zip archive or is truncated"
+    return "[load] expected a file written by teletensor.save, got a file that is truncated or not a zip archive"
 
 
 def _no_constant(name: str):

@@ -238,7 +238,7 @@ void Acceptor::receive(Waiting connection) {
   }
   close(connection.fd);
   static LogLimit limit;
-  limit.warn(absl::StrCat("closed a connection of ", connection.address, ": too many connections are waiting"));
+  limit.warn(absl::StrCat("closed a connection from ", connection.address, ": too many connections are waiting"));
 }
 
 // Passes waiting connections to gRPC, the newest first, and closes those that have waited for kTimeout. During a flood
@@ -266,7 +266,7 @@ bool Acceptor::hand_over(const Waiting& waiting) {
     if (admission == Admission::kRefused) {
       close(waiting.fd);
       static LogLimit limit;
-      limit.warn(absl::StrCat("closed a connection of ", waiting.address,
+      limit.warn(absl::StrCat("closed a connection from ", waiting.address,
                               ": too many connections from this address or in total"));
       return true;
     }

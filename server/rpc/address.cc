@@ -92,7 +92,7 @@ std::string Address::to_string() const {
 
 absl::StatusOr<Address> parse_address(absl::string_view text) {
   auto wrong = [&] {
-    return absl::InvalidArgumentError(absl::StrCat("not an address: '", text, "'; use unix:PATH or HOST:PORT"));
+    return absl::InvalidArgumentError(absl::StrCat("expected unix:PATH or HOST:PORT, got '", text, "'"));
   };
   Address address;
   absl::string_view rest = text;

@@ -193,7 +193,7 @@ void Sessions::on_stream_closed(Entry& entry) {
   entry.is_broken = nullptr;
   entry.session->set_stream(0);
   start_lease(entry);
-  spdlog::debug("session {} lost its stream; its lease is {} ms", entry.session->id(), options_.lease.count());
+  spdlog::debug("session {}: the stream has ended; the lease is {} ms", entry.session->id(), options_.lease.count());
 }
 
 std::vector<v1::SessionStatus> Sessions::list() const {

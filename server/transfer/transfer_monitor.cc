@@ -38,7 +38,7 @@ absl::StatusOr<std::unique_ptr<TransferMonitor::Call>> TransferMonitor::begin(ui
   } else if (own >= free) {
     // A session may use at most as many calls as are free, so that some remain for the next session.
     refusal = absl::AbortedError(absl::StrCat("the engine has ", calls_.size(), " of at most ", limits_.per_engine,
-                                              " transfers in progress, this session ", own));
+                                              " transfers in progress, ", own, " of them for this session"));
   }
   if (!refusal.ok()) {
     if (own == 0) sessions_.erase(session);

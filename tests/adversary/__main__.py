@@ -160,7 +160,7 @@ def suffer(engine: Engine, client_build: Path, attack: str, steps: int, alone: T
     same = training is not None and training.digest == alone.digest
     checks = [(same, "the victim's weights differ"), (left == 0, f"{left} bytes stay allocated"),
               (growth <= MOST_GROWTH or engine.is_sanitized, f"the daemon's memory grew by {growth >> 20} MB"),
-              (training is not None and max(training.seconds) < MOST_STEP, "the victim starved")]
+              (training is not None and max(training.seconds) < MOST_STEP, "a step of the victim took too long")]
     complaint = complaint or "; ".join(what for ok, what in checks if not ok)
     return Outcome(attack, same, training, growth, left, complaint)
 

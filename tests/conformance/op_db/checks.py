@@ -204,11 +204,11 @@ class Checks:
     def _compare_arguments(self, convert: Converter) -> str:
         for theirs, ours in convert.pairs.values():
             if theirs.device.type != "meta" and (found := self._compare(ours, theirs)):
-                return f"an argument became other: {found}"
+                return f"an argument has another value after the call: {found}"
         return ""
 
     def _lands(self, form: Form, sample) -> str | None:
-        """Checks that out= of a fitting dtype receives the result, and that one of an unfitting dtype is refused."""
+        """Checks that an out tensor of the right dtype receives the result, and that an out tensor of a wrong dtype is rejected."""
         expected, refused = _outcome(lambda: form.theirs(sample.input, *sample.args, **sample.kwargs), False)
         tensors = list(leaves(expected))
         if refused is not None or not tensors or not all(isinstance(t, torch.Tensor) for t in tensors):
@@ -224,7 +224,7 @@ class Checks:
                 lambda: form.theirs(sample.input, *sample.args, **sample.kwargs, out=theirs_out), False
             )
             ours, refusal = _outcome(lambda: form.ours(*mine_args, **mine_kwargs, out=mine_out), True)
-            what = "" if cast is None else f"out of {dtype_name(cast)}: "
+            what = "" if cast is None else f"out tensor of {dtype_name(cast)}: "
             if refused is not None or refusal is not None:
                 found = kind_difference(refusal, refused)
             else:
@@ -251,7 +251,7 @@ class Checks:
                 t.fill_(1)
                 m.fill_(1)
         found = difference(mine_args[0], args[0], values=True)
-        return f"written through the result, the input: {found}" if found else ""
+        return f"the input after writing to the result: {found}" if found else ""
 
     def _gradients(self, form: Form, sample) -> str | None:
         """Compares first derivatives of all floating-point arguments, with random output gradients."""

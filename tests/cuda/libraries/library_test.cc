@@ -18,7 +18,7 @@ LibraryInfo noted(const std::string& name) {
   for (const LibraryInfo& library : noted_libraries()) {
     if (library.name == name) return library;
   }
-  ADD_FAILURE() << name << " was not looked for";
+  ADD_FAILURE() << name << " was not looked up";
   return {};
 }
 
