@@ -44,7 +44,7 @@ void backward(absl::Span<const Tensor> roots, absl::Span<const Tensor> gradients
               uint32_t site, absl::Span<const Tensor> inputs) {
   BackwardPass pass(roots, gradients, {true, retain_graph, create_graph, site});
   std::vector<Tensor> captures;
-  if (inputs.empty()) captures = pass.collecting();
+  if (inputs.empty()) captures = pass.tensors_with_grad();
   for (const Tensor& input : inputs) {
     check(input->requires_grad, "One of the differentiated Tensors does not require grad");
     if (pass.reaches(input)) captures.push_back(input);

@@ -133,7 +133,7 @@ def main() -> int:
     name = "PyTorch" if args.peers else "memory bandwidth"
     report.distribution(console, results, f"time, ours / {name}: number of operators per range")
     report.percentiles(console, results)
-    report.worst(console, results, args.worst)
+    report.highest_ratios(console, results, args.worst)
     report.not_compared(console, results)
     document = {"reference": name, "threads": args.threads, "cases": results}
     args.out.with_suffix(".json").write_text(json.dumps(document, indent=1))

@@ -131,7 +131,7 @@ void add_leaf(PyObject* o, FlattenedData* flat, bool in_array) {
     long long v = PyLong_AsLongLongAndOverflow(index.get(), &overflow);
     if (v == -1 && !overflow && PyErr_Occurred()) throw PythonErrorSet();
     check(overflow >= 0, "Overflow when unpacking long, got a number beyond 64 bits");
-    value = overflow ? Scalar::of_unsigned(beyond_int(index.get())) : Scalar(int64_t{v});
+    value = overflow ? Scalar::of_unsigned(int_above_int64(index.get())) : Scalar(int64_t{v});
     flat->is_beyond_int |= overflow != 0;
   } else if (is_tensor(o)) {
     check_as(ErrorKind::kValue, handle_of(o)->numel() == 1,

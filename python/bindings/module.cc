@@ -120,7 +120,7 @@ void bind_connection(py::module_& m) {
 }
 
 Device device_or_default(const py::object& device) {
-  return present_device(device.is_none() ? default_device() : device_from(device.ptr()), nullptr);
+  return checked_device(device.is_none() ? default_device() : device_from(device.ptr()), nullptr);
 }
 
 py::object tensor_function(py::object data, py::object dtype, py::object device, bool requires_grad) {

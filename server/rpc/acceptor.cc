@@ -229,7 +229,7 @@ bool Acceptor::accept_one(const Listener& listener) {
 }
 
 void Acceptor::receive(Waiting connection) {
-  if (hand_over(connection)) return;
+  if (pass_to_grpc(connection)) return;
   const auto others = std::count_if(waiting_.begin(), waiting_.end(),
                                     [&](const Waiting& each) { return each.address == connection.address; });
   if (static_cast<size_t>(others) < kWaiting && waiting_.size() < total_ / 4) {
@@ -247,7 +247,7 @@ void Acceptor::serve_waiting() {
   const Clock::time_point now = Clock::now();
   std::vector<Waiting> all = std::exchange(waiting_, {});
   for (auto each = all.rbegin(); each != all.rend(); ++each) {
-    if (hand_over(*each)) continue;
+    if (pass_to_grpc(*each)) continue;
     if (now - each->since < kTimeout) {
       waiting_.push_back(std::move(*each));
     } else {
@@ -258,7 +258,7 @@ void Acceptor::serve_waiting() {
 }
 
 // Passes the connection to gRPC, or closes it if it exceeds a limit. Returns false if the connection must wait.
-bool Acceptor::hand_over(const Waiting& waiting) {
+bool Acceptor::pass_to_grpc(const Waiting& waiting) {
   {
     MutexLock lock(mutex_);
     const Admission admission = admit(waiting.address);

@@ -44,7 +44,7 @@ class DownloadStates final : public Expirable, public std::enable_shared_from_th
     uint64_t instructions;
     uint64_t failed;
     std::chrono::steady_clock::time_point expires;
-    bool is_of(const Tensor& tensor, const ExecutorStats& stats) const;
+    bool matches(const Tensor& tensor, const ExecutorStats& stats) const;
   };
   void sweep_all();
   uint64_t keep(State& state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);  // extends the expiry; returns the number

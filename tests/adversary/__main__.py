@@ -133,7 +133,7 @@ def is_sanitized(build: Path) -> bool:
     return re.search(r"^TT_SANITIZE:STRING=.+$", (build / "CMakeCache.txt").read_text(), re.MULTILINE) is not None
 
 
-def suffer(engine: Engine, client_build: Path, attack: str, steps: int, alone: Training, seed: int) -> Outcome:
+def run_attack(engine: Engine, client_build: Path, attack: str, steps: int, alone: Training, seed: int) -> Outcome:
     """Trains a victim beside two attackers; then checks the weights, the memory that is still in use, and the daemon."""
     engine.settle()
     resident, allocated = engine.resident, engine.allocated()
@@ -198,7 +198,7 @@ def main() -> int:
             task = progress.add_task("attacks", total=len(names))
             for name in names:
                 progress.update(task, description=name)
-                outcomes.append(suffer(engine, client, name, args.steps, alone, args.seed))
+                outcomes.append(run_attack(engine, client, name, args.steps, alone, args.seed))
                 progress.advance(task)
                 if engine.process.poll() is not None:
                     break

@@ -104,7 +104,7 @@ TEST_F(UploadQueueTest, RefusesMoreBytesThanTheLimit) {
   EXPECT_TRUE(add(5, std::string(10, 'x')));
 }
 
-TEST_F(UploadQueueTest, StopDropsWhatHasNotBegun) {
+TEST_F(UploadQueueTest, StopDropsUploadsThatHaveNotBegun) {
   open(100, 1);
   EXPECT_TRUE(add(1, "one"));
   EXPECT_TRUE(add(2, "two"));

@@ -93,7 +93,7 @@ class Function:
         if not (_C.is_grad_enabled() and any(ctx.needs_input_grad)):
             return result
         many = isinstance(result, (tuple, list))
-        outputs = [cls._as_output(ctx, r, args) for r in (result if many else [result])]
+        outputs = [cls._detach_if_input(ctx, r, args) for r in (result if many else [result])]
         indices = [i for i, t in enumerate(outputs) if cls._is_differentiable(ctx, t)]
         if indices:
             constants = {
@@ -110,7 +110,7 @@ class Function:
         return isinstance(output, Tensor) and (output.is_floating_point() or output.is_complex()) and output._handle not in ctx._constant
 
     @staticmethod
-    def _as_output(ctx: FunctionCtx, value, args):
+    def _detach_if_input(ctx: FunctionCtx, value, args):
         """Detaches an input that is returned unchanged, unless it was marked dirty."""
         if isinstance(value, Tensor) and any(value is a for a in args) and value._handle not in ctx._dirty:
             return value.detach()

@@ -123,7 +123,7 @@ TEST_P(FftTest, ManyDimensions) {
 }
 
 // Some elements of a real signal's spectrum are real. Their imaginary parts are ignored, and the input is unchanged.
-TEST_P(FftTest, ImaginaryPartsThatCannotBe) {
+TEST_P(FftTest, IgnoresImaginaryPartsOfRealElements) {
   for (const int64_t n : {8, 9}) {
     const Compute back_and_input = [n](const Tensors& t) {
       return Tensors{ops::fft_c2r(t[0], {1}, 1.0, n), ops::fft_c2r(t[0], {0, 1}, 1.0, n), t[0]};
@@ -146,7 +146,7 @@ TEST_P(FftTest, TheLibraryTransformsSeveralDimensionsAtOnce) {
 }
 
 // Our own kernel transforms a length that the library rejects.
-TEST_P(FftTest, LengthsBeyondTheLibrarys) {
+TEST_P(FftTest, LengthsUnsupportedByLibrary) {
   needs_library();
   if (IsSkipped()) return;
   expect_transforms(filled_any({1, 1 << 15}, dtype()), filled_any({1, 1 << 15}, real()), 1);

@@ -163,7 +163,7 @@ TEST_P(CudaLinalgTest, Reflections) {
   }
 }
 
-TEST_P(CudaLinalgTest, ReflectionsFarFromOne) {
+TEST_P(CudaLinalgTest, ReflectionsOfVeryLargeAndSmallElements) {
   for (const double size : {is_double() ? 1e200 : 1e30, is_double() ? 1e-200 : 1e-25}) {
     expect_cpu_and_gpu_agree({ops::mul(general({4, 3}, dtype()), size)}, tolerance(), [&](const Tensors& t) {
       const Tensors qr = ops::qr_factored(t[0]);
@@ -384,7 +384,7 @@ TEST_P(CudaLinalgTest, FailuresOfLargeMatrices) {
 
 // The library decomposes one or a few large matrices; our own kernels decompose many small matrices and those in a
 // captured graph.
-TEST_P(CudaLinalgTest, WhoDecomposes) {
+TEST_P(CudaLinalgTest, LibraryDecomposesLargeMatrices) {
   const bool library = has_simulated_library("cusolver");
   struct Operator {
     std::string single, several;  // the library's functions

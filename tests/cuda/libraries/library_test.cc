@@ -55,13 +55,13 @@ TEST(LibraryTest, CudnnHasRequiredSymbols) {
   EXPECT_GE(noted("cuDNN").version, "9");
 }
 
-TEST(LibraryTest, CufftHasWhatIsLookedUp) {
+TEST(LibraryTest, CufftHasRequiredSymbols) {
   if (!Library("cuFFT", {"libcufft.so.12", "libcufft.so.11"})) GTEST_SKIP() << "cuFFT is not installed";
   EXPECT_NE(make_fft(), nullptr);
   EXPECT_GE(noted("cuFFT").version, "11");
 }
 
-TEST(LibraryTest, CusolverHasWhatIsLookedUp) {
+TEST(LibraryTest, CusolverHasRequiredSymbols) {
   if (!Library("cuSOLVER", {"libcusolver.so.12", "libcusolver.so.11"})) GTEST_SKIP() << "cuSOLVER is not installed";
   const std::unique_ptr<Solver> solver = make_solver();
   ASSERT_NE(solver, nullptr);

@@ -240,7 +240,7 @@ TEST(CachingPoolTest, CountsSmallBlocksOfLargeSegmentsAsSmall) {
   }
 }
 
-TEST(CachingPoolTest, MergesQuickBlocksBeforeSystemAllocation) {
+TEST(CachingPoolTest, MergesCachedBlocksBeforeSystemAllocation) {
   Pool pool{PoolSizes()};
   std::vector<void*> blocks;
   for (size_t i = 0; i < 2 * kMiB / 4096; ++i) blocks.push_back(pool.allocate(4096));

@@ -213,7 +213,7 @@ def test_nesting(torch):
             call()
 
 
-def test_none_where_a_tensor_is_needed(torch):
+def test_none_for_a_required_tensor(torch):
     x = torch.ones(2, requires_grad=True)
     loss = (x * 2).sum()
     for call in (

@@ -46,7 +46,7 @@ def test_gradient_of_bfloat16_rounds_as_the_value(torch):
     assert x.grad.float().sum().item() == 1797
 
 
-def test_infinities_become_the_ends_of_the_range(torch):
+def test_infinities_are_clamped_to_the_range(torch):
     x = torch.tensor([float("inf"), -float("inf")])
     assert torch.fake_quantize_per_tensor_affine(x, 0.5, 1, -4, 4).tolist() == [1.5, -2.5]
 
