@@ -23,8 +23,8 @@ BackwardPass::BackwardPass(absl::Span<const Tensor> roots, absl::Span<const Tens
       gradients_(gradients.begin(), gradients.end()),
       id_(static_cast<uint64_t>(next_number())) {
   check(!roots_.empty(), "expected at least one tensor to differentiate, got none");
-  check(gradients_.empty() || gradients_.size() == roots_.size(), "got ", roots_.size(), " tensors and ",
-        gradients_.size(), " gradients");
+  check(gradients_.empty() || gradients_.size() == roots_.size(), "expected one gradient per tensor, got ",
+        roots_.size(), " tensors and ", gradients_.size(), " gradients");
   gradients_.resize(roots_.size());
   session_ = roots_[0]->session;
   for (size_t i = 0; i < roots_.size(); ++i) {

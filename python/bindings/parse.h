@@ -20,7 +20,7 @@ struct ParsedArgs {
   absl::InlinedVector<Arg, 8> args;
   // The tensors that receive the results: `out=`, or the tensor of an in-place method.
   client::Tensors into;
-  bool requires_grad = false;          // for creation functions
+  bool requires_grad = false;          // `requires_grad=` of functions that create tensors
   client::Session* session = nullptr;  // session of the first tensor; null without tensors
 
   // Storage of list arguments; deques never move their elements.

@@ -1,8 +1,9 @@
 """torch.fft: discrete Fourier transforms.
 
-All transforms use three operators: complex to complex, real to the first half of a spectrum, and the inverse of real to
-half a spectrum. `norm` selects which transforms are scaled: "backward" (the default) scales the inverse by 1/n, "ortho"
-scales both directions by 1/sqrt(n), and "forward" scales the forward transform by 1/n.
+All transforms use three operators: from complex to complex numbers, from real numbers to the first half of their
+spectrum, and from half a spectrum back to real numbers. `norm` selects which transforms are scaled: "backward" (the
+default) scales the inverse by 1/n, "ortho" scales both directions by 1/sqrt(n), and "forward" scales the forward
+transform by 1/n.
 """
 
 from __future__ import annotations

@@ -35,8 +35,8 @@ constexpr size_t kUnauthenticated = 8;
 constexpr size_t kWaiting = 64;
 constexpr std::chrono::seconds kTimeout{10};
 constexpr int kPollMilliseconds = 50;
-// Number of refused calls per second after which a connection is closed, and the time that later connections from its
-// address then wait. Each refused call occupies a thread briefly.
+// A connection with this many refused calls within a second is closed, because each refused call occupies a thread
+// briefly. For kPenalty, further connections from its address must wait.
 constexpr int kRefusals = 50;
 constexpr std::chrono::milliseconds kPenalty{100};
 // When descriptors or memory run out, stop accepting for this time; connections wait in the kernel's queue.

@@ -57,7 +57,7 @@ TransferMonitor::Call::~Call() { monitor_->finish(*this); }
 
 void TransferMonitor::finish(Call& call) {
   MutexLock lock(mutex_);
-  call.monitor_->mutex_.assume_held();  // the same mutex
+  call.monitor_->mutex_.assume_held();  // is this object's mutex_
   calls_.erase(&call);
   auto found = sessions_.find(call.session_);
   Usage& usage = found->second;
@@ -109,7 +109,7 @@ void TransferMonitor::end_session(uint64_t session) {
 void TransferMonitor::cancel_upload(uint64_t session, uint64_t transfer) {
   MutexLock lock(mutex_);
   for (Call* call : calls_) {
-    call->monitor_->mutex_.assume_held();  // the same mutex
+    call->monitor_->mutex_.assume_held();  // is this object's mutex_
     if (call->session_ == session && call->transfer_ == transfer) call->cancel_();
   }
 }

@@ -211,7 +211,8 @@ TEST_P(CudaLinalgTest, EighOfNearZeroMatrices) {
 TEST_P(CudaLinalgTest, Eig) {
   Tensors all = {numbers({3, 3}, {0, 0, 1, 1, 0, 0, 0, 1, 0}, dtype()),  // QR without shifts does not converge
                  numbers({2, 2}, {0, -1, 1, 0}, dtype()),
-                 numbers({4, 4}, {0, 1, 0, 0, -1, 0, 0, 0, 0, 0, 0, 1, 0, 0, -1, 0}, dtype()),  // a repeated pair
+                 numbers({4, 4}, {0, 1, 0, 0, -1, 0, 0, 0, 0, 0, 0, 1, 0, 0, -1, 0},
+                         dtype()),  // a repeated pair of complex eigenvalues
                  ops::triu(general({6, 6}, dtype())),
                  ops::tril(general({6, 6}, dtype())),
                  ops::zeros({{4, 4}}, dtype()),

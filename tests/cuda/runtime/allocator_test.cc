@@ -290,7 +290,7 @@ TEST_F(AllocatorTest, PinnedPagesAreReadInStreamOrder) {
   engine.runtime().refuse_pinning(true);
   EXPECT_FALSE(backend.pin(pages.data(), pages.size()));
   engine.runtime().refuse_pinning(false);
-  EXPECT_FALSE(Devices::instance().backend(Device{}).pin(pages.data(), pages.size()));  // not needed on the CPU
+  EXPECT_FALSE(Devices::instance().backend(Device{}).pin(pages.data(), pages.size()));  // the CPU needs no pinning
   backend.allocator().deallocate(on_device, pages.size());
 }
 

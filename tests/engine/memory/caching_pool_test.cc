@@ -230,7 +230,7 @@ TEST(CachingPoolTest, CountsSmallBlocksOfLargeSegmentsAsSmall) {
   pool.deallocate(small, 1000);
   EXPECT_EQ(pool.pool.stats().small.allocated.now, 0u);
   EXPECT_EQ(pool.pool.stats().small.requested.now, 0u);
-  EXPECT_EQ(pool.allocate(1000), small);  // now from the cache
+  EXPECT_EQ(pool.allocate(1000), small);  // the same block, from the cache
   pool.deallocate(small, 1000);
   pool.deallocate(large, 2 * kMiB);
   for (const PoolStats& stats : {pool.pool.stats().all, pool.pool.stats().small, pool.pool.stats().large}) {

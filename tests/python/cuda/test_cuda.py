@@ -107,7 +107,7 @@ def test_memory_is_reused_in_order(torch):
     values."""
     results = []
     for i in range(40):
-        x = torch.tensor(np.full(1 << 15, i, "float32"), device="cuda")  # by a transfer
+        x = torch.tensor(np.full(1 << 15, i, "float32"), device="cuda")  # uploaded from the client
         y = torch.full((1 << 15,), float(i), device="cuda")
         results.append((x + y)[:3] * torch.tensor([1.0, 10.0, 100.0], device="cuda"))
         del x, y
