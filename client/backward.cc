@@ -30,7 +30,7 @@ void keep_grad(Handle& tensor, Tensor gradient, bool create_graph) {
     options.grad = create_graph;
     tensor.grad = tensor.session->call(add, args, options)[0];
   } else if (tensor.grad && !create_graph) {
-    // The engine has added in place. Keep the id of the new result, because a failed pass poisons that result.
+    // The engine has added the gradient in place. Uses the id of the new result, because a failed pass poisons it.
     std::swap(tensor.grad->id, gradient->id);
     tensor.grad->bump_version();
   } else {

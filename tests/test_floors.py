@@ -102,7 +102,7 @@ def folder_of(path: str) -> str | None:
 
 
 def violations(root: Path = ROOT) -> list[str]:
-    """`file: include` for each include that points up or sideways, and each file outside all stacks."""
+    """Returns a line for each include that points up or sideways, and for each file that belongs to no stack."""
     found = []
     for floor in FLOORS:
         for path in sorted((root / floor).rglob("*")):

@@ -174,7 +174,7 @@ uint64_t Sessions::attach(Session& session, std::function<void()> cancel, std::f
   session.set_stream(entry.attachment);
   if (auto segment = session.segment()) segment->client_exited();  // records that the client is present
   if (replaced) replaced();  // under the lock, so that the stream cannot detach and be destroyed during the call
-  changed_.notify_all();     // the thread must watch the stream
+  changed_.notify_all();     // wakes the watching thread, which must check this stream too
   return entry.attachment;
 }
 

@@ -271,7 +271,7 @@ def rows_collected(grad, indices, rows: int, padding_idx: int):
 
 
 def cross_entropy(logs, target, weight, ignore_index: int, reduction: str, smoothing: float = 0.0):
-    """The loss of log probabilities (N, C, ...): weight 1 - smoothing on the target, the rest on all classes."""
+    """The loss of log probabilities (N, C, ...): (1 - smoothing) for the target class, and smoothing shared by all classes."""
     classes = logs.shape[1]
     weight = np.ones(classes) if weight is None else weight
     kept = target != ignore_index
@@ -312,7 +312,7 @@ def recurrent_step(kind: str, input, states, weights) -> list:
 
 
 def recurrent(kind: str, input, hx, params, has_biases: bool, num_layers: int, bidirectional: bool, batch_first: bool):
-    """Layers of steps over (time, batch, features), optionally bidirectional."""
+    """A network of several recurrent layers over (time, batch, features), optionally bidirectional."""
     each, directions = 4 if has_biases else 2, 2 if bidirectional else 1
     x = np.swapaxes(input, 0, 1) if batch_first else input
     last: list = [[] for _ in hx]

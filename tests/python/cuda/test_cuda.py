@@ -45,7 +45,7 @@ def test_device_count_and_properties(torch):
 
 
 @two_gpus
-def test_the_current_device(torch):
+def test_current_device(torch):
     assert torch.zeros(1, device="cuda").device == torch.device("cuda", 0)
     with torch.cuda.device(1):
         assert torch.cuda.current_device() == 1
@@ -59,7 +59,7 @@ def test_the_current_device(torch):
 
 
 @two_gpus
-def test_the_default_device(torch):
+def test_default_device(torch):
     with torch.device("cuda"):
         assert torch.zeros(2).is_cuda and torch.tensor([1.0]).is_cuda and torch.randn(2).is_cuda
         assert not torch.zeros(2, device="cpu").is_cuda
