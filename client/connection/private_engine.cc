@@ -176,7 +176,7 @@ void PrivateEngine::wait_until_ready(int output) {
   auto deadline = Clock::now() + kStartTimeout;
   std::string said;
   InterruptTimer timer;
-  while (!take_ready_line(said)) {
+  while (!find_ready_line(said)) {
     timer.check();
     auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
     if (left.count() <= 0)
@@ -194,7 +194,7 @@ void PrivateEngine::wait_until_ready(int output) {
 }
 
 // Finds "READY unix:PATH" in the output, which may also contain lines of a wrapper script.
-bool PrivateEngine::take_ready_line(const std::string& said) {
+bool PrivateEngine::find_ready_line(const std::string& said) {
   std::vector<absl::string_view> lines = absl::StrSplit(said, '\n');
   lines.pop_back();  // incomplete
   for (absl::string_view line : lines) {

@@ -171,7 +171,7 @@ def _type(self: Tensor, dtype=None, non_blocking: bool = False):
 _METHODS["type"] = _type
 
 
-def _caster(name: str, dtype) -> Callable:
+def _cast_method(name: str, dtype) -> Callable:
     def cast(self: Tensor, memory_format=None) -> Tensor:
         return self.to(dtype, memory_format=memory_format)
 
@@ -185,7 +185,7 @@ for _name, _dtype in {
     "char": _C.int8, "short": _C.int16, "int": _C.int32, "long": _C.int64, "bool": _C.bool,
     "cfloat": _C.complex64, "cdouble": _C.complex128,
 }.items():  # fmt: skip
-    _METHODS[_name] = _caster(_name, _dtype)
+    _METHODS[_name] = _cast_method(_name, _dtype)
 
 
 @_method

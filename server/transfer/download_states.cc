@@ -40,7 +40,7 @@ uint64_t DownloadStates::keep(State& state) {
   return state.number;
 }
 
-void DownloadStates::sweep_all() {
+void DownloadStates::drop_unreferenced() {
   MutexLock lock(mutex_);
   std::vector<const Storage*> unused;
   for (const State& state : states_) {

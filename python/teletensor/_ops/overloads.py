@@ -81,12 +81,12 @@ def diff(
 ) -> Tensor:  # fmt: skip
     """The n-th differences along dim of the concatenation of `prepend`, `input` and `append`."""
     if n == 0:
-        return input.clone() if out is None else _copied(input, out=out)
+        return input.clone() if out is None else _copy(input, out=out)
     return _differences(input, n, dim, prepend, append, out=out)
 
 
 @exact_out_variant
-def _copied(input: Tensor) -> Tensor:
+def _copy(input: Tensor) -> Tensor:
     return input
 
 

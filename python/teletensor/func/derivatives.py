@@ -20,7 +20,7 @@ from . import tree
 _depth = 0  # nesting depth of active derivatives
 
 
-class _Level:
+class _NestingLevel:
     """Counts nested derivatives: within another derivative, results must stay differentiable."""
 
     def __enter__(self) -> None:
@@ -33,7 +33,7 @@ class _Level:
 
 
 def _copy_inputs(args: Any) -> tuple[Any, list[Tensor], bool]:
-    """Copies the inputs to differentiate. Call it within a _Level.
+    """Copies the inputs to differentiate. Call it within a _NestingLevel.
 
     Returns (args with copies in place of the inputs, list of the copies, whether results must stay differentiable).
     """
@@ -48,7 +48,7 @@ def _copy_inputs(args: Any) -> tuple[Any, list[Tensor], bool]:
     return tree.rebuild(args, copies), copies, outer
 
 
-def _finish(values: Any, outer: bool) -> Any:
+def _detach_unless_nested(values: Any, outer: bool) -> Any:
     return values if outer else tree.map_leaves(lambda v: v.detach() if isinstance(v, Tensor) else v, values)
 
 
@@ -70,7 +70,7 @@ def _vector_jacobian_products(outputs: Any, inputs: list[Tensor], vectors: Any) 
 
 def vjp(func: Callable, *primals: Any, has_aux: bool = False):
     """Returns func(*primals) and a function that maps cotangents u of the outputs to u^T J for each primal."""
-    with enable_grad(), _Level():
+    with enable_grad(), _NestingLevel():
         args, inputs, outer = _copy_inputs(primals)
         outputs, aux = _split_aux(func(*args), has_aux, "vjp")
 
@@ -80,9 +80,9 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False):
             raise RuntimeError(f"[vjp] expected {len(tree.leaves(outputs))} cotangents, got {len(tree.leaves(vectors))}")
         found = _vector_jacobian_products(outputs, inputs, vectors)
         differentiable = outer or _depth > 0 or any(v.requires_grad for v in tree.leaves(vectors))
-        return _finish(tree.rebuild(primals, found), differentiable)
+        return _detach_unless_nested(tree.rebuild(primals, found), differentiable)
 
-    results = _finish(outputs, outer)
+    results = _detach_unless_nested(outputs, outer)
     return (results, product, aux) if has_aux else (results, product)
 
 
@@ -99,13 +99,13 @@ def jvp(func: Callable, primals: tuple, tangents: tuple, *, strict: bool = False
         if x.shape != t.shape:
             raise RuntimeError(f"[jvp] expected a tangent of its primal's size {tuple(x.shape)}, got {tuple(t.shape)}")
     outer = _depth > 0 or any(x.requires_grad for x in tree.leaves((primals, tangents)))
-    with enable_grad(), _Level():
+    with enable_grad(), _NestingLevel():
         args, inputs, _ = _copy_inputs(primals)
         outputs, aux = _split_aux(func(*args), has_aux, "jvp")
         vectors = tree.map_leaves(lambda o: _C.torch.zeros_like(o).requires_grad_(), outputs)
         products = _vector_jacobian_products(outputs, inputs, vectors)
         found = _vector_jacobian_products(products, tree.leaves(vectors), tree.leaves(tangents))
-    results = _finish((outputs, tree.rebuild(outputs, found)), outer)
+    results = _detach_unless_nested((outputs, tree.rebuild(outputs, found)), outer)
     return (*results, aux) if has_aux else results
 
 
@@ -131,7 +131,7 @@ def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: 
 
     @wraps(func)
     def differentiated(*args: Any, **kwargs: Any):
-        with enable_grad(), _Level():
+        with enable_grad(), _NestingLevel():
             selected, substitute = _select_arguments(args, argnums)
             copies, inputs, outer = _copy_inputs(selected)
             value, aux = _split_aux(func(*substitute(copies), **kwargs), has_aux, "grad")
@@ -139,7 +139,7 @@ def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: 
                 got = f"a tensor of size {tuple(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
                 raise RuntimeError(f"[grad] expected the function to return one number (0 dimensions), got {got}")
             found = tree.rebuild(selected, _vector_jacobian_products(value, inputs, _C.torch.ones_like(value)))
-        results = _finish((found, value), outer)
+        results = _detach_unless_nested((found, value), outer)
         return (results[0], (results[1], aux)) if has_aux else results
 
     return differentiated
