@@ -1,5 +1,5 @@
-// Compares our own product loops (tiled_gemm, gemv) with oneDNN (float32) and OpenBLAS (float32, float64), by size
-// class and layout. The results decide which of them kernels/cpu/linear/product.cc and gemm.cc call.
+// Compares our own matrix products (tiled_gemm, gemv) with oneDNN (float32) and OpenBLAS (float32, float64), by size
+// class and layout. The results determine which implementation kernels/cpu/linear/product.cc and gemm.cc call.
 //
 // Prints GFLOP/s and the ratio ours / library; the optional argument is the number of threads (1 by default).
 #include <omp.h>

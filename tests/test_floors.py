@@ -19,10 +19,10 @@ def subjects(backend: str) -> tuple[str, ...]:
     return tuple(f"kernels/{backend}/{subject}" for subject in SUBJECTS)
 
 
-# The folders of kernels/common, lowest first: by subject as the backends', above what every subject uses.
+# The folders of kernels/common, lowest first: shared folders, the same subjects as in the backends, operators.
 COMMON = tuple(f"kernels/common/{subject}" for subject in ("math", "iteration", *SUBJECTS, "operators"))
 
-# Stacks in order, lowest first: the files directly in each may include those of itself and of the ones before it.
+# Stacks of folders, lowest first. A file may include files of its own folder and of the folders before it in its stack.
 STACKS = (
     ("base",),
     (

@@ -208,7 +208,7 @@ TEST(CachingPoolTest, UsesLastBytesBelowLimit) {
   Pool pool;
   pool.pool.set_limit(3 * kMiB);
   EXPECT_NE(pool.allocate(2 * kMiB), nullptr);   // a segment of 20 MiB exceeds the limit
-  EXPECT_NE(pool.allocate(512 << 10), nullptr);  // so does a small segment of 2 MiB
+  EXPECT_NE(pool.allocate(512 << 10), nullptr);  // a small segment of 2 MiB exceeds it too
   EXPECT_NE(pool.allocate(512 << 10), nullptr);
   EXPECT_THAT(pool.error_of(64), HasSubstr("out of memory"));
 }

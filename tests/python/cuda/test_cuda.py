@@ -78,7 +78,7 @@ def test_devices_do_not_mix(torch):
     with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device.*cuda:0 and cpu"):
         x + torch.ones(2)
     assert (x + torch.tensor(2.0)).tolist() == [3, 3]  # a zero-dim CPU tensor is accepted
-    assert x[torch.tensor([1, 0, 1])].tolist() == [1, 1, 1]  # so are CPU indices
+    assert x[torch.tensor([1, 0, 1])].tolist() == [1, 1, 1]  # CPU indices are accepted too
     with pytest.raises(TypeError, match="can't convert cuda:0 device type tensor to numpy"):
         x.numpy()
     assert np.array_equal(x.cpu().numpy(), x.numpy(force=True))

@@ -1,4 +1,4 @@
-"""Fake quantization beside PyTorch's values, which were recorded on its CPU."""
+"""Fake quantization, compared with values that PyTorch computed on a CPU."""
 
 from __future__ import annotations
 
