@@ -37,7 +37,7 @@ class ByteReader {
 
 // Limits of drawn tensors.
 struct TensorLimits {
-  bool extreme = true;         // dimensions up to 2^62 and up to kMaxDims of them, if such a tensor can exist
+  bool extreme = true;         // sizes up to 2^62 in up to kMaxDims dimensions, if such a tensor can exist
   int64_t max_elements = 256;  // if not `extreme`
   bool cpu_only = false;
 };
