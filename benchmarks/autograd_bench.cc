@@ -1,4 +1,4 @@
-// Cost of recording: an 8x8 operation alone, with its node, and with its share of a backward pass.
+// Cost of recording gradients: an 8x8 operation without recording, with recording, and with recording and backward.
 //
 //   build/bin/autograd_bench
 

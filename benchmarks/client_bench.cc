@@ -310,7 +310,7 @@ void run(const std::string& ping_address, bool json) {
   Ping ping(ping_address);
   Ref<Session> session = connect({.client_name = "client_bench"});
   rows.push_back({"call, 8x8 add", call_ns(*session), 150, "ns", false});
-  rows.push_back({"chain of 8x8 adds, until read", chain_ns(*session), 870, "ns", false});
+  rows.push_back({"chain of 8x8 adds until the result is read", chain_ns(*session), 870, "ns", false});
   Latency idle = read_latency(*session, ping, false);
   rows.push_back({"read of a value", idle.ours, idle.ping, "us", false});
   Latency fresh = read_latency(*session, ping, true);

@@ -1,5 +1,5 @@
-// Compares our own product loops (tiled_gemm, gemv) with oneDNN (float32) and OpenBLAS (float32, float64), by size
-// class and layout. The results decide which of them kernels/cpu/linear/product.cc and gemm.cc call.
+// Compares our own matrix products (tiled_gemm, gemv) with oneDNN (float32) and OpenBLAS (float32, float64), by size
+// class and layout. The results determine which implementation kernels/cpu/linear/product.cc and gemm.cc call.
 //
 // Prints GFLOP/s and the ratio ours / library; the optional argument is the number of threads (1 by default).
 #include <omp.h>
@@ -37,11 +37,11 @@ std::vector<T> filled(int64_t count) {
   return values;
 }
 
-// The shortest of many runs, taken in turn: on a shared machine the minimum is what repeats. Seconds per product.
+// Measures both alternately and prints the rates of the fastest runs: on a shared machine the minimum is reproducible.
 void measure(const Shape& s, const char* library, const std::function<void()>& ours,
              const std::function<void()>& theirs) {
   const double flops = 2.0 * double(s.m) * double(s.n) * double(s.k);
-  const int repeats = std::max(1, static_cast<int>(2e5 / flops));  // several small products per reading of the clock
+  const int repeats = std::max(1, static_cast<int>(2e5 / flops));  // small products: several per measurement
   const auto once = [&](const std::function<void()>& f) {
     const Clock::time_point start = Clock::now();
     for (int i = 0; i < repeats; ++i) f();

@@ -13,7 +13,7 @@ import time
 
 torch = importlib.import_module(os.environ.get("BENCH_TORCH", "teletensor"))
 nn, F = torch.nn, torch.nn.functional
-# Set for the simulated device, where the times do not matter. Sizes are then small.
+# Whether to use small sizes, for the simulated device, whose times do not matter.
 SMALL = bool(os.environ.get("BENCH_SMALL"))
 GIB = 1 << 20 if SMALL else 1 << 30
 DEVICE = "cuda"
@@ -93,7 +93,7 @@ def transfers() -> dict[str, float]:
             down = rate(lambda: pinned.copy_(there, non_blocking=True))
             del pinned
         rows |= {f"NumPy to GPU {name}, pinned": up, f"GPU to NumPy {name}, pinned": down}
-        # Through a CPU tensor, which is in the engine, as in most programs.
+        # Most programs copy through a CPU tensor, which is in the engine.
         rows[f"from_numpy().to() {name}"] = rate(lambda: torch.from_numpy(array).to(DEVICE))
         rows[f"cpu().numpy() {name}"] = rate(lambda: there.cpu().numpy())
     return rows

@@ -19,7 +19,7 @@ TARGETS = {"matmul 8192 bfloat16": 0.97, "MLP 784-512-256-10, batch 128, Adam st
 
 def measure(interpreter: str, package: str) -> dict[str, dict]:
     environment = {**os.environ, "BENCH_TORCH": package}
-    if package == "torch":  # the peer's interpreter uses its own libraries
+    if package == "torch":  # must not affect the peer's interpreter
         for name in ("PYTHONHOME", "PYTHONPATH", "LD_LIBRARY_PATH"):
             environment.pop(name, None)
     done = subprocess.run([interpreter, str(SCRIPT)], capture_output=True, text=True, env=environment)
@@ -30,7 +30,7 @@ def measure(interpreter: str, package: str) -> dict[str, dict]:
 
 
 def table(ours: list[dict], theirs: list[dict]) -> str:
-    lines = ["| what | ours | PyTorch | unit | ours / PyTorch | to reach |", "|---|---|---|---|---|---|"]
+    lines = ["| measurement | teletensor | PyTorch | unit | ratio | target ratio |", "|---|---|---|---|---|---|"]
     for what, row in ours[0].items():
         own = statistics.median(run[what]["value"] for run in ours)
         peer = statistics.median(run[what]["value"] for run in theirs) if theirs else None

@@ -47,7 +47,7 @@ def python(script: str, package: str, executable: str = sys.executable) -> dict[
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout)
 
 
-def in_turn(script: str, rounds: int, peer: str | None) -> list[dict]:
+def alternate_with_peer(script: str, rounds: int, peer: str | None) -> list[dict]:
     """Returns medians of several runs that alternate with the peer's, so that both see the same machine load."""
     ours, theirs = [], []
     for _ in range(rounds):
@@ -103,8 +103,8 @@ def main() -> int:
     peer = interpreter() if args.peers else None
     with console.status("building the benchmarks"):
         build("client_bench", "matmul_bench", "reduce_bench")
-    report("small operations, from Python", in_turn("small.py", args.rounds, peer))
-    report("training steps, from Python", in_turn("training.py", args.rounds, peer))
+    report("small operations, from Python", alternate_with_peer("small.py", args.rounds, peer))
+    report("training steps, from Python", alternate_with_peer("training.py", args.rounds, peer))
     report("client and wire, compared with gRPC, memcpy and raw TCP", cpp("client_bench"))
     report("matrix products and convolutions, compared with oneDNN", cpp("matmul_bench"))
     report("reductions, compared with a read or a copy", cpp("reduce_bench"))

@@ -73,8 +73,8 @@ a, b = torch.ones(8, 8), torch.ones(8, 8)
 p, q = torch.rand(10_000_000), torch.rand(10_000_000)
 rows = {
     "8x8 a + b, issued": issue,
-    "chain of 100,000 a + b, each": lambda: chain(a),
-    "the same with gradients, forward and backward": chain_with_gradients,
+    "chain of 100,000 a + b until the result is read, time per add": lambda: chain(a),
+    "chain of a + b with gradients, forward and backward, time per add": chain_with_gradients,
     "item() of a sum, p50": item,
     "a + b on 10 million floats": large,
     "relu((a + b) * 2) on 10 million floats": fused,

@@ -30,7 +30,7 @@ void keep_grad(Handle& tensor, Tensor gradient, bool create_graph) {
     options.grad = create_graph;
     tensor.grad = tensor.session->call(add, args, options)[0];
   } else if (tensor.grad && !create_graph) {
-    // The engine has added in place. Keep the id of the new result, because a failed pass poisons that result.
+    // The engine has added the gradient in place. Uses the id of the new result, because a failed pass poisons it.
     std::swap(tensor.grad->id, gradient->id);
     tensor.grad->bump_version();
   } else {
@@ -44,7 +44,7 @@ void backward(absl::Span<const Tensor> roots, absl::Span<const Tensor> gradients
               uint32_t site, absl::Span<const Tensor> inputs) {
   BackwardPass pass(roots, gradients, {true, retain_graph, create_graph, site});
   std::vector<Tensor> captures;
-  if (inputs.empty()) captures = pass.collecting();
+  if (inputs.empty()) captures = pass.tensors_with_grad();
   for (const Tensor& input : inputs) {
     check(input->requires_grad, "One of the differentiated Tensors does not require grad");
     if (pass.reaches(input)) captures.push_back(input);

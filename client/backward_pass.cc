@@ -23,8 +23,8 @@ BackwardPass::BackwardPass(absl::Span<const Tensor> roots, absl::Span<const Tens
       gradients_(gradients.begin(), gradients.end()),
       id_(static_cast<uint64_t>(next_number())) {
   check(!roots_.empty(), "expected at least one tensor to differentiate, got none");
-  check(gradients_.empty() || gradients_.size() == roots_.size(), "got ", roots_.size(), " tensors and ",
-        gradients_.size(), " gradients");
+  check(gradients_.empty() || gradients_.size() == roots_.size(), "expected one gradient per tensor, got ",
+        roots_.size(), " tensors and ", gradients_.size(), " gradients");
   gradients_.resize(roots_.size());
   session_ = roots_[0]->session;
   for (size_t i = 0; i < roots_.size(); ++i) {
@@ -78,7 +78,7 @@ uint32_t BackwardPass::index_of(const GraphNode* node) const {
   return found == index_.end() ? kNone : found->second;
 }
 
-std::vector<Tensor> BackwardPass::collecting() const {
+std::vector<Tensor> BackwardPass::tensors_with_grad() const {
   std::vector<Tensor> tensors;
   for (const Ref<GraphNode>& node : nodes_) {
     if (node->leaf() && node->leaf()->requires_grad) tensors.emplace_back(node->leaf());
@@ -115,7 +115,7 @@ void BackwardPass::find_needed(absl::Span<const Tensor> captures) {
   for (const Tensor& capture : captures) {
     if (uint32_t index = index_of(edge_of(capture).node.get()); index != kNone) needed_[index] = true;
   }
-  std::vector<uint32_t> order = latest_first();
+  std::vector<uint32_t> order = indices_latest_first();
   for (auto i = order.rbegin(); i != order.rend(); ++i) {
     for (const GraphEdge& edge : nodes_[*i]->edges) {
       if (edge.node && needed_[index_of(edge.node.get())]) needed_[*i] = true;
@@ -123,7 +123,7 @@ void BackwardPass::find_needed(absl::Span<const Tensor> captures) {
   }
 }
 
-std::vector<uint32_t> BackwardPass::latest_first() const {
+std::vector<uint32_t> BackwardPass::indices_latest_first() const {
   std::vector<uint32_t> order(nodes_.size());
   for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
   std::sort(order.begin(), order.end(),
@@ -201,13 +201,13 @@ std::vector<Tensor> BackwardPass::issue(absl::Span<const Tensor> captures) {
 std::vector<Tensor> BackwardPass::issue_steps(absl::Span<const Tensor> captures) {
   for (uint32_t i = 0; i < nodes_.size(); ++i) index_.emplace(nodes_[i].get(), i);
   reached_.assign(nodes_.size(), false);
-  for (const Tensor& root : roots_) arrive(edge_of(root));
+  for (const Tensor& root : roots_) record_arrival(edge_of(root));
   begin(captures);
   absl::Cleanup drop = [this] {
     const Arg args[] = {task_};
     call("backward_drop", args, {});
   };
-  for (uint32_t i : latest_first()) {
+  for (uint32_t i : indices_latest_first()) {
     if (is_needed(i)) visit_node(*nodes_[i]);
   }
   return end(captures);
@@ -238,10 +238,10 @@ void BackwardPass::visit_node(GraphNode& node) {
   }
   if (!reached_[index_of(&node)]) return;
   if (extras && extras->stop != 0) return run_function(node, *extras);
-  for (const GraphEdge& edge : node.edges) arrive(edge);
+  for (const GraphEdge& edge : node.edges) record_arrival(edge);
 }
 
-void BackwardPass::arrive(const GraphEdge& edge) {
+void BackwardPass::record_arrival(const GraphEdge& edge) {
   uint32_t index = edge.node ? index_of(edge.node.get()) : kNone;
   if (index == kNone) return;
   arrived_.emplace(edge.node.get(), edge.output);
@@ -249,28 +249,28 @@ void BackwardPass::arrive(const GraphEdge& edge) {
 }
 
 void BackwardPass::run_hook(const GraphHook& hook) {
-  Tensors gradient = until(hook.stop, {&hook.meta, 1});
+  Tensors gradient = run_until(hook.stop, {&hook.meta, 1});
   std::vector<Tensor> replaced = hook.function({gradient[0]}, options_.create_graph);
   check(replaced.size() == 1, "expected a hook to return one gradient or none, got ", replaced.size());
   const Tensor& result = replaced[0] ? replaced[0] : gradient[0];
-  feed(hook.stop, {&result, 1});
+  pass_gradients(hook.stop, {&result, 1});
 }
 
 void BackwardPass::run_function(const GraphNode& node, const GraphExtras& function) {
   std::vector<TensorMeta> metas;
   metas.reserve(function.outputs.size());
   for (const TensorMeta& output : function.outputs) metas.push_back(gradient_meta(output));
-  Tensors gradients = until(function.stop, metas);
+  Tensors gradients = run_until(function.stop, metas);
   std::vector<Tensor> fed = function.function({gradients.begin(), gradients.end()}, options_.create_graph);
   check(fed.size() == node.edges.size(), "a function returned an incorrect number of gradients (expected ",
         node.edges.size(), ", got ", fed.size(), ")");
   for (size_t i = 0; i < fed.size(); ++i) {
-    if (fed[i]) arrive(node.edges[i]);
+    if (fed[i]) record_arrival(node.edges[i]);
   }
-  feed(function.stop, fed);
+  pass_gradients(function.stop, fed);
 }
 
-Tensors BackwardPass::until(int64_t stop, absl::Span<const TensorMeta> metas) {
+Tensors BackwardPass::run_until(int64_t stop, absl::Span<const TensorMeta> metas) {
   std::vector<TensorMeta> gradients;
   absl::InlinedVector<int64_t, 8> shapes;  // used if the engine's pass does not reach this stop
   for (const TensorMeta& meta : metas) {
@@ -285,7 +285,7 @@ Tensors BackwardPass::until(int64_t stop, absl::Span<const TensorMeta> metas) {
   return results;
 }
 
-void BackwardPass::feed(int64_t stop, absl::Span<const Tensor> gradients) {
+void BackwardPass::pass_gradients(int64_t stop, absl::Span<const Tensor> gradients) {
   for (const Tensor& gradient : gradients) {
     if (options_.create_graph && gradient && gradient->requires_grad) history_.push_back(edge_of(gradient));
   }

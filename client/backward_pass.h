@@ -27,7 +27,7 @@ class BackwardPass {
   BackwardPass(absl::Span<const Tensor> roots, absl::Span<const Tensor> gradients, BackwardOptions options);
 
   // Returns the reached leaves, and the results that retain their gradient.
-  std::vector<Tensor> collecting() const;
+  std::vector<Tensor> tensors_with_grad() const;
   bool reaches(const Tensor& tensor) const;
   // Issues the pass. Returns one result per capture; every capture must be reached. A result is null if client-side
   // functions returned no gradient for it.
@@ -47,14 +47,14 @@ class BackwardPass {
   std::vector<Tensor> issue(absl::Span<const Tensor> captures);
   // Issues the pass in steps, in the engine's order: the latest recorded node first.
   std::vector<Tensor> issue_steps(absl::Span<const Tensor> captures);
-  std::vector<uint32_t> latest_first() const;
+  std::vector<uint32_t> indices_latest_first() const;
   void begin(absl::Span<const Tensor> captures);
   void visit_node(GraphNode& node);
   void run_hook(const GraphHook& hook);
   void run_function(const GraphNode& node, const GraphExtras& function);
-  void arrive(const GraphEdge& edge);
-  Tensors until(int64_t stop, absl::Span<const TensorMeta> metas);
-  void feed(int64_t stop, absl::Span<const Tensor> gradients);
+  void record_arrival(const GraphEdge& edge);
+  Tensors run_until(int64_t stop, absl::Span<const TensorMeta> metas);
+  void pass_gradients(int64_t stop, absl::Span<const Tensor> gradients);
   std::vector<Tensor> end(absl::Span<const Tensor> captures);
 
   Tensors call(std::string_view op, Args args, absl::Span<const TensorMeta> metas);

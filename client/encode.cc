@@ -75,7 +75,7 @@ size_t encoded_size(Args args) {
     if (arg.kind == Arg::Kind::kString)
       bytes += arg.size;
     else
-      bytes += kListEntry * arg.size;  // zero or almost zero for other kinds
+      bytes += kListEntry * arg.size;  // other kinds have size 0 or a few entries
   }
   return bytes;
 }

@@ -166,7 +166,7 @@ void record(const Op& op, Args args, absl::Span<const Tensor> results, bool into
 }
 
 void remove_from_graph(Handle& handle) {
-  if (handle.leaf_node) handle.leaf_node->forget_leaf();
+  if (handle.leaf_node) handle.leaf_node->clear_leaf();
   if (handle.retains_grad && handle.node && handle.node->find_extras()) {
     std::erase(handle.node->extras().retained, &handle);
   }

@@ -54,8 +54,8 @@ class GraphNode final : public RefCounted, public ThreadCached<GraphNode> {
   uint64_t sequence() const { return sequence_; }
   bool is_leaf() const { return is_leaf_; }
   Handle* leaf() const { return leaf_; }  // null once the leaf is destroyed
-  void forget_leaf() { leaf_ = nullptr; }
-  void move_leaf(Handle* leaf) { leaf_ = leaf; }  // `leaf` is this node's leaf from now on
+  void clear_leaf() { leaf_ = nullptr; }
+  void move_leaf(Handle* leaf) { leaf_ = leaf; }  // makes `leaf` the leaf of this node
   GraphExtras& extras();
   const GraphExtras* find_extras() const { return extras_.get(); }
 

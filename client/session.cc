@@ -300,8 +300,8 @@ Value PendingValue::get(uint32_t site) {
   return value;
 }
 
-// Reads are answered at the end of their frame, when later instructions may have written to the tensor. So a copy is
-// read.
+// Reads a copy, because reads are answered at the end of their frame, when later instructions may have written to the
+// tensor.
 std::unique_ptr<PendingValue> Session::read_async(const Tensor& tensor, uint32_t site) {
   static const Op& clone = *find_op("clone");
   const size_t bytes = byte_size(*tensor);
@@ -340,7 +340,7 @@ Tensor Session::upload(absl::Span<const char> bytes, DType dtype, SizesView size
     const bool waited = impl_->link.upload(transfer, device, bytes);
     if (waited) impl_->sites.count_wait(site, WaitKind::kUpload, seconds_since(start));
   } catch (const Error& error) {
-    // The engine stores its refusal for the instruction that takes the transfer.
+    // The engine keeps a refused transfer until an instruction takes it, so issue one and drop its result.
     if (error.kind() == ErrorKind::kOutOfMemory) call(uploaded, args, options);
     throw;
   }

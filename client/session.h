@@ -53,7 +53,7 @@ class PendingValue {
   friend class Session;
   explicit PendingValue(Tensor copy);
 
-  const Tensor copy_;  // of the tensor, made in the engine
+  const Tensor copy_;  // the engine's copy of the tensor at the call
   const std::unique_ptr<PendingRead> read_;
 };
 

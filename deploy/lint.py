@@ -6,8 +6,8 @@ Usage: ``deploy/lint.py [--deep] [FILE.cc...]``
 * clang's -Wthread-safety over every .cc file that includes base/mutex.h, directly or through other headers: reading or
   writing a member without the mutex that its ABSL_GUARDED_BY names is an error. Locks of the standard library, which
   this analysis does not see, are errors outside base/.
-* clang-tidy with .clang-tidy over the .cc files of client, server, engine and autograd, without the static analyzer:
-  the analyzer, or the kernels too, would take an hour on two cores. ``--deep`` includes both.
+* clang-tidy with .clang-tidy over the .cc files of client, server, engine and autograd. ``--deep`` adds the other folders
+  and the static analyzer, which take an hour on two cores.
 * ruff over the Python sources.
 
 Needs a configured release build with its generated headers. A file that passed is checked again only if it, a project
@@ -56,7 +56,7 @@ def includes(path: Path) -> tuple[Path, ...]:
     )
 
 
-def reached(path: Path) -> set[Path]:
+def transitive_includes(path: Path) -> set[Path]:
     """Returns the file and all of the project's headers that it includes, directly or indirectly."""
     seen, left = {path}, [path]
     while left:
@@ -87,7 +87,7 @@ def jobs(files: dict[Path, list[str]], deep: bool) -> list[tuple[Path, list[str]
     result = []
     mutex = ROOT / "base" / "mutex.h"
     for path, arguments in files.items():
-        if path.relative_to(ROOT).parts[0] in FOLDERS and mutex in reached(path):
+        if path.relative_to(ROOT).parts[0] in FOLDERS and mutex in transitive_includes(path):
             result.append((path, [CLANG, *arguments, *LOCKS, str(path)]))
     for path in files:
         name = path.relative_to(ROOT)
@@ -100,7 +100,7 @@ def jobs(files: dict[Path, list[str]], deep: bool) -> list[tuple[Path, list[str]
 def digest(path: Path, command: list[str], version: str) -> str:
     """Returns a hash of the project's files that the command's result depends on."""
     state = hashlib.sha256("\0".join([version, *command, (ROOT / ".clang-tidy").read_text()]).encode())
-    for each in sorted(reached(path)):
+    for each in sorted(transitive_includes(path)):
         state.update(each.read_bytes())
     return state.hexdigest()
 

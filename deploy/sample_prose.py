@@ -36,7 +36,7 @@ def tracked(*folders: str) -> list[Path]:
     return [ROOT / name for name in names if (ROOT / name).is_file()]
 
 
-def of_cpp(path: Path, comments: list, messages: list, names: list) -> None:
+def collect_cpp(path: Path, comments: list, messages: list, names: list) -> None:
     text, where = path.read_text(), path.relative_to(ROOT)
 
     def line(at: int) -> str:
@@ -59,7 +59,7 @@ def of_cpp(path: Path, comments: list, messages: list, names: list) -> None:
     names.append((str(where), path.name))
 
 
-def of_python(path: Path, comments: list, messages: list, names: list) -> None:
+def collect_python(path: Path, comments: list, messages: list, names: list) -> None:
     text, where = path.read_text(), path.relative_to(ROOT)
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.Module)) and (doc := ast.get_docstring(node)):
@@ -100,9 +100,9 @@ def main() -> None:
     comments, messages, names = [], [], []
     for path in tracked(*folders):
         if path.suffix in CPP:
-            of_cpp(path, comments, messages, names)
+            collect_cpp(path, comments, messages, names)
         elif path.suffix == ".py":
-            of_python(path, comments, messages, names)
+            collect_python(path, comments, messages, names)
     draw("comments and docstrings", comments, arguments.comments, arguments.seed)
     draw("error messages", messages, arguments.messages, arguments.seed)
     draw("names", names, arguments.names, arguments.seed)

@@ -9,7 +9,7 @@ foreach(target teletensor_python teletensord)
   target_link_options(${target} PRIVATE LINKER:--disable-new-dtags)
 endforeach()
 set_target_properties(teletensor_python PROPERTIES INSTALL_RPATH "$ORIGIN/lib")
-cmake_path(GET TT_OPENBLAS PARENT_PATH TT_OPENBLAS_FOLDER)  # for `make install`, which copies no libraries
+cmake_path(GET TT_OPENBLAS PARENT_PATH TT_OPENBLAS_FOLDER)  # needed by `make install`, which does not copy libraries
 set_target_properties(teletensord PROPERTIES INSTALL_RPATH "$ORIGIN/../lib;${TT_OPENBLAS_FOLDER}")
 
 install(TARGETS teletensor_python LIBRARY DESTINATION . COMPONENT wheel EXCLUDE_FROM_ALL)

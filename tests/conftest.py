@@ -108,7 +108,7 @@ def torch(_engine):
 
 @pytest.fixture(params=DEVICES)
 def device(torch, request):
-    """The default device of a test's tensors, each device in turn: for a module, `usefixtures("device")`."""
+    """Runs a test once per device, as the default device of new tensors. Modules apply it by `usefixtures("device")`."""
     torch.set_default_device(request.param)
     yield request.param
     torch.set_default_device(None)

@@ -19,10 +19,10 @@ def subjects(backend: str) -> tuple[str, ...]:
     return tuple(f"kernels/{backend}/{subject}" for subject in SUBJECTS)
 
 
-# The folders of kernels/common, lowest first: by subject as the backends', above what every subject uses.
+# The folders of kernels/common, lowest first: shared folders, the same subjects as in the backends, operators.
 COMMON = tuple(f"kernels/common/{subject}" for subject in ("math", "iteration", *SUBJECTS, "operators"))
 
-# Stacks in order, lowest first: the files directly in each may include those of itself and of the ones before it.
+# Stacks of folders, lowest first. A file may include files of its own folder and of the folders before it in its stack.
 STACKS = (
     ("base",),
     (
@@ -102,7 +102,7 @@ def folder_of(path: str) -> str | None:
 
 
 def violations(root: Path = ROOT) -> list[str]:
-    """`file: include` for each include that points up or sideways, and each file outside all stacks."""
+    """Returns a line for each include that points up or sideways, and for each file that belongs to no stack."""
     found = []
     for floor in FLOORS:
         for path in sorted((root / floor).rglob("*")):
@@ -110,7 +110,7 @@ def violations(root: Path = ROOT) -> list[str]:
                 continue
             name = str(path.relative_to(root))
             if path.parent.relative_to(root).as_posix() not in FOLDERS:
-                found.append(f"{name}: in a folder of no stack")
+                found.append(f"{name}: in a folder that belongs to no stack")
                 continue
             allowed = allowed_for(folder_of(name))
             for include in INCLUDE.findall(path.read_text()):
@@ -148,7 +148,7 @@ def test_a_planted_violation_is_found(tmp_path, file, include):
 def test_unlisted_folder_is_found(tmp_path):
     (tmp_path / "server/misc").mkdir(parents=True)
     (tmp_path / "server/misc/a.cc").write_text("")
-    assert violations(tmp_path) == ["server/misc/a.cc: in a folder of no stack"]
+    assert violations(tmp_path) == ["server/misc/a.cc: in a folder that belongs to no stack"]
 
 
 def test_every_floor_has_a_readme():

@@ -29,7 +29,7 @@ from .cases import Case, all_cases
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build"
-LIMIT = 60  # seconds for one operator in one package, after which the operator counts as hanging
+LIMIT = 60  # maximum seconds for one operator in one package
 PAUSE = 0.02  # seconds between packages, because OpenMP's threads spin for a while after a loop
 ITEM = {"float32": 4, "float64": 8, "bfloat16": 2, "int64": 8, "int32": 4}
 
@@ -51,7 +51,7 @@ class PackageProcess:
         )  # fmt: skip
 
     def measure(self, case: Case, budget: float, count: int | None = None) -> dict:
-        """Measures a case. `count` is the number of calls in flight; None: measure() chooses it."""
+        """Measures a case. `count` is the number of calls in flight; if None, the process chooses it."""
         time.sleep(PAUSE)
         try:
             self.process.stdin.write(json.dumps({**asdict(case), "budget": budget, "count": count}) + "\n")
@@ -133,7 +133,7 @@ def main() -> int:
     name = "PyTorch" if args.peers else "memory bandwidth"
     report.distribution(console, results, f"time, ours / {name}: number of operators per range")
     report.percentiles(console, results)
-    report.worst(console, results, args.worst)
+    report.highest_ratios(console, results, args.worst)
     report.not_compared(console, results)
     document = {"reference": name, "threads": args.threads, "cases": results}
     args.out.with_suffix(".json").write_text(json.dumps(document, indent=1))

@@ -76,7 +76,11 @@ def _path(op) -> str:
 
 
 def _dtypes(op) -> list[str]:
-    """Returns float32 and bfloat16 (else float64), or int64 and int32 for integer-only operators."""
+    """Returns the two dtypes to measure.
+
+    These are int64 and int32 for integer-only operators; otherwise float32 and bfloat16, or float64 if the operator does
+    not support bfloat16.
+    """
     rule = str(op.entry.get("dtype", ""))
     if rule.startswith(("integral", "shiftable")):
         return ["int64", "int32"]

@@ -21,7 +21,7 @@ F = importlib.import_module(f"{torch.__name__}.nn.functional")
 HERE = torch.__name__ == "torch"
 IN_FLIGHT = {"small": 1000, "cache": 32, "large": 16}  # maximum number of calls issued before a wait
 TARGET_SECONDS = 2e-3  # approximate seconds that calls in flight take together
-SLOW_SECONDS = 2.0  # seconds after which fewer than three rounds suffice
+SLOW_SECONDS = 2.0  # no further round after this many seconds, even if fewer than three were measured
 
 
 def wait() -> None:
@@ -77,8 +77,9 @@ def calls_in_flight(call, scope: dict, most: int) -> int:
 
 
 def measure(case: dict, budget: float) -> dict:
-    """Returns the best time of the rounds that fit in `budget` seconds: at least three, or fewer that take
-    SLOW_SECONDS.
+    """Returns the best time of the rounds that fit in `budget` seconds.
+
+    Measures at least three rounds, unless they take longer than SLOW_SECONDS.
 
     Uses `case["count"]` calls in flight if given, so that both packages keep the same number of results.
     """

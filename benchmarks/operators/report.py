@@ -63,7 +63,7 @@ def not_compared(console: Console, results: list[dict]) -> None:
         console.print(f"  {why} ({', '.join(where)})", markup=False)
 
 
-def worst(console: Console, results: list[dict], count: int) -> None:
+def highest_ratios(console: Console, results: list[dict], count: int) -> None:
     """Prints the operators with the highest ratios."""
     table = Table(title=f"the {count} highest ratios", title_justify="left")
     for column in ("operator", "dtype", "size", "ours, us", "reference, us", "ours / reference"):

@@ -14,7 +14,7 @@ grpc::ChannelArguments channel_arguments() {
   arguments.SetMaxSendMessageSize(-1);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // sessions do not share a connection or its failures
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);          // engines are reached directly
-  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);             // Link decides what may be resent
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);             // Link resends frames itself
   // If the host fails or becomes unreachable, a waiting caller gets an error after half a minute.
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);

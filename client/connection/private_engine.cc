@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/file_descriptor.h"
@@ -36,8 +37,8 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 constexpr auto kStartTimeout = std::chrono::seconds(20);
-constexpr int kClientDescriptor = 3;                           // the pidfd's number in the engine
-constexpr auto kStopTimeout = std::chrono::milliseconds(300);  // short, since the client is exiting
+constexpr int kClientDescriptor = 3;                           // descriptor of this process's pidfd in the engine
+constexpr auto kStopTimeout = std::chrono::milliseconds(300);  // short, because the client may be exiting
 
 bool is_program(const fs::path& path) { return access(path.c_str(), X_OK) == 0 && !fs::is_directory(path); }
 
@@ -175,10 +176,11 @@ void PrivateEngine::wait_until_ready(int output) {
   auto deadline = Clock::now() + kStartTimeout;
   std::string said;
   InterruptTimer timer;
-  while (!take_ready_line(said)) {
+  while (!find_ready_line(said)) {
     timer.check();
     auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
-    if (left.count() <= 0) fail_to_start("it was not ready in time");
+    if (left.count() <= 0)
+      fail_to_start(absl::StrCat("teletensord was not ready within ", kStartTimeout.count(), " s"));
     pollfd ready{output, POLLIN, 0};
     int count = poll(&ready, 1, static_cast<int>(std::min(left, timer.max_sleep()).count()));
     if (count == 0 || (count < 0 && errno == EINTR)) continue;
@@ -186,13 +188,13 @@ void PrivateEngine::wait_until_ready(int output) {
     char buffer[512];
     ssize_t bytes = ::read(output, buffer, sizeof(buffer));
     if (bytes < 0 && errno == EINTR) continue;
-    if (bytes <= 0) fail_to_start("it exited before it was ready; see its messages");
+    if (bytes <= 0) fail_to_start("teletensord exited before it was ready; see its messages on standard error");
     said.append(buffer, static_cast<size_t>(bytes));
   }
 }
 
 // Finds "READY unix:PATH" in the output, which may also contain lines of a wrapper script.
-bool PrivateEngine::take_ready_line(const std::string& said) {
+bool PrivateEngine::find_ready_line(const std::string& said) {
   std::vector<absl::string_view> lines = absl::StrSplit(said, '\n');
   lines.pop_back();  // incomplete
   for (absl::string_view line : lines) {

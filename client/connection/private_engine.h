@@ -34,7 +34,7 @@ class PrivateEngine {
  private:
   void start(const std::string& binary);
   void wait_until_ready(int output);
-  bool take_ready_line(const std::string& said);
+  bool find_ready_line(const std::string& said);
   void remove_folder() noexcept;
 
   std::string address_;  // from the engine's READY line

@@ -79,7 +79,7 @@ class CallEvents {
     void* next;
     bool ok;
     while (queue.AsyncNext(&next, &ok, gpr_time_0(GPR_CLOCK_MONOTONIC)) == grpc::CompletionQueue::GOT_EVENT) {
-      note(next, ok);
+      record_event(next, ok);
     }
     return !happened_[kFinished] && !(is_interruptible() && check_interrupt());
   }
@@ -104,14 +104,14 @@ class CallEvents {
     void* t;
     bool ok;
     if (queue.AsyncNext(&t, &ok, deadline_after(timeout)) != grpc::CompletionQueue::GOT_EVENT) return false;
-    note(t, ok);
+    record_event(t, ok);
     return true;
   }
   void cancel() {
     interrupted_ = true;
     context_.TryCancel();
   }
-  void note(void* t, bool ok) {
+  void record_event(void* t, bool ok) {
     happened_[reinterpret_cast<intptr_t>(t)] = true;
     ok_[reinterpret_cast<intptr_t>(t)] = ok;
   }

@@ -14,7 +14,7 @@ namespace {
 
 using shared_ring::Outcome;
 
-// Minimum number of bytes per copying thread. Starting a thread takes about as long as copying a quarter of them.
+// Minimum number of bytes per copying thread. Starting a thread takes about as long as copying a quarter of this.
 constexpr size_t kThreadBytes = size_t{1} << 20;
 // Maximum number of copying threads. Memory bandwidth does not increase with more threads.
 constexpr unsigned kMaxThreads = 8;

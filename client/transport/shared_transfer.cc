@@ -12,7 +12,7 @@ namespace {
 
 absl::Status outcome(const grpc::ClientContext& context, const grpc::Status& status, const absl::Status& moved) {
   if (status.ok()) return moved;
-  // For a call that this client cancelled, the lane's error is more precise.
+  // If this client cancelled the call, the lane's error is more precise than the call's.
   if (status.error_code() == grpc::StatusCode::CANCELLED && absl::IsDataLoss(moved)) return moved;
   return transfer_status(status, context);
 }

@@ -19,16 +19,16 @@ namespace tt::client {
 
 // Progress of a transfer, with which a call resumes a failed transfer. The caller keeps it between calls.
 struct TransferProgress {
-  int failures = 0;          // calls that failed
-  bool was_refused = false;  // by an engine that had no room
-  uint64_t bytes = 0;        // confirmed by the receiver
-  uint64_t state = 0;        // of a download: the engine's identifier of the bytes being read
+  int failures = 0;          // number of failed calls
+  bool was_refused = false;  // whether the engine refused a call because it had no room
+  uint64_t bytes = 0;        // bytes that the receiver has confirmed
+  uint64_t state = 0;        // download only: the engine's identifier of the bytes being read
 };
 
-// How many uploads may run in the background (UploadQueue).
+// Limits of uploads in the background (UploadQueue).
 struct BackgroundUploads {
-  size_t max_bytes = 0;  // of all together
-  int max_calls = 0;     // at a time; 0: none
+  size_t max_bytes = 0;  // maximum total size of all background uploads
+  int max_calls = 0;     // maximum number of concurrent calls; 0: no background uploads
 };
 
 // Functions without a `timeout` parameter throw Interrupted if the calling thread is interrupted

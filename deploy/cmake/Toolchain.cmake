@@ -11,7 +11,7 @@ endif()
 if(TT_SANITIZE)
   add_compile_options(-fsanitize=${TT_SANITIZE} -fno-omit-frame-pointer -g1)
   add_link_options(-fsanitize=${TT_SANITIZE})
-  if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")  # does not define these macros, unlike g++
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")  # unlike g++, clang does not define these macros
     if(TT_SANITIZE MATCHES address)
       add_compile_definitions(__SANITIZE_ADDRESS__=1)
     elseif(TT_SANITIZE MATCHES thread)

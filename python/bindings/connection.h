@@ -20,7 +20,7 @@ class Connection {
 // Makes the class's __new__ run __init__, so that no object exists without its C++ value: pybind11 would pass
 // uninitialised memory to the methods of such an object.
 inline void require_init(pybind11::handle type) {
-  static newfunc const make = reinterpret_cast<PyTypeObject*>(type.ptr())->tp_new;  // the same for all pybind11 classes
+  static newfunc const make = reinterpret_cast<PyTypeObject*>(type.ptr())->tp_new;  // pybind11's, equal for all classes
   reinterpret_cast<PyTypeObject*>(type.ptr())->tp_new = [](PyTypeObject* type, PyObject* args, PyObject* keywords) {
     PyObject* self = make(type, args, keywords);
     if (self && type->tp_init(self, args, keywords) < 0) Py_CLEAR(self);

@@ -131,7 +131,7 @@ void add_leaf(PyObject* o, FlattenedData* flat, bool in_array) {
     long long v = PyLong_AsLongLongAndOverflow(index.get(), &overflow);
     if (v == -1 && !overflow && PyErr_Occurred()) throw PythonErrorSet();
     check(overflow >= 0, "Overflow when unpacking long, got a number beyond 64 bits");
-    value = overflow ? Scalar::of_unsigned(beyond_int(index.get())) : Scalar(int64_t{v});
+    value = overflow ? Scalar::of_unsigned(int_above_int64(index.get())) : Scalar(int64_t{v});
     flat->is_beyond_int |= overflow != 0;
   } else if (is_tensor(o)) {
     check_as(ErrorKind::kValue, handle_of(o)->numel() == 1,
@@ -196,8 +196,8 @@ template <typename T>
 bool fits(const Scalar& value) {
   using Limits = std::numeric_limits<T>;
   if (value.category() == Category::kFloating) {
-    const double v = value.to_double(), end = std::ldexp(1.0, Limits::digits);  // exact, unlike max() of 64 bits
-    return v < end && (std::is_signed_v<T> ? v >= -end : v > -end);             // false for NaN
+    const double v = value.to_double(), end = std::ldexp(1.0, Limits::digits);  // exact, unlike max() of a 64-bit type
+    return v < end && (std::is_signed_v<T> ? v >= -end : v > -end);             // NaN does not fit
   }
   if (value.is_beyond_int()) return sizeof(T) == 8 && !std::is_signed_v<T>;
   const int64_t v = value.to_int();
@@ -308,8 +308,8 @@ void read_into(const client::Tensor& tensor, PyObject* buffer) {
   Buffer target(buffer, PyBUF_CONTIG);
   if (!target.valid()) throw PythonErrorSet();
   size_t bytes = static_cast<size_t>(tensor->numel()) * item_size(tensor->dtype);
-  check(static_cast<size_t>(target.view().len) == bytes, "[read_into] got a buffer of ", target.view().len,
-        " bytes, expected ", bytes);
+  check(static_cast<size_t>(target.view().len) == bytes, "[read_into] expected a buffer of ", bytes, " bytes, got ",
+        target.view().len);
   if (bytes == 0) return;
   uint32_t site = current_site(*tensor->session);
   ReleaseGil released;

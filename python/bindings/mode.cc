@@ -36,29 +36,30 @@ std::string folder_of(const char* name) {
   return folder.substr(0, folder.rfind('/') + 1);
 }
 
-// Author of a source line. A wait is attributed to the innermost line of the user's code. Frames of Python's standard
-// library (contextlib, functools, threading) may be between that line and the frames of this package.
-enum class Author : uint8_t { kUser, kLibrary, kOurs };
+// Origin of a stack frame's code. A wait is attributed to the innermost line of the user's code. Frames of Python's
+// standard library (contextlib, functools, threading) may be between that line and the frames of this package.
+enum class CodeOrigin : uint8_t { kUser, kLibrary, kTeletensor };
 
-Author author_of_file(std::string_view file) {
+CodeOrigin origin_of_file(std::string_view file) {
   static const std::string ours = folder_of("teletensor"), library = folder_of("os");
-  if (ours.size() > 1 && file.starts_with(ours)) return Author::kOurs;
-  if (file.starts_with("<frozen ")) return Author::kLibrary;
-  if (library.size() <= 1 || !file.starts_with(library)) return Author::kUser;
+  if (ours.size() > 1 && file.starts_with(ours)) return CodeOrigin::kTeletensor;
+  if (file.starts_with("<frozen ")) return CodeOrigin::kLibrary;
+  if (library.size() <= 1 || !file.starts_with(library)) return CodeOrigin::kUser;
   file.remove_prefix(library.size());
-  return file.starts_with("site-packages/") || file.starts_with("dist-packages/") ? Author::kUser : Author::kLibrary;
+  return file.starts_with("site-packages/") || file.starts_with("dist-packages/") ? CodeOrigin::kUser
+                                                                                  : CodeOrigin::kLibrary;
 }
 
-Author author_of(PyCodeObject* code) {
-  // Cache of authors. Grows with the program's code, not with its calls. Holds references to the code objects, so that
+CodeOrigin origin_of(PyCodeObject* code) {
+  // Cache of origins. Grows with the program's code, not with its calls. Holds references to the code objects, so that
   // an address is never reused for another code object.
-  static auto* known = new absl::flat_hash_map<PyCodeObject*, Author>();
+  static auto* known = new absl::flat_hash_map<PyCodeObject*, CodeOrigin>();
   if (auto found = known->find(code); found != known->end()) return found->second;
   const char* file = PyUnicode_AsUTF8(code->co_filename);
   if (!file) PyErr_Clear();
-  Author author = author_of_file(file ? file : "");  // may import a module and re-enter this function
-  if (known->try_emplace(code, author).second) Py_INCREF(code);
-  return author;
+  CodeOrigin origin = origin_of_file(file ? file : "");  // may import a module and re-enter this function
+  if (known->try_emplace(code, origin).second) Py_INCREF(code);
+  return origin;
 }
 
 // Returns the line number of a bytecode instruction. An instruction added by the compiler (for example the exit of a
@@ -76,14 +77,14 @@ client::Session& current_session() {
   if (!slot) {
     Owned module(throw_if_null(PyImport_ImportModule("teletensor._connection")));
     Owned result(throw_if_null(PyObject_CallMethod(module.get(), "connect", nullptr)));
-    if (!slot) fail(ErrorKind::kConnection, "[connect] no session was opened");
+    if (!slot) fail(ErrorKind::kConnection, "[connect] expected connect() to open a session, got none");
   }
   return *slot;
 }
 
 void set_current_session(Ref<client::Session> session) { session_slot() = std::move(session); }
 
-Device present_device(Device device, client::Session* session) {
+Device checked_device(Device device, client::Session* session) {
   if (device.type != DeviceType::kCUDA) return device;
   int count = 0;
   for (const auto& entry : (session ? *session : current_session()).engine().devices()) {
@@ -126,13 +127,13 @@ uint32_t current_site(client::Session& session) {
   while (frame) {
     PyCodeObject* code = PyFrame_GetCode(frame);
     Py_DECREF(code);  // the frame keeps a reference
-    const Author author = author_of(code);
-    if (author == Author::kUser) {
+    const CodeOrigin origin = origin_of(code);
+    if (origin == CodeOrigin::kUser) {
       const int instruction = PyFrame_GetLasti(frame);
       Py_DECREF(frame);
       return site_of(code, instruction);
     }
-    if (author == Author::kLibrary && !library) {
+    if (origin == CodeOrigin::kLibrary && !library) {
       library = code;
       library_instruction = PyFrame_GetLasti(frame);
     }

@@ -27,7 +27,7 @@ void set_current_session(Ref<client::Session> session);  // null: no session
 
 // Returns the device. Throws Error (RuntimeError) if the session's engine has no such GPU. `session`: null for the
 // current session.
-Device present_device(Device device, client::Session* session);
+Device checked_device(Device device, client::Session* session);
 
 // Returns the site number (Session::site) of the innermost line of the user's Python code, else of the innermost line
 // of Python's standard library, else 0.

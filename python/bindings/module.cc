@@ -120,7 +120,7 @@ void bind_connection(py::module_& m) {
 }
 
 Device device_or_default(const py::object& device) {
-  return present_device(device.is_none() ? default_device() : device_from(device.ptr()), nullptr);
+  return checked_device(device.is_none() ? default_device() : device_from(device.ptr()), nullptr);
 }
 
 py::object tensor_function(py::object data, py::object dtype, py::object device, bool requires_grad) {
@@ -201,7 +201,8 @@ void bind(py::module_& m) {
   m.def("tensor", &tensor_function, py::arg("data"), py::kw_only(), py::arg("dtype") = py::none(),
         py::arg("device") = py::none(), py::arg("requires_grad") = false);
   m.def("read_into", [](py::handle tensor, py::handle buffer) {
-    check_as(ErrorKind::kType, is_tensor(tensor.ptr()), "[read_into] expected a Tensor");
+    check_as(ErrorKind::kType, is_tensor(tensor.ptr()), "[read_into] expected a Tensor, got ",
+             Py_TYPE(tensor.ptr())->tp_name);
     read_into(handle_of(tensor.ptr()), buffer.ptr());
   });
   m.def("from_bytes", [](py::bytes data, py::object dtype, const std::vector<int64_t>& size, py::object device) {

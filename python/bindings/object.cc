@@ -298,7 +298,7 @@ PyObject* wrap(client::Tensor handle, PyTypeObject* type) {
   return reinterpret_cast<PyObject*>(self);
 }
 
-void CallInProgress::free_replaced() { std::vector<client::Tensor>().swap(replaced_); }
+void CallInProgress::free_replaced_handles() { std::vector<client::Tensor>().swap(replaced_); }
 
 void replace_handle(PyObject* o, client::Tensor handle) {
   std::swap(self_of(o)->handle, handle);

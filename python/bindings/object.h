@@ -89,7 +89,7 @@ class CallInProgress {
   CallInProgress() { ++count_; }
   ~CallInProgress() {
     if (--count_ == 0 && !replaced_.empty()) [[unlikely]]
-      free_replaced();
+      free_replaced_handles();
   }
   CallInProgress(const CallInProgress&) = delete;
   CallInProgress& operator=(const CallInProgress&) = delete;
@@ -99,7 +99,7 @@ class CallInProgress {
   }
 
  private:
-  static void free_replaced();
+  static void free_replaced_handles();
   static inline int count_ = 0;
   static inline std::vector<client::Tensor> replaced_;
 };

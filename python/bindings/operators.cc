@@ -62,7 +62,7 @@ bool fits_out(const Op& op, ParsedArgs* parsed) {
   }
   thread_local Inference inferred;
   infer(op, parsed->args, false, &inferred);
-  if (inferred.outputs.size() != out.size()) return !op.is_dynamic;  // the call rejects it
+  if (inferred.outputs.size() != out.size()) return !op.is_dynamic;  // a wrong number is rejected by the call
   bool same_sizes = !op.is_dynamic;
   for (size_t i = 0; i < out.size(); ++i) {
     check_out(op, inferred.outputs[i], *out[i]);
@@ -78,7 +78,7 @@ bool fits_out(const Op& op, ParsedArgs* parsed) {
 // differ, the object refers to the result, in the dtype of `out`, as if PyTorch had resized `out`.
 void store_resized(PyObject* out, const Op& op, const client::Tensor& result, client::Session& session) {
   const client::Tensor& target = handle_of(out);
-  if (result->sizes == target->sizes) {  // the operator is dynamic
+  if (result->sizes == target->sizes) {  // the result's sizes were unknown before the call
     const Arg args[] = {Arg(static_cast<const TensorMeta*>(target.get())),
                         Arg(static_cast<const TensorMeta*>(result.get()))};
     call_op(op_id::kAssign, args, session, absl::MakeConstSpan(&target, 1));

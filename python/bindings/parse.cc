@@ -146,7 +146,7 @@ class Binder {
 
   // Sets the default device if no tensor and no device was given. Without a device argument the engine uses the CPU.
   static void set_default_device(Arg* arg) {
-    if (const Device device = default_device(); device != Device{}) *arg = Arg(present_device(device, nullptr));
+    if (const Device device = default_device(); device != Device{}) *arg = Arg(checked_device(device, nullptr));
   }
 
   bool set_out(PyObject* value) {
@@ -223,7 +223,7 @@ class Binder {
       case ParamType::kFloats: return set_floats(p, value, arg);
       case ParamType::kString: return set_string(value, arg);
       case ParamType::kDType: return *arg = Arg(dtype_from(value)), true;
-      case ParamType::kDevice: *arg = Arg(present_device(device_from(value), out_->session)); return true;
+      case ParamType::kDevice: *arg = Arg(checked_device(device_from(value), out_->session)); return true;
     }
     return false;
   }
@@ -307,7 +307,7 @@ class Binder {
 
 }  // namespace
 
-uint64_t beyond_int(PyObject* o) {
+uint64_t int_above_int64(PyObject* o) {
   const unsigned long long v = PyLong_AsUnsignedLongLong(o);
   if (v == static_cast<unsigned long long>(-1) && PyErr_Occurred()) {
     PyErr_Clear();
@@ -322,7 +322,7 @@ bool plain_number(PyObject* o, Arg* out) {
   if (PyLong_Check(o)) {
     int overflow = 0;
     long long v = PyLong_AsLongLongAndOverflow(o, &overflow);
-    if (overflow > 0) return *out = Arg(Scalar::of_unsigned(beyond_int(o))), true;
+    if (overflow > 0) return *out = Arg(Scalar::of_unsigned(int_above_int64(o))), true;
     check(!overflow, "Overflow when unpacking long, got a number beyond 64 bits");
     return *out = Arg(static_cast<int64_t>(v)), true;
   }

@@ -20,7 +20,7 @@ struct ParsedArgs {
   absl::InlinedVector<Arg, 8> args;
   // The tensors that receive the results: `out=`, or the tensor of an in-place method.
   client::Tensors into;
-  bool requires_grad = false;          // for creation functions
+  bool requires_grad = false;          // `requires_grad=` of functions that create tensors
   client::Session* session = nullptr;  // session of the first tensor; null without tensors
 
   // Storage of list arguments; deques never move their elements.
@@ -46,7 +46,7 @@ bool parse(const Op& op, const PythonCall& call, ParsedArgs* out, std::string* w
 // Converts a Python or NumPy number; returns false for other objects. Throws for integers beyond 64 bits.
 bool plain_number(PyObject* o, Arg* out);
 // Returns the value of a Python int larger than int64's maximum. Throws Error (RuntimeError) if it exceeds 64 bits.
-uint64_t beyond_int(PyObject* o);
+uint64_t int_above_int64(PyObject* o);
 // Convert a Python object to a dtype or device; throw Error (TypeError).
 DType dtype_from(PyObject* o);
 Device device_from(PyObject* o);

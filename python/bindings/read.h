@@ -1,4 +1,4 @@
-// Reads tensor values. All functions wait for the engine, but those of PendingItem as stated.
+// Reads tensor values. All functions wait for the engine; methods of PendingItem and item_async as documented below.
 #pragma once
 
 #include <Python.h>

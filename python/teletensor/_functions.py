@@ -142,11 +142,14 @@ def result_type(tensor, other):
             raise TypeError(f"result_type() received an invalid combination of arguments - got ({kinds}): expected tensors or numbers")
         return _C.tensor([tensor, other]).dtype
     either = _C.torch.empty((), dtype=_C.bool, device="meta")
-    return _C.ops.where(either, _like_operand(tensor), _like_operand(other)).dtype  # where() accepts every dtype
+    return _C.ops.where(either, _meta_operand(tensor), _meta_operand(other)).dtype  # where() accepts every dtype
 
 
-def _like_operand(x):
-    """A number itself; for a tensor, one that promotes as it does, since only whether it has dimensions matters."""
+def _meta_operand(x):
+    """Returns a number itself. Replaces a tensor by a meta tensor that promotes in the same way.
+
+    For the promotion only the dtype matters, and whether the tensor has dimensions.
+    """
     return _C.torch.empty((1,) * (x.dim() > 0), dtype=x.dtype, device="meta") if isinstance(x, Tensor) else x
 
 

@@ -214,7 +214,7 @@ _TORCH_FILE_MESSAGE = (
 )
 
 
-def _other_format(f) -> str:
+def _format_error(f) -> str:
     """Returns the error message for a file that is not a zip archive."""
     if hasattr(f, "read"):
         f.seek(0)
@@ -228,10 +228,10 @@ def _other_format(f) -> str:
         return "[load] expected a file written by teletensor.save, got a safetensors file: read it with safetensors.numpy.load_file"
     if start[:1] == b"\x80":
         return "[load] expected a file written by teletensor.save, got a pickle, which can run code and is not read"
-    return "[load] expected a file written by teletensor.save, got a file that is no zip archive or is truncated"
+    return "[load] expected a file written by teletensor.save, got a file that is truncated or not a zip archive"
 
 
-def _no_constant(name: str):
+def _reject_constant(name: str):
     raise ValueError(f"{name} is not JSON")
 
 
@@ -241,14 +241,14 @@ def _read(f, map_device):
         if "structure.json" not in names and any(name.endswith("/data.pkl") for name in names):
             raise LoadError(_TORCH_FILE_MESSAGE)
         archive = _Archive(zipped)
-        structure = json.loads(archive.read("structure.json"), parse_constant=_no_constant)
+        structure = json.loads(archive.read("structure.json"), parse_constant=_reject_constant)
         _require(isinstance(structure, dict), "an object in structure.json", structure)
         if structure.get("format") != "teletensor" or structure.get("version") != 1:
             raise LoadError(f"[load] expected a teletensor file of version 1, got {str(structure.get('format'))[:100]!r}")
         return _Decoder(archive, map_device).decode(structure["value"])
 
 
-def _location(map_location):
+def _device_mapper(map_location):
     """Returns a function that maps a tensor's saved device to its target device, or to None if it does not change."""
     if map_location is None:
         return lambda saved: None
@@ -281,13 +281,13 @@ def load(f, map_location=None, pickle_module=None, *, weights_only: bool | None 
         raise TypeError(f"[load] expected a path or a seekable binary file, got {type(f).__name__}")
     reject_values("load", "nothing is pickled", pickle_module=pickle_module)
     check_optional_flags("load", weights_only=weights_only, mmap=mmap)
-    map_device = _location(map_location)
+    map_device = _device_mapper(map_location)
     try:
         return _read(f, map_device)
     except io.UnsupportedOperation:
         raise
     except zipfile.BadZipFile as e:
-        message = f"[load] the file is damaged: {e}" if "not a zip file" not in str(e) else _other_format(f)
+        message = f"[load] the file is damaged: {e}" if "not a zip file" not in str(e) else _format_error(f)
         raise LoadError(message) from None
     except RecursionError:
         raise LoadError("[load] the file is damaged: structure.json is nested too deeply") from None

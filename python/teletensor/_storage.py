@@ -6,7 +6,7 @@ from . import _C
 from ._C import Tensor
 
 
-def no_address(what: str) -> str:
+def no_address_error(what: str) -> str:
     """Returns the error message of `what`, a function that would return the address of a tensor's bytes."""
     return (
         f"{what}: the tensor's bytes are in an engine and have no address in this process. Copy them here with .numpy() "
@@ -33,11 +33,11 @@ class UntypedStorage:
 
     def data_ptr(self) -> int:
         """Raises RuntimeError: the bytes have no address in this process."""
-        raise RuntimeError(no_address("UntypedStorage.data_ptr()"))
+        raise RuntimeError(no_address_error("UntypedStorage.data_ptr()"))
 
     @property
     def _cdata(self) -> int:
-        raise RuntimeError(no_address("UntypedStorage._cdata"))
+        raise RuntimeError(no_address_error("UntypedStorage._cdata"))
 
 
     def __eq__(self, other: object) -> bool:

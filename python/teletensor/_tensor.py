@@ -171,7 +171,7 @@ def _type(self: Tensor, dtype=None, non_blocking: bool = False):
 _METHODS["type"] = _type
 
 
-def _caster(name: str, dtype) -> Callable:
+def _cast_method(name: str, dtype) -> Callable:
     def cast(self: Tensor, memory_format=None) -> Tensor:
         return self.to(dtype, memory_format=memory_format)
 
@@ -185,7 +185,7 @@ for _name, _dtype in {
     "char": _C.int8, "short": _C.int16, "int": _C.int32, "long": _C.int64, "bool": _C.bool,
     "cfloat": _C.complex64, "cdouble": _C.complex128,
 }.items():  # fmt: skip
-    _METHODS[_name] = _caster(_name, _dtype)
+    _METHODS[_name] = _cast_method(_name, _dtype)
 
 
 @_method
@@ -336,13 +336,13 @@ def share_memory_(self: Tensor) -> Tensor:
 @_method
 def data_ptr(self: Tensor) -> int:
     """Raises RuntimeError: the bytes are in the engine and have no address in this process."""
-    raise RuntimeError(_storage.no_address("Tensor.data_ptr()"))
+    raise RuntimeError(_storage.no_address_error("Tensor.data_ptr()"))
 
 
 @_method
 def const_data_ptr(self: Tensor) -> int:
     """Raises RuntimeError, like data_ptr()."""
-    raise RuntimeError(_storage.no_address("Tensor.const_data_ptr()"))
+    raise RuntimeError(_storage.no_address_error("Tensor.const_data_ptr()"))
 
 
 @_method
@@ -360,7 +360,7 @@ def is_set_to(self: Tensor, tensor: Tensor) -> bool:
 
 def _cuda_array_interface(self: Tensor):
     """Raises AttributeError, so that hasattr() is False: a GPU address is meaningless in this process."""
-    raise AttributeError(_storage.no_address("Tensor.__cuda_array_interface__"))
+    raise AttributeError(_storage.no_address_error("Tensor.__cuda_array_interface__"))
 
 
 @_method

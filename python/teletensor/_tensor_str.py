@@ -76,8 +76,8 @@ def _edges(tensor: _C.Tensor) -> _C.Tensor:
     return tensor
 
 
-def _flat(nested) -> list:
-    return [v for item in nested for v in _flat(item)] if isinstance(nested, list) else [nested]
+def _flatten(nested) -> list:
+    return [v for item in nested for v in _flatten(item)] if isinstance(nested, list) else [nested]
 
 
 def _body(nested, indent: int, formatter: _Formatter, summarize: bool, shape) -> str:
@@ -124,7 +124,7 @@ def tensor_str(tensor: _C.Tensor, contents: str | None = None) -> str:
         summarize = tensor.numel() > _options["threshold"]
         shown = _edges(tensor.detach()) if summarize else tensor.detach()
         nested = shown.tolist()
-        values = _flat(nested)
+        values = _flatten(nested)
         formatter = _ComplexFormatter(values) if tensor.dtype.is_complex else _Formatter(values, tensor.is_floating_point())
         body = _body(nested, indent, formatter, summarize, list(tensor.shape))
     if tensor.grad_fn is not None:

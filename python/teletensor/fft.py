@@ -1,8 +1,9 @@
 """torch.fft: discrete Fourier transforms.
 
-All transforms use three operators: complex to complex, real to the first half of a spectrum, and the inverse of real to
-half a spectrum. `norm` selects which transforms are scaled: "backward" (the default) scales the inverse by 1/n, "ortho"
-scales both directions by 1/sqrt(n), and "forward" scales the forward transform by 1/n.
+All transforms use three operators: from complex to complex numbers, from real numbers to the first half of their
+spectrum, and from half a spectrum back to real numbers. `norm` selects which transforms are scaled: "backward" (the
+default) scales the inverse by 1/n, "ortho" scales both directions by 1/sqrt(n), and "forward" scales the forward
+transform by 1/n.
 """
 
 from __future__ import annotations
@@ -126,7 +127,7 @@ def _complex_to_real(input: Tensor, s, dim, norm, name: str, out=None) -> Tensor
     return _write_out(_ops.fft_c2r(resized, dims, scale, last), out)
 
 
-def _swapped_norm(norm: str | None) -> str:
+def _norm_of_inverse(norm: str | None) -> str:
     """The norm that applies this norm's forward scale to the inverse transform."""
     return {None: "forward", "backward": "forward", "forward": "backward"}.get(norm, norm)
 
@@ -157,12 +158,12 @@ def irfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None =
 
 def hfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out=None) -> Tensor:
     """The real spectrum of a Hermitian signal; `input` is the signal's first half."""
-    return _complex_to_real(_as_complex(input, "hfft").conj(), *_one_dim(n, dim), _swapped_norm(norm), "hfft", out)
+    return _complex_to_real(_as_complex(input, "hfft").conj(), *_one_dim(n, dim), _norm_of_inverse(norm), "hfft", out)
 
 
 def ihfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out=None) -> Tensor:
     """The inverse of hfft."""
-    return _write_out(_real_to_complex(input, *_one_dim(n, dim), _swapped_norm(norm), "ihfft").conj(), out)
+    return _write_out(_real_to_complex(input, *_one_dim(n, dim), _norm_of_inverse(norm), "ihfft").conj(), out)
 
 
 def fftn(input: Tensor, s=None, dim=None, norm: str | None = None, *, out=None) -> Tensor:
@@ -187,12 +188,12 @@ def irfftn(input: Tensor, s=None, dim=None, norm: str | None = None, *, out=None
 
 def hfftn(input: Tensor, s=None, dim=None, norm: str | None = None, *, out=None) -> Tensor:
     """hfft along the last of several dimensions, fft along the others."""
-    return _complex_to_real(_as_complex(input, "hfftn").conj(), s, dim, _swapped_norm(norm), "hfftn", out)
+    return _complex_to_real(_as_complex(input, "hfftn").conj(), s, dim, _norm_of_inverse(norm), "hfftn", out)
 
 
 def ihfftn(input: Tensor, s=None, dim=None, norm: str | None = None, *, out=None) -> Tensor:
     """The inverse of hfftn."""
-    return _write_out(_real_to_complex(input, s, dim, _swapped_norm(norm), "ihfftn").conj(), out)
+    return _write_out(_real_to_complex(input, s, dim, _norm_of_inverse(norm), "ihfftn").conj(), out)
 
 
 def _two_dims(function, name: str):

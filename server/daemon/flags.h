@@ -17,7 +17,7 @@ struct Flags {
   bool open_reflection = false;
   size_t connections_per_address = 256;
   bool private_engine = false;
-  int client_fd = -1;                 // readable once a private engine's client has ended
+  int client_fd = -1;                 // pidfd of a private engine's client, readable once the client has ended
   uint64_t memory_limit = 0;          // bytes; 0: no limit
   uint64_t session_memory_limit = 0;  // bytes; 0: no limit
   double lease_seconds = 60;

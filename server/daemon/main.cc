@@ -129,7 +129,7 @@ int serve(const Flags& flags, const std::vector<std::string>& listen, PrivateFol
     (*listener)->remove_sockets();
     if (folder) folder->remove();
   };
-  if (shutdown.client_gone()) {  // no client waits for running work
+  if (shutdown.client_exited()) {  // no client waits for running work
     remove_files();
     spdlog::default_logger()->flush();
     _exit(0);

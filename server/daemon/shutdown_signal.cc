@@ -56,8 +56,8 @@ const char* ShutdownWaiter::wait(bool watch_stdin, int client) {
     if (poll(watched, 4, -1) < 0 && errno != EINTR) reason = "poll failed";
     if (watched[0].revents != 0) reason = "a signal";
     if (watched[1].revents != 0) reason = "drained";
-    client_gone_ = at_end(watched[2]) || watched[3].revents != 0;
-    if (client_gone_) reason = "the client exited";
+    client_exited_ = at_end(watched[2]) || watched[3].revents != 0;
+    if (client_exited_) reason = "the client exited";
   }
   signalfd_siginfo info;
   if (watched[0].revents != 0) [[maybe_unused]]

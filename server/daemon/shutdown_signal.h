@@ -19,12 +19,12 @@ class ShutdownWaiter {
   // at once.
   const char* wait(bool watch_stdin, int client = -1);
   // Whether wait() returned because the parent exited.
-  bool client_gone() const { return client_gone_; }
+  bool client_exited() const { return client_exited_; }
 
  private:
   int signals_;
   int ended_;
-  bool client_gone_ = false;
+  bool client_exited_ = false;
 };
 
 }  // namespace tt::server

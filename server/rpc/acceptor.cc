@@ -35,8 +35,8 @@ constexpr size_t kUnauthenticated = 8;
 constexpr size_t kWaiting = 64;
 constexpr std::chrono::seconds kTimeout{10};
 constexpr int kPollMilliseconds = 50;
-// Number of refused calls per second after which a connection is closed, and the time that later connections from its
-// address then wait. Each refused call occupies a thread briefly.
+// A connection with this many refused calls within a second is closed, because each refused call occupies a thread
+// briefly. For kPenalty, further connections from its address must wait.
 constexpr int kRefusals = 50;
 constexpr std::chrono::milliseconds kPenalty{100};
 // When descriptors or memory run out, stop accepting for this time; connections wait in the kernel's queue.
@@ -91,7 +91,7 @@ int port_of(int fd) {
 absl::Status listen_unix(const Address& address, std::vector<int>* sockets) {
   sockaddr_un name{};
   name.sun_family = AF_UNIX;
-  address.path.copy(name.sun_path, sizeof name.sun_path - 1);  // claim() has checked the length
+  address.path.copy(name.sun_path, sizeof name.sun_path - 1);  // long enough: claim() has checked the path's length
   const int fd = listen_at(reinterpret_cast<sockaddr*>(&name), sizeof name);
   if (fd < 0) return cannot_listen(address, errno);
   sockets->push_back(fd);
@@ -229,7 +229,7 @@ bool Acceptor::accept_one(const Listener& listener) {
 }
 
 void Acceptor::receive(Waiting connection) {
-  if (hand_over(connection)) return;
+  if (pass_to_grpc(connection)) return;
   const auto others = std::count_if(waiting_.begin(), waiting_.end(),
                                     [&](const Waiting& each) { return each.address == connection.address; });
   if (static_cast<size_t>(others) < kWaiting && waiting_.size() < total_ / 4) {
@@ -238,16 +238,16 @@ void Acceptor::receive(Waiting connection) {
   }
   close(connection.fd);
   static LogLimit limit;
-  limit.warn(absl::StrCat("closed a connection of ", connection.address, ": too many connections are waiting"));
+  limit.warn(absl::StrCat("closed a connection from ", connection.address, ": too many connections are waiting"));
 }
 
-// Passes waiting connections to gRPC, and closes those that have waited for kTimeout. The newest first: under a flood
-// of connections without tokens the older ones are most likely the flood's, and their clients may have given up.
+// Passes waiting connections to gRPC, the newest first, and closes those that have waited for kTimeout. During a flood
+// of connections without tokens an older connection probably belongs to the flood, or its client may have given up.
 void Acceptor::serve_waiting() {
   const Clock::time_point now = Clock::now();
   std::vector<Waiting> all = std::exchange(waiting_, {});
   for (auto each = all.rbegin(); each != all.rend(); ++each) {
-    if (hand_over(*each)) continue;
+    if (pass_to_grpc(*each)) continue;
     if (now - each->since < kTimeout) {
       waiting_.push_back(std::move(*each));
     } else {
@@ -258,7 +258,7 @@ void Acceptor::serve_waiting() {
 }
 
 // Passes the connection to gRPC, or closes it if it exceeds a limit. Returns false if the connection must wait.
-bool Acceptor::hand_over(const Waiting& waiting) {
+bool Acceptor::pass_to_grpc(const Waiting& waiting) {
   {
     MutexLock lock(mutex_);
     const Admission admission = admit(waiting.address);
@@ -266,7 +266,7 @@ bool Acceptor::hand_over(const Waiting& waiting) {
     if (admission == Admission::kRefused) {
       close(waiting.fd);
       static LogLimit limit;
-      limit.warn(absl::StrCat("closed a connection of ", waiting.address,
+      limit.warn(absl::StrCat("closed a connection from ", waiting.address,
                               ": too many connections from this address or in total"));
       return true;
     }

@@ -75,7 +75,7 @@ class Acceptor {
   bool accept_one(const Listener& listener);
   void receive(Waiting connection);
   void serve_waiting();
-  bool hand_over(const Waiting& connection);
+  bool pass_to_grpc(const Waiting& connection);
   Admission admit(const std::string& address) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool make_room(const std::string* address) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static void shut_down(const Connection& connection);

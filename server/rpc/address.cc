@@ -60,7 +60,7 @@ absl::Status claim_tcp(const Address& address) {
   int failure = getaddrinfo(address.host.c_str(), address.port.c_str(), &hints, &found);
   if (failure != 0) return cannot_listen(address, gai_strerror(failure));
   std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found, freeaddrinfo);
-  // As Acceptor::listen(): one address must be free, and none in use.
+  // Like Acceptor::listen(), requires that at least one of the host's addresses can be bound and none is in use.
   int error = EADDRNOTAVAIL;
   bool bound = false;
   for (const addrinfo* each = found; each != nullptr; each = each->ai_next) {
@@ -92,7 +92,7 @@ std::string Address::to_string() const {
 
 absl::StatusOr<Address> parse_address(absl::string_view text) {
   auto wrong = [&] {
-    return absl::InvalidArgumentError(absl::StrCat("not an address: '", text, "'; use unix:PATH or HOST:PORT"));
+    return absl::InvalidArgumentError(absl::StrCat("expected unix:PATH or HOST:PORT, got '", text, "'"));
   };
   Address address;
   absl::string_view rest = text;

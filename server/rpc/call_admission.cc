@@ -118,7 +118,7 @@ void CallAdmission::watch() {
       auto first = deadlines_.begin();
       Deadline& deadline = *first->second;
       deadlines_.erase(first);
-      deadline.admission_.mutex_.assume_held();  // the same mutex
+      deadline.admission_.mutex_.assume_held();  // is this object's mutex_
       deadline.pending_ = false;
       grpc_call_cancel_with_status(deadline.call_, GRPC_STATUS_DEADLINE_EXCEEDED,
                                    "the request did not arrive within its deadline", nullptr);

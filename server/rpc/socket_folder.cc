@@ -13,7 +13,7 @@
 namespace tt::server {
 namespace {
 
-constexpr int kMaxLinks = 40;  // as in the kernel
+constexpr int kMaxLinks = 40;  // equal to the kernel's limit
 
 absl::Status refuse(const std::filesystem::path& path, absl::string_view why) {
   return absl::FailedPreconditionError(absl::StrCat(path.native(), " ", why));

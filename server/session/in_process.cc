@@ -49,7 +49,7 @@ absl::Status InProcessEngine::download(absl::string_view session_key, uint64_t h
   }
   if (download->bytes->bytes() != into.size()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("the tensor has ", download->bytes->bytes(), " bytes, got a buffer of ", into.size()));
+        absl::StrCat("expected a buffer of ", download->bytes->bytes(), " bytes, got ", into.size()));
   }
   download->bytes->read(into.data(), into.size());
   return absl::OkStatus();

@@ -33,7 +33,7 @@ class Replies {
   void drop_oldest();
 
   uint64_t bytes_ = 0;
-  std::deque<Entry> entries_;  // in ascending sequence
+  std::deque<Entry> entries_;  // ordered by sequence number
 };
 
 }  // namespace tt::server

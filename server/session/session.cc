@@ -31,7 +31,8 @@ std::optional<v1::Error> unreadable(const SlotValue& value, bool meta_only) {
   if (!value.tensor) return to_wire(Error(ErrorKind::kRuntime, "the operator returned no tensor for this result"));
   Device device = value.tensor.device();
   if (meta_only || device.type != DeviceType::kMeta) return std::nullopt;
-  return to_wire(Error(ErrorKind::kNotImplemented, absl::StrCat("cannot read bytes on ", to_string(device))));
+  return to_wire(Error(ErrorKind::kNotImplemented,
+                       absl::StrCat("cannot read a tensor on ", to_string(device), ": it has no data")));
 }
 
 bool on_cpu(const Tensor& tensor) { return tensor.device().type == DeviceType::kCPU; }
@@ -240,7 +241,8 @@ void Session::answer(const v1::Read& read, bool again, uint64_t* bytes_left, v1:
   const SlotValue* value = slots_.find(read.handle());
   if (value == nullptr) {
     check_as(ErrorKind::kValue, again, "handle ", read.handle(), " is not in use");
-    return set_error(to_wire(Error(ErrorKind::kRuntime, "the value was lost with the connection")), bytes_left, result);
+    return set_error(to_wire(Error(ErrorKind::kRuntime, "the value was in a reply that was lost with the connection")),
+                     bytes_left, result);
   }
   if (std::optional<v1::Error> error = unreadable(*value, read.meta_only())) {
     acknowledge(value->poison);
@@ -358,7 +360,7 @@ void Session::download_from_device(uint64_t handle, Tensor tensor, Download* dow
   std::unique_ptr<Event> computed;
   {
     ContextScope scope(&context_);
-    tensor = detach(packed(tensor));  // the copy may be destroyed on another thread, its history must not
+    tensor = detach(packed(tensor));  // without history, because the copy may be destroyed on another thread
     computed = context_.stream(tensor.device()).record();
   }
   {

@@ -190,7 +190,7 @@ class Session {
   CondVar progress_;
   int waiting_ ABSL_GUARDED_BY(progress_mutex_) = 0;
   uint64_t cancel_through_ ABSL_GUARDED_BY(progress_mutex_) = 0;
-  v1::SessionStatus status_ ABSL_GUARDED_BY(progress_mutex_);  // as of the last frame
+  v1::SessionStatus status_ ABSL_GUARDED_BY(progress_mutex_);  // updated at the end of each frame
   std::shared_ptr<SharedSegment> segment_ ABSL_GUARDED_BY(progress_mutex_);
   HostCharge segment_charge_ ABSL_GUARDED_BY(progress_mutex_);
 };

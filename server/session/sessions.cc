@@ -173,9 +173,9 @@ uint64_t Sessions::attach(Session& session, std::function<void()> cancel, std::f
   entry.is_broken = std::move(is_broken);
   entry.attachment = ++last_attachment_;
   session.set_stream(entry.attachment);
-  if (auto segment = session.segment()) segment->client_gone();  // records that the client is present
+  if (auto segment = session.segment()) segment->client_exited();  // records that the client is present
   if (replaced) replaced();  // under the lock, so that the stream cannot detach and be destroyed during the call
-  changed_.notify_all();     // the thread must watch the stream
+  changed_.notify_all();     // wakes the watching thread, which must check this stream too
   return entry.attachment;
 }
 
@@ -194,7 +194,7 @@ void Sessions::on_stream_closed(Entry& entry) {
   entry.is_broken = nullptr;
   entry.session->set_stream(0);
   start_lease(entry);
-  spdlog::debug("session {} lost its stream; its lease is {} ms", entry.session->id(), options_.lease.count());
+  spdlog::debug("session {}: the stream has ended; the lease is {} ms", entry.session->id(), options_.lease.count());
 }
 
 std::vector<v1::SessionStatus> Sessions::list() const {
@@ -315,7 +315,7 @@ void Sessions::end_expired(Clock::time_point* next) {
     bool over = now >= entry.expires;
     if (!over && now >= entry.next_check) {
       auto segment = entry.session->segment();
-      over = segment && segment->client_gone();
+      over = segment && segment->client_exited();
       entry.check_interval *= 4;
       entry.next_check = now + entry.check_interval;
     }

@@ -16,7 +16,8 @@ DeviceReader::~DeviceReader() {
   if (!staging_) return;
   try {
     for (size_t i = 0; i < staging_->count(); ++i) {
-      if ((*staging_)[i].passed) (*staging_)[i].passed->synchronize();  // before the tensor's memory is reused
+      if ((*staging_)[i].passed)
+        (*staging_)[i].passed->synchronize();  // wait, because the tensor's memory may be reused
     }
   } catch (const Error&) {  // a lost device no longer reads
   }

@@ -5,11 +5,11 @@
 
 namespace tt::server {
 
-bool DownloadStates::State::is_of(const Tensor& tensor, const ExecutorStats& stats) const {
+bool DownloadStates::State::matches(const Tensor& tensor, const ExecutorStats& stats) const {
   const TensorMeta& now = tensor.meta();
   const bool same = storage == tensor->storage && version == tensor.version() && meta.dtype == now.dtype &&
                     meta.sizes == now.sizes && meta.strides == now.strides && meta.offset == now.offset &&
-                    failed == stats.failed;  // a failed instruction may have written
+                    failed == stats.failed;  // a failed instruction may have written to the tensor
   // A replayed graph writes to a device's storages without incrementing versions.
   return same && (tensor.device().type == DeviceType::kCPU || instructions == stats.instructions);
 }
@@ -17,7 +17,7 @@ bool DownloadStates::State::is_of(const Tensor& tensor, const ExecutorStats& sta
 uint64_t DownloadStates::add(const Tensor& tensor, const ExecutorStats& stats) {
   MutexLock lock(mutex_);
   for (State& state : states_) {
-    if (state.is_of(tensor, stats)) return keep(state);
+    if (state.matches(tensor, stats)) return keep(state);
   }
   if (states_.size() >= kMaxStates) states_.pop_front();
   states_.push_back(
@@ -29,7 +29,7 @@ uint64_t DownloadStates::add(const Tensor& tensor, const ExecutorStats& stats) {
 bool DownloadStates::matches(uint64_t number, const Tensor& tensor, const ExecutorStats& stats) {
   MutexLock lock(mutex_);
   for (State& state : states_) {
-    if (state.number == number && state.is_of(tensor, stats)) return keep(state) != 0;
+    if (state.number == number && state.matches(tensor, stats)) return keep(state) != 0;
   }
   return false;
 }
@@ -40,7 +40,7 @@ uint64_t DownloadStates::keep(State& state) {
   return state.number;
 }
 
-void DownloadStates::sweep_all() {
+void DownloadStates::drop_unreferenced() {
   MutexLock lock(mutex_);
   std::vector<const Storage*> unused;
   for (const State& state : states_) {

@@ -29,7 +29,7 @@ class DownloadStates final : public Expirable, public std::enable_shared_from_th
   bool matches(uint64_t state, const Tensor& tensor, const ExecutorStats& stats);
   // Drops storages that nothing else references. No cost if nothing is kept.
   void sweep() {
-    if (count_.load(std::memory_order_relaxed) != 0) sweep_all();
+    if (count_.load(std::memory_order_relaxed) != 0) drop_unreferenced();
   }
   void drop_expired() override;
   void clear();
@@ -44,9 +44,9 @@ class DownloadStates final : public Expirable, public std::enable_shared_from_th
     uint64_t instructions;
     uint64_t failed;
     std::chrono::steady_clock::time_point expires;
-    bool is_of(const Tensor& tensor, const ExecutorStats& stats) const;
+    bool matches(const Tensor& tensor, const ExecutorStats& stats) const;
   };
-  void sweep_all();
+  void drop_unreferenced();
   uint64_t keep(State& state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);  // extends the expiry; returns the number
 
   const std::chrono::milliseconds keep_for_;

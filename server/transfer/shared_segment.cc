@@ -128,7 +128,7 @@ bool SharedSegment::device_can_access(Lane& lane, std::optional<Device> device, 
 }
 
 absl::Status SharedSegment::receive(Upload& upload, absl::FunctionRef<bool()> should_continue) {
-  client_gone();  // records that the client is present
+  client_exited();  // records that the client is present
   LaneEnd& end = upload_.end;
   auto in_place = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(upload_.mutex) -> absl::Status {
     auto begin = [&](const char* chunks, size_t size) { return upload.append_in_place({chunks, size}); };
@@ -152,7 +152,7 @@ absl::Status SharedSegment::receive(Upload& upload, absl::FunctionRef<bool()> sh
 }
 
 absl::Status SharedSegment::send(ByteSource& tensor, absl::FunctionRef<bool()> should_continue) {
-  client_gone();
+  client_exited();
   LaneEnd& end = download_.end;
   return hold_lane(download_, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(download_.mutex) -> absl::Status {
     if (device_can_access(download_, tensor.device(), tensor.left())) {
@@ -171,7 +171,7 @@ absl::Status SharedSegment::send(ByteSource& tensor, absl::FunctionRef<bool()> s
   });
 }
 
-bool SharedSegment::client_gone() {
+bool SharedSegment::client_exited() {
   if (segment_->client_present()) {
     client_seen_ = true;
     return false;

@@ -41,7 +41,7 @@ class SharedSegment {
   absl::Status send(ByteSource& tensor, absl::FunctionRef<bool()> should_continue);
 
   // Whether a client had opened the segment and its process has ended.
-  bool client_gone();
+  bool client_exited();
 
  private:
   SharedSegment(std::unique_ptr<shared_ring::Segment> segment, uint64_t nonce);

@@ -38,7 +38,7 @@ absl::StatusOr<std::unique_ptr<TransferMonitor::Call>> TransferMonitor::begin(ui
   } else if (own >= free) {
     // A session may use at most as many calls as are free, so that some remain for the next session.
     refusal = absl::AbortedError(absl::StrCat("the engine has ", calls_.size(), " of at most ", limits_.per_engine,
-                                              " transfers in progress, this session ", own));
+                                              " transfers in progress, ", own, " of them for this session"));
   }
   if (!refusal.ok()) {
     if (own == 0) sessions_.erase(session);
@@ -57,7 +57,7 @@ TransferMonitor::Call::~Call() { monitor_->finish(*this); }
 
 void TransferMonitor::finish(Call& call) {
   MutexLock lock(mutex_);
-  call.monitor_->mutex_.assume_held();  // the same mutex
+  call.monitor_->mutex_.assume_held();  // is this object's mutex_
   calls_.erase(&call);
   auto found = sessions_.find(call.session_);
   Usage& usage = found->second;
@@ -109,7 +109,7 @@ void TransferMonitor::end_session(uint64_t session) {
 void TransferMonitor::cancel_upload(uint64_t session, uint64_t transfer) {
   MutexLock lock(mutex_);
   for (Call* call : calls_) {
-    call->monitor_->mutex_.assume_held();  // the same mutex
+    call->monitor_->mutex_.assume_held();  // is this object's mutex_
     if (call->session_ == session && call->transfer_ == transfer) call->cancel_();
   }
 }

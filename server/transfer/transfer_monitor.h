@@ -119,7 +119,7 @@ class TransferMonitor : public std::enable_shared_from_this<TransferMonitor> {
   absl::flat_hash_map<uint64_t, Usage> sessions_ ABSL_GUARDED_BY(mutex_);  // sessions with calls
   std::multimap<Clock::time_point, std::weak_ptr<Expirable>> expiring_ ABSL_GUARDED_BY(mutex_);
   uint64_t begun_ ABSL_GUARDED_BY(mutex_) = 0;    // number of calls begun
-  uint64_t checked_ ABSL_GUARDED_BY(mutex_) = 0;  // begun_ at the thread's last check
+  uint64_t checked_ ABSL_GUARDED_BY(mutex_) = 0;  // value of begun_ at the thread's last check
   bool asleep_ ABSL_GUARDED_BY(mutex_) = false;   // whether the thread sleeps until a call begins
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;

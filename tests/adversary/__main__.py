@@ -133,8 +133,8 @@ def is_sanitized(build: Path) -> bool:
     return re.search(r"^TT_SANITIZE:STRING=.+$", (build / "CMakeCache.txt").read_text(), re.MULTILINE) is not None
 
 
-def suffer(engine: Engine, client_build: Path, attack: str, steps: int, alone: Training, seed: int) -> Outcome:
-    """Trains a victim beside two attackers; then checks what the attackers left behind."""
+def run_attack(engine: Engine, client_build: Path, attack: str, steps: int, alone: Training, seed: int) -> Outcome:
+    """Trains a victim beside two attackers; then checks the weights, the memory that is still in use, and the daemon."""
     engine.settle()
     resident, allocated = engine.resident, engine.allocated()
     command = [sys.executable, "-m", "tests.adversary.attacks", attack, engine.tcp, engine.token]
@@ -160,7 +160,7 @@ def suffer(engine: Engine, client_build: Path, attack: str, steps: int, alone: T
     same = training is not None and training.digest == alone.digest
     checks = [(same, "the victim's weights differ"), (left == 0, f"{left} bytes stay allocated"),
               (growth <= MOST_GROWTH or engine.is_sanitized, f"the daemon's memory grew by {growth >> 20} MB"),
-              (training is not None and max(training.seconds) < MOST_STEP, "the victim starved")]
+              (training is not None and max(training.seconds) < MOST_STEP, "a step of the victim took too long")]
     complaint = complaint or "; ".join(what for ok, what in checks if not ok)
     return Outcome(attack, same, training, growth, left, complaint)
 
@@ -180,7 +180,7 @@ def show(outcomes: list[Outcome], alone: Training, console: Console) -> None:
 
 
 def main() -> int:
-    """Runs the attacks; returns 1 if one did harm."""
+    """Runs the attacks; returns 1 if an attack harmed the victim or the daemon."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=600, help="training steps of the victim (default: 600)")
     parser.add_argument("--only", default="", help="run the attacks whose name contains this")
@@ -198,7 +198,7 @@ def main() -> int:
             task = progress.add_task("attacks", total=len(names))
             for name in names:
                 progress.update(task, description=name)
-                outcomes.append(suffer(engine, client, name, args.steps, alone, args.seed))
+                outcomes.append(run_attack(engine, client, name, args.steps, alone, args.seed))
                 progress.advance(task)
                 if engine.process.poll() is not None:
                     break

@@ -52,7 +52,7 @@ TEST_F(BackwardTest, SecondDerivativeThroughASavedResult) {
   EXPECT_NEAR(read(second)[0], 4 * std::exp(3.0), 1e-12);
 }
 
-TEST_F(BackwardTest, RunningProductsOfZeros) {
+TEST_F(BackwardTest, CumulativeProductsOfZeros) {
   Tensor x = leaf({4}, {2, 0, 3, 5});
   Tensor first = grad(ops::cumprod(x, 0, std::nullopt), {x}, true)[0];
   EXPECT_EQ(read(first), (V{1, 2 + 6 + 30, 0, 0}));

@@ -204,7 +204,7 @@ TEST_F(ClientAutogradTest, PassesNest) {
   Tensor x = leaf({2}), w = leaf({5});
   Tensor y = mul(x, 2.0, false);
   auto back = [&](std::vector<Tensor> g, bool) -> std::vector<Tensor> {
-    run_backward(sum(mul(w, x)));  // as in checkpointing
+    run_backward(sum(mul(w, x)));  // a pass within a pass, as in checkpointing
     return {g[0]};
   };
   custom_function({&x, 1}, {&y, 1}, back, 0);

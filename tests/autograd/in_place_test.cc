@@ -40,7 +40,7 @@ TEST_F(InPlaceTest, RejectsWriteToLeaf) {
   EXPECT_THAT(error_of([&] { in_place(op_id::kMul, view, {Arg(2.0)}); }),
               ::testing::HasSubstr("a view of a leaf Variable that requires grad"));
   GradMode off(false);
-  in_place(op_id::kMul, x, {Arg(2.0)});  // as an optimizer step does
+  in_place(op_id::kMul, x, {Arg(2.0)});  // without recording, like an optimizer step
   EXPECT_EQ(read(x), (V{2, 4}));
 }
 

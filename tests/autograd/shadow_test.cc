@@ -26,7 +26,7 @@ struct Step {
 };
 
 struct Plan {
-  std::vector<bool> leaves;  // which of them require grad
+  std::vector<bool> leaves;  // whether each leaf requires grad
   std::vector<Step> steps;
 };
 
@@ -79,13 +79,13 @@ class Planner {
   std::vector<int64_t> shapes_;
 };
 
-// What both machines report about a tensor after a step: "leaf", "grad", "error: ...".
+// The state of a tensor after each step, in the engine or in the client: "leaf", "grad", "error: ...".
 using Trace = std::vector<std::string>;
 using Grads = std::vector<std::optional<std::vector<double>>>;
 
 std::vector<double> numbers(size_t i) { return {1.0 + static_cast<double>(i), 2, 3, 4}; }
 
-class EngineMachine {
+class EngineInterpreter {
  public:
   void leaf(size_t i, bool requires_grad) {
     tensors_.push_back(values({kSize}, numbers(i), DType::kFloat64));
@@ -127,9 +127,9 @@ class EngineMachine {
   std::vector<Tensor> tensors_;
 };
 
-class ClientMachine {
+class ClientInterpreter {
  public:
-  explicit ClientMachine(::tt::Ref<client::Session> session) : session_(std::move(session)) {}
+  explicit ClientInterpreter(::tt::Ref<client::Session> session) : session_(std::move(session)) {}
 
   void leaf(size_t i, bool requires_grad) {
     std::vector<double> bytes = numbers(i);
@@ -181,24 +181,24 @@ class ClientMachine {
   std::vector<client::Tensor> tensors_;
 };
 
-template <typename Machine>
-std::pair<Trace, Grads> run(Machine machine, const Plan& plan) {
+template <typename Interpreter>
+std::pair<Trace, Grads> run(Interpreter interpreter, const Plan& plan) {
   Trace trace;
   Grads grads;
-  for (size_t i = 0; i < plan.leaves.size(); ++i) machine.leaf(i, plan.leaves[i]);
+  for (size_t i = 0; i < plan.leaves.size(); ++i) interpreter.leaf(i, plan.leaves[i]);
   for (const Step& step : plan.steps) {
     std::string at =
         absl::StrCat(trace.size(), " ", std::string(step.op), step.into ? absl::StrCat(" into ", *step.into) : "",
                      step.grad ? "" : " without grad", ": ");
-    std::string error = error_of([&] { machine.run(step); });
+    std::string error = error_of([&] { interpreter.run(step); });
     if (!error.empty()) trace.push_back(at + error);
-    for (size_t i = 0; i < machine.size(); ++i) trace.push_back(absl::StrCat(at, i, " ", machine.describe(i)));
+    for (size_t i = 0; i < interpreter.size(); ++i) trace.push_back(absl::StrCat(at, i, " ", interpreter.describe(i)));
     // A failed step creates no tensors, so the indices of later steps would be wrong.
     if (!error.empty() && !step.into) return {trace, grads};
   }
-  for (size_t root = machine.size(); root-- > 0;) {
-    if (machine.describe(root) == "none") continue;
-    grads = machine.backward(root, plan.leaves.size());
+  for (size_t root = interpreter.size(); root-- > 0;) {
+    if (interpreter.describe(root) == "none") continue;
+    grads = interpreter.backward(root, plan.leaves.size());
     break;
   }
   return {trace, grads};
@@ -216,8 +216,8 @@ TEST_F(ShadowTest, AgreesWithTape) {
   for (uint32_t seed = 0; seed < 400; ++seed) {
     SCOPED_TRACE(seed);
     Plan plan = Planner(seed).plan();
-    auto [trace, grads] = run(EngineMachine(), plan);
-    auto [shadow_trace, shadow_grads] = run(ClientMachine(session), plan);
+    auto [trace, grads] = run(EngineInterpreter(), plan);
+    auto [shadow_trace, shadow_grads] = run(ClientInterpreter(session), plan);
     for (size_t i = 0; i < std::max(trace.size(), shadow_trace.size()); ++i) {
       ASSERT_EQ(i < shadow_trace.size() ? shadow_trace[i] : "", i < trace.size() ? trace[i] : "");
     }

@@ -73,7 +73,7 @@ TEST_F(StopTest, HooksReplaceGradientsInOrder) {
   EXPECT_EQ(read(task.finish({&x, 1})[0]), V{3});
 }
 
-TEST_F(StopTest, ChangesOfHooksDuringTheirNodesVisitApplyToTheNextPass) {
+TEST_F(StopTest, HookChangesApplyToNextPass) {
   Tensor x = leaf({}, {2});
   ops::hook(21, x);
   ops::hook(22, x);

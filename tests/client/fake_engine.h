@@ -84,7 +84,7 @@ class FakeTransport final : public Transport {
   std::deque<v1::Frame> arrived_;  // not yet executed, because the engine is paused
   std::deque<v1::Reply> replies_;
   std::map<uint64_t, std::string> uploads_;
-  int delivered_ = 0, replied_ = 0;  // on this stream
+  int delivered_ = 0, replied_ = 0;  // numbers of frames and replies on this stream
   bool broken_ = false;
   bool shut_down_ = false;
 };

@@ -15,7 +15,7 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
 struct Usage {
-  Clock::duration idle{};  // of the engine, after the start
+  Clock::duration idle{};  // time that the engine was idle after the first frames
   Clock::duration total{};
   uint64_t max_frames = 0;
 };
@@ -27,7 +27,7 @@ Usage simulate(Clock::duration round_trip, int count, Execution execution) {
   InFlightLimit limit;
   limit.connected(round_trip);
   Clock::time_point now, engine_free;
-  std::deque<Clock::time_point> acknowledgements;  // of the frames in flight
+  std::deque<Clock::time_point> acknowledgements;  // arrival times for the frames in flight
   Usage usage;
   Clock::time_point counted_from;
   for (int sent = 1; sent <= count; ++sent) {
@@ -79,7 +79,7 @@ TEST(InFlightLimitTest, LocalLinkKeepsTwoFrames) {
   EXPECT_EQ(usage.max_frames, InFlightLimit::kBase);
 }
 
-// Frames that wait for others do not look like a long link.
+// The time that frames wait in the engine's queue is not counted as round trip time.
 TEST(InFlightLimitTest, OwnQueueDoesNotRaiseTheLimit) {
   const Usage usage = simulate(milliseconds(2), 1000, [&] { return milliseconds(50); });
   EXPECT_LE(usage.max_frames, InFlightLimit::kBase);

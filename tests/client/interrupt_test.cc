@@ -80,7 +80,7 @@ TEST_F(InterruptTest, InterruptsReadAndKeepsSession) {
   expect_interrupted([&] { session->synchronize(); });
   set_paused(false);
   Tensor b = add(a, a);
-  EXPECT_EQ(number(session->read(b)), static_cast<float>(b->id));  // not the reply that was abandoned
+  EXPECT_EQ(number(session->read(b)), static_cast<float>(b->id));  // the reply of this read, not of the interrupted one
   session->synchronize();
   EXPECT_THAT(engine->executed, SizeIs(2));
 }

@@ -147,7 +147,7 @@ TEST_F(TransferRetryTest, RetriesLinkFailuresWhileLinkIsUp) {
 TEST_F(TransferRetryTest, TransferWaitsIfEngineIsFull) {
   for (int i = 0; i < 20; ++i) engine->transfer_failures.push_back(absl::AbortedError("64 uploads are under way"));
   connect();
-  Tensor before = make();  // its frame is still sent: the transfers in progress may wait for it
+  Tensor before = make();  // sent although uploads are in progress, because they may wait for this frame
   upload();
   EXPECT_EQ(engine->transfer_calls, 21);
   EXPECT_GE(engine->executed.size(), 1u);

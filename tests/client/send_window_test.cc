@@ -65,9 +65,9 @@ TEST(SendWindowTest, LongLinkAllowsMoreFramesWithinByteLimit) {
   ASSERT_TRUE(window.may_send());
   send(window);
   append(window);
-  EXPECT_FALSE(window.may_send());  // three frames of five, but too many bytes
+  EXPECT_FALSE(window.may_send());  // three frames of at most five, but too many bytes
   window.acknowledge(5);
-  EXPECT_TRUE(window.may_send());  // one frame of any size does not keep the engine busy
+  EXPECT_TRUE(window.may_send());  // below kBase frames the bytes are not limited
 }
 
 TEST(SendWindowTest, FlushIgnoresWindowButNotEngineLimit) {

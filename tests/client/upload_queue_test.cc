@@ -104,7 +104,7 @@ TEST_F(UploadQueueTest, RefusesMoreBytesThanTheLimit) {
   EXPECT_TRUE(add(5, std::string(10, 'x')));
 }
 
-TEST_F(UploadQueueTest, StopDropsWhatHasNotBegun) {
+TEST_F(UploadQueueTest, StopDropsUploadsThatHaveNotBegun) {
   open(size_t{1} << 30, 1);  // add() must fail because of stop() only
   EXPECT_TRUE(add(1, "one"));
   EXPECT_TRUE(add(2, "two"));

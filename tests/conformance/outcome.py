@@ -1,4 +1,4 @@
-"""The outcome of a suite: how many tests passed, and why the rest did not."""
+"""The outcome of a suite: how many tests passed, and why the others failed or were skipped."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ class Suite:
     module: str = ""
     project: str = ""
     needs: str = ""  # a folder that exists in a complete checkout
-    arguments: tuple[str, ...] = ()  # of pytest, or of the module
+    arguments: tuple[str, ...] = ()  # passed to pytest or to the module
     environment: dict[str, str] = field(default_factory=dict)
 
     @property

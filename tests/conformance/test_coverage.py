@@ -25,7 +25,7 @@ def test_reasons_match_prefixes():
     assert coverage.reason("torch.nn.Linear") == ""
 
 
-def test_bare_names_are_covered_by_public_ones(tmp_path):
+def test_bare_names_are_covered_by_public_names(tmp_path):
     names = tmp_path / "names.txt"
     names.write_text("abs\nadd.Tensor\n_softmax\nrelu||UnaryUfuncInfo|y\n_gone\nlinalg.inv\n")
     package = ModuleType("pkg")

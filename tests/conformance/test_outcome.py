@@ -15,7 +15,7 @@ REPORT = """<testsuites><testsuite>
 </testsuite></testsuites>"""
 
 
-def test_a_report(tmp_path, monkeypatch):
+def test_pytest_report_is_read(tmp_path, monkeypatch):
     (tmp_path / "report.xml").write_text(REPORT)
     monkeypatch.setitem(REASONS, "a suite", {r"test_bad\[": "one is not two"})
     outcome = read("a suite", "1.0", tmp_path / "report.xml")
@@ -25,7 +25,7 @@ def test_a_report(tmp_path, monkeypatch):
     assert run.row(outcome) == ["a suite", "1.0", "1", "2", "1", "1: not explained; 1: one is not two"]
 
 
-def test_a_comparison(tmp_path):
+def test_op_db_table_is_read(tmp_path):
     same = {"name": "add", "state": "passed", "passed": 5, "failed": 0, "on_purpose": 2, "skipped": 1}
     wrong = {"name": "sub", "state": "failed", "passed": 3, "failed": 4, "on_purpose": 0, "skipped": 0}
     (tmp_path / "op_db.json").write_text(json.dumps({"torch": "2.6", "operators": [same, wrong]}))

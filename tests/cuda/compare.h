@@ -34,7 +34,7 @@ inline Tensor filled_any(SizesView sizes, DType dtype) {
   return ops::complex(testing::filled(own, to_real(dtype)), testing::filled(own, to_real(dtype)));
 }
 
-// Expects equal dtypes, sizes and elements, the latter within relative `tolerance`; NaN equals NaN.
+// Expects equal dtypes and sizes, and elements that are equal within a relative `tolerance`; NaN equals NaN.
 inline void expect_same(const Tensor& got, const Tensor& want, double tolerance, const std::string& what = "") {
   ASSERT_EQ(got.dtype(), want.dtype()) << what;
   ASSERT_EQ(got.sizes(), want.sizes()) << what;

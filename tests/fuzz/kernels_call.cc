@@ -24,7 +24,7 @@
 namespace tt::fuzz {
 namespace {
 
-constexpr double kMaxSeconds = 10;  // of processor time, per input
+constexpr double kMaxSeconds = 10;  // maximum processor time per input
 constexpr uint64_t kMemoryLimit = 4u << 20;
 constexpr size_t kMaxCalls = 3;
 

@@ -36,7 +36,7 @@ def entries_of(data: bytes) -> list[tuple[str, bytes]]:
 def archive_of(entries: list[tuple[str, bytes]], compression: int = zipfile.ZIP_STORED) -> bytes:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", compression) as archive, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about duplicate names
+        warnings.simplefilter("ignore")  # duplicate names cause warnings
         for name, data in entries:
             archive.writestr(zipfile.ZipInfo(name), data, compression)
     return out.getvalue()

@@ -137,7 +137,7 @@ OperatorArguments::OperatorArguments(const Op& op, ByteReader& bytes, const Tens
   } else {
     for (const Param& param : op.params) args_.push_back(draw(param));
   }
-  if (bytes_.one_in(256)) args_.emplace_back(int64_t{1});  // one too many
+  if (bytes_.one_in(256)) args_.emplace_back(int64_t{1});  // one more than the operator accepts
 }
 
 // First draws the amount of change: none, little, or most arguments.

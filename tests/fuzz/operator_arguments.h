@@ -37,7 +37,7 @@ class ByteReader {
 
 // Limits of drawn tensors.
 struct TensorLimits {
-  bool extreme = true;         // dimensions up to 2^62 and up to kMaxDims of them, if such a tensor can exist
+  bool extreme = true;         // sizes up to 2^62 in up to kMaxDims dimensions, if such a tensor can exist
   int64_t max_elements = 256;  // if not `extreme`
   bool cpu_only = false;
 };
@@ -61,7 +61,7 @@ class OperatorArguments {
 
  private:
   Arg draw(const Param& param);
-  // The arguments of the typical call, some of them changed.
+  // Sets the arguments to those of the typical call, with some of them changed.
   void mutate_typical_call(std::string_view typical);
   Arg read(std::string_view* text);
   Arg read_tensor(char type, Sizes sizes);
@@ -87,10 +87,10 @@ class OperatorArguments {
   ByteReader& bytes_;
   const TensorLimits limits_;
   const MakeTensor make_tensor_;
-  size_t change_ = 1;  // one in this many parts of a typical call is changed
+  size_t change_ = 1;  // on average one in `change_` parts of a typical call is changed
   DType common_dtype_ = DType::kFloat32;
   std::vector<Arg> args_;
-  std::vector<Sizes> shapes_;  // of the tensors so far, from which matching arguments are drawn
+  std::vector<Sizes> shapes_;  // sizes of the tensors drawn so far, to draw matching arguments
   std::deque<TensorMeta> metas_;
   std::deque<std::vector<const TensorMeta*>> lists_;
   std::deque<Sizes> ints_;

@@ -34,7 +34,7 @@ using Bytes = std::vector<uint8_t>;
 
 constexpr size_t kMaxBytes = 4096;
 std::mt19937_64 random_numbers{1};
-long long run_number = -1;  // of the current input; -1: a kept one
+long long run_number = -1;  // number of the current random input; -1: a kept input
 std::string current_file;
 
 extern "C" void report(int signal) {

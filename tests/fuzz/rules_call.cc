@@ -9,7 +9,7 @@
 namespace tt::fuzz {
 namespace {
 
-constexpr double kMaxSeconds = 2;         // of processor time; rules take microseconds
+constexpr double kMaxSeconds = 2;         // maximum processor time; rules take microseconds
 constexpr size_t kMaxOutputs = 1u << 18;  // the maximum number of chunks of a split
 
 std::string fault(const OperatorArguments& call, const std::string& what) { return call.to_string() + ": " + what; }

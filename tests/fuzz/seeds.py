@@ -37,8 +37,8 @@ def record(sample: samples.Sample, file: Path) -> None:
 
 
 def anonymise(file: Path) -> None:
-    """Overwrites the path of this source tree in a recorded frame's source lines, so that kept inputs name no
-    machine."""
+    """Overwrites the path of this source tree in a recorded frame's source lines, so that kept inputs contain no path of
+    a machine."""
     root = str(ROOT).encode()
     file.write_bytes(file.read_bytes().replace(root, b"r" * len(root)))
 

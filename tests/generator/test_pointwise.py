@@ -76,7 +76,7 @@ def test_parameters_unsupported_in_bodies_are_rejected():
         expression("input", sig="(Tensor input, str mode='x') -> Tensor")
 
 
-def test_the_divisor_is_found():
+def test_index_of_the_divisor_is_emitted():
     row = pointwise.emit_file([operator("floor_divide(input, other)")], 4008 % pointwise.NUM_FILES, FUNCTIONS)
     assert "{op_id::kProbe, 2, 1, true, " in row
     plain = pointwise.emit_file([operator("input * other")], 4008 % pointwise.NUM_FILES, FUNCTIONS)

@@ -126,7 +126,7 @@ TEST(ConvolutionInputs, ChannelsLastAndExpanded) {
   convolution(x, w, Tensor(), plain, y);
   convolution(copy, w, Tensor(), plain, want);
   expect_close(y, want, 1e-6, "channels last");
-  // A constant gradient, as that of a sum.
+  // A constant gradient, like the gradient of a sum.
   Tensor one = constant({1}, 0.5), dw = filled({8, 16, 3, 3}), want_dw = filled({8, 16, 3, 3});
   convolution_weights(view_of(one, {{2, 8, 3, 3}, {0, 0, 0, 0}, 0, true}), copy, plain, dw);
   convolution_weights(constant({2, 8, 3, 3}, 0.5), copy, plain, want_dw);
@@ -134,7 +134,7 @@ TEST(ConvolutionInputs, ChannelsLastAndExpanded) {
 }
 
 TEST(ConvolutionInputs, LargeBatchesRunImageByImage) {
-  // Exceeds the caches, so it is computed in parts: 12 images, and 11, a prime.
+  // The batch exceeds the caches, so it is computed in parts. 11 is prime: no equal parts of several images.
   for (int64_t images : {12, 11}) {
     Tensor x = filled({images, 16, 64, 64}), w = filled({24, 16, 3, 3}), y = filled({images, 24, 64, 64});
     Tensor one = filled({1, 24, 64, 64}), dx = filled(x.sizes()), one_dx = filled({1, 16, 64, 64});

@@ -66,7 +66,7 @@ class FusePointwise : public ::testing::Test {
   ContextScope scope_{&context_};
   Tensor a_, b_;
   SlotTable slots_;
-  size_t instructions_ = 0;  // of the last Program, after fusion
+  size_t instructions_ = 0;  // number in the last Program, after fusion
   Executor executor_;
 };
 

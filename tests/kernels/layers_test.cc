@@ -147,7 +147,7 @@ TEST(Linear, AddsTheBiasOnce) {
 }
 
 TEST(Matmul, BroadcastsBatches) {
-  // 2 x 1 batches times 3, with transposed rows on the left side: no dimensions can be merged.
+  // Batches of sizes [2, 1] and [3] broadcast, and the matrices of `a` are transposed: no dimensions can be merged.
   Tensor a = transposed(filled({2, 1, 5, 4}), 2, 3), b = filled({3, 5, 6}), y = filled({2, 3, 4, 6});
   matmul(a, b, y);
   for (int64_t i = 0; i < y.numel(); ++i) {

@@ -318,13 +318,13 @@ TEST_F(Pointwise, WritesToOverlappingAndConvertingTargets) {
   const Tensor base = filled({100});
   const Tensor before = clone(base);
   const Tensor head = view_of(base, {{99}, {1}, 0, true}), tail = view_of(base, {{99}, {1}, 1, true});
-  call_into("add", tail, {head.get(), tail.get(), 1});  // a running sum if writes preceded reads
+  call_into("add", tail, {head.get(), tail.get(), 1});  // would be a running sum if writes preceded reads
   for (int64_t i = 0; i < 99; ++i) ASSERT_EQ(at(base, i + 1), at(before, i) + at(before, i + 1)) << i;
 
   const Tensor wide = empty({3}, DType::kInt64, Device{});
   const Tensor x = values({3}, {200, 100, 1}, DType::kUInt8);
   call_into("add", wide, {x.get(), x.get(), 1});
-  EXPECT_EQ(at(wide, 0), 144);  // wraps in its own dtype before the conversion
+  EXPECT_EQ(at(wide, 0), 144);  // uint8 wraps around before the conversion to int64
   EXPECT_EQ(at(wide, 1), 200);
 
   const Tensor strided = every_second_column(constant({5, 12}, 7)), a = filled({5, 6});

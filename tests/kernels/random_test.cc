@@ -47,7 +47,7 @@ Moments moments(const Tensor& t) {
   return m;
 }
 
-TEST_F(Random, WordsArePhilox) {
+TEST_F(Random, RandomWordsEqualPhilox) {
   uint32_t words[kGroupWords];
   const uint64_t counter = (uint64_t{1} << 32) - 5;  // the counter carries into the second word
   cpu::blocks().random_functions.words(0x123456789abcdef0, counter, words);
@@ -136,7 +136,7 @@ TEST_F(Random, UniformBoundsMustFitTheDType) {
   draw(DType::kFloat16, 0, 65504);
 }
 
-TEST_F(Random, NormalNumbersAreNormal) {
+TEST_F(Random, NormalNumbersHaveNormalDistribution) {
   for (DType dtype : {DType::kFloat16, DType::kFloat32, DType::kFloat64}) {
     const Tensor t = ops::randn({{kMany}}, dtype, Device{});
     const Moments m = moments(t);

@@ -115,7 +115,7 @@ TEST(ReduceDriver, ReadsBFloat16InPlace) {
       [&](auto& v) { return std::max(largest(v), -1e30); }, 1e-7);
 }
 
-TEST(ReduceDriver, CountsWhatIsNotZero) {
+TEST(ReduceDriver, CountsNonzeroElements) {
   auto id = [](auto t) { return t; };
   auto count = [](const std::vector<double>& v) {
     return std::count_if(v.begin(), v.end(), [](double x) { return x != 0; });

@@ -80,7 +80,7 @@ TEST(Reduce, ComputesNorms) {
   EXPECT_FLOAT_EQ(norm(3), std::cbrt(27 + 64 + 1728));
 }
 
-TEST(Reduce, KeepsInfinitiesOutOfLogSumExp) {
+TEST(Reduce, LogSumExpOfInfinities) {
   auto of = [](const Values& v) {
     return all_of(&logsumexp, tensor_of({static_cast<int64_t>(v.size())}, v), DType::kFloat32,
                   absl::Span<const int64_t>(), false);

@@ -26,7 +26,7 @@ def weak_symbols(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("isa", ["avx2", "avx512"])
-def test_no_instruction_set_leaks(isa):
+def test_objects_define_no_mergeable_symbols(isa):
     commands = "\n".join(entry["command"] for entry in json.loads((BUILD / "compile_commands.json").read_text()))
     objects = [BUILD / path for path in re.findall(rf"-o (\S*tt_cpu_{isa}\.dir/\S+)", commands)]
     if not objects or not all(path.exists() for path in objects):

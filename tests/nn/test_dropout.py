@@ -1,4 +1,4 @@
-"""Which dimension dropout of whole channels drops, for every number of dimensions."""
+"""Dropout of whole channels: which dimension counts as the channels, for each number of dimensions."""
 
 import pytest
 

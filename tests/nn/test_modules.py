@@ -163,7 +163,7 @@ def test_batch_norm_of_an_old_file(torch):
     state = {k: v for k, v in old.state_dict().items() if k != "num_batches_tracked"}
     assert torch.nn.BatchNorm1d(2).load_state_dict(state).missing_keys == []
     state = OrderedDict(state)
-    state._metadata = old.state_dict()._metadata  # a version that has it
+    state._metadata = old.state_dict()._metadata  # of the version that requires num_batches_tracked
     with pytest.raises(RuntimeError, match="num_batches_tracked"):
         torch.nn.BatchNorm1d(2).load_state_dict(state)
 

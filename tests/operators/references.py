@@ -44,7 +44,7 @@ def affine(x, weight, bias):
 
 
 def fake_quantize(input, scale: float, zero_point: int, quant_min: int, quant_max: int):
-    """The nearest number that an integer of [quant_min, quant_max] stands for at this scale and zero point."""
+    """The nearest number that a quantized integer in [quant_min, quant_max] represents at this scale and zero point."""
     return (np.clip(np.rint(input * (1 / scale)) + zero_point, quant_min, quant_max) - zero_point) * scale
 
 
@@ -186,8 +186,8 @@ def convolution(input, weight, bias, stride, padding, dilation, groups: int):
 
 
 def transposed_convolution(input, weight, bias, stride, padding, output_padding, groups: int, dilation):
-    """Transposed convolution: each element of (N, C, *space) adds its multiple of (C, out / groups, *kernel) to the
-    result."""
+    """Transposed convolution: adds the kernels (C, out / groups, *kernel), multiplied by each element of (N, C, *space),
+    to the result."""
     n = weight.ndim - 2
     kernel, space = weight.shape[2:], input.shape[2:]
     stride, padding, extra, dilation = (np.broadcast_to(v, n) for v in (stride, padding, output_padding, dilation))
@@ -271,7 +271,7 @@ def rows_collected(grad, indices, rows: int, padding_idx: int):
 
 
 def cross_entropy(logs, target, weight, ignore_index: int, reduction: str, smoothing: float = 0.0):
-    """The loss of log probabilities (N, C, ...): weight 1 - smoothing on the target, the rest on all classes."""
+    """The loss of log probabilities (N, C, ...): (1 - smoothing) for the target class, and smoothing shared by all classes."""
     classes = logs.shape[1]
     weight = np.ones(classes) if weight is None else weight
     kept = target != ignore_index
@@ -312,7 +312,7 @@ def recurrent_step(kind: str, input, states, weights) -> list:
 
 
 def recurrent(kind: str, input, hx, params, has_biases: bool, num_layers: int, bidirectional: bool, batch_first: bool):
-    """Layers of steps over (time, batch, features), optionally bidirectional."""
+    """A network of several recurrent layers over (time, batch, features), optionally bidirectional."""
     each, directions = 4 if has_biases else 2, 2 if bidirectional else 1
     x = np.swapaxes(input, 0, 1) if batch_first else input
     last: list = [[] for _ in hx]

@@ -109,7 +109,7 @@ def compare(result, expected: np.ndarray, dtype: str) -> None:
 @pytest.mark.parametrize("dtype", NARROW + FLOATING + INTEGERS + COMPLEX)
 @pytest.mark.parametrize("operator", [op for op in OPERATORS if any(p.is_tensor for p in op.params)], ids=lambda o: o.name)
 def test_dtype(torch, operator, dtype):
-    """In every dtype: the float64 values of the same numbers, or an error about the dtype."""
+    """In every dtype the results equal those of the same numbers in float64, or an error names the dtype."""
     rows = [s for s in SAMPLES if s.operator is operator and s.floating and not operator.is_random]
     if not rows or "dtypes" in operator.entry and dtype not in operator.entry["dtypes"]:
         return
@@ -165,7 +165,7 @@ def test_meta(torch, sample):
 
 
 def differentiable_call(torch, sample, device: str = "cpu"):
-    """(function of the differentiable tensors, those tensors)"""
+    """Returns the call as a function of its differentiable tensors, and these tensors."""
     entry = sample.operator.entry
     leaves, names = [], sample.operator.differentiable_params
     checked = entry.get("checked_inputs", [p.name for p in sample.operator.params if not p.written])

@@ -145,7 +145,7 @@ def flipud(self: Tensor) -> Tensor:
 
 @_method
 def renorm(self: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
-    """Scales down each slice along a dimension whose p-norm exceeds maxnorm."""
+    """Scales down the slices along a dimension whose p-norm exceeds maxnorm."""
     if self.dim() < 2:
         raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {self.dim()} dimensions")
     rest = [d for d in range(self.dim()) if d != dim % self.dim()]

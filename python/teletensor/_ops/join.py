@@ -108,7 +108,7 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
     return input[_C.tensor(rows, dtype=_C.int64, device=input.device)]
 
 
-_LONG_ROW = 128  # elements; rows of at least this length are multiplied at the speed of memory
+_LONG_ROW = 128  # elements; the product of rows of at least this length is limited by memory bandwidth only
 
 
 @out_variant
@@ -119,7 +119,7 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
     shape = [x * y for x, y in zip(a.shape, b.shape)]
     left = a.reshape([d for x in a.shape for d in (x, 1)])
     right = b.reshape([d for y in b.shape for d in (1, y)])
-    if n > 1 and right.shape[-1] < _LONG_ROW and math.prod(shape) >= _LONG_ROW**2:  # expand to the result's rows
+    if n > 1 and right.shape[-1] < _LONG_ROW and math.prod(shape) >= _LONG_ROW**2:  # expand short rows
         left = left.expand(*left.shape[:-1], right.shape[-1]).flatten(-2)
         right = right.expand(*right.shape[:-2], a.shape[-1], right.shape[-1]).flatten(-2)
     return (left * right).reshape(shape)
@@ -252,8 +252,8 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
 def _below_diagonal(row: int, col: int, offset: int) -> int:
     """The number of a matrix's elements on or below a diagonal: the sum of clamp(i + offset + 1, 0, col) over all rows i."""
     width = offset + 1
-    partial = min(max(-width, 0), row)  # the first row with an element
-    full = min(max(col - width, partial), row)  # the first row of which all elements count
+    partial = min(max(-width, 0), row)  # the first row with an element on or below the diagonal
+    full = min(max(col - width, partial), row)  # the first row that is entirely on or below the diagonal
     return (full - partial) * width + (full * (full - 1) - partial * (partial - 1)) // 2 + (row - full) * col
 
 

@@ -139,11 +139,11 @@ def _slopes(input: Tensor, dim: int, spacing, edge_order: int) -> Tensor:
     left, right = slopes.narrow(dim, 0, n - 2), slopes.narrow(dim, 1, n - 2)
     inner = (left * after + right * before) / (before + after)
     if edge_order == 2:
-        first, last = _edge_slope(slopes, steps, dim, 0), _edge_slope(slopes, steps, dim, n - 2)
+        first, last = _slope_at_edge(slopes, steps, dim, 0), _slope_at_edge(slopes, steps, dim, n - 2)
     return _torch.cat([first, inner, last], dim)
 
 
-def _edge_slope(slopes: Tensor, steps: Tensor, dim: int, edge: int) -> Tensor:
+def _slope_at_edge(slopes: Tensor, steps: Tensor, dim: int, edge: int) -> Tensor:
     """Returns the slope at an edge of the parabola through the three elements nearest to the edge."""
     other = edge + 1 if edge == 0 else edge - 1
     own, next_ = slopes.narrow(dim, edge, 1), slopes.narrow(dim, other, 1)

@@ -81,12 +81,12 @@ def diff(
 ) -> Tensor:  # fmt: skip
     """The n-th differences along dim of the concatenation of `prepend`, `input` and `append`."""
     if n == 0:
-        return input.clone() if out is None else _copied(input, out=out)
+        return input.clone() if out is None else _copy(input, out=out)
     return _differences(input, n, dim, prepend, append, out=out)
 
 
 @exact_out_variant
-def _copied(input: Tensor) -> Tensor:
+def _copy(input: Tensor) -> Tensor:
     return input
 
 
@@ -177,7 +177,7 @@ def randint_like(
     return drawn.requires_grad_(requires_grad)
 
 
-def _number(name: str, value):
+def _bound_value(name: str, value):
     if not isinstance(value, Tensor):
         return value
     if value.dim():
@@ -189,7 +189,7 @@ def _accept_tensor_bounds(name: str):
     function = getattr(_torch, name)
 
     def steps_between(start, end, *args, **kwargs) -> Tensor:
-        return function(_number(name, start), _number(name, end), *args, **kwargs)
+        return function(_bound_value(name, start), _bound_value(name, end), *args, **kwargs)
 
     steps_between.__name__, steps_between.__doc__ = name, function.__doc__
     return steps_between

@@ -27,22 +27,22 @@ def split_with_sizes(input: Tensor, split_sizes, dim: int = 0) -> tuple[Tensor, 
 unsafe_split_with_sizes = split_with_sizes
 
 
-def _flat(tensors: tuple) -> tuple:
+def _as_tuple(tensors: tuple) -> tuple:
     return tuple(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else tensors
 
 
 def column_stack(*tensors) -> Tensor:
     """Concatenates the tensors along dimension 1; vectors become columns."""
-    return _torch.cat([t.reshape(t.numel(), 1) if t.dim() < 2 else t for t in _flat(tensors)], 1)
+    return _torch.cat([t.reshape(t.numel(), 1) if t.dim() < 2 else t for t in _as_tuple(tensors)], 1)
 
 
 def dstack(*tensors) -> Tensor:
     """Concatenates the tensors along the third dimension."""
-    if not _flat(tensors):
+    if not _as_tuple(tensors):
         raise RuntimeError("dstack expects a non-empty TensorList")
     from .join import atleast_3d
 
-    return _torch.cat([atleast_3d(t) for t in _flat(tensors)], 2)
+    return _torch.cat([atleast_3d(t) for t in _as_tuple(tensors)], 2)
 
 
 def _splitter(name: str, min_dims: int, dim: int) -> Callable:

@@ -29,7 +29,7 @@ def _check_lengths(n_fft: int, hop_length: int, win_length: int, name: str) -> N
 
 
 def _padded(signal: Tensor, by: int, mode: str) -> Tensor:
-    from ..nn.functional import pad  # imported here because it is loaded later
+    from ..nn.functional import pad  # not at the top: nn is loaded after this module
 
     return pad(signal.unsqueeze(1), [by, by], mode).squeeze(1)
 
@@ -98,7 +98,7 @@ def istft(
     expected = n_fft // 2 + 1 if onesided else n_fft
     if spectra.shape[1] != expected:
         raise RuntimeError(f"istft: expected the frequency dimension (3rd to the last) of the input tensor to match n_fft / 2 + 1 "
-                           f"when onesided=True and n_fft when not, which is {expected}, but got {spectra.shape[1]}")  # fmt: skip
+                           f"if onesided is True, otherwise n_fft: expected {expected}, but got {spectra.shape[1]}")  # fmt: skip
     if onesided and return_complex:
         raise RuntimeError("Cannot have onesided output if window or input is complex")
     window = _window_of(window, win_length, n_fft, input, "istft")

@@ -8,7 +8,7 @@ from .. import _C, _functions
 from .._C import Tensor
 from .._dlpack import from_dlpack
 from ._dtypes import result_type
-from ._tables import named
+from ._tables import with_standard_name
 
 __all__ = [
     "arange", "asarray", "empty", "empty_like", "eye", "from_dlpack", "full", "full_like", "linspace", "meshgrid",
@@ -24,7 +24,7 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
     Returns an array itself if its dtype and device match and no copy is requested.
     """
     if isinstance(obj, Tensor):
-        if copy is False and _changes(obj, dtype, device):
+        if copy is False and _requires_copy(obj, dtype, device):
             raise ValueError("[asarray] conversion to another dtype or device requires a copy, but copy is False")
         return obj.to(dtype=dtype, device=device, copy=bool(copy))
     if copy is False:
@@ -34,7 +34,7 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
     return _C.tensor(obj, dtype=dtype, device=device)
 
 
-def _changes(x: Tensor, dtype: Any, device: Any) -> bool:
+def _requires_copy(x: Tensor, dtype: Any, device: Any) -> bool:
     return dtype not in (None, x.dtype) or device is not None and _C.placed(device) != x.device
 
 
@@ -44,7 +44,7 @@ def _filled(name: str) -> Callable:
     def make(shape: int | tuple[int, ...], *, dtype: Any = None, device: Any = None) -> Tensor:
         return function(_sizes(shape), dtype=dtype, device=device)
 
-    return named(name, make)
+    return with_standard_name(name, make)
 
 
 def _filled_like(name: str) -> Callable:
@@ -53,7 +53,7 @@ def _filled_like(name: str) -> Callable:
     def make(x: Tensor, /, *, dtype: Any = None, device: Any = None) -> Tensor:
         return function(tuple(x.shape), dtype=dtype or x.dtype, device=device or x.device)
 
-    return named(f"{name}_like", make)
+    return with_standard_name(f"{name}_like", make)
 
 
 def _sizes(shape: int | tuple[int, ...]) -> tuple[int, ...]:

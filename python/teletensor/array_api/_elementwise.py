@@ -7,7 +7,7 @@ from typing import Any, Callable
 from .. import _C, _functions
 from .._C import Tensor
 from ._dtypes import kind_of, promote_operands, promote_to_tensors
-from ._tables import named
+from ._tables import with_standard_name
 
 _torch = _C.torch
 
@@ -36,15 +36,15 @@ __all__ = [
 
 
 def _unary(name: str, ours: Callable) -> Callable:
-    return named(name, lambda x, /: ours(x))
+    return with_standard_name(name, lambda x, /: ours(x))
 
 
 def _binary(name: str, ours: Callable) -> Callable:
-    return named(name, lambda x1, x2, /: ours(*promote_operands(x1, x2)))
+    return with_standard_name(name, lambda x1, x2, /: ours(*promote_operands(x1, x2)))
 
 
-def _rounding(name: str, ours: Callable) -> Callable:
-    return named(name, lambda x, /: _on_real_and_imag(ours, x) if x.dtype.is_complex else ours(x))
+def _rounding_function(name: str, ours: Callable) -> Callable:
+    return with_standard_name(name, lambda x, /: _on_real_and_imag(ours, x) if x.dtype.is_complex else ours(x))
 
 
 def _on_real_and_imag(function: Callable, x: Tensor) -> Tensor:
@@ -53,7 +53,7 @@ def _on_real_and_imag(function: Callable, x: Tensor) -> Tensor:
 
 globals().update({name: _unary(name, getattr(_torch, ours)) for name, ours in _UNARY.items()})
 globals().update({name: _binary(name, getattr(_torch, ours)) for name, ours in _BINARY.items()})
-globals().update({name: _rounding(name, getattr(_torch, name)) for name in _ROUNDING})
+globals().update({name: _rounding_function(name, getattr(_torch, name)) for name in _ROUNDING})
 
 
 def positive(x: Tensor, /) -> Tensor:
@@ -101,13 +101,13 @@ def floor_divide(x1: Any, x2: Any, /) -> Tensor:
 
 def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:
     """x clamped between two bounds, each a number, an array or None; the result has x's dtype."""
-    lower = None if min is None else _bound(min, x)
-    upper = None if max is None else _bound(max, x)
+    lower = None if min is None else _clamp_bound(min, x)
+    upper = None if max is None else _clamp_bound(max, x)
     result = x.clone() if lower is None else _torch.maximum(x, lower)
     return result if upper is None else _torch.minimum(result, upper)
 
 
-def _bound(bound: Any, x: Tensor) -> Tensor:
+def _clamp_bound(bound: Any, x: Tensor) -> Tensor:
     if isinstance(bound, Tensor):
         return bound.to(x.dtype)
     if isinstance(bound, int) and kind_of(x.dtype) in ("signed integer", "unsigned integer"):

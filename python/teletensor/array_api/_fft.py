@@ -6,7 +6,7 @@ from typing import Any, Callable
 
 from .. import fft as _ours
 from .._C import Tensor
-from ._tables import named
+from ._tables import with_standard_name
 
 _TRANSFORMS_1D = ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")
 _TRANSFORMS_ND = ("fftn", "ifftn", "rfftn", "irfftn")
@@ -20,28 +20,28 @@ def _transform_1d(name: str, ours: Callable) -> Callable:
     def transform(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
         return ours(x, n, axis, norm)
 
-    return named(name, transform)
+    return with_standard_name(name, transform)
 
 
 def _transform_nd(name: str, ours: Callable) -> Callable:
     def transform(x: Tensor, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Tensor:
         return ours(x, s, axes, norm)
 
-    return named(name, transform)
+    return with_standard_name(name, transform)
 
 
 def _frequencies(name: str, ours: Callable) -> Callable:
     def frequencies(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
         return ours(n, d, dtype=dtype, device=device)
 
-    return named(name, frequencies)
+    return with_standard_name(name, frequencies)
 
 
 def _shift(name: str, ours: Callable) -> Callable:
     def shift(x: Tensor, /, *, axes: Any = None) -> Tensor:
         return ours(x, axes)
 
-    return named(name, shift)
+    return with_standard_name(name, shift)
 
 
 for _names, _factory in (

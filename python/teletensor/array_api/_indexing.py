@@ -15,7 +15,7 @@ def get_item(x: Tensor, key: Any) -> Tensor:
     mask = _empty_mask(x, key)
     if mask is not None:
         return _torch.empty((0, *x.shape[mask.ndim :]), dtype=x.dtype, device=x.device)
-    key, flipped = _forward(x, key)
+    key, flipped = _with_positive_steps(x, key)
     return Tensor.__getitem__(x.flip(flipped) if flipped else x, key)
 
 
@@ -24,7 +24,7 @@ def set_item(x: Tensor, key: Any, value: Any) -> None:
     value = Tensor(value) if isinstance(value, Tensor) else value
     if _empty_mask(x, key) is not None:
         return
-    key, flipped = _forward(x, key)
+    key, flipped = _with_positive_steps(x, key)
     if not flipped:
         return Tensor.__setitem__(x, key, value)
     backward = x.flip(flipped)
@@ -41,7 +41,7 @@ def _empty_mask(x: Tensor, key: Any) -> Tensor | None:
     return key
 
 
-def _forward(x: Tensor, key: Any) -> tuple[Any, list[int]]:
+def _with_positive_steps(x: Tensor, key: Any) -> tuple[Any, list[int]]:
     """Returns the key with positive steps only, and the axes along which x must be flipped before indexing."""
     if not isinstance(key, tuple):
         key = (key,)

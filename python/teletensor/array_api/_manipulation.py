@@ -46,13 +46,13 @@ def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
 
 def expand_dims(x: Tensor, /, axis: int | tuple[int, ...] = 0) -> Tensor:
     """Inserts axes of size 1 at the given positions of the result."""
-    axes = from_front((axis,) if isinstance(axis, int) else axis, x.ndim + (1 if isinstance(axis, int) else len(axis)))
+    axes = non_negative_axes((axis,) if isinstance(axis, int) else axis, x.ndim + (1 if isinstance(axis, int) else len(axis)))
     for position in sorted(axes):
         x = x.unsqueeze(position)
     return x
 
 
-def from_front(axes: Any, ndim: int) -> list[int]:
+def non_negative_axes(axes: Any, ndim: int) -> list[int]:
     """Converts negative axes to non-negative axes. Raises IndexError if out of range, ValueError for duplicates."""
     for axis in axes:
         if not -ndim <= axis < ndim:
@@ -65,7 +65,7 @@ def from_front(axes: Any, ndim: int) -> list[int]:
 
 def squeeze(x: Tensor, /, axis: int | tuple[int, ...]) -> Tensor:
     """Removes the given axes, which must have size 1."""
-    positions = from_front((axis,) if isinstance(axis, int) else axis, x.ndim)
+    positions = non_negative_axes((axis,) if isinstance(axis, int) else axis, x.ndim)
     for position in positions:
         if x.shape[position] != 1:
             raise ValueError(f"cannot squeeze axis {position} of size {x.shape[position]}")
@@ -75,7 +75,7 @@ def squeeze(x: Tensor, /, axis: int | tuple[int, ...]) -> Tensor:
 def flip(x: Tensor, /, *, axis: Any = None) -> Tensor:
     """Reverses x along the given axes, or along all axes if axis is None."""
     axes = range(x.ndim) if axis is None else (axis,) if isinstance(axis, int) else axis
-    return x.flip(from_front(axes, x.ndim))
+    return x.flip(non_negative_axes(axes, x.ndim))
 
 
 def moveaxis(x: Tensor, source: Any, destination: Any, /) -> Tensor:

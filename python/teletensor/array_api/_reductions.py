@@ -9,7 +9,7 @@ from .. import _C
 from .._C import Tensor
 from . import _manipulation
 from ._dtypes import kind_of
-from ._tables import named
+from ._tables import with_standard_name
 
 __all__ = [
     "all", "any", "argmax", "argmin", "count_nonzero", "cumulative_prod", "cumulative_sum", "diff", "max", "mean",
@@ -19,32 +19,32 @@ __all__ = [
 _torch, _ops = _C.torch, _C.ops
 
 
-def _along(x: Tensor, axis: Any) -> tuple[Tensor, Any]:
+def _dims_to_reduce(x: Tensor, axis: Any) -> tuple[Tensor, Any]:
     """Returns the tensor and the dims to reduce. If axis is (), adds an axis of size 1 and reduces only this axis."""
     return (x.unsqueeze(-1), [-1]) if axis == () else (x, axis if axis is None or isinstance(axis, int) else list(axis))
 
 
 def _reduction(name: str, ours: Callable) -> Callable:
     def reduce(x: Tensor, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
-        values, dims = _along(x, axis)
+        values, dims = _dims_to_reduce(x, axis)
         return ours(values, dims, keepdim=keepdims and axis != ())
 
-    return named(name, reduce)
+    return with_standard_name(name, reduce)
 
 
 def _accumulation(name: str, ours: Callable) -> Callable:
     def reduce(x: Tensor, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
-        values, dims = _along(x, axis)
+        values, dims = _dims_to_reduce(x, axis)
         return ours(values, dims, keepdim=keepdims and axis != (), dtype=dtype or _accumulated(x.dtype))
 
-    return named(name, reduce)
+    return with_standard_name(name, reduce)
 
 
 def _product(x: Tensor, dims: Any, *, keepdim: bool, dtype: Any) -> Tensor:
     """The product over several dims. Reduces them one by one from the last, since torch.prod accepts only one dim."""
     if not isinstance(dims, list):
         return _torch.prod(x, dims, keepdim, dtype=dtype)
-    for d in sorted(_manipulation.from_front(dims, x.ndim), reverse=True):
+    for d in sorted(_manipulation.non_negative_axes(dims, x.ndim), reverse=True):
         x = _torch.prod(x, d, keepdim, dtype=dtype)
     return x
 
@@ -61,7 +61,7 @@ def _arg_reduction(name: str, ours: Callable) -> Callable:
         index = ours(x.reshape(-1), 0, False)
         return index.reshape((1,) * x.ndim) if keepdims else index
 
-    return named(name, find)
+    return with_standard_name(name, find)
 
 
 def _cumulative(name: str, ours: Callable, initial: int) -> Callable:
@@ -80,12 +80,12 @@ def _cumulative(name: str, ours: Callable, initial: int) -> Callable:
         sizes[axis] = 1
         return _torch.cat([_torch.full(sizes, initial, dtype=result.dtype, device=x.device), result], axis)
 
-    return named(name, accumulate)
+    return with_standard_name(name, accumulate)
 
 
 def _variance(name: str, finish: Callable) -> Callable:
     def reduce(x: Tensor, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
-        values, dims = _along(x, axis)
+        values, dims = _dims_to_reduce(x, axis)
         keep = keepdims and axis != ()
         if correction == int(correction):
             return finish(_torch.var(values, dims, correction=int(correction), keepdim=keep))
@@ -94,7 +94,7 @@ def _variance(name: str, finish: Callable) -> Callable:
         scale = count / (count - correction) if count > correction else math.inf
         return finish(_torch.var(values, list(dims), correction=0, keepdim=keep) * scale)
 
-    return named(name, reduce)
+    return with_standard_name(name, reduce)
 
 
 def _as_bool(ours: Callable) -> Callable:

@@ -87,7 +87,7 @@ def unique_all(x: Tensor, /) -> UniqueAll:
     """
     flat = x.reshape(-1)
     count = flat.shape[0]
-    order = _order(flat)
+    order = _stable_argsort(flat)
     ordered = flat[order]
     new = _torch.ones((count,), dtype=_C.bool, device=x.device)
     if count > 1:
@@ -98,7 +98,7 @@ def unique_all(x: Tensor, /) -> UniqueAll:
     return UniqueAll(ordered[starts], order[starts], inverse.reshape(x.shape), ends - starts)
 
 
-def _order(flat: Tensor) -> Tensor:
+def _stable_argsort(flat: Tensor) -> Tensor:
     """The indices that sort a vector stably; complex numbers are ordered by real, then imaginary part."""
     if not flat.dtype.is_complex:
         return _torch.argsort(flat, 0, False, True)

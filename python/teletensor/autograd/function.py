@@ -93,7 +93,7 @@ class Function:
         if not (_C.is_grad_enabled() and any(ctx.needs_input_grad)):
             return result
         many = isinstance(result, (tuple, list))
-        outputs = [cls._as_output(ctx, r, args) for r in (result if many else [result])]
+        outputs = [cls._detach_if_input(ctx, r, args) for r in (result if many else [result])]
         indices = [i for i, t in enumerate(outputs) if cls._is_differentiable(ctx, t)]
         if indices:
             constants = {
@@ -110,7 +110,7 @@ class Function:
         return isinstance(output, Tensor) and (output.is_floating_point() or output.is_complex()) and output._handle not in ctx._constant
 
     @staticmethod
-    def _as_output(ctx: FunctionCtx, value, args):
+    def _detach_if_input(ctx: FunctionCtx, value, args):
         """Detaches an input that is returned unchanged, unless it was marked dirty."""
         if isinstance(value, Tensor) and any(value is a for a in args) and value._handle not in ctx._dirty:
             return value.detach()
@@ -176,10 +176,11 @@ def once_differentiable(function):
 
 
 class _DifferentiatedOnce(Function):
-    """Returns a gradient that depends on `arguments` in a way that cannot be differentiated.
+    """Returns its first argument. Backward raises an error: the dependence on the other arguments is not differentiable.
 
-    The client does not know which gradients require grad if the backward pass is recorded; backward is then called with
-    zeros for a gradient that does not. Backward therefore reads the gradients, and raises an error if one is not zero.
+    If a backward pass is recorded, the client does not know which gradients require grad, so backward may be called for a
+    gradient that does not. It then receives zeros. Therefore backward reads the gradient, and raises an error only if it
+    is not zero.
     """
 
     @staticmethod

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .._functions import get_float32_matmul_precision, set_float32_matmul_precision
 
 
-class _InertSettings:
+class _IgnoredSettings:
     """Attributes that can be set and read but have no effect."""
 
     def __init__(self, **values):
@@ -29,7 +29,7 @@ class _Matmul:
         set_float32_matmul_precision("high" if allowed else "highest")
 
 
-cudnn = _InertSettings(benchmark=False, deterministic=True, enabled=False, allow_tf32=False)
-mkldnn = _InertSettings(enabled=True)
-mps = _InertSettings()
-cuda = _InertSettings(matmul=_Matmul())
+cudnn = _IgnoredSettings(benchmark=False, deterministic=True, enabled=False, allow_tf32=False)
+mkldnn = _IgnoredSettings(enabled=True)
+mps = _IgnoredSettings()
+cuda = _IgnoredSettings(matmul=_Matmul())

@@ -25,12 +25,12 @@ def _batch_size(args: list, dims: list) -> int:
         if dim is None:
             continue
         if not isinstance(x, Tensor):
-            raise ValueError(f"[vmap] got in_dim={dim} for an input of type {type(x).__name__}: use None")
+            raise ValueError(f"[vmap] expected in_dim=None for an input of type {type(x).__name__}, got {dim}")
         if not -x.dim() <= dim < x.dim():
-            raise ValueError(f"[vmap] got in_dim={dim} for an input of {x.dim()} dimensions")
+            raise ValueError(f"[vmap] expected in_dim to be one of the input's {x.dim()} dimensions, got {dim}")
         sizes.add(x.shape[dim])
     if not sizes:
-        raise ValueError("[vmap] at least one input must have an in_dim that is not None")
+        raise ValueError("[vmap] expected at least one input with an in_dim other than None, got none")
     if len(sizes) > 1:
         raise ValueError(f"[vmap] expected all inputs to have the same size in the mapped dimension, got {sorted(sizes)}")
     return sizes.pop()
@@ -65,7 +65,7 @@ def vmap(
         dims = tree.broadcast(tuple(in_dims) if isinstance(in_dims, list) else in_dims, args, _is_dim)
         size = _batch_size(given, dims)
         if size == 0:
-            raise ValueError("[vmap] got a batch of 0 entries")
+            raise ValueError("[vmap] expected a batch of at least one entry, got 0")
         entries = [x.unbind(dim) if dim is not None else [x] * size for x, dim in zip(given, dims)]
         outputs = [func(*tree.rebuild(args, [e[i] for e in entries]), **kwargs) for i in range(size)]
         columns = list(zip(*(tree.leaves(o) for o in outputs)))

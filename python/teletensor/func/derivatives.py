@@ -20,7 +20,7 @@ from . import tree
 _depth = 0  # nesting depth of active derivatives
 
 
-class _Level:
+class _NestingLevel:
     """Counts nested derivatives: within another derivative, results must stay differentiable."""
 
     def __enter__(self) -> None:
@@ -32,8 +32,8 @@ class _Level:
         _depth -= 1
 
 
-def _inputs(args: Any) -> tuple[Any, list[Tensor], bool]:
-    """Copies the inputs to differentiate. Call it within a _Level.
+def _copy_inputs(args: Any) -> tuple[Any, list[Tensor], bool]:
+    """Copies the inputs to differentiate. Call it within a _NestingLevel.
 
     Returns (args with copies in place of the inputs, list of the copies, whether results must stay differentiable).
     """
@@ -48,11 +48,11 @@ def _inputs(args: Any) -> tuple[Any, list[Tensor], bool]:
     return tree.rebuild(args, copies), copies, outer
 
 
-def _finish(values: Any, outer: bool) -> Any:
+def _detach_unless_nested(values: Any, outer: bool) -> Any:
     return values if outer else tree.map_leaves(lambda v: v.detach() if isinstance(v, Tensor) else v, values)
 
 
-def _split(output: Any, has_aux: bool, name: str) -> tuple[Any, Any]:
+def _split_aux(output: Any, has_aux: bool, name: str) -> tuple[Any, Any]:
     if not has_aux:
         return output, None
     if not isinstance(output, tuple) or len(output) != 2:
@@ -60,7 +60,7 @@ def _split(output: Any, has_aux: bool, name: str) -> tuple[Any, Any]:
     return output
 
 
-def _products(outputs: Any, inputs: list[Tensor], vectors: Any) -> list[Tensor]:
+def _vector_jacobian_products(outputs: Any, inputs: list[Tensor], vectors: Any) -> list[Tensor]:
     """Returns u^T J for each input, differentiable, with u = `vectors`; zeros for unused inputs."""
     pairs = [(o, u) for o, u in zip(tree.leaves(outputs), tree.leaves(vectors), strict=True) if o.requires_grad]
     if not pairs:
@@ -70,19 +70,19 @@ def _products(outputs: Any, inputs: list[Tensor], vectors: Any) -> list[Tensor]:
 
 def vjp(func: Callable, *primals: Any, has_aux: bool = False):
     """Returns func(*primals) and a function that maps cotangents u of the outputs to u^T J for each primal."""
-    with enable_grad(), _Level():
-        args, inputs, outer = _inputs(primals)
-        outputs, aux = _split(func(*args), has_aux, "vjp")
+    with enable_grad(), _NestingLevel():
+        args, inputs, outer = _copy_inputs(primals)
+        outputs, aux = _split_aux(func(*args), has_aux, "vjp")
 
     def product(*cotangents: Any) -> Any:
         vectors = cotangents[0] if len(cotangents) == 1 else cotangents
         if len(tree.leaves(vectors)) != len(tree.leaves(outputs)):
             raise RuntimeError(f"[vjp] expected {len(tree.leaves(outputs))} cotangents, got {len(tree.leaves(vectors))}")
-        found = _products(outputs, inputs, vectors)
+        found = _vector_jacobian_products(outputs, inputs, vectors)
         differentiable = outer or _depth > 0 or any(v.requires_grad for v in tree.leaves(vectors))
-        return _finish(tree.rebuild(primals, found), differentiable)
+        return _detach_unless_nested(tree.rebuild(primals, found), differentiable)
 
-    results = _finish(outputs, outer)
+    results = _detach_unless_nested(outputs, outer)
     return (results, product, aux) if has_aux else (results, product)
 
 
@@ -99,13 +99,13 @@ def jvp(func: Callable, primals: tuple, tangents: tuple, *, strict: bool = False
         if x.shape != t.shape:
             raise RuntimeError(f"[jvp] expected a tangent of its primal's size {tuple(x.shape)}, got {tuple(t.shape)}")
     outer = _depth > 0 or any(x.requires_grad for x in tree.leaves((primals, tangents)))
-    with enable_grad(), _Level():
-        args, inputs, _ = _inputs(primals)
-        outputs, aux = _split(func(*args), has_aux, "jvp")
+    with enable_grad(), _NestingLevel():
+        args, inputs, _ = _copy_inputs(primals)
+        outputs, aux = _split_aux(func(*args), has_aux, "jvp")
         vectors = tree.map_leaves(lambda o: _C.torch.zeros_like(o).requires_grad_(), outputs)
-        products = _products(outputs, inputs, vectors)
-        found = _products(products, tree.leaves(vectors), tree.leaves(tangents))
-    results = _finish((outputs, tree.rebuild(outputs, found)), outer)
+        products = _vector_jacobian_products(outputs, inputs, vectors)
+        found = _vector_jacobian_products(products, tree.leaves(vectors), tree.leaves(tangents))
+    results = _detach_unless_nested((outputs, tree.rebuild(outputs, found)), outer)
     return (*results, aux) if has_aux else results
 
 
@@ -131,15 +131,15 @@ def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: 
 
     @wraps(func)
     def differentiated(*args: Any, **kwargs: Any):
-        with enable_grad(), _Level():
+        with enable_grad(), _NestingLevel():
             selected, substitute = _select_arguments(args, argnums)
-            copies, inputs, outer = _inputs(selected)
-            value, aux = _split(func(*substitute(copies), **kwargs), has_aux, "grad")
+            copies, inputs, outer = _copy_inputs(selected)
+            value, aux = _split_aux(func(*substitute(copies), **kwargs), has_aux, "grad")
             if not isinstance(value, Tensor) or value.dim() != 0:
                 got = f"a tensor of size {tuple(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
                 raise RuntimeError(f"[grad] expected the function to return one number (0 dimensions), got {got}")
-            found = tree.rebuild(selected, _products(value, inputs, _C.torch.ones_like(value)))
-        results = _finish((found, value), outer)
+            found = tree.rebuild(selected, _vector_jacobian_products(value, inputs, _C.torch.ones_like(value)))
+        results = _detach_unless_nested((found, value), outer)
         return (results[0], (results[1], aux)) if has_aux else results
 
     return differentiated

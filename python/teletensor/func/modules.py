@@ -76,9 +76,10 @@ def functional_call(
 def stack_module_state(models: list) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     """Stacks the parameters and buffers of models of the same class, by name, for vmap over an ensemble."""
     if not models:
-        raise RuntimeError("[stack_module_state] expected at least one model")
+        raise RuntimeError("[stack_module_state] expected at least one model, got none")
     if len({type(m) for m in models}) > 1:
-        raise RuntimeError("[stack_module_state] expected models of the same class")
+        names = sorted({type(m).__name__ for m in models})
+        raise RuntimeError(f"[stack_module_state] expected models of the same class, got {', '.join(names)}")
 
     def stacked(find: str) -> dict[str, Tensor]:
         entries = [dict(getattr(m, find)()) for m in models]

@@ -129,7 +129,7 @@ def lstsq(A: Tensor, B: Tensor, rcond=None, *, driver: str | None = None) -> res
     right = B.unsqueeze(-1) if vector else B
     if right.shape[-2] != A.shape[-2]:
         raise RuntimeError("torch.linalg.lstsq: input.size(-2) should match other.size(-2)")
-    A, right = results.same_batch(A, right)
+    A, right = results.broadcast_batches(A, right)
     m, n = A.shape[-2:]
     empty = _torch.empty([0], dtype=A.dtype.to_real(), device=A.device)
     rank, S = _torch.empty([0], dtype=_C.int64, device=A.device), empty

@@ -77,7 +77,7 @@ def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = Fa
 
 def _solve_with(A: Tensor, B: Tensor, lu: Tensor, pivots: Tensor, transposed: bool) -> Tensor:
     """Solves A X = B or, if transposed, A^T X = B from A's LU. The batch dimensions of A and B broadcast."""
-    A, B = results.same_batch(A, B)
+    A, B = results.broadcast_batches(A, B)
     return _ops.lu_solved(A, B, lu.expand(A.shape), pivots.expand(A.shape[:-1]), transposed)
 
 
@@ -129,7 +129,7 @@ def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoin
     results.require_square(LU, "torch.linalg.lu_solve")
     if not left:  # X A = B is A^H X^H = B^H
         return lu_solve(LU, pivots, B.mH, adjoint=not adjoint).mH
-    LU, B = results.same_batch(LU, B)
+    LU, B = results.broadcast_batches(LU, B)
     n = LU.shape[-1]
     order = _ops.lu_permutation(pivots.expand(LU.shape[:-1]), n).unsqueeze(-1)
     if adjoint:
@@ -152,7 +152,7 @@ def solve_triangular(
             f"linalg.solve_triangular: Incompatible shapes of A and B for the equation {'AX = B' if left else 'XA = B'} "
             f"({A.shape[-2]}x{A.shape[-1]} and {B.shape[-2]}x{B.shape[-1]})"
         )
-    A, B = results.same_batch(A, B)
+    A, B = results.broadcast_batches(A, B)
     if left:
         return _ops.triangular_solved(A, B, upper, False, unitriangular)
     return _ops.triangular_solved(A, B.mT, upper, True, unitriangular).mT
@@ -162,7 +162,7 @@ def triangular_solve(
     b: Tensor, A: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False
 ) -> tuple[Tensor, Tensor]:
     """X with A X = b or A^T X = b, and A: the deprecated form of solve_triangular."""
-    A, b = results.same_batch(A, b)
+    A, b = results.broadcast_batches(A, b)
     return _ops.triangular_solved(A, b, upper, transpose, unitriangular), A.clone()
 
 
@@ -180,7 +180,7 @@ def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
 
 def cholesky_solve(B: Tensor, L: Tensor, upper: bool = False) -> Tensor:
     """X with A X = B, from A's Cholesky factor."""
-    L, B = results.same_batch(L, B)
+    L, B = results.broadcast_batches(L, B)
     L = L.mH if upper else L
     inner = _ops.triangular_solved(L, B, False, False)
     return _ops.triangular_solved(L.conj(), inner, False, True)
@@ -199,7 +199,7 @@ def qr(A: Tensor, mode: str = "reduced") -> results.QR:
 
 
 def geqrf(input: Tensor) -> tuple[Tensor, Tensor]:
-    """R with the vectors of the Householder reflections below its diagonal, and the reflections' factors tau."""
+    """A matrix of R and, below its diagonal, the vectors of the Householder reflections; and the factors tau."""
     return _ops.householder_factored(input)
 
 

@@ -43,7 +43,7 @@ def multi_dot(tensors) -> Tensor:
             raise RuntimeError(
                 f"multi_dot(): tensors {i} and {i + 1} with shapes {list(a.shape)} and {list(b.shape)} cannot be multiplied"
             )
-    result = _chain(parts, _split_points([p.shape[0] for p in parts] + [parts[-1].shape[1]]), 0, len(parts) - 1)
+    result = _multiply_chain(parts, _split_points([p.shape[0] for p in parts] + [parts[-1].shape[1]]), 0, len(parts) - 1)
     result = result.squeeze(-1) if last else result
     return result.squeeze(0) if first else result
 
@@ -65,11 +65,11 @@ def _split_points(sizes: list[int]) -> dict[tuple[int, int], int]:
     return cut
 
 
-def _chain(parts: list[Tensor], cut: dict[tuple[int, int], int], i: int, j: int) -> Tensor:
+def _multiply_chain(parts: list[Tensor], cut: dict[tuple[int, int], int], i: int, j: int) -> Tensor:
     if i == j:
         return parts[i]
     k = cut[i, j]
-    return _chain(parts, cut, i, k) @ _chain(parts, cut, k + 1, j)
+    return _multiply_chain(parts, cut, i, k) @ _multiply_chain(parts, cut, k + 1, j)
 
 
 def chain_matmul(*matrices: Tensor) -> Tensor:

@@ -81,7 +81,7 @@ def identity(n: int, like: Tensor, batch=()) -> Tensor:
     return _torch.eye(n, dtype=like.dtype, device=like.device).expand(*batch, n, n)
 
 
-def same_batch(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+def broadcast_batches(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
     """Expands both to their common batch dimensions."""
     if a.shape[:-2] == b.shape[:-2]:
         return a, b

@@ -83,7 +83,7 @@ def _bags(input: Tensor, offsets: Tensor | None, include_last_offset: bool) -> t
         raise ValueError("offsets has to be a 1D Tensor")
     if include_last_offset and offsets.numel() == 0:
         raise RuntimeError("include_last_offset: number of offset should be at least 1")
-    # An offset beyond the input is an index out of range here, and an index before the first offset one in _combine.
+    # Here an offset beyond the input raises an IndexError; in _combine an index before the first offset raises one.
     starts = _C.torch.zeros(input.numel() + 1, dtype=_C.int64, device=input.device)
     starts = starts.index_add(0, offsets, _C.torch.ones(offsets.shape, dtype=_C.int64, device=input.device))
     return offsets.numel() - include_last_offset, starts[:-1].cumsum(0) - 1

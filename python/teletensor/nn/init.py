@@ -124,7 +124,7 @@ def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> floa
     return calculate_gain(nonlinearity, a) / math.sqrt(_calculate_correct_fan(tensor, mode))
 
 
-def _nothing_to_fill(tensor: Tensor) -> Tensor:
+def _warn_about_empty_tensor(tensor: Tensor) -> Tensor:
     warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=3)
     return tensor
 
@@ -132,7 +132,7 @@ def _nothing_to_fill(tensor: Tensor) -> Tensor:
 def kaiming_uniform_(tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu") -> Tensor:
     """Fills with uniform numbers of variance gain^2 / fan."""
     if 0 in tensor.shape:
-        return _nothing_to_fill(tensor)
+        return _warn_about_empty_tensor(tensor)
     bound = math.sqrt(3.0) * _kaiming_std(tensor, a, mode, nonlinearity)
     return uniform_(tensor, -bound, bound)
 
@@ -140,7 +140,7 @@ def kaiming_uniform_(tensor: Tensor, a: float = 0, mode: str = "fan_in", nonline
 def kaiming_normal_(tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu") -> Tensor:
     """Fills with normal numbers of variance gain^2 / fan."""
     if 0 in tensor.shape:
-        return _nothing_to_fill(tensor)
+        return _warn_about_empty_tensor(tensor)
     return normal_(tensor, 0.0, _kaiming_std(tensor, a, mode, nonlinearity))
 
 

@@ -28,7 +28,7 @@ def _reduce(losses: Tensor, reduction: str) -> Tensor:
 # -- differences
 
 
-def _warn_sizes(input: Tensor, target: Tensor) -> None:
+def _warn_different_sizes(input: Tensor, target: Tensor) -> None:
     if input.shape != target.shape:
         warnings.warn(
             f"Using a target size ({target.shape}) that is different to the input size ({input.shape}). This will likely "
@@ -47,7 +47,7 @@ def _weighted(losses: Tensor, input: Tensor, weight: Tensor, reduction: str, by_
 
 def l1_loss(input, target, size_average=None, reduce=None, reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
     """The absolute differences."""
-    _warn_sizes(input, target)
+    _warn_different_sizes(input, target)
     reduction = resolve_reduction(size_average, reduce, reduction)
     if weight is None:
         return _ops.l1_loss(input, target, reduction=reduction)
@@ -56,7 +56,7 @@ def l1_loss(input, target, size_average=None, reduce=None, reduction: str = "mea
 
 def mse_loss(input, target, size_average=None, reduce=None, reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
     """The squared differences."""
-    _warn_sizes(input, target)
+    _warn_different_sizes(input, target)
     reduction = resolve_reduction(size_average, reduce, reduction)
     if weight is None:
         return _ops.mse_loss(input, target, reduction=reduction)
@@ -65,13 +65,13 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction: str = "me
 
 def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction: str = "mean", beta: float = 1.0) -> Tensor:
     """d^2 / (2 beta) where d = |input - target| is less than beta, d - beta / 2 elsewhere."""
-    _warn_sizes(input, target)
+    _warn_different_sizes(input, target)
     return _ops.smooth_l1_loss(input, target, reduction=resolve_reduction(size_average, reduce, reduction), beta=beta)
 
 
 def huber_loss(input, target, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None) -> Tensor:
     """d^2 / 2 where d = |input - target| is less than delta, delta (d - delta / 2) elsewhere."""
-    _warn_sizes(input, target)
+    _warn_different_sizes(input, target)
     if weight is None:
         return _ops.huber_loss(input, target, reduction=reduction, delta=delta)
     return _weighted(_ops.huber_loss(input, target, reduction="none", delta=delta), input, weight, reduction, False)

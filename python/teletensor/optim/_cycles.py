@@ -12,7 +12,7 @@ from .optimizer import Optimizer
 __all__ = ["CosineAnnealingWarmRestarts", "CyclicLR", "OneCycleLR"]
 
 
-class _WithMomentum(LRScheduler):
+class _MomentumScheduler(LRScheduler):
     """The base of schedulers that decrease momentum (for Adam, the first beta) while the rate increases."""
 
     def _start_momentum(self, base, maximal, last_epoch: int) -> None:
@@ -33,7 +33,7 @@ class _WithMomentum(LRScheduler):
             group["momentum"] = momentum
 
 
-class OneCycleLR(_WithMomentum):
+class OneCycleLR(_MomentumScheduler):
     """Increases the rate to max_lr and decreases it again (Smith and Topin 2017); momentum does the opposite."""
 
     def __init__(
@@ -98,7 +98,7 @@ class OneCycleLR(_WithMomentum):
         return rates
 
 
-class CyclicLR(_WithMomentum):
+class CyclicLR(_MomentumScheduler):
     """Alternates between two rates (Smith 2015); momentum does the opposite if cycle_momentum is set."""
 
     def __init__(

@@ -86,7 +86,7 @@ class LRScheduler:
         """Advances by one epoch, or (deprecated) to the given epoch."""
         self._step_count += 1
         if epoch is not None:
-            warn_of_epoch()
+            warn_epoch_deprecated()
         self._update_lr(epoch)
 
     def _update_lr(self, epoch: int | None = None) -> None:
@@ -114,7 +114,7 @@ class LRScheduler:
         self.__dict__.update(state_dict)
 
 
-def warn_of_epoch() -> None:
+def warn_epoch_deprecated() -> None:
     """Warns that step()'s argument is deprecated."""
     warnings.warn(
         "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible. Please use "

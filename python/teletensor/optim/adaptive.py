@@ -24,9 +24,9 @@ class _PerParameterOptimizer(Optimizer):
                 state["step"] = 0
                 self._start(group, p, state)
             state["step"] = int(state["step"]) + 1
-            self._step(group, p.detach(), self._decayed(group, p, grad), state)
+            self._step(group, p.detach(), self._with_weight_decay(group, p, grad), state)
 
-    def _decayed(self, group: dict, p: Tensor, grad: Tensor) -> Tensor:
+    def _with_weight_decay(self, group: dict, p: Tensor, grad: Tensor) -> Tensor:
         decay = group.get("weight_decay", 0)
         if not decay:
             return grad

@@ -33,7 +33,7 @@ class LBFGS(Optimizer):
         params = self.param_groups[0]["params"]
         return _C.torch.cat([(_C.torch.zeros_like(p) if p.grad is None else p.grad).detach().reshape(-1) for p in params])
 
-    def _move(self, direction: Tensor, step: float) -> None:
+    def _add_to_params(self, direction: Tensor, step: float) -> None:
         at = 0
         for p in self.param_groups[0]["params"]:
             p.detach().add_(direction[at : at + p.numel()].reshape(p.shape), alpha=step)
@@ -50,7 +50,7 @@ class LBFGS(Optimizer):
             q = q + s * (alpha - rho * y.dot(q))
         return q
 
-    def _remember(self, state: dict, y: Tensor, s: Tensor, history_size: int) -> None:
+    def _store_update(self, state: dict, y: Tensor, s: Tensor, history_size: int) -> None:
         ys = float(y.dot(s))
         if ys > 1e-10:
             if len(state["memory"]) == history_size:
@@ -78,7 +78,7 @@ class LBFGS(Optimizer):
                 state["memory"], state["scale"] = [], 1.0
                 direction = -grad
             else:
-                self._remember(state, grad - state["prev_grad"], state["d"] * state["t"], group["history_size"])
+                self._store_update(state, grad - state["prev_grad"], state["d"] * state["t"], group["history_size"])
                 direction = self._direction(state, grad)
             state["prev_grad"], previous = grad, loss
             lr = float(group["lr"])
@@ -88,7 +88,7 @@ class LBFGS(Optimizer):
             if slope > -group["tolerance_change"]:
                 break
             if group["line_search_fn"] is None:
-                self._move(direction, t)
+                self._add_to_params(direction, t)
                 loss, grad = float(evaluate()), self._flat_grad()
                 count = 1
             else:
@@ -111,7 +111,7 @@ class LBFGS(Optimizer):
 
         def evaluate_at(step: float):
             nonlocal current_step
-            self._move(direction, step - current_step)
+            self._add_to_params(direction, step - current_step)
             current_step = step
             value, g = float(evaluate()), self._flat_grad()
             return step, value, g, float(g.dot(direction))
@@ -145,7 +145,7 @@ class LBFGS(Optimizer):
                 high = low
             low = now
         if current_step != low[0]:
-            self._move(direction, low[0] - current_step)
+            self._add_to_params(direction, low[0] - current_step)
         return low[1], low[2], low[0], count
 
 

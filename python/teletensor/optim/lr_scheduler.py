@@ -14,7 +14,7 @@ from ._scheduler import (
     LRScheduler,
     require_optimizer,
     set_value,
-    warn_of_epoch,
+    warn_epoch_deprecated,
 )  # fmt: skip
 from .optimizer import Optimizer
 
@@ -192,7 +192,7 @@ class SequentialLR(CompositeScheduler):
         # Undoes the steps of the schedulers' constructors.
         for group in optimizer.param_groups:
             set_value(group, "lr", group["initial_lr"])
-        _undo(self)
+        _undo_initial_step(self)
         first = schedulers[bisect_right(milestones, 0)]
         first._initial_step()
         self._last_lr = first.get_last_lr()
@@ -214,10 +214,10 @@ class SequentialLR(CompositeScheduler):
         self._last_lr = scheduler.get_last_lr()
 
 
-def _undo(scheduler: LRScheduler) -> None:
+def _undo_initial_step(scheduler: LRScheduler) -> None:
     if hasattr(scheduler, "_schedulers"):
         for inner in scheduler._schedulers:
-            _undo(inner)
+            _undo_initial_step(inner)
     elif hasattr(scheduler, "last_epoch"):
         scheduler.last_epoch -= 1
 
@@ -283,7 +283,7 @@ class ReduceLROnPlateau(LRScheduler):
         """Records a new value of the metric. Waits for the engine if the value is a tensor."""
         value = float(metrics)
         if epoch is not None:
-            warn_of_epoch()
+            warn_epoch_deprecated()
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         if self._is_better(value, self.best):
             self.best, self.num_bad_epochs = value, 0

@@ -114,7 +114,7 @@ def general_hamming(M: int, *, alpha: float = 0.54, **options) -> Tensor:  # noq
     return general_cosine(M, a=[alpha, 1.0 - alpha], **options)
 
 
-def _fixed(name: str, weights: tuple[float, ...]) -> Callable:
+def _general_cosine_window(name: str, weights: tuple[float, ...]) -> Callable:
     def window(
         M: int, *, sym: bool = True, dtype=None, layout=None, device=None, requires_grad: bool = False  # noqa: N803
     ) -> Tensor:
@@ -124,6 +124,6 @@ def _fixed(name: str, weights: tuple[float, ...]) -> Callable:
     return window
 
 
-hamming, hann = _fixed("hamming", (0.54, 0.46)), _fixed("hann", (0.5, 0.5))
-blackman = _fixed("blackman", (0.42, 0.5, 0.08))
-nuttall = _fixed("nuttall", (0.3635819, 0.4891775, 0.1365995, 0.0106411))
+hamming, hann = _general_cosine_window("hamming", (0.54, 0.46)), _general_cosine_window("hann", (0.5, 0.5))
+blackman = _general_cosine_window("blackman", (0.42, 0.5, 0.08))
+nuttall = _general_cosine_window("nuttall", (0.3635819, 0.4891775, 0.1365995, 0.0106411))

@@ -69,19 +69,19 @@ def judge(row: dict) -> dict:
     checks = row.get("checks", [])
     counts = {kind: sum(check[kind] for check in checks) for kind in COUNTS}
     reasons = {why for check in checks for why in check["reasons"]}
-    lacks = bool(row.get("lacking")) and not checks
-    if lacks:
+    is_missing = bool(row.get("missing")) and not checks
+    if is_missing:
         reasons |= {absence(row["name"])} - {""}
     if "broken" in row:
         state = "broken"
-    elif lacks:
-        state = "lacking"
+    elif is_missing:
+        state = "missing"
     elif counts["failed"]:
         state = "failed"
     elif any(counts.values()):
         state = "passed"
     else:
-        state = "unasked"
+        state = "without_samples"
         reasons.add("PyTorch has no CPU samples")
     return {**row, **counts, "state": state, "reasons": sorted(reasons)}
 
@@ -121,9 +121,9 @@ def show(console: Console, rows: list[dict], verbose: bool) -> None:
         why = list(row["reasons"])
         if row["state"] == "broken":
             why.append(row["broken"])
-        why += row.get("lacking", [])[:1]
+        why += row.get("missing", [])[:1]
         why += [f"{c['check']} {c['dtype']}: {c['why'][0]}" for c in row.get("checks", []) if c["failed"]][: 100 if verbose else 2]
-        why += [f"lacks {', '.join(row['lacking_forms'])}"] if row.get("lacking_forms") else []
+        why += [f"missing: {', '.join(row['missing_forms'])}"] if row.get("missing_forms") else []
         if row["state"] != "passed" or why:
             counts = [str(row[k]) for k in COUNTS]
             table.add_row(row["name"], *counts, "\n".join(why))
@@ -133,12 +133,12 @@ def show(console: Console, rows: list[dict], verbose: bool) -> None:
 
 def summary(rows: list[dict]) -> str:
     """The totals, in one line."""
-    states = {state: sum(r["state"] == state for r in rows) for state in ("passed", "failed", "broken", "lacking", "unasked")}
+    states = {state: sum(r["state"] == state for r in rows) for state in ("passed", "failed", "broken", "missing", "without_samples")}
     samples = {k: sum(r[k] for r in rows) for k in COUNTS}
     compared = states["passed"] + states["failed"] + states["broken"]
     return (
         f"{len(rows)} operators: {compared} compared, {states['passed']} as PyTorch, {states['failed']} differ, "
-        f"{states['broken']} broken, {states['lacking']} lacking, {states['unasked']} without samples; "
+        f"{states['broken']} broken, {states['missing']} missing, {states['without_samples']} without samples; "
         f"comparisons: {samples['passed']} passed, {samples['failed']} failed, {samples['on_purpose']} differ on purpose, "
         f"{samples['skipped']} skipped"
     )
@@ -150,8 +150,8 @@ def page(rows: list[dict], version: str) -> str:
     lines += [f"`make op-db` runs PyTorch {version}'s `op_db` through both packages and writes this page.", ""]
     lines += [summary(rows) + ".", "", "| operator | passed | failed | on purpose | skipped | why |", "|---|---:|---:|---:|---:|---|"]
     for row in rows:
-        why = [*row["reasons"], *row.get("lacking", [])[:1], *([row["broken"]] if "broken" in row else [])]
-        why += [f"lacks {', '.join(row['lacking_forms'])}"] if row.get("lacking_forms") else []
+        why = [*row["reasons"], *row.get("missing", [])[:1], *([row["broken"]] if "broken" in row else [])]
+        why += [f"missing: {', '.join(row['missing_forms'])}"] if row.get("missing_forms") else []
         why += ["not explained"] if row["failed"] else []
         if row["state"] != "passed" or why:
             counts = [str(row[kind]) for kind in COUNTS]

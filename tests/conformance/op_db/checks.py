@@ -23,8 +23,8 @@ REFUSALS = (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError
 
 
 @dataclass
-class Tally:
-    """One check of one operator in one dtype."""
+class CheckCounts:
+    """The results of one check of one operator in one dtype."""
 
     passed: int = 0
     failed: int = 0
@@ -39,7 +39,7 @@ class Tally:
         if found and len(self.why) < 3:
             self.why.append(f"{found} <- {sample}"[:600])
 
-    def add_meant(self, reason: str) -> None:
+    def add_expected(self, reason: str) -> None:
         self.on_purpose += 1
         self._note(reason)
 
@@ -54,10 +54,10 @@ class Tally:
 
 @dataclass
 class Report:
-    """All checks of one operator: (check, dtype) -> Tally."""
+    """The results of all checks of one operator, by (check, dtype)."""
 
-    tallies: dict[tuple[str, str], Tally] = field(default_factory=lambda: defaultdict(Tally))
-    lacking: list[str] = field(default_factory=list)
+    counts: dict[tuple[str, str], CheckCounts] = field(default_factory=lambda: defaultdict(CheckCounts))
+    missing: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -66,8 +66,8 @@ class Allowance:
 
     values: bool = True
     absolute: bool = False
-    looser: float = 1.0
-    drawn_where: str = ""  # values are random in samples whose description matches this
+    tolerance_factor: float = 1.0
+    random_where: str = ""  # values are random in samples whose description matches this
 
 
 def described(sample) -> str:
@@ -137,22 +137,22 @@ class Checks:
         form = function_of(self.info)
         taken = [t for t in DTYPES if self.info.supports_dtype(t, "cpu")]
         for dtype in taken:
-            self._each(("value", dtype), self._samples(dtype), lambda s: self._same(form, s))
-        further, self.report.lacking = other_forms(self.info)
+            self._each(("value", dtype), self._samples(dtype), lambda s: self._check_result(form, s))
+        further, self.report.missing = other_forms(self.info)
         for dtype in FORM_DTYPES:
             if dtype in taken:
                 rows = self._samples(dtype, 8)
                 for other in further:
-                    self._each((other.name, dtype), rows, lambda s, f=other: self._same(f, s))
+                    self._each((other.name, dtype), rows, lambda s, f=other: self._check_result(f, s))
                 if self.info.supports_out:
-                    self._each(("out=", dtype), rows, lambda s: self._lands(form, s))
-                self._each(("aliasing", dtype), rows[:3], lambda s: self._aliases(form, s))
+                    self._each(("out=", dtype), rows, lambda s: self._check_out(form, s))
+                self._each(("aliasing", dtype), rows[:3], lambda s: self._check_aliasing(form, s))
         for dtype in (torch.float64, torch.complex128):
             if self.info.supports_autograd and self.info.supports_dtype(dtype, "cpu") and self.allowance.values:
                 rows = self._samples(dtype, self.most // 2, requires_grad=True)
-                self._each(("gradient", dtype), rows, lambda s: self._gradients(form, s))
+                self._each(("gradient", dtype), rows, lambda s: self._check_gradients(form, s))
         if self.info.error_inputs_func is not None:
-            self._errors(form)
+            self._check_errors(form)
         return self.report
 
     def _samples(self, dtype: torch.dtype, most: int | None = None, requires_grad: bool = False) -> list:
@@ -160,31 +160,31 @@ class Checks:
         return _chosen(self.info.sample_inputs("cpu", dtype, requires_grad=requires_grad), most or self.most)
 
     def _each(self, key: tuple[str, torch.dtype], samples: list, check: Callable[[Any], str | None]) -> None:
-        tally = self.report.tallies[key[0], dtype_name(key[1])]
+        counts = self.report.counts[key[0], dtype_name(key[1])]
         for sample in samples:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 try:
                     found = check(sample)
                 except Unconvertible as e:
-                    tally.skip(str(e))
+                    counts.skip(str(e))
                     continue
             if found is not None:  # None: nothing to compare
-                self._judge(tally, key[0], found, sample)
+                self._add(counts, key[0], found, sample)
 
-    def _judge(self, tally: Tally, check: str, found: str, sample) -> None:
+    def _add(self, counts: CheckCounts, check: str, found: str, sample) -> None:
         text = described(sample)
-        if found and (meant := reason(self.info.name, check, f"{found} <- {text}")):
-            tally.add_meant(meant)
+        if found and (expected := reason(self.info.name, check, f"{found} <- {text}")):
+            counts.add_expected(expected)
         else:
-            tally.add(found, text)
+            counts.add(found, text)
 
     def _compare(self, ours, theirs, sample=None) -> str:
         a = self.allowance
-        drawn = a.drawn_where and sample is not None and re.search(a.drawn_where, described(sample))
-        return difference(ours, theirs, values=a.values and not drawn, looser=a.looser, absolute=a.absolute)
+        drawn = a.random_where and sample is not None and re.search(a.random_where, described(sample))
+        return difference(ours, theirs, values=a.values and not drawn, tolerance_factor=a.tolerance_factor, absolute=a.absolute)
 
-    def _same(self, form: Form, sample) -> str | None:
+    def _check_result(self, form: Form, sample) -> str | None:
         """Compares the result of a call, and its effect on the arguments."""
         convert = Converter()
         args = (sample.input, *sample.args)
@@ -204,11 +204,11 @@ class Checks:
     def _compare_arguments(self, convert: Converter) -> str:
         for theirs, ours in convert.pairs.values():
             if theirs.device.type != "meta" and (found := self._compare(ours, theirs)):
-                return f"an argument became other: {found}"
+                return f"an argument has another value after the call: {found}"
         return ""
 
-    def _lands(self, form: Form, sample) -> str | None:
-        """Checks that out= of a fitting dtype receives the result, and that one of an unfitting dtype is refused."""
+    def _check_out(self, form: Form, sample) -> str | None:
+        """Checks that an out tensor of the right dtype receives the result, and that an out tensor of a wrong dtype is rejected."""
         expected, refused = _outcome(lambda: form.theirs(sample.input, *sample.args, **sample.kwargs), False)
         tensors = list(leaves(expected))
         if refused is not None or not tensors or not all(isinstance(t, torch.Tensor) for t in tensors):
@@ -224,7 +224,7 @@ class Checks:
                 lambda: form.theirs(sample.input, *sample.args, **sample.kwargs, out=theirs_out), False
             )
             ours, refusal = _outcome(lambda: form.ours(*mine_args, **mine_kwargs, out=mine_out), True)
-            what = "" if cast is None else f"out of {dtype_name(cast)}: "
+            what = "" if cast is None else f"out tensor of {dtype_name(cast)}: "
             if refused is not None or refusal is not None:
                 found = kind_difference(refusal, refused)
             else:
@@ -235,7 +235,7 @@ class Checks:
                 return what + found
         return ""
 
-    def _aliases(self, form: Form, sample) -> str | None:
+    def _check_aliasing(self, form: Form, sample) -> str | None:
         """Checks that a result shares memory with the input exactly if PyTorch's does."""
         convert = Converter()
         if not isinstance(sample.input, torch.Tensor) or sample.input.numel() == 0:
@@ -251,9 +251,9 @@ class Checks:
                 t.fill_(1)
                 m.fill_(1)
         found = difference(mine_args[0], args[0], values=True)
-        return f"written through the result, the input: {found}" if found else ""
+        return f"the input after writing to the result: {found}" if found else ""
 
-    def _gradients(self, form: Form, sample) -> str | None:
+    def _check_gradients(self, form: Form, sample) -> str | None:
         """Compares first derivatives of all floating-point arguments, with random output gradients."""
         wrapper = self.info.gradcheck_wrapper
         convert = Converter()
@@ -263,7 +263,7 @@ class Checks:
         process = sample.output_process_fn_grad
         theirs, refused = _outcome(lambda: process(wrapper(form.theirs, *args, **sample.kwargs)), False)
         ours, refusal = _outcome(lambda: rebind(process)(rebind(wrapper)(form.ours, *mine_args, **mine_kwargs)), True)
-        if refused is not None or self.allowance.drawn_where and re.search(self.allowance.drawn_where, described(sample)):
+        if refused is not None or self.allowance.random_where and re.search(self.allowance.random_where, described(sample)):
             return None
         if refusal is not None:
             return kind_difference(refusal, None)
@@ -286,13 +286,13 @@ class Checks:
                 continue
             other = torch.zeros_like(inputs[i][0]) if other is None else other
             mine = teletensor.zeros_like(inputs[i][1]) if mine is None else mine
-            if found := difference(mine, other, looser=self.allowance.looser * 10):
+            if found := difference(mine, other, tolerance_factor=self.allowance.tolerance_factor * 10):
                 return f"in tensor {i}: {found}"
         return ""
 
-    def _errors(self, form: Form) -> None:
+    def _check_errors(self, form: Form) -> None:
         """Checks that invalid input raises the same type of exception."""
-        tally = self.report.tallies["error", ""]
+        counts = self.report.counts["error", ""]
         torch.manual_seed(self.seed)
         for row in _chosen(self.info.error_inputs("cpu"), self.most):
             sample = row.sample_input
@@ -302,13 +302,13 @@ class Checks:
                 try:
                     mine_args, mine_kwargs = convert((sample.input, *sample.args)), convert(sample.kwargs)
                 except Unconvertible as e:
-                    tally.skip(str(e))
+                    counts.skip(str(e))
                     continue
                 _, refused = _outcome(lambda: form.theirs(sample.input, *sample.args, **sample.kwargs), False)
                 if refused is None:
                     continue
                 _, refusal = _outcome(lambda: form.ours(*mine_args, **mine_kwargs), True)
-            self._judge(tally, "error", kind_difference(refusal, refused), sample)
+            self._add(counts, "error", kind_difference(refusal, refused), sample)
 
 
-__all__ = ["Allowance", "Checks", "MissingOperator", "Report", "Tally"]
+__all__ = ["Allowance", "Checks", "MissingOperator", "Report", "CheckCounts"]

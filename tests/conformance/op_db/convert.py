@@ -120,7 +120,7 @@ TOLERANCES = {
 }  # fmt: skip
 
 
-def difference(ours, theirs, *, values: bool = True, looser: float = 1.0, absolute: bool = False) -> str:
+def difference(ours, theirs, *, values: bool = True, tolerance_factor: float = 1.0, absolute: bool = False) -> str:
     """How two results differ; empty if they are equal. `absolute`: ignore signs."""
     mine, others = list(leaves(ours)), list(leaves(theirs))
     if len(mine) != len(others):
@@ -130,7 +130,7 @@ def difference(ours, theirs, *, values: bool = True, looser: float = 1.0, absolu
         if isinstance(b, torch.Tensor):
             if not isinstance(a, teletensor.Tensor):
                 return f"{place}a {type(a).__name__}, PyTorch has a tensor"
-            if found := _tensor_difference(a, b, values, looser, absolute):
+            if found := _tensor_difference(a, b, values, tolerance_factor, absolute):
                 return place + found
         elif found := _plain_difference(a, b, values):
             return place + found
@@ -147,7 +147,7 @@ def _plain_difference(a, b, values: bool) -> str:
     return f"{a!r}, PyTorch has {b!r}"
 
 
-def _tensor_difference(a, b: torch.Tensor, values: bool, looser: float, absolute: bool) -> str:
+def _tensor_difference(a, b: torch.Tensor, values: bool, tolerance_factor: float, absolute: bool) -> str:
     if dtype_name(a.dtype) != dtype_name(b.dtype):
         return f"dtype {dtype_name(a.dtype)}, PyTorch has {dtype_name(b.dtype)}"
     if tuple(a.shape) != tuple(b.shape):
@@ -161,7 +161,7 @@ def _tensor_difference(a, b: torch.Tensor, values: bool, looser: float, absolute
     other = _array(b)
     if absolute:
         mine, other = np.abs(mine), np.abs(other)
-    return _value_difference(mine, other, TOLERANCES.get(dtype_name(b.dtype), 0.0) * looser)
+    return _value_difference(mine, other, TOLERANCES.get(dtype_name(b.dtype), 0.0) * tolerance_factor)
 
 
 def _value_difference(mine: np.ndarray, other: np.ndarray, tolerance: float) -> str:

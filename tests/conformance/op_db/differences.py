@@ -18,10 +18,10 @@ def allowance_of(name: str) -> dict:
         found["values"] = False
     if name in _TABLE["up_to_sign"]:
         found["absolute"] = True
-    if name in _TABLE["drawn_where"]:
-        found["drawn_where"] = _TABLE["drawn_where"][name]
-    if name in _TABLE["looser"]:
-        found["looser"] = float(_TABLE["looser"][name]["times"])
+    if name in _TABLE["random_where"]:
+        found["random_where"] = _TABLE["random_where"][name]
+    if name in _TABLE["tolerance_factor"]:
+        found["tolerance_factor"] = float(_TABLE["tolerance_factor"][name]["times"])
     return found
 
 

@@ -81,10 +81,10 @@ def other_forms(info) -> tuple[list[Form], list[str]]:
     for variant, changes in ((info.operator_variant, False), (info.inplace_operator_variant, True)):
         if variant is not None:
             wanted.append((f"operator {variant.__name__}", variant, lambda v=variant: v, changes))
-    forms, lacking = [], []
+    forms, missing = [], []
     for name, theirs, ours, changes in wanted:
         try:
             forms.append(Form(name, theirs, ours(), changes))
         except MissingOperator as e:
-            lacking.append(str(e))
-    return forms, lacking
+            missing.append(str(e))
+    return forms, missing

@@ -21,19 +21,19 @@ from .differences import allowance_of
 
 def row(name: str, infos: list, most: int) -> dict:
     """The row of all variants of one name."""
-    start, checks, lacking, lacking_forms = time.monotonic(), [], [], []
+    start, checks, missing, missing_forms = time.monotonic(), [], [], []
     allowance = Allowance(**allowance_of(name))
     for info in infos:
         try:
             report = Checks(info, allowance, most).run()
         except MissingOperator as e:
-            lacking.append(str(e))
+            missing.append(str(e))
             continue
-        lacking_forms += report.lacking
-        for (check, dtype), tally in report.tallies.items():
-            if tally.passed or tally.failed or tally.on_purpose or tally.skipped:
-                checks.append({"variant": info.variant_test_name, "check": check, "dtype": dtype, **asdict(tally)})
-    return {"name": name, "checks": checks, "lacking": lacking, "lacking_forms": sorted(set(lacking_forms)),
+        missing_forms += report.missing
+        for (check, dtype), counts in report.counts.items():
+            if counts.passed or counts.failed or counts.on_purpose or counts.skipped:
+                checks.append({"variant": info.variant_test_name, "check": check, "dtype": dtype, **asdict(counts)})
+    return {"name": name, "checks": checks, "missing": missing, "missing_forms": sorted(set(missing_forms)),
             "seconds": round(time.monotonic() - start, 2)}  # fmt: skip
 
 

@@ -86,7 +86,7 @@ TEST_P(FftTest, SeveralDimensions) {
       tolerance(270 * 270));
 }
 
-// Two elements apart, and beginning between two complex numbers.
+// A real view of stride 2 whose start is not aligned to a complex number, and expanded, narrowed and transposed views.
 TEST_P(FftTest, ViewsThatTheLibraryCannotRead) {
   const Tensor reals = filled_any({6, 2 * 9 + 1}, real());
   const Tensor apart = view_of(reals, {{6, 9}, {19, 2}, 1, true});
@@ -122,8 +122,8 @@ TEST_P(FftTest, ManyDimensions) {
       tolerance(144));
 }
 
-// What is real in a real signal's spectrum is taken to be, whatever its imaginary part, and the spectrum is unchanged.
-TEST_P(FftTest, ImaginaryPartsThatCannotBe) {
+// Some elements of a real signal's spectrum are real. Their imaginary parts are ignored, and the input is unchanged.
+TEST_P(FftTest, IgnoresImaginaryPartsOfRealElements) {
   for (const int64_t n : {8, 9}) {
     const Compute back_and_input = [n](const Tensors& t) {
       return Tensors{ops::fft_c2r(t[0], {1}, 1.0, n), ops::fft_c2r(t[0], {0, 1}, 1.0, n), t[0]};
@@ -145,8 +145,8 @@ TEST_P(FftTest, TheLibraryTransformsSeveralDimensionsAtOnce) {
   EXPECT_EQ(calls("cufftXtMakePlanMany"), 3) << "both directions have one plan";
 }
 
-// A length that the library refuses is transformed by a kernel of our own.
-TEST_P(FftTest, LengthsBeyondTheLibrarys) {
+// Our own kernel transforms a length that the library rejects.
+TEST_P(FftTest, LengthsUnsupportedByLibrary) {
   needs_library();
   if (IsSkipped()) return;
   expect_transforms(filled_any({1, 1 << 15}, dtype()), filled_any({1, 1 << 15}, real()), 1);
@@ -164,11 +164,11 @@ TEST_P(FftTest, PlansInGraphs) {
     expect_same(got, copy_to_cpu(expected), tolerance(15), "replayed");
   };
   expect_captured(1, 1, want);
-  // A plan cannot be made during a capture: a kernel of our own transforms.
+  // A plan cannot be created during a capture, so our own kernel is used.
   engine_.runtime().forget_calls();
   expect_captured(2, 0, copy_to_device(ops::fft_c2c(copy_to_cpu(x), {0}, 1.0, true), engine_.gpu()));
   EXPECT_EQ(calls("cufftXtMakePlanMany"), 0);
-  // There are more plans than are kept; the graph's is kept.
+  // Creates more plans than the cache holds. The plan that the graph uses is not evicted.
   for (int64_t lines = 1; has_simulated_library("cufft") && lines <= 1100; ++lines) {
     ops::fft_c2c(copy_to_device(ops::zeros({{lines, 2}}, dtype()), engine_.gpu()), {1}, 1.0, true);
   }
@@ -177,7 +177,7 @@ TEST_P(FftTest, PlansInGraphs) {
   copy_to_cpu(x);
 }
 
-// Launches that repeat become a graph, in which each transform has the memory of its call.
+// Repeated launches are replayed as a graph, in which each transform uses the memory of its own call.
 TEST_P(FftTest, RepeatedTransforms) {
   const Tensor host = filled_any({4, 15}, dtype());
   const Tensor want = ops::fft_c2c(ops::fft_c2c(host, {1}, 0.5, true), {0}, 1.0, true);

@@ -163,7 +163,7 @@ TEST_P(CudaLinalgTest, Reflections) {
   }
 }
 
-TEST_P(CudaLinalgTest, ReflectionsFarFromOne) {
+TEST_P(CudaLinalgTest, ReflectionsOfVeryLargeAndSmallElements) {
   for (const double size : {is_double() ? 1e200 : 1e30, is_double() ? 1e-200 : 1e-25}) {
     expect_cpu_and_gpu_agree({ops::mul(general({4, 3}, dtype()), size)}, tolerance(), [&](const Tensors& t) {
       const Tensors qr = ops::qr_factored(t[0]);
@@ -211,7 +211,8 @@ TEST_P(CudaLinalgTest, EighOfNearZeroMatrices) {
 TEST_P(CudaLinalgTest, Eig) {
   Tensors all = {numbers({3, 3}, {0, 0, 1, 1, 0, 0, 0, 1, 0}, dtype()),  // QR without shifts does not converge
                  numbers({2, 2}, {0, -1, 1, 0}, dtype()),
-                 numbers({4, 4}, {0, 1, 0, 0, -1, 0, 0, 0, 0, 0, 0, 1, 0, 0, -1, 0}, dtype()),  // a repeated pair
+                 numbers({4, 4}, {0, 1, 0, 0, -1, 0, 0, 0, 0, 0, 0, 1, 0, 0, -1, 0},
+                         dtype()),  // a repeated pair of complex eigenvalues
                  ops::triu(general({6, 6}, dtype())),
                  ops::tril(general({6, 6}, dtype())),
                  ops::zeros({{4, 4}}, dtype()),
@@ -287,7 +288,8 @@ TEST_P(CudaLinalgTest, EigOfRealMatricesIsSymmetric) {
 TEST_P(CudaLinalgTest, Svd) {
   Tensors all = {of_low_rank(5, 4, dtype()), of_low_rank(4, 5, dtype()), ops::zeros({{3, 2}}, dtype()),
                  ops::mul(filled_any({3, 3}, dtype()), 1e20)};
-  for (int i = 0; i < 20; ++i) all.push_back(of_low_rank(5, 4, dtype()));  // residuals of zeros vary
+  // Several, because the rounding errors of singular values that are zero vary.
+  for (int i = 0; i < 20; ++i) all.push_back(of_low_rank(5, 4, dtype()));
   for (const Sizes& sizes : {Sizes{3, 3},
                              {2, 6, 4},
                              {2, 4, 6},
@@ -322,7 +324,7 @@ TEST_P(CudaLinalgTest, Svd) {
 }
 
 TEST_P(CudaLinalgTest, Exponential) {
-  for (const double norm : {0.01, 1.0, 8.0, 12.0}) {  // without squaring, and with
+  for (const double norm : {0.01, 1.0, 8.0, 12.0}) {  // small norms need no squaring
     for (const Sizes& sizes : {Sizes{1, 1}, {3, 3}, {2, 4, 4}, {0, 0}}) {
       const Tensor any = filled_any(sizes, dtype());
       const Tensor a = ops::mul(any, norm / static_cast<double>(std::max<int64_t>(sizes.back(), 1)));
@@ -362,7 +364,7 @@ TEST_P(CudaLinalgTest, Failures) {
                    [](const Tensors& t) { return Tensors{ops::lu_permutation(t[0], 2)}; });
 }
 
-// Of a batch of large matrices the second one fails.
+// A batch of large matrices, of which the second one fails.
 TEST_P(CudaLinalgTest, FailuresOfLargeMatrices) {
   const int64_t n = 48;
   const Tensor good = invertible({n, n}, dtype());
@@ -381,8 +383,9 @@ TEST_P(CudaLinalgTest, FailuresOfLargeMatrices) {
                    [](const Tensors& t) { return ops::svd_decomposed(t[0]); });
 }
 
-// One large matrix, and a few, are the library's; many small ones and those in a captured graph are our own kernels'.
-TEST_P(CudaLinalgTest, WhoDecomposes) {
+// The library decomposes one or a few large matrices; our own kernels decompose many small matrices and those in a
+// captured graph.
+TEST_P(CudaLinalgTest, LibraryDecomposesLargeMatrices) {
   const bool library = has_simulated_library("cusolver");
   struct Operator {
     std::string single, several;  // the library's functions

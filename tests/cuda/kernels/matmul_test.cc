@@ -34,7 +34,7 @@ TEST(CudaMatmulTest, VectorsMatricesAndBatches) {
   }
 }
 
-// Operands laid out as attention heads, transposed or expanded; the last cases have too many batches for a call each.
+// Operands laid out as attention heads, transposed or expanded. 20 batches are too many for one library call per batch.
 TEST(CudaMatmulTest, Layouts) {
   SimulatedEngine engine;
   for (DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kInt32}) {
@@ -75,7 +75,7 @@ TEST(CudaMatmulTest, Linear) {
   }
 }
 
-// Uses the library if input is a bias per column, else separate steps.
+// The library applies the activation if `input` is one bias per column; otherwise separate kernels do.
 TEST(CudaMatmulTest, ProductsWithAnActivation) {
   SimulatedEngine engine;
   for (DType dtype : kFloatings) {

@@ -5,7 +5,7 @@
 namespace tt::cuda {
 namespace {
 
-// For 16-bit inputs, weights of the same dtype or of float32.
+// Weights of 16-bit inputs may have the same dtype or float32.
 std::vector<DType> weight_dtypes(DType dtype) {
   if (item_size(dtype) == 2) return {dtype, DType::kFloat32};
   return {dtype};

@@ -5,7 +5,7 @@
 namespace tt::cuda {
 namespace {
 
-// One parameter has more elements than a thread group processes; `count` of them exceed one launch.
+// Returns `count` parameters, one of which has more elements than a thread group processes. 300 need several launches.
 Tensors parameters_of(int count, DType dtype) {
   Tensors all;
   for (int i = 0; i < count; ++i)

@@ -169,7 +169,7 @@ TEST_F(PointwiseTest, NanToNum) {
   }
 }
 
-// The half body: all 65,536 values, compared with the rounded double result.
+// The body for 16-bit dtypes, for all 65,536 values, compared with the rounded result in double.
 TEST_F(PointwiseTest, GeluOf16BitsIsCorrectlyRounded) {
   for (DType dtype : {DType::kFloat16, DType::kBFloat16}) {
     const bool half = dtype == DType::kFloat16;

@@ -20,7 +20,7 @@ using Reduction = std::function<Tensors(const Tensor&, Dim)>;
 constexpr DType kDTypes[] = {DType::kBool,    DType::kUInt8,    DType::kInt16,   DType::kInt64,
                              DType::kFloat16, DType::kBFloat16, DType::kFloat32, DType::kFloat64};
 
-// Layouts for each path through the driver: rows, columns, single columns, strided elements, parts of one result.
+// Layouts for each path of the driver: rows, columns, single columns, strided elements, results reduced in parts.
 struct Case {
   const char* name;
   Sizes sizes;
@@ -72,7 +72,7 @@ void expect_reduced(const char* name, const Reduction& reduction, absl::Span<con
       expect_equal_on_gpu(
           engine, std::string(name) + " of " + std::string(tt::name(dtype)) + ", " + c.name,
           {prepare(filled(c.sizes, dtype))}, [&](const Tensors& x) { return reduction(c.view(x[0]), c.dims); },
-          std::max(tolerance_of(dtype), 1e-11));  // also for half a million elements
+          std::max(tolerance_of(dtype), 1e-11));  // includes the rounding errors of half a million elements
     }
   }
 }

@@ -18,7 +18,7 @@ LibraryInfo noted(const std::string& name) {
   for (const LibraryInfo& library : library_statuses()) {
     if (library.name == name) return library;
   }
-  ADD_FAILURE() << name << " was not looked for";
+  ADD_FAILURE() << name << " was not looked up";
   return {};
 }
 
@@ -55,18 +55,18 @@ TEST(LibraryTest, CudnnHasRequiredSymbols) {
   EXPECT_GE(noted("cuDNN").version, "9");
 }
 
-TEST(LibraryTest, CufftHasWhatIsLookedUp) {
+TEST(LibraryTest, CufftHasRequiredSymbols) {
   if (!Library("cuFFT", {"libcufft.so.12", "libcufft.so.11"})) GTEST_SKIP() << "cuFFT is not installed";
   EXPECT_NE(make_fft(), nullptr);
   EXPECT_GE(noted("cuFFT").version, "11");
 }
 
-TEST(LibraryTest, CusolverHasWhatIsLookedUp) {
+TEST(LibraryTest, CusolverHasRequiredSymbols) {
   if (!Library("cuSOLVER", {"libcusolver.so.12", "libcusolver.so.11"})) GTEST_SKIP() << "cuSOLVER is not installed";
   const std::unique_ptr<Solver> solver = make_solver();
   ASSERT_NE(solver, nullptr);
   EXPECT_GE(noted("cuSOLVER").version, "11");
-  // Those that older versions lack; 12 is CUDA 13's.
+  // Functions that older versions may lack. Version 12 belongs to CUDA 13.
   if (noted("cuSOLVER").version >= "12") EXPECT_TRUE(solver->has_eig());
 }
 

@@ -140,7 +140,7 @@ class RandomWorkload {
     const size_t at = random_() % leases_.size();
     if (leases_[at]->id() == capturing_id()) return;
     for (const Live& block : live_) {
-      if (block.stream == at) return;  // its order is still needed
+      if (block.stream == at) return;  // a live block still belongs to the stream
     }
     leases_[at] = streams_.lease();
   }
@@ -290,7 +290,7 @@ TEST_F(AllocatorTest, PinnedPagesAreReadInStreamOrder) {
   engine.runtime().refuse_pinning(true);
   EXPECT_FALSE(backend.pin(pages.data(), pages.size()));
   engine.runtime().refuse_pinning(false);
-  EXPECT_FALSE(Devices::instance().backend(Device{}).pin(pages.data(), pages.size()));  // not needed on the CPU
+  EXPECT_FALSE(Devices::instance().backend(Device{}).pin(pages.data(), pages.size()));  // the CPU needs no pinning
   backend.allocator().deallocate(on_device, pages.size());
 }
 

@@ -68,7 +68,7 @@ class ChainTest : public ::testing::Test {
                                        {op_id::kMul, {result(4), Arg(t[4].get())}},
                                        {op_id::kTanh, {result(5)}}};
         });
-        expect_as_on_the_cpu("truth", tensors, sizes, compute, DType::kBool, [](const Tensors& t) {
+        expect_as_on_the_cpu("bool", tensors, sizes, compute, DType::kBool, [](const Tensors& t) {
           return std::vector<StepSpec>{{op_id::kExp, {Arg(t[0].get())}}, {op_id::kGt, {result(0), Arg(t[3].get())}}};
         });
       }
@@ -184,7 +184,7 @@ TEST_F(ChainTest, Fused) {
   compile_with_the_host();
   const int before = simulated_compilations();
   expect_chains_as_on_the_cpu();
-  EXPECT_EQ(simulated_compilations() - before, 6);  // float and bool results in two types, integers in two
+  EXPECT_EQ(simulated_compilations() - before, 6);  // two types each for float, bool and integer results
 }
 
 }  // namespace

@@ -115,7 +115,7 @@ TEST_F(FaultTest, RetiredTicketsDoNotAffectLaterOnes) {
   EXPECT_TRUE(poison(2));
 }
 
-TEST_F(FaultTest, CellOfFailedKernelIsNotTheNextCalls) {
+TEST_F(FaultTest, CellOfFailedKernelIsNotReusedByNextCall) {
   Dispatcher dispatcher;
   dispatcher.set(op_id::kNeg, Key::kCUDA, [](Call& call) {
     const Queue queue = queue_of(call.tensor(0));

@@ -32,7 +32,7 @@ class GraphReplayerTest : public testing::Test {
       enqueue(stream, [=] { to->push_back(static_cast<int>(value)); });
     });
   }
-  // The same with another function.
+  // Appends -`value`, by another kernel function.
   void negate(int64_t value) {
     add([to = &written_, value](StreamHandle stream) {
       enqueue(stream, [=] { to->push_back(static_cast<int>(-value)); });

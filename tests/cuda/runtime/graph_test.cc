@@ -45,7 +45,7 @@ TEST_F(GraphTest, ReplayReadsCurrentInputs) {
 TEST_F(GraphTest, FailedBeginLeavesNoCapture) {
   const Tensor x = full(1);
   const Queue queue(engine_.gpu());
-  runtime().begin_capture(queue.stream());  // as another user of a shared stream would
+  runtime().begin_capture(queue.stream());  // another user of the stream may have begun a capture
   EXPECT_THROW(graphs().begin(1, engine_.gpu()), Error);
   std::string why;
   runtime().destroy_graph(runtime().end_capture(queue.stream(), &why));

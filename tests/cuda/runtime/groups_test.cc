@@ -46,7 +46,7 @@ class GroupsTest : public ::testing::Test {
 };
 
 // For tests that require more than one thread per group.
-class TeamsTest : public GroupsTest {
+class GroupSyncTest : public GroupsTest {
  protected:
   void SetUp() override {
     if (kMaxThreads == 1) GTEST_SKIP() << "with a sanitizer a group has one thread";
@@ -69,7 +69,7 @@ TEST_F(GroupsTest, EveryThreadOfEveryGroupRunsOnce) {
   }
 }
 
-TEST_F(TeamsTest, TeamsHaveOneOrSeveralWarps) {
+TEST_F(GroupSyncTest, GroupsHaveOneOrSeveralWarps) {
   std::set<int64_t> sizes;
   for (int launch = 0; launch < 40; ++launch) {
     const Tensor size = zeros(1);
@@ -99,7 +99,7 @@ struct NeighbourExchange {
   }
 };
 
-TEST_F(TeamsTest, MissingSyncGivesWrongValue) {
+TEST_F(GroupSyncTest, MissingSyncGivesWrongValue) {
   const auto all_received = [&](bool syncs_before_read, bool syncs_before_write) {
     const Tensor sent = zeros(kGroups * kMaxThreads),
                  received = ops::full({kGroups * kMaxThreads}, int64_t{1}, DType::kInt64, engine_.gpu());
@@ -118,7 +118,7 @@ TEST_F(TeamsTest, MissingSyncGivesWrongValue) {
   }
 }
 
-TEST_F(TeamsTest, SkippedReductionIsFailure) {
+TEST_F(GroupSyncTest, SkippedReductionIsFailure) {
   const std::string what = failure([=] TT_DEVICE(Group & group) {
     if (group.rank() != 1) group.reduce(group.rank(), Add());
   });
@@ -131,7 +131,7 @@ TEST_F(TeamsTest, SkippedReductionIsFailure) {
   EXPECT_EQ(failure([=] TT_DEVICE(Group & group) { group.reduce(group.rank(), Add()); }), "");  // still usable
 }
 
-TEST_F(TeamsTest, SyncBesideReductionIsFailure) {
+TEST_F(GroupSyncTest, SyncBesideReductionIsFailure) {
   const std::string what = failure([=] TT_DEVICE(Group & group) {
     group.sync();
     if (group.rank() == 0)
@@ -142,7 +142,7 @@ TEST_F(TeamsTest, SyncBesideReductionIsFailure) {
   EXPECT_THAT(what, AllOf(HasSubstr("thread 0 syncs at "), HasSubstr("thread 1 reduces at ")));
 }
 
-TEST_F(TeamsTest, SyncsAtTwoPlacesAreFailure) {
+TEST_F(GroupSyncTest, SyncsAtTwoPlacesAreFailure) {
   const std::string what = failure([=] TT_DEVICE(Group & group) {
     if (group.rank() == 0)
       group.sync();
@@ -152,7 +152,7 @@ TEST_F(TeamsTest, SyncsAtTwoPlacesAreFailure) {
   EXPECT_THAT(what, HasSubstr("do not wait for each other"));
 }
 
-TEST_F(TeamsTest, UnequalSyncCountsAreFailure) {
+TEST_F(GroupSyncTest, UnequalSyncCountsAreFailure) {
   const std::string what = failure([=] TT_DEVICE(Group & group) {
     for (int i = group.rank(); i < 5; i += group.size()) group.sync();
   });
@@ -175,7 +175,7 @@ TEST_F(GroupsTest, ReductionsReturnSameValueToEveryThread) {
     int64_t* to = right.data_as<int64_t>();
     EXPECT_EQ(failure([=] TT_DEVICE(Group & group) {
                 bool good = true;
-                for (int64_t round = 0; round < 3; ++round) {  // must not disturb readers of the last round
+                for (int64_t round = 0; round < 3; ++round) {  // a round must not change values that threads still read
                   const int64_t own = group.rank() + round, n = group.size();
                   const FourWords all = group.reduce(FourWords{own, own, own, 1}, Join());
                   good &= all.sum == n * (n - 1) / 2 + n * round && all.most == n - 1 + round && all.least == round;
@@ -188,8 +188,8 @@ TEST_F(GroupsTest, ReductionsReturnSameValueToEveryThread) {
   }
 }
 
-// As on a device with one warp, whose threads exchange pairwise: a non-commutative operation gives differing results.
-TEST_F(TeamsTest, NoncommutativeReductionDiffersBetweenThreads) {
+// Threads combine values in pairs, as in a warp, so a non-commutative operation gives different results per thread.
+TEST_F(GroupSyncTest, NoncommutativeReductionDiffersBetweenThreads) {
   bool differs = false;
   for (int launch = 0; launch < 20; ++launch) {
     const Tensor sums = zeros(kGroups);
@@ -222,7 +222,7 @@ struct LastOne {
   }
 };
 
-TEST_F(TeamsTest, SignalBeforeWriteGivesWrongValue) {
+TEST_F(GroupSyncTest, SignalBeforeWriteGivesWrongValue) {
   for (const bool writes_first : {true, false}) {
     const Tensor slots = zeros(kGroups * kMaxThreads), counts = zeros(kGroups), sums = zeros(kGroups);
     EXPECT_EQ(
@@ -232,7 +232,7 @@ TEST_F(TeamsTest, SignalBeforeWriteGivesWrongValue) {
   }
 }
 
-TEST_F(TeamsTest, SharedMemoryIsPerGroupAndUninitialized) {
+TEST_F(GroupSyncTest, SharedMemoryIsPerGroupAndUninitialized) {
   struct Share {
     int64_t* stale;
     TT_DEVICE void operator()(Group& group, std::byte* memory) const {

@@ -58,7 +58,7 @@ TEST_F(GuardedMemoryTest, HostAccessesPinnedMemory) {
 
 TEST_F(GuardedMemoryTest, OtherFaultsAreNotReported) {
   volatile int64_t* const nowhere = reinterpret_cast<int64_t*>(8);
-  EXPECT_DEATH(*nowhere = 1, Not(HasSubstr("touched")));  // by the signal, or by a sanitizer's exit
+  EXPECT_DEATH(*nowhere = 1, Not(HasSubstr("touched")));  // the signal or a sanitizer ends the process
 }
 
 TEST_F(GuardedMemoryTest, AddressesAreReused) {

@@ -1,4 +1,4 @@
-// Simulated devices have no convolution library, so that our own kernels are tested.
+// Simulated devices have no convolution library, so the tests cover our own kernels.
 #include "kernels/cuda/runtime/dnn.h"
 
 #include "kernels/cuda/runtime/library_status.h"

@@ -1,4 +1,4 @@
-// SimulatedEngine: the CPU and CUDA backends in this process, the latter on simulated devices.
+// SimulatedEngine: the CPU backend, and the CUDA backend on simulated devices, in this process.
 //
 // The backends are created once per process. Each SimulatedEngine is a new session, current on its thread.
 #pragma once

@@ -146,7 +146,7 @@ SimulatedRuntime::Device& SimulatedRuntime::current() { return devices_[current_
 
 void SimulatedRuntime::note(const char* call, uint64_t value) {
   Lock lock(mutex_);
-  constexpr size_t kMaxCalls = 100'000;  // a daemon never reads its calls
+  constexpr size_t kMaxCalls = 100'000;  // limited, because a daemon never reads and clears the list
   if (calls_.size() < kMaxCalls) calls_.push_back(value ? absl::StrCat(call, " ", value) : call);
 }
 

@@ -35,14 +35,14 @@ class SimulatedRuntime final : public Runtime {
 
   // Faults to inject, and queries.
   void fail_next_kernel(std::string why);  // reported by the next wait; the device stays usable
-  void lose_device(std::string why);       // the current device: every later call on it fails with `why`
+  void lose_device(std::string why);       // loses the current device: every later call on it fails with `why`
   void lose(int device, std::string why);
   void fail_work(std::string why);  // called by running work; reported by the next wait, and on stderr
   void fail_allocations(bool fail);
   void refuse_graphs(bool refuse);  // refuses to create and to update graphs
   bool refuses_graphs() const;
   void refuse_pinning(bool refuse);          // refuses to pin memory that it did not allocate
-  bool has_work(StreamHandle stream) const;  // issued and still deferred
+  bool has_work(StreamHandle stream) const;  // whether work was issued and is still deferred
   void note(const char* call, uint64_t value = 0);
   std::vector<std::string> calls() const;  // "cudaMalloc 2097152", in order
   void forget_calls();
@@ -94,7 +94,7 @@ class SimulatedRuntime final : public Runtime {
     std::shared_ptr<Mark> mark;  // null: never recorded
   };
   struct Job {
-    std::function<void()> run;      // null for a mark
+    std::function<void()> run;      // null if the job only marks a position
     std::shared_ptr<Mark> mark;     // done when the stream reaches it
     std::shared_ptr<Mark> awaited;  // must be done before the job runs
   };

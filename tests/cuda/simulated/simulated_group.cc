@@ -129,7 +129,7 @@ class Fibers final : public SimulatedGroup {
 
  private:
   struct Thread {
-    boost::context::fiber fiber, scheduler;  // the latter during the thread's turn
+    boost::context::fiber fiber, scheduler;  // `scheduler` is valid only while the thread runs
     Wait wait;
   };
 
@@ -161,7 +161,7 @@ class Fibers final : public SimulatedGroup {
 
   const int size_;
   Body body_;
-  int64_t index_ = -1;  // negative: the threads exit
+  int64_t index_ = -1;  // index of the group; negative: the threads must exit
   int now_ = 0;
   int64_t turn_ = 0;  // number of completed barriers
   std::array<Thread, kMaxThreads> threads_;

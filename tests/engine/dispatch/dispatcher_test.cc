@@ -119,7 +119,7 @@ TEST_F(DispatcherTest, AutogradKernelOfOperatorAlwaysRuns) {
 TEST_F(DispatcherTest, KernelPrecedesFallbackAndNullFallsThrough) {
   dispatcher.set_fallback(Key::kCPU, &compute<Key::kCPU>);
   Tensor x = make({2});
-  x->requires_grad = true;  // but no autograd kernels are registered
+  x->requires_grad = true;  // ignored, because no autograd kernels are registered
   run_add(x, x);
   EXPECT_THAT(path(), ElementsAre("compute 3"));
   path().clear();

@@ -106,7 +106,7 @@ TEST_F(OutVariantTest, CopiesConvertAndBroadcast) {
   EXPECT_THAT(values(target), ElementsAre(1, 2, 3, 1, 2, 3));
 }
 
-TEST_F(OutVariantTest, RejectsWhatPyTorchRejects) {
+TEST_F(OutVariantTest, RejectsInvalidOutTensors) {
   Tensor x = counting({2, 3});
   EXPECT_EQ(error_of(x, 1, counting({3})), "[add] output with shape [3] doesn't match the broadcast shape [2, 3]");
   EXPECT_EQ(error_of(x, 1, counting({2, 3}, DType::kInt64)),

@@ -208,7 +208,7 @@ TEST(CachingPoolTest, UsesLastBytesBelowLimit) {
   Pool pool;
   pool.pool.set_limit(3 * kMiB);
   EXPECT_NE(pool.allocate(2 * kMiB), nullptr);   // a segment of 20 MiB exceeds the limit
-  EXPECT_NE(pool.allocate(512 << 10), nullptr);  // so does a small segment of 2 MiB
+  EXPECT_NE(pool.allocate(512 << 10), nullptr);  // a small segment of 2 MiB exceeds it too
   EXPECT_NE(pool.allocate(512 << 10), nullptr);
   EXPECT_THAT(pool.error_of(64), HasSubstr("out of memory"));
 }
@@ -230,7 +230,7 @@ TEST(CachingPoolTest, CountsSmallBlocksOfLargeSegmentsAsSmall) {
   pool.deallocate(small, 1000);
   EXPECT_EQ(pool.pool.stats().small.allocated.now, 0u);
   EXPECT_EQ(pool.pool.stats().small.requested.now, 0u);
-  EXPECT_EQ(pool.allocate(1000), small);  // now from the cache
+  EXPECT_EQ(pool.allocate(1000), small);  // the same block, from the cache
   pool.deallocate(small, 1000);
   pool.deallocate(large, 2 * kMiB);
   for (const PoolStats& stats : {pool.pool.stats().all, pool.pool.stats().small, pool.pool.stats().large}) {
@@ -240,7 +240,7 @@ TEST(CachingPoolTest, CountsSmallBlocksOfLargeSegmentsAsSmall) {
   }
 }
 
-TEST(CachingPoolTest, MergesQuickBlocksBeforeSystemAllocation) {
+TEST(CachingPoolTest, MergesCachedBlocksBeforeSystemAllocation) {
   Pool pool{PoolSizes()};
   std::vector<void*> blocks;
   for (size_t i = 0; i < 2 * kMiB / 4096; ++i) blocks.push_back(pool.allocate(4096));

@@ -69,7 +69,7 @@ TEST(ExpandableSegmentsTest, ReleaseUnusedPages) {
   EXPECT_TRUE(pool.pool.snapshot().empty());
 }
 
-TEST(ExpandableSegmentsTest, PagesOfOneStreamServeAnother) {
+TEST(ExpandableSegmentsTest, ReusesPagesOfAnotherStream) {
   DevicePool pool(kExpandable, 100 * kMiB);
   pool.deallocate(pool.allocate(80 * kMiB, pool.stream), 80 * kMiB);
   EXPECT_NE(pool.allocate(80 * kMiB, pool.other), nullptr);

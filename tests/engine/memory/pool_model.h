@@ -13,7 +13,7 @@ namespace tt {
 
 class PoolModel {
  public:
-  // `merged`: whether adjacent free blocks are always merged (not if blocks may be in quick lists).
+  // `merged`: whether adjacent free blocks are always merged (false if freed blocks may be in the SizeClassCache).
   explicit PoolModel(bool merged = true) : merged_(merged) {}
 
   void add(const void* p, size_t bytes) {

@@ -31,7 +31,7 @@ TEST(PoolPolicyTest, LimitsBadFitsByMaxNonSplitRounding) {
 
 TEST(PoolPolicyTest, ServesRequestJustBelowMaxSplitSize) {
   DevicePool pool("max_split_size_mb:21");
-  EXPECT_NE(pool.allocate(20 * kMiB + 512), nullptr);  // from a segment larger than max_split_size
+  EXPECT_NE(pool.allocate(20 * kMiB + 512), nullptr);  // is part of a segment that is larger than max_split_size
 }
 
 TEST(PoolPolicyTest, ReleasesUnsplitBlocksFirst) {

@@ -93,7 +93,7 @@ TEST(StreamOrderTest, SegmentReadByStreamIsReleasedLater) {
     pool.pool.record_stream(p, pool.other);
     pool.deallocate(p, 1000);
   }
-  pool.events->reached[2] = 1;  // of two events
+  pool.events->reached[2] = 1;  // the first of two events has completed
   EXPECT_EQ(pool.allocate(1000), first);
   EXPECT_NE(pool.allocate(1000), second);
 }

@@ -15,7 +15,7 @@ TEST(SystemMemoryTest, LargeSegmentsAreHugePageAligned) {
     ASSERT_NE(segment, nullptr);
     size_t alignment = bytes < (size_t{2} << 20) ? 4096 : size_t{2} << 20;
     EXPECT_EQ(reinterpret_cast<uintptr_t>(segment) % alignment, 0u);
-    std::memset(segment, 0x5a, bytes);  // all of it is mapped
+    std::memset(segment, 0x5a, bytes);  // all bytes are mapped
     memory.unmap(segment, bytes);
   }
 }

@@ -90,7 +90,7 @@ TEST(TenantTest, SplitBlockKeepsItsTenant) {
   HostPool pool;
   pool.use(1 << 20, kAnna);
   char* p = pool.allocate(1000, kBert);
-  char* q = pool.allocate(100 << 10, kBert);  // from the remainder of the block
+  char* q = pool.allocate(100 << 10, kBert);  // allocated from the rest of the same block
   EXPECT_TRUE(is_zero(p, 1000));
   EXPECT_TRUE(is_zero(q, 100 << 10));
   pool.pool.deallocate(p, 1000, kBert);
@@ -102,7 +102,7 @@ TEST(TenantTest, BlockFreedWithoutTenantIsZeroed) {
   for (size_t bytes : {size_t{100}, size_t{3} << 20}) {
     char* p = pool.allocate(bytes, kAnna);
     std::memset(p, 'x', bytes);
-    pool.pool.deallocate(p, bytes);  // on a thread without a tenant
+    pool.pool.deallocate(p, bytes);  // this thread has no current tenant
     p = pool.allocate(bytes, kAnna);
     EXPECT_TRUE(is_zero(p, bytes));
     pool.pool.deallocate(p, bytes, kAnna);

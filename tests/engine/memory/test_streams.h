@@ -17,7 +17,7 @@ class TestStream final : public Stream {
   explicit TestStream(uintptr_t id, Device device = {DeviceType::kCUDA, 0}) : id_(id), device_(device) {}
   Device device() const override { return device_; }
   uintptr_t id() const override { return id_; }
-  std::unique_ptr<Event> record() override { fail(ErrorKind::kNotImplemented, "not asked for"); }
+  std::unique_ptr<Event> record() override { fail(ErrorKind::kNotImplemented, "record() is not expected"); }
   void wait(const Event&) override {}
   void synchronize() override { ++synchronized; }
   void copy(void*, const void*, size_t) override {}

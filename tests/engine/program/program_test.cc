@@ -136,7 +136,7 @@ std::vector<int64_t> chain_code() {
   return {writer.code().begin(), writer.code().end()};
 }
 
-TEST(ProgramTest, SlotsReplaceTensorsInAProgramAndNowhereElse) {
+TEST(ProgramTest, SlotsReplaceTensorsInProgramsOnly) {
   const Param& tensor = op(op_id::kAdd).params[0];
   const Param& list = op(op_id::kCat).params[0];
   const Slot names[] = {1, 0};

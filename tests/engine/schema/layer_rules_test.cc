@@ -158,7 +158,7 @@ TEST_F(LayerRulesTest, LossesReduceOrNot) {
   EXPECT_EQ(infer_("kl_div", {t({3, 2}), t({3, 2}), std::string_view("batchmean")}), "float32[]");
 }
 
-TEST_F(LayerRulesTest, PaddingAddsAndCuts) {
+TEST_F(LayerRulesTest, PaddingExtendsAndCrops) {
   EXPECT_EQ(infer_("pad", {t({3, 4}), n({1, 2, -1, 0})}), "float32[2, 7]");
   EXPECT_THAT(infer_("pad", {t({3}), n({1})}), HasSubstr("Length of pad must be even"));
   EXPECT_THAT(infer_("pad", {t({3}), n({-2, -2})}), HasSubstr("negative output size"));

@@ -114,7 +114,7 @@ void run(Input input) {
     }
     if (input.byte() % 4 == 0) {  // a new Hello
       peer = nullptr;
-      engine->client_gone();
+      engine->client_exited();
       engine = SharedSegment::create();
       require(engine != nullptr);
       peer = std::make_unique<Peer>(*engine, input);

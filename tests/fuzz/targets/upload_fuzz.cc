@@ -19,7 +19,7 @@ namespace tt::server {
 namespace {
 
 constexpr uint64_t kMemoryLimit = 1 << 20;
-constexpr size_t kUploads = 6;  // in progress at the same time
+constexpr size_t kUploads = 6;  // maximum number in progress at the same time
 
 void require(bool condition) {
   if (!condition) std::abort();

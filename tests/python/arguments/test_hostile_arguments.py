@@ -1,6 +1,7 @@
-"""Arguments with wrong sizes, that raise, change while they are read, or belong to another session. They must give a
-Python exception, and never a crash, a wrapped-around value or a dead session. Found by reviewing python/bindings
-and by tests/fuzz/api_fuzz.py.
+"""Hostile arguments: of wrong sizes, raising exceptions, changing while they are read, or of another session.
+
+Each must cause a Python exception, never a crash, a wrapped-around value or the end of the session. Found by reviewing
+python/bindings and by tests/fuzz/api_fuzz.py.
 """
 
 from __future__ import annotations
@@ -101,7 +102,7 @@ def test_tensor_that_changes_while_its_call_waits(torch):
     stop = threading.Event()
 
     def replace():
-        while not stop.wait(0.001):  # so that the main thread's wait is not queued behind an endless backlog
+        while not stop.wait(0.001):  # limits the queued work that the main thread waits for
             x.data = torch.arange(1000, dtype=torch.float64)
             x.data = torch.arange(1000, dtype=torch.float32)
 
@@ -212,7 +213,7 @@ def test_nesting(torch):
             call()
 
 
-def test_none_where_a_tensor_is_needed(torch):
+def test_none_for_a_required_tensor(torch):
     x = torch.ones(2, requires_grad=True)
     loss = (x * 2).sum()
     for call in (

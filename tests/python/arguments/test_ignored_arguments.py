@@ -51,7 +51,7 @@ FACTORIES = [
 @pytest.mark.parametrize("name, args", FACTORIES)
 def test_out_that_requires_a_gradient(torch, name, args):
     function = getattr(torch, name)
-    for target in (torch.ones(3), torch.ones(1)):  # of the result's size, and of another
+    for target in (torch.ones(3), torch.ones(1)):  # of the result's size, and of another size
         result = function(*args, out=target, requires_grad=True)
         assert result is target and target.requires_grad and target.is_leaf
     (target * 2).sum().backward()

@@ -93,7 +93,7 @@ def test_fill_of_a_tensor(torch):
         torch.ones(2).fill_(torch.ones(1))
 
 
-def test_a_floating_point_tensor_is_no_size(torch):
+def test_floating_point_tensor_is_not_a_size(torch):
     assert torch.zeros([torch.tensor(2), 3]).shape == (2, 3)
     with pytest.raises(TypeError):
         torch.zeros([torch.tensor(2.5), 3])

@@ -50,7 +50,7 @@ def test_no_grad_modes(torch):
     assert not x.detach().requires_grad
 
 
-def test_hook_changes_its_tensors_hooks(torch):
+def test_hook_may_change_hooks_of_its_tensor(torch):
     x = torch.ones(3, requires_grad=True)
     y, handles, calls = x * 2, [], []
 
@@ -68,7 +68,7 @@ def test_hook_changes_its_tensors_hooks(torch):
     assert x.grad.tolist() == [20.0, 20.0, 20.0]
 
 
-def test_tensor_hooks_see_and_replace(torch):
+def test_tensor_hooks_receive_and_replace_gradients(torch):
     x = torch.ones(2, requires_grad=True)
     y = x * 2
     seen = []

@@ -107,11 +107,11 @@ def test_classes(torch):
     with pytest.warns(FutureWarning, match="Decorating classes"):
 
         @torch.no_grad()
-        class Made:
+        class DecoratedClass:
             def __init__(self):
                 self.made = torch.is_grad_enabled()
 
             def later(self):
                 return torch.is_grad_enabled()
 
-    assert Made().made is False and Made().later() is True
+    assert DecoratedClass().made is False and DecoratedClass().later() is True

@@ -45,7 +45,7 @@ def test_device_count_and_properties(torch):
 
 
 @two_gpus
-def test_the_current_device(torch):
+def test_current_device(torch):
     assert torch.zeros(1, device="cuda").device == torch.device("cuda", 0)
     with torch.cuda.device(1):
         assert torch.cuda.current_device() == 1
@@ -59,7 +59,7 @@ def test_the_current_device(torch):
 
 
 @two_gpus
-def test_the_default_device(torch):
+def test_default_device(torch):
     with torch.device("cuda"):
         assert torch.zeros(2).is_cuda and torch.tensor([1.0]).is_cuda and torch.randn(2).is_cuda
         assert not torch.zeros(2, device="cpu").is_cuda
@@ -78,7 +78,7 @@ def test_devices_do_not_mix(torch):
     with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device.*cuda:0 and cpu"):
         x + torch.ones(2)
     assert (x + torch.tensor(2.0)).tolist() == [3, 3]  # a zero-dim CPU tensor is accepted
-    assert x[torch.tensor([1, 0, 1])].tolist() == [1, 1, 1]  # so are CPU indices
+    assert x[torch.tensor([1, 0, 1])].tolist() == [1, 1, 1]  # CPU indices are accepted too
     with pytest.raises(TypeError, match="can't convert cuda:0 device type tensor to numpy"):
         x.numpy()
     assert np.array_equal(x.cpu().numpy(), x.numpy(force=True))
@@ -107,7 +107,7 @@ def test_memory_is_reused_in_order(torch):
     values."""
     results = []
     for i in range(40):
-        x = torch.tensor(np.full(1 << 15, i, "float32"), device="cuda")  # by a transfer
+        x = torch.tensor(np.full(1 << 15, i, "float32"), device="cuda")  # uploaded from the client
         y = torch.full((1 << 15,), float(i), device="cuda")
         results.append((x + y)[:3] * torch.tensor([1.0, 10.0, 100.0], device="cuda"))
         del x, y
@@ -212,11 +212,11 @@ def test_invalid_index_is_reported_at_its_line(torch):
     unrelated = torch.arange(4.0, device="cuda") * 2
     table = torch.randn(5, 3, device="cuda")
     fine = torch.nn.functional.embedding(torch.tensor([1, 4], device="cuda"), table)
-    bad = torch.nn.functional.embedding(torch.tensor([1, 9], device="cuda"), table)  # the embedding to blame
+    bad = torch.nn.functional.embedding(torch.tensor([1, 9], device="cuda"), table)  # the invalid index
     later = (bad * 2).sum() + unrelated.sum()
     with pytest.raises(IndexError, match="index out of range in self") as raised:
         later.item()
-    assert f"test_cuda.py:{line_of('# the embedding to blame')}" in str(raised.value)
+    assert f"test_cuda.py:{line_of('# the invalid index')}" in str(raised.value)
     with pytest.raises(IndexError):
         bad.tolist()
     assert unrelated.tolist() == [0, 2, 4, 6] and fine.shape == (2, 3) and len(fine.tolist()) == 2

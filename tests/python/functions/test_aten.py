@@ -86,7 +86,7 @@ def test_windows(torch, length, sym):
 def test_masked(torch, name):
     rng = np.random.default_rng(3)
     x, mask = rng.normal(size=(4, 5)), rng.random((4, 5)) < 0.6
-    mask[:, :2] = True  # at least two of each row
+    mask[:, :2] = True  # at least two unmasked elements per row
     values = np.ma.array(x, mask=~mask)
     options = {"var": {"ddof": 1}, "std": {"ddof": 1}}.get(name, {})
     expected = {"amax": values.max, "amin": values.min}.get(name, getattr(values, name, None))(axis=1, **options)
@@ -122,7 +122,7 @@ def test_addmm_activation(torch, device):
 
 
 def test_nan_propagates(torch, device):
-    """The path of the CPU, and of a GPU if the library does not apply the activation, for NaN."""
+    """Activations keep NaN: on the CPU, and on a GPU whose library does not apply them."""
     bad = torch.tensor([[float("nan"), 1.0]])
     weight, bias = torch.ones(5, 2), torch.ones(5)
     assert torch.nn.functional.linear(bad, weight, bias).relu().isnan().all().item()

@@ -157,7 +157,7 @@ def test_unknown_pairs_and_arguments(torch):
         D.Bernoulli()
 
 
-def test_positive_definite_looks_at_the_whole_matrix(torch):
+def test_positive_definite_checks_the_whole_matrix(torch):
     matrices = torch.tensor([[[1.0, 2.0], [2.0, 1.0]], [[2.0, 1.0], [1.0, 2.0]], [[1.0, 0.5], [0.0, 1.0]]])
     assert torch.distributions.constraints.positive_definite.check(matrices).tolist() == [False, True, False]
 

@@ -32,7 +32,7 @@ def evaluated(torch, function, x: np.ndarray) -> np.ndarray:
 def test_lgamma(torch, piece):
     x = np.random.default_rng(1).uniform(*piece, size=1003)
     expected = lgamma(x)
-    # Near its zeros left of zero, the error is relative to the terms whose difference it is.
+    # Left of -1 the result is a difference of terms near 1, so near its zeros the error is relative to these terms.
     scale = np.maximum(np.abs(expected), 1.0 if piece[0] < -1 else 0.0)
     assert (np.abs(evaluated(torch, torch.lgamma, x) - expected) <= 2e-14 * scale).all()
     single = x.astype("float32")
@@ -46,7 +46,7 @@ def test_bessel_functions(torch, name, reference, piece):
     x = np.random.default_rng(2).uniform(*piece, size=1003)
     x = np.concatenate([x, -x]) if name[0] == "j" else x
     function = getattr(torch.special, f"bessel_{name}")
-    # The rounding of an argument shifts a wave by its size times the last place.
+    # Rounding x shifts the wave by up to x times the machine epsilon; the wave's amplitude is about 1 / sqrt(x).
     np.testing.assert_allclose(evaluated(torch, function, x), reference(x), rtol=2e-14, atol=4e-16 * max(1, piece[1]) ** 0.5)
     single = x.astype("float32")
     np.testing.assert_allclose(evaluated(torch, function, single), reference(single.astype("float64")), rtol=2e-7, atol=1e-9)

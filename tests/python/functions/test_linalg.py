@@ -416,7 +416,7 @@ def test_large_matrices(torch):
 
 
 @pytest.mark.parametrize("dtype, size", [("float32", 1e30), ("float64", 1e200), ("complex128", 1e-200)])
-def test_qr_far_from_one(torch, dtype, size):
+def test_qr_of_very_large_and_small_elements(torch, dtype, size):
     a = (np.arange(6).reshape(3, 2) + 1.0).astype(dtype) * np.dtype(dtype).type(size)
     q, r = torch.linalg.qr(torch.from_numpy(a))
     np.testing.assert_allclose((q @ r).numpy(force=True) / size, a / size, rtol=1e-5)

@@ -1,4 +1,4 @@
-"""Fake quantization beside PyTorch's values, which were recorded on its CPU."""
+"""Fake quantization, compared with values that PyTorch computed on a CPU."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_values_and_straight_through_gradient(torch, dtype):
     ],
 )
 def test_gradient_rounds_as_the_value(torch, scale, number, value, slope):
-    """Numbers between two integers, which another rounding of 1 / scale would put outside the range, or inside."""
+    """Numbers halfway between the last integer of the range and the next: rounding 1 / scale differently changes the result."""
     x = torch.tensor([number], requires_grad=True)
     y = torch.fake_quantize_per_tensor_affine(x, scale, 0, -4, 4)
     assert y.item() == value
@@ -37,7 +37,7 @@ def test_gradient_rounds_as_the_value(torch, scale, number, value, slope):
 
 
 def test_gradient_of_bfloat16_rounds_as_the_value(torch):
-    """The sums are PyTorch's."""
+    """The expected sums were computed by PyTorch."""
     x = torch.linspace(-3, 3, 4001).to(torch.bfloat16).requires_grad_()
     torch.fake_quantize_per_tensor_affine(x, 0.1, 0, -4, 4).sum().backward()
     assert x.grad.float().sum().item() == 601
@@ -46,7 +46,7 @@ def test_gradient_of_bfloat16_rounds_as_the_value(torch):
     assert x.grad.float().sum().item() == 1797
 
 
-def test_infinities_become_the_ends_of_the_range(torch):
+def test_infinities_are_clamped_to_the_range(torch):
     x = torch.tensor([float("inf"), -float("inf")])
     assert torch.fake_quantize_per_tensor_affine(x, 0.5, 1, -4, 4).tolist() == [1.5, -2.5]
 

@@ -1,4 +1,4 @@
-"""triu_indices, tril_indices and the functions made of them."""
+"""triu_indices, tril_indices and the functions that use them."""
 
 import itertools
 

@@ -23,7 +23,7 @@ except ModuleNotFoundError:
 @pytest.mark.parametrize(
     "code, said", [(ASKS, "right"), ("import sys; sys.modules['torch'] = sys\nimport teletensor.as_torch", "already")]
 )
-def test_in_a_process(torch, code, said):
+def test_import_in_a_new_process(torch, code, said):
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, env={"PYTHONPATH": ":".join(sys.path)}
     )

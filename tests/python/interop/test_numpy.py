@@ -134,7 +134,7 @@ def test_ufuncs(torch, function, dtype, expected):
     np.testing.assert_allclose(result.numpy(), function(tensor.numpy()), rtol=1e-6)
 
 
-def test_functions_of_several(torch):
+def test_functions_of_several_arguments(torch):
     tensor = torch.tensor([1.0, 2.0, 3.0])
     fraction, whole = np.modf(tensor)
     assert type(fraction) is type(whole) is torch.Tensor and whole.tolist() == [1, 2, 3]

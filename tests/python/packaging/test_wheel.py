@@ -48,7 +48,7 @@ def package(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def report(package, tmp_path_factory) -> dict:
-    """The output of PROGRAM, run without this environment except NumPy."""
+    """The output of PROGRAM, run with the copied package and NumPy only."""
     paths = f"{package.parent}:{Path(numpy.__file__).resolve().parents[1]}"
     ended = subprocess.run(
         [sys.executable, "-c", PROGRAM], env={"PYTHONPATH": paths, "PATH": "/usr/bin:/bin"}, text=True, check=True,

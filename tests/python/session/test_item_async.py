@@ -5,7 +5,7 @@ import pytest
 import teletensor as torch
 
 
-def test_value_is_that_of_the_call():
+def test_value_is_from_the_time_of_the_call():
     x = torch.arange(3.0)
     before = x.sum().item_async()
     total = x.sum()
@@ -47,7 +47,7 @@ def test_reads_without_instructions():
     assert sum(p.wait() for p in [x.item_async() for _ in range(20_000)]) == 20_000
 
 
-def test_dropped_before_arrival():
+def test_pending_item_dropped_before_arrival():
     x = torch.ones(1000)
     for _ in range(100):
         x.sum().item_async()

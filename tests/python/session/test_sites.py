@@ -83,7 +83,7 @@ def test_every_read_is_reported_with_its_line(daemon, tmp_path, folder):
         if "way out" not in what:  # __exit__ is attributed to its own line
             assert any(line.endswith(what) for line in named), (what, result.stdout)
     others = [line for line in result.stdout.splitlines() if " x " in line and str(path) not in line]
-    assert len(others) == 1 and "threading.py" in others[0], others  # a thread that runs no line of the user's
+    assert len(others) == 1 and "threading.py" in others[0], others  # the thread that runs library code only
 
 
 def test_frames_of_the_package_are_skipped(torch):

@@ -24,7 +24,7 @@ def test_reading_a_parameter_raises(torch, make):
     failed_step(torch, make(torch, [table, scale]), table, scale)
     with pytest.raises(IndexError, match="index out of range in self"):
         scale.tolist()
-    assert table.tolist() == [[1, 1]] * 3 and scale.tolist() == [1, 1]  # as before the step, after the error was raised
+    assert table.tolist() == [[1, 1]] * 3 and scale.tolist() == [1, 1]  # unchanged by the failed step
 
 
 def test_results_of_a_parameter_raise(torch):

@@ -39,7 +39,7 @@ def test_storages(torch):
 
 
 def test_tied_weights_are_found(torch):
-    """The purpose for which libraries compare data_ptr()."""
+    """Shared weights are found by comparing storages; with PyTorch, libraries compare data_ptr()."""
     first, second = torch.nn.Linear(4, 4), torch.nn.Linear(4, 4)
     second.weight = first.weight
     names = {}

@@ -1,4 +1,4 @@
-"""Tensors from Python code's point of view."""
+"""Tensors in Python: creation, indexing, operators, in-place writes, printing and errors."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ def test_files_of_other_libraries(torch, tmp_path):
     (tmp_path / "text").write_text("hello")
     for name, says in (
         ("weights.pt", "PyTorch's torch.save.*numpy.savez"), ("old.pt", "PyTorch's torch.save.*numpy.savez"),
-        ("w.safetensors", "safetensors"), ("object.pickle", "a pickle"), ("text", "no zip archive"),
+        ("w.safetensors", "safetensors"), ("object.pickle", "a pickle"), ("text", "not a zip archive"),
     ):  # fmt: skip
         refuse(torch, (tmp_path / name).read_bytes(), says)
         with pytest.raises(torch.serialization.LoadError, match=says):

@@ -41,9 +41,9 @@ class Http2Peer {
 
   int fd_;
   uint32_t next_stream_ = 1;
-  int64_t window_ = 65535;               // of the connection
-  int64_t initial_window_ = 65535;       // of a new stream
-  std::map<uint32_t, int64_t> windows_;  // of unfinished calls
+  int64_t window_ = 65535;               // flow-control window of the connection
+  int64_t initial_window_ = 65535;       // initial window of a stream
+  std::map<uint32_t, int64_t> windows_;  // windows of unfinished calls, by stream id
   std::string received_;
 };
 

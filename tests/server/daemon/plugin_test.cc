@@ -47,14 +47,14 @@ void expect_cpu_alone(const std::string& plugin, const std::string& message) {
 
 TEST(PluginTest, MissingFile) { expect_cpu_alone("/nowhere/plugin.so", "/nowhere/plugin.so: cannot open"); }
 
-TEST(PluginTest, FileThatIsNoLibrary) {
+TEST(PluginTest, FileThatIsNotALibrary) {
   testing::TemporaryFolder folder;
   const std::string path = folder.path() / "plugin.so";
   std::ofstream(path) << "not a library";
   expect_cpu_alone(path, "plugin.so: ");
 }
 
-TEST(PluginTest, LibraryThatIsNoPlugin) { expect_cpu_alone("libm.so.6", "libm.so.6 is not a teletensor plug-in"); }
+TEST(PluginTest, LibraryThatIsNotAPlugin) { expect_cpu_alone("libm.so.6", "libm.so.6 is not a teletensor plug-in"); }
 
 TEST(PluginTest, PluginOfAnotherBuild) {
   expect_cpu_alone(TT_FOREIGN_PLUGIN, "was built for a different operator table");

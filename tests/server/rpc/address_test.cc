@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-TEST(AddressTest, Spellings) {
+TEST(AddressTest, ParsesAndFormatsAddresses) {
   EXPECT_EQ(parse_address("unix:/run/a.sock")->path, "/run/a.sock");
   EXPECT_EQ(parse_address("127.0.0.1:7070")->to_string(), "127.0.0.1:7070");
   EXPECT_EQ(parse_address("[::1]:80")->host, "::1");

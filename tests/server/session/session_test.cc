@@ -300,7 +300,7 @@ TEST_F(SessionTest, BrokenUploadCanBeRepeated) {
   uploaded(&frame, 1, 4, {2});
   run(frame);
   EXPECT_THAT(value(1), ElementsAre(3, 4));
-  auto unheard = session_->begin_upload(4, 8);  // its sender received no reply
+  auto unheard = session_->begin_upload(4, 8);  // sent again by a client that received no reply
   ASSERT_TRUE(unheard.ok());
   EXPECT_TRUE((*unheard)->append(bytes_of({3, 4})).ok());
   EXPECT_EQ(session_->status().held_bytes(), 8u);
@@ -359,7 +359,7 @@ TEST_F(SessionTest, AbandonedUploadDoesNotCompleteLaterUploadOfSameNumber) {
   EXPECT_THAT(error(1).message(), HasSubstr("did not arrive"));
   auto second = session_->begin_upload(4, 8);  // the frame no longer waits for it
   ASSERT_TRUE(second.ok());
-  EXPECT_EQ(session_->status().held_bytes(), 8u);  // of the late upload, which has not ended
+  EXPECT_EQ(session_->status().held_bytes(), 8u);  // held by the late upload, which has not ended
   EXPECT_EQ((*late)->append(bytes_of({2})).code(), absl::StatusCode::kCancelled);
   EXPECT_TRUE((*second)->append(bytes_of({3})).ok());
   v1::Frame again;

@@ -125,7 +125,7 @@ TEST_F(DeviceTransferTest, DeviceAccessesRingDirectly) {
   EXPECT_EQ(read, large);
   EXPECT_EQ(written, large);
   EXPECT_LE(longest, kRing / 8);  // so that copies overlap
-  EXPECT_EQ(pinned, 2);           // each lane once
+  EXPECT_EQ(pinned, 2);           // each lane is pinned once
   client_.reset();
   engine_.reset();
   EXPECT_THAT(runtime().calls(), Contains("cudaHostUnregister").Times(2));
@@ -152,7 +152,7 @@ TEST_F(DeviceTransferTest, KilledClientLeavesNoMemory) {
   const uint64_t before = account_->held();
   {
     auto up = producer();
-    for (uint32_t i = 0; i < kChunks / 2 + 1; ++i) up.pass(1);  // and stops
+    for (uint32_t i = 0; i < kChunks / 2 + 1; ++i) up.pass(1);  // the client stops here
     auto upload = transfers_->begin(++transfer_, 3 * kRing, gpu_);
     ASSERT_TRUE(upload.ok());
     int asked = 0;
@@ -183,7 +183,8 @@ TEST_F(DeviceTransferTest, EndedSessionLeavesNoMemory) {
   engine_.reset();  // aborts if the first copy is still in progress
 }
 
-// Staged (in chunks of a call), or read by the device from the ring: the rest is sent in another call.
+// Uploads that break, either staged from a call's chunks or read by the device from the ring. Another call sends the
+// remaining bytes.
 TEST_F(DeviceTransferTest, BrokenTransfersContinue) {
   for (const bool through_ring : {false, true}) {
     const size_t bytes = 12 * kChunkBytes + 345;

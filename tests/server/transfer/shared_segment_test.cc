@@ -141,14 +141,14 @@ TEST_F(SharedSegmentTest, SegmentCannotShrink) {
 }
 
 TEST_F(SharedSegmentTest, DetectsExitedClient) {
-  EXPECT_FALSE(engine_->client_gone());
+  EXPECT_FALSE(engine_->client_exited());
   client_.reset();
-  EXPECT_TRUE(engine_->client_gone());
+  EXPECT_TRUE(engine_->client_exited());
 }
 
 TEST_F(SharedSegmentTest, UnseenClientIsNotExited) {
   auto unopened = SharedSegment::create();
-  EXPECT_FALSE(unopened->client_gone());
+  EXPECT_FALSE(unopened->client_exited());
 }
 
 }  // namespace

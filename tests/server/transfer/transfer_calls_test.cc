@@ -20,7 +20,7 @@ namespace {
 using std::chrono::milliseconds;
 using testing::engine_bytes;
 
-constexpr int64_t kFloats = 16 << 20;  // 64 MiB: far more than gRPC and the socket buffer
+constexpr int64_t kFloats = 16 << 20;  // 64 MiB: far more than gRPC and the socket buffer hold
 
 class TransferCallsTest : public ::testing::Test {
  protected:

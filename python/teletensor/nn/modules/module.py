@@ -72,12 +72,12 @@ class Module(ModuleState):
             result = self.forward(*args, **kwargs)
             for key, hook in list(self._forward_hooks.items()):
                 called.add(key)
-                result = self._hooked(key, hook, args, kwargs, result)
+                result = self._apply_forward_hook(key, hook, args, kwargs, result)
             return result
         except Exception:
             for key in [k for k in self._forward_hooks_always_called if k not in called]:
                 try:
-                    result = self._hooked(key, self._forward_hooks[key], args, kwargs, result)
+                    result = self._apply_forward_hook(key, self._forward_hooks[key], args, kwargs, result)
                 except Exception as e:  # noqa: BLE001 - the first exception is raised
                     warnings.warn(
                         "module forward hook with ``always_call=True`` raised an exception that was silenced as another "
@@ -86,7 +86,7 @@ class Module(ModuleState):
                     )
             raise
 
-    def _hooked(self, key: int, hook: Callable, args: tuple, kwargs: dict, result: Any) -> Any:
+    def _apply_forward_hook(self, key: int, hook: Callable, args: tuple, kwargs: dict, result: Any) -> Any:
         with_kwargs = key in self._forward_hooks_with_kwargs
         changed = hook(self, args, kwargs, result) if with_kwargs else hook(self, args, result)
         return result if changed is None else changed
@@ -128,7 +128,7 @@ class Module(ModuleState):
                     raise AttributeError(f"cannot assign {what} before Module.__init__() call")
             super().__setattr__(name, value)
         elif isinstance(value, Parameter):
-            self._forget(name, parameters)
+            self._unregister(name, parameters)
             self.register_parameter(name, value)
         elif name in parameters:
             if value is not None:
@@ -137,7 +137,7 @@ class Module(ModuleState):
                 )
             self.register_parameter(name, None)
         elif isinstance(value, Module):
-            self._forget(name, self._modules)
+            self._unregister(name, self._modules)
             self._modules[name] = value
         elif name in self._modules:
             if value is not None:
@@ -157,7 +157,7 @@ class Module(ModuleState):
             )
         persistent = value.persistent if isinstance(value, Buffer) else name not in self._non_persistent_buffers_set
         if isinstance(value, Buffer):
-            self._forget(name, self._buffers)
+            self._unregister(name, self._buffers)
         self.register_buffer(name, value, persistent)
 
     def __getattr__(self, name: str) -> Any:
@@ -179,7 +179,7 @@ class Module(ModuleState):
         names = {*super().__dir__(), *self._parameters, *self._buffers, *self._modules}
         return sorted(name for name in names if not name[0].isdigit())
 
-    def _forget(self, name: str, kept: dict) -> None:
+    def _unregister(self, name: str, kept: dict) -> None:
         """Removes the name from all registries except `kept`, where the name will be set."""
         for registry in (self.__dict__, self._parameters, self._buffers, self._modules):
             if registry is not kept:

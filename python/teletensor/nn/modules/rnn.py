@@ -102,7 +102,7 @@ class RNNBase(Module):
                 states = [s.index_select(1, input.sorted_indices) for s in states]
         output, *last = self._run(data, states, steps)
         if packed:
-            output = input._with(output)
+            output = input._with_data(output)
             if input.unsorted_indices is not None:
                 last = [s.index_select(1, input.unsorted_indices) for s in last]
         if single:

@@ -30,25 +30,25 @@ class _SpectralNorm(Module):
         if weight.dim() > 1:
             rows, columns = self._matrix(weight).shape
             make = {"dtype": weight.dtype, "device": weight.device}
-            self.register_buffer("_u", self._unit(_C.torch.randn(rows, **make)))
-            self.register_buffer("_v", self._unit(_C.torch.randn(columns, **make)))
+            self.register_buffer("_u", self._normalized(_C.torch.randn(rows, **make)))
+            self.register_buffer("_v", self._normalized(_C.torch.randn(columns, **make)))
             self._iterate(self._matrix(weight), 15)
 
     def _matrix(self, weight):
         return weight.transpose(0, self.dim).reshape(weight.shape[self.dim], -1)
 
-    def _unit(self, v):
+    def _normalized(self, v):
         return v / v.norm().clamp_min(self.eps)
 
     def _iterate(self, matrix, times: int) -> None:
         with no_grad():
             for _ in range(times):
-                self._u.copy_(self._unit(matrix @ self._v))
-                self._v.copy_(self._unit(matrix.t() @ self._u))
+                self._u.copy_(self._normalized(matrix @ self._v))
+                self._v.copy_(self._normalized(matrix.t() @ self._u))
 
     def forward(self, weight):
         if weight.dim() == 1:
-            return self._unit(weight)
+            return self._normalized(weight)
         matrix = self._matrix(weight)
         if self.training:
             self._iterate(matrix.detach(), self.iterations)

@@ -86,7 +86,7 @@ class ParametrizationList(ModuleList):
         return sum(name.startswith("original") for name in (*self._parameters, *self._buffers))
 
 
-def _inject(module: Module, name: str) -> None:
+def _make_parametrizable(module: Module, name: str) -> None:
     """Gives the module its own class with a property that replaces the tensor."""
     if not getattr(type(module), "_is_parametrized", False):
         base = type(module)
@@ -107,7 +107,7 @@ def _inject(module: Module, name: str) -> None:
     setattr(type(module), name, property(get, set))
 
 
-def _check_alike(original, made) -> None:
+def _check_same_dtype_and_shape(original, made) -> None:
     if made.dtype is not original.dtype or made.shape != original.shape:
         raise ValueError(
             f"Registering a parametrization may not change the dtype or shape of the tensor, unless `unsafe` flag is "
@@ -121,7 +121,7 @@ def register_parametrization(module: Module, tensor_name: str, parametrization: 
         if not unsafe:
             with no_grad():
                 before = getattr(module, tensor_name)
-                _check_alike(before, parametrization(before))
+                _check_same_dtype_and_shape(before, parametrization(before))
         module.parametrizations[tensor_name].append(parametrization)
         return module
     if tensor_name not in module._parameters and tensor_name not in module._buffers:
@@ -130,9 +130,9 @@ def register_parametrization(module: Module, tensor_name: str, parametrization: 
     found = ParametrizationList([parametrization], original)
     if not unsafe:
         with no_grad():
-            _check_alike(original, found())
+            _check_same_dtype_and_shape(original, found())
     delattr(module, tensor_name)
-    _inject(module, tensor_name)
+    _make_parametrizable(module, tensor_name)
     module.parametrizations[tensor_name] = found
     return module
 

@@ -33,7 +33,7 @@ class PackedSequence(_Packed):
         self.steps = steps
         return self
 
-    def _with(self, data: Tensor, indices=None) -> PackedSequence:
+    def _with_data(self, data: Tensor, indices=None) -> PackedSequence:
         result = _Packed.__new__(type(self), data, self.batch_sizes, *(indices or self[2:]))
         result.steps = self.steps
         return result
@@ -41,7 +41,7 @@ class PackedSequence(_Packed):
     def to(self, *args, **kwargs) -> PackedSequence:
         """Moves or casts the data."""
         data = self.data.to(*args, **kwargs)
-        return self._with(data, tuple(None if i is None else i.to(data.device) for i in self[2:]))
+        return self._with_data(data, tuple(None if i is None else i.to(data.device) for i in self[2:]))
 
     def cuda(self, device=None, *args, **kwargs) -> PackedSequence:
         """Copies the data to a GPU of the engine, by default the current one."""
@@ -77,13 +77,13 @@ def invert_permutation(permutation: Tensor | None) -> Tensor | None:
     return _C.torch.empty_like(permutation).scatter_(0, permutation, positions)
 
 
-def _numbers(lengths) -> list[int]:
+def _lengths_list(lengths) -> list[int]:
     return [int(n) for n in (lengths.tolist() if isinstance(lengths, Tensor) else lengths)]
 
 
 def pack_padded_sequence(input: Tensor, lengths, batch_first: bool = False, enforce_sorted: bool = True) -> PackedSequence:
     """Packs a padded batch (T, N, *) or, with batch_first, (N, T, *). Waits for the engine if lengths is a tensor."""
-    sizes = _numbers(lengths)
+    sizes = _lengths_list(lengths)
     order = list(range(len(sizes)))
     if not enforce_sorted:
         order.sort(key=lambda i: -sizes[i])
@@ -155,7 +155,7 @@ def unpad_sequence(padded_sequences: Tensor, lengths, batch_first: bool = False)
     """The sequences of a padded batch."""
     if not batch_first:
         padded_sequences = padded_sequences.transpose(0, 1)
-    return [s[:n] for s, n in zip(padded_sequences.unbind(0), _numbers(lengths))]
+    return [s[:n] for s, n in zip(padded_sequences.unbind(0), _lengths_list(lengths))]
 
 
 def pack_sequence(sequences, enforce_sorted: bool = True) -> PackedSequence:

@@ -10,7 +10,7 @@ from ..parameter import Parameter
 __all__ = ["SpectralNorm", "remove_spectral_norm", "spectral_norm"]
 
 
-def _unit(v: Tensor, eps: float) -> Tensor:
+def _normalized(v: Tensor, eps: float) -> Tensor:
     return v / v.norm().clamp_min(eps)
 
 
@@ -37,8 +37,8 @@ class SpectralNorm:
             with no_grad():
                 still = matrix.detach()
                 for _ in range(self.iterations):
-                    v.copy_(_unit(still.t() @ u, self.eps))
-                    u.copy_(_unit(still @ v, self.eps))
+                    v.copy_(_normalized(still.t() @ u, self.eps))
+                    u.copy_(_normalized(still @ v, self.eps))
         # Copies, so that the next iteration does not modify tensors saved by this graph.
         return weight / _C.torch.dot(u.clone(), matrix @ v.clone())
 
@@ -66,8 +66,8 @@ def spectral_norm(module, name: str = "weight", n_power_iterations: int = 1, eps
     delattr(module, name)
     module.register_parameter(name + "_orig", Parameter(weight.detach().clone(), weight.requires_grad))
     make = {"dtype": weight.dtype, "device": weight.device}
-    module.register_buffer(name + "_u", _unit(_C.torch.randn(rows, **make), eps))
-    module.register_buffer(name + "_v", _unit(_C.torch.randn(columns, **make), eps))
+    module.register_buffer(name + "_u", _normalized(_C.torch.randn(rows, **make), eps))
+    module.register_buffer(name + "_v", _normalized(_C.torch.randn(columns, **make), eps))
     setattr(module, name, weight.detach())
     module.register_forward_pre_hook(hook)
     return module
