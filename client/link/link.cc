@@ -147,7 +147,8 @@ void Link::role_is_free() {
 }
 
 void Link::write_one(std::chrono::milliseconds timeout) {
-  OutgoingFrame& frame = window_.begin_send();
+  const auto now = InFlightLimit::Clock::now();
+  OutgoingFrame& frame = window_.begin_send(now);
   const uint64_t sequence = frame.sequence();
   const size_t bytes = frame.bytes();
   writing_ = true;
@@ -155,7 +156,6 @@ void Link::write_one(std::chrono::milliseconds timeout) {
   counters_.bytes_sent += bytes;
   if (sleeping_callers_ > 0) callers_.notify_all();  // frames may have room again
   std::optional<absl::Status> status;
-  const auto now = InFlightLimit::Clock::now();
   {
     MutexUnlock unlocked(mutex_);
     status = transport_->send(frame.message(), timeout);
@@ -169,7 +169,6 @@ void Link::write_one(std::chrono::milliseconds timeout) {
     stream_broke(*std::move(status));
   } else {
     in_flight_limit_.sent(sequence, now);
-    last_sent_ = now;
   }
   clear_acknowledged();
   role_is_free();

@@ -152,7 +152,7 @@ class Link {
   }
   // Whether the next frame waits because the last one was sent a moment ago.
   bool is_pacing() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return window_.may_delay() && InFlightLimit::Clock::now() < last_sent_ + InFlightLimit::kMinSpacing;
+    return window_.may_delay() && window_.sent_recently(InFlightLimit::Clock::now());
   }
   void write_one(std::chrono::milliseconds timeout) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns whether a reply has arrived.
@@ -206,7 +206,6 @@ class Link {
   mutable Mutex mutex_;
   SendWindow window_ ABSL_GUARDED_BY(mutex_);
   InFlightLimit in_flight_limit_ ABSL_GUARDED_BY(mutex_);
-  InFlightLimit::Clock::time_point last_sent_ ABSL_GUARDED_BY(mutex_);
   PendingReads reads_ ABSL_GUARDED_BY(mutex_);
   uint64_t next_request_ ABSL_GUARDED_BY(mutex_) = 1;
   uint64_t interrupted_at_ ABSL_GUARDED_BY(mutex_) = 0;  // the last sequence issued at the time of the last interrupt

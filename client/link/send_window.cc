@@ -52,10 +52,11 @@ bool SendWindow::may_send() const {
   return in_flight < max_unacknowledged_ && unacknowledged_bytes_ < kMaxInFlightBytes;
 }
 
-OutgoingFrame& SendWindow::begin_send() {
+OutgoingFrame& SendWindow::begin_send(InFlightLimit::Clock::time_point now) {
   if (sent_ == sealed_) seal();
   OutgoingFrame& frame = frame_at(sent_ + 1);
   sending_ = ++sent_;
+  last_sent_ = now;
   unacknowledged_bytes_ += frame.bytes();
   return frame;
 }

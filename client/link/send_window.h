@@ -74,15 +74,18 @@ class SendWindow {
   // Whether begin_send() is allowed now: there is an unsent frame, and the window or a flush permits sending it.
   bool may_send() const;
   // Whether the next frame can wait for more instructions: the engine has work, no flush needs the frame, and it is
-  // less than half full.
+  // less than half full. Such a frame should be sent kMinSpacing after the last one.
   bool may_delay() const {
     return sent_ == sealed_ && sent_ - acknowledged_ >= InFlightLimit::kBase && sent_ >= flush_through_ &&
            building_->instructions() < kMaxInstructions / 2 && building_->bytes() < max_bytes_ / 2;
   }
+  bool sent_recently(InFlightLimit::Clock::time_point now) const {
+    return now < last_sent_ + InFlightLimit::kMinSpacing;
+  }
   bool has_unsent() const { return sent_ < sealed_ || !building_->empty(); }
-  // Returns the next frame to send. Seals the frame under construction if all sealed frames were sent. Requires
-  // has_unsent().
-  OutgoingFrame& begin_send();
+  // Returns the next frame to send, at the time `now`. Seals the frame under construction if all sealed frames were
+  // sent. Requires has_unsent().
+  OutgoingFrame& begin_send(InFlightLimit::Clock::time_point now);
   // Call when the write of begin_send()'s frame has returned. `went_out` is false if no byte was written.
   void end_send(bool went_out);
   // Permits everything issued so far to be sent regardless of the window. Returns the sequence of the last frame issued
@@ -126,7 +129,8 @@ class SendWindow {
   uint64_t acknowledged_ = 0;
   uint64_t flush_through_ = 0;
   size_t unacknowledged_bytes_ = 0;  // of the frames (acknowledged_, sent_]
-  uint64_t sending_ = 0;             // sequence of the frame between begin_send() and end_send(), or 0
+  InFlightLimit::Clock::time_point last_sent_;
+  uint64_t sending_ = 0;  // sequence of the frame between begin_send() and end_send(), or 0
 };
 
 }  // namespace tt::client

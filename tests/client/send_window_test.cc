@@ -20,7 +20,7 @@ void append(SendWindow& window) {
 }
 
 uint64_t send(SendWindow& window) {
-  const uint64_t sequence = window.begin_send().sequence();
+  const uint64_t sequence = window.begin_send({}).sequence();
   window.end_send(true);
   return sequence;
 }
@@ -70,6 +70,31 @@ TEST(SendWindowTest, LongLinkAllowsMoreFramesWithinByteLimit) {
   EXPECT_TRUE(window.may_send());  // below kBase frames the bytes are not limited
 }
 
+// Acknowledgements arrive in bursts; a frame for each of them would be nearly empty.
+TEST(SendWindowTest, SmallFrameIsDelayedWhileEngineHasWork) {
+  const InFlightLimit::Clock::time_point start{std::chrono::seconds(1)};
+  SendWindow window;
+  window.set_max_unacknowledged(100);
+  for (uint64_t i = 0; i < InFlightLimit::kBase; ++i) {
+    append(window);
+    EXPECT_FALSE(window.may_delay());
+    window.begin_send(start);
+    window.end_send(true);
+  }
+  append(window);
+  EXPECT_TRUE(window.may_delay());
+  EXPECT_TRUE(window.sent_recently(start));
+  EXPECT_FALSE(window.sent_recently(start + InFlightLimit::kMinSpacing));
+  for (int i = 1; i < SendWindow::kMaxInstructions / 2; ++i) append(window);
+  EXPECT_FALSE(window.may_delay());  // half full
+  window.begin_send(start);
+  window.end_send(true);
+  append(window);
+  EXPECT_TRUE(window.may_delay());
+  window.flush();
+  EXPECT_FALSE(window.may_delay());
+}
+
 TEST(SendWindowTest, FlushIgnoresWindowButNotEngineLimit) {
   SendWindow window;
   v1::Limits limits;
@@ -98,7 +123,7 @@ TEST(SendWindowTest, BrokenStreamResendsUnacknowledgedFrames) {
 TEST(SendWindowTest, ResendsFrameThatWasNotWritten) {
   SendWindow window;
   append(window);
-  EXPECT_EQ(window.begin_send().sequence(), 1u);
+  EXPECT_EQ(window.begin_send({}).sequence(), 1u);
   window.end_send(false);
   EXPECT_EQ(send(window), 1u);
 }
@@ -106,7 +131,7 @@ TEST(SendWindowTest, ResendsFrameThatWasNotWritten) {
 TEST(SendWindowTest, KeepsFrameDuringWrite) {
   SendWindow window;
   append(window);
-  window.begin_send();
+  window.begin_send({});
   window.acknowledge(1);
   EXPECT_EQ(recycle_all(window), 0);
   window.end_send(true);
@@ -130,7 +155,7 @@ TEST(SendWindowTest, ReleasesAreSentWithNextInstructionOrFrame) {
   EXPECT_THAT(window.add_instruction()->release(), ElementsAre(1));
   window.release(2);
   window.release(3);
-  EXPECT_THAT(window.begin_send().message().release(), ElementsAre(2, 3));
+  EXPECT_THAT(window.begin_send({}).message().release(), ElementsAre(2, 3));
   window.end_send(true);
   EXPECT_FALSE(window.has_releases());
   EXPECT_EQ(window.name(1), 4u);
