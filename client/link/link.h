@@ -135,8 +135,8 @@ class Link {
   // Converts an error of the engine to the exception for the caller.
   RemoteError remote_error(const v1::Error& error) const;
 
-  // Ends the session in the engine, waiting at most `timeout`, then ends the link. Returns false if an interrupt ended
-  // the wait.
+  // Ends the session in the engine, then ends the link. Cancels the session's work if it takes longer than `timeout`.
+  // Returns false if an interrupt ended the wait.
   bool close(std::chrono::milliseconds timeout) noexcept { return finish(timeout, InterruptTimer()); }
 
   Counters counters() const;  // without waits, which Session counts
@@ -183,6 +183,9 @@ class Link {
   bool check_interrupt() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void record_interrupt() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<uint64_t> cancel_queued() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Waits until the frame is acknowledged or the link has ended. Returns false if an interrupt ended the wait.
+  bool wait_for_end(uint64_t sequence, std::chrono::milliseconds timeout, InterruptTimer* timer)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool finish(std::chrono::milliseconds timeout, InterruptTimer timer) noexcept;
 
   // ---- transfer.cc

@@ -172,8 +172,18 @@ void Link::abandon_read(PendingRead* pending) noexcept {
 
 // ---- The end
 
-bool Link::finish(std::chrono::milliseconds timeout, InterruptTimer timer) noexcept {
+bool Link::wait_for_end(uint64_t sequence, std::chrono::milliseconds timeout, InterruptTimer* timer) {
   using Clock = std::chrono::steady_clock;
+  for (auto now = Clock::now(), until = now + timeout; now < until; now = Clock::now()) {
+    if (over_ || window_.acknowledged() >= sequence) break;
+    if (timer->is_due() && check_interrupt()) return false;
+    sleep(std::min(timer->max_sleep(), std::chrono::ceil<std::chrono::milliseconds>(until - now)));
+  }
+  return true;
+}
+
+bool Link::finish(std::chrono::milliseconds timeout, InterruptTimer timer) noexcept {
+  constexpr auto kCancelled = std::chrono::milliseconds(500);
   if (is_forked_copy()) return true;
   bool interrupted = false;
   {
@@ -184,10 +194,16 @@ bool Link::finish(std::chrono::milliseconds timeout, InterruptTimer timer) noexc
       window_.building().count_bytes(1);
       uint64_t last = window_.flush();
       if (sender_.wake()) wake_sender_.notify_one();
-      for (auto now = Clock::now(), until = now + timeout; now < until; now = Clock::now()) {
-        if (over_ || window_.acknowledged() >= last) break;
-        if (timer.is_due() && (interrupted = check_interrupt())) break;
-        sleep(std::min(timer.max_sleep(), std::chrono::ceil<std::chrono::milliseconds>(until - now)));
+      interrupted = !wait_for_end(last, timeout, &timer);
+      if (!over_ && window_.acknowledged() < last) {
+        // The engine still computes, or waits for an upload. Nobody can read the results any more, and without the
+        // closing frame it would keep the session until its lease ends.
+        timer = InterruptTimer::never();
+        try {
+          (void)cancel_queued();
+        } catch (const Interrupted&) {
+        }
+        wait_for_end(last, kCancelled, &timer);
       }
     }
     end(Error(ErrorKind::kConnection, "[connection] the session is closed"));

@@ -253,6 +253,24 @@ TEST(Engine, ClosedSessionFreesMemory) {
   EXPECT_EQ(daemon.status().sessions_size(), 0);
 }
 
+// close() waits five seconds; the engine must not keep computing, or keep the session, after that.
+TEST(Engine, CloseCancelsLongWork) {
+  Daemon daemon;
+  Ref<Session> session = connect_to(daemon);
+  const Tensor factor = full(*session, {1024, 1024}, 1);
+  Tensor product = factor;
+  for (int i = 0; i < 2500; ++i) {
+    const Arg args[] = {factor.get(), product.get()};
+    product = session->call(op("mm"), args, {})[0];
+  }
+  session->close();
+  for (int i = 0; i < 1000 && daemon.status().sessions_size() > 0; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  EXPECT_EQ(daemon.status().sessions_size(), 0);
+  EXPECT_EQ(held_bytes(daemon), 0u);
+}
+
 TEST(Engine, DroppedHandlesAreFreed) {
   Daemon daemon;
   Ref<Session> session = connect_to(daemon);
