@@ -1,6 +1,6 @@
 """`python -m benchmarks.link`: training over links with delay, compared with loopback TCP. Writes build/bench-link.json.
 
-A relay (relay.py) between the client and the engine delays each direction. Every link runs the same programs
+A relay (tests/relay) between the client and the engine delays each direction. Every link runs the same programs
 (workloads.py) on a daemon of its own.
 """
 
@@ -20,6 +20,8 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
+
+from tests.relay.process import RelayProcess
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build"
@@ -64,34 +66,17 @@ def daemon() -> Iterator[str]:
             process.wait()
 
 
-@contextlib.contextmanager
-def relay(engine: str, link: Link) -> Iterator[str]:
-    """Runs a relay to the engine's socket; yields its address."""
-    command = [
-        sys.executable,
-        "-m",
-        "benchmarks.link.relay",
-        engine,
-        "--delay",
-        str(link.round_trip / 2),
-        "--rate",
-        str(link.rate),
-    ]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
-    try:
-        yield process.stdout.readline().strip()
-    finally:
-        process.terminate()
-        process.wait()
-
-
 def measure(link: Link, seconds: float) -> dict[str, float]:
     """Microseconds per step of each workload over `link`."""
-    with daemon() as engine, relay(engine, link) as address:
-        command = [sys.executable, "-m", "benchmarks.link.workloads", address, "--seconds", str(seconds)]
+    with daemon() as engine, RelayProcess(f"unix:{engine}", delay=link.round_trip / 2, rate=link.rate) as relay:
+        command = [sys.executable, "-m", "benchmarks.link.workloads", relay.address, "--seconds", str(seconds)]
         command += ["--upload-megabytes", str(link.upload_megabytes)]
         # Without this the bytes would not pass the relay, because client and engine are on one host.
-        environment = {**os.environ, "TELETENSOR_SHARED_MEMORY": "0", "PYTHONPATH": f"{BUILD / 'python'}{os.pathsep}{ROOT}"}
+        environment = {
+            **os.environ,
+            "TELETENSOR_SHARED_MEMORY": "0",
+            "PYTHONPATH": f"{BUILD / 'python'}{os.pathsep}{ROOT}",
+        }
         done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=ROOT)
     if done.returncode != 0:
         raise SystemExit(f"benchmarks.link: {link.name} failed:\n{done.stderr}")

@@ -21,11 +21,12 @@
 #include "client/connection/private_engine.h"
 #include "client/transport/grpc_transport.h"
 #include "tests/client/daemon.h"
-#include "tests/client/relay.h"
+#include "tests/relay/relay.h"
 
 namespace tt::client::testing {
 namespace {
 
+using relay::Relay;
 using ::testing::HasSubstr;
 using Clock = std::chrono::steady_clock;
 
@@ -313,9 +314,8 @@ TEST_P(LinkThatBreaks, RepeatedBreaksLoseNoWork) {
   std::optional<InterruptibleThread> scope;
   if (GetParam()) scope.emplace();
   Daemon daemon;
-  std::string path = daemon.socket() + ".relay";
-  Relay relay(path, daemon.socket());
-  Ref<Session> session = connect({.address = "unix:" + path, .token = daemon.token()});
+  Relay relay({.listen = daemon.address() + ".relay", .target = daemon.address()});
+  Ref<Session> session = connect({.address = relay.address(), .token = daemon.token()});
   std::jthread cutter([&](std::stop_token done) {
     while (!done.stop_requested()) {
       std::this_thread::sleep_for(std::chrono::milliseconds(40));
@@ -341,7 +341,7 @@ TEST_P(LinkThatBreaks, RepeatedBreaksLoseNoWork) {
   cutter.request_stop();
   cutter.join();
   EXPECT_EQ(read(*session, x)[0], static_cast<float>(steps));
-  EXPECT_GE(relay.connections(), 3);
+  EXPECT_GE(relay.connections(), 3u);
 }
 
 // A large upload and a large download, each of which takes longer than the 50 to 100 ms between broken connections.
@@ -349,9 +349,8 @@ TEST_P(LinkThatBreaks, RepeatedBreaksKeepLargeTransfers) {
   std::optional<InterruptibleThread> scope;
   if (GetParam()) scope.emplace();
   Daemon daemon;
-  std::string path = daemon.socket() + ".relay";
-  Relay relay(path, daemon.socket());
-  Ref<Session> session = connect({.address = "unix:" + path, .token = daemon.token(), .shared_memory = false});
+  Relay relay({.listen = daemon.address() + ".relay", .target = daemon.address()});
+  Ref<Session> session = connect({.address = relay.address(), .token = daemon.token(), .shared_memory = false});
   std::jthread cutter([&](std::stop_token done) {
     for (int i = 0; !done.stop_requested(); ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds(50 + i * 17 % 50));
@@ -368,7 +367,7 @@ TEST_P(LinkThatBreaks, RepeatedBreaksKeepLargeTransfers) {
     EXPECT_TRUE(got == sent);
   }
   expect_many_uploads(*session);
-  EXPECT_GE(relay.connections(), 3);
+  EXPECT_GE(relay.connections(), 3u);
 }
 
 INSTANTIATE_TEST_SUITE_P(OfA, LinkThatBreaks, ::testing::Bool(),
@@ -376,13 +375,13 @@ INSTANTIATE_TEST_SUITE_P(OfA, LinkThatBreaks, ::testing::Bool(),
 
 void expect_connection_error_when_the_link_ends(const std::function<void(Session&)>& transfer) {
   Daemon daemon;
-  std::string path = daemon.socket() + ".relay";
-  Relay relay(path, daemon.socket());
-  Ref<Session> session = connect({.address = "unix:" + path, .token = daemon.token(), .shared_memory = false});
+  Relay relay({.listen = daemon.address() + ".relay", .target = daemon.address()});
+  Ref<Session> session = connect({.address = relay.address(), .token = daemon.token(), .shared_memory = false});
   Clock::time_point ended;
   std::thread ends([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    relay.end();
+    relay.refuse(true);
+    relay.cut();
     ended = Clock::now();
   });
   try {
