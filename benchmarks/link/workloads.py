@@ -1,15 +1,21 @@
-"""The measured programs. Run as a script with an engine's address; prints microseconds per step, by name, as JSON."""
+"""The measured programs. Run as a script with an engine's address and a link; prints the results as JSON.
+
+Results are microseconds per step, by name, except where the name has another unit.
+"""
 
 from __future__ import annotations
 
 import argparse
+import collections
 import json
+import threading
 import time
 from collections.abc import Callable
 
 import numpy as np
 
 import teletensor as torch
+from tests.relay.process import RelayProcess
 
 F = torch.nn.functional
 
@@ -55,29 +61,94 @@ class Training:
         return self.step(torch.from_numpy(self.batch), torch.from_numpy(self.labels))
 
 
+class Logged:
+    """Training steps whose losses are requested without waiting, and used when they have arrived."""
+
+    def __init__(self, training: Training):
+        self.training = training
+        self.losses: collections.deque = collections.deque()
+        self.last = 0.0
+
+    def step(self) -> None:
+        """One training step."""
+        self.losses.append(self.training.step().item_async())
+        while self.losses and self.losses[0].done():
+            self.last = self.losses.popleft().wait()
+
+
+def instruction_latency(stop: Callable[[int, float], bool]) -> dict[str, float]:
+    """Microseconds from a call to its value, which the client reads: median and 99th percentile.
+
+    Measures until `stop(count, seconds)` is true.
+    """
+    x = torch.ones(())
+    x.item()
+    samples: list[float] = []
+    start = time.perf_counter()
+    while not stop(len(samples), time.perf_counter() - start):
+        before = time.perf_counter()
+        (x + 1).item()
+        samples.append(time.perf_counter() - before)
+    samples.sort()
+    return {"p50": samples[len(samples) // 2] * 1e6, "p99": samples[len(samples) * 99 // 100] * 1e6}
+
+
+def latency_during_upload(megabytes: int) -> dict[str, float]:
+    """The instruction latency while another thread uploads `megabytes` MiB, and the upload's seconds."""
+    data = np.ones(megabytes << 20, np.uint8)
+    seconds: list[float] = []
+
+    def upload() -> None:
+        start = time.perf_counter()
+        tensor = torch.from_numpy(data)
+        seconds.append(time.perf_counter() - start)
+        del tensor
+
+    thread = threading.Thread(target=upload)
+    thread.start()
+    latency = instruction_latency(lambda count, _: count > 0 and not thread.is_alive())
+    thread.join()
+    return {**latency, "seconds": seconds[0]}
+
+
+def bytes_per_instruction(relay: RelayProcess, step: Callable[[], object]) -> tuple[float, float]:
+    """Bytes on the wire per instruction of `step`, to the engine and back."""
+    before, instructions = relay.stats()["bytes"], torch.connection().counters()["instructions"]
+    for _ in range(500):
+        step()
+    torch.synchronize()
+    after, count = relay.stats()["bytes"], torch.connection().counters()["instructions"] - instructions
+    return (after[0] - before[0]) / count, (after[1] - before[1]) / count
+
+
 def main() -> None:
-    """Connects, measures and prints."""
+    """Connects through a relay, measures and prints."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("address")
+    parser.add_argument("engine", help="address")
+    parser.add_argument("--round-trip", type=float, default=0, help="milliseconds")
+    parser.add_argument("--rate", type=float, default=0, help="megabits per second; 0: unlimited")
     parser.add_argument("--seconds", type=float, default=3, help="per workload")
     parser.add_argument("--upload-megabytes", type=int, default=0, help="size of the large upload; 0: none")
     args = parser.parse_args()
-    torch.connect(args.address)
-    torch.manual_seed(0)
-    results = {}
-    mlp, tiny = Training(784, 512, 256, 10, batch=128), Training(8, 16, 4, batch=4)
-    results["MLP step"] = per_step(mlp.step, args.seconds)
-    results["MLP step with upload"] = per_step(mlp.step_with_upload, args.seconds)
-    results["tiny MLP step"] = per_step(tiny.step, args.seconds)
-    value = torch.ones(())
-    results["item()"] = per_step(value.item, min(args.seconds, 1))
-    if args.upload_megabytes:
-        data = np.ones(args.upload_megabytes << 20, np.uint8)
-        start = time.perf_counter()
-        tensor = torch.from_numpy(data)
-        torch.synchronize()
-        results["large upload"] = (time.perf_counter() - start) * 1e6
-        del tensor
+    with RelayProcess(args.engine, delay=args.round_trip / 2, rate=args.rate) as relay:
+        torch.connect(relay.address)
+        torch.manual_seed(0)
+        results = {}
+        mlp, tiny = Training(784, 512, 256, 10, batch=128), Training(8, 16, 4, batch=4)
+        results["MLP step"] = per_step(mlp.step, args.seconds)
+        results["MLP step with upload"] = per_step(mlp.step_with_upload, args.seconds)
+        results["tiny MLP step"] = per_step(tiny.step, args.seconds)
+        results["tiny MLP step, loss logged"] = per_step(Logged(tiny).step, args.seconds)
+        sent, received = bytes_per_instruction(relay, tiny.step)
+        results["bytes sent per instruction"], results["bytes received per instruction"] = sent, received
+        idle = instruction_latency(lambda count, seconds: count >= 10 and seconds >= args.seconds)
+        results["instruction, p50"], results["instruction, p99"] = idle["p50"], idle["p99"]
+        if args.upload_megabytes:
+            busy = latency_during_upload(args.upload_megabytes)
+            results["instruction during upload, p50"] = busy["p50"]
+            results["instruction during upload, p99"] = busy["p99"]
+            results["seconds of upload"] = busy["seconds"]
+        torch.disconnect()
     print(json.dumps(results))
 
 

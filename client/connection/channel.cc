@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "client/connection/peer.h"
+#include "proto/keepalive.h"
 
 namespace tt::client {
 namespace {
@@ -15,9 +16,9 @@ grpc::ChannelArguments channel_arguments() {
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // sessions do not share a connection or its failures
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);          // engines are reached directly
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);             // Link resends frames itself
-  // If the host fails or becomes unreachable, a waiting caller gets an error after half a minute.
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
+  // If the host fails or becomes unreachable, the connection ends within seconds. gRPC also sets TCP_USER_TIMEOUT.
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveTimeMilliseconds);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMilliseconds);
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // the engine may compute for any time
   return arguments;
 }

@@ -39,7 +39,7 @@ Link::Link(std::unique_ptr<Transport> transport, v1::HelloRequest hello)
     fail(ErrorKind::kConnection, "[connection] no session with the engine at ", transport_->address(), ": ",
          status.message());
   }
-  resumption_ = std::make_unique<Resumption>(*transport_, std::move(hello), engine_.session_key());
+  resumption_ = std::make_unique<Resumption>(*transport_, std::move(hello), engine_);
   {
     MutexLock lock(mutex_);
     window_.set_limits(engine_.limits());

@@ -197,7 +197,7 @@ class Link {
   // Handles a failed call: returns if another attempt may succeed, throws otherwise.
   void recover_transfer(const absl::Status& status, TransferRetry* retry, Mode mode);
   void check_connection();
-  void check_stream();
+  bool check_stream();
   void watch_download(int change);
 
   const int forks_;  // number of forks before the link was created

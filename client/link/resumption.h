@@ -14,11 +14,12 @@ namespace tt::client {
 
 class Resumption {
  public:
-  // `hello` is the request that opened the session with `session_key`. `transport` must outlive this object.
-  Resumption(Transport& transport, v1::HelloRequest hello, std::string session_key);
+  // `hello` is the request that opened the session, `reply` the answer. `transport` must outlive this object.
+  Resumption(Transport& transport, v1::HelloRequest hello, const v1::HelloReply& reply);
 
-  // Repeats the handshake and opens a new stream. While the engine cannot be reached, retries until 700 ms after the
-  // first attempt since the last reply: long enough for an unstable connection, and short enough that callers get an
+  // Repeats the handshake and opens a new stream. Retries until the session's lease has passed since the first attempt
+  // if nothing answers (DEADLINE_EXCEEDED: the network is interrupted), and until 700 ms after that if the connection
+  // is refused or breaks (UNAVAILABLE): long enough for an unstable connection, and short enough that callers get an
   // error for a dead engine within a second. Returns the last failure, or `why` if there was none; NOT_FOUND if the
   // engine has lost the session. Blocks. One thread at a time.
   // `round_trip` receives the duration of the successful handshake.
@@ -30,7 +31,9 @@ class Resumption {
   Transport& transport_;
   v1::HelloRequest hello_;
   std::atomic<bool> replied_{true};
-  std::chrono::steady_clock::time_point since_;
+  const std::chrono::duration<double> lease_;
+  std::chrono::steady_clock::time_point begun_;         // of the series of attempts
+  std::chrono::steady_clock::time_point last_silence_;  // the last attempt that was not answered, or the begin
 };
 
 }  // namespace tt::client

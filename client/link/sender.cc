@@ -1,5 +1,6 @@
 // Link's sender thread.
 #include "client/link/link.h"
+#include "proto/keepalive.h"
 
 namespace tt::client {
 
@@ -35,10 +36,7 @@ bool Link::sender_step() {
 
 void Link::sender_sleep() {
   constexpr auto kNap = std::chrono::microseconds(200);
-  // gRPC answers the engine's pings, and notices that the connection has ended, only while some thread polls a
-  // completion queue. The client closes a connection on which a ping is not answered for 10 s, and the engine after 20
-  // s.
-  constexpr auto kIdlePoll = std::chrono::seconds(5);
+  constexpr auto kIdlePoll = std::chrono::milliseconds(kIdlePollMilliseconds);
   for (uint64_t frames = counters_.frames;; frames = counters_.frames) {
     sender_.begin_nap();
     if (sender_.sleep(wake_sender_, mutex_, kNap)) break;

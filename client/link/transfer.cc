@@ -16,17 +16,22 @@ void Link::check_connection() {
 }
 
 // Like check_connection(), but does not wait for frames, which may wait for the upload that failed: reads what has
-// arrived, which shows whether the stream is broken. The sender thread resumes the session.
-void Link::check_stream() {
+// arrived, which shows whether the stream is broken, and waits while the sender thread resumes the session. Returns
+// whether it was broken.
+bool Link::check_stream() {
   CallLock lock(*this);
   if (!broken_ && !resuming_ && !reading_) read_one(std::chrono::milliseconds(0));
   role_is_free();
+  bool waited = false;
+  for (; (broken_ || resuming_) && !over_; waited = true) sleep(Transport::kForever);
+  throw_if_over();
+  return waited;
 }
 
 void Link::recover_transfer(const absl::Status& status, TransferRetry* retry, Mode mode) {
   const TransferRetry::Cause cause = retry->record(status);
   if (mode == Mode::kBackground) {
-    check_stream();
+    if (check_stream()) retry->ignore_time_since_failure();
   } else if (cause == TransferRetry::Cause::kNoRoom) {
     flush();  // queued instructions may end the transfers that occupy the engine's table
   } else {

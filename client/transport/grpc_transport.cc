@@ -1,9 +1,11 @@
 #include "client/transport/grpc_transport.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstring>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "client/connection/channel.h"
@@ -19,8 +21,11 @@ constexpr auto kConnectTimeout = std::chrono::seconds(10);
 // Minimum chunk size. After a call has failed, the next call uses smaller chunks, so that some arrive over a link that
 // breaks often.
 constexpr size_t kMinChunkBytes = size_t{64} << 10;
-// Short, so that callers get an error within a second if the engine does not answer the Hello that resumes a session.
+// Time for the answer to a Hello that resumes a session: at least this and 4 times that of the last answered Hello,
+// which includes several round trips. Doubled after each Hello without an answer up to the maximum, because the
+// engine's machine may be overloaded.
 constexpr auto kResumeTimeout = std::chrono::milliseconds(800);
+constexpr auto kMaxResumeTimeout = std::chrono::milliseconds(4000);
 constexpr auto kCancelTimeout = std::chrono::milliseconds(800);
 
 size_t chunk_bytes(const TransferProgress& progress) {
@@ -42,6 +47,14 @@ size_t received(const grpc::ClientContext& context) {
   const bool valid = found != metadata.end() &&
                      absl::SimpleAtoi(absl::string_view(found->second.data(), found->second.size()), &bytes);
   return valid ? bytes : 0;
+}
+
+// Whether a connection attempt failed because the network is interrupted. `message` is gRPC's.
+bool is_unreachable(absl::string_view message) {
+  for (const int error : {ENETUNREACH, EHOSTUNREACH, ENETDOWN, EHOSTDOWN, ETIMEDOUT}) {
+    if (absl::StrContains(message, std::strerror(error))) return true;
+  }
+  return absl::StrContains(message, "DNS resolution failed");
 }
 
 absl::Status check_size(size_t got, size_t expected) {
@@ -74,6 +87,7 @@ std::shared_ptr<GrpcTransport::Connection> GrpcTransport::connection() const {
 
 absl::Status GrpcTransport::hello(const v1::HelloRequest& hello, v1::HelloReply* reply) {
   MutexLock lock(hello_mutex_);
+  if (is_shut_down()) return absl::CancelledError("the session is closed");
   auto connection = std::make_shared<Connection>();
   // Opens a new channel, because a channel that has failed delays its next attempt.
   absl::StatusOr<std::shared_ptr<grpc::Channel>> channel = open_channel(address_);
@@ -81,9 +95,18 @@ absl::Status GrpcTransport::hello(const v1::HelloRequest& hello, v1::HelloReply*
   connection->stub = v1::Engine::NewStub(*channel);
   hello_ = hello;
   hello_.set_shared_memory(shared_memory_);
-  absl::Status status =
-      send_hello(*connection, hello_, hello.resume_key().empty() ? kConnectTimeout : kResumeTimeout, reply);
+  const bool resumes = !hello.resume_key().empty();
+  const auto start = std::chrono::steady_clock::now();
+  absl::Status status = send_hello(*connection, hello_, resumes ? resume_timeout_ : kConnectTimeout, reply);
+  const auto duration = std::chrono::ceil<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start);
+  if (resumes && absl::IsDeadlineExceeded(status)) {
+    resume_timeout_ = std::max(resume_timeout_, std::min(2 * resume_timeout_, kMaxResumeTimeout));
+  }
+  if (absl::IsUnavailable(status) && is_unreachable(status.message())) {
+    return absl::DeadlineExceededError(status.message());
+  }
   if (!status.ok()) return status;
+  resume_timeout_ = std::max(kResumeTimeout, 4 * duration);
   hello_.set_resume_key(reply->session_key());
   set_connection(std::move(connection));
   return status;
@@ -105,6 +128,11 @@ absl::Status GrpcTransport::send_hello(Connection& connection, const v1::HelloRe
   return absl::OkStatus();
 }
 
+bool GrpcTransport::is_shut_down() const {
+  MutexLock lock(mutex_);
+  return shut_down_;
+}
+
 void GrpcTransport::set_connection(std::shared_ptr<Connection> connection) {
   MutexLock lock(mutex_);
   connection_ = std::move(connection);
@@ -124,7 +152,7 @@ std::shared_ptr<GrpcTransport::Connection> GrpcTransport::connection_for_transfe
   set_connection(renewed);  // if the reply is lost, the engine may have replaced its segment
   renewed = std::make_shared<Connection>(*renewed);
   v1::HelloReply reply;
-  if (send_hello(*renewed, hello_, kResumeTimeout, &reply).ok()) {
+  if (send_hello(*renewed, hello_, resume_timeout_, &reply).ok()) {
     renewed->replaced = nullptr;
     set_connection(renewed);
   }

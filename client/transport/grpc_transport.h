@@ -64,6 +64,7 @@ class GrpcTransport final : public Transport {
   absl::StatusOr<std::shared_ptr<v1::Engine::Stub>> upload_stub(Connection& connection);
 
   std::shared_ptr<Connection> connection() const;
+  bool is_shut_down() const;
   void set_connection(std::shared_ptr<Connection> connection);
   // Returns the connection for a transfer. Renews its shared memory if a lane is broken, for example after an
   // interrupt.
@@ -89,6 +90,7 @@ class GrpcTransport final : public Transport {
 
   Mutex hello_mutex_;  // held during a Hello, because the engine uses only the segment of the last Hello
   v1::HelloRequest hello_ ABSL_GUARDED_BY(hello_mutex_);  // resumes the session
+  std::chrono::milliseconds resume_timeout_ ABSL_GUARDED_BY(hello_mutex_){};
 
   mutable Mutex mutex_;
   bool shut_down_ ABSL_GUARDED_BY(mutex_) = false;

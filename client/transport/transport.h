@@ -38,6 +38,8 @@ class Transport {
   static constexpr std::chrono::milliseconds kForever = std::chrono::milliseconds::max();
 
   virtual ~Transport() = default;
+  // Opens or resumes a session. Fails with DEADLINE_EXCEEDED if nothing answers, with UNAVAILABLE if the connection is
+  // refused or breaks.
   virtual absl::Status hello(const v1::HelloRequest& request, v1::HelloReply* reply) = 0;
   // Opens the session stream, or reopens it after a failure.
   virtual absl::Status open(const std::string& session_key) = 0;

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -116,6 +117,8 @@ int serve(const Flags& flags, const std::vector<std::string>& listen, PrivateFol
   Sessions::Options options;
   options.session_memory_limit = flags.session_memory_limit;
   options.lease = milliseconds(flags.lease_seconds);
+  // A network interruption that the session survives must not fail its interrupted uploads.
+  options.transfer_timeouts.resume = std::max(options.transfer_timeouts.resume, options.lease);
   options.frame_time_limit = milliseconds(flags.frame_time_limit_seconds);
   if (flags.private_engine) options.tenant = Account::new_tenant();  // one client: reused memory need not be zeroed
   Sessions sessions(options);

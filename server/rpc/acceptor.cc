@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/keepalive.h"
 #include "server/log.h"
 #include "server/rpc/call_admission.h"
 
@@ -43,8 +44,8 @@ constexpr std::chrono::milliseconds kPenalty{100};
 constexpr int kBackOffMilliseconds = 50;
 // Connections accepted from one listening socket before the next socket is checked.
 constexpr int kBurst = 64;
-// A peer that acknowledges no data for this time is considered dead (equal to gRPC's keepalive timeout).
-constexpr unsigned kUserTimeoutMilliseconds = 20'000;
+// A peer that acknowledges no data for this time is considered dead.
+constexpr unsigned kUserTimeoutMilliseconds = kKeepaliveTimeoutMilliseconds;
 
 absl::Status cannot_listen(const Address& address, int error) {
   return absl::FailedPreconditionError(absl::StrCat("cannot listen on ", address.to_string(), ": ",

@@ -51,11 +51,16 @@ absl::Status FakeTransport::hello(const v1::HelloRequest& request, v1::HelloRepl
   std::lock_guard lock(engine_->mutex);
   ++engine_->hellos;
   if (engine_->dead) return absl::UnavailableError("connection refused");
+  if (engine_->silent > 0) {
+    --engine_->silent;
+    return absl::DeadlineExceededError("no answer");
+  }
   reply->set_engine_version("fake");
   reply->set_max_op_id(engine_->max_op_id);
   reply->set_session_key(engine_->forgetful ? absl::StrCat("key ", engine_->hellos) : "key");
   if (!request.resume_key().empty()) reply->set_executed(engine_->last_sequence);
   *reply->mutable_limits() = engine_->limits;
+  reply->set_lease_seconds(engine_->lease_seconds);
   return absl::OkStatus();
 }
 
@@ -131,6 +136,10 @@ std::optional<absl::Status> FakeTransport::receive(v1::Reply* reply, std::chrono
 absl::Status FakeTransport::next_transfer() {
   ++engine_->transfer_calls;
   if (engine_->dead) return absl::UnavailableError("connection refused");
+  if (engine_->silent > 0) {
+    --engine_->silent;
+    return absl::DeadlineExceededError("no answer");
+  }
   if (engine_->transfer_failures.empty()) return absl::OkStatus();
   absl::Status failure = engine_->transfer_failures.front();
   engine_->transfer_failures.pop_front();

@@ -33,6 +33,7 @@ class FakeEngine {
   std::condition_variable changed;
   v1::Limits limits;
   uint32_t max_op_id = UINT16_MAX;
+  double lease_seconds = 60;
   std::vector<v1::Instruction> executed;  // each once
   std::vector<int> frame_sizes;           // instructions per executed frame
   std::vector<uint64_t> released;
@@ -43,7 +44,8 @@ class FakeEngine {
   std::vector<Break> breaks;               // consumed from the front
   uint64_t last_sequence = 0;
   bool closed = false;
-  bool dead = false;       // unreachable
+  bool dead = false;       // no process listens
+  int silent = 0;          // number of Hellos that are not answered
   bool forgetful = false;  // Hello opens a new session instead of resuming
   bool paused = false;     // frames arrive but are not executed
   bool full = false;       // frames do not arrive: flow control

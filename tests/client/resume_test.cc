@@ -80,6 +80,27 @@ TEST_F(ResumeTest, GivesUpAfterRepeatedBreaks) {
   EXPECT_LE(engine->hellos, 50);
 }
 
+// Longer than the client tries if connections are refused.
+TEST_F(ResumeTest, WaitsWhileNothingAnswers) {
+  engine->breaks = {{Break::kBeforeReply, 2}};
+  connect();
+  engine->silent = 10;
+  run_script();
+  expect_each_once();
+  EXPECT_EQ(engine->silent, 0);
+}
+
+TEST_F(ResumeTest, SilenceEndsWithTheLease) {
+  engine->breaks = {{Break::kBeforeReply, 1}};
+  engine->lease_seconds = 0.3;
+  connect();
+  engine->silent = 1000;
+  Tensor a = make();
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_THROW(session->read(a), Error);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+}
+
 TEST_F(ResumeTest, LostEngineIsConnectionError) {
   engine->paused = true;
   connect();

@@ -1,0 +1,157 @@
+"""Training over bad links computes the same bits as over a good one."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from tests.conftest import IN_PROCESS, Daemon, client_environment
+from tests.relay.process import RelayProcess
+
+pytestmark = pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")
+
+# Uploads a batch in each step, requests each loss without waiting, and waits for some. Prints a digest of the losses
+# and parameters.
+TRAINING = """
+import hashlib, sys
+import numpy as np
+import teletensor as torch
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(256, 64), torch.nn.ReLU(), torch.nn.Dropout(0.1), torch.nn.Linear(64, 10))
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+random = np.random.default_rng(0)
+losses = []
+print("begin", flush=True)
+for step in range(int(sys.argv[1])):
+    batch = random.standard_normal((96, 256), dtype=np.float32)  # 98 kB: sent in the background
+    labels = random.integers(0, 10, 96)                          # part of the frame
+    loss = torch.nn.functional.cross_entropy(model(torch.from_numpy(batch)), torch.from_numpy(labels))
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    losses.append(loss.item_async())
+    if step % 25 == 0:
+        losses[-1].wait()
+digest = hashlib.sha256(np.array([loss.wait() for loss in losses]).tobytes())
+for parameter in model.parameters():
+    digest.update(parameter.detach().numpy().tobytes())
+print(digest.hexdigest())
+"""
+
+
+def train(address: str, steps: int, meanwhile=lambda: None) -> str:
+    """Trains in a new process; returns the digest. Calls `meanwhile` repeatedly during the training."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", TRAINING, str(steps)],
+        env=client_environment(TELETENSOR_ADDRESS=address, TELETENSOR_SHARED_MEMORY="0"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout.readline() == "begin\n", process.stderr.read()
+    ended = threading.Event()
+
+    def repeat() -> None:
+        while not ended.is_set():
+            meanwhile()
+            ended.wait(0.05)
+
+    thread = threading.Thread(target=repeat)
+    thread.start()
+    try:
+        output, errors = process.communicate(timeout=120)
+    finally:
+        process.kill()
+        ended.set()
+        thread.join()
+    assert process.returncode == 0, errors
+    return output.strip()
+
+
+STEPS = 200
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory):
+    daemon = Daemon(tmp_path_factory.mktemp("engine"))
+    yield daemon.address
+    assert daemon.stop() == 0
+
+
+@pytest.fixture(scope="module")
+def expected(engine):
+    """The digest without a relay."""
+    return train(engine, STEPS)
+
+
+def test_delay_and_jitter(engine, expected):
+    with RelayProcess(engine, delay=5, jitter=10) as relay:
+        assert train(relay.address, STEPS) == expected
+        assert relay.stats()["bytes"][0] > STEPS * 96 * 256 * 4  # the batches passed the relay
+
+
+def test_reordered_connections(engine, expected):
+    with RelayProcess(engine, connection_delay=60, seed=2) as relay:
+        assert train(relay.address, STEPS) == expected
+
+
+def test_limited_rate(engine, expected):
+    with RelayProcess(engine, delay=10, rate=(200, 20)) as relay:
+        assert train(relay.address, STEPS) == expected
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_cuts_at_random_bytes(engine, expected, seed):
+    with RelayProcess(engine, delay=1, seed=seed) as relay:
+        relay.command("cut-every 400000")
+        assert train(relay.address, STEPS) == expected
+        assert relay.stats()["connections"] > 10
+
+
+def test_stalls(engine, expected):
+    with RelayProcess(engine, delay=2) as relay:
+
+        def stall() -> None:
+            relay.command("stall")
+            time.sleep(1)
+            relay.command("resume")
+            time.sleep(0.2)
+
+        assert train(relay.address, STEPS, stall) == expected
+        assert relay.stats()["connections"] == 2  # frames and uploads; stalls this short break no connection
+
+
+@pytest.mark.slow
+def test_silent_connections(engine, expected):
+    with RelayProcess(engine, delay=2) as relay:
+        lost = []
+
+        def lose() -> None:
+            if len(lost) < 2:
+                time.sleep(0.3)
+                lost.append(relay.command("lose"))
+                time.sleep(8)
+
+        assert train(relay.address, STEPS, lose) == expected
+        assert relay.stats()["connections"] > 2
+
+
+@pytest.mark.slow
+def test_interrupted_network(engine, expected):
+    """The network is gone for longer than an upload waits for its continuation if the session is connected."""
+    with RelayProcess(engine, delay=2) as relay:
+        stalls = []
+
+        def stall() -> None:
+            if not stalls:
+                time.sleep(0.2)
+                stalls.append(relay.command("stall"))
+                time.sleep(20)
+                relay.command("resume")
+
+        assert train(relay.address, STEPS, stall) == expected
+        assert relay.stats()["connections"] > 2
