@@ -351,33 +351,49 @@ PendingValue::PendingValue(Tensor copy) : copy_(std::move(copy)), read_(std::mak
 
 PendingValue::~PendingValue() { copy_->session->impl_->link.abandon_read(read_.get()); }
 
-bool PendingValue::has_arrived() { return copy_->session->impl_->link.has_arrived(*read_); }
+bool PendingValue::has_arrived() {
+  if (!copy_->session->impl_->link.has_arrived(*read_)) return false;
+  return !download_ || read_->results[0].has_error() || download_->done();
+}
 
-Value PendingValue::get(uint32_t site) {
+absl::Span<char> PendingValue::get(uint32_t site) {
   Session::Impl& impl = *copy_->session->impl_;
-  const Clock::time_point start = Clock::now();
-  if (impl.link.finish_read(*read_)) impl.sites.count_wait(site, WaitKind::kRead, seconds_since(start));
-  const v1::ReadResult& answer = read_->results[0];
-  if (answer.has_error()) throw impl.link.remote_error(answer.error());
   const size_t bytes = byte_size(*copy_);
-  if (answer.data().empty() && bytes > 0) return copy_->session->read(copy_, site);  // the reply had no room for it
-  Value value = empty_value(*copy_);
-  value.bytes = answer.data();
-  check(value.bytes.size() == bytes, "the engine sent ", value.bytes.size(), " bytes for ",
+  if (inline_bytes_.size() == bytes && bytes > 0) return absl::MakeSpan(inline_bytes_);
+  const Clock::time_point start = Clock::now();
+  const bool waited = impl.link.finish_read(*read_);
+  v1::ReadResult& answer = read_->results[0];
+  if (answer.has_error()) throw impl.link.remote_error(answer.error());
+  if (download_) return finish_download(site, start);
+  if (waited) impl.sites.count_wait(site, WaitKind::kRead, seconds_since(start));
+  inline_bytes_ = std::move(*answer.mutable_data());
+  if (inline_bytes_.empty() && bytes > 0) {  // the reply had no room for it
+    inline_bytes_ = copy_->session->read(copy_, site).bytes;
+  }
+  check(inline_bytes_.size() == bytes, "the engine sent ", inline_bytes_.size(), " bytes for ",
         static_cast<const TensorMeta&>(*copy_));
-  return value;
+  return absl::MakeSpan(inline_bytes_);
+}
+
+absl::Span<char> PendingValue::finish_download(uint32_t site, Clock::time_point start) {
+  if (!download_->done()) {
+    for (InterruptTimer timer; !download_->wait_for(timer.max_sleep());) timer.check();
+    copy_->session->impl_->sites.count_wait(site, WaitKind::kRead, seconds_since(start));
+  }
+  return download_->bytes();
 }
 
 // Reads are answered at the end of their frame, when later instructions may have written to the tensor. So a copy is
-// read.
+// read. The answer to the read of a downloaded value has no bytes; it shows that the value was computed, and a wait for
+// it can be interrupted like that of any read.
 std::unique_ptr<PendingValue> Session::read_async(const Tensor& tensor, uint32_t site) {
   static const Op& clone = *find_op("clone");
   const size_t bytes = byte_size(*tensor);
-  check_as(ErrorKind::kValue, bytes <= impl_->max_inline_bytes, "[read_async] expected a tensor of at most ",
-           impl_->max_inline_bytes, " bytes, got ", bytes);
+  const bool downloads = bytes > impl_->max_inline_bytes;
   const Arg args[] = {tensor.get()};
   std::unique_ptr<PendingValue> pending(new PendingValue(call(clone, args, {.grad = false, .site = site})[0]));
-  impl_->link.begin_read({&pending->copy_->id, 1}, /*meta_only=*/false, pending->read_.get());
+  impl_->link.begin_read({&pending->copy_->id, 1}, downloads, pending->read_.get());
+  if (downloads) pending->download_ = impl_->link.download_in_background(pending->copy_->id, bytes);
   return pending;
 }
 
