@@ -7,6 +7,7 @@
 
 #include "base/mutex.h"
 #include "client/connection/interruption.h"
+#include "client/deferred_uploads.h"
 #include "client/encode.h"
 #include "client/graph.h"
 #include "client/link/link.h"
@@ -76,6 +77,14 @@ struct Session::Impl {
   // If the call waits, it stores the tensors of `args` in `kept`, because other threads of the language run during the
   // wait and may drop the arguments.
   void queue(const Session* self, const Op& op, Args args, Tensors& results, const CallOptions& options, Tensors* kept);
+  // Issues the deferred uploads that the instruction uses, or all of them if it uses no tensor and changes the session's
+  // state, such as the beginning of a capture. Calls `before_waiting` before a wait for room.
+  void issue_deferred(const Op& op, Args args, absl::Span<const Tensor> into, absl::FunctionRef<void()> before_waiting);
+  void issue_if_deferred(uint64_t handle);
+  void issue_all_deferred();
+  void add_uploaded(Link::Appending& appending, const DeferredUpload& upload);
+  // Names the result of an upload whose instruction is issued later.
+  Tensor defer(Session* self, uint64_t transfer, Args args, uint32_t site);
   void wait_for_sizes(const Op& op, Tensors& results, uint32_t site);
   std::string read_inline(const Handle& tensor, size_t bytes);
 
@@ -83,6 +92,7 @@ struct Session::Impl {
   uint32_t max_op_id;
   size_t max_inline_bytes = 64 << 10;
   std::atomic<uint64_t> next_transfer{1};
+  DeferredUploads deferred;
   SiteTable sites;
   Mutex new_sites_mutex;  // held by site(), so that a new line is queued before a call uses its number
 };
@@ -138,10 +148,12 @@ void Session::Impl::queue(const Session* self, const Op& op, Args args, Tensors&
     }
   };
   std::optional<Clock::time_point> blocked;
-  Link::Appending appending = link.append(encoded_size(args), [&] {
+  auto before_waiting = [&] {
     keep();
-    blocked = Clock::now();
-  });
+    if (!blocked) blocked = Clock::now();
+  };
+  if (deferred.any()) [[unlikely]] issue_deferred(op, args, options.into, before_waiting);
+  Link::Appending appending = link.append(encoded_size(args), before_waiting);
   if (blocked) sites.count_wait(options.site, WaitKind::kWindow, seconds_since(*blocked));
   if (options.into.empty()) appending.check_names(op, results.size());
   v1::Instruction* instruction = appending.add_instruction();
@@ -230,6 +242,61 @@ Tensors Session::call_with_metas(const Op& op, Args args, absl::Span<const Tenso
   return results;
 }
 
+// ---- Deferred uploads
+
+constexpr size_t kUploadedBytes = 96;  // size of an `uploaded` instruction in a frame
+
+void Session::Impl::add_uploaded(Link::Appending& appending, const DeferredUpload& upload) {
+  static const Op& uploaded = *find_op("uploaded");
+  const Arg args[] = {static_cast<int64_t>(upload.transfer), SizesView(upload.sizes), upload.dtype, upload.device};
+  v1::Instruction* instruction = appending.add_instruction();
+  instruction->set_op(uploaded.id);
+  encode_args(uploaded, args, instruction);
+  instruction->set_result(upload.handle);
+  if (upload.site != 0) instruction->set_site(upload.site);
+}
+
+void Session::Impl::issue_deferred(const Op& op, Args args, absl::Span<const Tensor> into,
+                                   absl::FunctionRef<void()> before_waiting) {
+  bool has_tensors = !into.empty();
+  // An entry is taken only while its instruction is appended, so that another thread which uses the tensor either finds
+  // the entry or appends later.
+  auto issue = [&](const Handle* tensor) {
+    has_tensors = true;
+    if (!deferred.contains(tensor->id)) return;
+    Link::Appending appending = link.append(kUploadedBytes, before_waiting);
+    if (auto upload = deferred.take(tensor->id)) add_uploaded(appending, *upload);
+  };
+  for (const Arg& arg : args) for_each_tensor(arg, issue);
+  for (const Tensor& tensor : into) issue(tensor.get());
+  if (!has_tensors && op.num_outputs == 0) issue_all_deferred();
+}
+
+void Session::Impl::issue_if_deferred(uint64_t handle) {
+  if (!deferred.any() || !deferred.contains(handle)) return;
+  Link::Appending appending = link.append_beyond_limits(kUploadedBytes);
+  if (auto upload = deferred.take(handle)) add_uploaded(appending, *upload);
+}
+
+void Session::Impl::issue_all_deferred() {
+  if (!deferred.any()) return;
+  Link::Appending appending = link.append_beyond_limits(kUploadedBytes * DeferredUploads::kMax);
+  while (auto upload = deferred.take_oldest()) add_uploaded(appending, *upload);
+}
+
+Tensor Session::Impl::defer(Session* self, uint64_t transfer, Args args, uint32_t site) {
+  static const Op& uploaded = *find_op("uploaded");
+  Inference inference;
+  infer(uploaded, args, /*grad=*/false, &inference);
+  Tensor result = make_ref<Handle>(std::move(inference.outputs[0]), Ref<Session>(self), 0);
+  Link::Appending appending = link.append_beyond_limits(kUploadedBytes);
+  appending.check_names(uploaded, 1);
+  result->id = appending.name(1);
+  auto oldest = deferred.add({result->id, transfer, result->sizes, result->dtype, result->device, site});
+  if (oldest) add_uploaded(appending, *oldest);
+  return result;
+}
+
 void Session::Impl::wait_for_sizes(const Op&, Tensors& results, uint32_t site) {
   Waiting waiting(*this, site);
   absl::InlinedVector<uint64_t, 4> handles;
@@ -255,6 +322,7 @@ static Value empty_value(const TensorMeta& tensor) {
 
 // Reads a value that is small enough for a reply. Downloads the value if the reply does not contain it.
 std::string Session::Impl::read_inline(const Handle& tensor, size_t bytes) {
+  issue_if_deferred(tensor.id);
   v1::ReadResult answer = std::move(link.read({&tensor.id, 1}, /*meta_only=*/false)[0]);
   if (answer.has_error()) throw link.remote_error(answer.error());
   std::string value = std::move(*answer.mutable_data());
@@ -283,33 +351,49 @@ PendingValue::PendingValue(Tensor copy) : copy_(std::move(copy)), read_(std::mak
 
 PendingValue::~PendingValue() { copy_->session->impl_->link.abandon_read(read_.get()); }
 
-bool PendingValue::has_arrived() { return copy_->session->impl_->link.has_arrived(*read_); }
-
-Value PendingValue::get(uint32_t site) {
-  Session::Impl& impl = *copy_->session->impl_;
-  const Clock::time_point start = Clock::now();
-  if (impl.link.finish_read(*read_)) impl.sites.count_wait(site, WaitKind::kRead, seconds_since(start));
-  const v1::ReadResult& answer = read_->results[0];
-  if (answer.has_error()) throw impl.link.remote_error(answer.error());
-  const size_t bytes = byte_size(*copy_);
-  if (answer.data().empty() && bytes > 0) return copy_->session->read(copy_, site);  // the reply had no room for it
-  Value value = empty_value(*copy_);
-  value.bytes = answer.data();
-  check(value.bytes.size() == bytes, "the engine sent ", value.bytes.size(), " bytes for ",
-        static_cast<const TensorMeta&>(*copy_));
-  return value;
+bool PendingValue::has_arrived() {
+  if (!copy_->session->impl_->link.has_arrived(*read_)) return false;
+  return !download_ || read_->results[0].has_error() || download_->done();
 }
 
-// Reads a copy, because reads are answered at the end of their frame, when later instructions may have written to the
-// tensor.
+absl::Span<char> PendingValue::get(uint32_t site) {
+  Session::Impl& impl = *copy_->session->impl_;
+  const size_t bytes = byte_size(*copy_);
+  if (inline_bytes_.size() == bytes && bytes > 0) return absl::MakeSpan(inline_bytes_);
+  const Clock::time_point start = Clock::now();
+  const bool waited = impl.link.finish_read(*read_);
+  v1::ReadResult& answer = read_->results[0];
+  if (answer.has_error()) throw impl.link.remote_error(answer.error());
+  if (download_) return finish_download(site, start);
+  if (waited) impl.sites.count_wait(site, WaitKind::kRead, seconds_since(start));
+  inline_bytes_ = std::move(*answer.mutable_data());
+  if (inline_bytes_.empty() && bytes > 0) {  // the reply had no room for it
+    inline_bytes_ = copy_->session->read(copy_, site).bytes;
+  }
+  check(inline_bytes_.size() == bytes, "the engine sent ", inline_bytes_.size(), " bytes for ",
+        static_cast<const TensorMeta&>(*copy_));
+  return absl::MakeSpan(inline_bytes_);
+}
+
+absl::Span<char> PendingValue::finish_download(uint32_t site, Clock::time_point start) {
+  if (!download_->done()) {
+    for (InterruptTimer timer; !download_->wait_for(timer.max_sleep());) timer.check();
+    copy_->session->impl_->sites.count_wait(site, WaitKind::kRead, seconds_since(start));
+  }
+  return download_->bytes();
+}
+
+// Reads are answered at the end of their frame, when later instructions may have written to the tensor. So a copy is
+// read. The answer to the read of a downloaded value has no bytes; it shows that the value was computed, and a wait for
+// it can be interrupted like that of any read.
 std::unique_ptr<PendingValue> Session::read_async(const Tensor& tensor, uint32_t site) {
   static const Op& clone = *find_op("clone");
   const size_t bytes = byte_size(*tensor);
-  check_as(ErrorKind::kValue, bytes <= impl_->max_inline_bytes, "[read_async] expected a tensor of at most ",
-           impl_->max_inline_bytes, " bytes, got ", bytes);
+  const bool downloads = bytes > impl_->max_inline_bytes;
   const Arg args[] = {tensor.get()};
   std::unique_ptr<PendingValue> pending(new PendingValue(call(clone, args, {.grad = false, .site = site})[0]));
-  impl_->link.begin_read({&pending->copy_->id, 1}, /*meta_only=*/false, pending->read_.get());
+  impl_->link.begin_read({&pending->copy_->id, 1}, downloads, pending->read_.get());
+  if (downloads) pending->download_ = impl_->link.download_in_background(pending->copy_->id, bytes);
   return pending;
 }
 
@@ -318,7 +402,10 @@ void Session::read_into(const Tensor& tensor, absl::Span<char> into, uint32_t si
   check_as(ErrorKind::kValue, into.size() == bytes, "reading ", static_cast<const TensorMeta&>(*tensor),
            " requires a buffer of ", bytes, " bytes, got ", into.size());
   Waiting waiting(*impl_, site);
-  if (bytes > impl_->max_inline_bytes) return impl_->link.download(tensor->id, into);
+  if (bytes > impl_->max_inline_bytes) {
+    impl_->issue_if_deferred(tensor->id);
+    return impl_->link.download(tensor->id, into);
+  }
   std::string value = impl_->read_inline(*tensor, bytes);
   std::copy(value.begin(), value.end(), into.begin());
 }
@@ -334,23 +421,25 @@ Tensor Session::upload(absl::Span<const char> bytes, DType dtype, SizesView size
   Ref<Session> self(this);  // another thread may disconnect during the upload
   uint64_t transfer = impl_->next_transfer++;
   const Arg args[] = {static_cast<int64_t>(transfer), sizes, dtype, device};
+  bool waited = false;
   try {
     ReleaseInterpreterLock release;
     const Clock::time_point start = Clock::now();
-    const bool waited = impl_->link.upload(transfer, device, bytes);
+    waited = impl_->link.upload(transfer, device, bytes);
     if (waited) impl_->sites.count_wait(site, WaitKind::kUpload, seconds_since(start));
   } catch (const Error& error) {
     // The engine keeps a refused transfer until an instruction takes it, so issue one and drop its result.
     if (error.kind() == ErrorKind::kOutOfMemory) call(uploaded, args, options);
     throw;
   }
-  return call(uploaded, args, options)[0];
+  return waited ? call(uploaded, args, options)[0] : impl_->defer(this, transfer, args, site);
 }
 
 // ---- Other functions
 
 void Session::synchronize(uint32_t site) {
   Waiting waiting(*impl_, site);
+  impl_->issue_all_deferred();
   impl_->link.synchronize();
 }
 
@@ -359,7 +448,13 @@ void Session::cancel() { impl_->link.cancel(); }
 void Session::close() {
   if (!impl_->link.close(kCloseTimeout)) throw Interrupted();
 }
-void Session::release(uint64_t handle) noexcept { impl_->link.release(handle); }
+void Session::release(uint64_t handle) noexcept {
+  try {
+    if (!impl_->link.is_forked_copy()) impl_->issue_if_deferred(handle);  // so that the engine does not keep the bytes
+  } catch (const Error&) {  // the session has ended
+  }
+  impl_->link.release(handle);
+}
 const v1::HelloReply& Session::engine() const { return impl_->link.engine(); }
 
 uint32_t Session::site(std::string_view file, uint32_t line, std::string_view function) {

@@ -36,25 +36,30 @@ struct Value {
   std::string bytes;  // row-major
 };
 
-struct PendingRead;  // client/link/pending_reads.h
+struct PendingRead;        // client/link/pending_reads.h
+class BackgroundDownload;  // client/link/download_queue.h
 
-// The value that a small tensor had when Session::read_async() was called; later instructions do not change it. Owned
-// by the caller, which may destroy it at any time. Not thread-safe.
+// The value that a tensor had when Session::read_async() was called; later instructions do not change it. Owned by the
+// caller, which may destroy it at any time. Not thread-safe.
 class PendingValue {
  public:
   ~PendingValue();
   // Whether get() returns at once. Does not wait. Throws the error that ended the session if the value has not arrived.
   bool has_arrived();
-  // Waits for the value; `site` is the line to which the wait is attributed. Throws RemoteError with the root error if
-  // the tensor is poisoned. May be called again.
-  Value get(uint32_t site = 0);
+  // Waits for the value and returns its row-major bytes, which the caller may change. They are valid until this object
+  // is destroyed. `site` is the line to which the wait is attributed. Throws RemoteError with the root error if the
+  // tensor is poisoned. May be called again.
+  absl::Span<char> get(uint32_t site = 0);
 
  private:
   friend class Session;
   explicit PendingValue(Tensor copy);
+  absl::Span<char> finish_download(uint32_t site, std::chrono::steady_clock::time_point start);
 
   const Tensor copy_;  // the engine's copy of the tensor at the call
   const std::unique_ptr<PendingRead> read_;
+  std::shared_ptr<BackgroundDownload> download_;  // null for a value of up to max_inline_bytes
+  std::string inline_bytes_;                      // read by the first get()
 };
 
 class Session : public RefCounted {
@@ -82,7 +87,8 @@ class Session : public RefCounted {
   // Like read(), but writes the row-major bytes to the caller's memory, whose size must equal the tensor's size in
   // bytes.
   void read_into(const Tensor& tensor, absl::Span<char> into, uint32_t site = 0);
-  // Requests the value without waiting for it. Throws Error (ValueError) if the tensor has more than max_inline_bytes.
+  // Requests the value without waiting for it. A value of more than max_inline_bytes is downloaded in the background,
+  // at most four values at a time.
   std::unique_ptr<PendingValue> read_async(const Tensor& tensor, uint32_t site = 0);
   // Creates a tensor from row-major bytes. The caller may change the bytes after the call returns.
   Tensor upload(absl::Span<const char> bytes, DType dtype, SizesView sizes, Device device, uint32_t site = 0);

@@ -61,6 +61,7 @@ Link::Link(std::unique_ptr<Transport> transport, v1::HelloRequest hello)
 Link::~Link() {
   finish(std::chrono::seconds(2), InterruptTimer::never());  // a destructor cannot throw
   if (uploads_) uploads_->stop();
+  background_downloads_.stop();
   sender_thread_.join();
 }
 

@@ -32,6 +32,7 @@
 #include "base/mutex.h"
 #include "client/connection/interruption.h"
 #include "client/link/counters.h"
+#include "client/link/download_queue.h"
 #include "client/link/in_flight_limit.h"
 #include "client/link/pending_reads.h"
 #include "client/link/remote_error.h"
@@ -132,6 +133,9 @@ class Link {
   // instruction that waits for its bytes fails in the engine.
   bool upload(uint64_t transfer, Device device, absl::Span<const char> bytes);
   void download(uint64_t handle, absl::Span<char> into);
+  // Like download(), without waiting, to memory of its own. The handle must stay valid until the download is done or
+  // dropped. Throws in a forked child.
+  std::shared_ptr<BackgroundDownload> download_in_background(uint64_t handle, size_t size);
   // Converts an error of the engine to the exception for the caller.
   RemoteError remote_error(const v1::Error& error) const;
 
@@ -229,6 +233,7 @@ class Link {
   int downloads_ ABSL_GUARDED_BY(mutex_) = 0;  // number of downloads in progress
   std::thread sender_thread_;
   std::optional<UploadQueue> uploads_;  // empty if the transport has no background uploads
+  DownloadQueue background_downloads_{[this](uint64_t handle, absl::Span<char> into) { download(handle, into); }};
 };
 
 }  // namespace tt::client

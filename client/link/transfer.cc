@@ -93,4 +93,9 @@ void Link::download(uint64_t handle, absl::Span<char> into) {
   }
 }
 
+std::shared_ptr<BackgroundDownload> Link::download_in_background(uint64_t handle, size_t size) {
+  { CallLock lock(*this); }  // throws if the link has ended
+  return background_downloads_.add(handle, size);
+}
+
 }  // namespace tt::client

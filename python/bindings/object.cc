@@ -167,6 +167,9 @@ PyObject* item_method(PyObject* o, PyObject*) {
 PyObject* item_async_method(PyObject* o, PyObject*) {
   return guard([&] { return item_async(handle_of(o)); });
 }
+PyObject* tolist_async(PyObject* o, PyObject*) {
+  return guard([&] { return to_list_async(handle_of(o)); });
+}
 PyObject* tolist(PyObject* o, PyObject*) {
   return guard([&] { return to_list(handle_of(o)); });
 }
@@ -215,6 +218,8 @@ PyMethodDef methods[] = {
     {"item_async", item_async_method, METH_NOARGS,
      "Requests the single element without waiting; returns a PendingItem."},
     {"tolist", tolist, METH_NOARGS, "The elements as nested lists. Waits for the engine."},
+    {"tolist_async", tolist_async, METH_NOARGS,
+     "Requests the elements as nested lists without waiting; returns a PendingList."},
     {}};
 
 PyMemberDef members[] = {{"__dictoffset__", T_PYSSIZET, offsetof(TensorObject, dict), READONLY, nullptr},

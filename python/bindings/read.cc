@@ -78,24 +78,33 @@ client::Value read(const client::Tensor& tensor) {
 
 }  // namespace
 
-PendingItem::PendingItem(const client::Tensor& tensor) : dtype_(tensor->dtype), session_(tensor->session) {
-  check_is_number(*tensor);
+PendingRead::PendingRead(const client::Tensor& tensor) : meta_(*tensor), session_(tensor->session) {
   pending_ = session_->read_async(tensor, current_site(*session_));
 }
 
-bool PendingItem::done() const {
+bool PendingRead::done() const {
   ReleaseGil released;
   return pending_->has_arrived();
 }
 
-PyObject* PendingItem::wait() const {
+absl::Span<char> PendingRead::wait_for_bytes() const {
   const uint32_t site = current_site(*session_);
-  client::Value value;
-  {
-    ReleaseGil released;
-    value = pending_->get(site);
-  }
-  return number(element(dtype_, value.bytes.data()));
+  ReleaseGil released;
+  return received_ = pending_->get(site);
+}
+
+static const client::Tensor& check_number(const client::Tensor& tensor) {
+  check_is_number(*tensor);
+  return tensor;
+}
+
+PendingItem::PendingItem(const client::Tensor& tensor) : PendingRead(check_number(tensor)) {}
+
+PyObject* PendingItem::wait() const { return number(element(meta().dtype, wait_for_bytes().data())); }
+
+PyObject* PendingList::wait() const {
+  const char* at = wait_for_bytes().data();
+  return nested(meta(), 0, at);
 }
 
 Scalar read_scalar(const client::Tensor& tensor) {
@@ -110,6 +119,10 @@ PyObject* item(const client::Tensor& tensor) { return number(read_scalar(tensor)
 
 PyObject* item_async(const client::Tensor& tensor) {
   return pybind11::cast(std::make_unique<PendingItem>(tensor)).release().ptr();
+}
+
+PyObject* to_list_async(const client::Tensor& tensor) {
+  return pybind11::cast(std::make_unique<PendingList>(tensor)).release().ptr();
 }
 
 PyObject* to_list(const client::Tensor& tensor) {

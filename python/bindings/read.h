@@ -1,4 +1,4 @@
-// Reads tensor values. All functions wait for the engine; methods of PendingItem and item_async as documented below.
+// Reads tensor values. All functions wait for the engine, except those of PendingRead and its subclasses as stated.
 #pragma once
 
 #include <Python.h>
@@ -14,23 +14,42 @@ namespace tt::python {
 Scalar read_scalar(const client::Tensor& tensor);
 // Returns all bytes in row-major order.
 std::string read_bytes(const client::Tensor& tensor);
-// A number that was requested and may not have arrived: the result of Tensor.item_async().
-class PendingItem {
+// A value that was requested and may not have arrived.
+class PendingRead {
  public:
-  // Requirements of read_scalar().
-  explicit PendingItem(const client::Tensor& tensor);
+  explicit PendingRead(const client::Tensor& tensor);
   bool done() const;
-  PyObject* wait() const;  // waits; a new reference to a Python number
+  // Waits; returns the value's row-major bytes.
+  absl::Span<char> wait_for_bytes() const;
+  // The bytes that wait_for_bytes() returned last; empty before. Never throws.
+  absl::Span<char> received() const { return received_; }
+  const TensorMeta& meta() const { return meta_; }
 
  private:
-  DType dtype_;
+  TensorMeta meta_;
   Ref<client::Session> session_;
   std::unique_ptr<client::PendingValue> pending_;
+  mutable absl::Span<char> received_;
+};
+
+// The result of Tensor.item_async(). Requirements of read_scalar().
+class PendingItem : public PendingRead {
+ public:
+  explicit PendingItem(const client::Tensor& tensor);
+  PyObject* wait() const;  // waits; a new reference to a Python number
+};
+
+// The result of Tensor.tolist_async().
+class PendingList : public PendingRead {
+ public:
+  using PendingRead::PendingRead;
+  PyObject* wait() const;  // waits; a new reference to nested lists
 };
 
 // These functions return new references.
 PyObject* item(const client::Tensor& tensor);        // a Python number
 PyObject* item_async(const client::Tensor& tensor);  // a PendingItem; does not wait
+PyObject* to_list_async(const client::Tensor& tensor);  // a PendingList; does not wait
 PyObject* to_list(const client::Tensor& tensor);     // nested lists; a number for a zero-dim tensor
 
 }  // namespace tt::python

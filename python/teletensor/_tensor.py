@@ -9,6 +9,7 @@ from typing import Any, Callable
 from . import _C, _dlpack, _storage
 from ._C import Tensor
 from ._options import check_flags, check_layout, check_memory_format
+from ._pending_array import PendingArray
 from ._tensor_str import tensor_str
 from ._tensor_types import dtype_and_kind, type_name
 
@@ -92,14 +93,11 @@ def __reduce_ex__(self: Tensor, protocol: int):
     raise TypeError("tensors are stored in an engine and cannot be pickled: use teletensor.save, or .numpy()")
 
 
-@_method
-def numpy(self: Tensor, *, force: bool = False):
-    """Copies the values from the engine to a new NumPy array. Waits for the engine."""
-    import numpy as np
-
+def _numpy_dtype(self: Tensor, name: str, force: bool) -> str:
+    """The name of NumPy's dtype for the tensor. Raises the errors of PyTorch's Tensor.numpy()."""
     if self.requires_grad and not force:
         raise RuntimeError(
-            "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
+            f"Can't call {name}() on Tensor that requires grad. Use tensor.detach().{name}() instead."
         )
     if self.device.type != "cpu" and not force:
         raise TypeError(
@@ -108,10 +106,31 @@ def numpy(self: Tensor, *, force: bool = False):
         )
     if self.dtype in _dlpack.UNSUPPORTED_BY_NUMPY:
         raise TypeError(f"Got unsupported ScalarType {_dlpack.UNSUPPORTED_BY_NUMPY[self.dtype]}")
-    array = np.empty(tuple(self.shape), dtype=repr(self.dtype).removeprefix("torch."))
+    return repr(self.dtype).removeprefix("torch.")
+
+
+@_method
+def numpy(self: Tensor, *, force: bool = False):
+    """Copies the values from the engine to a new NumPy array. Waits for the engine."""
+    import numpy as np
+
+    array = np.empty(tuple(self.shape), dtype=_numpy_dtype(self, "numpy", force))
     if array.size:
         _C.read_into(self, array)
     return array
+
+
+@_method
+def numpy_async(self: Tensor, *, force: bool = False) -> PendingArray:
+    """Requests the values without waiting for them; ``wait()`` of the result returns a new NumPy array.
+
+    The values are those of the call: later in-place operations do not change them, because the engine copies the tensor
+    first, which takes memory there until the values have been received.
+
+    Args:
+        force: also accepts a tensor on a GPU or one that requires grad, as in ``numpy()``.
+    """
+    return PendingArray(self, _numpy_dtype(self, "numpy_async", force))
 
 
 @_method

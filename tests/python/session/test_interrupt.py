@@ -56,6 +56,7 @@ WAITS = {
     "if": "bool(x.sum() > 1)",
     "synchronize": "(x + 1, torch.synchronize())",
     "download": "big.numpy()",
+    "array": "big.numpy_async().wait()",
     "upload": "torch.tensor(np.ones(40_000_000, dtype=np.float32))",
     "sizes": "torch.nonzero(x)",
     "full window": "issue_without_end()",

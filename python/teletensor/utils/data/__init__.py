@@ -1,16 +1,17 @@
 """Data sets, samplers and DataLoader."""
 
 from .dataset import (
-    ChainDataset, ConcatDataset, Dataset, IterableDataset, StackDataset, Subset, TensorDataset, random_split,
+    ChainDataset, ConcatDataset, Dataset, IterableDataset, PinnedDataset, StackDataset, Subset, TensorDataset, random_split,
 )  # fmt: skip
 from . import _utils, dataloader, distributed
 from .collate import default_collate, default_convert
 from .distributed import DistributedSampler
-from .loader import DataLoader, get_worker_info
+from .loader import DataLoader, get_worker_info, prefetch
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, SubsetRandomSampler, WeightedRandomSampler
 
 __all__ = [
-    "BatchSampler", "ChainDataset", "ConcatDataset", "DataLoader", "Dataset", "DistributedSampler", "IterableDataset", "RandomSampler",
-    "Sampler", "SequentialSampler", "StackDataset", "Subset", "SubsetRandomSampler", "TensorDataset",
-    "WeightedRandomSampler", "dataloader", "default_collate", "default_convert", "get_worker_info", "random_split",
+    "BatchSampler", "ChainDataset", "ConcatDataset", "DataLoader", "Dataset", "DistributedSampler",
+    "IterableDataset", "PinnedDataset", "RandomSampler", "Sampler", "SequentialSampler", "StackDataset", "Subset",
+    "SubsetRandomSampler", "TensorDataset", "WeightedRandomSampler", "dataloader", "default_collate",
+    "default_convert", "get_worker_info", "prefetch", "random_split",
 ]  # fmt: skip

@@ -5,8 +5,10 @@ from __future__ import annotations
 import bisect
 import itertools
 import math
+import operator
 from typing import Generic, TypeVar
 
+from ... import _C
 from ..._C import Tensor
 
 T_co = TypeVar("T_co", covariant=True)
@@ -29,6 +31,31 @@ class IterableDataset(Dataset[T_co]):
         raise NotImplementedError("Subclasses of IterableDataset should implement __iter__.")
 
 
+def gather(tensors, indices: list[int]) -> list[Tensor]:
+    """The entries of tensors of equal length at the indices, by one instruction per tensor.
+
+    Raises:
+        IndexError: an index is out of range.
+    """
+    length = len(tensors[0]) if tensors else 0
+    at = _C.tensor([operator.index(i) for i in indices], dtype=_C.int64)
+    for i in indices:
+        if not -length <= i < length:
+            raise IndexError(f"index {i} is out of bounds for a data set of {length} samples")
+    return [t[at.to(t.device)] for t in tensors]
+
+
+def find_gather(dataset):
+    """The function that makes a batch of indices in the engine; None if the data set's samples are not stored there.
+
+    A Subset's is that of its data set.
+    """
+    if type(dataset) is Subset and (inner := find_gather(dataset.dataset)):
+        return lambda indices: inner([dataset.indices[i] for i in indices])
+    own = type(dataset).__getitem__ in (TensorDataset.__getitem__, PinnedDataset.__getitem__)  # not overridden
+    return dataset.gather if own else None
+
+
 class TensorDataset(Dataset):
     """Slices of tensors along their first dimension."""
 
@@ -40,15 +67,53 @@ class TensorDataset(Dataset):
     def __getitem__(self, index):
         return tuple(t[index] for t in self.tensors)
 
-    def __getitems__(self, indices: list[int]):
-        """Indexes a whole batch: one instruction per tensor instead of one per sample."""
-        from ..._functions import tensor
-
-        at = tensor(indices)
-        return tuple(t[at.to(t.device)] for t in self.tensors)
+    def gather(self, indices: list[int]) -> list[Tensor]:
+        """The batch of the samples at the indices: one instruction per tensor instead of one per sample."""
+        return gather(self.tensors, indices)
 
     def __len__(self) -> int:
         return len(self.tensors[0])
+
+
+class PinnedDataset(Dataset):
+    """A data set with samples by index, stored in the engine: a DataLoader makes each batch there, without uploads.
+
+    Reads every sample once. Samples are tensors, arrays, numbers, or tuples, lists and mappings of them, with the same
+    sizes and dtypes in all samples; they are stored stacked, as default_collate stacks them (Python floats as float64).
+    Indexing returns a sample of the same structure, whose leaves are tensors. Batches are those of the data set itself,
+    unless it computes its samples anew each time, as random augmentations do.
+
+    Args:
+        dataset: has ``__getitem__`` and ``__len__``, and at least one sample.
+        device: where the samples are stored: by default on the CPU, tensors on their own device.
+        num_workers: number of threads that read samples; 0: the calling thread.
+        progress: whether to show a progress bar; by default on a terminal.
+
+    Raises:
+        OutOfMemoryError: the samples do not fit into the device's free memory or the session's limit.
+        TypeError: a sample contains something else, or the data set has no samples by index.
+        ValueError: the data set is empty, or a sample's structure, sizes or dtypes differ from those of sample 0.
+    """
+
+    def __init__(self, dataset, device=None, *, num_workers: int = 0, progress: bool | None = None):
+        from .pinning import load
+
+        self._structure, self.tensors = load(dataset, device, num_workers, progress)
+
+    def __getitem__(self, index):
+        return self._restore([t[index] for t in self.tensors])
+
+    def __len__(self) -> int:
+        return len(self.tensors[0])
+
+    def gather(self, indices: list[int]):
+        """The batch of the samples at the indices: one instruction per tensor."""
+        return self._restore(gather(self.tensors, indices), batch=True)
+
+    def _restore(self, tensors, batch: bool = False):
+        from .pinning import restore
+
+        return restore(self._structure, tensors, batch)
 
 
 class StackDataset(Dataset):

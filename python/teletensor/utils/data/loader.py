@@ -1,39 +1,16 @@
-"""DataLoader: batches of a data set, prepared ahead by threads."""
+"""DataLoader: batches of a data set, loaded ahead by threads."""
 
 from __future__ import annotations
 
-import contextlib
-import copy
-import functools
-import itertools
-import threading
-from collections import deque
-from concurrent.futures import Future, ThreadPoolExecutor
-from concurrent.futures import TimeoutError as NotYetError
-from dataclasses import dataclass
+import multiprocessing
 
-from ..._random import initial_seed
+from ... import _C
 from .collate import default_collate, default_convert
-from .dataset import Dataset, IterableDataset, TensorDataset
+from .dataset import Dataset, IterableDataset, find_gather
+from .loading import SerialIterator, WorkerInfo, WorkerIterator, get_worker_info
 from .sampler import BatchSampler, RandomSampler, SequentialSampler
 
-
-@dataclass(frozen=True)
-class WorkerInfo:
-    """The identity of a DataLoader's worker."""
-
-    id: int
-    num_workers: int
-    seed: int
-    dataset: Dataset
-
-
-_worker = threading.local()
-
-
-def get_worker_info() -> WorkerInfo | None:
-    """The WorkerInfo of the calling thread; None outside a loader's threads."""
-    return getattr(_worker, "info", None)
+__all__ = ["DataLoader", "WorkerInfo", "get_worker_info", "prefetch"]
 
 
 def _check_workers(num_workers: int, timeout: float, prefetch_factor, persistent_workers: bool, context) -> None:
@@ -47,16 +24,33 @@ def _check_workers(num_workers: int, timeout: float, prefetch_factor, persistent
         raise ValueError(f"prefetch_factor option should be positive, got {prefetch_factor}")
     if persistent_workers and num_workers == 0:
         raise ValueError("persistent_workers option needs num_workers > 0")
-    if context is not None and num_workers == 0:
+    if context is None:
+        return
+    if num_workers == 0:
         raise ValueError("multiprocessing_context can only be used with multi-process loading (num_workers > 0)")
+    methods = multiprocessing.get_all_start_methods()
+    if isinstance(context, str) and context not in methods:
+        raise ValueError(
+            f"multiprocessing_context option should specify a valid start method in {methods}, but got {context!r}"
+        )
+    if not isinstance(context, (str, multiprocessing.context.BaseContext)):
+        raise TypeError(
+            f"multiprocessing_context option should be a valid context object or a start method, but got {context!r}"
+        )
 
 
 class DataLoader:
     """Batches of a data set; see torch.utils.data.DataLoader.
 
-    ``num_workers`` threads prepare batches ahead. Threads suffice, because the client sends samples to the engine
-    instead of computing on them. A TensorDataset's batches are indexed in the engine. Each worker iterates its own shallow
-    copy of an IterableDataset, whose ``__iter__`` or ``worker_init_fn`` selects the worker's share by get_worker_info().
+    ``num_workers`` threads load ``prefetch_factor`` batches each ahead of use (default: 2) and send them to the engine in
+    the background, so that no step waits for an upload. Threads suffice, because the client sends samples to the engine
+    instead of computing on them. With ``num_workers=0`` a batch is loaded when it is requested; prefetch() loads ahead in
+    the calling thread. Batches of a TensorDataset, a PinnedDataset or a Subset of one are indexed in the engine.
+
+    Batch ``k`` is loaded by worker ``k % num_workers``. Each worker iterates its own shallow copy of an IterableDataset,
+    whose ``__iter__`` or ``worker_init_fn`` selects the worker's share by get_worker_info(). With ``persistent_workers``
+    threads and copies are kept for further epochs. An error of the data set is raised in the place of its batch.
+    ``pin_memory`` calls ``pin_memory()`` of batches that define it; a tensor's has no effect.
     """
 
     def __init__(
@@ -81,8 +75,11 @@ class DataLoader:
         self.generator, self.pin_memory, self.in_order, self.timeout = generator, pin_memory, in_order, timeout
         self.pin_memory_device, self.persistent_workers = pin_memory_device, persistent_workers
         self.dataset, self.batch_size, self.drop_last = dataset, batch_size, drop_last
-        self.num_workers, self.prefetch = num_workers, prefetch_factor or 2
-        self.worker_init_fn = worker_init_fn
+        self.num_workers = num_workers
+        self.prefetch_factor = 2 if num_workers > 0 and prefetch_factor is None else prefetch_factor
+        self.worker_init_fn, self.multiprocessing_context = worker_init_fn, multiprocessing_context
+        if pin_memory_device:
+            _C.device(pin_memory_device)  # raises if the name is invalid
         self.sampler = self.batch_sampler = None
         if isinstance(dataset, IterableDataset):
             if batch_size is not None and batch_size <= 0:
@@ -96,84 +93,28 @@ class DataLoader:
             self.batch_sampler = BatchSampler(sampler, batch_size, drop_last) if batch_size is not None else None
         batched = batch_size is not None or batch_sampler is not None
         self.collate_fn = collate_fn or (default_collate if batched else default_convert)
-        self._whole_batches = batched and collate_fn is None and isinstance(dataset, TensorDataset)
+        self._gather = find_gather(dataset) if batched and self.collate_fn is default_collate else None
+        self._iterator: WorkerIterator | None = None  # of persistent workers
+        self._epoch = 0  # number of iterators made
 
     @property
     def _index_sampler(self):
-        """The sampler of _fetch's arguments: lists of indices, or indices if samples are not batched."""
+        """The sampler of fetch()'s arguments: lists of indices, or indices if samples are not batched."""
         return self.sampler if self.batch_sampler is None else self.batch_sampler
 
-    def _fetch(self, index):
-        """The batch of a list of indices, or the sample of an index."""
-        if self.batch_sampler is None:
-            return self.collate_fn(self.dataset[index])
-        if self._whole_batches:
-            return list(self.dataset.__getitems__(index))
-        if hasattr(self.dataset, "__getitems__"):
-            return self.collate_fn(self.dataset.__getitems__(index))
-        return self.collate_fn([self.dataset[i] for i in index])
-
-    def _iterate(self, dataset: IterableDataset):
-        """Yields the batches, or the samples if they are not batched, of an IterableDataset."""
-        if self.batch_size is None:
-            yield from (self.collate_fn(sample) for sample in dataset)
-            return
-        samples = iter(dataset)
-        while batch := list(itertools.islice(samples, self.batch_size)):
-            if len(batch) < self.batch_size and self.drop_last:
-                return
-            yield self.collate_fn(batch)
-
     def __iter__(self):
-        if isinstance(self.dataset, IterableDataset):
-            return self._iterate_ahead() if self.num_workers > 0 else self._iterate(self.dataset)
-        return self._fetch_ahead() if self.num_workers > 0 else (self._fetch(index) for index in self._index_sampler)
-
-    def _begin_worker(self, number: int, dataset: Dataset) -> None:
-        _worker.info = WorkerInfo(number, self.num_workers, initial_seed() + number, dataset)
-        if self.worker_init_fn is not None:
-            self.worker_init_fn(number)
-
-    def _fetch_ahead(self):
-        numbers = itertools.count()
-
-        def begin() -> None:
-            self._begin_worker(next(numbers), self.dataset)
-
-        with ThreadPoolExecutor(self.num_workers, "loader", begin) as pool:
-            waiting: deque = deque()
-            for index in self._index_sampler:
-                waiting.append(pool.submit(self._fetch, index))
-                if len(waiting) >= self.num_workers * self.prefetch:
-                    yield self._wait(waiting.popleft())
-            while waiting:
-                yield self._wait(waiting.popleft())
-
-    def _iterate_ahead(self):
-        """Yields one batch of each worker in turn. A worker is one thread that iterates a copy of the dataset."""
-        end = object()
-        with contextlib.ExitStack() as stack:
-            workers: deque = deque()  # of (the function that requests the worker's next batch, requested batches)
-            for number in range(self.num_workers):
-                dataset = copy.copy(self.dataset)
-                pool = stack.enter_context(ThreadPoolExecutor(1, "loader", self._begin_worker, (number, dataset)))
-                request = functools.partial(pool.submit, next, self._iterate(dataset), end)
-                workers.append((request, deque(request() for _ in range(self.prefetch))))
-            while workers:
-                request, requested = workers.popleft()
-                batch = self._wait(requested.popleft())
-                if batch is not end:
-                    requested.append(request())
-                    workers.append((request, requested))
-                    yield batch
-
-    def _wait(self, batch: Future):
-        try:
-            return batch.result(self.timeout or None)
-        except NotYetError:
-            if batch.done():  # the data set raised this error
-                raise
-            raise RuntimeError(f"DataLoader timed out after {self.timeout} seconds") from None
+        if self.num_workers == 0:
+            if self.timeout:
+                raise AssertionError(f"expected timeout=0 with num_workers=0, got timeout={self.timeout}")
+            return SerialIterator(self)
+        self._epoch += 1
+        if not self.persistent_workers:
+            return WorkerIterator(self)
+        if self._iterator is None:
+            self._iterator = WorkerIterator(self)
+        else:
+            self._iterator.restart()
+        return self._iterator
 
     def __len__(self) -> int:
         """The number of batches; for an IterableDataset computed from its length, as if one worker read all samples."""
@@ -183,3 +124,31 @@ class DataLoader:
         if self.batch_size is None:
             return samples
         return samples // self.batch_size if self.drop_last else -(-samples // self.batch_size)
+
+
+class prefetch:  # noqa: N801 - used as a function
+    """Iterates a DataLoader with ``num_workers=0`` some batches ahead: ``for x, y in prefetch(loader): ...``
+
+    Before it returns a batch, it loads the following ``batches`` in the calling thread, which sends them to the engine in
+    the background. Batches and their order are the loader's, and an error is raised in the place of its batch. Only what
+    the data set shares with the loop's body can differ, because the data set runs earlier: for example random
+    numbers that both draw from one generator.
+
+    Args:
+        loader: a DataLoader with ``num_workers=0``; other workers load ahead anyway.
+        batches: number of batches that are loaded ahead.
+    """
+
+    def __init__(self, loader: DataLoader, batches: int = 2):
+        if not isinstance(loader, DataLoader) or loader.num_workers > 0:
+            got = f"num_workers={loader.num_workers}" if isinstance(loader, DataLoader) else type(loader).__name__
+            raise ValueError(f"[prefetch] expected a DataLoader with num_workers=0, got {got}")
+        if batches < 1:
+            raise ValueError(f"[prefetch] expected batches to be positive, got {batches}")
+        self.loader, self.batches = loader, batches
+
+    def __iter__(self):
+        return SerialIterator(self.loader, self.batches)
+
+    def __len__(self) -> int:
+        return len(self.loader)
