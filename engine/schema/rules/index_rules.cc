@@ -211,7 +211,7 @@ Sizes searchsorted(const Arg& sorted_sequence, const Arg& input) {
   return v;
 }
 
-Sizes with_dim(const Arg& input, int64_t dim) {
+Sizes require_dim(const Arg& input, int64_t dim) {
   wrap_dim(dim, meta(input).dim());
   return meta(input).sizes;
 }

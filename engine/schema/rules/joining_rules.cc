@@ -137,7 +137,7 @@ Sizes roll(const Arg& input, SizesView shifts, SizesView dims) {
   return meta(input).sizes;
 }
 
-Sizes matrices(const Arg& input) {
+Sizes require_matrices(const Arg& input) {
   check(meta(input).dim() >= 2, "input tensor must have at least 2 dimensions");
   return meta(input).sizes;
 }
