@@ -77,8 +77,8 @@ struct Session::Impl {
   // If the call waits, it stores the tensors of `args` in `kept`, because other threads of the language run during the
   // wait and may drop the arguments.
   void queue(const Session* self, const Op& op, Args args, Tensors& results, const CallOptions& options, Tensors* kept);
-  // Issues the deferred uploads that the instruction uses, or all of them if it uses no tensor and changes the session's
-  // state, such as the beginning of a capture. Calls `before_waiting` before a wait for room.
+  // Issues the deferred uploads that the instruction uses, or all of them if it uses no tensor and changes the
+  // session's state, such as the beginning of a capture. Calls `before_waiting` before a wait for room.
   void issue_deferred(const Op& op, Args args, absl::Span<const Tensor> into, absl::FunctionRef<void()> before_waiting);
   void issue_if_deferred(uint64_t handle);
   void issue_all_deferred();
@@ -152,7 +152,8 @@ void Session::Impl::queue(const Session* self, const Op& op, Args args, Tensors&
     keep();
     if (!blocked) blocked = Clock::now();
   };
-  if (deferred.any()) [[unlikely]] issue_deferred(op, args, options.into, before_waiting);
+  if (deferred.any()) [[unlikely]]
+    issue_deferred(op, args, options.into, before_waiting);
   Link::Appending appending = link.append(encoded_size(args), before_waiting);
   if (blocked) sites.count_wait(options.site, WaitKind::kWindow, seconds_since(*blocked));
   if (options.into.empty()) appending.check_names(op, results.size());
@@ -451,7 +452,7 @@ void Session::close() {
 void Session::release(uint64_t handle) noexcept {
   try {
     if (!impl_->link.is_forked_copy()) impl_->issue_if_deferred(handle);  // so that the engine does not keep the bytes
-  } catch (const Error&) {  // the session has ended
+  } catch (const Error&) {                                                // the session has ended
   }
   impl_->link.release(handle);
 }

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import gzip
+import itertools
 import os
 import time
 from collections import deque
@@ -22,6 +23,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 import teletensor as torch
 import teletensor.nn as nn
 import teletensor.nn.functional as F
+from teletensor.utils.data import DataLoader, TensorDataset
 
 OUT = Path(__file__).resolve().parent / "out"
 CLASSES = ["T-shirt", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Boot"]
@@ -71,12 +73,13 @@ def train(model: Net, images, labels, args) -> list[tuple[int, float]]:
     history, losses, step, started = [], deque(), 0, time.perf_counter()
     issued = torch.connection().counters()["instructions"]
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    # The images are in the engine, which makes each batch from the indices that the loader sends.
+    loader = DataLoader(TensorDataset(images, labels), args.batch, shuffle=True, drop_last=True)
     with Progress(*columns) as progress:
         task = progress.add_task("training", total=steps)
         while step < steps:
-            order = torch.randperm(len(images), device=images.device)
-            for batch in order.split(args.batch)[: min(len(images) // args.batch, steps - step)]:
-                loss = F.cross_entropy(model(images[batch]), labels[batch])
+            for x, y in itertools.islice(loader, steps - step):
+                loss = F.cross_entropy(model(x), y)
                 optimizer.zero_grad()
                 loss.backward()
                 optimizer.step()

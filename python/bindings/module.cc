@@ -82,8 +82,8 @@ void bind_connection(py::module_& m) {
   py::class_<PendingRead> read(m, "PendingRead", py::buffer_protocol(), "The bytes of a tensor as it was at the call.");
   py::class_<PendingItem, PendingRead> item(m, "PendingItem",
                                             "The number that Tensor.item_async() requested, as it was at that call.");
-  py::class_<PendingList, PendingRead> list(m, "PendingList",
-                                            "The lists that Tensor.tolist_async() requested, as they were at that call.");
+  py::class_<PendingList, PendingRead> list(
+      m, "PendingList", "The lists that Tensor.tolist_async() requested, as they were at that call.");
   require_init(read), require_init(item), require_init(list);
   read.def(py::init([](py::handle tensor) {
         check_as(ErrorKind::kType, is_tensor(tensor.ptr()), "[PendingRead] expected a Tensor");
@@ -101,8 +101,8 @@ void bind_connection(py::module_& m) {
       "wait", [](const PendingList& list) { return py::reinterpret_steal<py::object>(throw_if_null(list.wait())); },
       "Waits for the values and returns them as nested lists. Raises the tensor's error if its computation failed.");
   item.def(
-          "wait", [](const PendingItem& item) { return py::reinterpret_steal<py::object>(throw_if_null(item.wait())); },
-          "Waits for the number and returns it. Raises the tensor's error if its computation failed.");
+      "wait", [](const PendingItem& item) { return py::reinterpret_steal<py::object>(throw_if_null(item.wait())); },
+      "Waits for the number and returns it. Raises the tensor's error if its computation failed.");
   py::class_<Connection> connection(m, "Connection", "An open session with an engine.");
   require_init(connection);
   connection

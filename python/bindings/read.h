@@ -47,9 +47,9 @@ class PendingList : public PendingRead {
 };
 
 // These functions return new references.
-PyObject* item(const client::Tensor& tensor);        // a Python number
-PyObject* item_async(const client::Tensor& tensor);  // a PendingItem; does not wait
+PyObject* item(const client::Tensor& tensor);           // a Python number
+PyObject* item_async(const client::Tensor& tensor);     // a PendingItem; does not wait
 PyObject* to_list_async(const client::Tensor& tensor);  // a PendingList; does not wait
-PyObject* to_list(const client::Tensor& tensor);     // nested lists; a number for a zero-dim tensor
+PyObject* to_list(const client::Tensor& tensor);        // nested lists; a number for a zero-dim tensor
 
 }  // namespace tt::python

@@ -61,6 +61,7 @@ from . import (  # noqa: E402
     _VF, _utils, amp, autograd, backends, cuda, distributions, fft, func, functional, jit, types, linalg, masked, nn, optim,
     random, serialization, signal, special, testing, utils, version,
 )  # fmt: skip
+from ._event import Event  # noqa: E402
 from .amp import autocast  # noqa: E402
 from .autograd import Variable  # noqa: E402
 from .func import vmap  # noqa: E402

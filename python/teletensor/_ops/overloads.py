@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 
 from .. import _C
 from .._C import Tensor
@@ -254,8 +255,27 @@ def _geometric_in_place(self: Tensor, p: float, **kwargs) -> Tensor:
 
 def _random_in_place(self: Tensor, *bounds, **kwargs) -> Tensor:
     if bounds and (bounds[1:] == (None,) or kwargs.get("to", 0) is None):
-        raise NotImplementedError(f"random_ expects an upper bound after the lower bound {bounds[0]}, got None")
+        kwargs.pop("to", None)
+        return _random_from(self, bounds[0], **kwargs)
     return _draw_random(self, *bounds, **kwargs)
+
+
+def _random_from(self: Tensor, low: int, **kwargs) -> Tensor:
+    """Draws integers from ``low`` to the dtype's largest; of a floating dtype, to the end of consecutive integers."""
+    from .._functions import finfo, iinfo
+
+    if self.dtype is _C.uint64:
+        raise NotImplementedError(f"random_ of uint64 expects an upper bound after the lower bound {low}, got None")
+    if self.dtype is _C.int64:  # an exclusive bound of 2**63 is not an int64
+        if low == -(2**63):
+            self.view(_C.uint64).random_(**kwargs)
+            return self
+        return _draw_random(self, low - 1, 2**63 - 1, **kwargs).add_(1)
+    if self.is_floating_point():
+        largest = 2 ** (1 - round(math.log2(finfo(self.dtype).eps)))
+    else:
+        largest = 1 if self.dtype is _C.bool else iinfo(self.dtype).max
+    return _draw_random(self, low, largest + 1, **kwargs)
 
 
 _draw_cauchy, _draw_log_normal, _draw_geometric = Tensor.cauchy_, Tensor.log_normal_, Tensor.geometric_

@@ -58,11 +58,29 @@ def test_16_bit_draws_have_the_tails_of_their_distribution(torch, dtype):
     np.testing.assert_allclose(np.quantile(y, [0.25, 0.5, 0.75]), [-1, 0, 1], atol=0.03)
 
 
-def test_random_requires_an_upper_bound_after_a_lower_bound(torch):
+@pytest.mark.parametrize(
+    "dtype, largest",
+    [("bool", 1), ("uint8", 255), ("int8", 127), ("int16", 2**15 - 1), ("int32", 2**31 - 1), ("int64", 2**63 - 1),
+     ("uint16", 2**16 - 1), ("uint32", 2**32 - 1), ("bfloat16", 2**8), ("float16", 2**11), ("float32", 2**24), ("float64", 2**53)],
+)  # fmt: skip
+def test_random_without_an_upper_bound(torch, dtype, largest):
+    x = torch.empty(20_000, dtype=getattr(torch, dtype))
+    assert set(x.random_(largest, None).tolist()) == {largest}
+    low = largest // 2
+    values = x.random_(low, to=None).tolist()
+    assert low <= min(values) and max(values) <= largest
+    assert max(values) - min(values) >= 0.98 * (largest - low)
+
+
+def test_random_from_the_smallest_number(torch):
+    x = torch.empty(20_000, dtype=torch.int64).random_(-(2**63), None)
+    assert x.min().item() < -0.99 * 2**63 and x.max().item() > 0.99 * 2**63
+    with pytest.raises(NotImplementedError, match="uint64 expects an upper bound after the lower bound 3, got None"):
+        torch.empty(3, dtype=torch.uint64).random_(3, None)
+
+
+def test_random_with_bounds(torch):
     x = torch.empty(3, dtype=torch.int8)
-    for draw in (lambda: x.random_(3, None), lambda: x.random_(3, to=None)):
-        with pytest.raises(NotImplementedError, match="an upper bound after the lower bound 3, got None"):
-            draw()
     assert x.random_(5, 6).tolist() == [5, 5, 5]
     assert x.random_(1).tolist() == [0, 0, 0]
 

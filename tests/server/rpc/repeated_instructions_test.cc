@@ -45,7 +45,7 @@ class RepeatedInstructionsTest : public ::testing::Test {
     ASSERT_TRUE(buffer.refusal()) << says;
     EXPECT_THAT(buffer.refusal()->message(), HasSubstr(says));
     EXPECT_EQ(buffer.frame().instructions_size(), 0);
-    EXPECT_LT(account_->host(), 1u << 20);
+    EXPECT_LT(account_->host_bytes(), 1u << 20);
   }
 
   std::shared_ptr<Account> account_ = std::make_shared<Account>("session 1");
@@ -142,7 +142,7 @@ TEST_F(RepeatedInstructionsTest, TemplatesAreReplaced) {
     }
     expect_same_after_transport(frame);
   }
-  EXPECT_LT(account_->host(), 64u << 20);
+  EXPECT_LT(account_->host_bytes(), 64u << 20);
 }
 
 TEST_F(RepeatedInstructionsTest, RandomFramesAreRestored) {
