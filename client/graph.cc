@@ -8,7 +8,7 @@
 namespace tt::client {
 namespace {
 
-// Destroys a long chain without recursion, like autograd/nodes/node.cc.
+// Destroys a long chain of nodes without recursion. autograd/nodes/node.cc does the same in the engine.
 struct DeferredDeleter {
   std::vector<Ref<GraphNode>> nodes;
   bool draining = false;
@@ -84,7 +84,8 @@ Ref<GraphNode> make_write(const Op& op, GraphEdge old, GraphEdge written) {
   return write;
 }
 
-// Updates the history after `node` wrote to `target` (null: the write has no gradient), like autograd/record.cc.
+// Updates the history of `target` after a write, by the rules of autograd/record.cc. `node` is the node of the write,
+// or null if the write has no gradient.
 void rebase(const Op& op, const Tensor& target, const Ref<GraphNode>& node, uint32_t output, bool is_read) {
   if (!has_gradients(target->dtype)) return;
   GraphEdge written{node, output};

@@ -102,8 +102,8 @@ def reads_values(op: Operator) -> bool:
 class Compiler:
     """Compiles the expressions of one operator.
 
-    `names` maps the names that expressions may use to values. `functions` are the functions of the headers, in addition
-    to operators, and are emitted as `<namespace>::name`.
+    Expressions may use the names in `names`, which maps them to values, and may call operators and the functions in
+    `functions`, which maps names to result types. A call of a function is emitted as a call of `<namespace>::<name>`.
     """
 
     def __init__(

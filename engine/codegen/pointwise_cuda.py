@@ -62,7 +62,7 @@ def _row(op: Operator, kinds: dict[str, str]) -> str:
 
 
 def emit_file(operators: list[Operator], index: int, functions: set[str]) -> str:
-    """Returns one of the NUM_FILES sources."""
+    """Returns one of the NUM_FILES sources, with the kernels for real dtypes other than uint64."""
     texts, rows = [], []
     for op in operators:
         if op.is_pointwise and op.id % NUM_FILES == index:
@@ -98,7 +98,7 @@ absl::Span<const {row}> {name}() {{
 
 
 def emit_extended_file(operators: list[Operator], index: int, functions: set[str]) -> str:
-    """Returns one of the NUM_EXTENDED_FILES sources."""
+    """Returns one of the NUM_EXTENDED_FILES sources, with the kernels for complex numbers and uint64."""
     texts, rows = [], []
     for op in operators:
         if not op.is_pointwise or op.id % NUM_EXTENDED_FILES != index:
