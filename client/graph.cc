@@ -114,7 +114,7 @@ GraphNode::~GraphNode() {
   }
 }
 
-GraphExtras& GraphNode::extras() {
+GraphExtras& GraphNode::mutable_extras() {
   if (!extras_) extras_ = std::make_unique<GraphExtras>();
   return *extras_;
 }
@@ -122,8 +122,8 @@ GraphExtras& GraphNode::extras() {
 void set_grad_node(Handle& tensor, Ref<GraphNode> node, uint32_t output) {
   tensor.requires_grad = true;
   if (tensor.retains_grad && tensor.node) {
-    std::erase(tensor.node->extras().retained, &tensor);
-    node->extras().retained.push_back(&tensor);
+    std::erase(tensor.node->mutable_extras().retained, &tensor);
+    node->mutable_extras().retained.push_back(&tensor);
   }
   tensor.node = std::move(node);
   tensor.output = output;
@@ -168,8 +168,8 @@ void record(const Op& op, Args args, absl::Span<const Tensor> results, bool into
 
 void remove_from_graph(Handle& handle) {
   if (handle.leaf_node) handle.leaf_node->clear_leaf();
-  if (handle.retains_grad && handle.node && handle.node->find_extras()) {
-    std::erase(handle.node->extras().retained, &handle);
+  if (handle.retains_grad && handle.node && handle.node->extras()) {
+    std::erase(handle.node->mutable_extras().retained, &handle);
   }
 }
 

@@ -55,9 +55,9 @@ class GraphNode final : public RefCounted, public ThreadCached<GraphNode> {
   bool is_leaf() const { return is_leaf_; }
   Handle* leaf() const { return leaf_; }  // null once the leaf is destroyed
   void clear_leaf() { leaf_ = nullptr; }
-  void move_leaf(Handle* leaf) { leaf_ = leaf; }  // makes `leaf` the leaf of this node
-  GraphExtras& extras();
-  const GraphExtras* find_extras() const { return extras_.get(); }
+  void move_leaf(Handle* leaf) { leaf_ = leaf; }               // makes `leaf` the leaf of this node
+  const GraphExtras* extras() const { return extras_.get(); }  // null if there are none
+  GraphExtras& mutable_extras();                               // creates them if there are none
 
   absl::InlinedVector<GraphEdge, 2> edges;
   bool freed = false;  // a pass has freed its saved values

@@ -75,10 +75,12 @@ class RingCopy {
     const Outcome outcome = end_.await(number, [this] { return continues(); });
     if (outcome != Outcome::kReady) return fail(outcome), false;
     copy_(end_.chunk(number), at, std::min<uint64_t>(kChunkBytes, bytes_ - at));
-    pass(number);
+    complete(number);
     return true;
   }
-  void pass(uint32_t number) {
+  // Marks chunk `number` as copied. Passes the chunks that are complete to the other side, up to the first outstanding
+  // one.
+  void complete(uint32_t number) {
     MutexLock lock(pass_mutex_);
     copied_[number % kChunks] = true;
     uint32_t count = 0;

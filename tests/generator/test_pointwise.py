@@ -159,7 +159,7 @@ def test_cuda_has_bodies_for_half_and_float():
 
 
 def further(body: str, **fields) -> str:
-    return pointwise_cuda.emit_extended_file([operator(body, **fields)], 4008 % pointwise_cuda.NUM_EXTENDED_FILES, FUNCTIONS)
+    return pointwise_cuda.emit_extended_dtypes_file([operator(body, **fields)], 4008 % pointwise_cuda.NUM_EXTENDED_FILES, FUNCTIONS)
 
 
 def test_cuda_compiles_complex_and_unsigned_bodies_separately():
