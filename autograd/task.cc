@@ -22,7 +22,8 @@ uint64_t next_id() {
   return ++id;
 }
 
-// Enables recording only under create_graph, and leaves inference mode, for one step.
+// Sets the thread's modes for one step: disables inference mode, and enables recording only if `create_graph`. The
+// destructor restores the previous modes.
 class PassMode {
  public:
   explicit PassMode(bool create_graph) : grad_(create_graph), inference_(Context::current().inference) {

@@ -39,7 +39,7 @@ class Task {
   // empty. Clients need this because they can only guess the graph of recorded gradients.
   Tensors run_until(int64_t stop, SizesView shapes = {});
   // Passes in the client's result for `stop`: for a function, the gradients of its inputs; for a hook, the gradient
-  // that replaces the one that the hook read (undefined: not replaced).
+  // that replaces the one that the hook read (undefined if the hook does not replace it).
   void resume_with(int64_t stop, absl::Span<const Tensor> gradients);
   // Runs to the end. Returns one tensor per capture: the leaf's .grad with `accumulate`, else the gradient that
   // arrived, or zeros. Hooks that the client has not requested leave gradients unchanged.

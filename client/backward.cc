@@ -84,7 +84,7 @@ void custom_function(absl::Span<const Tensor> inputs, absl::Span<const Tensor> o
   for (const Tensor& input : inputs) edges.push_back(input && input->requires_grad ? edge_of(input) : GraphEdge{});
   node = Ref<GraphNode>(new GraphNode(nullptr, nullptr));
   node->edges = std::move(edges);
-  GraphExtras& extras = node->extras();
+  GraphExtras& extras = node->mutable_extras();
   extras.stop = next_stop();
   extras.function = std::move(backward);
   for (const Tensor& output : outputs) extras.outputs.push_back(*output);
@@ -99,7 +99,7 @@ int64_t add_hook(const Tensor& tensor, BackwardFunction hook, uint32_t site) {
   GraphEdge edge = edge_of(tensor);
   int64_t stop = next_stop();
   TensorMeta meta = *tensor;
-  edge.node->extras().hooks.push_back({stop, edge.output, std::move(hook), std::move(meta)});
+  edge.node->mutable_extras().hooks.push_back({stop, edge.output, std::move(hook), std::move(meta)});
   const Arg args[] = {stop, tensor.get()};
   issue(tensor, "hook", args, site);
   return stop;
@@ -107,7 +107,8 @@ int64_t add_hook(const Tensor& tensor, BackwardFunction hook, uint32_t site) {
 
 void remove_hook(const Tensor& tensor, int64_t number, uint32_t site) {
   if (!tensor->requires_grad) return;
-  std::erase_if(edge_of(tensor).node->extras().hooks, [&](const GraphHook& hook) { return hook.stop == number; });
+  std::erase_if(edge_of(tensor).node->mutable_extras().hooks,
+                [&](const GraphHook& hook) { return hook.stop == number; });
   const Arg args[] = {number, tensor.get()};
   issue(tensor, "unhook", args, site);
 }
@@ -147,7 +148,7 @@ void retain_grad(const Tensor& tensor) {
   check(tensor->requires_grad, "can't retain_grad on Tensor that has requires_grad=False");
   if (tensor->is_leaf() || tensor->retains_grad) return;
   tensor->retains_grad = true;
-  edge_of(tensor).node->extras().retained.push_back(tensor.get());
+  edge_of(tensor).node->mutable_extras().retained.push_back(tensor.get());
 }
 
 }  // namespace tt::client

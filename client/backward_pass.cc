@@ -82,7 +82,7 @@ std::vector<Tensor> BackwardPass::tensors_with_grad() const {
   std::vector<Tensor> tensors;
   for (const Ref<GraphNode>& node : nodes_) {
     if (node->leaf() && node->leaf()->requires_grad) tensors.emplace_back(node->leaf());
-    const GraphExtras* extras = node->find_extras();
+    const GraphExtras* extras = node->extras();
     for (Handle* handle : extras ? extras->retained : std::vector<Handle*>()) {
       if (Tensor tensor(handle); reaches(tensor)) tensors.push_back(std::move(tensor));
     }
@@ -133,7 +133,7 @@ std::vector<uint32_t> BackwardPass::indices_latest_first() const {
 
 bool BackwardPass::has_client_code() const {
   for (uint32_t i = 0; i < nodes_.size(); ++i) {
-    const GraphExtras* extras = nodes_[i]->find_extras();
+    const GraphExtras* extras = nodes_[i]->extras();
     if (extras && is_needed(i) && (extras->stop != 0 || !extras->hooks.empty())) return true;
   }
   return false;
@@ -230,7 +230,7 @@ void BackwardPass::begin(absl::Span<const Tensor> captures) {
 }
 
 void BackwardPass::visit_node(GraphNode& node) {
-  const GraphExtras* extras = node.find_extras();
+  const GraphExtras* extras = node.extras();
   // Copied, because client code may add and remove hooks of this node.
   std::vector<GraphHook> hooks = extras ? extras->hooks : std::vector<GraphHook>();
   for (const GraphHook& hook : hooks) {

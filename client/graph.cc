@@ -8,7 +8,7 @@
 namespace tt::client {
 namespace {
 
-// Destroys a long chain without recursion, like autograd/nodes/node.cc.
+// Destroys a long chain of nodes without recursion. autograd/nodes/node.cc does the same in the engine.
 struct DeferredDeleter {
   std::vector<Ref<GraphNode>> nodes;
   bool draining = false;
@@ -84,7 +84,8 @@ Ref<GraphNode> make_write(const Op& op, GraphEdge old, GraphEdge written) {
   return write;
 }
 
-// Updates the history after `node` wrote to `target` (null: the write has no gradient), like autograd/record.cc.
+// Updates the history of `target` after a write, by the rules of autograd/record.cc. `node` is the node of the write,
+// or null if the write has no gradient.
 void rebase(const Op& op, const Tensor& target, const Ref<GraphNode>& node, uint32_t output, bool is_read) {
   if (!has_gradients(target->dtype)) return;
   GraphEdge written{node, output};
@@ -113,7 +114,7 @@ GraphNode::~GraphNode() {
   }
 }
 
-GraphExtras& GraphNode::extras() {
+GraphExtras& GraphNode::mutable_extras() {
   if (!extras_) extras_ = std::make_unique<GraphExtras>();
   return *extras_;
 }
@@ -121,8 +122,8 @@ GraphExtras& GraphNode::extras() {
 void set_grad_node(Handle& tensor, Ref<GraphNode> node, uint32_t output) {
   tensor.requires_grad = true;
   if (tensor.retains_grad && tensor.node) {
-    std::erase(tensor.node->extras().retained, &tensor);
-    node->extras().retained.push_back(&tensor);
+    std::erase(tensor.node->mutable_extras().retained, &tensor);
+    node->mutable_extras().retained.push_back(&tensor);
   }
   tensor.node = std::move(node);
   tensor.output = output;
@@ -167,8 +168,8 @@ void record(const Op& op, Args args, absl::Span<const Tensor> results, bool into
 
 void remove_from_graph(Handle& handle) {
   if (handle.leaf_node) handle.leaf_node->clear_leaf();
-  if (handle.retains_grad && handle.node && handle.node->find_extras()) {
-    std::erase(handle.node->extras().retained, &handle);
+  if (handle.retains_grad && handle.node && handle.node->extras()) {
+    std::erase(handle.node->mutable_extras().retained, &handle);
   }
 }
 

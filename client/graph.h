@@ -19,9 +19,9 @@
 
 namespace tt::client {
 
-// Client code in a backward pass. A function receives gradients of its results and returns one per input (null: none).
-// A hook receives one gradient and returns its replacement or null. `create_graph` is true if operations that the code
-// issues are recorded.
+// Client code in a backward pass. A function receives gradients of its results and returns one per input (null if that
+// input has none). A hook receives one gradient and returns its replacement or null. `create_graph` is true if
+// operations that the code issues are recorded.
 using BackwardFunction = std::function<std::vector<Tensor>(std::vector<Tensor> gradients, bool create_graph)>;
 
 struct GraphEdge {
@@ -55,9 +55,9 @@ class GraphNode final : public RefCounted, public ThreadCached<GraphNode> {
   bool is_leaf() const { return is_leaf_; }
   Handle* leaf() const { return leaf_; }  // null once the leaf is destroyed
   void clear_leaf() { leaf_ = nullptr; }
-  void move_leaf(Handle* leaf) { leaf_ = leaf; }  // makes `leaf` the leaf of this node
-  GraphExtras& extras();
-  const GraphExtras* find_extras() const { return extras_.get(); }
+  void move_leaf(Handle* leaf) { leaf_ = leaf; }               // makes `leaf` the leaf of this node
+  const GraphExtras* extras() const { return extras_.get(); }  // null if there are none
+  GraphExtras& mutable_extras();                               // creates them if there are none
 
   absl::InlinedVector<GraphEdge, 2> edges;
   bool freed = false;  // a pass has freed its saved values
@@ -72,8 +72,8 @@ class GraphNode final : public RefCounted, public ThreadCached<GraphNode> {
   std::unique_ptr<GraphExtras> extras_;
 };
 
-// Records a call and its results. `into`: the results are existing tensors that the call wrote to. Called by
-// Session::call if gradients are enabled.
+// Records a call and its results. `into` means that the results are existing tensors, which the call wrote to.
+// Session::call() calls this function if gradients are enabled.
 void record(const Op& op, Args args, absl::Span<const Tensor> results, bool into);
 // Throws Error if a recorded write into `target` is not allowed because `target` is a view of a leaf that requires
 // grad.

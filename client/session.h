@@ -64,8 +64,8 @@ class PendingValue {
 
 class Session : public RefCounted {
  public:
-  // Sends Hello and opens the stream. Throws Error (kConnection) if that fails. `memory_limit`: the session's requested
-  // limit in bytes; 0: the engine's default.
+  // Sends Hello and opens the stream. Throws Error (kConnection) if that fails. `memory_limit` is the limit in bytes
+  // that the session requests; 0 requests the engine's default.
   static Ref<Session> connect(std::unique_ptr<Transport> transport, const std::string& client_name,
                               uint64_t memory_limit = 0);
   ~Session() override;

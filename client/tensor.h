@@ -28,10 +28,10 @@ struct Handle final : public RefCounted, public TensorMeta {
   Ref<GraphNode> node;
   Ref<GraphNode> leaf_node;           // node of a leaf that a recorded operation has used
   uint32_t output = 0;                // index of this tensor among the results of `node`
-  uint64_t base_sequence = 0;         // of a view: sequence of the base's node when `node` was created; 0: a leaf
-  Ref<Handle> base;                   // of a differentiable view: the base tensor, never itself a view; else null
-  uint64_t viewed_storage = 0;        // of a view: number of the shared storage; 0: owns its storage
-  uint64_t viewed_storage_bytes = 0;  // of a view: size of the shared storage in bytes
+  uint64_t base_sequence = 0;         // for a view: sequence of the base's node when `node` was created; 0 for a leaf
+  Ref<Handle> base;                   // for a differentiable view: the base tensor, never itself a view; else null
+  uint64_t viewed_storage = 0;        // for a view: number of the shared storage; 0 if the tensor owns its storage
+  uint64_t viewed_storage_bytes = 0;  // for a view: size of the shared storage in bytes
   Ref<Handle> grad;                   // gradient that backward has stored; null: none
   bool retains_grad = false;
 

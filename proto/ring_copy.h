@@ -1,9 +1,9 @@
 // RingCopy: one transfer between a lane and this process's memory, copied by one or several threads.
 //
 // One thread copies about 10 GB/s; memory, and a device at the other end, support several times that. Each thread takes
-// the next chunk's number, waits for the chunk, and copies it. Chunks are passed on in order: the thread that completes
-// the first outstanding chunk passes it together with the completed chunks after it. The other side sees a single
-// producer or consumer.
+// the next chunk's number, waits for the chunk, and copies it. Chunks are passed to the other side in order: the thread
+// that completes the earliest outstanding chunk also passes the completed chunks that follow it. The other side sees a
+// single producer or consumer.
 #pragma once
 
 #include <atomic>
@@ -75,10 +75,12 @@ class RingCopy {
     const Outcome outcome = end_.await(number, [this] { return continues(); });
     if (outcome != Outcome::kReady) return fail(outcome), false;
     copy_(end_.chunk(number), at, std::min<uint64_t>(kChunkBytes, bytes_ - at));
-    pass(number);
+    complete(number);
     return true;
   }
-  void pass(uint32_t number) {
+  // Marks chunk `number` as copied. Passes the chunks that are complete to the other side, up to the first outstanding
+  // one.
+  void complete(uint32_t number) {
     MutexLock lock(pass_mutex_);
     copied_[number % kChunks] = true;
     uint32_t count = 0;
@@ -107,7 +109,8 @@ class RingCopy {
   CondVar one_ended_;
   size_t ended_ ABSL_GUARDED_BY(join_mutex_) = 0;  // number of other threads that have ended
   Mutex pass_mutex_;
-  bool copied_[kChunks] ABSL_GUARDED_BY(pass_mutex_) = {};  // chunks copied but not yet passed
+  // Chunks that are copied but not yet passed to the other side.
+  bool copied_[kChunks] ABSL_GUARDED_BY(pass_mutex_) = {};
 };
 
 }  // namespace tt::shared_ring

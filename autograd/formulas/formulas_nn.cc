@@ -170,7 +170,7 @@ Tensors lstm_sequence_grad(const Tensor& output_grad, const Tensor& states_grad,
     const Tensor candidate = ops::tanh(sums[2]);
     const auto slope = [](const Tensor& share) { return ops::mul(share, ops::rsub(share, int64_t{1})); };
     const auto tanh_slope = [](const Tensor& value) { return ops::rsub(ops::square(value), int64_t{1}); };
-    // For all steps: the factors that convert the gradients of the cell state and of the output to the gradients of the
+    // Factors, for all steps, that convert the gradients of the cell state and of the output to the gradients of the
     // gates.
     const Tensor into_state = ops::mul(output_gate, tanh_slope(shown)),
                  into_output_gate = ops::mul(shown, slope(output_gate));

@@ -28,8 +28,8 @@ class History final : public AutogradMeta, public ThreadCached<History> {
   uint64_t base_sequence = 0;  // for a view: the base's node sequence when `node` was set; 0 if the base was a leaf
   Ref<LeafNode> leaf;
   Tensor grad;  // for a leaf: the accumulated gradient
-  // For a leaf: the error that cancelled a backward pass and left `grad` incomplete; null if there is none. Setting the
-  // gradient clears the error.
+  // The error that cancelled a backward pass and left the `grad` of this leaf incomplete; null if there is none.
+  // Setting the gradient clears the error.
   std::shared_ptr<const Error> grad_error;
 
  private:

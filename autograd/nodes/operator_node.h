@@ -24,7 +24,7 @@ struct Saved {
 
 // Metadata of an argument, or of one of several results, whose value is not saved.
 struct Shape final : TensorMeta, ThreadCached<Shape> {
-  int16_t at = 0;  // as in Saved
+  int16_t at = 0;  // same meaning as in Saved
   std::unique_ptr<Shape> next;
 };
 

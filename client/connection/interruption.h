@@ -44,7 +44,7 @@ bool interrupted();
 class InterruptTimer {
  public:
   InterruptTimer() : InterruptTimer(is_interruptible()) {}
-  // For a wait that must not be interrupted.
+  // Returns a timer for a wait that must not be interrupted.
   static InterruptTimer never() { return InterruptTimer(false); }
 
   bool interruptible() const { return interruptible_; }

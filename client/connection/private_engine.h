@@ -20,7 +20,7 @@ class PrivateEngine {
   PrivateEngine(const PrivateEngine&) = delete;
   PrivateEngine& operator=(const PrivateEngine&) = delete;
 
-  // For example "unix:/tmp/teletensor-private-Xy12/engine.sock".
+  // Returns the engine's address, for example "unix:/tmp/teletensor-private-Xy12/engine.sock".
   const std::string& address() const { return address_; }
   pid_t pid() const { return pid_; }
 

@@ -31,7 +31,8 @@ class InFlightLimit {
   static constexpr int kGain = 2;
   static constexpr std::chrono::microseconds kMinSpacing{500};
 
-  // Starts measuring on a new connection. `round_trip`: of a request that the engine answers at once.
+  // Starts measuring on a new connection. `round_trip` is the round-trip time of a request that the engine answers
+  // without delay.
   void connected(Clock::duration round_trip);
   void sent(uint64_t sequence, Clock::time_point now);
   // Records that the engine has acknowledged all frames up to `sequence`.
@@ -50,7 +51,7 @@ class InFlightLimit {
   std::deque<Sent> sent_;  // unacknowledged frames of this connection, in order
   Clock::duration round_trip_{};
   Clock::duration interval_{};              // smoothed time between acknowledgements; 0: unknown
-  Clock::time_point last_acknowledgement_;  // of this connection
+  Clock::time_point last_acknowledgement_;  // time of the last one on this connection
   uint64_t frames_ = kBase;
 };
 

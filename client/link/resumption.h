@@ -32,7 +32,7 @@ class Resumption {
   v1::HelloRequest hello_;
   std::atomic<bool> replied_{true};
   const std::chrono::duration<double> lease_;
-  std::chrono::steady_clock::time_point begun_;         // of the series of attempts
+  std::chrono::steady_clock::time_point begun_;         // start of the series of attempts
   std::chrono::steady_clock::time_point last_silence_;  // the last attempt that was not answered, or the begin
 };
 

@@ -128,7 +128,7 @@ class SendWindow {
   uint64_t sent_ = 0;
   uint64_t acknowledged_ = 0;
   uint64_t flush_through_ = 0;
-  size_t unacknowledged_bytes_ = 0;  // of the frames (acknowledged_, sent_]
+  size_t unacknowledged_bytes_ = 0;  // size of the frames (acknowledged_, sent_]
   InFlightLimit::Clock::time_point last_sent_;
   uint64_t sending_ = 0;  // sequence of the frame between begin_send() and end_send(), or 0
 };

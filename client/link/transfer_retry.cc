@@ -31,7 +31,7 @@ void TransferRetry::throw_if_final(const absl::Status& status) const {
   if (!temporary) fail(ErrorKind::kRuntime, "[transfer] failed: ", status.message());
   if (failed_at_ - last_progress_ >= kTimeout) {
     fail(ErrorKind::kConnection, "[transfer] ", name_, " stopped at ", progress.bytes, " of ", bytes_,
-         " bytes: no progress for ", kTimeout.count(), " s, last failure: ", status.message());
+         " bytes: no progress for ", kTimeout.count(), " s; the last failure was: ", status.message());
   }
 }
 

@@ -52,8 +52,8 @@ class UploadQueue {
   mutable Mutex mutex_;
   CondVar added_;
   std::deque<Upload> uploads_ ABSL_GUARDED_BY(mutex_);  // not begun
-  size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;            // of all copies
-  size_t sending_ ABSL_GUARDED_BY(mutex_) = 0;          // of uploads that have begun
+  size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;            // size of all copies
+  size_t sending_ ABSL_GUARDED_BY(mutex_) = 0;          // size of the uploads that have begun
   int idle_ ABSL_GUARDED_BY(mutex_) = 0;                // threads that wait for an upload
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_ ABSL_GUARDED_BY(mutex_);

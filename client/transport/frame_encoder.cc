@@ -9,9 +9,9 @@
 namespace tt::client {
 namespace {
 
-constexpr size_t kMaxKeyBytes = 512;                     // of one template
-constexpr size_t kMaxHandles = 4096;                     // of one template
-constexpr size_t kMaxTemplateBytes = size_t{256} << 10;  // of all templates; the engine allows a multiple
+constexpr size_t kMaxKeyBytes = 512;                     // per template
+constexpr size_t kMaxHandles = 4096;                     // per template
+constexpr size_t kMaxTemplateBytes = size_t{256} << 10;  // total over all templates; the engine allows a multiple
 constexpr size_t kHashes = size_t{1} << 13;              // a loop with more instructions is not recognised as one
 
 template <typename T>

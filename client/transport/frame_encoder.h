@@ -17,7 +17,7 @@ namespace tt::client {
 
 class FrameEncoder {
  public:
-  // `max_templates`: the engine's limit; with 0, encode() returns its argument.
+  // `max_templates` is the engine's limit. If it is 0, encode() returns its argument.
   explicit FrameEncoder(uint32_t max_templates);
 
   // Returns the frame to write, which is valid until the next call: `frame` or its shorter form.
@@ -35,7 +35,7 @@ class FrameEncoder {
   const uint32_t max_templates_;
   absl::flat_hash_map<std::string, uint32_t> templates_;
   size_t template_bytes_ = 0;     // estimated size of the templates
-  std::vector<uint32_t> hashes_;  // of keys that occurred, at an index that depends on the key; 0: none
+  std::vector<uint32_t> hashes_;  // hashes of keys that occurred, each at an index that depends on the key; 0 if none
   std::string key_;
   std::vector<uint64_t> handles_;
   v1::Frame compact_;

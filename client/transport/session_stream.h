@@ -22,7 +22,7 @@ namespace tt::client {
 
 class SessionStream {
  public:
-  // Opens the stream. `context` must outlive it. `max_templates`: the engine's limit (v1::Limits).
+  // Opens the stream. `context` must outlive it. `max_templates` is the engine's limit (v1::Limits).
   SessionStream(v1::Engine::Stub& stub, grpc::ClientContext& context, uint32_t max_templates);
   SessionStream(const SessionStream&) = delete;
   SessionStream& operator=(const SessionStream&) = delete;

@@ -40,7 +40,7 @@ def _tokens(body: str) -> list[tuple[str, str]]:
     while at < len(body.rstrip()):
         match = _TOKEN.match(body, at)
         if not match:
-            raise DeclarationError(f"not a body: {body!r} at {body[at:]!r}")
+            raise DeclarationError(f"expected a name, a number or an operator, got {body[at:]!r} in body {body!r}")
         kind = match.lastgroup or ""
         tokens.append((kind, match[kind]))
         at = match.end()
@@ -60,7 +60,7 @@ class _Translator:
     def translate(self) -> str:
         text = self._expression()
         if self._at != len(self._tokens):
-            raise DeclarationError(f"unbalanced body: {self._body!r}")
+            raise DeclarationError(f"expected the end of the body, got {self._peek()!r} in body {self._body!r}")
         return text
 
     def _peek(self) -> str:
@@ -68,7 +68,7 @@ class _Translator:
 
     def _take(self, expected: str) -> None:
         if self._peek() != expected:
-            raise DeclarationError(f"{expected!r} expected in body {self._body!r}")
+            raise DeclarationError(f"expected {expected!r}, got {self._peek() or 'the end'!r} in body {self._body!r}")
         self._at += 1
 
     def _expression(self) -> str:

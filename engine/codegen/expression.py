@@ -102,8 +102,8 @@ def reads_values(op: Operator) -> bool:
 class Compiler:
     """Compiles the expressions of one operator.
 
-    `names` maps the names that expressions may use to values. `functions` are the functions of the headers, in addition
-    to operators, and are emitted as `<namespace>::name`.
+    Expressions may use the names in `names`, which maps them to values, and may call operators and the functions in
+    `functions`, which maps names to result types. A call of a function is emitted as a call of `<namespace>::<name>`.
     """
 
     def __init__(
@@ -121,7 +121,9 @@ class Compiler:
         try:
             tree = ast.parse(formula.strip(), mode="eval").body
         except SyntaxError:
-            raise self.fail("not an expression") from None
+            raise DeclarationError(
+                f"{self.op.source}: {self.op.name}: expected a Python expression, got {formula!r}"
+            ) from None
         return self.emit(tree)
 
     def emit(self, node: ast.expr) -> Value:
@@ -259,7 +261,7 @@ class Compiler:
             optional, default = arguments
             kind = optional.type.removesuffix("?")
             if kind not in OPTIONALS or kind == optional.type:
-                raise self.fail(f"{optional.code} is {optional.type}, expected an optional")
+                raise self.fail(f"expected an optional, got {optional.code} of type {optional.type}")
             return Value(f"{optional.code}.value_or({self.to_type(default, kind)})", kind)
         if name in self.operators:
             return self.call_operator(name, arguments, keywords)
@@ -342,7 +344,7 @@ class Compiler:
             return f"{value.code}.value()"
         if kind == "floats" and value.type == "ints":
             return f"floats_of({value.code})"
-        raise self.fail(f"{value.code} is {value.type}, expected {kind}")
+        raise self.fail(f"expected {kind}, got {value.code} of type {value.type}")
 
     def to_scalar(self, value: Value, kind: str) -> str:
         """Converts a number to another numeric type. Raises DeclarationError if a value could be lost."""
@@ -356,19 +358,19 @@ class Compiler:
             return f"{value.code}.to_double()" if value.type == "Scalar" else f"static_cast<double>({value.code})"
         if kind == "int" and value.type in ("bool", "Scalar"):
             return f"{value.code}.to_int()" if value.type == "Scalar" else f"static_cast<int64_t>({value.code})"
-        raise self.fail(f"{value.code} is {value.type}, expected {kind}")
+        raise self.fail(f"expected {kind}, got {value.code} of type {value.type}")
 
     def to_tensor(self, value: Value) -> str:
         if value.type == "Tensor":
             return value.code
         if value.type == "None":
             return "Tensor()"
-        raise self.fail(f"{value.code} is {value.type}, expected a tensor")
+        raise self.fail(f"expected a tensor, got {value.code} of type {value.type}")
 
     def truth(self, value: Value) -> str:
         if value.type == "bool":
             return value.code
-        raise self.fail(f"{value.code} is {value.type}, expected bool")
+        raise self.fail(f"expected bool, got {value.code} of type {value.type}")
 
     def common_type(self, a: Value, b: Value) -> str:
         """Returns the common type of both branches of a conditional."""

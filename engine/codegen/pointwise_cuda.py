@@ -62,7 +62,7 @@ def _row(op: Operator, kinds: dict[str, str]) -> str:
 
 
 def emit_file(operators: list[Operator], index: int, functions: set[str]) -> str:
-    """Returns one of the NUM_FILES sources."""
+    """Returns one of the NUM_FILES sources, with the kernels for real dtypes other than uint64."""
     texts, rows = [], []
     for op in operators:
         if op.is_pointwise and op.id % NUM_FILES == index:
@@ -97,8 +97,8 @@ absl::Span<const {row}> {name}() {{
 """
 
 
-def emit_extended_file(operators: list[Operator], index: int, functions: set[str]) -> str:
-    """Returns one of the NUM_EXTENDED_FILES sources."""
+def emit_extended_dtypes_file(operators: list[Operator], index: int, functions: set[str]) -> str:
+    """Returns one of the NUM_EXTENDED_FILES sources, with the kernels for complex numbers and uint64."""
     texts, rows = [], []
     for op in operators:
         if not op.is_pointwise or op.id % NUM_EXTENDED_FILES != index:
@@ -171,7 +171,7 @@ def outputs(operators: list[Operator], functions: set[str], scalar_math: str, ap
     """Maps paths in the generated tree to file contents."""
     files = {f"kernels/cuda/pointwise_{i}.cu": emit_file(operators, i, functions) for i in range(NUM_FILES)}
     files |= {
-        f"kernels/cuda/pointwise_extended_{i}.cu": emit_extended_file(operators, i, functions) for i in range(NUM_EXTENDED_FILES)
+        f"kernels/cuda/pointwise_extended_{i}.cu": emit_extended_dtypes_file(operators, i, functions) for i in range(NUM_EXTENDED_FILES)
     }
     files["kernels/cuda/pointwise_files.cu"] = emit_table()
     files["kernels/cuda/chain_bodies.cu"] = emit_bodies(operators, functions, scalar_math, apart)

@@ -43,7 +43,7 @@ def rule_call(op: Operator, rule: str, vocabulary: str) -> str:
     try:
         tree = ast.parse(rule, mode="eval").body
     except SyntaxError:
-        raise DeclarationError(f"{op.source}: {op.name}: not a rule: {rule!r}") from None
+        raise DeclarationError(f"{op.source}: {op.name}: expected a rule, got {rule!r}") from None
 
     def emit(node: ast.expr) -> str:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):

@@ -124,7 +124,7 @@ def _split(text: str) -> list[str]:
 def _param(text: str, keyword_only: bool) -> Param:
     match = _PARAM.match(text)
     if not match:
-        raise DeclarationError(f"not a parameter: {text!r}")
+        raise DeclarationError(f"expected a parameter, got {text!r}")
     kind, optional, default = match["type"], bool(match["opt"]), match["default"]
     param = Param(match["name"], kind, optional, keyword_only=keyword_only)
     if "(w)" in kind:
@@ -154,7 +154,7 @@ def parse_signature(text: str) -> Signature:
     """Parses a whole signature; raises DeclarationError."""
     match = re.match(r"^\((.*)\) -> (Tensor\[\]|Tensor|\(.*\))$", text)
     if not match:
-        raise DeclarationError(f"not a signature: {text!r}")
+        raise DeclarationError(f"expected a signature, got {text!r}")
     params, keyword_only = [], False
     for part in _split(match[1]):
         if part == "*":

@@ -9,11 +9,11 @@
 
 namespace tt {
 
-// Generated: registers every composite operator.
+// Registers every composite operator. Generated.
 void register_composites(Dispatcher& dispatcher);
 
-// For the generated functions: stores the results in the call after converting them to the inferred dtype and strides.
-// Throws Error if their sizes differ from the inferred ones.
+// Converts the results to the inferred dtype and strides and stores them in the call. Throws Error if their sizes
+// differ from the inferred ones. Called by the generated functions.
 void finish_composite(Call& call, Tensor result);
 void finish_composite(Call& call, Tensors results);
 

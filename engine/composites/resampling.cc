@@ -54,7 +54,7 @@ struct Tap {
   double weight;
 };
 
-// For each position i below n along `dim`, the sum of the elements tap(k, i) for k below `taps`.
+// Returns, for each position i below n along `dim`, the weighted sum of the elements tap(k, i) for k below `taps`.
 template <typename F>
 Tensor weighted_sum(const Tensor& input, int64_t dim, int64_t n, int64_t taps, F tap) {
   const SizesView sizes = input.sizes();

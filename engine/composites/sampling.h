@@ -12,8 +12,8 @@ Tensor make_affine_grid(const Tensor& theta, SizesView size, bool align_corners)
 
 // Expands a list of indices along `dim` to one index per element of `source`.
 Tensor expand_index(const Tensor& index, const Tensor& source, int64_t dim);
-Tensor reduce_scattered(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
-                        std::string_view reduce, bool include_self);
+Tensor scatter_with_reduction(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
+                              std::string_view reduce, bool include_self);
 Tensor scatter_masked(const Tensor& input, const Tensor& mask, const Tensor& source);
 Tensor fill_main_diagonal(const Tensor& input, const Scalar& value, bool wrap);
 

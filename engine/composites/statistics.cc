@@ -32,8 +32,8 @@ Tensor expand_index(const Tensor& index, const Tensor& source, int64_t dim) {
   return ops::expand(ops::reshape(index, index_sizes), source.sizes());
 }
 
-Tensor reduce_scattered(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
-                        std::string_view reduce, bool include_self) {
+Tensor scatter_with_reduction(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
+                              std::string_view reduce, bool include_self) {
   const Tensor base = include_self ? input : ops::scatter_value(input, dim, index, identity(reduce, input.dtype()));
   if (reduce == "sum" || reduce == "mean") {
     const Tensor sum = ops::scatter_add(base, dim, index, src);

@@ -26,7 +26,8 @@ class Cancellation {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // `time_limit`: maximum duration of a frame, enforced by the caller and used in messages; 0: none.
+  // `time_limit` is the maximum duration of a frame, or 0 for no limit. The caller enforces it; this class only stores
+  // it for messages.
   explicit Cancellation(Clock::duration time_limit = {}) : time_limit_(time_limit) {}
   Clock::duration time_limit() const { return time_limit_; }
 

@@ -17,8 +17,8 @@ void set_num_threads(int n);  // call it before the first operation, or between 
 // Rethrows a body's exception. A loop nested in a body runs serially.
 void parallel_for(int64_t n, int64_t grain, absl::FunctionRef<void(int64_t, int64_t)> body);
 
-// While a PoolLease exists, its thread uses the pool exclusively (`width()` threads), or runs serially. For libraries
-// with their own parallel loops (oneDNN, OpenBLAS).
+// While a PoolLease exists, its thread uses the pool exclusively (`width()` threads), or runs serially. Used for calls
+// of libraries with their own parallel loops (oneDNN, OpenBLAS).
 class PoolLease {
  public:
   explicit PoolLease(int max_threads = kAll);  // with max_threads = 1, runs serially and does not acquire the pool

@@ -21,7 +21,8 @@ namespace tt {
 struct Call {
   const Op* op = nullptr;
   Args args;
-  // Before the backend runs: undefined, or the out tensor for each result. Afterwards: the results.
+  // Before the backend runs, each element is undefined or is the out tensor of its result. Afterwards, the elements are
+  // the results.
   Tensors outputs;
   bool into = false;  // the caller passed out tensors
   Inference inferred;
@@ -76,27 +77,27 @@ class Dispatcher {
   std::array<ChainKernel, 3> chains_{};  // by DeviceType
 };
 
-// For backend kernels: allocates each undefined call.outputs[i] as inferred. The kernel may then write every output.
-// Out tensors have the inferred shape, but may have another dtype or layout, or alias an input: the functions below
-// handle that.
+// Allocates each undefined call.outputs[i] as inferred. Called by backend kernels, which may then write every output.
+// Out tensors have the inferred shape, but may have another dtype or layout, or alias an input; the functions below
+// handle these cases.
 void allocate_outputs(Call& call);
 
-// For backend kernels that support only plain outputs: passes plain outputs (contiguous, the inferred dtype, no alias
-// of an argument) to `kernel`, then copies the results to the out tensors. Kernels boxed from typed functions use it.
+// Passes plain outputs (contiguous, the inferred dtype, no alias of an argument) to `kernel`, then copies the results
+// to the out tensors. Used for kernels that support only plain outputs, such as those boxed from typed functions.
 void run_with_plain_outputs(Call& call, Kernel kernel);
 
-// For pointwise kernels, which write any layout and dtype. An out tensor is written directly if it shares no byte with
-// an argument, or if it has exactly an argument's elements (each element is read before it is written). Other results
-// are computed in a temporary and then copied.
+// Runs a pointwise kernel, which can write any layout and dtype. An out tensor is written directly if it shares no byte
+// with an argument, or if it has exactly an argument's elements (each element is read before it is written). Other
+// results are computed in a temporary and then copied.
 void run_with_separate_outputs(Call& call, Kernel kernel);
 
-// For kernels that copy their first argument and change elements of the copy, in any layout. An out tensor of the
+// Runs a kernel that copies its first argument and changes elements of the copy, in any layout. An out tensor of the
 // inferred dtype is written directly if it has exactly the first argument's elements, or shares no byte with any
 // argument. `x.index_put_()` then accesses only the elements that it changes.
 void run_with_updated_output(Call& call, Kernel kernel);
 
-// For kernels: copies `source` (same sizes, any castable dtype and layout) into `target`, below autograd. Same as the
-// `assign` operator.
+// Copies `source` (same sizes, any castable dtype and layout) into `target`, as the `assign` operator does, but below
+// autograd. Called by kernels.
 void copy_into(const Tensor& target, const Tensor& source);
 
 }  // namespace tt

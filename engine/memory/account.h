@@ -39,7 +39,7 @@ class Account {
   // Returns a new number at each call.
   static uint64_t new_tenant();
 
-  // Charges `bytes`. Returns false and charges nothing if the limit (0: none) would be exceeded.
+  // Charges `bytes`. Returns false and charges nothing if the limit (0 if unlimited) would be exceeded.
   bool charge(uint64_t bytes, Device device = {});
   void refund(uint64_t bytes, Device device = {});
   uint64_t held() const { return all_.held.load(std::memory_order_relaxed); }

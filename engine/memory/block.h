@@ -24,7 +24,7 @@ struct Block;
 
 struct Segment {
   char* data;
-  size_t bytes;      // of address space
+  size_t bytes;      // size of the address range
   uintptr_t stream;  // the stream that orders the use of its blocks
   Arena* arena;
   bool small;       // holds small blocks only
@@ -48,7 +48,7 @@ struct Block final : ThreadCached<Block> {
   Block* right = nullptr;
   State state = State::kFree;
   uint64_t freed_at = 0;  // value of the pool's search counter when the block was freed
-  // For a free block: the tenant whose bytes the block contains. kNoTenant: several tenants, or unknown.
+  // The tenant whose bytes a free block contains; kNoTenant if they belong to several tenants or an unknown one.
   Tenant tenant = kNoTenant;
 
   // The following members describe a block in use.

@@ -83,7 +83,7 @@ class CachingPool final : public Allocator {
   // Zeroes a block of `size` bytes, `requested` of which the caller may access, for a tenant who must not see its
   // contents.
   void zero(void* p, size_t requested, size_t size, Stream* stream) ABSL_LOCKS_EXCLUDED(mutex_);
-  // By the size of the request and of its block; a small block may be in a large segment (release_and_retry()).
+  // Whether a request or block of `size` bytes is small. A small block may be in a large segment (release_and_retry()).
   bool is_small(size_t size) const { return size <= sizes_.small_limit; }
   bool on_cpu() const { return device_.type == DeviceType::kCPU; }  // AddressSanitizer can check the bytes
   void count_allocation(size_t bytes, size_t block_bytes, bool small) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

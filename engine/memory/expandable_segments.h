@@ -22,7 +22,8 @@ class ExpandableSegments {
   ~ExpandableSegments();
 
   // Makes a free block of at least `size` bytes for `arena` and `stream`. Returns false if the system has no more
-  // memory, or `reserved` would exceed `limit` (0: none). Memory that was already added then remains as a free block.
+  // memory, or `reserved` would exceed `limit` (0 if unlimited). Memory that was already added then remains as a free
+  // block.
   bool grow(Arena& arena, uintptr_t stream, bool small, size_t size, uint64_t limit);
   // Releases every whole piece that no block in use overlaps, in segments selected by `is_selected`. Returns false if
   // there was none.

@@ -30,8 +30,8 @@ class ChainReader {
 };
 
 int8_t index_below(uint32_t index, size_t count) {
-  check_as(ErrorKind::kValue, index < count, "a step of pointwise_chain refers to index ", index,
-           ", expected less than ", count);
+  check_as(ErrorKind::kValue, index < count, "expected a step of pointwise_chain to refer to an index below ", count,
+           ", got ", index);
   return static_cast<int8_t>(index);
 }
 
@@ -68,7 +68,8 @@ int8_t read_arg(ChainReader& reader, size_t inputs, size_t steps, Arg* arg) {
     case Arg::Kind::kTensors:
     case Arg::Kind::kSlots: break;
   }
-  fail(ErrorKind::kValue, "a step of pointwise_chain has a list of tensors, expected a tensor or a value");
+  fail(ErrorKind::kValue,
+       "expected a tensor or a value as argument of a step of pointwise_chain, got a list of tensors");
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ struct Poison {
   std::string op;
   uint32_t site = 0;
   bool retriable = false;  // the same call may succeed later (out of memory)
-  HostCharge charge = {};  // for the strings
+  HostCharge charge = {};  // charge for the strings
 };
 
 using PoisonRef = std::shared_ptr<const Poison>;

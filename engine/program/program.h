@@ -116,7 +116,7 @@ class Program {
   absl::Span<const Slot> outputs() const { return outputs_; }
   absl::Span<const Slot> release() const { return release_; }
 
-  // For building a Program: instructions must point into memory().
+  // These functions build a Program. Instructions must point into memory().
   ProgramMemory& memory() { return memory_; }
   void reserve(size_t instructions) { instructions_.reserve(instructions); }
   Instruction& add(const Op& op);
@@ -124,7 +124,7 @@ class Program {
   Instruction& add(const Op& op, Args args, absl::Span<const Slot> results, absl::Span<const Slot> release = {});
   void set_outputs(absl::Span<const Slot> names) { outputs_ = memory_.copy(names); }
   void set_release(absl::Span<const Slot> names) { release_ = memory_.copy(names); }
-  // For passes, which replace instructions in place.
+  // Called by passes, which replace instructions in place.
   std::vector<Instruction>& mutable_instructions() { return instructions_; }
   void clear();
   // Host memory in use.
@@ -159,8 +159,8 @@ Program canonical(const Program& program);
 // Returns one line per instruction, such as "%3 = add(%1, %2, alpha=1)  # drops %1".
 std::string to_string(const Program& program);
 
-// For each name of a Program, the indices of the instructions that define, use and drop it. A snapshot: later changes
-// to the Program are not reflected.
+// UseDefs contains, for each name of a Program, the indices of the instructions that define, use and drop it. Later
+// changes to the Program are not reflected.
 class UseDefs {
  public:
   static constexpr int kOutside = -1;  // defined before the Program runs; dropped after it or never

@@ -39,8 +39,8 @@ class SlotTable {
   void poison(Slot slot, PoisonRef poison);
   // Replaces the values of all names whose tensors satisfy `applies` with the error.
   void poison_where(absl::FunctionRef<bool(const Tensor&)> applies, const PoisonRef& poison);
-  // Withholds all tensors that satisfy `applies`: reading their names returns the error until it is acknowledged. For a
-  // write that was not executed, so that the old values are not mistaken for the new ones.
+  // Withholds all tensors that satisfy `applies`: reading their names returns the error until it is acknowledged. Used
+  // after a write that was not executed, so that the old values are not mistaken for the new ones.
   void withhold_where(absl::FunctionRef<bool(const Tensor&)> applies, const PoisonRef& poison);
   // Call when the client has received the error: names that were withheld with it return their tensors again.
   void acknowledge(PoisonRef poison);

@@ -61,8 +61,8 @@ class AsyncErrorTracker {
   AsyncErrorTracker(const AsyncErrorTracker&) = delete;
   AsyncErrorTracker& operator=(const AsyncErrorTracker&) = delete;
 
-  // For kernels: returns a cleared cell for the current call, which runs in `stream`. If kMaxTickets calls are open,
-  // waits for the oldest one and throws its error if it has one.
+  // Returns a cleared cell for the current call, which runs in `stream`. Called by kernels. If kMaxTickets calls are
+  // open, waits for the oldest one and throws its error if it has one.
   DeviceErrorCell* open(Stream& stream, ErrorFormatter format);
   // Call after a backend kernel has run or thrown. Marks its results and the tensors that it wrote as depending on its
   // arguments' tickets and on the cells that it opened.

@@ -31,8 +31,8 @@ class TensorImpl final : public RefCounted, public ThreadCached<TensorImpl>, pub
   bool is_leaf() const { return (!autograd || autograd->is_leaf()) && !(base && requires_grad && base->requires_grad); }
 
   Ref<Storage> storage;
-  // For a view made by a differentiable operator: the viewed tensor, which is not itself a view. Autograd treats a
-  // write to the view as a write to the base.
+  // The viewed tensor, which is not itself a view, if a differentiable operator created this view; else null. Autograd
+  // treats a write to the view as a write to the base.
   Ref<TensorImpl> base;
   std::unique_ptr<AutogradMeta> autograd;
 };

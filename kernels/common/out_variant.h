@@ -9,15 +9,15 @@
 
 namespace tt {
 
-// For a kernel that never reads the tensor it is called on and can write to any layout and dtype.
+// Wraps a kernel that never reads the tensor it is called on and can write to any layout and dtype.
 template <auto F>
 void overwriting(Call& call) {
   run_with_separate_outputs(call, &boxing::Boxed<F, decltype(F)>::run);
 }
 
-// For a kernel that copies its first tensor and changes elements of the copy. In an in-place call the copy is skipped,
-// and only the changed elements are written. `f` must accept an output of any layout, which may be the same tensor as
-// its first argument; the backend's copy() then does nothing.
+// Wraps a kernel that copies its first tensor and changes elements of the copy. In an in-place call the copy is
+// skipped, and only the changed elements are written. `f` must accept an output of any layout, which may be the same
+// tensor as its first argument; the backend's copy() then does nothing.
 template <auto F>
 void updating(Call& call) {
   run_with_updated_output(call, &boxing::Boxed<F, decltype(F)>::run);

@@ -92,9 +92,10 @@ Device checked_device(Device device, client::Session* session) {
     if (there == device) return device;
     count += there.type == DeviceType::kCUDA;
   }
-  check(count > 0, "No CUDA GPUs are available: the engine has none, expected the device cpu, got ", device,
+  check(count > 0, "No CUDA GPUs are available: expected cpu, the only device of the engine, got ", device,
         ". `teletensor status` lists an engine's devices");
-  fail(ErrorKind::kRuntime, "CUDA error: invalid device ordinal, the engine has ", count, " GPUs, got ", device);
+  fail(ErrorKind::kRuntime, "CUDA error: invalid device ordinal: expected an index below ", count,
+       ", the number of the engine's GPUs, got ", device);
 }
 
 uint32_t current_site(client::Session& session) {

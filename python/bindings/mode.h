@@ -25,7 +25,7 @@ struct Mode {
 client::Session& current_session();
 void set_current_session(Ref<client::Session> session);  // null: no session
 
-// Returns the device. Throws Error (RuntimeError) if the session's engine has no such GPU. `session`: null for the
+// Returns the device. Throws Error (RuntimeError) if the session's engine has no such GPU. A null `session` means the
 // current session.
 Device checked_device(Device device, client::Session* session);
 

@@ -200,7 +200,7 @@ void bind(py::module_& m) {
     try {
       std::rethrow_exception(p);
     } catch (const PythonErrorSet&) {       // the Python exception is already set
-    } catch (const client::Interrupted&) {  // as above
+    } catch (const client::Interrupted&) {  // the reason is already set as a Python exception
     } catch (const Error& e) {
       set_python_error(e);
     }

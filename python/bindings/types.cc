@@ -21,8 +21,8 @@ struct DeviceObject {
   bool has_index;
 };
 
-// Index of the GPU that "cuda" without a number means, and the default device of new tensors (null: the CPU). Guarded
-// by the GIL.
+// Index of the GPU that "cuda" without a number means, and the default device of new tensors (null for the CPU).
+// Guarded by the GIL.
 int8_t current_gpu = 0;
 PyObject* default_device_object = nullptr;
 

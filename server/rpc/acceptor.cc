@@ -30,8 +30,8 @@ constexpr size_t kMaxConnections = 4096;
 constexpr size_t kOtherDescriptors = 200;
 // Time that a connection has to present a token before a new connection may replace it.
 constexpr std::chrono::seconds kGrace{1};
-// Per address: maximum number of connections without a token that gRPC handles at a time, maximum number of further
-// connections that wait, and maximum time that they wait.
+// Limits per address: the number of connections without a token that gRPC handles at a time, the number of further
+// connections that wait, and the time that they wait.
 constexpr size_t kUnauthenticated = 8;
 constexpr size_t kWaiting = 64;
 constexpr std::chrono::seconds kTimeout{10};

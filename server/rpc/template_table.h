@@ -37,7 +37,7 @@ class TemplateTable {
   bool remember(const v1::Instruction& instruction);
 
   const Limits limits_;
-  google::protobuf::Arena arena_;  // of the templates
+  google::protobuf::Arena arena_;  // memory of the templates
   std::vector<Template> templates_;
   HostCharge charge_;
 };

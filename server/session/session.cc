@@ -12,7 +12,7 @@
 #include "server/session/decode.h"
 #include "server/text.h"
 #include "server/transfer/device_reader.h"
-#include "server/transfer/row_major.h"
+#include "server/transfer/host_reader.h"
 #include "spdlog/spdlog.h"
 
 namespace tt::server {
@@ -256,7 +256,7 @@ void Session::answer(const v1::Read& read, bool again, uint64_t* bytes_left, v1:
   result->mutable_data()->resize(bytes);
   if (bytes == 0) return;
   if (on_cpu(value->tensor)) {
-    RowMajor(value->tensor).read(result->mutable_data()->data(), bytes);
+    HostReader(value->tensor).read(result->mutable_data()->data(), bytes);
   } else if (std::optional<v1::Error> error = read_from_device(read.handle(), value->tensor, result->mutable_data())) {
     result->clear_data();
     set_error(*std::move(error), bytes_left, result);
@@ -346,7 +346,7 @@ absl::StatusOr<Download> Session::begin_download(uint64_t handle, uint64_t after
     download.state = download_states_->add(tensor, executor_.stats());
   }
   if (on_cpu(tensor)) {
-    download.bytes = std::make_unique<RowMajor>(tensor);
+    download.bytes = std::make_unique<HostReader>(tensor);
   } else {
     download_from_device(handle, tensor, &download);
   }

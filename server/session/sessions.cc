@@ -18,9 +18,10 @@
 namespace tt::server {
 namespace {
 
-// Delay of the first check for a dead client: the kernel may close a dying process's socket before its segment.
+// Delay between the loss of a client's connection and the first check whether the client has died. The delay is needed
+// because the kernel may close the socket of a dying process before its shared segment.
 constexpr std::chrono::milliseconds kFirstCheck{5};
-// Interval of checks of busy streams and of frames' running times.
+// Interval at which busy sessions are checked for broken connections and exceeded time limits.
 constexpr std::chrono::milliseconds kWatch{100};
 // Interval at which end_all() checks whether running frames have ended.
 constexpr std::chrono::milliseconds kFramePollInterval{5};

@@ -1,5 +1,5 @@
-// DeviceReader: a device tensor as a ByteSource: the device writes directly to pinned memory, or to staging pieces that
-// are fetched ahead of the reader.
+// DeviceReader: a ByteSource that reads a device tensor. The device writes directly to pinned memory, or to staging
+// pieces that are fetched ahead of the reader.
 #pragma once
 
 #include "engine/tensor/tensor.h"

@@ -52,10 +52,10 @@ def test_bodies_become_branchless_and_typed(body, cpp):
     [
         ("frobnicate(input)", r"frobnicate\(\) is not a function of"),
         ("input + mystery", "'mystery' .* is not a parameter"),
-        ("input +* $", "not a body"),
-        ("(input", "'\\)' expected"),
-        ("input ? other", "':' expected"),
-        ("input)", "unbalanced"),
+        ("input +* $", "expected a name, a number or an operator"),
+        ("(input", "expected '\\)'"),
+        ("input ? other", "expected ':'"),
+        ("input)", "expected the end of the body, got '\\)'"),
     ],
 )
 def test_invalid_body_is_rejected_by_name(body, match):
@@ -159,7 +159,7 @@ def test_cuda_has_bodies_for_half_and_float():
 
 
 def further(body: str, **fields) -> str:
-    return pointwise_cuda.emit_extended_file([operator(body, **fields)], 4008 % pointwise_cuda.NUM_EXTENDED_FILES, FUNCTIONS)
+    return pointwise_cuda.emit_extended_dtypes_file([operator(body, **fields)], 4008 % pointwise_cuda.NUM_EXTENDED_FILES, FUNCTIONS)
 
 
 def test_cuda_compiles_complex_and_unsigned_bodies_separately():

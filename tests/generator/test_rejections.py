@@ -85,9 +85,9 @@ def test_operator_without_implementation(tmp_path):
 @pytest.mark.parametrize(
     ("sig", "cause"),
     [
-        ("Tensor input -> Tensor", "not a signature: 'Tensor input -> Tensor'"),
-        ("(Tensor input) -> int", "not a signature: '(Tensor input) -> int'"),
-        ("(Tensor) -> Tensor", "not a parameter: 'Tensor'"),
+        ("Tensor input -> Tensor", "expected a signature, got 'Tensor input -> Tensor'"),
+        ("(Tensor input) -> int", "expected a signature, got '(Tensor input) -> int'"),
+        ("(Tensor) -> Tensor", "expected a parameter, got 'Tensor'"),
         ("(Matrix input) -> Tensor", "unknown type 'Matrix' of parameter input"),
         ("(Tensor input, str[] names) -> Tensor", "unknown type 'str[]' of parameter names"),
         ("(Tensor input, int dim=first) -> Tensor", "default 'first' of dim is not a literal"),
@@ -108,7 +108,7 @@ def test_signatures(tmp_path, sig, cause):
         ({"sig": "(Tensor input, int dim) -> (Tensor a, Tensor b)"}, "has 2 results but 1 dtype and 1 shape rules"),
         ({"shape": "drop(input, axis)"}, "'axis' in 'drop(input, axis)' is not a parameter"),
         ({"dtype": "same(inputs)"}, "'inputs' in 'same(inputs)' is not a parameter"),
-        ({"shape": "drop(input,"}, "not a rule: 'drop(input,'"),
+        ({"shape": "drop(input,"}, "expected a rule, got 'drop(input,'"),
         ({"shape": "drop(input + 1)"}, "a rule may contain only calls, parameters and literals, got 'drop(input + 1)'"),
     ],
 )
@@ -126,7 +126,7 @@ def test_rules(tmp_path, fields, cause):
         ("probe(dim=1)", "probe requires the argument 'input'"),
         ("g.strides", "a tensor has sizes, dtype, dim, numel, device, not 'strides'"),
         ("[g, g]", "the gradient of 'input' must be a tensor, not Tensors"),
-        ("probe(g, input)", "is Tensor, expected int"),
+        ("probe(g, input)", "expected int, got b.tensor(0) of type Tensor"),
     ],
 )
 def test_gradients(tmp_path, formula, cause):
@@ -142,7 +142,7 @@ def test_gradients(tmp_path, formula, cause):
         ("frobnicate(input)", "'frobnicate' is neither an operator nor a function of composites"),
         ("probe(input, axis)", "'axis' is unknown"),
         ("dim", "a composite must return tensors, not int"),
-        ("probe(input) if input else input", "input is Tensor, expected bool"),
+        ("probe(input) if input else input", "expected bool, got input of type Tensor"),
         ("lambda: input", "'lambda: input' is not supported"),
     ],
 )

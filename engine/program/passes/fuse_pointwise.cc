@@ -104,7 +104,7 @@ class Chain {
         slots_(slots),
         estimates_(estimates) {}
 
-  // Returns the chain's number of instructions; 0 if there is nothing to fuse. `newest`: the largest handle that the
+  // Returns the chain's number of instructions; 0 if there is nothing to fuse. `newest` is the largest handle that the
   // Program has defined so far.
   size_t find(Slot newest) {
     const size_t max_length = std::min(kMaxChainSteps, instructions_.size());

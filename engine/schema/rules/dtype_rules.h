@@ -172,7 +172,7 @@ DType rms_normalized(const Arg& input, const Arg& weight);  // also accepts comp
 DType at_least_float32(const Arg& input);                   // dtype of means, deviations and logarithms
 DType norm_weight(const Arg& input, const Arg& weight);     // the dtype of a norm's weight, or its default
 DType nll_loss(const Arg& input, const Arg& target, const Arg& weight);
-// For fused optimizer steps: requires that gradients and states have their parameter's dtype.
+// Rule of fused optimizer steps. Requires that gradients and states have their parameter's dtype.
 DType optimizer_step_all(std::initializer_list<const Arg*> lists);
 template <typename... A>
 DType optimizer_step(const A&... lists) {

@@ -78,7 +78,7 @@ Sizes embedding_backward(const Arg& grad, const Arg& indices, int64_t num_weight
   const Sizes& g = sizes_of(grad);
   const Sizes& i = sizes_of(indices);
   check(g.size() == i.size() + 1 && std::equal(i.begin(), i.end(), g.begin()),
-        "expected a gradient for indices of sizes ", i, ", got ", g);
+        "expected a gradient with the sizes of the indices, ", i, ", and one more dimension, got sizes ", g);
   check(num_weights >= 0, "num_weights must not be negative, got ", num_weights);
   return {num_weights, g.back()};
 }

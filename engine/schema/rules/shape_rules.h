@@ -123,7 +123,7 @@ Sizes kthvalue(const Arg& input, int64_t k, int64_t dim, bool keepdim);
 using Dims = std::optional<absl::Span<const int64_t>>;
 Sizes reduced(const Arg& input, Dims dims = std::nullopt, bool keepdim = false);
 Sizes reduced_one_dim(const Arg& input, Dims dims, bool keepdim);  // `dims` has at most one entry
-// For reductions without an identity: at least one element is required.
+// Rule of reductions without an identity, which require at least one element.
 Sizes reduced_nonempty(const Arg& input, Dims dims = std::nullopt, bool keepdim = false);
 Sizes reduced_nonempty(const Arg& input, std::optional<int64_t> dim, bool keepdim);
 inline Sizes reduced_nonempty(const Arg& input, int64_t dim, bool keepdim) {
@@ -145,7 +145,7 @@ Sizes addbmm(const Arg& input, const Arg& batch1, const Arg& batch2);
 Sizes outer(const Arg& input, const Arg& other);
 Sizes inner(const Arg& input, const Arg& other);
 Sizes linear(const Arg& input, const Arg& weight, const Arg& bias);
-// For scaled 8-bit matrices. Checks PyTorch's requirements and, on a GPU, those of cuBLASLt.
+// Rule of products of scaled 8-bit matrices. Checks PyTorch's requirements and, on a GPU, those of cuBLASLt.
 Sizes scaled_mm(const Arg& input, const Arg& mat2, const Arg& scale_a, const Arg& scale_b, const Arg& bias,
                 const Arg& scale_result, std::optional<DType> out_dtype);
 
@@ -211,7 +211,7 @@ Sizes interpolate(const Arg& input, SizesView size, std::string_view mode, bool 
 // Normalisations.
 Sizes batch_norm(const Arg& input, const Arg& running_mean, const Arg& running_var, const Arg& weight, const Arg& bias,
                  bool training);
-Sizes batch_norm(const Arg& input, const Arg& mean, const Arg& rstd, const Arg& weight);  // for its gradient
+Sizes batch_norm(const Arg& input, const Arg& mean, const Arg& rstd, const Arg& weight);  // rule of the gradient
 Sizes channels(const Arg& input);
 Sizes layer_norm(const Arg& input, SizesView normalized_shape, const Arg& weight, const Arg& bias = Arg());
 Sizes rows(const Arg& input, SizesView normalized_shape);  // one number per normalised row

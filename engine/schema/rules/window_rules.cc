@@ -339,7 +339,8 @@ Sizes adaptive_pool2d_backward(const Arg& grad, SizesView size) {
   const Sizes& g = sizes_of(grad);
   check(size.size() == g.size() && g.size() >= 3 && std::equal(g.begin(), g.end() - 2, size.begin()),
         "Expected input and gradient with equal batch and channel sizes, got ", size, " and ", g);
-  check(size[size.size() - 1] > 0 && size[size.size() - 2] > 0, "Expected non-empty planes, got ", size);
+  check(size[size.size() - 1] > 0 && size[size.size() - 2] > 0,
+        "Expected an input with non-zero spatial sizes, got an input of sizes ", size);
   return sizes(size);
 }
 

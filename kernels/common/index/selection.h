@@ -35,13 +35,14 @@ struct SelectionKernels {
 //   x[sum of point * steps + offsets[sum of point * offset_strides]]
 // Offsets are checked when they are computed, and no client can write them.
 struct Selection {
-  Sizes sizes;           // of the result, by NumPy's rules
+  Sizes sizes;           // sizes of the result, by NumPy's rules
   Sizes steps;           // in elements of x
   Sizes offset_strides;  // in elements of `offsets`
   Tensor offsets;        // int64, contiguous
 
-  // `indices`: for each dimension of x, integers, a mask (over as many dimensions as it has), or undefined for the
-  // whole dimension. Throws Error (IndexError) if they do not fit x or do not broadcast to each other.
+  // Each of `indices` applies to the next dimension of x: it contains integers, is a mask (which applies to as many
+  // dimensions as it has), or is undefined, which selects the whole dimension. Throws Error (IndexError) if they do not
+  // fit x or do not broadcast to each other.
   Selection(const SelectionKernels& kernels, const Tensor& x, const Tensors& indices, IndexRange range);
   // The elements at `offsets`, which has one dimension.
   explicit Selection(Tensor offsets)
@@ -90,7 +91,7 @@ inline Selection::Selection(const SelectionKernels& kernels, const Tensor& x, co
                             IndexRange range) {
   SelectionTerms terms;
   absl::InlinedVector<int64_t, 8> kept;    // dimensions without an index
-  int64_t dim = 0, first = -1, last = -1;  // of the indexed dimensions
+  int64_t dim = 0, first = -1, last = -1;  // next dimension; first indexed dimension; end of the last one
   bool adjacent = true;
   for (const Tensor& index : indices) {
     if (!index) {

@@ -23,8 +23,8 @@ struct Dim {
   std::array<int64_t, K> strides;  // per operand, in elements
 };
 
-// `strides[k]`: strides of operand k over `sizes`. The result is ordered outermost first, omits dimensions of size 1,
-// and merges neighbouring dimensions that every operand traverses with one constant stride.
+// `strides[k]` contains the strides of operand k over `sizes`. The result is ordered outermost first, omits dimensions
+// of size 1, and merges neighbouring dimensions that every operand traverses with one constant stride.
 template <int K>
 absl::InlinedVector<Dim<K>, 6> merged_dims(SizesView sizes, const std::array<SizesView, K>& strides) {
   absl::InlinedVector<Dim<K>, 6> dims;

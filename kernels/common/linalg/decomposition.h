@@ -56,7 +56,8 @@ inline std::string decomposition_failure(std::string_view function, int64_t info
       info, ").");
 }
 
-// `element`: index of the matrix in its batch; negative if the input is a single matrix.
+// Returns the error for a failed decomposition. `element` is the index of the matrix in its batch, or negative if the
+// input is a single matrix.
 inline Error decomposition_error(std::string_view function, int64_t element, int64_t info) {
   const std::string which = element < 0 ? "" : absl::StrCat("(Batch element ", element, "): ");
   return Error(ErrorKind::kLinAlg, std::string(function) + ": " + which + decomposition_failure(function, info));

@@ -40,7 +40,8 @@ struct ConvolutionShape {
   int64_t images, groups, in_channels, out_channels;  // channels are per group
   Triple in{1, 1, 1}, out{1, 1, 1}, kernel{1, 1, 1}, stride{1, 1, 1}, padding{0, 0, 0}, dilation{1, 1, 1};
 
-  // Sizes of the input `x`: N x C x space, the weight `w`: O x C/groups x kernel, and the output `y`: N x O x space.
+  // The arguments are the sizes of the input `x` (N x C x space), of the weight `w` (O x C/groups x kernel) and of the
+  // output `y` (N x O x space).
   ConvolutionShape(SizesView x, SizesView w, SizesView y, const ConvolutionParams& params)
       : images(x[0]), groups(params.groups), in_channels(w[1]), out_channels(w[0] / params.groups) {
     const size_t space = x.size() - 2;

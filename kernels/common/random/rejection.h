@@ -79,7 +79,7 @@ TT_HOST_DEVICE double count_arrivals(Source& source, double rate) {
   return count > 0 ? count : 0;
 }
 
-// For small rates, counts arrivals. For large rates: Hoermann, "The transformed rejection method" (1993).
+// Counts arrivals if the rate is small, else uses Hoermann, "The transformed rejection method" (1993).
 TT_HOST_DEVICE double draw_poisson(Source& source, double rate) {
   if (rate < 10) return count_arrivals(source, rate);
   const double b = 0.931 + 2.53 * math::sqrt(rate), a = -0.059 + 0.02483 * b;

@@ -60,7 +60,7 @@ struct FftBuffers {
 template <typename R>
 class FftPlan {
  public:
-  // Requires n >= 1. `for_reals`: also computes the roots that relate n complex values to 2 * n real ones.
+  // Requires n >= 1. With `for_reals`, also computes the roots that relate n complex values to 2 * n real ones.
   explicit FftPlan(int64_t n, bool for_reals = false);
   ~FftPlan();
   FftPlan(const FftPlan&) = delete;

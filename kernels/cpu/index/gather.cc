@@ -20,7 +20,7 @@ namespace {
 struct Picked {
   int64_t step;
   int64_t stride;
-  int64_t size;  // of the indexed dimension, not 0
+  int64_t size;  // size of the indexed dimension, not 0
   const int64_t* index;
   int64_t index_step;
 };

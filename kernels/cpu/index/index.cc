@@ -183,8 +183,8 @@ void add_selected(const Tensor& out, const Selection& selection, const Tensor& v
 
 namespace {
 
-// For each nonzero element of the row, writes the indices of the row and the element's position in it. Stops at `end`;
-// returns the next position to write to.
+// Appends the index of each nonzero element of a row to `to`: the leading ndim - 1 entries of `index`, then the
+// element's position in the row. Writes nothing at or after `end`. Returns the end of the written data.
 template <typename T>
 int64_t* write_places(const T* row, int64_t step, int64_t length, const int64_t* index, int64_t ndim, int64_t* to,
                       const int64_t* end) {

@@ -23,7 +23,7 @@ struct Positions {
   Tensor index;
   int64_t batch, taps, count, length, inner;
 
-  // `entries`: (N, C, L) or (N, C, L, I), of which only the sizes are used.
+  // `entries` has the shape (N, C, L) or (N, C, L, I); only its sizes are used.
   Positions(const Tensor& given, const Tensor& entries, int64_t channel_length)
       : index(contiguous(given)),
         batch(given.size(0)),
@@ -154,7 +154,7 @@ TT_CLONES T dot(int64_t n, const T* __restrict a, const T* __restrict b) {
   return ((sums[0] + sums[4]) + (sums[2] + sums[6])) + ((sums[1] + sums[5]) + (sums[3] + sums[7]));
 }
 
-// For entries of one element. A block's taps are checked once and used for several channels.
+// Computes the sums of entries of one element. A block's taps are checked once and used for several channels.
 template <typename T>
 void gather_elements(const Positions& positions, int64_t channels, const T* x, const T* weight, T* to) {
   positions.for_each_block(channels, [&](int64_t n, int64_t first, int64_t count, int64_t channel, int64_t end) {
@@ -184,7 +184,7 @@ void gather_elements(const Positions& positions, int64_t channels, const T* x, c
   });
 }
 
-// For entries of several elements. For each position of each channel, adds up whole rows.
+// Computes the sums of entries of several elements: adds up whole rows for each position of each channel.
 template <typename T>
 void gather_rows(const Positions& positions, int64_t channels, const T* x, const T* weight, T* to) {
   const int64_t inner = positions.inner, work = std::max<int64_t>(1, positions.taps * inner);

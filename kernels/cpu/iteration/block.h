@@ -59,7 +59,8 @@ struct PointwiseRow {
   BlockFunction<BFloat16> bf16;  // null if the operator is costly enough to be computed in blocks of floats
 };
 
-// Rows of equal length in memory; both strides in elements.
+// `count` rows of `length` elements each. `row_stride` is the distance between rows, `stride` the distance between the
+// elements of a row, both in elements.
 struct Rows {
   int64_t count = 1;
   int64_t row_stride = 0;
@@ -67,10 +68,10 @@ struct Rows {
   int64_t stride = 1;
 };
 
-// Copies the rows at src to dst, one after the other, converted to C.
+// Converts the elements of the rows at src to C and stores them contiguously at dst.
 template <typename C>
 using LoadFunction = void (*)(const void* src, const Rows& rows, C* dst);
-// Copies src to the rows at dst, converted as PyTorch does.
+// Converts the contiguous elements at src as PyTorch does and stores them in the rows at dst.
 template <typename C>
 using StoreFunction = void (*)(const C* src, const Rows& rows, void* dst);
 

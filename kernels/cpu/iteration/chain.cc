@@ -206,7 +206,7 @@ class Builder {
   int num_inputs_ = 0;
   bool reads_output_ = false;
   absl::InlinedVector<Operand, kMaxStepInputs> operands_;
-  absl::InlinedVector<Access, kMaxStepInputs> accesses_;  // of the tensor operands, then the output
+  absl::InlinedVector<Access, kMaxStepInputs> accesses_;  // accesses to the tensor operands, then to the output
   absl::InlinedVector<Step<C>, 2> steps_;
   absl::InlinedVector<uint8_t, 2> results_;  // the register of each chain step's result
   Tensors kept_;                             // contiguous copies of operands

@@ -15,7 +15,7 @@ namespace tt::cpu {
 template <typename T>
 class ConvertedRows {
  public:
-  // For rows of at most `most` elements of a contiguous tensor, which must outlive this object.
+  // Requires that `t` is contiguous and outlives this object. read() returns at most `most` elements at a time.
   ConvertedRows(const Tensor& t, int64_t most)
       : data_(static_cast<char*>(t.data())),
         dtype_(t.dtype()),

@@ -46,8 +46,8 @@ template <typename C>
 class Loop {
  public:
   // Writes the last step's result (or, without steps, the single input) to `output`. `space` must be collapsed.
-  // `space`, `steps`, `output` and the inputs' accesses must outlive the loop. `past_cache`: the output is large and is
-  // not read by this loop. Requires at most kMaxRegisters inputs and steps.
+  // `space`, `steps`, `output` and the inputs' accesses must outlive the loop. With `past_cache`, results are stored
+  // past the caches; requires that the loop does not read the output. Requires at most kMaxRegisters inputs and steps.
   Loop(const Space& space, absl::Span<const LoopInput<C>> inputs, absl::Span<const Step<C>> steps, const Access& output,
        bool past_cache);
   // Whether all blocks in use at once fit into kMaxBuffers; run() requires it.

@@ -19,8 +19,8 @@ class StridedLoop {
  public:
   using Offsets = std::array<int64_t, K>;
 
-  // `strides[k]`: strides of operand k over `sizes`. Neighbouring dimensions that every operand traverses with one
-  // constant stride are merged.
+  // `strides[k]` contains the strides of operand k over `sizes`. Neighbouring dimensions that every operand traverses
+  // with one constant stride are merged.
   StridedLoop(SizesView sizes, const std::array<SizesView, K>& strides) {
     dims_ = merged_dims<K>(sizes, strides);
     if (dims_.empty()) dims_.push_back({1, {}});
@@ -76,7 +76,7 @@ class StridedLoop {
  private:
   static constexpr int64_t kGrain = 32 * 1024;  // minimum number of elements per thread
 
-  // For few, long rows: splits each row into `cuts` pieces, so that all threads have work.
+  // Splits each row into `cuts` pieces, so that all threads have work if there are few, long rows.
   template <typename Body>
   void parallel_for_split_rows(int64_t cuts, Body body) const {
     parallel_for(rows_ * cuts, 1, [&](int64_t begin, int64_t end) {

@@ -94,13 +94,14 @@ bool transpose(const Space& space, const Access& from, const Access& to) {
   const size_t row_dim = straight - from.strides.begin();
   Plane plane{space.sizes[row_dim], space.sizes.back(), from.strides.back(), to.strides[row_dim]};
   if (plane.rows * plane.columns < kMinElements) return false;
-  // A source with a negative stride is read from its end, and the target's rows are written from the last to the
-  // first.
+  // If the stride of the rows is negative in the source, the source is read from its lowest address, and the target's
+  // rows are written from the last to the first.
   const int64_t last_row = *straight < 0 ? plane.rows - 1 : 0;
   const int64_t first_source = -last_row, first_target = last_row * plane.to_row;
   if (*straight < 0) plane.to_row = -plane.to_row;
 
-  // With few columns, strips have more rows, so that fewer cache lines of the source are read by two strips.
+  // Cache lines of the source that straddle two strips are read twice. A plane with few columns is divided into taller
+  // strips, so that there are fewer such lines.
   const int64_t height = plane.columns < kMicro ? 512 : kStrip;
   const int64_t strips = (plane.rows + height - 1) / height;
   const int64_t planes = space.numel / (plane.rows * plane.columns);

@@ -27,9 +27,9 @@ constexpr int64_t kGrain = 16 * 1024;  // minimum number of multiplications per 
 // are slow if another process uses the same cores.
 constexpr int64_t kBlocks = 2 * 1024 * 1024, kColumns = int64_t{4} << 30;
 
-// Calls body(i, solver) for every matrix of a batch. `work`: multiplications per matrix. `make` creates one solver
-// per thread. Many matrices are divided among the pool's threads; few matrices of at least `divisible` work run one
-// after the other, each on all threads.
+// Calls body(i, solver) for every matrix of a batch. `work` is the number of multiplications per matrix. `make` creates
+// one solver per thread. Many matrices are divided among the pool's threads; few matrices of at least `divisible` work
+// run one after the other, each on all threads.
 template <typename Make, typename Body>
 void each_matrix(int64_t batch, int64_t work, int64_t divisible, Make make, Body body) {
   Mutex mutex;

@@ -14,7 +14,7 @@ namespace tt::cpu {
 // A batch of products. Entry i of the batch starts at a.data + a_offsets[i] elements, likewise for b; the results are
 // stored one after the other. Offsets may be null for a batch of one.
 struct Gemm {
-  DType dtype;  // of a, b and c; bool is not supported
+  DType dtype;  // dtype of a, b and c; bool is not supported
   int64_t m, n, k;
   Matrix a;  // m x k
   Matrix b;  // k x n

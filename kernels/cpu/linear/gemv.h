@@ -6,7 +6,7 @@
 namespace tt::cpu {
 
 // Whether gemv supports `g`: the result is one row or one column of float32 or float64, and the matrix is contiguous
-// along rows or columns. For 16-bit floats: only products of contiguous vectors, without a batch.
+// along rows or columns. With 16-bit floats, gemv supports only products of contiguous vectors without a batch.
 bool is_gemv(const Gemm& g);
 // Requires is_gemv(g). Thread-safe.
 void gemv(const Gemm& g);

@@ -41,7 +41,7 @@ void solve_triangular(const T* a, T* b, int64_t n, int64_t k, bool upper, bool t
 template <typename T>
 class Householder {
  public:
-  // `q_columns`: the number of columns of Q that orthogonal() will compute, 0 to m.
+  // `q_columns` is the number of columns of Q that orthogonal() will compute, 0 to m.
   Householder(int64_t m, int64_t n, int64_t q_columns);
   // Factors `a` (m x n). `tau` receives the min(m, n) factors of the reflections 1 - tau v v^H, whose product is Q.
   void factor(const T* a, T* tau);
@@ -63,7 +63,7 @@ template <typename T>
 class Eigh {
  public:
   Eigh(int64_t n, bool upper, bool vectors);
-  // `a`: n x n, of which only the upper or lower triangle is read. `values`: n elements. `vectors`: n x n; unused if
+  // `a` is n x n; only its upper or lower triangle is read. `values` has n elements. `vectors` is n x n, and unused if
   // not requested. Returns nonzero if the triangle is not finite or the iteration does not converge.
   int32_t decompose(const T* a, real_of_t<T>* values, T* vectors);
 
@@ -81,8 +81,8 @@ class Eig {
  public:
   using C = Complex<real_of_t<T>>;
   Eig(int64_t n, bool vectors);
-  // `a`: n x n. `values`: n elements. `vectors`: n x n; unused if not requested. Returns nonzero if `a` is not finite
-  // or the iteration does not converge.
+  // `a` is n x n. `values` has n elements. `vectors` is n x n, and unused if not requested. Returns nonzero if `a` is
+  // not finite or the iteration does not converge.
   int32_t decompose(const T* a, C* values, C* vectors);
 
  private:
@@ -102,8 +102,9 @@ template <typename T>
 class Svd {
  public:
   Svd(int64_t m, int64_t n, SingularVectors vectors);
-  // `a`: m x n. `s`: min(m, n) singular values in descending order. `u` and `vh`: sizes as given by SingularVectors;
-  // unused for kNone. Returns nonzero if `a` is not finite or the iteration does not converge.
+  // `a` is m x n. Stores min(m, n) singular values in `s`, in descending order. `u` and `vh` have the sizes that
+  // SingularVectors documents, and are unused for kNone. Returns nonzero if `a` is not finite or the iteration does not
+  // converge.
   int32_t decompose(const T* a, T* u, real_of_t<T>* s, T* vh);
 
  private:

@@ -13,8 +13,8 @@ namespace tt::cpu {
 
 // Whether used_before() was called with the same layout since `t` was last written.
 bool used_before(const Tensor& t, const dnnl::memory::desc& layout);
-// `t`'s values in the layout `wanted`: the cached copy, or a new one, which is cached if `keep`. `plain` is the layout
-// of `t`.
+// Returns t's values in the layout `wanted`: the cached copy, or a new copy, which is cached if `keep`. `plain` is the
+// layout of `t`.
 Tensor packed(const Tensor& t, const dnnl::memory::desc& plain, const dnnl::memory::desc& wanted, int threads,
               bool keep);
 

@@ -7,7 +7,7 @@
 //   kRawBytes          whether one-byte dtypes may be read as uint8_t without conversion
 //   Total init() const;
 //   void block(Total&, const Value* x, int64_t n, int64_t position) const;
-//     Adds n <= kLongestRow contiguous elements. `position`: the first element's index along the reduction.
+//     Adds n <= kLongestRow contiguous elements. `position` is the first element's index along the reduction.
 //   void columns(Total*, const Value* x, int64_t stride, int64_t rows, int64_t cols, int64_t position) const;
 //     Adds rows <= kRows rows of cols <= kTileColumns elements; column j belongs to total j.
 //   void merge(Total&, const Total& later) const;

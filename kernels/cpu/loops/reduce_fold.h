@@ -31,8 +31,8 @@ inline constexpr int64_t kRounds = 64;
 template <typename Value>
 inline constexpr int64_t kFoldLanes = 256 / sizeof(Value);
 
-// For short inputs, where wide totals would cost more than the elements: merges lanes as Values, up to kRounds elements
-// per Value.
+// Reduces a short input, for which initialising and merging wide totals would take longer than adding the elements.
+// Combines lanes as Values while a Value contains at most kRounds elements.
 template <typename M, typename T>
 TT_INLINE void fold_short(typename M::Total& total, const T* __restrict x, int64_t n) {
   using Value = typename M::Value;

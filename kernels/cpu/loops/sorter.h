@@ -218,10 +218,10 @@ class KeyBuffers {
  public:
   using K = typename RowSorter<T>::K;
 
-  // For `lines` rows of up to `length` keys.
-  KeyBuffers(int64_t lines, int64_t length)
+  // Allocates buffers for sorting `rows` rows of at most `length` elements.
+  KeyBuffers(int64_t rows, int64_t length)
       : length_(length),
-        memory_(empty({std::min<int64_t>(lines, num_threads()) * length * static_cast<int64_t>(sizeof(K) / 8)},
+        memory_(empty({std::min<int64_t>(rows, num_threads()) * length * static_cast<int64_t>(sizeof(K) / 8)},
                       DType::kInt64, Device{})) {}
   // Each thread of the loop calls this once.
   RowSorter<T> make_sorter() { return RowSorter<T>(memory_.template data_as<K>() + next_row_.fetch_add(1) * length_); }

@@ -94,7 +94,7 @@ void scan_lines(const Tensor& input, int64_t dim, A identity, Tensor& out) {
   });
 }
 
-// For contiguous tensors: processes tiles of columns, row by row.
+// Scans contiguous tensors in tiles of columns, row by row.
 template <typename Op, typename V, typename A>
 void scan_columns(const Tensor& input, int64_t n, int64_t inner, A identity, Tensor& out) {
   const int64_t tiles = (inner + kTile - 1) / kTile, outer = out.numel() / (n * inner);

@@ -24,7 +24,7 @@ void with_sortable(DType dtype, int64_t length, F f) {
 
 // Writes the results of a line: its first elements in sorted order, and their indices.
 struct Results {
-  const DimIterator<3>& lines;  // of the input, the values and the indices
+  const DimIterator<3>& lines;  // iterates over the input, the values and the indices
   void* values;
   int64_t* indices;
 

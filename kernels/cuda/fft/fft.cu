@@ -18,20 +18,21 @@ using Dims = absl::Span<const int64_t>;
 template <typename R>
 constexpr DType kNumbers = sizeof(R) == 4 ? DType::kComplex64 : DType::kComplex128;
 
-// A batch of one-dimensional transforms. Each transforms a line of n points; there is one line per index of `sizes`.
+// A batch of one-dimensional transforms of n points each. The points of a transform are a line; `sizes` are the sizes
+// of the batch of lines, `from` and `to` the strides between lines in the source and in the target.
 template <typename R>
 struct Job {
   Queue queue;
   int64_t n;
   bool forward;
-  Sizes sizes, from, to;  // `from` and `to`: strides of the lines in the source and in the target
+  Sizes sizes, from, to;
   FftSource<R> source;
   FftTarget<R> target;
 
   int64_t lines() const { return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>()); }
 };
 
-// Returns a transform in place of contiguous lines of n complex points.
+// Returns an in-place transform of contiguous lines of n complex points.
 template <typename R>
 Job<R> packed_job(const Queue& queue, const Tensor& t, int64_t lines, int64_t n, bool forward) {
   return {queue,
@@ -123,7 +124,8 @@ void run_passes(const Job<R>& job) {
   if (passes.size() > 1) between = empty({lines, job.n}, kNumbers<R>, job.queue.device());
   Sizes packed = contiguous_strides(job.sizes);
   for (int64_t& stride : packed) stride *= job.n;
-  // `done`: product of the lengths of the earlier passes; `left`: product of the lengths of this and the later passes.
+  // `done` is the product of the lengths of the earlier passes, `left` the product of the lengths of this and the later
+  // passes.
   int64_t done = 1, left = job.n;
   for (size_t p = 0; p < passes.size(); ++p) {
     const bool first = p == 0, last = p + 1 == passes.size();
@@ -164,7 +166,7 @@ void run_passes(const Job<R>& job) {
 
 TT_FUNCTION int64_t distance_from(int64_t k, int64_t n, int64_t size) { return k < n ? k : size - k; }
 
-// Stores, for each line, its points times w, padded with zeros. Stores one more line: the filter conj(w) / size.
+// For each line, stores the points times w, padded with zeros. After the last line, stores the filter conj(w) / size.
 template <typename R>
 struct ChirpIn {
   Layout<1> starts;

@@ -75,8 +75,9 @@ struct Butterfly {
 template <typename R>
 struct FftPass {
   using C = Complex<R>;
-  // The points that one line of a pass transforms. `from` and `to`: offsets of the whole line in the source and in the
-  // target. `first_point` and `first_result`: index in the whole line of the first point and of the first result.
+  // The points that one line of a pass transforms. `from` and `to` are the offsets of the whole line in the source and
+  // in the target; `first_point` and `first_result` are the indices in the whole line of the first point and of the
+  // first result.
   struct Line {
     int64_t from, to, first_point, first_result;
   };

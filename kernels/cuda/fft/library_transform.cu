@@ -66,7 +66,7 @@ bool set_distance(const ReorderedDims& a, FftLayout* layout) {
 
 // Returns nullopt if the library cannot describe the layout.
 std::optional<FftLayout> layout_of(const ReorderedDims& a, const void* data, bool is_double) {
-  const size_t alignment = is_double ? 16 : 8;  // of a complex number
+  const size_t alignment = is_double ? 16 : 8;  // alignment of a complex number
   FftLayout layout;
   const bool described =
       reinterpret_cast<uintptr_t>(data) % alignment == 0 && set_transform(a, &layout) && set_distance(a, &layout);

@@ -13,15 +13,15 @@ namespace tt::cuda {
 
 namespace {
 
-// The elements of `t` that an index selects along `dim`.
-struct Places {
-  Layout<3> layout;  // of the other tensor, of the index, and of `t` without `dim`
+// Computes the offsets in `t` of the elements that an index tensor selects along `dim`.
+struct IndexedElements {
+  Layout<3> layout;  // strides of the other tensor, the index, and `t` without `dim`
   const int64_t* index;
   int64_t count, dim, size, stride;
   DeviceErrorCell* cell;
 
   // `t` and `index` must have at least one dimension. `other_strides` has one stride per dimension of the index.
-  Places(const Queue& queue, const Tensor& t, int64_t dim, const Tensor& index, SizesView other_strides)
+  IndexedElements(const Queue& queue, const Tensor& t, int64_t dim, const Tensor& index, SizesView other_strides)
       : layout(index.sizes(), {other_strides, index.strides(), strides_without_dim(t, dim)}),
         index(index.data_as<int64_t>()),
         count(index.numel()),
@@ -31,7 +31,8 @@ struct Places {
     check_indexable(dim, size, count);
     cell = open_error_cell(queue, &index_out_of_range);
   }
-  // Returns the offset in `t` of the element that index element i selects. Sets `good` to false if it is out of range.
+  // Returns the offset in `t` of the element that the index selects for the element at `at`. If the index is out of
+  // range, reports the error and sets `good` to false.
   TT_DEVICE int64_t offset(const Offsets<3>& at, bool* good) const {
     int64_t place = index[at.at[1]];
     if (place < 0 || place >= size) {
@@ -43,37 +44,37 @@ struct Places {
 };
 
 template <typename T>
-void gather_elements(const Queue& queue, const Places& places, const Tensor& x, const Tensor& out) {
+void gather_elements(const Queue& queue, const IndexedElements& elements, const Tensor& x, const Tensor& out) {
   const T* from = x.data_as<T>();
   T* to = out.data_as<T>();
-  for_each(queue, places.count, [=] TT_DEVICE(int64_t i) {
-    const Offsets<3> at = places.layout.offsets(i);
+  for_each(queue, elements.count, [=] TT_DEVICE(int64_t i) {
+    const Offsets<3> at = elements.layout.offsets(i);
     bool good = true;
-    to[at.at[0]] = from[places.offset(at, &good)];
+    to[at.at[0]] = from[elements.offset(at, &good)];
   });
 }
 
 // If an index selects the same element several times, any of the values may be stored.
 template <typename T>
-void scatter_elements(const Queue& queue, const Places& places, const Tensor& values, const Tensor& out) {
+void scatter_elements(const Queue& queue, const IndexedElements& elements, const Tensor& values, const Tensor& out) {
   const T* from = values.data_as<T>();
   T* to = out.data_as<T>();
-  for_each(queue, places.count, [=] TT_DEVICE(int64_t i) {
-    const Offsets<3> at = places.layout.offsets(i);
+  for_each(queue, elements.count, [=] TT_DEVICE(int64_t i) {
+    const Offsets<3> at = elements.layout.offsets(i);
     bool good = true;
-    const int64_t offset = places.offset(at, &good);
+    const int64_t offset = elements.offset(at, &good);
     if (good) to[offset] = from[at.at[0]];
   });
 }
 
 template <typename T>
-void add_elements(const Queue& queue, const Places& places, const Tensor& values, const Tensor& out) {
+void add_elements(const Queue& queue, const IndexedElements& elements, const Tensor& values, const Tensor& out) {
   const T* from = values.data_as<T>();
   T* to = out.data_as<T>();
-  for_each(queue, places.count, [=] TT_DEVICE(int64_t i) {
-    const Offsets<3> at = places.layout.offsets(i);
+  for_each(queue, elements.count, [=] TT_DEVICE(int64_t i) {
+    const Offsets<3> at = elements.layout.offsets(i);
     bool good = true;
-    const int64_t offset = places.offset(at, &good);
+    const int64_t offset = elements.offset(at, &good);
     if (good) atomic_add(to + offset, from[at.at[0]]);
   });
 }
@@ -91,14 +92,14 @@ TT_FUNCTION T combined(Combination how, T old, T value) {
 }
 
 template <typename T>
-void combine_elements(const Queue& queue, const Places& places, Combination how, const Tensor& values,
+void combine_elements(const Queue& queue, const IndexedElements& elements, Combination how, const Tensor& values,
                       const Tensor& out) {
   const T* from = values.data_as<T>();
   T* to = out.data_as<T>();
-  for_each(queue, places.count, [=] TT_DEVICE(int64_t i) {
-    const Offsets<3> at = places.layout.offsets(i);
+  for_each(queue, elements.count, [=] TT_DEVICE(int64_t i) {
+    const Offsets<3> at = elements.layout.offsets(i);
     bool good = true;
-    const int64_t offset = places.offset(at, &good);
+    const int64_t offset = elements.offset(at, &good);
     if (!good) return;
     const T value = from[at.at[0]];
     atomic_update(to + offset, [how, value](T old) { return combined(how, old, value); });
@@ -108,7 +109,7 @@ void combine_elements(const Queue& queue, const Places& places, Combination how,
 // Complex numbers have no atomic update, so one thread processes each line along the dimension and no other thread
 // writes to that line.
 template <typename T>
-void multiply_lines(const Queue& queue, const Places& firsts, const Tensor& values, int64_t value_step,
+void multiply_lines(const Queue& queue, const IndexedElements& firsts, const Tensor& values, int64_t value_step,
                     const Tensor& index, const Tensor& out) {
   const T* from = values.data_as<T>();
   T* to = out.data_as<T>();
@@ -128,7 +129,7 @@ void multiply_lines(const Queue& queue, const Tensor& t, int64_t dim, const Tens
                     SizesView value_strides) {
   Geometry first{index.sizes(), index.strides(), index->offset, true};
   first.sizes[static_cast<size_t>(dim)] = 1;
-  const Places firsts(queue, t, dim, view_of(index, first), value_strides);
+  const IndexedElements firsts(queue, t, dim, view_of(index, first), value_strides);
   const int64_t value_step = value_strides[static_cast<size_t>(dim)];
   t.dtype() == DType::kComplex64 ? multiply_lines<Complex<float>>(queue, firsts, values, value_step, index, t)
                                  : multiply_lines<Complex<double>>(queue, firsts, values, value_step, index, t);
@@ -146,15 +147,15 @@ void scatter_into(const Tensor& input, int64_t dim, const Tensor& index, const T
   if (how == Combination::kMultiply && is_complex(to.dtype())) {
     return multiply_lines(queue, to, along, where, values, value_strides);
   }
-  const Places places(queue, to, along, where, value_strides);
+  const IndexedElements elements(queue, to, along, where, value_strides);
   if (how == Combination::kReplace) {
-    with_bits(to.dtype(), [&]<typename T>(std::type_identity<T>) { scatter_elements<T>(queue, places, values, to); });
+    with_bits(to.dtype(), [&]<typename T>(std::type_identity<T>) { scatter_elements<T>(queue, elements, values, to); });
   } else if (how == Combination::kAdd) {
     with_any_element(to.dtype(),
-                     [&]<typename T>(std::type_identity<T>) { add_elements<T>(queue, places, values, to); });
+                     [&]<typename T>(std::type_identity<T>) { add_elements<T>(queue, elements, values, to); });
   } else {  // complex numbers have no order
     with_element(to.dtype(),
-                 [&]<typename T>(std::type_identity<T>) { combine_elements<T>(queue, places, how, values, to); });
+                 [&]<typename T>(std::type_identity<T>) { combine_elements<T>(queue, elements, how, values, to); });
   }
 }
 
@@ -164,8 +165,8 @@ void gather(const Tensor& input, int64_t dim, const Tensor& index, bool, Tensor&
   if (index.numel() == 0) return;
   const Tensor x = at_least_1d(input), where = at_least_1d(index_values(&contiguous_as, index)), to = at_least_1d(out);
   const Queue queue = queue_of(out);
-  const Places places(queue, x, shape_rules::wrap_dim(dim, x.dim()), where, to.strides());
-  with_bits(x.dtype(), [&]<typename T>(std::type_identity<T>) { gather_elements<T>(queue, places, x, to); });
+  const IndexedElements elements(queue, x, shape_rules::wrap_dim(dim, x.dim()), where, to.strides());
+  with_bits(x.dtype(), [&]<typename T>(std::type_identity<T>) { gather_elements<T>(queue, elements, x, to); });
 }
 
 void scatter(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src, Tensor& out) {

@@ -11,7 +11,7 @@ struct Positions {
   const int64_t* index;
   int64_t channels, taps, count, length, inner;
 
-  // `entries`: (N, C, L) or (N, C, L, I).
+  // `entries` has the shape (N, C, L) or (N, C, L, I).
   Positions(const Tensor& contiguous_index, const Tensor& entries, int64_t length)
       : index(contiguous_index.data_as<int64_t>()),
         channels(entries.size(1)),

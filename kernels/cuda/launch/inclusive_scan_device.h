@@ -63,7 +63,7 @@ struct Scan {
   Op op;
   int64_t n;
   void* temp_storage;
-  size_t bytes;  // of `temp_storage`
+  size_t bytes;  // size of `temp_storage`
   void operator()(StreamHandle stream) const {
     size_t held = bytes;
     cub::DeviceScan::InclusiveScan(temp_storage, held, in, out, op, n, static_cast<cudaStream_t>(stream));

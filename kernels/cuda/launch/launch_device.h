@@ -123,7 +123,8 @@ inline int64_t threads_for(int64_t work) {
   return work <= 64 ? kWarp : work <= 512 ? 128 : work <= 4096 ? 256 : work <= 16384 ? 512 : 1024;
 }
 
-// `work`: number of elements per group, which determines the number of threads.
+// Calls f(group) for each of `groups` groups of threads. `work` is the number of elements per group, which determines
+// the number of threads.
 template <typename F>
 void for_each_group(const Queue& queue, int64_t groups, int64_t work, F f) {
   if (groups <= 0) return;

@@ -6,7 +6,8 @@
 
 namespace tt::cuda {
 
-// `keys`: unsigned integers, stored as int32 or int64. `indices`: the original position of each key, int64.
+// `keys` contains unsigned integers, stored as int32 or int64. `indices` contains the original position of each key, as
+// int64.
 struct KeyIndexPairs {
   Tensor keys;
   Tensor indices;

@@ -17,7 +17,7 @@ struct RadixSort {
   int64_t n;
   int bits;
   void* temp_storage;
-  size_t bytes;  // of `temp_storage`
+  size_t bytes;  // size of `temp_storage`
   void operator()(StreamHandle stream) const {
     size_t held = bytes;
     cub::DeviceRadixSort::SortPairs(temp_storage, held, keys, sorted_keys, indices, sorted_indices, n, 0, bits,

@@ -170,7 +170,7 @@ class Problem {
     return result;
   }
 
-  // `workspace`: chosen.workspaceSize bytes.
+  // `workspace` has chosen.workspaceSize bytes.
   void run(cublasLtHandle_t handle, const cublasLtMatmulHeuristicResult_t& chosen, void* workspace,
            StreamHandle stream) const {
     const double one[] = {p_.alpha, 0},

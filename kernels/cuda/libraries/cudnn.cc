@@ -134,7 +134,7 @@ class Plan {
     }
   }
   size_t workspace() const { return workspace_; }
-  // `scratch`: workspace() bytes.
+  // `scratch` has workspace() bytes.
   void run(cudnnHandle_t handle, Direction direction, void* scratch, const DnnConvolution& c) const {
     const double one = 1, zero = 0;
     const float one_f = 1, zero_f = 0;

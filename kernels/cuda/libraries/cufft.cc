@@ -113,7 +113,7 @@ class Plan {
   size_t workspace() const { return workspace_; }
   // Whether a graph contains a transform of this plan. Each replay of the graph uses the plan's memory.
   bool is_captured() const { return captured_; }
-  // `scratch`: workspace() bytes.
+  // `scratch` has workspace() bytes.
   void run(StreamHandle stream, bool forward, void* from, void* to, void* scratch) {
     captured_ = captured_ || runtime().is_capturing(stream);
     cufft_.must("cufftSetStream", cufft_.set_stream(handle_, static_cast<cudaStream_t>(stream)));

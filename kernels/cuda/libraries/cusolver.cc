@@ -57,14 +57,14 @@ using Eig = cusolverStatus_t (*)(cusolverDnHandle_t, cusolverDnParams_t, cusolve
                                  cudaDataType, void*, int64_t, cudaDataType, void*, cudaDataType, void*, int64_t,
                                  cudaDataType, void*, int64_t, cudaDataType, void*, size_t, void*, size_t, int*);
 
-// Functions of which the library has one per element type.
+// Functions that the library has once per element type.
 template <typename T>
 struct TypedFunctions {
   cusolverStatus_t (*batched_cholesky)(cusolverDnHandle_t, cublasFillMode_t, int, T* matrices[], int, int*, int);
   cusolverStatus_t (*expand_q_size)(cusolverDnHandle_t, int, int, int, const T*, int, const T*, int*);
   cusolverStatus_t (*expand_q)(cusolverDnHandle_t, int, int, int, T*, int, const T*, T*, int, int*);
 
-  // `letter`: the element type in the function names.
+  // `letter` stands for the element type in the names of functions.
   void find(const Library& library, const char* letter, const char* expand_q_name) {
     const std::string prefix = absl::StrCat("cusolverDn", letter);
     library.find(batched_cholesky, absl::StrCat(prefix, "potrfBatched").c_str());

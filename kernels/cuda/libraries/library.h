@@ -25,7 +25,7 @@ class Library {
   void find(Function& function, const char* name) const {
     function = reinterpret_cast<Function>(address(name));
   }
-  // For functions that older versions lack. Stores null if the library has no such function.
+  // Stores null if the library has no such function. Used for functions that older versions lack.
   template <typename Function>
   void find_optional(Function& function, const char* name) const {
     function = reinterpret_cast<Function>(optional_address(name));

@@ -22,7 +22,7 @@ struct General {
   using C = Complex<R>;
   static constexpr R kLeast = std::numeric_limits<R>::epsilon();  // smallest divisor
   int64_t n;
-  C *values, *solutions;  // `values`: n elements. `solutions`: n x n, one column per eigenvalue.
+  C *values, *solutions;  // `values` has n elements, `solutions` n x n, one column per eigenvalue
   Schur<T> schur;
   R* scales;  // n factors from balance(), by which the rows of the eigenvectors are multiplied
 
@@ -172,7 +172,7 @@ struct General {
   }
 };
 
-// `works`: workspaces for General, one per matrix.
+// `works` contains a workspace for General per matrix.
 template <typename T>
 void decompose(const Queue& queue, MatrixFaults faults, int64_t batch, int64_t n, const T* input,
                Complex<real_of_t<T>>* works, Complex<real_of_t<T>>* values, Complex<real_of_t<T>>* vectors) {

@@ -20,7 +20,7 @@ struct Hermitian {
   int64_t n;
   T *a, *vectors;
   R* diagonal;             // n real numbers
-  Rotation<T>* rotations;  // of one round, one per pair of columns
+  Rotation<T>* rotations;  // rotations of one round, one per pair of columns
   bool with_vectors;
 
   // Number of elements per matrix in `work`.
@@ -104,7 +104,7 @@ struct Hermitian {
   }
 };
 
-// `works`: workspaces for Hermitian, one per matrix.
+// `works` contains a workspace for Hermitian per matrix.
 template <typename T>
 void decompose(const Queue& queue, MatrixFaults faults, int64_t batch, int64_t n, const T* input, bool upper,
                bool with_vectors, T* works, real_of_t<T>* values, T* vectors) {

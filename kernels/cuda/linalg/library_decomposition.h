@@ -14,8 +14,8 @@
 
 namespace tt::cuda {
 
-// Returns the library if it should decompose `batch` matrices of `rows` rows, and null if our own kernels should.
-// `batched`: whether one call decomposes all matrices. Otherwise the library is called once per matrix, which is faster
+// Returns the library if it should decompose `batch` matrices of `rows` rows, and null if our own kernels should. If
+// `batched`, one library call decomposes all matrices. Otherwise the library is called once per matrix, which is faster
 // than our kernels if the matrices are large or few. The limits are PyTorch's for QR and were not measured here. The
 // library's work cannot be captured into a graph.
 inline Solver* solver_for(int64_t batch, int64_t rows, bool batched = false) {
@@ -93,8 +93,8 @@ struct Scaling {
   }
 };
 
-// Applies Scaling to `matrices`. Returns the divisors, one per matrix, for unscale(). `info`: reported for matrices
-// that are not finite.
+// Applies Scaling to `matrices`. Returns the divisors, one per matrix, for unscale(). Reports `info` for matrices that
+// are not finite.
 template <typename T>
 Tensor scale_matrices(const Queue& queue, const MatrixFaults& faults, int64_t info, const Tensor& matrices) {
   const int64_t batch = matrices.size(0), elements = matrices.numel() / batch;

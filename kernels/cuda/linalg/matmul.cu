@@ -19,8 +19,8 @@ namespace {
 
 constexpr int64_t kMaxCalls = 16;  // maximum library calls per batch; beyond it, copying for a single call is faster
 
-// Returns an operand's strides in the broadcast batch dimensions.
-Sizes steps(const MatmulOperand& factor, SizesView batch) {
+// Returns an operand's strides over the batch dimensions `batch`: 0 where the operand is broadcast.
+Sizes broadcast_batch_strides(const MatmulOperand& factor, SizesView batch) {
   return broadcast_strides(factor.batch, factor.batch_strides, batch);
 }
 
@@ -35,7 +35,7 @@ bool fits(const Tensor& t, bool left, bool folded) {
 // Returns a tensor whose broadcast batch has a single stride: `t` itself if it has this layout, else a copy.
 Tensor with_single_batch_stride(const Tensor& t, bool left, SizesView batch) {
   const MatmulOperand factor(t, left);
-  const Sizes strides = steps(factor, batch);
+  const Sizes strides = broadcast_batch_strides(factor, batch);
   if (t.dim() == 1 || merged_dims<1>(batch, {strides}).size() <= 1) return t;
   Geometry geometry{{batch.begin(), batch.end()}, strides, t->offset, true};
   for (int64_t d : {int64_t{-2}, int64_t{-1}}) {
@@ -52,10 +52,11 @@ using BatchDims = absl::InlinedVector<Dim<3>, 6>;
 
 BatchDims batch_dims(const Tensor& a, const Tensor& b, SizesView batch) {
   const MatmulOperand left(a, true), right(b, false);
-  const Sizes left_steps = steps(left, batch), right_steps = steps(right, batch);
-  Sizes result_steps = contiguous_strides(batch);
-  for (int64_t& stride : result_steps) stride *= left.rows * right.columns;
-  return merged_dims<3>(batch, {left_steps, right_steps, result_steps});
+  const Sizes left_strides = broadcast_batch_strides(left, batch),
+              right_strides = broadcast_batch_strides(right, batch);
+  Sizes result_strides = contiguous_strides(batch);
+  for (int64_t& stride : result_strides) stride *= left.rows * right.columns;
+  return merged_dims<3>(batch, {left_strides, right_strides, result_strides});
 }
 
 BatchDims::const_iterator widest(const BatchDims& dims) {
@@ -143,8 +144,9 @@ void multiply_floats(const Tensor& input, const Tensor& other, const Epilogue& e
 void multiply_integers(const Tensor& a, const Tensor& b, const Tensor& out) {
   const MatmulOperand left(a, true), right(b, false);
   const SizesView batch = batch_of_product(a, b, out);
-  const Sizes left_steps = steps(left, batch), right_steps = steps(right, batch);
-  const Layout<2> layout(batch, {left_steps, right_steps});
+  const Sizes left_strides = broadcast_batch_strides(left, batch),
+              right_strides = broadcast_batch_strides(right, batch);
+  const Layout<2> layout(batch, {left_strides, right_strides});
   const Access x(const_cast<void*>(left.matrix.data), a.dtype()), y(const_cast<void*>(right.matrix.data), b.dtype());
   const Access to(out);
   const int64_t m = left.rows, n = right.columns, k = left.columns;

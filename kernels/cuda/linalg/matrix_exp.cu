@@ -67,7 +67,7 @@ struct Exponential {
     group.sync();
     return halvings;
   }
-  // Computes `even` and `odd`: the numerator is even + odd, the denominator even - odd.
+  // Computes `even` and `odd`. The numerator of the approximant is even + odd, the denominator is even - odd.
   TT_DEVICE void approximate(Group& group) const {
     multiply(group, a, a, a2);
     multiply(group, a2, a2, a4);

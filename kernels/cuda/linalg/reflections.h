@@ -20,7 +20,7 @@ struct Reflection {
   T factor;
   bool is_identity;  // the elements x are negligible, so the reflection is the identity
 
-  // `tail`: the sum of |x / scale|^2 over the elements x. `scale` must be at least the magnitude of the real and
+  // `tail` is the sum of |x / scale|^2 over the elements x. `scale` must be at least the magnitude of the real and
   // imaginary part of each element.
   TT_DEVICE Reflection(T head, R scale, R tail) {
     is_identity = tail <= std::numeric_limits<R>::min() && math::imag(head) == 0;

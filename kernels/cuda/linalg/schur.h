@@ -17,7 +17,7 @@ template <typename T>
 struct Schur {
   using R = real_of_t<T>;
   int64_t n;
-  T *h, *z, *tau;  // `h`: n x n. `z`: n x n, or null if not requested. `tau`: n elements.
+  T *h, *z, *tau;  // `h` and `z` are n x n; `z` is null if not requested. `tau` has n elements.
 
   // Overwrites h with H. Requires that real and imaginary parts are at most 1. Returns false if the iteration does not
   // converge.

@@ -62,27 +62,28 @@ struct Problem : AttentionShape {
   }
 };
 
-// The matrices of a tensor, one per batch, row-major unless `is_transposed`. Requires a contiguous tensor.
+// The matrices of a contiguous tensor, one per batch, row-major unless `is_transposed`. `offset` is the position of the
+// first matrix. All three numbers are in elements.
 struct BatchedMatrix {
   const Tensor& tensor;
-  int64_t offset, columns, step;  // `offset`: of the first matrix. `columns`: row stride. `step`: batch stride.
+  int64_t offset, row_stride, batch_stride;
   bool is_transposed = false;
 
   Matrix matrix() const {
     const char* data =
         static_cast<const char*>(tensor.data()) + offset * static_cast<int64_t>(item_size(tensor.dtype()));
-    return is_transposed ? Matrix{data, 1, columns} : Matrix{data, columns, 1};
+    return is_transposed ? Matrix{data, 1, row_stride} : Matrix{data, row_stride, 1};
   }
 };
 // The block's rows of a tensor with one row per query.
 BatchedMatrix rows_of(const Tensor& t, const Block& at) {
-  const int64_t n = t.size(3), step = t.size(2) * n;
-  return {t, at.batch * step + at.row * n, n, step};
+  const int64_t n = t.size(3), batch_stride = t.size(2) * n;
+  return {t, at.batch * batch_stride + at.row * n, n, batch_stride};
 }
 // The rows for the block's columns of a tensor with one row per key.
 BatchedMatrix to_column_major(const Tensor& t, const Block& at) {
-  const int64_t n = t.size(3), step = t.size(2) * n;
-  return {t, at.batch * step, n, step};
+  const int64_t n = t.size(3), batch_stride = t.size(2) * n;
+  return {t, at.batch * batch_stride, n, batch_stride};
 }
 BatchedMatrix scores_of(const Tensor& t, const Block& at) { return {t, 0, at.columns, at.rows * at.columns}; }
 BatchedMatrix transposed(BatchedMatrix x) {
@@ -105,9 +106,9 @@ void multiply(const Block& at, int64_t m, int64_t n, int64_t k, const BatchedMat
                       *leading(b.matrix(), k, n),
                       const_cast<void*>(c.matrix().data)};
   product.batch = at.batches;
-  product.a_step = a.step;
-  product.b_step = b.step;
-  product.c_step = c.step;
+  product.a_step = a.batch_stride;
+  product.b_step = b.batch_stride;
+  product.c_step = c.batch_stride;
   product.wide = c.tensor.dtype() != a.tensor.dtype();
   product.accumulate = accumulate;
   product.tf32 = Context::current().allow_tf32;

@@ -126,7 +126,7 @@ void sum_weight(const Queue& queue, int64_t n, ConvolutionShape s, const T* g, c
 
 enum class ConvolutionPass { kForward, kInput, kWeight };
 
-// Computes one pass by direct sums. `a` and `b`: the operator's two tensor arguments, in order.
+// Computes one pass by direct sums. `a` and `b` are the operator's two tensor arguments, in order.
 template <typename T, typename C>
 void sum_directly(ConvolutionPass wanted, const Queue& queue, const ConvolutionShape& shape, const Tensor& a,
                   const Tensor& b, const Tensor& out) {

@@ -16,7 +16,7 @@ Error label_out_of_range(const DeviceErrorCell& cell) {
 // The sequences of a batch, in the form in which they are passed to kernels.
 struct Sequences {
   const int64_t *steps, *lengths, *starts;  // input length, target length and start in the targets, per sequence
-  const int64_t* labels;                    // of each state; `width` per sequence
+  const int64_t* labels;                    // label of each state; `width` per sequence
   int64_t batch, classes, width, times, blank;
 
   TT_DEVICE Alignments alignments(int64_t i) const { return {labels + i * width, 2 * lengths[i] + 1, blank}; }
@@ -91,7 +91,7 @@ void forward_paths(const Queue& queue, Sequences q, const T* log_probs, T* losse
 }
 
 // Subtracts from `grads`, initially zeros, the fraction of paths that emit each class at each time, times the gradient
-// `g` of the loss. `betas`: scratch memory for the states of two time steps per sequence.
+// `g` of the loss. `betas` is scratch memory for the states of two time steps per sequence.
 template <typename T>
 void backward_paths(const Queue& queue, Sequences q, const T* log_probs, const T* alphas, const T* losses, const T* g,
                     T* betas, T* grads) {

@@ -6,7 +6,7 @@
 namespace tt::cuda {
 namespace {
 
-// The layout of a row: n elements with distance `stride`. `log`: whether to compute log_softmax.
+// A row has n elements at distance `stride`. If `log`, log_softmax is computed.
 struct RowLayout {
   int64_t n, stride;
   bool log;

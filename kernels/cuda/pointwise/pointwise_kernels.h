@@ -38,7 +38,7 @@ struct Vectors {
   // Limits a thread to 40 registers, which are enough to load both vectors of four floats at once.
   static constexpr int kBlocks = kVectors == 2 && std::is_same_v<S, float> ? 6 : 0;
   Applied<Body, C> apply;
-  int64_t n, num_indices;  // `n`: number of elements. `num_indices`: number of indices i.
+  int64_t n, num_indices;  // numbers of elements and of indices i
   S* out;
   const S* in[kInputs];  // null: a number
   C number[kInputs];

@@ -69,7 +69,8 @@ void with_element_read_as(DType dtype, F f) {
   }
 }
 
-// Memory layout of a reduction's input. `outputs`: number of results. `count`: number of elements of each result.
+// Memory layout of a reduction's input. `outputs` is the number of results, `count` the number of elements of each
+// result.
 struct ReduceSpace {
   const void* data;
   DType dtype;
@@ -124,8 +125,8 @@ TT_DEVICE Vector<T, kCount> load_together(const T* from) {
 // Number of loads that a thread issues before it processes the elements of the first load.
 inline constexpr int kLoadsAhead = 4;
 
-// Adds those elements in [begin, end) of the run at `x` that thread `rank` of `size` threads processes. `position`:
-// index of the run's first element in the result's elements. Requires fewer than 2^31 elements.
+// Adds those elements in [begin, end) of the run at `x` that thread `rank` of `size` threads processes. `position` is
+// the index of the run's first element among the result's elements. Requires fewer than 2^31 elements.
 template <typename T, typename R>
 TT_DEVICE void add_row(const R& r, typename R::Part& part, const T* x, int64_t begin, int64_t end, int64_t position,
                        int rank, int size) {

@@ -13,8 +13,8 @@ namespace tt::cuda {
 
 namespace {
 
-// Cumulative result of a range of elements, in the order of all lines. `fresh`: whether a line begins in the range; the
-// other fields then cover only the last line that does. Floats are accumulated in double.
+// Cumulative result of a range of elements, in the order of all lines. `fresh` is true if a line begins in the range;
+// the other fields then cover only the last such line. Floats are accumulated in double.
 template <typename T>
 struct Running {
   using Value =

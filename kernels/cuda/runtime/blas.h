@@ -13,8 +13,8 @@ enum class Activation : uint8_t { kNone, kRelu, kGelu };  // gelu: the tanh appr
 
 // Additional parameters of 8-bit matrix products: dtypes and scales. A scale is a float32 on the device; null means 1.
 struct Float8Params {
-  DType other = DType::kFloat8E4m3fn;  // of b; at most one of a and b is e5m2
-  DType result = DType::kFloat32;      // of c: 8-bit (e5m2 only if a or b is), 16-bit or float32
+  DType other = DType::kFloat8E4m3fn;  // dtype of b; at most one of a and b is e5m2
+  DType result = DType::kFloat32;      // dtype of c: 8-bit (e5m2 only if a or b is), 16-bit or float32
   DType bias = DType::kBFloat16;       // 16-bit
   const float* a_scale = nullptr;
   const float* b_scale = nullptr;

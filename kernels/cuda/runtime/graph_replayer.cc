@@ -60,7 +60,7 @@ bool contains(const std::vector<uint64_t>& hashes, uint64_t hash) {
 }  // namespace
 
 struct GraphReplayer::CachedGraph {
-  LaunchTrace trace;  // with the current parameters of the graph
+  LaunchTrace trace;  // contains the current parameters of the graph
   std::unique_ptr<LaunchGraph> graph;
 };
 

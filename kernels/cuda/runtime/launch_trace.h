@@ -29,7 +29,7 @@ class LaunchTrace {
   };
   struct Entry {
     size_t at;      // index in words_
-    uint64_t hash;  // of this entry and all earlier entries
+    uint64_t hash;  // hash of this entry and all earlier entries
   };
   std::vector<Word> words_;
   std::vector<Entry> entries_;

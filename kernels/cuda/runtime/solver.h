@@ -23,7 +23,7 @@ class Solver {
   // Reads the upper triangle of a (n x n) and overwrites it with U, where a = U^H U. The lower triangle is undefined
   // afterwards.
   virtual void cholesky(const Queue& queue, DType dtype, int64_t n, void* a, int32_t* info) = 0;
-  // Like cholesky(), for a batch. `matrices`: array of the matrices' addresses, on the device.
+  // Like cholesky(), for a batch. `matrices` is an array of the matrices' addresses, on the device.
   virtual void batched_cholesky(const Queue& queue, DType dtype, int64_t n, void** matrices, int64_t batch,
                                 int32_t* info) = 0;
   // Overwrites a (m x n) with L and U. Stores min(m, n) pivots, which are row numbers counted from 1.
@@ -43,15 +43,15 @@ class Solver {
   // too old to have the function.
   virtual bool batched_eigh(const Queue& queue, DType dtype, bool upper, bool vectors, int64_t n, void* a, void* values,
                             int64_t batch, int32_t* info) = 0;
-  // Requires m >= n. Overwrites a (m x n). `u`: m rows, and n columns or, for kFull, m columns. `vh`: n x n. Stores
+  // Requires m >= n. Overwrites a (m x n). `u` has m rows and n columns or, for kFull, m columns; `vh` is n x n. Stores
   // real `values` in descending order.
   virtual void svd(const Queue& queue, DType dtype, SingularVectors wanted, int64_t m, int64_t n, void* a, void* u,
                    void* values, void* vh, int32_t* info) = 0;
   // Whether the library has eig().
   virtual bool has_eig() const = 0;
-  // Overwrites a (n x n). `values`: n complex numbers. `vectors`: n x n, of the dtype of `a`, or null if not requested.
-  // If `a` is real, two conjugate eigenvalues have two columns of `vectors`: the real and the imaginary parts of the
-  // vector of the first eigenvalue, whose imaginary part is positive.
+  // Overwrites a (n x n). `values` has n complex numbers. `vectors` is n x n with the dtype of `a`, or null if not
+  // requested. If `a` is real, two conjugate eigenvalues have two columns of `vectors`: the real and the imaginary
+  // parts of the vector of the first eigenvalue, whose imaginary part is positive.
   virtual void eig(const Queue& queue, DType dtype, int64_t n, void* a, void* values, void* vectors, int32_t* info) = 0;
 };
 

@@ -80,7 +80,7 @@ void find_positions(const Queue& queue, const RowKeys& keys, int64_t length, int
 }
 
 // For each line, writes the `count` positions whose keys sort no later than the key at position `last`, in sorted
-// order. `slot_counters`: one counter per line, initially 0. `unordered`: scratch memory of the size of `ordered`.
+// order. `slot_counters` has one counter per line, initially 0. `unordered` is scratch memory of the size of `ordered`.
 template <typename Key>
 void select_up_to(const Queue& queue, const RowKeys& keys, int64_t length, const Tensor& last, int64_t count,
                   const Tensor& slot_counters, const Tensor& unordered, const Tensor& ordered) {

@@ -5,8 +5,8 @@
 
 namespace tt::cuda {
 
-// `keys`: one unsigned integer per element, row by row, which sorts like the element. Stored as int32 or int64. Only
-// the low `bits` bits of the keys may differ.
+// Sort keys: one unsigned integer per element, row by row, in the same order as the elements. `keys` stores them as
+// int32 or int64. Only the low `bits` bits of the keys may differ.
 struct RowKeys {
   Tensor keys;
   int bits;

@@ -47,7 +47,10 @@ def _gpu(which) -> dict:
     index = index_of(which)
     gpus = _gpus()
     if not 0 <= index < len(gpus):
-        raise RuntimeError(f"CUDA error: invalid device ordinal, the engine has {len(gpus)} GPUs, got {index}")
+        raise RuntimeError(
+            "CUDA error: invalid device ordinal: "
+            f"expected an index below {len(gpus)}, the number of the engine's GPUs, got {index}"
+        )
     return gpus[index]
 
 

@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "server/transfer/row_major.h"
+#include "server/transfer/host_reader.h"
 #include "server/transfer/shared_segment.h"
 #include "tests/server/engine_memory.h"
 
@@ -108,7 +108,7 @@ void run(Input input) {
       require(!status.ok() || (*upload)->left() == 0);
     } else {
       const Tensor t = empty({static_cast<int64_t>(bytes)}, DType::kUInt8, Device{});
-      RowMajor source(t);
+      HostReader source(t);
       const absl::Status status = engine->send(source, should_continue);
       require(!status.ok() || source.left() == 0);
     }

@@ -95,7 +95,7 @@ for make in (
     lambda: torch.nn.Linear(2, 2).cuda(), lambda: torch.tensor([1.0], device="cuda:3"), lambda: torch.ones(2).new_ones(2, device="cuda"),
     lambda: torch.zeros_like(torch.ones(2), device=0), lambda: torch.full((2,), 1.0, device=torch.device("cuda", 1)),
 ):
-    with pytest.raises(RuntimeError, match="No CUDA GPUs are available: the engine has none"):
+    with pytest.raises(RuntimeError, match="No CUDA GPUs are available: expected cpu"):
         make()
 torch.set_default_device("cuda")
 with pytest.raises(RuntimeError, match="No CUDA GPUs are available"):

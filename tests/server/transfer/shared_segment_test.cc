@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "proto/ring_copy.h"
-#include "server/transfer/row_major.h"
+#include "server/transfer/host_reader.h"
 #include "tests/server/engine_memory.h"
 
 namespace tt::server {
@@ -85,7 +85,7 @@ TEST_F(SharedSegmentTest, DownloadsAllSizesToManyThreads) {
         auto copy = [&](const char* chunk, size_t at, size_t size) { std::memcpy(got.data() + at, chunk, size); };
         EXPECT_EQ(shared_ring::RingCopy(down, bytes, copy, kAlways).run(threads), Outcome::kReady);
       });
-      RowMajor source(t);
+      HostReader source(t);
       EXPECT_TRUE(engine_->send(source, kAlways).ok());
       client.join();
       EXPECT_EQ(got, expected) << bytes << " by " << threads;
@@ -112,7 +112,7 @@ TEST_F(SharedSegmentTest, DeadClientBlocksNoOtherSession) {
   EXPECT_EQ(engine_->receive(**upload, twice).code(), absl::StatusCode::kCancelled);
   EXPECT_EQ(engine_->receive(**upload, kAlways).code(), absl::StatusCode::kFailedPrecondition);
   Tensor t = empty({static_cast<int64_t>((kChunks + 1) * kChunkBytes)}, DType::kUInt8, Device{});
-  RowMajor bytes(t);
+  HostReader bytes(t);
   asked = 0;
   EXPECT_EQ(engine_->send(bytes, twice).code(), absl::StatusCode::kCancelled);
 }
@@ -123,7 +123,7 @@ TEST_F(SharedSegmentTest, RejectsInvalidCounters) {
   EXPECT_EQ(engine_->receive(**upload, kAlways).code(), absl::StatusCode::kInvalidArgument);
   client_->header().download.consumed = 7;  // nothing was sent
   Tensor t = empty({4}, DType::kUInt8, Device{});
-  RowMajor bytes(t);
+  HostReader bytes(t);
   EXPECT_EQ(engine_->send(bytes, kAlways).code(), absl::StatusCode::kInvalidArgument);
 }
 

@@ -1,4 +1,4 @@
-// RowMajor: a CPU tensor as a ByteSource.
+// HostReader: a ByteSource that reads a CPU tensor in row-major order.
 //
 // Holds the storage, not the tensor, so it may outlive the handle and be read from another thread. Concurrent writes of
 // the session may or may not be visible; a client that needs consistent data waits before it writes.
@@ -12,10 +12,10 @@
 
 namespace tt::server {
 
-class RowMajor final : public ByteSource {
+class HostReader final : public ByteSource {
  public:
   // Requires a tensor on the CPU.
-  explicit RowMajor(const Tensor& tensor);
+  explicit HostReader(const Tensor& tensor);
 
   size_t bytes() const override { return bytes_; }
   size_t left() const override { return bytes_ - done_; }

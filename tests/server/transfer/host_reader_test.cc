@@ -1,5 +1,5 @@
-// RowMajor: reads any layout in logical order, in chunks of any size.
-#include "server/transfer/row_major.h"
+// HostReader: reads any layout in logical order, in chunks of any size.
+#include "server/transfer/host_reader.h"
 
 #include <gtest/gtest.h>
 
@@ -12,9 +12,9 @@
 namespace tt::server {
 namespace {
 
-class RowMajorTest : public ::testing::TestWithParam<size_t> {  // elements per chunk
+class HostReaderTest : public ::testing::TestWithParam<size_t> {  // elements per chunk
  protected:
-  RowMajorTest() { testing::start_engine(); }
+  HostReaderTest() { testing::start_engine(); }
 
   static Tensor counting(Sizes sizes) {
     Tensor t = empty(sizes, DType::kInt32, Device{});
@@ -22,7 +22,7 @@ class RowMajorTest : public ::testing::TestWithParam<size_t> {  // elements per 
     return t;
   }
   static std::vector<int32_t> all_of(const Tensor& t, size_t piece) {
-    RowMajor reader(t);
+    HostReader reader(t);
     std::vector<int32_t> values(static_cast<size_t>(t.numel()));
     char* at = reinterpret_cast<char*>(values.data());
     while (size_t got = reader.read(at, piece * sizeof(int32_t))) at += got;
@@ -32,7 +32,7 @@ class RowMajorTest : public ::testing::TestWithParam<size_t> {  // elements per 
   }
   // Expects all elements but the first `first`.
   static void expect_rest(const Tensor& t, size_t piece, const std::vector<int32_t>& values, size_t first) {
-    RowMajor reader(t);
+    HostReader reader(t);
     reader.skip(first * sizeof(int32_t));
     std::vector<int32_t> rest(values.size() - first);
     EXPECT_EQ(reader.left(), rest.size() * sizeof(int32_t));
@@ -42,29 +42,29 @@ class RowMajorTest : public ::testing::TestWithParam<size_t> {  // elements per 
   }
 };
 
-TEST_P(RowMajorTest, Contiguous) { EXPECT_EQ(all_of(counting({2, 3}), GetParam()), (std::vector{0, 1, 2, 3, 4, 5})); }
+TEST_P(HostReaderTest, Contiguous) { EXPECT_EQ(all_of(counting({2, 3}), GetParam()), (std::vector{0, 1, 2, 3, 4, 5})); }
 
-TEST_P(RowMajorTest, Transposed) {
+TEST_P(HostReaderTest, Transposed) {
   Tensor t = view_of(counting({2, 3}), Geometry{{3, 2}, {1, 3}, 0, true});
   EXPECT_EQ(all_of(t, GetParam()), (std::vector{0, 3, 1, 4, 2, 5}));
 }
 
-TEST_P(RowMajorTest, StepsWithAnOffset) {
+TEST_P(HostReaderTest, StepsWithAnOffset) {
   Tensor t = view_of(counting({4, 4}), Geometry{{2, 2}, {8, 2}, 1, true});
   EXPECT_EQ(all_of(t, GetParam()), (std::vector{1, 3, 9, 11}));
 }
 
-TEST_P(RowMajorTest, Expanded) {
+TEST_P(HostReaderTest, Expanded) {
   Tensor t = view_of(counting({2}), Geometry{{2, 3}, {1, 0}, 0, true});
   EXPECT_EQ(all_of(t, GetParam()), (std::vector{0, 0, 0, 1, 1, 1}));
 }
 
-TEST_P(RowMajorTest, EmptyAndScalar) {
+TEST_P(HostReaderTest, EmptyAndScalar) {
   EXPECT_TRUE(all_of(counting({0, 3}), GetParam()).empty());
   EXPECT_EQ(all_of(counting({}), GetParam()), std::vector{0});
 }
 
-INSTANTIATE_TEST_SUITE_P(Pieces, RowMajorTest, ::testing::Values(1, 2, 5, 100));
+INSTANTIATE_TEST_SUITE_P(Pieces, HostReaderTest, ::testing::Values(1, 2, 5, 100));
 
 }  // namespace
 }  // namespace tt::server

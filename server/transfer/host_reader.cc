@@ -1,4 +1,4 @@
-#include "server/transfer/row_major.h"
+#include "server/transfer/host_reader.h"
 
 #include <algorithm>
 #include <cstring>
@@ -31,7 +31,7 @@ void copy_row(char* into, const char* from, int64_t step, size_t count, size_t i
 
 }  // namespace
 
-RowMajor::RowMajor(const Tensor& tensor)
+HostReader::HostReader(const Tensor& tensor)
     : storage_(tensor->storage),
       data_(tensor.numel() == 0 ? nullptr : static_cast<const char*>(tensor.data())),
       item_(item_size(tensor.dtype())),
@@ -41,7 +41,7 @@ RowMajor::RowMajor(const Tensor& tensor)
       strides_(tensor.strides()),
       index_(tensor.sizes().size(), 0) {}
 
-size_t RowMajor::read(char* into, size_t size) {
+size_t HostReader::read(char* into, size_t size) {
   size = std::min(size, left());
   if (size == 0) return 0;
   if (contiguous_) {
@@ -53,7 +53,7 @@ size_t RowMajor::read(char* into, size_t size) {
   return size;
 }
 
-void RowMajor::skip(size_t size) {
+void HostReader::skip(size_t size) {
   done_ = size;
   if (contiguous_) return;
   auto item = static_cast<int64_t>(size / item_);
@@ -64,7 +64,7 @@ void RowMajor::skip(size_t size) {
   }
 }
 
-void RowMajor::gather(char* into, size_t items) {
+void HostReader::gather(char* into, size_t items) {
   auto item = static_cast<int64_t>(item_);
   size_t last = sizes_.size() - 1;  // a tensor that is not contiguous has dimensions
   while (items != 0) {
