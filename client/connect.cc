@@ -10,6 +10,19 @@
 #include "client/transport/shared_memory.h"
 
 namespace tt::client {
+namespace {
+
+CompressionMode compression_mode(const std::string& option) {
+  const char* variable = option == "auto" ? std::getenv("TELETENSOR_COMPRESSION") : nullptr;
+  const std::string name = variable ? variable : option;
+  if (name == "auto") return CompressionMode::kAuto;
+  if (name == "zstd") return CompressionMode::kAlways;
+  check_as(ErrorKind::kValue, name == "none", "[connect] expected ",
+           variable ? "TELETENSOR_COMPRESSION" : "compression", " to be auto, zstd or none, got ", name);
+  return CompressionMode::kNone;
+}
+
+}  // namespace
 
 Ref<Session> connect(const ConnectOptions& options) {
   std::string address = options.address;
@@ -19,14 +32,15 @@ Ref<Session> connect(const ConnectOptions& options) {
   }
   const char* sharing = std::getenv("TELETENSOR_SHARED_MEMORY");
   const bool shared_memory = options.shared_memory && (!sharing || std::string_view(sharing) != "0");
+  const TransferOptions transfers{.shared_memory = shared_memory, .compression = compression_mode(options.compression)};
   SharedMemory::allowed_threads();  // reports an invalid setting here instead of in a transfer
   std::unique_ptr<Transport> transport;
   if (address.empty()) {
     auto engine = std::make_unique<PrivateEngine>();
     Address own = parse_address(engine->address());
-    transport = std::make_unique<GrpcTransport>(std::move(own), "", shared_memory, std::move(engine));
+    transport = std::make_unique<GrpcTransport>(std::move(own), "", transfers, std::move(engine));
   } else {
-    transport = std::make_unique<GrpcTransport>(parse_address(address), find_token(options.token), shared_memory);
+    transport = std::make_unique<GrpcTransport>(parse_address(address), find_token(options.token), transfers);
   }
   return Session::connect(std::move(transport), options.client_name, options.memory_limit);
 }

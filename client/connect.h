@@ -17,9 +17,13 @@ struct ConnectOptions {
   std::string client_name = "c++";
   uint64_t memory_limit = 0;  // requested limit in bytes; 0: the engine's default
   bool shared_memory = true;  // use shared memory for bulk bytes if the engine is on the same host
+  // Compression of bulk bytes on the connection: "auto" if it shortens their transfer over the link, as measured;
+  // "zstd" always; "none" never. TELETENSOR_COMPRESSION, with the same values, replaces "auto".
+  std::string compression = "auto";
 };
 
-// Throws Error (kConnection) if no engine answers, the engine refuses, or none can be started.
+// Throws Error (kValue) if an option has an unknown value, (kConnection) if no engine answers, the engine refuses, or
+// none can be started.
 Ref<Session> connect(const ConnectOptions& options = {});
 
 }  // namespace tt::client

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "client/transport/transport.h"
+
 namespace tt::client {
 
 struct Counters {
@@ -19,6 +21,7 @@ struct Counters {
   uint64_t frames_in_flight = 0;        // sent and not acknowledged
   uint64_t max_frames_in_flight = 0;    // InFlightLimit
   uint64_t upload_bytes_in_flight = 0;  // bytes of uploads in the background
+  TransferCounters transfers;
 };
 
 enum class WaitKind {

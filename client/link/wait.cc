@@ -221,6 +221,7 @@ Counters Link::counters() const {
   counters.frames_in_flight = window_.sent() - window_.acknowledged();
   counters.max_frames_in_flight = in_flight_limit_.frames();
   counters.upload_bytes_in_flight = uploads_ ? uploads_->bytes() : 0;
+  counters.transfers = transport_->transfer_counters();
   return counters;
 }
 

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <optional>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -34,8 +35,8 @@ size_t chunk_bytes(const TransferProgress& progress) {
 
 // Uploads of the background share the link, and the engine sees progress only when a chunk is complete.
 size_t upload_chunk_bytes(const TransferProgress& progress, size_t bytes) {
-  constexpr size_t kMinChunks = 8;
-  return std::clamp(bytes / kMinChunks, kMinChunkBytes, chunk_bytes(progress));
+  constexpr size_t kMinChunks = 8, kItem = 16;  // a chunk contains whole elements
+  return std::clamp(bytes / kMinChunks, kMinChunkBytes, chunk_bytes(progress)) / kItem * kItem;
 }
 
 // Returns the number of bytes of a resumed transfer that the engine has, from the call's initial metadata; 0 if the
@@ -71,12 +72,9 @@ struct GrpcTransport::Stream {
   SessionStream events;
 };
 
-GrpcTransport::GrpcTransport(Address address, std::string token, bool shared_memory,
+GrpcTransport::GrpcTransport(Address address, std::string token, const TransferOptions& options,
                              std::unique_ptr<PrivateEngine> engine)
-    : address_(std::move(address)),
-      token_(std::move(token)),
-      shared_memory_(shared_memory),
-      engine_(std::move(engine)) {}
+    : address_(std::move(address)), token_(std::move(token)), options_(options), engine_(std::move(engine)) {}
 
 GrpcTransport::~GrpcTransport() { shutdown(); }
 
@@ -94,7 +92,9 @@ absl::Status GrpcTransport::hello(const v1::HelloRequest& hello, v1::HelloReply*
   if (!channel.ok()) return channel.status();
   connection->stub = v1::Engine::NewStub(*channel);
   hello_ = hello;
-  hello_.set_shared_memory(shared_memory_);
+  hello_.set_shared_memory(options_.shared_memory);
+  hello_.clear_codecs();
+  if (options_.compression != CompressionMode::kNone) hello_.add_codecs(v1::CODEC_ZSTD);
   const bool resumes = !hello.resume_key().empty();
   const auto start = std::chrono::steady_clock::now();
   absl::Status status = send_hello(*connection, hello_, resumes ? resume_timeout_ : kConnectTimeout, reply);
@@ -124,7 +124,9 @@ absl::Status GrpcTransport::send_hello(Connection& connection, const v1::HelloRe
   if (!status.ok()) return to_status(status);
   connection.session_key = reply->session_key();
   connection.max_templates = reply->limits().max_templates();
-  if (shared_memory_ && reply->has_shared_memory()) connection.memory = SharedMemory::open(reply->shared_memory());
+  connection.codec = reply->codec();
+  if (options_.shared_memory && reply->has_shared_memory())
+    connection.memory = SharedMemory::open(reply->shared_memory());
   return absl::OkStatus();
 }
 
@@ -147,8 +149,12 @@ std::shared_ptr<GrpcTransport::Connection> GrpcTransport::connection_for_transfe
   // renewal.
   auto [upload, download] = old->memory->claim_all();
   if (!upload || connection() != old) return connection();
-  auto renewed = std::make_shared<Connection>(
-      Connection{.stub = old->stub, .session_key = old->session_key, .uploads = old->uploads, .replaced = old->memory});
+  auto renewed = std::make_shared<Connection>(Connection{.stub = old->stub,
+                                                         .session_key = old->session_key,
+                                                         .max_templates = old->max_templates,
+                                                         .codec = old->codec,
+                                                         .uploads = old->uploads,
+                                                         .replaced = old->memory});
   set_connection(renewed);  // if the reply is lost, the engine may have replaced its segment
   renewed = std::make_shared<Connection>(*renewed);
   v1::HelloReply reply;
@@ -206,6 +212,15 @@ BackgroundUploads GrpcTransport::background_uploads() const {
   // Each call waits a round trip for the engine's answer, so a distant engine needs many at a time. They are fewer than
   // the engine accepts (64), which leaves room for uploads of the callers' own.
   return {.max_bytes = size_t{64} << 20, .max_calls = 32};
+}
+
+TransferCounters GrpcTransport::transfer_counters() const {
+  return {.upload_bytes = upload_bytes_,
+          .upload_compressed_bytes = upload_compressed_bytes_,
+          .download_bytes = download_bytes_,
+          .download_compressed_bytes = download_compressed_bytes_,
+          .upload_rate = upload_rate_.last(),
+          .download_rate = download_rate_.last()};
 }
 
 void GrpcTransport::shutdown() {
@@ -281,19 +296,34 @@ absl::Status GrpcTransport::upload_chunks(v1::Engine::Stub& stub, Connection& co
     progress->bytes = std::max<uint64_t>(progress->bytes, at);
     chunk.Clear();
   }
-  const size_t chunk_size = upload_chunk_bytes(*progress, bytes.size());
+  const CompressionMode compression = compression_over(connection);
+  ChunkCompressor compressor(compression);
+  const size_t max_size = upload_chunk_bytes(*progress, bytes.size());
+  bool measures = false;
   for (bool first = progress->failures == 0; open && (first || at < bytes.size()); first = false) {
-    const size_t size = std::min(chunk_size, bytes.size() - at);
-    chunk.mutable_data()->assign(bytes.data() + at, size);
+    const double rate = upload_rate_.current();
+    const bool unknown = compression == CompressionMode::kAuto && rate == 0;
+    const auto part = bytes.subspan(at, unknown ? std::min(max_size, kMeasuredChunkBytes) : max_size);
+    measures = !compressor.compress(part, rate, chunk.mutable_data(), chunk.mutable_compression());
+    if (measures) {
+      chunk.mutable_data()->assign(part.data(), part.size());
+      chunk.clear_compression();
+    }
     chunk.set_offset(at);
+    std::optional<LinkRate::Interval> interval;
+    if (measures) interval.emplace(upload_rate_).passed(chunk.data().size());
     open = writer.Write(chunk);
-    at += size;
+    at += part.size();
+    upload_bytes_ += part.size();
+    upload_compressed_bytes_ += chunk.data().size();
     if (first) {
       chunk.clear_transfer();
       chunk.clear_device();
       chunk.clear_total_bytes();
     }
   }
+  std::optional<LinkRate::Interval> interval;
+  if (measures) interval.emplace(upload_rate_);  // the last bytes are still being sent
   writer.WritesDone();
   grpc::Status status = writer.Finish(&reply);  // contains the reason if a write failed
   return status.ok() ? check_size(reply.bytes(), bytes.size()) : transfer_status(status, writer.context());
@@ -318,31 +348,63 @@ absl::Status GrpcTransport::download(uint64_t handle, uint64_t after, absl::Span
   return download_chunks(*connection, request, into, progress, error);
 }
 
+absl::StatusOr<size_t> GrpcTransport::copy_chunk(const v1::DownloadChunk& chunk, ChunkDecompressor* decompressor,
+                                                 absl::Span<char> into) {
+  const absl::string_view data = chunk.data();
+  const size_t size = chunk.has_compression() ? chunk.compression().bytes() : data.size();
+  if (size > into.size()) {
+    return absl::DataLossError(absl::StrCat("expected at most ", into.size(), " more bytes, got ", size));
+  }
+  download_bytes_ += size;
+  download_compressed_bytes_ += data.size();
+  if (!chunk.has_compression()) {
+    std::memcpy(into.data(), data.data(), size);
+    return size;
+  }
+  absl::Status status = decompressor->decompress(data, chunk.compression(), into.first(size));
+  if (!status.ok()) return status;
+  return size;
+}
+
 absl::Status GrpcTransport::download_chunks(Connection& connection, v1::DownloadRequest request, absl::Span<char> into,
                                             TransferProgress* progress, v1::Error* error) {
   request.set_offset(progress->bytes);
   request.set_state(progress->state);
   if (progress->failures != 0) request.set_chunk_bytes(chunk_bytes(*progress));
+  if (const CompressionMode mode = compression_over(connection); mode != CompressionMode::kNone) {
+    request.set_codec(v1::CODEC_ZSTD);
+    request.set_always_compress(mode == CompressionMode::kAlways);
+    request.set_link_rate(static_cast<uint64_t>(download_rate_.current()));
+  }
   auto start = [&](grpc::ClientContext* context, grpc::CompletionQueue* queue, void* tag) {
     return connection.stub->AsyncDownload(context, request, queue, tag);
   };
   InterruptibleReader<v1::DownloadChunk> reader(*this, connection.session_key, start);
+  ChunkDecompressor decompressor;
   v1::DownloadChunk chunk;
   size_t got = 0;
-  for (bool first = true; reader.Read(&chunk); first = false) {
+  auto read = [&](bool first) {
+    if (first) return reader.Read(&chunk);  // waits for the tensor
+    LinkRate::Interval interval(download_rate_);
+    const bool arrived = reader.Read(&chunk);
+    if (chunk.has_compression()) interval.drop();
+    if (arrived) interval.passed(chunk.data().size());
+    return arrived;
+  };
+  for (bool first = true; read(first); first = false) {
     if (chunk.has_error()) error->Swap(chunk.mutable_error());
     // The engine starts at offset 0 if it cannot verify that the tensor's bytes are the same.
     if (first && chunk.offset() == progress->bytes) got = progress->bytes;
     const bool starts_elsewhere = first && chunk.offset() != got;
-    size_t size = chunk.data().size();
-    if (starts_elsewhere || size > into.size() - got) {
+    absl::StatusOr<size_t> size =
+        starts_elsewhere ? absl::DataLossError(absl::StrCat("expected offset ", got, ", got ", chunk.offset()))
+                         : copy_chunk(chunk, &decompressor, into.subspan(got));
+    if (!size.ok()) {
       reader.TryCancel();
       reader.Finish();
-      if (!starts_elsewhere) return check_size(got + size, into.size());
-      return absl::DataLossError(absl::StrCat("expected offset ", got, ", got ", chunk.offset()));
+      return size.status();
     }
-    std::memcpy(into.data() + got, chunk.data().data(), size);
-    got += size;
+    got += *size;
     if (first) progress->state = chunk.state();
     progress->bytes = progress->state == 0 ? 0 : got;
   }

@@ -6,6 +6,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <atomic>
 #include <memory>
 #include <string>
 
@@ -17,13 +18,20 @@
 #include "client/transport/session_stream.h"
 #include "client/transport/shared_memory.h"
 #include "client/transport/transport.h"
+#include "proto/chunk_codec.h"
+#include "proto/link_rate.h"
 #include "teletensor/v1/engine.grpc.pb.h"
 
 namespace tt::client {
 
+struct TransferOptions {
+  bool shared_memory = true;  // use shared memory if the engine offers it
+  CompressionMode compression = CompressionMode::kAuto;
+};
+
 class GrpcTransport final : public Transport {
  public:
-  GrpcTransport(Address address, std::string token, bool shared_memory,
+  GrpcTransport(Address address, std::string token, const TransferOptions& options,
                 std::unique_ptr<PrivateEngine> engine = nullptr);
   ~GrpcTransport() override;
 
@@ -38,6 +46,7 @@ class GrpcTransport final : public Transport {
   absl::StatusOr<uint64_t> cancel(uint64_t through) override;
   void shutdown() override;
   BackgroundUploads background_uploads() const override;
+  TransferCounters transfer_counters() const override;
   std::string address() const override { return address_.text; }
 
   class Call;  // a call in progress (client/transport/grpc_call.h)
@@ -55,6 +64,7 @@ class GrpcTransport final : public Transport {
     std::string session_key{};
     uint32_t max_templates = 0;            // v1::Limits
     std::shared_ptr<SharedMemory> memory;  // may be null
+    v1::Codec codec = v1::CODEC_NONE;      // of chunks
     std::shared_ptr<UploadChannel> uploads = std::make_shared<UploadChannel>();
     // Memory that is being replaced: until the next Hello has succeeded the engine may watch its lock, and would take
     // the client for dead if it were released while the stream is broken.
@@ -76,6 +86,13 @@ class GrpcTransport final : public Transport {
                            absl::Span<const char> bytes, TransferProgress* progress);
   absl::Status upload_chunks(v1::Engine::Stub& stub, Connection& connection, v1::UploadChunk chunk,
                              absl::Span<const char> bytes, TransferProgress* progress);
+  CompressionMode compression_over(const Connection& connection) const {
+    return connection.codec == v1::CODEC_ZSTD ? options_.compression : CompressionMode::kNone;
+  }
+  // Copies the data of a downloaded chunk to `into`, which may be larger. Returns the number of bytes, or
+  // INVALID_ARGUMENT.
+  absl::StatusOr<size_t> copy_chunk(const v1::DownloadChunk& chunk, ChunkDecompressor* decompressor,
+                                    absl::Span<char> into);
   absl::Status upload_shared(v1::Engine::Stub& stub, Connection& connection, v1::UploadChunk first,
                              absl::Span<const char> bytes);
   absl::Status download_chunks(Connection& connection, v1::DownloadRequest request, absl::Span<char> into,
@@ -85,7 +102,7 @@ class GrpcTransport final : public Transport {
 
   const Address address_;
   const std::string token_;
-  const bool shared_memory_;
+  const TransferOptions options_;
   std::unique_ptr<PrivateEngine> engine_;
 
   Mutex hello_mutex_;  // held during a Hello, because the engine uses only the segment of the last Hello
@@ -96,6 +113,11 @@ class GrpcTransport final : public Transport {
   bool shut_down_ ABSL_GUARDED_BY(mutex_) = false;
   std::shared_ptr<Connection> connection_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_set<grpc::ClientContext*> calls_ ABSL_GUARDED_BY(mutex_);  // in progress; cancelled by shutdown
+
+  // Measured with uncompressed chunks, which the processors do not delay.
+  LinkRate upload_rate_, download_rate_;
+  std::atomic<uint64_t> upload_bytes_{0}, upload_compressed_bytes_{0};
+  std::atomic<uint64_t> download_bytes_{0}, download_compressed_bytes_{0};
 
   // The session stream. Its owner opens it while no thread sends or receives. Set under the mutex; the owner uses it
   // without the mutex.

@@ -25,6 +25,16 @@ struct TransferProgress {
   uint64_t state = 0;        // download only: the engine's identifier of the bytes being read
 };
 
+// Bulk bytes sent and received through gRPC since the start. Bytes in shared memory are not counted.
+struct TransferCounters {
+  uint64_t upload_bytes = 0;               // of tensors
+  uint64_t upload_compressed_bytes = 0;    // sent for them
+  uint64_t download_bytes = 0;             // of tensors
+  uint64_t download_compressed_bytes = 0;  // received for them
+  double upload_rate = 0;                  // of the link, in bytes per second; 0: unknown
+  double download_rate = 0;
+};
+
 // Limits of uploads in the background (UploadQueue).
 struct BackgroundUploads {
   size_t max_bytes = 0;  // maximum total size of all background uploads
@@ -65,6 +75,8 @@ class Transport {
   virtual void shutdown() = 0;
   // Call after hello().
   virtual BackgroundUploads background_uploads() const { return {}; }
+  // Any thread may call it.
+  virtual TransferCounters transfer_counters() const { return {}; }
   // Returns the engine's address for messages, such as "localhost:7070".
   virtual std::string address() const { return "this process"; }
 };

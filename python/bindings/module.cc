@@ -38,6 +38,12 @@ py::dict counters(const Connection& c) {
   d["frames_in_flight"] = n.frames_in_flight;
   d["max_frames_in_flight"] = n.max_frames_in_flight;
   d["upload_bytes_in_flight"] = n.upload_bytes_in_flight;
+  d["upload_bytes"] = n.transfers.upload_bytes;
+  d["upload_compressed_bytes"] = n.transfers.upload_compressed_bytes;
+  d["upload_rate"] = n.transfers.upload_rate;
+  d["download_bytes"] = n.transfers.download_bytes;
+  d["download_compressed_bytes"] = n.transfers.download_compressed_bytes;
+  d["download_rate"] = n.transfers.download_rate;
   return d;
 }
 
@@ -127,12 +133,16 @@ void bind_connection(py::module_& m) {
       .def("engine", &engine_info, "The engine's version, session, lease and devices.");
   m.def(
       "connect",
-      [](const std::string& address, const std::string& token, const std::string& name, uint64_t memory_limit) {
+      [](const std::string& address, const std::string& token, const std::string& name, uint64_t memory_limit,
+         const std::string& compression) {
         py::gil_scoped_release released;
-        return Connection(
-            client::connect({.address = address, .token = token, .client_name = name, .memory_limit = memory_limit}));
+        return Connection(client::connect({.address = address,
+                                           .token = token,
+                                           .client_name = name,
+                                           .memory_limit = memory_limit,
+                                           .compression = compression}));
       },
-      py::arg("address"), py::arg("token"), py::arg("client_name"), py::arg("memory_limit"));
+      py::arg("address"), py::arg("token"), py::arg("client_name"), py::arg("memory_limit"), py::arg("compression"));
   m.def(
       "set_session", [](const Connection* c) { set_current_session(c ? c->ref() : Ref<client::Session>()); },
       py::arg("connection").none(true));

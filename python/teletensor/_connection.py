@@ -16,7 +16,9 @@ _current: _C.Connection | None = None
 _settings: dict[str, tuple] = {}  # arguments by operator name; issued again in every new session
 
 
-def connect(address: str = "", *, token: str = "", memory_limit: int = 0) -> _C.Connection:
+def connect(
+    address: str = "", *, token: str = "", memory_limit: int = 0, compression: str | None = "auto"
+) -> _C.Connection:
     """Opens a session with an engine and makes it this process's session. Closes the previous one.
 
     Args:
@@ -24,14 +26,18 @@ def connect(address: str = "", *, token: str = "", memory_limit: int = 0) -> _C.
             set either, a private engine is started, which ends with this process.
         token: the engine's token. If empty, it is read from ``TELETENSOR_TOKEN`` or else from the token file.
         memory_limit: the memory limit to request for this session, in bytes; 0 requests the engine's default.
+        compression: of tensors' bytes on the connection. ``"auto"`` compresses them if that shortens their transfer over
+            the link, as measured; ``"zstd"`` always; ``None`` never. ``TELETENSOR_COMPRESSION`` (``auto``, ``zstd`` or
+            ``none``) replaces ``"auto"``. Bytes in shared memory are not compressed.
 
     Raises:
+        ValueError: `compression` or its variable has another value.
         ConnectionError: the engine does not answer, the token is wrong, or no engine can be started.
     """
     global _current
     disconnect()
     name = f"python {platform.python_version()} teletensor {__version__}"
-    _current = _C.connect(address=address, token=token, client_name=name, memory_limit=memory_limit)
+    _current = _C.connect(address=address, token=token, client_name=name, memory_limit=memory_limit, compression=compression or "none")
     _C.set_session(_current)
     for operator, arguments in _settings.items():
         getattr(_C.ops, operator)(*arguments)
@@ -64,6 +70,12 @@ def synchronize() -> None:
     connection().synchronize()
 
 
+def _transfers(link: dict, direction: str) -> str:
+    sent, rate = link[f"{direction}_compressed_bytes"], link[f"{direction}_rate"]
+    measured = f"{rate / 1e6:.1f} MB/s" if rate > 0 else "not measured"
+    return f"{direction}s: {link[f'{direction}_bytes'] / 1e6:.1f} MB in {sent / 1e6:.1f} MB of chunks; rate of the link: {measured}"
+
+
 def sync_report(limit: int = 20) -> str:
     """Returns a table of the source lines that waited for the engine, with counts and seconds, and the state of the link.
 
@@ -84,6 +96,7 @@ def sync_report(limit: int = 20) -> str:
         f"{link['frames_in_flight']} of at most {link['max_frames_in_flight']} frames and "
         f"{link['upload_bytes_in_flight'] / 1e6:.1f} MB of uploads in flight"
     )
+    lines += [_transfers(link, direction) for direction in ("upload", "download") if link[f"{direction}_bytes"] > 0]
     return "\n".join(lines)
 
 

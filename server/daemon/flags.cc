@@ -90,6 +90,8 @@ void add_options(CLI::App& app, Flags* flags) {
       ->check(CLI::Range(0.0, 7 * 86400.0))
       ->type_name("SECONDS")
       ->capture_default_str();
+  app.add_flag("--no-compression", flags->no_compression, "neither accept nor send compressed chunks of tensors")
+      ->envname("TELETENSOR_NO_COMPRESSION");
   app.add_option("--threads", flags->threads, "threads per operation; 0: one per core")
       ->envname("TELETENSOR_THREADS")
       ->check(CLI::Range(0, 4096))

@@ -15,6 +15,7 @@ struct Flags {
   std::filesystem::path admin_token_file;
   bool no_auth = false;
   bool open_reflection = false;
+  bool no_compression = false;
   size_t connections_per_address = 256;
   bool private_engine = false;
   int client_fd = -1;                 // pidfd of a private engine's client, readable once the client has ended

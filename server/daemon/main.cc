@@ -120,6 +120,7 @@ int serve(const Flags& flags, const std::vector<std::string>& listen, PrivateFol
   // A network interruption that the session survives must not fail its interrupted uploads.
   options.transfer_timeouts.resume = std::max(options.transfer_timeouts.resume, options.lease);
   options.frame_time_limit = milliseconds(flags.frame_time_limit_seconds);
+  options.compression = !flags.no_compression;
   if (flags.private_engine) options.tenant = Account::new_tenant();  // one client: reused memory need not be zeroed
   Sessions sessions(options);
   Listener::Options listening{*addresses, flags.open_reflection, flags.connections_per_address};

@@ -4,6 +4,8 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "proto/chunk_codec.h"
+#include "proto/link_rate.h"
 #include "server/convert.h"
 #include "server/rpc/engine_service.h"
 #include "server/rpc/unary.h"
@@ -55,32 +57,98 @@ bool write(Call& call, const v1::DownloadChunk& chunk, grpc::internal::WriterInt
   return writer->Write(chunk);
 }
 
-grpc::Status send_chunks(Call& call, ByteSource& bytes, size_t size, v1::DownloadChunk* chunk,
-                         grpc::internal::WriterInterface<v1::DownloadChunk>* writer) {
-  do {
-    std::string* data = chunk->mutable_data();
-    data->resize(std::min(bytes.left(), size));
-    bytes.read(data->data(), data->size());
-    if (!write(call, *chunk, writer)) return grpc::Status::CANCELLED;
-    chunk->clear_tensor();
-    chunk->clear_offset();
-    chunk->clear_state();
-  } while (bytes.left() != 0);
-  return grpc::Status::OK;
+CompressionMode compression_mode(const v1::DownloadRequest& request, bool allowed) {
+  if (!allowed || request.codec() != v1::CODEC_ZSTD) return CompressionMode::kNone;
+  return request.always_compress() ? CompressionMode::kAlways : CompressionMode::kAuto;
 }
+
+// Sends a download's bytes in chunks of at most `size` bytes. Compresses those for which `mode` and the link's rate
+// call for it.
+class ChunkSender {
+ public:
+  ChunkSender(Call& call, CompressionMode mode, double link_rate, size_t size,
+              grpc::internal::WriterInterface<v1::DownloadChunk>* writer)
+      : call_(call), mode_(mode), link_rate_(link_rate), size_(size), writer_(writer), compressor_(mode) {}
+
+  grpc::Status send(ByteSource& bytes, v1::DownloadChunk* chunk) {
+    do {
+      const double rate = this->rate();
+      const bool measures = mode_ == CompressionMode::kAuto && rate == 0;
+      bytes_.resize(std::min({bytes.left(), size_, measures ? kMeasuredChunkBytes : SIZE_MAX}));
+      bytes.read(bytes_.data(), bytes_.size());
+      if (!send(rate, chunk)) return grpc::Status::CANCELLED;
+      chunk->Clear();
+    } while (bytes.left() != 0);
+    return grpc::Status::OK;
+  }
+
+ private:
+  // What this call has measured is newer than what the client measured before.
+  double rate() const {
+    const double measured = measured_.current();
+    return measured != 0 ? measured : link_rate_;
+  }
+  bool send(double rate, v1::DownloadChunk* chunk) {
+    if (compressor_.compress(bytes_, rate, chunk->mutable_data(), chunk->mutable_compression())) {
+      return write(call_, *chunk, writer_);
+    }
+    chunk->clear_compression();
+    chunk->mutable_data()->swap(bytes_);
+    LinkRate::Interval interval(measured_);
+    interval.passed(chunk->data().size());
+    const bool written = write(call_, *chunk, writer_);
+    chunk->mutable_data()->swap(bytes_);
+    return written;
+  }
+
+  Call& call_;
+  const CompressionMode mode_;
+  const double link_rate_;  // the client's measurement, in bytes per second; 0: unknown
+  const size_t size_;
+  grpc::internal::WriterInterface<v1::DownloadChunk>* const writer_;
+  ChunkCompressor compressor_;
+  LinkRate measured_;
+  std::string bytes_;
+};
 
 bool read(Call& call, grpc::ServerReader<v1::UploadChunk>* reader, v1::UploadChunk* chunk) {
   Call::ClientWait wait(call);
   return reader->Read(chunk);
 }
 
-grpc::Status drain(Call& call, grpc::ServerReader<v1::UploadChunk>* reader, Upload& upload, v1::UploadChunk* chunk) {
-  do {
-    if (chunk->has_offset() && chunk->offset() != upload.received()) {
-      return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT,
-                          absl::StrCat("expected offset ", upload.received(), ", got ", chunk->offset()));
+// Appends the chunks of an upload.
+class ChunkReceiver {
+ public:
+  ChunkReceiver(Upload& upload, bool compression) : upload_(upload), compression_(compression) {}
+
+  absl::Status append(const v1::UploadChunk& chunk) {
+    if (chunk.has_offset() && chunk.offset() != upload_.received()) {
+      return absl::InvalidArgumentError(absl::StrCat("expected offset ", upload_.received(), ", got ", chunk.offset()));
     }
-    if (absl::Status status = upload.append(chunk->data()); !status.ok()) return to_grpc(status);
+    if (!chunk.has_compression()) return upload_.append(chunk.data());
+    if (!compression_) return absl::InvalidArgumentError("this engine does not accept compressed chunks");
+    const uint64_t bytes = chunk.compression().bytes();
+    const uint64_t limit = std::min<uint64_t>(upload_.left(), kStreamChunkBytes);
+    if (bytes > limit) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("expected a compressed chunk of at most ", limit, " bytes, got ", bytes));
+    }
+    bytes_.resize(bytes);
+    absl::Status status = decompressor_.decompress(chunk.data(), chunk.compression(), absl::MakeSpan(bytes_));
+    return status.ok() ? upload_.append(bytes_) : status;
+  }
+
+ private:
+  Upload& upload_;
+  const bool compression_;
+  ChunkDecompressor decompressor_;
+  std::string bytes_;
+};
+
+grpc::Status receive_chunks(Call& call, grpc::ServerReader<v1::UploadChunk>* reader, ChunkReceiver receiver,
+                            v1::UploadChunk* chunk) {
+  do {
+    if (absl::Status status = receiver.append(*chunk); !status.ok()) return to_grpc(status);
   } while (read(call, reader, chunk));
   return grpc::Status::OK;
 }
@@ -119,7 +187,7 @@ grpc::Status EngineService::Upload(grpc::ServerContext* context, grpc::ServerRea
     status = to_grpc(
         (*segment)->receive(**upload, [&] { return should_continue() && !detector.is_idle((*upload)->received()); }));
   } else {
-    status = drain(**call, reader, **upload, &chunk);
+    status = receive_chunks(**call, reader, {**upload, sessions_.compression()}, &chunk);
   }
   if (status.ok() && (*upload)->left() != 0) {
     status = grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "the upload ended before its last byte");
@@ -174,7 +242,9 @@ grpc::Status EngineService::answer_download(grpc::ServerContext* context, server
       status = to_grpc(segment->send(*download->bytes,
                                      [&] { return should_continue() && !detector.is_idle(download->bytes->left()); }));
     } else if ((*call)->acquire_buffers(should_continue)) {
-      status = send_chunks(**call, *download->bytes, chunk_size, &chunk, writer);
+      ChunkSender sender(**call, compression_mode(request, sessions_.compression()),
+                         static_cast<double>(request.link_rate()), chunk_size, writer);
+      status = sender.send(*download->bytes, &chunk);
     } else {
       status = grpc::Status::CANCELLED;
     }

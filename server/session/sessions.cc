@@ -89,6 +89,10 @@ absl::Status Sessions::hello(const v1::HelloRequest& request, v1::HelloReply* re
   reply->set_session_id(session->id());
   reply->set_executed(session->executed());
   reply->set_lease_seconds(std::chrono::duration<double>(options_.lease).count());
+  const auto& codecs = request.codecs();
+  if (options_.compression && std::find(codecs.begin(), codecs.end(), v1::CODEC_ZSTD) != codecs.end()) {
+    reply->set_codec(v1::CODEC_ZSTD);
+  }
   if (request.shared_memory()) {
     if (auto segment = session->offer_segment()) *reply->mutable_shared_memory() = segment->describe();
   }

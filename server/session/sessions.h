@@ -39,6 +39,7 @@ class Sessions {
     Transfers::Timeouts transfer_timeouts;
     TransferMonitor::Limits transfers;
     std::chrono::milliseconds frame_time_limit{0};  // 0: no limit
+    bool compression = true;                        // whether transfers' chunks may be compressed
   };
 
   explicit Sessions(const Options& options);
@@ -48,6 +49,8 @@ class Sessions {
   // are too many sessions, UNAVAILABLE after stop(). `address` is the client's address, for the limit of sessions per
   // address.
   absl::Status hello(const v1::HelloRequest& request, v1::HelloReply* reply, absl::string_view address = "");
+  // Whether transfers' chunks may be compressed.
+  bool compression() const { return options_.compression; }
   // Returns null if no session has that key.
   std::shared_ptr<Session> find(absl::string_view key) const;
   // Removes a session and frees its memory. Call after the session's last frame.

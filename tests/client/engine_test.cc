@@ -540,7 +540,7 @@ TEST(PrivateEngine, StartsAndEndsWithItsSession) {
   EXPECT_EQ(std::filesystem::status(folder).permissions(), std::filesystem::perms::owner_all);
   {
     Address address = parse_address(engine->address());
-    auto transport = std::make_unique<GrpcTransport>(address, "", true, std::move(engine));
+    auto transport = std::make_unique<GrpcTransport>(address, "", TransferOptions(), std::move(engine));
     Ref<Session> session = Session::connect(std::move(transport), "test");
     EXPECT_EQ(read(*session, full(*session, {2}, 3)), (std::vector<float>{3, 3}));
   }

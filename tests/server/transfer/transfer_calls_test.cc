@@ -7,6 +7,7 @@
 #include <cstring>
 #include <thread>
 
+#include "proto/chunk_codec.h"
 #include "server/daemon/listener.h"
 #include "teletensor/v1/admin.grpc.pb.h"
 #include "teletensor/v1/engine.grpc.pb.h"
@@ -325,6 +326,60 @@ TEST_F(TransferCallsTest, RejectsChunkOutOfOrder) {
   writer->WritesDone();
   EXPECT_EQ(writer->Finish().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_TRUE(is_free());
+}
+
+// Uploads one chunk. Sets the chunk's compression to `compression`.
+grpc::Status upload_chunk(Client& client, uint64_t transfer, uint64_t total, const std::string& data,
+                          const v1::ChunkCompression& compression) {
+  auto context = client.context_for();
+  v1::UploadReply reply;
+  auto writer = client.stub().Upload(context.get(), &reply);
+  v1::UploadChunk chunk;
+  chunk.set_transfer(transfer);
+  chunk.set_total_bytes(total);
+  chunk.set_data(data);
+  *chunk.mutable_compression() = compression;
+  writer->Write(chunk);
+  writer->WritesDone();
+  return writer->Finish();
+}
+
+TEST_F(TransferCallsTest, RejectsInvalidCompressedChunks) {
+  listen();
+  Client client(channel());
+  const std::string bytes(1 << 20, 'x');
+  std::string data;
+  v1::ChunkCompression valid;
+  ASSERT_TRUE(ChunkCompressor(CompressionMode::kAlways).compress(bytes, 0, &data, &valid));
+  const auto status = [&](uint64_t total, uint64_t announced, const std::string& sent) {
+    v1::ChunkCompression compression = valid;
+    compression.set_bytes(announced);
+    return upload_chunk(client, 1, total, sent, compression).error_code();
+  };
+  const grpc::StatusCode invalid = grpc::StatusCode::INVALID_ARGUMENT;
+  EXPECT_EQ(status(4 << 20, bytes.size() + 1, data), invalid);
+  EXPECT_EQ(status(4 << 20, bytes.size() - 1, data), invalid);
+  EXPECT_EQ(status(1 << 20, 2 << 20, data), invalid) << "more than the transfer has";
+  EXPECT_EQ(status(1ull << 40, 1ull << 40, data), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(status(8 << 20, 4 << 20, data), invalid) << "more than a chunk may have";
+  EXPECT_EQ(status(8 << 20, UINT64_MAX, data), invalid);
+  EXPECT_EQ(status(1 << 20, bytes.size(), "zstd"), invalid);
+  EXPECT_EQ(status(1 << 20, bytes.size(), ""), invalid);
+  EXPECT_TRUE(is_free());
+  EXPECT_EQ(upload_chunk(client, 2, bytes.size(), data, valid).error_code(), grpc::StatusCode::OK);
+  EXPECT_TRUE(client.works());
+}
+
+TEST_F(TransferCallsTest, RejectsCompressedChunksIfDisabled) {
+  Sessions::Options options;
+  options.compression = false;
+  listen(options);
+  Client client(channel());
+  const std::string bytes(1 << 20, 'x');
+  std::string data;
+  v1::ChunkCompression compression;
+  ASSERT_TRUE(ChunkCompressor(CompressionMode::kAlways).compress(bytes, 0, &data, &compression));
+  EXPECT_EQ(upload_chunk(client, 1, bytes.size(), data, compression).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
 }
 
 TEST_F(TransferCallsTest, WaitingDownloadsBlockNoOtherSession) {

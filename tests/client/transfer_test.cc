@@ -1,0 +1,113 @@
+// Compressed transfers between the client and a real teletensord, through gRPC.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <random>
+#include <string>
+#include <thread>
+
+#include "client/connect.h"
+#include "tests/client/daemon.h"
+#include "tests/relay/relay.h"
+
+namespace tt::client::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+Ref<Session> connect_to(const Daemon& daemon, const std::string& compression) {
+  return connect(
+      {.address = daemon.address(), .token = daemon.token(), .shared_memory = false, .compression = compression});
+}
+
+Tensor upload(Session& session, const std::string& bytes) {
+  return session.upload(bytes, DType::kUInt8, {static_cast<int64_t>(bytes.size())}, Device());
+}
+
+std::string compressible(size_t size, unsigned seed = 1) {
+  std::mt19937 random(seed);
+  std::string bytes(size, '\0');
+  for (size_t i = 0; i < size; i += 3) bytes[i] = static_cast<char>(random() % 5);
+  return bytes;
+}
+
+std::string incompressible(size_t size, unsigned seed = 1) {
+  std::mt19937 random(seed);
+  std::string bytes(size, '\0');
+  for (char& byte : bytes) byte = static_cast<char>(random());
+  return bytes;
+}
+
+TEST(CompressedTransfer, RoundTrip) {
+  Daemon daemon;
+  Ref<Session> session = connect_to(daemon, "zstd");
+  constexpr size_t kInline = 64 << 10, kChunk = 2 << 20;
+  size_t total = 0;
+  for (size_t size : {kInline + 1, size_t{100'003}, kChunk - 1, kChunk, kChunk + 1, 5 * kChunk + 5}) {
+    for (const std::string& bytes : {compressible(size), incompressible(size), std::string(size, 'x')}) {
+      EXPECT_TRUE(session->read(upload(*session, bytes)).bytes == bytes) << size;
+      total += size;
+    }
+  }
+  const TransferCounters counters = session->counters().transfers;
+  EXPECT_EQ(counters.upload_bytes, total);
+  EXPECT_EQ(counters.download_bytes, total);
+  EXPECT_LT(counters.upload_compressed_bytes, total * 2 / 3);
+  EXPECT_LT(counters.download_compressed_bytes, total * 2 / 3);
+}
+
+TEST(CompressedTransfer, IsNotUsedUnlessBothSidesWant) {
+  const std::string bytes = compressible(4 << 20);
+  const auto transfer = [&](const Daemon& daemon, const std::string& compression) {
+    Ref<Session> session = connect_to(daemon, compression);
+    EXPECT_TRUE(session->read(upload(*session, bytes)).bytes == bytes);
+    const TransferCounters counters = session->counters().transfers;
+    return counters.upload_compressed_bytes + counters.download_compressed_bytes;
+  };
+  Daemon daemon;
+  EXPECT_EQ(transfer(daemon, "none"), 2 * bytes.size());
+  EXPECT_LT(transfer(daemon, "zstd"), bytes.size());
+  Daemon without({"--no-compression"});
+  EXPECT_EQ(transfer(without, "zstd"), 2 * bytes.size());
+}
+
+TEST(CompressedTransfer, RejectsUnknownMode) {
+  try {
+    connect({.address = "unix:/tmp/nobody-listens-here.sock", .compression = "gzip"});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kValue);
+    EXPECT_THAT(error.message(), HasSubstr("expected compression to be auto, zstd or none, got gzip"));
+  }
+}
+
+// Each chunk is independent, so a transfer continues at the last chunk that has arrived.
+TEST(CompressedTransfer, ContinuesAfterBreaks) {
+  Daemon daemon;
+  relay::Relay relay({.listen = daemon.address() + ".relay", .target = daemon.address()});
+  Ref<Session> session =
+      connect({.address = relay.address(), .token = daemon.token(), .shared_memory = false, .compression = "zstd"});
+  std::jthread cutter([&](std::stop_token done) {
+    for (int i = 0; !done.stop_requested(); ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50 + i * 17 % 50));
+      relay.cut();
+    }
+  });
+  std::string bytes = compressible(size_t{96} << 20);
+  for (int round = 0; round < 2; ++round) {
+    bytes[17] = static_cast<char>(round);
+    EXPECT_TRUE(session->read(upload(*session, bytes)).bytes == bytes);
+  }
+  std::vector<Tensor> tensors;  // in the background
+  for (unsigned i = 0; i < 50; ++i) tensors.push_back(upload(*session, compressible(200'000, i)));
+  for (unsigned i = 0; i < 50; ++i) {
+    EXPECT_TRUE(session->read(tensors[i]).bytes == compressible(200'000, i)) << i;
+  }
+  EXPECT_GE(relay.connections(), 3u);
+  const TransferCounters counters = session->counters().transfers;
+  EXPECT_LT(counters.upload_compressed_bytes, counters.upload_bytes / 2);
+}
+
+}  // namespace
+}  // namespace tt::client::testing
