@@ -1,7 +1,7 @@
 """`python -m benchmarks.link`: training over links with delay, compared with loopback TCP. Writes build/bench-link.json.
 
 A relay (tests/relay) between the client and the engine delays each direction and limits its rate. Every link runs the
-same programs (workloads.py) on a daemon of its own.
+same programs (workloads.py) on a daemon of its own, alternately over the link and over loopback.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ LINKS = [
 ]
 STEPS = ("MLP step", "MLP step with upload", "tiny MLP step", "tiny MLP step, loss logged")
 
-Results = dict[str, dict[str, float]]  # by link and name
+Row = dict[str, float]  # results by name
+Results = dict[str, tuple[Row, Row]]  # by link: over it, and over loopback at the same time
 
 
 @dataclass
@@ -55,11 +56,11 @@ class Target:
 
     name: str
     link: str
-    figure: Callable[[dict[str, float], dict[str, float]], float]  # of the link's results and loopback's
+    figure: Callable[[Row, Row], float]
     limit: float
 
 
-def relative(name: str) -> Callable[[dict[str, float], dict[str, float]], float]:
+def relative(name: str) -> Callable[[Row, Row], float]:
     """The ratio of a result to loopback's."""
     return lambda row, base: row[name] / base[name]
 
@@ -121,8 +122,8 @@ def daemon() -> Iterator[str]:
             process.wait()
 
 
-def measure(link: Link, seconds: float) -> dict[str, float]:
-    """The results of the workloads over `link`."""
+def measure(link: Link, seconds: float) -> tuple[Row, Row]:
+    """The results of the workloads over `link`, and over loopback."""
     with daemon() as engine:
         command = [sys.executable, "-m", "benchmarks.link.workloads", f"unix:{engine}", "--seconds", str(seconds)]
         command += ["--round-trip", str(link.round_trip), "--rate", str(link.rate)]
@@ -140,15 +141,15 @@ def measure(link: Link, seconds: float) -> dict[str, float]:
 
 
 def table_of_steps(results: Results) -> Table:
-    """Microseconds per step, and relative to loopback TCP."""
-    base = results[LINKS[0].name]
+    """Microseconds per step, and relative to loopback TCP at the same time."""
     table = Table(title="microseconds per step, and relative to loopback TCP")
     table.add_column("link")
     for name in STEPS:
         table.add_column(name, justify="right")
-    for link, row in results.items():
+    for link, (row, base) in results.items():
+        alone = row == base
         table.add_row(
-            link, *(f"{row[name]:,.0f}" + ("" if row is base else f" ({row[name] / base[name]:.2f})") for name in STEPS)
+            link, *(f"{row[name]:,.0f}" + ("" if alone else f" ({row[name] / base[name]:.2f})") for name in STEPS)
         )
     return table
 
@@ -158,7 +159,7 @@ def table_of_instructions(results: Results) -> Table:
     table = Table(title="an instruction and its value: microseconds; tiny MLP: bytes per instruction")
     for column in ("link", "p50", "p99", "p50 during upload", "p99 during upload", "upload, s", "sent", "received"):
         table.add_column(column, justify="left" if column == "link" else "right")
-    for link, row in results.items():
+    for link, (row, _) in results.items():
         times = [f"instruction{during}, {which}" for during in ("", " during upload") for which in ("p50", "p99")]
         cells = [f"{row[name]:,.0f}" if name in row else "" for name in times]
         cells.append(f"{row['seconds of upload']:.2f}" if "seconds of upload" in row else "")
@@ -169,14 +170,13 @@ def table_of_instructions(results: Results) -> Table:
 
 def table_of_targets(results: Results) -> Table:
     """The figures that have a target."""
-    base = results[LINKS[0].name]
     table = Table(title="targets")
     for column in ("link", "figure", "value", "target"):
         table.add_column(column, justify="right" if column in ("value", "target") else "left")
     for target in TARGETS:
         if target.link not in results:
             continue
-        value = target.figure(results[target.link], base)
+        value = target.figure(*results[target.link])
         style = "green" if value <= target.limit else "red"
         table.add_row(target.link, target.name, f"[{style}]{value:.2f}[/]", f"{target.limit:.1f}")
     return table
@@ -194,7 +194,8 @@ def main() -> None:
     with console.status("measuring") as status:
         for link in links:
             status.update(f"measuring over {link.name}")
-            results[link.name] = measure(link, args.seconds)
+            row, base = measure(link, args.seconds)
+            results[link.name] = row, base
     for table in (table_of_steps, table_of_instructions, table_of_targets):
         console.print(table(results))
     (BUILD / "bench-link.json").write_text(json.dumps(results, indent=1))

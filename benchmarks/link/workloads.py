@@ -1,16 +1,19 @@
 """The measured programs. Run as a script with an engine's address and a link; prints the results as JSON.
 
-Results are microseconds per step, by name, except where the name has another unit.
+Two objects of results by name: over the link, and over loopback through the same kind of relay. Both run alternately,
+because other load on the machine changes within seconds. Results are microseconds per step unless the name has another
+unit.
 """
 
 from __future__ import annotations
 
 import argparse
 import collections
+import contextlib
 import json
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -20,18 +23,24 @@ from tests.relay.process import RelayProcess
 F = torch.nn.functional
 
 
-def per_step(step: Callable[[], object], seconds: float) -> float:
-    """Microseconds per call of `step`, over at least `seconds`, including the time until all calls have been executed."""
-    for _ in range(20):
-        step()
-    torch.synchronize()
-    count, start = 0, time.perf_counter()
-    while time.perf_counter() - start < seconds:
-        for _ in range(20):
-            step()
-        count += 20
-    torch.synchronize()
-    return (time.perf_counter() - start) / count * 1e6
+def per_step(step: Callable[[], object], seconds: float, warm_up: float) -> float:
+    """Microseconds per call of `step`, over at least `seconds`, including the time until all calls have been executed.
+
+    Runs for `warm_up` seconds before.
+    """
+
+    def run(seconds: float) -> tuple[int, float]:
+        count, start = 0, time.perf_counter()
+        while time.perf_counter() - start < seconds:
+            for _ in range(20):
+                step()
+            count += 20
+        torch.synchronize()
+        return count, time.perf_counter() - start
+
+    run(warm_up)
+    count, duration = run(seconds)
+    return duration / count * 1e6
 
 
 class Training:
@@ -121,8 +130,37 @@ def bytes_per_instruction(relay: RelayProcess, step: Callable[[], object]) -> tu
     return (after[0] - before[0]) / count, (after[1] - before[1]) / count
 
 
+def build_mlp() -> Training:
+    """The MLP of the measurements."""
+    return Training(784, 512, 256, 10, batch=128)
+
+
+def build_tiny() -> Training:
+    """An MLP whose step takes less time than sending it."""
+    return Training(8, 16, 4, batch=4)
+
+
+STEPS: dict[str, Callable[[], Callable[[], object]]] = {
+    "MLP step": lambda: build_mlp().step,
+    "MLP step with upload": lambda: build_mlp().step_with_upload,
+    "tiny MLP step": lambda: build_tiny().step,
+    "tiny MLP step, loss logged": lambda: Logged(build_tiny()).step,
+}
+
+
+@contextlib.contextmanager
+def session(relay: RelayProcess) -> Iterator[None]:
+    """A session through the relay."""
+    torch.connect(relay.address)
+    torch.manual_seed(0)
+    try:
+        yield
+    finally:
+        torch.disconnect()
+
+
 def main() -> None:
-    """Connects through a relay, measures and prints."""
+    """Connects through relays, measures and prints."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("engine", help="address")
     parser.add_argument("--round-trip", type=float, default=0, help="milliseconds")
@@ -130,26 +168,31 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=3, help="per workload")
     parser.add_argument("--upload-megabytes", type=int, default=0, help="size of the large upload; 0: none")
     args = parser.parse_args()
-    with RelayProcess(args.engine, delay=args.round_trip / 2, rate=args.rate) as relay:
-        torch.connect(relay.address)
-        torch.manual_seed(0)
-        results = {}
-        mlp, tiny = Training(784, 512, 256, 10, batch=128), Training(8, 16, 4, batch=4)
-        results["MLP step"] = per_step(mlp.step, args.seconds)
-        results["MLP step with upload"] = per_step(mlp.step_with_upload, args.seconds)
-        results["tiny MLP step"] = per_step(tiny.step, args.seconds)
-        results["tiny MLP step, loss logged"] = per_step(Logged(tiny).step, args.seconds)
-        sent, received = bytes_per_instruction(relay, tiny.step)
-        results["bytes sent per instruction"], results["bytes received per instruction"] = sent, received
-        idle = instruction_latency(lambda count, seconds: count >= 10 and seconds >= args.seconds)
-        results["instruction, p50"], results["instruction, p99"] = idle["p50"], idle["p99"]
-        if args.upload_megabytes:
-            busy = latency_during_upload(args.upload_megabytes)
-            results["instruction during upload, p50"] = busy["p50"]
-            results["instruction during upload, p99"] = busy["p99"]
-            results["seconds of upload"] = busy["seconds"]
-        torch.disconnect()
-    print(json.dumps(results))
+    with (
+        RelayProcess(args.engine, delay=args.round_trip / 2, rate=args.rate) as link,
+        RelayProcess(args.engine) as base,
+    ):
+        relays = {"link": link} if args.round_trip == 0 and args.rate == 0 else {"link": link, "base": base}
+        results: dict[str, dict[str, float]] = {which: {} for which in relays}
+        warm_up = 0.5 + 8 * args.round_trip / 1e3  # a session's window doubles per round trip
+        for name, build in STEPS.items():
+            for which, relay in relays.items():
+                with session(relay):
+                    results[which][name] = per_step(build(), args.seconds, warm_up)
+        with session(link):
+            row = results["link"]
+            tiny = build_tiny()
+            row["bytes sent per instruction"], row["bytes received per instruction"] = bytes_per_instruction(
+                link, tiny.step
+            )
+            idle = instruction_latency(lambda count, seconds: count >= 10 and seconds >= args.seconds)
+            row["instruction, p50"], row["instruction, p99"] = idle["p50"], idle["p99"]
+            if args.upload_megabytes:
+                busy = latency_during_upload(args.upload_megabytes)
+                row["instruction during upload, p50"] = busy["p50"]
+                row["instruction during upload, p99"] = busy["p99"]
+                row["seconds of upload"] = busy["seconds"]
+    print(json.dumps([results["link"], results.get("base", results["link"])]))
 
 
 if __name__ == "__main__":
