@@ -12,7 +12,7 @@ namespace {
 Ref<OperatorNode> make_node(const Call& call) {
   if (!call.inferred.requires_grad) return {};
   const Gradient* gradient = find_gradient(call.op->id);
-  check_as(ErrorKind::kNotImplemented, gradient != nullptr, "[", std::string(call.op->name), "] has no gradient");
+  check(ErrorKind::kNotImplemented, gradient != nullptr, "[", std::string(call.op->name), "] has no gradient");
   return Ref<OperatorNode>(new OperatorNode(call, *gradient));
 }
 

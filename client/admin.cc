@@ -53,20 +53,20 @@ struct Admin::Impl {
   Reply call(Method<Request, Reply> method, const Request& request) const {
     // Opens a new channel per call, so that a restarted engine is reached at once.
     absl::StatusOr<std::shared_ptr<grpc::Channel>> channel = open_channel(address);
-    check_as(ErrorKind::kConnection, channel.ok(), "[admin] no answer from the engine at ", address.text, ": ",
-             channel.status().message());
+    check(ErrorKind::kConnection, channel.ok(), "[admin] no answer from the engine at ", address.text, ": ",
+          channel.status().message());
     v1::Admin::Stub stub(*channel);
     Reply reply;
     grpc::Status status = attempt(stub, method, admin_token.empty() ? token : admin_token, request, &reply);
     if (status.error_code() == grpc::StatusCode::UNAUTHENTICATED && !admin_token.empty() && token != admin_token) {
       status = attempt(stub, method, token, request, &reply);
     }
-    check_as(ErrorKind::kConnection, status.error_code() != grpc::StatusCode::PERMISSION_DENIED, "[admin] ",
-             address.text, ": ", status.error_message(),
-             "; set TELETENSOR_ADMIN_TOKEN, or TELETENSOR_ADMIN_TOKEN_FILE to the engine's --admin-token-file");
-    check_as(ErrorKind::kValue, status.error_code() != grpc::StatusCode::NOT_FOUND, "[admin] ", status.error_message());
-    check_as(ErrorKind::kConnection, status.ok(), "[admin] no answer from the engine at ", address.text, ": ",
-             status.error_message());
+    check(ErrorKind::kConnection, status.error_code() != grpc::StatusCode::PERMISSION_DENIED, "[admin] ", address.text,
+          ": ", status.error_message(),
+          "; set TELETENSOR_ADMIN_TOKEN, or TELETENSOR_ADMIN_TOKEN_FILE to the engine's --admin-token-file");
+    check(ErrorKind::kValue, status.error_code() != grpc::StatusCode::NOT_FOUND, "[admin] ", status.error_message());
+    check(ErrorKind::kConnection, status.ok(), "[admin] no answer from the engine at ", address.text, ": ",
+          status.error_message());
     return reply;
   }
 };

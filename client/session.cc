@@ -71,8 +71,8 @@ struct Session::Impl {
   }
 
   void require_known(const Op& op) const {
-    check_as(ErrorKind::kNotImplemented, op.id <= max_op_id, "[", op.name, "] the engine (version ",
-             link.engine().engine_version(), ") is older than this client and does not have this operator");
+    check(ErrorKind::kNotImplemented, op.id <= max_op_id, "[", op.name, "] the engine (version ",
+          link.engine().engine_version(), ") is older than this client and does not have this operator");
   }
   // If the call waits, it stores the tensors of `args` in `kept`, because other threads of the language run during the
   // wait and may drop the arguments.
@@ -205,8 +205,8 @@ Tensors Session::call(const Op& op, Args args, const CallOptions& options) {
   Inference inference;
   infer(op, args, grad, &inference);
   // Such a call is rejected here, because the engine would refuse the frame and end the session.
-  check_as(ErrorKind::kNotImplemented, !op.is_dynamic || op.num_outputs >= 0 || !inference.outputs.empty(), "[",
-           op.name, "] is part of a backward pass and cannot be called directly");
+  check(ErrorKind::kNotImplemented, !op.is_dynamic || op.num_outputs >= 0 || !inference.outputs.empty(), "[", op.name,
+        "] is part of a backward pass and cannot be called directly");
   Tensors results;
   if (options.into.empty()) {
     for (TensorMeta& meta : inference.outputs) {
@@ -400,8 +400,8 @@ std::unique_ptr<PendingValue> Session::read_async(const Tensor& tensor, uint32_t
 
 void Session::read_into(const Tensor& tensor, absl::Span<char> into, uint32_t site) {
   size_t bytes = byte_size(*tensor);
-  check_as(ErrorKind::kValue, into.size() == bytes, "reading ", static_cast<const TensorMeta&>(*tensor),
-           " requires a buffer of ", bytes, " bytes, got ", into.size());
+  check(ErrorKind::kValue, into.size() == bytes, "reading ", static_cast<const TensorMeta&>(*tensor),
+        " requires a buffer of ", bytes, " bytes, got ", into.size());
   Waiting waiting(*impl_, site);
   if (bytes > impl_->max_inline_bytes) {
     impl_->issue_if_deferred(tensor->id);

@@ -108,8 +108,8 @@ Tensor cofactors(const Tensor& a) {
   const int64_t n = s.size(-1);
   Tensor gaps = ops::sub(ops::narrow(s, -1, 0, n - 1), ops::narrow(s, -1, 1, n - 1));
   Tensor least = ops::mul(ops::narrow(s, -1, 0, 1), 100 * epsilon_of(a.dtype()));
-  check_as(ErrorKind::kNotImplemented, !any_true(ops::le(gaps, least)),
-           "the gradient of linalg.det is not differentiable for a singular matrix with equal singular values");
+  check(ErrorKind::kNotImplemented, !any_true(ops::le(gaps, least)),
+        "the gradient of linalg.det is not differentiable for a singular matrix with equal singular values");
   Tensor others =
       prod_dim_grad(ops::ones(Sizes(s.sizes().begin(), s.sizes().end() - 1), s.dtype(), s.device()), s, -1, false);
   Tensor product = ops::matmul(ops::mul(conj(u), ops::unsqueeze(others, -2)), conj(v));

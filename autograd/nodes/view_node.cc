@@ -11,9 +11,9 @@ namespace {
 Geometry geometry_of(const Tensor& t) { return {t.sizes(), t.strides(), t->offset, true}; }
 
 Region region_of(const Tensor& base, const Tensor& view) {
-  check_as(ErrorKind::kNotImplemented, base.dtype() == view.dtype(),
-           "in-place writes to a view of another dtype (view_as_real, real, imag, view_as_complex) are not "
-           "supported when its base requires grad");
+  check(ErrorKind::kNotImplemented, base.dtype() == view.dtype(),
+        "in-place writes to a view of another dtype (view_as_real, real, imag, view_as_complex) are not "
+        "supported when its base requires grad");
   return {geometry_of(base), geometry_of(view), base.dtype(), base.device()};
 }
 

@@ -31,7 +31,7 @@ bool is_local(const Address& address) {
 
 Address parse_address(std::string_view text) {
   if (text.starts_with("unix:")) {
-    check_as(ErrorKind::kValue, text.size() > 5, "[connect] expected a path after 'unix:', got '", text, "'");
+    check(ErrorKind::kValue, text.size() > 5, "[connect] expected a path after 'unix:', got '", text, "'");
     std::string_view path = text.substr(5);
     if (path.starts_with("///")) path.remove_prefix(2);  // a URI with an empty host
     return {std::string(text), std::string(text), std::string(path)};
@@ -45,7 +45,7 @@ Address parse_address(std::string_view text) {
   if (colon != text.npos) {
     good = good && absl::SimpleAtoi(std::string(text.substr(colon + 1)), &port) && port > 0 && port < 65536;
   }
-  check_as(ErrorKind::kValue, good, "[connect] expected 'host:port' or 'unix:PATH', got '", text, "'");
+  check(ErrorKind::kValue, good, "[connect] expected 'host:port' or 'unix:PATH', got '", text, "'");
   return {absl::StrCat(host, ":", port), absl::StrCat("dns:///", host, ":", port), ""};
 }
 

@@ -33,7 +33,7 @@ DownloadQueue::~DownloadQueue() = default;
 std::shared_ptr<BackgroundDownload> DownloadQueue::add(uint64_t handle, size_t size) {
   auto download = std::make_shared<BackgroundDownload>(handle, size);
   MutexLock lock(mutex_);
-  check_as(ErrorKind::kConnection, !stopping_, "[connection] the session is closed");
+  check(ErrorKind::kConnection, !stopping_, "[connection] the session is closed");
   if (downloads_.size() >= idle_ && threads_.size() < kMaxThreads) {
     try {
       threads_.emplace_back([this] { run(); });

@@ -92,8 +92,8 @@ RemoteError Link::remote_error(const v1::Error& error) const {
 Link::Appending::Appending(Link& link, size_t bytes, absl::FunctionRef<void()> before_waiting)
     : link_(link), lock_(link) {
   uint64_t limit = link_.engine_.limits().max_frame_bytes();
-  check_as(ErrorKind::kValue, limit == 0 || bytes <= limit, "expected an instruction of at most ", limit,
-           " bytes, which is the engine's limit, got one of about ", bytes);
+  check(ErrorKind::kValue, limit == 0 || bytes <= limit, "expected an instruction of at most ", limit,
+        " bytes, which is the engine's limit, got one of about ", bytes);
   if (link_.window_.is_full(bytes)) [[unlikely]] {
     before_waiting();
     link_.wait_for_room(bytes);

@@ -41,9 +41,9 @@ unsigned SharedMemory::allowed_threads() {
   // Half of the cores copy; the engine, on the same host, uses the other half.
   if (text == nullptr) return std::clamp(std::thread::hardware_concurrency() / 2, 1u, kMaxThreads);
   unsigned count = 0;
-  check_as(ErrorKind::kValue, absl::SimpleAtoi(text, &count) && count > 0 && count <= shared_ring::kChunks,
-           "[connect] TELETENSOR_TRANSFER_THREADS must be a number from 1 to ", shared_ring::kChunks, ", got '", text,
-           "'");
+  check(ErrorKind::kValue, absl::SimpleAtoi(text, &count) && count > 0 && count <= shared_ring::kChunks,
+        "[connect] TELETENSOR_TRANSFER_THREADS must be a number from 1 to ", shared_ring::kChunks, ", got '", text,
+        "'");
   return count;
 }
 

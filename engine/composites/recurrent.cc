@@ -201,7 +201,7 @@ Tensors rnn_layers(const Tensor& input, const Tensor& hx, const Tensors& params,
                    std::string_view nonlinearity, bool has_biases, int64_t num_layers, double dropout,
                    bool bidirectional, bool batch_first) {
   const bool relu = nonlinearity == "relu";
-  check_as(ErrorKind::kValue, relu || nonlinearity == "tanh", "Unknown nonlinearity '", nonlinearity, "'");
+  check(ErrorKind::kValue, relu || nonlinearity == "tanh", "Unknown nonlinearity '", nonlinearity, "'");
   return run_layers(input, {hx}, params, batch_sizes, has_biases, num_layers, dropout, bidirectional, batch_first,
                     [&](const Tensor& input_product, const Tensors& states, const Weights& w) {
                       const Tensor sum = ops::add(input_product, ops::linear(states[0], w.w_hh, w.b_hh));

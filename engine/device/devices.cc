@@ -14,7 +14,7 @@ Devices& Devices::instance() {
 }
 
 void Devices::add(DeviceInfo info, std::unique_ptr<Backend> backend) {
-  check_as(ErrorKind::kValue, !has(info.device), "device ", info.device, " already exists");
+  check(ErrorKind::kValue, !has(info.device), "device ", info.device, " already exists");
   entries_.push_back({std::move(info), std::move(backend)});
 }
 

@@ -79,10 +79,10 @@ void run_composite(Call& call, Kernel composite) {
 
 // The shape and dtype rules have already computed the result: meta tensors have no data.
 void meta_kernel(Call& call) {
-  check_as(ErrorKind::kNotImplemented, !call.op->is_dynamic, "[", call.op->name,
-           "] the result's sizes depend on data, which meta tensors do not have");
-  check_as(ErrorKind::kNotImplemented, call.inferred.device.type == DeviceType::kMeta, "[", call.op->name,
-           "] Cannot copy out of meta tensor; no data!");
+  check(ErrorKind::kNotImplemented, !call.op->is_dynamic, "[", call.op->name,
+        "] the result's sizes depend on data, which meta tensors do not have");
+  check(ErrorKind::kNotImplemented, call.inferred.device.type == DeviceType::kMeta, "[", call.op->name,
+        "] Cannot copy out of meta tensor; no data!");
   allocate_outputs(call);
 }
 
@@ -143,8 +143,8 @@ void Dispatcher::run(Call& call, KeySet keys) const {
 void Dispatcher::run_backend(Call& call, const Row& row, Key key) const {
   Kernel kernel = row.kernels[static_cast<size_t>(key)];
   if (!kernel) kernel = fallbacks_[static_cast<size_t>(key)];
-  check_as(ErrorKind::kNotImplemented, kernel != nullptr, "[", call.op->name, "] is not implemented for ",
-           call.inferred.device);
+  check(ErrorKind::kNotImplemented, kernel != nullptr, "[", call.op->name, "] is not implemented for ",
+        call.inferred.device);
   CallScope& scope = CallScope::current();
   if (scope.observes_kernels()) [[unlikely]]
     scope.before_kernel(call);

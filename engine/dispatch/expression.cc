@@ -33,7 +33,7 @@ Floats floats_of(SizesView list) { return Floats(list.begin(), list.end()); }
 namespace number {
 
 int64_t floordiv(int64_t a, int64_t b) {
-  check_as(ErrorKind::kValue, b != 0, "integer division by zero, got ", a, " // 0");
+  check(ErrorKind::kValue, b != 0, "integer division by zero, got ", a, " // 0");
   return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0);
 }
 

@@ -35,7 +35,7 @@ template <typename List>
 auto at(const List& list, int64_t index) {
   int64_t size = static_cast<int64_t>(list.size());
   if (index < 0) index += size;
-  check_as(ErrorKind::kIndex, index >= 0 && index < size, "list index out of range, got ", index, " of ", size);
+  check(ErrorKind::kIndex, index >= 0 && index < size, "list index out of range, got ", index, " of ", size);
   return list[static_cast<size_t>(index)];
 }
 // Returns list[begin:end] with Python's rules.

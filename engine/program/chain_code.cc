@@ -19,7 +19,7 @@ class ChainReader {
   bool done() const { return code_.empty(); }
   int64_t word() { return words(1)[0]; }
   absl::Span<const int64_t> words(size_t count) {
-    check_as(ErrorKind::kValue, count <= code_.size(), "the code of pointwise_chain is truncated");
+    check(ErrorKind::kValue, count <= code_.size(), "the code of pointwise_chain is truncated");
     auto result = code_.first(count);
     code_.remove_prefix(count);
     return result;
@@ -30,8 +30,8 @@ class ChainReader {
 };
 
 int8_t index_below(uint32_t index, size_t count) {
-  check_as(ErrorKind::kValue, index < count, "expected a step of pointwise_chain to refer to an index below ", count,
-           ", got ", index);
+  check(ErrorKind::kValue, index < count, "expected a step of pointwise_chain to refer to an index below ", count,
+        ", got ", index);
   return static_cast<int8_t>(index);
 }
 
@@ -39,8 +39,8 @@ int8_t index_below(uint32_t index, size_t count) {
 int8_t read_arg(ChainReader& reader, size_t inputs, size_t steps, Arg* arg) {
   const auto first = static_cast<uint64_t>(reader.word());
   const auto size = static_cast<uint32_t>(first >> 8);
-  check_as(ErrorKind::kValue, (first & 0xff) <= static_cast<uint64_t>(Arg::Kind::kSlots), "a step of pointwise_chain ",
-           "has an argument of unknown kind ", first & 0xff);
+  check(ErrorKind::kValue, (first & 0xff) <= static_cast<uint64_t>(Arg::Kind::kSlots), "a step of pointwise_chain ",
+        "has an argument of unknown kind ", first & 0xff);
   arg->kind = static_cast<Arg::Kind>(first & 0xff);
   switch (arg->kind) {
     case Arg::Kind::kNone: return -1;
@@ -103,22 +103,22 @@ void ChainWriter::add_value(const Arg& arg) {
 }
 
 CodedSteps read_chain(absl::Span<const int64_t> code, size_t inputs) {
-  check_as(ErrorKind::kValue, inputs <= kMaxChainInputs, "pointwise_chain accepts at most ", kMaxChainInputs,
-           " inputs, got ", inputs);
+  check(ErrorKind::kValue, inputs <= kMaxChainInputs, "pointwise_chain accepts at most ", kMaxChainInputs,
+        " inputs, got ", inputs);
   CodedSteps steps;
   ChainReader reader(code);
   while (!reader.done()) {
-    check_as(ErrorKind::kValue, steps.size() < kMaxChainSteps, "pointwise_chain accepts at most ", kMaxChainSteps,
-             " steps, got more");
+    check(ErrorKind::kValue, steps.size() < kMaxChainSteps, "pointwise_chain accepts at most ", kMaxChainSteps,
+          " steps, got more");
     const int64_t id = reader.word();
     const Op* op = id >= 0 && id <= UINT16_MAX ? find_op(static_cast<uint16_t>(id)) : nullptr;
-    check_as(ErrorKind::kValue, op != nullptr && op->is_pointwise,
-             "pointwise_chain accepts only pointwise operators, got ",
-             op != nullptr ? op->name : "an unknown operator id");
+    check(ErrorKind::kValue, op != nullptr && op->is_pointwise,
+          "pointwise_chain accepts only pointwise operators, got ",
+          op != nullptr ? op->name : "an unknown operator id");
     const auto site = static_cast<uint32_t>(reader.word());
     const auto args = static_cast<uint64_t>(reader.word());
-    check_as(ErrorKind::kValue, args <= op->params.size(), "[", op->name, "] takes ", op->params.size(),
-             " arguments, got ", args);
+    check(ErrorKind::kValue, args <= op->params.size(), "[", op->name, "] takes ", op->params.size(),
+          " arguments, got ", args);
     CodedStep& step = steps.emplace_back();
     step.op = op;
     step.site = site;
@@ -130,7 +130,7 @@ CodedSteps read_chain(absl::Span<const int64_t> code, size_t inputs) {
       step.from.push_back(-1);
     }
   }
-  check_as(ErrorKind::kValue, !steps.empty(), "pointwise_chain requires at least one step");
+  check(ErrorKind::kValue, !steps.empty(), "pointwise_chain requires at least one step");
   return steps;
 }
 

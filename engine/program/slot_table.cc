@@ -20,11 +20,11 @@ const SlotValue* SlotTable::find(Slot slot) const {
 }
 
 void SlotTable::put(Slot slot, SlotValue value) {
-  check_as(ErrorKind::kValue, slot != 0, "the result name 0 is invalid");
-  check_as(ErrorKind::kValue, values_.size() < max_names_, "a session has at most ", max_names_, " handles");
+  check(ErrorKind::kValue, slot != 0, "the result name 0 is invalid");
+  check(ErrorKind::kValue, values_.size() < max_names_, "a session has at most ", max_names_, " handles");
   const uint32_t bytes = value.host_bytes = host_bytes_of(value);
   bool fresh = values_.try_emplace(slot, std::move(value)).second;
-  check_as(ErrorKind::kValue, fresh, "the name ", slot, " is in use");
+  check(ErrorKind::kValue, fresh, "the name ", slot, " is in use");
   tensor_bytes_ += bytes;
 }
 

@@ -63,16 +63,22 @@ template <typename... Parts>
 [[noreturn]] void fail(ErrorKind kind, const Parts&... parts) {
   throw Error(kind, absl::StrCat(message_part(parts)...));
 }
-// Throws RuntimeError if `ok` is false. Formats only then.
+// Throws Error (RuntimeError) if `ok` is false. Formats only then.
 template <typename... Parts>
 void check(bool ok, const Parts&... parts) {
   if (!ok) [[unlikely]]
     fail(ErrorKind::kRuntime, parts...);
 }
+// Throws Error of the given kind if `ok` is false. Formats only then.
 template <typename... Parts>
-void check_as(ErrorKind kind, bool ok, const Parts&... parts) {
+void check(ErrorKind kind, bool ok, const Parts&... parts) {
   if (!ok) [[unlikely]]
     fail(kind, parts...);
+}
+// The previous name of check() with an ErrorKind.
+template <typename... Parts>
+void check_as(ErrorKind kind, bool ok, const Parts&... parts) {
+  check(kind, ok, parts...);
 }
 
 }  // namespace tt

@@ -109,8 +109,8 @@ bool Param::accepts_in_program(const Arg& arg) const {
 }
 
 void Op::check_args(Args args) const {
-  check_as(ErrorKind::kType, args.size() == params.size(), "[", name, "] takes ", params.size(), " arguments, got ",
-           args.size());
+  check(ErrorKind::kType, args.size() == params.size(), "[", name, "] takes ", params.size(), " arguments, got ",
+        args.size());
   for (size_t i = 0; i < args.size(); ++i) {
     if (!params[i].accepts(args[i])) [[unlikely]]
       refuse(*this, params[i], args[i]);

@@ -23,7 +23,7 @@ Graphs::~Graphs() {
 
 Graphs::Iterator Graphs::find(int64_t number) {
   auto at = std::find_if(graphs_.begin(), graphs_.end(), [=](const Captured& g) { return g.number == number; });
-  check_as(ErrorKind::kValue, at != graphs_.end(), "unknown graph ", number);
+  tt::check(ErrorKind::kValue, at != graphs_.end(), "unknown graph ", number);
   return at;
 }
 
@@ -31,7 +31,7 @@ void Graphs::begin(int64_t number, Device device) {
   tt::check(!capturing_, "another graph is being captured");
   const bool exists =
       std::any_of(graphs_.begin(), graphs_.end(), [=](const Captured& g) { return g.number == number; });
-  check_as(ErrorKind::kValue, !exists, "graph ", number, " already exists");
+  tt::check(ErrorKind::kValue, !exists, "graph ", number, " already exists");
   Context& context = Context::current();
   Stream& stream = context.stream(device);
   Allocator& allocator = Devices::instance().allocator(device);

@@ -18,8 +18,8 @@ void get_rng_state(Tensor& out) {
 }
 
 void set_rng_state(const Tensor& new_state) {
-  check_as(ErrorKind::kType, new_state.dtype() == DType::kInt64 && new_state.numel() == 2,
-           "[set_rng_state] expected a state from get_rng_state, got ", describe(new_state.meta()));
+  check(ErrorKind::kType, new_state.dtype() == DType::kInt64 && new_state.numel() == 2,
+        "[set_rng_state] expected a state from get_rng_state, got ", describe(new_state.meta()));
   Tensor plain = empty(new_state.sizes(), DType::kInt64, new_state.device());
   copy(new_state, plain);
   Context::current().generator = {static_cast<uint64_t>(plain.data_as<int64_t>()[0]),

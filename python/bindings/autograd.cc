@@ -17,7 +17,7 @@ namespace {
 using Handles = std::vector<client::Tensor>;
 
 client::Tensor tensor_of(py::handle o, const char* what) {
-  check_as(ErrorKind::kType, is_tensor(o.ptr()), what, " must be a Tensor, not ", Py_TYPE(o.ptr())->tp_name);
+  check(ErrorKind::kType, is_tensor(o.ptr()), what, " must be a Tensor, not ", Py_TYPE(o.ptr())->tp_name);
   return handle_of(o.ptr());
 }
 
@@ -113,8 +113,8 @@ void replace(py::handle o, py::handle value) {
 // kept if sizes, dtype and device are equal.
 void replace_data(py::handle o, py::handle value) {
   const client::Tensor old = tensor_of(o, "tensor"), data = tensor_of(value, "data");
-  check_as(ErrorKind::kNotImplemented, old->is_leaf(),
-           "[data] expected a leaf tensor, got a tensor with a history: use copy_() or detach()");
+  check(ErrorKind::kNotImplemented, old->is_leaf(),
+        "[data] expected a leaf tensor, got a tensor with a history: use copy_() or detach()");
   check(!old->requires_grad || has_gradients(data->dtype),
         "data set to a tensor that requires gradients must be floating point or complex dtype, got ",
         name(data->dtype));
@@ -149,7 +149,7 @@ void bind_autograd(py::module_& m) {
   m.def("retain_grad", [](py::handle o) { client::retain_grad(tensor_of(o, "tensor")); });
   m.def("custom_function", [](py::handle inputs, py::handle outputs, py::object callable) {
     Handles of = handles_of(inputs, "an input");
-    check_as(ErrorKind::kValue, !of.empty(), "a custom function expects at least one tensor, got none");
+    check(ErrorKind::kValue, !of.empty(), "a custom function expects at least one tensor, got none");
     client::custom_function(of, handles_of(outputs, "an output"), backward_function(std::move(callable)),
                             site_of(of[0]));
   });

@@ -72,20 +72,20 @@ client::Tensor from_buffer(PyObject* data, std::optional<DType> dtype, Device de
   if (!buffer.valid()) throw PythonErrorSet();
   const Py_buffer& view = buffer.view();
   std::optional<DType> own = dtype_of_format(view.format, view.itemsize);
-  check_as(ErrorKind::kType, own.has_value(), "can't convert np.ndarray of format '", view.format ? view.format : "",
-           "'. The supported types are: float64, float32, float16, complex64, complex128, int64, int32, int16, int8, "
-           "uint64, "
-           "uint32, uint16, uint8, and bool.");
+  check(ErrorKind::kType, own.has_value(), "can't convert np.ndarray of format '", view.format ? view.format : "",
+        "'. The supported types are: float64, float32, float16, complex64, complex128, int64, int32, int16, int8, "
+        "uint64, "
+        "uint32, uint16, uint8, and bool.");
   // The bytes are read according to format and shape, so contradictory values are rejected.
   int64_t length = view.itemsize;
   for (int i = 0; i < view.ndim; ++i) {
-    check_as(
-        ErrorKind::kValue, view.shape && view.shape[i] >= 0 && !__builtin_mul_overflow(length, view.shape[i], &length),
-        "expected a buffer of less than 2^63 bytes, got size ", view.shape ? view.shape[i] : -1, " in dimension ", i);
+    check(ErrorKind::kValue,
+          view.shape && view.shape[i] >= 0 && !__builtin_mul_overflow(length, view.shape[i], &length),
+          "expected a buffer of less than 2^63 bytes, got size ", view.shape ? view.shape[i] : -1, " in dimension ", i);
   }
-  check_as(ErrorKind::kValue, static_cast<size_t>(view.itemsize) == item_size(*own) && length == view.len,
-           "the buffer's format, shape and length contradict each other: ", view.len, " bytes, items of ",
-           view.itemsize, " bytes in format '", view.format ? view.format : "", "'");
+  check(ErrorKind::kValue, static_cast<size_t>(view.itemsize) == item_size(*own) && length == view.len,
+        "the buffer's format, shape and length contradict each other: ", view.len, " bytes, items of ", view.itemsize,
+        " bytes in format '", view.format ? view.format : "", "'");
   Sizes sizes(view.shape, view.shape + view.ndim);
   absl::Span<const char> bytes(static_cast<const char*>(view.buf), static_cast<size_t>(view.len));
   std::string packed;
@@ -134,8 +134,7 @@ void add_leaf(PyObject* o, FlattenedData* flat, bool in_array) {
     value = overflow ? Scalar::of_unsigned(int_above_int64(index.get())) : Scalar(int64_t{v});
     flat->is_beyond_int |= overflow != 0;
   } else if (is_tensor(o)) {
-    check_as(ErrorKind::kValue, handle_of(o)->numel() == 1,
-             "only one element tensors can be converted to Python scalars");
+    check(ErrorKind::kValue, handle_of(o)->numel() == 1, "only one element tensors can be converted to Python scalars");
     value = read_scalar(handle_of(o));
     flat->add_type(handle_of(o)->dtype);
     plain = false;
@@ -159,8 +158,8 @@ void add_leaf(PyObject* o, FlattenedData* flat, bool in_array) {
 
 void flatten(PyObject* o, size_t depth, FlattenedData* flat, bool in_array = false) {
   if (!is_sequence(o)) {
-    check_as(ErrorKind::kValue, depth == flat->sizes.size(), "expected sequence of length ",
-             depth < flat->sizes.size() ? flat->sizes[depth] : 0, " at dim ", depth);
+    check(ErrorKind::kValue, depth == flat->sizes.size(), "expected sequence of length ",
+          depth < flat->sizes.size() ? flat->sizes[depth] : 0, " at dim ", depth);
     return add_leaf(o, flat, in_array);
   }
   if (!in_array && is_array(o)) {
@@ -170,8 +169,8 @@ void flatten(PyObject* o, size_t depth, FlattenedData* flat, bool in_array = fal
   // Copied to a tuple: converting an entry may run Python code that changes the list.
   Owned items(throw_if_null(PySequence_Tuple(o)));
   int64_t n = PyTuple_GET_SIZE(items.get());
-  check_as(ErrorKind::kValue, depth < flat->sizes.size() && flat->sizes[depth] == n, "expected sequence of length ",
-           depth < flat->sizes.size() ? flat->sizes[depth] : 0, " at dim ", depth, " (got ", n, ")");
+  check(ErrorKind::kValue, depth < flat->sizes.size() && flat->sizes[depth] == n, "expected sequence of length ",
+        depth < flat->sizes.size() ? flat->sizes[depth] : 0, " at dim ", depth, " (got ", n, ")");
   for (int64_t i = 0; i < n; ++i) flatten(PyTuple_GET_ITEM(items.get(), i), depth + 1, flat, in_array);
 }
 
@@ -181,7 +180,7 @@ Sizes infer_sizes(PyObject* o) {
   Sizes sizes;
   Owned level(Py_NewRef(o));
   while (is_sequence(level.get())) {
-    check_as(ErrorKind::kValue, sizes.size() < 64, "too many dimensions in nested sequence");
+    check(ErrorKind::kValue, sizes.size() < 64, "too many dimensions in nested sequence");
     Py_ssize_t n = PySequence_Size(level.get());
     if (n < 0) throw PythonErrorSet();
     sizes.push_back(n);
@@ -273,8 +272,8 @@ bool is_array(PyObject* o) {
 
 DType default_float() { return default_float_; }
 void set_default_float(DType t) {
-  check_as(ErrorKind::kType, is_floating(t) && !is_float8(t),
-           "only floating-point types of at least 16 bits are supported as the default type");
+  check(ErrorKind::kType, is_floating(t) && !is_float8(t),
+        "only floating-point types of at least 16 bits are supported as the default type");
   default_float_ = t;
 }
 
@@ -299,8 +298,8 @@ client::Tensor tensor_from(PyObject* data, std::optional<DType> dtype, Device de
   DType result = dtype.value_or(natural);
   check(!flat.is_beyond_int || result == DType::kUInt64 || !is_integral(result),
         "Overflow when unpacking long, got a number larger than int64's maximum");
-  check_as(ErrorKind::kType, flat.category != Category::kComplex || is_complex(result) || flat.typed,
-           "must be real number, not complex");
+  check(ErrorKind::kType, flat.category != Category::kComplex || is_complex(result) || flat.typed,
+        "must be real number, not complex");
   return session.upload(pack_as(result, flat.values), result, flat.sizes, device, current_site(session));
 }
 

@@ -54,11 +54,10 @@ class Indexer {
           tensor = call_op(op_id::kToDevice, args, *tensor->session)[0];
         }
       } else if (!PySlice_Check(item) && item != Py_None && item != Py_Ellipsis && !is_integer_index(item)) {
-        check_as(
-            PyUnicode_Check(item) ? ErrorKind::kType : ErrorKind::kIndex,
-            PySequence_Check(item) && !PyUnicode_Check(item),
-            "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices, got ",
-            Py_TYPE(item)->tp_name);
+        check(PyUnicode_Check(item) ? ErrorKind::kType : ErrorKind::kIndex,
+              PySequence_Check(item) && !PyUnicode_Check(item),
+              "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices, got ",
+              Py_TYPE(item)->tp_name);
         tensor = tensor_from(item, std::nullopt, result_.view->device, *result_.view->session);
         if (tensor->numel() == 0 && !is_integral(tensor->dtype)) {  // x[[]]
           const Arg args[] = {Arg(meta(tensor)), Arg(DType::kInt64)};
@@ -72,7 +71,7 @@ class Indexer {
       }
     }
     int64_t ndim = result_.view->dim();
-    check_as(ErrorKind::kIndex, consumed <= ndim, "too many indices for tensor of dimension ", ndim);
+    check(ErrorKind::kIndex, consumed <= ndim, "too many indices for tensor of dimension ", ndim);
     whole_ = ndim - consumed;
   }
 
@@ -98,11 +97,11 @@ class Indexer {
     } else {
       Py_ssize_t i = PyNumber_AsSsize_t(item, PyExc_IndexError);
       if (i == -1 && PyErr_Occurred()) throw PythonErrorSet();
-      check_as(ErrorKind::kIndex, result_.view->dim() > 0,
-               "invalid index of a 0-dim tensor. Use `tensor.item()` to convert it to a number");
+      check(ErrorKind::kIndex, result_.view->dim() > 0,
+            "invalid index of a 0-dim tensor. Use `tensor.item()` to convert it to a number");
       int64_t size = result_.view->sizes[static_cast<size_t>(dim_)];
-      check_as(ErrorKind::kIndex, i >= -size && i < size, "index ", i, " is out of bounds for dimension ", dim_,
-               " with size ", size);
+      check(ErrorKind::kIndex, i >= -size && i < size, "index ", i, " is out of bounds for dimension ", dim_,
+            " with size ", size);
       view(op_id::kSelect, {Arg(dim_), Arg(int64_t{i})});
     }
   }
@@ -110,7 +109,7 @@ class Indexer {
   void slice(PyObject* item) {
     Py_ssize_t start = 0, stop = 0, step = 0;
     if (PySlice_Unpack(item, &start, &stop, &step) < 0) throw PythonErrorSet();
-    check_as(ErrorKind::kValue, step > 0, "step must be greater than zero");
+    check(ErrorKind::kValue, step > 0, "step must be greater than zero");
     int64_t size = result_.view->sizes[static_cast<size_t>(dim_)];
     PySlice_AdjustIndices(size, &start, &stop, step);
     if (start == 0 && stop == size && step == 1) return;
@@ -177,7 +176,7 @@ PyObject* get_item(PyObject* self, PyObject* index) noexcept {
 int set_item(PyObject* self, PyObject* index, PyObject* value) noexcept {
   return guard(
       [&] {
-        check_as(ErrorKind::kType, value != nullptr, "Tensor does not support deleting items");
+        check(ErrorKind::kType, value != nullptr, "Tensor does not support deleting items");
         Indexed indexed = Indexer(handle_of(self)).run(index);
         client::Tensor& view = indexed.view;
         client::Tensor source = value_tensor(value, view);

@@ -92,7 +92,7 @@ void bind_connection(py::module_& m) {
       m, "PendingList", "The lists that Tensor.tolist_async() requested, as they were at that call.");
   require_init(read), require_init(item), require_init(list);
   read.def(py::init([](py::handle tensor) {
-        check_as(ErrorKind::kType, is_tensor(tensor.ptr()), "[PendingRead] expected a Tensor");
+        check(ErrorKind::kType, is_tensor(tensor.ptr()), "[PendingRead] expected a Tensor");
         return std::make_unique<PendingRead>(handle_of(tensor.ptr()));
       }))
       .def("done", &PendingRead::done, "Whether wait() returns at once. Does not wait.")
@@ -230,8 +230,8 @@ void bind(py::module_& m) {
   m.def("tensor", &tensor_function, py::arg("data"), py::kw_only(), py::arg("dtype") = py::none(),
         py::arg("device") = py::none(), py::arg("requires_grad") = false);
   m.def("read_into", [](py::handle tensor, py::handle buffer) {
-    check_as(ErrorKind::kType, is_tensor(tensor.ptr()), "[read_into] expected a Tensor, got ",
-             Py_TYPE(tensor.ptr())->tp_name);
+    check(ErrorKind::kType, is_tensor(tensor.ptr()), "[read_into] expected a Tensor, got ",
+          Py_TYPE(tensor.ptr())->tp_name);
     read_into(handle_of(tensor.ptr()), buffer.ptr());
   });
   m.def("from_bytes", [](py::bytes data, py::object dtype, const std::vector<int64_t>& size, py::object device) {
@@ -241,8 +241,8 @@ void bind(py::module_& m) {
     int64_t expected = static_cast<int64_t>(item_size(t));
     bool valid = true;
     for (int64_t n : sizes) valid &= n >= 0 && !__builtin_mul_overflow(expected, n, &expected);
-    check_as(ErrorKind::kValue, valid && static_cast<uint64_t>(expected) == bytes.size(), "[from_bytes] size ",
-             to_string(sizes), " of ", std::string(name(t)), " does not match ", bytes.size(), " bytes");
+    check(ErrorKind::kValue, valid && static_cast<uint64_t>(expected) == bytes.size(), "[from_bytes] size ",
+          to_string(sizes), " of ", std::string(name(t)), " does not match ", bytes.size(), " bytes");
     client::Session& session = current_session();
     return py::reinterpret_steal<py::object>(
         throw_if_null(wrap(session.upload(bytes, t, sizes, device_or_default(device), current_site(session)))));

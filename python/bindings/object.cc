@@ -46,7 +46,7 @@ PyObject* make(PyTypeObject* type, PyObject* args, PyObject*) {
     PyObject* given = count == 1 && is_size(first) ? first : args;
     absl::InlinedVector<int64_t, 6> sizes;
     if (count > 1 || given == first || !first || PyLong_Check(first)) {
-      check_as(ErrorKind::kType, ints_from(given, &sizes), "Tensor(): expected a tensor, data, or sizes as ints");
+      check(ErrorKind::kType, ints_from(given, &sizes), "Tensor(): expected a tensor, data, or sizes as ints");
       if (!first) sizes.push_back(0);
       const Arg empty[] = {Arg(absl::Span<const int64_t>(sizes)), Arg(default_float()), Arg(default_device())};
       return wrap(call_op(op_id::kEmpty, empty, session)[0], type);
@@ -74,7 +74,7 @@ PyObject* get_base(PyObject* o, void*) { return handle_of(o)->base ? wrap(handle
 int set_requires_grad(PyObject* o, PyObject* value, void*) {
   return guard(
       [&] {
-        check_as(ErrorKind::kRuntime, value && PyBool_Check(value), "requires_grad must be a bool");
+        check(ErrorKind::kRuntime, value && PyBool_Check(value), "requires_grad must be a bool");
         const client::Tensor& handle = handle_of(o);
         bool requires_grad = value == Py_True;
         if (requires_grad == handle->requires_grad) return 0;
@@ -104,8 +104,8 @@ int set_grad(PyObject* o, PyObject* value, void*) {
         const client::Tensor& leaf = handle_of(o);
         client::Tensor grad;
         if (value && value != Py_None) {
-          check_as(ErrorKind::kType, is_tensor(value), "assigned grad expected to be a Tensor or None but got ",
-                   Py_TYPE(value)->tp_name);
+          check(ErrorKind::kType, is_tensor(value), "assigned grad expected to be a Tensor or None but got ",
+                Py_TYPE(value)->tp_name);
           grad = handle_of(value);
           check(grad->sizes == leaf->sizes, "assigned grad has data of a different size, got ", to_string(grad->sizes),
                 " and ", to_string(leaf->sizes));
@@ -139,8 +139,8 @@ PyObject* size(PyObject* o, PyObject* args) {
   if (!dim || dim == Py_None) return size_object(handle_of(o)->sizes);
   return guard([&]() -> PyObject* {
     const int64_t d = int_from(dim), n = handle_of(o)->dim();
-    check_as(ErrorKind::kIndex, d >= -n && d < n, "Dimension out of range (expected to be in range of [", -n, ", ",
-             n - 1, "], but got ", d, ")");
+    check(ErrorKind::kIndex, d >= -n && d < n, "Dimension out of range (expected to be in range of [", -n, ", ", n - 1,
+          "], but got ", d, ")");
     return PyLong_FromLongLong(handle_of(o)->sizes[static_cast<size_t>(d < 0 ? d + n : d)]);
   });
 }

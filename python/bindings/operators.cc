@@ -67,7 +67,7 @@ bool fits_out(const Op& op, ParsedArgs* parsed) {
   for (size_t i = 0; i < out.size(); ++i) {
     check_out(op, inferred.outputs[i], *out[i]);
     for (size_t j = 0; j < i; ++j) {
-      check_as(ErrorKind::kValue, out[i] != out[j], op.name, "(): the out= tensors must not overlap.");
+      check(ErrorKind::kValue, out[i] != out[j], op.name, "(): the out= tensors must not overlap.");
     }
     same_sizes &= inferred.outputs[i].sizes == out[i]->sizes;
   }
@@ -120,8 +120,8 @@ PyObject* call_resizing(const Op& op, uint16_t id, const ParsedArgs& parsed, con
                         client::Session& session) {
   PyObject* out = given_out(call);
   client::Tensors results = call_op(id, parsed.args, session);
-  check_as(ErrorKind::kType, results.size() == parsed.into.size(), op.name, "(): expected ", results.size(),
-           " out tensors, got ", parsed.into.size());
+  check(ErrorKind::kType, results.size() == parsed.into.size(), op.name, "(): expected ", results.size(),
+        " out tensors, got ", parsed.into.size());
   for (size_t i = 0; i < results.size(); ++i) {
     store_resized(is_tensor(out) ? out : PyTuple_GET_ITEM(out, static_cast<Py_ssize_t>(i)), op, results[i], session);
   }
@@ -255,8 +255,8 @@ PyObject* as_float(PyObject* a) {
 }
 PyObject* as_index(PyObject* a) {
   return guard([&]() -> PyObject* {
-    check_as(ErrorKind::kType, is_integral(handle_of(a)->dtype) && handle_of(a)->numel() == 1,
-             "only integer tensors of a single element can be converted to an index");
+    check(ErrorKind::kType, is_integral(handle_of(a)->dtype) && handle_of(a)->numel() == 1,
+          "only integer tensors of a single element can be converted to an index");
     return to_python_int(a);
   });
 }

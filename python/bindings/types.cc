@@ -213,8 +213,8 @@ Device device_from(PyObject* o) {
 Device default_device() { return default_device_object ? device_of(default_device_object) : Device{}; }
 
 PyObject* swap_default_device(PyObject* device) {
-  check_as(ErrorKind::kType, device == Py_None || PyObject_TypeCheck(device, device_type),
-           "the default device must be a teletensor.device or None, not ", Py_TYPE(device)->tp_name);
+  check(ErrorKind::kType, device == Py_None || PyObject_TypeCheck(device, device_type),
+        "the default device must be a teletensor.device or None, not ", Py_TYPE(device)->tp_name);
   PyObject* before = default_device_object ? default_device_object : Py_NewRef(Py_None);
   default_device_object = device == Py_None ? nullptr : Py_NewRef(device);
   return before;

@@ -95,8 +95,8 @@ class Decoder {
     const size_t count = count_results(wire);
     require(count <= limits_.max_results, op, "expected at most ", limits_.max_results, " results, got ", count);
     names_ += count;
-    check_as(ErrorKind::kValue, names_ <= limits_.max_names, "expected at most ", limits_.max_names,
-             " result names in a frame, got more");
+    check(ErrorKind::kValue, names_ <= limits_.max_names, "expected at most ", limits_.max_names,
+          " result names in a frame, got more");
     require(wire.result() <= UINT64_MAX - count, op, "result names exceed 64 bits, first name ", wire.result());
     absl::Span<Slot> names = memory_.allocate<Slot>(count);
     for (size_t i = 0; i < count; ++i) names[i] = wire.result() + i;
@@ -140,10 +140,10 @@ void decode(const v1::Frame& frame, const Limits& limits, Program* program) {
   program->clear();
   const auto instructions = static_cast<size_t>(frame.instructions_size());
   try {
-    check_as(ErrorKind::kValue, instructions <= limits.max_instructions, "a frame must have at most ",
-             limits.max_instructions, " instructions, got ", instructions);
-    check_as(ErrorKind::kValue, static_cast<size_t>(frame.reads_size()) <= limits.max_reads,
-             "a frame must have at most ", limits.max_reads, " reads, got ", frame.reads_size());
+    check(ErrorKind::kValue, instructions <= limits.max_instructions, "a frame must have at most ",
+          limits.max_instructions, " instructions, got ", instructions);
+    check(ErrorKind::kValue, static_cast<size_t>(frame.reads_size()) <= limits.max_reads, "a frame must have at most ",
+          limits.max_reads, " reads, got ", frame.reads_size());
     program->reserve(instructions);
     Decoder decoder(limits, *program);
     for (const v1::Instruction& wire : frame.instructions()) decoder.decode_instruction(wire);

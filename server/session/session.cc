@@ -240,7 +240,7 @@ void Session::answer(const v1::Read& read, bool again, uint64_t* bytes_left, v1:
   result->set_request(read.request());
   const SlotValue* value = slots_.find(read.handle());
   if (value == nullptr) {
-    check_as(ErrorKind::kValue, again, "handle ", read.handle(), " is not in use");
+    check(ErrorKind::kValue, again, "handle ", read.handle(), " is not in use");
     return set_error(to_wire(Error(ErrorKind::kRuntime, "the value was in a reply that was lost with the connection")),
                      bytes_left, result);
   }
@@ -300,7 +300,7 @@ void Session::store_async_errors() {
 
 void Session::release_names() {
   for (Slot handle : program_.release()) {
-    check_as(ErrorKind::kValue, slots_.release(handle), "handle ", handle, " is released but not in use");
+    check(ErrorKind::kValue, slots_.release(handle), "handle ", handle, " is released but not in use");
   }
 }
 

@@ -103,21 +103,21 @@ DType view_as_complex(const Arg& input) {
   check(is_floating(t),
         "view_as_complex is only supported for floating point tensors, but got a tensor of scalar type: ",
         scalar_type_name(t));
-  check_as(ErrorKind::kNotImplemented, item_size(t) >= 4, "there is no complex dtype with ", name(t), " parts");
+  check(ErrorKind::kNotImplemented, item_size(t) >= 4, "there is no complex dtype with ", name(t), " parts");
   return to_complex(t);
 }
 
 DType complex_from_parts(const Arg& real, const Arg& imag) {
   for (const Arg* part : {&real, &imag}) {
-    check_as(ErrorKind::kType, part->kind == Arg::Kind::kTensor, "both parts must be Tensors, got a number");
+    check(ErrorKind::kType, part->kind == Arg::Kind::kTensor, "both parts must be Tensors, got a number");
   }
   const DType a = same(real), b = same(imag);
-  check_as(ErrorKind::kNotImplemented, is_floating(a) && is_floating(b),
-           "Expected both inputs to be Half, Float or Double tensors but got ", scalar_type_name(a), " and ",
-           scalar_type_name(b));
+  check(ErrorKind::kNotImplemented, is_floating(a) && is_floating(b),
+        "Expected both inputs to be Half, Float or Double tensors but got ", scalar_type_name(a), " and ",
+        scalar_type_name(b));
   check(a == b, "Expected object of scalar type ", scalar_type_name(a), " but got scalar type ", scalar_type_name(b),
         " for second argument");
-  check_as(ErrorKind::kNotImplemented, item_size(a) >= 4, "there is no complex dtype with ", name(a), " parts");
+  check(ErrorKind::kNotImplemented, item_size(a) >= 4, "there is no complex dtype with ", name(a), " parts");
   return to_complex(a);
 }
 
@@ -134,9 +134,9 @@ DType not_boolean(const Arg& input, const Arg& other) {
 }
 
 DType negatable(const Arg& input) {
-  check_as(ErrorKind::kNotImplemented, !is_bool(input),
-           "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the "
-           "`~` or `logical_not()` operator instead.");
+  check(ErrorKind::kNotImplemented, !is_bool(input),
+        "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the "
+        "`~` or `logical_not()` operator instead.");
   return same(input);
 }
 
@@ -202,7 +202,7 @@ DType fake_quantize(const Arg& input, int64_t zero_point, int64_t quant_min, int
 }
 
 void require_real(DType compute) {
-  check_as(ErrorKind::kNotImplemented, !is_complex(compute), "not implemented for '", scalar_type_name(compute), "'");
+  check(ErrorKind::kNotImplemented, !is_complex(compute), "not implemented for '", scalar_type_name(compute), "'");
 }
 
 DType pow(const Arg& input, const Arg& exponent) {

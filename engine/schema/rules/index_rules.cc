@@ -32,7 +32,7 @@ void check_inside(const char* what, const Sizes& index, const Sizes& sizes, int6
 
 Sizes check_vector(const Arg& index, const char* op) {
   check_index_dtype(index);
-  check_as(ErrorKind::kIndex, meta(index).dim() <= 1, op, "(): Index is supposed to be a vector");
+  check(ErrorKind::kIndex, meta(index).dim() <= 1, op, "(): Index is supposed to be a vector");
   return at_least_1d(meta(index).sizes);
 }
 
@@ -68,8 +68,8 @@ Sizes index_select(const Arg& input, int64_t dim, const Arg& index) {
   Sizes count = check_vector(index, "index_select");
   int64_t d = wrap_dim(dim, meta(input).dim());
   Sizes result = meta(input).sizes;
-  check_as(ErrorKind::kIndex, !result.empty() || count[0] == 1,
-           "index_select(): Index to scalar can have only 1 value, got ", count[0], " value(s)");
+  check(ErrorKind::kIndex, !result.empty() || count[0] == 1,
+        "index_select(): Index to scalar can have only 1 value, got ", count[0], " value(s)");
   if (!result.empty()) result[at(d)] = count[0];
   return result;
 }
@@ -109,22 +109,21 @@ AdvancedIndexShape advanced_index_shape(const Arg& input, const Arg& indices) {
   bool in_run = false;
   for (const TensorMeta* t : list) {
     int64_t covers = t && is_mask(*t) ? t->dim() : 1;
-    check_as(ErrorKind::kIndex, dim + at(covers) <= sizes.size(), "too many indices for tensor of dimension ",
-             sizes.size());
+    check(ErrorKind::kIndex, dim + at(covers) <= sizes.size(), "too many indices for tensor of dimension ",
+          sizes.size());
     if (!t) {
       (runs == 0 ? result.before : result.after).push_back(sizes[dim]);
       in_run = false;
     } else {
-      check_as(ErrorKind::kIndex, is_integral(t->dtype),
-               "tensors used as indices must be long, int, byte or bool tensors");
+      check(ErrorKind::kIndex, is_integral(t->dtype),
+            "tensors used as indices must be long, int, byte or bool tensors");
       runs += !in_run;
       in_run = true;
       if (is_mask(*t)) {
         result.masked = true;
         for (int64_t k = 0; k < covers; ++k) {
-          check_as(ErrorKind::kIndex, t->sizes[at(k)] == sizes[dim + at(k)], "The shape of the mask ", t->sizes,
-                   " at index ", k, " does not match the shape of the indexed tensor ", sizes, " at index ",
-                   dim + at(k));
+          check(ErrorKind::kIndex, t->sizes[at(k)] == sizes[dim + at(k)], "The shape of the mask ", t->sizes,
+                " at index ", k, " does not match the shape of the indexed tensor ", sizes, " at index ", dim + at(k));
         }
       } else {
         try {
@@ -156,8 +155,8 @@ Sizes joined(const AdvancedIndexShape& a) {
 
 Sizes index(const Arg& input, const Arg& indices) {
   AdvancedIndexShape a = advanced_index_shape(input, indices);
-  check_as(ErrorKind::kIndex, !a.masked,
-           "index does not accept masks; use index_masked, whose output size depends on data");
+  check(ErrorKind::kIndex, !a.masked,
+        "index does not accept masks; use index_masked, whose output size depends on data");
   return joined(a);
 }
 
@@ -186,7 +185,7 @@ Sizes take_along_dim(const Arg& input, const Arg& indices, int64_t dim) {
   check(meta(input).dim() == meta(indices).dim(),
         "torch.take_along_dim(): input and indices should have the same number of dimensions, but got ",
         meta(input).dim(), " dimensions for input, and ", meta(indices).dim(), " dimensions for indices");
-  check_as(ErrorKind::kIndex, meta(input).dim() > 0, "Dimension specified as ", dim, " but tensor has no dimensions");
+  check(ErrorKind::kIndex, meta(input).dim() > 0, "Dimension specified as ", dim, " but tensor has no dimensions");
   int64_t d = wrap_dim(dim, meta(input).dim());
   Sizes a = meta(input).sizes, b = meta(indices).sizes;
   int64_t count = b[at(d)];

@@ -24,7 +24,7 @@ int64_t distance_from_main(int64_t diagonal) {
 
 Sizes cat(const Arg& tensors, int64_t dim) {
   auto list = tensors.list();
-  check_as(ErrorKind::kValue, !list.empty(), "expected a non-empty list of Tensors");
+  check(ErrorKind::kValue, !list.empty(), "expected a non-empty list of Tensors");
   const TensorMeta* first = nullptr;
   for (size_t i = 0; i < list.size(); ++i) {
     const TensorMeta* t = list[i];
@@ -131,8 +131,8 @@ Sizes roll(const Arg& input, SizesView shifts, SizesView dims) {
   check(!shifts.empty(), "`shifts` required");
   check(shifts.size() == dims.size() || (dims.empty() && shifts.size() == 1),
         "shifts and dimensions must align. shifts: ", shifts.size(), ", dims:", dims.size());
-  check_as(ErrorKind::kIndex, dims.empty() || meta(input).dim() > 0, "Dimension specified as ",
-           dims.empty() ? 0 : dims[0], " but tensor has no dimensions");
+  check(ErrorKind::kIndex, dims.empty() || meta(input).dim() > 0, "Dimension specified as ", dims.empty() ? 0 : dims[0],
+        " but tensor has no dimensions");
   for (int64_t d : dims) wrap_dim(d, meta(input).dim());
   return meta(input).sizes;
 }
@@ -152,7 +152,7 @@ Sizes diag(const Arg& input, int64_t diagonal) {
 
 Sizes diag_embed(const Arg& input, int64_t offset, int64_t dim1, int64_t dim2) {
   int64_t n = meta(input).dim() + 1;
-  check_as(ErrorKind::kIndex, meta(input).dim() > 0, "diag_embed needs at least one dimension");
+  check(ErrorKind::kIndex, meta(input).dim() > 0, "diag_embed needs at least one dimension");
   int64_t a = wrap_dim(dim1, n), b = wrap_dim(dim2, n);
   check(a != b, "diagonal dimensions cannot be identical ", dim1, ", ", dim2);
   Sizes result(meta(input).sizes.begin(), meta(input).sizes.end() - 1);

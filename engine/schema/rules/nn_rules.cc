@@ -18,8 +18,8 @@ int64_t count(SizesView sizes) {
 }
 
 void check_reduction(std::string_view reduction) {
-  check_as(ErrorKind::kValue, reduction == "none" || reduction == "mean" || reduction == "sum", reduction,
-           " is not a valid value for reduction");
+  check(ErrorKind::kValue, reduction == "none" || reduction == "mean" || reduction == "sum", reduction,
+        " is not a valid value for reduction");
 }
 
 void check_label_smoothing(double value) {
@@ -62,7 +62,7 @@ Sizes gradient_of(const Arg& grad, Sizes result) {
 }
 
 Sizes dropout(const Arg& input, double p) {
-  check_as(ErrorKind::kValue, p >= 0 && p <= 1, "dropout probability has to be between 0 and 1, but got ", p);
+  check(ErrorKind::kValue, p >= 0 && p <= 1, "dropout probability has to be between 0 and 1, but got ", p);
   return sizes_of(input);
 }
 
@@ -193,10 +193,10 @@ Sizes nll_loss(const Arg& input, const Arg& target, const Arg& weight, std::stri
   check_label_smoothing(label_smoothing);
   const Sizes& x = sizes_of(input);
   const Sizes& t = sizes_of(target);
-  check_as(ErrorKind::kValue, !x.empty(), "Expected 1 or more dimensions (got 0)");
+  check(ErrorKind::kValue, !x.empty(), "Expected 1 or more dimensions (got 0)");
   const size_t channel = x.size() == 1 ? 0 : 1;
-  check_as(ErrorKind::kValue, x.size() == 1 || (!t.empty() && x[0] == t[0]), "Expected input batch_size (", x[0],
-           ") to match target batch_size (", t.empty() ? 0 : t[0], ").");
+  check(ErrorKind::kValue, x.size() == 1 || (!t.empty() && x[0] == t[0]), "Expected input batch_size (", x[0],
+        ") to match target batch_size (", t.empty() ? 0 : t[0], ").");
   Sizes expected = x;
   expected.erase(expected.begin() + static_cast<std::ptrdiff_t>(channel));
   check(t == expected, "Expected target size ", expected, ", got ", t);
@@ -222,9 +222,9 @@ Sizes smooth_loss(const Arg& input, const Arg& target, std::string_view reductio
 
 Sizes binary_cross_entropy(const Arg& input, const Arg& target, const Arg& weight, std::string_view reduction) {
   check_reduction(reduction);
-  check_as(ErrorKind::kValue, sizes_of(input) == sizes_of(target), "Using a target size (", sizes_of(target),
-           ") that is different to the input size (", sizes_of(input),
-           ") is deprecated. Please ensure they have the same size.");
+  check(ErrorKind::kValue, sizes_of(input) == sizes_of(target), "Using a target size (", sizes_of(target),
+        ") that is different to the input size (", sizes_of(input),
+        ") is deprecated. Please ensure they have the same size.");
   Sizes sizes = broadcast(input, weight);
   return reduction == "none" ? sizes : Sizes{};
 }
@@ -232,8 +232,8 @@ Sizes binary_cross_entropy(const Arg& input, const Arg& target, const Arg& weigh
 Sizes binary_cross_entropy_with_logits(const Arg& input, const Arg& target, const Arg& weight, const Arg& pos_weight,
                                        std::string_view reduction) {
   check_reduction(reduction);
-  check_as(ErrorKind::kValue, sizes_of(input) == sizes_of(target), "Target size (", sizes_of(target),
-           ") must be the same as input size (", sizes_of(input), ")");
+  check(ErrorKind::kValue, sizes_of(input) == sizes_of(target), "Target size (", sizes_of(target),
+        ") must be the same as input size (", sizes_of(input), ")");
   Sizes sizes = broadcast(input, weight, pos_weight);
   return reduction == "none" ? sizes : Sizes{};
 }

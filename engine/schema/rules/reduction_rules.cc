@@ -38,14 +38,14 @@ Sizes without(const Sizes& sizes, const absl::InlinedVector<bool, 8>& reduced, b
 // Rejects a reduction over no elements, for reductions without an identity (maximum, median).
 void check_some(const Sizes& sizes, const Dims& dims) {
   bool all = !dims || dims->empty();
-  check_as(ErrorKind::kRuntime, !all || std::find(sizes.begin(), sizes.end(), 0) == sizes.end(),
-           "Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' "
-           "argument.");
+  check(ErrorKind::kRuntime, !all || std::find(sizes.begin(), sizes.end(), 0) == sizes.end(),
+        "Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' "
+        "argument.");
   if (all) return;
   for (int64_t dim : *dims) {
     int64_t d = shape_rules::wrap_dim(dim, static_cast<int64_t>(sizes.size()));
-    check_as(ErrorKind::kIndex, sizes.empty() || sizes[static_cast<size_t>(d)] != 0, "Expected reduction dim ", d,
-             " to have non-zero size.");
+    check(ErrorKind::kIndex, sizes.empty() || sizes[static_cast<size_t>(d)] != 0, "Expected reduction dim ", d,
+          " to have non-zero size.");
   }
 }
 
@@ -58,8 +58,8 @@ Sizes reduced(const Arg& input, Dims dims, bool keepdim) {
 }
 
 Sizes reduced_one_dim(const Arg& input, Dims dims, bool keepdim) {
-  check_as(ErrorKind::kType, !dims || dims->size() <= 1, "expected a single dimension as dim, got ",
-           dims.value_or(SizesView()));
+  check(ErrorKind::kType, !dims || dims->size() <= 1, "expected a single dimension as dim, got ",
+        dims.value_or(SizesView()));
   return reduced(input, dims, keepdim);
 }
 
@@ -74,7 +74,7 @@ Sizes reduced_nonempty(const Arg& input, std::optional<int64_t> dim, bool keepdi
 }
 
 Sizes norm_named(const Arg& input, std::string_view p, Dims dims, bool keepdim) {
-  check_as(ErrorKind::kNotImplemented, p != "nuc", "the nuclear norm ('nuc') is not implemented");
+  check(ErrorKind::kNotImplemented, p != "nuc", "the nuclear norm ('nuc') is not implemented");
   check(p == "fro", "Norm order ", p, " not supported: expected a number or 'fro'");
   return reduced(input, dims, keepdim);
 }
@@ -97,9 +97,9 @@ namespace dtype_rules {
 
 DType mean(const Arg& input, std::optional<DType> given) {
   DType t = given.value_or(same(input));
-  check_as(ErrorKind::kNotImplemented, has_gradients(t), "mean(): could not infer output dtype. ",
-           given ? "Optional" : "Input",
-           " dtype must be either a floating point or complex dtype. Got: ", scalar_type_name(t));
+  check(ErrorKind::kNotImplemented, has_gradients(t), "mean(): could not infer output dtype. ",
+        given ? "Optional" : "Input",
+        " dtype must be either a floating point or complex dtype. Got: ", scalar_type_name(t));
   return t;
 }
 

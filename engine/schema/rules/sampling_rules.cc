@@ -26,10 +26,10 @@ Sizes shortened(Sizes sizes, int64_t dim, bool keepdim) {
 
 Sizes grid_sample(const Arg& input, const Arg& grid, std::string_view mode, std::string_view padding_mode) {
   const Sizes &x = meta(input).sizes, &g = meta(grid).sizes;
-  check_as(ErrorKind::kValue, one_of(mode, {"bilinear", "nearest", "bicubic"}),
-           "expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: '", mode, "'");
-  check_as(ErrorKind::kValue, one_of(padding_mode, {"zeros", "border", "reflection"}),
-           "expected padding_mode to be 'zeros', 'border', or 'reflection', but got: '", padding_mode, "'");
+  check(ErrorKind::kValue, one_of(mode, {"bilinear", "nearest", "bicubic"}),
+        "expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: '", mode, "'");
+  check(ErrorKind::kValue, one_of(padding_mode, {"zeros", "border", "reflection"}),
+        "expected padding_mode to be 'zeros', 'border', or 'reflection', but got: '", padding_mode, "'");
   check(x.size() == g.size() && (x.size() == 4 || x.size() == 5),
         "expected 4D or 5D input and grid with same number of dimensions, but got input with sizes ", x,
         " and grid with sizes ", g);
@@ -92,13 +92,13 @@ Sizes weighted_gather_weight_grad(const Arg& values, const Arg& input, const Arg
 }
 
 Sizes affine_grid(const Arg& theta, SizesView size) {
-  check_as(ErrorKind::kNotImplemented, size.size() == 4 || size.size() == 5,
-           "affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, respectively. Got size ", size);
-  for (int64_t n : size) check_as(ErrorKind::kValue, n > 0, "Expected non-zero, positive output size. Got ", size);
+  check(ErrorKind::kNotImplemented, size.size() == 4 || size.size() == 5,
+        "affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, respectively. Got size ", size);
+  for (int64_t n : size) check(ErrorKind::kValue, n > 0, "Expected non-zero, positive output size. Got ", size);
   const int64_t space = static_cast<int64_t>(size.size()) - 2;
   const Sizes expected{size[0], space, space + 1};
-  check_as(ErrorKind::kValue, meta(theta).sizes == expected, "Expected a batch of ", space,
-           "D affine matrices of shape Nx", space, "x", space + 1, " for size ", size, ". Got ", meta(theta).sizes);
+  check(ErrorKind::kValue, meta(theta).sizes == expected, "Expected a batch of ", space,
+        "D affine matrices of shape Nx", space, "x", space + 1, " for size ", size, ". Got ", meta(theta).sizes);
   Sizes result{size[0]};
   result.insert(result.end(), size.begin() + 2, size.end());
   result.push_back(space);

@@ -70,10 +70,10 @@ Sizes scaled_mm(const Arg& input, const Arg& mat2, const Arg& scale_a, const Arg
   check_scales(a, b, *scale_a.tensor, *scale_b.tensor);
   check(scale_result.is_none() || is_one_number(*scale_result.tensor), "scale_result must be a float scalar");
   const DType out = out_dtype.value_or(a.dtype);
-  check_as(ErrorKind::kNotImplemented, is_floating(out), "not implemented for '", scalar_type_name(out), "'");
+  check(ErrorKind::kNotImplemented, is_floating(out), "not implemented for '", scalar_type_name(out), "'");
   const bool on_gpu = a.device.type == DeviceType::kCUDA;
   if (on_gpu) check_cublaslt_operands(a, b);
-  check_as(ErrorKind::kNotImplemented, !on_gpu || out != DType::kFloat64, "not implemented for 'Double'");
+  check(ErrorKind::kNotImplemented, !on_gpu || out != DType::kFloat64, "not implemented for 'Double'");
   if (!bias.is_none()) {
     const TensorMeta& added = *bias.tensor;
     check(added.numel() == b.sizes[1], "Bias must be size ", b.sizes[1], " but got ", added.numel());

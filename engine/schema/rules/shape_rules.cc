@@ -30,8 +30,8 @@ __int128 wide(const Scalar& integer) {
 
 int64_t wrap_dim(int64_t dim, int64_t ndim) {
   int64_t n = std::max<int64_t>(ndim, 1);
-  check_as(ErrorKind::kIndex, dim >= -n && dim < n, "Dimension out of range (expected to be in range of [", -n, ", ",
-           n - 1, "], but got ", dim, ")");
+  check(ErrorKind::kIndex, dim >= -n && dim < n, "Dimension out of range (expected to be in range of [", -n, ", ",
+        n - 1, "], but got ", dim, ")");
   return dim < 0 ? dim + n : dim;
 }
 
@@ -106,10 +106,9 @@ Sizes eye(int64_t n, std::optional<int64_t> m) {
 Sizes literal(std::string_view bytes, SizesView size, DType dtype) {
   Sizes result = sizes(size);
   int64_t n = element_count(result);
-  check_as(
-      ErrorKind::kValue,
-      n >= 0 && n <= static_cast<int64_t>(bytes.size()) && static_cast<size_t>(n) * item_size(dtype) == bytes.size(),
-      "the number of bytes does not match a ", name(dtype), " tensor of sizes ", size, ", got ", bytes.size());
+  check(ErrorKind::kValue,
+        n >= 0 && n <= static_cast<int64_t>(bytes.size()) && static_cast<size_t>(n) * item_size(dtype) == bytes.size(),
+        "the number of bytes does not match a ", name(dtype), " tensor of sizes ", size, ", got ", bytes.size());
   return result;
 }
 

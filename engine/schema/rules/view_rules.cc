@@ -19,7 +19,7 @@ Geometry geometry_of(const Arg& input) {
 
 // Returns the wrapped dimension; throws if the tensor has no dimensions.
 int64_t existing_dim(const Arg& input, int64_t dim) {
-  check_as(ErrorKind::kIndex, meta(input).dim() > 0, "Dimension specified as ", dim, " but tensor has no dimensions");
+  check(ErrorKind::kIndex, meta(input).dim() > 0, "Dimension specified as ", dim, " but tensor has no dimensions");
   return wrap_dim(dim, meta(input).dim());
 }
 
@@ -294,18 +294,18 @@ Geometry narrow(const Arg& input, int64_t dim, int64_t start, int64_t length) {
   check(meta(input).dim() > 0, "narrow() cannot be applied to a 0-dim tensor.");
   int64_t d = wrap_dim(dim, meta(input).dim()), size = meta(input).sizes[at(d)];
   check(length >= 0, "narrow(): length must be non-negative.");
-  check_as(ErrorKind::kIndex, start >= -size && start <= size, "start out of range (expected to be in range of [",
-           -size, ", ", size, "], but got ", start, ")");
+  check(ErrorKind::kIndex, start >= -size && start <= size, "start out of range (expected to be in range of [", -size,
+        ", ", size, "], but got ", start, ")");
   if (start < 0) start += size;
   check(length <= size - start, "start (", start, ") + length (", length, ") exceeds dimension size (", size, ").");
   return pieces(input, d, start, length);
 }
 
 Geometry select(const Arg& input, int64_t dim, int64_t index) {
-  check_as(ErrorKind::kIndex, meta(input).dim() > 0, "select() cannot be applied to a 0-dim tensor.");
+  check(ErrorKind::kIndex, meta(input).dim() > 0, "select() cannot be applied to a 0-dim tensor.");
   int64_t d = wrap_dim(dim, meta(input).dim()), size = meta(input).sizes[at(d)];
-  check_as(ErrorKind::kIndex, index >= -size && index < size, "select(): index ", index,
-           " out of range for tensor of size ", meta(input).sizes, " at dimension ", d);
+  check(ErrorKind::kIndex, index >= -size && index < size, "select(): index ", index,
+        " out of range for tensor of size ", meta(input).sizes, " at dimension ", d);
   Geometry g = pieces(input, d, index < 0 ? index + size : index, 1);
   erase(g, d);
   return g;
@@ -406,7 +406,7 @@ void check_pieces(int64_t count) {
 
 // The size of a dimension, which must exist.
 int64_t size_along(SizesView sizes, int64_t dim) {
-  check_as(ErrorKind::kIndex, !sizes.empty(), "Dimension specified as ", dim, " but tensor has no dimensions");
+  check(ErrorKind::kIndex, !sizes.empty(), "Dimension specified as ", dim, " but tensor has no dimensions");
   return sizes[at(wrap_dim(dim, static_cast<int64_t>(sizes.size())))];
 }
 

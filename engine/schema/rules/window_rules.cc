@@ -302,11 +302,11 @@ Sizes col2im(const Arg& input, SizesView size, SizesView kernel, SizesView dilat
 Sizes interpolate(const Arg& input, SizesView size, std::string_view mode, bool align_corners,
                   absl::Span<const double> scale_factors) {
   const Sizes& x = sizes_of(input);
-  check_as(ErrorKind::kNotImplemented, x.size() >= 3 && x.size() <= 5,
-           "Input Error: Only 3D, 4D and 5D input Tensors supported (got ", x.size(),
-           "D) for the modes: nearest | linear | "
-           "bilinear | bicubic | trilinear | area | nearest-exact (got ",
-           mode, ")");
+  check(ErrorKind::kNotImplemented, x.size() >= 3 && x.size() <= 5,
+        "Input Error: Only 3D, 4D and 5D input Tensors supported (got ", x.size(),
+        "D) for the modes: nearest | linear | "
+        "bilinear | bicubic | trilinear | area | nearest-exact (got ",
+        mode, ")");
   const size_t space = x.size() - 2;
   constexpr std::string_view kLinear[] = {"linear", "bilinear", "trilinear"};
   const bool any = mode == "nearest" || mode == "nearest-exact" || mode == "area";
@@ -315,17 +315,15 @@ Sizes interpolate(const Arg& input, SizesView size, std::string_view mode, bool 
     const size_t needed = mode == "bicubic"             ? 2
                           : linear == std::end(kLinear) ? 0
                                                         : static_cast<size_t>(linear - kLinear) + 1;
-    check_as(ErrorKind::kNotImplemented, needed != 0, "unknown mode ", mode);
-    check_as(ErrorKind::kNotImplemented, needed == space, "Got ", x.size(), "D input, but ", mode, " mode needs ",
-             needed + 2, "D input");
+    check(ErrorKind::kNotImplemented, needed != 0, "unknown mode ", mode);
+    check(ErrorKind::kNotImplemented, needed == space, "Got ", x.size(), "D input, but ", mode, " mode needs ",
+          needed + 2, "D input");
   }
-  check_as(
-      ErrorKind::kValue, !align_corners || !any,
-      "align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | trilinear");
-  check_as(
-      ErrorKind::kValue, size.size() == space && (scale_factors.empty() || scale_factors.size() == space),
-      "Input and output must have the same number of spatial dimensions, but got input with spatial dimensions of ",
-      SizesView(x).subspan(2), " and output size of ", size);
+  check(ErrorKind::kValue, !align_corners || !any,
+        "align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | trilinear");
+  check(ErrorKind::kValue, size.size() == space && (scale_factors.empty() || scale_factors.size() == space),
+        "Input and output must have the same number of spatial dimensions, but got input with spatial dimensions of ",
+        SizesView(x).subspan(2), " and output size of ", size);
   Sizes result{x[0], x[1]};
   for (size_t i = 0; i < space; ++i) {
     check(size[i] > 0 && size[i] <= 1 << 24 && x[2 + i] > 0,

@@ -11,8 +11,8 @@ using ContiguousAs = Tensor (*)(const Tensor& t, DType dtype);
 
 // Throws Error (IndexError) if `index` is not of an integer dtype.
 inline void check_index_dtype(const Tensor& index) {
-  check_as(ErrorKind::kIndex, category(index.dtype()) == Category::kInteger,
-           "tensors used as indices must be integer or bool tensors, got ", name(index.dtype()));
+  check(ErrorKind::kIndex, category(index.dtype()) == Category::kInteger,
+        "tensors used as indices must be integer or bool tensors, got ", name(index.dtype()));
 }
 
 // `index` as int64, in any layout. Throws Error (IndexError) if it is not of an integer dtype.
@@ -23,7 +23,7 @@ inline Tensor index_values(ContiguousAs contiguous_as, const Tensor& index) {
 
 // Throws Error (IndexError) if there are indices into a dimension of size 0.
 inline void check_indexable(int64_t dim, int64_t size, int64_t count) {
-  check_as(ErrorKind::kIndex, size > 0 || count == 0, "index is out of bounds for dimension ", dim, " with size 0");
+  check(ErrorKind::kIndex, size > 0 || count == 0, "index is out of bounds for dimension ", dim, " with size 0");
 }
 
 // The strides of `t`, with 0 for the indexed dimension.

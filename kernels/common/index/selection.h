@@ -62,11 +62,11 @@ struct Selection {
 // ---- Implementation ----------------------------------------------------------------------------
 
 inline void check_mask(const Tensor& x, const Tensor& mask, int64_t dim) {
-  check_as(ErrorKind::kIndex, dim + mask.dim() <= x.dim(), "too many indices for tensor of dimension ", x.dim());
+  check(ErrorKind::kIndex, dim + mask.dim() <= x.dim(), "too many indices for tensor of dimension ", x.dim());
   for (int64_t d = 0; d < mask.dim(); ++d) {
-    check_as(ErrorKind::kIndex, mask.size(d) == x.size(dim + d), "The shape of the mask ", to_string(mask.sizes()),
-             " at index ", d, " does not match the shape of the indexed tensor ", to_string(x.sizes()), " at index ",
-             dim + d);
+    check(ErrorKind::kIndex, mask.size(d) == x.size(dim + d), "The shape of the mask ", to_string(mask.sizes()),
+          " at index ", d, " does not match the shape of the indexed tensor ", to_string(x.sizes()), " at index ",
+          dim + d);
   }
 }
 
@@ -78,9 +78,9 @@ inline Sizes common_sizes(const SelectionTerms& terms) {
     if (other.size() > sizes.size()) sizes.insert(sizes.begin(), other.size() - sizes.size(), 1);
     for (size_t d = 0; d < other.size(); ++d) {
       int64_t& size = sizes[sizes.size() - other.size() + d];
-      check_as(ErrorKind::kIndex, size == other[d] || size == 1 || other[d] == 1,
-               "shape mismatch: indexing tensors could not be broadcast together with shapes ", to_string(sizes), ", ",
-               to_string(other));
+      check(ErrorKind::kIndex, size == other[d] || size == 1 || other[d] == 1,
+            "shape mismatch: indexing tensors could not be broadcast together with shapes ", to_string(sizes), ", ",
+            to_string(other));
       if (size == 1) size = other[d];
     }
   }
@@ -95,7 +95,7 @@ inline Selection::Selection(const SelectionKernels& kernels, const Tensor& x, co
   bool adjacent = true;
   for (const Tensor& index : indices) {
     if (!index) {
-      check_as(ErrorKind::kIndex, dim < x.dim(), "too many indices for tensor of dimension ", x.dim());
+      check(ErrorKind::kIndex, dim < x.dim(), "too many indices for tensor of dimension ", x.dim());
       kept.push_back(dim++);
       continue;
     }
@@ -105,7 +105,7 @@ inline Selection::Selection(const SelectionKernels& kernels, const Tensor& x, co
       auto strides = absl::MakeConstSpan(x.strides()).subspan(dim, index.dim());
       terms.push_back({kernels.offsets_of_true(index, strides), dim, -1, 1});
     } else {
-      check_as(ErrorKind::kIndex, dim < x.dim(), "too many indices for tensor of dimension ", x.dim());
+      check(ErrorKind::kIndex, dim < x.dim(), "too many indices for tensor of dimension ", x.dim());
       check_index_dtype(index);
       check_indexable(dim, x.size(dim), index.numel());
       terms.push_back({index_values(kernels.contiguous_as, index), dim, x.size(dim), x.stride(dim)});

@@ -28,7 +28,7 @@ template <typename F>
 void with_reduction_type(DType dtype, F&& f) {
   if (dtype == DType::kFloat64) return f(std::type_identity<double>());
   if (is_floating(dtype)) return f(std::type_identity<float>());
-  check_as(ErrorKind::kNotImplemented, is_integral(dtype), "not implemented for ", name(dtype));
+  check(ErrorKind::kNotImplemented, is_integral(dtype), "not implemented for ", name(dtype));
   f(std::type_identity<int64_t>());
 }
 

@@ -65,7 +65,7 @@ Step<C> make_step(uint16_t op, DType compute) {
   const PointwiseRow& row = row_of(op);
   Step<C> step;
   step.function = function_of<C>(row, compute);
-  check_as(ErrorKind::kNotImplemented, step.function != nullptr, "not implemented for ", name(compute));
+  check(ErrorKind::kNotImplemented, step.function != nullptr, "not implemented for ", name(compute));
   step.num_args = row.num_inputs;
   step.costly = row.costly;
   if (std::is_integral_v<C>) step.divisor = row.divisor;

@@ -15,7 +15,7 @@ Tensor checked_indices(const Tensor& indices, int64_t rows) {
   Tensor wide = contiguous_as(indices, DType::kInt64);
   const int64_t* index = wide.data_as<int64_t>();
   for (int64_t i = 0; i < wide.numel(); ++i) {
-    check_as(ErrorKind::kIndex, index[i] >= 0 && index[i] < rows, "index out of range in self");
+    check(ErrorKind::kIndex, index[i] >= 0 && index[i] < rows, "index out of range in self");
   }
   return wide;
 }

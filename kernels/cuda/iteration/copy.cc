@@ -178,8 +178,8 @@ Tensor contiguous(const Tensor& t) { return t ? contiguous_as(t, t.dtype()) : t;
 
 Tensor contiguous_as(const Tensor& t, DType dtype) {
   if (!t || (t.dtype() == dtype && t.is_contiguous())) return t;
-  check_as(ErrorKind::kNotImplemented, !is_complex(t.dtype()) || is_complex(dtype) || dtype == DType::kBool,
-           "not implemented for ", name(t.dtype()), " on ", t.device());
+  check(ErrorKind::kNotImplemented, !is_complex(t.dtype()) || is_complex(dtype) || dtype == DType::kBool,
+        "not implemented for ", name(t.dtype()), " on ", t.device());
   Tensor packed = empty(t.sizes(), dtype, t.device());
   copy(t, packed);
   return packed;

@@ -76,8 +76,8 @@ struct Access {
   // Throws Error (NotImplementedError) for complex dtypes, and for 8-bit floating-point dtypes, which callers must
   // widen first (float8.h).
   explicit Access(const Tensor& t) : data(t.data()), dtype(t.dtype()) {
-    check_as(ErrorKind::kNotImplemented, !is_complex(dtype) && !is_float8(dtype), "not implemented for ", name(dtype),
-             " on ", t.device());
+    check(ErrorKind::kNotImplemented, !is_complex(dtype) && !is_float8(dtype), "not implemented for ", name(dtype),
+          " on ", t.device());
   }
   constexpr Access(void* data, DType dtype) : data(data), dtype(dtype) {}
 

@@ -27,8 +27,8 @@ class Layout {
   // Throws Error if more than kMaxDims dimensions remain.
   Layout(SizesView sizes, const std::array<SizesView, K>& strides) {
     const auto dims = merged_dims<K>(sizes, strides);
-    check_as(ErrorKind::kNotImplemented, dims.size() <= kMaxDims, "tensors with more than ", kMaxDims,
-             " dimensions that cannot be merged are not implemented on CUDA");
+    check(ErrorKind::kNotImplemented, dims.size() <= kMaxDims, "tensors with more than ", kMaxDims,
+          " dimensions that cannot be merged are not implemented on CUDA");
     count_ = static_cast<int>(dims.size());
     int64_t numel = 1;
     for (int d = 0; d < count_; ++d) numel *= dims[d].size;

@@ -149,8 +149,8 @@ void with_types(DType input, DType affine, F&& f) {
 }
 
 void check_row(const RowNorm& shape) {
-  check_as(ErrorKind::kNotImplemented, shape.n() <= std::numeric_limits<uint32_t>::max(), "rows of ", shape.n(),
-           " elements are not implemented on CUDA");
+  check(ErrorKind::kNotImplemented, shape.n() <= std::numeric_limits<uint32_t>::max(), "rows of ", shape.n(),
+        " elements are not implemented on CUDA");
 }
 
 }  // namespace

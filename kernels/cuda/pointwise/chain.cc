@@ -94,8 +94,7 @@ void run_one_by_one(absl::Span<const ChainStep> steps, const Tensor& out) {
 
 void run_chain(absl::Span<const ChainStep> steps, const Tensor& out) {
   for (const ChainStep& step : steps) {
-    check_as(ErrorKind::kNotImplemented, !divides_integers(step),
-             "chains with an integer division are not implemented");
+    check(ErrorKind::kNotImplemented, !divides_integers(step), "chains with an integer division are not implemented");
   }
   if (out.numel() == 0 || run_fused(ChainPlan(steps, out), out)) return;
   run_one_by_one(steps, out);

@@ -86,7 +86,7 @@ template <typename C>
 void run(const ChainStep& step, const Tensor& out) {
   const uint16_t op = op_of(step);
   const Launch<C> launch = launch_of<C>(op, step.compute);
-  check_as(ErrorKind::kNotImplemented, launch != nullptr, "not implemented for ", name(step.compute));
+  check(ErrorKind::kNotImplemented, launch != nullptr, "not implemented for ", name(step.compute));
   if (out.numel() == 0) return;
   CallBuilder<C> builder(out);
   for (size_t i = 0; i < (op == step.op->id ? step.args.size() : 1); ++i) add_argument(builder, step, i);

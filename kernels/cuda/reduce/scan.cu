@@ -122,8 +122,8 @@ void scan(const Tensor& input, int64_t dim, RunningKind kind, Tensor& values, Te
   const Continue next{kind};
   const DimIterator lines(input, dim);
   const bool ordered = kind != RunningKind::kSum && kind != RunningKind::kProduct;
-  check_as(ErrorKind::kNotImplemented, !ordered || !is_complex(values.dtype()), "not implemented for ",
-           name(values.dtype()));
+  check(ErrorKind::kNotImplemented, !ordered || !is_complex(values.dtype()), "not implemented for ",
+        name(values.dtype()));
   if (values.dtype() == DType::kComplex64) {
     return scan_contiguous<Complex<float>>(input, dim, values.dtype(), next, values, indices);
   }

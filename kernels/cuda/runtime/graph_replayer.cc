@@ -37,8 +37,8 @@ struct Conf {
     if (value == nullptr) return;
     int microseconds = 0;
     on = absl::string_view(value) != "off";
-    check_as(ErrorKind::kValue, !on || (absl::SimpleAtoi(value, &microseconds) && microseconds > 0),
-             "TELETENSOR_CUDA_REPLAY must be 'off' or a number of microseconds, got '", value, "'");
+    check(ErrorKind::kValue, !on || (absl::SimpleAtoi(value, &microseconds) && microseconds > 0),
+          "TELETENSOR_CUDA_REPLAY must be 'off' or a number of microseconds, got '", value, "'");
     if (on) polls = std::max<int>(1, microseconds / static_cast<int>(kPollInterval.count()));
   }
 };

@@ -115,7 +115,7 @@ TEST_F(ParallelTest, ExceptionReachesCaller) {
   for (int threads : {1, 4}) {
     set_num_threads(threads);
     auto fails = [](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) check_as(ErrorKind::kValue, i != 700, "no ", i);
+      for (int64_t i = begin; i < end; ++i) check(ErrorKind::kValue, i != 700, "no ", i);
     };
     EXPECT_THROW(parallel_for(1000, 1, fails), Error);
     EXPECT_THROW(parallel_for(1000, 1, [](int64_t, int64_t) { throw std::bad_alloc(); }), std::bad_alloc);
