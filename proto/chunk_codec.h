@@ -1,4 +1,5 @@
-// ChunkCompressor and ChunkDecompressor: zstd compression of the chunks of uploads and downloads; see docs/wire.md.
+// ChunkCompressor and ChunkDecompressor: zstd compression of frames and of the chunks of uploads and downloads; see
+// docs/wire.md.
 //
 // Each chunk is compressed independently of the others. The bytes of a chunk may be shuffled before they are
 // compressed: first the first byte of every item, then the second byte of every item, and so on. The bytes after the
@@ -92,6 +93,11 @@ class ChunkCompressor {
     return true;
   }
 
+  // Whether compress() may return true at this rate.
+  bool is_wanted(double rate) const {
+    return mode_ == CompressionMode::kAlways || (mode_ == CompressionMode::kAuto && rate > 0 && rate <= kMaxRate);
+  }
+
  private:
   static constexpr int kLevel = 1;  // higher levels are slower and, for tensors, not smaller
   static constexpr size_t kMinBytes = 4096;
@@ -103,9 +109,6 @@ class ChunkCompressor {
   // The transfer must become this much shorter; a shuffled chunk, this much smaller.
   static constexpr double kGain = 0.1, kShuffleGain = 0.03;
 
-  bool is_wanted(double rate) const {
-    return mode_ == CompressionMode::kAlways || (mode_ == CompressionMode::kAuto && rate > 0 && rate <= kMaxRate);
-  }
   bool make_context() {
     if (!context_) context_.reset(ZSTD_createCCtx());
     return context_ != nullptr;

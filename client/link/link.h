@@ -112,8 +112,8 @@ class Link {
   // Waits for the tensors' descriptions and, unless `meta_only`, their bytes.
   std::vector<v1::ReadResult> read(absl::Span<const uint64_t> handles, bool meta_only);
   // The same in steps. begin_read() appends the requests, and waits only if the frame is full, as append() does;
-  // `pending` must stay valid until abandon_read(). has_arrived() does not wait; it handles the replies that have
-  // arrived. finish_read() waits for the answers; it returns false if they had arrived.
+  // `pending` must stay valid until abandon_read(). has_arrived() does not wait; at intervals it handles the
+  // replies that have arrived. finish_read() waits for the answers; it returns false if they had arrived.
   void begin_read(absl::Span<const uint64_t> handles, bool meta_only, PendingRead* pending);
   bool has_arrived(const PendingRead& pending);
   bool finish_read(const PendingRead& pending);
@@ -214,6 +214,7 @@ class Link {
   SendWindow window_ ABSL_GUARDED_BY(mutex_);
   InFlightLimit in_flight_limit_ ABSL_GUARDED_BY(mutex_);
   PendingReads reads_ ABSL_GUARDED_BY(mutex_);
+  InFlightLimit::Clock::time_point polled_ ABSL_GUARDED_BY(mutex_);  // last call of has_arrived() that read replies
   uint64_t next_request_ ABSL_GUARDED_BY(mutex_) = 1;
   uint64_t interrupted_at_ ABSL_GUARDED_BY(mutex_) = 0;  // the last sequence issued at the time of the last interrupt
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;

@@ -28,8 +28,8 @@ void append_values(std::string* key, const Values& values) {
 
 }  // namespace
 
-FrameEncoder::FrameEncoder(uint32_t max_templates) : max_templates_(max_templates) {
-  if (max_templates_ != 0) hashes_.resize(kHashes);
+FrameEncoder::FrameEncoder(const Options& options) : options_(options), compressor_(options.compression) {
+  if (options_.max_templates != 0) hashes_.resize(kHashes);
 }
 
 bool FrameEncoder::describe(const v1::Instruction& instruction) {
@@ -96,14 +96,26 @@ uint64_t FrameEncoder::code_of_described() {
   }
   if (!occurred_before()) return layout::kPlain;
   const size_t bytes = key_.size() + handles_.size() * sizeof(uint64_t);
-  if (templates_.size() >= max_templates_ || template_bytes_ + bytes > kMaxTemplateBytes) forget();
+  if (templates_.size() >= options_.max_templates || template_bytes_ + bytes > kMaxTemplateBytes) forget();
   templates_.emplace(key_, static_cast<uint32_t>(templates_.size()));
   template_bytes_ += bytes;
   return layout::kRemember;
 }
 
-const v1::Frame& FrameEncoder::encode(const v1::Frame& frame) {
-  if (max_templates_ == 0) return frame;
+const v1::Frame& FrameEncoder::encode(const v1::Frame& frame) { return compress(shorten(frame)); }
+
+const v1::Frame& FrameEncoder::compress(const v1::Frame& frame) {
+  const double rate = options_.rate == nullptr ? 0 : options_.rate->current();
+  if (!compressor_.is_wanted(rate)) return frame;
+  frame.SerializeToString(&bytes_);
+  if (!compressor_.compress(bytes_, rate, compressed_.mutable_compressed(), compressed_.mutable_compression())) {
+    return frame;
+  }
+  return compressed_;
+}
+
+const v1::Frame& FrameEncoder::shorten(const v1::Frame& frame) {
+  if (options_.max_templates == 0) return frame;
   compact_.Clear();
   plain_.clear();
   bool same = true;  // all instructions are plain

@@ -66,8 +66,9 @@ absl::Status check_size(size_t got, size_t expected) {
 }  // namespace
 
 struct GrpcTransport::Stream {
-  Stream(GrpcTransport& transport, const std::string& session_key, v1::Engine::Stub& stub, uint32_t max_templates)
-      : call(transport, session_key), events(stub, call.context, max_templates) {}
+  Stream(GrpcTransport& transport, const std::string& session_key, v1::Engine::Stub& stub,
+         const FrameEncoder::Options& encoding)
+      : call(transport, session_key), events(stub, call.context, encoding) {}
   Call call;
   SessionStream events;
 };
@@ -175,7 +176,8 @@ absl::Status GrpcTransport::open(const std::string& session_key) {
   }
   stream.reset();
   const std::shared_ptr<Connection> connection = this->connection();
-  stream.reset(new Stream(*this, session_key, *connection->stub, connection->max_templates));
+  stream.reset(new Stream(*this, session_key, *connection->stub,
+                          {connection->max_templates, compression_over(*connection), &upload_rate_}));
   MutexLock lock(mutex_);
   stream_ = std::move(stream);
   if (shut_down_) stream_->events.abort();

@@ -7,8 +7,9 @@
 
 namespace tt::client {
 
-SessionStream::SessionStream(v1::Engine::Stub& stub, grpc::ClientContext& context, uint32_t max_templates)
-    : context_(context), encoder_(max_templates) {
+SessionStream::SessionStream(v1::Engine::Stub& stub, grpc::ClientContext& context,
+                             const FrameEncoder::Options& encoding)
+    : context_(context), encoder_(encoding) {
   under_way_[kWritten] = true;  // the first write waits for the start of the call
   call_ = stub.AsyncSession(&context, &queue_, tag(kWritten));
 }

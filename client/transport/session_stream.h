@@ -22,8 +22,8 @@ namespace tt::client {
 
 class SessionStream {
  public:
-  // Opens the stream. `context` must outlive it. `max_templates` is the engine's limit (v1::Limits).
-  SessionStream(v1::Engine::Stub& stub, grpc::ClientContext& context, uint32_t max_templates);
+  // Opens the stream. `context` must outlive it.
+  SessionStream(v1::Engine::Stub& stub, grpc::ClientContext& context, const FrameEncoder::Options& encoding);
   SessionStream(const SessionStream&) = delete;
   SessionStream& operator=(const SessionStream&) = delete;
 

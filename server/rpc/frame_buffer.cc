@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/memory/bytes.h"
+#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "server/rpc/frame_size.h"
 
 namespace tt::server {
@@ -40,6 +41,40 @@ void FrameBuffer::parse(uint64_t bytes, Source source) {
                      absl::StrCat("a frame must have at most ", limits_.max_frame_bytes, " bytes, got ", bytes));
     return;
   }
+  parse_message(bytes, source);
+  if (!refusal_ && frame_->has_compression()) decompress();
+  if (refusal_) return;
+  if (frame_->layout_size() != 0) {
+    if (std::optional<Error> error = templates_.expand(frame_, scratch_, max_decoded_bytes())) {
+      return refuse(*std::move(error));
+    }
+  }
+  inline_bytes_ += count_inline_bytes();
+  charge_.set(arena_.SpaceAllocated() + inline_bytes_ + decompressed_.capacity());
+}
+
+void FrameBuffer::decompress() {
+  const uint64_t bytes = frame_->compression().bytes();
+  if (bytes > limits_.max_frame_bytes) {
+    return refuse(Error(ErrorKind::kValue, absl::StrCat("a frame must have at most ", limits_.max_frame_bytes,
+                                                        " bytes, got ", bytes, " when decompressed")));
+  }
+  if (decompressed_.size() < bytes) decompressed_.resize(bytes);
+  const absl::Span<char> into(decompressed_.data(), bytes);
+  const absl::Status status = decompressor_.decompress(frame_->compressed(), frame_->compression(), into);
+  if (!status.ok()) return refuse(Error(ErrorKind::kValue, absl::StrCat("malformed frame: ", status.message())));
+  frame_->Clear();
+  parse_message(bytes, [&](auto read) {
+    google::protobuf::io::ArrayInputStream stream(into.data(), static_cast<int>(bytes));
+    return read(&stream);
+  });
+  if (!refusal_ && frame_->has_compression()) {
+    refuse(Error(ErrorKind::kValue, "malformed frame: it is compressed twice"));
+  }
+}
+
+// Measures and parses a frame. Sets refusal_ if the frame is malformed or exceeds a limit.
+void FrameBuffer::parse_message(uint64_t bytes, Source source) {
   if (bytes > kUnmeasuredBytes) {
     const uint64_t max_bytes = max_decoded_bytes();
     FrameSize size;
@@ -60,15 +95,8 @@ void FrameBuffer::parse(uint64_t bytes, Source source) {
     if (refusal_) return;
   }
   if (!source([&](Stream* stream) { return frame_->ParseFromZeroCopyStream(stream); })) {
-    return refuse(Error(ErrorKind::kValue, "malformed frame"));
+    refuse(Error(ErrorKind::kValue, "malformed frame"));
   }
-  if (frame_->layout_size() != 0) {
-    if (std::optional<Error> error = templates_.expand(frame_, scratch_, max_decoded_bytes())) {
-      return refuse(*std::move(error));
-    }
-  }
-  inline_bytes_ += count_inline_bytes();
-  charge_.set(arena_.SpaceAllocated() + inline_bytes_);
 }
 
 void FrameBuffer::refuse(Error reason) {
@@ -86,6 +114,7 @@ void FrameBuffer::clear() {
   }
   // Clear() does not reuse the memory of inline bytes and lists, so the arena is reset before that memory accumulates.
   inline_bytes_ = 0;
+  decompressed_ = {};
   arena_.Reset();
   frame_ = Arena::CreateMessage<v1::Frame>(&arena_);
   scratch_ = Arena::CreateMessage<v1::Frame>(&arena_);

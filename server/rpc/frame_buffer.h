@@ -16,6 +16,7 @@
 #include "engine/schema/error.h"
 #include "google/protobuf/arena.h"
 #include "google/protobuf/io/zero_copy_stream.h"
+#include "proto/chunk_codec.h"
 #include "proto/wire.h"
 #include "server/limits.h"
 #include "server/rpc/template_table.h"
@@ -39,6 +40,9 @@ class FrameBuffer {
  private:
   void clear();
   void refuse(Error reason);
+  void parse_message(uint64_t bytes, Source source);
+  // Replaces the compressed frame by its contents.
+  void decompress();
   uint64_t max_decoded_bytes() const;
   uint64_t count_inline_bytes() const;
 
@@ -48,6 +52,8 @@ class FrameBuffer {
   v1::Frame* frame_;
   v1::Frame* scratch_;  // empty except in TemplateTable
   TemplateTable templates_;
+  ChunkDecompressor decompressor_;
+  std::string decompressed_;
   uint64_t inline_bytes_ = 0;  // bytes of strings, which are stored outside the arena
   std::optional<Error> refusal_;
   HostCharge charge_;

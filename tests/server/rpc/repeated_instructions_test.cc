@@ -50,7 +50,7 @@ class RepeatedInstructionsTest : public ::testing::Test {
 
   std::shared_ptr<Account> account_ = std::make_shared<Account>("session 1");
   FrameBuffer buffer_{Limits{}, account_};
-  client::FrameEncoder encoder_{Limits{}.max_templates};
+  client::FrameEncoder encoder_{{.max_templates = Limits{}.max_templates}};
   size_t sent_bytes_ = 0;
 };
 
@@ -155,6 +155,42 @@ TEST_F(RepeatedInstructionsTest, RandomFramesAreRestored) {
     frames.back().clear_next_name();
   }
   for (int i = 0; i < 2000; ++i) expect_same_after_transport(frames[random() % frames.size()]);
+}
+
+TEST_F(RepeatedInstructionsTest, CompressedFramesAreRestored) {
+  client::FrameEncoder encoder({.max_templates = Limits{}.max_templates, .compression = CompressionMode::kAlways});
+  for (uint64_t i = 1; i <= 3; ++i) {
+    v1::Frame frame;
+    frame.set_sequence(i);
+    for (int j = 0; j < 4; ++j) Instruction(&frame, "literal").bytes(std::string(50000, 'x')).result(i * 4);
+    parse(encoder.encode(frame));
+    ASSERT_FALSE(buffer_.refusal()) << buffer_.refusal()->message();
+    EXPECT_LT(sent_bytes_, 2000u);
+    EXPECT_EQ(buffer_.frame().SerializeAsString(), frame.SerializeAsString());
+    v1::Frame small;
+    small.set_sequence(i);
+    parse(encoder.encode(small));
+    EXPECT_EQ(buffer_.frame().SerializeAsString(), small.SerializeAsString());
+  }
+  EXPECT_GT(account_->host_bytes(), 200000u);
+}
+
+TEST_F(RepeatedInstructionsTest, InvalidCompressionIsRefused) {
+  client::FrameEncoder encoder({.compression = CompressionMode::kAlways});
+  v1::Frame plain;
+  Instruction(&plain, "literal").bytes(std::string(50000, 'x'));
+  v1::Frame frame = encoder.encode(plain);
+  ASSERT_TRUE(frame.has_compression());
+  const uint64_t bytes = frame.compression().bytes();
+  frame.mutable_compression()->set_bytes(bytes + 1);
+  expect_refused(frame, "bytes, got");
+  frame.mutable_compression()->set_bytes(bytes - 1);
+  expect_refused(frame, "malformed frame");
+  frame.mutable_compression()->set_bytes(uint64_t{1} << 40);
+  expect_refused(frame, "when decompressed");
+  frame.mutable_compression()->set_bytes(bytes);
+  frame.mutable_compressed()->resize(20);
+  expect_refused(frame, "malformed frame");
 }
 
 TEST_F(RepeatedInstructionsTest, InvalidLayoutsAreRefused) {
