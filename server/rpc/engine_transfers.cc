@@ -145,10 +145,15 @@ class ChunkReceiver {
   std::string bytes_;
 };
 
-grpc::Status receive_chunks(Call& call, grpc::ServerReader<v1::UploadChunk>* reader, ChunkReceiver receiver,
+grpc::Status receive_chunks(Call& call, grpc::ServerReader<v1::UploadChunk>* reader, Upload& upload, bool compression,
                             v1::UploadChunk* chunk) {
+  ChunkReceiver receiver(upload, compression);
   do {
-    if (absl::Status status = receiver.append(*chunk); !status.ok()) return to_grpc(status);
+    absl::Status status = receiver.append(*chunk);
+    // The client does not repeat an invalid upload.
+    if (absl::IsInvalidArgument(status))
+      upload.fail(Error(ErrorKind::kValue, std::string(status.message()))).IgnoreError();
+    if (!status.ok()) return to_grpc(status);
   } while (read(call, reader, chunk));
   return grpc::Status::OK;
 }
@@ -172,9 +177,9 @@ grpc::Status EngineService::Upload(grpc::ServerContext* context, grpc::ServerRea
   }
   absl::StatusOr<Device> device = device_of(chunk);
   if (!device.ok()) return to_grpc(device.status());
-  auto upload = session->begin_upload(chunk.transfer(), chunk.total_bytes(), *device, chunk.resume());
-  if (!upload.ok()) return refuse_transfer(context, upload.status());
   (*call)->carry(chunk.transfer());
+  auto upload = session->begin_upload(chunk.transfer(), chunk.total_bytes(), *device, chunk.resume(), call->get());
+  if (!upload.ok()) return refuse_transfer(context, upload.status());
   if (chunk.resume()) {
     context->AddInitialMetadata("teletensor-received", absl::StrCat((*upload)->received()));
     reader->SendInitialMetadata();
@@ -187,7 +192,13 @@ grpc::Status EngineService::Upload(grpc::ServerContext* context, grpc::ServerRea
     status = to_grpc(
         (*segment)->receive(**upload, [&] { return should_continue() && !detector.is_idle((*upload)->received()); }));
   } else {
-    status = receive_chunks(**call, reader, {**upload, sessions_.compression()}, &chunk);
+    if ((*upload)->is_needed()) status = receive_chunks(**call, reader, **upload, sessions_.compression(), &chunk);
+    // The instruction has failed or was cancelled, or has the bytes already. The client need not send the rest.
+    const bool abandoned = status.error_code() == grpc::StatusCode::CANCELLED && !session->over();
+    if (!(*upload)->is_needed() || (abandoned && !context->IsCancelled())) {
+      reply->set_bytes((*upload)->bytes());
+      return grpc::Status::OK;
+    }
   }
   if (status.ok() && (*upload)->left() != 0) {
     status = grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "the upload ended before its last byte");

@@ -310,9 +310,9 @@ absl::StatusOr<std::unique_ptr<TransferMonitor::Call>> Session::begin_call(Trans
 }
 
 absl::StatusOr<std::unique_ptr<Upload>> Session::begin_upload(uint64_t transfer, uint64_t bytes, Device device,
-                                                              bool resume) {
+                                                              bool resume, const TransferMonitor::Call* call) {
   auto upload = transfers_->begin(transfer, bytes, device, resume);
-  if (absl::IsAlreadyExists(upload.status())) monitor_->cancel_upload(options_.id, transfer);
+  if (absl::IsAlreadyExists(upload.status())) monitor_->cancel_upload(options_.id, transfer, call);
   return upload;
 }
 

@@ -90,10 +90,11 @@ class Session {
   // Registers a transfer's call: limited in number, and cancelled when the session ends. See TransferMonitor::begin.
   absl::StatusOr<std::unique_ptr<TransferMonitor::Call>> begin_call(TransferMonitor::Direction direction,
                                                                     std::function<void()> cancel);
-  // See Transfers::begin. If the transfer is already in progress, cancels the call that carries it, because the client
-  // has abandoned that call.
+  // See Transfers::begin. If the transfer is already in progress, cancels the calls that carry it, except `call`,
+  // because the client has abandoned them.
   absl::StatusOr<std::unique_ptr<Upload>> begin_upload(uint64_t transfer, uint64_t bytes, Device device = {},
-                                                       bool resume = false);
+                                                       bool resume = false,
+                                                       const TransferMonitor::Call* call = nullptr);
   // Waits until frame `after` has been executed, calling `should_continue` regularly, and until the tensor has been
   // computed. INVALID_ARGUMENT if `handle` is not in use, CANCELLED if `should_continue` returned false.
   absl::StatusOr<Download> begin_download(uint64_t handle, uint64_t after, absl::FunctionRef<bool()> should_continue,

@@ -21,10 +21,6 @@ constexpr size_t kRemembered = 1024;
 absl::StatusOr<std::unique_ptr<Upload>> Transfers::begin(uint64_t transfer, uint64_t bytes, Device device,
                                                          bool resume) {
   if (transfer == 0) return absl::InvalidArgumentError("expected a nonzero transfer number, got 0");
-  const bool exists = device.type != DeviceType::kMeta && Devices::instance().has(device);
-  if (!exists) return absl::InvalidArgumentError(absl::StrCat("this engine has no device ", to_string(device)));
-  if (bytes > INT64_MAX)
-    return absl::InvalidArgumentError(absl::StrCat("expected a size below 2^63, got ", bytes, " bytes"));
   auto upload_into = [&](EntryPtr entry, Ref<Storage> storage, uint64_t received) {
     return std::unique_ptr<Upload>(
         new Upload(shared_from_this(), std::move(entry), std::move(storage), bytes, received));
@@ -33,6 +29,9 @@ absl::StatusOr<std::unique_ptr<Upload>> Transfers::begin(uint64_t transfer, uint
   MutexLock lock(mutex_);
   if (closed_) return absl::FailedPreconditionError("the session has ended");
   drop_expired_locked();
+  const bool exists = device.type != DeviceType::kMeta && Devices::instance().has(device);
+  if (!exists) return reject(transfer, absl::StrCat("this engine has no device ", to_string(device)));
+  if (bytes > INT64_MAX) return reject(transfer, absl::StrCat("expected a size below 2^63, got ", bytes, " bytes"));
   auto found = entries_.find(transfer);
   const EntryPtr known = found == entries_.end() ? nullptr : found->second;
   if (was_taken(transfer) || (known && known->state == State::kComplete)) {
@@ -76,6 +75,15 @@ absl::StatusOr<std::unique_ptr<Upload>> Transfers::begin(uint64_t transfer, uint
 bool Transfers::is_current(const EntryPtr& entry) const {
   auto found = entries_.find(entry->transfer);
   return found != entries_.end() && found->second == entry;
+}
+
+absl::Status Transfers::reject(uint64_t transfer, const std::string& message) {
+  const bool has_room = transfer == awaited_ || entries_.size() < max_transfers_;
+  if (!entries_.contains(transfer) && !was_taken(transfer) && has_room) {
+    const auto entry = entries_[transfer] = std::make_shared<Entry>(transfer);
+    refuse(entry, Error(ErrorKind::kValue, message)).IgnoreError();
+  }
+  return absl::InvalidArgumentError(message);
 }
 
 absl::Status Transfers::refuse(const EntryPtr& entry, const Error& error) {

@@ -57,11 +57,12 @@ class Transfers final : public Expirable, public std::enable_shared_from_this<Tr
         wake_up_(std::move(wake_up)) {}
 
   // Begins an upload of `bytes` bytes and allocates its memory on `device`. Fails with INVALID_ARGUMENT if there is no
-  // such device, RESOURCE_EXHAUSTED if the account has no room, ABORTED (retriable) if too many transfers are pending,
-  // FAILED_PRECONDITION once closed, ALREADY_EXISTS while the same transfer is in progress. If the allocation fails,
-  // the transfer is refused: its instruction fails at once. A failed transfer starts over or, with `resume`, continues
-  // after its received bytes. If the transfer is already complete, taken or abandoned, the client lost the reply: the
-  // bytes are dropped or, with `resume`, the upload is complete at once.
+  // such device or the size is invalid, RESOURCE_EXHAUSTED if the account has no room, ABORTED (retriable) if too many
+  // transfers are pending, FAILED_PRECONDITION once closed, ALREADY_EXISTS while the same transfer is in progress.
+  // After INVALID_ARGUMENT and RESOURCE_EXHAUSTED the transfer is refused: its instruction fails at once. A failed
+  // transfer starts over or, with `resume`, continues after its received bytes. If the transfer is already complete,
+  // taken or abandoned, the client lost the reply: the bytes are dropped or, with `resume`, the upload is complete at
+  // once.
   absl::StatusOr<std::unique_ptr<Upload>> begin(uint64_t transfer, uint64_t bytes, Device device = {},
                                                 bool resume = false);
 
@@ -91,6 +92,8 @@ class Transfers final : public Expirable, public std::enable_shared_from_this<Tr
   };
   using EntryPtr = std::shared_ptr<Entry>;
 
+  // Refuses a transfer that has not begun.
+  absl::Status reject(uint64_t transfer, const std::string& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status refuse(const EntryPtr& entry, const Error& error) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status failed(const EntryPtr& entry, const Error& error);
   bool on_progress(const EntryPtr& entry);                                 // false if the transfer is no longer needed
@@ -135,8 +138,10 @@ class Upload {
   // Used instead of append() if device() is set: the device reads `bytes`, which must be in pinned memory and stay
   // valid until the event (never null) has passed. Fails like append().
   absl::StatusOr<std::shared_ptr<Event>> append_in_place(absl::Span<const char> bytes);
-  // Refuses the transfer because the device failed.
+  // Refuses the transfer, because the device failed or the bytes are invalid: its instruction fails with this error.
   absl::Status fail(const Error& error) { return owner_->failed(entry_, error); }
+  // Whether the transfer's instruction waits for the bytes or may do so later; otherwise the bytes are dropped.
+  bool is_needed() const { return storage_ != nullptr; }
   // Discards the received part, which cannot be resumed.
   void discard() { discarded_ = true; }
   uint64_t left() const { return bytes_ - done_; }

@@ -106,11 +106,11 @@ void TransferMonitor::end_session(uint64_t session) {
   buffers_free_.notify_all();
 }
 
-void TransferMonitor::cancel_upload(uint64_t session, uint64_t transfer) {
+void TransferMonitor::cancel_upload(uint64_t session, uint64_t transfer, const Call* except) {
   MutexLock lock(mutex_);
   for (Call* call : calls_) {
     call->monitor_->mutex_.assume_held();  // is this object's mutex_
-    if (call->session_ == session && call->transfer_ == transfer) call->cancel_();
+    if (call != except && call->session_ == session && call->transfer_ == transfer) call->cancel_();
   }
 }
 

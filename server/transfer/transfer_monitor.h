@@ -94,8 +94,8 @@ class TransferMonitor : public std::enable_shared_from_this<TransferMonitor> {
   absl::StatusOr<std::unique_ptr<Call>> begin(uint64_t session, Direction direction, std::function<void()> cancel);
   // Cancels the session's calls.
   void end_session(uint64_t session);
-  // Cancels the session's calls that carry the upload.
-  void cancel_upload(uint64_t session, uint64_t transfer);
+  // Cancels the session's calls that carry the upload, except `except`.
+  void cancel_upload(uint64_t session, uint64_t transfer, const Call* except = nullptr);
   // Calls drop_expired() at `when`, or a little later, if the object still exists.
   void expire_at(Clock::time_point when, std::weak_ptr<Expirable> object);
 

@@ -1,6 +1,7 @@
 // Compressed transfers between the client and a real teletensord, through gRPC.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <chrono>
 #include <random>
@@ -107,6 +108,29 @@ TEST(CompressedTransfer, ContinuesAfterBreaks) {
   EXPECT_GE(relay.connections(), 3u);
   const TransferCounters counters = session->counters().transfers;
   EXPECT_LT(counters.upload_compressed_bytes, counters.upload_bytes / 2);
+}
+
+// After a cancellation the client does not send the bytes that its queued uploads have left.
+TEST(CancelledUpload, IsNotSent) {
+  Daemon daemon;
+  Ref<Session> session = connect_to(daemon, "none");
+  const std::string bytes(1 << 20, 'x');
+  session->synchronize();
+  daemon.stop_running();
+  std::vector<Tensor> tensors;
+  for (int i = 0; i < 60; ++i) tensors.push_back(upload(*session, bytes));
+  std::thread cancels([&] { session->cancel(); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  kill(daemon.pid(), SIGCONT);
+  cancels.join();
+  session->synchronize();
+  for (int i = 0; i < 500 && session->counters().upload_bytes_in_flight > 0; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_EQ(session->counters().upload_bytes_in_flight, 0u);
+  EXPECT_LT(session->counters().transfers.upload_bytes, 40u << 20);
+  EXPECT_THROW(session->read(tensors.back()), RemoteError);
+  EXPECT_TRUE(session->read(upload(*session, bytes)).bytes == bytes);
 }
 
 }  // namespace

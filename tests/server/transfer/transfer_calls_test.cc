@@ -1,5 +1,6 @@
 // Upload and Download calls of clients that do not read, do not send, or are numerous: over gRPC, against a Listener
 // in this process with short limits.
+#include <gmock/gmock.h>
 #include <grpc/grpc.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
@@ -20,6 +21,7 @@ namespace {
 
 using std::chrono::milliseconds;
 using testing::engine_bytes;
+using ::testing::HasSubstr;
 
 constexpr int64_t kFloats = 16 << 20;  // 64 MiB: far more than gRPC and the socket buffer hold
 
@@ -380,6 +382,84 @@ TEST_F(TransferCallsTest, RejectsCompressedChunksIfDisabled) {
   v1::ChunkCompression compression;
   ASSERT_TRUE(ChunkCompressor(CompressionMode::kAlways).compress(bytes, 0, &data, &compression));
   EXPECT_EQ(upload_chunk(client, 1, bytes.size(), data, compression).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+}
+
+// The instruction of a rejected upload fails at once, with the reason, and not after Transfers::Timeouts.
+TEST_F(TransferCallsTest, RejectedUploadFailsItsInstruction) {
+  listen();
+  Client client(channel());
+  const auto start = std::chrono::steady_clock::now();
+  const auto error = [&](uint64_t transfer) {
+    v1::Frame frame;
+    testing::uploaded(&frame, transfer, transfer, {1 << 18});
+    testing::read(&frame, 1, transfer);
+    return client.run(frame).reads(0).error().message();
+  };
+  v1::ChunkCompression compression;
+  compression.set_codec(v1::CODEC_ZSTD);
+  compression.set_bytes(1 << 20);
+  EXPECT_FALSE(upload_chunk(client, 1, 1 << 20, "not a frame", compression).ok());
+  EXPECT_THAT(error(1), HasSubstr("a compressed chunk is invalid"));
+  const auto upload_first_chunk = [&](uint64_t transfer, uint64_t total, Device device) {
+    auto context = client.context_for();
+    v1::UploadReply reply;
+    auto writer = client.stub().Upload(context.get(), &reply);
+    v1::UploadChunk chunk;
+    chunk.set_transfer(transfer);
+    chunk.set_total_bytes(total);
+    chunk.set_device(device.encode());
+    chunk.set_data("more than four");
+    writer->Write(chunk);
+    writer->WritesDone();
+    return writer->Finish().error_code();
+  };
+  EXPECT_EQ(upload_first_chunk(2, 4, Device()), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(error(2), HasSubstr("the transfer has 4 bytes, got more"));
+  EXPECT_EQ(upload_first_chunk(3, 1 << 20, Device{DeviceType::kCUDA, 3}), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(error(3), HasSubstr("this engine has no device cuda:3"));
+  EXPECT_EQ(upload_first_chunk(4, UINT64_MAX, Device()), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(error(4), HasSubstr("expected a size below 2^63"));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+  EXPECT_TRUE(is_free());
+}
+
+TEST_F(TransferCallsTest, UploadsOfCancelledFramesEnd) {
+  listen();
+  Client client(channel());
+  auto context = client.context_for();
+  v1::UploadReply active;
+  auto writer = client.stub().Upload(context.get(), &active);
+  v1::UploadChunk chunk;
+  chunk.set_transfer(1);
+  chunk.set_total_bytes(64 << 20);
+  chunk.set_data(std::string(1 << 20, 'x'));
+  ASSERT_TRUE(writer->Write(chunk));
+  while (engine_bytes() == before_) std::this_thread::sleep_for(milliseconds(1));
+  v1::CancelRequest cancel;
+  cancel.set_through(1);
+  v1::CancelReply cancelled;
+  auto cancel_context = client.context_for();
+  ASSERT_TRUE(client.stub().Cancel(cancel_context.get(), cancel, &cancelled).ok());
+  v1::Frame frame;
+  testing::uploaded(&frame, 1, 1, {16 << 20});
+  testing::uploaded(&frame, 2, 2, {16 << 20});
+  testing::read(&frame, 1, 1);
+  EXPECT_THAT(client.run(frame).reads(0).error().message(), HasSubstr("cancelled by the client"));
+  // The client of the active upload stops at its next chunk, that of the second one before its first.
+  chunk.Clear();
+  chunk.set_data(std::string(1 << 20, 'x'));
+  writer->Write(chunk);
+  EXPECT_TRUE(writer->Finish().ok());
+  EXPECT_EQ(active.bytes(), 64u << 20);
+  auto second_context = client.context_for();
+  v1::UploadReply second;
+  writer = client.stub().Upload(second_context.get(), &second);
+  chunk.set_transfer(2);
+  chunk.set_total_bytes(64 << 20);
+  writer->Write(chunk);
+  EXPECT_TRUE(writer->Finish().ok());
+  EXPECT_EQ(second.bytes(), 64u << 20);
+  EXPECT_TRUE(is_free());
 }
 
 TEST_F(TransferCallsTest, WaitingDownloadsBlockNoOtherSession) {
