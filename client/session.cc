@@ -445,7 +445,10 @@ void Session::synchronize(uint32_t site) {
 }
 
 void Session::flush() { impl_->link.flush(); }
-void Session::cancel() { impl_->link.cancel(); }
+void Session::cancel() {
+  impl_->issue_all_deferred();
+  impl_->link.cancel();
+}
 void Session::close() {
   if (!impl_->link.close(kCloseTimeout)) throw Interrupted();
 }

@@ -215,6 +215,7 @@ class Link {
   InFlightLimit in_flight_limit_ ABSL_GUARDED_BY(mutex_);
   PendingReads reads_ ABSL_GUARDED_BY(mutex_);
   InFlightLimit::Clock::time_point polled_ ABSL_GUARDED_BY(mutex_);  // last call of has_arrived() that read replies
+  uint64_t asked_after_ ABSL_GUARDED_BY(mutex_) = 0;  // number of instructions at the last call of has_arrived()
   uint64_t next_request_ ABSL_GUARDED_BY(mutex_) = 1;
   uint64_t interrupted_at_ ABSL_GUARDED_BY(mutex_) = 0;  // the last sequence issued at the time of the last interrupt
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
