@@ -12,6 +12,11 @@
 namespace tt::client {
 namespace {
 
+bool is_set(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value && *value && std::string_view(value) != "0";
+}
+
 CompressionMode compression_mode(const std::string& option) {
   const char* variable = option == "auto" ? std::getenv("TELETENSOR_COMPRESSION") : nullptr;
   const std::string name = variable ? variable : option;
@@ -32,7 +37,10 @@ Ref<Session> connect(const ConnectOptions& options) {
   }
   const char* sharing = std::getenv("TELETENSOR_SHARED_MEMORY");
   const bool shared_memory = options.shared_memory && (!sharing || std::string_view(sharing) != "0");
-  const TransferOptions transfers{.shared_memory = shared_memory, .compression = compression_mode(options.compression)};
+  const TransferOptions transfers{
+      .shared_memory = shared_memory,
+      .compression = compression_mode(options.compression),
+      .content_addressed = options.content_addressed || is_set("TELETENSOR_CONTENT_ADDRESSED")};
   SharedMemory::allowed_threads();  // reports an invalid setting here instead of in a transfer
   std::unique_ptr<Transport> transport;
   if (address.empty()) {

@@ -20,6 +20,9 @@ struct ConnectOptions {
   // Compression of bulk bytes on the connection: "auto" if it shortens their transfer over the link, as measured;
   // "zstd" always; "none" never. TELETENSOR_COMPRESSION, with the same values, replaces "auto".
   std::string compression = "auto";
+  // Do not send uploads of more than 1 MiB whose bytes a tensor of the same user in the engine has: the engine copies
+  // them. TELETENSOR_CONTENT_ADDRESSED=1 requests it too.
+  bool content_addressed = false;
 };
 
 // Throws Error (kValue) if an option has an unknown value, (kConnection) if no engine answers, the engine refuses, or

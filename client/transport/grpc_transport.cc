@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstring>
 #include <optional>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -13,6 +14,7 @@
 #include "client/transport/call_events.h"
 #include "client/transport/grpc_call.h"
 #include "client/transport/interruptible_call.h"
+#include "proto/sha256.h"
 
 namespace tt::client {
 namespace {
@@ -126,6 +128,7 @@ absl::Status GrpcTransport::send_hello(Connection& connection, const v1::HelloRe
   connection.session_key = reply->session_key();
   connection.max_templates = reply->limits().max_templates();
   connection.codec = reply->codec();
+  connection.content_addressed = reply->content_addressed();
   if (options_.shared_memory && reply->has_shared_memory())
     connection.memory = SharedMemory::open(reply->shared_memory());
   return absl::OkStatus();
@@ -150,12 +153,8 @@ std::shared_ptr<GrpcTransport::Connection> GrpcTransport::connection_for_transfe
   // renewal.
   auto [upload, download] = old->memory->claim_all();
   if (!upload || connection() != old) return connection();
-  auto renewed = std::make_shared<Connection>(Connection{.stub = old->stub,
-                                                         .session_key = old->session_key,
-                                                         .max_templates = old->max_templates,
-                                                         .codec = old->codec,
-                                                         .uploads = old->uploads,
-                                                         .replaced = old->memory});
+  auto renewed = std::make_shared<Connection>(*old);
+  renewed->replaced = std::exchange(renewed->memory, nullptr);
   set_connection(renewed);  // if the reply is lost, the engine may have replaced its segment
   renewed = std::make_shared<Connection>(*renewed);
   v1::HelloReply reply;
@@ -219,6 +218,7 @@ BackgroundUploads GrpcTransport::background_uploads() const {
 TransferCounters GrpcTransport::transfer_counters() const {
   return {.upload_bytes = upload_bytes_,
           .upload_compressed_bytes = upload_compressed_bytes_,
+          .upload_reused_bytes = upload_reused_bytes_,
           .download_bytes = download_bytes_,
           .download_compressed_bytes = download_compressed_bytes_,
           .upload_rate = upload_rate_.last(),
@@ -286,8 +286,15 @@ absl::Status GrpcTransport::upload_chunks(v1::Engine::Stub& stub, Connection& co
   v1::UploadReply reply;
   size_t at = 0;
   bool open = true;
-  if (progress->failures != 0) {
+  // Up to this size an upload is sent without waiting for the engine's answer.
+  constexpr size_t kMinAddressedBytes = size_t{1} << 20;
+  const bool addressed =
+      options_.content_addressed && connection.content_addressed && bytes.size() > kMinAddressedBytes;
+  if (addressed && progress->digest.empty()) progress->digest = Sha256::of(bytes);
+  const bool resumes = progress->failures != 0 || addressed;
+  if (resumes) {
     chunk.set_resume(true);
+    if (addressed) chunk.set_digest(progress->digest);
     open = writer.Write(chunk) && writer.WaitForInitialMetadata();
     at = open ? received(writer.context()) : 0;
     if (at > bytes.size()) {
@@ -295,6 +302,7 @@ absl::Status GrpcTransport::upload_chunks(v1::Engine::Stub& stub, Connection& co
       writer.Finish(&reply);
       return absl::DataLossError(absl::StrCat("the engine reports ", at, " of ", bytes.size(), " bytes"));
     }
+    if (progress->failures == 0) upload_reused_bytes_ += at;
     progress->bytes = std::max<uint64_t>(progress->bytes, at);
     chunk.Clear();
   }
@@ -302,7 +310,7 @@ absl::Status GrpcTransport::upload_chunks(v1::Engine::Stub& stub, Connection& co
   ChunkCompressor compressor(compression);
   const size_t max_size = upload_chunk_bytes(*progress, bytes.size());
   bool measures = false;
-  for (bool first = progress->failures == 0; open && (first || at < bytes.size()); first = false) {
+  for (bool first = !resumes; open && (first || at < bytes.size()); first = false) {
     const double rate = upload_rate_.current();
     const bool unknown = compression == CompressionMode::kAuto && rate == 0;
     const auto part = bytes.subspan(at, unknown ? std::min(max_size, kMeasuredChunkBytes) : max_size);

@@ -27,6 +27,7 @@ namespace tt::client {
 struct TransferOptions {
   bool shared_memory = true;  // use shared memory if the engine offers it
   CompressionMode compression = CompressionMode::kAuto;
+  bool content_addressed = false;  // do not send large uploads whose bytes another tensor in the engine has
 };
 
 class GrpcTransport final : public Transport {
@@ -65,6 +66,7 @@ class GrpcTransport final : public Transport {
     uint32_t max_templates = 0;            // v1::Limits
     std::shared_ptr<SharedMemory> memory;  // may be null
     v1::Codec codec = v1::CODEC_NONE;      // of chunks
+    bool content_addressed = false;        // the engine uses digests
     std::shared_ptr<UploadChannel> uploads = std::make_shared<UploadChannel>();
     // Memory that is being replaced: until the next Hello has succeeded the engine may watch its lock, and would take
     // the client for dead if it were released while the stream is broken.
@@ -116,7 +118,7 @@ class GrpcTransport final : public Transport {
 
   // Measured with uncompressed chunks, which the processors do not delay.
   LinkRate upload_rate_, download_rate_;
-  std::atomic<uint64_t> upload_bytes_{0}, upload_compressed_bytes_{0};
+  std::atomic<uint64_t> upload_bytes_{0}, upload_compressed_bytes_{0}, upload_reused_bytes_{0};
   std::atomic<uint64_t> download_bytes_{0}, download_compressed_bytes_{0};
 
   // The session stream. Its owner opens it while no thread sends or receives. Set under the mutex; the owner uses it

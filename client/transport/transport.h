@@ -22,6 +22,7 @@ struct TransferProgress {
   int failures = 0;          // number of failed calls
   bool was_refused = false;  // whether the engine refused a call because it had no room
   uint64_t bytes = 0;        // bytes that the receiver has confirmed
+  std::string digest;        // upload only: SHA-256 of its bytes, if the engine is offered one
   uint64_t state = 0;        // download only: the engine's identifier of the bytes being read
 };
 
@@ -29,6 +30,7 @@ struct TransferProgress {
 struct TransferCounters {
   uint64_t upload_bytes = 0;               // of tensors
   uint64_t upload_compressed_bytes = 0;    // sent for them
+  uint64_t upload_reused_bytes = 0;        // of tensors, not sent because the engine had the same bytes
   uint64_t download_bytes = 0;             // of tensors
   uint64_t download_compressed_bytes = 0;  // received for them
   double upload_rate = 0;                  // of the link, in bytes per second; 0: unknown

@@ -40,6 +40,7 @@ py::dict counters(const Connection& c) {
   d["upload_bytes_in_flight"] = n.upload_bytes_in_flight;
   d["upload_bytes"] = n.transfers.upload_bytes;
   d["upload_compressed_bytes"] = n.transfers.upload_compressed_bytes;
+  d["upload_reused_bytes"] = n.transfers.upload_reused_bytes;
   d["upload_rate"] = n.transfers.upload_rate;
   d["download_bytes"] = n.transfers.download_bytes;
   d["download_compressed_bytes"] = n.transfers.download_compressed_bytes;
@@ -134,15 +135,17 @@ void bind_connection(py::module_& m) {
   m.def(
       "connect",
       [](const std::string& address, const std::string& token, const std::string& name, uint64_t memory_limit,
-         const std::string& compression) {
+         const std::string& compression, bool content_addressed) {
         py::gil_scoped_release released;
         return Connection(client::connect({.address = address,
                                            .token = token,
                                            .client_name = name,
                                            .memory_limit = memory_limit,
-                                           .compression = compression}));
+                                           .compression = compression,
+                                           .content_addressed = content_addressed}));
       },
-      py::arg("address"), py::arg("token"), py::arg("client_name"), py::arg("memory_limit"), py::arg("compression"));
+      py::arg("address"), py::arg("token"), py::arg("client_name"), py::arg("memory_limit"), py::arg("compression"),
+      py::arg("content_addressed"));
   m.def(
       "set_session", [](const Connection* c) { set_current_session(c ? c->ref() : Ref<client::Session>()); },
       py::arg("connection").none(true));

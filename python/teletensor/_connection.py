@@ -17,7 +17,12 @@ _settings: dict[str, tuple] = {}  # arguments by operator name; issued again in 
 
 
 def connect(
-    address: str = "", *, token: str = "", memory_limit: int = 0, compression: str | None = "auto"
+    address: str = "",
+    *,
+    token: str = "",
+    memory_limit: int = 0,
+    compression: str | None = "auto",
+    content_addressed: bool = False,
 ) -> _C.Connection:
     """Opens a session with an engine and makes it this process's session. Closes the previous one.
 
@@ -29,6 +34,9 @@ def connect(
         compression: of tensors' bytes on the connection. ``"auto"`` compresses them if that shortens their transfer over
             the link, as measured; ``"zstd"`` always; ``None`` never. ``TELETENSOR_COMPRESSION`` (``auto``, ``zstd`` or
             ``none``) replaces ``"auto"``. Bytes in shared memory are not compressed.
+        content_addressed: do not send uploads of more than 1 MiB whose bytes a tensor of a session with the same token
+            has: the engine copies them. Each such upload waits for a round trip, in the background.
+            ``TELETENSOR_CONTENT_ADDRESSED=1`` requests it too.
 
     Raises:
         ValueError: `compression` or its variable has another value.
@@ -37,7 +45,14 @@ def connect(
     global _current
     disconnect()
     name = f"python {platform.python_version()} teletensor {__version__}"
-    _current = _C.connect(address=address, token=token, client_name=name, memory_limit=memory_limit, compression=compression or "none")
+    _current = _C.connect(
+        address=address,
+        token=token,
+        client_name=name,
+        memory_limit=memory_limit,
+        compression=compression or "none",
+        content_addressed=content_addressed,
+    )
     _C.set_session(_current)
     for operator, arguments in _settings.items():
         getattr(_C.ops, operator)(*arguments)

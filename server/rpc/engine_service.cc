@@ -99,7 +99,10 @@ absl::StatusOr<CallAdmission::Slot> EngineService::admit(grpc::ServerContext& co
 
 grpc::Status EngineService::Hello(grpc::ServerContext* context, const v1::HelloRequest* request,
                                   v1::HelloReply* reply) {
-  return to_grpc(sessions_.hello(*request, reply, address_of(context->peer())));
+  const absl::StatusOr<Auth::Role> role = auth_.role(metadata(*context, "authorization"));
+  if (!role.ok()) return to_grpc(role.status());
+  const char* principal = *role == Auth::Role::kAdmin ? "admin" : "user";
+  return to_grpc(sessions_.hello(*request, reply, address_of(context->peer()), principal));
 }
 
 grpc::Status EngineService::serve_session(grpc::ServerContext* context, FrameStream* stream) {

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/chunk_codec.h"
 #include "proto/link_rate.h"
+#include "proto/sha256.h"
 #include "server/convert.h"
 #include "server/rpc/engine_service.h"
 #include "server/rpc/unary.h"
@@ -177,8 +178,14 @@ grpc::Status EngineService::Upload(grpc::ServerContext* context, grpc::ServerRea
   }
   absl::StatusOr<Device> device = device_of(chunk);
   if (!device.ok()) return to_grpc(device.status());
+  const bool has_digest = chunk.resume() && !chunk.through_shared_memory() && !chunk.digest().empty();
+  if (has_digest && chunk.digest().size() != Sha256::kBytes) {
+    return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT,
+                        absl::StrCat("expected a digest of ", Sha256::kBytes, " bytes, got ", chunk.digest().size()));
+  }
   (*call)->carry(chunk.transfer());
-  auto upload = session->begin_upload(chunk.transfer(), chunk.total_bytes(), *device, chunk.resume(), call->get());
+  auto upload = session->begin_upload(chunk.transfer(), chunk.total_bytes(), *device, chunk.resume(), call->get(),
+                                      has_digest ? chunk.digest() : std::string());
   if (!upload.ok()) return refuse_transfer(context, upload.status());
   if (chunk.resume()) {
     context->AddInitialMetadata("teletensor-received", absl::StrCat((*upload)->received()));

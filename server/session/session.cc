@@ -56,13 +56,15 @@ Session::Session(Options options)
           [sites = sites_](uint32_t id) { return sites->describe(id); },
           options_.tenant != 0 ? options_.tenant : Account::new_tenant())),
       monitor_(options_.monitor ? options_.monitor : std::make_shared<TransferMonitor>()),
+      content_index_(options_.contents ? options_.contents : std::make_shared<ContentIndex>()),
       transfers_(std::make_shared<Transfers>(account_, options_.limits.max_transfers, options_.transfer_timeouts,
-                                             monitor_, wake_up_)),
+                                             monitor_, wake_up_, contents_)),
       download_states_(std::make_shared<DownloadStates>(options_.transfer_timeouts.resume, monitor_)),
       downloads_(std::make_shared<CopyStream>(account_)),
       cancellation_(options_.frame_time_limit),
       program_charge_(account_, 0) {
   slots_.set_limit(options_.limits.max_handles);
+  content_index_->add(contents_);
   context_.account = account_;
   context_.services.attach(std::make_unique<TransferService>(transfers_));
   context_.describe_site = [this](uint32_t id) { return sites_->describe(id); };
@@ -138,6 +140,7 @@ void Session::run(const v1::Frame& frame, v1::Reply* reply) {
   program_.clear();  // frees the memory of a large program
   program_charge_.set(program_.bytes());
   download_states_->sweep();
+  contents_->sweep();
   replies_.forget(frame.received());
   publish(frame.sequence());
   reply->set_executed(frame.sequence());
@@ -310,9 +313,16 @@ absl::StatusOr<std::unique_ptr<TransferMonitor::Call>> Session::begin_call(Trans
 }
 
 absl::StatusOr<std::unique_ptr<Upload>> Session::begin_upload(uint64_t transfer, uint64_t bytes, Device device,
-                                                              bool resume, const TransferMonitor::Call* call) {
-  auto upload = transfers_->begin(transfer, bytes, device, resume);
+                                                              bool resume, const TransferMonitor::Call* call,
+                                                              const std::string& digest) {
+  auto upload = transfers_->begin(transfer, bytes, device, resume, digest);
   if (absl::IsAlreadyExists(upload.status())) monitor_->cancel_upload(options_.id, transfer, call);
+  if (!upload.ok() || digest.empty() || (*upload)->received() != 0) return upload;
+  if (Ref<Storage> source = content_index_->find(digest, bytes)) {
+    (*upload)->copy_from(*source);
+    source = nullptr;
+    content_index_->drop_unreferenced();
+  }
   return upload;
 }
 
@@ -415,6 +425,7 @@ void Session::free_everything() {
   transfers_->close();
   monitor_->end_session(options_.id);  // calls that begin later see that the session is over
   download_states_->clear();
+  contents_->close();
   slots_.clear();
   executor_.clear();
   program_.clear();

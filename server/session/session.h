@@ -66,6 +66,7 @@ class Session {
     // Sessions of one tenant may see data that another session of the tenant left in freed memory. 0: a new tenant.
     uint64_t tenant = 0;
     std::shared_ptr<TransferMonitor> monitor = nullptr;  // the engine's monitor; null: creates one
+    std::shared_ptr<ContentIndex> contents = nullptr;    // of the principal; null: creates one
   };
 
   explicit Session(Options options);
@@ -91,10 +92,11 @@ class Session {
   absl::StatusOr<std::unique_ptr<TransferMonitor::Call>> begin_call(TransferMonitor::Direction direction,
                                                                     std::function<void()> cancel);
   // See Transfers::begin. If the transfer is already in progress, cancels the calls that carry it, except `call`,
-  // because the client has abandoned them.
+  // because the client has abandoned them. If a tensor of the principal has bytes with this digest, the upload is
+  // complete.
   absl::StatusOr<std::unique_ptr<Upload>> begin_upload(uint64_t transfer, uint64_t bytes, Device device = {},
-                                                       bool resume = false,
-                                                       const TransferMonitor::Call* call = nullptr);
+                                                       bool resume = false, const TransferMonitor::Call* call = nullptr,
+                                                       const std::string& digest = {});
   // Waits until frame `after` has been executed, calling `should_continue` regularly, and until the tensor has been
   // computed. INVALID_ARGUMENT if `handle` is not in use, CANCELLED if `should_continue` returned false.
   absl::StatusOr<Download> begin_download(uint64_t handle, uint64_t after, absl::FunctionRef<bool()> should_continue,
@@ -165,6 +167,8 @@ class Session {
   const std::shared_ptr<TransferMonitor> monitor_;
   const std::shared_ptr<SuspensionNotifier> wake_up_ =
       std::make_shared<SuspensionNotifier>();  // wakes a suspended frame
+  const std::shared_ptr<ContentIndex> content_index_;
+  const std::shared_ptr<UploadedContents> contents_ = std::make_shared<UploadedContents>();
   const std::shared_ptr<Transfers> transfers_;
   const std::shared_ptr<DownloadStates> download_states_;
   const std::shared_ptr<CopyStream> downloads_;

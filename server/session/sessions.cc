@@ -81,9 +81,10 @@ Sessions::~Sessions() {
   leases_.join();
 }
 
-absl::Status Sessions::hello(const v1::HelloRequest& request, v1::HelloReply* reply, absl::string_view address) {
+absl::Status Sessions::hello(const v1::HelloRequest& request, v1::HelloReply* reply, absl::string_view address,
+                             absl::string_view principal) {
   std::shared_ptr<Session> session;
-  if (absl::Status status = open(request, address, &session); !status.ok()) return status;
+  if (absl::Status status = open(request, address, principal, &session); !status.ok()) return status;
   describe_engine(options_.limits, reply);
   reply->set_session_key(session->key());
   reply->set_session_id(session->id());
@@ -93,13 +94,14 @@ absl::Status Sessions::hello(const v1::HelloRequest& request, v1::HelloReply* re
   if (options_.compression && std::find(codecs.begin(), codecs.end(), v1::CODEC_ZSTD) != codecs.end()) {
     reply->set_codec(v1::CODEC_ZSTD);
   }
+  reply->set_content_addressed(true);
   if (request.shared_memory()) {
     if (auto segment = session->offer_segment()) *reply->mutable_shared_memory() = segment->describe();
   }
   return absl::OkStatus();
 }
 
-absl::Status Sessions::open(const v1::HelloRequest& request, absl::string_view address,
+absl::Status Sessions::open(const v1::HelloRequest& request, absl::string_view address, absl::string_view principal,
                             std::shared_ptr<Session>* session) {
   MutexLock lock(mutex_);
   if (stopped_) return absl::UnavailableError("the engine is shutting down");
@@ -126,9 +128,11 @@ absl::Status Sessions::open(const v1::HelloRequest& request, absl::string_view a
   }
   std::string key = random_key();
   if (key.empty()) return absl::UnavailableError("cannot create a session key: getrandom failed");
+  std::shared_ptr<ContentIndex>& contents = contents_[principal];
+  if (!contents) contents = std::make_shared<ContentIndex>();
   *session = std::make_shared<Session>(Session::Options{
       ++last_id_, key, printable(request.client()), least_limit(request.memory_limit(), options_.session_memory_limit),
-      options_.limits, options_.transfer_timeouts, options_.frame_time_limit, options_.tenant, monitor_});
+      options_.limits, options_.transfer_timeouts, options_.frame_time_limit, options_.tenant, monitor_, contents});
   Entry& entry = entries_[key];
   entry.session = *session;
   entry.address = std::string(address);

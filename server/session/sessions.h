@@ -47,8 +47,9 @@ class Sessions {
 
   // Opens a session, or resumes one. Returns NOT_FOUND if the session to resume has ended, RESOURCE_EXHAUSTED if there
   // are too many sessions, UNAVAILABLE after stop(). `address` is the client's address, for the limit of sessions per
-  // address.
-  absl::Status hello(const v1::HelloRequest& request, v1::HelloReply* reply, absl::string_view address = "");
+  // address. `principal` names who opens the session, one of few: its sessions share the contents of their uploads.
+  absl::Status hello(const v1::HelloRequest& request, v1::HelloReply* reply, absl::string_view address = "",
+                     absl::string_view principal = "");
   // Whether transfers' chunks may be compressed.
   bool compression() const { return options_.compression; }
   // Returns null if no session has that key.
@@ -90,7 +91,8 @@ class Sessions {
 
   using Entries = absl::flat_hash_map<std::string, Entry>;  // keyed by session key
 
-  absl::Status open(const v1::HelloRequest& request, absl::string_view address, std::shared_ptr<Session>* session);
+  absl::Status open(const v1::HelloRequest& request, absl::string_view address, absl::string_view principal,
+                    std::shared_ptr<Session>* session);
   void start_lease(Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void on_stream_closed(Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void run_leases();
@@ -108,6 +110,7 @@ class Sessions {
   Entries entries_ ABSL_GUARDED_BY(mutex_);
   Entries closing_ ABSL_GUARDED_BY(mutex_);  // cancelled; each is freed by its own thread
   std::vector<std::string> closings_without_thread_ ABSL_GUARDED_BY(mutex_);  // keys in closing_ without a thread yet
+  absl::flat_hash_map<std::string, std::shared_ptr<ContentIndex>> contents_ ABSL_GUARDED_BY(mutex_);  // by principal
   uint64_t last_id_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t last_attachment_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;

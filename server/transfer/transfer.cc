@@ -18,12 +18,14 @@ constexpr size_t kRemembered = 1024;
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Upload>> Transfers::begin(uint64_t transfer, uint64_t bytes, Device device,
-                                                         bool resume) {
+absl::StatusOr<std::unique_ptr<Upload>> Transfers::begin(uint64_t transfer, uint64_t bytes, Device device, bool resume,
+                                                         std::string digest) {
   if (transfer == 0) return absl::InvalidArgumentError("expected a nonzero transfer number, got 0");
-  auto upload_into = [&](EntryPtr entry, Ref<Storage> storage, uint64_t received) {
-    return std::unique_ptr<Upload>(
-        new Upload(shared_from_this(), std::move(entry), std::move(storage), bytes, received));
+  auto upload_into = [&](EntryPtr entry, Ref<Storage> storage, uint64_t received,
+                         std::unique_ptr<Sha256> hash = nullptr) {
+    if (!digest.empty() && received == 0) hash = std::make_unique<Sha256>();
+    return std::unique_ptr<Upload>(new Upload(shared_from_this(), std::move(entry), std::move(storage), bytes, received,
+                                              std::move(digest), std::move(hash)));
   };
   const auto entry = std::make_shared<Entry>(transfer);
   MutexLock lock(mutex_);
@@ -50,7 +52,9 @@ absl::StatusOr<std::unique_ptr<Upload>> Transfers::begin(uint64_t transfer, uint
     if (kept->bytes() == bytes && kept->device() == device) {
       entry->upload.storage = kept;
       wake_up_->notify();
-      return upload_into(entry, std::move(kept), resume ? known->received : 0);
+      std::unique_ptr<Sha256> hash = digest.empty() ? nullptr : std::move(known->hash);
+      if (!digest.empty() && !hash) resume = false;  // the earlier call had no digest
+      return upload_into(entry, std::move(kept), resume ? known->received : 0, std::move(hash));
     }
   }
   Ref<Storage> storage;
@@ -187,13 +191,15 @@ bool Transfers::on_complete(const EntryPtr& entry, std::shared_ptr<Event> copied
   return true;
 }
 
-void Transfers::on_broken(const EntryPtr& entry, Ref<Storage> storage, uint64_t received) {
+void Transfers::on_broken(const EntryPtr& entry, Ref<Storage> storage, uint64_t received,
+                          std::unique_ptr<Sha256> hash) {
   {
     MutexLock lock(mutex_);
     if (closed_ || !is_current(entry) || entry->state != State::kArriving) return;
     entry->state = State::kBroken;
     entry->upload.storage = std::move(storage);
     entry->received = received;
+    entry->hash = std::move(hash);
     entry->last_progress = Clock::now();
     wake_up_->notify();
   }
@@ -246,7 +252,7 @@ Upload::~Upload() {
   }
   writer_ = nullptr;
   if (!keep) storage_ = nullptr;  // before on_broken(), which wakes a thread that expects the memory to be free
-  owner_->on_broken(entry_, std::move(storage_), keep ? done_ : 0);
+  owner_->on_broken(entry_, std::move(storage_), keep ? done_ : 0, keep ? std::move(hash_) : nullptr);
 }
 
 absl::Status Upload::check_size(absl::Span<const char> bytes) const {
@@ -262,11 +268,53 @@ absl::Status Upload::append(absl::Span<const char> bytes) {
   }
   if (bytes.empty()) return absl::OkStatus();
   try {
-    write(bytes);
+    write(bytes, done_);
+    if (absl::Status status = check_digest(bytes); !status.ok()) return status;
     return advance(bytes.size(), writer_ && bytes.size() == left() ? writer_->finish() : nullptr);
   } catch (const Error& error) {
     return fail(error);
   }
+}
+
+// Hashes the next bytes. If they are the last ones, checks the digest and adds the content.
+absl::Status Upload::check_digest(absl::Span<const char> bytes) {
+  if (!hash_) return absl::OkStatus();
+  hash_->update(bytes);
+  if (bytes.size() != left()) return absl::OkStatus();
+  const bool matches = hash_->finish() == digest_;
+  hash_ = nullptr;
+  if (!matches) return absl::InvalidArgumentError("the bytes of the transfer do not have the announced SHA-256");
+  add_content();
+  return absl::OkStatus();
+}
+
+// Called before the upload is complete, when no instruction can have written to the storage.
+void Upload::add_content() {
+  if (storage_->device().type == DeviceType::kCPU) owner_->contents_->add(digest_, storage_);
+}
+
+bool Upload::copy_from(const Storage& source) {
+  if (!storage_ || !hash_ || done_ != 0 || source.bytes() != bytes_ || bytes_ == 0) return false;
+  constexpr uint64_t kPieceBytes = uint64_t{1} << 20;
+  std::string piece;  // hashed and written, so that both see the same bytes
+  Sha256 hash;
+  try {
+    for (uint64_t at = 0; at < bytes_; at += piece.size()) {
+      piece.assign(static_cast<const char*>(source.data()) + at, std::min(kPieceBytes, bytes_ - at));
+      hash.update(piece);
+      write(piece, at);
+      if (!owner_->on_progress(entry_)) return false;
+    }
+    if (hash.finish() == digest_) {
+      add_content();
+      return advance(bytes_, writer_ ? writer_->finish() : nullptr).ok();
+    }
+  } catch (const Error& error) {
+    fail(error).IgnoreError();
+    return false;
+  }
+  writer_ = nullptr;  // the bytes are written again from the start
+  return false;
 }
 
 std::optional<Device> Upload::device() const {
@@ -298,13 +346,12 @@ absl::Status Upload::advance(size_t bytes, std::shared_ptr<Event> copied) {
   return needed ? absl::OkStatus() : absl::CancelledError("the transfer is no longer needed");
 }
 
-void Upload::write(absl::Span<const char> bytes) {
-  if (bytes.empty()) return;
+void Upload::write(absl::Span<const char> bytes, uint64_t at) {
   if (storage_->device().type == DeviceType::kCPU) {
-    std::memcpy(static_cast<char*>(storage_->data()) + done_, bytes.data(), bytes.size());
+    std::memcpy(static_cast<char*>(storage_->data()) + at, bytes.data(), bytes.size());
     return;
   }
-  if (!writer_) writer_ = std::make_unique<DeviceWriter>(owner_->copy_stream_, storage_, done_);
+  if (!writer_) writer_ = std::make_unique<DeviceWriter>(owner_->copy_stream_, storage_, at);
   writer_->write(bytes);
 }
 

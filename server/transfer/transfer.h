@@ -11,6 +11,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
@@ -22,9 +23,11 @@
 #include "engine/schema/error.h"
 #include "engine/session/service.h"
 #include "engine/tensor/storage.h"
+#include "proto/sha256.h"
 #include "server/transfer/copy_stream.h"
 #include "server/transfer/device_writer.h"
 #include "server/transfer/transfer_monitor.h"
+#include "server/transfer/uploaded_contents.h"
 
 namespace tt::server {
 
@@ -49,12 +52,14 @@ class Transfers final : public Expirable, public std::enable_shared_from_this<Tr
   // `wake_up` is notified when a suspended `uploaded` instruction may continue.
   Transfers(std::shared_ptr<Account> account, uint64_t max_transfers, Timeouts timeouts,
             std::weak_ptr<TransferMonitor> monitor = {},
-            std::shared_ptr<SuspensionNotifier> wake_up = std::make_shared<SuspensionNotifier>())
+            std::shared_ptr<SuspensionNotifier> wake_up = std::make_shared<SuspensionNotifier>(),
+            std::shared_ptr<UploadedContents> contents = std::make_shared<UploadedContents>())
       : copy_stream_(std::make_shared<CopyStream>(std::move(account))),
         max_transfers_(max_transfers),
         timeouts_(timeouts),
         monitor_(std::move(monitor)),
-        wake_up_(std::move(wake_up)) {}
+        wake_up_(std::move(wake_up)),
+        contents_(std::move(contents)) {}
 
   // Begins an upload of `bytes` bytes and allocates its memory on `device`. Fails with INVALID_ARGUMENT if there is no
   // such device or the size is invalid, RESOURCE_EXHAUSTED if the account has no room, ABORTED (retriable) if too many
@@ -62,9 +67,9 @@ class Transfers final : public Expirable, public std::enable_shared_from_this<Tr
   // After INVALID_ARGUMENT and RESOURCE_EXHAUSTED the transfer is refused: its instruction fails at once. A failed
   // transfer starts over or, with `resume`, continues after its received bytes. If the transfer is already complete,
   // taken or abandoned, the client lost the reply: the bytes are dropped or, with `resume`, the upload is complete at
-  // once.
+  // once. If `digest` is not empty, the bytes must have this SHA-256, and are added to the session's contents.
   absl::StatusOr<std::unique_ptr<Upload>> begin(uint64_t transfer, uint64_t bytes, Device device = {},
-                                                bool resume = false);
+                                                bool resume = false, std::string digest = {});
 
   // Returns a transfer if it is complete, else throws Suspended. Throws Error if `transfer` did not arrive in time, was
   // refused or already taken, does not have `bytes`, or is not on `device`; throws Cancelled in a cancelled frame, and
@@ -88,6 +93,7 @@ class Transfers final : public Expirable, public std::enable_shared_from_this<Tr
     CompletedUpload upload;
     uint64_t received = 0;                           // kBroken: bytes at the start of upload.storage, if any
     Clock::time_point last_progress = Clock::now();  // when bytes last arrived, or the start
+    std::unique_ptr<Sha256> hash;                    // kBroken: of the received bytes; null if there was no digest
     std::optional<Error> refusal;                    // kRefused: the error of its instruction
   };
   using EntryPtr = std::shared_ptr<Entry>;
@@ -98,7 +104,7 @@ class Transfers final : public Expirable, public std::enable_shared_from_this<Tr
   absl::Status failed(const EntryPtr& entry, const Error& error);
   bool on_progress(const EntryPtr& entry);                                 // false if the transfer is no longer needed
   bool on_complete(const EntryPtr& entry, std::shared_ptr<Event> copied);  // like on_progress
-  void on_broken(const EntryPtr& entry, Ref<Storage> storage, uint64_t received);
+  void on_broken(const EntryPtr& entry, Ref<Storage> storage, uint64_t received, std::unique_ptr<Sha256> hash);
   bool is_current(const EntryPtr& entry) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void remember_taken(uint64_t transfer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void drop_expired_locked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -114,6 +120,7 @@ class Transfers final : public Expirable, public std::enable_shared_from_this<Tr
   const Timeouts timeouts_;
   const std::weak_ptr<TransferMonitor> monitor_;
   const std::shared_ptr<SuspensionNotifier> wake_up_;
+  const std::shared_ptr<UploadedContents> contents_;
   Mutex mutex_;
   absl::flat_hash_map<uint64_t, EntryPtr> entries_ ABSL_GUARDED_BY(mutex_);
   std::deque<uint64_t> taken_ ABSL_GUARDED_BY(mutex_);  // the last few that were taken or abandoned
@@ -130,9 +137,13 @@ class Upload {
   Upload(const Upload&) = delete;
   Upload& operator=(const Upload&) = delete;
 
-  // Appends the next bytes. Fails with INVALID_ARGUMENT if there are more bytes than announced, CANCELLED if the
+  // Appends the next bytes. Fails with INVALID_ARGUMENT if there are more bytes than announced or their digest is not
+  // the announced one, CANCELLED if the
   // session has ended or no longer needs the transfer. If the device fails, the transfer is refused.
   absl::Status append(absl::Span<const char> bytes);
+  // Completes an upload that has a digest and no bytes yet with the bytes of `source`, which is on the CPU. Returns
+  // false, without an effect, if they do not have the digest: other sessions may write to `source` meanwhile.
+  bool copy_from(const Storage& source);
   // Returns the device that receives the bytes; none if it is the CPU or if the bytes are dropped.
   std::optional<Device> device() const;
   // Used instead of append() if device() is set: the device reads `bytes`, which must be in pinned memory and stay
@@ -151,14 +162,18 @@ class Upload {
  private:
   friend class Transfers;
   Upload(std::shared_ptr<Transfers> owner, Transfers::EntryPtr entry, Ref<Storage> storage, uint64_t bytes,
-         uint64_t received)
+         uint64_t received, std::string digest = {}, std::unique_ptr<Sha256> hash = nullptr)
       : owner_(std::move(owner)),
         entry_(std::move(entry)),
         storage_(std::move(storage)),
         bytes_(bytes),
-        done_(received) {}
-  void write(absl::Span<const char> bytes);
+        done_(received),
+        digest_(std::move(digest)),
+        hash_(std::move(hash)) {}
+  void write(absl::Span<const char> bytes, uint64_t at);
   absl::Status check_size(absl::Span<const char> bytes) const;
+  absl::Status check_digest(absl::Span<const char> bytes);
+  void add_content();
   absl::Status advance(size_t bytes, std::shared_ptr<Event> copied);
 
   std::shared_ptr<Transfers> owner_;
@@ -166,6 +181,8 @@ class Upload {
   Ref<Storage> storage_;       // null: the bytes are dropped
   uint64_t bytes_;
   uint64_t done_;
+  const std::string digest_;      // SHA-256 of all bytes; empty if unknown
+  std::unique_ptr<Sha256> hash_;  // of the bytes so far; null if there is no digest
   bool discarded_ = false;
   std::unique_ptr<DeviceWriter> writer_;  // created by the first byte for a GPU
 };

@@ -1,4 +1,4 @@
-// Compressed transfers between the client and a real teletensord, through gRPC.
+// Compressed, content-addressed and cancelled transfers between the client and a real teletensord, through gRPC.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -108,6 +108,60 @@ TEST(CompressedTransfer, ContinuesAfterBreaks) {
   EXPECT_GE(relay.connections(), 3u);
   const TransferCounters counters = session->counters().transfers;
   EXPECT_LT(counters.upload_compressed_bytes, counters.upload_bytes / 2);
+}
+
+Ref<Session> connect_addressed(const std::string& address, const Daemon& daemon) {
+  return connect({.address = address, .token = daemon.token(), .shared_memory = false, .content_addressed = true});
+}
+
+TEST(ContentAddressedUpload, SendsBytesOnce) {
+  Daemon daemon;
+  Ref<Session> session = connect_addressed(daemon.address(), daemon);
+  const std::string bytes = incompressible(5'000'001), small(1 << 20, 'x');
+  const auto transfer = [&](Session& to, const std::string& sent) {
+    Tensor tensor = upload(to, sent);
+    EXPECT_TRUE(to.read(tensor).bytes == sent);
+    return tensor;
+  };
+  const auto counts = [&] {
+    const TransferCounters counters = session->counters().transfers;
+    return std::pair(counters.upload_bytes, counters.upload_reused_bytes);
+  };
+  Tensor tensor = transfer(*session, bytes);
+  EXPECT_EQ(counts(), std::pair(bytes.size(), size_t{0}));
+  Tensor again = transfer(*session, bytes);
+  EXPECT_EQ(counts(), std::pair(bytes.size(), bytes.size()));
+  transfer(*session, small);
+  transfer(*session, small);
+  EXPECT_EQ(counts(), std::pair(bytes.size() + 2 * small.size(), bytes.size())) << "too small to wait for an answer";
+  Ref<Session> other = connect_addressed(daemon.address(), daemon);
+  transfer(*other, bytes);
+  EXPECT_EQ(other->counters().transfers.upload_bytes, 0u);
+  EXPECT_EQ(other->counters().transfers.upload_reused_bytes, bytes.size());
+  Ref<Session> ordinary = connect_to(daemon, "none");
+  transfer(*ordinary, bytes);
+  EXPECT_EQ(ordinary->counters().transfers.upload_bytes, bytes.size());
+}
+
+TEST(ContentAddressedUpload, ContinuesAfterBreaks) {
+  Daemon daemon;
+  const std::string path = daemon.socket() + ".relay";
+  Relay relay(path, daemon.socket());
+  Ref<Session> session = connect_addressed("unix:" + path, daemon);
+  std::jthread cutter([&](std::stop_token done) {
+    for (int i = 0; !done.stop_requested(); ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50 + i * 17 % 50));
+      relay.cut();
+    }
+  });
+  std::string bytes = compressible(size_t{96} << 20);
+  for (int round = 0; round < 3; ++round) {
+    bytes[17] = static_cast<char>(round);
+    Tensor first = upload(*session, bytes), second = upload(*session, bytes);
+    EXPECT_TRUE(session->read(first).bytes == bytes);
+    EXPECT_TRUE(session->read(second).bytes == bytes);
+  }
+  EXPECT_GE(relay.connections(), 3);
 }
 
 // After a cancellation the client does not send the bytes that its queued uploads have left.

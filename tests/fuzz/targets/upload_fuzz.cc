@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "proto/sha256.h"
 #include "server/session/session.h"
 #include "tests/server/engine_memory.h"
 #include "tests/server/frames.h"
@@ -113,7 +114,15 @@ class Run {
   void begin(Slot& slot, uint64_t transfer, uint64_t bytes, uint8_t how) {
     Device device;
     if (how % 16 == 15) device = Device{static_cast<DeviceType>(how % 3), static_cast<int8_t>(how % 4)};
-    auto upload = session_->begin_upload(transfer, bytes, device, how % 2 != 0);
+    // With the digest of the model's bytes, a wrong one, or none.
+    std::string digest;
+    if (how % 4 == 3 && bytes <= 65536) {
+      std::string expected(bytes, '\0');
+      for (size_t i = 0; i < bytes; ++i) expected[i] = byte_at(transfer, i);
+      digest = Sha256::of(expected);
+      if (how % 32 == 7) digest[0] ^= 1;
+    }
+    auto upload = session_->begin_upload(transfer, bytes, device, how % 2 != 0, nullptr, digest);
     require(session_->status().held_bytes() <= kMemoryLimit);
     if (!upload.ok()) return;
     require((*upload)->bytes() == bytes && (*upload)->received() <= bytes);

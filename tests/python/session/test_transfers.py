@@ -37,6 +37,25 @@ def test_compression_is_selected_by_argument_and_variable(daemon):
     assert transferred(daemon, "compression=None", TELETENSOR_COMPRESSION="zstd") == [1, 1]
 
 
+def test_content_addressed_uploads_send_bytes_once(daemon):
+    script = """
+import numpy, teletensor as torch
+torch.connect(content_addressed=True)
+x = numpy.random.default_rng(0).random(1 << 19)
+first, second = torch.from_numpy(x), torch.from_numpy(x)
+assert (second.numpy() == x).all()
+third = torch.from_numpy(x)
+assert (third.numpy() == x).all() and (first.numpy() == x).all()
+counters = torch.connection().counters()
+assert counters["upload_reused_bytes"] >= x.nbytes, counters
+first += 1
+assert (third.numpy() == x).all()
+"""
+    for environment in ({}, {"TELETENSOR_COMPRESSION": "zstd"}):
+        result = run_script(script, daemon, TELETENSOR_SHARED_MEMORY="0", **environment)
+        assert result.returncode == 0, result.stderr
+
+
 def test_unknown_compression_raises(daemon):
     result = run_script("import teletensor as torch; torch.connect(compression='gzip')", daemon)
     assert "ValueError: [connect] expected compression to be auto, zstd or none, got gzip" in result.stderr
