@@ -145,9 +145,8 @@ TEST(ContentAddressedUpload, SendsBytesOnce) {
 
 TEST(ContentAddressedUpload, ContinuesAfterBreaks) {
   Daemon daemon;
-  const std::string path = daemon.socket() + ".relay";
-  Relay relay(path, daemon.socket());
-  Ref<Session> session = connect_addressed("unix:" + path, daemon);
+  relay::Relay relay({.listen = daemon.address() + ".relay", .target = daemon.address()});
+  Ref<Session> session = connect_addressed(relay.address(), daemon);
   std::jthread cutter([&](std::stop_token done) {
     for (int i = 0; !done.stop_requested(); ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds(50 + i * 17 % 50));
@@ -161,7 +160,7 @@ TEST(ContentAddressedUpload, ContinuesAfterBreaks) {
     EXPECT_TRUE(session->read(first).bytes == bytes);
     EXPECT_TRUE(session->read(second).bytes == bytes);
   }
-  EXPECT_GE(relay.connections(), 3);
+  EXPECT_GE(relay.connections(), 3u);
 }
 
 // After a cancellation the client does not send the bytes that its queued uploads have left.
