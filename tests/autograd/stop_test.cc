@@ -51,7 +51,7 @@ TEST_F(StopTest, RejectsInvalidGradient) {
   Task task({&z, 1}, {}, {}, {});
   EXPECT_THAT(error_of([&] { task.resume_with(7, {&wrong, 1}); }), ::testing::HasSubstr("is not waiting"));
   task.run_until(7);
-  EXPECT_THAT(error_of([&] { task.finish({}); }), ::testing::HasSubstr("waits for the gradients"));
+  EXPECT_THAT(error_of([&] { task.finish({}); }), ::testing::HasSubstr("before function 7 has returned its gradients"));
   EXPECT_THAT(error_of([&] { task.resume_with(7, {&wrong, 1}); }), ::testing::HasSubstr("invalid gradient at index 0"));
 }
 
