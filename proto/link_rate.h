@@ -52,7 +52,9 @@ class LinkRate {
   // Returns the last known rate, however old; 0 if there is none.
   double last() const {
     MutexLock lock(mutex_);
-    return last_;
+    double rate = 0;
+    for (const Sample& sample : samples_) rate = std::max(rate, sample.rate);
+    return rate;
   }
 
   // The steps of an Interval.
@@ -97,7 +99,6 @@ class LinkRate {
     // The first sample of a period is too large if its bytes filled buffers: the second one replaces it.
     if (samples_of_period_++ == 1) --next_;
     samples_[next_++ % samples_.size()] = {rate, now};
-    last_ = rate;
     since_ = now;
     bytes_ = 0;
   }
@@ -110,7 +111,6 @@ class LinkRate {
   size_t samples_of_period_ ABSL_GUARDED_BY(mutex_) = 0;
   std::array<Sample, 3> samples_ ABSL_GUARDED_BY(mutex_);
   size_t next_ ABSL_GUARDED_BY(mutex_) = 0;
-  double last_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace tt
