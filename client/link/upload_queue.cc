@@ -69,7 +69,7 @@ void UploadQueue::run() {
 
 // Uploads share the link: with many large ones in progress, the one that the engine needs first would arrive last.
 bool UploadQueue::may_begin() const {
-  constexpr size_t kMaxSending = size_t{16} << 20;
+  constexpr size_t kMaxSending = size_t{32} << 20;
   return !uploads_.empty() && (sending_ == 0 || sending_ + uploads_.front().size <= kMaxSending);
 }
 

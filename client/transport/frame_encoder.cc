@@ -1,6 +1,7 @@
 #include "client/transport/frame_encoder.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/hash/hash.h"
 #include "absl/strings/string_view.h"
@@ -90,6 +91,32 @@ void FrameEncoder::forget() {
   compact_.add_layout(layout::kForget);
 }
 
+void FrameEncoder::shorten_layout() {
+  constexpr int kMinElements = 6;  // a shorter copy is not smaller
+  constexpr size_t kPositions = 1024;
+  google::protobuf::RepeatedField<uint64_t> all;
+  all.Swap(compact_.mutable_layout());
+  positions_.assign(kPositions, -1);
+  int copied_through = 0;
+  for (int i = 0; i + kMinElements <= all.size();) {
+    int& last = positions_[absl::HashOf(all[i], all[i + 1], all[i + 2], all[i + 3]) % kPositions];
+    const int from = std::exchange(last, i);
+    int length = 0;
+    while (from >= 0 && i + length < all.size() && all[from + length] == all[i + length]) ++length;
+    if (length < kMinElements) {
+      ++i;
+      continue;
+    }
+    compact_.mutable_layout()->Add(all.begin() + copied_through, all.begin() + i);
+    compact_.add_copies(static_cast<uint64_t>(i - copied_through));
+    compact_.add_copies(static_cast<uint64_t>(i - from));
+    compact_.add_copies(static_cast<uint64_t>(length));
+    copied_through = i += length;
+  }
+  if (copied_through == 0) return all.Swap(compact_.mutable_layout());
+  compact_.mutable_layout()->Add(all.begin() + copied_through, all.end());
+}
+
 uint64_t FrameEncoder::code_of_described() {
   if (auto found = templates_.find(absl::string_view(key_)); found != templates_.end()) {
     return layout::kFirstTemplate + found->second;
@@ -134,6 +161,7 @@ const v1::Frame& FrameEncoder::shorten(const v1::Frame& frame) {
     next = layout::next_name(instruction, next);
   }
   if (same) return frame;
+  shorten_layout();
   for (int i : plain_) *compact_.add_instructions() = frame.instructions(i);
   compact_.set_sequence(frame.sequence());
   compact_.set_received(frame.received());

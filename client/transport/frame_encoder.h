@@ -39,12 +39,15 @@ class FrameEncoder {
   // cannot become a template.
   bool describe(const v1::Instruction& instruction);
   bool occurred_before();
+  // Replaces parts of the layout that occur again by copies.
+  void shorten_layout();
   void forget();
 
   const Options options_;
   ChunkCompressor compressor_;
   absl::flat_hash_map<std::string, uint32_t> templates_;
   size_t template_bytes_ = 0;     // estimated size of the templates
+  std::vector<int> positions_;    // in the layout, by a hash of the elements there; -1: none
   std::vector<uint32_t> hashes_;  // hashes of keys that occurred, each at an index that depends on the key; 0 if none
   std::string key_;
   std::vector<uint64_t> handles_;

@@ -212,7 +212,7 @@ BackgroundUploads GrpcTransport::background_uploads() const {
   if (connection()->memory) return {.max_bytes = size_t{8} << 20, .max_calls = 1};
   // Each call waits a round trip for the engine's answer, so a distant engine needs many at a time. They are fewer than
   // the engine accepts (64), which leaves room for uploads of the callers' own.
-  return {.max_bytes = size_t{64} << 20, .max_calls = 32};
+  return {.max_bytes = size_t{64} << 20, .max_calls = 48};
 }
 
 TransferCounters GrpcTransport::transfer_counters() const {

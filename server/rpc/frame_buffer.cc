@@ -44,7 +44,7 @@ void FrameBuffer::parse(uint64_t bytes, Source source) {
   parse_message(bytes, source);
   if (!refusal_ && frame_->has_compression()) decompress();
   if (refusal_) return;
-  if (frame_->layout_size() != 0) {
+  if (frame_->layout_size() != 0 || frame_->copies_size() != 0) {
     if (std::optional<Error> error = templates_.expand(frame_, scratch_, max_decoded_bytes())) {
       return refuse(*std::move(error));
     }

@@ -42,12 +42,34 @@ bool TemplateTable::remember(const v1::Instruction& instruction) {
   return arena_.SpaceAllocated() <= kMaxTableBytes;
 }
 
+bool TemplateTable::read_layout(const v1::Frame& frame) {
+  constexpr size_t kMaxCopied = size_t{1} << 19;  // elements, with the copies
+  const auto& layout = frame.layout();
+  const auto& copies = frame.copies();
+  layout_.clear();
+  auto next = layout.begin();
+  for (int i = 0; i + 2 < copies.size(); i += 3) {
+    const uint64_t before = copies[i], distance = copies[i + 1], length = copies[i + 2];
+    if (before > static_cast<uint64_t>(layout.end() - next)) return false;
+    layout_.insert(layout_.end(), next, next + static_cast<int>(before));
+    next += static_cast<int>(before);
+    if (distance == 0 || distance > layout_.size() || length > kMaxCopied || layout_.size() + length > kMaxCopied) {
+      return false;
+    }
+    // The part may extend into its copy.
+    for (uint64_t j = 0; j < length; ++j) layout_.push_back(layout_[layout_.size() - distance]);
+  }
+  layout_.insert(layout_.end(), next, layout.end());
+  return true;
+}
+
 std::optional<Error> TemplateTable::expand(v1::Frame* frame, v1::Frame* scratch, uint64_t max_bytes) {
-  const auto& layout = frame->layout();
+  if (!read_layout(*frame)) return invalid("an invalid copy");
+  const std::vector<uint64_t>& layout = layout_;
   uint64_t next = frame->next_name();
   uint64_t bytes = 0;
   int plain = 0;
-  for (int i = 0; i < layout.size();) {
+  for (size_t i = 0; i < layout.size();) {
     const uint64_t code = layout[i++];
     if (code == layout::kForget) {
       forget();
@@ -65,7 +87,7 @@ std::optional<Error> TemplateTable::expand(v1::Frame* frame, v1::Frame* scratch,
     } else {
       if (code - layout::kFirstTemplate >= templates_.size()) return invalid("a reference to an unknown template");
       const Template& of = templates_[code - layout::kFirstTemplate];
-      if (layout.size() - i < of.handles) return invalid("too few handles");
+      if (layout.size() - i < static_cast<size_t>(of.handles)) return invalid("too few handles");
       bytes += of.bytes;
       if (bytes > max_bytes) {
         return Error(ErrorKind::kOutOfMemory,
@@ -80,6 +102,7 @@ std::optional<Error> TemplateTable::expand(v1::Frame* frame, v1::Frame* scratch,
   if (plain != frame->instructions_size()) return invalid("too few references to the instructions");
   frame->mutable_instructions()->Swap(scratch->mutable_instructions());
   frame->mutable_layout()->Clear();
+  frame->mutable_copies()->Clear();
   return std::nullopt;
 }
 

@@ -35,10 +35,14 @@ class TemplateTable {
     uint64_t bytes;  // estimated memory of an instruction made from it
   };
   bool remember(const v1::Instruction& instruction);
+  // Fills layout_ with the frame's layout, in which copies are written out. Returns false if a copy is invalid or the
+  // layout becomes too long.
+  bool read_layout(const v1::Frame& frame);
 
   const Limits limits_;
   google::protobuf::Arena arena_;  // memory of the templates
   std::vector<Template> templates_;
+  std::vector<uint64_t> layout_;  // of the frame being expanded
   HostCharge charge_;
 };
 

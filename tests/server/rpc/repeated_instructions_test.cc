@@ -71,6 +71,17 @@ TEST_F(RepeatedInstructionsTest, LoopTakesFewBytes) {
   EXPECT_LT(sent_bytes_, 9 * 7u);
 }
 
+// Steps in one frame differ in nothing once their handles are relative.
+TEST_F(RepeatedInstructionsTest, StepsOfOneFrameAreCopies) {
+  uint64_t next = 1000;
+  for (uint64_t i = 1; i <= 3; ++i) {
+    v1::Frame frame = step(i, &next);
+    for (int j = 0; j < 100; ++j) frame.mutable_instructions()->MergeFrom(step(i, &next).instructions());
+    expect_same_after_transport(frame);
+  }
+  EXPECT_LT(sent_bytes_, 200u);  // of 909 instructions
+}
+
 TEST_F(RepeatedInstructionsTest, EveryKindOfArgumentIsRestored) {
   for (uint64_t i = 1; i <= 4; ++i) {
     v1::Frame frame;
@@ -209,6 +220,23 @@ TEST_F(RepeatedInstructionsTest, InvalidLayoutsAreRefused) {
   expect_refused(frame, "too few handles");
   frame.set_layout(1, UINT64_MAX);
   expect_refused(frame, "unknown template");
+}
+
+TEST_F(RepeatedInstructionsTest, InvalidCopiesAreRefused) {
+  for (const std::vector<uint64_t>& copy : {std::vector<uint64_t>{2, 1, 1},
+                                            {1, 2, 1},
+                                            {1, 0, 1},
+                                            {1, 1, UINT64_MAX},
+                                            {1, UINT64_MAX, 1},
+                                            {UINT64_MAX, 1, 1},
+                                            {1, 1, 1 << 20},
+                                            {1, 1, 3}}) {
+    v1::Frame frame;
+    Instruction(&frame, "add").handle(1).result(2);
+    frame.add_layout(layout::kPlain);
+    frame.mutable_copies()->Add(copy.begin(), copy.end());
+    expect_refused(frame, "malformed frame");
+  }
 }
 
 // A few bytes must not become gigabytes.
