@@ -11,7 +11,7 @@ namespace tt::client {
 namespace {
 
 constexpr size_t kMaxKeyBytes = 512;                     // per template
-constexpr size_t kMaxHandles = 4096;                     // per template
+constexpr size_t kMaxOperands = 4096;                    // per template
 constexpr size_t kMaxTemplateBytes = size_t{256} << 10;  // total over all templates; the engine allows a multiple
 constexpr size_t kHashes = size_t{1} << 13;              // a loop with more instructions is not recognised as one
 
@@ -33,9 +33,14 @@ FrameEncoder::FrameEncoder(const Options& options) : options_(options), compress
   if (options_.max_templates != 0) hashes_.resize(kHashes);
 }
 
-bool FrameEncoder::describe(const v1::Instruction& instruction) {
+bool FrameEncoder::describe(const v1::Instruction& instruction, uint64_t next) {
   key_.clear();
-  handles_.clear();
+  operands_.clear();
+  bool can_be_encoded = true;
+  const auto add_handle = [&](uint64_t handle) {
+    can_be_encoded = can_be_encoded && handle <= layout::kMaxHandle;
+    operands_.push_back(layout::encode_handle(handle, next));
+  };
   // Every argument has at least nine bytes, so that the engine's memory for a template is a small multiple of its key.
   for (const v1::Argument& arg : instruction.args()) {
     append(&key_, static_cast<char>(arg.value_case()));
@@ -44,14 +49,17 @@ bool FrameEncoder::describe(const v1::Instruction& instruction) {
       case v1::Argument::kNone: append(&key_, uint64_t{arg.none()}); break;
       case v1::Argument::kHandle:
         append(&key_, uint64_t{0});
-        handles_.push_back(arg.handle());
+        add_handle(arg.handle());
         break;
       case v1::Argument::kHandles:
         append(&key_, uint64_t{static_cast<uint64_t>(arg.handles().values_size())});
-        handles_.insert(handles_.end(), arg.handles().values().begin(), arg.handles().values().end());
+        std::for_each(arg.handles().values().begin(), arg.handles().values().end(), add_handle);
         break;
       case v1::Argument::kBoolean: append(&key_, uint64_t{arg.boolean()}); break;
-      case v1::Argument::kInteger: append(&key_, arg.integer()); break;
+      case v1::Argument::kInteger:
+        append(&key_, uint64_t{0});
+        operands_.push_back(layout::encode_integer(arg.integer()));
+        break;
       case v1::Argument::kReal: append(&key_, arg.real()); break;
       case v1::Argument::kNatural: append(&key_, arg.natural()); break;
       case v1::Argument::kComplex:
@@ -71,11 +79,10 @@ bool FrameEncoder::describe(const v1::Instruction& instruction) {
   append(&key_, instruction.release_size());
   append(&key_, static_cast<char>((instruction.no_grad() ? 1 : 0) | (instruction.inference() ? 2 : 0) |
                                   (instruction.result() != 0 ? 4 : 0)));
-  if (instruction.result() != 0) handles_.push_back(instruction.result());
-  handles_.insert(handles_.end(), instruction.into().begin(), instruction.into().end());
-  handles_.insert(handles_.end(), instruction.release().begin(), instruction.release().end());
-  return handles_.size() <= kMaxHandles &&
-         std::all_of(handles_.begin(), handles_.end(), [](uint64_t handle) { return handle <= layout::kMaxHandle; });
+  if (instruction.result() != 0) add_handle(instruction.result());
+  std::for_each(instruction.into().begin(), instruction.into().end(), add_handle);
+  std::for_each(instruction.release().begin(), instruction.release().end(), add_handle);
+  return can_be_encoded && operands_.size() <= kMaxOperands;
 }
 
 bool FrameEncoder::occurred_before() {
@@ -122,7 +129,7 @@ uint64_t FrameEncoder::code_of_described() {
     return layout::kFirstTemplate + found->second;
   }
   if (!occurred_before()) return layout::kPlain;
-  const size_t bytes = key_.size() + handles_.size() * sizeof(uint64_t);
+  const size_t bytes = key_.size() + operands_.size() * sizeof(uint64_t);
   if (templates_.size() >= options_.max_templates || template_bytes_ + bytes > kMaxTemplateBytes) forget();
   templates_.emplace(key_, static_cast<uint32_t>(templates_.size()));
   template_bytes_ += bytes;
@@ -150,13 +157,13 @@ const v1::Frame& FrameEncoder::shorten(const v1::Frame& frame) {
   compact_.set_next_name(next);
   for (int i = 0; i < frame.instructions_size(); ++i) {
     const v1::Instruction& instruction = frame.instructions(i);
-    const uint64_t code = describe(instruction) ? code_of_described() : layout::kPlain;
+    const uint64_t code = describe(instruction, next) ? code_of_described() : layout::kPlain;
     compact_.add_layout(code);
     same = same && code == layout::kPlain;
     if (code < layout::kFirstTemplate) {
       plain_.push_back(i);
     } else {
-      for (uint64_t handle : handles_) compact_.add_layout(layout::encode_handle(handle, next));
+      for (uint64_t operand : operands_) compact_.add_layout(operand);
     }
     next = layout::next_name(instruction, next);
   }

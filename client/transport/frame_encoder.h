@@ -35,9 +35,9 @@ class FrameEncoder {
   const v1::Frame& compress(const v1::Frame& frame);
   // Template of the instruction that describe() has described; if there is none, whether to remember it.
   uint64_t code_of_described();
-  // Writes the instruction without its handles to key_, and its handles to handles_. Returns false if the instruction
-  // cannot become a template.
-  bool describe(const v1::Instruction& instruction);
+  // Writes the instruction without its operands to key_, and the codes of its operands to operands_. `next`: the name
+  // to which handles are relative. Returns false if the instruction cannot become a template.
+  bool describe(const v1::Instruction& instruction, uint64_t next);
   bool occurred_before();
   // Replaces parts of the layout that occur again by copies.
   void shorten_layout();
@@ -50,7 +50,7 @@ class FrameEncoder {
   std::vector<int> positions_;    // in the layout, by a hash of the elements there; -1: none
   std::vector<uint32_t> hashes_;  // hashes of keys that occurred, each at an index that depends on the key; 0 if none
   std::string key_;
-  std::vector<uint64_t> handles_;
+  std::vector<uint64_t> operands_;
   v1::Frame compact_;
   v1::Frame compressed_;
   std::string bytes_;

@@ -32,12 +32,13 @@ bool TemplateTable::remember(const v1::Instruction& instruction) {
   if (templates_.size() >= limits_.max_templates) return false;
   auto* copy = google::protobuf::Arena::CreateMessage<v1::Instruction>(&arena_);
   *copy = instruction;
-  int handles = 0;
-  layout::replace_handles(copy, [&](uint64_t handle) {
-    ++handles;
-    return handle;
-  });
-  templates_.push_back({copy, handles, memory_of(*copy)});
+  size_t operands = 0;
+  const auto count = [&](auto operand) {
+    ++operands;
+    return operand;
+  };
+  layout::replace_operands(copy, count, count);
+  templates_.push_back({copy, operands, memory_of(*copy)});
   charge_.set(arena_.SpaceAllocated());
   return arena_.SpaceAllocated() <= kMaxTableBytes;
 }
@@ -87,7 +88,7 @@ std::optional<Error> TemplateTable::expand(v1::Frame* frame, v1::Frame* scratch,
     } else {
       if (code - layout::kFirstTemplate >= templates_.size()) return invalid("a reference to an unknown template");
       const Template& of = templates_[code - layout::kFirstTemplate];
-      if (layout.size() - i < static_cast<size_t>(of.handles)) return invalid("too few handles");
+      if (layout.size() - i < of.operands) return invalid("too few operands");
       bytes += of.bytes;
       if (bytes > max_bytes) {
         return Error(ErrorKind::kOutOfMemory,
@@ -95,7 +96,9 @@ std::optional<Error> TemplateTable::expand(v1::Frame* frame, v1::Frame* scratch,
                                   " of host memory that the session has left"));
       }
       *instruction = *of.instruction;
-      layout::replace_handles(instruction, [&](uint64_t) { return layout::decode_handle(layout[i++], next); });
+      layout::replace_operands(
+          instruction, [&](uint64_t) { return layout::decode_handle(layout[i++], next); },
+          [&](int64_t) { return layout::decode_integer(layout[i++]); });
     }
     next = layout::next_name(*instruction, next);
   }

@@ -31,7 +31,7 @@ class TemplateTable {
  private:
   struct Template {
     const v1::Instruction* instruction;
-    int handles;
+    size_t operands;
     uint64_t bytes;  // estimated memory of an instruction made from it
   };
   bool remember(const v1::Instruction& instruction);

@@ -87,7 +87,14 @@ TEST_F(RepeatedInstructionsTest, EveryKindOfArgumentIsRestored) {
     v1::Frame frame;
     frame.set_sequence(i);
     frame.set_received(i - 1);
-    Instruction(&frame, "add").none().boolean(i % 2 == 0).integer(-5).real(-0.0).real(std::nan("")).bytes("abc");
+    Instruction(&frame, "add")
+        .none()
+        .boolean(i % 2 == 0)
+        .integer(-5 * static_cast<int64_t>(i))
+        .integer(INT64_MIN)
+        .real(-0.0)
+        .real(std::nan(""))
+        .bytes("abc");
     Instruction(&frame, "add").integers({1, -1, INT64_MAX}).handles({}).handles({i, 300 * i, 1ull << 60}).result(i, 3);
     Instruction(&frame, "add").handle(i).into(1).into(i).release(0).release(i);
     v1::Argument* arg = frame.add_instructions()->add_args();
@@ -217,7 +224,7 @@ TEST_F(RepeatedInstructionsTest, InvalidLayoutsAreRefused) {
   frame.set_layout(0, layout::kRemember);
   frame.set_layout(1, layout::kFirstTemplate);
   frame.add_layout(1);
-  expect_refused(frame, "too few handles");
+  expect_refused(frame, "too few operands");
   frame.set_layout(1, UINT64_MAX);
   expect_refused(frame, "unknown template");
 }
