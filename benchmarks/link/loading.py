@@ -1,7 +1,7 @@
 """`python -m benchmarks.link.loading ADDRESS`: milliseconds per training step of each way to load data, over a link.
 
 Every step reads its loss, so that a step includes a round trip and whatever else it waits for. Run it with an engine
-behind a relay (relay.py) and TELETENSOR_SHARED_MEMORY=0.
+behind a relay (build/bin/link_relay) and TELETENSOR_SHARED_MEMORY=0.
 """
 
 from __future__ import annotations
@@ -52,9 +52,8 @@ def main() -> None:
     torch.manual_seed(0)
     images = Images()
     ways = {"num_workers=0": data.DataLoader(images, 16), "num_workers=2": data.DataLoader(images, 16, num_workers=2)}
-    if hasattr(data, "prefetch"):  # not in the versions before it
-        ways["prefetch"] = data.prefetch(data.DataLoader(images, 16))
-        ways["PinnedDataset"] = data.DataLoader(data.PinnedDataset(images), 16)
+    ways["prefetch"] = data.prefetch(data.DataLoader(images, 16))
+    ways["PinnedDataset"] = data.DataLoader(data.PinnedDataset(images), 16)
     for name, loader in ways.items():
         print(f"{name:16} {milliseconds_per_step(loader):8.1f} ms per step", flush=True)
 
