@@ -76,6 +76,8 @@ struct FreeContext {
 // best until the next trial.
 class ChunkCompressor {
  public:
+  static constexpr size_t kMinBytes = 4096;  // smaller chunks are sent as they are
+
   explicit ChunkCompressor(CompressionMode mode) : mode_(mode) {}
 
   // Fills `data` and `compression` with the compressed bytes and returns true, or returns false, if the chunk should be
@@ -100,7 +102,6 @@ class ChunkCompressor {
 
  private:
   static constexpr int kLevel = 1;  // higher levels are slower and, for tensors, not smaller
-  static constexpr size_t kMinBytes = 4096;
   static constexpr size_t kTrialBytes = size_t{64} << 10;
   static constexpr uint64_t kTrialInterval = 16;
   // Above about half a Gbit/s the processors' time is worth more than the link's; and on one host with busy processors

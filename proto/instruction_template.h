@@ -5,6 +5,7 @@
 // the template's number and the operands.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "proto/wire.h"
@@ -17,6 +18,8 @@ inline constexpr uint64_t kPlain = 0;     // the next element of Frame.instructi
 inline constexpr uint64_t kRemember = 1;  // the same, which becomes the next template
 inline constexpr uint64_t kForget = 2;    // removes all templates
 inline constexpr uint64_t kFirstTemplate = 3;
+// Maximum number of elements of a layout with copies, when the copies are written out.
+inline constexpr size_t kMaxElementsWithCopies = size_t{1} << 19;
 
 // Handles are sent relative to `next`, the name after the last named result, or as they are, whichever is smaller.
 inline uint64_t encode_handle(uint64_t handle, uint64_t next) {

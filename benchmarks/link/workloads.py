@@ -104,7 +104,7 @@ def instruction_latency(stop: Callable[[int, float], bool]) -> dict[str, float]:
 
 def latency_during_upload(megabytes: int) -> dict[str, float]:
     """The instruction latency while another thread uploads `megabytes` MiB, and the upload's seconds."""
-    data = np.ones(megabytes << 20, np.uint8)
+    data = np.random.default_rng(0).integers(0, 256, megabytes << 20, np.uint8)  # not compressible
     seconds: list[float] = []
 
     def upload() -> None:

@@ -28,8 +28,6 @@ absl::Span<char> BackgroundDownload::bytes() const {
   return {bytes_.get(), size_};
 }
 
-DownloadQueue::~DownloadQueue() = default;
-
 std::shared_ptr<BackgroundDownload> DownloadQueue::add(uint64_t handle, size_t size) {
   auto download = std::make_shared<BackgroundDownload>(handle, size);
   MutexLock lock(mutex_);

@@ -49,12 +49,11 @@ class DownloadQueue {
   using Receive = std::function<void(uint64_t handle, absl::Span<char> into)>;
 
   explicit DownloadQueue(Receive receive) : receive_(std::move(receive)) {}
-  // Requires stop().
-  ~DownloadQueue();
 
   // Begins a download of `size` bytes. Throws Error (RuntimeError) if the system has no thread for it.
   std::shared_ptr<BackgroundDownload> add(uint64_t handle, size_t size);
-  // Ends the downloads with errors, and joins the threads. Call it after the link has ended.
+  // Ends the downloads with errors, and joins the threads. Call it after the link has ended and before the
+  // destructor.
   void stop();
 
  private:

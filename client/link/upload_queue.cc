@@ -8,8 +8,6 @@
 
 namespace tt::client {
 
-UploadQueue::~UploadQueue() = default;
-
 bool UploadQueue::try_add(uint64_t transfer, Device device, absl::Span<const char> bytes) {
   {
     MutexLock lock(mutex_);

@@ -26,12 +26,11 @@ class UploadQueue {
   using Send = std::function<void(uint64_t transfer, Device device, absl::Span<const char> bytes)>;
 
   UploadQueue(BackgroundUploads limits, Send send) : limits_(limits), send_(std::move(send)) {}
-  // Requires stop().
-  ~UploadQueue();
 
   // Copies and queues an upload. Returns false, without an effect, if the copies would exceed the limit.
   bool try_add(uint64_t transfer, Device device, absl::Span<const char> bytes);
-  // Drops the uploads that have not begun, and joins the threads. Call it after the link has ended.
+  // Drops the uploads that have not begun, and joins the threads. Call it after the link has ended and before the
+  // destructor.
   void stop();
   // Number of bytes that are queued or being sent.
   size_t bytes() const;

@@ -101,6 +101,7 @@ void FrameEncoder::forget() {
 void FrameEncoder::shorten_layout() {
   constexpr int kMinElements = 6;  // a shorter copy is not smaller
   constexpr size_t kPositions = 1024;
+  if (static_cast<size_t>(compact_.layout_size()) > layout::kMaxElementsWithCopies) return;
   google::protobuf::RepeatedField<uint64_t> all;
   all.Swap(compact_.mutable_layout());
   positions_.assign(kPositions, -1);
@@ -140,7 +141,7 @@ const v1::Frame& FrameEncoder::encode(const v1::Frame& frame) { return compress(
 
 const v1::Frame& FrameEncoder::compress(const v1::Frame& frame) {
   const double rate = options_.rate == nullptr ? 0 : options_.rate->current();
-  if (!compressor_.is_wanted(rate)) return frame;
+  if (!compressor_.is_wanted(rate) || frame.ByteSizeLong() < ChunkCompressor::kMinBytes) return frame;
   frame.SerializeToString(&bytes_);
   if (!compressor_.compress(bytes_, rate, compressed_.mutable_compressed(), compressed_.mutable_compression())) {
     return frame;

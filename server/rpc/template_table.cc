@@ -44,7 +44,7 @@ bool TemplateTable::remember(const v1::Instruction& instruction) {
 }
 
 bool TemplateTable::read_layout(const v1::Frame& frame) {
-  constexpr size_t kMaxCopied = size_t{1} << 19;  // elements, with the copies
+  constexpr size_t kMax = layout::kMaxElementsWithCopies;
   const auto& layout = frame.layout();
   const auto& copies = frame.copies();
   layout_.clear();
@@ -54,7 +54,7 @@ bool TemplateTable::read_layout(const v1::Frame& frame) {
     if (before > static_cast<uint64_t>(layout.end() - next)) return false;
     layout_.insert(layout_.end(), next, next + static_cast<int>(before));
     next += static_cast<int>(before);
-    if (distance == 0 || distance > layout_.size() || length > kMaxCopied || layout_.size() + length > kMaxCopied) {
+    if (distance == 0 || distance > layout_.size() || length > kMax || layout_.size() + length > kMax) {
       return false;
     }
     // The part may extend into its copy.

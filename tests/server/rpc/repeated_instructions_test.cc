@@ -82,6 +82,16 @@ TEST_F(RepeatedInstructionsTest, StepsOfOneFrameAreCopies) {
   EXPECT_LT(sent_bytes_, 200u);  // of 909 instructions
 }
 
+// The engine accepts longer layouts only without copies.
+TEST_F(RepeatedInstructionsTest, LongLayoutsHaveNoCopies) {
+  for (uint64_t i = 1; i <= 3; ++i) {
+    v1::Frame frame;
+    frame.set_sequence(i);
+    for (int j = 0; j < 150; ++j) Instruction(&frame, "add").handles(std::vector<uint64_t>(4000, 5)).site(9);
+    expect_same_after_transport(frame);
+  }
+}
+
 TEST_F(RepeatedInstructionsTest, EveryKindOfArgumentIsRestored) {
   for (uint64_t i = 1; i <= 4; ++i) {
     v1::Frame frame;
