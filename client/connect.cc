@@ -22,8 +22,8 @@ CompressionMode compression_mode(const std::string& option) {
   const std::string name = variable ? variable : option;
   if (name == "auto") return CompressionMode::kAuto;
   if (name == "zstd") return CompressionMode::kAlways;
-  check_as(ErrorKind::kValue, name == "none", "[connect] expected ",
-           variable ? "TELETENSOR_COMPRESSION" : "compression", " to be auto, zstd or none, got ", name);
+  check(ErrorKind::kValue, name == "none", "[connect] expected ", variable ? "TELETENSOR_COMPRESSION" : "compression",
+        " to be auto, zstd or none, got ", name);
   return CompressionMode::kNone;
 }
 

@@ -20,7 +20,7 @@ CPP = {".h", ".cc", ".cu"}
 BLOCK = re.compile(r"(?:^[ \t]*//[^\n]*\n)+|(?<=\S)[ \t]+//[^\n]*", re.MULTILINE)
 STRING = r'"(?:\\.|[^"\\\n])*"'
 MESSAGE = re.compile(
-    rf"\b(?:check|check_as|fail|Error)\((?:[^;{{}}]*?)({STRING}(?:\s*,?[^;{{}}]*?{STRING})*)[^;{{}}]*;"
+    rf"\b(?:check|fail|Error)\((?:[^;{{}}]*?)({STRING}(?:\s*,?[^;{{}}]*?{STRING})*)[^;{{}}]*;"
 )
 DECLARED = re.compile(
     r"^(?:class|struct|enum class)\s+(?:ABSL_\w+\s+)?(\w+)(?=[^;]*\{)"

@@ -75,10 +75,5 @@ void check(ErrorKind kind, bool ok, const Parts&... parts) {
   if (!ok) [[unlikely]]
     fail(kind, parts...);
 }
-// The previous name of check() with an ErrorKind.
-template <typename... Parts>
-void check_as(ErrorKind kind, bool ok, const Parts&... parts) {
-  check(kind, ok, parts...);
-}
 
 }  // namespace tt

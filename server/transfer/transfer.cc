@@ -152,10 +152,10 @@ Transfers::CompletedUpload Transfers::take(uint64_t transfer, uint64_t bytes, De
   if (entry && entry->state == State::kComplete) {
     CompletedUpload upload = std::move(entry->upload);
     abandon(transfer);
-    check_as(ErrorKind::kValue, upload.storage->bytes() == bytes, "transfer ", transfer, " has ",
-             upload.storage->bytes(), " bytes, but the tensor has ", bytes);
-    check_as(ErrorKind::kValue, upload.storage->device() == device, "transfer ", transfer, " was sent to ",
-             upload.storage->device(), ", but the tensor is on ", device);
+    check(ErrorKind::kValue, upload.storage->bytes() == bytes, "transfer ", transfer, " has ", upload.storage->bytes(),
+          " bytes, but the tensor has ", bytes);
+    check(ErrorKind::kValue, upload.storage->device() == device, "transfer ", transfer, " was sent to ",
+          upload.storage->device(), ", but the tensor is on ", device);
     return upload;
   }
   check(!was_taken(transfer), "transfer ", transfer, " was already taken");
@@ -358,14 +358,13 @@ void Upload::write(absl::Span<const char> bytes, uint64_t at) {
 void uploaded(Call& call) {
   auto* service = Context::current().services.find<TransferService>();
   check(service != nullptr, "an upload requires a session");
-  check_as(ErrorKind::kNotImplemented, !call.into,
-           "an upload creates a new tensor and does not accept existing results");
+  check(ErrorKind::kNotImplemented, !call.into, "an upload creates a new tensor and does not accept existing results");
   TensorMeta meta = call.inferred.outputs[0];
   meta.strides = contiguous_strides(meta.sizes);
   uint64_t bytes = item_size(meta.dtype);
   for (int64_t size : meta.sizes) {
-    check_as(ErrorKind::kValue, size >= 0 && !__builtin_mul_overflow(bytes, static_cast<uint64_t>(size), &bytes),
-             "expected sizes of at least 0 whose bytes fit in 64 bits, got ", to_string(meta.sizes));
+    check(ErrorKind::kValue, size >= 0 && !__builtin_mul_overflow(bytes, static_cast<uint64_t>(size), &bytes),
+          "expected sizes of at least 0 whose bytes fit in 64 bits, got ", to_string(meta.sizes));
   }
   auto [storage, copied] = service->transfers().take(static_cast<uint64_t>(call.args[0].integer), bytes, meta.device);
   if (copied) {
