@@ -1,4 +1,4 @@
-"""The ``teletensor`` command: shows and controls a running engine."""
+"""The ``teletensor`` command: shows and controls a running engine, and launches the ranks of a group."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import sys
 import time
 
-from . import _C
+from . import _C, launch
 from ._version import __version__
 
 
@@ -126,7 +126,7 @@ def _end_session(admin: _C.Admin, args) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="teletensor", description="Shows and controls a teletensor engine.")
+    parser = argparse.ArgumentParser(prog="teletensor", description="Controls an engine and launches ranks.")
     parser.add_argument("--version", action="version", version=f"teletensor {__version__}")
     parser.add_argument(
         "--address",
@@ -154,13 +154,26 @@ def _parser() -> argparse.ArgumentParser:
     end = commands.add_parser("end-session", help="cancel a session's work and free its memory")
     end.add_argument("id", type=int, help="the session's id, as shown by status")
     end.set_defaults(run=_end_session)
+    ranks = commands.add_parser("launch", help="start one process per rank, on one or several hosts", allow_abbrev=False)
+    launch.add_arguments(ranks)
     return parser
+
+
+def _reject_engine_options(args) -> None:
+    """Raises ValueError if an option that selects an engine was given before `launch`."""
+    for flag, variable in (("address", "TELETENSOR_ADDRESS"), ("token", "TELETENSOR_TOKEN"), ("admin_token", "")):
+        if getattr(args, flag):
+            hint = f"; set {variable} in the ranks' environment" if variable else ""
+            raise ValueError(f"--{flag.replace('_', '-')} has no effect on launch{hint}")
 
 
 def main(argv: list[str] | None = None) -> int:
     """Runs the command and returns its exit status."""
     args = _parser().parse_args(argv)
     try:
+        if args.command == "launch":
+            _reject_engine_options(args)
+            return launch.run(args)
         args.run(_C.Admin(args.address, args.token, admin_token=args.admin_token), args)
     except (ConnectionError, ValueError) as e:
         print(f"teletensor: {e}", file=sys.stderr)

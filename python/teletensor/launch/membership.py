@@ -1,0 +1,221 @@
+"""Rounds of a run: which nodes take part, their ranks, and what follows a failure.
+
+Each launcher writes one key of the store, its node, and reads one key, the state of the run. One launcher, the one that
+serves the store, is also the leader: it reads all nodes and alone writes the state. No key has two writers, so nothing
+is written under a lock.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+from collections.abc import Callable
+
+from .rendezvous import Store
+
+
+@dataclasses.dataclass
+class Node:
+    """One launcher, as it describes itself. `status` refers to `round`."""
+
+    number: int  # in the order of joining
+    host: str
+    address: str  # at which other nodes reach it
+    port: int  # free when the node became ready; the master port if the node is the first of the group
+    ranks: int
+    role: str
+    node_rank: int | None
+    min_nodes: int
+    max_nodes: int
+    max_restarts: int
+    round: int = 0
+    status: str = "ready"  # ready, running, finished, failed, left
+    beat: int = 0  # increases while the launcher lives
+    failure: dict | None = None  # the failed rank, or the signal that ended the launcher; see ranks.Failure
+
+
+@dataclasses.dataclass
+class State:
+    """The run, as the leader describes it."""
+
+    run_id: str
+    round: int = 0  # increases with each restart, for whatever reason
+    restarts: int = 0  # after failures
+    phase: str = "joining"  # joining, running, closed
+    group: list[dict] = dataclasses.field(default_factory=list)  # the nodes of this round, by group rank
+    code: int = 0  # exit code of a closed run
+    failure: dict | None = None  # the first one, of a closed run or of the previous round
+    message: str = ""  # why the run was closed, or restarted, without a failed rank
+
+
+def _dump(value: Node | State) -> str:
+    return json.dumps(dataclasses.asdict(value))
+
+
+class Member:
+    """A launcher's access to the run."""
+
+    def __init__(self, store: Store, node: Node):
+        self._store = store
+        node.number = store.add("nodes", 1) - 1
+        self.node = node
+        self.publish()
+
+    def publish(self) -> None:
+        """Writes the node, which is also a sign of life."""
+        self.node.beat += 1
+        self._store.set(f"node/{self.node.number}", _dump(self.node))
+
+    def state(self) -> State | None:
+        """Returns the state; None before the leader has written it."""
+        return State(**json.loads(self._store.get("state"))) if self._store.check(["state"]) else None
+
+
+class Leader:
+    """Decides about rounds. Owned by the launcher that serves the store, which calls step() at short intervals."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        run_id: str,
+        min_nodes: int,
+        max_nodes: int,
+        max_restarts: int,
+        join_timeout: float,
+        last_call: float,
+        silence: float,
+        replaceable: bool = True,
+        clock: Callable[[], float] = time.monotonic,
+    ):
+        """`silence` is the time after which a silent node is lost. If not `replaceable`, only the nodes 0 to max_nodes - 1
+        join, each once.
+        """
+        self._store, self._clock = store, clock
+        self._min, self._max, self._max_restarts = min_nodes, max_nodes, max_restarts
+        self._join_timeout, self._last_call, self._silence = join_timeout, last_call, silence
+        self._replaceable = replaceable
+        self.state = State(run_id)
+        self._joining_since = clock()
+        self._enough_since: float | None = None
+        self._expected: set[int] = set()  # nodes of the previous round, which join the next one without delay
+        self._beats: dict[int, tuple[int, float]] = {}
+        self._gone: dict[int, str] = {}  # the reason by --node-rank
+        self._write()
+
+    def _write(self) -> None:
+        self._store.set("state", _dump(self.state))
+
+    def lose(self, node_rank: int, reason: str) -> None:
+        """Records that the node with this --node-rank is gone for good."""
+        self._gone.setdefault(node_rank, reason)
+
+    def close(self, code: int, message: str = "", failure: dict | None = None) -> None:
+        """Ends the run. The first call counts."""
+        if self.state.phase == "closed":
+            return
+        self.state.phase, self.state.code, self.state.message, self.state.failure = "closed", code, message, failure
+        self._write()
+
+    def _nodes(self) -> list[Node]:
+        nodes = []
+        for number in range(self._store.add("nodes", 0)):
+            if self._store.check([f"node/{number}"]):
+                nodes.append(Node(**json.loads(self._store.get(f"node/{number}"))))
+        return nodes
+
+    def present(self) -> list[Node]:
+        """Returns the nodes that have neither left nor been lost."""
+        return [n for n in self._nodes() if n.status != "left" and self._lost(n) is None]
+
+    def _lost(self, node: Node) -> str | None:
+        """Returns why a node is lost; None if it lives."""
+        if node.node_rank in self._gone:
+            return self._gone[node.node_rank]
+        now = self._clock()
+        beat, at = self._beats.get(node.number, (-1, now))
+        if node.beat != beat:
+            self._beats[node.number] = (node.beat, now)
+            return None
+        return f"node {node.host} has been silent for {self._silence:g} s" if now - at > self._silence else None
+
+    def _possible(self) -> int:
+        """Returns the number of nodes that can take part."""
+        return self._max - (0 if self._replaceable else len(self._gone))
+
+    def step(self) -> None:
+        """Reads the nodes and advances the state."""
+        if self.state.phase == "joining":
+            self._join(self.present())
+        elif self.state.phase == "running":
+            self._watch(self.present())
+
+    def _join(self, present: list[Node]) -> None:
+        now = self._clock()
+        settings = (self._min, self._max, self._max_restarts)
+        for node in present:
+            if (node.min_nodes, node.max_nodes, node.max_restarts) != settings:
+                self.close(
+                    1, f"node {node.host} has other values of --nnodes or --max-restarts than the node with the store"
+                )
+                return
+        ready = [n for n in present if n.round == self.state.round and n.status == "ready"]
+        enough = len(ready) >= self._min
+        self._enough_since = (self._enough_since or now) if enough else None
+        complete = enough and len(ready) >= self._possible()
+        if enough and not complete:
+            absent = self._expected & {n.number for n in present} - {n.number for n in ready}
+            complete = (self._expected and not absent) or now - self._enough_since >= self._last_call
+        if complete:
+            self._begin(ready)
+        elif self._possible() < self._min:
+            self.close(1, "; ".join(self._gone.values()))
+        elif now - self._joining_since > self._join_timeout:
+            self.close(1, f"{len(ready)} of at least {self._min} nodes joined within {self._join_timeout:g} s")
+
+    def _begin(self, ready: list[Node]) -> None:
+        ready.sort(key=lambda n: (n.node_rank is None, n.node_rank or 0, n.number))
+        self.state.group = [dataclasses.asdict(n) for n in ready[: self._max]]
+        self.state.phase = "running"
+        self._write()
+
+    def _watch(self, present: list[Node]) -> None:
+        nodes = {n.number: n for n in present if n.round == self.state.round}
+        group = [g["number"] for g in self.state.group]
+        failed = [nodes[k] for k in group if k in nodes and nodes[k].status == "failed"]
+        missing = [n for n in self._nodes() if n.number in group and n.number not in nodes]
+        if failed:
+            self._fail(failed[0].failure, "")
+        elif missing:
+            self._miss(missing)
+        elif all(nodes[k].status == "finished" for k in group):
+            self.close(0)
+        elif len(group) < self._max and any(n.status == "ready" and n.number not in group for n in present):
+            if not any(nodes[k].status == "finished" for k in group):
+                self._restart(None, "a node has joined")
+
+    def _miss(self, missing: list[Node]) -> None:
+        """Handles nodes of the group that are lost, or have left because of a signal."""
+        lost = next((n for n in missing if n.status != "left"), None)
+        if lost:
+            self._fail(None, self._lost(lost) or f"node {lost.host} is lost")
+        elif self._min == self._max:
+            self.close((missing[0].failure or {}).get("code", 1), f"the launcher on {missing[0].host} was stopped")
+        else:
+            self._restart(None, f"node {missing[0].host} has left")
+
+    def _fail(self, failure: dict | None, message: str) -> None:
+        if self.state.restarts >= self._max_restarts or self._possible() < self._min:
+            self.close(failure["code"] if failure else 1, message, failure)
+            return
+        self.state.restarts += 1
+        self._restart(failure, message)
+
+    def _restart(self, failure: dict | None, message: str) -> None:
+        self._expected = {n.number for n in self.present()}
+        self._joining_since, self._enough_since = self._clock(), None
+        self.state.round += 1
+        self.state.phase, self.state.group = "joining", []
+        self.state.failure, self.state.message = failure, message
+        self._write()

@@ -1,0 +1,51 @@
+"""The launcher that --hosts starts on each host: ``python -m teletensor.launch.remote``. See hosts.py."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+
+from .launcher import Launcher, Signals
+from .logs import Output
+from .options import Options
+
+
+def _numbers(keys_as_text: dict[str, int]) -> dict[int, int]:
+    return {int(key): value for key, value in keys_as_text.items()}
+
+
+def _options(values: dict) -> Options:
+    """Restores options from JSON, which has no tuples, sets or numbers as keys."""
+    values["command"], values["ssh"] = tuple(values["command"]), tuple(values["ssh"])
+    values["endpoint"] = tuple(values["endpoint"])
+    values["redirects"], values["tee"] = _numbers(values["redirects"]), _numbers(values["tee"])
+    if values["ranks_shown"] is not None:
+        values["ranks_shown"] = frozenset(values["ranks_shown"])
+    return Options(**values)
+
+
+def main() -> int:
+    line = sys.stdin.buffer.raw.readline()  # unbuffered: what follows must stay in the pipe
+    if not line:
+        return 1
+    call = json.loads(line)
+    os.environ.update(call["environment"])
+    output = Output.standard(_numbers(call["colors"]))
+    launcher = Launcher(_options(call["options"]), output, call["host"], summarize=False)
+
+    def watch(signals: Signals) -> None:
+        def read() -> None:
+            if not os.read(0, 4096):
+                asyncio.get_running_loop().remove_reader(0)
+                signals.receive(signal.SIGTERM)
+
+        asyncio.get_running_loop().add_reader(0, read)
+
+    return asyncio.run(launcher.run(watch))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
