@@ -1,0 +1,3 @@
+"""torch.distributed.nn: collectives with gradients."""
+
+from .functional import *  # noqa: F403
