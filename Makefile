@@ -6,7 +6,7 @@ PYTHON := .venv/bin/python
 # OpenBLAS and OpenMP settings of the shell would change test and benchmark results.
 CLEAN_ENV := env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE
 
-.PHONY: help setup build demo test check coverage conformance op-db bench bench-peers bench-operators bench-link install wheel cuda gpu-bundle asan tsan fuzz fuzz-release adversary format lint clean
+.PHONY: help setup build demo test check coverage conformance op-db bench bench-peers bench-operators bench-link install wheel cuda gpu-bundle asan tsan fuzz fuzz-release adversary cluster-test format lint clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -84,6 +84,12 @@ fuzz-release: build ## Fuzz each target for FUZZ_SECONDS in the ordinary build, 
 
 adversary: build ## Train while hostile clients attack the daemon, and check that training and daemon are unaffected
 	@$(CLEAN_ENV) $(PYTHON) -m tests.adversary
+
+cluster-test: setup ## Run the Slurm and MPI scripts of deploy/ on this machine, as root
+	@deploy/install_packages.sh deploy/packages_cluster.txt
+	@$(PYTHON) deploy/build.py release teletensor_python
+	@deploy/slurm/check.sh
+	@deploy/mpi/check.sh
 
 format: ## Format C++ and Python
 	@git ls-files '*.cc' '*.h' '*.cu' | xargs clang-format -i

@@ -23,7 +23,7 @@ _READ = 1 << 16
 _LONGEST_LINE = 1 << 20  # a longer line is divided
 _TAIL_LINES, _TAIL_WIDTH = 20, 2000
 _COLORS = (36, 33, 32, 35, 34, 31)  # of ANSI terminals
-_LINE = re.compile(rb"[^\r\n]*(?:\r\n|\n|\r(?=[^\n]))")  # a progress bar ends its lines by \r
+_END_OF_LINE = re.compile(rb"\r\n|\n|\r(?=[^\n])")  # a progress bar ends its lines by \r
 
 
 class Output:
@@ -134,10 +134,11 @@ class LineSplitter:
 
     def feed(self, data: bytes) -> list[bytes]:
         """Returns the lines that are now complete."""
+        searched = max(0, len(self._rest) - 1)  # a last \r is searched again
         data = self._rest + data
         lines, end = [], 0
-        for match in _LINE.finditer(data):
-            lines.append(match.group().rstrip(b"\r\n") + b"\n")
+        for match in _END_OF_LINE.finditer(data, searched):
+            lines.append(data[end : match.start()] + b"\n")
             end = match.end()
         self._rest = data[end:]
         if len(self._rest) > _LONGEST_LINE:

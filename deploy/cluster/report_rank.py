@@ -1,0 +1,15 @@
+"""Prints what teletensor derives from the environment of a rank that srun or mpirun has started, as one line of JSON."""
+
+import dataclasses
+import json
+import os
+import socket
+
+from teletensor.launch.cluster import cluster_environment
+
+environment = cluster_environment()
+print(
+    json.dumps(
+        {**dataclasses.asdict(environment), "host": socket.gethostname(), "node": os.environ.get("SLURMD_NODENAME", "")}
+    )
+)
