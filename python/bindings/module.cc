@@ -17,6 +17,7 @@
 #include "python/bindings/operators.h"
 #include "python/bindings/parse.h"
 #include "python/bindings/read.h"
+#include "python/bindings/store.h"
 #include "python/bindings/types.h"
 #include "python/bindings/wait.h"
 
@@ -229,6 +230,7 @@ void bind(py::module_& m) {
   bind_modes(m);
   bind_autograd(m);
   bind_admin(m);
+  bind_store(m);
   bind_extra(m);
   m.def("tensor", &tensor_function, py::arg("data"), py::kw_only(), py::arg("dtype") = py::none(),
         py::arg("device") = py::none(), py::arg("requires_grad") = false);

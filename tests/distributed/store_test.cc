@@ -354,13 +354,24 @@ TEST_P(StoreTest, ManyMembersSeeEachOtherLeave) {
   for (int rank = 1; rank < kMembers; rank += 2) EXPECT_LT(departures[rank]->calls(), kMembers);
 }
 
-TEST_P(StoreTest, RemembersMembersOfOldGroupsOnlyUpToALimit) {
-  if (GetParam()) GTEST_SKIP() << "the same code";
+TEST(MemoryStoreTest, RemembersMembersOfOldGroupsOnlyUpToALimit) {
+  MemoryStore store;
   Departures departures;
-  std::unique_ptr<Membership> lasting = join("lasting", 0, departures);
-  for (size_t i = 0; i < kMaxMembers + 10; ++i) ASSERT_NE(join(absl::StrCat("g", i), 0, departures), nullptr);
-  EXPECT_NE(join("g0", 0, departures), nullptr);  // forgotten
-  EXPECT_EQ(store().join("lasting", 0, departures.callback()).status().code(), absl::StatusCode::kAlreadyExists);
+  std::unique_ptr<Membership> lasting = *store.join("lasting", 0, departures.callback());
+  for (size_t i = 0; i < kMaxMembers + 10; ++i) {
+    ASSERT_TRUE(store.join(absl::StrCat("g", i), 0, departures.callback()).ok());
+  }
+  EXPECT_TRUE(store.join("g0", 0, departures.callback()).ok());  // forgotten
+  EXPECT_EQ(store.join("lasting", 0, departures.callback()).status().code(), absl::StatusCode::kAlreadyExists);
+}
+
+TEST(MemoryStoreTest, LimitsTheNumberOfMembers) {
+  MemoryStore store;
+  std::vector<std::unique_ptr<Membership>> members;
+  const MemberLeft ignore = [](int, const std::string&) {};
+  for (size_t i = 0; i < kMaxMembers; ++i) members.push_back(*store.join("g", static_cast<int>(i), ignore));
+  EXPECT_EQ(store.join("h", 0, ignore).status().code(), absl::StatusCode::kResourceExhausted);
+  store.close("the test ends");  // otherwise each departure is reported to all others
 }
 
 TEST(MemoryStoreTest, CloseEndsWaitsAndMemberships) {

@@ -1,0 +1,10 @@
+// RemoteStore: the client of the store at which the ranks of process groups meet (distributed/store).
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+namespace tt::python {
+
+void bind_store(pybind11::module_& m);
+
+}  // namespace tt::python
