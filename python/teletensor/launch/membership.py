@@ -99,7 +99,7 @@ class Leader:
         self.state = State(run_id)
         self._joining_since = clock()
         self._enough_since: float | None = None
-        self._expected: set[int] = set()  # nodes of the previous round, which join the next one without delay
+        self._expected: set[int] = set()  # nodes that were present at a restart; the next round waits for them only
         self._beats: dict[int, tuple[int, float]] = {}
         self._gone: dict[int, str] = {}  # the reason by --node-rank
         self._write()
@@ -162,11 +162,14 @@ class Leader:
                 return
         ready = [n for n in present if n.round == self.state.round and n.status == "ready"]
         enough = len(ready) >= self._min
-        self._enough_since = (self._enough_since or now) if enough else None
+        if not enough:
+            self._enough_since = None
+        elif self._enough_since is None:
+            self._enough_since = now
         complete = enough and len(ready) >= self._possible()
         if enough and not complete:
             absent = self._expected & {n.number for n in present} - {n.number for n in ready}
-            complete = (self._expected and not absent) or now - self._enough_since >= self._last_call
+            complete = not absent if self._expected else now - self._enough_since >= self._last_call
         if complete:
             self._begin(ready)
         elif self._possible() < self._min:

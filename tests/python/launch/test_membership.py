@@ -115,6 +115,20 @@ def test_restart_does_not_wait_for_further_nodes():
     assert run.step(*members) == "running" and run.group() == [0, 1]
 
 
+def test_restart_waits_for_all_present_nodes():
+    """Even without a last call, nodes do not join one after the other, with a restart for each."""
+    run = Run(1, 3, restarts=1, last_call=0)
+    first = run.join(0)
+    assert run.step(first) == "running"
+    run.set("running", first)
+    second = run.join(1)
+    assert run.step(first, second) == "joining"
+    run.set("ready", second)
+    assert run.step(first, second, seconds=1) == "joining"
+    run.set("ready", first)
+    assert run.step(first, second) == "running" and run.group() == [0, 1]
+
+
 def test_joining_does_not_count_as_a_restart():
     run = Run(1, 2)
     first = run.join(0)
@@ -142,7 +156,7 @@ def test_silent_node():
     run.step(*members)
     run.set("running", *members)
     run.step(members[0], seconds=4)
-    assert run.step(members[0], seconds=2) == "joining" and "silent" in run.state.message
+    assert run.step(members[0], seconds=6) == "joining" and "silent" in run.state.message
     run.set("ready", members[0])
     assert run.step(members[0]) == "running" and run.group() == [0]
 

@@ -113,6 +113,7 @@ def test_node_that_is_stopped_leaves_an_elastic_run(launch, tmp_path, port):
     script = "record_pid(f'{world}.{rank}'); world == 2 and time.sleep(1000)"
     arguments = nodes(port, "1:2", "--rdzv-conf", FAST.replace("timeout=0", "timeout=1000"))
     one = launch(*arguments, "--node-rank", "0", "script.py", script=script, environment=TOKEN)
+    eventually_listening(one, port)  # so that this launcher has the store
     two = launch(*arguments, "--node-rank", "1", "script.py", environment=TOKEN)
     pids = one.pids(2)
     two.send(signal.SIGTERM)
