@@ -32,7 +32,7 @@ namespace tt::distributed::shm {
 
 inline constexpr int kMaxRanks = 64;
 // A rank has two slots, used in turn by the rounds of collectives.
-inline constexpr size_t kSlotBytes = size_t{1} << 20;
+inline constexpr size_t kSlotBytes = size_t{1} << 19;
 // A lane carries the messages from one rank to another, in chunks.
 inline constexpr size_t kChunkBytes = size_t{128} << 10;
 inline constexpr uint32_t kChunks = 8;  // a power of two, because the counters wrap
