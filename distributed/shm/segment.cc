@@ -133,7 +133,6 @@ absl::StatusOr<std::unique_ptr<Segment>> Segment::open(const std::string& name, 
   return segment;
 }
 
-
 bool Segment::allocate(const char* address, size_t bytes) const {
   return fallocate(descriptor_.get(), 0, address - base_, static_cast<off_t>(bytes)) == 0;
 }
