@@ -174,21 +174,10 @@ class Launcher:
         if options.rendezvous == "local":
             return LocalStore(), "127.0.0.1"
         host, port = options.endpoint
-        may_serve = options.hosts_store
-        if may_serve is None:
-            may_serve = is_this_host(host)
-        if may_serve:
-            server = StoreServer(self._token)
-            try:
-                await server.start(host, port)
-                self._server = server
-                return server.store, host
-            except OSError as e:
-                if options.hosts_store:
-                    raise StoreError(f"[store] cannot listen on port {port}: {e}") from e
-                # Another launcher on this machine serves the store.
         end = time.monotonic() + options.join_timeout
         while True:
+            if await self._serve_store(host, port):
+                return self._server.store, host
             try:
                 store = StoreClient(host, port, self._token, options.read_timeout)
                 local = store.local_address
@@ -200,6 +189,24 @@ class Launcher:
             if self._signals.received:
                 return None, ""
             await self._signals.wait(0.2)
+
+    async def _serve_store(self, host: str, port: int) -> bool:
+        """Serves the store if this launcher has to, or if the endpoint is this machine and no other launcher serves it.
+
+        The host's name is looked up at each call, because it may become known after the launcher has started.
+        """
+        required = self._options.hosts_store
+        if not (is_this_host(host) if required is None else required):
+            return False
+        server = StoreServer(self._token)
+        try:
+            await server.start(host, port)
+        except OSError as e:
+            if required:
+                raise StoreError(f"[store] cannot listen on port {port}: {e}") from e
+            return False
+        self._server = server
+        return True
 
     def _beat(self) -> None:
         """Publishes a sign of life when one is due."""
