@@ -19,7 +19,7 @@ inline constexpr size_t kMaxKeysPerCall = 65536;
 // Members in all groups together, and members that have left groups that still have members.
 inline constexpr size_t kMaxMembers = 65536;
 inline constexpr size_t kMaxGroupBytes = size_t{1} << 10;
-inline constexpr int kMaxRank = (1 << 20) - 1;
+inline constexpr int kMaxRank = 8191;           // each departure is reported to all members of the group
 inline constexpr size_t kMaxReasonBytes = 256;  // longer reasons are cut
 // Keys and values in one message, except that one value of the maximum size always fits. RemoteStore splits calls.
 inline constexpr size_t kMaxPartBytes = size_t{8} << 20;

@@ -437,6 +437,7 @@ void MemoryStore::leave(Member& member, const std::string& reason) {
     group.left.push_back({member.rank_, reason.substr(0, kMaxReasonBytes)});
     group.left_ranks.insert(member.rank_);
     if (group.members.empty()) group.unused = unused_groups_.insert(unused_groups_.end(), member.group_);
+    if (!closed_.ok()) return;
     for (auto& [rank, other] : group.members) others.push_back(other);
   }
   for (const std::shared_ptr<Member>& other : others) other->notify();

@@ -369,7 +369,9 @@ TEST(MemoryStoreTest, LimitsTheNumberOfMembers) {
   MemoryStore store;
   std::vector<std::unique_ptr<Membership>> members;
   const MemberLeft ignore = [](int, const std::string&) {};
-  for (size_t i = 0; i < kMaxMembers; ++i) members.push_back(*store.join("g", static_cast<int>(i), ignore));
+  for (size_t i = 0; i < kMaxMembers; ++i) {
+    members.push_back(*store.join(absl::StrCat(i / 1024), static_cast<int>(i % 1024), ignore));
+  }
   EXPECT_EQ(store.join("h", 0, ignore).status().code(), absl::StatusCode::kResourceExhausted);
   store.close("the test ends");  // otherwise each departure is reported to all others
 }
