@@ -5,6 +5,7 @@
 #include "engine/dispatch/ops.h"
 #include "engine/schema/error.h"
 #include "engine/session/context.h"
+#include "engine/session/gradient_observers.h"
 
 namespace tt::autograd {
 
@@ -28,6 +29,9 @@ void LeafNode::run(Gradients& gradients, Gradients&) {
     if (!ours) gradient = ops::clone(gradient);
     // A gradient that is a view, and is not recorded itself, is stored without its base.
     grad = gradient->base && !gradient.requires_grad() ? detach(gradient) : std::move(gradient);
+  }
+  if (const auto* observers = Context::current().services.find<GradientObservers>()) {
+    observers->accumulated(leaf_, grad);
   }
 }
 

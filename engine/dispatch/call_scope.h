@@ -6,6 +6,8 @@
 #include <cstdint>
 
 #include "engine/memory/alloc_scope.h"
+#include "engine/schema/error.h"
+#include "engine/schema/op.h"
 
 namespace tt {
 
@@ -26,6 +28,8 @@ class CallScope : public AllocScope {
   virtual void after_kernel(const Call&) {}   // also after a kernel that threw; its outputs may be undefined then
   // Called between two instructions of a Program that runs over `slots`.
   virtual void before_instruction(SlotTable& /*slots*/) {}
+  // An instruction is not executed, because an argument is poisoned with `error`; see SessionService::skipped.
+  virtual void on_skipped(const Op& /*op*/, Args /*args*/, const Error& /*error*/, uint32_t /*site*/) {}
   // Host memory of the session's bookkeeping, not counting its slots.
   virtual uint64_t bookkeeping_bytes() const { return 0; }
 

@@ -256,6 +256,8 @@ void Executor::run_one(const Instruction& instruction, SlotTable& slots) {
     call.into = into;
     poison = try_dispatch(call, instruction.site);
     stats_.failed += poison != nullptr;
+  } else {
+    CallScope::current().on_skipped(op, resolved.args(), Error(poison->kind, poison->message), instruction.site);
   }
   stats_.instructions += instruction.count;
   if (poison) [[unlikely]] {

@@ -55,6 +55,10 @@ void Context::before_kernel(const Call& call) {
     graphs_->check(call);
 }
 
+void Context::on_skipped(const Op& op, Args args, const Error& error, uint32_t site) {
+  services.skipped(op, args, error, site);
+}
+
 void Context::after_kernel(const Call& call) {
   if (has_async_errors()) async_errors_->attach(call);
 }

@@ -46,6 +46,7 @@ struct Context final : CallScope {
   void before_kernel(const Call& call) override;
   void after_kernel(const Call& call) override;
   void before_instruction(SlotTable& slots) override;
+  void on_skipped(const Op& op, Args args, const Error& error, uint32_t site) override;
   uint64_t bookkeeping_bytes() const override { return host_bytes + services.host_bytes(); }
 
   // Releases the session's streams, graphs, services, events and account. Requires that only the services still hold

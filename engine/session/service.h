@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "absl/container/inlined_vector.h"
+#include "engine/schema/error.h"
+#include "engine/schema/op.h"
 
 namespace tt {
 
@@ -16,6 +18,9 @@ class SessionService {
   virtual ~SessionService() = default;
   // Estimated host memory in use, not counting tensors' bytes.
   virtual uint64_t host_bytes() const { return 0; }
+  // An instruction of the session is not executed, because an argument is poisoned with `error`. Poisoned tensors in
+  // `args` are null, and the other arguments are not checked. `site` is the instruction's.
+  virtual void skipped(const Op& /*op*/, Args /*args*/, const Error& /*error*/, uint32_t /*site*/) {}
 };
 
 class SessionServices {
@@ -41,6 +46,9 @@ class SessionServices {
     T& attached = *service;
     services_.emplace_back(key_of<T>(), std::move(service));
     return attached;
+  }
+  void skipped(const Op& op, Args args, const Error& error, uint32_t site) {
+    for (const auto& [key, service] : services_) service->skipped(op, args, error, site);
   }
   uint64_t host_bytes() const {
     uint64_t bytes = 0;

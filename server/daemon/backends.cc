@@ -1,6 +1,7 @@
 #include "server/daemon/backends.h"
 
 #include "autograd/record.h"
+#include "distributed/operators.h"
 #include "engine/composites/composites.h"
 #include "engine/device/devices.h"
 #include "engine/device/parallel.h"
@@ -21,6 +22,7 @@ void register_backends(int threads, uint64_t memory_limit) {
   register_composites(dispatcher);
   register_graph_operators(dispatcher);
   autograd::register_autograd(dispatcher);
+  distributed::register_distributed(dispatcher);
   dispatcher.set(op_id::kUploaded, Key::kCPU, &uploaded);
   Devices& devices = Devices::instance();
   if (open_cuda_plugin(devices, dispatcher) > 0) dispatcher.set(op_id::kUploaded, Key::kCUDA, &uploaded);

@@ -1,0 +1,164 @@
+#include "distributed/formation.h"
+
+#include <netdb.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <utility>
+#include <vector>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/file_descriptor.h"
+#include "distributed/gloo/gloo_backend.h"
+#include "distributed/shm/shm_backend.h"
+
+namespace tt::distributed {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// How often a waiting rank checks whether its session has ended.
+constexpr std::chrono::milliseconds kSlice{1'000};
+
+void check_status(const absl::Status& status) { check(status.ok(), status.message()); }
+
+// The values that the ranks of a group publish under one name.
+class Meeting {
+ public:
+  Meeting(Store& store, const ProcessGroup::Options& options, const std::function<bool()>& is_cancelled)
+      : store_(store), options_(options), is_cancelled_(is_cancelled), deadline_(Clock::now() + options.timeout) {}
+
+  // Publishes this rank's value and returns the values of all ranks.
+  std::vector<std::string> meet(absl::string_view name, const std::string& mine) {
+    std::vector<std::string> keys;
+    for (int r = 0; r < options_.size; ++r) keys.push_back(absl::StrCat(options_.name, "/", name, "/", r));
+    const std::string& key = keys[static_cast<size_t>(options_.rank)];
+    check_status(store_.set({&key, 1}, {&mine, 1}));
+    for (;;) {
+      check(!is_cancelled_(), "the formation of group \"", options_.name, "\" was cancelled");
+      auto values = store_.get(keys, kSlice);
+      if (values.ok()) return *std::move(values);
+      if (!absl::IsDeadlineExceeded(values.status())) check_status(values.status());
+      if (Clock::now() >= deadline_) throw_missing(keys);
+    }
+  }
+
+ private:
+  [[noreturn]] void throw_missing(const std::vector<std::string>& keys) {
+    std::vector<int> missing;
+    for (int r = 0; r < options_.size; ++r) {
+      absl::StatusOr<bool> exists = store_.check({&keys[static_cast<size_t>(r)], 1});
+      if (exists.ok() && !*exists) missing.push_back(r);
+    }
+    fail(ErrorKind::kRuntime, "timed out after ", static_cast<double>(options_.timeout.count()) / 1000, " s: expected ",
+         options_.size, " ranks in group \"", options_.name, "\", missing: rank ", absl::StrJoin(missing, ", "));
+  }
+
+  Store& store_;
+  const ProcessGroup::Options& options_;
+  const std::function<bool()>& is_cancelled_;
+  const Clock::time_point deadline_;
+};
+
+// Identifies the host and its shared memory: equal for two engines that can share segments. Containers on one host
+// have the same boot id but different file systems.
+std::string shared_memory_domain() {
+  std::string boot;
+  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
+  struct stat status {};
+  if (boot.empty() || stat("/dev/shm", &status) != 0) return "";
+  return absl::StrCat(boot, "/", status.st_dev, "/", status.st_ino, "/", geteuid());
+}
+
+std::unique_ptr<Backend> connect_shared_memory(Meeting& meeting, const ProcessGroup::Options& options) {
+  std::unique_ptr<ShmBackend> backend;
+  std::string segment;
+  std::string error;
+  if (options.rank == 0) {
+    auto created = ShmBackend::create(options.size, options.timeout);
+    if (created.ok()) {
+      backend = std::move(created->backend);
+      segment = created->name;
+    } else {
+      error = std::string(created.status().message());
+    }
+  }
+  segment = meeting.meet("segment", segment)[0];
+  if (options.rank != 0 && !segment.empty()) {
+    auto opened = ShmBackend::open(segment, options.rank, options.size, options.timeout);
+    if (opened.ok()) {
+      backend = *std::move(opened);
+    } else {
+      error = std::string(opened.status().message());
+    }
+  }
+  // All ranks use the segment, or none.
+  const std::vector<std::string> errors = meeting.meet("segment_error", backend ? "" : absl::StrCat("no: ", error));
+  for (const std::string& e : errors) {
+    if (!e.empty()) return nullptr;
+  }
+  return backend;
+}
+
+}  // namespace
+
+std::unique_ptr<Backend> connect_backend(Store& store, const ProcessGroup::Options& options, const std::string& backend,
+                                         const std::string& host, const std::function<bool()>& is_cancelled) {
+  Meeting meeting(store, options, is_cancelled);
+  const std::string domain = backend == "gloo" ? "" : shared_memory_domain();
+  const std::vector<std::string> ranks = meeting.meet("rank", absl::StrCat(backend, "\n", domain));
+  bool shared = !domain.empty();
+  for (size_t r = 0; r < ranks.size(); ++r) {
+    check(absl::StartsWith(ranks[r], absl::StrCat(backend, "\n")), "rank ", options.rank, " uses backend \"", backend,
+          "\", but rank ", r, " uses \"", ranks[r].substr(0, ranks[r].find('\n')), "\"");
+    shared = shared && ranks[r] == ranks[0];
+  }
+  if (shared) {
+    if (std::unique_ptr<Backend> connected = connect_shared_memory(meeting, options)) return connected;
+  }
+  check(backend != "shm", "backend \"shm\" requires that all ranks are on one host and can open one segment");
+  GlooBackend::Options gloo;
+  gloo.prefix = options.name;
+  gloo.rank = options.rank;
+  gloo.size = options.size;
+  gloo.timeout = options.timeout;
+  gloo.host = host;
+  return GlooBackend::connect(store, gloo);
+}
+
+std::string local_address_towards(const std::string& address) {
+  if (const char* host = std::getenv("TELETENSOR_GROUP_HOST"); host != nullptr && *host != '\0') return host;
+  const size_t colon = address.rfind(':');
+  check(ErrorKind::kValue, colon != std::string::npos, "expected an address \"host:port\", got \"", address, "\"");
+  std::string host = address.substr(0, colon);
+  if (host.size() > 1 && host.front() == '[') host = host.substr(1, host.size() - 2);
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_DGRAM;
+  addrinfo* found = nullptr;
+  const int error = getaddrinfo(host.c_str(), address.c_str() + colon + 1, &hints, &found);
+  check(error == 0, "cannot resolve ", address, ": ", gai_strerror(error));
+  const absl::Cleanup release = [found] { freeaddrinfo(found); };
+  for (const addrinfo* a = found; a != nullptr; a = a->ai_next) {
+    // Connecting a datagram socket sends nothing; it selects the route and thereby the local address.
+    const FileDescriptor socket(::socket(a->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    if (!socket || ::connect(socket.get(), a->ai_addr, a->ai_addrlen) != 0) continue;
+    sockaddr_storage local{};
+    socklen_t size = sizeof(local);
+    char text[NI_MAXHOST];
+    if (getsockname(socket.get(), reinterpret_cast<sockaddr*>(&local), &size) == 0 &&
+        getnameinfo(reinterpret_cast<sockaddr*>(&local), size, text, sizeof(text), nullptr, 0, NI_NUMERICHOST) == 0) {
+      return text;
+    }
+  }
+  fail(ErrorKind::kRuntime, "no route to ", address);
+}
+
+}  // namespace tt::distributed

@@ -1,0 +1,65 @@
+// GlooBackend: collectives over TCP by Gloo, for ranks on any hosts.
+#pragma once
+
+#include <gloo/context.h>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/mutex.h"
+#include "distributed/group/collective.h"
+#include "distributed/store/store.h"
+
+namespace tt::distributed {
+
+class GlooBackend final : public Backend {
+ public:
+  struct Options {
+    std::string prefix;  // of the keys at the store
+    int rank = 0;
+    int size = 1;
+    std::chrono::milliseconds timeout{30'000};
+    std::string host;  // local address or host name on which the other ranks reach this one
+  };
+  // Connects all pairs of ranks. Blocks; throws Error (RuntimeError). Makes the process ignore SIGPIPE.
+  static std::unique_ptr<GlooBackend> connect(Store& store, const Options& options);
+  ~GlooBackend() override;
+
+  std::string_view name() const override { return "gloo"; }
+  void exchange(absl::Span<const char> mine, absl::Span<char> all) override;
+  void run(const Collective& collective) override;
+  void send(int peer, uint32_t tag, absl::Span<const char> bytes) override;
+  void receive(int peer, uint32_t tag, absl::Span<char> bytes) override;
+  void abort(std::string_view reason) override;
+
+ private:
+  GlooBackend(const Options& options, std::shared_ptr<gloo::Context> context);
+  void exchange_with_peers(size_t bytes);
+  void all_reduce(const Collective& c);
+  void reduce_to_root(const Collective& c);
+  void broadcast(const Collective& c);
+  void all_gather(const Collective& c);
+  void gather(const Collective& c);
+  void scatter(const Collective& c);
+  void reduce_scatter(const Collective& c);
+  void all_to_all(const Collective& c);
+  // Runs a function that calls Gloo, and converts its exceptions.
+  void call(absl::FunctionRef<void()> run);
+  [[noreturn]] void rethrow(std::string_view message) const;
+
+  const Options options_;
+  const std::shared_ptr<gloo::Context> context_;
+  uint32_t next_tag_ = 0;  // of the next collective
+  // The bytes of exchange(): this rank's and those of all ranks.
+  std::vector<char> sent_, received_;
+  std::unique_ptr<gloo::transport::UnboundBuffer> send_buffer_, receive_buffer_;
+  mutable Mutex mutex_;
+  std::optional<std::string> aborted_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace tt::distributed

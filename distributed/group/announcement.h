@@ -1,0 +1,44 @@
+// Announcement: what a rank is about to do, exchanged by all ranks before each collective, so that different calls are
+// reported with the lines of both sides instead of mixing up bytes.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include "absl/types/span.h"
+#include "distributed/group/collective.h"
+#include "engine/schema/error.h"
+
+namespace tt::distributed {
+
+struct Announcement {
+  static constexpr size_t kMaxInlineBytes = 128;
+
+  uint64_t sequence = 0;  // number of the collective in its group
+  uint64_t count = 0;
+  int32_t root = 0;
+  CollectiveKind kind = CollectiveKind::kBarrier;
+  ReduceOp op = ReduceOp::kSum;
+  DType dtype = DType::kBool;
+  uint8_t failed = 0;       // the rank's input is an error, whose message is in `text`
+  uint16_t site_bytes = 0;  // the first bytes of `text`: the line of the call
+  uint16_t message_bytes = 0;
+  uint32_t inline_bytes = 0;  // the collective's whole input, if it is small
+  char input[kMaxInlineBytes] = {};
+  char text[352] = {};
+
+  // Shortens what does not fit.
+  void set_text(std::string_view site, std::string_view message);
+  std::string_view site() const;
+  std::string_view message() const;
+};
+static_assert(sizeof(Announcement) == Backend::kMaxExchange && std::is_trivially_copyable_v<Announcement>);
+
+// Returns the error of a collective that some rank entered with an error, or for which ranks announced different calls;
+// nothing if all agree. The same on every rank, except for its wording. The bytes are other ranks' and not trusted.
+std::optional<Error> disagreement(absl::Span<const Announcement> all);
+
+}  // namespace tt::distributed

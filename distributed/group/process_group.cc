@@ -1,0 +1,344 @@
+#include "distributed/group/process_group.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <exception>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "distributed/group/reduce.h"
+#include "distributed/group/scale.h"
+
+namespace tt::distributed {
+namespace {
+
+// Begins the reason of a member that leaves after its last collective, whose sequence follows.
+constexpr absl::string_view kDeparture = "departed ";
+
+// Precedes the bytes of a message between two ranks.
+struct MessageHeader {
+  uint64_t bytes;
+  uint64_t dtype;
+};
+
+// Whether the inputs of all ranks fit into the announcements.
+bool fits_inline(const Collective& c) {
+  const bool kind = c.kind == CollectiveKind::kAllReduce || c.kind == CollectiveKind::kReduce ||
+                    c.kind == CollectiveKind::kBroadcast || c.kind == CollectiveKind::kAllGather ||
+                    c.kind == CollectiveKind::kGather;
+  return kind && c.count * item_size(c.dtype) <= Announcement::kMaxInlineBytes;
+}
+
+Announcement announce(const ProcessGroup::Request& request, uint64_t sequence, int rank) {
+  const Collective& c = request.collective;
+  Announcement a;
+  a.sequence = sequence;
+  a.kind = c.kind;
+  a.op = c.op;
+  a.dtype = c.dtype;
+  a.root = c.root;
+  a.count = c.count;
+  a.failed = request.failure.empty() ? 0 : 1;
+  a.set_text(request.site, request.failure);
+  const bool has_input = c.input != nullptr && (c.kind != CollectiveKind::kBroadcast || c.root == rank);
+  if (a.failed == 0 && has_input && fits_inline(c)) {
+    a.inline_bytes = static_cast<uint32_t>(c.count * item_size(c.dtype));
+    std::memcpy(a.input, c.input, a.inline_bytes);
+  }
+  return a;
+}
+
+// Computes a small collective from the inputs that the announcements contain.
+void run_inline(const Collective& c, int rank, absl::Span<const Announcement> all) {
+  const size_t bytes = c.count * item_size(c.dtype);
+  if (bytes == 0) return;
+  std::vector<const char*> inputs;
+  for (const Announcement& a : all) inputs.push_back(a.input);
+  switch (c.kind) {
+    case CollectiveKind::kReduce:
+      if (rank != c.root) return;
+      [[fallthrough]];
+    case CollectiveKind::kAllReduce: return reduce(c.op, c.dtype, c.output, inputs, c.count);
+    case CollectiveKind::kBroadcast:
+      if (rank != c.root || c.output != c.input) std::memmove(c.output, inputs[static_cast<size_t>(c.root)], bytes);
+      return;
+    case CollectiveKind::kGather:
+      if (rank != c.root) return;
+      [[fallthrough]];
+    default:
+      for (size_t r = 0; r < inputs.size(); ++r) std::memcpy(c.output + r * bytes, inputs[r], bytes);
+  }
+}
+
+}  // namespace
+
+ProcessGroup::~ProcessGroup() {
+  std::shared_ptr<Membership> membership;
+  std::string reason = "its session ended during a collective";
+  {
+    MutexLock lock(mutex_);
+    membership = std::move(membership_);
+    if (!failure_ && started_ == complete_) reason = absl::StrCat(kDeparture, complete_);
+  }
+  if (membership) membership->leave(reason);
+  membership = nullptr;  // no callback after this
+  fail("the session left the group");
+  std::map<std::pair<int, bool>, std::unique_ptr<TaskQueue>> lanes;
+  {
+    MutexLock lock(mutex_);
+    lanes.swap(lanes_);
+  }
+  lanes.clear();
+  queue_ = nullptr;
+}
+
+// Runs a function on a queue's thread; the work gets its error.
+std::shared_ptr<Work> ProcessGroup::add(TaskQueue& queue, std::function<void()> run) {
+  auto work = std::make_shared<Work>(notifier_);
+  queue.add([work, run = std::move(run)]() mutable {
+    std::optional<Error> error;
+    try {
+      run();
+    } catch (const Error& e) {
+      error = e;
+    } catch (const std::exception& e) {
+      error = Error(ErrorKind::kRuntime, e.what());
+    }
+    run = nullptr;
+    work->finish(std::move(error));
+  });
+  return work;
+}
+
+std::shared_ptr<Work> ProcessGroup::form(OpenStore open_store, Connect connect) {
+  return add(*queue_, [this, open_store = std::move(open_store), connect = std::move(connect)] {
+    try {
+      this->connect(open_store, connect);
+    } catch (const std::exception& error) {
+      fail(error.what());
+      throw;
+    }
+  });
+}
+
+void ProcessGroup::connect(const OpenStore& open_store, const Connect& connect) {
+  const std::function<bool()> is_cancelled = [this] {
+    MutexLock lock(mutex_);
+    return failure_.has_value();
+  };
+  std::shared_ptr<Store> store = open_store(is_cancelled);
+  throw_if_failed(0);
+  auto membership = store->join(options_.name, options_.rank,
+                                [this](int rank, const std::string& reason) { on_member_left(rank, reason); });
+  check(membership.ok(), membership.status().message());
+  {
+    MutexLock lock(mutex_);
+    store_ = store;
+    membership_ = *std::move(membership);
+  }
+  std::unique_ptr<Backend> backend = connect(*store, options_, is_cancelled);
+  MutexLock lock(mutex_);
+  check(!failure_, failure_ ? *failure_ : "");
+  backend_ = std::move(backend);
+  changed_.notify_all();
+}
+
+Backend& ProcessGroup::await_backend() {
+  MutexLock lock(mutex_);
+  while (!backend_ && !failure_) changed_.wait(mutex_);
+  check(!failure_, failure_ ? *failure_ : "");
+  return *backend_;
+}
+
+std::shared_ptr<Work> ProcessGroup::start(Request request) {
+  uint64_t sequence;
+  {
+    MutexLock lock(mutex_);
+    sequence = ++started_;
+    const Collective& c = request.collective;
+    records_.push_back({sequence, c.kind, c.dtype, c.count, request.site, Record::State::kStarted});
+    if (records_.size() > kMaxRecords) records_.pop_front();
+  }
+  return add(*queue_, [this, request = std::move(request), sequence] {
+    bool succeeded = false;
+    absl::Cleanup finish = [&] {
+      MutexLock lock(mutex_);
+      running_ = 0;
+      complete_ = sequence;
+      for (Record& record : records_) {
+        if (record.sequence == sequence) {
+          record.state = succeeded ? Record::State::kComplete : Record::State::kFailed;
+        }
+      }
+    };
+    run(request, sequence);
+    succeeded = true;
+  });
+}
+
+void ProcessGroup::throw_if_failed(uint64_t sequence) const {
+  MutexLock lock(mutex_);
+  if (failure_) tt::fail(ErrorKind::kRuntime, *failure_);
+  for (const auto& [rank, last] : departed_) {
+    check(sequence <= last, "rank ", rank, " has left the group \"", options_.name, "\"");
+  }
+}
+
+void ProcessGroup::run(const Request& request, uint64_t sequence) {
+  {
+    MutexLock lock(mutex_);
+    running_ = sequence;
+  }
+  throw_if_failed(sequence);
+  Backend& backend = await_backend();
+  const Announcement mine = announce(request, sequence, rank());
+  std::vector<Announcement> all(static_cast<size_t>(size()));
+  on_backend([&] {
+    backend.exchange({reinterpret_cast<const char*>(&mine), sizeof(mine)},
+                     {reinterpret_cast<char*>(all.data()), all.size() * sizeof(Announcement)});
+  });
+  if (std::optional<Error> error = disagreement(all)) throw *error;
+  const Collective& c = request.collective;
+  if (fits_inline(c)) {
+    run_inline(c, rank(), all);
+  } else if (c.kind != CollectiveKind::kBarrier) {
+    on_backend([&] { run_on_backend(c); });
+  }
+  if (request.divisor != 1 && c.output != nullptr) divide(c.dtype, c.output, c.count, request.divisor);
+}
+
+// Calls a function of the backend. If it throws, the group fails: the ranks no longer agree on the next message.
+void ProcessGroup::on_backend(absl::FunctionRef<void()> call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    await_failure();
+    throw_if_failed(running_sequence());
+    fail(error.message());
+    throw_if_failed(0);
+  }
+}
+
+uint64_t ProcessGroup::running_sequence() const {
+  MutexLock lock(mutex_);
+  return running_;
+}
+
+void ProcessGroup::await_failure() {
+  // The store reports a lost member, by its rank, at about the time at which its connection breaks.
+  constexpr std::chrono::milliseconds kMaxWait{500};
+  MutexLock lock(mutex_);
+  changed_.wait_for(mutex_, kMaxWait, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return failure_ || std::any_of(departed_.begin(), departed_.end(),
+                                   [this](const auto& rank)
+                                       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return running_ > rank.second; });
+  });
+}
+
+void ProcessGroup::run_on_backend(const Collective& c) {
+  const auto ranks = static_cast<size_t>(size());
+  if (c.kind == CollectiveKind::kAllToAll) {
+    // The receive counts must be the other ranks' send counts.
+    constexpr size_t kCounts = Backend::kMaxExchange / sizeof(uint64_t);
+    std::vector<uint64_t> theirs(ranks * kCounts);
+    for (size_t begin = 0; begin < ranks; begin += kCounts) {
+      std::array<uint64_t, kCounts> mine{};
+      for (size_t r = begin; r < std::min(begin + kCounts, ranks); ++r) mine[r - begin] = c.send_counts[r];
+      backend_->exchange({reinterpret_cast<const char*>(mine.data()), sizeof(mine)},
+                         {reinterpret_cast<char*>(theirs.data()), theirs.size() * sizeof(uint64_t)});
+      const size_t self = static_cast<size_t>(rank());
+      if (self < begin || self >= begin + kCounts) continue;
+      for (size_t r = 0; r < ranks; ++r) {
+        const uint64_t sent = theirs[r * kCounts + self - begin];
+        if (sent == c.receive_counts[r]) continue;
+        tt::fail(ErrorKind::kRuntime, "rank ", r, " sends ", sent, " items to rank ", self, ", which expects ",
+                 c.receive_counts[r]);
+      }
+    }
+  }
+  backend_->run(c);
+}
+
+void ProcessGroup::fail(const std::string& reason, bool tell_members) {
+  std::shared_ptr<Membership> membership;
+  {
+    MutexLock lock(mutex_);
+    if (failure_) return;
+    failure_ = reason;
+    if (backend_) backend_->abort(reason);
+    // A callback of the store must not hold the membership: it could become the one that destroys it.
+    if (tell_members) membership = membership_;
+    changed_.notify_all();
+  }
+  if (membership) membership->leave(reason);
+}
+
+void ProcessGroup::abort(const std::string& reason) { fail(reason); }
+
+void ProcessGroup::on_member_left(int rank, const std::string& reason) {
+  absl::string_view rest = reason;
+  uint64_t last = 0;
+  if (rank >= 0 && absl::ConsumePrefix(&rest, kDeparture) && absl::SimpleAtoi(rest, &last)) {
+    MutexLock lock(mutex_);
+    departed_[rank] = last;
+    changed_.notify_all();
+    if (running_ <= last || running_ == 0) return;
+    if (backend_) backend_->abort(absl::StrCat("rank ", rank, " has left the group \"", options_.name, "\""));
+    return;
+  }
+  fail(rank < 0 ? absl::StrCat("the group \"", options_.name, "\" lost its store: ", reason)
+                : absl::StrCat("rank ", rank, " of the group \"", options_.name, "\" failed: ", reason),
+       /*tell_members=*/false);
+}
+
+std::vector<ProcessGroup::Record> ProcessGroup::records() const {
+  MutexLock lock(mutex_);
+  return {records_.begin(), records_.end()};
+}
+
+TaskQueue& ProcessGroup::lane(int peer, bool receives) {
+  std::unique_ptr<TaskQueue>& queue = lanes_[{peer, receives}];
+  if (!queue) queue = std::make_unique<TaskQueue>();
+  return *queue;
+}
+
+std::shared_ptr<Work> ProcessGroup::send(Message message) {
+  MutexLock lock(mutex_);
+  return add(lane(message.peer, false), [this, message = std::move(message)] { send_now(message); });
+}
+
+std::shared_ptr<Work> ProcessGroup::receive(Message message) {
+  MutexLock lock(mutex_);
+  return add(lane(message.peer, true), [this, message = std::move(message)] { receive_now(message); });
+}
+
+void ProcessGroup::send_now(const Message& message) {
+  Backend& backend = await_backend();
+  const MessageHeader header{message.size, static_cast<uint64_t>(message.dtype)};
+  backend.send(message.peer, message.tag, {reinterpret_cast<const char*>(&header), sizeof(header)});
+  if (message.size != 0) backend.send(message.peer, message.tag, {message.bytes, message.size});
+}
+
+void ProcessGroup::receive_now(const Message& message) {
+  Backend& backend = await_backend();
+  MessageHeader header{};
+  backend.receive(message.peer, message.tag, {reinterpret_cast<char*>(&header), sizeof(header)});
+  const bool expected = header.bytes == message.size && header.dtype == static_cast<uint64_t>(message.dtype);
+  if (!expected) {
+    // The bytes that follow cannot be told from those of later messages, so the group cannot continue.
+    const bool is_known = is_valid(static_cast<int64_t>(std::min<uint64_t>(header.dtype, INT64_MAX)));
+    const std::string error =
+        absl::StrCat("expected ", message.size, " bytes of ", message_part(name(message.dtype)), " from rank ",
+                     message.peer, ", got ", header.bytes, " bytes of ",
+                     is_known ? message_part(name(static_cast<DType>(header.dtype))) : "an unknown type");
+    fail(error);
+    tt::fail(ErrorKind::kRuntime, error);
+  }
+  if (message.size != 0) backend.receive(message.peer, message.tag, {message.bytes, message.size});
+}
+
+}  // namespace tt::distributed

@@ -1,0 +1,128 @@
+// ProcessGroup: one rank's end of a group of engines that run collectives together.
+//
+// Collectives run in the order in which they were started, on the group's thread; messages between two ranks run on one
+// thread per peer and direction. Before each collective the ranks exchange Announcements, so that a different call or a
+// failed tensor on one rank is an error of that collective on all ranks, after which the group continues. If a rank is
+// lost or does not arrive within the timeout, the collective in progress and all later ones fail, and the other ranks
+// are informed. Owned by a session's GroupService and by the group's threads. Thread-safe.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "base/mutex.h"
+#include "distributed/group/announcement.h"
+#include "distributed/group/collective.h"
+#include "distributed/group/task_queue.h"
+#include "distributed/group/work.h"
+#include "distributed/store/store.h"
+#include "engine/tensor/tensor.h"
+
+namespace tt::distributed {
+
+class ProcessGroup : public std::enable_shared_from_this<ProcessGroup> {
+ public:
+  struct Options {
+    std::string name;  // unique at the store; the ranks meet under it
+    int rank = 0;
+    int size = 1;
+    std::chrono::milliseconds timeout{30'000};  // of the formation and of each collective
+  };
+  // Connects the ranks; blocks. Throws Error. Stops early if `is_cancelled` returns true.
+  using Connect = std::function<std::unique_ptr<Backend>(Store& store, const Options& options,
+                                                         const std::function<bool()>& is_cancelled)>;
+  using OpenStore = std::function<std::shared_ptr<Store>(const std::function<bool()>& is_cancelled)>;
+
+  // A collective with the tensors whose memory it uses.
+  struct Request {
+    Collective collective;
+    double divisor = 1;   // the result of a sum is divided by it
+    std::string site;     // "train.py:12 in step"
+    std::string failure;  // if not empty, this rank announces that its input is an error
+    std::vector<Tensor> tensors;
+  };
+  struct Message {
+    int peer = 0;
+    uint32_t tag = 0;
+    DType dtype = DType::kUInt8;
+    char* bytes = nullptr;
+    size_t size = 0;
+    std::string site;
+    std::vector<Tensor> tensors;
+  };
+
+  ProcessGroup(Options options, std::shared_ptr<SuspensionNotifier> notifier)
+      : options_(std::move(options)), notifier_(std::move(notifier)) {}
+  ~ProcessGroup();
+  ProcessGroup(const ProcessGroup&) = delete;
+  ProcessGroup& operator=(const ProcessGroup&) = delete;
+
+  int rank() const { return options_.rank; }
+  int size() const { return options_.size; }
+
+  // Meets the other ranks in the background. Called once, before the functions below; these may be called before the
+  // work is complete.
+  std::shared_ptr<Work> form(OpenStore open_store, Connect connect);
+  std::shared_ptr<Work> start(Request request);
+  std::shared_ptr<Work> send(Message message);
+  std::shared_ptr<Work> receive(Message message);
+  // Fails the collective in progress and all later ones, on all ranks. Does not wait. The first reason is kept.
+  void abort(const std::string& reason);
+
+  // One of the last collectives of this rank, for error reports.
+  struct Record {
+    uint64_t sequence;
+    CollectiveKind kind;
+    DType dtype;
+    size_t count;
+    std::string site;
+    enum class State : uint8_t { kStarted, kComplete, kFailed } state;
+  };
+  std::vector<Record> records() const;
+
+ private:
+  static constexpr size_t kMaxRecords = 64;
+  std::shared_ptr<Work> add(TaskQueue& queue, std::function<void()> run);
+  void connect(const OpenStore& open_store, const Connect& connect);
+  void run(const Request& request, uint64_t sequence);
+  void on_backend(absl::FunctionRef<void()> call);
+  void run_on_backend(const Collective& c);
+  // Fails the group; with `tell_members`, the other ranks too.
+  void fail(const std::string& reason, bool tell_members = true);
+  // Returns after the group has failed, because a member left, or after a short time.
+  void await_failure();
+  uint64_t running_sequence() const;
+  void on_member_left(int rank, const std::string& reason);
+  void throw_if_failed(uint64_t sequence) const;
+  Backend& await_backend();
+  TaskQueue& lane(int peer, bool receives) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void send_now(const Message& message);
+  void receive_now(const Message& message);
+
+  const Options options_;
+  const std::shared_ptr<SuspensionNotifier> notifier_;
+  mutable Mutex mutex_;
+  CondVar changed_;  // backend_ or failure_ was set
+  std::optional<std::string> failure_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<Store> store_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<Membership> membership_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<Backend> backend_;               // set once, under mutex_
+  uint64_t started_ ABSL_GUARDED_BY(mutex_) = 0;   // number of collectives
+  uint64_t running_ ABSL_GUARDED_BY(mutex_) = 0;   // sequence of the collective in progress; 0: none
+  uint64_t complete_ ABSL_GUARDED_BY(mutex_) = 0;  // sequence of the last one that ended
+  // Ranks that left the group properly, and the last collective of each.
+  std::map<int, uint64_t> departed_ ABSL_GUARDED_BY(mutex_);
+  std::deque<Record> records_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::pair<int, bool>, std::unique_ptr<TaskQueue>> lanes_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<TaskQueue> queue_ = std::make_unique<TaskQueue>();
+};
+
+}  // namespace tt::distributed

@@ -1,0 +1,118 @@
+#include "distributed/group_service.h"
+
+#include "absl/strings/str_cat.h"
+#include "distributed/operators.h"
+#include "engine/device/cancellation.h"
+#include "engine/session/context.h"
+
+namespace tt::distributed {
+
+GroupService::~GroupService() {
+  current_.reset();
+  started_.clear();
+  reducers_.clear();
+  groups_.clear();  // before the stores at which their members are registered
+}
+
+void GroupService::finish(std::optional<PendingCall>& pending) {
+  if (!pending->work->ready()) {
+    if (!cancel_requested()) throw Suspended{pending->work};
+    const PendingCall call = *std::move(pending);
+    pending.reset();
+    call.group->abort("the collective was cancelled");
+    if (call.undo) call.undo();
+    check_cancelled();
+  }
+  const PendingCall call = *std::move(pending);
+  pending.reset();
+  if (call.work->error()) {
+    if (call.undo) call.undo();
+    throw Error(*call.work->error());
+  }
+  if (call.complete) call.complete();
+}
+
+void GroupService::run(absl::FunctionRef<PendingCall()> start) {
+  if (!current_) current_ = start();
+  finish(current_);
+}
+
+void GroupService::start(int64_t number, absl::FunctionRef<PendingCall()> start) {
+  check(ErrorKind::kValue, number > 0 && !started_.contains(number), "expected an unused number for a collective, got ",
+        number);
+  check(started_.size() < kMaxStarted, "a session has at most ", kMaxStarted,
+        " collectives that it has not waited for");
+  started_.emplace(number, start());
+}
+
+void GroupService::wait(int64_t number) {
+  auto found = started_.find(number);
+  check(ErrorKind::kValue, found != started_.end(), "no collective was started under number ", number);
+  try {
+    finish(found->second);
+  } catch (const std::exception&) {
+    started_.erase(number);
+    throw;
+  }
+  started_.erase(number);
+}
+
+bool GroupService::is_completed(int64_t number) const {
+  auto found = started_.find(number);
+  return found == started_.end() || found->second->work->ready();
+}
+
+void GroupService::add_group(int64_t number, std::shared_ptr<ProcessGroup> group) {
+  check(ErrorKind::kValue, !groups_.contains(number), "group ", number, " exists");
+  check(groups_.size() < kMaxGroups, "a session has at most ", kMaxGroups, " groups");
+  groups_.emplace(number, std::move(group));
+}
+
+const std::shared_ptr<ProcessGroup>& GroupService::group(int64_t number) const {
+  auto found = groups_.find(number);
+  check(ErrorKind::kValue, found != groups_.end(), "group ", number, " does not exist, or was destroyed");
+  return found->second;
+}
+
+void GroupService::destroy_group(int64_t number) {
+  static_cast<void>(group(number));
+  groups_.erase(number);
+}
+
+void GroupService::add_reducer(int64_t number, std::shared_ptr<Reducer> reducer) {
+  check(ErrorKind::kValue, !reducers_.contains(number), "reducer ", number, " exists");
+  check(reducers_.size() < kMaxReducers, "a session has at most ", kMaxReducers, " reducers");
+  auto& observers = Context::current().services.get<GradientObservers>();
+  for (size_t i = 0; i < reducer->parameters().size(); ++i) observers.add(reducer->parameters()[i], reducer, i);
+  reducers_.emplace(number, std::move(reducer));
+}
+
+const std::shared_ptr<Reducer>& GroupService::reducer(int64_t number) const {
+  auto found = reducers_.find(number);
+  check(ErrorKind::kValue, found != reducers_.end(), "reducer ", number, " does not exist, or was destroyed");
+  return found->second;
+}
+
+void GroupService::destroy_reducer(int64_t number) {
+  auto& observers = Context::current().services.get<GradientObservers>();
+  for (const Tensor& parameter : reducer(number)->parameters()) observers.remove(parameter);
+  reducers_.erase(number);
+}
+
+int GroupService::serve_store(const std::string& address, const std::string& token) {
+  check(stores_.size() < kMaxStores, "a session serves at most ", kMaxStores, " stores");
+  auto server = StoreServer::start(address, token);
+  check(server.ok(), "cannot serve a store on ", address, ": ", server.status().message());
+  stores_.push_back(*std::move(server));
+  return stores_.back()->port();
+}
+
+void GroupService::skipped(const Op& op, Args args, const Error& error, uint32_t site) {
+  try {
+    enter_with_error(*this, op, args, error, site);
+  } catch (const Error&) {
+    // The arguments are invalid, so the call would have failed on this rank alone.
+  }
+}
+
+}  // namespace tt::distributed

@@ -1,0 +1,85 @@
+// GroupService: a session's process groups, and its collectives in progress.
+//
+// Attached to the session's Context; used on the thread on which the Context is current. Its destruction leaves the
+// groups and ends their collectives.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
+#include "distributed/group/process_group.h"
+#include "distributed/reducer/reducer.h"
+#include "distributed/store/store_server.h"
+#include "engine/session/service.h"
+
+namespace tt::distributed {
+
+// A collective from its start to its completion.
+struct PendingCall {
+  std::shared_ptr<ProcessGroup> group;
+  std::shared_ptr<Work> work;
+  // Run on the session's thread after the work has succeeded or failed; may be empty.
+  std::function<void()> complete{};
+  std::function<void()> undo{};
+};
+
+class GroupService final : public SessionService {
+ public:
+  explicit GroupService(std::shared_ptr<SuspensionNotifier> notifier) : notifier_(std::move(notifier)) {}
+  ~GroupService() override;
+
+  const std::shared_ptr<SuspensionNotifier>& notifier() const { return notifier_; }
+
+  // Runs the current instruction's collective: the first call starts it and throws Suspended, and so do the calls until
+  // it is complete. Then returns, or throws its error. In a cancelled frame, aborts the group and throws Cancelled.
+  void run(absl::FunctionRef<PendingCall()> start);
+  // Starts a collective that wait() completes. Throws Error if the number is in use or 0.
+  void start(int64_t number, absl::FunctionRef<PendingCall()> start);
+  // Like run(), for a collective that was started. Throws Error if there is none with this number.
+  void wait(int64_t number);
+  bool is_completed(int64_t number) const;
+  // Forgets a collective that was started; it continues for the other ranks.
+  void drop(int64_t number) { started_.erase(number); }
+
+  // Adds a group under a number that the session chose. Throws Error if the number is in use, or there are too many.
+  void add_group(int64_t number, std::shared_ptr<ProcessGroup> group);
+  // Throws Error (ValueError) if there is none.
+  const std::shared_ptr<ProcessGroup>& group(int64_t number) const;
+  void destroy_group(int64_t number);
+
+  // The same for reducers, whose parameters' gradients are observed until the reducer is destroyed.
+  void add_reducer(int64_t number, std::shared_ptr<Reducer> reducer);
+  const std::shared_ptr<Reducer>& reducer(int64_t number) const;
+  void destroy_reducer(int64_t number);
+
+  // Serves a store on "host:port"; returns the port. Throws Error.
+  int serve_store(const std::string& address, const std::string& token);
+
+  // Enters the collective of an instruction that is not executed because an argument is poisoned, so that the other
+  // ranks receive an error instead of waiting.
+  void skipped(const Op& op, Args args, const Error& error, uint32_t site) override;
+
+ private:
+  static constexpr size_t kMaxGroups = 1024;
+  static constexpr size_t kMaxStarted = 65'536;
+  static constexpr size_t kMaxStores = 16;
+  static constexpr size_t kMaxReducers = 1024;
+  // Throws Suspended until the call is complete. Then erases it and completes it.
+  void finish(std::optional<PendingCall>& pending);
+
+  const std::shared_ptr<SuspensionNotifier> notifier_;
+  std::optional<PendingCall> current_;  // of the suspended instruction
+  absl::flat_hash_map<int64_t, std::optional<PendingCall>> started_;
+  std::vector<std::unique_ptr<StoreServer>> stores_;
+  absl::flat_hash_map<int64_t, std::shared_ptr<ProcessGroup>> groups_;
+  absl::flat_hash_map<int64_t, std::shared_ptr<Reducer>> reducers_;
+};
+
+}  // namespace tt::distributed

@@ -1,0 +1,571 @@
+#include "distributed/operators.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <numeric>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "distributed/formation.h"
+#include "distributed/group/reduce.h"
+#include "distributed/group/scale.h"
+#include "distributed/group_service.h"
+#include "distributed/store/remote_store.h"
+#include "engine/device/cancellation.h"
+#include "engine/schema/op_ids.h"
+#include "engine/session/context.h"
+
+namespace tt::distributed {
+namespace {
+
+constexpr Device kCPU{};
+
+GroupService& service() {
+  auto* found = Context::current().services.find<GroupService>();
+  check(found != nullptr, "process groups require a session");
+  return *found;
+}
+
+std::string describe(uint32_t site) {
+  const Context& context = Context::current();
+  return context.describe_site ? context.describe_site(site) : "";
+}
+
+std::string site() { return describe(Context::current().site); }
+
+Tensors tensors(const Call& call, size_t i) {
+  Tensors list;
+  for (const TensorMeta* t : call.args[i].list()) list.push_back(Tensor::from(t));
+  return list;
+}
+
+std::string text(const Call& call, size_t i) { return std::string(call.args[i].string()); }
+
+int64_t group_number(const Tensor& tensor) {
+  check(ErrorKind::kValue,
+        tensor.device().type == DeviceType::kCPU && tensor.dtype() == DType::kInt64 && tensor.numel() == 1,
+        "expected the tensor that group_create returned for `group`");
+  return *tensor.data_as<int64_t>();
+}
+
+std::shared_ptr<ProcessGroup> group(const Call& call, int i) { return service().group(group_number(call.tensor(i))); }
+
+// Sets the operator's result, a tensor with one number.
+template <typename T>
+void set_result(Call& call, T value) {
+  check(ErrorKind::kNotImplemented, !call.into, "this operator does not accept existing results");
+  allocate_outputs(call);
+  *call.outputs[0].data_as<T>() = value;
+}
+
+size_t items(const Tensors& list) {
+  return std::accumulate(list.begin(), list.end(), size_t{0},
+                         [](size_t sum, const Tensor& t) { return sum + static_cast<size_t>(t.numel()); });
+}
+
+// Returns the dtype of all tensors of both lists; float32 if there are none.
+DType common_dtype(const Tensors& a, const Tensors& b) {
+  const Tensor* first = !a.empty() ? &a[0] : !b.empty() ? &b[0] : nullptr;
+  if (first == nullptr) return DType::kFloat32;
+  for (const Tensors* list : {&a, &b}) {
+    for (const Tensor& t : *list) {
+      check(ErrorKind::kType, t.dtype() == first->dtype(), "expected tensors of one dtype, got ", first->dtype(),
+            " and ", t.dtype());
+    }
+  }
+  return first->dtype();
+}
+
+// Returns a one-dimensional view of all elements if the tensors are contiguous on the CPU and adjacent in one storage.
+Tensor adjacent_view(const Tensors& parts) {
+  int64_t items = 0;
+  for (const Tensor& part : parts) {
+    const bool follows = part->storage.get() == parts[0]->storage.get() && part->offset == parts[0]->offset + items;
+    if (!follows || !part.is_contiguous() || part.device().type != DeviceType::kCPU) return Tensor();
+    items += part.numel();
+  }
+  if (parts.empty()) return Tensor();
+  Geometry geometry;
+  geometry.sizes = {items};
+  geometry.strides = {1};
+  geometry.offset = parts[0]->offset;
+  return view_of(parts[0], geometry);
+}
+
+// The elements of several tensors, in order, in one contiguous tensor on the CPU: a view of the tensors if they are
+// adjacent, otherwise a copy. Collectives read and write it on the group's thread, and the session's thread copies the
+// results to the tensors afterwards.
+class FlatTensor {
+ public:
+  FlatTensor() = default;
+  FlatTensor(Tensors parts, DType dtype) : parts_(std::move(parts)), flat_(adjacent_view(parts_)), is_copy_(!flat_) {
+    if (is_copy_) flat_ = empty({static_cast<int64_t>(items(parts_))}, dtype, kCPU);
+  }
+  char* data() const { return flat_ ? static_cast<char*>(flat_.data()) : nullptr; }
+  const Tensor& tensor() const { return flat_; }
+  bool is_copy() const { return is_copy_; }
+  // Makes a copy even of a single contiguous tensor.
+  void separate() {
+    if (is_copy_) return;
+    flat_ = empty({flat_.numel()}, flat_.dtype(), kCPU);
+    is_copy_ = true;
+  }
+  void copy_from_parts() const {
+    for_each_piece([](const Tensor& part, const Tensor& piece) { copy_into(piece, part); });
+  }
+  void copy_to_parts() const {
+    for_each_piece([](const Tensor& part, const Tensor& piece) { copy_into(part, piece); });
+  }
+
+ private:
+  template <typename Visit>
+  void for_each_piece(Visit visit) const {
+    if (!is_copy_) return;
+    int64_t offset = 0;
+    for (const Tensor& part : parts_) {
+      Geometry geometry;
+      geometry.sizes = part.sizes();
+      geometry.strides = contiguous_strides(part.sizes());
+      geometry.offset = offset;
+      visit(part, view_of(flat_, geometry));
+      offset += part.numel();
+    }
+  }
+
+  Tensors parts_;
+  Tensor flat_;
+  bool is_copy_ = false;
+};
+
+// A reduction as the client names it.
+struct Reduction {
+  ReduceOp op = ReduceOp::kSum;
+  double factor = 1;  // of the input
+  bool average = false;
+};
+
+Reduction parse_reduction(std::string_view name, double factor, DType dtype) {
+  constexpr std::pair<std::string_view, ReduceOp> kOps[] = {
+      {"sum", ReduceOp::kSum},         {"avg", ReduceOp::kSum}, {"premul_sum", ReduceOp::kSum},
+      {"product", ReduceOp::kProduct}, {"min", ReduceOp::kMin}, {"max", ReduceOp::kMax},
+      {"band", ReduceOp::kBand},       {"bor", ReduceOp::kBor}, {"bxor", ReduceOp::kBxor},
+  };
+  const auto* found = std::find_if(std::begin(kOps), std::end(kOps), [&](const auto& op) { return op.first == name; });
+  check(ErrorKind::kValue, found != std::end(kOps),
+        "expected sum, avg, product, min, max, band, bor, bxor or premul_sum, got \"", name, "\"");
+  Reduction reduction;
+  reduction.op = found->second;
+  reduction.average = name == "avg";
+  if (name == "premul_sum") reduction.factor = factor;
+  check_reduction(reduction.op, dtype);
+  const bool scales = reduction.average || name == "premul_sum";
+  check(ErrorKind::kType, !scales || has_gradients(dtype), "\"", name, "\" requires a floating or complex dtype, got ",
+        dtype);
+  return reduction;
+}
+
+void check_rank(const ProcessGroup& group, int64_t rank) {
+  check(ErrorKind::kValue, rank >= 0 && rank < group.size(), "expected a rank from 0 to ", group.size() - 1, ", got ",
+        rank);
+}
+
+// A collective whose tensors were given as lists.
+struct CollectiveCall {
+  CollectiveKind kind;
+  Tensors outputs;  // written
+  Tensors inputs;   // read; empty for a collective in place
+  std::shared_ptr<ProcessGroup> group;
+  int64_t root = 0;
+  std::optional<std::pair<std::string_view, double>> reduction;  // name and factor
+};
+
+void check_count(bool ok, const CollectiveCall& call, std::string_view expected) {
+  check(ErrorKind::kValue, ok, "expected ", expected, ", got ", items(call.inputs), " in the inputs and ",
+        items(call.outputs), " in the outputs, for ", call.group->size(), " ranks");
+}
+
+// Starts a collective. The tensors' memory is in use until it completes.
+PendingCall start(const CollectiveCall& call) {
+  const ProcessGroup& group = *call.group;
+  const auto ranks = static_cast<size_t>(group.size());
+  const bool is_root = call.root == group.rank();
+  check_rank(group, call.root);
+  const DType dtype = common_dtype(call.outputs, call.inputs);
+  ProcessGroup::Request request;
+  Collective& c = request.collective;
+  c.kind = call.kind;
+  c.dtype = dtype;
+  c.root = static_cast<int>(call.root);
+  FlatTensor input, output;
+  const bool in_place = call.kind == CollectiveKind::kAllReduce || call.kind == CollectiveKind::kReduce ||
+                        call.kind == CollectiveKind::kBroadcast;
+  if (in_place || !call.outputs.empty()) output = FlatTensor(call.outputs, dtype);
+  if (!in_place && !call.inputs.empty()) input = FlatTensor(call.inputs, dtype);
+  const size_t in = items(call.inputs);
+  const size_t out = items(call.outputs);
+  switch (call.kind) {
+    case CollectiveKind::kAllReduce:
+    case CollectiveKind::kReduce:
+    case CollectiveKind::kBroadcast:
+      c.count = out;
+      input = output;
+      break;
+    case CollectiveKind::kAllGather:
+      check_count(out == in * ranks, call, "outputs with the elements of all ranks' inputs");
+      c.count = in;
+      break;
+    case CollectiveKind::kGather:
+      check_count(out == (is_root ? in * ranks : 0), call,
+                  "outputs with the elements of all ranks' inputs at the root only");
+      c.count = in;
+      break;
+    case CollectiveKind::kScatter:
+      check_count(in == (is_root ? out * ranks : 0), call,
+                  "inputs with the elements of all ranks' outputs at the root only");
+      c.count = out;
+      break;
+    case CollectiveKind::kReduceScatter:
+      check_count(in == out * ranks, call, "inputs with the elements of all ranks' outputs");
+      c.count = out;
+      break;
+    case CollectiveKind::kAllToAll:
+      check(ErrorKind::kValue, call.inputs.size() == ranks && call.outputs.size() == ranks, "expected ", ranks,
+            " inputs and outputs, one per rank, got ", call.inputs.size(), " and ", call.outputs.size());
+      for (const Tensor& t : call.inputs) c.send_counts.push_back(static_cast<size_t>(t.numel()));
+      for (const Tensor& t : call.outputs) c.receive_counts.push_back(static_cast<size_t>(t.numel()));
+      break;
+    case CollectiveKind::kBarrier: break;
+  }
+  Reduction reduction;
+  if (call.reduction) {
+    reduction = parse_reduction(call.reduction->first, call.reduction->second, dtype);
+    c.op = reduction.op;
+    if (reduction.average) request.divisor = group.size();
+  }
+  if (reduction.factor != 1 && input.tensor()) {
+    input.separate();
+    if (in_place) output = input;
+  }
+  const bool reads = !in_place || call.kind != CollectiveKind::kBroadcast || is_root;
+  if (reads && input.tensor()) input.copy_from_parts();
+  if (reduction.factor != 1 && input.tensor()) {
+    multiply(dtype, input.data(), static_cast<size_t>(input.tensor().numel()), reduction.factor);
+  }
+  c.input = input.data();
+  const bool writes = is_root || (call.kind != CollectiveKind::kReduce && call.kind != CollectiveKind::kGather);
+  c.output = writes ? output.data() : nullptr;
+  request.site = site();
+  for (const Tensor& t : {input.tensor(), output.tensor()}) {
+    if (t) request.tensors.push_back(t);
+  }
+  PendingCall pending{call.group, call.group->start(std::move(request))};
+  if (writes && output.is_copy()) pending.complete = [output] { output.copy_to_parts(); };
+  return pending;
+}
+
+// Runs or starts a collective, depending on `work`.
+template <typename Make>
+void run(Call& call, int64_t work, Make make) {
+  if (work != 0) {
+    service().start(work, [&] { return start(make()); });
+  } else {
+    service().run([&] { return start(make()); });
+  }
+  set_result<int64_t>(call, 0);
+}
+
+std::shared_ptr<Store> open_store(const std::string& address, const std::string& token,
+                                  std::chrono::milliseconds timeout, const std::function<bool()>& is_cancelled) {
+  constexpr std::chrono::milliseconds kSlice{1'000};  // how often a waiting rank checks whether its session has ended
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  for (;;) {
+    auto store = RemoteStore::connect(address, token, std::min(timeout, kSlice));
+    if (store.ok()) return *std::move(store);
+    const bool may_start_later = absl::IsUnavailable(store.status()) && std::chrono::steady_clock::now() < deadline;
+    check(may_start_later && !is_cancelled(), "cannot reach the store at ", address, ": ", store.status().message());
+  }
+}
+
+void store_serve(Call& call) { set_result<int64_t>(call, service().serve_store(text(call, 0), text(call, 1))); }
+
+void group_create(Call& call) {
+  const int64_t number = call.args[0].integer;
+  const auto create = [&] {
+    const std::string address = text(call, 1);
+    const std::string token = text(call, 2);
+    ProcessGroup::Options options;
+    options.name = text(call, 3);
+    const int64_t rank = call.args[4].integer;
+    const int64_t size = call.args[5].integer;
+    const double timeout = call.args[6].to_double();
+    const std::string backend = text(call, 7);
+    constexpr int64_t kMaxSize = 65'536;
+    check(ErrorKind::kValue, size >= 1 && size <= kMaxSize && rank >= 0 && rank < size,
+          "expected a rank below the size, "
+          "and a size from 1 to ",
+          kMaxSize, ", got rank ", rank, " and size ", size);
+    check(ErrorKind::kValue, timeout > 0 && timeout <= 1e7, "expected a timeout of at most 1e7 seconds, got ", timeout);
+    check(ErrorKind::kValue, backend.empty() || backend == "gloo" || backend == "shm",
+          "expected backend \"gloo\", \"shm\" or \"\", got \"", backend, "\"");
+    options.rank = static_cast<int>(rank);
+    options.size = static_cast<int>(size);
+    options.timeout = std::chrono::milliseconds(std::max<int64_t>(1, static_cast<int64_t>(timeout * 1000)));
+    auto group = std::make_shared<ProcessGroup>(options, service().notifier());
+    service().add_group(number, group);
+    auto work = group->form(
+        [=](const std::function<bool()>& is_cancelled) {
+          return open_store(address, token, options.timeout, is_cancelled);
+        },
+        [=](Store& store, const ProcessGroup::Options& of, const std::function<bool()>& is_cancelled) {
+          return connect_backend(store, of, backend, local_address_towards(address), is_cancelled);
+        });
+    return PendingCall{std::move(group), std::move(work), {}, [number] { service().destroy_group(number); }};
+  };
+  service().run(create);
+  set_result<int64_t>(call, number);
+}
+
+void group_destroy(Call& call) { service().destroy_group(group_number(call.tensor(0))); }
+
+void group_abort(Call& call) { group(call, 0)->abort(text(call, 1)); }
+
+void group_all_reduce(Call& call) {
+  run(call, call.args[4].integer, [&] {
+    return CollectiveCall{.kind = CollectiveKind::kAllReduce,
+                          .outputs = tensors(call, 0),
+                          .inputs = {},
+                          .group = group(call, 1),
+                          .reduction = {{call.args[2].string(), call.args[3].to_double()}}};
+  });
+}
+
+void group_reduce(Call& call) {
+  run(call, call.args[5].integer, [&] {
+    return CollectiveCall{.kind = CollectiveKind::kReduce,
+                          .outputs = tensors(call, 0),
+                          .inputs = {},
+                          .group = group(call, 1),
+                          .root = call.args[4].integer,
+                          .reduction = {{call.args[2].string(), call.args[3].to_double()}}};
+  });
+}
+
+void group_broadcast(Call& call) {
+  run(call, call.args[3].integer, [&] {
+    return CollectiveCall{.kind = CollectiveKind::kBroadcast,
+                          .outputs = tensors(call, 0),
+                          .inputs = {},
+                          .group = group(call, 1),
+                          .root = call.args[2].integer,
+                          .reduction = {}};
+  });
+}
+
+void group_all_gather(Call& call) {
+  run(call, call.args[3].integer, [&] {
+    return CollectiveCall{.kind = CollectiveKind::kAllGather,
+                          .outputs = tensors(call, 0),
+                          .inputs = tensors(call, 1),
+                          .group = group(call, 2),
+                          .reduction = {}};
+  });
+}
+
+void group_gather(Call& call) {
+  run(call, call.args[4].integer, [&] {
+    return CollectiveCall{.kind = CollectiveKind::kGather,
+                          .outputs = tensors(call, 0),
+                          .inputs = tensors(call, 1),
+                          .group = group(call, 2),
+                          .root = call.args[3].integer,
+                          .reduction = {}};
+  });
+}
+
+void group_scatter(Call& call) {
+  run(call, call.args[4].integer, [&] {
+    return CollectiveCall{.kind = CollectiveKind::kScatter,
+                          .outputs = tensors(call, 0),
+                          .inputs = tensors(call, 1),
+                          .group = group(call, 2),
+                          .root = call.args[3].integer,
+                          .reduction = {}};
+  });
+}
+
+void group_reduce_scatter(Call& call) {
+  run(call, call.args[5].integer, [&] {
+    return CollectiveCall{.kind = CollectiveKind::kReduceScatter,
+                          .outputs = tensors(call, 0),
+                          .inputs = tensors(call, 1),
+                          .group = group(call, 2),
+                          .reduction = {{call.args[3].string(), call.args[4].to_double()}}};
+  });
+}
+
+void group_all_to_all(Call& call) {
+  run(call, call.args[3].integer, [&] {
+    return CollectiveCall{.kind = CollectiveKind::kAllToAll,
+                          .outputs = tensors(call, 0),
+                          .inputs = tensors(call, 1),
+                          .group = group(call, 2),
+                          .reduction = {}};
+  });
+}
+
+void group_barrier(Call& call) {
+  run(call, call.args[1].integer, [&] {
+    return CollectiveCall{
+        .kind = CollectiveKind::kBarrier, .outputs = {}, .inputs = {}, .group = group(call, 0), .reduction = {}};
+  });
+}
+
+// Starts to send or receive tensors.
+PendingCall start_message(Call& call, bool receives) {
+  std::shared_ptr<ProcessGroup> group = distributed::group(call, 1);
+  const int64_t peer = call.args[2].integer;
+  const int64_t tag = call.args[3].integer;
+  check_rank(*group, peer);
+  check(ErrorKind::kValue, peer != group->rank(), "expected another rank than this one, got ", peer);
+  check(ErrorKind::kValue, tag >= 0 && tag <= UINT32_MAX, "expected a tag from 0 to 2^32 - 1, got ", tag);
+  const Tensors list = tensors(call, 0);
+  const FlatTensor flat(list, common_dtype(list, {}));
+  if (!receives) flat.copy_from_parts();
+  ProcessGroup::Message message;
+  message.peer = static_cast<int>(peer);
+  message.tag = static_cast<uint32_t>(tag);
+  message.dtype = flat.tensor().dtype();
+  message.bytes = flat.data();
+  message.size = static_cast<size_t>(flat.tensor().numel()) * item_size(message.dtype);
+  message.site = site();
+  message.tensors = {flat.tensor()};
+  auto work = receives ? group->receive(std::move(message)) : group->send(std::move(message));
+  PendingCall pending{std::move(group), std::move(work)};
+  if (receives && flat.is_copy()) pending.complete = [flat] { flat.copy_to_parts(); };
+  return pending;
+}
+
+void run_message(Call& call, bool receives) {
+  const int64_t work = call.args[4].integer;
+  if (work != 0) {
+    service().start(work, [&] { return start_message(call, receives); });
+  } else {
+    service().run([&] { return start_message(call, receives); });
+  }
+  set_result<int64_t>(call, call.args[2].integer);
+}
+
+void group_send(Call& call) { run_message(call, false); }
+
+void group_receive(Call& call) { run_message(call, true); }
+
+void group_wait(Call& call) {
+  service().wait(call.args[1].integer);
+  set_result<int64_t>(call, 0);
+}
+
+void group_is_completed(Call& call) { set_result<bool>(call, service().is_completed(call.args[0].integer)); }
+
+void reducer_create(Call& call) {
+  const Tensors parameters = tensors(call, 1);
+  for (const Tensor& p : parameters) {
+    check(p.requires_grad() && p->is_leaf(), "expected leaf tensors that require grad");
+  }
+  Reducer::Options options;
+  const int64_t first = call.args[3].integer;
+  const int64_t others = call.args[4].integer;
+  check(ErrorKind::kValue, first > 0 && others > 0, "expected positive bucket sizes, got ", first, " and ", others);
+  options.first_bucket_bytes = static_cast<size_t>(first);
+  options.bucket_bytes = static_cast<size_t>(others);
+  if (!call.args[5].is_none()) options.wire_dtype = call.args[5].dtype();
+  service().add_reducer(
+      call.args[0].integer,
+      std::make_shared<Reducer>(group(call, 2), std::vector<Tensor>(parameters.begin(), parameters.end()), options));
+  set_result<int64_t>(call, call.args[0].integer);
+}
+
+void reducer_prepare(Call& call) { service().reducer(call.args[0].integer)->prepare(call.args[1].to_bool()); }
+
+void reducer_finish(Call& call) {
+  const std::shared_ptr<Reducer>& reducer = service().reducer(call.args[1].integer);
+  const int64_t count = call.args[2].integer;
+  const Tensors gradients = tensors(call, 0);
+  check(ErrorKind::kValue,
+        count == 0 ||
+            (count == static_cast<int64_t>(reducer->num_parameters()) && gradients.size() == reducer->num_parameters()),
+        "expected the gradients of ", reducer->num_parameters(), " parameters, got ", gradients.size(), " and count ",
+        count);
+  if (const std::shared_ptr<Work> work = reducer->finish(count == 0 ? Tensors() : gradients)) {
+    if (!cancel_requested()) throw Suspended{work};
+    reducer->group().abort("the backward pass was cancelled");
+    check_cancelled();
+  }
+  check(ErrorKind::kNotImplemented, !call.into, "this operator does not accept existing results");
+  allocate_outputs(call);
+  if (count != 0) copy_into(call.outputs[0], reducer->num_used());
+}
+
+void reducer_destroy(Call& call) { service().destroy_reducer(call.args[0].integer); }
+
+struct Entry {
+  uint16_t op;
+  Kernel kernel;
+  std::optional<CollectiveKind> kind;  // of a collective that all ranks enter
+};
+
+constexpr Entry kOperators[] = {
+    {op_id::kStoreServe, &store_serve, std::nullopt},
+    {op_id::kGroupCreate, &group_create, std::nullopt},
+    {op_id::kGroupDestroy, &group_destroy, std::nullopt},
+    {op_id::kGroupAbort, &group_abort, std::nullopt},
+    {op_id::kGroupAllReduce, &group_all_reduce, CollectiveKind::kAllReduce},
+    {op_id::kGroupReduce, &group_reduce, CollectiveKind::kReduce},
+    {op_id::kGroupBroadcast, &group_broadcast, CollectiveKind::kBroadcast},
+    {op_id::kGroupAllGather, &group_all_gather, CollectiveKind::kAllGather},
+    {op_id::kGroupGather, &group_gather, CollectiveKind::kGather},
+    {op_id::kGroupScatter, &group_scatter, CollectiveKind::kScatter},
+    {op_id::kGroupReduceScatter, &group_reduce_scatter, CollectiveKind::kReduceScatter},
+    {op_id::kGroupAllToAll, &group_all_to_all, CollectiveKind::kAllToAll},
+    {op_id::kGroupSend, &group_send, std::nullopt},
+    {op_id::kGroupReceive, &group_receive, std::nullopt},
+    {op_id::kGroupBarrier, &group_barrier, CollectiveKind::kBarrier},
+    {op_id::kGroupWait, &group_wait, std::nullopt},
+    {op_id::kGroupIsCompleted, &group_is_completed, std::nullopt},
+    {op_id::kReducerCreate, &reducer_create, std::nullopt},
+    {op_id::kReducerPrepare, &reducer_prepare, std::nullopt},
+    {op_id::kReducerFinish, &reducer_finish, std::nullopt},
+    {op_id::kReducerDestroy, &reducer_destroy, std::nullopt},
+};
+
+}  // namespace
+
+void register_distributed(Dispatcher& dispatcher) {
+  for (const Entry& entry : kOperators) {
+    dispatcher.set(entry.op, Key::kCPU, entry.kernel);
+    dispatcher.set(entry.op, Key::kCUDA, entry.kernel);
+  }
+}
+
+void enter_with_error(GroupService& service, const Op& op, Args args, const Error& error, uint32_t site) {
+  if (op.id == op_id::kGroupWait) {
+    if (args.size() > 1 && args[1].kind == Arg::Kind::kInt) service.drop(args[1].integer);
+    return;
+  }
+  const auto* entry =
+      std::find_if(std::begin(kOperators), std::end(kOperators), [&](const Entry& e) { return e.op == op.id; });
+  if (entry == std::end(kOperators) || !entry->kind) return;
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (op.params[i].name != std::string_view("group") || args[i].kind != Arg::Kind::kTensor) continue;
+    if (args[i].tensor == nullptr) return;
+    ProcessGroup::Request request;
+    request.collective.kind = *entry->kind;
+    request.site = describe(site);
+    request.failure = error.message();
+    service.group(group_number(Tensor::from(args[i].tensor)))->start(std::move(request));
+  }
+}
+
+}  // namespace tt::distributed

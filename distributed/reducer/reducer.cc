@@ -1,0 +1,176 @@
+#include "distributed/reducer/reducer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "engine/dispatch/dispatcher.h"
+#include "engine/schema/error.h"
+
+namespace tt::distributed {
+
+Reducer::Reducer(std::shared_ptr<ProcessGroup> group, std::vector<Tensor> parameters, const Options& options)
+    : group_(std::move(group)), parameters_(std::move(parameters)), gradients_(parameters_.size()) {
+  for (const Tensor& p : parameters_) {
+    check(ErrorKind::kType, has_gradients(p.dtype()) && !is_float8(p.dtype()),
+          "expected parameters of a floating or complex dtype, got ", p.dtype());
+    const bool compresses = options.wire_dtype && is_floating(p.dtype());
+    check(ErrorKind::kType, !options.wire_dtype || compresses, "gradients of ", p.dtype(), " cannot be sent as ",
+          options.wire_dtype ? *options.wire_dtype : p.dtype());
+  }
+  make_buckets(options);
+}
+
+void Reducer::make_buckets(const Options& options) {
+  place_.resize(parameters_.size());
+  std::vector<size_t> open(kNumDTypes, SIZE_MAX);  // the bucket that is being filled, per dtype
+  for (size_t i = parameters_.size(); i-- > 0;) {
+    const Tensor& parameter = parameters_[i];
+    const DType dtype = options.wire_dtype.value_or(parameter.dtype());
+    size_t& current = open[static_cast<size_t>(dtype)];
+    const size_t limit = current == 0 ? options.first_bucket_bytes : options.bucket_bytes;
+    if (current == SIZE_MAX || static_cast<size_t>(buckets_[current].items) * item_size(dtype) >= limit) {
+      current = buckets_.size();
+      buckets_.push_back({dtype, {}, {}});
+    }
+    Bucket& bucket = buckets_[current];
+    place_[i] = {current, bucket.parameters.size()};
+    bucket.parameters.push_back(i);
+    bucket.offsets.push_back(bucket.items);
+    bucket.items += parameter.numel();
+  }
+}
+
+void Reducer::prepare(bool synchronize) {
+  check(!finishing_ && complete_ == next_, "the previous backward pass has not ended");
+  synchronizes_ = synchronize;
+  std::fill(gradients_.begin(), gradients_.end(), Tensor());
+  num_used_ = empty({static_cast<int64_t>(parameters_.size())}, DType::kInt32, Device{});
+  std::fill_n(num_used_.data_as<int32_t>(), parameters_.size(), 0);
+  used_work_ = nullptr;
+  next_ = complete_ = 0;
+  for (Bucket& bucket : buckets_) {
+    bucket.num_ready = 0;
+    bucket.work = nullptr;
+  }
+}
+
+Tensor Reducer::piece(const Bucket& bucket, size_t position) const {
+  const Tensor& parameter = parameters_[bucket.parameters[position]];
+  Geometry geometry;
+  geometry.sizes = parameter.sizes();
+  geometry.strides = contiguous_strides(parameter.sizes());
+  geometry.offset = bucket.offsets[position];
+  return view_of(bucket.flat, geometry);
+}
+
+void Reducer::accumulated(size_t index, const Tensor& gradient) {
+  if (!synchronizes_ || finishing_) return;
+  check(!gradients_[index], "the gradient of parameter ", index,
+        " was computed twice between two forward passes; the first result may already be reduced");
+  gradients_[index] = gradient;
+  num_used_.data_as<int32_t>()[index] = 1;
+  const auto [b, position] = place_[index];
+  Bucket& bucket = buckets_[b];
+  if (!bucket.flat) bucket.flat = empty({bucket.items}, bucket.dtype, Device{});
+  copy_into(piece(bucket, position), gradient);
+  ++bucket.num_ready;
+  start_ready_buckets();
+}
+
+void Reducer::start_ready_buckets() {
+  for (; next_ < buckets_.size() && buckets_[next_].num_ready == buckets_[next_].parameters.size(); ++next_) {
+    start(buckets_[next_]);
+  }
+}
+
+void Reducer::start(Bucket& bucket) {
+  ProcessGroup::Request request;
+  request.collective.kind = CollectiveKind::kAllReduce;
+  request.collective.dtype = bucket.dtype;
+  request.collective.count = static_cast<size_t>(bucket.items);
+  request.collective.input = request.collective.output = static_cast<char*>(bucket.flat.data());
+  request.divisor = group_->size();
+  request.site = "gradients of DistributedDataParallel";
+  request.tensors = {bucket.flat};
+  bucket.work = group_->start(std::move(request));
+}
+
+// Completes the buckets with the gradients that the pass did not compute, and reduces the number of ranks that did.
+void Reducer::start_unused(const Tensors& gradients) {
+  for (Bucket& bucket : buckets_) {
+    if (bucket.num_ready == bucket.parameters.size()) continue;
+    if (!bucket.flat) bucket.flat = empty({bucket.items}, bucket.dtype, Device{});
+    for (size_t position = 0; position < bucket.parameters.size(); ++position) {
+      const size_t index = bucket.parameters[position];
+      if (!gradients_[index]) copy_into(piece(bucket, position), gradients[index]);
+    }
+    bucket.num_ready = bucket.parameters.size();
+  }
+  start_ready_buckets();
+  ProcessGroup::Request request;
+  request.collective.kind = CollectiveKind::kAllReduce;
+  request.collective.dtype = DType::kInt32;
+  request.collective.count = parameters_.size();
+  request.collective.input = request.collective.output = static_cast<char*>(num_used_.data());
+  request.site = "parameters used by DistributedDataParallel";
+  request.tensors = {num_used_};
+  used_work_ = group_->start(std::move(request));
+}
+
+// Throws Error, also on the other ranks, if a gradient is missing.
+void Reducer::check_complete(const Tensors& gradients) const {
+  std::vector<size_t> missing;
+  for (size_t i = 0; i < gradients_.size(); ++i) {
+    if (!gradients_[i]) missing.push_back(i);
+  }
+  if (missing.empty() || gradients.size() == parameters_.size()) return;
+  group_->abort(
+      absl::StrCat("rank ", group_->rank(), " computed no gradient for parameters ", absl::StrJoin(missing, " ")));
+  fail(ErrorKind::kRuntime, "expected a gradient of every parameter, got none for parameters ",
+       absl::StrJoin(missing, " "),
+       "; pass find_unused_parameters=True to DistributedDataParallel if the loss does not depend on all of them");
+}
+
+std::shared_ptr<Work> Reducer::finish(const Tensors& gradients) {
+  if (!synchronizes_) return nullptr;
+  if (!finishing_) {
+    const bool is_of_another_module =
+        std::none_of(gradients_.begin(), gradients_.end(), [](const Tensor& g) { return !!g; });
+    if (is_of_another_module) return nullptr;
+    check_complete(gradients);
+    finishing_ = true;
+    if (!gradients.empty()) start_unused(gradients);
+  }
+  try {
+    for (; complete_ < buckets_.size(); ++complete_) {
+      const Bucket& bucket = buckets_[complete_];
+      if (!bucket.work->ready()) return bucket.work;
+      if (bucket.work->error()) throw Error(*bucket.work->error());
+      copy_to_gradients(bucket, gradients);
+    }
+    if (used_work_) {
+      if (!used_work_->ready()) return used_work_;
+      if (used_work_->error()) throw Error(*used_work_->error());
+    }
+  } catch (const Error&) {
+    finishing_ = synchronizes_ = false;
+    complete_ = next_;
+    throw;
+  }
+  finishing_ = synchronizes_ = false;
+  std::fill(gradients_.begin(), gradients_.end(), Tensor());
+  return nullptr;
+}
+
+void Reducer::copy_to_gradients(const Bucket& bucket, const Tensors& gradients) const {
+  for (size_t position = 0; position < bucket.parameters.size(); ++position) {
+    const size_t index = bucket.parameters[position];
+    const Tensor& gradient = gradients_[index] ? gradients_[index] : gradients[index];
+    copy_into(gradient, piece(bucket, position));
+    gradient->storage->bump_version();
+  }
+}
+
+}  // namespace tt::distributed
