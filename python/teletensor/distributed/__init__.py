@@ -29,6 +29,7 @@ from ._process_group import ProcessGroup
 from ._reduce_op import ReduceOp, reduce_op, supports_complex
 from ._reduce_op import make_premul_sum as _make_nccl_premul_sum  # noqa: F401
 from ._rendezvous import register_rendezvous_handler, rendezvous
+from ._store import FileStore, HashStore, PrefixStore, Store, TCPStore
 from ._work import Work
 from ._world import (
     GroupMember, GroupName, default_pg_timeout, get_backend, get_backend_config, get_backend_impl, get_global_rank,
@@ -40,8 +41,7 @@ from ._world import _get_default_group, _rank_not_in_group  # noqa: F401
 set_debug_level_from_env()
 
 # Imported when they are used.
-_LAZY = {name: "._store" for name in ("Store", "TCPStore", "FileStore", "HashStore", "PrefixStore")}
-_LAZY |= {name: ".device_mesh" for name in ("DeviceMesh", "init_device_mesh")}
+_LAZY = {name: ".device_mesh" for name in ("DeviceMesh", "init_device_mesh")}
 _MODULES = (
     "algorithms", "checkpoint", "device_mesh", "distributed_c10d", "fsdp", "nn", "optim", "pipelining", "rpc", "tensor",
 )  # fmt: skip

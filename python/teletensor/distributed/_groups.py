@@ -136,7 +136,7 @@ def init_process_group(
     check_timeout(timeout)
     check_available(BackendConfig(backend))
     meeting = _rendezvous.meet("env://" if init_method is None else init_method, store, rank, world_size, timeout)
-    _world.endpoint, _world.run = (meeting.address, meeting.token), meeting.run
+    _world.endpoint, _world.run, _world.group_count = (meeting.address, meeting.token), meeting.run, 0
     pg = _form(
         _world.next_name(), desc="default_pg", rank=meeting.rank, ranks=list(range(meeting.world_size)), backend=backend,
         timeout=timeout, store=meeting.store,
@@ -237,7 +237,7 @@ def new_group(
         return GroupMember.NON_GROUP_MEMBER
     pg = _form(
         name, desc=group_desc or "undefined", rank=members.index(rank), ranks=members, backend=backend, timeout=timeout,
-        store=default.get_group_store(),
+        store=default._store,
     )  # fmt: skip
     pg.bound_device_id = device_id or default.bound_device_id
     return pg
@@ -360,7 +360,7 @@ def split_group(
     return _form(
         name, desc=group_desc or f"{parent.group_desc}:split:{number}", rank=mine.index(parent.rank()),
         ranks=[ranks[r] for r in mine], backend=Backend(backend or parent.name()), timeout=timeout,
-        store=parent.get_group_store(),
+        store=parent._store,
     )  # fmt: skip
 
 
@@ -395,7 +395,7 @@ def shrink_group(
     remaining = [r for r in range(pg.size()) if r not in excluded]
     global_ranks = get_process_group_ranks(pg)
     name = f"{pg.group_name}/shrunk-{'-'.join(map(str, sorted(excluded)))}"
-    rank, backend, timeout, store = remaining.index(pg.rank()), pg.name(), pg._timeout, pg.get_group_store()
+    rank, backend, timeout, store = remaining.index(pg.rank()), pg.name(), pg._timeout, pg._store
     count = _world.group_count
     destroy_process_group(None if is_default else pg)
     ranks = list(range(len(remaining))) if is_default else [global_ranks[r] for r in remaining]

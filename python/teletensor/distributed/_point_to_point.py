@@ -64,7 +64,7 @@ def irecv(
     tag: int = 0,
     group_src: int | None = None,
 ) -> Work | None:
-    """Starts to receive a tensor from a rank, by default from any. The tensor must not be used before ``Work.wait()``."""
+    """Starts to receive a tensor from a rank. The tensor must not be used before ``Work.wait()``."""
     return _start_receive(tensor, src, group, tag, group_src, True, "irecv")
 
 
@@ -86,10 +86,7 @@ def recv(
     tag: int = 0,
     group_src: int | None = None,
 ) -> int:
-    """Receives a tensor of the sender's shape and dtype. Returns the sender's rank in the default group.
-
-    Does not wait in this process, unless the tensor may come from any rank.
-    """
+    """Receives a tensor of the sender's shape and dtype. Returns the sender's rank in the default group; does not wait."""
     work = _start_receive(tensor, src, group, tag, group_src, False, "recv")
     if work is None:
         return -1

@@ -111,7 +111,14 @@ class ProcessGroup:
         return [_C.device(kind) for kind in self._config.get_device_backend_map()]
 
     def get_group_store(self):
-        """Returns the store given to init_process_group, or None if the engine of rank 0 serves the group's store."""
+        """Returns a store that the group's ranks share: the one given to init_process_group, or the engines' own."""
+        if self._store is None:
+            from ._store import PrefixStore, TCPStore
+            from ._world import _world
+
+            host, _, port = _world.endpoint[0].rpartition(":")
+            engines = TCPStore(host.strip("[]"), int(port), timeout=self._timeout, wait_for_workers=False)
+            self._store = PrefixStore(f"{_world.run}/{self._name}/user", engines)
         return self._store
 
     def __repr__(self) -> str:
@@ -335,12 +342,14 @@ class ProcessGroup:
         written = _detached(tensors)
         work = self._run("group_receive", written, self._handle, peer=src_rank, tag=tag, written=written,
                          outputs=list(tensors), opts=opts)  # fmt: skip
-        work._source = src_rank if src_rank >= 0 else None
+        work._source = src_rank
         return work
 
     def recv_anysource(self, tensors, tag: int = 0, opts=None) -> Work:
-        """Receives tensors from the first rank that sends."""
-        return self.recv(tensors, -1, tag, opts)
+        """Not supported: the engine receives from one rank at a time."""
+        raise NotImplementedError(
+            "[recv] expected the sender's rank in `src`: receiving from any rank is not supported"
+        )
 
     def barrier(self, opts=None) -> Work:
         """Waits until all ranks have called it. The Work's wait() waits in this process."""

@@ -24,6 +24,8 @@ from .. import _C, _connection
 from ._errors import DistStoreError
 from ._world import cluster, default_pg_timeout
 
+_GRACE = timedelta(seconds=5)
+
 
 @dataclasses.dataclass
 class Meeting:
@@ -39,23 +41,38 @@ class Meeting:
 
 # Stores that the session's engine serves: the session, and the port by host and requested port.
 _served: tuple[object, dict[tuple[str, int], int]] = (None, {})
-_runs: collections.Counter[str] = collections.Counter()  # initialisations by address
+_published: dict[
+    str, tuple[object, int, str]
+] = {}  # by host: a store's session, port and token, which rank 0 published
+# Number of initialisations by address, run and world size. All ranks of a group have initialised it equally often.
+_runs: collections.Counter[tuple[str, str, int]] = collections.Counter()
 
 
 def _serve(host: str, port: int, token: str) -> int:
-    """Makes the engine serve a store, unless it does; returns the port."""
+    """Makes the engine serve a store, unless it serves this port; returns the port. Port 0 selects a free one."""
     global _served
     session = _connection.connection()
     if _served[0] is not session:
         _served = (session, {})
     ports = _served[1]
-    if port == 0 or (host, port) not in ports:
-        bound = f"[{host}]" if ":" in host else host
-        try:
-            ports[host, port] = int(_C.ops.store_serve(f"{bound}:{port}", token).item())
-        except RuntimeError as error:
-            raise DistStoreError(str(error)) from None
-    return ports[host, port]
+    if (host, port) in ports:
+        return port
+    bound = f"[{host}]" if ":" in host else host
+    try:
+        chosen = int(_C.ops.store_serve(f"{bound}:{port}", token).item())
+    except RuntimeError as error:
+        raise DistStoreError(str(error)) from None
+    ports[host, chosen] = chosen
+    return chosen
+
+
+def _serve_published(host: str) -> tuple[int, str]:
+    """Makes the engine serve a store with a random token, unless it does; returns its port and token."""
+    session = _connection.connection()
+    if host not in _published or _published[host][0] is not session:
+        token = secrets.token_hex(32)
+        _published[host] = (session, _serve(host, 0, token), token)
+    return _published[host][1:]
 
 
 def _is_loopback(host: str) -> bool:
@@ -137,8 +154,9 @@ def _meet_at(host: str, port: int, rank: int, world_size: int, run: str) -> Meet
         _serve("127.0.0.1" if host == "localhost" else host if _is_loopback(host) else everywhere, port, token)
     bracketed = f"[{host}]" if ":" in host else host
     address = f"{bracketed}:{port}"
-    _runs[address] += 1
-    return Meeting(address, token, f"{run or 'run'}/{_runs[address]}", rank, world_size)
+    _runs[address, run, world_size] += 1
+    name = f"{run or 'run'}/{world_size}-{_runs[address, run, world_size]}"
+    return Meeting(address, token, name, rank, world_size)
 
 
 def _own_host() -> dict[str, str]:
@@ -172,7 +190,8 @@ def _meet_through(store, rank: int, world_size: int, timeout: timedelta) -> Meet
     prefix = f"teletensor/init/{store.add(f'teletensor/init/{rank}', 1)}"
     if rank != 0:
         store.set(f"{prefix}/{rank}", json.dumps(_own_host()))
-        _wait(store, [f"{prefix}/address"], timeout, lambda _: "rank 0")
+        # If a rank is missing, rank 0 publishes an error that names it after the timeout.
+        _wait(store, [f"{prefix}/address"], timeout + _GRACE, lambda _: "rank 0")
         published = json.loads(store.get(f"{prefix}/address"))
         if "error" in published:
             raise DistStoreError(published["error"])
@@ -188,10 +207,9 @@ def _meet_through(store, rank: int, world_size: int, timeout: timedelta) -> Meet
     host = (
         "127.0.0.1" if distant is None else own["host"] if own["host"] == own["network"] else _address_towards(distant)
     )
-    token = secrets.token_hex(32)
-    port = _serve(host, 0, token)
+    port, token = _serve_published(host)
     address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    run = os.environ.get("TELETENSOR_GROUP_RUN") or uuid.uuid4().hex
+    run = uuid.uuid4().hex
     store.set(f"{prefix}/address", json.dumps({"address": address, "token": token, "run": run}))
     return Meeting(address, token, run, rank, world_size, store)
 

@@ -25,8 +25,7 @@ class Work:
         self._number = number  # of the collective in the engine; 0 if it was not started there
         self._status = status  # a tensor that is 0 or the collective's error; None before wait()
         self._blocks = blocks
-        self._source: int | None = None  # the sender's rank, if it is known
-        self._pending: _C.PendingItem | None = None
+        self._source: int | None = None  # the sender's rank, of irecv()
         self._future: Future | None = None
 
     def __del__(self):
@@ -70,12 +69,11 @@ class Work:
         self._issue_wait()
 
     def is_completed(self) -> bool:
-        """Whether the collective is complete. Makes a round trip to the engine unless wait() was called."""
+        """Whether the collective is complete. Makes a round trip to the engine; after wait(), waits and returns True."""
         if self._status is None:
             return bool(_C.ops.group_is_completed(self._number).item())
-        if self._pending is None:
-            self._pending = self._status.item_async()
-        return self._pending.done()
+        self.exception()
+        return True
 
     def is_success(self) -> bool:
         """Whether the collective is complete and succeeded. Waits for the engine if it is complete."""
@@ -105,8 +103,10 @@ class Work:
         return list(self._outputs)
 
     def source_rank(self) -> int:
-        """Returns the rank in the group that sent the tensor. Waits for the engine if any rank could send it."""
-        return int(self._issue_wait().item()) if self._source is None else self._source
+        """Returns the rank in the group that sends the tensor."""
+        if self._source is None:
+            raise RuntimeError("[Work.source_rank] expected a work of irecv()")
+        return self._source
 
     _source_rank = source_rank
 

@@ -29,7 +29,7 @@ class _World:
         self.endpoint = ("", "")  # the store's address and token
 
     def add(self, pg: ProcessGroup, ranks: list[int]) -> None:
-        self.pg_map[pg] = (pg.name(), pg.get_group_store())
+        self.pg_map[pg] = (pg.name(), pg._store)
         self.pg_names[pg] = pg.group_name
         self.pg_group_ranks[pg] = {rank: i for i, rank in enumerate(ranks)}
         self.pg_backend_config[pg] = repr(pg._config)
@@ -79,7 +79,7 @@ def _get_default_group() -> ProcessGroup:
 
 
 def _get_default_store():
-    """Returns the store given to init_process_group; None if the engine of rank 0 serves the group's store."""
+    """Returns a store that all ranks share."""
     return _get_default_group().get_group_store()
 
 

@@ -1,0 +1,35 @@
+"""Every collective with every dtype, reduction and several sizes, on one to four ranks, against NumPy."""
+
+from __future__ import annotations
+
+import pytest
+
+from . import collective_cases as cases
+
+SIZES = pytest.mark.parametrize("size", [1, 2, 3, 4])
+
+
+@SIZES
+@pytest.mark.parametrize(
+    "case",
+    [
+        cases.all_reduce, cases.premul_sum, cases.reduce, cases.broadcast, cases.all_gather, cases.gather_and_scatter, cases.reduce_scatter,
+        cases.all_to_all, cases.all_to_all_with_splits, cases.coalesced, cases.strided_and_recorded,
+    ],
+    ids=lambda case: case.__name__,
+)  # fmt: skip
+def test_collective(ranks, size, case):
+    ranks.run(size, case)
+
+
+def test_collectives_that_depend_on_each_other(ranks):
+    assert ranks.run(3, cases.many_in_a_row) == [5 * 201.0] * 3
+
+
+def test_float8_is_moved_but_not_reduced(ranks):
+    assert all("float8" in message for message in ranks.run(2, cases.float8_is_moved_not_reduced))
+
+
+def test_undefined_reductions_are_rejected(ranks):
+    for messages in ranks.run(2, cases.undefined_reductions):
+        assert "complex" in messages[0] and "BOR" in messages[1] and "avg" in messages[2]
