@@ -280,7 +280,7 @@ class Launcher:
         try:
             self._beat()
             if self._leader:
-                self._leader.present()
+                self._leader.observe()
         except StoreError:
             pass  # the caller notices at its next call
 
@@ -301,7 +301,7 @@ class Launcher:
         await self._stop_ranks(signal.SIGTERM)
         if self._summarize:
             report(state, self._output)
-        await self._say_goodbye()
+        await self._leave_run()
         return state.code
 
     async def _leave(self, number: int) -> int:
@@ -314,13 +314,14 @@ class Launcher:
         if self._summarize:
             self._output.message(message)
         self._member.node.failure = {"code": code}
-        await self._say_goodbye()
+        await self._leave_run()
         return code
 
-    async def _say_goodbye(self) -> None:
+    async def _leave_run(self) -> None:
         """Leaves the run. The launcher with the store stays until all others have left, unless they are silent."""
         self._publish("left", self._member.node.failure)
         while self._server and self._leader and self._leader.present():
             if len(self._signals.received) > 1:
                 return
             await self._signals.wait(self._options.monitor_interval)
+            self._leader.observe()

@@ -14,6 +14,8 @@ from collections.abc import Callable
 
 from .rendezvous import Store
 
+_MIN_CHECKS = 3  # without a sign of life before a node is lost
+
 
 @dataclasses.dataclass
 class Node:
@@ -72,6 +74,15 @@ class Member:
         return State(**json.loads(self._store.get("state"))) if self._store.check(["state"]) else None
 
 
+@dataclasses.dataclass
+class _Beat:
+    """The latest sign of life of a node."""
+
+    count: int
+    at: float  # when it was first seen
+    checks: int = 0  # since then
+
+
 class Leader:
     """Decides about rounds. Owned by the launcher that serves the store, which calls step() at short intervals."""
 
@@ -100,7 +111,7 @@ class Leader:
         self._joining_since = clock()
         self._enough_since: float | None = None
         self._expected: set[int] = set()  # nodes that were present at a restart; the next round waits for them only
-        self._beats: dict[int, tuple[int, float]] = {}
+        self._beats: dict[int, _Beat] = {}
         self._gone: dict[int, str] = {}  # the reason by --node-rank
         self._write()
 
@@ -125,20 +136,29 @@ class Leader:
                 nodes.append(Node(**json.loads(self._store.get(f"node/{number}"))))
         return nodes
 
+    def observe(self) -> None:
+        """Looks for signs of life of all nodes."""
+        now = self._clock()
+        for node in self._nodes():
+            beat = self._beats.get(node.number)
+            if beat is None or beat.count != node.beat:
+                self._beats[node.number] = _Beat(node.beat, now)
+            else:
+                beat.checks += 1
+
     def present(self) -> list[Node]:
         """Returns the nodes that have neither left nor been lost."""
         return [n for n in self._nodes() if n.status != "left" and self._lost(n) is None]
 
     def _lost(self, node: Node) -> str | None:
-        """Returns why a node is lost; None if it lives."""
+        """Returns why a node is lost; None if it is not."""
         if node.node_rank in self._gone:
             return self._gone[node.node_rank]
-        now = self._clock()
-        beat, at = self._beats.get(node.number, (-1, now))
-        if node.beat != beat:
-            self._beats[node.number] = (node.beat, now)
+        beat = self._beats.get(node.number)
+        # The number of checks matters if this process was suspended: what the nodes sent meanwhile is read after the first.
+        if beat is None or beat.checks < _MIN_CHECKS or self._clock() - beat.at <= self._silence:
             return None
-        return f"node {node.host} has been silent for {self._silence:g} s" if now - at > self._silence else None
+        return f"node {node.host} has been silent for {self._silence:g} s"
 
     def _possible(self) -> int:
         """Returns the number of nodes that can take part."""
@@ -146,6 +166,7 @@ class Leader:
 
     def step(self) -> None:
         """Reads the nodes and advances the state."""
+        self.observe()
         if self.state.phase == "joining":
             self._join(self.present())
         elif self.state.phase == "running":

@@ -20,7 +20,6 @@ import json
 import secrets
 import socket
 import time
-from typing import Protocol
 
 _MESSAGE_LIMIT = 1 << 20
 _HANDSHAKE_SECONDS = 10.0
@@ -31,33 +30,45 @@ class StoreError(ConnectionError):
     """The store does not answer, or a peer has another token."""
 
 
-class Store(Protocol):
+class Store:
     """PyTorch's Store, as far as launchers use it. A value is bytes; a str is encoded as UTF-8."""
 
-    def set(self, key: str, value: str | bytes) -> None: ...
+    def set(self, key: str, value: str | bytes) -> None:
+        raise NotImplementedError
 
     def get(self, key: str) -> bytes:
         """Waits until the key exists."""
-        ...
+        raise NotImplementedError
 
-    def add(self, key: str, amount: int) -> int: ...
+    def add(self, key: str, amount: int) -> int:
+        """Adds to a number, which is 0 if there is none, and returns the sum."""
+        raise NotImplementedError
 
-    def compare_set(self, key: str, expected: str | bytes, desired: str | bytes) -> bytes: ...
+    def compare_set(self, key: str, expected: str | bytes, desired: str | bytes) -> bytes:
+        """Stores `desired` if the value is `expected`, or if there is none and `expected` is empty. Returns the value."""
+        raise NotImplementedError
 
-    def check(self, keys: list[str]) -> bool: ...
+    def check(self, keys: list[str]) -> bool:
+        """Whether all keys exist."""
+        raise NotImplementedError
 
-    def wait(self, keys: list[str], timeout: float | None = None) -> None: ...
+    def wait(self, keys: list[str], timeout: float | None = None) -> None:
+        """Waits until all keys exist. Raises StoreError after the timeout in seconds."""
+        raise NotImplementedError
 
-    def delete_key(self, key: str) -> bool: ...
+    def delete_key(self, key: str) -> bool:
+        """Returns whether the key existed."""
+        raise NotImplementedError
 
-    def num_keys(self) -> int: ...
+    def num_keys(self) -> int:
+        raise NotImplementedError
 
 
 def _bytes(value: str | bytes) -> bytes:
     return value.encode() if isinstance(value, str) else value
 
 
-class _Waiting:
+class _Waiting(Store):
     """get() and wait() for stores, by repeated checks."""
 
     def __init__(self, timeout: float):
@@ -66,6 +77,10 @@ class _Waiting:
     def get(self, key: str) -> bytes:
         self.wait([key])
         return self._read(key)
+
+    def _read(self, key: str) -> bytes:
+        """Returns the value of a key that exists."""
+        raise NotImplementedError
 
     def wait(self, keys: list[str], timeout: float | None = None) -> None:
         end = time.monotonic() + (self._timeout if timeout is None else timeout)
@@ -94,7 +109,6 @@ class LocalStore(_Waiting):
         return total
 
     def compare_set(self, key: str, expected: str | bytes, desired: str | bytes) -> bytes:
-        """Stores `desired` if the value is `expected`, or if there is none and `expected` is empty. Returns the value."""
         current = self._values.get(key)
         if current == _bytes(expected) or (current is None and not expected):
             self._values[key] = _bytes(desired)

@@ -108,9 +108,9 @@ rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 restart = int(os.environ["TORCHELASTIC_RESTART_COUNT"])
 
 def record(name, text):
-    with open(f"{name}.tmp", "w") as file:
+    with open(f".{name}.{os.getpid()}", "w") as file:  # matches no pattern of a test
         file.write(f"{text}\\n")
-    os.rename(f"{name}.tmp", name)
+    os.rename(file.name, name)
 
 def record_pid(name=rank):
     record(f"pid.{name}", os.getpid())

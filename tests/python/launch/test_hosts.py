@@ -3,8 +3,11 @@
 import os
 import signal
 
+import pytest
+
 from .conftest import all_ended, environments, eventually, processes_in
 
+pytestmark = pytest.mark.slow
 SHELL = ("--ssh-command", "sh -c {command}", "--local-addr", "127.0.0.1")
 
 

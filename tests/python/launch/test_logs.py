@@ -132,11 +132,13 @@ def test_summary_of_a_redirected_rank(launch):
     assert code == 1 and "  reason" in err and "[0]" not in err
 
 
-def test_redirects_without_folder(launch):
-    code, out, err = launch("--redirects", "1", "script.py", script=SAY).finish()
+def test_redirects_without_folder(launch, tmp_path):
+    (tmp_path / "tmp").mkdir()
+    arguments = ("--redirects", "1", "--rdzv-id", "r", "script.py")
+    code, out, err = launch(*arguments, script=SAY, environment={"TMPDIR": str(tmp_path / "tmp")}).finish()
     assert code == 0 and out == ""
-    folder = re.search("the ranks' output is in (.*)", err)[1]
-    assert [open(p).read() for p in [f"{folder}/{f}" for f in files(Path(folder))]] == ["out 0\n"]
+    folder = Path(re.search("the ranks' output is in (.*)", err)[1])
+    assert folder.parent == tmp_path / "tmp" and files(folder) == {"r/attempt_0/0/stdout.log": "out 0\n"}
 
 
 def test_local_ranks_filter(launch):

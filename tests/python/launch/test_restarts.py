@@ -7,6 +7,7 @@ import pytest
 
 from .conftest import all_ended, environments
 
+pytestmark = pytest.mark.slow
 TOKEN = {"TELETENSOR_GROUP_TOKEN": "t", "OMP_NUM_THREADS": "1"}
 FAST = "keep_alive_interval=0.2,keep_alive_max_attempt=50,last_call_timeout=0"
 
