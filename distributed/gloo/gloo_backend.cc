@@ -14,6 +14,7 @@
 #include <signal.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cstring>
 #include <numeric>
 #include <utility>
@@ -178,18 +179,15 @@ void GlooBackend::exchange_with_peers(size_t bytes) {
   for (int peer = 0; peer < options_.size; ++peer) {
     if (peer != options_.rank) send_buffer_->send(peer, kExchangeSlot, 0, bytes);
   }
-  const auto deadline = std::chrono::steady_clock::now() + options_.timeout;
+  const auto deadline = Clock::now() + options_.timeout;
   try {
     for (int left = options_.size - 1; left > 0; --left) {
-      int rank = -1;
-      receive_buffer_->waitRecv(&rank, std::chrono::ceil<std::chrono::milliseconds>(std::max(
-                                           deadline - std::chrono::steady_clock::now(),
-                                           std::chrono::steady_clock::duration(std::chrono::milliseconds(1)))));
+      const int rank = await_receive(*receive_buffer_, deadline);
       if (rank >= 0) arrived[static_cast<size_t>(rank)] = true;
     }
-    for (int left = options_.size - 1; left > 0; --left) send_buffer_->waitSend(options_.timeout);
-  } catch (const std::exception& error) {
-    if (std::chrono::steady_clock::now() < deadline) throw;
+    for (int left = options_.size - 1; left > 0; --left) await_send(*send_buffer_, deadline);
+  } catch (const std::exception&) {
+    if (Clock::now() < deadline) throw;
     std::vector<int> missing;
     for (int r = 0; r < options_.size; ++r) {
       if (!arrived[static_cast<size_t>(r)]) missing.push_back(r);
@@ -197,6 +195,38 @@ void GlooBackend::exchange_with_peers(size_t bytes) {
     fail(ErrorKind::kRuntime, "timed out after ", static_cast<double>(options_.timeout.count()) / 1000,
          " s waiting for rank ", absl::StrJoin(missing, ", "));
   }
+}
+
+// Calls a wait of Gloo with a time limit until it succeeds. Gloo does not always end a wait when its connection breaks.
+template <typename Wait>
+void GlooBackend::wait(Clock::time_point deadline, Wait wait) {
+  constexpr std::chrono::milliseconds kSlice{100};
+  for (;;) {
+    const auto began = Clock::now();
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - began);
+    const auto limit = std::clamp(left, std::chrono::milliseconds(1), kSlice);
+    try {
+      return wait(limit);
+    } catch (const gloo::IoException&) {
+      const bool timed_out = Clock::now() - began >= limit;
+      if (!timed_out || Clock::now() >= deadline || is_aborted()) throw;
+    }
+  }
+}
+
+int GlooBackend::await_receive(gloo::transport::UnboundBuffer& buffer, Clock::time_point deadline) {
+  int rank = -1;
+  wait(deadline, [&](std::chrono::milliseconds limit) { buffer.waitRecv(&rank, limit); });
+  return rank;
+}
+
+void GlooBackend::await_send(gloo::transport::UnboundBuffer& buffer, Clock::time_point deadline) {
+  wait(deadline, [&](std::chrono::milliseconds limit) { buffer.waitSend(limit); });
+}
+
+bool GlooBackend::is_aborted() const {
+  MutexLock lock(mutex_);
+  return aborted_.has_value();
 }
 
 void GlooBackend::run(const Collective& c) {
@@ -338,7 +368,7 @@ void GlooBackend::send(int peer, uint32_t tag, absl::Span<const char> bytes) {
   call([&] {
     auto buffer = context_->createUnboundBuffer(const_cast<char*>(bytes.data()), bytes.size());
     buffer->send(peer, message_slot(tag));
-    buffer->waitSend(options_.timeout);
+    await_send(*buffer, Clock::now() + options_.timeout);
   });
 }
 
@@ -346,7 +376,7 @@ void GlooBackend::receive(int peer, uint32_t tag, absl::Span<char> bytes) {
   call([&] {
     auto buffer = context_->createUnboundBuffer(bytes.data(), bytes.size());
     buffer->recv(peer, message_slot(tag));
-    buffer->waitRecv(options_.timeout);
+    await_receive(*buffer, Clock::now() + options_.timeout);
   });
 }
 

@@ -39,7 +39,13 @@ class GlooBackend final : public Backend {
 
  private:
   GlooBackend(const Options& options, std::shared_ptr<gloo::Context> context);
+  using Clock = std::chrono::steady_clock;
   void exchange_with_peers(size_t bytes);
+  template <typename Wait>
+  void wait(Clock::time_point deadline, Wait wait);
+  int await_receive(gloo::transport::UnboundBuffer& buffer, Clock::time_point deadline);  // returns the sender
+  void await_send(gloo::transport::UnboundBuffer& buffer, Clock::time_point deadline);
+  bool is_aborted() const;
   void all_reduce(const Collective& c);
   void reduce_to_root(const Collective& c);
   void broadcast(const Collective& c);
