@@ -55,7 +55,9 @@ class _BatchNorm(Module):
     def _load_from_state_dict(self, state_dict, prefix, local_metadata, *lists) -> None:
         if self.track_running_stats and (local_metadata.get("version") or 0) < 2:
             count = self.num_batches_tracked
-            state_dict.setdefault(f"{prefix}num_batches_tracked", _C.tensor(0, dtype=_C.int64) if count is None else count)
+            state_dict.setdefault(
+                f"{prefix}num_batches_tracked", _C.tensor(0, dtype=_C.int64) if count is None else count
+            )
         super()._load_from_state_dict(state_dict, prefix, local_metadata, *lists)
 
     def forward(self, input):
@@ -102,21 +104,59 @@ _NormBase = _BatchNorm
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch norm over all processes of a group. Currently normalises over the batch of this process only."""
+    """Batch norm over the batches of all ranks of a process group.
+
+    In training, all ranks of the group must run the forward and the backward pass. Without a process group, and in
+    evaluation, the same as a batch norm.
+
+    Args:
+        process_group: by default the default group.
+    """
 
     dims = (2, 3, 4, 5)
 
-    def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, process_group=None, **make):
+    def __init__(
+        self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, process_group=None, **make
+    ):
         super().__init__(num_features, eps, momentum, affine, track_running_stats, **make)
-        if process_group is not None:
-            raise NotImplementedError("[SyncBatchNorm] process groups are not supported")
+        self.process_group = process_group
+
+    def forward(self, input):
+        from ... import distributed
+
+        batch = self.training or self.running_mean is None
+        group = self.process_group or (distributed.group.WORLD if batch and self.training else None)
+        if not batch or not self.training or group is None or group.size() == 1:
+            return super().forward(input)
+        if input.dim() < 2:
+            raise ValueError(f"expected at least 2D input (got {input.dim()}D input)")
+        if input.shape[1] == 0:
+            raise ValueError("SyncBatchNorm number of input channels should be non-zero")
+        momentum = self.momentum
+        if self.track_running_stats:
+            self.num_batches_tracked.add_(1)
+            if momentum is None:  # cumulative mean; reading the count waits for the engine
+                momentum = 1.0 / float(self.num_batches_tracked)
+        from ._sync_batch_norm import SyncBatchNormFunction
+
+        return SyncBatchNormFunction.apply(
+            input, self.weight, self.bias, self.running_mean if self.track_running_stats else None,
+            self.running_var if self.track_running_stats else None, self.eps, 0.0 if momentum is None else momentum, group,
+        )  # fmt: skip
 
     @classmethod
     def convert_sync_batchnorm(cls, module: Module, process_group=None) -> Module:
         """Replaces every batch norm of the module by a SyncBatchNorm that shares the weights and statistics."""
         result = module
         if isinstance(module, _BatchNorm) and not isinstance(module, (_InstanceNorm, cls)):
-            result = cls(module.num_features, module.eps, module.momentum, module.affine, module.track_running_stats, process_group)
+            result = cls(
+                module.num_features,
+                module.eps,
+                module.momentum,
+                module.affine,
+                module.track_running_stats,
+                process_group,
+            )
             result._parameters.update(module._parameters)
             result._buffers.update(module._buffers)
             result.training = module.training

@@ -13,7 +13,8 @@ __all__ = ["DistributedSampler"]
 class DistributedSampler(Sampler):
     """Yields every num_replicas-th index, starting at rank.
 
-    Indices are repeated, or dropped if drop_last is set, so that all processes get the same number of indices.
+    Indices are repeated, or dropped if drop_last is set, so that all processes get the same number of indices. The number
+    of processes and this process's rank are by default those of the default process group.
     """
 
     def __init__(
@@ -21,7 +22,10 @@ class DistributedSampler(Sampler):
         drop_last: bool = False,
     ):  # fmt: skip
         if num_replicas is None or rank is None:
-            raise RuntimeError("Requires distributed package to be available: pass num_replicas and rank")
+            from ... import distributed
+
+            num_replicas = distributed.get_world_size() if num_replicas is None else num_replicas
+            rank = distributed.get_rank() if rank is None else rank
         if not 0 <= rank < num_replicas:
             raise ValueError(f"Invalid rank {rank}, rank should be in the interval [0, {num_replicas - 1}]")
         self.dataset, self.num_replicas, self.rank = dataset, num_replicas, rank
