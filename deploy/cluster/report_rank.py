@@ -4,12 +4,10 @@ import dataclasses
 import json
 import os
 import socket
+import sys
 
 from teletensor.launch.cluster import cluster_environment
 
 environment = cluster_environment()
-print(
-    json.dumps(
-        {**dataclasses.asdict(environment), "host": socket.gethostname(), "node": os.environ.get("SLURMD_NODENAME", "")}
-    )
-)
+values = {**dataclasses.asdict(environment), "host": socket.gethostname(), "node": os.environ.get("SLURMD_NODENAME", "")}
+sys.stdout.write(json.dumps(values) + "\n")  # one call: mpirun labels each write

@@ -49,6 +49,14 @@ def _free_port(host: str) -> int:
         return probe.getsockname()[1]
 
 
+def _secret_file(text: str) -> int:
+    """Returns the descriptor of a file in memory that only this user can read."""
+    fd = os.memfd_create("token", 0)
+    os.fchmod(fd, 0o600)
+    os.write(fd, text.encode() + b"\n")
+    return fd
+
+
 class _Engine:
     """The actor: one teletensord, which is started again whenever it ends.
 
@@ -61,10 +69,9 @@ class _Engine:
 
         self._host = ray.util.get_node_ip_address()
         self._options, self._environment = list(options), dict(environment)
-        self._folder = tempfile.mkdtemp(prefix="teletensor-ray-")
-        for name, value in (("token", token), ("admin-token", secrets.token_hex(32))):
-            with open(os.open(f"{self._folder}/{name}", os.O_CREAT | os.O_WRONLY, 0o600), "w") as file:
-                file.write(value + "\n")
+        # Files without a name, so that no token remains on the node if the actor is killed.
+        self._tokens = [_secret_file(token), _secret_file(secrets.token_hex(32))]
+        self._log = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - lives as long as the actor
         self._process: subprocess.Popen | None = None
         self._port = _free_port(self._host)
         self._starts = 0
@@ -92,21 +99,19 @@ class _Engine:
         from .launch.ranks import end_with
 
         parent = os.getpid()
+        token, admin_token = self._tokens
         command = [
-            _daemon(), "--listen", f"{self._host}:{self._port}", "--token-file", f"{self._folder}/token",
-            "--admin-token-file", f"{self._folder}/admin-token", *self._options,
+            _daemon(), "--listen", f"{self._host}:{self._port}", "--token-file", f"/proc/self/fd/{token}",
+            "--admin-token-file", f"/proc/self/fd/{admin_token}", *self._options,
         ]  # fmt: skip
-        with open(f"{self._folder}/log", "ab") as log:
-            return subprocess.Popen(
-                command, env={**os.environ, **self._environment}, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                preexec_fn=lambda: end_with(parent),
-            )  # fmt: skip
+        return subprocess.Popen(
+            command, env={**os.environ, **self._environment}, stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log,
+            pass_fds=self._tokens, preexec_fn=lambda: end_with(parent),
+        )  # fmt: skip
 
     def _log_tail(self) -> str:
-        try:
-            return Path(f"{self._folder}/log").read_text(errors="replace")[-1000:]
-        except OSError:
-            return ""
+        size = os.fstat(self._log.fileno()).st_size
+        return os.pread(self._log.fileno(), 1000, max(0, size - 1000)).decode(errors="replace")
 
     def status(self) -> dict[str, Any]:
         """Returns the engine's address, process id, number of restarts, and whether it accepts connections."""
@@ -123,14 +128,13 @@ class _Engine:
         }  # fmt: skip
 
     def stop(self) -> None:
-        """Ends the engine and removes its files."""
+        """Ends the engine."""
         self._stopping.set()
         if self._process is not None and self._process.poll() is None:
             self._process.terminate()
         self._thread.join(_STOP_SECONDS)
         if self._process is not None and self._process.poll() is None:
             self._process.kill()
-        shutil.rmtree(self._folder, ignore_errors=True)
 
 
 class Engines:
