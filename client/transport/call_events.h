@@ -13,7 +13,9 @@
 #include <cstdint>
 #include <memory>
 #include <utility>
+#include <vector>
 
+#include "base/mutex.h"
 #include "client/connection/interruption.h"
 
 namespace tt::client {
@@ -123,12 +125,24 @@ class CallEvents {
   bool interrupted_ = false;
 };
 
-// Deleter of an asynchronous call's state (a struct with a member `events`). Leaks the state if gRPC still uses it when
-// the owner releases it.
+// Never deletes `state`, which gRPC still uses. Keeps a pointer to it, so that leak checkers do not report it.
+inline void abandon(const void* state) {
+  static Mutex mutex;
+  static auto* const abandoned = new std::vector<const void*>;
+  MutexLock lock(mutex);
+  abandoned->push_back(state);
+}
+
+// Deleter of an asynchronous call's state (a struct with a member `events`). Abandons the state if gRPC still uses it
+// when the owner releases it.
 struct DrainAndDelete {
   template <typename State>
   void operator()(State* state) const {
-    if (state->events.drain()) delete state;
+    if (state->events.drain()) {
+      delete state;
+    } else {
+      abandon(state);
+    }
   }
 };
 template <typename State>

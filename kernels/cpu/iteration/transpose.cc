@@ -1,6 +1,7 @@
 #include "kernels/cpu/iteration/transpose.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "engine/device/parallel.h"
 #include "kernels/common/iteration/element.h"
@@ -24,14 +25,14 @@ template <typename T>
 }
 
 template <typename T>
-using Vector [[gnu::vector_size(kMicro * sizeof(T)), gnu::aligned(alignof(T)), gnu::may_alias]] = T;
+using Vector [[gnu::vector_size(kMicro * sizeof(T))]] = T;
 
 // Transposes eight by eight elements in registers: exchanges single elements, then pairs, then halves.
 template <typename T>
 [[gnu::always_inline]] inline void transpose_micro(const T* from, T* to, const Plane& p) {
   Vector<T> a[kMicro], b[kMicro];
 #pragma GCC unroll 8
-  for (int i = 0; i < kMicro; ++i) a[i] = *reinterpret_cast<const Vector<T>*>(from + i * p.from_column);
+  for (int i = 0; i < kMicro; ++i) std::memcpy(&a[i], from + i * p.from_column, sizeof(a[i]));
 #pragma GCC unroll 4
   for (int i = 0; i < kMicro; i += 2) {
     b[i] = __builtin_shufflevector(a[i], a[i + 1], 0, 8, 2, 10, 4, 12, 6, 14);
@@ -50,7 +51,7 @@ template <typename T>
     b[i + 4] = __builtin_shufflevector(a[i], a[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
   }
 #pragma GCC unroll 8
-  for (int i = 0; i < kMicro; ++i) *reinterpret_cast<Vector<T>*>(to + i * p.to_row) = b[i];
+  for (int i = 0; i < kMicro; ++i) std::memcpy(to + i * p.to_row, &b[i], sizeof(b[i]));
 }
 
 template <typename T>
