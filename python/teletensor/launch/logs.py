@@ -11,6 +11,7 @@ import asyncio
 import collections
 import os
 import re
+import select
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -93,8 +94,6 @@ class Output:
                 callback()
 
     def _is_ready(self, fd: int) -> bool:
-        import select
-
         if stat.S_ISREG(os.fstat(fd).st_mode):
             return True
         poll = select.poll()

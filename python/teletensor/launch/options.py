@@ -111,7 +111,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=None,
         help="how several nodes find each other (default: static)",
     )
-    add("--rdzv-endpoint", default=None, metavar="HOST:PORT", help="address of the launchers' store")
+    add(
+        "--rdzv-endpoint",
+        default=None,
+        metavar="HOST:PORT",
+        help="address of the launchers' store; not used by c10d with one node",
+    )
     add("--rdzv-id", default=None, metavar="ID", help="name of this run; the same on every node")
     add("--rdzv-conf", default="", metavar="K=V,...", help=f"{', '.join([*_CONF, 'is_host'])}")
     add("--standalone", action="store_true", help="one node that shares nothing with other runs on this machine")

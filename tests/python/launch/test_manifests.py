@@ -1,5 +1,5 @@
-"""The Kubernetes manifests and the Helm chart. The chart's templates are rendered by a few lines that know the expressions
-which they use, because helm is not a dependency of the tests."""
+"""The Kubernetes manifests and the Helm chart. The chart's templates are rendered by a function that supports the
+expressions in them, because helm is not a dependency of the tests."""
 
 import json
 import re
