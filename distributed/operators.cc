@@ -554,6 +554,10 @@ void enter_with_error(GroupService& service, const Op& op, Args args, const Erro
     if (args.size() > 1 && args[1].kind == Arg::Kind::kInt) service.drop(args[1].integer);
     return;
   }
+  if (op.id == op_id::kReducerFinish) {
+    if (args.size() != 3 || args[1].kind != Arg::Kind::kInt || args[2].kind != Arg::Kind::kInt) return;
+    return service.reducer(args[1].integer)->skip(error, describe(site), args[2].integer != 0);
+  }
   const auto* entry =
       std::find_if(std::begin(kOperators), std::end(kOperators), [&](const Entry& e) { return e.op == op.id; });
   if (entry == std::end(kOperators) || !entry->kind) return;

@@ -63,6 +63,7 @@ STACKS = (
         "distributed/store",
         "distributed/group",
         "distributed/shm",
+        "distributed/gloo/compat/gloo/common",  # a header that the packaged Gloo lacks
         "distributed/gloo",
         "distributed/nccl",
         "distributed/reducer",

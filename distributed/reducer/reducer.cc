@@ -133,6 +133,21 @@ void Reducer::check_complete(const Tensors& gradients) const {
        "; pass find_unused_parameters=True to DistributedDataParallel if the loss does not depend on all of them");
 }
 
+void Reducer::skip(const Error& error, const std::string& site, bool allows_unused) {
+  if (!synchronizes_ || finishing_) return;
+  const size_t missing = buckets_.size() - next_ + (allows_unused ? 1 : 0);
+  for (size_t i = 0; i < missing; ++i) {
+    ProcessGroup::Request request;
+    request.collective.kind = CollectiveKind::kAllReduce;
+    request.site = site;
+    request.failure = error.message();
+    group_->start(std::move(request));
+  }
+  synchronizes_ = false;
+  complete_ = next_;
+  std::fill(gradients_.begin(), gradients_.end(), Tensor());
+}
+
 std::shared_ptr<Work> Reducer::finish(const Tensors& gradients) {
   if (!synchronizes_) return nullptr;
   if (!finishing_) {

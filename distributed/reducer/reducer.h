@@ -35,11 +35,14 @@ class Reducer final : public GradientObserver {
   // Call before each backward pass. Gradients of a pass with `synchronize` false stay local.
   void prepare(bool synchronize);
   void accumulated(size_t index, const Tensor& gradient) override;
-  // Ends the pass, unless it has computed none of the gradients. Returns the work to wait for, or null when everything is complete; call it again after each wait.
-  // Then the gradients are the averages over all ranks. `gradients` are those of all parameters, in order, whether the
-  // pass computed them or not, or empty: then throws Error that names the parameters whose gradient was not computed.
-  // Throws the collective's Error.
+  // Ends the pass, unless it has computed none of the gradients. Returns the work to wait for, or null when everything
+  // is complete; call it again after each wait. Then the gradients are the averages over all ranks. `gradients` are
+  // those of all parameters, in order, whether the pass computed them or not, or empty: then throws Error that names
+  // the parameters whose gradient was not computed. Throws the collective's Error.
   std::shared_ptr<Work> finish(const Tensors& gradients);
+  // Called instead of finish() if this rank's gradients are errors: enters the collectives that have not started with
+  // the error, so that the other ranks receive it. `allows_unused` as in their calls.
+  void skip(const Error& error, const std::string& site, bool allows_unused);
   // After finish() with gradients: int32, for each parameter the number of ranks that computed its gradient.
   const Tensor& num_used() const { return num_used_; }
   ProcessGroup& group() { return *group_; }

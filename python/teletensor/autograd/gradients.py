@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 
 from .. import _C
 from .._C import Tensor
+
+# Called after each backward pass that accumulates gradients was issued, without arguments.
+after_backward: list[Callable[[], None]] = []
 
 
 def _sequence(value) -> list:
@@ -32,6 +36,8 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph: bool =
     if inputs is not None and not into:
         raise RuntimeError("`inputs` argument to `backward` cannot be empty.")
     _C.backward(roots, _gradients(grad_tensors, len(roots)), retain, create_graph, into)
+    for call in list(after_backward):
+        call()
 
 
 def grad(

@@ -1,0 +1,107 @@
+"""``python -m benchmarks.distributed``: collectives and data-parallel steps on one host, beside PyTorch's Gloo.
+
+Every rank is a process with one thread for kernels, and for teletensor an engine of its own. Writes
+build/bench-distributed.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import secrets
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from .. import peers
+
+ROOT = Path(__file__).resolve().parents[2]
+SIZES = [4, 1024, 16 << 10, 256 << 10, 1 << 20, 8 << 20, 64 << 20]
+
+
+def free_port() -> int:
+    """Returns a port that is not in use."""
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def run_ranks(library: str, workload: str, ranks: int, seconds: float, sizes=(), backend: str = "") -> list[dict]:
+    """Runs a workload on a number of ranks; returns what each printed."""
+    python = peers.interpreter() if library == "torch" else sys.executable
+    common = {**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": str(ranks),
+              "OMP_NUM_THREADS": "1", "TELETENSOR_GROUP_TOKEN": secrets.token_hex(16),
+              "BENCH_BACKEND": backend, "PYTHONPATH": f"{ROOT / 'build/python'}:{ROOT / 'python'}"}  # fmt: skip
+    for name in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):
+        common.pop(name, None)
+    if library == "torch":
+        common.pop("PYTHONPATH")
+    worker = Path(__file__).with_name("worker.py")
+    processes = [
+        subprocess.Popen([python, str(worker), library, workload, str(seconds), *map(str, sizes)],
+                         env={**common, "RANK": str(rank), "LOCAL_RANK": str(rank)}, stdout=subprocess.PIPE, text=True)
+        for rank in range(ranks)
+    ]  # fmt: skip
+    outputs = [process.communicate(timeout=600)[0] for process in processes]
+    for rank, process in enumerate(processes):
+        if process.returncode != 0:
+            raise SystemExit(f"benchmarks.distributed: rank {rank} of {library} exited with {process.returncode}")
+    return [json.loads(output.splitlines()[-1]) for output in outputs]
+
+
+def microseconds(seconds: float) -> str:
+    return f"{seconds * 1e6:,.0f}"
+
+
+def main() -> None:
+    """Measures and prints tables."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--seconds", type=float, default=1, help="per figure")
+    parser.add_argument("--ranks", type=int, nargs="*", default=[2, 4])
+    parser.add_argument("--backend", default="", help="of teletensor: shm, gloo or empty for its own choice")
+    parser.add_argument("--workloads", nargs="*", default=["all_reduce", "mlp"], choices=["all_reduce", "mlp"])
+    args = parser.parse_args()
+    console = Console()
+    results: dict = {}
+    for ranks in args.ranks:
+        if "all_reduce" in args.workloads:
+            rows = {library: run_ranks(library, "all_reduce", ranks, args.seconds, SIZES, args.backend)
+                    for library in ("torch", "teletensor")}  # fmt: skip
+            table = Table(title=f"all_reduce on {ranks} ranks, microseconds", title_justify="left")
+            for name in ("bytes", "torch", "ours", "ratio", "torch, read", "ours, read", "ratio"):
+                table.add_column(name, justify="right")
+            for size in SIZES:
+                theirs, ours = (max_by_rank(rows[library], str(size)) for library in ("torch", "teletensor"))
+                table.add_row(f"{size:,}", *cells(theirs, ours, "queued"), *cells(theirs, ours, "read"))
+            console.print(table)
+            results[f"all_reduce {ranks}"] = rows
+        if "mlp" in args.workloads:
+            rows = {library: run_ranks(library, "mlp", ranks, args.seconds, (), args.backend)
+                    for library in ("torch", "teletensor")}  # fmt: skip
+            table = Table(title=f"training step of the MLP on {ranks} ranks, microseconds", title_justify="left")
+            for name in ("", "torch", "ours", "ratio"):
+                table.add_column(name, justify="right")
+            for name, label in (("alone", "without DDP"), ("ddp", "with DDP")):
+                theirs, ours = (max(row["result"][name] for row in rows[library]) for library in ("torch", "teletensor"))
+                table.add_row(label, microseconds(theirs), microseconds(ours), f"{ours / theirs:.2f}")
+            console.print(table)
+            results[f"mlp {ranks}"] = rows
+    (ROOT / "build/bench-distributed.json").write_text(json.dumps(results, indent=1))
+
+
+def max_by_rank(rows: list[dict], size: str) -> dict[str, float]:
+    """Returns the slowest rank's times."""
+    return {name: max(row["result"][size][name] for row in rows) for name in ("queued", "read")}
+
+
+def cells(theirs: dict, ours: dict, name: str) -> tuple[str, str, str]:
+    return microseconds(theirs[name]), microseconds(ours[name]), f"{ours[name] / theirs[name]:.2f}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Algorithms for data-parallel training."""

@@ -1,0 +1,5 @@
+"""Modules that train on several devices or engines."""
+
+from .distributed import DistributedDataParallel
+
+__all__ = ["DistributedDataParallel"]

@@ -1,0 +1,210 @@
+"""DistributedDataParallel: the same module on every rank of a group, with gradients averaged during backward."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import weakref
+
+from ... import _C
+from ...autograd import gradients
+from ..modules.module import Module
+
+_MIB = 1 << 20
+_numbers = itertools.count(1)  # of reducers
+_live: weakref.WeakSet[DistributedDataParallel] = weakref.WeakSet()
+
+
+def _finish_all() -> None:
+    """Ends the backward pass of the modules whose forward pass expects gradients to be averaged."""
+    for module in list(_live):
+        module._finish()
+
+
+class DistributedDataParallel(Module):
+    """Trains copies of a module on the ranks of a group: each rank's loss is computed from its own data, and the
+    gradients are averaged over the ranks, so that all copies stay equal.
+
+    The engine divides the parameters into buckets, in reverse order, and reduces each bucket as soon as backward() has
+    computed its gradients, while it computes the others. backward() does not wait; what uses a gradient does.
+
+    Args:
+        module: a module with the same parameters, in the same order, on every rank.
+        device_ids: None, or a list with the device that stores the module's parameters.
+        output_device: None, or that device.
+        dim: 0.
+        broadcast_buffers: whether forward() copies the buffers of rank 0 to all ranks before a pass that synchronizes.
+        init_sync: whether the constructor copies the parameters and buffers of rank 0 to all ranks. It must be the same
+            on all ranks.
+        process_group: the group; by default that of init_process_group().
+        bucket_cap_mb: maximum size of a bucket in MiB, 25 by default; the first has 1 MiB.
+        find_unused_parameters: whether the loss may not depend on all parameters. backward() then waits for the number
+            of ranks that use each one if this rank does not use all of them.
+        gradient_as_bucket_view: has no effect on results; the engine copies gradients to its buckets in both cases.
+        static_graph: whether the set of used parameters never changes; unused parameters are then allowed.
+
+    Raises:
+        RuntimeError: no parameter requires a gradient. If a pass does not compute the gradient of some parameter and
+            ``find_unused_parameters`` is False, the gradients of all ranks become errors that name the rank and the
+            parameters; PyTorch reports it at the next forward pass.
+
+    Source: S. Li et al., "PyTorch Distributed: Experiences on Accelerating Data Parallel Training", VLDB 2020.
+    """
+
+    def __init__(
+        self, module: Module, device_ids=None, output_device=None, dim: int = 0, broadcast_buffers: bool = True,
+        init_sync: bool = True, process_group=None, bucket_cap_mb=None, find_unused_parameters: bool = False,
+        check_reduction: bool = False, gradient_as_bucket_view: bool = False, static_graph: bool = False,
+        delay_all_reduce_named_params=None, param_to_hook_all_reduce=None, mixed_precision=None, device_mesh=None,
+        skip_all_reduce_unused_params: bool = False,
+    ):  # fmt: skip
+        from ...distributed import distributed_c10d
+
+        super().__init__()
+        for name, value in (
+            ("delay_all_reduce_named_params", delay_all_reduce_named_params),
+            ("param_to_hook_all_reduce", param_to_hook_all_reduce), ("mixed_precision", mixed_precision),
+            ("device_mesh", device_mesh), ("skip_all_reduce_unused_params", skip_all_reduce_unused_params),
+        ):  # fmt: skip
+            if value:
+                raise NotImplementedError(f"[DistributedDataParallel] {name} is not supported")
+        if dim != 0:
+            raise NotImplementedError(f"[DistributedDataParallel] expected dim=0, got {dim}")
+        self.module = module
+        self.process_group = process_group or distributed_c10d._get_default_group()
+        self.dim, self.broadcast_buffers, self.static_graph = dim, broadcast_buffers, static_graph
+        self.find_unused_parameters = find_unused_parameters
+        self.gradient_as_bucket_view = gradient_as_bucket_view
+        self.require_backward_grad_sync = self.require_forward_param_sync = True
+        ignored = set(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
+        self.parameters_to_ignore = ignored
+        named = [(name, p) for name, p in module.named_parameters() if name not in ignored and p.requires_grad]
+        if not named:
+            raise RuntimeError(
+                "DistributedDataParallel is not needed when a module doesn't have any parameters that require a gradient."
+            )
+        self._names = [name for name, _ in named]
+        self._parameters_to_reduce = [p for _, p in named]
+        self._check_devices(device_ids, output_device)
+        if init_sync:
+            self._broadcast([p for name, p in module.named_parameters() if name not in ignored])
+            self._broadcast(self._buffers_to_broadcast())
+        bucket_bytes = int((25 if bucket_cap_mb is None else bucket_cap_mb) * _MIB)
+        if bucket_bytes < 1:
+            raise ValueError(f"[DistributedDataParallel] expected a positive bucket_cap_mb, got {bucket_cap_mb}")
+        self._bucket_bytes = (min(_MIB, bucket_bytes) if bucket_cap_mb is None else bucket_bytes, bucket_bytes)
+        self._reducer = 0
+        self._expects_backward = False
+        self._create_reducer(None)
+        _live.add(self)
+        if _finish_all not in gradients.after_backward:
+            gradients.after_backward.append(_finish_all)
+
+    def _check_devices(self, device_ids, output_device) -> None:
+        devices = {p.device for p in self._parameters_to_reduce}
+        given = [*(device_ids or ()), *([] if output_device is None else [output_device])]
+        for device in given:
+            device = _C.device(device) if not isinstance(device, int) else _C.device("cuda", device)
+            if devices != {device}:
+                raise ValueError(
+                    f"[DistributedDataParallel] expected the parameters' device in device_ids and output_device, got "
+                    f"{device} for parameters on {', '.join(sorted(map(str, devices)))}"
+                )
+
+    def _create_reducer(self, wire_dtype) -> None:
+        if self._reducer:
+            _C.ops.reducer_destroy(self._reducer)
+        self._reducer = next(_numbers)
+        first, others = self._bucket_bytes
+        self._status = _C.ops.reducer_create(
+            self._reducer, self._parameters_to_reduce, self.process_group._handle, first_bucket_bytes=first,
+            bucket_bytes=others, wire_dtype=wire_dtype,
+        )  # fmt: skip
+
+    def _buffers_to_broadcast(self) -> list:
+        return [b for name, b in self.module.named_buffers() if name not in self.parameters_to_ignore]
+
+    def _broadcast(self, tensors) -> None:
+        """Copies the tensors of rank 0 to all ranks, in one collective per dtype."""
+        by_dtype: dict = {}
+        for tensor in tensors:
+            by_dtype.setdefault(tensor.dtype, []).append(tensor.detach())
+        for group in by_dtype.values():
+            self.process_group.broadcast(group, 0).wait()
+
+    def forward(self, *inputs, **kwargs):
+        """Calls the module. With gradients enabled, the next backward() averages them."""
+        synchronizes = _C.is_grad_enabled() and self.require_backward_grad_sync
+        if _C.is_grad_enabled():
+            _C.ops.reducer_prepare(self._reducer, synchronizes)
+        self._expects_backward = synchronizes
+        if synchronizes and self.broadcast_buffers and self.require_forward_param_sync:
+            self._broadcast(self._buffers_to_broadcast())
+        output = self.module(*inputs, **kwargs)
+        self.require_forward_param_sync = self.require_backward_grad_sync
+        return output
+
+    def _finish(self) -> None:
+        # The engine knows whether the pass belongs to this module, and ignores the call if it does not.
+        if not self._expects_backward:
+            return
+        parameters = self._parameters_to_reduce
+        if self.find_unused_parameters or self.static_graph:
+            without = [p for p in parameters if p.grad is None]
+            if len(without) == len(parameters):
+                return  # another module's pass
+            for p in without:
+                p.grad = _C.torch.zeros_like(p)
+            grads = [p.grad for p in parameters]
+            counts = _C.ops.reducer_finish(grads, self._reducer, len(parameters))
+            if without:
+                unused = {p for p, count in zip(parameters, counts.tolist()) if count == 0}
+                for p in without:
+                    if p in unused:
+                        p.grad = None
+        else:
+            grads = [p.grad for p in parameters if p.grad is not None]
+            if not grads:
+                return
+            self._status = _C.ops.reducer_finish(grads, self._reducer, 0)
+
+    @contextlib.contextmanager
+    def no_sync(self):
+        """Within the context, backward passes accumulate gradients locally; the first one after it averages the sum."""
+        before = self.require_backward_grad_sync
+        self.require_backward_grad_sync = False
+        try:
+            yield
+        finally:
+            self.require_backward_grad_sync = before
+
+    def register_comm_hook(self, state, hook) -> None:
+        """Sets how gradients are sent: ``default_hooks.allreduce_hook``, ``fp16_compress_hook`` or ``bf16_compress_hook``
+        of torch.distributed.algorithms.ddp_comm_hooks.
+
+        Raises:
+            NotImplementedError: another hook.
+        """
+        wire = getattr(hook, "_wire_dtype", False)
+        if wire is False:
+            raise NotImplementedError(
+                "[register_comm_hook] expected allreduce_hook, fp16_compress_hook or bf16_compress_hook: the engine "
+                "reduces gradients, and does not call Python for them"
+            )
+        if state is not None and state is not self.process_group:
+            raise NotImplementedError("[register_comm_hook] expected state=None or the module's process group")
+        self._create_reducer(wire)
+
+    def train(self, mode: bool = True):
+        """Sets training mode of this module and the wrapped one."""
+        super().train(mode)
+        self.module.train(mode)
+        return self
+
+    def _get_ddp_logging_data(self) -> dict:
+        return {"world_size": self.process_group.size(), "rank": self.process_group.rank(),
+                "num_parameter_tensors": len(self._parameters_to_reduce)}  # fmt: skip
+
+    @staticmethod
+    def _set_params_and_buffers_to_ignore_for_model(module: Module, params_and_buffers_to_ignore) -> None:
+        module._ddp_params_and_buffers_to_ignore = params_and_buffers_to_ignore

@@ -1,0 +1,175 @@
+"""DistributedDataParallel beside the same training on one engine. Each function runs on all ranks."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import teletensor as torch
+import teletensor.distributed as dist
+from teletensor import nn
+from teletensor.nn.parallel import DistributedDataParallel
+
+STEPS = 4
+BATCH = 12  # of all ranks together; divisible by 1 to 4
+
+
+def model(seed: int = 1) -> nn.Module:
+    torch.manual_seed(seed)
+    return nn.Sequential(nn.Linear(20, 30), nn.Tanh(), nn.Linear(30, 30), nn.Tanh(), nn.Linear(30, 3))
+
+
+def batch(step: int) -> tuple[torch.Tensor, torch.Tensor]:
+    generator = np.random.default_rng(step)
+    return (torch.tensor(generator.standard_normal((BATCH, 20), dtype=np.float32)),
+            torch.tensor(generator.integers(0, 3, BATCH)))  # fmt: skip
+
+
+def part(t: torch.Tensor, rank: int, size: int) -> torch.Tensor:
+    return t[rank * BATCH // size : (rank + 1) * BATCH // size]
+
+
+def loss_of(module: nn.Module, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return nn.functional.cross_entropy(module(x), y)
+
+
+def difference(a: nn.Module, b: nn.Module) -> float:
+    """The largest difference of two modules' parameters."""
+    return max((p - q).abs().max().item() for p, q in zip(a.parameters(), b.parameters(), strict=True))
+
+
+def train_alone(steps: int = STEPS) -> nn.Module:
+    module = model()
+    optimizer = torch.optim.AdamW(module.parameters(), lr=1e-2)
+    for step in range(steps):
+        optimizer.zero_grad()
+        loss_of(module, *batch(step)).backward()
+        optimizer.step()
+    return module
+
+
+def trains(rank: int, size: int, **options) -> float:
+    # Other initial values on each rank: the constructor copies those of rank 0.
+    module = DistributedDataParallel(model(seed=1 + rank), **options)
+    optimizer = torch.optim.AdamW(module.parameters(), lr=1e-2)
+    for step in range(STEPS):
+        x, y = batch(step)
+        optimizer.zero_grad()
+        loss_of(module, part(x, rank, size), part(y, rank, size)).backward()
+        optimizer.step()
+    return difference(module.module, train_alone())
+
+
+def compressed(rank: int, size: int, name: str) -> float:
+    from teletensor.distributed.algorithms.ddp_comm_hooks import default_hooks
+
+    module = DistributedDataParallel(model())
+    module.register_comm_hook(None, getattr(default_hooks, name))
+    x, y = batch(0)
+    loss_of(module, part(x, rank, size), part(y, rank, size)).backward()
+    alone = model()
+    loss_of(alone, x, y).backward()
+    return max(((p.grad - q.grad).abs().max() / q.grad.abs().max()).item()
+               for p, q in zip(module.parameters(), alone.parameters(), strict=True))  # fmt: skip
+
+
+def accumulates(rank: int, size: int) -> float:
+    module = DistributedDataParallel(model())
+    with module.no_sync():
+        for step in range(2):
+            x, y = batch(step)
+            loss_of(module, part(x, rank, size), part(y, rank, size)).backward()
+    x, y = batch(2)
+    loss_of(module, part(x, rank, size), part(y, rank, size)).backward()
+    alone = model()
+    for step in range(3):
+        loss_of(alone, *batch(step)).backward()
+    return max((p.grad - q.grad).abs().max().item() for p, q in zip(module.parameters(), alone.parameters(), strict=True))
+
+
+class Branches(nn.Module):
+    """A module of which each rank uses another part; no rank uses `never`."""
+
+    def __init__(self):
+        super().__init__()
+        self.parts = nn.ModuleList(nn.Linear(4, 1, bias=False) for _ in range(4))
+        self.never = nn.Parameter(torch.ones(2))
+
+    def forward(self, x, i):
+        return self.parts[i](x)
+
+
+def unused(rank: int, size: int, **options) -> list:
+    torch.manual_seed(0)
+    module = DistributedDataParallel(Branches(), **options)
+    for _ in range(2):
+        module.zero_grad()
+        module(torch.ones(3, 4), rank).sum().backward()
+    return [None if p.grad is None else p.grad.flatten().tolist() for p in module.module.parameters()]
+
+
+def unused_without_the_option(rank: int, size: int) -> str:
+    torch.manual_seed(0)
+    module = DistributedDataParallel(Branches())
+    module(torch.ones(3, 4), rank).sum().backward()
+    try:
+        return str(module.module.parts[rank].weight.grad.tolist())
+    except RuntimeError as error:
+        return str(error)
+
+
+def buffers(rank: int, size: int) -> list[float]:
+    module = DistributedDataParallel(nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4)))
+    module.module[1].running_mean.fill_(float(rank))
+    module.module[1].eval()
+    module(torch.ones(2, 4)).sum().backward()
+    return module.module[1].running_mean.tolist()
+
+
+def two_modules(rank: int, size: int) -> float:
+    """A generator and a discriminator, whose passes reach one of them or both."""
+    generator, discriminator = (DistributedDataParallel(nn.Linear(4, 4)) for _ in range(2))
+    alone = nn.Linear(4, 4), nn.Linear(4, 4)
+    for copy, module in zip(alone, (generator, discriminator), strict=True):
+        copy.load_state_dict(module.module.state_dict())
+    x = torch.arange(BATCH * 4.0).reshape(BATCH, 4) / 10
+    mine = part(x, rank, size)
+    differences = []
+    for reaches_both in (False, True):
+        for g, d, data in ((generator, discriminator, mine), (*alone, x)):
+            g.zero_grad()
+            d.zero_grad()
+            sample = g(data)
+            d(sample if reaches_both else sample.detach()).square().mean().backward()
+        pairs = [(discriminator, alone[1])] + ([(generator, alone[0])] if reaches_both else [])
+        for module, copy in pairs:
+            differences += [(p.grad - q.grad).abs().max().item()
+                            for p, q in zip(module.parameters(), copy.parameters(), strict=True)]  # fmt: skip
+    return max(differences)
+
+
+def failed_loss(rank: int, size: int) -> str:
+    module = DistributedDataParallel(model())
+    x, y = batch(0)
+    if rank == 1:
+        y = y + 1000  # no such class: the loss is an error
+    loss_of(module, part(x, rank, size), part(y, rank, size)).backward()
+    try:
+        next(module.parameters()).grad.tolist()
+    except (RuntimeError, IndexError) as error:
+        return str(error)
+    return "no error"
+
+
+def rejected(rank: int, size: int) -> list[str]:
+    messages = []
+    for options in ({"dim": 1}, {"bucket_cap_mb": 0}, {"device_ids": ["cuda:0"]}, {"mixed_precision": object()}):
+        try:
+            DistributedDataParallel(nn.Linear(2, 2), **options)
+        except (ValueError, NotImplementedError) as error:
+            messages.append(str(error))
+    try:
+        DistributedDataParallel(nn.ReLU())
+    except RuntimeError as error:
+        messages.append(str(error))
+    dist.barrier()
+    return messages

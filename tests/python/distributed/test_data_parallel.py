@@ -1,0 +1,58 @@
+"""DistributedDataParallel: the same gradients as one engine, buckets, unused parameters, errors."""
+
+from __future__ import annotations
+
+import pytest
+
+from . import data_parallel_cases as cases
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+def test_parameters_are_those_of_one_engine(ranks, size):
+    assert max(ranks.run(size, cases.trains)) < 1e-5
+
+
+@pytest.mark.parametrize("options", [{"bucket_cap_mb": 0.001}, {"find_unused_parameters": True}, {"static_graph": True},
+                                     {"gradient_as_bucket_view": True}])  # fmt: skip
+def test_options(ranks, options):
+    assert max(ranks.run(2, cases.trains, **options)) < 1e-5
+
+
+@pytest.mark.parametrize(("hook", "limit"), [("allreduce_hook", 1e-5), ("fp16_compress_hook", 2e-3),
+                                             ("bf16_compress_hook", 2e-2)])  # fmt: skip
+def test_compressed_gradients(ranks, hook, limit):
+    assert max(ranks.run(2, cases.compressed, name=hook)) < limit
+
+
+def test_no_sync_accumulates(ranks):
+    assert max(ranks.run(3, cases.accumulates)) < 1e-5
+
+
+@pytest.mark.parametrize("options", [{"find_unused_parameters": True}, {"static_graph": True}])
+def test_unused_parameters(ranks, options):
+    # The gradient of each part is 3 on the rank that uses it.
+    expected = [None, *[[1.5] * 4] * 2, None, None]
+    assert ranks.run(2, cases.unused, **options) == [expected] * 2
+
+
+def test_unused_parameters_without_the_option_are_named(ranks):
+    messages = ranks.run(2, cases.unused_without_the_option)
+    assert all("computed no gradient for parameters" in m or "got none for parameters" in m for m in messages)
+
+
+def test_buffers_of_rank_0_are_used(ranks):
+    assert ranks.run(2, cases.buffers) == [[0.0] * 4] * 2
+
+
+def test_passes_of_several_modules(ranks):
+    assert max(ranks.run(2, cases.two_modules)) < 1e-5
+
+
+def test_failed_loss_is_an_error_on_all_ranks(ranks):
+    messages = ranks.run(2, cases.failed_loss)
+    assert "no error" not in messages
+
+
+def test_rejected_arguments(ranks):
+    (messages, _) = ranks.run(2, cases.rejected)
+    assert len(messages) == 5
