@@ -5,4 +5,6 @@ from .modules import *  # noqa: F403
 from .modules.module import Module
 from .parameter import Buffer, Parameter, UninitializedParameter
 
-__all__ = ["Buffer", "Module", "Parameter", "UninitializedParameter", "functional", "init", "utils"]
+from . import parallel  # isort: skip  # needs Module
+
+__all__ = ["Buffer", "Module", "Parameter", "UninitializedParameter", "functional", "init", "parallel", "utils"]
