@@ -19,6 +19,7 @@
 #include <numeric>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "distributed/group/reduce.h"
@@ -156,6 +157,10 @@ void GlooBackend::abort(std::string_view reason) {
     MutexLock lock(mutex_);
     if (aborted_) return;
     aborted_ = std::string(reason);
+    for (gloo::transport::UnboundBuffer* buffer : waiting_) {
+      buffer->abortWaitRecv();
+      buffer->abortWaitSend();
+    }
   }
   for (int peer = 0; peer < options_.size; ++peer) {
     if (peer != options_.rank) PairAccess::shut_down(*context_->getPair(peer));
@@ -197,36 +202,32 @@ void GlooBackend::exchange_with_peers(size_t bytes) {
   }
 }
 
-// Calls a wait of Gloo with a time limit until it succeeds. Gloo does not always end a wait when its connection breaks.
+// Calls a wait of Gloo, which abort() ends. Gloo does not always end a wait when its connection breaks, and closes all
+// connections when a wait times out, so a wait has the whole time until the deadline.
 template <typename Wait>
-void GlooBackend::wait(Clock::time_point deadline, Wait wait) {
-  constexpr std::chrono::milliseconds kSlice{100};
-  for (;;) {
-    const auto began = Clock::now();
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - began);
-    const auto limit = std::clamp(left, std::chrono::milliseconds(1), kSlice);
-    try {
-      return wait(limit);
-    } catch (const gloo::IoException&) {
-      const bool timed_out = Clock::now() - began >= limit;
-      if (!timed_out || Clock::now() >= deadline || is_aborted()) throw;
-    }
+void GlooBackend::wait(gloo::transport::UnboundBuffer& buffer, Clock::time_point deadline, Wait wait) {
+  {
+    MutexLock lock(mutex_);
+    if (aborted_) fail(ErrorKind::kRuntime, *aborted_);
+    waiting_.push_back(&buffer);
   }
+  const absl::Cleanup forget = [&] {
+    MutexLock lock(mutex_);
+    waiting_.erase(std::find(waiting_.begin(), waiting_.end(), &buffer));
+  };
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
+  const bool is_complete = wait(std::max(left, std::chrono::milliseconds(1)));
+  check(is_complete, "the wait was aborted");
 }
 
 int GlooBackend::await_receive(gloo::transport::UnboundBuffer& buffer, Clock::time_point deadline) {
   int rank = -1;
-  wait(deadline, [&](std::chrono::milliseconds limit) { buffer.waitRecv(&rank, limit); });
+  wait(buffer, deadline, [&](std::chrono::milliseconds limit) { return buffer.waitRecv(&rank, limit); });
   return rank;
 }
 
 void GlooBackend::await_send(gloo::transport::UnboundBuffer& buffer, Clock::time_point deadline) {
-  wait(deadline, [&](std::chrono::milliseconds limit) { buffer.waitSend(limit); });
-}
-
-bool GlooBackend::is_aborted() const {
-  MutexLock lock(mutex_);
-  return aborted_.has_value();
+  wait(buffer, deadline, [&](std::chrono::milliseconds limit) { return buffer.waitSend(limit); });
 }
 
 void GlooBackend::run(const Collective& c) {

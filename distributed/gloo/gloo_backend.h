@@ -42,10 +42,9 @@ class GlooBackend final : public Backend {
   using Clock = std::chrono::steady_clock;
   void exchange_with_peers(size_t bytes);
   template <typename Wait>
-  void wait(Clock::time_point deadline, Wait wait);
+  void wait(gloo::transport::UnboundBuffer& buffer, Clock::time_point deadline, Wait wait);
   int await_receive(gloo::transport::UnboundBuffer& buffer, Clock::time_point deadline);  // returns the sender
   void await_send(gloo::transport::UnboundBuffer& buffer, Clock::time_point deadline);
-  bool is_aborted() const;
   void all_reduce(const Collective& c);
   void reduce_to_root(const Collective& c);
   void broadcast(const Collective& c);
@@ -66,6 +65,7 @@ class GlooBackend final : public Backend {
   std::unique_ptr<gloo::transport::UnboundBuffer> send_buffer_, receive_buffer_;
   mutable Mutex mutex_;
   std::optional<std::string> aborted_ ABSL_GUARDED_BY(mutex_);
+  std::vector<gloo::transport::UnboundBuffer*> waiting_ ABSL_GUARDED_BY(mutex_);  // in which a thread waits
 };
 
 }  // namespace tt::distributed
