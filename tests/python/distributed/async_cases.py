@@ -145,6 +145,16 @@ def barrier_waits(rank: int, size: int, path: str) -> bool:
     return os.path.exists(path)
 
 
+def late_rank(rank: int, size: int) -> None:
+    """A rank that is later than the intervals in which backends check connections."""
+    t = torch.ones(3)
+    for _ in range(2):
+        if rank == 1:
+            time.sleep(0.4)
+        dist.all_reduce(t)
+        assert t.tolist()[0] >= size
+
+
 def collectives_return_at_once(rank: int, size: int) -> bool:
     """Rank 0 calls collectives of which it reads the results only after rank 1 has called them too."""
     t = torch.ones(3)

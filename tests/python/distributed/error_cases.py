@@ -109,15 +109,24 @@ def unequal_message(rank: int, size: int) -> list:
     return [_error_of(t.tolist)]
 
 
-def killed_rank(rank: int, size: int, port: int, victim: int, collective: str) -> list:
+def killed_rank(rank: int, size: int, port: int, victim: int, collective: str, what: str) -> list:
     """One rank's engine or process is killed while the others wait in a collective."""
     dist.init_process_group("gloo", f"tcp://127.0.0.1:{port}", world_size=size, rank=rank)
     kept = torch.arange(5)
     t = torch.ones(100_000)
     dist.all_reduce(t)
     dist.barrier()
-    if rank == victim:
+    if rank == victim and what == "process":
         os.kill(os.getpid(), signal.SIGKILL)
+    if rank == victim:
+        children = open(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read().split()
+        for child in children:
+            os.kill(int(child), signal.SIGKILL)
+        try:
+            t.tolist()
+        except ConnectionError as error:
+            return [str(error)]
+        return ["no error"]
     operation = {"all_reduce": lambda: dist.all_reduce(t), "barrier": lambda: dist.barrier(async_op=True)}[collective]
     work = operation()
     message = _error_of(t.tolist if work is None else work.wait)
@@ -198,3 +207,14 @@ def departed(rank: int, size: int) -> list:
     world = torch.ones(1)
     dist.all_reduce(world)
     return [t[0].item(), _error_of(world.item)]
+
+
+def shrunk(rank: int, size: int) -> list:
+    """The group continues without rank 1, which leaves."""
+    if rank == 1:
+        return []
+    group = dist.shrink_group([1])
+    assert group is dist.group.WORLD and dist.get_world_size() == size - 1
+    t = torch.tensor([rank])
+    dist.all_reduce(t)
+    return [dist.get_rank(), t.item()]

@@ -64,11 +64,6 @@ class Rank:
             raise RankError(reply["error"])
         return reply["result"]
 
-    def engine_pid(self) -> int:
-        """Returns the process id of the private engine."""
-        children = open(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read().split()
-        return int(children[0])
-
     def stop(self) -> None:
         if self.process.poll() is None:
             self.process.stdin.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from . import async_cases, error_cases
 from . import collective_cases as cases
 
 SIZES = pytest.mark.parametrize("size", [1, 2, 3, 4])
@@ -33,3 +34,15 @@ def test_float8_is_moved_but_not_reduced(ranks):
 def test_undefined_reductions_are_rejected(ranks):
     for messages in ranks.run(2, cases.undefined_reductions):
         assert "complex" in messages[0] and "BOR" in messages[1] and "avg" in messages[2]
+
+
+def test_collectives_over_tcp(own_ranks):
+    """Engines on one host use Gloo only if it is requested."""
+    group = own_ranks(3, TELETENSOR_GROUP_BACKEND="gloo")
+    for case in (
+        cases.all_reduce, cases.premul_sum, cases.reduce, cases.broadcast, cases.all_gather, cases.gather_and_scatter,
+        cases.reduce_scatter, cases.all_to_all, cases.all_to_all_with_splits, cases.coalesced, cases.many_in_a_row,
+    ):  # fmt: skip
+        group.run(3, case)
+    for case in (async_cases.ring, async_cases.works, async_cases.late_rank, error_cases.different_shapes):
+        group.run(3, case)

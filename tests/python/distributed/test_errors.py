@@ -81,12 +81,14 @@ def test_unequal_message(ranks):
     assert "16 bytes" in messages[1] and "12 bytes" in messages[1]
 
 
-@pytest.mark.parametrize("collective", ["all_reduce", "barrier"])
-def test_killed_rank_is_named_and_the_others_continue(own_ranks, collective):
+@pytest.mark.parametrize(
+    ("what", "collective"), [("process", "all_reduce"), ("process", "barrier"), ("engine", "all_reduce")]
+)
+def test_killed_rank_is_named_and_the_others_continue(own_ranks, what, collective):
     group = own_ranks(3)
     port = free_port()
     for rank in range(3):
-        group.all[rank].start(cases.killed_rank, rank, 3, port, 2, collective)
+        group.all[rank].start(cases.killed_rank, rank, 3, port, 2, collective, what)
     results = [group.all[rank].result() for rank in (0, 1)]
     lines([r[0] for r in results], "rank 2")
     lines([r[1] for r in results], "rank 2")
@@ -124,3 +126,7 @@ def test_rank_that_left_is_named(ranks):
     results = ranks.run(3, cases.departed)
     assert [r[0] for r in results[1:]] == [6.0, 6.0]
     lines([r[1] for r in results[1:]], "rank 0 has left")
+
+
+def test_group_without_a_rank(ranks):
+    assert ranks.run(3, cases.shrunk) == [[0, 2], [], [1, 2]]
