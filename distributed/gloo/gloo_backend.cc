@@ -6,9 +6,7 @@
 #include <gloo/broadcast.h>
 #include <gloo/gather.h>
 #include <gloo/reduce.h>
-#include <gloo/rendezvous/context.h>
 #include <gloo/scatter.h>
-#include <gloo/transport/tcp/device.h>
 #include <gloo/transport/tcp/pair.h>
 #include <gloo/transport/unbound_buffer.h>
 #include <signal.h>
@@ -52,37 +50,6 @@ void with_item(DType dtype, Apply apply) {
   }
 }
 
-// Passes Gloo's keys to a Store.
-class StoreAdapter final : public gloo::rendezvous::Store {
- public:
-  StoreAdapter(distributed::Store& store, const GlooBackend::Options& options) : store_(store), options_(options) {}
-
-  void set(const std::string& key, const std::vector<char>& data) override {
-    const std::string name = full(key);
-    const std::string value(data.begin(), data.end());
-    check_status(store_.set({&name, 1}, {&value, 1}));
-  }
-  std::vector<char> get(const std::string& key) override {
-    const std::string name = full(key);
-    auto values = store_.get({&name, 1}, options_.timeout);
-    check_status(values.status());
-    return {values->front().begin(), values->front().end()};
-  }
-  void wait(const std::vector<std::string>& keys) override { wait(keys, options_.timeout); }
-  void wait(const std::vector<std::string>& keys, const std::chrono::milliseconds& timeout) override {
-    std::vector<std::string> names;
-    for (const std::string& key : keys) names.push_back(full(key));
-    check_status(store_.wait(names, timeout));
-  }
-
- private:
-  std::string full(const std::string& key) const { return absl::StrCat(options_.prefix, "/gloo/", key); }
-  static void check_status(const absl::Status& status) { check(status.ok(), status.message()); }
-
-  distributed::Store& store_;
-  const GlooBackend::Options& options_;
-};
-
 // Shuts down a pair's socket, so that Gloo reports an error to this side's waiting threads and to the peer. Gloo's
 // own close() leaves the threads of this side waiting.
 struct PairAccess : gloo::transport::tcp::Pair {
@@ -105,16 +72,11 @@ void ignore_sigpipe() {
 
 }  // namespace
 
-std::unique_ptr<GlooBackend> GlooBackend::connect(Store& store, const Options& options) {
+std::unique_ptr<GlooBackend> GlooBackend::connect(Store& store, const Options& options,
+                                                  const std::function<bool()>& is_cancelled) {
   ignore_sigpipe();
   try {
-    gloo::transport::tcp::attr attributes(options.host.c_str());
-    std::shared_ptr<gloo::transport::Device> device = gloo::transport::tcp::CreateDevice(attributes);
-    auto context = std::make_shared<gloo::rendezvous::Context>(options.rank, options.size);
-    context->setTimeout(options.timeout);
-    StoreAdapter adapter(store, options);
-    context->connectFullMesh(adapter, device);
-    return std::unique_ptr<GlooBackend>(new GlooBackend(options, std::move(context)));
+    return std::unique_ptr<GlooBackend>(new GlooBackend(options, connect_mesh(store, options, is_cancelled)));
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
@@ -247,6 +209,12 @@ void GlooBackend::run(const Collective& c) {
   ++next_tag_;
 }
 
+template <typename CollectiveOptions>
+void GlooBackend::configure(CollectiveOptions& options) const {
+  options.setTag(next_tag_);
+  options.setTimeout(options_.timeout);
+}
+
 void GlooBackend::all_reduce(const Collective& c) {
   with_item(c.dtype, [&]<typename T>(T*) {
     gloo::AllreduceOptions options(context_);
@@ -256,8 +224,7 @@ void GlooBackend::all_reduce(const Collective& c) {
       const char* const inputs[] = {static_cast<const char*>(a), static_cast<const char*>(b)};
       reduce(c.op, c.dtype, static_cast<char*>(out), inputs, count);
     });
-    options.setTag(next_tag_);
-    options.setTimeout(options_.timeout);
+    configure(options);
     gloo::allreduce(options);
   });
 }
@@ -279,8 +246,7 @@ void GlooBackend::reduce_to_root(const Collective& c) {
       reduce(c.op, c.dtype, static_cast<char*>(out), inputs, count);
     });
     options.setRoot(c.root);
-    options.setTag(next_tag_);
-    options.setTimeout(options_.timeout);
+    configure(options);
     gloo::reduce(options);
   });
 }
@@ -291,8 +257,7 @@ void GlooBackend::broadcast(const Collective& c) {
   if (options_.rank == c.root && c.input != c.output) options.setInput<char>(const_cast<char*>(c.input), bytes);
   options.setOutput<char>(c.output, bytes);
   options.setRoot(c.root);
-  options.setTag(next_tag_);
-  options.setTimeout(options_.timeout);
+  configure(options);
   gloo::broadcast(options);
 }
 
@@ -301,8 +266,7 @@ void GlooBackend::all_gather(const Collective& c) {
   gloo::AllgatherOptions options(context_);
   options.setInput<char>(const_cast<char*>(c.input), bytes);
   options.setOutput<char>(c.output, bytes * static_cast<size_t>(options_.size));
-  options.setTag(next_tag_);
-  options.setTimeout(options_.timeout);
+  configure(options);
   gloo::allgather(options);
 }
 
@@ -312,8 +276,7 @@ void GlooBackend::gather(const Collective& c) {
   options.setInput<char>(const_cast<char*>(c.input), bytes);
   if (options_.rank == c.root) options.setOutput<char>(c.output, bytes * static_cast<size_t>(options_.size));
   options.setRoot(c.root);
-  options.setTag(next_tag_);
-  options.setTimeout(options_.timeout);
+  configure(options);
   gloo::gather(options);
 }
 
@@ -329,8 +292,7 @@ void GlooBackend::scatter(const Collective& c) {
   }
   options.setOutput<char>(c.output, bytes);
   options.setRoot(c.root);
-  options.setTag(next_tag_);
-  options.setTimeout(options_.timeout);
+  configure(options);
   gloo::scatter(options);
 }
 
@@ -360,8 +322,7 @@ void GlooBackend::all_to_all(const Collective& c) {
   gloo::AlltoallvOptions options(context_);
   options.setInput<char>(const_cast<char*>(c.input), bytes(c.send_counts));
   options.setOutput<char>(c.output, bytes(c.receive_counts));
-  options.setTag(next_tag_);
-  options.setTimeout(options_.timeout);
+  configure(options);
   gloo::alltoallv(options);
 }
 

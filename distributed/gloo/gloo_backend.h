@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "distributed/gloo/mesh.h"
 #include "distributed/group/collective.h"
 #include "distributed/store/store.h"
 
@@ -19,15 +20,10 @@ namespace tt::distributed {
 
 class GlooBackend final : public Backend {
  public:
-  struct Options {
-    std::string prefix;  // of the keys at the store
-    int rank = 0;
-    int size = 1;
-    std::chrono::milliseconds timeout{30'000};
-    std::string host;  // local address or host name on which the other ranks reach this one
-  };
-  // Connects all pairs of ranks. Blocks; throws Error (RuntimeError). Makes the process ignore SIGPIPE.
-  static std::unique_ptr<GlooBackend> connect(Store& store, const Options& options);
+  using Options = MeshOptions;
+  // Connects all pairs of ranks, as connect_mesh(). Blocks; throws Error (RuntimeError). Makes the process ignore SIGPIPE.
+  static std::unique_ptr<GlooBackend> connect(Store& store, const Options& options,
+                                              const std::function<bool()>& is_cancelled);
   ~GlooBackend() override;
 
   std::string_view name() const override { return "gloo"; }
@@ -45,6 +41,8 @@ class GlooBackend final : public Backend {
   void wait(gloo::transport::UnboundBuffer& buffer, Clock::time_point deadline, Wait wait);
   int await_receive(gloo::transport::UnboundBuffer& buffer, Clock::time_point deadline);  // returns the sender
   void await_send(gloo::transport::UnboundBuffer& buffer, Clock::time_point deadline);
+  template <typename CollectiveOptions>
+  void configure(CollectiveOptions& options) const;  // sets what all of Gloo's options have
   void all_reduce(const Collective& c);
   void reduce_to_root(const Collective& c);
   void broadcast(const Collective& c);

@@ -1,0 +1,29 @@
+// Connects all pairs of the ranks of a group by Gloo's TCP transport.
+#pragma once
+
+#include <gloo/context.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "distributed/store/store.h"
+
+namespace tt::distributed {
+
+struct MeshOptions {
+  std::string prefix;  // of the keys at the store
+  int rank = 0;
+  int size = 1;
+  std::chrono::milliseconds timeout{30'000};  // of the formation, and of each operation afterwards
+  std::string host;                           // local address or host name on which the other ranks reach this one
+};
+
+// Blocks until all pairs are connected. Throws Error (RuntimeError) that names a missing rank, after the timeout or
+// soon after is_cancelled() returns true. In contrast to Gloo's connectFullMesh(), the number of calls of the store
+// does not depend on the number of ranks.
+std::shared_ptr<gloo::Context> connect_mesh(Store& store, const MeshOptions& options,
+                                            const std::function<bool()>& is_cancelled);
+
+}  // namespace tt::distributed
