@@ -165,7 +165,7 @@ def missing_in_collective(rank: int, size: int, port: int) -> str:
     )
     t = torch.ones(3)
     if rank == 1:
-        time.sleep(4)
+        time.sleep(2.5)
         message = ""
     else:
         dist.all_reduce(t)
@@ -176,7 +176,7 @@ def missing_in_collective(rank: int, size: int, port: int) -> str:
 
 def missing_in_monitored_barrier(rank: int, size: int, wait_all_ranks: bool) -> list:
     if rank in (1, 2):
-        time.sleep(2)
+        time.sleep(1.2)
         return [""]
     messages = [
         _error_of(lambda: dist.monitored_barrier(timeout=timedelta(seconds=0.5), wait_all_ranks=wait_all_ranks))
