@@ -25,8 +25,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// How often a waiting rank checks whether its session has ended.
-constexpr std::chrono::milliseconds kSlice{1'000};
+// How often a waiting rank checks whether its session has ended or another rank is lost.
+constexpr std::chrono::milliseconds kSlice{200};
 
 void check_status(const absl::Status& status) { check(status.ok(), status.message()); }
 
@@ -131,7 +131,7 @@ std::unique_ptr<Backend> connect_backend(Store& store, const ProcessGroup::Optio
   gloo.size = options.size;
   gloo.timeout = options.timeout;
   gloo.host = host;
-  return GlooBackend::connect(store, gloo);
+  return GlooBackend::connect(store, gloo, is_cancelled);
 }
 
 std::string local_address_towards(const std::string& address) {

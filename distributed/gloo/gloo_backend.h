@@ -21,7 +21,8 @@ namespace tt::distributed {
 class GlooBackend final : public Backend {
  public:
   using Options = MeshOptions;
-  // Connects all pairs of ranks, as connect_mesh(). Blocks; throws Error (RuntimeError). Makes the process ignore SIGPIPE.
+  // Connects all pairs of ranks, as connect_mesh(). Blocks; throws Error (RuntimeError). Makes the process ignore
+  // SIGPIPE.
   static std::unique_ptr<GlooBackend> connect(Store& store, const Options& options,
                                               const std::function<bool()>& is_cancelled);
   ~GlooBackend() override;

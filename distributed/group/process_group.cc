@@ -9,6 +9,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "distributed/group/reduce.h"
 #include "distributed/group/scale.h"
@@ -119,8 +120,10 @@ std::shared_ptr<Work> ProcessGroup::form(OpenStore open_store, Connect connect) 
     try {
       this->connect(open_store, connect);
     } catch (const std::exception& error) {
+      // The first failure is the cause: for example a lost member, because of which the formation was cancelled.
+      if (has_joined()) await_failure();
       fail(error.what());
-      throw;
+      throw_if_failed(0);
     }
   });
 }
@@ -213,14 +216,60 @@ void ProcessGroup::run(const Request& request, uint64_t sequence) {
 
 // Calls a function of the backend. If it throws, the group fails: the ranks no longer agree on the next message.
 void ProcessGroup::on_backend(absl::FunctionRef<void()> call) {
+  const Clock::time_point began = Clock::now();
+  try {
+    call();
+  } catch (const Error& error) {
+    const bool timed_out = Clock::now() - began >= options_.timeout;
+    if (timed_out) publish_timeout();
+    await_failure();
+    throw_if_failed(running_sequence());
+    fail(timed_out ? absl::StrCat(error.message(), ranks_without_timeout()) : error.message());
+    throw_if_failed(0);
+  }
+}
+
+// Calls a function of the backend for a message to or from a rank.
+void ProcessGroup::on_backend(int peer, absl::FunctionRef<void()> call) {
   try {
     call();
   } catch (const Error& error) {
     await_failure();
-    throw_if_failed(running_sequence());
-    fail(error.message());
     throw_if_failed(0);
+    tt::fail(ErrorKind::kRuntime, "no message to or from rank ", peer, ": ", error.message());
   }
+}
+
+std::string ProcessGroup::timeout_key(int rank) const {
+  return absl::StrCat(options_.name, "/timeout/", running_sequence(), "/", rank);
+}
+
+void ProcessGroup::publish_timeout() {
+  const std::string key = timeout_key(rank());
+  const std::string value = "1";
+  // If the store is lost, the group fails for this reason.
+  static_cast<void>(store()->set({&key, 1}, {&value, 1}));
+}
+
+// The ranks that wait for a silent one time out at about the same time, and the silent one does not.
+std::string ProcessGroup::ranks_without_timeout() const {
+  std::vector<int> silent;
+  for (int r = 0; r < size(); ++r) {
+    const std::string key = timeout_key(r);
+    const absl::StatusOr<bool> exists = store()->check({&key, 1});
+    if (exists.ok() && !*exists) silent.push_back(r);
+  }
+  return silent.empty() ? "" : absl::StrCat("; no answer from rank ", absl::StrJoin(silent, ", "));
+}
+
+bool ProcessGroup::has_joined() const {
+  MutexLock lock(mutex_);
+  return membership_ != nullptr;
+}
+
+std::shared_ptr<Store> ProcessGroup::store() const {
+  MutexLock lock(mutex_);
+  return store_;
 }
 
 uint64_t ProcessGroup::running_sequence() const {
@@ -290,7 +339,8 @@ void ProcessGroup::on_member_left(int rank, const std::string& reason) {
     if (backend_) backend_->abort(absl::StrCat("rank ", rank, " has left the group \"", options_.name, "\""));
     return;
   }
-  fail(rank < 0 ? absl::StrCat("the group \"", options_.name, "\" lost its store: ", reason)
+  // The engine of the default group's rank 0 serves the store.
+  fail(rank < 0 ? absl::StrCat("the group \"", options_.name, "\" lost its store, which rank 0 serves: ", reason)
                 : absl::StrCat("rank ", rank, " of the group \"", options_.name, "\" failed: ", reason),
        /*tell_members=*/false);
 }
@@ -319,14 +369,19 @@ std::shared_ptr<Work> ProcessGroup::receive(Message message) {
 void ProcessGroup::send_now(const Message& message) {
   Backend& backend = await_backend();
   const MessageHeader header{message.size, static_cast<uint64_t>(message.dtype)};
-  backend.send(message.peer, message.tag, {reinterpret_cast<const char*>(&header), sizeof(header)});
-  if (message.size != 0) backend.send(message.peer, message.tag, {message.bytes, message.size});
+  on_backend(message.peer, [&] {
+    backend.send(message.peer, message.tag, {reinterpret_cast<const char*>(&header), sizeof(header)});
+  });
+  if (message.size != 0)
+    on_backend(message.peer, [&] { backend.send(message.peer, message.tag, {message.bytes, message.size}); });
 }
 
 void ProcessGroup::receive_now(const Message& message) {
   Backend& backend = await_backend();
   MessageHeader header{};
-  backend.receive(message.peer, message.tag, {reinterpret_cast<char*>(&header), sizeof(header)});
+  on_backend(message.peer, [&] {
+    backend.receive(message.peer, message.tag, {reinterpret_cast<char*>(&header), sizeof(header)});
+  });
   const bool expected = header.bytes == message.size && header.dtype == static_cast<uint64_t>(message.dtype);
   if (!expected) {
     // The bytes that follow cannot be told from those of later messages, so the group cannot continue.
@@ -338,7 +393,8 @@ void ProcessGroup::receive_now(const Message& message) {
     fail(error);
     tt::fail(ErrorKind::kRuntime, error);
   }
-  if (message.size != 0) backend.receive(message.peer, message.tag, {message.bytes, message.size});
+  if (message.size != 0)
+    on_backend(message.peer, [&] { backend.receive(message.peer, message.tag, {message.bytes, message.size}); });
 }
 
 }  // namespace tt::distributed

@@ -89,11 +89,19 @@ class ProcessGroup : public std::enable_shared_from_this<ProcessGroup> {
   std::vector<Record> records() const;
 
  private:
+  using Clock = std::chrono::steady_clock;
   static constexpr size_t kMaxRecords = 64;
   std::shared_ptr<Work> add(TaskQueue& queue, std::function<void()> run);
   void connect(const OpenStore& open_store, const Connect& connect);
   void run(const Request& request, uint64_t sequence);
   void on_backend(absl::FunctionRef<void()> call);
+  void on_backend(int peer, absl::FunctionRef<void()> call);
+  // After a timeout, the ranks that waited inform each other at the store, in order to name the one that did not.
+  std::string timeout_key(int rank) const;
+  void publish_timeout();
+  std::string ranks_without_timeout() const;  // "; no answer from rank 2", or ""
+  bool has_joined() const;
+  std::shared_ptr<Store> store() const;
   void run_on_backend(const Collective& c);
   // Fails the group; with `tell_members`, the other ranks too.
   void fail(const std::string& reason, bool tell_members = true);
