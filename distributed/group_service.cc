@@ -75,7 +75,9 @@ const std::shared_ptr<ProcessGroup>& GroupService::group(int64_t number) const {
 }
 
 void GroupService::destroy_group(int64_t number) {
-  static_cast<void>(group(number));
+  const std::shared_ptr<ProcessGroup> destroyed = group(number);
+  // A receive that no message matches would keep the group.
+  absl::erase_if(started_, [&](const auto& entry) { return entry.second->group == destroyed; });
   groups_.erase(number);
 }
 

@@ -52,6 +52,7 @@ class GroupService final : public SessionService {
   void add_group(int64_t number, std::shared_ptr<ProcessGroup> group);
   // Throws Error (ValueError) if there is none.
   const std::shared_ptr<ProcessGroup>& group(int64_t number) const;
+  // Also forgets the calls of the group that were started and not waited for.
   void destroy_group(int64_t number);
 
   // The same for reducers, whose parameters' gradients are observed until the reducer is destroyed.

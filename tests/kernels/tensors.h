@@ -25,7 +25,13 @@ inline double at(const Tensor& t, int64_t offset) {
                       [&]<typename T>(std::type_identity<T>) { return static_cast<double>(t.data_as<T>()[offset]); });
 }
 inline void put(const Tensor& t, int64_t offset, double value) {
-  with_element(t.dtype(), [&]<typename T>(std::type_identity<T>) { t.data_as<T>()[offset] = static_cast<T>(value); });
+  with_element(t.dtype(), [&]<typename T>(std::type_identity<T>) {
+    if constexpr (std::is_integral_v<T>) {
+      t.data_as<T>()[offset] = static_cast<T>(static_cast<int64_t>(value));  // negative numbers wrap around
+    } else {
+      t.data_as<T>()[offset] = static_cast<T>(value);
+    }
+  });
 }
 
 // Multiples of 1/8 in [-2, 2], which every floating type represents; integers in [-8, 8] (unsigned: [0, 8]).
