@@ -1,0 +1,299 @@
+"""ShardedUnit: the parameters of one wrapped module, stored in parts on the ranks of a group."""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import weakref
+from collections.abc import Iterator
+
+from ... import _C
+from ..._C import Tensor
+from ..._grad_mode import no_grad
+from ...autograd import gradients
+from ...nn.modules.module import Module
+from ...nn.parameter import Parameter
+from .. import _options
+from .._reduce_op import ReduceOp
+
+# Gradients that are being reduced: the unit, the Work, and the tensor for this rank's part. Oldest first.
+_reductions: collections.deque[tuple[ShardedUnit, object, Tensor]] = collections.deque()
+_MAX_REDUCTIONS = 1  # number of reductions in progress when another one starts
+_live: weakref.WeakSet[ShardedUnit] = weakref.WeakSet()
+
+
+def _finish_reductions(leave: int = 0) -> None:
+    while len(_reductions) > leave:
+        unit, work, part = _reductions.popleft()
+        work.wait()
+        unit._accumulate(part)
+
+
+def _after_backward() -> None:
+    _finish_reductions()
+    for unit in list(_live):
+        unit.release()  # gathered in advance, but not used
+
+
+def flush() -> None:
+    """Makes the gradients of all backward passes so far available in ``.grad``."""
+    _finish_reductions()
+
+
+class FlatParameter(Parameter):
+    """This rank's part of the concatenated parameters of a unit, padded to the same length on all ranks."""
+
+
+class ShardedParameter(Parameter):
+    """This rank's elements of a parameter, as a vector. It has no elements if they are all on other ranks."""
+
+    _unit: ShardedUnit
+    _index: int
+
+    def full_tensor(self) -> Tensor:
+        """Returns the parameter's values from all ranks, in its shape. All ranks must call it."""
+        return self._unit.gather_flat(self._unit.shard.detach())[self._index]
+
+    def to_local(self) -> Tensor:
+        """Returns this rank's elements, without history."""
+        return self.detach()
+
+    def __deepcopy__(self, memo: dict):
+        raise NotImplementedError("[deepcopy] modules with sharded parameters cannot be copied: copy them before sharding")
+
+
+class Entry:
+    """One parameter of a unit."""
+
+    def __init__(self, parameter: Parameter, name: str, offset: int):
+        self.name, self.offset = name, offset
+        self.shape, self.numel, self.requires_grad = parameter.shape, parameter.numel(), parameter.requires_grad
+        self.places: list[tuple[Module, str]] = []  # the modules that register it, and its names there
+
+
+class ShardedUnit:
+    """The parameters of one module, concatenated. Each rank stores an equal part, which the optimizer updates.
+
+    The whole is gathered when the module runs, and gradients are averaged over the ranks into the parts.
+
+    Args:
+        places: (module, its path, the parameter's name) of each parameter.
+        group: the ranks.
+        sharded: False stores the whole on each rank.
+        originals: whether each parameter is exposed under its name, as a view of this rank's part; otherwise one
+            FlatParameter is exposed, which `owner` registers.
+        param_dtype, reduce_dtype: dtypes of the gathered parameters and of reductions; None: the parameters' dtype.
+        offload: whether the parts are stored on the CPU.
+    """
+
+    FLAT_NAME = "_flat_param"
+
+    def __init__(self, owner: Module, places: list, group, *, sharded: bool, originals: bool, param_dtype=None,
+                 reduce_dtype=None, offload: bool = False):  # fmt: skip
+        self.group, self.owner, self.originals = group, owner, originals
+        self.ranks = group.size() if sharded else 1  # number of parts
+        self.rank = group.rank() if sharded else 0
+        self.entries: list[Entry] = []
+        parameters = self._collect(places)
+        first = parameters[0]
+        for parameter in parameters:
+            if parameter.dtype is not first.dtype:
+                raise ValueError(f"Must flatten tensors with uniform dtype but got {first.dtype} and {parameter.dtype}")
+            if parameter.device != first.device:
+                raise ValueError(
+                    f"expected the parameters of a unit on one device, got {first.device} and {parameter.device}"
+                )
+            if parameter.requires_grad != first.requires_grad and not originals:
+                raise ValueError("Must flatten tensors with uniform `requires_grad` when `use_orig_params=False`")
+        self.device = first.device
+        if self.device.type == "meta":
+            raise NotImplementedError("[fsdp] parameters on the meta device are not supported: initialize the module first")
+        self.dtype = first.dtype
+        self.param_dtype = param_dtype or self.dtype
+        self.reduce_dtype = reduce_dtype or self.param_dtype
+        self.requires_grad = any(entry.requires_grad for entry in self.entries)
+        self.numel = sum(entry.numel for entry in self.entries)
+        self.part_numel = -(-self.numel // self.ranks)
+        self.storage_device = _C.device("cpu") if offload else self.device
+        with no_grad():
+            flat = self._flatten([parameter.detach() for parameter in parameters], self.dtype)
+            self.shard = flat.view(self.ranks, -1)[self.rank].clone().to(self.storage_device)
+        self.exposed = self._expose()
+        self.synchronizes = True
+        self.average = True  # otherwise gradients are added
+        self._unreduced: Tensor | None = None  # gradients of backward passes that did not synchronize
+        self._gathering: tuple | None = None  # the Work, and the tensor that it fills
+        # Any tensor that requires grad, so that a unit whose inputs do not require grad is recorded.
+        self.anchor = _C.torch.zeros((), device=self.device, requires_grad=self.requires_grad)
+        _live.add(self)
+        if _after_backward not in gradients.after_backward:
+            gradients.after_backward.append(_after_backward)
+
+    def _collect(self, places: list) -> list[Parameter]:
+        """Creates the entries; returns their parameters."""
+        known: dict[int, Entry] = {}
+        parameters: list[Parameter] = []
+        offset = 0
+        for module, path, name in places:
+            parameter = module._parameters[name]
+            entry = known.get(id(parameter))
+            if entry is None:
+                entry = known[id(parameter)] = Entry(parameter, f"{path}{'.' if path else ''}{name}", offset)
+                offset += entry.numel
+                self.entries.append(entry)
+                parameters.append(parameter)
+            entry.places.append((module, name))
+        return parameters
+
+    def _flatten(self, tensors: list[Tensor | None], dtype) -> Tensor:
+        """Concatenates one tensor, or None for zeros, per entry, and pads the result to a multiple of the parts."""
+        pieces = [
+            _C.torch.zeros(entry.numel, dtype=dtype, device=self.device) if t is None else t.reshape(-1).to(dtype)
+            for t, entry in zip(tensors, self.entries, strict=True)
+        ]
+        if padding := self.part_numel * self.ranks - self.numel:
+            pieces.append(_C.torch.zeros(padding, dtype=dtype, device=self.device))
+        return _C.torch.cat(pieces) if len(pieces) > 1 else pieces[0]
+
+    def bounds(self, entry: Entry) -> tuple[int, int]:
+        """Start and end of this rank's elements of the parameter, relative to its part."""
+        low = self.part_numel * self.rank
+        start = min(max(entry.offset - low, 0), self.part_numel)
+        end = min(max(entry.offset + entry.numel - low, 0), self.part_numel)
+        return start, end
+
+    def local(self, part: Tensor, entry: Entry) -> Tensor:
+        """The parameter's elements in a tensor that is laid out like this rank's part."""
+        start, end = self.bounds(entry)
+        piece = part[start:end]
+        return piece.view(entry.shape) if self.ranks == 1 else piece
+
+    def _expose(self) -> list[Parameter]:
+        """Replaces the modules' parameters by those of this rank's part."""
+        if not self.originals:
+            flat = FlatParameter(self.shard, self.requires_grad)
+            for entry in self.entries:
+                for module, name in entry.places:
+                    del module._parameters[name]
+            self.owner._parameters[self.FLAT_NAME] = flat
+            return [flat]
+        exposed = []
+        for index, entry in enumerate(self.entries):
+            parameter = ShardedParameter(self.local(self.shard, entry), entry.requires_grad)
+            parameter._unit, parameter._index = self, index
+            for module, name in entry.places:
+                module._parameters[name] = parameter
+            exposed.append(parameter)
+        return exposed
+
+    # Gathering.
+
+    def start_gather(self) -> None:
+        """Starts to gather the parameters, unless that was done."""
+        if self._gathering is None:
+            self._gathering = self._start(self.shard.detach(), self.param_dtype)
+
+    def _start(self, part: Tensor, dtype) -> tuple:
+        part = part.to(self.device).to(dtype)
+        if self.ranks == 1:
+            return None, part
+        full = _C.torch.empty(self.part_numel * self.ranks, dtype=dtype, device=self.device)
+        return self.group.all_gather_single(full, part), full
+
+    def _views(self, full: Tensor) -> list[Tensor]:
+        pieces = full[: self.numel].split([entry.numel for entry in self.entries])
+        return [piece.view(entry.shape) for piece, entry in zip(pieces, self.entries, strict=True)]
+
+    def gather(self) -> list[Tensor]:
+        """Returns the gathered parameters, as views of one tensor. The unit does not keep them."""
+        with no_grad():
+            self.start_gather()
+            work, full = self._gathering
+            self._gathering = None
+            if work is not None:
+                work.wait()
+            return [view.detach() for view in self._views(full)]
+
+    def gather_flat(self, part: Tensor) -> list[Tensor]:
+        """Gathers tensors that are laid out like the ranks' parts, in their dtype; one tensor per parameter."""
+        with no_grad():
+            work, full = self._start(part, part.dtype)
+            if work is not None:
+                work.wait()
+            return self._views(full)
+
+    def release(self) -> None:
+        """Frees parameters that were gathered in advance."""
+        if self._gathering is not None:
+            work, _ = self._gathering
+            self._gathering = None
+            if work is not None:
+                work.wait()
+
+    @contextlib.contextmanager
+    def installed(self, tensors: list[Tensor]) -> Iterator[None]:
+        """Replaces the modules' parameters by other tensors, one per entry."""
+        before = []
+        for tensor, entry in zip(tensors, self.entries, strict=True):
+            for module, name in entry.places:
+                before.append((module, name, module._parameters.get(name)))
+                module._parameters[name] = tensor
+        flat = None if self.originals else self.owner._parameters.pop(self.FLAT_NAME)
+        try:
+            yield
+        finally:
+            for module, name, parameter in before:
+                if parameter is None:
+                    del module._parameters[name]
+                else:
+                    module._parameters[name] = parameter
+            if flat is not None:
+                self.owner._parameters[self.FLAT_NAME] = flat
+
+    def store(self, tensors: list[Tensor]) -> None:
+        """Copies this rank's elements of full parameters to its part."""
+        with no_grad():
+            low = self.part_numel * self.rank
+            for tensor, entry in zip(tensors, self.entries, strict=True):
+                start, end = self.bounds(entry)
+                if end > start:
+                    first = start + low - entry.offset
+                    self.shard[start:end].copy_(tensor.detach().reshape(-1)[first : first + end - start])
+
+    # Gradients.
+
+    def reduce(self, grads: list[Tensor | None]) -> None:
+        """Averages the parameters' gradients over the ranks, or keeps them until the next backward pass that
+        synchronizes. Does not wait for the reduction."""
+        if not self.requires_grad:
+            return
+        with no_grad():
+            flat = self._flatten(grads, self.reduce_dtype)
+            if self._unreduced is not None:
+                flat = flat + self._unreduced
+                self._unreduced = None
+            if not self.synchronizes:
+                self._unreduced = flat
+                return
+            _finish_reductions(_MAX_REDUCTIONS - 1)
+            op = ReduceOp.AVG if self.average else ReduceOp.SUM
+            if self.ranks == 1:
+                part = flat
+                work = self.group.allreduce([part], _options.AllreduceOptions(reduceOp=op))
+            else:
+                part = _C.torch.empty(self.part_numel, dtype=self.reduce_dtype, device=self.device)
+                work = self.group.reduce_scatter_single(part, flat, _options.ReduceScatterOptions(reduceOp=op))
+            _reductions.append((self, work, part))
+
+    def _accumulate(self, part: Tensor) -> None:
+        """Adds this rank's part of the averaged gradients to ``.grad`` of the exposed parameters."""
+        with no_grad():
+            part = part.to(self.dtype).to(self.storage_device)
+            parts = [self.local(part, entry) for entry in self.entries] if self.originals else [part]
+            for parameter, grad in zip(self.exposed, parts, strict=True):
+                if not parameter.requires_grad:
+                    continue
+                if parameter.grad is None:
+                    parameter.grad = grad
+                else:
+                    parameter.grad.add_(grad)
