@@ -15,7 +15,9 @@ PLACES = {"torch": "torch.{}", "Tensor": "Tensor.{}", "F": "torch.nn.functional.
     place: f"torch.{place}.{{}}" for place in MODULES
 }
 # Sources that register, for every backend, kernels of operators that act on a session instead of on elements.
-SESSION_SOURCES = ("autograd/operators.cc", "engine/session/graphs.cc", "server/daemon/backends.cc")
+SESSION_SOURCES = (
+    "autograd/operators.cc", "distributed/operators.cc", "engine/session/graphs.cc", "server/daemon/backends.cc",
+)  # fmt: skip
 
 
 def takes_device(op: Operator) -> bool:

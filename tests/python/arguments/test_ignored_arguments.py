@@ -308,7 +308,13 @@ HINTS = {
 # Parameters required by a protocol: of hooks, overridden methods, and PyTorch functions that have no effect here.
 UNUSED = {
     ("_tensor.py", "context"), ("_tensor.py", "return_scalar"), ("as_torch.py", "path"), ("as_torch.py", "target"),
-    ("cuda/graphs.py", "allow_unused_input"), ("distributions/transforms.py", "y"), ("distributions/utils.py", "owner"),
+    ("cuda/graphs.py", "allow_unused_input"), ("distributed/__init__.py", "timeout_s"),
+    ("distributed/_collectives.py", "device_ids"), ("distributed/_collectives.py", "name"),
+    ("distributed/_future.py", "devices"), ("distributed/_groups.py", "group_name"),
+    ("distributed/_groups.py", "pg_options"), ("distributed/_objects.py", "device"),
+    ("distributed/_objects.py", "use_batch"), ("distributed/_objects.py", "weights_only"),
+    ("distributed/_rendezvous.py", "options"), ("distributed/_world.py", "device"),
+    ("distributed/device_mesh.py", "backend_override"), ("distributions/transforms.py", "y"), ("distributions/utils.py", "owner"),
     ("jit/__init__.py", "check_inputs"), ("jit/__init__.py", "check_tolerance"), ("jit/__init__.py", "check_trace"),
     ("jit/__init__.py", "example_inputs"), ("jit/__init__.py", "example_kwarg_inputs"), ("jit/__init__.py", "inputs"),
     ("jit/__init__.py", "optimize"), ("jit/__init__.py", "optimize_numerics"), ("jit/__init__.py", "other_methods"),

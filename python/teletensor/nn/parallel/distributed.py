@@ -40,6 +40,7 @@ class DistributedDataParallel(Module):
         bucket_cap_mb: maximum size of a bucket in MiB, 25 by default; the first has 1 MiB.
         find_unused_parameters: whether the loss may not depend on all parameters. backward() then waits for the number
             of ranks that use each one if this rank does not use all of them.
+        check_reduction: has no effect, as in PyTorch.
         gradient_as_bucket_view: has no effect on results; the engine copies gradients to its buckets in both cases.
         static_graph: whether the set of used parameters never changes; unused parameters are then allowed.
 
