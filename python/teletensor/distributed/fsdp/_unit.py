@@ -40,6 +40,19 @@ def flush() -> None:
     _finish_reductions()
 
 
+def discard(units: list[ShardedUnit]) -> None:
+    """Discards parameters gathered in advance, reductions in progress and gradients that were not reduced."""
+    kept = [entry for entry in _reductions if entry[0] not in units]
+    for unit, work, _ in _reductions:
+        if unit in units:
+            work.wait()
+    _reductions.clear()
+    _reductions.extend(kept)
+    for unit in units:
+        unit.release()
+        unit._unreduced = None
+
+
 class FlatParameter(Parameter):
     """This rank's part of the concatenated parameters of a unit, padded to the same length on all ranks."""
 
@@ -120,7 +133,7 @@ class ShardedUnit:
             self.shard = flat.view(self.ranks, -1)[self.rank].clone().to(self.storage_device)
         self.exposed = self._expose()
         self.synchronizes = True
-        self.average = True  # otherwise gradients are added
+        self.divisor: float | None = None  # of the sum of gradients; None: the number of ranks
         self._unreduced: Tensor | None = None  # gradients of backward passes that did not synchronize
         self._gathering: tuple | None = None  # the Work, and the tensor that it fills
         # Any tensor that requires grad, so that a unit whose inputs do not require grad is recorded.
@@ -276,7 +289,9 @@ class ShardedUnit:
                 self._unreduced = flat
                 return
             _finish_reductions(_MAX_REDUCTIONS - 1)
-            op = ReduceOp.AVG if self.average else ReduceOp.SUM
+            if self.divisor is not None:
+                flat = flat / self.divisor
+            op = ReduceOp.AVG if self.divisor is None else ReduceOp.SUM
             if self.ranks == 1:
                 part = flat
                 work = self.group.allreduce([part], _options.AllreduceOptions(reduceOp=op))

@@ -1,0 +1,39 @@
+"""fully_shard: the same training as on one engine, and the methods that it adds to modules."""
+
+from __future__ import annotations
+
+import pytest
+
+from . import fully_shard_cases as cases
+from .fsdp_cases import tower
+
+
+@pytest.mark.parametrize(("size", "options"), [(1, {}), (2, {}), (3, {}), (4, {}), (2, {"reshard_after_forward": True}),
+                                               (2, {"reshard_after_forward": False}), (2, {"offload": True})])  # fmt: skip
+def test_parameters_are_those_of_one_engine(ranks, size, options):
+    results = ranks.run(size, cases.trains, **options)
+    assert max(result[0] for result in results) < 1e-5
+    assert sum(result[1] for result in results) == sum(p.numel() for p in tower().parameters())
+    assert all(result[2:] == [True, "FSDPTower", True] for result in results)
+
+
+def test_gradients_accumulate(ranks):
+    assert max(ranks.run(3, cases.accumulates)) < 1e-5
+
+
+def test_mixed_precision(ranks):
+    assert ranks.run(2, cases.mixed_precision) == [["torch.bfloat16", "torch.float32", "torch.float32"]] * 2
+
+
+def test_sharded_state_dict(ranks):
+    assert ranks.run(3, cases.state_dict) == [0] * 3
+
+
+def test_methods(ranks):
+    for differences in ranks.run(2, cases.methods):
+        assert max(differences) < 1e-5
+
+
+def test_rejected_arguments(ranks):
+    (messages, _) = ranks.run(2, cases.rejected)
+    assert len(messages) == 7, messages
