@@ -6,7 +6,7 @@ PYTHON := .venv/bin/python
 # OpenBLAS and OpenMP settings of the shell would change test and benchmark results.
 CLEAN_ENV := env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE
 
-.PHONY: help setup build demo test check coverage conformance op-db bench bench-peers bench-operators bench-link install wheel cuda gpu-bundle asan tsan fuzz fuzz-release adversary cluster-test format lint clean
+.PHONY: help setup build demo test check coverage conformance op-db bench bench-peers bench-operators bench-link install wheel cuda gpu-bundle asan tsan fuzz fuzz-release adversary cluster-test container-test format lint clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -90,6 +90,11 @@ cluster-test: setup ## Run the Slurm and MPI scripts of deploy/ on this machine,
 	@$(PYTHON) deploy/build.py release teletensor_python
 	@deploy/slurm/check.sh
 	@deploy/mpi/check.sh
+
+container-test: setup ## Build the engine's image with buildah and run it with podman, compose and play kube, as root
+	@deploy/install_packages.sh deploy/packages_container.txt
+	@$(PYTHON) deploy/build.py release teletensord teletensor_python
+	@deploy/container/check.sh
 
 format: ## Format C++ and Python
 	@git ls-files '*.cc' '*.h' '*.cu' | xargs clang-format -i
