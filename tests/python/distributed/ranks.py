@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ...conftest import ROOT, client_environment
 
@@ -32,10 +32,10 @@ class RankError(AssertionError):
 
 
 class Rank:
-    """One process."""
+    """One process. Its command follows the words of `prefix`, for example ``nsenter``'s."""
 
-    def __init__(self, **environment: str):
-        command = [sys.executable, "-m", f"{__package__}.worker"]
+    def __init__(self, prefix: Sequence[str] = (), **environment: str):
+        command = [*prefix, sys.executable, "-m", f"{__package__}.worker"]
         environment = client_environment(TELETENSOR_THREADS="1", OMP_NUM_THREADS="1", **environment)
         environment["PYTHONPATH"] = os.pathsep.join([environment["PYTHONPATH"], str(ROOT)])
         for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "TELETENSOR_ADDRESS"):
