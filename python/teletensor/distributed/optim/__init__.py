@@ -1,0 +1,5 @@
+"""torch.distributed.optim: optimizers for several ranks."""
+
+from .zero_redundancy_optimizer import ZeroRedundancyOptimizer
+
+__all__ = ["ZeroRedundancyOptimizer"]
