@@ -7,7 +7,11 @@ import itertools
 import weakref
 
 from ... import _C
+from ..._grad_mode import enable_grad
+from ..._gradients import clear
 from ...autograd import gradients
+from ...distributed._reduce_op import ReduceOp
+from ...distributed.algorithms.join import Join, Joinable, JoinHook
 from ..modules.module import Module
 
 _MIB = 1 << 20
@@ -21,7 +25,29 @@ def _finish_all() -> None:
         module._finish()
 
 
-class DistributedDataParallel(Module):
+class _DDPJoinHook(JoinHook):
+    """Contributes gradients of zeros to the other ranks' iterations; at the end, copies the model of a last rank."""
+
+    def __init__(self, module: DistributedDataParallel):
+        self.module = module
+
+    def main_hook(self) -> None:
+        module = self.module
+        if not module._any_rank(False):
+            return  # the other ranks accumulate gradients
+        if module.broadcast_buffers and module.require_forward_param_sync and module._buffers_to_broadcast():
+            module._broadcast(module._buffers_to_broadcast(), module._common_rank(False))
+        module._reduce_zeros()
+
+    def post_hook(self, is_last_joiner: bool) -> None:
+        module = self.module
+        root = module._common_rank(is_last_joiner)
+        ignored = module.parameters_to_ignore
+        module._broadcast([p for name, p in module.module.named_parameters() if name not in ignored], root)
+        module._broadcast(module._buffers_to_broadcast(), root)
+
+
+class DistributedDataParallel(Module, Joinable):
     """Trains copies of a module on the ranks of a group: each rank's loss is computed from its own data, and the
     gradients are averaged over the ranks, so that all copies stay equal.
 
@@ -62,6 +88,7 @@ class DistributedDataParallel(Module):
         from ...distributed import distributed_c10d
 
         super().__init__()
+        Joinable.__init__(self)
         for name, value in (
             ("delay_all_reduce_named_params", delay_all_reduce_named_params),
             ("param_to_hook_all_reduce", param_to_hook_all_reduce), ("mixed_precision", mixed_precision),
@@ -125,22 +152,28 @@ class DistributedDataParallel(Module):
     def _buffers_to_broadcast(self) -> list:
         return [b for name, b in self.module.named_buffers() if name not in self.parameters_to_ignore]
 
-    def _broadcast(self, tensors) -> None:
-        """Copies the tensors of rank 0 to all ranks, in one collective per dtype."""
+    def _broadcast(self, tensors, root: int = 0) -> None:
+        """Copies the tensors of a rank to all ranks, in one collective per dtype."""
         by_dtype: dict = {}
         for tensor in tensors:
             by_dtype.setdefault(tensor.dtype, []).append(tensor.detach())
         for group in by_dtype.values():
-            self.process_group.broadcast(group, 0).wait()
+            self.process_group.broadcast(group, root).wait()
 
     def forward(self, *inputs, **kwargs):
         """Calls the module. With gradients enabled, the next backward() averages them."""
         synchronizes = _C.is_grad_enabled() and self.require_backward_grad_sync
+        root = 0
+        if self._join_config.enable:
+            Join.notify_join_context(self)
+            self._start_any_rank(synchronizes)
+            if synchronizes and self.broadcast_buffers and self.require_forward_param_sync and self._buffers_to_broadcast():
+                root = self._common_rank(True)
         if _C.is_grad_enabled():
             _C.ops.reducer_prepare(self._reducer, synchronizes)
         self._expects_backward = synchronizes
         if synchronizes and self.broadcast_buffers and self.require_forward_param_sync:
-            self._broadcast(self._buffers_to_broadcast())
+            self._broadcast(self._buffers_to_broadcast(), root)
         output = self.module(*inputs, **kwargs)
         self.require_forward_param_sync = self.require_backward_grad_sync
         return output
@@ -178,6 +211,66 @@ class DistributedDataParallel(Module):
             yield
         finally:
             self.require_backward_grad_sync = before
+
+    # Join.
+
+    def join(self, divide_by_initial_world_size: bool = True, enable: bool = True, throw_on_early_termination: bool = False) -> Join:
+        """A context for a training loop that may end earlier on some ranks; see torch.distributed.algorithms.join.Join.
+
+        Ranks that have left the loop contribute gradients of zeros. At the end, all ranks have the model of a rank that was
+        last. Gradients are divided by the number of all ranks.
+
+        Raises:
+            NotImplementedError: ``divide_by_initial_world_size=False``, or the module has ``find_unused_parameters``.
+        """
+        return Join([self], enable, throw_on_early_termination, divide_by_initial_world_size=divide_by_initial_world_size)
+
+    def join_hook(self, **kwargs) -> JoinHook:
+        """Returns the hook of a Join context."""
+        if not kwargs.get("divide_by_initial_world_size", True):
+            raise NotImplementedError("[join] divide_by_initial_world_size=False is not supported")
+        if self.find_unused_parameters or self.static_graph:
+            raise NotImplementedError("[join] find_unused_parameters=True and static_graph=True are not supported")
+        return _DDPJoinHook(self)
+
+    @property
+    def join_device(self) -> _C.device:
+        """The parameters' device."""
+        return self._parameters_to_reduce[0].device
+
+    @property
+    def join_process_group(self):
+        """The group."""
+        return self.process_group
+
+    def _start_any_rank(self, flag: bool):
+        value = _C.torch.full((1,), float(flag), device=self.join_device)
+        return self.process_group.allreduce([value], ReduceOp.MAX), value
+
+    def _any_rank(self, flag: bool) -> bool:
+        """Whether the flag is set on any rank. Waits."""
+        work, value = self._start_any_rank(flag)
+        work.wait()
+        return bool(value.item())
+
+    def _common_rank(self, is_candidate: bool) -> int:
+        """The highest rank that is a candidate. Waits."""
+        value = _C.torch.full((1,), float(self.process_group.rank() if is_candidate else -1), device=self.join_device)
+        self.process_group.allreduce([value], ReduceOp.MAX).wait()
+        rank = int(value.item())
+        if rank < 0:
+            raise RuntimeError("[join] expected at least one rank with a current model")
+        return rank
+
+    def _reduce_zeros(self) -> None:
+        """Takes part in the reduction of the other ranks' gradients, whose average replaces this rank's."""
+        parameters = self._parameters_to_reduce
+        clear(parameters)
+        with enable_grad():
+            _C.ops.reducer_prepare(self._reducer, True)
+            aliases = [p.view_as(p) for p in parameters]
+        self._expects_backward = True
+        gradients.backward(aliases, [_C.torch.zeros_like(p) for p in parameters])
 
     def register_comm_hook(self, state, hook) -> None:
         """Sets how gradients are sent: ``default_hooks.allreduce_hook``, ``fp16_compress_hook`` or ``bf16_compress_hook``
