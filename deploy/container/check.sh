@@ -32,7 +32,8 @@ clean_up() {
     podman rm --force --ignore --time 5 "$name-host" "$name-a" "$name-b" "$name-c" "${name}_engine_1"
     podman network rm --force "$name" "${name}_default"
     podman secret rm "$name" "$name-kube"
-    podman volume rm "$name-kube"
+    podman pod rm --force --ignore "$name-pod"
+    podman volume rm "$name-kube" "$name-pod-run" "$name-pod-tmp" "$name-pod-secret"
   ) >/dev/null 2>&1 || true
   rm -rf --one-file-system "$folder"
 }
@@ -111,7 +112,7 @@ podman play kube "$folder/pod.yaml" >"$folder/kube" 2>&1 || { cat "$folder/kube"
 wait_for "$name-pod-engine" 127.0.0.1:7070
 # The token of the engine: podman 4.3 mounts the secret's data without decoding it.
 client "127.0.0.1:$port" "$(podman exec "$name-pod-engine" cat /run/teletensor/token)"
-podman play kube --down "$folder/pod.yaml" >/dev/null 2>&1
+podman play kube --down "$folder/pod.yaml" >"$folder/kube" 2>&1 || { cat "$folder/kube" >&2; exit 1; }
 
 echo "== podman-compose"
 export TELETENSOR_PORT TELETENSOR_TOKEN_FILE=$folder/token
@@ -120,5 +121,5 @@ compose=(podman-compose --podman-run-args "--pull=never --no-healthcheck" --proj
 "${compose[@]}" up --detach >"$folder/compose" 2>&1 || { cat "$folder/compose" >&2; exit 1; }
 wait_for "${name}_engine_1" 127.0.0.1:7070 || { cat "$folder/compose" >&2; exit 1; }
 client "127.0.0.1:$TELETENSOR_PORT" "$token"
-"${compose[@]}" down >/dev/null 2>&1
+"${compose[@]}" down >"$folder/compose" 2>&1 || { cat "$folder/compose" >&2; exit 1; }
 echo "container: passed"

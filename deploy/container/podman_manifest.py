@@ -32,7 +32,7 @@ def main() -> None:
     (engines,) = (thing for thing in objects if thing["kind"] == "StatefulSet")
     template = engines["spec"]["template"]
     pod = template["spec"]
-    for container in pod["containers"] + pod.get("initContainers", []):
+    for container in pod["containers"] + pod["initContainers"]:
         container["image"], container["imagePullPolicy"] = args.image, "Never"
         for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
             container.pop(probe, None)
@@ -47,6 +47,9 @@ def main() -> None:
         for port in container.get("ports", []):
             if args.host_port:
                 port.update(hostPort=args.host_port, hostIP="127.0.0.1")
+    # podman creates a volume with this name for each, and two pods must not share them.
+    for thing in pod["volumes"] + [mount for c in pod["containers"] + pod["initContainers"] for mount in c["volumeMounts"]]:
+        thing["name"] = f"{args.name}-{thing['name']}"
     for volume in pod["volumes"]:
         if "secret" in volume:
             volume["secret"].update(secretName=args.secret, optional=False)  # podman 4.3 requires `optional`
