@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import gc
 
@@ -364,7 +365,7 @@ def rejected(rank: int, size: int) -> list[str]:
     for call in (
         lambda: FSDP.summon_full_params(module, with_grads=True, writeback=False).__enter__(),
         lambda: FSDP.summon_full_params(module, rank0_only=True).__enter__(),
-        lambda: module.register_comm_hook(None, None),
+        lambda: module.register_comm_hook(None, None), module.double, lambda: copy.deepcopy(module),
         lambda: module.load_state_dict(module.state_dict(), assign=True),
         lambda: module(torch.ones(1, 2)).sum().backward(create_graph=True),
     ):

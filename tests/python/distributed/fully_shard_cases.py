@@ -57,6 +57,17 @@ def mixed_precision(rank: int, size: int) -> list[str]:
     return [*seen, str(result.dtype), str(module[0].weight.grad.dtype)]
 
 
+def clips(rank: int, size: int, norm_type: float) -> list[float]:
+    module, alone = shard(tower()), tower()
+    x, y = batch(0)
+    loss_of(module, part(x, rank, size), part(y, rank, size)).backward()
+    loss_of(alone, x, y).backward()
+    norms = [torch.nn.utils.clip_grad_norm_(m.parameters(), 0.1, norm_type).item() for m in (module, alone)]
+    for m in (module, alone):
+        torch.optim.SGD(m.parameters(), lr=1.0).step()
+    return [abs(norms[0] - norms[1]), difference(module, alone)]
+
+
 def state_dict(rank: int, size: int) -> float:
     module, other = shard(tower(1)), shard(tower(2))
     other.load_state_dict(module.state_dict())
@@ -95,7 +106,7 @@ def rejected(rank: int, size: int) -> list[str]:
         lambda: fully_shard([nn.Linear(2, 2)]), lambda: fully_shard(nn.Linear(2, 2), reshard_after_forward=2),
         lambda: fully_shard(nn.ModuleList()), lambda: fully_shard(module),
         lambda: fully_shard(nn.Linear(2, 2), shard_placement_fn=print), lambda: module.set_symm_mem_for_comm(),
-        lambda: copy.deepcopy(module),
+        lambda: copy.deepcopy(module), module.double, lambda: module.load_state_dict(module.state_dict(), assign=True),
     ):  # fmt: skip
         try:
             call()

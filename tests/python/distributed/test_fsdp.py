@@ -122,4 +122,4 @@ def test_memory_of_a_rank(ranks):
 
 def test_rejected_arguments(ranks):
     (messages, _) = ranks.run(2, cases.rejected)
-    assert len(messages) == 11, messages
+    assert len(messages) == 13, messages

@@ -25,6 +25,13 @@ def test_mixed_precision(ranks):
     assert ranks.run(2, cases.mixed_precision) == [["torch.bfloat16", "torch.float32", "torch.float32"]] * 2
 
 
+@pytest.mark.parametrize("norm_type", [2.0, float("inf")])
+def test_clip_grad_norm(ranks, norm_type):
+    for norm, parameters in ranks.run(3, cases.clips, norm_type=norm_type):
+        assert norm < 1e-4
+        assert parameters < 1e-5
+
+
 def test_sharded_state_dict(ranks):
     assert ranks.run(3, cases.state_dict) == [0] * 3
 
@@ -36,4 +43,4 @@ def test_methods(ranks):
 
 def test_rejected_arguments(ranks):
     (messages, _) = ranks.run(2, cases.rejected)
-    assert len(messages) == 7, messages
+    assert len(messages) == 9, messages

@@ -63,6 +63,15 @@ class FSDPModule:
     def __deepcopy__(self, memo: dict):
         raise NotImplementedError("[deepcopy] sharded modules cannot be copied: copy them before fully_shard")
 
+    def _apply(self, fn: Callable, recurse: bool = True) -> Module:
+        for unit in self._fsdp_units(recurse=False):
+            unit.check_unchanged(fn)
+        return super()._apply(fn, recurse)
+
+    def _load_from_state_dict(self, state_dict, prefix, local_metadata, *args) -> None:
+        unsupported("load_state_dict", **{"assign=True": local_metadata.get("assign_to_params_buffers")})
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, *args)
+
     def __call__(self, *args, **kwargs):
         return _run(self, super().__call__, args, kwargs)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from ... import _C
 from ..._C import Tensor
@@ -55,6 +55,11 @@ def discard(units: list[ShardedUnit]) -> None:
 
 class FlatParameter(Parameter):
     """This rank's part of the concatenated parameters of a unit, padded to the same length on all ranks."""
+
+    _unit: ShardedUnit
+
+    def __deepcopy__(self, memo: dict):
+        raise NotImplementedError("[deepcopy] modules with sharded parameters cannot be copied: copy them before sharding")
 
 
 class ShardedParameter(Parameter):
@@ -188,6 +193,7 @@ class ShardedUnit:
             for entry in self.entries:
                 for module, name in entry.places:
                     del module._parameters[name]
+            flat._unit = self
             self.owner._parameters[self.FLAT_NAME] = flat
             return [flat]
         exposed = []
@@ -198,6 +204,11 @@ class ShardedUnit:
                 module._parameters[name] = parameter
             exposed.append(parameter)
         return exposed
+
+    def check_unchanged(self, fn: Callable) -> None:
+        """Raises NotImplementedError if a function of Module._apply() replaces this rank's part."""
+        if fn(self.shard) is not self.shard:
+            raise NotImplementedError("[fsdp] move or cast the module before it is sharded")
 
     # Gathering.
 

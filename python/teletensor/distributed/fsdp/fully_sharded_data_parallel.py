@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -13,10 +12,9 @@ from ..._C import Tensor
 from ..._grad_mode import no_grad
 from ...nn.modules.module import Module
 from ...nn.parameter import Parameter
-from .. import _options, distributed_c10d
-from .._reduce_op import ReduceOp
-from . import _unit
+from .. import distributed_c10d
 from ._nested import cast_floats
+from ._norm import norm_over_ranks
 from ._run import Runner
 from ._unit import FlatParameter, ShardedUnit
 from .api import (
@@ -187,6 +185,14 @@ class FullyShardedDataParallel(Module):
     def __getitem__(self, key):
         return self.module[key]
 
+    def __deepcopy__(self, memo: dict):
+        raise NotImplementedError("[deepcopy] sharded modules cannot be copied: copy them before sharding")
+
+    def _apply(self, fn: Callable, recurse: bool = True) -> Module:
+        if self._unit is not None:
+            self._unit.check_unchanged(fn)
+        return super()._apply(fn, recurse)
+
     def check_is_root(self) -> bool:
         """Whether this is the outermost unit. Known after the first forward pass."""
         return self._runner.is_root is not False
@@ -233,12 +239,12 @@ class FullyShardedDataParallel(Module):
 
         All ranks must call it, on the root.
         """
-        units = [m._unit for m in self.fsdp_modules(self) if m._unit is not None]
-        sharded = [p for u in units if u.ranks > 1 for p in u.exposed]
-        known = {id(p) for p in sharded}
-        replicated = [p for p in self.parameters() if id(p) not in known]
-        norm = global_norm(self.process_group, sharded, replicated, float(norm_type))
-        scale_grads([*sharded, *replicated], max_norm, norm)
+        parameters = list(self.parameters())
+        norm = norm_over_ranks(parameters, float(norm_type))
+        factor = (float(max_norm) / (norm + 1e-6)).clamp(max=1.0)
+        for p in parameters:
+            if p.grad is not None:
+                p.grad.detach().mul_(factor.to(p.grad.dtype))
         return norm
 
     def register_comm_hook(self, state, hook) -> None:
@@ -493,34 +499,6 @@ def _add_prefix(state_dict: dict, prefix: str, *_) -> None:
     """Renames a state dict's keys to those of the module inside the wrapper."""
     for key in [k for k in state_dict if k.startswith(prefix)]:
         state_dict[f"{prefix}{_WRAPPED}.{key[len(prefix):]}"] = state_dict.pop(key)
-
-
-def global_norm(group, sharded: list, replicated: list, norm_type: float) -> Tensor:
-    """The norm of gradients of which each rank has a part (`sharded`) or all (`replicated`)."""
-    _unit.flush()
-    device = next((p.device for p in (*sharded, *replicated)), _C.device("cpu"))
-
-    def norm_of(parameters: list) -> Tensor:
-        norms = [p.grad.detach().float().norm(norm_type) for p in parameters
-                 if p.grad is not None and p.grad.numel()]  # fmt: skip
-        if not norms:
-            return _C.torch.zeros((), device=device)
-        return _C.torch.stack(norms).norm(norm_type)
-
-    mine, common = norm_of(sharded), norm_of(replicated)
-    is_max = math.isinf(norm_type)
-    total = mine.clone() if is_max else mine**norm_type
-    op = ReduceOp.MAX if is_max else ReduceOp.SUM
-    group.allreduce([total], _options.AllreduceOptions(reduceOp=op)).wait()
-    return _C.torch.maximum(total, common) if is_max else (total + common**norm_type) ** (1.0 / norm_type)
-
-
-def scale_grads(parameters: list, max_norm: float, norm: Tensor) -> None:
-    """Scales the gradients from a total norm to at most ``max_norm``."""
-    factor = (float(max_norm) / (norm + 1e-6)).clamp(max=1.0)
-    for p in parameters:
-        if p.grad is not None:
-            p.grad.detach().mul_(factor.to(p.grad.dtype))
 
 
 # The optimizer's state, by unit. Paths are those of the original modules.
