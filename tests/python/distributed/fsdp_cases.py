@@ -313,6 +313,81 @@ def evaluates(rank: int, size: int) -> float:
     return max(results)
 
 
+class Tied(nn.Module):
+    """A model whose output layer has the embedding's weight."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(3, 20)
+        self.block = Block(20)
+        self.head = nn.Linear(20, 3, bias=False)
+        self.head.weight = self.embedding.weight
+
+    def forward(self, x):
+        y = self.embedding(x.argmax(1) % 3) + x
+        return self.head(self.block({"x": y, "count": 0})[0])
+
+
+def tied(rank: int, size: int, use_orig_params: bool) -> list:
+    torch.manual_seed(1)
+    inner = Tied()
+    alone = copy.deepcopy(inner)
+    alone.head.weight = alone.embedding.weight
+    module = FSDP(inner, auto_wrap_policy=BLOCKS, use_orig_params=use_orig_params)
+    train(module, rank, size)
+    train(alone)
+    try:
+        FSDP(Tied(), auto_wrap_policy=POLICIES["linear"])
+        message = ""
+    except NotImplementedError as error:
+        message = str(error)
+    with FSDP.summon_full_params(module, writeback=False):
+        shares = inner.head.weight is inner.embedding.weight
+    return [difference(module, alone), shares, message]
+
+
+def two_passes(rank: int, size: int) -> float:
+    """A module that runs twice before backward, as in a GAN, and whose graph is used twice."""
+    module, alone = FSDP(tower(), auto_wrap_policy=BLOCKS), tower()
+    for m, r, s in ((module, rank, size), (alone, 0, 1)):
+        (x, y), (x2, y2) = batch(0), batch(1)
+        first = loss_of(m, part(x, r, s), part(y, r, s))
+        second = loss_of(m, part(x2, r, s), part(y2, r, s))
+        first.backward(retain_graph=True)
+        (first + 0.5 * second).backward()
+        torch.optim.SGD(m.parameters(), lr=0.1).step()
+    return difference(module, alone)
+
+
+def failed_loss(rank: int, size: int) -> str:
+    module = FSDP(tower(), auto_wrap_policy=BLOCKS)
+    x, y = batch(0)
+    if rank == 1:
+        y = y + 1000  # no such class: the loss is an error
+    loss_of(module, part(x, rank, size), part(y, rank, size)).backward()
+    try:
+        next(module.parameters()).grad.tolist()
+    except (RuntimeError, IndexError) as error:
+        return str(error)
+    return "no error"
+
+
+def input_gradients(rank: int, size: int) -> float:
+    """Gradients of a unit's inputs, and of a frozen module's."""
+    module, alone = FSDP(tower(), auto_wrap_policy=BLOCKS), tower()
+    x, y = batch(0)
+    differences = []
+    for _ in range(2):
+        grads = []
+        for m in (module, alone):
+            inputs = x.clone().requires_grad_()
+            loss_of(m, inputs, y).backward()
+            grads.append(inputs.grad)
+        differences.append((grads[0] - grads[1]).abs().max().item())
+        module.requires_grad_(False)
+    return max(differences)
+
+
 def held_bytes() -> int:
     """Bytes of this session's tensors in the engine."""
     return _C.ops.memory_stats(0).tolist()[-3]

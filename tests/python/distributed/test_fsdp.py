@@ -107,6 +107,26 @@ def test_evaluation_uses_current_parameters(ranks):
     assert max(ranks.run(2, cases.evaluates)) < 1e-5
 
 
+@pytest.mark.parametrize("use_orig_params", [False, True])
+def test_tied_parameters(ranks, use_orig_params):
+    for difference, shares, message in ranks.run(2, cases.tied, use_orig_params=use_orig_params):
+        assert difference < 1e-5
+        assert shares
+        assert "is shared with a module of another unit" in message
+
+
+def test_two_passes_before_backward(ranks):
+    assert max(ranks.run(2, cases.two_passes)) < 1e-5
+
+
+def test_failed_loss_is_an_error_on_all_ranks(ranks):
+    assert "no error" not in ranks.run(2, cases.failed_loss)
+
+
+def test_gradients_of_inputs(ranks):
+    assert max(ranks.run(2, cases.input_gradients)) < 1e-5
+
+
 def test_memory_of_a_rank(ranks):
     full, keeps, replicated = (
         ranks.run(4, cases.memory, strategy=s)[0] for s in ("FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD")

@@ -156,6 +156,12 @@ class ShardedUnit:
             parameter = module._parameters[name]
             entry = known.get(id(parameter))
             if entry is None:
+                if getattr(parameter, "_in_unit", False):
+                    raise NotImplementedError(
+                        f"[fsdp] the parameter {name} of {type(module).__name__} is shared with a module of another unit: "
+                        "wrap the smallest module that contains both, or ignore the parameter"
+                    )
+                parameter._in_unit = True
                 entry = known[id(parameter)] = Entry(parameter, f"{path}{'.' if path else ''}{name}", offset)
                 offset += entry.numel
                 self.entries.append(entry)
