@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
 
 import pytest
 
 from tests.conftest import IN_PROCESS, Daemon, client_environment
+from tests.python.session.network import UnavailableError, network
 from tests.relay.process import RelayProcess
 
 pytestmark = pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")
@@ -43,10 +46,13 @@ print(digest.hexdigest())
 """
 
 
-def train(address: str, steps: int, meanwhile=lambda: None) -> str:
-    """Trains in a new process; returns the digest. Calls `meanwhile` repeatedly during the training."""
+def train(address: str, steps: int, meanwhile=lambda: None, prefix: Sequence[str] = ()) -> str:
+    """Trains in a new process; returns the digest. Calls `meanwhile` repeatedly during the training.
+
+    `prefix` is a command that runs the process.
+    """
     process = subprocess.Popen(
-        [sys.executable, "-c", TRAINING, str(steps)],
+        [*prefix, sys.executable, "-c", TRAINING, str(steps)],
         env=client_environment(TELETENSOR_ADDRESS=address, TELETENSOR_SHARED_MEMORY="0"),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -123,6 +129,24 @@ def test_stalls(engine, expected):
 
         assert train(relay.address, STEPS, stall) == expected
         assert relay.stats()["connections"] == 2  # frames and uploads; stalls this short break no connection
+
+
+@pytest.fixture
+def lossy_network():
+    """A link of 50 Mbit/s that loses one of a hundred packets, between this process and a network namespace."""
+    with contextlib.ExitStack() as stack:
+        try:
+            link = stack.enter_context(network("50mbit", 0.01))
+        except UnavailableError as reason:
+            pytest.skip(f"this machine does not allow network namespaces: {reason}")
+        yield link
+
+
+def test_lost_packets(engine, expected, lossy_network):
+    with RelayProcess(engine, listen=f"{lossy_network.address}:0") as relay:
+        assert train(relay.address, STEPS, prefix=lossy_network.inside) == expected
+        assert relay.stats()["bytes"][0] > STEPS * 96 * 256 * 4 * 0.8  # some of them compressed
+    assert lossy_network.dropped() > 0
 
 
 @pytest.mark.slow
