@@ -8,16 +8,14 @@
 #include <string>
 #include <thread>
 
-#include "client/connect.h"
-#include "tests/client/daemon.h"
-#include "tests/relay/relay.h"
+#include "tests/client/daemon_session.h"
 
 namespace tt::client::testing {
 namespace {
 
 using ::testing::HasSubstr;
 
-Ref<Session> connect_to(const Daemon& daemon, const std::string& compression) {
+Ref<Session> connect_with(const Daemon& daemon, const std::string& compression) {
   return connect(
       {.address = daemon.address(), .token = daemon.token(), .shared_memory = false, .compression = compression});
 }
@@ -48,7 +46,7 @@ TransferCounters counters_of(const Session& session) {
 
 TEST(CompressedTransfer, RoundTrip) {
   Daemon daemon;
-  Ref<Session> session = connect_to(daemon, "zstd");
+  Ref<Session> session = connect_with(daemon, "zstd");
   constexpr size_t kInline = 64 << 10, kChunk = 2 << 20;
   size_t total = 0;
   for (size_t size : {kInline + 1, size_t{100'003}, kChunk - 1, kChunk, kChunk + 1, 5 * kChunk + 5}) {
@@ -67,7 +65,7 @@ TEST(CompressedTransfer, RoundTrip) {
 TEST(CompressedTransfer, IsNotUsedUnlessBothSidesWant) {
   const std::string bytes = compressible(4 << 20);
   const auto transfer = [&](const Daemon& daemon, const std::string& compression) {
-    Ref<Session> session = connect_to(daemon, compression);
+    Ref<Session> session = connect_with(daemon, compression);
     EXPECT_TRUE(session->read(upload(*session, bytes)).bytes == bytes);
     const TransferCounters counters = counters_of(*session);
     return counters.upload_compressed_bytes + counters.download_compressed_bytes;
@@ -95,12 +93,7 @@ TEST(CompressedTransfer, ContinuesAfterBreaks) {
   relay::Relay relay({.listen = daemon.address() + ".relay", .target = daemon.address()});
   Ref<Session> session =
       connect({.address = relay.address(), .token = daemon.token(), .shared_memory = false, .compression = "zstd"});
-  std::jthread cutter([&](std::stop_token done) {
-    for (int i = 0; !done.stop_requested(); ++i) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(50 + i * 17 % 50));
-      relay.cut();
-    }
-  });
+  RepeatedBreaks breaks(relay);
   std::string bytes = compressible(size_t{96} << 20);
   for (int round = 0; round < 2; ++round) {
     bytes[17] = static_cast<char>(round);
@@ -144,7 +137,7 @@ TEST(ContentAddressedUpload, SendsBytesOnce) {
   transfer(*other, bytes);
   EXPECT_EQ(counters_of(*other).upload_bytes, 0u);
   EXPECT_EQ(counters_of(*other).upload_reused_bytes, bytes.size());
-  Ref<Session> ordinary = connect_to(daemon, "none");
+  Ref<Session> ordinary = connect_with(daemon, "none");
   transfer(*ordinary, bytes);
   EXPECT_EQ(counters_of(*ordinary).upload_bytes, bytes.size());
 }
@@ -153,12 +146,7 @@ TEST(ContentAddressedUpload, ContinuesAfterBreaks) {
   Daemon daemon;
   relay::Relay relay({.listen = daemon.address() + ".relay", .target = daemon.address()});
   Ref<Session> session = connect_addressed(relay.address(), daemon);
-  std::jthread cutter([&](std::stop_token done) {
-    for (int i = 0; !done.stop_requested(); ++i) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(50 + i * 17 % 50));
-      relay.cut();
-    }
-  });
+  RepeatedBreaks breaks(relay);
   std::string bytes = compressible(size_t{96} << 20);
   for (int round = 0; round < 3; ++round) {
     bytes[17] = static_cast<char>(round);
@@ -172,7 +160,7 @@ TEST(ContentAddressedUpload, ContinuesAfterBreaks) {
 // After a cancellation the client does not send the bytes that its queued uploads have left.
 TEST(CancelledUpload, IsNotSent) {
   Daemon daemon;
-  Ref<Session> session = connect_to(daemon, "none");
+  Ref<Session> session = connect_with(daemon, "none");
   const std::string bytes(1 << 20, 'x');
   session->synchronize();
   daemon.stop_running();
