@@ -348,19 +348,42 @@ Value Session::read(const Tensor& tensor, uint32_t site) {
   return value;
 }
 
-PendingValue::PendingValue(Tensor copy) : copy_(std::move(copy)), read_(std::make_unique<PendingRead>()) {}
+PendingValue::PendingValue(Ref<Session> session, size_t bytes, Ref<PendingNumber> number)
+    : session_(std::move(session)), bytes_(bytes), number_(std::move(number)) {}
 
-PendingValue::~PendingValue() { copy_->session->impl_->link.abandon_read(read_.get()); }
+PendingValue::PendingValue(Ref<Session> session, size_t bytes, Tensor copy)
+    : session_(std::move(session)), bytes_(bytes), copy_(std::move(copy)), read_(std::make_unique<PendingRead>()) {}
+
+PendingValue::~PendingValue() {
+  if (read_) session_->impl_->link.abandon_read(read_.get());
+}
+
+bool PendingValue::is_ready() const {
+  if (number_) return number_->has_arrived();
+  return inline_bytes_.size() == bytes_ && bytes_ > 0;
+}
 
 bool PendingValue::has_arrived() {
-  if (!copy_->session->impl_->link.has_arrived(*read_)) return false;
+  if (number_) return session_->impl_->link.has_arrived(*number_);
+  if (!session_->impl_->link.has_arrived(*read_)) return false;
   return !download_ || read_->results[0].has_error() || download_->done();
 }
 
+absl::Span<char> PendingValue::get_number(uint32_t site) {
+  Session::Impl& impl = *session_->impl_;
+  if (!number_->has_arrived()) {
+    const Clock::time_point start = Clock::now();
+    if (impl.link.finish_read(*number_)) impl.sites.count_wait(site, WaitKind::kRead, seconds_since(start));
+  }
+  if (number_->error) throw impl.link.remote_error(*number_->error);
+  return {number_->bytes, bytes_};
+}
+
 absl::Span<char> PendingValue::get(uint32_t site) {
-  Session::Impl& impl = *copy_->session->impl_;
-  const size_t bytes = byte_size(*copy_);
-  if (inline_bytes_.size() == bytes && bytes > 0) return absl::MakeSpan(inline_bytes_);
+  if (number_) return get_number(site);
+  Session::Impl& impl = *session_->impl_;
+  const size_t bytes = bytes_;
+  if (is_ready()) return absl::MakeSpan(inline_bytes_);
   const Clock::time_point start = Clock::now();
   const bool waited = impl.link.finish_read(*read_);
   v1::ReadResult& answer = read_->results[0];
@@ -369,7 +392,7 @@ absl::Span<char> PendingValue::get(uint32_t site) {
   if (waited) impl.sites.count_wait(site, WaitKind::kRead, seconds_since(start));
   inline_bytes_ = std::move(*answer.mutable_data());
   if (inline_bytes_.empty() && bytes > 0) {  // the reply had no room for it
-    inline_bytes_ = copy_->session->read(copy_, site).bytes;
+    inline_bytes_ = session_->read(copy_, site).bytes;
   }
   check(inline_bytes_.size() == bytes, "the engine sent ", inline_bytes_.size(), " bytes for ",
         static_cast<const TensorMeta&>(*copy_));
@@ -379,20 +402,30 @@ absl::Span<char> PendingValue::get(uint32_t site) {
 absl::Span<char> PendingValue::finish_download(uint32_t site, Clock::time_point start) {
   if (!download_->done()) {
     for (InterruptTimer timer; !download_->wait_for(timer.max_sleep());) timer.check();
-    copy_->session->impl_->sites.count_wait(site, WaitKind::kRead, seconds_since(start));
+    session_->impl_->sites.count_wait(site, WaitKind::kRead, seconds_since(start));
   }
   return download_->bytes();
 }
 
-// Reads are answered at the end of their frame, when later instructions may have written to the tensor. So a copy is
-// read. The answer to the read of a downloaded value has no bytes; it shows that the value was computed, and a wait for
-// it can be interrupted like that of any read.
+// Reads of numbers are answered between instructions. Other reads are answered at the end of their frame, when later
+// instructions may have written to the tensor, so a copy is read; so are numbers of a GPU, which the engine would have
+// to wait for before it executes the next instruction. The answer to the read of a downloaded value has no bytes; it
+// shows that the value was computed, and a wait for it can be interrupted like that of any read.
 std::unique_ptr<PendingValue> Session::read_async(const Tensor& tensor, uint32_t site) {
   static const Op& clone = *find_op("clone");
   const size_t bytes = byte_size(*tensor);
+  check(tensor->session.get() == this, "expected a tensor of this session, got a tensor of another session");
+  if (tensor->numel() == 1 && tensor->device.type == DeviceType::kCPU) {
+    impl_->issue_if_deferred(tensor->id);
+    Tensor kept;
+    if (Ref<PendingNumber> number = impl_->link.read_number(tensor->id, [&] { kept = tensor; })) {
+      return std::unique_ptr<PendingValue>(new PendingValue(Ref<Session>(this), bytes, std::move(number)));
+    }
+  }
   const bool downloads = bytes > impl_->max_inline_bytes;
   const Arg args[] = {tensor.get()};
-  std::unique_ptr<PendingValue> pending(new PendingValue(call(clone, args, {.grad = false, .site = site})[0]));
+  std::unique_ptr<PendingValue> pending(
+      new PendingValue(Ref<Session>(this), bytes, call(clone, args, {.grad = false, .site = site})[0]));
   impl_->link.begin_read({&pending->copy_->id, 1}, downloads, pending->read_.get());
   if (downloads) pending->download_ = impl_->link.download_in_background(pending->copy_->id, bytes);
   return pending;

@@ -37,6 +37,7 @@ struct Value {
 };
 
 struct PendingRead;        // client/link/pending_reads.h
+class PendingNumber;       // client/link/number_reads.h
 class BackgroundDownload;  // client/link/download_queue.h
 
 // The value that a tensor had when Session::read_async() was called; later instructions do not change it. Owned by the
@@ -44,6 +45,8 @@ class BackgroundDownload;  // client/link/download_queue.h
 class PendingValue {
  public:
   ~PendingValue();
+  // Whether get() returns at once, as far as replies have been handled. Costs a load; never throws.
+  bool is_ready() const;
   // Whether get() returns at once. Does not wait. Throws the error that ended the session if the value has not arrived.
   bool has_arrived();
   // Waits for the value and returns its row-major bytes, which the caller may change. They are valid until this object
@@ -53,11 +56,16 @@ class PendingValue {
 
  private:
   friend class Session;
-  explicit PendingValue(Tensor copy);
+  PendingValue(Ref<Session> session, size_t bytes, Ref<PendingNumber> number);
+  PendingValue(Ref<Session> session, size_t bytes, Tensor copy);
+  absl::Span<char> get_number(uint32_t site);
   absl::Span<char> finish_download(uint32_t site, std::chrono::steady_clock::time_point start);
 
-  const Tensor copy_;  // the engine's copy of the tensor at the call
-  const std::unique_ptr<PendingRead> read_;
+  const Ref<Session> session_;
+  const size_t bytes_;
+  const Ref<PendingNumber> number_;          // of a small CPU tensor with one element; else null, and the rest is used
+  const Tensor copy_;                        // the engine's copy of the tensor at the call
+  const std::unique_ptr<PendingRead> read_;  // of copy_
   std::shared_ptr<BackgroundDownload> download_;  // null for a value of up to max_inline_bytes
   std::string inline_bytes_;                      // read by the first get()
 };

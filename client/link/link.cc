@@ -209,7 +209,8 @@ void Link::clear_acknowledged() {
 void Link::handle(v1::Reply& reply) {
   resumption_->reply_arrived();
   for (v1::ReadResult& result : *reply.mutable_reads()) reads_.answer(result);
-  window_.acknowledge(reads_.answered_through(reply.executed()));
+  numbers_.answer(reply);
+  window_.acknowledge(numbers_.answered_through(reads_.answered_through(reply.executed())));
   in_flight_limit_.acknowledged(window_.acknowledged(), InFlightLimit::Clock::now());
   window_.set_max_unacknowledged(in_flight_limit_.frames());
   if (reply.has_fault()) {

@@ -34,6 +34,7 @@
 #include "client/link/counters.h"
 #include "client/link/download_queue.h"
 #include "client/link/in_flight_limit.h"
+#include "client/link/number_reads.h"
 #include "client/link/pending_reads.h"
 #include "client/link/remote_error.h"
 #include "client/link/resumption.h"
@@ -118,6 +119,11 @@ class Link {
   bool has_arrived(const PendingRead& pending);
   bool finish_read(const PendingRead& pending);
   void abandon_read(PendingRead* pending) noexcept;
+  // The same for the element of a one-element tensor on the CPU. read_number() returns null, without an effect, if the
+  // engine does not support such reads or too many are unanswered.
+  Ref<PendingNumber> read_number(uint64_t handle, absl::FunctionRef<void()> before_waiting);
+  bool has_arrived(const PendingNumber& number);
+  bool finish_read(const PendingNumber& number);
   // Sends everything queued. Returns the last frame's sequence number.
   uint64_t flush();
   // Waits until everything issued so far has been executed.
@@ -181,6 +187,9 @@ class Link {
   void wait_for_room(size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void request(absl::Span<const uint64_t> handles, bool meta_only, PendingRead* pending)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Handles replies if it is time to; `arrived` tells whether the answer to a read in frame `sequence` is among them.
+  bool poll_for(uint64_t sequence, absl::FunctionRef<bool()> arrived) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool wait_for(uint64_t sequence, absl::FunctionRef<bool()> arrived) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Sleeps until the link's state changes or `timeout` has passed.
   void sleep(std::chrono::milliseconds timeout) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether the calling thread is interrupted. Handles a second interrupt.
@@ -214,6 +223,7 @@ class Link {
   SendWindow window_ ABSL_GUARDED_BY(mutex_);
   InFlightLimit in_flight_limit_ ABSL_GUARDED_BY(mutex_);
   PendingReads reads_ ABSL_GUARDED_BY(mutex_);
+  NumberReads numbers_ ABSL_GUARDED_BY(mutex_);
   InFlightLimit::Clock::time_point polled_ ABSL_GUARDED_BY(mutex_);  // last call of has_arrived() that read replies
   uint64_t asked_after_ ABSL_GUARDED_BY(mutex_) = 0;  // number of instructions at the last call of has_arrived()
   uint64_t next_request_ ABSL_GUARDED_BY(mutex_) = 1;

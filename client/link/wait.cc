@@ -8,7 +8,8 @@
 
 namespace tt::client {
 
-constexpr size_t kReadBytes = 24;  // size of a request in a frame
+constexpr size_t kReadBytes = 24;    // size of a request in a frame
+constexpr size_t kNumberBytes = 12;  // size of the request of a number
 
 void Link::drive(absl::FunctionRef<bool()> done) {
   InterruptTimer timer;
@@ -138,34 +139,60 @@ void Link::begin_read(absl::Span<const uint64_t> handles, bool meta_only, Pendin
   request(handles, meta_only, pending);
 }
 
-bool Link::has_arrived(const PendingRead& pending) {
+Ref<PendingNumber> Link::read_number(uint64_t handle, absl::FunctionRef<void()> before_waiting) {
+  if (engine_.limits().max_number_reads() == 0) return nullptr;
+  Appending appending(*this, kNumberBytes, before_waiting);
+  mutex_.assume_held();
+  if (numbers_.is_full()) return nullptr;
+  return numbers_.add(handle, window_.sealed() + 1, &window_.building().message());
+}
+
+bool Link::poll_for(uint64_t sequence, absl::FunctionRef<bool()> arrived) {
   constexpr int kMaxReplies = 64;
   // A loop that logs a value per step asks after every step. Taking each reply at once would cost as much as a small
   // step, and make the sender send a small frame in its place. A caller that only asks is answered at once.
   constexpr auto kInterval = std::chrono::milliseconds(1);
-  mutex_of_process();  // throws in a forked child
-  MutexLock lock(mutex_);
-  if (pending.missing == 0) return true;
+  if (arrived()) return true;
   throw_if_over();
   const auto now = InFlightLimit::Clock::now();
   const bool only_asks = std::exchange(asked_after_, counters_.instructions) == counters_.instructions;
-  if (!only_asks && (pending.sequence > window_.sent() || now < polled_ + kInterval)) return false;
+  if (!only_asks && (sequence > window_.sent() || now < polled_ + kInterval)) return false;
   polled_ = now;
-  for (int i = 0; i < kMaxReplies && pending.missing > 0 && !broken_ && !resuming_ && !reading_; ++i) {
+  for (int i = 0; i < kMaxReplies && !arrived() && !broken_ && !resuming_ && !reading_; ++i) {
     if (!read_one(std::chrono::milliseconds(0))) break;
     throw_if_over();
   }
-  return pending.missing == 0;
+  return arrived();
+}
+
+bool Link::wait_for(uint64_t sequence, absl::FunctionRef<bool()> arrived) {
+  if (arrived()) return false;
+  throw_if_over();
+  window_.flush_through(sequence);
+  drive(arrived);
+  return true;
+}
+
+bool Link::has_arrived(const PendingRead& pending) {
+  MutexLock lock(mutex_of_process());
+  return poll_for(pending.sequence, [&] { return pending.missing == 0; });
 }
 
 bool Link::finish_read(const PendingRead& pending) {
-  mutex_of_process();  // throws in a forked child
-  MutexLock lock(mutex_);
-  if (pending.missing == 0) return false;
-  throw_if_over();
-  window_.flush_through(pending.sequence);
-  drive([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return pending.missing == 0; });
-  return true;
+  MutexLock lock(mutex_of_process());
+  return wait_for(pending.sequence, [&] { return pending.missing == 0; });
+}
+
+bool Link::has_arrived(const PendingNumber& number) {
+  if (number.has_arrived()) return true;
+  MutexLock lock(mutex_of_process());
+  return poll_for(number.sequence, [&] { return number.has_arrived(); });
+}
+
+bool Link::finish_read(const PendingNumber& number) {
+  if (number.has_arrived()) return false;
+  MutexLock lock(mutex_of_process());
+  return wait_for(number.sequence, [&] { return number.has_arrived(); });
 }
 
 void Link::abandon_read(PendingRead* pending) noexcept {

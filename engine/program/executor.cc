@@ -183,26 +183,32 @@ void poison_partial_writes(SlotTable& slots, const PoisonRef& poison) {
 
 void Executor::clear() {
   out_of_memory_ = nullptr;
-  next_ = 0;
+  next_ = done_ = 0;
   resumed_ = false;
 }
 
-std::shared_ptr<Suspension> Executor::run(const Program& program, SlotTable& slots) {
+std::shared_ptr<Suspension> Executor::run(const Program& program, SlotTable& slots, size_t count) {
   const std::vector<Instruction>& instructions = program.instructions();
   size_t i = std::exchange(next_, 0);
+  size_t done = std::exchange(done_, 0);
   has_host_room_ = host_room(slots) >= kHostRoomThreshold;
   try {
-    for (; i < instructions.size(); ++i, has_host_room_ = host_room(slots) >= kHostRoomThreshold)
+    for (; i < instructions.size() && done < count; ++i, has_host_room_ = host_room(slots) >= kHostRoomThreshold) {
       run_one(instructions[i], slots);
+      done += instructions[i].count;
+    }
   } catch (Suspended& suspended) {
     next_ = i;
+    done_ = done;
     resumed_ = true;
     return std::move(suspended.suspension);
   } catch (Error& e) {
-    size_t before = 0;
-    for (size_t k = 0; k < i; ++k) before += instructions[k].count;
     resumed_ = false;
-    throw ProgramFault{before, std::move(e)};
+    throw ProgramFault{done, std::move(e)};
+  }
+  if (count != kAll) {
+    next_ = i;
+    done_ = done;
   }
   stats_.fused += std::exchange(CallScope::current().fused, 0);
   if (has_host_room_) out_of_memory_ = nullptr;

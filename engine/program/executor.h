@@ -28,12 +28,15 @@ struct ExecutorStats {
 
 class Executor {
  public:
-  // Executes `program` from its start, or resumes it at the suspended instruction. Returns null when done; otherwise
-  // the Suspension that the next instruction waits for: call again with the same arguments when it is ready, or call
+  static constexpr size_t kAll = SIZE_MAX;
+
+  // Executes the first `count` of the sender's instructions, except those that ran in earlier calls: fused instructions
+  // are executed together, and the last call for a program must be one with kAll. Returns null when done; otherwise the
+  // Suspension that the next instruction waits for: call again with the same arguments when it is ready, or call
   // clear().
   // A failed operation poisons its results, and execution continues. Tensors that it should have changed in place are
   // withheld (SlotTable). Throws ProgramFault, also if bookkeeping keeps growing beyond the account's limit.
-  std::shared_ptr<Suspension> run(const Program& program, SlotTable& slots);
+  std::shared_ptr<Suspension> run(const Program& program, SlotTable& slots, size_t count = kAll);
   const ExecutorStats& stats() const { return stats_; }
   // Discards the state kept between programs, including a suspended program.
   void clear();
@@ -43,7 +46,8 @@ class Executor {
   PoisonRef check_room(const Instruction& instruction, const SlotTable& slots);
 
   ExecutorStats stats_;
-  size_t next_ = 0;  // index of the suspended instruction
+  size_t next_ = 0;  // index of the instruction at which the next call continues
+  size_t done_ = 0;  // number of the sender's instructions before that one
   // The suspended instruction was started before: the names that it releases are already removed.
   bool resumed_ = false;
   bool has_host_room_ = true;  // the account has room for an ordinary instruction's bookkeeping

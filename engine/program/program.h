@@ -96,6 +96,12 @@ class ProgramMemory {
   uint64_t bytes_ = 0;
 };
 
+// A read of a name between two instructions of a Program.
+struct ReadPoint {
+  size_t instruction;  // number of the Program's instructions that run before the read
+  Slot slot;
+};
+
 class Program {
  public:
   Program() = default;

@@ -88,11 +88,9 @@ py::dict engine_info(const Connection& c) {
 
 void bind_connection(py::module_& m) {
   py::class_<PendingRead> read(m, "PendingRead", py::buffer_protocol(), "The bytes of a tensor as it was at the call.");
-  py::class_<PendingItem, PendingRead> item(m, "PendingItem",
-                                            "The number that Tensor.item_async() requested, as it was at that call.");
   py::class_<PendingList, PendingRead> list(
       m, "PendingList", "The lists that Tensor.tolist_async() requested, as they were at that call.");
-  require_init(read), require_init(item), require_init(list);
+  require_init(read), require_init(list);
   read.def(py::init([](py::handle tensor) {
         check(ErrorKind::kType, is_tensor(tensor.ptr()), "[PendingRead] expected a Tensor");
         return std::make_unique<PendingRead>(handle_of(tensor.ptr()));
@@ -108,9 +106,6 @@ void bind_connection(py::module_& m) {
   list.def(
       "wait", [](const PendingList& list) { return py::reinterpret_steal<py::object>(throw_if_null(list.wait())); },
       "Waits for the values and returns them as nested lists. Raises the tensor's error if its computation failed.");
-  item.def(
-      "wait", [](const PendingItem& item) { return py::reinterpret_steal<py::object>(throw_if_null(item.wait())); },
-      "Waits for the number and returns it. Raises the tensor's error if its computation failed.");
   py::class_<Connection> connection(m, "Connection", "An open session with an engine.");
   require_init(connection);
   connection
@@ -220,7 +215,8 @@ void bind(py::module_& m) {
     }
   });
   init_waits();
-  if (!init_errors(m.ptr()) || !init_types(m.ptr()) || !init_tensor_type(m.ptr())) throw py::error_already_set();
+  if (!init_errors(m.ptr()) || !init_types(m.ptr()) || !init_tensor_type(m.ptr()) || !init_pending_item_type(m.ptr()))
+    throw py::error_already_set();
   MethodTables tables = method_tables();
   add_functions(m, "torch", tables.torch);
   add_functions(m, "functional", tables.functional);

@@ -3,6 +3,7 @@
 #include <pybind11/pybind11.h>
 
 #include <cstring>
+#include <memory>
 
 #include "engine/schema/float8.h"
 #include "python/bindings/mode.h"
@@ -93,15 +94,6 @@ absl::Span<char> PendingRead::wait_for_bytes() const {
   return received_ = pending_->get(site);
 }
 
-static const client::Tensor& check_number(const client::Tensor& tensor) {
-  check_is_number(*tensor);
-  return tensor;
-}
-
-PendingItem::PendingItem(const client::Tensor& tensor) : PendingRead(check_number(tensor)) {}
-
-PyObject* PendingItem::wait() const { return number(element(meta().dtype, wait_for_bytes().data())); }
-
 PyObject* PendingList::wait() const {
   const char* at = wait_for_bytes().data();
   return nested(meta(), 0, at);
@@ -117,8 +109,82 @@ std::string read_bytes(const client::Tensor& tensor) { return read(tensor).bytes
 
 PyObject* item(const client::Tensor& tensor) { return number(read_scalar(tensor)); }
 
+// ---- PendingItem: written with the C API, because a training loop may create one per step.
+
+namespace {
+
+struct PendingItemObject {
+  PyObject_HEAD DType dtype;
+  Ref<client::Session> session;
+  std::unique_ptr<client::PendingValue> value;
+};
+
+PyTypeObject* pending_item_type = nullptr;
+
+PendingItemObject* item_of(PyObject* o) { return reinterpret_cast<PendingItemObject*>(o); }
+
+void dealloc_item(PyObject* o) {
+  PendingItemObject* self = item_of(o);
+  PyTypeObject* type = Py_TYPE(o);
+  std::destroy_at(&self->value);
+  std::destroy_at(&self->session);
+  type->tp_free(o);
+  Py_DECREF(type);
+}
+
+// Holds the GIL, because it only handles replies that have arrived.
+PyObject* item_done(PyObject* o, PyObject*) {
+  return guard([&] {
+    client::PendingValue& value = *item_of(o)->value;
+    return PyBool_FromLong(value.is_ready() || value.has_arrived());
+  });
+}
+
+PyObject* item_wait(PyObject* o, PyObject*) {
+  return guard([&] {
+    const PendingItemObject& self = *item_of(o);
+    if (self.value->is_ready()) return number(element(self.dtype, self.value->get().data()));
+    const uint32_t site = current_site(*self.session);
+    absl::Span<const char> bytes;
+    {
+      ReleaseGil released;
+      bytes = self.value->get(site);
+    }
+    return number(element(self.dtype, bytes.data()));
+  });
+}
+
+PyMethodDef item_methods[] = {
+    {"done", item_done, METH_NOARGS, "done(): whether wait() returns at once. Does not wait."},
+    {"wait", item_wait, METH_NOARGS,
+     "wait(): waits for the number and returns it. Raises the tensor's error if its computation failed."},
+    {}};
+
+}  // namespace
+
+bool init_pending_item_type(PyObject* module) {
+  PyType_Slot slots[] = {
+      {Py_tp_dealloc, reinterpret_cast<void*>(dealloc_item)},
+      {Py_tp_methods, item_methods},
+      {Py_tp_doc, const_cast<char*>("The number that Tensor.item_async() requested, as it was at that call.")},
+      {0, nullptr},
+  };
+  PyType_Spec spec{"teletensor.PendingItem", sizeof(PendingItemObject), 0,
+                   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+  pending_item_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+  return pending_item_type && PyModule_AddType(module, pending_item_type) == 0;
+}
+
 PyObject* item_async(const client::Tensor& tensor) {
-  return pybind11::cast(std::make_unique<PendingItem>(tensor)).release().ptr();
+  check_is_number(*tensor);
+  const DType dtype = tensor->dtype;
+  Ref<client::Session> session = tensor->session;
+  std::unique_ptr<client::PendingValue> value = session->read_async(tensor, current_site(*session));
+  auto* self = reinterpret_cast<PendingItemObject*>(throw_if_null(pending_item_type->tp_alloc(pending_item_type, 0)));
+  self->dtype = dtype;
+  new (&self->session) Ref<client::Session>(std::move(session));
+  new (&self->value) std::unique_ptr<client::PendingValue>(std::move(value));
+  return reinterpret_cast<PyObject*>(self);
 }
 
 PyObject* to_list_async(const client::Tensor& tensor) {

@@ -1,4 +1,4 @@
-// Reads tensor values. All functions wait for the engine, except those of PendingRead and its subclasses as stated.
+// Reads tensor values. All functions wait for the engine, except those of pending values as stated.
 #pragma once
 
 #include <Python.h>
@@ -32,19 +32,15 @@ class PendingRead {
   mutable absl::Span<char> received_;
 };
 
-// The result of Tensor.item_async(). Requirements of read_scalar().
-class PendingItem : public PendingRead {
- public:
-  explicit PendingItem(const client::Tensor& tensor);
-  PyObject* wait() const;  // waits; a new reference to a Python number
-};
-
 // The result of Tensor.tolist_async().
 class PendingList : public PendingRead {
  public:
   using PendingRead::PendingRead;
   PyObject* wait() const;  // waits; a new reference to nested lists
 };
+
+// Creates the type PendingItem, whose objects item_async() returns. Returns false with a Python exception set.
+bool init_pending_item_type(PyObject* module);
 
 // These functions return new references.
 PyObject* item(const client::Tensor& tensor);           // a Python number

@@ -17,7 +17,7 @@ bool is_large(const v1::Reply& reply) {
   constexpr int kManyReads = 256;
   size_t bytes = 0;
   for (const v1::ReadResult& read : reply.reads()) bytes += read.data().size();
-  return reply.reads_size() > kManyReads || bytes > kManyBytes;
+  return reply.reads_size() > kManyReads || reply.number_errors_size() > kManyReads || bytes > kManyBytes;
 }
 
 // Attaches a stream to a session for the duration of a scope.

@@ -36,7 +36,8 @@ class FrameMeasurer {
     return fields([this](int field, WireFormat::WireType type) {
       if (type != WireFormat::WIRETYPE_LENGTH_DELIMITED) {
         const bool is_single = field == v1::Frame::kSequenceFieldNumber || field == v1::Frame::kCloseFieldNumber ||
-                               field == v1::Frame::kReceivedFieldNumber || field == v1::Frame::kNextNameFieldNumber;
+                               field == v1::Frame::kReceivedFieldNumber || field == v1::Frame::kNextNameFieldNumber ||
+                               field == v1::Frame::kFirstNumberFieldNumber;
         return number(is_single && type == kVarint, type);
       }
       switch (field) {
@@ -45,7 +46,8 @@ class FrameMeasurer {
           return count(kInstructionBytes) && nested([this] { return instruction(); });
         case v1::Frame::kReleaseFieldNumber: return bytes(3);
         case v1::Frame::kLayoutFieldNumber:
-        case v1::Frame::kCopiesFieldNumber: return numbers();
+        case v1::Frame::kCopiesFieldNumber:
+        case v1::Frame::kNumberReadsFieldNumber: return numbers();
         case v1::Frame::kCompressedFieldNumber: return bytes(2);
         case v1::Frame::kCompressionFieldNumber: return count(sizeof(v1::ChunkCompression) + kPointerBytes) && bytes(1);
         case v1::Frame::kReadsFieldNumber: ++size_.reads; return count(kReadBytes) && bytes(1);

@@ -156,6 +156,24 @@ void decode(const v1::Frame& frame, const Limits& limits, Program* program) {
   program->set_release(span_of<Slot>(frame.release()));
 }
 
+void decode_number_reads(const v1::Frame& frame, const Limits& limits, std::vector<ReadPoint>* reads) {
+  reads->clear();
+  const auto& fields = frame.number_reads();
+  const auto count = static_cast<size_t>(fields.size()) / 2;
+  check(ErrorKind::kValue, fields.size() % 2 == 0, "expected two numbers per read of a number, got ", fields.size());
+  check(ErrorKind::kValue, count <= limits.max_number_reads, "a frame must have at most ", limits.max_number_reads,
+        " reads of numbers, got ", count);
+  uint64_t last = 0;
+  for (int i = 0; i < fields.size(); i += 2) {
+    const uint64_t instruction = fields[i];
+    check(ErrorKind::kValue, instruction >= last && instruction <= static_cast<uint64_t>(frame.instructions_size()),
+          "expected a read of a number after instruction ", last, " to ", frame.instructions_size(), ", got ",
+          instruction);
+    reads->push_back({instruction, fields[i + 1]});
+    last = instruction;
+  }
+}
+
 void encode(const Program& program, v1::Frame* frame) {
   for (const Instruction& instruction : program.instructions()) {
     v1::Instruction* wire = frame->add_instructions();

@@ -4,6 +4,8 @@
 // names that exceed 64 bits. The executor checks argument kinds, result counts, and whether names are in use.
 #pragma once
 
+#include <vector>
+
 #include "engine/program/executor.h"
 #include "engine/program/program.h"
 #include "proto/wire.h"
@@ -14,6 +16,9 @@ namespace tt::server {
 // Clears and fills `program`, which does not refer to `frame` afterwards. Allocates nothing once the program's memory
 // is warm. Throws ProgramFault on an invalid frame, before anything has been executed.
 void decode(const v1::Frame& frame, const Limits& limits, Program* program);
+
+// Clears and fills `reads` with the frame's reads between instructions. Throws Error if they are invalid.
+void decode_number_reads(const v1::Frame& frame, const Limits& limits, std::vector<ReadPoint>* reads);
 
 // Appends the program's instructions, outputs (as reads numbered from 1) and releases to `frame`, such that decode()
 // returns an equal Program. Requires that new results of an instruction have consecutive names, as in clients' frames.

@@ -6,12 +6,20 @@ namespace {
 // Memory of a ReadResult in addition to its encoded bytes.
 constexpr uint64_t kAnswerBytes = sizeof(v1::ReadResult) + sizeof(v1::TensorDescription) + 128;
 
+// Likewise of a NumberError.
+constexpr uint64_t kErrorBytes = sizeof(v1::NumberError) + sizeof(v1::Error) + 64;
+
+uint64_t memory_of(const v1::Reply& reply) {
+  return reply.ByteSizeLong() + static_cast<uint64_t>(reply.reads_size()) * kAnswerBytes +
+         static_cast<uint64_t>(reply.number_errors_size()) * kErrorBytes;
+}
+
 }  // namespace
 
 void Replies::keep(uint64_t sequence, const v1::Reply& reply, uint64_t max_bytes) {
-  if (reply.reads_size() == 0) return;
-  const uint64_t bytes =
-      reply.ByteSizeLong() + sizeof(Entry) + static_cast<uint64_t>(reply.reads_size()) * kAnswerBytes;
+  if (reply.reads_size() == 0 && reply.numbers().empty()) return;
+  const uint64_t bytes = memory_of(reply) + sizeof(Entry);
+  while (bytes_ + bytes > max_bytes && without_reads_ < entries_.size()) drop_oldest_reads();
   while (bytes_ + bytes > max_bytes && !entries_.empty()) drop_oldest();
   if (bytes > max_bytes) return;
   bytes_ += bytes;
@@ -22,20 +30,30 @@ void Replies::forget(uint64_t sequence) {
   while (!entries_.empty() && entries_.front().sequence <= sequence) drop_oldest();
 }
 
-const v1::Reply* Replies::find(uint64_t sequence) const {
-  for (const Entry& entry : entries_) {
-    if (entry.sequence == sequence) return &entry.reply;
+Replies::Kept Replies::find(uint64_t sequence) const {
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    if (entries_[i].sequence == sequence) return {&entries_[i].reply, i >= without_reads_};
   }
-  return nullptr;
+  return {};
 }
 
 void Replies::clear() {
   entries_.clear();
   bytes_ = 0;
+  without_reads_ = 0;
+}
+
+void Replies::drop_oldest_reads() {
+  Entry& entry = entries_[without_reads_++];
+  bytes_ -= entry.bytes;
+  google::protobuf::RepeatedPtrField<v1::ReadResult>().Swap(entry.reply.mutable_reads());
+  entry.bytes = memory_of(entry.reply) + sizeof(Entry);
+  bytes_ += entry.bytes;
 }
 
 void Replies::drop_oldest() {
   bytes_ -= entries_.front().bytes;
+  if (without_reads_ > 0) --without_reads_;
   entries_.pop_front();
 }
 

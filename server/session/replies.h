@@ -14,13 +14,19 @@ namespace tt::server {
 
 class Replies {
  public:
-  // Keeps `reply`, the reply to frame `sequence`, if it has reads. Kept replies use at most `max_bytes` bytes: the
-  // oldest replies are dropped to make room, and `reply` is not kept if it alone is larger.
+  // A kept reply.
+  struct Kept {
+    const v1::Reply* reply = nullptr;  // null if the frame had no reads or its reply was dropped
+    bool has_reads = true;             // false if the answers to v1::Frame::reads were dropped
+  };
+
+  // Keeps `reply`, the reply to frame `sequence`, if it has answers. Kept replies use at most `max_bytes` bytes. To
+  // make room, the oldest answers to v1::Frame::reads are dropped first, because the client may still have the handles,
+  // and then the oldest replies. `reply` is not kept if it alone is larger.
   void keep(uint64_t sequence, const v1::Reply& reply, uint64_t max_bytes);
   // Drops replies up to `sequence`, which the client has received.
   void forget(uint64_t sequence);
-  // Returns null if the frame had no reads or its reply was dropped.
-  const v1::Reply* find(uint64_t sequence) const;
+  Kept find(uint64_t sequence) const;
   void clear();
   uint64_t bytes() const { return bytes_; }
 
@@ -30,10 +36,12 @@ class Replies {
     uint64_t bytes;
     v1::Reply reply;
   };
+  void drop_oldest_reads();
   void drop_oldest();
 
   uint64_t bytes_ = 0;
   std::deque<Entry> entries_;  // ordered by sequence number
+  size_t without_reads_ = 0;   // the first entries, whose answers to reads were dropped
 };
 
 }  // namespace tt::server

@@ -1,6 +1,7 @@
 #include "server/session/session.h"
 
 #include <algorithm>
+#include <cstring>
 #include <exception>
 #include <utility>
 
@@ -23,6 +24,7 @@ namespace {
 constexpr std::chrono::milliseconds kPollInterval{50};
 // Bytes of replies that a session may always keep.
 constexpr uint64_t kMinKeptBytes = uint64_t{256} << 10;
+constexpr size_t kNumberBytes = 16;  // per element in v1::Reply::numbers
 // A segment may use at most 1 / kSegmentShare of the session's memory limit.
 constexpr uint64_t kSegmentShare = 8;
 
@@ -34,6 +36,23 @@ std::optional<v1::Error> unreadable(const SlotValue& value, bool meta_only) {
   if (meta_only || device.type != DeviceType::kMeta) return std::nullopt;
   return to_wire(Error(ErrorKind::kNotImplemented,
                        absl::StrCat("cannot read a tensor on ", to_string(device), ": it has no data")));
+}
+
+v1::Error lost_answer() {
+  return to_wire(Error(ErrorKind::kRuntime, "the value was in a reply that was lost with the connection"));
+}
+
+// Error messages count towards the size limit of a reply, as values do. They are truncated if no room is left.
+void limit_message(v1::Error* error, uint64_t* bytes_left) {
+  constexpr size_t kShort = 128;
+  if (error->message().size() > std::max<size_t>(kShort, *bytes_left))
+    error->set_message(valid_utf8(error->message(), kShort));
+  *bytes_left -= std::min<uint64_t>(*bytes_left, error->message().size());
+}
+
+void set_error(v1::Error error, uint64_t* bytes_left, v1::ReadResult* result) {
+  limit_message(&error, bytes_left);
+  *result->mutable_error() = std::move(error);
 }
 
 bool on_cpu(const Tensor& tensor) { return tensor.device().type == DeviceType::kCPU; }
@@ -131,13 +150,16 @@ void Session::execute_next(const v1::Frame& frame, v1::Reply* reply) {
 
 void Session::run(const v1::Frame& frame, v1::Reply* reply) {
   ContextScope context(&context_);
-  run_program(frame);
+  uint64_t bytes_left = reply_room();
+  run_program(frame, &bytes_left, reply);
   if (cancellation_.reason() == CancelReason::kEnded) {
     *reply->mutable_fault() = to_wire(Error(ErrorKind::kRuntime, "the session was ended"));
     return free_everything();
   }
   store_async_errors();
-  answer_reads(frame, false, reply);
+  for (const PoisonRef& poison : delivered_) acknowledge(poison);
+  delivered_.clear();
+  answer_reads(frame, false, &bytes_left, reply);
   release_names();
   program_.clear();  // frees the memory of a large program
   program_charge_.set(program_.bytes());
@@ -150,14 +172,27 @@ void Session::run(const v1::Frame& frame, v1::Reply* reply) {
   if (frame.close()) free_everything();
 }
 
-void Session::run_program(const v1::Frame& frame) {
+void Session::run_program(const v1::Frame& frame, uint64_t* bytes_left, v1::Reply* reply) {
   sites_->add(frame);
   decode(frame, options_.limits, &program_);
+  decode_number_reads(frame, options_.limits, &number_reads_);
   const RunningFrame running(*this, frame.sequence());
   const CancellationScope scope(&cancellation_);
-  fuse_pointwise(&program_, slots_);
+  fuse_pointwise(&program_, slots_, number_reads_);
   program_charge_.set(program_.bytes());
-  while (const std::shared_ptr<Suspension> suspension = executor_.run(program_, slots_)) wait_for(*suspension);
+  if (!number_reads_.empty()) {
+    reply->set_first_number(frame.first_number());
+    reply->mutable_numbers()->resize(kNumberBytes * number_reads_.size());
+    for (size_t i = 0; i < number_reads_.size(); ++i) {
+      run_instructions(number_reads_[i].instruction);
+      answer_number(i, number_reads_[i].slot, bytes_left, reply);
+    }
+  }
+  run_instructions(Executor::kAll);
+}
+
+void Session::run_instructions(size_t count) {
+  while (const std::shared_ptr<Suspension> suspension = executor_.run(program_, slots_, count)) wait_for(*suspension);
 }
 
 void Session::wait_for(Suspension& suspension) {
@@ -219,25 +254,59 @@ void Session::refuse(const Error& error, size_t instruction, v1::Reply* reply) {
 
 void Session::repeat(const v1::Frame& frame, v1::Reply* reply) {
   replies_.forget(frame.received());
-  if (const v1::Reply* kept = replies_.find(frame.sequence())) {
-    *reply = *kept;
+  const Replies::Kept kept = replies_.find(frame.sequence());
+  if (kept.reply != nullptr) {
+    *reply = *kept.reply;
+    if (kept.has_reads) return;
   } else {
-    answer_reads(frame, true, reply);
+    fail_numbers(frame, reply);
   }
+  uint64_t bytes_left = reply_room();
+  answer_reads(frame, true, &bytes_left, reply);
 }
 
-void Session::answer_reads(const v1::Frame& frame, bool again, v1::Reply* reply) {
-  uint64_t bytes_left = std::min(options_.limits.max_reply_bytes, account_->host_room() + kMinKeptBytes);
-  for (const v1::Read& read : frame.reads()) answer(read, again, &bytes_left, reply->add_reads());
+uint64_t Session::reply_room() const {
+  return std::min(options_.limits.max_reply_bytes, account_->host_room() + kMinKeptBytes);
 }
 
-// Error messages count towards the size limit of the reply, as values do. They are truncated if no room is left.
-void Session::set_error(v1::Error error, uint64_t* bytes_left, v1::ReadResult* result) {
-  constexpr size_t kShort = 128;
-  if (error.message().size() > std::max<size_t>(kShort, *bytes_left))
-    error.set_message(valid_utf8(error.message(), kShort));
-  *bytes_left -= std::min<uint64_t>(*bytes_left, error.message().size());
-  *result->mutable_error() = std::move(error);
+void Session::answer_reads(const v1::Frame& frame, bool again, uint64_t* bytes_left, v1::Reply* reply) {
+  for (const v1::Read& read : frame.reads()) answer(read, again, bytes_left, reply->add_reads());
+}
+
+// Numbers do not count towards the size limit of the reply: their number is limited, and the client cannot read them
+// later.
+void Session::answer_number(size_t index, Slot slot, uint64_t* bytes_left, v1::Reply* reply) {
+  const SlotValue* value = slots_.find(slot);
+  check(ErrorKind::kValue, value != nullptr, "handle ", slot, " is not in use");
+  std::optional<v1::Error> error = unreadable(*value, false);
+  if (error) {
+    if (value->poison) delivered_.push_back(value->poison);
+  } else if (value->tensor.numel() != 1 || !on_cpu(value->tensor)) {
+    error = to_wire(Error(ErrorKind::kValue, absl::StrCat("expected a tensor on the CPU with one element, got one on ",
+                                                          to_string(value->tensor.device()), " with ",
+                                                          value->tensor.numel(), " elements")));
+  } else {
+    std::memcpy(reply->mutable_numbers()->data() + kNumberBytes * index, value->tensor.data(),
+                item_size(value->tensor.dtype()));
+  }
+  if (!error) return;
+  limit_message(&*error, bytes_left);
+  v1::NumberError* failed = reply->add_number_errors();
+  failed->set_index(static_cast<uint32_t>(index));
+  *failed->mutable_error() = *std::move(error);
+}
+
+void Session::fail_numbers(const v1::Frame& frame, v1::Reply* reply) {
+  const auto count =
+      std::min<size_t>(static_cast<size_t>(frame.number_reads_size()) / 2, options_.limits.max_number_reads);
+  if (count == 0) return;
+  reply->set_first_number(frame.first_number());
+  reply->mutable_numbers()->resize(kNumberBytes * count);
+  for (size_t i = 0; i < count; ++i) {
+    v1::NumberError* failed = reply->add_number_errors();
+    failed->set_index(static_cast<uint32_t>(i));
+    *failed->mutable_error() = lost_answer();
+  }
 }
 
 // An unknown name is a fault when a frame is first executed. In a repeated frame the name may have been released since.
@@ -246,8 +315,7 @@ void Session::answer(const v1::Read& read, bool again, uint64_t* bytes_left, v1:
   const SlotValue* value = slots_.find(read.handle());
   if (value == nullptr) {
     check(ErrorKind::kValue, again, "handle ", read.handle(), " is not in use");
-    return set_error(to_wire(Error(ErrorKind::kRuntime, "the value was in a reply that was lost with the connection")),
-                     bytes_left, result);
+    return set_error(lost_answer(), bytes_left, result);
   }
   if (std::optional<v1::Error> error = unreadable(*value, read.meta_only())) {
     acknowledge(value->poison);

@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
@@ -138,15 +139,23 @@ class Session {
   class RunningFrame;
   void execute_next(const v1::Frame& frame, v1::Reply* reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(execution_mutex_, mutex_);
   void run(const v1::Frame& frame, v1::Reply* reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(execution_mutex_, mutex_);
-  void run_program(const v1::Frame& frame) ABSL_EXCLUSIVE_LOCKS_REQUIRED(execution_mutex_, mutex_);
+  void run_program(const v1::Frame& frame, uint64_t* bytes_left, v1::Reply* reply)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(execution_mutex_, mutex_);
+  // Executes the frame's first `count` instructions, except those that were executed before.
+  void run_instructions(size_t count) ABSL_EXCLUSIVE_LOCKS_REQUIRED(execution_mutex_, mutex_);
   // Releases the lock until the instruction can run or the frame is cancelled.
   void wait_for(Suspension& suspension) ABSL_EXCLUSIVE_LOCKS_REQUIRED(execution_mutex_, mutex_);
   void refuse(const Error& error, size_t instruction, v1::Reply* reply)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(execution_mutex_, mutex_);
   void repeat(const v1::Frame& frame, v1::Reply* reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void keep(uint64_t sequence, const v1::Reply& reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void answer_reads(const v1::Frame& frame, bool again, v1::Reply* reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void set_error(v1::Error error, uint64_t* bytes_left, v1::ReadResult* result);
+  // Returns the size that values and error messages of a reply may have.
+  uint64_t reply_room() const;
+  void answer_reads(const v1::Frame& frame, bool again, uint64_t* bytes_left, v1::Reply* reply)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void answer_number(size_t index, Slot slot, uint64_t* bytes_left, v1::Reply* reply)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void fail_numbers(const v1::Frame& frame, v1::Reply* reply);
   void answer(const v1::Read& read, bool again, uint64_t* bytes_left, v1::ReadResult* result)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::optional<v1::Error> read_from_device(uint64_t handle, const Tensor& tensor, std::string* bytes)
@@ -181,7 +190,8 @@ class Session {
 
   // Held from the start to the end of a frame, including suspensions. Acquired before mutex_.
   Mutex execution_mutex_;
-  Program program_ ABSL_GUARDED_BY(execution_mutex_);  // program of the running frame
+  Program program_ ABSL_GUARDED_BY(execution_mutex_);                      // program of the running frame
+  std::vector<ReadPoint> number_reads_ ABSL_GUARDED_BY(execution_mutex_);  // of the running frame
   HostCharge program_charge_ ABSL_GUARDED_BY(execution_mutex_);
 
   // Held while a frame executes, but not while it is suspended.
@@ -190,6 +200,7 @@ class Session {
   Executor executor_ ABSL_GUARDED_BY(mutex_);
   SlotTable slots_ ABSL_GUARDED_BY(mutex_);
   Replies replies_ ABSL_GUARDED_BY(mutex_);
+  std::vector<PoisonRef> delivered_ ABSL_GUARDED_BY(mutex_);  // errors that the running frame has answered numbers with
 
   mutable Mutex progress_mutex_;  // guards waits and the status; held briefly
   CondVar progress_;

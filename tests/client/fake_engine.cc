@@ -1,6 +1,7 @@
 #include "tests/client/fake_engine.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "absl/strings/str_cat.h"
 
@@ -17,6 +18,12 @@ void FakeEngine::execute(const v1::Frame& frame, std::deque<v1::Reply>* replies)
   if (frame.sequence() == last_sequence + 1) {
     last_sequence = frame.sequence();
     const bool cancelled = frame.sequence() <= cancelled_through;
+    for (int i = 0; i < frame.number_reads_size(); i += 2) {
+      const float number = static_cast<float>(executed.size() + frame.number_reads(i));
+      std::string bytes(16, '\0');
+      std::memcpy(bytes.data(), &number, sizeof(number));
+      numbers[frame.sequence()] += bytes;
+    }
     for (const v1::Site& site : frame.sites()) sites.push_back(site);
     for (const v1::Instruction& instruction : frame.instructions()) {
       released.insert(released.end(), instruction.release().begin(), instruction.release().end());
@@ -43,6 +50,10 @@ void FakeEngine::execute(const v1::Frame& frame, std::deque<v1::Reply>* replies)
       float id = static_cast<float>(read.handle());
       result->set_data(value != values.end() ? value->second : std::string(reinterpret_cast<char*>(&id), sizeof(id)));
     }
+  }
+  if (frame.number_reads_size() != 0) {
+    reply.set_first_number(frame.first_number());
+    reply.set_numbers(numbers[frame.sequence()]);
   }
   replies->push_back(std::move(reply));
 }

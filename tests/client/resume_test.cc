@@ -48,6 +48,28 @@ TEST_P(BreakTest, ExecutesOnceIfResumedStreamBreaks) {
   expect_each_once();
 }
 
+TEST_P(BreakTest, ReadsEachNumberBetweenItsInstructions) {
+  auto [kind, at] = GetParam();
+  engine->breaks = {{kind, at}, {Break::kBeforeReply, 2}};
+  engine->limits.set_max_number_reads(100);
+  connect();
+  Tensor a = make();
+  std::vector<std::unique_ptr<PendingValue>> numbers;
+  for (int i = 0; i < 40; ++i) {
+    numbers.push_back(session->read_async(a));  // after i + 1 instructions
+    if (i % 3 == 0) numbers.push_back(session->read_async(a));
+    add(a, a);
+    if (i % 5 == 0) session->flush();
+  }
+  for (size_t i = 0, n = 0; i < 40; ++i) {
+    for (int k = 0; k < (i % 3 == 0 ? 2 : 1); ++k) {
+      float number = 0;
+      std::memcpy(&number, numbers[n++]->get().data(), sizeof(number));
+      EXPECT_EQ(number, static_cast<float>(i + 1));
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(EveryPoint, BreakTest,
                          ::testing::Combine(::testing::Values(Break::kBeforeDelivery, Break::kAfterDelivery,
                                                               Break::kBeforeReply, Break::kAfterReply),

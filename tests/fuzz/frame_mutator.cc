@@ -121,6 +121,10 @@ void mutate_fields(v1::Frame* frame, Random& random) {
         break;
       case 2: server::testing::read(frame, random() % 4, random() % 16); break;
       case 3: frame->add_release(random() % 16); break;
+      case 4:
+        frame->add_number_reads(random() % 8);  // more likely valid if it is the only one
+        frame->add_number_reads(1 + random() % 16);
+        break;
       default:
         if (v1::Instruction* one = any_of(frame->mutable_instructions(), random)) mutate_instruction(one, random);
     }

@@ -50,8 +50,13 @@ class FusePointwise : public ::testing::Test {
   uint64_t run(const Frame& frame) {
     const uint64_t before = executor_.stats().fused;
     Program program = frame.program();
-    fuse_pointwise(&program, slots_);
+    fuse_pointwise(&program, slots_, reads_);
     instructions_ = program.instructions().size();
+    for (const ReadPoint& read : reads_) {
+      executor_.run(program, slots_, read.instruction);
+      const SlotValue* value = slots_.find(read.slot);
+      read_values_.push_back(value == nullptr ? Tensor() : ops::clone(value->tensor));
+    }
     executor_.run(program, slots_);
     for (Slot name : program.release()) EXPECT_TRUE(slots_.release(name)) << name;
     return executor_.stats().fused - before;
@@ -66,7 +71,9 @@ class FusePointwise : public ::testing::Test {
   ContextScope scope_{&context_};
   Tensor a_, b_;
   SlotTable slots_;
-  size_t instructions_ = 0;  // number in the last Program, after fusion
+  std::vector<ReadPoint> reads_;
+  std::vector<Tensor> read_values_;  // of reads_
+  size_t instructions_ = 0;          // number in the last Program, after fusion
   Executor executor_;
 };
 
@@ -83,6 +90,54 @@ TEST_F(FusePointwise, RunsChainAsOneLoop) {
   EXPECT_EQ(slots_.find(10), nullptr);
   EXPECT_EQ(slots_.find(11), nullptr);
   expect_value(12, ops::relu(ops::mul(ops::add(a_, b_), 2.0)));
+}
+
+// The chain 10 to 13, whose intermediate results are released, with a read at every point.
+TEST_F(FusePointwise, ReadsBetweenInstructions) {
+  const auto chain = [] {
+    Frame frame;
+    frame.add(op_id::kAdd, 10, {slot(kA), slot(kB)});
+    frame.add(op_id::kMul, 11, {slot(10), Arg(2.0)});
+    frame.add(op_id::kRelu, 12, {slot(11)}, {10});
+    frame.add(op_id::kNeg, 13, {slot(12)}, {11});
+    frame.release_at_end({12});
+    return frame;
+  };
+  const Tensor sum = ops::add(a_, b_), product = ops::mul(sum, 2.0);
+  const std::vector<Tensor> results = {a_, sum, product, ops::relu(product)};
+  const std::vector<Slot> names = {kA, 10, 11, 12};
+  for (size_t i = 0; i < names.size(); ++i) {
+    SCOPED_TRACE(i);
+    reads_ = {{i, names[i]}};
+    read_values_.clear();
+    const uint64_t fused = run(chain());
+    EXPECT_EQ(fused, i == 0 ? 3u : i == 1 ? 2u : i == 2 ? 1u : 1u);
+    ASSERT_TRUE(read_values_[0]);
+    expect_close(read_values_[0], results[i], 0);
+    expect_value(13, ops::neg(results[3]));
+    slots_.release(13);
+  }
+  reads_ = {{2, kA}, {2, 11}, {4, 13}};
+  read_values_.clear();
+  run(chain());
+  expect_close(read_values_[1], product, 0);
+  expect_close(read_values_[2], ops::neg(results[3]), 0);
+}
+
+// Another value may be read between a chain and the release of its intermediate results.
+TEST_F(FusePointwise, ReadAfterChainKeepsOnlyWhatItReads) {
+  for (const Slot read : {Slot{10}, Slot{11}}) {
+    Frame frame;
+    frame.add(op_id::kAdd, 10, {slot(kA), slot(kB)});
+    frame.add(op_id::kMul, 11, {slot(10), Arg(2.0)});
+    frame.add(op_id::kSum, 12, {slot(kA)}, {10});
+    reads_ = {{2, read}};
+    read_values_.clear();
+    EXPECT_EQ(run(frame), read == 11 ? 1u : 0u);
+    ASSERT_TRUE(read_values_[0]);
+    expect_close(read_values_[0], read == 10 ? ops::add(a_, b_) : ops::mul(ops::add(a_, b_), 2.0), 0);
+    for (Slot name : {11, 12}) slots_.release(name);
+  }
 }
 
 TEST_F(FusePointwise, UsesResultTwiceAndMixesBooleans) {

@@ -98,16 +98,21 @@ class Estimates {
 // The longest chain of instructions that can be fused, starting at `first`.
 class Chain {
  public:
-  Chain(const Program& program, size_t first, const SlotTable& slots, const Estimates& estimates)
+  // `reads`: those after instruction `first`.
+  Chain(const Program& program, size_t first, absl::Span<const ReadPoint> reads, const SlotTable& slots,
+        const Estimates& estimates)
       : program_(program),
         instructions_(absl::MakeConstSpan(program.instructions()).subspan(first)),
+        first_(first),
+        reads_(reads),
         slots_(slots),
         estimates_(estimates) {}
 
   // Returns the chain's number of instructions; 0 if there is nothing to fuse. `newest` is the largest handle that the
   // Program has defined so far.
   size_t find(Slot newest) {
-    const size_t max_length = std::min(kMaxChainSteps, instructions_.size());
+    const size_t before_read = reads_.empty() ? SIZE_MAX : reads_[0].instruction - first_;
+    const size_t max_length = std::min({kMaxChainSteps, instructions_.size(), before_read});
     while (length_ < max_length && add(instructions_[length_], newest)) ++length_;
     while (length_ >= 2 && !only_last_remains()) --length_;
     return length_ >= 2 ? length_ : 0;
@@ -209,13 +214,24 @@ class Chain {
       const Slot name = result(i);
       auto releases = std::count(after.begin(), after.end(), name);
       for (size_t k = i + 1; k < length_; ++k) releases += has(instructions_[k].release, name);
-      if (releases != 1 || has(program_.outputs(), name)) return false;
+      if (releases != 1 || has(program_.outputs(), name) || is_read_after(name)) return false;
     }
     return true;
   }
 
+  // Whether the name is read between the chain and the next instruction, which may release it.
+  bool is_read_after(Slot name) const {
+    for (const ReadPoint& read : reads_) {
+      if (read.instruction > first_ + length_) break;
+      if (read.slot == name) return true;
+    }
+    return false;
+  }
+
   const Program& program_;
   const absl::Span<const Instruction> instructions_;
+  const size_t first_;
+  const absl::Span<const ReadPoint> reads_;
   const SlotTable& slots_;
   const Estimates& estimates_;
   size_t length_ = 0;
@@ -240,7 +256,7 @@ absl::Span<const Slot> merged(ProgramMemory& memory, absl::Span<const Slot> name
 
 }  // namespace
 
-void fuse_pointwise(Program* program, const SlotTable& slots) {
+void fuse_pointwise(Program* program, const SlotTable& slots, absl::Span<const ReadPoint> reads) {
   constexpr size_t kMaxOutputs = 32;  // searched linearly
   if (program->outputs().size() > kMaxOutputs) return;
   std::vector<Instruction>& instructions = program->mutable_instructions();
@@ -251,8 +267,9 @@ void fuse_pointwise(Program* program, const SlotTable& slots) {
   for (size_t i = 0; i < instructions.size();) {
     const uint8_t estimate = estimates.of(instructions[i]);
     const bool worthwhile = (estimate & Estimates::kLarge) && !(estimate & Estimates::kRecorded);
+    while (!reads.empty() && reads[0].instruction <= i) reads.remove_prefix(1);
     if (worthwhile && may_begin(instructions, i)) {
-      Chain chain(*program, i, slots, estimates);
+      Chain chain(*program, i, reads, slots, estimates);
       if (const size_t length = chain.find(newest)) {
         dropped.clear();
         Instruction fused = chain.fuse(program, &dropped);

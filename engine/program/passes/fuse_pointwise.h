@@ -11,9 +11,10 @@
 
 namespace tt {
 
-// Rewrites `program`, which is about to run over `slots`, in place. Leaves chains of tensors that are small according
+// Rewrites `program`, which is about to run over `slots`, in place. `reads` are in ascending order; no chain extends
+// over one, and a result that it reads is not removed. Leaves chains of tensors that are small according
 // to `slots`, and anything invalid, unchanged: the executor reports errors as it would without this pass. Does not
 // throw.
-void fuse_pointwise(Program* program, const SlotTable& slots);
+void fuse_pointwise(Program* program, const SlotTable& slots, absl::Span<const ReadPoint> reads = {});
 
 }  // namespace tt
