@@ -80,6 +80,12 @@ class ChunkCompressor {
 
   explicit ChunkCompressor(CompressionMode mode) : mode_(mode) {}
 
+  // Memory for chunks of up to `bytes` bytes, including the compressed chunk, approximately.
+  static constexpr size_t memory(size_t bytes) {
+    constexpr size_t kContextBytes = size_t{1} << 20;
+    return kContextBytes + 2 * bytes;
+  }
+
   // Fills `data` and `compression` with the compressed bytes and returns true, or returns false, if the chunk should be
   // sent as it is. `rate` is the link's rate in bytes per second; 0: unknown.
   bool compress(absl::Span<const char> chunk, double rate, std::string* data, v1::ChunkCompression* compression) {
@@ -167,6 +173,14 @@ class ChunkCompressor {
 
 class ChunkDecompressor {
  public:
+  // Memory for chunks of up to `bytes` bytes in addition to the chunks, approximately.
+  static constexpr size_t memory(size_t bytes, bool shuffled) {
+    constexpr size_t kContextBytes = size_t{160} << 10;
+    return kContextBytes + (shuffled ? bytes : 0);
+  }
+
+  // Allocates the memory for shuffled chunks of up to `bytes` bytes. Not required before decompress().
+  void reserve(size_t bytes) { shuffled_.reserve(bytes); }
   // Fills `into`, whose size must be `compression.bytes()`; the caller has checked that size. Returns INVALID_ARGUMENT
   // if `data` is not valid or has another size.
   absl::Status decompress(absl::Span<const char> data, const v1::ChunkCompression& compression, absl::Span<char> into) {

@@ -4,12 +4,14 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "engine/memory/bytes.h"
 #include "proto/chunk_codec.h"
 #include "proto/link_rate.h"
 #include "proto/sha256.h"
 #include "server/convert.h"
 #include "server/rpc/engine_service.h"
 #include "server/rpc/unary.h"
+#include "server/transfer/buffer_charge.h"
 
 namespace tt::server {
 namespace {
@@ -67,9 +69,15 @@ CompressionMode compression_mode(const v1::DownloadRequest& request, bool allowe
 // call for it.
 class ChunkSender {
  public:
-  ChunkSender(Call& call, CompressionMode mode, double link_rate, size_t size,
+  ChunkSender(Call& call, CompressionMode mode, double link_rate, size_t size, std::shared_ptr<Account> account,
               grpc::internal::WriterInterface<v1::DownloadChunk>* writer)
-      : call_(call), mode_(mode), link_rate_(link_rate), size_(size), writer_(writer), compressor_(mode) {}
+      : call_(call),
+        mode_(mode),
+        link_rate_(link_rate),
+        size_(size),
+        writer_(writer),
+        charge_(std::move(account)),
+        compressor_(mode) {}
 
   grpc::Status send(ByteSource& bytes, v1::DownloadChunk* chunk) {
     do {
@@ -89,8 +97,12 @@ class ChunkSender {
     const double measured = measured_.current();
     return measured != 0 ? measured : link_rate_;
   }
+  // Whether the account has room for the memory that compression takes.
+  bool may_compress(double rate) {
+    return compressor_.is_wanted(rate) && charge_.raise_to(ChunkCompressor::memory(size_), BufferCharge::kLeft);
+  }
   bool send(double rate, v1::DownloadChunk* chunk) {
-    if (compressor_.compress(bytes_, rate, chunk->mutable_data(), chunk->mutable_compression())) {
+    if (may_compress(rate) && compressor_.compress(bytes_, rate, chunk->mutable_data(), chunk->mutable_compression())) {
       return write(call_, *chunk, writer_);
     }
     chunk->clear_compression();
@@ -107,6 +119,7 @@ class ChunkSender {
   const double link_rate_;  // the client's measurement, in bytes per second; 0: unknown
   const size_t size_;
   grpc::internal::WriterInterface<v1::DownloadChunk>* const writer_;
+  BufferCharge charge_;
   ChunkCompressor compressor_;
   LinkRate measured_;
   std::string bytes_;
@@ -120,7 +133,8 @@ bool read(Call& call, grpc::ServerReader<v1::UploadChunk>* reader, v1::UploadChu
 // Appends the chunks of an upload.
 class ChunkReceiver {
  public:
-  ChunkReceiver(Upload& upload, bool compression) : upload_(upload), compression_(compression) {}
+  ChunkReceiver(const Call& call, Upload& upload, bool compression, std::shared_ptr<Account> account)
+      : call_(call), upload_(upload), compression_(compression), charge_(std::move(account)) {}
 
   absl::Status append(const v1::UploadChunk& chunk) {
     if (chunk.has_offset() && chunk.offset() != upload_.received()) {
@@ -134,27 +148,54 @@ class ChunkReceiver {
       return absl::InvalidArgumentError(
           absl::StrCat("expected a compressed chunk of at most ", limit, " bytes, got ", bytes));
     }
+    absl::Status status = reserve(limit, chunk.compression().item_bytes() != 0);
+    if (!status.ok()) return status;
     bytes_.resize(bytes);
-    absl::Status status = decompressor_.decompress(chunk.data(), chunk.compression(), absl::MakeSpan(bytes_));
+    status = decompressor_.decompress(chunk.data(), chunk.compression(), absl::MakeSpan(bytes_));
     return status.ok() ? upload_.append(bytes_) : status;
   }
 
  private:
+  // Charges and allocates the memory for decompressed chunks of up to `bytes` bytes, which decreases during an upload.
+  // ABORTED if the session has no room until other calls end.
+  absl::Status reserve(size_t bytes, bool shuffled) {
+    if (reserved_ != 0 && (reserved_shuffled_ || !shuffled)) return absl::OkStatus();
+    bytes = std::max(bytes, reserved_);
+    const size_t needed = bytes + ChunkDecompressor::memory(bytes, shuffled);
+    const bool can_wait = call_.shares_buffers();
+    if (!charge_.raise_to(needed, can_wait ? BufferCharge::kLeft : 0)) {
+      const std::string message = absl::StrCat("out of memory on the host: no room for the ", bytes_text(needed),
+                                               " that decompressing an upload takes");
+      return can_wait ? absl::AbortedError(message) : absl::ResourceExhaustedError(message);
+    }
+    bytes_.reserve(bytes);
+    if (shuffled) decompressor_.reserve(bytes);
+    reserved_ = bytes;
+    reserved_shuffled_ = shuffled;
+    return absl::OkStatus();
+  }
+
+  const Call& call_;
   Upload& upload_;
   const bool compression_;
+  BufferCharge charge_;
+  size_t reserved_ = 0;  // maximum size of a chunk; 0: nothing is reserved
+  bool reserved_shuffled_ = false;
   ChunkDecompressor decompressor_;
   std::string bytes_;
 };
 
 grpc::Status receive_chunks(Call& call, grpc::ServerReader<v1::UploadChunk>* reader, Upload& upload, bool compression,
-                            v1::UploadChunk* chunk) {
-  ChunkReceiver receiver(upload, compression);
+                            std::shared_ptr<Account> account, grpc::ServerContext* context, v1::UploadChunk* chunk) {
+  ChunkReceiver receiver(call, upload, compression, std::move(account));
   do {
     absl::Status status = receiver.append(*chunk);
     // The client does not repeat an invalid upload.
     if (absl::IsInvalidArgument(status))
       upload.fail(Error(ErrorKind::kValue, std::string(status.message()))).IgnoreError();
-    if (!status.ok()) return to_grpc(status);
+    if (absl::IsResourceExhausted(status))
+      upload.fail(Error(ErrorKind::kOutOfMemory, std::string(status.message()))).IgnoreError();
+    if (!status.ok()) return refuse_transfer(context, status);
   } while (read(call, reader, chunk));
   return grpc::Status::OK;
 }
@@ -199,7 +240,8 @@ grpc::Status EngineService::Upload(grpc::ServerContext* context, grpc::ServerRea
     status = to_grpc(
         (*segment)->receive(**upload, [&] { return should_continue() && !detector.is_idle((*upload)->received()); }));
   } else {
-    if ((*upload)->is_needed()) status = receive_chunks(**call, reader, **upload, sessions_.compression(), &chunk);
+    if ((*upload)->is_needed())
+      status = receive_chunks(**call, reader, **upload, sessions_.compression(), session->account(), context, &chunk);
     // The instruction has failed or was cancelled, or has the bytes already. The client need not send the rest.
     const bool abandoned = status.error_code() == grpc::StatusCode::CANCELLED && !session->over();
     if (!(*upload)->is_needed() || (abandoned && !context->IsCancelled())) {
@@ -261,7 +303,7 @@ grpc::Status EngineService::answer_download(grpc::ServerContext* context, server
                                      [&] { return should_continue() && !detector.is_idle(download->bytes->left()); }));
     } else if ((*call)->acquire_buffers(should_continue)) {
       ChunkSender sender(**call, compression_mode(request, sessions_.compression()),
-                         static_cast<double>(request.link_rate()), chunk_size, writer);
+                         static_cast<double>(request.link_rate()), chunk_size, session.account(), writer);
       status = sender.send(*download->bytes, &chunk);
     } else {
       status = grpc::Status::CANCELLED;

@@ -92,6 +92,12 @@ void TransferMonitor::Call::release_buffers() {
   monitor_->buffers_free_.notify_all();
 }
 
+bool TransferMonitor::Call::shares_buffers() const {
+  MutexLock lock(monitor_->mutex_);
+  const auto found = monitor_->sessions_.find(session_);
+  return found->second.streaming[0] + found->second.streaming[1] > (has_buffers_ ? 1u : 0u);
+}
+
 void TransferMonitor::Call::carry(uint64_t transfer) {
   MutexLock lock(monitor_->mutex_);
   transfer_ = transfer;

@@ -55,6 +55,8 @@ class TransferMonitor : public std::enable_shared_from_this<TransferMonitor> {
     // until release_buffers() or its end. Returns false if `should_continue`, called every 50 ms, returned false.
     bool acquire_buffers(absl::FunctionRef<bool()> should_continue);
     void release_buffers();
+    // Whether other calls of the session hold chunks.
+    bool shares_buffers() const;
     // Sets the upload that the call carries, for cancel_upload().
     void carry(uint64_t transfer);
     // While an instance exists, the call waits for its client.

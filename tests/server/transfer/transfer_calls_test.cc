@@ -116,6 +116,7 @@ class Client {
     return testing::floats_of(run(frame).reads(0).data()) == std::vector<float>{5};
   }
   v1::Engine::Stub& stub() { return *stub_; }
+  const std::string& key() const { return hello_.session_key(); }
   // The nonce of the shared memory; replace_segment() obtains new memory, as a client does that resumes its session.
   uint64_t segment() const { return hello_.shared_memory().nonce(); }
   void replace_segment() {
@@ -369,6 +370,75 @@ TEST_F(TransferCallsTest, RejectsInvalidCompressedChunks) {
   EXPECT_EQ(status(1 << 20, bytes.size(), ""), invalid);
   EXPECT_TRUE(is_free());
   EXPECT_EQ(upload_chunk(client, 2, bytes.size(), data, valid).error_code(), grpc::StatusCode::OK);
+  EXPECT_TRUE(client.works());
+}
+
+TEST_F(TransferCallsTest, ChargesDecompressionToTheSession) {
+  listen();
+  Client client(channel());
+  const std::shared_ptr<Account> account = sessions_->find(client.key())->account();
+  const uint64_t before = account->host_bytes();
+  const std::string bytes(1 << 20, 'x');
+  v1::UploadChunk chunk;
+  ASSERT_TRUE(
+      ChunkCompressor(CompressionMode::kAlways).compress(bytes, 0, chunk.mutable_data(), chunk.mutable_compression()));
+  chunk.set_transfer(1);
+  chunk.set_total_bytes(2 << 20);
+  auto context = client.context_for();
+  v1::UploadReply reply;
+  auto writer = client.stub().Upload(context.get(), &reply);
+  writer->Write(chunk);
+  while (account->host_bytes() < before + (2 << 20)) std::this_thread::sleep_for(milliseconds(1));
+  EXPECT_LT(account->host_bytes(), before + (5 << 20));
+  chunk.clear_transfer();
+  chunk.clear_total_bytes();
+  writer->Write(chunk);
+  writer->WritesDone();
+  EXPECT_TRUE(writer->Finish().ok());
+  while (account->host_bytes() > before) std::this_thread::sleep_for(milliseconds(1));
+}
+
+TEST_F(TransferCallsTest, DecompressionRequiresMemory) {
+  listen();
+  Client client(channel());
+  const std::string bytes(1 << 20, 'x');
+  std::string data;
+  v1::ChunkCompression compression;
+  ASSERT_TRUE(ChunkCompressor(CompressionMode::kAlways).compress(bytes, 0, &data, &compression));
+  ASSERT_EQ(upload_chunk(client, 1, bytes.size(), data, compression).error_code(), grpc::StatusCode::OK);
+  v1::Frame adopts;
+  testing::uploaded(&adopts, 1, 1, {1 << 18});
+  client.run(adopts);
+  const std::shared_ptr<Account> account = sessions_->find(client.key())->account();
+  HostCharge full(account, account->host_room() - (1 << 20));
+  const grpc::Status status = upload_chunk(client, 2, bytes.size(), data, compression);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_THAT(status.error_message(), HasSubstr("no room for the 1.2 MiB that decompressing an upload takes"));
+  v1::Frame fails;
+  testing::uploaded(&fails, 2, 2, {1 << 18});
+  testing::read(&fails, 1, 2);
+  const v1::Error error = client.run(fails).reads(0).error();
+  EXPECT_EQ(error.kind(), v1::OUT_OF_MEMORY);
+  EXPECT_THAT(error.message(), HasSubstr("out of memory on the host"));
+  // A download is not compressed then.
+  const auto compressed = [&] {
+    auto context = client.context_for();
+    v1::DownloadRequest request;
+    request.set_handle(1);
+    request.set_codec(v1::CODEC_ZSTD);
+    request.set_always_compress(true);
+    auto reader = client.stub().Download(context.get(), request);
+    v1::DownloadChunk chunk;
+    EXPECT_TRUE(reader->Read(&chunk));
+    const bool compressed = chunk.has_compression();
+    EXPECT_FALSE(reader->Read(&chunk));
+    EXPECT_TRUE(reader->Finish().ok());
+    return compressed;
+  };
+  EXPECT_FALSE(compressed());
+  full.set(0);
+  EXPECT_TRUE(compressed());
+  EXPECT_EQ(upload_chunk(client, 3, bytes.size(), data, compression).error_code(), grpc::StatusCode::OK);
   EXPECT_TRUE(client.works());
 }
 
