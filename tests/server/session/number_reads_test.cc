@@ -45,7 +45,7 @@ TEST_F(NumberReadsTest, LaterInstructionsDoNotChangeTheAnswer) {
   increment(&frame, 1);
   read_number(&frame, 1);
   read_number(&frame, 1);
-  testing::Instruction(&frame, "neg").handle(1).result(2).release(1);
+  testing::Instruction(&frame, "neg").handle(1).result(2);
   read_number(&frame, 2);
   const v1::Reply reply = run(frame);
   EXPECT_EQ(reply.first_number(), 41u);
@@ -94,18 +94,6 @@ TEST_F(NumberReadsTest, AnswersFailedTensorsWithTheirErrors) {
   EXPECT_EQ(reply.number_errors(0).error().site(), 9u);
   EXPECT_EQ(reply.number_errors(1).index(), 2u);
   EXPECT_THAT(reply.number_errors(1).error().message(), HasSubstr("with one element, got one on cpu with 2 elements"));
-}
-
-// As after other reads, the tensor has its old value once the client has received the error.
-TEST_F(NumberReadsTest, AcknowledgesErrorsOfWrites) {
-  v1::Frame frame;
-  literal(&frame, 1, {}, {1});
-  literal(&frame, 2, {3}, {1, 2, 3});
-  testing::Instruction(&frame, "add").handle(1).handle(2).into(1);
-  read_number(&frame, 1);
-  const v1::Reply reply = run(frame);
-  ASSERT_EQ(reply.number_errors_size(), 1);
-  EXPECT_THAT(value(1), ElementsAre(1));
 }
 
 TEST_F(NumberReadsTest, WaitsForUploads) {
