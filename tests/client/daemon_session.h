@@ -55,13 +55,20 @@ class InterruptibleThread {
   ~InterruptibleThread() { interruptible = false; }
 };
 
+// Sanitizers slow down both sides: with breaks as frequent as otherwise, no reply would arrive between two of them.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr int kSlowdown = 10;
+#else
+inline constexpr int kSlowdown = 1;
+#endif
+
 // Breaks the connections through a relay every 50 to 100 ms.
 class RepeatedBreaks {
  public:
   explicit RepeatedBreaks(relay::Relay& relay)
       : thread_([&relay](std::stop_token done) {
           for (int i = 0; !done.stop_requested(); ++i) {
-            std::this_thread::sleep_for(std::chrono::milliseconds(50 + i * 17 % 50));
+            std::this_thread::sleep_for(std::chrono::milliseconds(kSlowdown * (50 + i * 17 % 50)));
             relay.cut();
           }
         }) {}
