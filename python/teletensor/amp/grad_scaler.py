@@ -72,8 +72,18 @@ class GradScaler:
         for g in grads:
             g.mul_(1.0 / self._scale)
         finite = [g.isfinite().all() for g in grads]
-        self._found_inf[id(optimizer)] = _C.torch.stack(finite).all().logical_not() if finite else _C.tensor(False)
+        found = _C.torch.stack(finite).all().logical_not() if finite else _C.tensor(False)
+        self._found_inf[id(optimizer)] = self._found_on_any_rank(optimizer, found)
         self._stages[id(optimizer)] = OptState.UNSCALED
+
+    def _found_on_any_rank(self, optimizer, found: Tensor) -> Tensor:
+        """Combines the ranks' results if the optimizer's parameters are divided among ranks."""
+        params = [p for group in optimizer.param_groups for p in group["params"] if hasattr(p, "_unit")]
+        if not params:
+            return found
+        from ..distributed.fsdp._norm import any_over_ranks
+
+        return any_over_ranks(found, dict.fromkeys(p._unit.group for p in params))
 
     def step(self, optimizer, *args, **kwargs):
         """Calls optimizer.step() unless a gradient is infinite or NaN."""

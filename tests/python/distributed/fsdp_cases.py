@@ -13,6 +13,7 @@ from teletensor import _C, nn
 from teletensor.distributed import fsdp
 from teletensor.distributed.fsdp import FullyShardedDataParallel as FSDP  # noqa: N817
 from teletensor.distributed.fsdp import wrap
+from teletensor.distributed.fsdp.sharded_grad_scaler import ShardedGradScaler
 from teletensor.utils.checkpoint import checkpoint
 
 from .data_parallel_cases import STEPS, batch, loss_of, model, part, train_alone
@@ -313,6 +314,28 @@ def evaluates(rank: int, size: int) -> float:
     return max(results)
 
 
+def mesh_and_offload(rank: int, size: int) -> float:
+    mesh = dist.init_device_mesh("cpu", (size,))
+    differences = []
+    for options in ({"device_mesh": mesh}, {"cpu_offload": fsdp.CPUOffload(True)}, {"device_id": torch.device("cpu")}):
+        module = FSDP(tower(), auto_wrap_policy=BLOCKS, **options)
+        train(module, rank, size, steps=2)
+        differences.append(difference(module, trained_alone(tower(), steps=2)))
+    module = fsdp.fully_shard(tower(), mesh=mesh)
+    train(module, rank, size, steps=2)
+    pairs = zip(module.parameters(), trained_alone(tower(), steps=2).parameters(), strict=True)
+    return max(*differences, *((p.full_tensor() - q).abs().max().item() for p, q in pairs))
+
+
+def subgroup(rank: int, size: int) -> float:
+    """Two groups of ranks train their own modules."""
+    half = size // 2
+    groups = [dist.new_group(range(half)), dist.new_group(range(half, size))]
+    module = FSDP(tower(seed=rank // half), groups[rank // half], auto_wrap_policy=BLOCKS)
+    train(module, rank % half, half, steps=2)
+    return difference(module, trained_alone(tower(seed=rank // half), steps=2))
+
+
 class Tied(nn.Module):
     """A model whose output layer has the embedding's weight."""
 
@@ -386,6 +409,27 @@ def input_gradients(rank: int, size: int) -> float:
         differences.append((grads[0] - grads[1]).abs().max().item())
         module.requires_grad_(False)
     return max(differences)
+
+
+def skips_steps(rank: int, size: int, sharded: bool) -> list:
+    """A gradient of one rank's part that is not finite skips the step on all ranks."""
+    module = FSDP(tower(), auto_wrap_policy=BLOCKS)
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
+    scaler = (ShardedGradScaler if sharded else torch.amp.GradScaler)("cpu", init_scale=8.0)
+    x, y = batch(0)
+    scales = []
+    for overflows in (True, False):
+        optimizer.zero_grad()
+        scaler.scale(loss_of(module, part(x, rank, size), part(y, rank, size))).backward()
+        if overflows and rank == 1:
+            next(module.parameters()).grad[0] = float("inf")
+        scaler.step(optimizer)
+        scaler.update()
+        scales.append(scaler.get_scale())
+    alone = tower()
+    loss_of(alone, x, y).backward()
+    torch.optim.SGD(alone.parameters(), lr=0.1).step()
+    return [scales, difference(module, alone)]
 
 
 def held_bytes() -> int:

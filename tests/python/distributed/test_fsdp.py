@@ -107,6 +107,14 @@ def test_evaluation_uses_current_parameters(ranks):
     assert max(ranks.run(2, cases.evaluates)) < 1e-5
 
 
+def test_mesh_and_offload(ranks):
+    assert max(ranks.run(2, cases.mesh_and_offload)) < 1e-5
+
+
+def test_subgroups(ranks):
+    assert max(ranks.run(4, cases.subgroup)) < 1e-5
+
+
 @pytest.mark.parametrize("use_orig_params", [False, True])
 def test_tied_parameters(ranks, use_orig_params):
     for difference, shares, message in ranks.run(2, cases.tied, use_orig_params=use_orig_params):
@@ -125,6 +133,13 @@ def test_failed_loss_is_an_error_on_all_ranks(ranks):
 
 def test_gradients_of_inputs(ranks):
     assert max(ranks.run(2, cases.input_gradients)) < 1e-5
+
+
+@pytest.mark.parametrize("sharded", [False, True])
+def test_grad_scaler_skips_a_step_on_all_ranks(ranks, sharded):
+    for scales, difference in ranks.run(2, cases.skips_steps, sharded=sharded):
+        assert scales == [4, 4]
+        assert difference < 1e-5
 
 
 def test_memory_of_a_rank(ranks):

@@ -41,3 +41,11 @@ def norm_over_ranks(parameters: list, norm_type: float) -> Tensor:
         group.allreduce([part], _options.AllreduceOptions(reduceOp=ReduceOp.MAX if is_max else ReduceOp.SUM)).wait()
         total = _C.torch.maximum(total, part) if is_max else total + part
     return total if is_max else total ** (1.0 / norm_type)
+
+
+def any_over_ranks(flag: Tensor, groups) -> Tensor:
+    """Returns whether a flag is set on any rank of the groups. All ranks must call it."""
+    value = flag.float().reshape(1)
+    for group in groups:
+        group.allreduce([value], _options.AllreduceOptions(reduceOp=ReduceOp.MAX)).wait()
+    return value.reshape(()) > 0
