@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import itertools
 import operator
@@ -174,17 +175,22 @@ def destroy_process_group(group: ProcessGroup | None = None) -> None:
     if pg not in _world.pg_map:
         raise ValueError("Invalid process group specified")
     if pg is not _world.default_pg:
-        pg.shutdown()
-        _world.remove(pg)
+        _leave(pg)
         return
     for member in reversed(list(_world.pg_map)):
-        member.shutdown()
-        _world.remove(member)
+        _leave(member)
     _world.pg_group_ranks.clear()
     _world.default_pg = None
     _world.group_count = 0
     if getattr(sys.excepthook, "teletensor_rank", None) is not None:
         sys.excepthook = sys.__excepthook__
+
+
+def _leave(pg: ProcessGroup) -> None:
+    """Leaves a group. If the engine is gone, so is its part of the group."""
+    with contextlib.suppress(ConnectionError):
+        pg.shutdown()
+    _world.remove(pg)
 
 
 def new_group(

@@ -143,3 +143,15 @@ def test_lost_during_formation(own_ranks, backend, victim, how):
         group.all[rank].start(cases.form_again, rank, 4, port, members)
     for rank in members:
         assert group.all[rank].result() == [sum(members)] * 3
+
+
+def test_rank_continues_with_a_new_engine(own_ranks):
+    group = own_ranks(2)
+    pids = form(group, 2, "gloo")
+    kill(group, 1, "engine", pids)
+    group.all[1].start(cases.new_engine)
+    assert group.all[1].result() != pids[1]
+    port = free_port()
+    for rank in (0, 1):
+        group.all[rank].start(cases.form_again, rank, 2, port, [0, 1])
+    assert [group.all[rank].result() for rank in (0, 1)] == [[1] * 3] * 2
