@@ -85,7 +85,9 @@ def tower(seed: int = 1, **options) -> Tower:
 BLOCKS = wrap.ModuleWrapPolicy({Block})
 
 
-def train(module: nn.Module, rank: int = 0, size: int = 1, steps: int = STEPS, lr: float = 1e-2) -> torch.optim.Optimizer:
+def train(
+    module: nn.Module, rank: int = 0, size: int = 1, steps: int = STEPS, lr: float = 1e-2
+) -> torch.optim.Optimizer:
     # With the default eps, AdamW amplifies the rounding of gradients near 0.
     optimizer = torch.optim.AdamW(module.parameters(), lr=lr, eps=1e-4)
     for step in range(steps):
@@ -126,7 +128,9 @@ def dropout(rank: int, size: int) -> float:
 
 def buffers(rank: int, size: int) -> list[float]:
     """Running statistics change once per step, as without sharding."""
-    module, alone = (nn.Sequential(nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4)), nn.Linear(4, 1)) for _ in range(2))
+    module, alone = (
+        nn.Sequential(nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4)), nn.Linear(4, 1)) for _ in range(2)
+    )
     alone.load_state_dict(module.state_dict())
     dist.broadcast(alone[0][0].weight.detach(), 0)
     alone[0][0].bias.detach().zero_()
@@ -137,7 +141,9 @@ def buffers(rank: int, size: int) -> list[float]:
         sharded(x).sum().backward()
         alone(x).sum().backward()
     a, b = (m.state_dict() for m in (sharded, alone))
-    return [(a[key].float() - b[key].float()).abs().max().item() for key in ("0.1.running_mean", "0.1.num_batches_tracked")]
+    return [
+        (a[key].float() - b[key].float()).abs().max().item() for key in ("0.1.running_mean", "0.1.num_batches_tracked")
+    ]
 
 
 def accumulates(rank: int, size: int) -> float:
@@ -255,6 +261,7 @@ def batch_norm_keeps_precision(rank: int, size: int) -> list[str]:
 
 def checkpointed(rank: int, size: int) -> float:
     """Activation checkpoints outside and inside of units."""
+
     class Outside(nn.Sequential):
         def forward(self, x):
             for child in self:
@@ -265,7 +272,9 @@ def checkpointed(rank: int, size: int) -> float:
     for strategy in ("FULL_SHARD", "SHARD_GRAD_OP"):
         torch.manual_seed(1)
         layers = [nn.Linear(20, 20), nn.Tanh(), nn.Linear(20, 3)]
-        module = FSDP(Outside(*layers), auto_wrap_policy=POLICIES["linear"], sharding_strategy=fsdp.ShardingStrategy[strategy])
+        module = FSDP(
+            Outside(*layers), auto_wrap_policy=POLICIES["linear"], sharding_strategy=fsdp.ShardingStrategy[strategy]
+        )
         torch.manual_seed(1)
         alone = nn.Sequential(nn.Linear(20, 20), nn.Tanh(), nn.Linear(20, 3))
         train(module, rank, size)
@@ -282,7 +291,10 @@ def ignored(rank: int, size: int) -> list:
     loss_of(module, x, y).backward()
     alone = tower()
     loss_of(alone, x, y).backward()
-    return [any("head.weight" in n for n in names), (inner.head.weight.grad - alone.head.weight.grad).abs().max().item()]
+    return [
+        any("head.weight" in n for n in names),
+        (inner.head.weight.grad - alone.head.weight.grad).abs().max().item(),
+    ]
 
 
 def frozen(rank: int, size: int) -> float:
@@ -484,7 +496,9 @@ def rejected(rank: int, size: int) -> list[str]:
     for call in (
         lambda: FSDP.summon_full_params(module, with_grads=True, writeback=False).__enter__(),
         lambda: FSDP.summon_full_params(module, rank0_only=True).__enter__(),
-        lambda: module.register_comm_hook(None, None), module.double, lambda: copy.deepcopy(module),
+        lambda: module.register_comm_hook(None, None),
+        module.double,
+        lambda: copy.deepcopy(module),
         lambda: module.load_state_dict(module.state_dict(), assign=True),
         lambda: module(torch.ones(1, 2)).sum().backward(create_graph=True),
     ):

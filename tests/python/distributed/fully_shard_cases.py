@@ -76,6 +76,7 @@ def state_dict(rank: int, size: int) -> float:
 
 def methods(rank: int, size: int) -> list:
     """unshard(), another forward method, and the divisor of gradients."""
+
     class Encoder(nn.Linear):
         def encode(self, x):
             return self(x) * 2
@@ -89,7 +90,10 @@ def methods(rank: int, size: int) -> list:
     fsdp.register_fsdp_forward_method(module, "half")
     x = torch.ones(2, 4)
     module.unshard(async_op=True).wait()
-    results = [(module.encode(x) - alone.encode(x)).abs().max().item(), (module.half(x) - alone.half(x)).abs().max().item()]
+    results = [
+        (module.encode(x) - alone.encode(x)).abs().max().item(),
+        (module.half(x) - alone.half(x)).abs().max().item(),
+    ]
     module.unshard()
     module.reshard()
     module.set_gradient_divide_factor(1.0)

@@ -20,7 +20,10 @@ def test_buffers(ranks):
 
 def test_early_termination_is_an_error_on_all_ranks(ranks):
     messages = ranks.run(2, cases.throws)
-    assert messages == ["Rank 0 exhausted all inputs.", "Detected at least one rank that exhausted inputs. Throwing across all ranks."]
+    assert messages == [
+        "Rank 0 exhausted all inputs.",
+        "Detected at least one rank that exhausted inputs. Throwing across all ranks.",
+    ]
 
 
 def test_joinables_with_their_own_hooks(ranks):

@@ -7,7 +7,9 @@ import pytest
 from . import zero_cases as cases
 
 
-@pytest.mark.parametrize(("size", "name"), [(1, "AdamW"), (2, "AdamW"), (3, "AdamW"), (4, "AdamW"), (2, "SGD"), (2, "Adagrad")])
+@pytest.mark.parametrize(
+    ("size", "name"), [(1, "AdamW"), (2, "AdamW"), (3, "AdamW"), (4, "AdamW"), (2, "SGD"), (2, "Adagrad")]
+)
 def test_parameters_are_those_of_one_engine(ranks, size, name):
     results = ranks.run(size, cases.trains, name=name)
     assert max(difference for difference, _ in results) < 1e-5

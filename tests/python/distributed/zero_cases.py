@@ -61,7 +61,10 @@ def state(rank: int, size: int) -> list:
         if to == rank:
             saved = optimizer.state_dict()
     results = []
-    for make in (lambda p: ZeroRedundancyOptimizer(p, torch.optim.AdamW, **options), lambda p: torch.optim.AdamW(p, **options)):
+    for make in (
+        lambda p: ZeroRedundancyOptimizer(p, torch.optim.AdamW, **options),
+        lambda p: torch.optim.AdamW(p, **options),
+    ):
         copy = model()
         copy.load_state_dict(module.state_dict())
         again = make(copy.parameters())

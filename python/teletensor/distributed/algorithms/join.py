@@ -128,9 +128,7 @@ class Join:
             RuntimeError: a rank left the loop, and the context has ``throw_on_early_termination``. Checking it waits.
         """
         if not hasattr(joinable, "_join_config"):
-            raise AssertionError(
-                f"Check that the {type(joinable)} constructor calls the ``Joinable`` constructor"
-            )
+            raise AssertionError(f"Check that the {type(joinable)} constructor calls the ``Joinable`` constructor")
         config = joinable._join_config
         if not config.is_first_joinable or not config.enable:
             return None

@@ -123,16 +123,26 @@ class FSDPModule:
     set_requires_all_reduce = _not_supported("set_requires_all_reduce", "parameters are not replicated")
     set_reshard_after_backward = _not_supported("set_reshard_after_backward", "parameters are always freed")
     set_keep_unsharded_storage = _not_supported("set_keep_unsharded_storage", "parameters are always freed")
-    set_modules_to_forward_prefetch = _not_supported("set_modules_to_forward_prefetch", "the order of the previous pass is used")
-    set_modules_to_backward_prefetch = _not_supported("set_modules_to_backward_prefetch", "the order of the forward pass is used")
-    set_manual_backward_finalization = _not_supported("set_manual_backward_finalization", "backward completes its reductions")
+    set_modules_to_forward_prefetch = _not_supported(
+        "set_modules_to_forward_prefetch", "the order of the previous pass is used"
+    )
+    set_modules_to_backward_prefetch = _not_supported(
+        "set_modules_to_backward_prefetch", "the order of the forward pass is used"
+    )
+    set_manual_backward_finalization = _not_supported(
+        "set_manual_backward_finalization", "backward completes its reductions"
+    )
     finalize_backward = _not_supported("finalize_backward", "backward completes its reductions")
     set_custom_all_gather = _not_supported("set_custom_all_gather", "the engine runs the collectives")
     set_custom_reduce_scatter = _not_supported("set_custom_reduce_scatter", "the engine runs the collectives")
     set_all_reduce_hook = _not_supported("set_all_reduce_hook", "parameters are not replicated")
     set_post_optim_event = _not_supported("set_post_optim_event", "the session executes its calls in order")
-    set_reduce_scatter_unused_params = _not_supported("set_reduce_scatter_unused_params", "a unit is reduced as a whole")
-    set_reduce_scatter_max_input_buffers = _not_supported("set_reduce_scatter_max_input_buffers", "one reduction runs at a time")
+    set_reduce_scatter_unused_params = _not_supported(
+        "set_reduce_scatter_unused_params", "a unit is reduced as a whole"
+    )
+    set_reduce_scatter_max_input_buffers = _not_supported(
+        "set_reduce_scatter_max_input_buffers", "one reduction runs at a time"
+    )
     set_separate_reduce_scatter_group = _not_supported("set_separate_reduce_scatter_group", "one group is used")
     set_unshard_in_backward = _not_supported("set_unshard_in_backward", "backward gathers the parameters that it needs")
     set_allocate_memory_from_process_group_for_comm = _not_supported(

@@ -59,7 +59,9 @@ class FlatParameter(Parameter):
     _unit: ShardedUnit
 
     def __deepcopy__(self, memo: dict):
-        raise NotImplementedError("[deepcopy] modules with sharded parameters cannot be copied: copy them before sharding")
+        raise NotImplementedError(
+            "[deepcopy] modules with sharded parameters cannot be copied: copy them before sharding"
+        )
 
 
 class ShardedParameter(Parameter):
@@ -77,7 +79,9 @@ class ShardedParameter(Parameter):
         return self.detach()
 
     def __deepcopy__(self, memo: dict):
-        raise NotImplementedError("[deepcopy] modules with sharded parameters cannot be copied: copy them before sharding")
+        raise NotImplementedError(
+            "[deepcopy] modules with sharded parameters cannot be copied: copy them before sharding"
+        )
 
 
 class Entry:
@@ -125,7 +129,9 @@ class ShardedUnit:
                 raise ValueError("Must flatten tensors with uniform `requires_grad` when `use_orig_params=False`")
         self.device = first.device
         if self.device.type == "meta":
-            raise NotImplementedError("[fsdp] parameters on the meta device are not supported: initialize the module first")
+            raise NotImplementedError(
+                "[fsdp] parameters on the meta device are not supported: initialize the module first"
+            )
         self.dtype = first.dtype
         self.param_dtype = param_dtype or self.dtype
         self.reduce_dtype = reduce_dtype or self.param_dtype

@@ -280,7 +280,9 @@ class FullyShardedDataParallel(Module):
             yield
 
     @contextlib.contextmanager
-    def _full_parameters(self, writeback: bool, rank0_only: bool = False, offload_to_cpu: bool = False) -> Iterator[None]:
+    def _full_parameters(
+        self, writeback: bool, rank0_only: bool = False, offload_to_cpu: bool = False
+    ) -> Iterator[None]:
         unit = self._unit
         tensors = unit.gather_flat(unit.shard.detach())
         if rank0_only and self.rank != 0:
@@ -312,7 +314,10 @@ class FullyShardedDataParallel(Module):
             raise RuntimeError(f"Expected state_dict_config of type {model} but got {type(config)}")
         if type(optim) is not optimizer:
             raise RuntimeError(f"Expected optim_state_dict_config of type {optimizer} but got {type(optim)}")
-        unsupported("set_state_dict_type", _use_dtensor=getattr(config, "_use_dtensor", False) or getattr(optim, "_use_dtensor", False))
+        unsupported(
+            "set_state_dict_type",
+            _use_dtensor=getattr(config, "_use_dtensor", False) or getattr(optim, "_use_dtensor", False),
+        )
         before = StateDictSettings(StateDictType.FULL_STATE_DICT, FullStateDictConfig(), FullOptimStateDictConfig())
         for i, m in enumerate(FullyShardedDataParallel.fsdp_modules(module)):
             before = m._settings if i == 0 else before
@@ -333,7 +338,9 @@ class FullyShardedDataParallel(Module):
         """set_state_dict_type() within a context."""
         found = FullyShardedDataParallel.fsdp_modules(module)
         before = [m._settings for m in found]
-        FullyShardedDataParallel.set_state_dict_type(module, state_dict_type, state_dict_config, optim_state_dict_config)
+        FullyShardedDataParallel.set_state_dict_type(
+            module, state_dict_type, state_dict_config, optim_state_dict_config
+        )
         try:
             yield
         finally:
@@ -364,7 +371,9 @@ class FullyShardedDataParallel(Module):
     def _exposed_for(self, kind: StateDictType, config: StateDictConfig | None = None, writeback: bool = False):
         """A context in which the module has the parameters that a state dict contains."""
         if kind is StateDictType.FULL_STATE_DICT:
-            return self._full_parameters(writeback, getattr(config, "rank0_only", False), config is not None and config.offload_to_cpu)
+            return self._full_parameters(
+                writeback, getattr(config, "rank0_only", False), config is not None and config.offload_to_cpu
+            )
         if kind is StateDictType.LOCAL_STATE_DICT:
             if self._unit.originals:
                 raise NotImplementedError("[state_dict] LOCAL_STATE_DICT requires use_orig_params=False")
@@ -400,13 +409,21 @@ class FullyShardedDataParallel(Module):
         rank = FullyShardedDataParallel.fsdp_modules(model)[0].rank
         for unit, path in _units(model):
             for key, values in _gathered_state(unit, optim, path).items():
-                state[key] = {k: v.cpu() if config.offload_to_cpu and isinstance(v, Tensor) else v for k, v in values.items()}
+                state[key] = {
+                    k: v.cpu() if config.offload_to_cpu and isinstance(v, Tensor) else v for k, v in values.items()
+                }
         for name, parameter in names.items():
-            if not isinstance(parameter, FlatParameter) and not hasattr(parameter, "_unit") and parameter in optim.state:
+            if (
+                not isinstance(parameter, FlatParameter)
+                and not hasattr(parameter, "_unit")
+                and parameter in optim.state
+            ):
                 state[name] = dict(optim.state[parameter])
         if config.rank0_only and rank != 0:
             return {}
-        groups = [{**g, "params": [n for p in g["params"] for n in _original_names(model, p)]} for g in optim.param_groups]
+        groups = [
+            {**g, "params": [n for p in g["params"] for n in _original_names(model, p)]} for g in optim.param_groups
+        ]
         return {"state": state, "param_groups": groups}
 
     @staticmethod
@@ -498,7 +515,7 @@ class _FullPrecision(FullyShardedDataParallel):
 def _add_prefix(state_dict: dict, prefix: str, *_) -> None:
     """Renames a state dict's keys to those of the module inside the wrapper."""
     for key in [k for k in state_dict if k.startswith(prefix)]:
-        state_dict[f"{prefix}{_WRAPPED}.{key[len(prefix):]}"] = state_dict.pop(key)
+        state_dict[f"{prefix}{_WRAPPED}.{key[len(prefix) :]}"] = state_dict.pop(key)
 
 
 # The optimizer's state, by unit. Paths are those of the original modules.
@@ -541,7 +558,10 @@ def _gathered_state(unit: ShardedUnit, optim, path: str) -> dict[str, dict]:
     keys = sorted({k for s in states for k in s})
     for key in keys:
         values = [s.get(key) for s in states]
-        shapes = [isinstance(v, Tensor) and v.shape == p.shape and v.dim() > 0 for v, p in zip(values, unit.exposed, strict=True)]
+        shapes = [
+            isinstance(v, Tensor) and v.shape == p.shape and v.dim() > 0
+            for v, p in zip(values, unit.exposed, strict=True)
+        ]
         if any(shapes):
             dtype = next(v.dtype for v, ok in zip(values, shapes, strict=True) if ok)
             part = _C.torch.zeros(unit.part_numel, dtype=dtype, device=unit.storage_device)
@@ -566,10 +586,15 @@ def _local_state(unit: ShardedUnit, saved: dict, path: str, numbers: dict[int, i
     result: dict[int, dict] = {}
     for key in sorted({k for s in states for k in s}):
         values = [s.get(key) for s in states]
-        is_vector = [isinstance(v, Tensor) and v.shape == e.shape and v.dim() > 0 for v, e in zip(values, unit.entries, strict=True)]
+        is_vector = [
+            isinstance(v, Tensor) and v.shape == e.shape and v.dim() > 0
+            for v, e in zip(values, unit.entries, strict=True)
+        ]
         if any(is_vector):
             dtype = next(v.dtype for v, ok in zip(values, is_vector, strict=True) if ok)
-            flat = unit._flatten([v.to(unit.device) if ok else None for v, ok in zip(values, is_vector, strict=True)], dtype)
+            flat = unit._flatten(
+                [v.to(unit.device) if ok else None for v, ok in zip(values, is_vector, strict=True)], dtype
+            )
             part = flat.view(unit.ranks, -1)[unit.rank].clone()
             local: list = [unit.local(part, e) for e in unit.entries] if unit.originals else [part]
         else:

@@ -57,7 +57,9 @@ class CustomPolicy(_Policy):
         return result if isinstance(result, dict) else {} if result else None
 
 
-def _module_wrap_policy(module: Module, recurse: bool, nonwrapped_numel: int, module_classes: set[type[Module]]) -> bool:
+def _module_wrap_policy(
+    module: Module, recurse: bool, nonwrapped_numel: int, module_classes: set[type[Module]]
+) -> bool:
     """Wraps the modules of some classes."""
     return recurse or isinstance(module, tuple(module_classes))
 
@@ -96,7 +98,9 @@ def size_based_auto_wrap_policy(
         exclude_wrap_modules: classes that are not wrapped; by default ModuleList and ModuleDict.
     """
     leaves = size_based_auto_wrap_policy.FORCE_LEAF_MODULES if force_leaf_modules is None else force_leaf_modules
-    excluded = size_based_auto_wrap_policy.EXCLUDE_WRAP_MODULES if exclude_wrap_modules is None else exclude_wrap_modules
+    excluded = (
+        size_based_auto_wrap_policy.EXCLUDE_WRAP_MODULES if exclude_wrap_modules is None else exclude_wrap_modules
+    )
     is_large = nonwrapped_numel >= min_num_params
     if recurse:
         return is_large and not isinstance(module, tuple(leaves))
@@ -193,5 +197,3 @@ def _wrap_by_function(
     if not is_root and policy(module=module, recurse=False, nonwrapped_numel=numel - inside):
         return wrapper(module, **options), numel
     return module, inside
-
-

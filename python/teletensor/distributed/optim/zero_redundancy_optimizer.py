@@ -155,7 +155,9 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         if len(saved) != len(self.param_groups):
             raise ValueError("loaded state dict has a different number of parameter groups")
         if [len(g["params"]) for g in saved] != [len(g["params"]) for g in self.param_groups]:
-            raise ValueError("loaded state dict contains a parameter group that doesn't match the size of optimizer's group")
+            raise ValueError(
+                "loaded state dict contains a parameter group that doesn't match the size of optimizer's group"
+            )
         by_parameter = {id(p): n for old, group in zip(saved, self.param_groups, strict=True)
                         for n, p in zip(old["params"], group["params"], strict=True)}  # fmt: skip
         groups, state = [], {}

@@ -167,7 +167,12 @@ class DistributedDataParallel(Module, Joinable):
         if self._join_config.enable:
             Join.notify_join_context(self)
             self._start_any_rank(synchronizes)
-            if synchronizes and self.broadcast_buffers and self.require_forward_param_sync and self._buffers_to_broadcast():
+            if (
+                synchronizes
+                and self.broadcast_buffers
+                and self.require_forward_param_sync
+                and self._buffers_to_broadcast()
+            ):
                 root = self._common_rank(True)
         if _C.is_grad_enabled():
             _C.ops.reducer_prepare(self._reducer, synchronizes)
@@ -214,7 +219,9 @@ class DistributedDataParallel(Module, Joinable):
 
     # Join.
 
-    def join(self, divide_by_initial_world_size: bool = True, enable: bool = True, throw_on_early_termination: bool = False) -> Join:
+    def join(
+        self, divide_by_initial_world_size: bool = True, enable: bool = True, throw_on_early_termination: bool = False
+    ) -> Join:
         """A context for a training loop that may end earlier on some ranks; see torch.distributed.algorithms.join.Join.
 
         Ranks that have left the loop contribute gradients of zeros. At the end, all ranks have the model of a rank that was
@@ -223,7 +230,9 @@ class DistributedDataParallel(Module, Joinable):
         Raises:
             NotImplementedError: ``divide_by_initial_world_size=False``, or the module has ``find_unused_parameters``.
         """
-        return Join([self], enable, throw_on_early_termination, divide_by_initial_world_size=divide_by_initial_world_size)
+        return Join(
+            [self], enable, throw_on_early_termination, divide_by_initial_world_size=divide_by_initial_world_size
+        )
 
     def join_hook(self, **kwargs) -> JoinHook:
         """Returns the hook of a Join context."""
