@@ -17,7 +17,6 @@
 #include <numeric>
 #include <utility>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "distributed/group/reduce.h"
@@ -85,7 +84,7 @@ std::unique_ptr<GlooBackend> GlooBackend::connect(Store& store, const Options& o
   }
 }
 
-GlooBackend::GlooBackend(const Options& options, std::shared_ptr<gloo::Context> context)
+GlooBackend::GlooBackend(const Options& options, std::shared_ptr<Mesh> context)
     : options_(options),
       context_(std::move(context)),
       sent_(kMaxExchange),
@@ -119,11 +118,8 @@ void GlooBackend::abort(std::string_view reason) {
     MutexLock lock(mutex_);
     if (aborted_) return;
     aborted_ = std::string(reason);
-    for (gloo::transport::UnboundBuffer* buffer : waiting_) {
-      buffer->abortWaitRecv();
-      buffer->abortWaitSend();
-    }
   }
+  context_->abort();
   for (int peer = 0; peer < options_.size; ++peer) {
     if (peer != options_.rank) PairAccess::shut_down(*context_->getPair(peer));
   }
@@ -164,32 +160,24 @@ void GlooBackend::exchange_with_peers(size_t bytes) {
   }
 }
 
-// Calls a wait of Gloo, which abort() ends. Gloo does not always end a wait when its connection breaks, and closes all
-// connections when a wait times out, so a wait has the whole time until the deadline.
-template <typename Wait>
-void GlooBackend::wait(gloo::transport::UnboundBuffer& buffer, Clock::time_point deadline, Wait wait) {
-  {
-    MutexLock lock(mutex_);
-    if (aborted_) fail(ErrorKind::kRuntime, *aborted_);
-    waiting_.push_back(&buffer);
-  }
-  const absl::Cleanup forget = [&] {
-    MutexLock lock(mutex_);
-    waiting_.erase(std::find(waiting_.begin(), waiting_.end(), &buffer));
-  };
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
-  const bool is_complete = wait(std::max(left, std::chrono::milliseconds(1)));
-  check(is_complete, "the wait was aborted");
+namespace {
+
+// Gloo closes all connections when a wait times out, so a wait has the whole time until the deadline.
+std::chrono::milliseconds until(std::chrono::steady_clock::time_point deadline) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+  return std::max(left, std::chrono::milliseconds(1));
 }
+
+}  // namespace
 
 int GlooBackend::await_receive(gloo::transport::UnboundBuffer& buffer, Clock::time_point deadline) {
   int rank = -1;
-  wait(buffer, deadline, [&](std::chrono::milliseconds limit) { return buffer.waitRecv(&rank, limit); });
+  buffer.waitRecv(&rank, until(deadline));
   return rank;
 }
 
 void GlooBackend::await_send(gloo::transport::UnboundBuffer& buffer, Clock::time_point deadline) {
-  wait(buffer, deadline, [&](std::chrono::milliseconds limit) { return buffer.waitSend(limit); });
+  buffer.waitSend(until(deadline));
 }
 
 void GlooBackend::run(const Collective& c) {

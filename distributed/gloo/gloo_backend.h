@@ -35,11 +35,9 @@ class GlooBackend final : public Backend {
   void abort(std::string_view reason) override;
 
  private:
-  GlooBackend(const Options& options, std::shared_ptr<gloo::Context> context);
+  GlooBackend(const Options& options, std::shared_ptr<Mesh> context);
   using Clock = std::chrono::steady_clock;
   void exchange_with_peers(size_t bytes);
-  template <typename Wait>
-  void wait(gloo::transport::UnboundBuffer& buffer, Clock::time_point deadline, Wait wait);
   int await_receive(gloo::transport::UnboundBuffer& buffer, Clock::time_point deadline);  // returns the sender
   void await_send(gloo::transport::UnboundBuffer& buffer, Clock::time_point deadline);
   template <typename CollectiveOptions>
@@ -57,14 +55,13 @@ class GlooBackend final : public Backend {
   [[noreturn]] void rethrow(std::string_view message) const;
 
   const Options options_;
-  const std::shared_ptr<gloo::Context> context_;
+  const std::shared_ptr<Mesh> context_;
   uint32_t next_tag_ = 0;  // of the next collective
   // The bytes of exchange(): this rank's and those of all ranks.
   std::vector<char> sent_, received_;
   std::unique_ptr<gloo::transport::UnboundBuffer> send_buffer_, receive_buffer_;
   mutable Mutex mutex_;
   std::optional<std::string> aborted_ ABSL_GUARDED_BY(mutex_);
-  std::vector<gloo::transport::UnboundBuffer*> waiting_ ABSL_GUARDED_BY(mutex_);  // in which a thread waits
 };
 
 }  // namespace tt::distributed

@@ -1,13 +1,14 @@
 #include "distributed/gloo/mesh.h"
 
 #include <gloo/transport/tcp/device.h>
+#include <gloo/transport/unbound_buffer.h>
 
 #include <algorithm>
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include "absl/cleanup/cleanup.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "base/mutex.h"
 #include "engine/schema/error.h"
@@ -66,19 +67,98 @@ class ConnectWatch {
 // Gloo's addresses are sockaddr_storage, most of which is zero. Publishes only the first bytes.
 constexpr size_t kAddressBytes = 32;
 
-class MeshContext final : public gloo::Context {
+// Gloo's transport with buffers whose waits abort() ends: a pair that fails wakes neither the sender nor the receiver
+// of a message that is partly transferred.
+class AbortableTransport final : public gloo::transport::Context {
+ public:
+  explicit AbortableTransport(std::shared_ptr<gloo::transport::Context> transport)
+      : gloo::transport::Context(transport->rank, transport->size), transport_(std::move(transport)) {
+    setTimeout(transport_->getTimeout());
+  }
+
+  std::unique_ptr<gloo::transport::Pair>& getPair(int rank) override { return transport_->getPair(rank); }
+  std::unique_ptr<gloo::transport::Pair>& createPair(int rank) override { return transport_->createPair(rank); }
+  std::unique_ptr<gloo::transport::UnboundBuffer> createUnboundBuffer(void* bytes, size_t size) override {
+    return std::make_unique<Buffer>(*this, transport_->createUnboundBuffer(bytes, size));
+  }
+
+  void abort() {
+    MutexLock lock(mutex_);
+    aborted_ = true;
+    for (Buffer* buffer : buffers_) {
+      buffer->abortWaitRecv();
+      buffer->abortWaitSend();
+    }
+  }
+
+ private:
+  class Buffer final : public gloo::transport::UnboundBuffer {
+   public:
+    Buffer(AbortableTransport& transport, std::unique_ptr<gloo::transport::UnboundBuffer> buffer)
+        : UnboundBuffer(buffer->ptr, buffer->size), transport_(transport), buffer_(std::move(buffer)) {
+      MutexLock lock(transport_.mutex_);
+      transport_.buffers_.insert(this);
+    }
+    ~Buffer() override {
+      MutexLock lock(transport_.mutex_);
+      transport_.buffers_.erase(this);
+    }
+
+    bool waitRecv(int* rank, std::chrono::milliseconds timeout) override {
+      check_continues(true);
+      check_continues(buffer_->waitRecv(rank, timeout));
+      return true;
+    }
+    bool waitSend(int* rank, std::chrono::milliseconds timeout) override {
+      check_continues(true);
+      check_continues(buffer_->waitSend(rank, timeout));
+      return true;
+    }
+    void abortWaitRecv() override { buffer_->abortWaitRecv(); }
+    void abortWaitSend() override { buffer_->abortWaitSend(); }
+    void send(int peer, uint64_t slot, size_t offset, size_t bytes) override {
+      buffer_->send(peer, slot, offset, bytes);
+    }
+    void recv(int peer, uint64_t slot, size_t offset, size_t bytes) override {
+      buffer_->recv(peer, slot, offset, bytes);
+    }
+    void recv(std::vector<int> peers, uint64_t slot, size_t offset, size_t bytes) override {
+      buffer_->recv(std::move(peers), slot, offset, bytes);
+    }
+
+   private:
+    void check_continues(bool is_complete) const {
+      MutexLock lock(transport_.mutex_);
+      check(is_complete && !transport_.aborted_, "the operation was aborted");
+    }
+
+    AbortableTransport& transport_;
+    const std::unique_ptr<gloo::transport::UnboundBuffer> buffer_;
+  };
+
+  const std::shared_ptr<gloo::transport::Context> transport_;
+  Mutex mutex_;
+  bool aborted_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::flat_hash_set<Buffer*> buffers_ ABSL_GUARDED_BY(mutex_);
+};
+
+class MeshContext final : public Mesh {
  public:
   MeshContext(const MeshOptions& options, const std::function<bool()>& is_cancelled)
-      : gloo::Context(options.rank, options.size),
+      : Mesh(options.rank, options.size),
         options_(options),
         is_cancelled_(is_cancelled),
         deadline_(Clock::now() + options.timeout) {}
 
+  void abort() override { transport_->abort(); }
+
   void connect(Store& store) {
     setTimeout(options_.timeout);
     device_ = gloo::transport::tcp::CreateDevice(gloo::transport::tcp::attr(options_.host.c_str()));
-    transportContext_ = device_->createContext(options_.rank, options_.size);
-    transportContext_->setTimeout(options_.timeout);
+    std::shared_ptr<gloo::transport::Context> transport = device_->createContext(options_.rank, options_.size);
+    transport->setTimeout(options_.timeout);
+    transport_ = std::make_shared<AbortableTransport>(std::move(transport));
+    transportContext_ = transport_;
     std::string addresses;
     size_t full = 0;  // bytes of an address
     for (int peer = 0; peer < options_.size; ++peer) {
@@ -130,15 +210,17 @@ class MeshContext final : public gloo::Context {
     }
   }
 
+  // Used by connect() only.
   const MeshOptions& options_;
   const std::function<bool()>& is_cancelled_;
   const Clock::time_point deadline_;
+  std::shared_ptr<AbortableTransport> transport_;
 };
 
 }  // namespace
 
-std::shared_ptr<gloo::Context> connect_mesh(Store& store, const MeshOptions& options,
-                                            const std::function<bool()>& is_cancelled) {
+std::shared_ptr<Mesh> connect_mesh(Store& store, const MeshOptions& options,
+                                   const std::function<bool()>& is_cancelled) {
   auto context = std::make_shared<MeshContext>(options, is_cancelled);
   context->connect(store);
   return context;

@@ -20,10 +20,17 @@ struct MeshOptions {
   std::string host;                           // local address or host name on which the other ranks reach this one
 };
 
+// The connected ranks. Thread-safe where gloo::Context is.
+class Mesh : public gloo::Context {
+ public:
+  using gloo::Context::Context;
+  // Makes blocked and later waits for a buffer throw, which Gloo does not for messages that are partly transferred.
+  virtual void abort() = 0;
+};
+
 // Blocks until all pairs are connected. Throws Error (RuntimeError) that names a missing rank, after the timeout or
 // soon after is_cancelled() returns true. In contrast to Gloo's connectFullMesh(), the number of calls of the store
 // does not depend on the number of ranks.
-std::shared_ptr<gloo::Context> connect_mesh(Store& store, const MeshOptions& options,
-                                            const std::function<bool()>& is_cancelled);
+std::shared_ptr<Mesh> connect_mesh(Store& store, const MeshOptions& options, const std::function<bool()>& is_cancelled);
 
 }  // namespace tt::distributed
