@@ -4,7 +4,8 @@
     python examples/data_parallel.py --model gpt --engines 1 2 4      # three such runs, compared
 
 A global batch is divided among the ranks, so that every number of engines trains the same model: the loss per epoch is equal
-except for rounding. Rank 0 reports the progress of all ranks.
+except for rounding. Batch norm amplifies rounding: after 32 steps the classifier's losses on one and two engines differ by 3e-4
+of their value in float32, and by less than 1e-11 in float64. Rank 0 reports the progress of all ranks.
 
 With --engines, each engine has one thread. Writes data_parallel_<model>.md, a table of speed and loss, and
 data_parallel_<model>.png, the speed-up beside the cost model's: the step of one engine, divided by the number of
