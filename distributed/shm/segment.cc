@@ -48,11 +48,12 @@ Segment::Segment(int rank, int size) : rank_(rank), size_(size) {
 }
 
 Segment::~Segment() {
-  if (created_) shm_unlink(file().c_str());  // fails if the name has been removed
+  if (removes_name_) shm_unlink(file().c_str());  // fails if the name has been removed
   if (base_ != nullptr) munmap(base_, bytes_);
 }
 
 void Segment::join() {
+  removes_name_ = true;
   rank_header(rank_).state.store(RankState::kJoined, std::memory_order_release);
   if (header().joined.fetch_add(1) + 1 == static_cast<uint32_t>(size_)) shm_unlink(file().c_str());
 }
@@ -85,7 +86,7 @@ absl::StatusOr<std::unique_ptr<Segment>> Segment::create(int size) {
                                 absl::Hex(random[1], absl::kZeroPad16), ":", absl::Hex(random[2], absl::kZeroPad16));
   segment->descriptor_.reset(shm_open(segment->file().c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!segment->descriptor_) return failed("shm_open");
-  segment->created_ = true;
+  segment->removes_name_ = true;
   const int fd = segment->descriptor_.get();
   if (ftruncate(fd, static_cast<off_t>(segment->bytes_)) != 0) return failed("ftruncate");
   // All memory but the lanes, so that accesses cannot fail when the host's shared memory is exhausted.

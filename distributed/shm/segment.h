@@ -114,7 +114,7 @@ class Segment {
 
   static constexpr size_t kPage = 4096;
   const int rank_, size_;
-  bool created_ = false;
+  bool removes_name_ = false;                    // at the end, in case that another rank ended before it joined
   size_t lane_headers_, slots_, lanes_, bytes_;  // offsets, and the total
   std::string name_;
   FileDescriptor descriptor_;
