@@ -174,24 +174,28 @@ bool Link::wait_for(uint64_t sequence, absl::FunctionRef<bool()> arrived) {
 }
 
 bool Link::has_arrived(const PendingRead& pending) {
-  MutexLock lock(mutex_of_process());
+  mutex_of_process();  // throws in a forked child
+  MutexLock lock(mutex_);
   return poll_for(pending.sequence, [&] { return pending.missing == 0; });
 }
 
 bool Link::finish_read(const PendingRead& pending) {
-  MutexLock lock(mutex_of_process());
+  mutex_of_process();  // throws in a forked child
+  MutexLock lock(mutex_);
   return wait_for(pending.sequence, [&] { return pending.missing == 0; });
 }
 
 bool Link::has_arrived(const PendingNumber& number) {
   if (number.has_arrived()) return true;
-  MutexLock lock(mutex_of_process());
+  mutex_of_process();  // throws in a forked child
+  MutexLock lock(mutex_);
   return poll_for(number.sequence, [&] { return number.has_arrived(); });
 }
 
 bool Link::finish_read(const PendingNumber& number) {
   if (number.has_arrived()) return false;
-  MutexLock lock(mutex_of_process());
+  mutex_of_process();  // throws in a forked child
+  MutexLock lock(mutex_);
   return wait_for(number.sequence, [&] { return number.has_arrived(); });
 }
 

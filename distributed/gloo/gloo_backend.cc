@@ -55,8 +55,10 @@ struct PairAccess : gloo::transport::tcp::Pair {
   static void shut_down(gloo::transport::Pair& transport) {
     auto* pair = dynamic_cast<gloo::transport::tcp::Pair*>(&transport);
     if (pair == nullptr) return;
-    const std::lock_guard<std::mutex> lock(pair->*(&PairAccess::m_));
+    auto& mutex = pair->*(&PairAccess::m_);  // the thread-safety analysis does not know Gloo's lock
+    mutex.lock();
     if (const int fd = pair->*(&PairAccess::fd_); fd >= 0) ::shutdown(fd, SHUT_RDWR);
+    mutex.unlock();
   }
 };
 
