@@ -23,7 +23,7 @@ namespace {
 // Converts as PyTorch does on x86: casts to narrow integers go through int32, so that they wrap around. Numbers that an
 // integer cannot represent give the processor's result.
 template <typename To, typename From>
-__attribute__((no_sanitize("float-cast-overflow"))) TT_HOST_DEVICE To convert(From v) {
+TT_HOST_DEVICE To convert(From v) {
   if constexpr (is_complex_v<From> && is_complex_v<To>) {
     return To(v);
   } else if constexpr (is_complex_v<From> && !std::is_same_v<To, Bool>) {
