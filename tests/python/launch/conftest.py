@@ -52,7 +52,10 @@ class Launch:
         self.folder = folder
         self.process = subprocess.Popen(
             [sys.executable, "-m", "teletensor.launch", *arguments],
-            env=environment, cwd=folder, text=True, **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **keywords},
+            env=environment, cwd=folder, text=True,
+            # The launcher ignores signals that its parent ignores, as nohup does.
+            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
+            **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **keywords},
         )  # fmt: skip
 
     def finish(self) -> tuple[int, str, str]:
