@@ -56,7 +56,6 @@ std::shared_ptr<ProcessGroup> group(const Call& call, int i) { return service().
 // Sets the operator's result, a tensor with one number.
 template <typename T>
 void set_result(Call& call, T value) {
-  check(ErrorKind::kNotImplemented, !call.into, "this operator does not accept existing results");
   allocate_outputs(call);
   *call.outputs[0].data_as<T>() = value;
 }
@@ -503,12 +502,18 @@ void reducer_finish(Call& call) {
     reducer->group().abort("the backward pass was cancelled");
     check_cancelled();
   }
-  check(ErrorKind::kNotImplemented, !call.into, "this operator does not accept existing results");
   allocate_outputs(call);
   if (count != 0) copy_into(call.outputs[0], reducer->num_used());
 }
 
 void reducer_destroy(Call& call) { service().destroy_reducer(call.args[0].integer); }
+
+// Rejects out tensors before the collective begins.
+template <Kernel kKernel>
+void with_new_results(Call& call) {
+  check(ErrorKind::kNotImplemented, !call.into, "this operator does not accept existing results");
+  kKernel(call);
+}
 
 struct Entry {
   uint16_t op;
@@ -517,27 +522,27 @@ struct Entry {
 };
 
 constexpr Entry kOperators[] = {
-    {op_id::kStoreServe, &store_serve, std::nullopt},
-    {op_id::kGroupCreate, &group_create, std::nullopt},
-    {op_id::kGroupDestroy, &group_destroy, std::nullopt},
-    {op_id::kGroupAbort, &group_abort, std::nullopt},
-    {op_id::kGroupAllReduce, &group_all_reduce, CollectiveKind::kAllReduce},
-    {op_id::kGroupReduce, &group_reduce, CollectiveKind::kReduce},
-    {op_id::kGroupBroadcast, &group_broadcast, CollectiveKind::kBroadcast},
-    {op_id::kGroupAllGather, &group_all_gather, CollectiveKind::kAllGather},
-    {op_id::kGroupGather, &group_gather, CollectiveKind::kGather},
-    {op_id::kGroupScatter, &group_scatter, CollectiveKind::kScatter},
-    {op_id::kGroupReduceScatter, &group_reduce_scatter, CollectiveKind::kReduceScatter},
-    {op_id::kGroupAllToAll, &group_all_to_all, CollectiveKind::kAllToAll},
-    {op_id::kGroupSend, &group_send, std::nullopt},
-    {op_id::kGroupReceive, &group_receive, std::nullopt},
-    {op_id::kGroupBarrier, &group_barrier, CollectiveKind::kBarrier},
-    {op_id::kGroupWait, &group_wait, std::nullopt},
-    {op_id::kGroupIsCompleted, &group_is_completed, std::nullopt},
-    {op_id::kReducerCreate, &reducer_create, std::nullopt},
-    {op_id::kReducerPrepare, &reducer_prepare, std::nullopt},
-    {op_id::kReducerFinish, &reducer_finish, std::nullopt},
-    {op_id::kReducerDestroy, &reducer_destroy, std::nullopt},
+    {op_id::kStoreServe, &with_new_results<&store_serve>, std::nullopt},
+    {op_id::kGroupCreate, &with_new_results<&group_create>, std::nullopt},
+    {op_id::kGroupDestroy, &with_new_results<&group_destroy>, std::nullopt},
+    {op_id::kGroupAbort, &with_new_results<&group_abort>, std::nullopt},
+    {op_id::kGroupAllReduce, &with_new_results<&group_all_reduce>, CollectiveKind::kAllReduce},
+    {op_id::kGroupReduce, &with_new_results<&group_reduce>, CollectiveKind::kReduce},
+    {op_id::kGroupBroadcast, &with_new_results<&group_broadcast>, CollectiveKind::kBroadcast},
+    {op_id::kGroupAllGather, &with_new_results<&group_all_gather>, CollectiveKind::kAllGather},
+    {op_id::kGroupGather, &with_new_results<&group_gather>, CollectiveKind::kGather},
+    {op_id::kGroupScatter, &with_new_results<&group_scatter>, CollectiveKind::kScatter},
+    {op_id::kGroupReduceScatter, &with_new_results<&group_reduce_scatter>, CollectiveKind::kReduceScatter},
+    {op_id::kGroupAllToAll, &with_new_results<&group_all_to_all>, CollectiveKind::kAllToAll},
+    {op_id::kGroupSend, &with_new_results<&group_send>, std::nullopt},
+    {op_id::kGroupReceive, &with_new_results<&group_receive>, std::nullopt},
+    {op_id::kGroupBarrier, &with_new_results<&group_barrier>, CollectiveKind::kBarrier},
+    {op_id::kGroupWait, &with_new_results<&group_wait>, std::nullopt},
+    {op_id::kGroupIsCompleted, &with_new_results<&group_is_completed>, std::nullopt},
+    {op_id::kReducerCreate, &with_new_results<&reducer_create>, std::nullopt},
+    {op_id::kReducerPrepare, &with_new_results<&reducer_prepare>, std::nullopt},
+    {op_id::kReducerFinish, &with_new_results<&reducer_finish>, std::nullopt},
+    {op_id::kReducerDestroy, &with_new_results<&reducer_destroy>, std::nullopt},
 };
 
 }  // namespace

@@ -26,9 +26,8 @@ struct Announcement {
   uint8_t failed = 0;       // the rank's input is an error, whose message is in `text`
   uint16_t site_bytes = 0;  // the first bytes of `text`: the line of the call
   uint16_t message_bytes = 0;
-  uint32_t inline_bytes = 0;  // the collective's whole input, if it is small
-  char input[kMaxInlineBytes] = {};
-  char text[352] = {};
+  char input[kMaxInlineBytes] = {};  // the collective's whole input, if it is small
+  char text[356] = {};
 
   // Shortens what does not fit.
   void set_text(std::string_view site, std::string_view message);

@@ -47,8 +47,7 @@ Announcement announce(const ProcessGroup::Request& request, uint64_t sequence, i
   a.set_text(request.site, request.failure);
   const bool has_input = c.input != nullptr && (c.kind != CollectiveKind::kBroadcast || c.root == rank);
   if (a.failed == 0 && has_input && fits_inline(c)) {
-    a.inline_bytes = static_cast<uint32_t>(c.count * item_size(c.dtype));
-    std::memcpy(a.input, c.input, a.inline_bytes);
+    std::memcpy(a.input, c.input, c.count * item_size(c.dtype));
   }
   return a;
 }
@@ -162,24 +161,14 @@ std::shared_ptr<Work> ProcessGroup::start(Request request) {
   {
     MutexLock lock(mutex_);
     sequence = ++started_;
-    const Collective& c = request.collective;
-    records_.push_back({sequence, c.kind, c.dtype, c.count, request.site, Record::State::kStarted});
-    if (records_.size() > kMaxRecords) records_.pop_front();
   }
   return add(*queue_, [this, request = std::move(request), sequence] {
-    bool succeeded = false;
-    absl::Cleanup finish = [&] {
+    const absl::Cleanup finish = [&] {
       MutexLock lock(mutex_);
       running_ = 0;
       complete_ = sequence;
-      for (Record& record : records_) {
-        if (record.sequence == sequence) {
-          record.state = succeeded ? Record::State::kComplete : Record::State::kFailed;
-        }
-      }
     };
     run(request, sequence);
-    succeeded = true;
   });
 }
 
@@ -343,11 +332,6 @@ void ProcessGroup::on_member_left(int rank, const std::string& reason) {
   fail(rank < 0 ? absl::StrCat("the group \"", options_.name, "\" lost its store, which rank 0 serves: ", reason)
                 : absl::StrCat("rank ", rank, " of the group \"", options_.name, "\" failed: ", reason),
        /*tell_members=*/false);
-}
-
-std::vector<ProcessGroup::Record> ProcessGroup::records() const {
-  MutexLock lock(mutex_);
-  return {records_.begin(), records_.end()};
 }
 
 TaskQueue& ProcessGroup::lane(int peer, bool receives) {

@@ -9,7 +9,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -77,20 +76,8 @@ class ProcessGroup : public std::enable_shared_from_this<ProcessGroup> {
   // Fails the collective in progress and all later ones, on all ranks. Does not wait. The first reason is kept.
   void abort(const std::string& reason);
 
-  // One of the last collectives of this rank, for error reports.
-  struct Record {
-    uint64_t sequence;
-    CollectiveKind kind;
-    DType dtype;
-    size_t count;
-    std::string site;
-    enum class State : uint8_t { kStarted, kComplete, kFailed } state;
-  };
-  std::vector<Record> records() const;
-
  private:
   using Clock = std::chrono::steady_clock;
-  static constexpr size_t kMaxRecords = 64;
   std::shared_ptr<Work> add(TaskQueue& queue, std::function<void()> run);
   void connect(const OpenStore& open_store, const Connect& connect);
   void run(const Request& request, uint64_t sequence);
@@ -128,7 +115,6 @@ class ProcessGroup : public std::enable_shared_from_this<ProcessGroup> {
   uint64_t complete_ ABSL_GUARDED_BY(mutex_) = 0;  // sequence of the last one that ended
   // Ranks that left the group properly, and the last collective of each.
   std::map<int, uint64_t> departed_ ABSL_GUARDED_BY(mutex_);
-  std::deque<Record> records_ ABSL_GUARDED_BY(mutex_);
   std::map<std::pair<int, bool>, std::unique_ptr<TaskQueue>> lanes_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<TaskQueue> queue_ = std::make_unique<TaskQueue>();
 };

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "distributed/group/scale.h"
 #include "engine/dispatch/dispatcher.h"
 #include "engine/schema/error.h"
 
@@ -91,7 +92,12 @@ void Reducer::start(Bucket& bucket) {
   request.collective.dtype = bucket.dtype;
   request.collective.count = static_cast<size_t>(bucket.items);
   request.collective.input = request.collective.output = static_cast<char*>(bucket.flat.data());
-  request.divisor = group_->size();
+  if (item_size(bucket.dtype) == 2) {
+    // The sum of 16-bit gradients could overflow although their average does not.
+    divide(bucket.dtype, static_cast<char*>(bucket.flat.data()), request.collective.count, group_->size());
+  } else {
+    request.divisor = group_->size();
+  }
   request.site = "gradients of DistributedDataParallel";
   request.tensors = {bucket.flat};
   bucket.work = group_->start(std::move(request));
@@ -143,9 +149,14 @@ void Reducer::skip(const Error& error, const std::string& site, bool allows_unus
     request.failure = error.message();
     group_->start(std::move(request));
   }
-  synchronizes_ = false;
+  abandon_pass();
+}
+
+void Reducer::abandon_pass() {
+  finishing_ = synchronizes_ = false;
   complete_ = next_;
   std::fill(gradients_.begin(), gradients_.end(), Tensor());
+  for (Bucket& bucket : buckets_) bucket.flat = Tensor();
 }
 
 std::shared_ptr<Work> Reducer::finish(const Tensors& gradients) {
@@ -170,8 +181,7 @@ std::shared_ptr<Work> Reducer::finish(const Tensors& gradients) {
       if (used_work_->error()) throw Error(*used_work_->error());
     }
   } catch (const Error&) {
-    finishing_ = synchronizes_ = false;
-    complete_ = next_;
+    abandon_pass();
     throw;
   }
   finishing_ = synchronizes_ = false;

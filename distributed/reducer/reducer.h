@@ -64,6 +64,8 @@ class Reducer final : public GradientObserver {
   void check_complete(const Tensors& gradients) const;
   void start_unused(const Tensors& gradients);
   void copy_to_gradients(const Bucket& bucket, const Tensors& gradients) const;
+  // Ends a pass that failed. Collectives that were started keep their buckets' memory.
+  void abandon_pass();
 
   const std::shared_ptr<ProcessGroup> group_;
   const std::vector<Tensor> parameters_;

@@ -265,7 +265,7 @@ def _checked_ranks(ranks: list[int], world_size: int) -> list[int]:
 
 
 def _local_name(ranks: list[int]) -> str:
-    """Returns a name for a group that only its members know of, which have formed the same groups of these ranks."""
+    """Returns the same new name on all members, which have formed the same groups of these ranks before."""
     digest = hashlib.sha256(",".join(map(str, ranks)).encode()).hexdigest()[:32]
     _local_counts[digest] = _local_counts.get(digest, 0) + 1
     _world.group_count += 1

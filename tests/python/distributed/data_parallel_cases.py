@@ -160,6 +160,25 @@ def failed_loss(rank: int, size: int) -> str:
     return "no error"
 
 
+def recovers(rank: int, size: int) -> float:
+    """A pass that fails on one rank, while buckets of another one are reduced, and a pass after it."""
+    module = DistributedDataParallel(model(), bucket_cap_mb=0.001)
+    x, y = batch(0)
+    loss_of(module, part(x, rank, size), part(y + 1000 * rank, rank, size)).backward()
+    module.zero_grad()
+    loss_of(module, part(x, rank, size), part(y, rank, size)).backward()
+    alone = model()
+    loss_of(alone, x, y).backward()
+    return max((p.grad - q.grad).abs().max().item() for p, q in zip(module.parameters(), alone.parameters(), strict=True))
+
+
+def large_half_gradients(rank: int, size: int) -> list[float]:
+    """The sum of the ranks' gradients exceeds the largest float16; their average does not."""
+    module = DistributedDataParallel(nn.Linear(200, 1, bias=False, dtype=torch.float16))
+    module(torch.full((1, 200), 40000.0, dtype=torch.float16)).sum().backward()
+    return module.module.weight.grad.flatten()[:2].tolist()
+
+
 def rejected(rank: int, size: int) -> list[str]:
     messages = []
     for options in ({"dim": 1}, {"bucket_cap_mb": 0}, {"device_ids": ["cuda:0"]}, {"mixed_precision": object()}):

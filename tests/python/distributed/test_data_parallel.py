@@ -53,6 +53,14 @@ def test_failed_loss_is_an_error_on_all_ranks(ranks):
     assert "no error" not in messages
 
 
+def test_pass_after_a_failed_one(ranks):
+    assert max(ranks.run(2, cases.recovers)) < 1e-5
+
+
+def test_averages_of_large_half_gradients(ranks):
+    assert ranks.run(2, cases.large_half_gradients) == [[40000.0] * 2] * 2
+
+
 def test_rejected_arguments(ranks):
     (messages, _) = ranks.run(2, cases.rejected)
     assert len(messages) == 5
