@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import time
@@ -189,6 +190,8 @@ def missing_in_monitored_barrier(rank: int, size: int, wait_all_ranks: bool) -> 
 
 def aborted(rank: int, size: int) -> str:
     t = torch.ones(2)
+    with contextlib.suppress(RuntimeError):  # after it all ranks are connected; rank 0 may abort while others are in it
+        dist.barrier()
     if rank == 0:
         dist.group.WORLD.abort("not enough data")
     dist.all_reduce(t)
