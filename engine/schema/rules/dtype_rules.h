@@ -159,6 +159,7 @@ DType real_decomposition(const Arg& a);  // dtype of real results such as singul
 DType real_decomposition(const Arg& a, const Arg& b);
 DType complex_decomposition(const Arg& a);  // eigenvalues
 inline DType int32() { return DType::kInt32; }
+inline DType uint8() { return DType::kUInt8; }
 
 // Neural networks.
 DType cast_floating(const Arg& input, std::optional<DType> given);  // softmax
