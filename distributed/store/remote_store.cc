@@ -14,9 +14,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "base/mutex.h"
+#include "distributed/store/grpc_options.h"
 #include "distributed/store/limits.h"
 #include "distributed/store/wire.h"
-#include "proto/keepalive.h"
 
 namespace tt::distributed {
 namespace {
@@ -27,28 +27,9 @@ using Milliseconds = Store::Milliseconds;
 constexpr Milliseconds kInterruptInterval{50};
 constexpr Milliseconds kRetryInterval{100};
 constexpr Milliseconds kMaxTimeout = std::chrono::hours(24 * 365);  // so that deadlines do not overflow
-constexpr int kMinReconnectMilliseconds = 100;
-constexpr int kMaxReconnectMilliseconds = 1'000;
 // How long the end of a membership waits for the server's confirmation, which means that the other members receive the
 // reason of leave().
 constexpr Milliseconds kLeaveGrace{500};
-
-grpc::ChannelArguments channel_arguments() {
-  grpc::ChannelArguments arguments;
-  arguments.SetMaxReceiveMessageSize(-1);
-  arguments.SetMaxSendMessageSize(-1);
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);  // add() and append() must not be executed twice
-  // The server may start seconds after its clients, and its name may become known only then.
-  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kMinReconnectMilliseconds);
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kMaxReconnectMilliseconds);
-  arguments.SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, kMaxReconnectMilliseconds);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveTimeMilliseconds);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMilliseconds);
-  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // a call may wait for any time
-  return arguments;
-}
 
 // The store's own errors have a prefix; all others are gRPC's, and mean that the store was not reached.
 absl::Status error_of(const grpc::Status& status, const std::string& address) {
@@ -95,7 +76,7 @@ size_t part_end(absl::Span<const std::string> keys, absl::Span<const std::string
 class RemoteStore::Connection {
  public:
   explicit Connection(const std::string& address)
-      : channel_(grpc::CreateCustomChannel(absl::StrCat("dns:///", address), grpc::InsecureChannelCredentials(),
+      : channel_(grpc::CreateCustomChannel(channel_target(address), grpc::InsecureChannelCredentials(),
                                            channel_arguments())),
         stub_(v1::Store::NewStub(channel_)),
         process_(getpid()) {}

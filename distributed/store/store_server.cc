@@ -2,7 +2,6 @@
 
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/grpcpp.h>
-#include <openssl/crypto.h>
 #include <sys/random.h>
 
 #include <algorithm>
@@ -13,15 +12,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "base/mutex.h"
+#include "distributed/store/grpc_options.h"
 #include "distributed/store/wire.h"
-#include "proto/keepalive.h"
 
 namespace tt::distributed {
 namespace {
 
-constexpr size_t kMaxBufferBytes = size_t{1} << 30;  // of gRPC's buffers
-constexpr int kMaxMetadataBytes = 16 << 10;
-constexpr int kHandshakeMilliseconds = 10'000;
 constexpr size_t kMaxDeparturesPerMessage = 1024;
 constexpr std::chrono::milliseconds kShutdownGrace{200};  // for sending the last status of each call
 
@@ -85,13 +81,6 @@ absl::StatusOr<v1::StoreReply> execute(MemoryStore& store, v1::StoreRequest& req
   if (!status.ok()) return status;
   return reply;
 }
-
-// Ends a call before its request is read.
-class RefusedCall final : public grpc::ServerGenericBidiReactor {
- public:
-  explicit RefusedCall(const grpc::Status& status) { Finish(status); }
-  void OnDone() override { delete this; }
-};
 
 // One call of Store.Call. gRPC calls OnDone() after Finish() or StartWriteAndFinish(), on any thread.
 class OperationCall final : public grpc::ServerGenericBidiReactor {
@@ -274,32 +263,18 @@ class JoinCall final : public grpc::ServerGenericBidiReactor {
 // Serves both methods without generated code, which would read requests before the token is checked.
 class Service final : public grpc::CallbackGenericService {
  public:
-  Service(Served& served, absl::string_view token) : served_(served), authorization_(absl::StrCat("Bearer ", token)) {}
+  Service(Served& served, absl::string_view token) : served_(served), token_("store", token) {}
 
   grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext* context) override {
-    if (absl::Status status = check_token(*context); !status.ok()) return new RefusedCall(to_grpc(status));
+    if (absl::Status status = token_.check(*context); !status.ok()) return new RefusedCall(to_grpc(status));
     if (context->method() == "/teletensor.v1.Store/Call") return new OperationCall(served_);
     if (context->method() == "/teletensor.v1.Store/Join") return new JoinCall(served_, context);
     return new RefusedCall(grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "unknown method"));
   }
 
  private:
-  // Compares in constant time.
-  absl::Status check_token(const grpc::GenericCallbackServerContext& context) const {
-    const auto found = context.client_metadata().find("authorization");
-    if (found == context.client_metadata().end()) {
-      return absl::UnauthenticatedError("[store] missing bearer token; pass the store's token");
-    }
-    const grpc::string_ref given = found->second;
-    if (given.size() == authorization_.size() &&
-        CRYPTO_memcmp(given.data(), authorization_.data(), given.size()) == 0) {
-      return absl::OkStatus();
-    }
-    return absl::UnauthenticatedError("[store] the token does not belong to this store");
-  }
-
   Served& served_;
-  const std::string authorization_;
+  const RequiredToken token_;
 };
 
 absl::StatusOr<uint64_t> random_id() {
@@ -325,19 +300,9 @@ class StoreServer::Impl {
     if (!id.ok()) return id.status();
     served_.id = *id;
     grpc::ServerBuilder builder;
-    builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port_);
+    set_server_options(&builder, address, "store", &port_);
     builder.RegisterCallbackGenericService(&service_);
     builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
-    builder.SetMaxSendMessageSize(-1);
-    builder.SetResourceQuota(grpc::ResourceQuota("store").Resize(kMaxBufferBytes));
-    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // two stores must not share a port
-    builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
-    builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMilliseconds);
-    builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMaxMetadataBytes);
-    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveTimeMilliseconds);
-    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMilliseconds);
-    builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-    builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kMinPingIntervalMilliseconds);
     server_ = builder.BuildAndStart();
     if (server_ && port_ != 0) return absl::OkStatus();
     return absl::UnavailableError(
