@@ -67,6 +67,7 @@ STACKS = (
         "distributed/gloo",
         "distributed/nccl",
         "distributed/reducer",
+        "distributed/pull",
         "distributed",
     ),
     ("proto",),

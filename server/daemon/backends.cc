@@ -2,6 +2,7 @@
 
 #include "autograd/record.h"
 #include "distributed/operators.h"
+#include "distributed/pull_operators.h"
 #include "engine/composites/composites.h"
 #include "engine/device/devices.h"
 #include "engine/device/parallel.h"
@@ -23,6 +24,7 @@ void register_backends(int threads, uint64_t memory_limit) {
   register_graph_operators(dispatcher);
   autograd::register_autograd(dispatcher);
   distributed::register_distributed(dispatcher);
+  distributed::register_pull(dispatcher);
   dispatcher.set(op_id::kUploaded, Key::kCPU, &uploaded);
   Devices& devices = Devices::instance();
   if (open_cuda_plugin(devices, dispatcher) > 0) dispatcher.set(op_id::kUploaded, Key::kCUDA, &uploaded);

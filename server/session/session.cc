@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "distributed/group_service.h"
+#include "distributed/pull_service.h"
 #include "engine/device/devices.h"
 #include "engine/dispatch/dispatcher.h"
 #include "engine/program/passes/fuse_pointwise.h"
@@ -88,6 +89,7 @@ Session::Session(Options options)
   context_.account = account_;
   context_.services.attach(std::make_unique<TransferService>(transfers_));
   context_.services.attach(std::make_unique<distributed::GroupService>(wake_up_));
+  context_.services.attach(std::make_unique<distributed::PullService>(wake_up_));
   context_.describe_site = [this](uint32_t id) { return sites_->describe(id); };
 }
 

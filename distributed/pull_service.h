@@ -1,0 +1,56 @@
+// PullService: a session's offers to other engines, and its pull in progress.
+//
+// Attached to the session's Context; used on the thread on which the Context is current. Its destruction withdraws the
+// session's offers and ends its pull; the transfer of an offer that was pulled continues.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "distributed/pull/offer_table.h"
+#include "distributed/pull/pull_call.h"
+#include "distributed/pull/pull_server.h"
+#include "engine/session/service.h"
+
+namespace tt::distributed {
+
+class PullService final : public SessionService {
+ public:
+  explicit PullService(std::shared_ptr<SuspensionNotifier> notifier) : notifier_(std::move(notifier)) {}
+  ~PullService() override;
+
+  // Starts, or finds, the process's server on the interface through which this host reaches "host:port". Throws Error.
+  const PullServer& serve(const std::string& towards);
+  // Keeps the value for the pull that has the capability. Throws Error.
+  void offer(const std::string& capability, OfferedValue value, double timeout);
+  void withdraw(const std::string& capability);
+  // Runs the current instruction's pull into a new tensor on the CPU: the first call starts it and throws Suspended,
+  // and so do the calls until it is complete. Then returns the tensor, or throws its error; Cancelled in a cancelled
+  // frame.
+  Tensor pull(const PullCall::Source& source, SizesView sizes, DType dtype);
+
+  // Offers the error of a poisoned tensor.
+  void skipped(const Op& op, Args args, const Error& error, uint32_t site) override;
+  uint64_t host_bytes() const override;
+
+  // Throws Error (ValueError) unless the number of seconds is positive and finite.
+  static std::chrono::milliseconds checked_timeout(double seconds);
+
+ private:
+  static constexpr size_t kMaxChannels = 256;
+  std::shared_ptr<grpc::Channel> channel_to(const std::string& address);
+  OfferTable& offers();
+
+  const std::shared_ptr<SuspensionNotifier> notifier_;
+  std::vector<std::shared_ptr<PullServer>> servers_;
+  std::shared_ptr<OfferTable> offers_;  // null before the first offer
+  uint64_t owner_ = 0;
+  absl::flat_hash_map<std::string, std::shared_ptr<grpc::Channel>> channels_;  // by address
+  std::shared_ptr<PullCall> current_;                                          // of the suspended instruction
+};
+
+}  // namespace tt::distributed
