@@ -74,6 +74,12 @@ void add_options(CLI::App& app, Flags* flags) {
       ->envname("TELETENSOR_SESSION_MEMORY_LIMIT")
       ->transform(CLI::AsSizeValue(false))
       ->capture_default_str();
+  app.add_option("--checkpoint-root", flags->checkpoint_root,
+                 "folder below which sessions may read and write checkpoints, in one subfolder for user tokens and one "
+                 "for admin tokens")
+      ->envname("TELETENSOR_CHECKPOINT_ROOT")
+      ->check(CLI::ExistingDirectory)
+      ->type_name("DIR");
   app.add_option("--lease", flags->lease_seconds, "time that a session is kept after its connection breaks")
       ->envname("TELETENSOR_LEASE")
       ->check(CLI::Range(0.1, 7 * 86400.0))

@@ -21,6 +21,7 @@ struct Flags {
   int client_fd = -1;                 // pidfd of a private engine's client, readable once the client has ended
   uint64_t memory_limit = 0;          // bytes; 0: no limit
   uint64_t session_memory_limit = 0;  // bytes; 0: no limit
+  std::filesystem::path checkpoint_root;  // empty: no checkpoints, or the client's files for a private engine
   double lease_seconds = 60;
   double grace_seconds = 10;
   double frame_time_limit_seconds = 0;  // 0: no limit

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -16,6 +17,7 @@
 #include "absl/strings/str_join.h"
 #include "base/mutex.h"
 #include "engine/device/failed_check.h"
+#include "server/checkpoint/root.h"
 #include "server/daemon/backends.h"
 #include "server/daemon/environment.h"
 #include "server/daemon/flags.h"
@@ -74,6 +76,19 @@ std::chrono::milliseconds milliseconds(double seconds) {
   return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
 }
 
+// Returns the folder for each principal's checkpoints.
+std::function<std::shared_ptr<const CheckpointRoot>(absl::string_view)> checkpoint_roots(const Flags& flags) {
+  if (!flags.checkpoint_root.empty()) {
+    const std::string folder = std::filesystem::absolute(flags.checkpoint_root).lexically_normal();
+    const bool is_shared = !flags.private_engine;
+    return [=](absl::string_view principal) {
+      return std::make_shared<const CheckpointRoot>(folder, is_shared ? std::string(principal) : "");
+    };
+  }
+  if (!flags.private_engine) return {};
+  return [](absl::string_view) { return CheckpointRoot::unrestricted(); };  // runs as its client, for it alone
+}
+
 // Exits the process after `grace`, even if work (a library call, a device) is still running; the system frees its
 // memory.
 class GracePeriod {
@@ -122,6 +137,7 @@ int serve(const Flags& flags, const std::vector<std::string>& listen, PrivateFol
   options.frame_time_limit = milliseconds(flags.frame_time_limit_seconds);
   options.compression = !flags.no_compression;
   if (flags.private_engine) options.tenant = Account::new_tenant();  // one client: reused memory need not be zeroed
+  options.checkpoint_root = checkpoint_roots(flags);
   Sessions sessions(options);
   Listener::Options listening{*addresses, flags.open_reflection, flags.connections_per_address};
   auto listener = Listener::start(listening, *auth, sessions, [&shutdown] { shutdown.end(); });
@@ -150,6 +166,7 @@ int run(int argc, char** argv) {
   if (std::optional<int> code = parse_flags(argc, argv, &flags)) return *code;
   start_log(flags.private_engine && flags.log_level == "info" ? "warn" : flags.log_level);
   umask(0077);
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that exceeds a size limit is the error of its write
   // Keep transfer buffers in the heap when freed, instead of faulting their pages in again.
   mallopt(M_MMAP_THRESHOLD, 64 << 20);
   mallopt(M_TRIM_THRESHOLD, 64 << 20);

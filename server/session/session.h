@@ -24,6 +24,7 @@
 #include "engine/program/suspension.h"
 #include "engine/session/context.h"
 #include "proto/wire.h"
+#include "server/checkpoint/root.h"
 #include "server/limits.h"
 #include "server/session/replies.h"
 #include "server/session/sites.h"
@@ -68,6 +69,7 @@ class Session {
     uint64_t tenant = 0;
     std::shared_ptr<TransferMonitor> monitor = nullptr;  // the engine's monitor; null: creates one
     std::shared_ptr<ContentIndex> contents = nullptr;    // of the principal; null: creates one
+    std::shared_ptr<const CheckpointRoot> checkpoint_root = nullptr;  // null: the session may not use checkpoints
   };
 
   explicit Session(Options options);

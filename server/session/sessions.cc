@@ -133,7 +133,8 @@ absl::Status Sessions::open(const v1::HelloRequest& request, absl::string_view a
   if (!contents) contents = std::make_shared<ContentIndex>();
   *session = std::make_shared<Session>(Session::Options{
       ++last_id_, key, printable(request.client()), least_limit(request.memory_limit(), options_.session_memory_limit),
-      options_.limits, options_.transfer_timeouts, options_.frame_time_limit, options_.tenant, monitor_, contents});
+      options_.limits, options_.transfer_timeouts, options_.frame_time_limit, options_.tenant, monitor_, contents,
+      options_.checkpoint_root ? options_.checkpoint_root(principal) : nullptr});
   Entry& entry = entries_[key];
   entry.session = *session;
   entry.address = std::string(address);

@@ -40,6 +40,8 @@ class Sessions {
     TransferMonitor::Limits transfers;
     std::chrono::milliseconds frame_time_limit{0};  // 0: no limit
     bool compression = true;                        // whether transfers' chunks may be compressed
+    // Returns where the sessions of a principal store checkpoints; null: nowhere. Empty: no session does.
+    std::function<std::shared_ptr<const CheckpointRoot>(absl::string_view principal)> checkpoint_root;
   };
 
   explicit Sessions(const Options& options);

@@ -1,0 +1,104 @@
+#include "server/checkpoint/replacement_file.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "engine/schema/error.h"
+
+namespace tt::server {
+namespace {
+
+constexpr std::string_view kPrefix = ".checkpoint-";
+constexpr std::string_view kSuffix = ".tmp";
+// A writer locks its file right after creating it. Until a file is older than this, it may not be locked yet.
+constexpr time_t kUnlockedSeconds = 60;
+// How many bytes are appended before the kernel is asked to write them, so that commit() has little left to wait for.
+constexpr uint64_t kFlushBytes = uint64_t{16} << 20;
+
+// Removes temporary files whose writers have died: their locks are free. Errors are ignored.
+void remove_abandoned(int folder) {
+  FileDescriptor readable(openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  DIR* stream = readable ? fdopendir(readable.get()) : nullptr;
+  if (stream == nullptr) return;
+  readable.release();
+  const absl::Cleanup close = [stream] { closedir(stream); };
+  while (const dirent* entry = readdir(stream)) {
+    if (!is_temporary_name(entry->d_name)) continue;
+    const FileDescriptor file(openat(folder, entry->d_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    struct stat status {};
+    if (!file || fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) continue;
+    const bool is_new = status.st_ctime + kUnlockedSeconds > std::time(nullptr);
+    if (!is_new && flock(file.get(), LOCK_EX | LOCK_NB) == 0) unlinkat(folder, entry->d_name, 0);
+  }
+}
+
+}  // namespace
+
+std::string new_temporary_name() {
+  uint64_t bits = 0;
+  check(getrandom(&bits, sizeof bits, 0) == sizeof bits, "getrandom failed");
+  return absl::StrCat(message_part(kPrefix), absl::Hex(bits, absl::kZeroPad16), message_part(kSuffix));
+}
+
+bool is_temporary_name(std::string_view name) { return name.starts_with(kPrefix) && name.ends_with(kSuffix); }
+
+ReplacementFile::ReplacementFile(CheckpointRoot::Place place) : place_(std::move(place)) {
+  remove_abandoned(place_.folder.get());
+  const std::string name = new_temporary_name();
+  file_.reset(openat(place_.folder.get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
+  if (!file_) fail_to("create");
+  temporary_ = name;
+  // Where the file system has no locks, an abandoned file is kept.
+  static_cast<void>(flock(file_.get(), LOCK_EX | LOCK_NB));
+}
+
+ReplacementFile::~ReplacementFile() {
+  if (!temporary_.empty()) unlinkat(place_.folder.get(), temporary_.c_str(), 0);
+}
+
+void ReplacementFile::fail_to(const char* verb) const {
+  fail(ErrorKind::kRuntime, "cannot ", verb, " '", place_.path, "': ", std::strerror(errno));
+}
+
+void ReplacementFile::reserve(uint64_t bytes) {
+  if (bytes == 0 || fallocate(file_.get(), 0, 0, static_cast<off_t>(bytes)) == 0) return;
+  if (errno != EOPNOTSUPP && errno != ENOSYS && errno != EINTR) fail_to("write");
+}
+
+void ReplacementFile::append(const void* data, size_t size) {
+  const char* from = static_cast<const char*>(data);
+  for (size_t done = 0; done < size;) {
+    const ssize_t written = write(file_.get(), from + done, size - done);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail_to("write");
+    done += static_cast<size_t>(written);
+  }
+  size_ += size;
+  if (size_ - flushed_ < kFlushBytes) return;
+  // A failure is reported by commit().
+  static_cast<void>(sync_file_range(file_.get(), static_cast<off_t>(flushed_), static_cast<off_t>(size_ - flushed_),
+                                    SYNC_FILE_RANGE_WRITE));
+  flushed_ = size_;
+}
+
+void ReplacementFile::commit() {
+  if (fsync(file_.get()) != 0) fail_to("write");
+  const int folder = place_.folder.get();
+  if (renameat(folder, temporary_.c_str(), folder, place_.name.c_str()) != 0) fail_to("replace");
+  temporary_.clear();
+  const FileDescriptor readable(openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!readable || fsync(readable.get()) != 0) fail_to("write");
+}
+
+}  // namespace tt::server

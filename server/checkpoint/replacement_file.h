@@ -1,0 +1,44 @@
+// ReplacementFile: a new file that replaces another one atomically.
+//
+// Until commit() the other file is unchanged; the destructor removes a file that was not committed. If the process
+// dies, a later writer in the same folder removes the file. Used by one thread; every function throws Error.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/file_descriptor.h"
+#include "server/checkpoint/root.h"
+
+namespace tt::server {
+
+class ReplacementFile {
+ public:
+  // Creates a file, without contents, in the place's folder.
+  explicit ReplacementFile(CheckpointRoot::Place place);
+  ~ReplacementFile();
+  ReplacementFile(const ReplacementFile&) = delete;
+  ReplacementFile& operator=(const ReplacementFile&) = delete;
+
+  // Allocates disk space for all bytes, where the file system supports it. Fails if the disk is full.
+  void reserve(uint64_t bytes);
+  void append(const void* data, size_t size);
+  // Writes everything to the disk, and renames the file to the place's name.
+  void commit();
+
+ private:
+  [[noreturn]] void fail_to(const char* verb) const;
+
+  const CheckpointRoot::Place place_;
+  std::string temporary_;  // name in the folder; empty once committed
+  FileDescriptor file_;
+  uint64_t size_ = 0;
+  uint64_t flushed_ = 0;  // bytes whose transfer to the disk was started
+};
+
+// Names of such files. Clients cannot use them.
+std::string new_temporary_name();
+bool is_temporary_name(std::string_view name);
+
+}  // namespace tt::server

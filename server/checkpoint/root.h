@@ -1,0 +1,68 @@
+// CheckpointRoot: the folder below which a session may read and write checkpoints.
+//
+// Immutable and thread-safe. Every function throws Error, whose message has the client's path, never the host's.
+// Below a given folder, symbolic links are not followed and '..' is refused, so no path leaves it: each component is
+// opened relative to the previous one. An unrestricted root, for a private engine that runs as its client, resolves
+// paths as the client does. Calls may block for as long as the file system does.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/file_descriptor.h"
+
+namespace tt::server {
+
+class CheckpointRoot {
+ public:
+  // The folder `path`, an absolute path on the host. If `principal` is not empty, its subfolder of that name, which is
+  // created at the first use.
+  explicit CheckpointRoot(std::string path, std::string principal = "");
+  // All files that the process can access. Relative paths start at the process's working folder.
+  static std::shared_ptr<const CheckpointRoot> unrestricted();
+
+  // The folder that contains a file, and the file's name in it.
+  struct Place {
+    FileDescriptor folder;  // O_PATH
+    std::string name;
+    std::string path;  // as the client named it, for messages
+  };
+  // `create`: whether missing folders are created. `missing`, if not null, is set instead of throwing Error if a folder
+  // does not exist; the result is then invalid.
+  Place find(std::string_view path, bool create, bool* missing = nullptr) const;
+  // Opens a regular file for reading.
+  FileDescriptor open_file(std::string_view path) const;
+
+  struct Entry {
+    std::string name;
+    enum class Type : uint8_t { kFile, kFolder, kOther } type = Type::kOther;
+    uint64_t bytes = 0;
+  };
+  // Returns the entries of a folder, sorted by name. Files of other writers in progress are left out.
+  std::vector<Entry> list(std::string_view path) const;
+
+  // Renames a file or folder atomically and removes what was there before: a file, or a folder that contains only the
+  // files of a checkpoint (is_checkpoint_file). Both paths must be on one file system.
+  void rename(std::string_view source, std::string_view target) const;
+  // Removes a file, or a folder that contains only the files of a checkpoint. Returns the number of files and folders.
+  int64_t remove(std::string_view path) const;
+
+ private:
+  CheckpointRoot() : unrestricted_(true) {}
+  std::vector<std::string> components(std::string_view path) const;
+  FileDescriptor open_start(std::string_view path) const;
+  FileDescriptor open_folder(int parent, const std::string& name, bool create, std::string_view path,
+                             bool* missing = nullptr) const;
+
+  const std::string path_;       // without '/' at the end
+  const std::string principal_;  // name of the subfolder; empty: none
+  const bool unrestricted_ = false;
+};
+
+// Whether a file of this name may be removed with its folder: it ends in .safetensors or .json, or is a temporary file.
+bool is_checkpoint_file(std::string_view name);
+
+}  // namespace tt::server

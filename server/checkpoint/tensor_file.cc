@@ -1,0 +1,118 @@
+#include "server/checkpoint/tensor_file.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "server/checkpoint/replacement_file.h"
+#include "server/transfer/host_reader.h"
+
+namespace tt::server {
+namespace {
+
+// Bytes between two checks for cancellation.
+constexpr size_t kPieceBytes = size_t{4} << 20;
+// Shorter runs are read through the window, if the gaps between them are short too.
+constexpr size_t kDirectBytes = size_t{256} << 10;
+constexpr uint64_t kMaxGap = uint64_t{64} << 10;
+
+void check_described(const SafetensorsHeader& header, const std::vector<Tensor>& tensors) {
+  const std::vector<StoredTensor>& stored = header.tensors();
+  check(ErrorKind::kValue, stored.size() == tensors.size(), "the header describes ", stored.size(), " tensors, got ",
+        tensors.size());
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const Tensor& tensor = tensors[i];
+    check(ErrorKind::kValue, stored[i].dtype == tensor.dtype() && stored[i].sizes == tensor.sizes(), "the header has ",
+          stored[i].dtype, " of shape ", stored[i].sizes, " as tensor ", i, ", got ", tensor.dtype(), " of shape ",
+          tensor.sizes());
+  }
+}
+
+void append(ReplacementFile& file, const Tensor& tensor, std::vector<char>& buffer, CheckpointJob& job) {
+  HostReader reader(tensor);
+  const char* data = tensor.is_contiguous() && reader.bytes() != 0 ? static_cast<const char*>(tensor.data()) : nullptr;
+  if (data == nullptr) buffer.resize(kPieceBytes);
+  for (size_t done = 0; done < reader.bytes();) {
+    job.check_cancelled();
+    const size_t size = std::min(kPieceBytes, reader.bytes() - done);
+    if (data == nullptr) reader.read(buffer.data(), size);
+    file.append(data == nullptr ? buffer.data() : data + done, size);
+    done += size;
+    job.advance(size);
+  }
+}
+
+}  // namespace
+
+void write_tensors(const CheckpointRoot& root, std::string_view path, std::string_view header,
+                   const std::vector<Tensor>& tensors, CheckpointJob& job) {
+  uint64_t bytes = 0;
+  for (const Tensor& t : tensors) bytes += static_cast<uint64_t>(t.numel()) * item_size(t.dtype());
+  check_described(SafetensorsHeader::parse(header, bytes), tensors);
+  job.set_total(bytes);
+  ReplacementFile file(root.find(path, true));
+  file.reserve(8 + header.size() + bytes);
+  std::array<uint8_t, 8> length{};
+  for (size_t i = 0; i < length.size(); ++i) length[i] = static_cast<uint8_t>(header.size() >> (8 * i));
+  file.append(length.data(), length.size());
+  file.append(header.data(), header.size());
+  std::vector<char> buffer;
+  for (const Tensor& tensor : tensors) append(file, tensor, buffer, job);
+  job.check_cancelled();
+  file.commit();
+}
+
+void BoxReader::read(const StoredTensor& stored, SizesView offsets, SizesView sizes, char* into) {
+  const size_t dims = stored.sizes.size();
+  const uint64_t item = item_size(stored.dtype);
+  if (std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) return;
+  std::vector<uint64_t> strides(dims, item);  // in bytes
+  for (size_t d = dims; d-- > 1;) strides[d - 1] = strides[d] * static_cast<uint64_t>(stored.sizes[d]);
+  // The box's elements along dimension `last` and those after it follow each other in the file.
+  size_t last = dims == 0 ? 0 : dims - 1;
+  while (last > 0 && sizes[last] == stored.sizes[last]) --last;
+  const uint64_t run = dims == 0 ? item : strides[last] * static_cast<uint64_t>(sizes[last]);
+  uint64_t offset = data_offset_ + stored.begin;
+  for (size_t d = 0; d < dims; ++d) offset += strides[d] * static_cast<uint64_t>(offsets[d]);
+  const uint64_t end = data_offset_ + stored.begin + stored.bytes;
+  const uint64_t stride = last == 0 ? run : strides[last - 1];
+  std::vector<int64_t> index(last, 0);
+  for (;;) {
+    copy_run(offset, run, stride, end, into);
+    into += run;
+    size_t d = last;
+    for (; d > 0; --d) {
+      offset += strides[d - 1];
+      if (++index[d - 1] < sizes[d - 1]) break;
+      offset -= strides[d - 1] * static_cast<uint64_t>(sizes[d - 1]);
+      index[d - 1] = 0;
+    }
+    if (d == 0) return;
+  }
+}
+
+void BoxReader::copy_run(uint64_t offset, size_t size, uint64_t stride, uint64_t end, char* into) {
+  if (size >= kDirectBytes || stride - size > kMaxGap) return read_directly(offset, size, into);
+  if (offset < window_begin_ || offset + size > window_end_) {
+    window_.resize(kPieceBytes);
+    window_begin_ = window_end_ = offset;
+    const size_t fill = std::min<uint64_t>(kPieceBytes, end - offset);
+    job_.check_cancelled();
+    read_exactly(file_, window_.data(), fill, offset, path_);
+    window_end_ = offset + fill;
+  }
+  std::memcpy(into, window_.data() + (offset - window_begin_), size);
+  job_.advance(size);
+}
+
+void BoxReader::read_directly(uint64_t offset, size_t size, char* into) {
+  for (size_t done = 0; done < size;) {
+    job_.check_cancelled();
+    const size_t piece = std::min(kPieceBytes, size - done);
+    read_exactly(file_, into + done, piece, offset + done, path_);
+    done += piece;
+    job_.advance(piece);
+  }
+}
+
+}  // namespace tt::server

@@ -1,0 +1,45 @@
+// Reads and writes the tensors of safetensors files. Used on checkpoint threads; functions throw Error.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/tensor/tensor.h"
+#include "server/checkpoint/job.h"
+#include "server/checkpoint/root.h"
+#include "server/checkpoint/safetensors.h"
+
+namespace tt::server {
+
+// Writes a file with this header and tensors, which are on the CPU, and replaces the file at `path`. The header must
+// describe the tensors, in the order of their bytes.
+void write_tensors(const CheckpointRoot& root, std::string_view path, std::string_view header,
+                   const std::vector<Tensor>& tensors, CheckpointJob& job);
+
+// Reads boxes of the tensors of one file. Used by one thread.
+class BoxReader {
+ public:
+  // Requires an open file.
+  BoxReader(int file, std::string_view path, uint64_t data_offset, CheckpointJob& job)
+      : file_(file), path_(path), data_offset_(data_offset), job_(job) {}
+
+  // Copies the box of `stored` that begins at index `offsets` and has `sizes` to `into`, in row-major order. Requires a
+  // box within the tensor.
+  void read(const StoredTensor& stored, SizesView offsets, SizesView sizes, char* into);
+
+ private:
+  void copy_run(uint64_t offset, size_t size, uint64_t stride, uint64_t end, char* into);
+  void read_directly(uint64_t offset, size_t size, char* into);
+
+  const int file_;
+  const std::string path_;
+  const uint64_t data_offset_;
+  CheckpointJob& job_;
+  std::vector<char> window_;  // bytes of the file, for short runs
+  uint64_t window_begin_ = 0;
+  uint64_t window_end_ = 0;
+};
+
+}  // namespace tt::server
