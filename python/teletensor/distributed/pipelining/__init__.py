@@ -1,0 +1,14 @@
+"""torch.distributed.pipelining: models that are divided into stages, which run on different ranks."""
+
+from ._split import Pipe, SplitPoint, build_stage, pipe_split, pipeline
+from .schedules import (
+    Schedule1F1B, ScheduleDualPipeV, ScheduleGPipe, ScheduleInterleaved1F1B, ScheduleInterleavedZeroBubble,
+    ScheduleLoopedBFS, ScheduleZBVZeroBubble,
+)  # fmt: skip
+from .stage import PipelineStage
+
+__all__ = [
+    "Pipe", "PipelineStage", "Schedule1F1B", "ScheduleDualPipeV", "ScheduleGPipe", "ScheduleInterleaved1F1B",
+    "ScheduleInterleavedZeroBubble", "ScheduleLoopedBFS", "ScheduleZBVZeroBubble", "SplitPoint", "build_stage",
+    "pipe_split", "pipeline",
+]  # fmt: skip
