@@ -25,7 +25,6 @@ DType same(const Arg& tensor);  // for a number, its default dtype
 inline DType default_float() { return kDefaultFloat; }
 inline DType boolean() { return DType::kBool; }
 inline DType index() { return DType::kInt64; }
-inline DType uint8() { return DType::kUInt8; }
 // complex128 if an argument is complex, otherwise float64.
 DType double_precision_of(DType t);
 template <typename... A>
