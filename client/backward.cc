@@ -144,6 +144,14 @@ void set_grads(absl::Span<const Tensor> leaves, absl::Span<const Tensor> grads, 
   for (size_t i = 0; i < leaves.size(); ++i) leaves[i]->grad = grads[i];
 }
 
+std::vector<Tensor> reached_leaves(absl::Span<const Tensor> roots) {
+  if (roots.empty()) return {};
+  const BackwardPass pass(roots, roots, {.accumulate = false});  // the gradients are not used
+  std::vector<Tensor> leaves = pass.tensors_with_grad();
+  std::erase_if(leaves, [](const Tensor& tensor) { return !tensor->is_leaf(); });
+  return leaves;
+}
+
 void retain_grad(const Tensor& tensor) {
   check(tensor->requires_grad, "can't retain_grad on Tensor that has requires_grad=False");
   if (tensor->is_leaf() || tensor->retains_grad) return;

@@ -82,6 +82,8 @@ py::list run_grad(py::handle roots, py::handle gradients, py::handle inputs, boo
                                 retain_graph, create_graph, allow_unused, site_of(from[0])));
 }
 
+py::list reached_leaves(py::handle roots) { return to_python(client::reached_leaves(handles_of(roots, "a root"))); }
+
 // Returns the name of grad_fn in PyTorch's spelling: add -> AddBackward0.
 py::object node_name(py::handle o) {
   client::Tensor tensor = tensor_of(o, "tensor");
@@ -138,6 +140,7 @@ void become(py::handle o, py::handle value) {
 void bind_autograd(py::module_& m) {
   m.def("backward", &run_backward);
   m.def("grad", &run_grad);
+  m.def("reached_leaves", &reached_leaves, "The leaves into which a backward pass from the roots would accumulate.");
   m.def("node_name", &node_name);
   m.def("replace_data", &replace_data);
   m.def("become", &become);
