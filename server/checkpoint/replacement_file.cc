@@ -38,7 +38,7 @@ void remove_abandoned(int folder) {
     const FileDescriptor file(openat(folder, entry->d_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
     struct stat status {};
     if (!file || fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) continue;
-    const bool is_new = status.st_ctime + kUnlockedSeconds > std::time(nullptr);
+    const bool is_new = status.st_mtime + kUnlockedSeconds > std::time(nullptr);
     if (!is_new && flock(file.get(), LOCK_EX | LOCK_NB) == 0) unlinkat(folder, entry->d_name, 0);
   }
 }
