@@ -71,7 +71,7 @@ STACKS = (
         "distributed",
     ),
     ("proto",),
-    ("server", "server/transfer", "server/session", "server/rpc", "server/admin", "server/daemon"),
+    ("server", "server/transfer", "server/checkpoint", "server/session", "server/rpc", "server/admin", "server/daemon"),
     ("client/connection", "client/transport", "client/link", "client"),
     ("python", "python/bindings"),
 )

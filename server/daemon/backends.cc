@@ -11,6 +11,7 @@
 #include "engine/schema/op_ids.h"
 #include "engine/session/graphs.h"
 #include "kernels/cpu/cpu.h"
+#include "server/checkpoint/operators.h"
 #include "server/daemon/plugin.h"
 #include "server/transfer/transfer.h"
 
@@ -24,6 +25,7 @@ void register_backends(int threads, uint64_t memory_limit) {
   register_graph_operators(dispatcher);
   autograd::register_autograd(dispatcher);
   distributed::register_distributed(dispatcher);
+  register_checkpoints(dispatcher);
   distributed::register_pull(dispatcher);
   dispatcher.set(op_id::kUploaded, Key::kCPU, &uploaded);
   Devices& devices = Devices::instance();

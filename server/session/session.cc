@@ -11,6 +11,7 @@
 #include "engine/device/devices.h"
 #include "engine/dispatch/dispatcher.h"
 #include "engine/program/passes/fuse_pointwise.h"
+#include "server/checkpoint/service.h"
 #include "server/convert.h"
 #include "server/session/decode.h"
 #include "server/text.h"
@@ -89,6 +90,7 @@ Session::Session(Options options)
   context_.account = account_;
   context_.services.attach(std::make_unique<TransferService>(transfers_));
   context_.services.attach(std::make_unique<distributed::GroupService>(wake_up_));
+  context_.services.attach(std::make_unique<CheckpointService>(options_.checkpoint_root, wake_up_, account_));
   context_.services.attach(std::make_unique<distributed::PullService>(wake_up_));
   context_.describe_site = [this](uint32_t id) { return sites_->describe(id); };
 }
