@@ -9,6 +9,9 @@ from .._C import Tensor
 
 _ops = _C.ops
 
+# Replaces scaled_dot_product_attention in a context of torch.distributed.tensor.experimental.context_parallel.
+over_ranks = None
+
 
 def scaled_dot_product_attention(
     query: Tensor, key: Tensor, value: Tensor, attn_mask=None, dropout_p: float = 0.0, is_causal: bool = False,
@@ -20,6 +23,8 @@ def scaled_dot_product_attention(
     if enable_gqa and query.dim() > 2:
         groups = query.shape[-3] // key.shape[-3]
         key, value = key.repeat_interleave(groups, -3), value.repeat_interleave(groups, -3)
+    if over_ranks is not None:
+        return over_ranks(query, key, value, attn_mask, dropout_p, is_causal, scale)
     if dropout_p == 0.0:
         return _ops.attention(query, key, value, attn_mask, is_causal, scale=scale)
     attention_weights = _attention_weights(query, key, attn_mask, is_causal, scale)
