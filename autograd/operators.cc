@@ -8,6 +8,7 @@
 #include "autograd/nodes/tape.h"
 #include "autograd/record.h"
 #include "autograd/task.h"
+#include "engine/program/suspension.h"
 #include "engine/schema/error.h"
 #include "engine/schema/op_ids.h"
 
@@ -30,7 +31,17 @@ std::unique_ptr<Task> make_task(const Call& call, size_t first) {
 // fails the later steps.
 void set_step_token(Call& call) { call.outputs.assign(1, allocate(call.inferred.outputs[0])); }
 
-void backward(Call& call) { call.outputs = make_task(call, 0)->finish(list_of(call.args[2])); }
+void backward(Call& call) {
+  Tape& tape = Tape::current();
+  std::shared_ptr<Task> task = tape.take_suspended();
+  if (!task) task = make_task(call, 0);
+  try {
+    call.outputs = task->finish(list_of(call.args[2]));
+  } catch (const Suspended&) {
+    tape.suspend(std::move(task));
+    throw;
+  }
+}
 
 void backward_begin(Call& call) {
   Tape::current().add(call.args[0].integer, make_task(call, 1));

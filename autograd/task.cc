@@ -12,6 +12,7 @@
 #include "autograd/nodes/tape.h"
 #include "engine/device/cancellation.h"
 #include "engine/dispatch/ops.h"
+#include "engine/program/suspension.h"
 #include "engine/schema/error.h"
 
 namespace tt::autograd {
@@ -184,7 +185,12 @@ bool Task::advance(int64_t stop) try {
                   [this](uint32_t a, uint32_t b) { return states_[a].node->sequence() < states_[b].node->sequence(); });
     uint32_t index = ready_.back();
     ready_.pop_back();
-    if (visit(index, stop)) return true;
+    try {
+      if (visit(index, stop)) return true;
+    } catch (const Suspended&) {
+      make_ready(index);
+      throw;
+    }
   }
   return false;
 } catch (const Cancelled& error) {

@@ -3,6 +3,9 @@
 // Used by one session's thread. A stop is a client function or a client hook, identified by the client's number for it.
 // A node runs when all nodes that depend on it have run. Of the ready nodes, leaves run first, then the latest
 // recorded. Nodes that lead to no requested gradient are skipped.
+//
+// A node whose gradient is a collective throws Suspended, which run_until() and finish() pass on; called again with the
+// same arguments, they continue at that node.
 #pragma once
 
 #include <cstdint>

@@ -14,7 +14,7 @@ GroupService::~GroupService() {
   groups_.clear();  // before the stores at which their members are registered
 }
 
-void GroupService::finish(std::optional<PendingCall>& pending) {
+Tensors GroupService::finish(std::optional<PendingCall>& pending) {
   if (!pending->work->ready()) {
     if (!cancel_requested()) throw Suspended{pending->work};
     const PendingCall call = *std::move(pending);
@@ -23,18 +23,19 @@ void GroupService::finish(std::optional<PendingCall>& pending) {
     if (call.undo) call.undo();
     check_cancelled();
   }
-  const PendingCall call = *std::move(pending);
+  PendingCall call = *std::move(pending);
   pending.reset();
   if (call.work->error()) {
     if (call.undo) call.undo();
     throw Error(*call.work->error());
   }
   if (call.complete) call.complete();
+  return std::move(call.results);
 }
 
-void GroupService::run(absl::FunctionRef<PendingCall()> start) {
+Tensors GroupService::run(absl::FunctionRef<PendingCall()> start) {
   if (!current_) current_ = start();
-  finish(current_);
+  return finish(current_);
 }
 
 void GroupService::start(int64_t number, absl::FunctionRef<PendingCall()> start) {

@@ -28,6 +28,7 @@ struct PendingCall {
   // Run on the session's thread after the work has succeeded or failed; may be empty.
   std::function<void()> complete{};
   std::function<void()> undo{};
+  Tensors results{};  // that run() returns
 };
 
 class GroupService final : public SessionService {
@@ -38,8 +39,9 @@ class GroupService final : public SessionService {
   const std::shared_ptr<SuspensionNotifier>& notifier() const { return notifier_; }
 
   // Runs the current instruction's collective: the first call starts it and throws Suspended, and so do the calls until
-  // it is complete. Then returns, or throws its error. In a cancelled frame, aborts the group and throws Cancelled.
-  void run(absl::FunctionRef<PendingCall()> start);
+  // it is complete. Then returns its results, or throws its error. In a cancelled frame, aborts the group and throws
+  // Cancelled.
+  Tensors run(absl::FunctionRef<PendingCall()> start);
   // Starts a collective that wait() completes. Throws Error if the number is in use or 0.
   void start(int64_t number, absl::FunctionRef<PendingCall()> start);
   // Like run(), for a collective that was started. Throws Error if there is none with this number.
@@ -72,8 +74,8 @@ class GroupService final : public SessionService {
   static constexpr size_t kMaxStarted = 65'536;
   static constexpr size_t kMaxStores = 16;
   static constexpr size_t kMaxReducers = 1024;
-  // Throws Suspended until the call is complete. Then erases it and completes it.
-  void finish(std::optional<PendingCall>& pending);
+  // Throws Suspended until the call is complete. Then erases it, completes it and returns its results.
+  Tensors finish(std::optional<PendingCall>& pending);
 
   const std::shared_ptr<SuspensionNotifier> notifier_;
   std::optional<PendingCall> current_;  // of the suspended instruction

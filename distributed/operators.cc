@@ -276,6 +276,40 @@ void run(Call& call, int64_t work, Make make) {
   set_result<int64_t>(call, 0);
 }
 
+// Runs a collective whose output is the operator's result. The result is allocated once, although the instruction runs
+// again after its suspension.
+template <typename Make>
+void run_into_result(Call& call, Make make) {
+  call.outputs = service().run([&] {
+    allocate_outputs(call);
+    const Tensor result = call.outputs[0];
+    PendingCall pending = start(make(result));
+    pending.results = {result};
+    return pending;
+  });
+}
+
+// Returns the parts of a tensor that belong to the ranks.
+Tensors parts_of(const Tensor& tensor, int64_t dim, int64_t ranks) {
+  const auto d = static_cast<size_t>(dim < 0 ? dim + static_cast<int64_t>(tensor.sizes().size()) : dim);
+  Geometry geometry;
+  geometry.sizes = tensor.sizes();
+  geometry.strides = tensor->strides;
+  geometry.offset = tensor->offset;
+  geometry.sizes[d] /= ranks;
+  Tensors parts;
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    parts.push_back(view_of(tensor, geometry));
+    geometry.offset += geometry.sizes[d] * geometry.strides[d];
+  }
+  return parts;
+}
+
+void check_ranks(const ProcessGroup& group, int64_t ranks) {
+  check(ErrorKind::kValue, ranks == group.size(), "expected the number of the group's ranks (", group.size(), "), got ",
+        ranks);
+}
+
 std::shared_ptr<Store> open_store(const std::string& address, const std::string& token,
                                   std::chrono::milliseconds timeout, const std::function<bool()>& is_cancelled) {
   constexpr std::chrono::milliseconds kSlice{1'000};  // how often a waiting rank checks whether its session has ended
@@ -422,6 +456,60 @@ void group_barrier(Call& call) {
   });
 }
 
+void group_reduced(Call& call) {
+  run_into_result(call, [&](const Tensor& result) {
+    copy_into(result, call.tensor(0));
+    return CollectiveCall{.kind = CollectiveKind::kAllReduce,
+                          .outputs = {result},
+                          .inputs = {},
+                          .group = group(call, 1),
+                          .reduction = {{call.args[2].string(), 1}}};
+  });
+}
+
+void group_gathered(Call& call) {
+  run_into_result(call, [&](const Tensor& result) {
+    CollectiveCall collective{.kind = CollectiveKind::kAllGather,
+                              .outputs = {},
+                              .inputs = {call.tensor(0)},
+                              .group = group(call, 1),
+                              .reduction = {}};
+    check_ranks(*collective.group, call.args[3].integer);
+    collective.outputs = parts_of(result, call.args[2].integer, call.args[3].integer);
+    return collective;
+  });
+}
+
+void group_scattered(Call& call) {
+  const std::shared_ptr<ProcessGroup> group = distributed::group(call, 1);
+  const int64_t ranks = call.args[3].integer;
+  check_ranks(*group, ranks);
+  const Tensors parts = parts_of(call.tensor(0), call.args[2].integer, ranks);
+  if (!call.args[4].to_bool()) {
+    allocate_outputs(call);
+    return copy_into(call.outputs[0], parts[static_cast<size_t>(group->rank())]);
+  }
+  run_into_result(call, [&](const Tensor& result) {
+    return CollectiveCall{.kind = CollectiveKind::kReduceScatter,
+                          .outputs = {result},
+                          .inputs = parts,
+                          .group = group,
+                          .reduction = {{"sum", 1}}};
+  });
+}
+
+void group_exchanged(Call& call) {
+  run_into_result(call, [&](const Tensor& result) {
+    const int64_t ranks = call.args[4].integer;
+    CollectiveCall collective{
+        .kind = CollectiveKind::kAllToAll, .outputs = {}, .inputs = {}, .group = group(call, 1), .reduction = {}};
+    check_ranks(*collective.group, ranks);
+    collective.inputs = parts_of(call.tensor(0), call.args[2].integer, ranks);
+    collective.outputs = parts_of(result, call.args[3].integer, ranks);
+    return collective;
+  });
+}
+
 // Starts to send or receive tensors.
 PendingCall start_message(Call& call, bool receives) {
   std::shared_ptr<ProcessGroup> group = distributed::group(call, 1);
@@ -534,6 +622,10 @@ constexpr Entry kOperators[] = {
     {op_id::kGroupScatter, &with_new_results<&group_scatter>, CollectiveKind::kScatter},
     {op_id::kGroupReduceScatter, &with_new_results<&group_reduce_scatter>, CollectiveKind::kReduceScatter},
     {op_id::kGroupAllToAll, &with_new_results<&group_all_to_all>, CollectiveKind::kAllToAll},
+    {op_id::kGroupReduced, &with_new_results<&group_reduced>, CollectiveKind::kAllReduce},
+    {op_id::kGroupGathered, &with_new_results<&group_gathered>, CollectiveKind::kAllGather},
+    {op_id::kGroupScattered, &with_new_results<&group_scattered>, CollectiveKind::kReduceScatter},
+    {op_id::kGroupExchanged, &with_new_results<&group_exchanged>, CollectiveKind::kAllToAll},
     {op_id::kGroupSend, &with_new_results<&group_send>, std::nullopt},
     {op_id::kGroupReceive, &with_new_results<&group_receive>, std::nullopt},
     {op_id::kGroupBarrier, &with_new_results<&group_barrier>, CollectiveKind::kBarrier},
@@ -566,6 +658,7 @@ void enter_with_error(GroupService& service, const Op& op, Args args, const Erro
   const auto* entry =
       std::find_if(std::begin(kOperators), std::end(kOperators), [&](const Entry& e) { return e.op == op.id; });
   if (entry == std::end(kOperators) || !entry->kind) return;
+  if (op.id == op_id::kGroupScattered && !(args.size() == 5 && args[4].to_bool())) return;  // not a collective
   for (size_t i = 0; i < args.size(); ++i) {
     if (op.params[i].name != std::string_view("group") || args[i].kind != Arg::Kind::kTensor) continue;
     if (args[i].tensor == nullptr) return;

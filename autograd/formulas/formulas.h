@@ -5,6 +5,7 @@
 #pragma once
 
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -50,6 +51,8 @@ Tensor prod_dim_grad(const Tensor& g, const Tensor& input, int64_t dim, bool kee
 Tensor extremum_grad(const Tensor& g, const Tensor& input, const Tensor& result, Dims dims, bool keepdim);
 // Gradient of max, min, median and kthvalue along a dimension: `g` at the selected elements, zeros elsewhere.
 Tensor selected_grad(const Tensor& g, SizesView sizes, const Tensor& indices, int64_t dim, bool keepdim);
+// Gradient of a reduction over the ranks of a group. Throws Error unless `op` is "sum", or "avg" with `sums`.
+Tensor reduced_gradient(const Tensor& g, const Tensor& group, std::string_view op, bool sums);
 Tensor norm_grad(const Tensor& g, const Tensor& input, const Tensor& result, double p, Dims dims, bool keepdim);
 Tensor cumsum_grad(const Tensor& g, int64_t dim);
 Tensor cumprod_grad(const Tensor& g, const Tensor& input, const Tensor& result, int64_t dim);

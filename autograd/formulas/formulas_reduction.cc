@@ -63,6 +63,12 @@ bool any_true(const Tensor& flags) {
   return ops::to_device(ops::any(flags, Dims(), false), Device{}).data_as<bool>()[0];
 }
 
+Tensor reduced_gradient(const Tensor& g, const Tensor& group, std::string_view op, bool sums) {
+  check(ErrorKind::kNotImplemented, op == "sum" || (op == "avg" && sums),
+        "the reduction over a group has a gradient for \"sum\", and for \"avg\" of summands, got \"", op, "\"");
+  return sums ? ops::group_reduced(g, group, op, sums) : g;
+}
+
 Tensor sum_to(const Tensor& g, SizesView sizes) {
   if (SizesView(g.sizes()) == sizes) return g;
   size_t extra_dims = g.sizes().size() - sizes.size();

@@ -11,6 +11,7 @@ constexpr size_t kMaxTasks = 1024;
 Tape::Tape() : meter_(new TapeMeter) { meter_->enter(); }
 Tape::~Tape() {
   tasks_.clear();
+  suspended_.reset();
   histories_.break_cycles();
   meter_->leave();
 }

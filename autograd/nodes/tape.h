@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "engine/session/context.h"
@@ -60,6 +61,11 @@ class Tape final : public SessionService {
   void drop(int64_t number);
   size_t num_tasks() const { return tasks_.size(); }
 
+  // Keeps the pass of the current instruction until the instruction runs again after its suspension.
+  void suspend(std::shared_ptr<Task> task) { suspended_ = std::move(task); }
+  // Returns the pass that the instruction left; null at its first run.
+  std::shared_ptr<Task> take_suspended() { return std::exchange(suspended_, nullptr); }
+
   HistoryList& histories() { return histories_; }
 
  private:
@@ -67,6 +73,7 @@ class Tape final : public SessionService {
   uint64_t sequence_ = 0;
   HistoryList histories_;
   absl::flat_hash_map<int64_t, std::shared_ptr<Task>> tasks_;  // shared_ptr, because Task is incomplete here
+  std::shared_ptr<Task> suspended_;
 };
 
 }  // namespace tt::autograd

@@ -49,11 +49,12 @@ void bump_versions(const Call& call) {
 
 // Throws Cancelled in a cancelled frame, unless the call only changes the session's own state (a seed, an event, the
 // end of a capture). Those calls are executed so that the session can continue. An instruction that can be suspended is
-// executed too: its kernel discards the uploaded bytes, or leaves the collective.
+// executed too: its kernel discards the uploaded bytes, leaves the collective, or stops writing.
 void stop_before(const Call& call, bool writes) {
   const bool computes = writes || call.op->num_outputs != 0;
   const uint16_t op = call.op->id;
-  const bool suspends = op == op_id::kUploaded || (op >= op_id::kStoreServe && op <= op_id::kReducerDestroy);
+  const bool suspends = op == op_id::kUploaded || (op >= op_id::kStoreServe && op <= op_id::kGroupExchanged) ||
+                        (op >= op_id::kCheckpointWrite && op <= op_id::kCheckpointRemove);
   if (!computes || op == op_id::kGraphEnd || suspends) return;
   check_cancelled();
 }

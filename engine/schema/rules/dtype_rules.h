@@ -160,7 +160,6 @@ DType real_decomposition(const Arg& a, const Arg& b);
 DType complex_decomposition(const Arg& a);  // eigenvalues
 inline DType int32() { return DType::kInt32; }
 inline DType uint8() { return DType::kUInt8; }
-
 // Neural networks.
 DType cast_floating(const Arg& input, std::optional<DType> given);  // softmax
 DType embedding(const Arg& rows, const Arg& indices);

@@ -88,6 +88,39 @@ Sizes hstack(const Arg& tensors) {
 }
 Sizes vstack(const Arg& tensors) { return joined(tensors, 2, 0); }
 
+namespace {
+
+size_t group_dim(const Arg& input, int64_t dim, int64_t ranks) {
+  check(ErrorKind::kValue, ranks >= 1, "expected at least one rank, got ", ranks);
+  check(meta(input).dim() > 0, "expected a tensor with at least one dimension, got a zero-dim tensor");
+  return static_cast<size_t>(wrap_dim(dim, meta(input).dim()));
+}
+
+}  // namespace
+
+Sizes gathered(const Arg& input, int64_t dim, int64_t ranks) {
+  const size_t d = group_dim(input, dim, ranks);
+  Sizes result = meta(input).sizes;
+  result[d] = checked_mul(result[d], ranks);
+  return result;
+}
+
+Sizes scattered(const Arg& input, int64_t dim, int64_t ranks) {
+  const size_t d = group_dim(input, dim, ranks);
+  Sizes result = meta(input).sizes;
+  check(result[d] % ranks == 0, "dimension ", d, " of size ", result[d], " cannot be divided evenly among ", ranks,
+        " ranks");
+  result[d] /= ranks;
+  return result;
+}
+
+Sizes exchanged(const Arg& input, int64_t split_dim, int64_t concat_dim, int64_t ranks) {
+  Sizes result = scattered(input, split_dim, ranks);
+  const size_t d = group_dim(input, concat_dim, ranks);
+  result[d] = checked_mul(result[d], ranks);
+  return result;
+}
+
 Sizes repeat(const Arg& input, SizesView repeats) {
   const Sizes& own = meta(input).sizes;
   check(repeats.size() >= own.size(),

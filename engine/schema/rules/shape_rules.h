@@ -93,6 +93,10 @@ Sizes fft_c2r(const Arg& input, SizesView dim, int64_t last_size);
 // Joining and rearranging (joining_rules.cc).
 Sizes cat(const Arg& tensors, int64_t dim);
 Sizes stack(const Arg& tensors, int64_t dim);
+// A tensor's parts on all ranks of a group, concatenated; one rank's part; and the parts received from all ranks.
+Sizes gathered(const Arg& input, int64_t dim, int64_t ranks);
+Sizes scattered(const Arg& input, int64_t dim, int64_t ranks);
+Sizes exchanged(const Arg& input, int64_t split_dim, int64_t concat_dim, int64_t ranks);
 Sizes hstack(const Arg& tensors);
 Sizes vstack(const Arg& tensors);
 Sizes repeat(const Arg& input, SizesView repeats);
