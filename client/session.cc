@@ -130,17 +130,24 @@ Ref<Session> Session::connect(std::unique_ptr<Transport> transport, const std::s
 
 // ---- Calls
 
+// Rejects a handle that stands for other tensors, which the engine does not know.
+static void check_exists(const Handle& tensor) {
+  check(ErrorKind::kNotImplemented, tensor.id != 0, "expected a tensor of one engine, got a distributed tensor");
+}
+
 void Session::Impl::queue(const Session* self, const Op& op, Args args, Tensors& results, const CallOptions& options,
                           Tensors* kept) {
   for (const Arg& arg : args) {
     for_each_tensor(arg, [&](const Handle* tensor) {
       check(tensor->session.get() == self, "[", op.name,
             "] expected tensors of this session, got a tensor of another session");
+      check_exists(*tensor);
     });
   }
   for (const Tensor& tensor : options.into) {
     check(tensor->session.get() == self, "[", op.name,
           "] expected out tensors of this session, got an out tensor of another session");
+    check_exists(*tensor);
   }
   auto keep = [&] {
     for (const Arg& arg : args) {
@@ -336,6 +343,7 @@ std::string Session::Impl::read_inline(const Handle& tensor, size_t bytes) {
 }
 
 Value Session::read(const Tensor& tensor, uint32_t site) {
+  check_exists(*tensor);
   Value value = empty_value(*tensor);
   size_t bytes = byte_size(*tensor);
   if (bytes > impl_->max_inline_bytes) {
@@ -413,6 +421,7 @@ absl::Span<char> PendingValue::finish_download(uint32_t site, Clock::time_point 
 // shows that the value was computed, and a wait for it can be interrupted like that of any read.
 std::unique_ptr<PendingValue> Session::read_async(const Tensor& tensor, uint32_t site) {
   static const Op& clone = *find_op("clone");
+  check_exists(*tensor);
   const size_t bytes = byte_size(*tensor);
   check(tensor->session.get() == this, "expected a tensor of this session, got a tensor of another session");
   if (tensor->numel() == 1 && tensor->device.type == DeviceType::kCPU) {
@@ -432,6 +441,7 @@ std::unique_ptr<PendingValue> Session::read_async(const Tensor& tensor, uint32_t
 }
 
 void Session::read_into(const Tensor& tensor, absl::Span<char> into, uint32_t site) {
+  check_exists(*tensor);
   size_t bytes = byte_size(*tensor);
   check(ErrorKind::kValue, into.size() == bytes, "reading ", static_cast<const TensorMeta&>(*tensor),
         " requires a buffer of ", bytes, " bytes, got ", into.size());

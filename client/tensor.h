@@ -33,6 +33,8 @@ struct Handle final : public RefCounted, public TensorMeta {
   uint64_t viewed_storage = 0;        // for a view: number of the shared storage; 0 if the tensor owns its storage
   uint64_t viewed_storage_bytes = 0;  // for a view: size of the shared storage in bytes
   Ref<Handle> grad;                   // gradient that backward has stored; null: none
+  // Set by a user of the client whose handle stands for other tensors; such a handle has no id, and calls reject it.
+  Ref<RefCounted> stands_for;
   bool retains_grad = false;
 
   // A view of a tensor that requires grad has a history, even if its node has not been created yet.

@@ -5,6 +5,7 @@
 
 #include "client/backward.h"
 #include "engine/schema/op_ids.h"
+#include "python/bindings/dtensor.h"
 #include "python/bindings/mode.h"
 #include "python/bindings/object.h"
 #include "python/bindings/operators.h"
@@ -18,6 +19,7 @@ using Handles = std::vector<client::Tensor>;
 
 client::Tensor tensor_of(py::handle o, const char* what) {
   check(ErrorKind::kType, is_tensor(o.ptr()), what, " must be a Tensor, not ", Py_TYPE(o.ptr())->tp_name);
+  check(ErrorKind::kNotImplemented, !is_dtensor(handle_of(o.ptr())), what, " must not be a DTensor");
   return handle_of(o.ptr());
 }
 

@@ -11,6 +11,7 @@
 #include "python/bindings/autograd.h"
 #include "python/bindings/connection.h"
 #include "python/bindings/convert.h"
+#include "python/bindings/dtensor.h"
 #include "python/bindings/errors.h"
 #include "python/bindings/mode.h"
 #include "python/bindings/object.h"
@@ -127,6 +128,12 @@ void bind_connection(py::module_& m) {
       .def("counters", &counters, "Counters of this session and the state of its link, by name (times in seconds).")
       .def("wait_report", &wait_report,
            "The waits as [(where, kind, count, seconds)], longest first; kind is read, upload or window.")
+      .def(
+          "owns",
+          [](const Connection& c, py::handle tensor) {
+            return is_tensor(tensor.ptr()) && handle_of(tensor.ptr())->session.get() == &c.session();
+          },
+          "Whether the tensor belongs to this session.")
       .def("engine", &engine_info, "The engine's version, session, lease and devices.");
   m.def(
       "connect",
@@ -226,6 +233,7 @@ void bind(py::module_& m) {
   bind_modes(m);
   bind_autograd(m);
   bind_admin(m);
+  bind_dtensor(m);
   bind_store(m);
   bind_extra(m);
   m.def("tensor", &tensor_function, py::arg("data"), py::kw_only(), py::arg("dtype") = py::none(),

@@ -7,6 +7,7 @@
 #include "client/backward.h"
 #include "engine/schema/op_ids.h"
 #include "python/bindings/convert.h"
+#include "python/bindings/dtensor.h"
 #include "python/bindings/errors.h"
 #include "python/bindings/indexing.h"
 #include "python/bindings/mode.h"
@@ -297,6 +298,8 @@ bool init_tensor_type(PyObject* module) {
 }
 
 PyObject* wrap(client::Tensor handle, PyTypeObject* type) {
+  if (handle->stands_for && type == tensor_type) [[unlikely]]
+    type = dtensor_type;
   auto* self = reinterpret_cast<TensorObject*>(type->tp_alloc(type, 0));
   if (!self) return nullptr;
   new (&self->handle) client::Tensor(std::move(handle));

@@ -9,6 +9,7 @@
 #include "engine/schema/op_ids.h"
 #include "python/bindings/autocast.h"
 #include "python/bindings/convert.h"
+#include "python/bindings/dtensor.h"
 #include "python/bindings/mode.h"
 #include "python/bindings/object.h"
 #include "python/bindings/read.h"
@@ -94,9 +95,12 @@ void store_resized(PyObject* out, const Op& op, const client::Tensor& result, cl
 }  // namespace
 
 client::Tensors call_op(uint16_t id, Args args, client::Session& session, absl::Span<const client::Tensor> into) {
+  const Op& op = *find_op(id);
+  if (dtensor_type != nullptr) [[unlikely]] {
+    if (auto results = call_with_dtensors(op, args, into)) return *std::move(results);
+  }
   client::CallOptions options = call_options(session);
   options.into = into;
-  const Op& op = *find_op(id);
   if (Mode::current().autocast() && into.empty() && !op.is_dynamic) [[unlikely]] {
     return session.call(op, AutocastArgs(op, args, session).args(), options);
   }

@@ -7,12 +7,15 @@ starts a private engine.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import platform
+from collections.abc import Iterator, Sequence
 
 from . import _C
 from ._version import __version__
 
 _current: _C.Connection | None = None
+_all: Engines | None = None  # of connect_all()
 _settings: dict[str, tuple] = {}  # arguments by operator name; issued again in every new session
 
 
@@ -44,26 +47,121 @@ def connect(
     """
     global _current
     disconnect()
-    name = f"python {platform.python_version()} teletensor {__version__}"
-    _current = _C.connect(
+    _current = _open(address, token, memory_limit, compression, content_addressed)
+    return _current
+
+
+def _open(address: str, token: str, memory_limit: int, compression: str | None, content_addressed: bool) -> _C.Connection:
+    """Opens a session, which becomes the one that calls without a tensor argument use."""
+    connection = _C.connect(
         address=address,
         token=token,
-        client_name=name,
+        client_name=f"python {platform.python_version()} teletensor {__version__}",
         memory_limit=memory_limit,
         compression=compression or "none",
         content_addressed=content_addressed,
     )
-    _C.set_session(_current)
+    _C.set_session(connection)
     for operator, arguments in _settings.items():
         getattr(_C.ops, operator)(*arguments)
-    return _current
+    return connection
+
+
+class Engines(Sequence):
+    """The sessions that connect_all() opened, in order. A tensor belongs to one of them; DTensors span several."""
+
+    def __init__(self, connections: Sequence[_C.Connection], addresses: Sequence[str]):
+        self._connections, self.addresses = list(connections), list(addresses)
+
+    def __getitem__(self, index):
+        return self._connections[index]
+
+    def __len__(self) -> int:
+        return len(self._connections)
+
+    @contextlib.contextmanager
+    def use(self, index: int) -> Iterator[_C.Connection]:
+        """Within the context, calls without a tensor argument, such as ``torch.zeros``, use this engine."""
+        global _current
+        previous, _current = _current, self._connections[index]
+        _C.set_session(_current)
+        try:
+            yield _current
+        finally:
+            _current = previous
+            _C.set_session(previous)
+
+    def synchronize(self) -> None:
+        """Waits until all engines have executed everything issued so far."""
+        for connection in self._connections:
+            connection.synchronize()
+
+    def __repr__(self) -> str:
+        return f"Engines({', '.join(address or 'private' for address in self.addresses)})"
+
+
+def connect_all(
+    addresses: Sequence[str] | int,
+    *,
+    token: str = "",
+    memory_limit: int = 0,
+    compression: str | None = "auto",
+    content_addressed: bool = False,
+) -> Engines:
+    """Opens a session with each of several engines, which this process controls. Closes the previous sessions.
+
+    ``init_device_mesh`` then returns a mesh of these engines, over which ``distribute_tensor`` and ``distribute_module``
+    distribute tensors. Other tensors belong to the first engine, or to the one selected by ``Engines.use``.
+
+    Args:
+        addresses: the engines' addresses, as for ``connect()``, or a number of private engines to start. The engines must
+            reach each other: the first one serves the store at which they meet, at the host of its address.
+        token, memory_limit, compression, content_addressed: of each session, as for ``connect()``.
+
+    Raises:
+        ValueError: there is no address, or one is given twice.
+        ConnectionError: an engine does not answer or cannot be started; no session is open then.
+    """
+    global _current, _all
+    names = [""] * addresses if isinstance(addresses, int) else list(addresses)
+    given = [name for name in names if name]
+    if not names or len(set(given)) != len(given) or (given and len(given) != len(names)):
+        raise ValueError(f"[connect_all] expected distinct addresses of at least one engine, got {addresses!r}")
+    disconnect()
+    opened: list[_C.Connection] = []
+    try:
+        for name in names:
+            opened.append(_open(name, token, memory_limit, compression, content_addressed))
+    except BaseException:
+        _C.set_session(None)
+        for session in opened:
+            session.close()
+        raise
+    _all, _current = Engines(opened, names), opened[0]
+    _C.set_session(_current)
+    return _all
+
+
+def engines() -> Engines | None:
+    """Returns what connect_all() returned last, if those sessions are open."""
+    return _all
 
 
 def configure_sessions(operator: str, *arguments) -> None:
     """Issues an operator that configures a session, in the open session and in every later session."""
     _settings[operator] = arguments
     if _current is not None:
+        issue_in_sessions(operator, *arguments)
+
+
+def issue_in_sessions(operator: str, *arguments) -> None:
+    """Issues an operator without tensors in all open sessions; opens a session if there is none."""
+    if _all is None:
         getattr(_C.ops, operator)(*arguments)
+        return
+    for i in range(len(_all)):
+        with _all.use(i):
+            getattr(_C.ops, operator)(*arguments)
 
 
 def connection() -> _C.Connection:
@@ -72,11 +170,13 @@ def connection() -> _C.Connection:
 
 
 def disconnect() -> None:
-    """Ends the session. Its tensors are freed in the engine and become unusable."""
-    global _current
-    if _current is not None:
-        session, _current = _current, None
+    """Ends the session, or all sessions of connect_all(). Its tensors are freed in the engine and become unusable."""
+    global _current, _all
+    sessions = list(_all) if _all is not None else [_current] if _current is not None else []
+    _current, _all = None, None
+    if sessions:
         _C.set_session(None)
+    for session in sessions:
         session.close()
 
 

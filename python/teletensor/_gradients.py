@@ -14,7 +14,11 @@ def clear(leaves: Iterable[Tensor], set_to_none: bool = True) -> None:
     if not held:
         return
     if set_to_none:
-        _C.set_grads(held, [None] * len(held))
+        distributed = [p for p in held if _C.is_dtensor(p)]
+        for p in distributed:
+            p.grad = None
+        plain = held if not distributed else [p for p in held if not _C.is_dtensor(p)]
+        _C.set_grads(plain, [None] * len(plain))
     else:
         for p in held:
             p.grad.detach().zero_()

@@ -6,17 +6,17 @@ import itertools
 import random
 import secrets
 
-from . import _C
+from . import _C, _connection
 
 _seed = 0x9E3779B97F4A7C15
 _draws = itertools.count(1)  # counts the calls of draw_in_client() since the seed was set
 
 
 def manual_seed(seed: int) -> None:
-    """Restarts the session's generator from a seed."""
+    """Restarts the session's generator from a seed; after connect_all(), that of each session."""
     global _seed, _draws
     _seed, _draws = int(seed) % 2**64, itertools.count(1)
-    _C.ops.manual_seed(_seed if _seed < 2**63 else _seed - 2**64)
+    _connection.issue_in_sessions("manual_seed", _seed if _seed < 2**63 else _seed - 2**64)
 
 
 def seed() -> int:

@@ -35,7 +35,9 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph: bool =
     into = [] if inputs is None else _sequence(inputs)
     if inputs is not None and not into:
         raise RuntimeError("`inputs` argument to `backward` cannot be empty.")
-    _C.backward(roots, _gradients(grad_tensors, len(roots)), retain, create_graph, into)
+    distributed = next((t for t in [*roots, *into] if _C.is_dtensor(t)), None)
+    run = _C.backward if distributed is None else type(distributed).run_backward
+    run(roots, _gradients(grad_tensors, len(roots)), retain, create_graph, into)
     for call in list(after_backward):
         call()
 
@@ -56,7 +58,9 @@ def grad(
     roots, targets = _sequence(outputs), _sequence(inputs)
     retain = create_graph if retain_graph is None else retain_graph
     unused = materialize_grads if allow_unused is None else allow_unused
-    gradients = _C.grad(roots, _gradients(grad_outputs, len(roots)), targets, retain, create_graph, unused)
+    distributed = next((t for t in [*roots, *targets] if _C.is_dtensor(t)), None)
+    run = _C.grad if distributed is None else type(distributed).run_grad
+    gradients = run(roots, _gradients(grad_outputs, len(roots)), targets, retain, create_graph, unused)
     if materialize_grads:
         gradients = [_C.torch.zeros_like(x) if g is None else g for g, x in zip(gradients, targets)]
     return tuple(gradients)

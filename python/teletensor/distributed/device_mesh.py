@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
-from .. import _C
+from .. import _C, _connection
 from ._backend import Backend
 from ._groups import init_process_group, new_group
 from ._process_group import ProcessGroup
 from ._world import _get_default_group, _rank_not_in_group, get_process_group_ranks, get_rank, is_initialized
+
+
+@dataclasses.dataclass(frozen=True)
+class Member:
+    """A rank of a mesh that this process drives: one with one process per rank, all ranks in a controller.
+
+    Attributes:
+        coordinate: the rank's position in the mesh.
+        groups: the rank's process group along each dimension, as zero-dim tensors that operators take.
+        session: a context in which calls without a tensor argument use the rank's engine.
+    """
+
+    coordinate: tuple[int, ...]
+    groups: tuple[_C.Tensor, ...]
+    session: Callable[[], contextlib.AbstractContextManager]
 
 
 def _shape_of(nested) -> tuple[int, ...]:
@@ -51,6 +68,17 @@ class DeviceMesh:
                 f"Mesh should not be bigger than default world size {world}, but found {len(self._ranks)} ranks!"
             )
         self._groups: list[ProcessGroup | None] = self._form_groups() if _groups is None else _groups
+        self._own_members: tuple[Member, ...] | None = None
+
+    def _members(self) -> tuple[Member, ...]:
+        """The ranks that this process drives: its own. Empty if it is not in the mesh."""
+        if self._own_members is None:
+            coordinate = self.get_coordinate()
+            handles = [] if coordinate is None else [group._handle.select(0, 0) for group in self.get_all_groups()]
+            self._own_members = (
+                () if coordinate is None else (Member(tuple(coordinate), tuple(handles), contextlib.nullcontext),)
+            )
+        return self._own_members
 
     def _form_groups(self) -> list[ProcessGroup | None]:
         if self.ndim == 1 and self._ranks == list(range(_get_default_group().size())):
@@ -230,6 +258,8 @@ def init_device_mesh(
 ) -> DeviceMesh:
     """Returns a mesh of the first ranks of the default group, in row-major order. Initializes the default group if needed.
 
+    After ``connect_all()`` it returns a mesh of those engines instead, which this process controls.
+
     All ranks must call it with the same arguments. The engines choose the transport, so `backend_override` has no effect.
 
     Raises:
@@ -239,6 +269,10 @@ def init_device_mesh(
     _check_names(mesh_shape, mesh_dim_names)
     if device_type not in Backend.default_device_backend_map:
         raise RuntimeError(f"[init_device_mesh] expected device type cpu or cuda without an index, got {device_type!r}")
+    if _connection.engines() is not None and not is_initialized():
+        from ._engine_mesh import EngineMesh
+
+        return EngineMesh(device_type, mesh_shape, mesh_dim_names=mesh_dim_names)
     numbers = itertools.count()
 
     def nested(shape: tuple[int, ...]):

@@ -1,0 +1,193 @@
+#include "python/bindings/dtensor.h"
+
+#include <pybind11/stl.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "python/bindings/object.h"
+#include "python/bindings/parse.h"
+#include "python/bindings/types.h"
+
+namespace py = pybind11;
+
+namespace tt::python {
+
+PyTypeObject* dtensor_type = nullptr;
+
+namespace {
+
+PyObject* handler = nullptr;  // the registered function
+
+// The tensors of the ranks that this process drives, and the Python object that describes their placement.
+struct Shards final : public RefCounted {
+  Shards(std::vector<client::Tensor> locals, py::object spec) : locals(std::move(locals)), spec(spec.release().ptr()) {}
+  ~Shards() override {
+    if (!Py_IsInitialized()) return;
+    PyGILState_STATE state = PyGILState_Ensure();
+    Py_DECREF(spec);
+    PyGILState_Release(state);
+  }
+
+  std::vector<client::Tensor> locals;
+  PyObject* spec;
+};
+
+py::object steal(PyObject* o) { return py::reinterpret_steal<py::object>(throw_if_null(o)); }
+
+const client::Tensor& dtensor_handle(py::handle o) {
+  check(ErrorKind::kType, is_tensor(o.ptr()) && is_dtensor(handle_of(o.ptr())), "expected a DTensor, got ",
+        Py_TYPE(o.ptr())->tp_name);
+  return handle_of(o.ptr());
+}
+
+Shards& shards_of(py::handle o) { return static_cast<Shards&>(*dtensor_handle(o)->stands_for); }
+
+const client::Handle* handle(const TensorMeta* tensor) { return static_cast<const client::Handle*>(tensor); }
+
+bool has_dtensor(const Arg& arg) {
+  if (arg.kind == Arg::Kind::kTensor) return static_cast<bool>(handle(arg.tensor)->stands_for);
+  if (arg.kind != Arg::Kind::kTensors) return false;
+  return std::any_of(arg.list().begin(), arg.list().end(),
+                     [](const TensorMeta* t) { return t && handle(t)->stands_for; });
+}
+
+py::object to_python(const TensorMeta* tensor) {
+  if (!tensor) return py::none();
+  return steal(wrap(client::Tensor(const_cast<client::Handle*>(handle(tensor)))));
+}
+
+template <typename T>
+py::list list_of(absl::Span<const T> values) {
+  py::list list;
+  for (const T& value : values) list.append(value);
+  return list;
+}
+
+py::object number(const Arg& arg) {
+  if (arg.kind == Arg::Kind::kBool) return py::bool_(arg.to_bool());
+  if (arg.kind == Arg::Kind::kFloat) return py::float_(arg.real);
+  if (arg.kind == Arg::Kind::kComplex) return steal(PyComplex_FromDoubles(arg.real, arg.imaginary));
+  return arg.size == 1 ? py::int_(static_cast<uint64_t>(arg.integer)) : py::int_(arg.integer);
+}
+
+py::object to_python(const Param& param, const Arg& arg) {
+  switch (arg.kind) {
+    case Arg::Kind::kNone: return py::none();
+    case Arg::Kind::kTensor: return to_python(arg.tensor);
+    case Arg::Kind::kTensors: {
+      py::list list;
+      for (const TensorMeta* t : arg.list()) list.append(to_python(t));
+      return list;
+    }
+    case Arg::Kind::kInts: return list_of(arg.ints());
+    case Arg::Kind::kFloats: return list_of(arg.floats());
+    case Arg::Kind::kString: return py::str(arg.characters, arg.size);
+    default: break;
+  }
+  if (param.type == ParamType::kDType) return py::reinterpret_borrow<py::object>(dtype_object(arg.dtype()));
+  if (param.type == ParamType::kDevice) return steal(device_object(decode_device(arg.integer)));
+  return number(arg);
+}
+
+// The sizes of the results, or None if they depend on data.
+py::object result_sizes(const Op& op, Args args) {
+  if (op.is_dynamic) return py::none();
+  Inference inferred;
+  infer(op, args, false, &inferred);
+  py::list sizes;
+  for (const TensorMeta& meta : inferred.outputs) sizes.append(steal(size_object(meta.sizes)));
+  return sizes;
+}
+
+py::object make_dtensor(py::handle locals, py::object spec, const std::vector<int64_t>& size, bool requires_grad) {
+  std::vector<client::Tensor> tensors;
+  for (py::handle o : locals) {
+    check(ErrorKind::kType, is_tensor(o.ptr()) && !is_dtensor(handle_of(o.ptr())), "expected local tensors, got ",
+          Py_TYPE(o.ptr())->tp_name);
+    tensors.push_back(handle_of(o.ptr()));
+  }
+  check(ErrorKind::kValue, !tensors.empty() && dtensor_type != nullptr, "expected at least one local tensor");
+  TensorMeta meta;
+  meta.dtype = tensors[0]->dtype;
+  meta.device = tensors[0]->device;
+  meta.sizes = Sizes(size.begin(), size.end());
+  meta.strides = contiguous_strides(meta.sizes);
+  meta.requires_grad = requires_grad;
+  auto made = make_ref<client::Handle>(std::move(meta), tensors[0]->session, 0);
+  made->stands_for = Ref<RefCounted>(new Shards(std::move(tensors), std::move(spec)));
+  return steal(wrap(std::move(made)));
+}
+
+py::tuple locals_of(py::handle o) {
+  const Shards& shards = shards_of(o);
+  return py::reinterpret_steal<py::tuple>(throw_if_null(wrap_tuple(shards.locals)));
+}
+
+// Makes the object stand for the tensors of another DTensor.
+void replace_dtensor(py::handle o, py::handle other) {
+  dtensor_handle(o);
+  replace_handle(o.ptr(), dtensor_handle(other));
+}
+
+py::tuple parameters_of(const std::string& name) {
+  const Op* op = find_op(name);
+  check(ErrorKind::kValue, op != nullptr, "unknown operator \"", name, "\"");
+  py::list list;
+  for (const Param& p : op->params) {
+    list.append(py::make_tuple(std::string(p.name), p.keyword_only, p.written));
+  }
+  return py::make_tuple(list, op->is_pointwise, op->is_view, op->is_random, op->num_outputs);
+}
+
+}  // namespace
+
+std::optional<client::Tensors> call_with_dtensors(const Op& op, Args args, absl::Span<const client::Tensor> into) {
+  bool found = std::any_of(into.begin(), into.end(), [](const client::Tensor& t) { return is_dtensor(t); });
+  for (const Arg& arg : args) found = found || has_dtensor(arg);
+  if (!found) return std::nullopt;
+  op.check_args(args);
+  py::list arguments;
+  for (size_t i = 0; i < args.size(); ++i) arguments.append(to_python(op.params[i], args[i]));
+  py::object targets = py::none();
+  if (!into.empty()) {
+    py::list list;
+    for (const client::Tensor& t : into) list.append(to_python(t.get()));
+    targets = list;
+  }
+  const py::str name(op.name.data(), op.name.size());
+  const py::object sizes = result_sizes(op, args);
+  const py::object results = steal(PyObject_CallFunctionObjArgs(handler, name.ptr(), arguments.ptr(), sizes.ptr(),
+                                                                targets.ptr(), nullptr));
+  client::Tensors handles;
+  for (py::handle o : results) {
+    check(ErrorKind::kType, is_tensor(o.ptr()), "expected tensors as results, got ", Py_TYPE(o.ptr())->tp_name);
+    handles.push_back(handle_of(o.ptr()));
+  }
+  return handles;
+}
+
+void bind_dtensor(py::module_& m) {
+  m.def(
+      "register_dtensor",
+      [](py::handle type, py::object function) {
+        check(ErrorKind::kType,
+              PyType_Check(type.ptr()) && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type.ptr()), tensor_type),
+              "expected a subclass of Tensor");
+        Py_INCREF(type.ptr());
+        dtensor_type = reinterpret_cast<PyTypeObject*>(type.ptr());
+        Py_XSETREF(handler, function.release().ptr());
+      },
+      "Sets the type of DTensors and the function (operator, arguments, result sizes, out tensors) -> results.");
+  m.def("make_dtensor", &make_dtensor, py::arg("locals"), py::arg("spec"), py::arg("size"), py::arg("requires_grad"),
+        "A DTensor of this size that stands for the local tensors.");
+  m.def("is_dtensor", [](py::handle o) { return is_tensor(o.ptr()) && is_dtensor(handle_of(o.ptr())); });
+  m.def("dtensor_locals", &locals_of, "The tensors that a DTensor stands for.");
+  m.def("dtensor_spec", [](py::handle o) { return py::reinterpret_borrow<py::object>(shards_of(o).spec); });
+  m.def("replace_dtensor", &replace_dtensor);
+  m.def("operator_parameters", &parameters_of,
+        "([(name, keyword_only, written)], is_pointwise, is_view, is_random, number of results) of an operator.");
+}
+
+}  // namespace tt::python

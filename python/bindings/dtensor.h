@@ -1,0 +1,27 @@
+// DTensor: a Python tensor that stands for tensors of several ranks, which a Python function computes with.
+//
+// Its handle has the metadata of the whole tensor and a Shards object; no engine knows it. An operator call with such a
+// handle, in any argument or out tensor, is passed to the registered Python function instead of an engine. All
+// functions require the GIL.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include <optional>
+
+#include "client/session.h"
+#include "engine/schema/op.h"
+
+namespace tt::python {
+
+// The Python type of DTensors; null before it is registered.
+extern PyTypeObject* dtensor_type;
+
+inline bool is_dtensor(const client::Tensor& handle) { return static_cast<bool>(handle->stands_for); }
+
+// Returns the results of a call with DTensors; nullopt if it has none. Throws.
+std::optional<client::Tensors> call_with_dtensors(const Op& op, Args args, absl::Span<const client::Tensor> into);
+
+void bind_dtensor(pybind11::module_& m);
+
+}  // namespace tt::python

@@ -1,0 +1,287 @@
+"""Computes an operator with DTensor arguments: places the arguments, calls the operator on each member, wraps the results."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+from ... import _C
+from ..device_mesh import Member
+from ._decompositions import DECOMPOSITIONS
+from ._redistribute import equalized, redistribute_locals
+from ._rule import Plan, Rule, make_plan
+from ._rules import CallShape, rule_of
+from ._spec import Spec, has_partial, local_box
+from .placement_types import Replicate
+
+# Operators that update each entry of several tensors from the same entries of others.
+_ELEMENTWISE_UPDATES = {"sgd_step", "adam_step"}
+# Random numbers that depend on the sizes of their argument only: drawn for the whole tensor, so that they do not depend on
+# its placement.
+_DRAWS = {
+    "uniform_like", "normal_like", "bernoulli_like", "exponential_like", "random_like", "rand_like", "randn_like",
+    "randint_like", "cauchy_like", "geometric_like", "log_normal_like",
+}  # fmt: skip
+_NEW = {"new_empty", "new_zeros", "new_ones", "new_full"}
+
+
+class Operator:
+    """An operator's declaration."""
+
+    def __init__(self, name: str):
+        parameters, self.is_pointwise, self.is_view, self.is_random, self.num_outputs = _C.operator_parameters(name)
+        self.name = name
+        self.names = [p[0] for p in parameters]
+        self.keyword_only = [p[1] for p in parameters]
+        self.written = [p[2] for p in parameters]
+        self.function = getattr(_C.ops, name)
+
+    def call(self, arguments: Sequence[Any], out: Sequence[_C.Tensor] | None = None) -> list[_C.Tensor]:
+        positional = [a for a, keyword in zip(arguments, self.keyword_only, strict=True) if not keyword]
+        keywords = {
+            n: a for n, a, keyword in zip(self.names, arguments, self.keyword_only, strict=True) if keyword
+        }
+        if out is not None:
+            keywords["out"] = out[0] if len(out) == 1 else tuple(out)
+        result = self.function(*positional, **keywords)
+        return [] if result is None else [result] if isinstance(result, _C.Tensor) else list(result)
+
+
+@functools.cache
+def operator_named(name: str) -> Operator:
+    return Operator(name)
+
+
+def make(locals_: Sequence[_C.Tensor], spec: Spec, size: Sequence[int]):
+    """A DTensor of local tensors, one per member of the mesh."""
+    return _C.make_dtensor(locals_, spec, list(size), any(t.requires_grad for t in locals_))
+
+
+class _Arguments:
+    """A call's arguments, whose tensors are numbered: lists of tensors have several."""
+
+    def __init__(self, op: Operator, arguments: Sequence[Any], into: Sequence | None):
+        self.op, self.values, self.tensors = op, list(arguments), []
+        for value in arguments:
+            if isinstance(value, _C.Tensor):
+                self.tensors.append(value)
+            elif isinstance(value, list):
+                self.tensors += [t for t in value if isinstance(t, _C.Tensor)]
+        first = next(t for t in [*self.tensors, *(into or ())] if _C.is_dtensor(t))
+        self.mesh = _C.dtensor_spec(first).mesh
+        self.tensors = [self._distributed(t) for t in self.tensors]
+        self.specs = [_C.dtensor_spec(t) for t in self.tensors]
+
+    def _distributed(self, tensor):
+        if _C.is_dtensor(tensor):
+            if _C.dtensor_spec(tensor).mesh != self.mesh:
+                raise RuntimeError(
+                    f"[{self.op.name}] expected DTensors of one device mesh, got {self.mesh} and {_C.dtensor_spec(tensor).mesh}"
+                )
+            return tensor
+        if tensor.dim() == 0 or self.op.name == "assign":
+            return replicate(tensor, self.mesh)
+        raise RuntimeError(
+            f"aten.{self.op.name}: got mixed torch.Tensor and DTensor, need to convert all torch.Tensor to DTensor before calling "
+            "distributed operators!"
+        )
+
+    def local(self, tensors: Sequence[_C.Tensor]) -> list[Any]:
+        """The arguments of a member's call, with these tensors."""
+        remaining = iter(tensors)
+        return [
+            next(remaining)
+            if isinstance(value, _C.Tensor)
+            else [next(remaining) if isinstance(t, _C.Tensor) else t for t in value]
+            if isinstance(value, list)
+            else value
+            for value in self.values
+        ]
+
+    def by_name(self, values: Sequence[Any]) -> dict[str, Any]:
+        return dict(zip(self.op.names, values, strict=True))
+
+
+def replicate(tensor: _C.Tensor, mesh):
+    """A DTensor whose value on all ranks is that of a local tensor: equal ones, or in a controller one that is copied."""
+    from ._api import copies
+
+    locals_ = [tensor] if len(mesh._members()) == 1 else copies(tensor, mesh)
+    return make(locals_, Spec(mesh, [Replicate()] * mesh.ndim), tensor.shape)
+
+
+def dispatch(name: str, arguments: list, sizes: list | None, into: list | None) -> list:
+    """The function that the bindings call. `sizes` are those of the results; `into` are the results of an in-place call."""
+    op = operator_named(name)
+    if name in _ELEMENTWISE_UPDATES:
+        return _update(op, arguments)
+    call = _Arguments(op, arguments, into)
+    if not call.mesh._members():
+        raise RuntimeError(f"[{name}] this process is not a rank of the mesh {call.mesh}")
+    if name in _NEW:
+        return _run(op, call, None, _replicated(call, 1), sizes, None)
+    if name in _DRAWS:
+        return [_draw(op, call, into)]
+    shape = CallShape(
+        name, call.by_name(call.values), [tuple(t.shape) for t in call.tensors], [tuple(s) for s in sizes or ()],
+        any(t.requires_grad for t in call.tensors),
+    )  # fmt: skip
+    if name in DECOMPOSITIONS and into is None:
+        result = DECOMPOSITIONS[name](shape, call.specs)
+        if result is not None:
+            return result if isinstance(result, list) else [result]
+    rule = rule_of(shape, op.is_pointwise) if sizes else None
+    target = None
+    if into is not None:
+        target = _C.dtensor_spec(_as_dtensor(name, into[0])).placements
+    placements = [spec.placements for spec in call.specs]
+    plan = None
+    if rule is not None:
+        plan = make_plan(rule, placements, shape.inputs, call.mesh.shape, target)
+    if op.is_random and into is not None:
+        return _assign(into, dispatch(name, arguments, sizes, None))
+    if plan is None and into is None:
+        plan, rule = _replicated(call, max(len(sizes or ()), 1)), None
+    if plan is None:
+        return _assign(into, dispatch(name, arguments, sizes, None))
+    return _run(op, call, rule, plan, sizes, into)
+
+
+def _as_dtensor(name: str, tensor):
+    if not _C.is_dtensor(tensor):
+        raise RuntimeError(f"[{name}] expected a DTensor as the result of an operator on DTensors, got a Tensor")
+    return tensor
+
+
+def _replicated(call: _Arguments, results: int) -> Plan:
+    whole = (Replicate(),) * call.mesh.ndim
+    return Plan([whole] * len(call.tensors), [whole] * results, [None] * call.mesh.ndim, [False] * call.mesh.ndim)
+
+
+def _placed(call: _Arguments, rule: Rule | None, plan: Plan) -> list[list[_C.Tensor]]:
+    """The local tensors of each argument, in the placements of the plan."""
+    placed = []
+    for tensor, spec, wanted in zip(call.tensors, call.specs, plan.inputs, strict=True):
+        locals_ = _C.dtensor_locals(tensor)
+        if spec.placements != wanted and (rule is None or rule.copies_values):
+            if any(call.op.written):
+                raise NotImplementedError(
+                    f"[{call.op.name}] expected replicated tensors, which it writes, got placements {spec}"
+                )
+            locals_ = redistribute_locals(locals_, spec, tensor.shape, wanted)
+        if tensor.requires_grad and _C.is_grad_enabled():
+            locals_ = _with_summed_gradient(call, plan, wanted, locals_)
+        placed.append(locals_)
+    return placed
+
+
+def _with_summed_gradient(call: _Arguments, plan: Plan, wanted, locals_):
+    """Each rank computes a summand of the gradient of a replicated tensor, if the call is divided."""
+    for m, placement in enumerate(wanted):
+        divided = plan.divided[m] is not None or plan.keeps_partial[m]
+        if divided and isinstance(placement, Replicate):
+            members = call.mesh._members()
+            locals_ = [
+                _C.ops.group_gradient_reduced(t, member.groups[m]) if t.requires_grad else t
+                for t, member in zip(locals_, members, strict=True)
+            ]
+    return locals_
+
+
+def _offset(call: _Arguments, rule: Rule, plan: Plan, member: Member) -> int | None:
+    """The start of a member's part of the summed label that is divided; None if none is."""
+    for label in {label for label in plan.divided if label in rule.summed}:
+        for tensor, labels, placements in zip(call.tensors, rule.inputs, plan.inputs, strict=True):
+            if label in labels:
+                offsets, _ = local_box(Spec(call.mesh, placements), tensor.shape, member)
+                return offsets[labels.index(label)]
+    return None
+
+
+def _run(op: Operator, call: _Arguments, rule: Rule | None, plan: Plan, sizes: list | None, into: list | None) -> list:
+    members = call.mesh._members()
+    placed = _placed(call, rule, plan)
+    specs = [Spec(call.mesh, placements) for placements in plan.outputs]
+    results: list[list[_C.Tensor]] = []
+    for k, member in enumerate(members):
+        with member.session():
+            values = call.local([locals_[k] for locals_ in placed])
+            outs = None if into is None else [_C.dtensor_locals(t)[k] for t in into]
+            results.append(_run_local(op, call, rule, plan, member, values, specs, sizes, outs))
+    if op.is_random and into is None:
+        columns = [equalized(call.mesh, [r[i] for r in results]) for i in range(len(results[0]))]
+        results = [list(row) for row in zip(*columns, strict=True)]
+    if into is not None:
+        return into
+    if not results[0]:
+        return []
+    if sizes is None:  # sizes that depend on data
+        sizes = [t.shape for t in results[0]]
+        specs = [specs[0]] * len(sizes)
+    if len(specs) < len(sizes):
+        specs = specs + [specs[-1]] * (len(sizes) - len(specs))
+    return [make([r[i] for r in results], specs[i], sizes[i]) for i in range(len(sizes))]
+
+
+def _run_local(op, call, rule, plan, member, values, specs, sizes, outs) -> list[_C.Tensor]:
+    if rule is not None and rule.run is not None and outs is None:
+        offset = _offset(call, rule, plan, member)
+        if offset is not None:
+            return rule.run(call.by_name(values), offset)
+    if rule is not None and rule.arguments is not None and outs is None:
+        boxes = [local_box(spec, size, member)[1] for spec, size in zip(specs, sizes, strict=True)]
+        name, named = rule.arguments(call.by_name(values), boxes)
+        return operator_named(name).call(list(named.values()))
+    return op.call(values, outs)
+
+
+def _assign(into: list, values: list) -> list:
+    """Stores results in existing DTensors, in whose placement they cannot be computed."""
+    for target, value in zip(into, values, strict=True):
+        spec, own = _C.dtensor_spec(target), _C.dtensor_spec(value)
+        if has_partial(spec) and spec != own:
+            raise NotImplementedError(f"[copy_] cannot write a tensor with placements {own} to one with placements {spec}")
+        locals_ = redistribute_locals(_C.dtensor_locals(value), own, value.shape, spec.placements)
+        for local, new in zip(_C.dtensor_locals(target), locals_, strict=True):
+            _C.ops.assign(local, new, out=local)
+    return into
+
+
+def _draw(op: Operator, call: _Arguments, into: list | None):
+    """Random numbers of the whole tensor, of which each rank keeps its part."""
+    like = call.tensors[0]
+    spec, whole = call.specs[0], Spec(call.mesh, [Replicate()] * call.mesh.ndim)
+    if has_partial(spec):
+        spec = whole
+    drawn = []
+    for k, member in enumerate(call.mesh._members()):
+        with member.session():
+            local = _C.dtensor_locals(like)[k]
+            full = _C.ops.empty(list(like.shape), dtype=local.dtype, device=local.device)
+            drawn.append(op.call(call.local([full]))[0])
+    placed = redistribute_locals(equalized(call.mesh, drawn), whole, like.shape, spec.placements)
+    result = make(placed, spec, like.shape)
+    return result if into is None else _assign(into, [result])[0]
+
+
+def _update(op: Operator, arguments: list) -> list:
+    """Applies an update of lists of tensors to the local tensors."""
+    lists = [value for value in arguments if isinstance(value, list) and value and isinstance(value[0], _C.Tensor)]
+    flat = [t for value in lists for t in value]
+    if not all(_C.is_dtensor(t) for t in flat):
+        raise RuntimeError(f"[{op.name}] expected only DTensors, got Tensors too")
+    for tensors in zip(*lists, strict=True):
+        specs = {_C.dtensor_spec(t) for t in tensors}
+        if len(specs) > 1 or has_partial(next(iter(specs))):
+            raise RuntimeError(f"[{op.name}] expected tensors of one placement, got {', '.join(map(repr, specs))}")
+    members = _C.dtensor_spec(flat[0]).mesh._members()
+    for k, member in enumerate(members):
+        with member.session():
+            local = [
+                [_C.dtensor_locals(t)[k] for t in value] if any(value is v for v in lists) else value
+                for value in arguments
+            ]
+            op.call(local)
+    return []
+

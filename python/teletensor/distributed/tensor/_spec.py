@@ -1,0 +1,90 @@
+"""Spec: a DTensor's mesh and placements, and the sizes of the parts that they give."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..device_mesh import DeviceMesh, Member
+from .placement_types import Partial, Placement, Replicate, Shard
+
+
+class Spec:
+    """A mesh and one placement per dimension of it. A value; `key` identifies it."""
+
+    __slots__ = ("mesh", "placements")
+
+    def __init__(self, mesh: DeviceMesh, placements: Sequence[Placement]):
+        self.mesh, self.placements = mesh, tuple(placements)
+
+    def replace(self, mesh_dim: int, placement: Placement) -> Spec:
+        """The same with another placement along a dimension of the mesh."""
+        return Spec(self.mesh, (*self.placements[:mesh_dim], placement, *self.placements[mesh_dim + 1 :]))
+
+    def __eq__(self, other) -> bool:
+        return isinstance(other, Spec) and self.mesh == other.mesh and self.placements == other.placements
+
+    def __hash__(self) -> int:
+        return hash((self.mesh, self.placements))
+
+    def __repr__(self) -> str:
+        return f"({', '.join(map(str, self.placements))})"
+
+
+def check_placements(op: str, mesh: DeviceMesh, placements: Sequence[Placement] | None, ndim: int) -> tuple[Placement, ...]:
+    """Returns the placements with non-negative dimensions; by default all Replicate.
+
+    Raises:
+        ValueError: the number of placements is not that of the mesh's dimensions, or a dimension does not exist.
+    """
+    placements = [Replicate()] * mesh.ndim if placements is None else list(placements)
+    if len(placements) != mesh.ndim:
+        raise ValueError(
+            f"`placements` must have the same length as `device_mesh.ndim`! Found placements length: {len(placements)}, and "
+            f"device_mesh.ndim: {mesh.ndim}."
+        )
+    for i, placement in enumerate(placements):
+        if not isinstance(placement, Placement):
+            raise TypeError(f"[{op}] expected Shard, Replicate or Partial, got {placement!r}")
+        if isinstance(placement, Shard):
+            dim = placement.dim + ndim if placement.dim < 0 else placement.dim
+            if not 0 <= dim < ndim:
+                raise ValueError(f"[{op}] expected a dimension from {-ndim} to {ndim - 1}, got {placement!r}")
+            placements[i] = Shard(dim)
+    return tuple(placements)
+
+
+def part(size: int, ranks: int, index: int) -> tuple[int, int]:
+    """The offset and size of a rank's part of a dimension."""
+    chunk = -(-size // ranks)
+    start = min(index * chunk, size)
+    return start, min(chunk, size - start)
+
+
+def local_box(spec: Spec, size: Sequence[int], member: Member) -> tuple[list[int], list[int]]:
+    """The offsets and sizes of a member's part of a tensor."""
+    sizes, offsets = list(size), [0] * len(size)
+    for mesh_dim, placement in enumerate(spec.placements):
+        if isinstance(placement, Shard):
+            start, length = part(sizes[placement.dim], spec.mesh.shape[mesh_dim], member.coordinate[mesh_dim])
+            offsets[placement.dim] += start
+            sizes[placement.dim] = length
+    return offsets, sizes
+
+
+def outer_size(spec: Spec, size: Sequence[int], member: Member, mesh_dim: int, dim: int) -> int:
+    """The size of dimension `dim` that is divided along `mesh_dim`: after division along the mesh dimensions before it."""
+    length = size[dim]
+    for i, placement in enumerate(spec.placements[:mesh_dim]):
+        if placement == Shard(dim):
+            length = part(length, spec.mesh.shape[i], member.coordinate[i])[1]
+    return length
+
+
+def is_replicated(spec: Spec) -> bool:
+    """Whether each rank has the whole tensor."""
+    return all(isinstance(p, Replicate) for p in spec.placements)
+
+
+def has_partial(spec: Spec) -> bool:
+    """Whether the tensor is a reduction along a dimension of the mesh."""
+    return any(isinstance(p, Partial) for p in spec.placements)
