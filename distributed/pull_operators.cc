@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "distributed/pull_service.h"
+#include "engine/dispatch/ops.h"
 #include "engine/program/poison.h"
 #include "engine/schema/op_ids.h"
 #include "engine/session/context.h"
@@ -32,12 +33,25 @@ void pull_serve(Call& call) {
   std::memcpy(call.outputs[0].data(), result.data(), result.size());
 }
 
+// Waits for the device.
+Tensor contiguous_on_cpu(const Tensor& input) {
+  const Tensor copy = ops::to_device(detach(input), Device{});
+  if (copy.is_contiguous()) return copy;
+  Tensor packed = empty(copy.sizes(), copy.dtype(), Device{});
+  copy_into(packed, copy);
+  return packed;
+}
+
 // Returns a copy on the CPU, or the error that a device has reported after the tensor's computation.
 OfferedValue snapshot(const Tensor& input) {
   Context& context = Context::current();
   OfferedValue value;
-  value.tensor = empty(input.sizes(), input.dtype(), Device{});
-  copy_into(value.tensor, input);
+  if (input.device().type == DeviceType::kCPU) {
+    value.tensor = empty(input.sizes(), input.dtype(), Device{});
+    copy_into(value.tensor, input);
+  } else {
+    value.tensor = contiguous_on_cpu(input);
+  }
   if (context.has_async_errors()) {
     if (const auto poison = context.async_errors().find_error(input->storage->pending_errors)) {
       value.error = Error(poison->kind, poison->message);
@@ -47,7 +61,16 @@ OfferedValue snapshot(const Tensor& input) {
 }
 
 void pull_offer(Call& call) {
-  service().offer(text(call, 1), snapshot(call.tensor(0)), call.args[2].to_double());
+  const std::string capability = text(call, 1);
+  const double timeout = call.args[2].to_double();
+  OfferedValue value;
+  try {
+    value = snapshot(call.tensor(0));
+  } catch (const Error& error) {  // there is no memory for the copy
+    service().offer(capability, {Tensor(), error}, timeout);
+    throw;
+  }
+  service().offer(capability, std::move(value), timeout);
   allocate_outputs(call);
   *call.outputs[0].data_as<int64_t>() = 0;
 }
@@ -62,13 +85,8 @@ void pull(Call& call) {
   source.timeout = PullService::checked_timeout(call.args[6].to_double());
   const TensorMeta& meta = call.inferred.outputs[0];
   Tensor value = service().pull(source, meta.sizes, meta.dtype);
-  if (meta.device.type == DeviceType::kCPU) {
-    call.outputs.resize(1);
-    call.outputs[0] = std::move(value);
-  } else {
-    allocate_outputs(call);
-    copy_into(call.outputs[0], value);
-  }
+  call.outputs.resize(1);
+  call.outputs[0] = meta.device.type == DeviceType::kCPU ? std::move(value) : ops::to_device(value, meta.device);
 }
 
 // Rejects out tensors before the kernel has an effect.
