@@ -36,3 +36,12 @@ def own_ranks():
     for group in groups:
         for rank in group.all:
             rank.stop()
+
+
+@pytest.fixture(scope="session")
+def controller():
+    """A process without a group, for cases that control several engines. Started again after a test that ended it."""
+    _skip_in_process()
+    process = Ranks(1)
+    yield process
+    process.stop()

@@ -26,7 +26,7 @@ def _pad(tensor: _C.Tensor, dim: int, size: int) -> _C.Tensor:
 
 
 def _narrow(tensor: _C.Tensor, dim: int, size: int) -> _C.Tensor:
-    return tensor if tensor.shape[dim] == size else ops.narrow(tensor, dim, 0, size)
+    return tensor if tensor.shape[dim] == size else ops.clone(ops.narrow(tensor, dim, 0, size))
 
 
 class _Step:

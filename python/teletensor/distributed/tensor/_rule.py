@@ -29,6 +29,7 @@ class Rule:
             them is and the others are replicated, "first" if it is the first one.
         arguments: changes the arguments of a local call, given the sizes of the local results.
         run: replaces the local call if a label of `summed` is divided: (arguments, member's offset of that label) -> results.
+        nonempty: whether each rank must have an entry of a divided dimension.
         copies_values: False if only the sizes of the tensors matter.
     """
 
@@ -40,6 +41,7 @@ class Rule:
     linear: str = ""
     arguments: Callable | None = None
     run: Callable | None = None
+    nonempty: bool = False
     copies_values: bool = True
 
 
@@ -56,6 +58,13 @@ class Plan:
 def _allowed(rule: Rule, label, labels: set) -> bool:
     """Whether the ranks can divide a label: each result has it, or is Partial."""
     return label in labels and (label in rule.summed or all(label in out for out in rule.outputs))
+
+
+def _divides(rule: Rule, label, extent: int, parts: int) -> bool:
+    """Whether a label of this size can have this number of parts."""
+    if rule.nonempty and -(-extent // parts) * (parts - 1) >= extent:
+        return False
+    return rule.even.get(label, 0) % parts == 0
 
 
 def _is_linear(rule: Rule, partial: Sequence[bool], replicated: Sequence[bool]) -> bool:
@@ -95,8 +104,7 @@ def make_plan(
         elif isinstance(wanted, Replicate):
             costs = {}
         for candidate in sorted(costs, key=costs.get, reverse=True):
-            is_even = rule.even.get(candidate, 0) % (parts.get(candidate, 1) * ranks) == 0
-            if _allowed(rule, candidate, labels) and is_even:
+            if _allowed(rule, candidate, labels) and _divides(rule, candidate, extents[candidate], parts[candidate] * ranks):
                 label = candidate
                 break
         if wanted is not None and (isinstance(wanted, Partial) or (isinstance(wanted, Shard) and label is None)):

@@ -67,6 +67,10 @@ def pointwise(call: CallShape) -> Rule:
     linear = _LINEAR.get(call.name, "")
     if linear == "all" and call.name in ("add", "sub", "rsub") and len(call.inputs) < 2:
         linear = ""  # adds a number
+    if call.name == "div" and call.args["rounding_mode"] is not None:
+        linear = ""
+    if call.name == "to_dtype" and not (call.args["dtype"].is_floating_point or call.args["dtype"].is_complex):
+        linear = ""
     return Rule([_aligned(s, out) for s in call.inputs], [_range(out) for _ in call.outputs], linear=linear)
 
 
@@ -181,7 +185,8 @@ def _same_dims(call: CallShape) -> Rule:
         if call.name != "pad" and len(call.outputs) > 1:
             changed.append(call.dim())
     labels = _range(shape, changed)
-    return Rule([labels], [labels for _ in call.outputs], linear="" if call.name == "pad" else "all")
+    is_pad = call.name == "pad"
+    return Rule([labels], [labels for _ in call.outputs], linear="" if is_pad else "all", nonempty=is_pad)
 
 
 @_rule("unbind")
@@ -343,7 +348,7 @@ def _convolution(call: CallShape) -> Rule:
     rest, one_group = (None,) * spatial, call.args["groups"] == 1
     source, target = ("i", "o") if one_group else (None, None)
     inputs = [("n", source, *rest), (target, source, *rest), (target,)][: len(call.inputs)]
-    return Rule(inputs, [("n", target, *rest)], summed=frozenset("i"), addends=frozenset([2]))
+    return Rule(inputs, [("n", target, *rest)], summed=frozenset("i"), addends=frozenset([2]), nonempty=True)
 
 
 @_rule("max_pool2d", "avg_pool2d", "adaptive_avg_pool2d", "adaptive_max_pool2d", "interpolate")
@@ -351,7 +356,7 @@ def _pool(call: CallShape) -> Rule:
     if call.ndim != 4:
         return None
     labels = ("n", "c", None, None)
-    return Rule([labels], [labels for _ in call.outputs])
+    return Rule([labels], [labels for _ in call.outputs], nonempty=True)
 
 
 # ---- Indexing
