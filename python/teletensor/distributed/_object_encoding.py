@@ -9,6 +9,7 @@ from __future__ import annotations
 import collections
 import json
 import math
+from collections.abc import Callable
 
 from .. import _C
 
@@ -78,6 +79,9 @@ def _name(dtype: _C.dtype) -> str:
 
 
 class _Decoder:
+    # Each is decoded by the method of this name with an underscore.
+    KINDS = frozenset({"float", "complex", "dict", "ordered_dict", "bytes", "bytearray", "dtype", "device", "array", "scalar", "tensor"})
+
     def __init__(self, blobs: memoryview):
         self._blobs = blobs
 
@@ -95,6 +99,8 @@ class _Decoder:
         ((kind, content),) = value.items()
         if kind in _CONTAINERS:
             return _CONTAINERS[kind](self.decode(entry) for entry in content)
+        if kind not in self.KINDS:
+            raise ValueError(f"expected the name of a type, got {kind!r:.100}")
         return getattr(self, f"_{kind}")(content)
 
     def _float(self, name: str) -> float:
@@ -143,20 +149,20 @@ class _Decoder:
         return _C.tensor(np.frombuffer(self.blob(place), np.dtype(name)).reshape(shape), device="cpu")
 
 
-def encode(value) -> bytes:
-    """Returns a value as bytes.
+def encode(value, encoder: _Encoder | None = None) -> bytes:
+    """Returns a value as bytes. `encoder` may support further types.
 
     Raises:
         TypeError: the value, or one that it contains, is of another type than None, bool, int, float, complex, str, bytes,
             list, tuple, dict, set, NumPy array or tensor. Subclasses of these are not accepted.
     """
-    encoder = _Encoder()
+    encoder = encoder or _Encoder()
     text = json.dumps(encoder.encode(value), separators=(",", ":"), allow_nan=False).encode()
     return b"".join([len(text).to_bytes(8, "little"), text, *encoder.blobs])
 
 
-def decode(data) -> object:
-    """Returns the value that encode() made bytes of. Tensors are on the CPU.
+def decode(data, decoder: Callable[[memoryview], _Decoder] = _Decoder) -> object:
+    """Returns the value that encode() made bytes of. Tensors are on the CPU. `decoder` decodes what the encoder supports.
 
     Raises:
         ValueError: the bytes are malformed.
@@ -166,6 +172,6 @@ def decode(data) -> object:
         size = int.from_bytes(view[:8], "little")
         if len(view) < 8 or size > len(view) - 8:
             raise ValueError("the text is incomplete")
-        return _Decoder(view[8 + size :]).decode(json.loads(bytes(view[8 : 8 + size])))
+        return decoder(view[8 + size :]).decode(json.loads(bytes(view[8 : 8 + size])))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise ValueError(f"received a malformed object: {error}") from error
