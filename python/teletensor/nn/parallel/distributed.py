@@ -13,6 +13,7 @@ from ...autograd import gradients
 from ...distributed._reduce_op import ReduceOp
 from ...distributed.algorithms.join import Join, Joinable, JoinHook
 from ..modules.module import Module
+from ._comm_hook import HookReducer
 
 _MIB = 1 << 20
 _numbers = itertools.count(1)  # of reducers
@@ -122,6 +123,7 @@ class DistributedDataParallel(Module, Joinable):
             raise ValueError(f"[DistributedDataParallel] expected a positive bucket_cap_mb, got {bucket_cap_mb}")
         self._bucket_bytes = (min(_MIB, bucket_bytes) if bucket_cap_mb is None else bucket_bytes, bucket_bytes)
         self._reducer = 0
+        self._hook_reducer: HookReducer | None = None  # replaces the engine's reducer
         self._expects_backward = False
         self._create_reducer(None)
         _live.add(self)
@@ -139,9 +141,13 @@ class DistributedDataParallel(Module, Joinable):
                     f"{device} for parameters on {', '.join(sorted(map(str, devices)))}"
                 )
 
-    def _create_reducer(self, wire_dtype) -> None:
+    def _destroy_reducer(self) -> None:
         if self._reducer:
             _C.ops.reducer_destroy(self._reducer)
+        self._reducer, self._hook_reducer = 0, None
+
+    def _create_reducer(self, wire_dtype) -> None:
+        self._destroy_reducer()
         self._reducer = next(_numbers)
         first, others = self._bucket_bytes
         self._status = _C.ops.reducer_create(
@@ -174,19 +180,23 @@ class DistributedDataParallel(Module, Joinable):
                 and self._buffers_to_broadcast()
             ):
                 root = self._common_rank(True)
-        if _C.is_grad_enabled():
+        if _C.is_grad_enabled() and self._hook_reducer is not None:
+            self._hook_reducer.prepare(synchronizes)
+        elif _C.is_grad_enabled():
             _C.ops.reducer_prepare(self._reducer, synchronizes)
         self._expects_backward = synchronizes
         if synchronizes and self.broadcast_buffers and self.require_forward_param_sync:
             self._broadcast(self._buffers_to_broadcast(), root)
         output = self.module(*inputs, **kwargs)
         self.require_forward_param_sync = self.require_backward_grad_sync
-        return output
+        return output if self._hook_reducer is None else self._hook_reducer.marked(output)
 
     def _finish(self) -> None:
         # The engine knows whether the pass belongs to this module, and ignores the call if it does not.
         if not self._expects_backward:
             return
+        if self._hook_reducer is not None:
+            return self._hook_reducer.finish(self._names, self.find_unused_parameters or self.static_graph)
         parameters = self._parameters_to_reduce
         if self.find_unused_parameters or self.static_graph:
             without = [p for p in parameters if p.grad is None]
@@ -238,6 +248,8 @@ class DistributedDataParallel(Module, Joinable):
         """Returns the hook of a Join context."""
         if not kwargs.get("divide_by_initial_world_size", True):
             raise NotImplementedError("[join] divide_by_initial_world_size=False is not supported")
+        if self._hook_reducer is not None:
+            raise NotImplementedError("[join] a module with a communication hook in Python is not supported")
         if self.find_unused_parameters or self.static_graph:
             raise NotImplementedError("[join] find_unused_parameters=True and static_graph=True are not supported")
         return _DDPJoinHook(self)
@@ -282,21 +294,33 @@ class DistributedDataParallel(Module, Joinable):
         gradients.backward(aliases, [_C.torch.zeros_like(p) for p in parameters])
 
     def register_comm_hook(self, state, hook) -> None:
-        """Sets how gradients are sent: ``default_hooks.allreduce_hook``, ``fp16_compress_hook`` or ``bf16_compress_hook``
-        of torch.distributed.algorithms.ddp_comm_hooks.
+        """Sets how gradients are reduced.
+
+        The engine applies ``default_hooks.allreduce_hook``, ``fp16_compress_hook`` and ``bf16_compress_hook`` of
+        torch.distributed.algorithms.ddp_comm_hooks while backward runs. Other hooks are called when the backward pass has
+        been issued, once per bucket.
+
+        Args:
+            state: the hook's first argument; for the three hooks above, None or the module's process group.
+            hook: ``hook(state, bucket)`` gets a GradBucket with this rank's gradients, and returns a Future of the buffer
+                with the gradients to use.
 
         Raises:
-            NotImplementedError: another hook.
+            TypeError: the hook is not callable.
+            NotImplementedError: another state for one of the three hooks.
         """
+        if not callable(hook):
+            raise TypeError("Communication hook must be callable.")
         wire = getattr(hook, "_wire_dtype", False)
-        if wire is False:
-            raise NotImplementedError(
-                "[register_comm_hook] expected allreduce_hook, fp16_compress_hook or bf16_compress_hook: the engine "
-                "reduces gradients, and does not call Python for them"
-            )
-        if state is not None and state is not self.process_group:
-            raise NotImplementedError("[register_comm_hook] expected state=None or the module's process group")
-        self._create_reducer(wire)
+        if wire is not False:
+            if state is not None and state is not self.process_group:
+                raise NotImplementedError("[register_comm_hook] expected state=None or the module's process group")
+            self._create_reducer(wire)
+            return
+        self._destroy_reducer()
+        self._hook_reducer = HookReducer(
+            state, hook, self._parameters_to_reduce, self._bucket_bytes, self.process_group
+        )
 
     def train(self, mode: bool = True):
         """Sets training mode of this module and the wrapped one."""
