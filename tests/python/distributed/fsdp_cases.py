@@ -481,7 +481,7 @@ def memory(rank: int, size: int, strategy: str) -> dict:
 def rejected(rank: int, size: int) -> list[str]:
     messages = []
     for options in (
-        {"sharding_strategy": fsdp.ShardingStrategy.HYBRID_SHARD}, {"param_init_fn": print}, {"limit_all_gathers": False},
+        {"param_init_fn": print}, {"limit_all_gathers": False},
         {"mixed_precision": fsdp.MixedPrecision(keep_low_precision_grads=True)}, {"ignored_states": ["weight"]},
     ):  # fmt: skip
         try:

@@ -158,4 +158,4 @@ def test_memory_of_a_rank(own_ranks):
 
 def test_rejected_arguments(ranks):
     (messages, _) = ranks.run(2, cases.rejected)
-    assert len(messages) == 13, messages
+    assert len(messages) == 12, messages

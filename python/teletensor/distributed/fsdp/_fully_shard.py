@@ -8,12 +8,12 @@ from collections.abc import Callable
 
 from ...nn.modules.container import ModuleDict, ModuleList
 from ...nn.modules.module import Module
-from . import _unit
+from . import _groups, _unit
 from ._nested import cast_floats
 from ._run import Runner
 from ._unit import ShardedUnit
 from .api import CPUOffloadPolicy, MixedPrecisionPolicy, OffloadPolicy
-from .fully_sharded_data_parallel import _group, unit_parameters, unsupported
+from .fully_sharded_data_parallel import unit_parameters, unsupported
 
 
 @dataclasses.dataclass
@@ -117,10 +117,15 @@ class FSDPModule:
     def set_force_sum_reduction_for_comms(self, enable: bool) -> None:
         """Has no effect on results."""
 
+    def set_requires_all_reduce(self, requires_all_reduce: bool, *, recurse: bool = True) -> None:
+        """Whether backward averages gradients over the replicas of a mesh with two dimensions. Otherwise it keeps those that
+        are averaged within this replica, and the next backward that averages over replicas includes them."""
+        for unit in self._fsdp_units(recurse):
+            unit.averages_replicas = requires_all_reduce
+
     def set_is_last_backward(self, is_last_backward: bool) -> None:
         """Has no effect on results: each backward pass completes its reductions."""
 
-    set_requires_all_reduce = _not_supported("set_requires_all_reduce", "parameters are not replicated")
     set_reshard_after_backward = _not_supported("set_reshard_after_backward", "parameters are always freed")
     set_keep_unsharded_storage = _not_supported("set_keep_unsharded_storage", "parameters are always freed")
     set_modules_to_forward_prefetch = _not_supported(
@@ -135,7 +140,7 @@ class FSDPModule:
     finalize_backward = _not_supported("finalize_backward", "backward completes its reductions")
     set_custom_all_gather = _not_supported("set_custom_all_gather", "the engine runs the collectives")
     set_custom_reduce_scatter = _not_supported("set_custom_reduce_scatter", "the engine runs the collectives")
-    set_all_reduce_hook = _not_supported("set_all_reduce_hook", "parameters are not replicated")
+    set_all_reduce_hook = _not_supported("set_all_reduce_hook", "the engine runs the collectives")
     set_post_optim_event = _not_supported("set_post_optim_event", "the session executes its calls in order")
     set_reduce_scatter_unused_params = _not_supported(
         "set_reduce_scatter_unused_params", "a unit is reduced as a whole"
@@ -184,7 +189,8 @@ def fully_shard(
     describes memory and recomputation.
 
     Args:
-        mesh: a mesh with one dimension, or a process group; by default the group of init_process_group().
+        mesh: a mesh with one dimension, or a process group; by default the group of init_process_group(). In a mesh with two
+            dimensions, the second one divides the parameters, and the first one replicates them.
         reshard_after_forward: whether the parameters are freed after forward and the forward pass is run again in
             backward. None: unless this is the root. A module that contains sharded modules keeps its own parameters.
         mp_policy: dtypes of computation, reduction and outputs.
@@ -208,11 +214,14 @@ def fully_shard(
         raise NotImplementedError(
             f"[fully_shard] expected a bool or None in reshard_after_forward, got {reshard_after_forward}"
         )
-    is_mesh = hasattr(mesh, "get_group")
-    group = _group("fully_shard", None if is_mesh else mesh, mesh if is_mesh else None)
+    groups = (
+        _groups.of_mesh("fully_shard", mesh)
+        if hasattr(mesh, "get_group")
+        else _groups.of_strategy("fully_shard", mesh, None, is_hybrid=False, may_form=False)
+    )
     places = unit_parameters(module, FSDPModule, set(), set(ignored_params or ()))
     module._fsdp_unit = ShardedUnit(
-        module, places, group, sharded=True, originals=True, param_dtype=mp_policy.param_dtype,
+        module, places, groups, sharded=True, originals=True, param_dtype=mp_policy.param_dtype,
         reduce_dtype=mp_policy.reduce_dtype, offload=isinstance(offload_policy, CPUOffloadPolicy),
     ) if places else None  # fmt: skip
     module._fsdp_policy = mp_policy

@@ -15,9 +15,12 @@ from ...nn.modules.module import Module
 from ...nn.parameter import Parameter
 from .. import _options
 from .._reduce_op import ReduceOp
+from ._groups import ShardGroups
 
 # Gradients that are being reduced: the unit, the Work, and the tensor for this rank's part. Oldest first.
 _reductions: collections.deque[tuple[ShardedUnit, object, Tensor]] = collections.deque()
+# Parts of gradients that are being averaged over replicas, likewise.
+_replications: collections.deque[tuple[ShardedUnit, object, Tensor]] = collections.deque()
 _MAX_REDUCTIONS = 1  # number of reductions in progress when another one starts
 _live: weakref.WeakSet[ShardedUnit] = weakref.WeakSet()
 
@@ -26,11 +29,22 @@ def _finish_reductions(leave: int = 0) -> None:
     while len(_reductions) > leave:
         unit, work, part = _reductions.popleft()
         work.wait()
+        if unit.replicas is None:
+            unit._accumulate(part)
+        else:
+            _finish_replications()
+            unit._start_replication(part)
+
+
+def _finish_replications() -> None:
+    while _replications:
+        unit, work, part = _replications.popleft()
+        work.wait()
         unit._accumulate(part)
 
 
 def _after_backward() -> None:
-    _finish_reductions()
+    flush()
     for unit in list(_live):
         unit.release()  # gathered in advance, but not used
 
@@ -38,19 +52,21 @@ def _after_backward() -> None:
 def flush() -> None:
     """Makes the gradients of all backward passes so far available in ``.grad``."""
     _finish_reductions()
+    _finish_replications()
 
 
 def discard(units: list[ShardedUnit]) -> None:
     """Discards parameters gathered in advance, reductions in progress and gradients that were not reduced."""
-    kept = [entry for entry in _reductions if entry[0] not in units]
-    for unit, work, _ in _reductions:
-        if unit in units:
-            work.wait()
-    _reductions.clear()
-    _reductions.extend(kept)
+    for queue in (_reductions, _replications):
+        kept = [entry for entry in queue if entry[0] not in units]
+        for unit, work, _ in queue:
+            if unit in units:
+                work.wait()
+        queue.clear()
+        queue.extend(kept)
     for unit in units:
         unit.release()
-        unit._unreduced = None
+        unit._unreduced = unit._unreplicated = None
 
 
 class FlatParameter(Parameter):
@@ -100,7 +116,7 @@ class ShardedUnit:
 
     Args:
         places: (module, its path, the parameter's name) of each parameter.
-        group: the ranks.
+        groups: the ranks among which the parameters are divided, and those that have the same part as this rank.
         sharded: False stores the whole on each rank.
         originals: whether each parameter is exposed under its name, as a view of this rank's part; otherwise one
             FlatParameter is exposed, which `owner` registers.
@@ -110,11 +126,12 @@ class ShardedUnit:
 
     FLAT_NAME = "_flat_param"
 
-    def __init__(self, owner: Module, places: list, group, *, sharded: bool, originals: bool, param_dtype=None,
+    def __init__(self, owner: Module, places: list, groups: ShardGroups, *, sharded: bool, originals: bool, param_dtype=None,
                  reduce_dtype=None, offload: bool = False):  # fmt: skip
-        self.group, self.owner, self.originals = group, owner, originals
-        self.ranks = group.size() if sharded else 1  # number of parts
-        self.rank = group.rank() if sharded else 0
+        self.group, self.replicas = groups
+        self.owner, self.originals = owner, originals
+        self.ranks = self.group.size() if sharded else 1  # number of parts
+        self.rank = self.group.rank() if sharded else 0
         self.entries: list[Entry] = []
         parameters = self._collect(places)
         first = parameters[0]
@@ -144,8 +161,10 @@ class ShardedUnit:
             self.shard = flat.view(self.ranks, -1)[self.rank].clone().to(self.storage_device)
         self.exposed = self._expose()
         self.synchronizes = True
+        self.averages_replicas = True
         self.divisor: float | None = None  # of the sum of gradients; None: the number of ranks
         self._unreduced: Tensor | None = None  # gradients of backward passes that did not synchronize
+        self._unreplicated: Tensor | None = None  # gradients that were not averaged over replicas
         self._gathering: tuple | None = None  # the Work, and the tensor that it fills
         # Any tensor that requires grad, so that a unit whose inputs do not require grad is recorded.
         self.anchor = _C.torch.zeros((), device=self.device, requires_grad=self.requires_grad)
@@ -314,7 +333,7 @@ class ShardedUnit:
             _finish_reductions(_MAX_REDUCTIONS - 1)
             if self.divisor is not None:
                 flat = flat / self.divisor
-            op = ReduceOp.AVG if self.divisor is None else ReduceOp.SUM
+            op = self._reduction()
             if self.ranks == 1:
                 part = flat
                 work = self.group.allreduce([part], _options.AllreduceOptions(reduceOp=op))
@@ -322,6 +341,21 @@ class ShardedUnit:
                 part = _C.torch.empty(self.part_numel, dtype=self.reduce_dtype, device=self.device)
                 work = self.group.reduce_scatter_single(part, flat, _options.ReduceScatterOptions(reduceOp=op))
             _reductions.append((self, work, part))
+
+    def _reduction(self) -> ReduceOp:
+        return ReduceOp.AVG if self.divisor is None else ReduceOp.SUM
+
+    def _start_replication(self, part: Tensor) -> None:
+        """Starts to average this rank's part of the gradients over the replicas, or keeps it."""
+        with no_grad():
+            if self._unreplicated is not None:
+                part = part + self._unreplicated
+                self._unreplicated = None
+            if not self.averages_replicas:
+                self._unreplicated = part
+                return
+            options = _options.AllreduceOptions(reduceOp=self._reduction())
+            _replications.append((self, self.replicas.allreduce([part], options), part))
 
     def _accumulate(self, part: Tensor) -> None:
         """Adds this rank's part of the averaged gradients to ``.grad`` of the exposed parameters."""

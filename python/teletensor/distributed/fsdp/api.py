@@ -17,7 +17,8 @@ class ShardingStrategy(enum.Enum):
     FULL_SHARD: parameters, gradients and optimizer state; parameters are freed after forward.
     SHARD_GRAD_OP: the same, but the gathered parameters are kept from forward to backward.
     NO_SHARD: nothing; gradients are averaged.
-    HYBRID_SHARD, _HYBRID_SHARD_ZERO2: not supported.
+    HYBRID_SHARD, _HYBRID_SHARD_ZERO2: like FULL_SHARD and SHARD_GRAD_OP among the ranks of one group; the parts are
+        replicated over another one.
     """
 
     FULL_SHARD = enum.auto()

@@ -12,7 +12,7 @@ from ..._C import Tensor
 from ..._grad_mode import no_grad
 from ...nn.modules.module import Module
 from ...nn.parameter import Parameter
-from .. import distributed_c10d
+from . import _groups
 from ._nested import cast_floats
 from ._norm import norm_over_ranks
 from ._run import Runner
@@ -44,6 +44,7 @@ __all__ = [
 ]  # fmt: skip
 
 _WRAPPED = "_fsdp_wrapped_module"
+_HYBRID = (ShardingStrategy.HYBRID_SHARD, ShardingStrategy._HYBRID_SHARD_ZERO2)
 _CONFIGS = {
     StateDictType.FULL_STATE_DICT: (FullStateDictConfig, FullOptimStateDictConfig),
     StateDictType.LOCAL_STATE_DICT: (LocalStateDictConfig, LocalOptimStateDictConfig),
@@ -79,10 +80,15 @@ class FullyShardedDataParallel(Module):
     torch.utils.checkpoint does. The root, and units that contain other units, keep theirs and do not run twice, like all
     units with SHARD_GRAD_OP.
 
+    With HYBRID_SHARD, parameters are divided among the ranks of one group, such as those of a host, and ranks with the same
+    part average their gradients. Each gradient is averaged within the first group and then over the second one.
+
     Args:
         module: the module. Its parameters' values must be equal on all ranks unless ``sync_module_states`` is set.
-        process_group: the ranks; by default the group of init_process_group().
-        sharding_strategy: FULL_SHARD (the default), SHARD_GRAD_OP or NO_SHARD.
+        process_group: the ranks; by default the group of init_process_group(). For HYBRID_SHARD, a tuple of the group that
+            divides and the group that replicates; by default, with an `auto_wrap_policy`, groups of the LOCAL_WORLD_SIZE
+            ranks of each host.
+        sharding_strategy: FULL_SHARD (the default), SHARD_GRAD_OP, NO_SHARD or HYBRID_SHARD.
         cpu_offload: ``CPUOffload(True)`` stores the parts of parameters and gradients on the CPU.
         auto_wrap_policy: selects the submodules that are wrapped first, with the same options.
         backward_prefetch: whether the parameters of the next unit are gathered before or after this unit's gradients are
@@ -94,10 +100,11 @@ class FullyShardedDataParallel(Module):
         forward_prefetch: has no effect on results; the next unit is always gathered in advance.
         use_orig_params: whether ``parameters()`` returns each parameter, as a vector of this rank's elements, under its
             own name; otherwise it returns one flat parameter per unit.
-        device_mesh: a mesh with one dimension, instead of the group.
+        device_mesh: a mesh with one dimension, instead of the group; for HYBRID_SHARD with two, of which the second divides.
 
     Raises:
-        NotImplementedError: HYBRID_SHARD, ``param_init_fn``, ``limit_all_gathers=False``.
+        ValueError: the groups do not fit the strategy.
+        NotImplementedError: ``param_init_fn``, ``limit_all_gathers=False``.
     """
 
     def __init__(
@@ -113,11 +120,13 @@ class FullyShardedDataParallel(Module):
         unsupported("FullyShardedDataParallel", param_init_fn=param_init_fn,
                     **{"limit_all_gathers=False": not limit_all_gathers})  # fmt: skip
         strategy = ShardingStrategy.FULL_SHARD if sharding_strategy is None else sharding_strategy
-        if strategy not in (ShardingStrategy.FULL_SHARD, ShardingStrategy.SHARD_GRAD_OP, ShardingStrategy.NO_SHARD):
-            raise NotImplementedError(f"[FullyShardedDataParallel] {strategy} is not supported")
         mixed = mixed_precision or MixedPrecision()
         unsupported("FullyShardedDataParallel", **{"keep_low_precision_grads=True": mixed.keep_low_precision_grads})
-        self.process_group = _group("FullyShardedDataParallel", process_group, device_mesh)
+        groups = _groups.of_strategy(
+            "FullyShardedDataParallel", process_group, device_mesh, is_hybrid=strategy in _HYBRID,
+            may_form=auto_wrap_policy is not None,
+        )  # fmt: skip
+        self.process_group, self._replicas = groups
         self.rank, self.world_size = self.process_group.rank(), self.process_group.size()
         self.sharding_strategy, self.mixed_precision = strategy, mixed
         self.cpu_offload, self.backward_prefetch = cpu_offload or CPUOffload(), backward_prefetch
@@ -125,21 +134,23 @@ class FullyShardedDataParallel(Module):
         if device_id is not None:
             module.to(_C.device("cuda", device_id) if isinstance(device_id, int) else _C.device(device_id))
         if sync_module_states:
-            broadcast_states(module, self.process_group)
+            for group in filter(None, groups):
+                broadcast_states(module, group)
         if auto_wrap_policy is not None:
             self._wrap_submodules(module, auto_wrap_policy, ignored, ignored_parameters, {
-                "process_group": self.process_group, "sharding_strategy": strategy, "cpu_offload": cpu_offload,
+                "process_group": groups.shard if groups.replicas is None else tuple(groups),
+                "sharding_strategy": strategy, "cpu_offload": cpu_offload,
                 "backward_prefetch": backward_prefetch, "mixed_precision": mixed_precision,
                 "use_orig_params": use_orig_params, "ignored_modules": ignored_modules, "ignored_states": ignored_states,
             })  # fmt: skip
         self._modules[_WRAPPED] = module
         places = unit_parameters(module, FullyShardedDataParallel, ignored, ignored_parameters)
         self._unit = ShardedUnit(
-            module, places, self.process_group, sharded=strategy is not ShardingStrategy.NO_SHARD,
+            module, places, groups, sharded=strategy is not ShardingStrategy.NO_SHARD,
             originals=use_orig_params, param_dtype=mixed.param_dtype,
             reduce_dtype=mixed.reduce_dtype, offload=self.cpu_offload.offload_params,
         ) if places else None  # fmt: skip
-        frees = None if strategy is ShardingStrategy.FULL_SHARD else False
+        frees = None if strategy in (ShardingStrategy.FULL_SHARD, ShardingStrategy.HYBRID_SHARD) else False
         self._runner = Runner(module, self._unit, frees)
         self._runner.has_nested_units = any(isinstance(m, FullyShardedDataParallel) for m in module.modules())
         self._runner.prefetches_backward = {
@@ -450,18 +461,6 @@ class FullyShardedDataParallel(Module):
         if load_directly:
             optim.load_state_dict(result)
         return result
-
-
-def _group(function: str, process_group, device_mesh):
-    if device_mesh is not None:
-        if process_group is not None:
-            raise ValueError("Cannot pass both process_group and device_mesh at the same time.")
-        if device_mesh.ndim != 1:
-            raise NotImplementedError(f"[{function}] expected a mesh with one dimension, got {device_mesh.ndim}")
-        return device_mesh.get_group()
-    if isinstance(process_group, tuple):
-        raise NotImplementedError(f"[{function}] hybrid sharding over two groups is not supported")
-    return process_group or distributed_c10d._get_default_group()
 
 
 def _ignored(modules, states) -> tuple[set[Module], set]:
