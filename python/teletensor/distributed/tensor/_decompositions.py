@@ -49,7 +49,27 @@ def _loss(difference):
     return loss
 
 
+def _cross_entropy(call, specs):
+    """Cross entropy of scores that are divided by class: the scores are not gathered."""
+    x, target = call.args["input"], call.args["target"]
+    dim = 0 if call.ndim == 1 else 1
+    if (
+        not _sharded_along(specs[0], [dim]) or call.args["weight"] is not None or call.args["label_smoothing"] != 0
+        or target.dtype.is_floating_point or call.args["reduction"] not in ("none", "mean", "sum")
+    ):  # fmt: skip
+        return None
+    largest = x.detach().amax(dim, True)
+    normalizer = (x - largest).exp().sum(dim).log() + largest.squeeze(dim)
+    kept = target != call.args["ignore_index"]
+    chosen = x.gather(dim, (target * kept).unsqueeze(dim)).squeeze(dim)
+    losses = (normalizer - chosen) * kept.to(x.dtype)
+    if call.args["reduction"] == "none":
+        return losses
+    return losses.sum() if call.args["reduction"] == "sum" else losses.sum() / kept.sum().to(x.dtype)
+
+
 DECOMPOSITIONS = {
+    "cross_entropy": _cross_entropy,
     "norm": _norm,
     "vector_norm": _norm,
     "dropout": _dropout,

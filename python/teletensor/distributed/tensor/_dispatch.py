@@ -134,7 +134,7 @@ def dispatch(name: str, arguments: list, sizes: list | None, into: list | None) 
     rule = rule_of(shape, op.is_pointwise) if sizes else None
     target = None
     if into is not None:
-        target = _C.dtensor_spec(_as_dtensor(name, into[0])).placements
+        target = _C.dtensor_spec(_writable(name, into[0])).placements
     placements = [spec.placements for spec in call.specs]
     plan = None
     if rule is not None:
@@ -148,9 +148,14 @@ def dispatch(name: str, arguments: list, sizes: list | None, into: list | None) 
     return _run(op, call, rule, plan, sizes, into)
 
 
-def _as_dtensor(name: str, tensor):
+def _writable(name: str, tensor):
     if not _C.is_dtensor(tensor):
         raise RuntimeError(f"[{name}] expected a DTensor as the result of an operator on DTensors, got a Tensor")
+    if _C.dtensor_spec(tensor).is_copy:
+        raise RuntimeError(
+            f"[{name}] cannot write to this view in place: its elements are divided among ranks, so it is a copy. Use an operator "
+            "that returns a new tensor"
+        )
     return tensor
 
 
@@ -202,7 +207,8 @@ def _offset(call: _Arguments, rule: Rule, plan: Plan, member: Member) -> int | N
 def _run(op: Operator, call: _Arguments, rule: Rule | None, plan: Plan, sizes: list | None, into: list | None) -> list:
     members = call.mesh._members()
     placed = _placed(call, rule, plan)
-    specs = [Spec(call.mesh, placements) for placements in plan.outputs]
+    moved = op.is_view and (call.specs[0].is_copy or call.specs[0].placements != plan.inputs[0])
+    specs = [Spec(call.mesh, placements, is_copy=moved) for placements in plan.outputs]
     results: list[list[_C.Tensor]] = []
     for k, member in enumerate(members):
         with member.session():

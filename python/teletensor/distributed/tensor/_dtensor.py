@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 
 from ... import _C
 from ..device_mesh import DeviceMesh
-from ._dispatch import dispatch, make
+from ._dispatch import dispatch, make, replicate
 from ._redistribute import broadcast_along, redistribute_locals
-from ._spec import Spec, check_placements, local_box
+from ._spec import Spec, check_placements, is_replicated, local_box
 from .placement_types import Partial, Placement, Replicate, Shard
 
 
@@ -217,6 +217,20 @@ class DTensor(_C.Tensor):
     def grad_fn(self):
         return _C.dtensor_locals(self)[0].grad_fn
 
+    def __setitem__(self, index, value) -> None:
+        """Writes to the whole tensor, of which each rank keeps its part. All ranks must call it."""
+        whole = self.redistribute(placements=[Replicate()] * self.device_mesh.ndim)
+        members = self.device_mesh._members()
+        values = value if isinstance(value, DTensor) else None
+        if isinstance(value, _C.Tensor) and values is None:
+            values = replicate(value, self.device_mesh)
+        parts = None if values is None else values.redistribute(placements=whole.placements).to_locals()
+        locals_ = [t.clone() for t in whole.to_locals()]
+        for k, member in enumerate(members):
+            with member.session():
+                locals_[k][_local_index(index, k)] = value if parts is None else parts[k]
+        self.copy_(make(locals_, whole._spec, self.shape))
+
     def item(self):
         """The single element as a Python number. Waits; all ranks must call it."""
         return self.full_tensor().item()
@@ -329,6 +343,17 @@ class DTensor(_C.Tensor):
             for member, local in zip(self.device_mesh._members(), _C.dtensor_locals(self), strict=True)
         ]
         return tuple(self.shape), parts
+
+
+def _local_index(index, k: int):
+    """The index of member k, whose tensors must be replicated."""
+    if isinstance(index, tuple):
+        return tuple(_local_index(i, k) for i in index)
+    if not isinstance(index, _C.Tensor):
+        return index
+    if not isinstance(index, DTensor) or not is_replicated(index._spec):
+        raise NotImplementedError("[DTensor] expected replicated DTensors as indices of an assignment")
+    return index.to_locals()[k]
 
 
 def _locals_of(op: str, tensor) -> Sequence[_C.Tensor]:

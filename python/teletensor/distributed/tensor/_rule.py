@@ -23,6 +23,7 @@ class Rule:
         inputs: labels of the dimensions of each tensor argument.
         outputs: labels of the dimensions of each result.
         summed: labels that no result has: if they are divided, the results are Partial.
+        reduce_op: of these results.
         even: by label, a number that the number of parts must divide.
         addends: numbers of tensor arguments that are added to a sum, and so must be added on one rank only.
         linear: whether Partial arguments give Partial results: "" never, "all" if all tensors are Partial, "one" if one of
@@ -36,6 +37,7 @@ class Rule:
     inputs: list[Labels]
     outputs: list[Labels]
     summed: frozenset = frozenset()
+    reduce_op: str = "sum"
     even: dict = dataclasses.field(default_factory=dict)
     addends: frozenset[int] = frozenset()
     linear: str = ""
@@ -121,7 +123,7 @@ def make_plan(
                 else:
                     inputs[i].append(Replicate())
             for i, names in enumerate(rule.outputs):
-                outputs[i].append(Shard(names.index(label)) if label in names else Partial())
+                outputs[i].append(Shard(names.index(label)) if label in names else Partial(rule.reduce_op))
             keeps_partial.append(False)
         else:
             partial = [p.is_partial("sum") or p.is_partial("avg") for p in own]

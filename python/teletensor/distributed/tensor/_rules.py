@@ -249,7 +249,11 @@ def _sum(call: CallShape) -> Rule:
        "min_dim", "median_dim", "nanmedian_dim", "count_nonzero", "kthvalue", "mode", "aminmax", "var_mean", "std_mean",
        "var_mean_dim", "std_mean_dim", "nanmean", "vector_norm", "norm")  # fmt: skip
 def _reduction(call: CallShape) -> Rule:
-    labels, outputs = _reduction_labels(call, _reduced_dims(call))
+    dims = _reduced_dims(call)
+    labels, outputs = _reduction_labels(call, dims)
+    if call.name in ("amax", "amin", "prod") and not call.requires_grad:
+        op = {"amax": "max", "amin": "min", "prod": "product"}[call.name]
+        return Rule([labels], outputs, summed=frozenset(dims), reduce_op=op, nonempty=True)
     return Rule([labels], outputs)
 
 
@@ -367,9 +371,19 @@ def _gather(call: CallShape) -> Rule:
     dim, (source, index) = call.dim(), call.inputs
     if len(source) != len(index):
         return None
-    labels = tuple(i if i != dim and source[i] == index[i] else None for i in range(len(source)))
+    labels = tuple("s" if i == dim else i if source[i] == index[i] else None for i in range(len(source)))
     own = tuple("i" if i == dim else label for i, label in enumerate(labels))
-    return Rule([labels, own], [own])
+
+    def run(args: dict, offset: int) -> list[_C.Tensor]:
+        """The entries that this rank has; zeros for the others."""
+        size = args["input"].shape[dim]
+        local = args["index"] - offset
+        inside = (local >= 0) & (local < size)
+        found = _C.ops.gather(args["input"], dim, local.clamp(0, max(size - 1, 0)))
+        return [_C.torch.where(inside, found, _C.torch.zeros_like(found))]
+
+    summed = frozenset("s") if call.name == "gather" else frozenset()
+    return Rule([labels, own], [own], summed=summed, run=run, nonempty=True)
 
 
 @_rule("index_select")

@@ -9,12 +9,15 @@ from .placement_types import Partial, Placement, Replicate, Shard
 
 
 class Spec:
-    """A mesh and one placement per dimension of it. A value; `key` identifies it."""
+    """A mesh and one placement per dimension of it. A value.
 
-    __slots__ = ("mesh", "placements")
+    `is_copy` marks the result of a view operator that had to move bytes: writing to it would not change the original.
+    """
 
-    def __init__(self, mesh: DeviceMesh, placements: Sequence[Placement]):
-        self.mesh, self.placements = mesh, tuple(placements)
+    __slots__ = ("is_copy", "mesh", "placements")
+
+    def __init__(self, mesh: DeviceMesh, placements: Sequence[Placement], is_copy: bool = False):
+        self.mesh, self.placements, self.is_copy = mesh, tuple(placements), is_copy
 
     def replace(self, mesh_dim: int, placement: Placement) -> Spec:
         """The same with another placement along a dimension of the mesh."""

@@ -1,0 +1,273 @@
+"""Distributed tensors and tensor parallelism. Each function runs on all ranks, or in a process that controls engines."""
+
+from __future__ import annotations
+
+import copy
+import functools
+
+import teletensor as torch
+import teletensor.distributed as dist
+import teletensor.nn as nn
+import teletensor.nn.functional as F
+from teletensor.distributed.device_mesh import init_device_mesh
+from teletensor.distributed.tensor import (
+    DTensor, Partial, Replicate, Shard, distribute_module, distribute_tensor, full, ones, rand, zeros,
+)  # fmt: skip
+from teletensor.distributed.tensor.parallel import (
+    ColwiseParallel, PrepareModuleInput, PrepareModuleOutput, RowwiseParallel, SequenceParallel, loss_parallel, parallelize_module,
+)  # fmt: skip
+
+
+@functools.cache
+def _engines(count: int):
+    return torch.connect_all(count)
+
+
+def controlled(rank: int, size: int, name: str, engines: int, *arguments):
+    """Runs a function of this module in a process that controls this number of engines."""
+    _engines(engines)
+    return globals()[name](0, engines, *arguments)
+
+
+def _difference(a, b) -> float:
+    a = a.full_tensor() if isinstance(a, DTensor) else a
+    b = b.full_tensor() if isinstance(b, DTensor) else b
+    return (a.detach() - b.detach()).abs().max().item()
+
+
+class FeedForward(nn.Module):
+    def __init__(self, width: int):
+        super().__init__()
+        self.norm = nn.LayerNorm(width)
+        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def forward(self, x):
+        return x + self.down(F.gelu(self.up(self.norm(x))))
+
+
+class Attention(nn.Module):
+    def __init__(self, width: int, heads: int):
+        super().__init__()
+        self.head = width // heads
+        self.norm = nn.LayerNorm(width)
+        self.q, self.k, self.v, self.out = (nn.Linear(width, width) for _ in range(4))
+
+    def forward(self, x):
+        y = self.norm(x)
+        q, k, v = (f(y).unflatten(-1, (-1, self.head)).transpose(1, 2) for f in (self.q, self.k, self.v))
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return x + self.out(y.transpose(1, 2).flatten(-2))
+
+
+class Model(nn.Module):
+    def __init__(self, classes: int = 12, width: int = 8, heads: int = 4, layers: int = 2):
+        super().__init__()
+        self.embedding = nn.Embedding(classes, width)
+        self.blocks = nn.ModuleList(
+            nn.Sequential(Attention(width, heads), FeedForward(width)) for _ in range(layers)
+        )
+        self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, classes)
+
+    def forward(self, tokens):
+        x = self.embedding(tokens)
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.norm(x))
+
+
+def _plan() -> dict:
+    return {
+        "embedding": RowwiseParallel(input_layouts=Replicate(), output_layouts=Shard(1), use_local_output=False),
+        "blocks.*.*.norm": SequenceParallel(),
+        "blocks.*.0": PrepareModuleInput(input_layouts=Shard(1), desired_input_layouts=Shard(1)),
+        **{f"blocks.*.0.{name}": ColwiseParallel(use_local_output=False) for name in "qkv"},
+        "blocks.*.0.out": RowwiseParallel(output_layouts=Shard(1), use_local_output=False),
+        "blocks.*.1.up": ColwiseParallel(use_local_output=False),
+        "blocks.*.1.down": RowwiseParallel(output_layouts=Shard(1), use_local_output=False),
+        "norm": SequenceParallel(),
+        "head": ColwiseParallel(output_layouts=Shard(-1), use_local_output=False),
+    }
+
+
+def _loss(scores, tokens):
+    if isinstance(scores, DTensor) and not isinstance(tokens, DTensor):
+        tokens = distribute_tensor(tokens, scores.device_mesh, [Replicate()])
+    return F.cross_entropy(scores.flatten(0, 1), tokens.flatten())
+
+
+def _train(model, tokens, steps: int = 3) -> list[float]:
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+    losses = []
+    for _ in range(steps):
+        with loss_parallel():
+            loss = _loss(model(tokens), tokens)
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+def tensor_parallel_training(rank: int, size: int) -> dict:
+    """A transformer with tensor and sequence parallelism, beside the same model on one engine."""
+    torch.manual_seed(1)
+    single = Model()
+    tokens = torch.randint(0, 12, (3, 8))
+    divided = parallelize_module(copy.deepcopy(single), init_device_mesh("cpu", (size,)), _plan())
+    losses, expected = _train(divided, tokens), _train(single, tokens)
+    differences = [
+        _difference(p, q) for (_, p), (_, q) in zip(divided.named_parameters(), single.named_parameters(), strict=True)
+    ]
+    weight = divided.blocks[0][1].up.weight
+    return {
+        "losses": losses, "expected": expected, "difference": max(differences), "placement": str(weight.placements[0]),
+        "local": list(weight.to_locals()[0].shape), "names": list(divided.state_dict()) == list(single.state_dict()),
+    }  # fmt: skip
+
+
+def local_outputs(rank: int, size: int) -> dict:
+    """Styles with ordinary tensors as inputs and outputs, and their gradients."""
+    mesh = init_device_mesh("cpu", (size,))
+    torch.manual_seed(2)
+    single = nn.Sequential(nn.Linear(6, 12), nn.ReLU(), nn.Linear(12, 6))
+    divided = parallelize_module(copy.deepcopy(single), mesh, {"0": ColwiseParallel(), "2": RowwiseParallel()})
+    x, y = torch.randn(5, 6, requires_grad=True), None
+    y = x.detach().clone().requires_grad_()
+    out, expected = divided(x), single(y)
+    (out.square().sum()).backward()
+    (expected.square().sum()).backward()
+    return {
+        "type": type(out).__name__, "output": _difference(out, expected), "input": _difference(x.grad, y.grad),
+        "weight": _difference(divided[0].weight.grad, single[0].weight.grad),
+        "bias": _difference(divided[2].bias.grad, single[2].bias.grad),
+    }  # fmt: skip
+
+
+def two_dimensions(rank: int, size: int) -> dict:
+    """Data and tensor parallelism on a mesh of two dimensions."""
+    mesh = init_device_mesh("cpu", (2, 2))
+    torch.manual_seed(3)
+    a, b = torch.randn(5, 7, requires_grad=True), torch.randn(7, 3, requires_grad=True)
+    results = {}
+    for first in (Shard(0), Shard(1), Replicate()):
+        for second in (Shard(0), Shard(1), Replicate()):
+            x = distribute_tensor(a, mesh, [first, second])
+            w = distribute_tensor(b, mesh, [second, first])
+            y = (x @ w).relu()
+            y.sum().backward()
+            a.grad = b.grad = None
+            expected = (a @ b).relu()
+            expected.sum().backward()
+            again = x.redistribute(placements=[second, first]).redistribute(placements=[first, second])
+            results[f"{first} {second}"] = max(
+                _difference(y, expected), _difference(x.grad, a.grad), _difference(w.grad, b.grad), _difference(again, a),
+            )  # fmt: skip
+    return results
+
+
+def in_place(rank: int, size: int) -> dict:
+    mesh = init_device_mesh("cpu", (size,))
+    torch.manual_seed(4)
+    a, b = torch.randn(6, 4), torch.randn(6, 4)
+    results = {}
+    for placement in (Shard(0), Shard(1), Replicate()):
+        x, y = distribute_tensor(a, mesh, [placement]), distribute_tensor(b, mesh, [Shard(0)])
+        identity = id(x)
+        x.add_(y).mul_(2)
+        x[1] = 5.0
+        x[:, 2:] = 0
+        x.copy_(x.flip(0))
+        try:
+            x[1:].zero_()
+            x[:, 1:].zero_()
+            raise AssertionError("a copy was written")
+        except RuntimeError as error:
+            assert placement == Replicate() or "is a copy" in str(error), error
+        except AssertionError:
+            assert placement == Replicate()
+        z = (a + b) * 2
+        z[1] = 5.0
+        z[:, 2:].zero_()
+        z.copy_(z.flip(0))
+        if placement != Shard(0):
+            z[1:].zero_()
+        if placement == Replicate():
+            z[:, 1:].zero_()
+        assert id(x) == identity and x.placements == (placement,)
+        results[str(placement)] = _difference(x, z)
+    return results
+
+
+def creation(rank: int, size: int) -> dict:
+    mesh = init_device_mesh("cpu", (size,))
+    torch.manual_seed(5)
+    divided, whole = rand(7, 3, device_mesh=mesh, placements=[Shard(0)]), None
+    dropped = F.dropout(ones(8, 8, device_mesh=mesh, placements=[Shard(1)]), 0.5)
+    torch.manual_seed(5)
+    whole = torch.rand(7, 3)
+    expected = torch.empty(8, 8).bernoulli_(0.5) / 0.5
+    return {
+        "rand": _difference(divided, whole), "dropout": _difference(dropped, expected),
+        "full": full((3, 2), 2.5, device_mesh=mesh, placements=[Shard(1)]).full_tensor().tolist(),
+        "zeros": zeros((2, 2), device_mesh=mesh).placements == (Replicate(),),
+        "sizes": [list(t.shape) for t in divided.to_locals()],
+    }  # fmt: skip
+
+
+def errors(rank: int, size: int) -> list[str]:
+    mesh = init_device_mesh("cpu", (size,))
+    x = distribute_tensor(torch.ones(4, 4), mesh, [Shard(0)])
+    messages = []
+    for call in (
+        lambda: x + torch.ones(4, 4),
+        lambda: distribute_tensor(torch.ones(2), mesh, [Shard(1)]),
+        lambda: distribute_tensor(torch.ones(2), mesh, [Shard(0), Shard(0)]),
+        lambda: x.redistribute(placements=[Partial()]),
+        lambda: DTensor(torch.ones(2)),
+        lambda: x.sum(0).backward(),
+        lambda: x @ distribute_tensor(torch.ones(5), mesh),
+        lambda: parallelize_module(nn.Conv2d(1, 1, 1), mesh, ColwiseParallel()),
+        lambda: torch.autograd.backward([x.requires_grad_().sum()], [torch.tensor(1.0)]),
+    ):
+        try:
+            call()
+            messages.append("no error")
+        except Exception as error:  # noqa: BLE001 - the test compares the texts
+            messages.append(f"{type(error).__name__}: {error}")
+    return messages
+
+
+def placement_of_outputs(rank: int, size: int) -> dict:
+    """PrepareModuleInput and PrepareModuleOutput, and distribute_module with functions for inputs and outputs."""
+    mesh = init_device_mesh("cpu", (size,))
+    seen = {}
+
+    class Double(nn.Module):
+        def forward(self, x):
+            seen["input"] = (type(x).__name__, str(x.placements[0]))
+            return x * 2
+
+    x = torch.arange(8.0).reshape(4, 2)
+    module = parallelize_module(Double(), mesh, PrepareModuleInput(input_layouts=Replicate(), desired_input_layouts=Shard(0)))
+    parallelize_module(module, mesh, PrepareModuleOutput(output_layouts=Shard(0), desired_output_layouts=Replicate()))
+    placed = distribute_module(
+        nn.Linear(2, 3), mesh, input_fn=lambda m, inputs, mesh: distribute_tensor(inputs[0], mesh, [Shard(0)]),
+        output_fn=lambda m, output, mesh: output.full_tensor(),
+    )  # fmt: skip
+    out = placed(x)
+    return {"output": module(x).tolist() == (x * 2).tolist(), "seen": seen["input"], "full": list(out.shape)}
+
+
+def failure_on_one_rank(rank: int, size: int) -> list[str]:
+    """A failed computation of one rank's part is an error on all ranks."""
+    mesh = init_device_mesh("cpu", (size,))
+    dist.barrier()
+    values = torch.tensor([1.0, 2.0])
+    bad = values[torch.tensor([7])] if rank == 1 else values[torch.tensor([0])]
+    x = DTensor.from_local(bad, mesh, [Shard(0)])
+    try:
+        x.sum().item()
+    except Exception as error:  # noqa: BLE001 - the test compares the texts
+        return [type(error).__name__, str(error), dist.get_rank()]
+    return ["no error"]

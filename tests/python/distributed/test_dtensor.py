@@ -1,0 +1,71 @@
+"""Distributed tensors and tensor parallelism: with one process per rank, and by one controller."""
+
+from __future__ import annotations
+
+import pytest
+
+from . import dtensor_cases as cases
+
+
+@pytest.fixture(params=["ranks", "controller"])
+def run(request):
+    """Runs a case on a number of ranks; returns the results of all processes."""
+    if request.param == "ranks":
+        ranks = request.getfixturevalue("ranks")
+        return lambda size, case: ranks.run(size, case)
+    own = request.getfixturevalue("own_ranks")(1)
+    return lambda size, case: own.run_without_group(1, cases.controlled, case.__name__, size)
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_a_tensor_parallel_transformer_trains_like_one_engine(run, size):
+    for result in run(size, cases.tensor_parallel_training):
+        assert result["losses"] == pytest.approx(result["expected"], rel=1e-4)
+        assert result["difference"] < 1e-3 and result["names"]
+        assert result["placement"] == "S(0)" and result["local"] == [32 // size, 8]
+
+
+def test_inputs_and_outputs_may_be_ordinary_tensors(ranks):
+    for result in ranks.run(3, cases.local_outputs):
+        assert result.pop("type") == "Tensor"
+        assert all(difference < 1e-4 for difference in result.values()), result
+
+
+def test_meshes_of_two_dimensions(run):
+    for result in run(4, cases.two_dimensions):
+        assert all(difference < 1e-5 for difference in result.values()), result
+
+
+def test_in_place_operators_keep_the_placement(run):
+    for result in run(3, cases.in_place):
+        assert all(difference < 1e-6 for difference in result.values()), result
+
+
+def test_random_tensors_do_not_depend_on_the_placement(run):
+    sizes = []
+    for result in run(3, cases.creation):
+        assert result["rand"] == 0 and result["dropout"] == 0 and result["zeros"]
+        assert result["full"] == [[2.5, 2.5]] * 3
+        sizes += result["sizes"]
+    assert sizes == [[3, 3], [3, 3], [1, 3]]
+
+
+def test_errors(run):
+    for messages in run(2, cases.errors):
+        assert [m.split(":")[0] for m in messages] == [
+            "RuntimeError", "ValueError", "ValueError", "RuntimeError", "RuntimeError", "RuntimeError", "RuntimeError",
+            "NotImplementedError", "RuntimeError",
+        ]  # fmt: skip
+        assert "mixed torch.Tensor and DTensor" in messages[0] and "only support nn.Linear" in messages[7]
+
+
+def test_modules_with_prepared_inputs_and_outputs(ranks):
+    for result in ranks.run(2, cases.placement_of_outputs):
+        assert result == {"output": True, "seen": ["DTensor", "S(0)"], "full": [4, 3]}
+
+
+def test_a_failed_part_is_an_error_on_all_ranks(ranks):
+    results = ranks.run(3, cases.failure_on_one_rank)
+    assert [r[0] for r in results] != ["no error"] * 3
+    for result in results:
+        assert "index 7 is out of bounds" in result[1], result
