@@ -82,6 +82,7 @@ ProcessGroup::~ProcessGroup() {
   {
     MutexLock lock(mutex_);
     membership = std::move(membership_);
+    if (!reported_failure_.empty()) reason = absl::StrCat("it called a collective with a failed tensor: ", reported_failure_);
     if (!failure_ && started_ == complete_) reason = absl::StrCat(kDeparture, complete_);
   }
   if (membership) membership->leave(reason);
@@ -161,6 +162,7 @@ std::shared_ptr<Work> ProcessGroup::start(Request request) {
   {
     MutexLock lock(mutex_);
     sequence = ++started_;
+    if (!request.failure.empty()) reported_failure_ = request.failure;
   }
   return add(*queue_, [this, request = std::move(request), sequence] {
     const absl::Cleanup finish = [&] {

@@ -107,6 +107,7 @@ class ProcessGroup : public std::enable_shared_from_this<ProcessGroup> {
   mutable Mutex mutex_;
   CondVar changed_;  // backend_ or failure_ was set
   std::optional<std::string> failure_ ABSL_GUARDED_BY(mutex_);
+  std::string reported_failure_ ABSL_GUARDED_BY(mutex_);  // of the latest collective that was called with an error
   std::shared_ptr<Store> store_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<Membership> membership_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<Backend> backend_;               // set once, under mutex_

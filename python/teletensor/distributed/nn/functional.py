@@ -8,7 +8,7 @@ from __future__ import annotations
 from ... import _C
 from ...autograd import Function
 from .. import _collectives as collectives
-from .._reduce_op import ReduceOp
+from .._reduce_op import ReduceOp, name_and_factor
 from .._world import _canonicalize_group_rank, _group_or_default_group
 
 __all__ = [
@@ -127,19 +127,6 @@ class _AllToAllSingle(Function):
         return None, None, None, None, _AllToAllSingle.apply(ctx.pg, received, *ctx.splits, grad)
 
 
-class _AllReduce(Function):
-    @staticmethod
-    def forward(ctx, op, pg, tensor):
-        ctx.op, ctx.pg = op, pg
-        tensor = tensor.clone()
-        collectives.all_reduce(tensor, op=op, group=pg)
-        return tensor
-
-    @staticmethod
-    def backward(ctx, grad):
-        return None, None, _AllReduce.apply(ctx.op, ctx.pg, grad)
-
-
 def broadcast(tensor, src, group=None):
     """Returns rank `src`'s tensor on all ranks. Gradient: at `src` the sum over all ranks, elsewhere zero."""
     pg = _group_or_default_group(group)
@@ -171,7 +158,11 @@ def reduce_scatter(output, input_list, op=ReduceOp.SUM, group=None):
 
 def all_gather(tensor, group=None):
     """Returns a tuple of all ranks' tensors. Gradient: the sum over all ranks of the gradients of this rank's tensor."""
-    return _AllGather.apply(_group_or_default_group(group), tensor)
+    pg = _group_or_default_group(group)
+    parts = _C.ops.group_gathered(
+        tensor.unsqueeze(0), pg._handle.select(0, 0), dim=0, ranks=pg.size(), sums=True
+    )
+    return parts.unbind(0)
 
 
 def all_to_all(output_tensor_list, input_tensor_list, group=None):
@@ -186,5 +177,9 @@ def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=
 
 
 def all_reduce(tensor, op=ReduceOp.SUM, group=None):
-    """Returns the reduction over all ranks. Gradient: the reduction of the ranks' gradients."""
-    return _AllReduce.apply(op, _group_or_default_group(group), tensor)
+    """Returns the reduction over all ranks. Gradient, of sum and average: the reduction of the ranks' gradients."""
+    name, factor = name_and_factor(op)
+    if name == "premul_sum":
+        tensor, name = tensor * factor, "sum"
+    handle = _group_or_default_group(group)._handle.select(0, 0)
+    return _C.ops.group_reduced(tensor, handle, op=name, sums=True)
