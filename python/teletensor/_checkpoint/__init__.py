@@ -1,0 +1,1 @@
+"""Checkpoints that the engine reads and writes: files (`files`), and values that are not tensors (`tree`)."""

@@ -1,0 +1,269 @@
+"""Checkpoints that the engine reads and writes itself, in safetensors files: the tensors' bytes do not cross the
+connection. See docs/checkpoints.md.
+
+``save`` and ``load`` of `teletensor` itself write files where this process runs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections.abc import Mapping, Sequence
+
+from . import _C
+from ._C import Tensor
+from ._checkpoint import files, tree
+
+__all__ = ["PendingSave", "load", "load_into", "names", "save", "save_async"]
+
+_SUFFIX = ".safetensors"
+_INDEX = "model.safetensors.index.json"
+_SINGLE = "model.safetensors"
+_STRUCTURE = "teletensor.structure"  # key of the metadata with the values that are not tensors
+_MAX_TENSORS = 16_384  # per file
+_UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
+_POLL = 0.01  # seconds between two questions whether a file is written
+
+
+def _byte_count(size: int | str) -> int:
+    if isinstance(size, str):
+        text = size.strip().upper()
+        for unit, factor in _UNITS.items():
+            if text.endswith(unit) and text[: -len(unit)].strip().replace(".", "", 1).isdigit():
+                size = int(float(text[: -len(unit)]) * factor)
+                break
+    if not isinstance(size, int) or isinstance(size, bool) or size <= 0:
+        raise ValueError(f"[checkpoint] expected max_shard_size as a positive number of bytes, or like '5GB', got {size!r}")
+    return size
+
+
+def _flatten(state) -> tuple[dict[str, Tensor], str | None]:
+    """Returns the tensors by name, and the JSON text of everything else; None for a dict of tensors by name."""
+    if isinstance(state, Mapping) and all(isinstance(k, str) and isinstance(v, Tensor) for k, v in state.items()):
+        if "__metadata__" not in state:
+            return dict(state), None
+    named: dict[str, Tensor] = {}
+    by_id: dict[int, str] = {}
+
+    def name_of(tensor: Tensor) -> str:
+        if id(tensor) not in by_id:
+            by_id[id(tensor)] = f"tensor.{len(named)}"
+            named[by_id[id(tensor)]] = tensor
+        return by_id[id(tensor)]
+
+    return named, json.dumps(tree.encode(state, name_of), separators=(",", ":"))
+
+
+def _shards(tensors: dict[str, Tensor], limit: int) -> list[dict[str, Tensor]]:
+    shards: list[dict[str, Tensor]] = [{}]
+    size = 0
+    for name, tensor in tensors.items():
+        bytes_ = files.byte_size(tensor)
+        if shards[-1] and (size + bytes_ > limit or len(shards[-1]) == _MAX_TENSORS):
+            shards.append({})
+            size = 0
+        shards[-1][name] = tensor
+        size += bytes_
+    return shards
+
+
+class PendingSave:
+    """A checkpoint that the engine writes while the session's next calls run. The tensors were copied."""
+
+    def __init__(self, writes: list[files.Write], commit) -> None:
+        self._writes, self._commit = writes, commit
+        self._lock = threading.Lock()
+        self._status: Tensor | None = None
+        self.total = sum(write.total for write in writes)
+
+    def progress(self) -> tuple[int, int]:
+        """The numbers of bytes written and of all bytes. Makes a round trip per file."""
+        return sum(write.progress()[0] for write in self._writes), self.total
+
+    def done(self) -> bool:
+        """Whether result() does not wait for the files. Makes round trips."""
+        if self._status is not None:
+            return True
+        try:
+            return all(write.progress()[1] for write in self._writes)
+        except Exception:  # noqa: BLE001 - result() raises it
+            return True
+
+    def result(self, timeout: float | None = None) -> None:
+        """Waits until the checkpoint is complete. The checkpoint replaces the previous one in this call.
+
+        Raises:
+            TimeoutError: after `timeout` seconds; the files are still being written.
+            RuntimeError: the error of the engine. The previous checkpoint is unchanged.
+        """
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while not self.done():
+            if deadline is not None and time.monotonic() >= deadline:
+                raise TimeoutError(f"[checkpoint] the checkpoint is not written after {timeout} s")
+            time.sleep(_POLL)
+        with self._lock:
+            if self._status is None:
+                self._status = self._commit([write.wait() for write in self._writes])
+        self._status.item()
+
+
+def _start(state, path, metadata: Mapping[str, str] | None, max_shard_size, in_background: bool) -> PendingSave:
+    path = files.path_text(path)
+    limit = _byte_count(max_shard_size)
+    if metadata is not None and not all(isinstance(text, str) for item in metadata.items() for text in item):
+        raise TypeError("[checkpoint] expected strings in metadata")
+    tensors, structure = _flatten(state)
+    described = {"format": "pt", **(metadata or {})}
+    if structure is not None:
+        described[_STRUCTURE] = structure
+    if path.endswith(_SUFFIX):
+        write = files.write_tensors(path, tensors, described, in_background)
+        return PendingSave([write], lambda written: written[0])
+    folder, name = files.split(path)
+    temporary = files.join(folder, f".{name}.saving")
+    removed = files.remove(temporary)
+    shards = _shards(tensors, limit)
+    count = len(shards)
+    file_names = [_SINGLE] if count == 1 else [f"model-{i + 1:05}-of-{count:05}{_SUFFIX}" for i in range(count)]
+    writes = [
+        files.write_tensors(files.join(temporary, file), shard, described, in_background)
+        for file, shard in zip(file_names, shards, strict=True)
+    ]
+    index = {
+        "metadata": {"total_size": sum(write.total for write in writes)},
+        "weight_map": {key: file for file, shard in zip(file_names, shards, strict=True) for key in shard},
+    }
+
+    def commit(written: list[Tensor]) -> Tensor:
+        written = [removed, *written]
+        if count > 1:
+            text = json.dumps(index, indent=2, sort_keys=True).encode()
+            written.append(files.write_bytes(files.join(temporary, _INDEX), text))
+        return files.commit(written, temporary, path)
+
+    return PendingSave(writes, commit)
+
+
+def save(
+    state, path: str | os.PathLike, *, metadata: Mapping[str, str] | None = None, max_shard_size: int | str = "5GB"
+) -> None:
+    """Writes a checkpoint in the engine, and replaces the one at the path, atomically. Waits until it is on the disk.
+
+    Args:
+        state: tensors by name, or any nesting of dicts, lists, tuples, tensors and plain values, as of state_dict().
+        path: on the engine's host (`files.path_text`). ``*.safetensors``: one file. Otherwise a folder with
+            ``model.safetensors``, or with several files and ``model.safetensors.index.json`` if the tensors have more than
+            `max_shard_size` bytes. A folder that exists must be empty or contain a checkpoint.
+        metadata: strings to store in each file.
+
+    Raises:
+        RuntimeError: the engine cannot write; the previous checkpoint is unchanged.
+        TypeError: a value is neither a tensor nor plain data.
+    """
+    _start(state, path, metadata, max_shard_size, False).result()
+
+
+def save_async(
+    state, path: str | os.PathLike, *, metadata: Mapping[str, str] | None = None, max_shard_size: int | str = "5GB"
+) -> PendingSave:
+    """Like save(), but the session's next calls run while the files are written. The engine copies the tensors first.
+
+    Call ``result()`` before the session ends: it waits for the files, and then replaces the previous checkpoint.
+    """
+    return _start(state, path, metadata, max_shard_size, True)
+
+
+class _Source:
+    """The files of a checkpoint, and where its tensors are."""
+
+    def __init__(self, path: str | os.PathLike):
+        path = files.path_text(path)
+        self.tensors: dict[str, tuple[str, _C.dtype, list[int]]] = {}
+        if path.endswith(_SUFFIX):
+            self._add(path, None)
+            return
+        entries = files.list_folder(path)
+        if _INDEX not in entries:
+            self._add(files.join(path, _SINGLE), None)
+            return
+        index = files.read_json(files.join(path, _INDEX))
+        weights = index.get("weight_map") if isinstance(index, dict) else None
+        if not isinstance(weights, dict) or not all(map(files.is_plain_name, weights.values())):
+            raise ValueError(f"[checkpoint] '{path}/{_INDEX}' is damaged: expected file names in weight_map")
+        by_file: dict[str, set[str]] = {}
+        for name, file in weights.items():
+            by_file.setdefault(file, set()).add(name)
+        for file, wanted in by_file.items():
+            self._add(files.join(path, file), wanted)
+
+    def _add(self, file: str, wanted: set[str] | None) -> None:
+        tensors, self.metadata = files.read_header(file)
+        for name in tensors if wanted is None else wanted:
+            if name not in tensors:
+                raise ValueError(f"[checkpoint] the index names '{name}' in '{file}', which does not contain it")
+            self.tensors[name] = (file, *tensors[name])
+
+    def read(self, outputs: Mapping[str, Tensor]) -> None:
+        by_file: dict[str, list] = {}
+        for name, output in outputs.items():
+            file, _, shape = self.tensors[name]
+            by_file.setdefault(file, []).append((output, name, [0] * len(shape)))
+        statuses = [status for file, boxes in by_file.items() for status in files.read_boxes(file, boxes)]
+        for status in statuses:
+            status.item()
+
+
+def names(path: str | os.PathLike) -> dict[str, tuple[_C.dtype, list[int]]]:
+    """The dtype and shape of each tensor of a checkpoint."""
+    return {name: (dtype, shape) for name, (_, dtype, shape) in _Source(path).tensors.items()}
+
+
+def load(path: str | os.PathLike, *, device=None, only: Sequence[str] | None = None):
+    """Reads a checkpoint in the engine; returns what save() was given. Also reads others' safetensors files and folders.
+
+    Args:
+        device: the device of the tensors, by default the CPU.
+        only: names of the tensors to read; the result is then a dict of them.
+
+    Raises:
+        RuntimeError: the engine cannot read the files.
+        ValueError: the files are damaged.
+    """
+    source = _Source(path)
+    if only is not None and (missing := [name for name in only if name not in source.tensors]):
+        raise KeyError(f"[checkpoint] the checkpoint has no tensor {', '.join(map(repr, missing[:8]))}")
+    chosen = source.tensors if only is None else {name: source.tensors[name] for name in only}
+    target = _C.device("cpu") if device is None else device
+    result = {name: _C.torch.empty(shape, dtype=dtype, device=target) for name, (_, dtype, shape) in chosen.items()}
+    source.read(result)
+    text = source.metadata.get(_STRUCTURE)
+    if only is not None or text is None:
+        return result
+    try:
+        structure = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"[checkpoint] '{path}' is damaged: {error}") from None
+    return tree.decode(structure, result.__getitem__)
+
+
+def load_into(state: Mapping[str, Tensor], path: str | os.PathLike, *, strict: bool = True) -> tuple[list[str], list[str]]:
+    """Reads a checkpoint into existing tensors by name, such as those of a module's state_dict(), in their dtypes and on
+    their devices.
+
+    Returns the names that the checkpoint lacks, and the names that `state` lacks; with `strict`, these are an error.
+    """
+    source = _Source(path)
+    missing = [name for name in state if name not in source.tensors]
+    unexpected = [name for name in source.tensors if name not in state]
+    if strict and (missing or unexpected):
+        raise RuntimeError(f"[checkpoint] missing in the checkpoint: {missing[:8]}; unexpected in it: {unexpected[:8]}")
+    outputs = {name: tensor for name, tensor in state.items() if name in source.tensors}
+    for name, tensor in outputs.items():
+        if list(tensor.shape) != source.tensors[name][2]:
+            raise RuntimeError(
+                f"[checkpoint] size mismatch for {name}: the checkpoint has {source.tensors[name][2]}, the tensor {list(tensor.shape)}"
+            )
+    source.read(outputs)
+    return missing, unexpected

@@ -1,0 +1,59 @@
+"""Nested state dicts as flat ones, whose keys are the paths joined by dots, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..._C import Tensor
+from ._shards import is_sharded
+
+Path = tuple[str | int, ...]
+
+
+def _has_tensors(value) -> bool:
+    if isinstance(value, Mapping):
+        return any(map(_has_tensors, value.values()))
+    if isinstance(value, list | tuple):
+        return any(map(_has_tensors, value))
+    return isinstance(value, Tensor) or is_sharded(value)
+
+
+def flatten_state_dict(state_dict: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Path]]:
+    """Returns the leaves by name, and the path of each name. Lists without tensors, and empty containers, are leaves.
+
+    Raises:
+        ValueError: two leaves have the same name.
+    """
+    flat: dict[str, Any] = {}
+    paths: dict[str, Path] = {}
+
+    def visit(path: Path, value) -> None:
+        if isinstance(value, Mapping) and value and all(isinstance(key, str | int) for key in value):
+            for key, entry in value.items():
+                visit((*path, key), entry)
+        elif isinstance(value, list | tuple) and _has_tensors(value):
+            for i, entry in enumerate(value):
+                visit((*path, i), entry)
+        else:
+            name = ".".join(map(str, path))
+            if name in flat:
+                raise ValueError(f"[checkpoint] the state dict has two values named '{name}'")
+            flat[name], paths[name] = value, path
+
+    for key, value in state_dict.items():
+        visit((key,), value)
+    return flat, paths
+
+
+def set_element(state_dict, path: Path, value) -> None:
+    """Replaces the value at a path.
+
+    Raises:
+        ValueError: a tuple contains the value.
+    """
+    for key in path[:-1]:
+        state_dict = state_dict[key]
+    if isinstance(state_dict, tuple):
+        raise ValueError(f"[checkpoint] cannot load a value into a tuple (at {'.'.join(map(str, path))})")
+    state_dict[path[-1]] = value

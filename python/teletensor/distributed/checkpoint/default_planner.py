@@ -1,0 +1,316 @@
+"""The default planners: every rank writes its own boxes, one rank each box that several have; every rank reads the parts
+of stored boxes that it needs, so that the number of ranks may differ from that of the save."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import math
+from typing import Any
+
+from ... import _C
+from ..._checkpoint import tree
+from ._nested import flatten_state_dict, set_element
+from ._shards import boxes_of, intersection, narrowed
+from .metadata import (
+    BytesStorageMetadata, ChunkStorageMetadata, Metadata, MetadataIndex, StorageMeta, TensorProperties,
+    TensorStorageMetadata,
+)  # fmt: skip
+from .planner import (
+    BytesIOWriteData, LoadItemType, LoadPlan, LoadPlanner, ReadItem, SavePlan, SavePlanner, TensorWriteData, WriteItem,
+    WriteItemType,
+)  # fmt: skip
+
+__all__ = [
+    "DefaultLoadPlanner", "DefaultSavePlanner", "create_default_global_load_plan", "create_default_global_save_plan",
+    "create_default_local_load_plan", "create_default_local_save_plan",
+]  # fmt: skip
+
+
+def _dtype_of(value, boxes) -> _C.dtype:
+    dtype = getattr(value, "dtype", None)
+    return dtype if isinstance(dtype, _C.dtype) else boxes[0][1].dtype
+
+
+def _write_items(fqn: str, value) -> list[WriteItem]:
+    found = boxes_of(value)
+    if found is None:
+        size = len(json.dumps(tree.encode(value)))
+        return [WriteItem(MetadataIndex(fqn), WriteItemType.BYTE_IO, bytes_io_data=BytesIOWriteData(size))]
+    size, boxes = found
+    whole = isinstance(value, _C.Tensor) and not hasattr(value, "__shards__")
+    items = []
+    for i, (offsets, tensor) in enumerate(boxes):
+        chunk = ChunkStorageMetadata(_C.Size(offsets), _C.Size(tensor.shape))
+        data = TensorWriteData(chunk, TensorProperties(_dtype_of(value, boxes), tensor.requires_grad), _C.Size(size))
+        kind = WriteItemType.TENSOR if whole else WriteItemType.SHARD
+        items.append(WriteItem(MetadataIndex(fqn, offsets, i), kind, tensor_data=data))
+    return items
+
+
+def create_default_local_save_plan(state_dict: dict[str, Any], is_coordinator: bool) -> SavePlan:
+    """A plan that writes all values and boxes of this rank."""
+    return SavePlan([item for fqn, value in state_dict.items() for item in _write_items(fqn, value)])
+
+
+def _same_tensor(a: WriteItem, b: WriteItem) -> bool:
+    if a.tensor_data is None or b.tensor_data is None:
+        return a.tensor_data is b.tensor_data
+    same = a.tensor_data.size == b.tensor_data.size and a.tensor_data.chunk == b.tensor_data.chunk
+    return same and a.tensor_data.properties.dtype is b.tensor_data.properties.dtype
+
+
+def dedup_save_plans(plans: list[SavePlan], save_to_lowest_rank: bool = False) -> list[SavePlan]:
+    """Leaves each box and value to one rank: that with the fewest bytes so far, or the lowest.
+
+    Raises:
+        ValueError: ranks have different tensors under one name.
+    """
+    owners: dict[MetadataIndex, list[int]] = {}
+    first: dict[MetadataIndex, WriteItem] = {}
+    for rank, plan in enumerate(plans):
+        for item in plan.items:
+            known = first.setdefault(item.index, item)
+            if not _same_tensor(known, item):
+                raise ValueError(
+                    f"[checkpoint] the ranks have different tensors as '{item.index.fqn}'. Parts of one tensor must have "
+                    "__shards__(): get them from state_dict() or get_model_state_dict(), and do not move or copy them"
+                )
+            owners.setdefault(item.index, []).append(rank)
+    load = [0] * len(plans)
+    chosen: dict[MetadataIndex, int] = {}
+    for index, ranks in owners.items():
+        rank = min(ranks) if save_to_lowest_rank else min(ranks, key=lambda r: load[r])
+        chosen[index] = rank
+        item = first[index]
+        load[rank] += item.tensor_storage_size() or (item.bytes_io_data.nbytes if item.bytes_io_data else 0)
+    return [
+        dataclasses.replace(plan, items=[item for item in plan.items if chosen[item.index] == rank])
+        for rank, plan in enumerate(plans)
+    ]
+
+
+def create_default_global_save_plan(
+    all_plans: list[SavePlan], rewrite_index_hints: bool = True
+) -> tuple[list[SavePlan], Metadata]:
+    """The checkpoint's contents. ``rewrite_index_hints``: whether the indices number the boxes of all ranks."""
+    contents: dict[str, TensorStorageMetadata | BytesStorageMetadata] = {}
+    plans = []
+    for plan in all_plans:
+        items = []
+        for item in plan.items:
+            fqn = item.index.fqn
+            data = item.tensor_data
+            if data is None:
+                contents[fqn] = BytesStorageMetadata()
+            else:
+                known = contents.setdefault(fqn, TensorStorageMetadata(data.properties, data.size, []))
+                if not isinstance(known, TensorStorageMetadata) or known.size != data.size:
+                    raise ValueError(f"[checkpoint] the ranks have different shapes of '{fqn}'")
+                if known.properties.dtype is not data.properties.dtype:
+                    raise ValueError(f"[checkpoint] the ranks have different dtypes of '{fqn}'")
+                if rewrite_index_hints:
+                    index = MetadataIndex(fqn, item.index.offset, len(known.chunks))
+                    item = dataclasses.replace(item, index=index)
+                known.chunks.append(data.chunk)
+            items.append(item)
+        plans.append(dataclasses.replace(plan, items=items))
+    return plans, Metadata(contents)
+
+
+def _check_complete(metadata: Metadata) -> None:
+    for fqn, entry in metadata.state_dict_metadata.items():
+        if not isinstance(entry, TensorStorageMetadata):
+            continue
+        numel = sum(math.prod(chunk.sizes) for chunk in entry.chunks)
+        chunks = sorted(entry.chunks, key=lambda chunk: tuple(chunk.offsets))
+        active: list[ChunkStorageMetadata] = []  # boxes that reach the current one along the first dimension
+        for chunk in chunks:
+            if chunk.offsets:
+                active = [other for other in active if other.offsets[0] + other.sizes[0] > chunk.offsets[0]]
+            if any(intersection(c.offsets, c.sizes, chunk.offsets, chunk.sizes) for c in active):
+                raise ValueError(f"[checkpoint] boxes of '{fqn}' overlap without being equal")
+            active.append(chunk)
+        if numel != math.prod(entry.size):
+            raise ValueError(f"[checkpoint] the ranks have {numel} of {math.prod(entry.size)} elements of '{fqn}'")
+
+
+def _supported(planner: str, **arguments) -> None:
+    for name, (value, only) in arguments.items():
+        if value is not only:
+            raise NotImplementedError(f"[{planner}] {name}={value!r} is not supported")
+
+
+class DefaultSavePlanner(SavePlanner):
+    """Writes all values. Boxes that several ranks have are written by one of them.
+
+    Args:
+        flatten_state_dict: whether nested dicts become one level of names.
+        dedup_save_to_lowest_rank: whether the lowest rank writes what several have, instead of that with the fewest bytes.
+    """
+
+    def __init__(
+        self, flatten_state_dict: bool = True, flatten_sharded_tensors: bool = True,
+        dedup_replicated_tensors: bool | None = None, dedup_save_to_lowest_rank: bool = False,
+        enable_plan_caching: bool = False,
+    ) -> None:  # fmt: skip
+        _supported("DefaultSavePlanner", flatten_sharded_tensors=(flatten_sharded_tensors, True),
+                   dedup_replicated_tensors=(dedup_replicated_tensors, None),
+                   enable_plan_caching=(enable_plan_caching, False))  # fmt: skip
+        self.flatten_state_dict = flatten_state_dict
+        self.dedup_save_to_lowest_rank = dedup_save_to_lowest_rank
+        self.mappings: dict = {}
+
+    def set_up_planner(
+        self, state_dict: dict[str, Any], storage_meta: StorageMeta | None = None, is_coordinator: bool = False
+    ) -> None:
+        if self.flatten_state_dict:
+            state_dict, self.mappings = flatten_state_dict(state_dict)
+        self.state_dict, self.is_coordinator = state_dict, is_coordinator
+        self._boxes: dict = {}
+
+    def create_local_plan(self) -> SavePlan:
+        plan = create_default_local_save_plan(self.state_dict, self.is_coordinator)
+        self.plan = dataclasses.replace(plan, planner_data=self.mappings) if self.flatten_state_dict else plan
+        return self.plan
+
+    def create_global_plan(self, all_plans: list[SavePlan]) -> tuple[list[SavePlan], Metadata]:
+        plans = dedup_save_plans(all_plans, self.dedup_save_to_lowest_rank)
+        self.global_plan, metadata = create_default_global_save_plan(plans)
+        if self.flatten_state_dict:
+            merged: dict = {}
+            for plan in plans:
+                merged.update(plan.planner_data or {})
+            metadata = dataclasses.replace(metadata, planner_data=merged)
+        _check_complete(metadata)
+        self.metadata = metadata
+        return self.global_plan, metadata
+
+    def finish_plan(self, new_plan: SavePlan) -> SavePlan:
+        self.plan = new_plan
+        return new_plan
+
+    def resolve_data(self, write_item: WriteItem) -> _C.Tensor | io.BytesIO:
+        return self.transform_object(write_item, self.lookup_object(write_item.index))
+
+    def lookup_object(self, index: MetadataIndex) -> Any:
+        """The value, or this rank's box that begins at ``index.offset``."""
+        value = self.state_dict[index.fqn]
+        if index.offset is None:
+            return value
+        if index.fqn not in self._boxes:
+            self._boxes[index.fqn] = {tuple(offsets): tensor for offsets, tensor in boxes_of(value)[1]}
+        return self._boxes[index.fqn][tuple(index.offset)]
+
+    def transform_object(self, write_item: WriteItem, object: Any) -> Any:  # noqa: A002 - PyTorch's name
+        """What is written: a tensor, or a value's bytes (JSON)."""
+        if write_item.type is not WriteItemType.BYTE_IO:
+            return object.detach()
+        return io.BytesIO(json.dumps(tree.encode(object)).encode())
+
+
+def create_default_local_load_plan(state_dict: dict[str, Any], metadata: Metadata, strict: bool = True) -> LoadPlan:
+    """A plan that reads all values of the state dict. Not `strict`: except those that the checkpoint lacks."""
+    items: list[ReadItem] = []
+    for fqn, value in state_dict.items():
+        entry = metadata.state_dict_metadata.get(fqn)
+        if entry is None:
+            if strict:
+                raise RuntimeError(f"Missing key in checkpoint state_dict: {fqn}.")
+            continue
+        found = boxes_of(value)
+        if isinstance(entry, BytesStorageMetadata):
+            index = MetadataIndex(fqn)
+            items.append(ReadItem(LoadItemType.BYTE_IO, index, _C.Size([0]), index, _C.Size([0]), _C.Size([0])))
+            continue
+        if found is None:
+            raise ValueError(f"[checkpoint] '{fqn}' is a tensor in the checkpoint, but a {type(value).__name__} in the state dict")
+        size, boxes = found
+        if tuple(entry.size) != size:
+            raise ValueError(f"Size mismatch between saved {entry.size} and current: {_C.Size(size)} for {fqn}")
+        items += _read_items(fqn, entry, boxes)
+    return LoadPlan(items)
+
+
+def _read_items(fqn: str, entry: TensorStorageMetadata, boxes) -> list[ReadItem]:
+    items = []
+    for offsets, tensor in boxes:
+        covered = 0
+        for i, chunk in enumerate(entry.chunks):
+            common = intersection(offsets, tensor.shape, chunk.offsets, chunk.sizes)
+            if common is None:
+                continue
+            begin, lengths = common
+            covered += math.prod(lengths)
+            items.append(
+                ReadItem(
+                    LoadItemType.TENSOR, MetadataIndex(fqn, offsets),
+                    _C.Size([b - o for b, o in zip(begin, offsets, strict=True)]),
+                    MetadataIndex(fqn, chunk.offsets, i),
+                    _C.Size([b - o for b, o in zip(begin, chunk.offsets, strict=True)]), _C.Size(lengths),
+                )  # fmt: skip
+            )
+        if covered != tensor.numel():
+            raise ValueError(f"[checkpoint] the checkpoint has {covered} of {tensor.numel()} elements of '{fqn}'")
+    return items
+
+
+def create_default_global_load_plan(all_plans: list[LoadPlan]) -> list[LoadPlan]:
+    """The plans, unchanged."""
+    return all_plans
+
+
+class DefaultLoadPlanner(LoadPlanner):
+    """Reads all values of the state dict in place.
+
+    Args:
+        flatten_state_dict: whether nested dicts become one level of names, as in saving.
+        allow_partial_load: whether values that the checkpoint lacks are left unchanged.
+    """
+
+    def __init__(
+        self, flatten_state_dict: bool = True, flatten_sharded_tensors: bool = True, allow_partial_load: bool = False
+    ) -> None:
+        _supported("DefaultLoadPlanner", flatten_sharded_tensors=(flatten_sharded_tensors, True))
+        self.flatten_state_dict, self.allow_partial_load = flatten_state_dict, allow_partial_load
+        self.original_state_dict: dict = {}
+        self.mappings: dict = {}
+
+    def set_up_planner(
+        self, state_dict: dict[str, Any], metadata: Metadata | None = None, is_coordinator: bool = False
+    ) -> None:
+        self.original_state_dict = state_dict
+        if self.flatten_state_dict:
+            state_dict, self.mappings = flatten_state_dict(state_dict)
+        self.state_dict, self.metadata, self.is_coordinator = state_dict, metadata, is_coordinator
+        self._boxes: dict = {}
+
+    def create_local_plan(self) -> LoadPlan:
+        return create_default_local_load_plan(self.state_dict, self.metadata, not self.allow_partial_load)
+
+    def create_global_plan(self, global_plan: list[LoadPlan]) -> list[LoadPlan]:
+        return create_default_global_load_plan(global_plan)
+
+    def finish_plan(self, central_plan: LoadPlan) -> LoadPlan:
+        return central_plan
+
+    def load_bytes(self, read_item: ReadItem, value: io.BytesIO) -> None:
+        loaded = tree.decode(json.loads(value.read()))
+        fqn = read_item.dest_index.fqn
+        self.state_dict[fqn] = loaded
+        if self.flatten_state_dict:
+            set_element(self.original_state_dict, self.mappings[fqn], loaded)
+
+    def resolve_tensor(self, read_item: ReadItem) -> _C.Tensor:
+        return narrowed(self.lookup_tensor(read_item.dest_index), read_item.dest_offsets, read_item.lengths)
+
+    def lookup_tensor(self, index: MetadataIndex) -> _C.Tensor:
+        """This rank's box that begins at ``index.offset``."""
+        if index.fqn not in self._boxes:
+            boxes = boxes_of(self.state_dict[index.fqn])[1]
+            self._boxes[index.fqn] = {tuple(offsets): tensor.detach() for offsets, tensor in boxes}
+        return self._boxes[index.fqn][tuple(index.offset)]
+
+    def commit_tensor(self, read_item: ReadItem, tensor: _C.Tensor) -> None:
+        pass
