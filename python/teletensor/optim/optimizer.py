@@ -48,6 +48,18 @@ def _to_param_dtype_and_device(key: str, value, param: Tensor):
     return value
 
 
+def _shards(param: Tensor, values: dict) -> dict:
+    """A copy of a parameter's state. If other ranks have parts of the parameter (FSDP), tensors of its shape are marked as
+    parts too, for checkpoints."""
+    shard_like = getattr(param, "_shard_like", None)
+    if shard_like is None:
+        return dict(values)
+    return {
+        key: shard_like(value) if isinstance(value, Tensor) and value.dim() and value.shape == param.shape else value
+        for key, value in values.items()
+    }
+
+
 class Optimizer:
     """The base of all optimizers; subclasses define the step of one group.
 
@@ -127,7 +139,7 @@ class Optimizer:
             for p in group["params"]:
                 numbers.setdefault(id(p), len(numbers))
             groups.append({**group, "params": [numbers[id(p)] for p in group["params"]]})
-        return {"state": {numbers[id(p)]: dict(s) for p, s in self.state.items()}, "param_groups": groups}
+        return {"state": {numbers[id(p)]: _shards(p, s) for p, s in self.state.items()}, "param_groups": groups}
 
     def load_state_dict(self, state_dict: dict) -> None:
         """Restores a state returned by state_dict, for parameters in the same order."""

@@ -16,6 +16,7 @@ from ...nn.parameter import Parameter
 from .. import _options
 from .._reduce_op import ReduceOp
 from ._groups import ShardGroups
+from ._sharded_tensor import ShardedTensor
 
 # Gradients that are being reduced: the unit, the Work, and the tensor for this rank's part. Oldest first.
 _reductions: collections.deque[tuple[ShardedUnit, object, Tensor]] = collections.deque()
@@ -74,6 +75,13 @@ class FlatParameter(Parameter):
 
     _unit: ShardedUnit
 
+    def detach(self) -> ShardedTensor:
+        return self._shard_like(super().detach())
+
+    def _shard_like(self, value: Tensor) -> ShardedTensor:
+        """A tensor that is divided like this parameter."""
+        return ShardedTensor(value, self._unit, None)
+
     def __deepcopy__(self, memo: dict):
         raise NotImplementedError(
             "[deepcopy] modules with sharded parameters cannot be copied: copy them before sharding"
@@ -89,6 +97,13 @@ class ShardedParameter(Parameter):
     def full_tensor(self) -> Tensor:
         """Returns the parameter's values from all ranks, in its shape. All ranks must call it."""
         return self._unit.gather_flat(self._unit.shard.detach())[self._index]
+
+    def detach(self) -> ShardedTensor:
+        return self._shard_like(super().detach())
+
+    def _shard_like(self, value: Tensor) -> ShardedTensor:
+        """A tensor that is divided like this parameter."""
+        return ShardedTensor(value, self._unit, self._index)
 
     def to_local(self) -> Tensor:
         """Returns this rank's elements, without history."""
@@ -227,14 +242,20 @@ class ShardedUnit:
             flat._unit = self
             self.owner._parameters[self.FLAT_NAME] = flat
             return [flat]
-        exposed = []
+        exposed = self.sharded_parameters()
+        for parameter, entry in zip(exposed, self.entries, strict=True):
+            for module, name in entry.places:
+                module._parameters[name] = parameter
+        return exposed
+
+    def sharded_parameters(self) -> list[Parameter]:
+        """This rank's elements of each parameter."""
+        parameters: list[Parameter] = []
         for index, entry in enumerate(self.entries):
             parameter = ShardedParameter(self.local(self.shard, entry), entry.requires_grad)
             parameter._unit, parameter._index = self, index
-            for module, name in entry.places:
-                module._parameters[name] = parameter
-            exposed.append(parameter)
-        return exposed
+            parameters.append(parameter)
+        return parameters
 
     def check_unchanged(self, fn: Callable) -> None:
         """Raises NotImplementedError if a function of Module._apply() replaces this rank's part."""

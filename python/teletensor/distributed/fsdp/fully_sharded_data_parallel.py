@@ -389,8 +389,7 @@ class FullyShardedDataParallel(Module):
             if self._unit.originals:
                 raise NotImplementedError("[state_dict] LOCAL_STATE_DICT requires use_orig_params=False")
             return contextlib.nullcontext()
-        unit = self._unit
-        return unit.installed([Parameter(unit.local(unit.shard, e), e.requires_grad) for e in unit.entries])
+        return self._unit.installed(self._unit.sharded_parameters())
 
     def load_state_dict(self, state_dict, strict: bool = True, assign: bool = False):
         """Loads a state of the current type. All ranks must call it; each needs the values of its own elements."""
