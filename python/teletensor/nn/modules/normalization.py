@@ -137,9 +137,9 @@ class SyncBatchNorm(_BatchNorm):
             self.num_batches_tracked.add_(1)
             if momentum is None:  # cumulative mean; reading the count waits for the engine
                 momentum = 1.0 / float(self.num_batches_tracked)
-        from ._sync_batch_norm import SyncBatchNormFunction
+        from ._sync_batch_norm import sync_batch_norm
 
-        return SyncBatchNormFunction.apply(
+        return sync_batch_norm(
             input, self.weight, self.bias, self.running_mean if self.track_running_stats else None,
             self.running_var if self.track_running_stats else None, self.eps, 0.0 if momentum is None else momentum, group,
         )  # fmt: skip
