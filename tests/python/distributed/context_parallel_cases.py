@@ -29,12 +29,12 @@ def configure(balanced: bool = True, method: str = "allgather") -> None:
 
 def compares(
     rank: int, size: int, dtype: str = "float32", is_causal: bool = True, balanced: bool = True, method: str = "allgather",
-    chunk: int = 5, scale: float | None = None,
+    chunk: int = 5, scale: float | None = None, device: str = "cpu",
 ) -> list[float]:  # fmt: skip
     """The largest differences of the result and of the three gradients to those of one engine, relative to the largest value."""
     configure(balanced, method)
-    mesh = init_device_mesh("cpu", (size,))
-    *qkv, weight = tensors(2 * size * chunk, dtype)
+    mesh = init_device_mesh(device, (size,))
+    *qkv, weight = (t.to(device) for t in tensors(2 * size * chunk, dtype))
     alone = [t.clone().requires_grad_() for t in qkv]
     expected = F.scaled_dot_product_attention(*alone, is_causal=is_causal, scale=scale)
     (expected * weight).sum().backward()

@@ -126,6 +126,26 @@ def tensor_parallel_training(rank: int, size: int) -> dict:
     }  # fmt: skip
 
 
+def data_parallel_training(rank: int, size: int) -> dict:
+    """A batch that is divided among the ranks, and a model whose parameters are replicated."""
+    mesh = init_device_mesh("cpu", (size,))
+    torch.manual_seed(6)
+    single = nn.Sequential(nn.Conv2d(1, 3, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(27, 5))
+    divided = distribute_module(copy.deepcopy(single), mesh)
+    x, y = torch.randn(10, 1, 8, 8), torch.randint(0, 5, (10,))
+    placed = [distribute_tensor(t, mesh, [Shard(0)]) for t in (x, y)]
+    losses = []
+    for model, (images, labels) in ((divided, placed), (single, (x, y))):
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+        for _ in range(4):
+            loss = F.cross_entropy(model(images), labels)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        losses.append(loss.item())
+    return {"losses": losses, "placement": str(divided(placed[0]).placements)}
+
+
 def local_outputs(rank: int, size: int) -> dict:
     """Styles with ordinary tensors as inputs and outputs, and their gradients."""
     mesh = init_device_mesh("cpu", (size,))

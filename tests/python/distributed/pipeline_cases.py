@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import time
 
 import numpy as np
 
 import teletensor as torch
+import teletensor.distributed as dist
 from teletensor import nn
 from teletensor._connection import connection
 from teletensor.distributed import pipelining
@@ -289,6 +291,49 @@ def with_sharded_stages(rank: int, size: int) -> float:
     expected = alone(2)[0][position[1]]
     pairs = zip(module.parameters(), expected.parameters(), strict=True)
     return max((p.full_tensor() - q).abs().max().item() for p, q in pairs)
+
+
+def on_devices(rank: int, size: int) -> float:
+    """Stages on a GPU."""
+    modules, copies = layers(size), layers(size)
+    stage = PipelineStage(modules[rank].to("cuda"), rank, size, torch.device("cuda"))
+    x, y = batch(0)
+    schedule = pipelining.Schedule1F1B(stage, 4, nn.functional.cross_entropy)
+    schedule.step(*([x.to("cuda")] if rank == 0 else []), target=y.to("cuda"))
+    nn.functional.cross_entropy(nn.Sequential(*copies)(x), y).backward()
+    pairs = zip(stage.submod.parameters(), copies[rank].parameters(), strict=True)
+    assert all(p.grad.device.type == "cuda" for p in stage.submod.parameters())
+    return max((p.grad.cpu() - q.grad).abs().max().item() for p, q in pairs)
+
+
+def raises(rank: int, size: int) -> list:
+    """A stage that raises an exception in the second microbatch."""
+
+    class Failing(nn.Linear):
+        calls = 0
+
+        def forward(self, x):
+            self.calls += 1
+            if rank == 1 and self.calls == 2:
+                raise KeyError("the second microbatch")
+            return super().forward(x)
+
+    group = dist.new_group(list(range(size)))
+    stage = PipelineStage(Failing(WIDTH, WIDTH), rank, size, "cpu", group=group)
+    schedule = pipelining.Schedule1F1B(stage, 4, nn.functional.mse_loss)
+    x, losses = torch.ones(BATCH, WIDTH), []
+    begin = time.monotonic()
+    try:
+        schedule.step(*([x] if rank == 0 else []), target=x, losses=losses)
+        if rank == 0:
+            stage.submod.weight.grad.sum().item()
+        else:
+            losses[-1].item()
+        message = "no error"
+    except (KeyError, RuntimeError) as error:
+        message = f"{type(error).__name__}: {error}"
+    dist.all_reduce(total := torch.ones(1))  # the default group is not affected
+    return [message, time.monotonic() - begin, total.item()]
 
 
 def changed_shape(rank: int, size: int) -> list[str]:

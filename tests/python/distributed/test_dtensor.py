@@ -25,6 +25,12 @@ def test_a_tensor_parallel_transformer_trains_like_one_engine(run, size):
         assert result["placement"] == "S(0)" and result["local"] == [32 // size, 8]
 
 
+def test_a_divided_batch_trains_like_one_engine(run):
+    for result in run(4, cases.data_parallel_training):
+        assert result["losses"][0] == pytest.approx(result["losses"][1], rel=1e-4)
+        assert result["placement"] == "(Shard(dim=0),)"
+
+
 def test_inputs_and_outputs_may_be_ordinary_tensors(ranks):
     for result in ranks.run(3, cases.local_outputs):
         assert result.pop("type") == "Tensor"
