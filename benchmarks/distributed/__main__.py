@@ -1,4 +1,5 @@
-"""``python -m benchmarks.distributed``: collectives and data-parallel steps on one host, beside PyTorch's Gloo.
+"""``python -m benchmarks.distributed``: collectives, data-parallel steps, launch and a controller on one host, beside
+PyTorch's Gloo.
 
 Every rank is a process with one thread for kernels, and for teletensor an engine of its own. Writes
 build/bench-distributed.json.
@@ -9,10 +10,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import secrets
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 from rich.console import Console
@@ -21,6 +24,7 @@ from rich.table import Table
 from .. import peers
 
 ROOT = Path(__file__).resolve().parents[2]
+WORKLOADS = ["all_reduce", "mlp", "gpt", "launch", "controller"]
 SIZES = [4, 1024, 16 << 10, 256 << 10, 1 << 20, 8 << 20, 64 << 20]
 
 
@@ -64,7 +68,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=1, help="per figure")
     parser.add_argument("--ranks", type=int, nargs="*", default=[2, 4])
     parser.add_argument("--backend", default="", help="of teletensor: shm, gloo or empty for its own choice")
-    parser.add_argument("--workloads", nargs="*", default=["all_reduce", "mlp"], choices=["all_reduce", "mlp"])
+    parser.add_argument("--workloads", nargs="*", default=WORKLOADS, choices=WORKLOADS)
     args = parser.parse_args()
     console = Console()
     results: dict = {}
@@ -80,18 +84,50 @@ def main() -> None:
                 table.add_row(f"{size:,}", *cells(theirs, ours, "queued"), *cells(theirs, ours, "read"))
             console.print(table)
             results[f"all_reduce {ranks}"] = rows
-        if "mlp" in args.workloads:
-            rows = {library: run_ranks(library, "mlp", ranks, args.seconds, (), args.backend)
-                    for library in ("torch", "teletensor")}  # fmt: skip
-            table = Table(title=f"training step of the MLP on {ranks} ranks, microseconds", title_justify="left")
-            for name in ("", "torch", "ours", "ratio"):
-                table.add_column(name, justify="right")
-            for name, label in (("alone", "without DDP"), ("ddp", "with DDP")):
-                theirs, ours = (max(row["result"][name] for row in rows[library]) for library in ("torch", "teletensor"))
-                table.add_row(label, microseconds(theirs), microseconds(ours), f"{ours / theirs:.2f}")
-            console.print(table)
-            results[f"mlp {ranks}"] = rows
+        for model in {"mlp", "gpt"}.intersection(args.workloads):
+            results[f"{model} {ranks}"] = training(console, model, ranks, args)
+    if "launch" in args.workloads:
+        results["launch"] = seconds = min(launch_seconds(4) for _ in range(3))
+        console.print(f"launch of 4 ranks with private engines to their first collective: {seconds:.2f} s")
+    if "controller" in args.workloads:
+        results["controller"] = figures = json.loads(
+            subprocess.run([sys.executable, "-m", "benchmarks.distributed.controller"], check=True, capture_output=True,
+                           text=True, cwd=ROOT).stdout
+        )  # fmt: skip
+        console.print(
+            f"one process controls 4 engines, microseconds of its time: all_reduce of 4 tensors {figures['all_reduce']:.1f}, "
+            f"of a DTensor {figures['redistribute']:.1f}; sum of two DTensors {figures['add']:.1f}"
+        )
     (ROOT / "build/bench-distributed.json").write_text(json.dumps(results, indent=1))
+
+
+def training(console: Console, model: str, ranks: int, args) -> dict:
+    """Measures a training step and prints a table."""
+    rows = {library: run_ranks(library, model, ranks, args.seconds, (), args.backend) for library in ("torch", "teletensor")}
+    table = Table(title=f"training step of the {model} on {ranks} ranks, microseconds", title_justify="left")
+    for name in ("", "torch", "ours", "ratio"):
+        table.add_column(name, justify="right")
+    figures = {
+        library: {name: max(row["result"][name] for row in found) for name in ("alone", "all_reduce", "ddp")}
+        for library, found in rows.items()
+    }
+    for name, label in (("alone", "without DDP"), ("all_reduce", "all_reduce of the gradients"), ("ddp", "with DDP")):
+        theirs, ours = figures["torch"][name], figures["teletensor"][name]
+        table.add_row(label, microseconds(theirs), microseconds(ours), f"{ours / theirs:.2f}")
+    hidden = {library: 1 - (f["ddp"] - f["alone"]) / f["all_reduce"] for library, f in figures.items()}
+    table.add_row("communication hidden", *(f"{max(0.0, hidden[library]):.0%}" for library in ("torch", "teletensor")), "")
+    console.print(table)
+    return rows
+
+
+def launch_seconds(ranks: int) -> float:
+    """Seconds from the start of ``teletensor launch`` until all ranks have read the result of a collective."""
+    begin = time.time()
+    script = Path(__file__).with_name("first_collective.py")
+    output = subprocess.run(
+        [sys.executable, "-m", "teletensor.cli", "launch", "-n", str(ranks), str(script)], check=True, capture_output=True, text=True
+    ).stdout
+    return max(float(found) for found in re.findall(r"finished at ([0-9.]+)", output)) - begin
 
 
 def max_by_rank(rows: list[dict], size: str) -> dict[str, float]:

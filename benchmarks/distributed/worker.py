@@ -57,12 +57,9 @@ def all_reduce() -> dict:
     return results
 
 
-def mlp() -> dict:
-    torch.manual_seed(0)
+def training(model, x, y) -> dict:
+    """A training step without and with DDP, and an all_reduce of the gradients alone."""
     nn = torch.nn
-    model = nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 256), nn.ReLU(), nn.Linear(256, 10))
-    x = torch.randn(128, 784)
-    y = torch.randint(0, 10, (128,))
 
     def measure(module) -> float:
         optimizer = torch.optim.AdamW(module.parameters(), lr=1e-3)
@@ -78,7 +75,50 @@ def mlp() -> dict:
         return rate(step, lambda: losses[0].item())
 
     alone = measure(model)
-    return {"alone": alone, "ddp": measure(nn.parallel.DistributedDataParallel(model))}
+    gradients = torch.ones(sum(p.numel() for p in model.parameters()))
+    # MAX, because repeated sums would overflow.
+    communication = rate(lambda: dist.all_reduce(gradients, op=dist.ReduceOp.MAX), lambda: gradients[0].item())
+    return {"alone": alone, "all_reduce": communication, "ddp": measure(nn.parallel.DistributedDataParallel(model))}
+
+
+def mlp() -> dict:
+    torch.manual_seed(0)
+    nn = torch.nn
+    model = nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 256), nn.ReLU(), nn.Linear(256, 10))
+    return training(model, torch.randn(128, 784), torch.randint(0, 10, (128,)))
+
+
+def gpt() -> dict:
+    """The character GPT of examples/data_parallel.py: two layers, four heads, width 128, 16 texts of 64 characters."""
+    torch.manual_seed(0)
+    nn, width, heads, length, symbols = torch.nn, 128, 4, 64, 65
+
+    class Block(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+            self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+            self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+        def forward(self, x):
+            q, k, v = (t.unflatten(-1, (heads, -1)).transpose(1, 2) for t in self.qkv(self.norm1(x)).chunk(3, -1))
+            y = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+            x = x + self.out(y.transpose(1, 2).flatten(2))
+            return x + self.down(nn.functional.gelu(self.up(self.norm2(x))))
+
+    class GPT(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.token, self.position = nn.Embedding(symbols, width), nn.Embedding(length, width)
+            self.blocks = nn.Sequential(Block(), Block())
+            self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, symbols)
+
+        def forward(self, tokens):
+            x = self.token(tokens) + self.position(torch.arange(length))
+            return self.head(self.norm(self.blocks(x))).flatten(0, 1)
+
+    tokens = torch.randint(0, symbols, (16, length + 1))
+    return training(GPT(), tokens[:, :-1].contiguous(), tokens[:, 1:].reshape(-1))
 
 
 print(json.dumps({"formed": formed, "result": globals()[WORKLOAD]()}), flush=True)
