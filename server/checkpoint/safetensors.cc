@@ -204,7 +204,7 @@ SafetensorsHeader SafetensorsHeader::parse(std::string_view text, uint64_t data_
   if (!nlohmann::json::sax_parse(text.begin(), text.end(), &handler)) malformed("invalid JSON");
   SafetensorsHeader header;
   header.tensors_ = std::move(handler.tensors);
-  std::sort(header.tensors_.begin(), header.tensors_.end(), [](const StoredTensor& a, const StoredTensor& b) {
+  std::stable_sort(header.tensors_.begin(), header.tensors_.end(), [](const StoredTensor& a, const StoredTensor& b) {
     return std::pair(a.begin, a.bytes) < std::pair(b.begin, b.bytes);
   });
   uint64_t end = 0;

@@ -5,11 +5,11 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import enum
-import itertools
 import os
 import threading
 import time
 import warnings
+import weakref
 from typing import Any
 
 from . import _wire
@@ -25,7 +25,7 @@ from .storage import StorageWriter
 __all__ = ["AsyncCheckpointerType", "async_save", "save", "save_state_dict"]
 
 _POLL = 0.02  # seconds between two questions whether the files are written
-_saves = itertools.count(1)  # asynchronous saves of this process; all ranks make them in one order
+_saves: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # number of asynchronous saves of each group
 _active: dict[str, concurrent.futures.Future] = {}  # by path
 
 
@@ -164,7 +164,8 @@ def async_save(
     reports = None
     if ranks.group is not None:
         timeout = ranks.group._timeout.total_seconds()
-        prefix = f"checkpoint/{next(_saves)}"
+        _saves[ranks.group] = _saves.get(ranks.group, 0) + 1
+        prefix = f"checkpoint/{_saves[ranks.group]}"
         reports = Reports(ranks.group.get_group_store(), prefix, ranks.rank, ranks.size, timeout)
     future: concurrent.futures.Future = concurrent.futures.Future()
     _active[writer.path] = future
@@ -189,7 +190,7 @@ def _finish_async(future, path: str, saving: _Save, writes: _Writes, results: li
         elif error is None:
             saving.finish(results)
     except Exception as e:  # noqa: BLE001
-        error = error or e
+        error = e  # has the errors of all ranks
     with contextlib.suppress(KeyError):
         if _active[path] is future:
             del _active[path]
