@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Sequence
 from typing import Any
@@ -26,6 +27,9 @@ _DRAWS = {
 _NEW = {"new_empty", "new_zeros", "new_ones", "new_full"}
 
 
+_SAME_SESSION = contextlib.nullcontext()
+
+
 class Operator:
     """An operator's declaration."""
 
@@ -33,15 +37,14 @@ class Operator:
         parameters, self.is_pointwise, self.is_view, self.is_random, self.num_outputs = _C.operator_parameters(name)
         self.name = name
         self.names = [p[0] for p in parameters]
-        self.keyword_only = [p[1] for p in parameters]
+        self.num_positional = sum(not p[1] for p in parameters)
         self.written = [p[2] for p in parameters]
         self.function = getattr(_C.ops, name)
 
     def call(self, arguments: Sequence[Any], out: Sequence[_C.Tensor] | None = None) -> list[_C.Tensor]:
-        positional = [a for a, keyword in zip(arguments, self.keyword_only, strict=True) if not keyword]
-        keywords = {
-            n: a for n, a, keyword in zip(self.names, arguments, self.keyword_only, strict=True) if keyword
-        }
+        count = self.num_positional
+        positional = arguments[:count]
+        keywords = dict(zip(self.names[count:], arguments[count:], strict=True))
         if out is not None:
             keywords["out"] = out[0] if len(out) == 1 else tuple(out)
         result = self.function(*positional, **keywords)
@@ -131,14 +134,8 @@ def dispatch(name: str, arguments: list, sizes: list | None, into: list | None) 
         result = DECOMPOSITIONS[name](shape, call.specs)
         if result is not None:
             return result if isinstance(result, list) else [result]
-    rule = rule_of(shape, op.is_pointwise) if sizes else None
-    target = None
-    if into is not None:
-        target = _C.dtensor_spec(_writable(name, into[0])).placements
-    placements = [spec.placements for spec in call.specs]
-    plan = None
-    if rule is not None:
-        plan = make_plan(rule, placements, shape.inputs, call.mesh.shape, target)
+    target = None if into is None else _C.dtensor_spec(_writable(name, into[0])).placements
+    rule, plan = _planned(op, call, shape, target)
     if op.is_random and into is not None:
         return _assign(into, dispatch(name, arguments, sizes, None))
     if plan is None and into is None:
@@ -146,6 +143,31 @@ def dispatch(name: str, arguments: list, sizes: list | None, into: list | None) 
     if plan is None:
         return _assign(into, dispatch(name, arguments, sizes, None))
     return _run(op, call, rule, plan, sizes, into)
+
+
+_plans: dict[tuple, tuple[Rule | None, Plan | None]] = {}  # by all that a plan depends on
+_MAX_PLANS = 4096
+
+
+def _key(value):
+    """What a plan may depend on of an argument: not a tensor's values, but whether there is a tensor."""
+    if isinstance(value, _C.Tensor):
+        return True
+    return tuple(map(_key, value)) if isinstance(value, list) else repr(value)
+
+
+def _planned(op: Operator, call: _Arguments, shape: CallShape, target) -> tuple[Rule | None, Plan | None]:
+    """The rule of a call, and its plan; None if there is none."""
+    placements = tuple(spec.placements for spec in call.specs)
+    others = tuple(map(_key, call.values))
+    key = (op.name, placements, target, tuple(shape.inputs), tuple(shape.outputs), others, shape.requires_grad, call.mesh.shape)
+    if key not in _plans:
+        if len(_plans) >= _MAX_PLANS:
+            _plans.clear()
+        rule = rule_of(shape, op.is_pointwise) if shape.outputs else None
+        plan = None if rule is None else make_plan(rule, placements, shape.inputs, call.mesh.shape, target)
+        _plans[key] = rule, plan
+    return _plans[key]
 
 
 def _writable(name: str, tensor):
@@ -210,10 +232,11 @@ def _run(op: Operator, call: _Arguments, rule: Rule | None, plan: Plan, sizes: l
     moved = op.is_view and (call.specs[0].is_copy or call.specs[0].placements != plan.inputs[0])
     specs = [Spec(call.mesh, placements, is_copy=moved) for placements in plan.outputs]
     results: list[list[_C.Tensor]] = []
+    creates = rule is None or rule.run is not None or len(placed) == 0  # may create tensors in the member's session
     for k, member in enumerate(members):
-        with member.session():
-            values = call.local([locals_[k] for locals_ in placed])
-            outs = None if into is None else [_C.dtensor_locals(t)[k] for t in into]
+        values = call.local([locals_[k] for locals_ in placed])
+        outs = None if into is None else [_C.dtensor_locals(t)[k] for t in into]
+        with member.session() if creates else _SAME_SESSION:
             results.append(_run_local(op, call, rule, plan, member, values, specs, sizes, outs))
     if op.is_random and into is None:
         columns = [equalized(call.mesh, [r[i] for r in results]) for i in range(len(results[0]))]
