@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from ...conftest import SIMULATED
 from . import context_parallel_cases as cases
 
 
@@ -52,13 +51,6 @@ def test_over_the_network(own_ranks):
     for method in ("allgather", "alltoall"):
         for differences in group.run(3, cases.compares, method=method):
             assert max(differences) < 1e-5
-
-
-def test_on_devices(own_ranks):
-    group = own_ranks(2, TELETENSOR_CUDA_PLUGIN=SIMULATED)
-    for method in ("allgather", "alltoall"):
-        for differences in group.run(2, cases.compares, method=method, device="cuda"):
-            assert max(differences) < 1e-4
 
 
 def test_rejected_calls(ranks):

@@ -14,7 +14,6 @@ from teletensor.distributed.pipelining.microbatch import (
     split_args_kwargs_into_chunks,
 )
 
-from ...conftest import SIMULATED
 from . import pipeline_cases as cases
 
 
@@ -91,11 +90,6 @@ def test_over_the_network(own_ranks):
             assert max(differences) < 1e-5
     results = group.run(2, cases.trains_several, schedule="Interleaved1F1B", microbatches=4, local=3)
     assert max(max(differences) for differences in results) < 1e-5
-
-
-def test_stages_on_devices(own_ranks):
-    group = own_ranks(2, TELETENSOR_CUDA_PLUGIN=SIMULATED)
-    assert max(group.run(2, cases.on_devices)) < 1e-5
 
 
 def test_an_exception_in_a_stage_reaches_all_ranks(ranks):

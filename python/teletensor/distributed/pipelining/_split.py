@@ -90,7 +90,7 @@ def pipeline(
 
     Args:
         module: the model.
-        mb_args: example arguments of one microbatch. They have no effect, because nothing is traced.
+        mb_args: example arguments of one microbatch, as a tuple. Nothing is traced, so they are not used further.
         split_spec: a SplitPoint by the name of a direct submodule.
 
     Raises:
@@ -103,6 +103,8 @@ def pipeline(
             "[pipeline] only torch.nn.Sequential with a split_spec and positional arguments can be divided, because models are "
             f"not traced; got {type(module).__name__}. Create a PipelineStage from the modules of each stage"
         )
+    if not isinstance(mb_args, tuple):
+        raise TypeError(f"[pipeline] expected a tuple in mb_args, got {type(mb_args).__name__}")
     if not split_spec:
         raise ValueError("[pipeline] expected at least one SplitPoint in split_spec")
     begin = [0, *_boundaries(module, split_spec)]

@@ -27,6 +27,7 @@ class _Step:
     def __init__(self, order: Order, stages: list[PipelineStage], ranks: dict[int, int]):
         first = stages[0]
         rank, group, self.num_stages = first.group_rank, first._group, first.num_stages
+        self._group = group
         self.stages = {stage.stage_index: stage for stage in stages}
         self.actions = [action for action in order[rank] if action is not None]
         self.rank, self.ranks = rank, ranks
@@ -46,6 +47,10 @@ class _Step:
         needed = input_of(action, self.num_stages)
         rank = None if needed is None else self.ranks[needed.stage_index]
         return None if rank == self.rank else rank
+
+    def abort(self, reason: str) -> None:
+        """Makes the other ranks fail instead of waiting for this one."""
+        self._group.abort(f"rank {self.rank} failed in a pipeline: {reason}")
 
     def finish(self) -> None:
         """Ends the step: the engine waits for the messages that this rank has sent."""
@@ -88,6 +93,8 @@ class _PipelineSchedule:
         Raises:
             RuntimeError: gradients are disabled.
             PipeliningShapeError: a stage's outputs have other shapes than those of the first microbatch.
+
+        If a stage or the loss raises an exception, the group is aborted, so that the other ranks get an error with its text.
         """
         if self._has_backward and not _C.is_grad_enabled():
             raise RuntimeError(
@@ -165,13 +172,20 @@ class _Batch:
         self.losses: dict[int, Tensor] = {}
 
     def run(self) -> None:
-        """Runs all computations of this rank, and scales the gradients."""
+        """Runs all computations of this rank, and scales the gradients.
+
+        If one raises an exception, the group is aborted, because the other ranks wait for messages of this one.
+        """
         actions = self._step.actions
         for i, action in enumerate(actions):
-            inputs = self._inputs(action)
-            if i + 1 < len(actions):
-                self._start(actions[i + 1])
-            self._deliver(action, self._compute(action, inputs))
+            try:
+                inputs = self._inputs(action)
+                if i + 1 < len(actions):
+                    self._start(actions[i + 1])
+                self._deliver(action, self._compute(action, inputs))
+            except Exception as error:
+                self._step.abort(f"{action} raised {type(error).__name__}: {error}")
+                raise
         if self._step.last_backward and self._schedule.scale_grads:
             for stage in self._step.stages.values():
                 stage.scale_grads(self._schedule._n_microbatches)
