@@ -11,10 +11,25 @@ import teletensor.nn as nn
 import teletensor.nn.functional as F
 from teletensor.distributed.device_mesh import init_device_mesh
 from teletensor.distributed.tensor import (
-    DTensor, Partial, Replicate, Shard, distribute_module, distribute_tensor, full, ones, rand, zeros,
+    DTensor,
+    Partial,
+    Replicate,
+    Shard,
+    distribute_module,
+    distribute_tensor,
+    full,
+    ones,
+    rand,
+    zeros,
 )  # fmt: skip
 from teletensor.distributed.tensor.parallel import (
-    ColwiseParallel, PrepareModuleInput, PrepareModuleOutput, RowwiseParallel, SequenceParallel, loss_parallel, parallelize_module,
+    ColwiseParallel,
+    PrepareModuleInput,
+    PrepareModuleOutput,
+    RowwiseParallel,
+    SequenceParallel,
+    loss_parallel,
+    parallelize_module,
 )  # fmt: skip
 
 

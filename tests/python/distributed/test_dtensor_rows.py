@@ -7,7 +7,11 @@ import pytest
 from ...operators.samples import OPERATORS
 from . import dtensor_row_cases as cases
 
-NAMES = [op.name for op in OPERATORS if op.entry["samples"] and not op.is_random and any(p.is_tensor or p.is_tensor_list for p in op.params)]
+NAMES = [
+    op.name
+    for op in OPERATORS
+    if op.entry["samples"] and not op.is_random and any(p.is_tensor or p.is_tensor_list for p in op.params)
+]
 
 
 @pytest.mark.parametrize("name", NAMES)
