@@ -35,7 +35,9 @@ def _byte_count(size: int | str) -> int:
                 size = int(float(text[: -len(unit)]) * factor)
                 break
     if not isinstance(size, int) or isinstance(size, bool) or size <= 0:
-        raise ValueError(f"[checkpoint] expected max_shard_size as a positive number of bytes, or like '5GB', got {size!r}")
+        raise ValueError(
+            f"[checkpoint] expected max_shard_size as a positive number of bytes, or like '5GB', got {size!r}"
+        )
     return size
 
 
@@ -248,7 +250,9 @@ def load(path: str | os.PathLike, *, device=None, only: Sequence[str] | None = N
     return tree.decode(structure, result.__getitem__)
 
 
-def load_into(state: Mapping[str, Tensor], path: str | os.PathLike, *, strict: bool = True) -> tuple[list[str], list[str]]:
+def load_into(
+    state: Mapping[str, Tensor], path: str | os.PathLike, *, strict: bool = True
+) -> tuple[list[str], list[str]]:
     """Reads a checkpoint into existing tensors by name, such as those of a module's state_dict(), in their dtypes and on
     their devices.
 

@@ -75,8 +75,8 @@ void add_options(CLI::App& app, Flags* flags) {
       ->transform(CLI::AsSizeValue(false))
       ->capture_default_str();
   app.add_option("--checkpoint-root", flags->checkpoint_root,
-                 "folder below which sessions may read and write checkpoints, in one subfolder for user tokens and one "
-                 "for admin tokens")
+                 "folder below which sessions may read and write checkpoints, in the subfolder user or admin, depending "
+                 "on the token; with --no-auth in the folder itself")
       ->envname("TELETENSOR_CHECKPOINT_ROOT")
       ->check(CLI::ExistingDirectory)
       ->type_name("DIR");

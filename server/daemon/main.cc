@@ -80,7 +80,7 @@ std::chrono::milliseconds milliseconds(double seconds) {
 std::function<std::shared_ptr<const CheckpointRoot>(absl::string_view)> checkpoint_roots(const Flags& flags) {
   if (!flags.checkpoint_root.empty()) {
     const std::string folder = std::filesystem::absolute(flags.checkpoint_root).lexically_normal();
-    const bool is_shared = !flags.private_engine;
+    const bool is_shared = !flags.private_engine && !flags.no_auth;
     return [=](absl::string_view principal) {
       return std::make_shared<const CheckpointRoot>(folder, is_shared ? std::string(principal) : "");
     };

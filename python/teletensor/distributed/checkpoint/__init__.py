@@ -26,5 +26,7 @@ __all__ = [
 
 def __getattr__(name: str):
     if name in ("FsspecReader", "FsspecWriter"):
-        raise AttributeError(f"{name}: not implemented: the engine reads and writes files of its own host (docs/differences.md)")
+        raise AttributeError(
+            f"{name}: not implemented: the engine reads and writes files of its own host (docs/differences.md)"
+        )
     raise AttributeError(f"module 'torch.distributed.checkpoint' has no attribute {name!r}")

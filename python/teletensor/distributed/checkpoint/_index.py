@@ -18,7 +18,12 @@ from typing import NamedTuple
 from ... import _C
 from ..._checkpoint import files
 from .metadata import (
-    BytesStorageMetadata, ChunkStorageMetadata, Metadata, MetadataIndex, TensorProperties, TensorStorageMetadata,
+    BytesStorageMetadata,
+    ChunkStorageMetadata,
+    Metadata,
+    MetadataIndex,
+    TensorProperties,
+    TensorStorageMetadata,
 )  # fmt: skip
 
 FILE = "index.json"
@@ -86,7 +91,9 @@ def from_json(index) -> Metadata:
     _require(isinstance(index, dict) and index.get("format") == _FORMAT, f"the format '{_FORMAT}'")
     _require(index.get("version") == 1, "version 1")
     tensors, values, paths = (index.get(key) for key in ("tensors", "values", "paths"))
-    _require(isinstance(tensors, dict) and isinstance(values, dict) and isinstance(paths, dict), "tensors, values and paths")
+    _require(
+        isinstance(tensors, dict) and isinstance(values, dict) and isinstance(paths, dict), "tensors, values and paths"
+    )
     _require(not tensors.keys() & values.keys(), "different names of tensors and values")
     contents: dict = {}
     storage: dict = {}

@@ -122,5 +122,6 @@ def copy_value(target, source) -> None:
                 to.copy_(narrowed(values.detach(), [b - o for b, o in zip(begin, other, strict=True)], lengths))
                 copied += math.prod(lengths)
             if copied < tensor.numel():
-                raise ValueError("[checkpoint] the value has another division among the ranks: load it in place instead")
-
+                raise ValueError(
+                    "[checkpoint] the value has another division among the ranks: load it in place instead"
+                )

@@ -5,7 +5,14 @@ from __future__ import annotations
 from ... import _C
 from .metadata import ChunkStorageMetadata, MetadataIndex, TensorProperties
 from .planner import (
-    BytesIOWriteData, LoadItemType, LoadPlan, ReadItem, SavePlan, TensorWriteData, WriteItem, WriteItemType,
+    BytesIOWriteData,
+    LoadItemType,
+    LoadPlan,
+    ReadItem,
+    SavePlan,
+    TensorWriteData,
+    WriteItem,
+    WriteItemType,
 )  # fmt: skip
 
 

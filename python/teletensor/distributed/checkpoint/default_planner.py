@@ -14,11 +14,24 @@ from ..._checkpoint import tree
 from ._nested import flatten_state_dict, set_element
 from ._shards import boxes_of, intersection, narrowed
 from .metadata import (
-    BytesStorageMetadata, ChunkStorageMetadata, Metadata, MetadataIndex, StorageMeta, TensorProperties,
+    BytesStorageMetadata,
+    ChunkStorageMetadata,
+    Metadata,
+    MetadataIndex,
+    StorageMeta,
+    TensorProperties,
     TensorStorageMetadata,
 )  # fmt: skip
 from .planner import (
-    BytesIOWriteData, LoadItemType, LoadPlan, LoadPlanner, ReadItem, SavePlan, SavePlanner, TensorWriteData, WriteItem,
+    BytesIOWriteData,
+    LoadItemType,
+    LoadPlan,
+    LoadPlanner,
+    ReadItem,
+    SavePlan,
+    SavePlanner,
+    TensorWriteData,
+    WriteItem,
     WriteItemType,
 )  # fmt: skip
 
@@ -225,7 +238,9 @@ def create_default_local_load_plan(state_dict: dict[str, Any], metadata: Metadat
             items.append(ReadItem(LoadItemType.BYTE_IO, index, _C.Size([0]), index, _C.Size([0]), _C.Size([0])))
             continue
         if found is None:
-            raise ValueError(f"[checkpoint] '{fqn}' is a tensor in the checkpoint, but a {type(value).__name__} in the state dict")
+            raise ValueError(
+                f"[checkpoint] '{fqn}' is a tensor in the checkpoint, but a {type(value).__name__} in the state dict"
+            )
         size, boxes = found
         if tuple(entry.size) != size:
             raise ValueError(f"Size mismatch between saved {entry.size} and current: {_C.Size(size)} for {fqn}")
@@ -245,10 +260,12 @@ def _read_items(fqn: str, entry: TensorStorageMetadata, boxes) -> list[ReadItem]
             covered += math.prod(lengths)
             items.append(
                 ReadItem(
-                    LoadItemType.TENSOR, MetadataIndex(fqn, offsets),
+                    LoadItemType.TENSOR,
+                    MetadataIndex(fqn, offsets),
                     _C.Size([b - o for b, o in zip(begin, offsets, strict=True)]),
                     MetadataIndex(fqn, chunk.offsets, i),
-                    _C.Size([b - o for b, o in zip(begin, chunk.offsets, strict=True)]), _C.Size(lengths),
+                    _C.Size([b - o for b, o in zip(begin, chunk.offsets, strict=True)]),
+                    _C.Size(lengths),
                 )  # fmt: skip
             )
         if covered != tensor.numel():

@@ -100,7 +100,9 @@ class FileSystemWriter(StorageWriter):
         per_thread_copy_ahead: int = 10_000_000, cache_staged_state_dict: bool = False, overwrite: bool = True,
     ) -> None:  # fmt: skip
         if not sync_files:
-            raise NotImplementedError("[FileSystemWriter] sync_files=False is not supported: a replacement would not be atomic")
+            raise NotImplementedError(
+                "[FileSystemWriter] sync_files=False is not supported: a replacement would not be atomic"
+            )
         if cache_staged_state_dict:
             raise NotImplementedError("[FileSystemWriter] cache_staged_state_dict=True is not supported")
         self.single_file_per_rank, self.overwrite = single_file_per_rank, overwrite
@@ -242,7 +244,11 @@ class FileSystemReader(StorageReader):
             by_file.setdefault(stored.file, []).append((target, stored.tensor, item.storage_offsets))
             tensors.append((item, target))
         reads = _Reads(
-            [status for file, boxes in by_file.items() for status in files.read_boxes(files.join(self.path, file), boxes)]
+            [
+                status
+                for file, boxes in by_file.items()
+                for status in files.read_boxes(files.join(self.path, file), boxes)
+            ]
         )
         for item, target in tensors:
             planner.commit_tensor(item, target)

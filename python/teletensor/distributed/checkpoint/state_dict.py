@@ -331,12 +331,16 @@ def set_optimizer_state_dict(
         for group in optimizer.param_groups:
             in_group = _names_in(group, names)
             if in_group and in_group[0] not in saved_groups:
-                raise KeyError(f"[set_optimizer_state_dict] the state dict has no group with the parameter {in_group[0]}")
+                raise KeyError(
+                    f"[set_optimizer_state_dict] the state dict has no group with the parameter {in_group[0]}"
+                )
             if in_group:
                 group.update({key: v for key, v in saved_groups[in_group[0]].items() if key != "params"})
             for p in group["params"]:
                 for named in names[id(p)] if p in optimizer.state else ():
-                    _set_state(optimizer.state[p], _state_of(p, named, optimizer.state[p]), optim_state_dict, named.name)
+                    _set_state(
+                        optimizer.state[p], _state_of(p, named, optimizer.state[p]), optim_state_dict, named.name
+                    )
 
 
 def _set_state(values: dict, own: dict, state_dict: dict, name: str) -> None:

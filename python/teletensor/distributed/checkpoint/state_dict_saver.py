@@ -139,7 +139,9 @@ def async_save(
     if async_stager is not None:
         raise NotImplementedError("[async_save] async_stager is not supported: the engine copies the tensors")
     if async_checkpointer_type is not AsyncCheckpointerType.THREAD:
-        raise NotImplementedError(f"[async_save] {async_checkpointer_type} is not supported: the engine writes the files")
+        raise NotImplementedError(
+            f"[async_save] {async_checkpointer_type} is not supported: the engine writes the files"
+        )
     writer = _writer(storage_writer, checkpoint_id)
     if not isinstance(writer, FileSystemWriter):
         raise NotImplementedError(f"[async_save] expected a FileSystemWriter, got {type(writer).__name__}")

@@ -1,0 +1,325 @@
+"""teletensor.checkpoint: files that the engine writes and reads, below a folder that the daemon was given."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.conftest import BUILD, IN_PROCESS, client_environment
+
+pytestmark = pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")
+
+
+@pytest.fixture
+def root(torch, own_daemon, tmp_path):
+    """Starts an engine with a checkpoint root, which run() uses; returns the folder."""
+    folder = tmp_path / "root"
+    folder.mkdir()
+    engine = own_daemon("--checkpoint-root", str(folder))
+    script_engines.append(engine.address)
+    return folder
+
+
+script_engines: list[str] = []
+
+
+def run(root: Path, code: str, **environment: str) -> str:
+    """Runs a script with the engine of `root`; returns what it prints."""
+    script = "import teletensor as torch, teletensor.checkpoint as ck\n" + code
+    environment = client_environment(TELETENSOR_ADDRESS=script_engines[-1], **environment)
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=60, cwd=root.parent
+    )
+    return done.stdout if done.returncode == 0 else done.stderr
+
+
+SAVE = "ck.save({'x': torch.arange(6.0).reshape(2, 3)}, %r)\n"
+
+
+def test_paths_are_below_the_root(root):
+    assert run(root, SAVE % "run/a.safetensors" + "print(ck.load('run/a.safetensors')['x'].tolist())").strip() == str(
+        [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]
+    )
+    assert (root / "run/a.safetensors").stat().st_mode & 0o077 == 0
+    assert run(root, SAVE % str(root / "b.safetensors")) == ""
+    assert (root / "b.safetensors").exists()
+
+
+@pytest.mark.parametrize(
+    "path", ["../out.safetensors", "a/../../out.safetensors", "/tmp/out.safetensors", "link/out.safetensors"]
+)
+def test_paths_that_leave_the_root_are_refused(root, path):
+    run(root, SAVE % "a.safetensors")
+    (root / "link").symlink_to(root.parent, target_is_directory=True)
+    (root / "file.safetensors").symlink_to("/etc/passwd")
+    error = run(root, SAVE % path)
+    assert "ValueError: [checkpoint_write]" in error, error
+    assert any(part in error for part in ("without '..'", "below the checkpoint root", "symbolic link"))
+    assert not list(root.parent.glob("out*")) and not Path("/tmp/out.safetensors").exists()
+    assert "symbolic link" in run(root, "ck.load('file.safetensors')")
+
+
+def test_principals_have_subfolders(tmp_path):
+    root, socket = tmp_path / "root", tmp_path / "engine.sock"
+    root.mkdir()
+    tokens = {"user": tmp_path / "token", "admin": tmp_path / "admin-token"}
+    command = [str(BUILD / "bin/teletensord"), "--listen", f"unix:{socket}", "--checkpoint-root", str(root)]
+    command += ["--token-file", str(tokens["user"]), "--admin-token-file", str(tokens["admin"])]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as engine:
+        try:
+            for _ in range(500):
+                if socket.exists():
+                    break
+                time.sleep(0.02)
+            script_engines.append(f"unix:{socket}")
+            for name, file in tokens.items():
+                token = file.read_text().strip()
+                assert run(root, SAVE % "a.safetensors", TELETENSOR_TOKEN=token) == ""
+                assert [f.name for f in (root / name).iterdir()] == ["a.safetensors"]
+            other = root / "admin/a.safetensors"
+            error = run(root, f"ck.load({str(other)!r})", TELETENSOR_TOKEN=tokens["user"].read_text().strip())
+            assert "below the checkpoint root" in error
+        finally:
+            engine.terminate()
+
+
+def test_an_engine_without_a_root_refuses(torch):
+    from teletensor import checkpoint
+
+    with pytest.raises(RuntimeError, match="start teletensord with --checkpoint-root"):
+        checkpoint.save({"x": torch.ones(2)}, "x.safetensors")
+    with pytest.raises(RuntimeError, match="start teletensord with --checkpoint-root"):
+        checkpoint.load("x.safetensors")
+
+
+NESTED = """
+m = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4))
+opt = torch.optim.AdamW(m.parameters(), lr=0.1)
+m(torch.randn(5, 3)).sum().backward()
+opt.step()
+state = {"model": m.state_dict(), "optim": opt.state_dict(), "epoch": 3, "rate": float("inf"), "name": None,
+         "range": (1, 2.5, "x"), 7: [b"ab", torch.float16, torch.device("cpu"), {1, 2}, 1j]}
+"""
+
+
+def test_nested_state(root):
+    code = (
+        NESTED
+        + """
+ck.save(state, "all")
+back = ck.load("all")
+assert list(back) == list(state) and type(back["model"]) is type(state["model"])
+assert all((back["model"][k] == v).all() for k, v in state["model"].items())
+assert back["optim"]["param_groups"] == state["optim"]["param_groups"]
+assert (back["optim"]["state"][0]["exp_avg"] == state["optim"]["state"][0]["exp_avg"]).all()
+assert [back[k] for k in ("epoch", "rate", "name", "range", 7)] == [3, float("inf"), None, (1, 2.5, "x"), state[7]]
+opt.load_state_dict(back["optim"])
+print("ok")
+"""
+    )
+    assert run(root, code) == "ok\n"
+
+
+def test_every_dtype(root):
+    code = """
+names = ["bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64", "float16", "bfloat16", "float32",
+         "float64", "complex64", "complex128", "float8_e4m3fn", "float8_e5m2"]
+state = {n: torch.tensor([[0, 1], [1, 0]]).to(torch.float32).to(getattr(torch, n)) for n in names}
+state["empty"], state["scalar"] = torch.zeros(0, 3), torch.tensor(2.5)
+state["view"] = torch.arange(12).reshape(3, 4).T[1:, ::2]
+ck.save(state, "t.safetensors")
+back = ck.load("t.safetensors")
+assert list(back) == list(state)
+for k, v in state.items():
+    assert back[k].dtype is v.dtype and back[k].shape == v.shape, k
+    assert back[k].to(torch.complex128).tolist() == v.to(torch.complex128).tolist(), k
+print("ok")
+"""
+    assert run(root, code) == "ok\n"
+
+
+def test_sharded_files_have_the_layout_of_hugging_face(root):
+    code = """
+state = {f"layer.{i}": torch.full((1000,), float(i)) for i in range(10)}
+ck.save(state, "model", max_shard_size="10KB", metadata={"note": "x"})
+assert all((ck.load("model")[k] == v).all() for k, v in state.items())
+print(ck.load("model", only=["layer.7"])["layer.7"][0].item())
+import teletensor.distributed.checkpoint as dcp
+part = {"layer.3": torch.zeros(1000)}
+dcp.load(part, storage_reader=dcp.HuggingFaceStorageReader("model"), no_dist=True)
+print(part["layer.3"][5].item())
+ck.save({"one": torch.ones(2)}, "model")  # replaces all files
+"""
+    assert run(root, code.rsplit("\n", 2)[0]) == "7.0\n3.0\n"
+    index = json.loads((root / "model/model.safetensors.index.json").read_text())
+    assert index["metadata"] == {"total_size": 40000}
+    assert sorted(set(index["weight_map"].values())) == [f"model-0000{i}-of-00005.safetensors" for i in range(1, 6)]
+    safetensors = pytest.importorskip("safetensors")
+    for name, file in index["weight_map"].items():
+        with safetensors.safe_open(root / "model" / file, "np") as f:
+            assert f.metadata() == {"format": "pt", "note": "x"}
+            np.testing.assert_array_equal(f.get_tensor(name), np.full(1000, float(name[6:]), "f"))
+    assert run(root, code) == "7.0\n3.0\n"
+    assert os.listdir(root / "model") == ["model.safetensors"]
+
+
+def test_files_of_the_safetensors_package(root):
+    numpy_files = pytest.importorskip("safetensors.numpy")
+    rng = np.random.default_rng(0)
+    arrays = {
+        "a": rng.standard_normal((3, 4)).astype("f"), "b": np.arange(5), "c": np.zeros((0, 2), "f2"), "d": np.array(1.5),
+        "e": np.array([True, False]),
+    }  # fmt: skip
+    numpy_files.save_file(arrays, root / "x.safetensors", {"k": "v"})
+    code = "s = ck.load('x.safetensors')\nprint({k: v.tolist() for k, v in s.items()})\nck.save(s, 'y.safetensors')"
+    assert eval(run(root, code)) == {k: v.tolist() for k, v in arrays.items()}
+    back = numpy_files.load_file(root / "y.safetensors")
+    assert back.keys() == arrays.keys()
+    for name, value in arrays.items():
+        assert back[name].dtype == value.dtype
+        np.testing.assert_array_equal(back[name], value)
+
+
+def test_load_into_a_module(root):
+    code = """
+m = torch.nn.Linear(3, 2)
+ck.save(m.state_dict(), "m.safetensors")
+other = torch.nn.Linear(3, 2).double()
+print(ck.load_into(other.state_dict(), "m.safetensors"))
+assert (other.weight == m.weight.double()).all()
+print(ck.load_into({"bias": other.bias, "more": torch.ones(1)}, "m.safetensors", strict=False))
+try:
+    ck.load_into({"bias": torch.zeros(3), "weight": m.weight}, "m.safetensors")
+except RuntimeError as error:
+    print("size mismatch for bias" in str(error))
+try:
+    ck.load_into({"bias": torch.zeros(2)}, "m.safetensors")
+except RuntimeError as error:
+    print("unexpected in it: ['weight']" in str(error))
+"""
+    assert run(root, code) == "([], [])\n(['more'], ['weight'])\nTrue\nTrue\n"
+
+
+def test_asynchronous_save(root):
+    code = """
+x = torch.ones(3_000_000)
+pending = ck.save_async({"x": x}, "a")
+x.mul_(2)
+done, total = pending.progress()
+assert total == 12_000_000 and 0 <= done <= total
+pending.result(30)
+assert pending.done() and pending.progress() == (total, total)
+assert ck.load("a")["x"].sum().item() == 3_000_000 and x.sum().item() == 6_000_000
+bad = torch.arange(3)[torch.tensor([7])]
+pending = ck.save_async({"x": bad}, "a")
+try:
+    pending.result(30)
+except (RuntimeError, IndexError) as error:
+    print("7" in str(error))
+for _ in range(5):
+    ck.save_async({"x": x}, "dropped")
+print(ck.load("a")["x"].sum().item())
+"""
+    assert run(root, code) == "True\n3000000.0\n"
+
+
+def test_a_folder_with_other_files_is_not_replaced(root):
+    (root / "home").mkdir()
+    (root / "home/thesis.txt").write_text("text")
+    assert "expected only files of a checkpoint in it, got 'thesis.txt'" in run(root, SAVE % "home")
+    assert (root / "home/thesis.txt").read_text() == "text"
+
+
+@pytest.mark.parametrize(
+    ("contents", "message"),
+    [
+        (b"", "it has 0 bytes"),
+        (b"\xff" * 8 + b"{}", "its header would have 18446744073709551615 bytes"),
+        (b"\x40" + b"\0" * 7 + b'{"a":' + b"[" * 59, "malformed"),
+        (b"\x02" + b"\0" * 7 + b"{}" + b"more", "unused bytes at the end"),
+    ],
+)
+def test_damaged_files(root, contents, message):
+    (root / "x.safetensors").write_bytes(contents)
+    error = run(root, "ck.load('x.safetensors')")
+    assert "ValueError: [checkpoint_header]" in error and message in error, error
+
+
+@pytest.mark.parametrize(
+    "index", ["[]", "{}", '{"weight_map": {"a": "../x.safetensors"}}', '{"weight_map": {"a": 1}}', "[" * 100_000, "{"]
+)
+def test_damaged_indices(root, index):
+    (root / "x").mkdir()
+    (root / "x/model.safetensors.index.json").write_text(index)
+    (root / "x/index.json").write_text(index)
+    assert "is damaged" in run(root, "ck.load('x')")
+    code = "import teletensor.distributed.checkpoint as dcp\ndcp.load({'a': torch.ones(1)}, checkpoint_id='x', no_dist=True)"
+    assert "is damaged" in run(root, code)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts a file system")
+def test_full_disk(root):
+    if (
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(root)], capture_output=True).returncode
+        != 0
+    ):
+        pytest.skip("cannot mount a tmpfs")
+    try:
+        code = """
+import teletensor.distributed.checkpoint as dcp
+for path in ("a.safetensors", "folder"):
+    ck.save({"x": torch.ones(100_000)}, path)
+    for save in (ck.save, lambda state, path: ck.save_async(state, path).result()):
+        try:
+            save({"x": torch.zeros(2_000_000)}, path)
+        except RuntimeError as error:
+            print("No space left on device" in str(error))
+    print(ck.load(path)["x"].sum().item())
+dcp.save({"x": torch.ones(100_000)}, checkpoint_id="d", no_dist=True)
+try:
+    dcp.save({"x": torch.zeros(2_000_000)}, checkpoint_id="d", no_dist=True)
+except dcp.CheckpointException as error:
+    print("No space left on device" in str(error))
+state = {"x": torch.zeros(100_000)}
+dcp.load(state, checkpoint_id="d", no_dist=True)
+print(state["x"].sum().item())
+"""
+        assert run(root, code).split() == (["True", "True", "100000.0"] * 2) + ["True", "100000.0"]
+        assert not [f for f in root.rglob("*") if f.name.endswith(".tmp")]
+    finally:
+        subprocess.run(["umount", str(root)], check=True)
+
+
+def test_killed_engine_leaves_the_previous_checkpoint(tmp_path):
+    """A private engine, which accepts all paths of its user."""
+    code = f"""
+import os, pathlib, signal, time
+import teletensor as torch, teletensor.checkpoint as ck
+os.chdir({str(tmp_path)!r})
+ck.save({{"x": torch.ones(10)}}, "model")
+ck.save({{"x": torch.ones(10)}}, "one.safetensors")
+children = pathlib.Path(f"/proc/{{os.getpid()}}/task/{{os.getpid()}}/children").read_text().split()
+pending = [ck.save_async({{"x": torch.zeros(50_000_000)}}, path) for path in ("model", "one.safetensors")]
+while pending[0].progress()[0] == 0:
+    pass
+os.kill(int(children[0]), signal.SIGKILL)
+for p in pending:
+    try:
+        p.result(20)
+    except (RuntimeError, ConnectionError):
+        print("failed")
+torch.disconnect()
+print(ck.load("model")["x"].sum().item(), ck.load("one.safetensors")["x"].sum().item())
+ck.save({{"x": torch.ones(20)}}, "model")
+print(ck.load("model")["x"].sum().item())
+"""
+    environment = client_environment(TELETENSOR_ADDRESS="")
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60)
+    assert done.stdout == "failed\nfailed\n10.0 10.0\n20.0\n", done.stderr
