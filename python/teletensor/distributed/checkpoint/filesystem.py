@@ -132,7 +132,7 @@ class FileSystemWriter(StorageWriter):
     def prepare_global_plan(self, plans: list[SavePlan]) -> list[SavePlan]:
         return [dataclasses.replace(plan, storage_data=f"__{rank}_") for rank, plan in enumerate(plans)]
 
-    def _divided(self, items: list[WriteItem], tensors: list[_C.Tensor]) -> Iterable[list[int]]:
+    def _divided(self, tensors: list[_C.Tensor]) -> Iterable[list[int]]:
         """Numbers of the items of each file."""
         limit = _MAX_TENSORS if self.single_file_per_rank else 1
         current: list[int] = []
@@ -156,7 +156,7 @@ class FileSystemWriter(StorageWriter):
                 results.append(WriteResult(item.index, len(data), [data.decode()]))
         tensors = [planner.resolve_data(item) for item in items]
         writes = []
-        for number, chosen in enumerate(self._divided(items, tensors)):
+        for number, chosen in enumerate(self._divided(tensors)):
             file = f"{plan.storage_data}{number}.safetensors"
             named: dict[str, _C.Tensor] = {}
             for i in chosen:
