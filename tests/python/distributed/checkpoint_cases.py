@@ -20,6 +20,7 @@ from teletensor.distributed.checkpoint.state_dict import (
     set_state_dict,
 )
 from teletensor.distributed.fsdp import FullyShardedDataParallel, ShardingStrategy, StateDictType, fully_shard
+from teletensor.distributed.tensor import Replicate, Shard, distribute_tensor
 from teletensor.nn.parallel import DistributedDataParallel
 
 BATCH = 12  # divisible by every number of ranks that the tests use
@@ -215,6 +216,34 @@ class _Columns:
 
     def __shards__(self):
         return (2 * self.size, 3), [((0, 1), self.columns)]
+
+
+def save_dtensors(rank: int, size: int, path: str, columns: bool) -> None:
+    """Writes a DTensor and its optimizer's state, divided by rows or columns, beside a replicated one."""
+    mesh = dist.init_device_mesh("cpu", (size,))
+    whole = torch.arange(35.0).reshape(5, 7)
+    sharded = distribute_tensor(whole, mesh, [Shard(1 if columns else 0)])
+    parameter = torch.nn.Parameter(sharded)
+    optimizer = torch.optim.SGD([parameter], lr=0.5, momentum=0.9)
+    (parameter * parameter).sum().backward()
+    optimizer.step()  # halves; momentum is twice the values
+    state = {"p": parameter, "optim": optimizer.state_dict(), "same": distribute_tensor(whole, mesh, [Replicate()])}
+    dcp.save(state, checkpoint_id=path)
+
+
+def load_dtensors(rank: int, size: int, path: str, columns: bool) -> None:
+    mesh = dist.init_device_mesh("cpu", (size,))
+    whole = torch.arange(35.0).reshape(5, 7)
+    zeros = torch.zeros(5, 7)
+    placement = [Shard(1 if columns else 0)]
+    state = {
+        "p": distribute_tensor(zeros, mesh, placement), "optim": {"state": {0: {"momentum_buffer": torch.zeros(5, 7)}}},
+        "same": distribute_tensor(zeros, mesh, placement),
+    }  # fmt: skip
+    dcp.load(state, checkpoint_id=path)
+    assert (state["p"].full_tensor() == 0).all()  # p - lr * 2 * p
+    assert (state["optim"]["state"][0]["momentum_buffer"] == 2 * whole).all()
+    assert (state["same"].full_tensor() == whole).all()
 
 
 # Steps of test_killed.

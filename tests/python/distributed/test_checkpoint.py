@@ -67,6 +67,14 @@ def test_values_with_the_protocol(ranks, tmp_path):
     ranks.run(4, cases.any_sharded_value, path=str(tmp_path / "checkpoint"))
 
 
+@pytest.mark.parametrize("columns", [False, True])
+def test_dtensors(ranks, tmp_path, columns):
+    path = str(tmp_path / "checkpoint")
+    ranks.run(4, cases.save_dtensors, path=path, columns=columns)
+    for size in (1, 2, 3):
+        ranks.run(size, cases.load_dtensors, path=path, columns=not columns)
+
+
 @pytest.mark.parametrize("victim", [0, 1])
 def test_killed_engine_leaves_the_previous_checkpoint(own_ranks, tmp_path, victim):
     path = str(tmp_path / "checkpoint")
