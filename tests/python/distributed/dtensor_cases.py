@@ -306,3 +306,22 @@ def failure_on_one_rank(rank: int, size: int) -> list[str]:
     except Exception as error:  # noqa: BLE001 - the test compares the texts
         return [type(error).__name__, str(error), dist.get_rank()]
     return ["no error"]
+
+
+def lost_engine(rank: int, size: int) -> dict:
+    """An engine of a controller is killed: the others' tensors remain."""
+    import os
+    import signal
+    import subprocess
+
+    torch.connect_all(3)
+    x = ones(6, 2, device_mesh=init_device_mesh("cpu", (3,)), placements=[Shard(0)])
+    before = x.sum().item()
+    children = subprocess.run(["pgrep", "-P", str(os.getpid()), "teletensord"], capture_output=True, text=True, check=True)
+    os.kill(int(children.stdout.split()[-1]), signal.SIGKILL)
+    try:
+        x.sum().item()
+        message = ""
+    except RuntimeError as error:
+        message = str(error)
+    return {"before": before, "message": message, "after": torch.ones(3).sum().item()}

@@ -75,3 +75,9 @@ def test_a_failed_part_is_an_error_on_all_ranks(ranks):
     assert [r[0] for r in results] != ["no error"] * 3
     for result in results:
         assert "index 7 is out of bounds" in result[1], result
+
+
+def test_a_lost_engine_of_a_controller_is_named(own_ranks):
+    (result,) = own_ranks(1).run_without_group(1, cases.lost_engine)
+    assert result["before"] == 12 and result["after"] == 3
+    assert "rank 2" in result["message"] and "dtensor_cases.py" in result["message"]
