@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
 
 
-class Future:
+class Future(Generic[T]):
     """A value that arrives later. Callbacks run in the thread that completes or first waits for the future.
 
     A future of a collective is completed by ``wait()`` or ``value()``, on it or on a future derived from it with

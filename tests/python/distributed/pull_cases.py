@@ -15,4 +15,3 @@ def exchange(rank: int, size: int) -> None:
     for peer in range(size):
         assert torch.equal(pull(tickets[peer][rank]), torch.arange(1000.0) * peer + rank)
     dist.barrier()
-

@@ -1,0 +1,53 @@
+"""torch.distributed.autograd: backward passes through calls of torch.distributed.rpc.
+
+    with dist_autograd.context() as context_id:
+        loss = rpc.rpc_sync("worker1", model_part, args=(x,)).sum()
+        dist_autograd.backward(context_id, [loss])
+        gradients = dist_autograd.get_gradients(context_id)  # of this worker's leaves
+
+Within a context, each message records its tensors that require gradients, at both ends. Gradients are kept in the context
+instead of in ``.grad``, so that several contexts may be in use at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .. import rpc as _rpc_package  # noqa: F401 - imports this package's modules in the right order
+from . import _context, _remote
+from ._context import Gradients, context
+
+__all__ = ["backward", "context", "get_gradients", "is_available"]
+
+
+def is_available() -> bool:
+    """Whether distributed autograd is available. Always true."""
+    return True
+
+
+def backward(context_id: int, roots: Sequence, retain_graph: bool = False) -> None:
+    """Runs the backward pass of a context from this worker's roots, and waits for all workers that take part.
+
+    Each worker's gradients are added to those that the context has there.
+
+    Raises:
+        RuntimeError: there is no such context, a root requires no gradient, or a worker was lost.
+    """
+    roots = list(roots)
+    if not roots:
+        raise RuntimeError("No tensors provided for gradient computation.")
+    for root in roots:
+        if not root.requires_grad:
+            raise RuntimeError("requires_grad not set on root")
+        if root.numel() != 1:
+            raise RuntimeError(f"root is not a scalar, all roots need to be scalar, got sizes {list(root.shape)}")
+    _remote.run(_context.find(context_id), roots, retain_graph)
+
+
+def get_gradients(context_id: int) -> Gradients:
+    """Returns this worker's gradients in a context: a mapping from leaves to gradients.
+
+    Raises:
+        RuntimeError: there is no such context.
+    """
+    return _context.find(context_id).gradients()

@@ -1,0 +1,152 @@
+"""The functions that this process executes for other workers, by name.
+
+These are the operators of teletensor, its modules and optimizers, and what register() was called with. A worker looks a
+name up in its own table: a message cannot name anything else, and nothing is imported because of a message.
+"""
+
+from __future__ import annotations
+
+import inspect
+import types
+from collections.abc import Callable
+
+from ... import _C
+
+_by_name: dict[str, Callable] = {}
+_names: dict[int, str] = {}  # by id() of a function in _by_name
+_classes: set[type] = set()  # whose public methods may be called on the values of RRefs
+_PLAIN = (list, dict, set)
+
+
+def register(target):
+    """Allows other workers to call a function, a class and its public methods, or a module's public functions and classes.
+
+    May be used as a decorator. Workers find each other's functions by module and qualified name, so each of them must
+    register them. The functions run with the arguments that other workers choose: register only functions that are safe
+    then.
+
+    Raises:
+        TypeError: the target is of another kind, or is a local function or a lambda, which has no name.
+    """
+    if isinstance(target, types.ModuleType):
+        for name, value in list(vars(target).items()):
+            is_own = inspect.isfunction(value) or inspect.isclass(value)
+            if is_own and not name.startswith("_") and value.__module__ == target.__name__:
+                register(value)
+        return target
+    if not callable(target) or not hasattr(target, "__qualname__"):
+        raise TypeError(f"[rpc.register] expected a function, a class or a module, got {type(target).__name__}")
+    if "<" in target.__qualname__:
+        raise TypeError(f"[rpc.register] expected a function of a module, got {target.__qualname__}")
+    _add(f"{target.__module__}:{target.__qualname__}", target)
+    if inspect.isclass(target):
+        _classes.add(target)
+        for name, method in inspect.getmembers(target, inspect.isfunction):
+            if not name.startswith("_"):
+                _add(f"{target.__module__}:{target.__qualname__}.{name}", method)
+    return target
+
+
+def _add(name: str, function: Callable) -> None:
+    _by_name[name] = function
+    _names.setdefault(id(function), name)
+
+
+def name_of(function: Callable) -> str:
+    """Returns the name under which other workers look the function up.
+
+    Raises:
+        TypeError: it is not callable.
+        ValueError: it is not registered.
+    """
+    if not callable(function):
+        raise TypeError("function should be callable.")
+    _add_teletensor()
+    found = _names.get(id(function))
+    if found is None and inspect.ismethod(function) and inspect.isclass(function.__self__):  # a class method
+        name = f"{function.__self__.__module__}:{function.__self__.__qualname__}.{function.__name__}"
+        found = name if name in _by_name else None
+    if found is None:
+        name = getattr(function, "__qualname__", type(function).__qualname__)
+        raise ValueError(
+            f"[rpc] expected a registered function or an operator, got {name}: decorate it with rpc.register on all workers"
+        )
+    return found
+
+
+def function_of(name: str) -> Callable:
+    """The inverse of name_of(). Raises PermissionError if there is no such function here."""
+    _add_teletensor()
+    found = _by_name.get(name)
+    if found is None:
+        raise PermissionError(
+            f"this worker has no registered function {name!r:.200}: decorate it with rpc.register on all workers"
+        )
+    return found
+
+
+def method_of(value: object, name: str) -> Callable:
+    """Returns a public method of an RRef's value, whose class must be registered.
+
+    Raises:
+        PermissionError: the class is not registered.
+        AttributeError: it has no such public method.
+    """
+    kind = type(value)
+    allowed = kind in _PLAIN or isinstance(value, _C.Tensor) or any(base in _classes for base in kind.__mro__)
+    if not (allowed or any(base in _library_classes() for base in kind.__mro__)):
+        raise PermissionError(
+            f"the class {kind.__module__}:{kind.__qualname__} is not registered: decorate it with rpc.register"
+        )
+    if name.startswith("_") and not (name == "__call__" and callable(value)):
+        raise AttributeError(f"expected the name of a public method, got {name!r:.100}")
+    method = getattr(value, name)
+    if not callable(method):
+        raise AttributeError(f"{kind.__qualname__}.{name} is not a method")
+    return method
+
+
+def _library_classes() -> tuple[type, type]:
+    from ...nn import Module
+    from ...optim import Optimizer
+
+    return Module, Optimizer
+
+
+def _is_operator(name: str, value: object) -> bool:
+    if name.startswith("_") or inspect.isclass(value) or not callable(value):
+        return False
+    module = getattr(value, "__module__", None) or ""
+    return module.startswith(("teletensor._C.", "teletensor._ops.")) and module != "teletensor._ops.out_variant"
+
+
+def _add_teletensor() -> None:
+    """Adds the operators, and the classes of modules and optimizers, once."""
+    if "torch:add" in _by_name:
+        return
+    import teletensor as torch
+    from teletensor.nn import functional
+
+    for space, prefix in ((torch.linalg, "linalg"), (torch.fft, "fft"), (torch.special, "special")):
+        for name in getattr(space, "__all__", vars(space)):
+            value = getattr(space, name)
+            if not name.startswith("_") and callable(value) and not inspect.isclass(value):
+                _add(f"torch.{prefix}:{name}", value)
+    for name, value in vars(functional).items():
+        module = getattr(value, "__module__", None) or ""
+        if _is_operator(name, value) or (
+            inspect.isfunction(value) and not name.startswith("_") and module.startswith("teletensor.nn.functional")
+        ):
+            _add(f"torch.nn.functional:{name}", value)
+    for name, value in vars(torch.Tensor).items():
+        if not name.startswith("_") and inspect.isroutine(value):
+            _add(f"torch:Tensor.{name}", value)
+    for space, base, prefix in ((torch.nn, torch.nn.Module, "nn"), (torch.optim, torch.optim.Optimizer, "optim")):
+        for name, value in vars(space).items():
+            if inspect.isclass(value) and issubclass(value, base) and not name.startswith("_"):
+                _add(f"torch.{prefix}:{name}", value)
+    for name in ("tensor", "as_tensor"):
+        _add(f"torch:{name}", getattr(torch, name))
+    for name, value in sorted(vars(torch).items(), key=lambda item: item[0] == "add"):  # "add" marks the end
+        if _is_operator(name, value):
+            _add(f"torch:{name}", value)
