@@ -10,7 +10,7 @@ import weakref
 from datetime import timedelta
 
 from .. import _C
-from . import _options
+from . import _options, _work
 from ._backend import BackendConfig
 from ._reduce_op import name_and_factor
 from ._work import Work
@@ -137,12 +137,15 @@ class ProcessGroup:
         written = list(written)
         outputs = written if outputs is None else outputs
         issue = getattr(_C.ops, operator)
-        if opts is not None and not opts.asyncOp:
+        is_async = opts is None or opts.asyncOp
+        if not is_async and not _work.process_waits:
             return Work(self, 0, written, outputs, status=issue(*arguments, work=0, **options), blocks=blocks)
         number = next(_numbers)
         issue(*arguments, work=number, **options)
         work = Work(self, number, written, outputs, blocks=blocks)
         self._started[number] = (weakref.ref(work), written, operator)
+        if not is_async:
+            work._issue_wait()
         return work
 
     def _waited(self, number: int) -> None:

@@ -11,6 +11,10 @@ from ._future import Future
 
 _POLL = 0.002  # seconds between two checks of wait(timeout)
 
+# Whether this process waits for collectives instead of its session. torch.distributed.rpc sets it: while the session
+# waits, it executes no calls of other workers, and those may have to return before their callers join the collective.
+process_waits = False
+
 
 class Work:
     """A collective that was started with ``async_op=True``.
@@ -34,6 +38,8 @@ class Work:
 
     def _issue_wait(self) -> _C.Tensor:
         if self._status is None:
+            while process_waits and not self.is_completed():
+                time.sleep(_POLL)
             self._status = _C.ops.group_wait(self._written, self._number)
             self._group._waited(self._number)
         return self._status

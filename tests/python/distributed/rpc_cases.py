@@ -350,15 +350,21 @@ def reference_counts(rank: int, size: int) -> None:
 
 
 def in_a_group(rank: int, size: int, port: int) -> None:
-    """Calls and collectives together."""
+    """Calls and collectives together: a worker executes the calls of others while it waits for a collective."""
     dist.init_process_group("gloo", f"tcp://127.0.0.1:{port}", world_size=size, rank=rank)
-    x = torch.full((3,), float(rank))
-    dist.all_reduce(x)
-    y = rpc.rpc_sync((rank + 1) % size, torch.add, args=(x, rank))
-    meet(rank, size)  # a session that waits in a collective executes no calls of others
-    dist.all_reduce(y)
-    assert y.tolist() == [size * sum(range(size)) + sum(range(size))] * 3
-    dist.barrier()
+    for i in range(5):
+        x = torch.full((3,), float(rank))
+        dist.all_reduce(x)
+        y = rpc.rpc_sync((rank + 1) % size, torch.add, args=(x, rank))
+        if i % 2:
+            dist.all_reduce(y)
+        else:
+            work = dist.all_reduce(y, async_op=True)
+            z = rpc.rpc_sync((rank + 1) % size, torch.add, args=(x, 1))
+            work.wait()
+            assert z.tolist() == [sum(range(size)) + 1] * 3
+        assert y.tolist() == [size * sum(range(size)) + sum(range(size))] * 3
+        dist.barrier()
     dist.destroy_process_group()
 
 

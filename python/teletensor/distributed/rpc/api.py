@@ -10,7 +10,7 @@ import time
 from datetime import timedelta
 
 from ... import _C, _connection
-from .. import _pull, _rendezvous
+from .. import _pull, _rendezvous, _work
 from .._errors import DistStoreError
 from . import _current, _errors, _registry
 from ._agent import Agent, Peer, WorkerInfo
@@ -79,6 +79,7 @@ def init_rpc(
     agent = Agent(meeting.rank, peers, outbox, options)
     _meeting = store, prefix
     _current.set_agent(agent)
+    _work.process_waits = True
     agent.start()
 
 
@@ -186,6 +187,7 @@ def shutdown(graceful: bool = True, timeout: float = DEFAULT_SHUTDOWN_TIMEOUT) -
         else:
             agent.stop(None if deadline is None else max(0.0, deadline - time.monotonic()))
         _current.set_agent(None)
+        _work.process_waits = False
         if graceful:
             _leave(agent, *store_and_prefix)
 
