@@ -85,6 +85,34 @@ def two_modules(rank: int, size: int) -> float:
     return max(gradients_differ(m.module, copy) for m, copy in zip((generator, discriminator), alone, strict=True))
 
 
+class Result:
+    """An output that is neither a tensor nor a container."""
+
+    def __init__(self, value: torch.Tensor):
+        self.value = value
+
+
+class Nested(nn.Linear):
+    def forward(self, x, as_object: bool):
+        y = super().forward(x)
+        return Result(y) if as_object else {"values": [y, (y * 2,)], "count": 3}
+
+
+def other_outputs(rank: int, size: int) -> list[float]:
+    """Outputs in containers, and in an object, whose tensors are not found."""
+    differences = []
+    x = torch.arange(BATCH * 4.0).reshape(BATCH, 4) / 10
+    for as_object in (False, True):
+        module, alone = DistributedDataParallel(Nested(4, 4)), Nested(4, 4)
+        alone.load_state_dict(module.module.state_dict())
+        module.register_comm_hook(None, average)
+        for m, data in ((module, part(x, rank, size)), (alone, x)):
+            output = m(data, as_object)
+            (output.value if as_object else output["values"][1][0]).square().mean().backward()
+        differences.append(gradients_differ(module.module, alone))
+    return differences
+
+
 def unused(rank: int, size: int) -> list:
     torch.manual_seed(0)
     module = DistributedDataParallel(Branches(), find_unused_parameters=True)
@@ -130,6 +158,20 @@ def wrapped(rank: int, size: int, name: str) -> list:
 
 
 # PowerSGD.
+
+
+def compressed_twice(rank: int, size: int) -> float:
+    """PowerSGD of 16-bit gradients. A gradient of rank 1 is exact up to their rounding."""
+    torch.manual_seed(0)
+    module = DistributedDataParallel(nn.Linear(20, 10, bias=False))
+    hook = default_hooks.fp16_compress_wrapper(powerSGD_hook.powerSGD_hook)
+    module.register_comm_hook(power_sgd_state(), hook)
+    x = torch.linspace(-1, 1, 20)[None]
+    for _ in range(4):
+        module.zero_grad()
+        (module(x) * torch.arange(10.0)).sum().backward()
+    expected = torch.arange(10.0)[:, None] * x
+    return ((module.module.weight.grad - expected).abs().max() / 9).item()
 
 
 def power_sgd_state(**options) -> powerSGD_hook.PowerSGDState:

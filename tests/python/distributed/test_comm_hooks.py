@@ -30,6 +30,10 @@ def test_passes_of_several_modules(ranks):
     assert max(ranks.run(2, cases.two_modules)) < 1e-5
 
 
+def test_other_outputs(ranks):
+    assert max(max(d) for d in ranks.run(2, cases.other_outputs)) < 1e-5
+
+
 def test_unused_parameters(ranks):
     expected = [None, *[[1.5] * 4] * 2, None, None]
     assert ranks.run(2, cases.unused) == [expected] * 2
@@ -78,6 +82,10 @@ def test_power_sgd_converges(ranks):
 
 def test_power_sgd_does_not_wait(ranks):
     assert ranks.run(2, cases.does_not_wait) == [0, 0]
+
+
+def test_power_sgd_of_compressed_gradients(ranks):
+    assert 0 < max(ranks.run(2, cases.compressed_twice)) < 2e-2
 
 
 def test_register_by_type(ranks):

@@ -44,7 +44,7 @@ class HookReducer:
         self._state, self._hook, self._parameters, self._group = state, hook, parameters, group
         self._buckets = _divided(parameters, bucket_bytes)
         self._before: list | None = None  # the parameters' gradients before the pass; None: no pass is expected
-        self.is_reached = False
+        self.is_reached: bool | None = False  # by the pass; None: not known, because the output has no tensors to mark
 
     def prepare(self, synchronizes: bool) -> None:
         """Begins a pass. `synchronizes`: whether its gradients are reduced."""
@@ -52,12 +52,19 @@ class HookReducer:
         self.is_reached = False
 
     def marked(self, output):
-        """The module's output, whose gradients show that a backward pass belongs to the module."""
+        """The module's output, whose gradients show that a backward pass belongs to the module.
+
+        Tensors inside other objects than tuples, lists and dicts are not found. If there are no others, a pass belongs to the
+        module if it changes a gradient of its parameters.
+        """
         from ...distributed.fsdp._nested import tensors_in, with_tensors
 
         tensors = tensors_in(output)
         floating = [t for t in tensors if t.requires_grad]
-        if self._before is None or not floating:
+        if self._before is None:
+            return output
+        if not floating:
+            self.is_reached = None
             return output
         marked = iter(_Reached.apply(self, *floating))
         return with_tensors(output, iter([next(marked) if t.requires_grad else t for t in tensors]))
@@ -68,10 +75,12 @@ class HookReducer:
         Raises:
             RuntimeError: the pass computed no gradient for a parameter, and `allows_unused` is False.
         """
-        if self._before is None or not self.is_reached:
+        if self._before is None or self.is_reached is False:
             return
         used = [p.grad is not None and _version(p.grad) != before
                 for p, before in zip(self._parameters, self._before, strict=True)]  # fmt: skip
+        if self.is_reached is None and not any(used):
+            return
         self._before = None
         with no_grad():
             if allows_unused:
