@@ -127,6 +127,8 @@ def _add_teletensor() -> None:
     import teletensor as torch
     from teletensor.nn import functional
 
+    from ..optim import distributed_optimizer  # noqa: F401 - adds its functions
+
     for space, prefix in ((torch.linalg, "linalg"), (torch.fft, "fft"), (torch.special, "special")):
         for name in getattr(space, "__all__", vars(space)):
             value = getattr(space, name)
