@@ -101,8 +101,8 @@ class PendingSave:
             RuntimeError: the error of the engine. The previous checkpoint is unchanged.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
-        while not self.done():
-            if deadline is not None and time.monotonic() >= deadline:
+        while deadline is not None and not self.done():
+            if time.monotonic() >= deadline:
                 raise TimeoutError(f"[checkpoint] the checkpoint is not written after {timeout} s")
             time.sleep(_POLL)
         with self._lock:

@@ -1,13 +1,16 @@
 // CheckpointJob: one task of a session's checkpoint threads, which an instruction waits for.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "distributed/group/work.h"
@@ -21,8 +24,9 @@ class CheckpointJob {
   // Throws Error if the task fails. Must call check_cancelled() at least once per some megabytes.
   using Body = std::function<void(CheckpointJob&)>;
 
-  explicit CheckpointJob(std::shared_ptr<SuspensionNotifier> notifier)
-      : work_(std::make_shared<distributed::Work>(std::move(notifier))) {}
+  // `is_background`: whether the task yields to the session's computation, until hurry().
+  CheckpointJob(std::shared_ptr<SuspensionNotifier> notifier, bool is_background)
+      : work_(std::make_shared<distributed::Work>(std::move(notifier))), is_background_(is_background) {}
 
   const std::shared_ptr<distributed::Work>& work() const { return work_; }
 
@@ -47,6 +51,18 @@ class CheckpointJob {
     check(!cancelled_.load(std::memory_order_relaxed), "the checkpoint operation was cancelled");
   }
 
+  bool is_background() const { return is_background_; }
+  // Ends the pauses of a background task: an instruction waits for it.
+  void hurry() { hurries_.store(true, std::memory_order_relaxed); }
+  // Called by the task after a piece of work that began at `began`. A background task then pauses for as long, so that
+  // it takes at most half of a core's time and of the disk's rate.
+  void pause_after(std::chrono::steady_clock::time_point began) const {
+    constexpr std::chrono::milliseconds kMaxPause{50};  // delay of hurry() and cancel()
+    if (!is_background_ || hurries_.load(std::memory_order_relaxed)) return;
+    const std::chrono::steady_clock::duration worked = std::chrono::steady_clock::now() - began;
+    std::this_thread::sleep_for(std::min<std::chrono::steady_clock::duration>(worked, kMaxPause));
+  }
+
   // Bytes read or written so far, and in total.
   void set_total(uint64_t bytes) { total_.store(bytes, std::memory_order_relaxed); }
   void advance(uint64_t bytes) { done_.fetch_add(bytes, std::memory_order_relaxed); }
@@ -55,7 +71,9 @@ class CheckpointJob {
 
  private:
   const std::shared_ptr<distributed::Work> work_;
+  const bool is_background_;
   std::atomic<bool> cancelled_{false};
+  std::atomic<bool> hurries_{false};
   std::atomic<uint64_t> done_{0}, total_{0};
 };
 

@@ -6,6 +6,7 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -25,6 +26,8 @@ constexpr std::string_view kSuffix = ".tmp";
 constexpr time_t kUnlockedSeconds = 60;
 // How many bytes are appended before the kernel is asked to write them, so that commit() has little left to wait for.
 constexpr uint64_t kFlushBytes = uint64_t{16} << 20;
+constexpr size_t kBufferBytes = size_t{8} << 20;
+constexpr size_t kAlignment = 4096;
 
 // Removes temporary files whose writers have died: their locks are free. Errors are ignored.
 void remove_abandoned(int folder) {
@@ -53,7 +56,7 @@ std::string new_temporary_name() {
 
 bool is_temporary_name(std::string_view name) { return name.starts_with(kPrefix) && name.ends_with(kSuffix); }
 
-ReplacementFile::ReplacementFile(CheckpointRoot::Place place) : place_(std::move(place)) {
+ReplacementFile::ReplacementFile(CheckpointRoot::Place place, bool bypasses_cache) : place_(std::move(place)) {
   remove_abandoned(place_.folder.get());
   const std::string name = new_temporary_name();
   file_.reset(openat(place_.folder.get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
@@ -61,6 +64,10 @@ ReplacementFile::ReplacementFile(CheckpointRoot::Place place) : place_(std::move
   temporary_ = name;
   // Where the file system has no locks, an abandoned file is kept.
   static_cast<void>(flock(file_.get(), LOCK_EX | LOCK_NB));
+  if (bypasses_cache && fcntl(file_.get(), F_SETFL, O_DIRECT) == 0) {
+    buffer_.reset(static_cast<char*>(std::aligned_alloc(kAlignment, kBufferBytes)));
+    check(ErrorKind::kOutOfMemory, buffer_ != nullptr, "out of memory on the host");
+  }
 }
 
 ReplacementFile::~ReplacementFile() {
@@ -76,15 +83,32 @@ void ReplacementFile::reserve(uint64_t bytes) {
   if (errno != EOPNOTSUPP && errno != ENOSYS && errno != EINTR) fail_to("write");
 }
 
-void ReplacementFile::append(const void* data, size_t size) {
-  const char* from = static_cast<const char*>(data);
+void ReplacementFile::write_all(const char* data, size_t size) {
   for (size_t done = 0; done < size;) {
-    const ssize_t written = write(file_.get(), from + done, size - done);
+    const ssize_t written = write(file_.get(), data + done, size - done);
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) fail_to("write");
     done += static_cast<size_t>(written);
   }
   size_ += size;
+}
+
+void ReplacementFile::fill_buffer(const char* data, size_t size) {
+  while (size != 0) {
+    const size_t part = std::min(size, kBufferBytes - buffered_);
+    std::memcpy(buffer_.get() + buffered_, data, part);
+    buffered_ += part;
+    data += part;
+    size -= part;
+    if (buffered_ < kBufferBytes) return;
+    write_all(buffer_.get(), kBufferBytes);
+    buffered_ = 0;
+  }
+}
+
+void ReplacementFile::append(const void* data, size_t size) {
+  if (buffer_) return fill_buffer(static_cast<const char*>(data), size);
+  write_all(static_cast<const char*>(data), size);
   if (size_ - flushed_ < kFlushBytes) return;
   // A failure is reported by commit().
   static_cast<void>(sync_file_range(file_.get(), static_cast<off_t>(flushed_), static_cast<off_t>(size_ - flushed_),
@@ -93,6 +117,11 @@ void ReplacementFile::append(const void* data, size_t size) {
 }
 
 void ReplacementFile::commit() {
+  if (buffer_) {
+    if (fcntl(file_.get(), F_SETFL, 0) != 0) fail_to("write");  // the rest need not be aligned
+    write_all(buffer_.get(), buffered_);
+    buffered_ = 0;
+  }
   if (fsync(file_.get()) != 0) fail_to("write");
   const int folder = place_.folder.get();
   if (renameat(folder, temporary_.c_str(), folder, place_.name.c_str()) != 0) fail_to("replace");

@@ -1,10 +1,23 @@
 #include "server/checkpoint/service.h"
 
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <utility>
 
 #include "engine/device/cancellation.h"
 
 namespace tt::server {
+namespace {
+
+// Makes the scheduler prefer kernels to the calling thread when all cores are in use.
+void lower_priority() {
+  constexpr int kNice = 10;  // about a tenth of the time of a thread with nice 0
+  static_cast<void>(setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), kNice));
+}
+
+}  // namespace
 
 CheckpointService::~CheckpointService() {
   if (last_foreground_) last_foreground_->cancel();
@@ -16,10 +29,13 @@ std::shared_ptr<const CheckpointRoot> CheckpointService::root() const {
   return root_;
 }
 
-std::shared_ptr<CheckpointJob> CheckpointService::add_to(distributed::TaskQueue& queue, CheckpointJob::Body body) {
-  auto job = std::make_shared<CheckpointJob>(notifier_);
-  queue.add([job, body = std::move(body)]() mutable { job->run(std::exchange(body, nullptr)); });
-  if (&queue == &foreground_) last_foreground_ = job;
+std::shared_ptr<CheckpointJob> CheckpointService::add(CheckpointJob::Body body, bool in_background) {
+  auto job = std::make_shared<CheckpointJob>(notifier_, in_background);
+  (in_background ? background_ : foreground_).add([job, body = std::move(body)]() mutable {
+    if (job->is_background()) lower_priority();
+    job->run(std::exchange(body, nullptr));
+  });
+  if (!in_background) last_foreground_ = job;
   return job;
 }
 
@@ -52,7 +68,7 @@ void CheckpointService::start(int64_t number, absl::FunctionRef<CheckpointJob::B
   check(ErrorKind::kValue, number > 0 && !started_.contains(number), "expected an unused number for a write, got ",
         number);
   check(started_.size() < kMaxStarted, "a session has at most ", kMaxStarted, " writes that it has not waited for");
-  started_.emplace(number, add_to(background_, make()));
+  started_.emplace(number, add(make(), true));
 }
 
 const CheckpointJob& CheckpointService::find(int64_t number) const {
@@ -66,6 +82,7 @@ std::shared_ptr<CheckpointJob> CheckpointService::wait(int64_t number) {
   find(number);
   const std::shared_ptr<CheckpointJob> job = started_[number];
   if (!job->work()->ready()) {
+    job->hurry();
     if (!cancel_requested()) throw Suspended{job->work()};
     job->cancel();
     started_.erase(number);

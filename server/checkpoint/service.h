@@ -44,7 +44,7 @@ class CheckpointService final : public SessionService {
   // Cancelled.
   void run(Call& call, absl::FunctionRef<Operation()> start);
   // Starts a job for run(), in the order of the calls.
-  std::shared_ptr<CheckpointJob> start_job(CheckpointJob::Body body) { return add_to(foreground_, std::move(body)); }
+  std::shared_ptr<CheckpointJob> start_job(CheckpointJob::Body body) { return add(std::move(body), false); }
 
   // Starts a write that wait() completes, beside the session's instructions. Writes run one after the other. Throws
   // Error if the number is in use or not positive, or if there are too many.
@@ -55,7 +55,7 @@ class CheckpointService final : public SessionService {
 
  private:
   static constexpr size_t kMaxStarted = 1024;
-  std::shared_ptr<CheckpointJob> add_to(distributed::TaskQueue& queue, CheckpointJob::Body body);
+  std::shared_ptr<CheckpointJob> add(CheckpointJob::Body body, bool in_background);
 
   const std::shared_ptr<const CheckpointRoot> root_;
   const std::shared_ptr<SuspensionNotifier> notifier_;

@@ -1,7 +1,10 @@
 #include "server/checkpoint/tensor_file.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstring>
 
 #include "server/checkpoint/replacement_file.h"
@@ -15,6 +18,8 @@ constexpr size_t kPieceBytes = size_t{4} << 20;
 // Shorter runs are read through the window, if the gaps between them are short too.
 constexpr size_t kDirectBytes = size_t{256} << 10;
 constexpr uint64_t kMaxGap = uint64_t{64} << 10;
+// Bytes that the disk reads ahead while earlier ones are copied.
+constexpr uint64_t kAheadBytes = uint64_t{16} << 20;
 
 void check_described(const SafetensorsHeader& header, const std::vector<Tensor>& tensors) {
   const std::vector<StoredTensor>& stored = header.tensors();
@@ -34,11 +39,13 @@ void append(ReplacementFile& file, const Tensor& tensor, std::vector<char>& buff
   if (data == nullptr) buffer.resize(kPieceBytes);
   for (size_t done = 0; done < reader.bytes();) {
     job.check_cancelled();
+    const auto began = std::chrono::steady_clock::now();
     const size_t size = std::min(kPieceBytes, reader.bytes() - done);
     if (data == nullptr) reader.read(buffer.data(), size);
     file.append(data == nullptr ? buffer.data() : data + done, size);
     done += size;
     job.advance(size);
+    job.pause_after(began);
   }
 }
 
@@ -50,7 +57,7 @@ void write_tensors(const CheckpointRoot& root, std::string_view path, std::strin
   for (const Tensor& t : tensors) bytes += static_cast<uint64_t>(t.numel()) * item_size(t.dtype());
   check_described(SafetensorsHeader::parse(header, bytes), tensors);
   job.set_total(bytes);
-  ReplacementFile file(root.find(path, true));
+  ReplacementFile file(root.find(path, true), job.is_background());
   file.reserve(8 + header.size() + bytes);
   std::array<uint8_t, 8> length{};
   for (size_t i = 0; i < length.size(); ++i) length[i] = static_cast<uint8_t>(header.size() >> (8 * i));
@@ -62,25 +69,46 @@ void write_tensors(const CheckpointRoot& root, std::string_view path, std::strin
   file.commit();
 }
 
-void BoxReader::read(const StoredTensor& stored, SizesView offsets, SizesView sizes, char* into) {
+BoxReader::Runs BoxReader::runs_of(const StoredTensor& stored, SizesView offsets, SizesView sizes) const {
   const size_t dims = stored.sizes.size();
   const uint64_t item = item_size(stored.dtype);
-  if (std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) return;
-  std::vector<uint64_t> strides(dims, item);  // in bytes
+  Runs runs;
+  runs.strides.assign(dims, item);
+  std::vector<uint64_t>& strides = runs.strides;
   for (size_t d = dims; d-- > 1;) strides[d - 1] = strides[d] * static_cast<uint64_t>(stored.sizes[d]);
-  // The box's elements along dimension `last` and those after it follow each other in the file.
-  size_t last = dims == 0 ? 0 : dims - 1;
-  while (last > 0 && sizes[last] == stored.sizes[last]) --last;
-  const uint64_t run = dims == 0 ? item : strides[last] * static_cast<uint64_t>(sizes[last]);
-  uint64_t offset = data_offset_ + stored.begin;
-  for (size_t d = 0; d < dims; ++d) offset += strides[d] * static_cast<uint64_t>(offsets[d]);
+  runs.outer = dims == 0 ? 0 : dims - 1;
+  while (runs.outer > 0 && sizes[runs.outer] == stored.sizes[runs.outer]) --runs.outer;
+  runs.bytes = dims == 0 ? item : strides[runs.outer] * static_cast<uint64_t>(sizes[runs.outer]);
+  runs.offset = data_offset_ + stored.begin;
+  for (size_t d = 0; d < dims; ++d) runs.offset += strides[d] * static_cast<uint64_t>(offsets[d]);
+  return runs;
+}
+
+void BoxReader::prefetch(const StoredTensor& stored, SizesView offsets, SizesView sizes) const {
+  if (std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) return;
+  const Runs runs = runs_of(stored, offsets, sizes);
+  prefetch_bytes(runs.offset, runs.bytes);
+}
+
+void BoxReader::prefetch_bytes(uint64_t offset, uint64_t size) const {
+  if (size < kDirectBytes) return;
+  static_cast<void>(posix_fadvise(file_, static_cast<off_t>(offset), static_cast<off_t>(std::min(size, kAheadBytes)),
+                                  POSIX_FADV_WILLNEED));
+}
+
+void BoxReader::read(const StoredTensor& stored, SizesView offsets, SizesView sizes, char* into) {
+  if (std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) return;
+  const Runs runs = runs_of(stored, offsets, sizes);
+  const std::vector<uint64_t>& strides = runs.strides;
+  const uint64_t run = runs.bytes;
   const uint64_t end = data_offset_ + stored.begin + stored.bytes;
-  const uint64_t stride = last == 0 ? run : strides[last - 1];
-  std::vector<int64_t> index(last, 0);
+  const uint64_t stride = runs.outer == 0 ? run : strides[runs.outer - 1];
+  uint64_t offset = runs.offset;
+  std::vector<int64_t> index(runs.outer, 0);
   for (;;) {
     copy_run(offset, run, stride, end, into);
     into += run;
-    size_t d = last;
+    size_t d = runs.outer;
     for (; d > 0; --d) {
       offset += strides[d - 1];
       if (++index[d - 1] < sizes[d - 1]) break;
@@ -109,6 +137,7 @@ void BoxReader::read_directly(uint64_t offset, size_t size, char* into) {
   for (size_t done = 0; done < size;) {
     job_.check_cancelled();
     const size_t piece = std::min(kPieceBytes, size - done);
+    prefetch_bytes(offset + done + piece, size - done - piece);
     read_exactly(file_, into + done, piece, offset + done, path_);
     done += piece;
     job_.advance(piece);

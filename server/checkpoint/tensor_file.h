@@ -28,8 +28,19 @@ class BoxReader {
   // Copies the box of `stored` that begins at index `offsets` and has `sizes` to `into`, in row-major order. Requires a
   // box within the tensor.
   void read(const StoredTensor& stored, SizesView offsets, SizesView sizes, char* into);
+  // Starts to read the beginning of a box from the disk.
+  void prefetch(const StoredTensor& stored, SizesView offsets, SizesView sizes) const;
 
  private:
+  // A box in the file: runs of consecutive bytes, which are the elements along dimension `outer` and those after it.
+  struct Runs {
+    std::vector<uint64_t> strides;  // in bytes
+    size_t outer = 0;
+    uint64_t bytes = 0;   // of a run
+    uint64_t offset = 0;  // of the first run in the file
+  };
+  Runs runs_of(const StoredTensor& stored, SizesView offsets, SizesView sizes) const;
+  void prefetch_bytes(uint64_t offset, uint64_t size) const;
   void copy_run(uint64_t offset, size_t size, uint64_t stride, uint64_t end, char* into);
   void read_directly(uint64_t offset, size_t size, char* into);
 
