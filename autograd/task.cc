@@ -61,7 +61,7 @@ Task::Task(absl::Span<const Tensor> roots, absl::Span<const Tensor> gradients, a
   count_dependencies();
   try {
     for (size_t i = 0; i < roots.size(); ++i) start_at(roots[i], gradients.empty() ? Tensor() : gradients[i]);
-  } catch (const Cancelled& error) {
+  } catch (const Error& error) {
     invalidate_gradients(error);
     throw;
   }
@@ -193,13 +193,11 @@ bool Task::advance(int64_t stop) try {
     }
   }
   return false;
-} catch (const Cancelled& error) {
+} catch (const Error& error) {
   invalidate_gradients(error);
   throw;
 }
 
-// Called when a pass is cancelled: some leaves have their gradient, some do not, and one may be incomplete. The next
-// pass must not add to these gradients.
 void Task::invalidate_gradients(const Error& error) {
   if (!options_.accumulate) return;
   const auto reason = std::make_shared<const Error>(error.kind(), error.message());

@@ -47,6 +47,9 @@ class Task {
   // Runs to the end. Returns one tensor per capture: the leaf's .grad with `accumulate`, else the gradient that
   // arrived, or zeros. Hooks that the client has not requested leave gradients unchanged.
   Tensors finish(absl::Span<const Tensor> captures);
+  // Called if the pass has failed or is abandoned: some leaves have their gradient, some do not, and one may be
+  // incomplete. Reading these gradients, or adding to them, throws `error` until they are set.
+  void invalidate_gradients(const Error& error);
 
  private:
   struct State {
@@ -87,7 +90,6 @@ class Task {
   int64_t add_pending_hook(uint32_t index);
   void store_captured(uint32_t index);
   void run(State& state);
-  void invalidate_gradients(const Error& error);
   void deliver(const Edge& edge, Tensor gradient);
   void check_finite(const Node& node, const Gradients& results) const;
   void make_ready(uint32_t index);

@@ -19,7 +19,7 @@ class LeafNode final : public Node {
   bool is_leaf() const override { return true; }
   void run(Gradients& gradients, Gradients& results) override;
   Tensor zeros(uint32_t output) const override;
-  // Called if `error` cancelled a pass that accumulates into the leaf. Reading its gradient then throws `error` until
+  // Called if `error` ended a pass that accumulates into the leaf. Reading its gradient then throws `error` until
   // the gradient is set.
   void invalidate_gradient(const std::shared_ptr<const Error>& error);
   // Called when the leaf is destroyed. Later gradients are dropped.

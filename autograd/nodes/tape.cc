@@ -1,6 +1,10 @@
 #include "autograd/nodes/tape.h"
 
+#include "autograd/nodes/history.h"
+#include "autograd/nodes/leaf.h"
+#include "autograd/task.h"
 #include "engine/schema/error.h"
+#include "engine/schema/op_ids.h"
 
 namespace tt::autograd {
 namespace {
@@ -30,5 +34,24 @@ Task& Tape::find(int64_t number) const {
 }
 
 void Tape::drop(int64_t number) { tasks_.erase(number); }
+
+// The other arguments are not checked if one is poisoned.
+void Tape::skipped(const Op& op, Args args, const Error& error, uint32_t /*site*/) {
+  if (op.id == op_id::kBackwardEnd || op.id == op_id::kBackwardFeed || op.id == op_id::kBackwardUntil) {
+    if (args.empty() || args[0].kind != Arg::Kind::kInt) return;
+    if (auto found = tasks_.find(args[0].integer); found != tasks_.end()) found->second->invalidate_gradients(error);
+    return;
+  }
+  if (op.id != op_id::kBackward && op.id != op_id::kBackwardBegin) return;
+  const size_t captures = op.id == op_id::kBackward ? 2 : 3;
+  if (args.size() <= captures + 1 || args[captures].kind != Arg::Kind::kTensors || !args[captures + 1].to_bool()) return;
+  const auto reason = std::make_shared<const Error>(error.kind(), error.message());
+  for (const TensorMeta* t : args[captures].list()) {
+    if (!t) continue;
+    const Tensor leaf = Tensor::from(t);
+    if (!leaf->is_leaf() || !leaf.requires_grad()) continue;
+    static_cast<LeafNode&>(*edge_of(leaf).node).invalidate_gradient(reason);
+  }
+}
 
 }  // namespace tt::autograd

@@ -48,6 +48,8 @@ class Tape final : public SessionService {
   Tape();
   ~Tape() override;
   uint64_t host_bytes() const override { return meter_->bytes(); }
+  // Invalidates the gradients that a backward pass which is not executed should have added to.
+  void skipped(const Op& op, Args args, const Error& error, uint32_t site) override;
   TapeMeter& meter() { return *meter_; }
   // Returns the current Context's tape, created on first use.
   static Tape& current();

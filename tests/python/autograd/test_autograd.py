@@ -172,3 +172,30 @@ def test_gradgradcheck_leaves_the_generator_unchanged(torch):
     assert torch.autograd.gradgradcheck(lambda v: v**3, x)
     assert torch.autograd.gradgradcheck(lambda v: torch.complex(v, v) ** 3, x)
     assert (torch.get_rng_state().tolist(), torch.initial_seed()) == before
+
+
+def test_a_failed_pass_invalidates_the_gradient_until_it_is_set(torch):
+    """A later pass must not add to a gradient that lacks a failed pass's part."""
+    table = torch.nn.Embedding(5, 4)
+    for row in (1, 12, 2):  # the second root's computation fails
+        table(torch.tensor([row])).sum().backward()
+    with pytest.raises(IndexError, match="out of range"):
+        table.weight.grad.tolist()
+    table.zero_grad()
+    table(torch.tensor([2])).sum().backward()
+    assert table.weight.grad.sum().item() == 4
+
+
+def test_a_failed_hooked_pass_invalidates_the_gradient(torch):
+    w = torch.ones(3, requires_grad=True)
+    bad = torch.ones(3)[torch.tensor([7, 0, 0])]
+    (w * 2).sum().backward()
+    y = w * bad
+    y.register_hook(lambda g: g)
+    y.sum().backward()
+    (w * 2).sum().backward()
+    with pytest.raises(IndexError):
+        w.grad.tolist()
+    w.grad = None
+    (w * 2).sum().backward()
+    assert w.grad.tolist() == [2, 2, 2]
