@@ -1,5 +1,7 @@
 #include "distributed/group_service.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "distributed/operators.h"
 #include "engine/device/cancellation.h"
@@ -103,11 +105,29 @@ void GroupService::destroy_reducer(int64_t number) {
 }
 
 int GroupService::serve_store(const std::string& address, const std::string& token) {
+  for (ServedStore& s : stores_) {
+    if (s.address != address || s.token != token) continue;
+    s.is_released = false;
+    return s.server->port();
+  }
+  end_released_stores();
   check(stores_.size() < kMaxStores, "a session serves at most ", kMaxStores, " stores");
   auto server = StoreServer::start(address, token);
   check(server.ok(), "cannot serve a store on ", address, ": ", server.status().message());
-  stores_.push_back(*std::move(server));
-  return stores_.back()->port();
+  const std::string bound = absl::StrCat(address.substr(0, address.rfind(':') + 1), (*server)->port());
+  stores_.push_back({*std::move(server), bound, token});
+  return stores_.back().server->port();
+}
+
+void GroupService::release_store(int64_t port) {
+  auto found = std::find_if(stores_.begin(), stores_.end(), [&](const auto& s) { return s.server->port() == port; });
+  check(ErrorKind::kValue, found != stores_.end(), "expected the port of a store that this session serves, got ", port);
+  found->is_released = true;
+  end_released_stores();
+}
+
+void GroupService::end_released_stores() {
+  std::erase_if(stores_, [](const ServedStore& s) { return s.is_released && s.server->store().has_no_members(); });
 }
 
 void GroupService::skipped(const Op& op, Args args, const Error& error, uint32_t site) {

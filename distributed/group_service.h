@@ -62,8 +62,11 @@ class GroupService final : public SessionService {
   const std::shared_ptr<Reducer>& reducer(int64_t number) const;
   void destroy_reducer(int64_t number);
 
-  // Serves a store on "host:port"; returns the port. Throws Error.
+  // Serves a store on "host:port", unless the session serves it; returns the port. Throws Error.
   int serve_store(const std::string& address, const std::string& token);
+  // Ends the store at a port as soon as no rank is a member of a group at it, which is checked here and when the session
+  // serves another one. Throws Error (ValueError) if there is none.
+  void release_store(int64_t port);
 
   // Enters the collective of an instruction that is not executed because an argument is poisoned, so that the other
   // ranks receive an error instead of waiting.
@@ -80,7 +83,13 @@ class GroupService final : public SessionService {
   const std::shared_ptr<SuspensionNotifier> notifier_;
   std::optional<PendingCall> current_;  // of the suspended instruction
   absl::flat_hash_map<int64_t, std::optional<PendingCall>> started_;
-  std::vector<std::unique_ptr<StoreServer>> stores_;
+  struct ServedStore {
+    std::unique_ptr<StoreServer> server;
+    std::string address, token;
+    bool is_released = false;
+  };
+  void end_released_stores();
+  std::vector<ServedStore> stores_;
   absl::flat_hash_map<int64_t, std::shared_ptr<ProcessGroup>> groups_;
   absl::flat_hash_map<int64_t, std::shared_ptr<Reducer>> reducers_;
 };

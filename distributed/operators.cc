@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "distributed/formation.h"
+#include "distributed/group/device_copy.h"
 #include "distributed/group/reduce.h"
 #include "distributed/group/scale.h"
 #include "distributed/group_service.h"
@@ -44,10 +45,11 @@ Tensors tensors(const Call& call, size_t i) {
 
 std::string text(const Call& call, size_t i) { return std::string(call.args[i].string()); }
 
+// Returns the number in the result of group_create or store_serve.
 int64_t group_number(const Tensor& tensor) {
   check(ErrorKind::kValue,
         tensor.device().type == DeviceType::kCPU && tensor.dtype() == DType::kInt64 && tensor.numel() == 1,
-        "expected the tensor that group_create returned for `group`");
+        "expected the tensor that group_create or store_serve returned");
   return *tensor.data_as<int64_t>();
 }
 
@@ -113,10 +115,10 @@ class FlatTensor {
     is_copy_ = true;
   }
   void copy_from_parts() const {
-    for_each_piece([](const Tensor& part, const Tensor& piece) { copy_into(piece, part); });
+    for_each_piece([](const Tensor& part, const Tensor& piece) { copy_into(piece, on_device(part, kCPU)); });
   }
   void copy_to_parts() const {
-    for_each_piece([](const Tensor& part, const Tensor& piece) { copy_into(part, piece); });
+    for_each_piece([](const Tensor& part, const Tensor& piece) { copy_into(part, on_device(piece, part.device())); });
   }
 
  private:
@@ -324,6 +326,16 @@ std::shared_ptr<Store> open_store(const std::string& address, const std::string&
 
 void store_serve(Call& call) { set_result<int64_t>(call, service().serve_store(text(call, 0), text(call, 1))); }
 
+void store_release(Call& call) { service().release_store(group_number(call.tensor(0))); }
+
+void group_records(Call& call) {
+  const std::shared_ptr<ProcessGroup> group = distributed::group(call, 0);
+  check_rank(*group, call.args[1].integer);
+  const std::string text = group->records(static_cast<int>(call.args[1].integer));
+  call.outputs.assign(1, empty({static_cast<int64_t>(text.size())}, DType::kUInt8, kCPU));
+  std::memcpy(call.outputs[0].data(), text.data(), text.size());
+}
+
 void group_create(Call& call) {
   const int64_t number = call.args[0].integer;
   const auto create = [&] {
@@ -510,20 +522,28 @@ void group_exchanged(Call& call) {
   });
 }
 
+int checked_peer(const ProcessGroup& group, int64_t peer) {
+  check_rank(group, peer);
+  check(ErrorKind::kValue, peer != group.rank(), "expected another rank than this one, got ", peer);
+  return static_cast<int>(peer);
+}
+
+uint32_t checked_tag(int64_t tag) {
+  check(ErrorKind::kValue, tag >= 0 && tag <= UINT32_MAX, "expected a tag from 0 to 2^32 - 1, got ", tag);
+  return static_cast<uint32_t>(tag);
+}
+
 // Starts to send or receive tensors.
 PendingCall start_message(Call& call, bool receives) {
   std::shared_ptr<ProcessGroup> group = distributed::group(call, 1);
-  const int64_t peer = call.args[2].integer;
-  const int64_t tag = call.args[3].integer;
-  check_rank(*group, peer);
-  check(ErrorKind::kValue, peer != group->rank(), "expected another rank than this one, got ", peer);
-  check(ErrorKind::kValue, tag >= 0 && tag <= UINT32_MAX, "expected a tag from 0 to 2^32 - 1, got ", tag);
+  const int peer = checked_peer(*group, call.args[2].integer);
+  const uint32_t tag = checked_tag(call.args[3].integer);
   const Tensors list = tensors(call, 0);
   const FlatTensor flat(list, common_dtype(list, {}));
   if (!receives) flat.copy_from_parts();
   ProcessGroup::Message message;
-  message.peer = static_cast<int>(peer);
-  message.tag = static_cast<uint32_t>(tag);
+  message.peer = peer;
+  message.tag = tag;
   message.dtype = flat.tensor().dtype();
   message.bytes = flat.data();
   message.size = static_cast<size_t>(flat.tensor().numel()) * item_size(message.dtype);
@@ -611,6 +631,8 @@ struct Entry {
 
 constexpr Entry kOperators[] = {
     {op_id::kStoreServe, &with_new_results<&store_serve>, std::nullopt},
+    {op_id::kStoreRelease, &with_new_results<&store_release>, std::nullopt},
+    {op_id::kGroupRecords, &with_new_results<&group_records>, std::nullopt},
     {op_id::kGroupCreate, &with_new_results<&group_create>, std::nullopt},
     {op_id::kGroupDestroy, &with_new_results<&group_destroy>, std::nullopt},
     {op_id::kGroupAbort, &with_new_results<&group_abort>, std::nullopt},
@@ -646,6 +668,24 @@ void register_distributed(Dispatcher& dispatcher) {
   }
 }
 
+namespace {
+
+// Sends an error instead of a failed tensor, so that the receiver does not wait for it.
+void send_error(GroupService& service, Args args, const Error& error, uint32_t site) {
+  const bool is_complete = args.size() == 5 && args[1].kind == Arg::Kind::kTensor && args[1].tensor != nullptr &&
+                           args[2].kind == Arg::Kind::kInt && args[3].kind == Arg::Kind::kInt;
+  if (!is_complete) return;
+  const std::shared_ptr<ProcessGroup> group = service.group(group_number(Tensor::from(args[1].tensor)));
+  ProcessGroup::Message message;
+  message.peer = checked_peer(*group, args[2].integer);
+  message.tag = checked_tag(args[3].integer);
+  const absl::string_view text(error.message().data(), error.message().size());
+  message.failure = absl::StrCat("rank ", group->rank(), " sent a failed tensor (", describe(site), "): ", text);
+  group->send(std::move(message));
+}
+
+}  // namespace
+
 void enter_with_error(GroupService& service, const Op& op, Args args, const Error& error, uint32_t site) {
   if (op.id == op_id::kGroupWait) {
     if (args.size() > 1 && args[1].kind == Arg::Kind::kInt) service.drop(args[1].integer);
@@ -655,6 +695,7 @@ void enter_with_error(GroupService& service, const Op& op, Args args, const Erro
     if (args.size() != 3 || args[1].kind != Arg::Kind::kInt || args[2].kind != Arg::Kind::kInt) return;
     return service.reducer(args[1].integer)->skip(error, describe(site), args[2].integer != 0);
   }
+  if (op.id == op_id::kGroupSend) return send_error(service, args, error, site);
   const auto* entry =
       std::find_if(std::begin(kOperators), std::end(kOperators), [&](const Entry& e) { return e.op == op.id; });
   if (entry == std::end(kOperators) || !entry->kind) return;

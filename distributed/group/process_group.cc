@@ -24,7 +24,9 @@ constexpr absl::string_view kDeparture = "departed ";
 struct MessageHeader {
   uint64_t bytes;
   uint64_t dtype;
+  uint64_t failed;  // 1: an error's text follows instead of a tensor
 };
+constexpr size_t kMaxFailureBytes = 4096;
 
 // Whether the inputs of all ranks fit into the announcements.
 bool fits_inline(const Collective& c) {
@@ -164,14 +166,28 @@ std::shared_ptr<Work> ProcessGroup::start(Request request) {
     sequence = ++started_;
     if (!request.failure.empty()) reported_failure_ = request.failure;
   }
-  return add(*queue_, [this, request = std::move(request), sequence] {
+  const Collective& c = request.collective;
+  const uint64_t record = recorder_.add(name(c.kind), c.dtype, c.count, request.site);
+  return add(*queue_, [this, request = std::move(request), sequence, record] {
     const absl::Cleanup finish = [&] {
       MutexLock lock(mutex_);
       running_ = 0;
       complete_ = sequence;
     };
-    run(request, sequence);
+    run_recorded(record, [&] { run(request, sequence); });
   });
+}
+
+void ProcessGroup::run_recorded(uint64_t record, absl::FunctionRef<void()> run) {
+  recorder_.begin(record);
+  try {
+    run();
+  } catch (const std::exception& error) {
+    recorder_.end(record, error.what());
+    if (is_failed()) publish_records();
+    throw;
+  }
+  recorder_.end(record, "");
 }
 
 void ProcessGroup::throw_if_failed(uint64_t sequence) const {
@@ -233,6 +249,33 @@ void ProcessGroup::on_backend(int peer, absl::FunctionRef<void()> call) {
 
 std::string ProcessGroup::timeout_key(int rank) const {
   return absl::StrCat(options_.name, "/timeout/", running_sequence(), "/", rank);
+}
+
+std::string ProcessGroup::records_key(int rank) const { return absl::StrCat(options_.name, "/records/", rank); }
+
+void ProcessGroup::publish_records() {
+  constexpr size_t kMaxBytes = 8'192;
+  const std::shared_ptr<Store> store = this->store();
+  if (!store) return;
+  const std::string key = records_key(rank());
+  const std::string value = recorder_.text(kMaxBytes);
+  // Without the store, only this rank has its records.
+  static_cast<void>(store->set({&key, 1}, {&value, 1}));
+}
+
+std::string ProcessGroup::records(int rank) const {
+  constexpr size_t kMaxBytes = 65'536;
+  if (rank == this->rank()) return recorder_.text(kMaxBytes);
+  const std::shared_ptr<Store> store = this->store();
+  const std::string key = records_key(rank);
+  if (!store) return "";
+  const auto values = store->get({&key, 1}, std::chrono::seconds(1));
+  return values.ok() ? values->front() : "";
+}
+
+bool ProcessGroup::is_failed() const {
+  MutexLock lock(mutex_);
+  return failure_.has_value();
 }
 
 void ProcessGroup::publish_timeout() {
@@ -343,23 +386,33 @@ TaskQueue& ProcessGroup::lane(int peer, bool receives) {
 }
 
 std::shared_ptr<Work> ProcessGroup::send(Message message) {
+  const uint64_t record = recorder_.add("send", message.dtype, message.size / item_size(message.dtype), message.site);
   MutexLock lock(mutex_);
-  return add(lane(message.peer, false), [this, message = std::move(message)] { send_now(message); });
+  return add(lane(message.peer, false), [this, message = std::move(message), record] {
+    run_recorded(record, [&] { send_now(message); });
+  });
 }
 
 std::shared_ptr<Work> ProcessGroup::receive(Message message) {
+  const uint64_t record =
+      recorder_.add("receive", message.dtype, message.size / item_size(message.dtype), message.site);
   MutexLock lock(mutex_);
-  return add(lane(message.peer, true), [this, message = std::move(message)] { receive_now(message); });
+  return add(lane(message.peer, true), [this, message = std::move(message), record] {
+    run_recorded(record, [&] { receive_now(message); });
+  });
 }
 
 void ProcessGroup::send_now(const Message& message) {
   Backend& backend = await_backend();
-  const MessageHeader header{message.size, static_cast<uint64_t>(message.dtype)};
+  const bool failed = !message.failure.empty();
+  const absl::Span<const char> bytes =
+      failed ? absl::MakeConstSpan(message.failure).first(std::min(message.failure.size(), kMaxFailureBytes))
+             : absl::MakeConstSpan(message.bytes, message.size);
+  const MessageHeader header{bytes.size(), static_cast<uint64_t>(message.dtype), failed ? uint64_t{1} : 0};
   on_backend(message.peer, [&] {
     backend.send(message.peer, message.tag, {reinterpret_cast<const char*>(&header), sizeof(header)});
   });
-  if (message.size != 0)
-    on_backend(message.peer, [&] { backend.send(message.peer, message.tag, {message.bytes, message.size}); });
+  if (!bytes.empty()) on_backend(message.peer, [&] { backend.send(message.peer, message.tag, bytes); });
 }
 
 void ProcessGroup::receive_now(const Message& message) {
@@ -368,7 +421,16 @@ void ProcessGroup::receive_now(const Message& message) {
   on_backend(message.peer, [&] {
     backend.receive(message.peer, message.tag, {reinterpret_cast<char*>(&header), sizeof(header)});
   });
-  const bool expected = header.bytes == message.size && header.dtype == static_cast<uint64_t>(message.dtype);
+  if (header.failed == 1 && header.bytes <= kMaxFailureBytes) {
+    std::string text(header.bytes, '\0');
+    on_backend(message.peer, [&] { backend.receive(message.peer, message.tag, absl::MakeSpan(text)); });
+    for (char& c : text) {
+      if (c < ' ' || c > '~') c = '?';
+    }
+    tt::fail(ErrorKind::kRuntime, text);
+  }
+  const bool expected =
+      header.failed == 0 && header.bytes == message.size && header.dtype == static_cast<uint64_t>(message.dtype);
   if (!expected) {
     // The bytes that follow cannot be told from those of later messages, so the group cannot continue.
     const bool is_known = is_valid(static_cast<int64_t>(std::min<uint64_t>(header.dtype, INT64_MAX)));

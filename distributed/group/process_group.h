@@ -20,6 +20,7 @@
 #include "base/mutex.h"
 #include "distributed/group/announcement.h"
 #include "distributed/group/collective.h"
+#include "distributed/group/flight_recorder.h"
 #include "distributed/group/task_queue.h"
 #include "distributed/group/work.h"
 #include "distributed/store/store.h"
@@ -56,6 +57,7 @@ class ProcessGroup : public std::enable_shared_from_this<ProcessGroup> {
     size_t size = 0;
     std::string site;
     std::vector<Tensor> tensors;
+    std::string failure{};  // if not empty, it is sent instead of the bytes, and receive() of the peer fails with it
   };
 
   ProcessGroup(Options options, std::shared_ptr<SuspensionNotifier> notifier)
@@ -76,6 +78,10 @@ class ProcessGroup : public std::enable_shared_from_this<ProcessGroup> {
   // Fails the collective in progress and all later ones, on all ranks. Does not wait. The first reason is kept.
   void abort(const std::string& reason);
 
+  // The last collectives and messages of a rank, as FlightRecorder::text(): this rank's now, or another rank's when its
+  // group failed ("" if it has published none, or the store does not answer within a second).
+  std::string records(int rank) const;
+
  private:
   using Clock = std::chrono::steady_clock;
   std::shared_ptr<Work> add(TaskQueue& queue, std::function<void()> run);
@@ -85,6 +91,11 @@ class ProcessGroup : public std::enable_shared_from_this<ProcessGroup> {
   void on_backend(int peer, absl::FunctionRef<void()> call);
   // After a timeout, the ranks that waited inform each other at the store, in order to name the one that did not.
   std::string timeout_key(int rank) const;
+  std::string records_key(int rank) const;
+  void publish_records();
+  bool is_failed() const;
+  // Runs a call that is recorded under this number.
+  void run_recorded(uint64_t record, absl::FunctionRef<void()> run);
   void publish_timeout();
   std::string ranks_without_timeout() const;  // "; no answer from rank 2", or ""
   bool has_joined() const;
@@ -104,6 +115,7 @@ class ProcessGroup : public std::enable_shared_from_this<ProcessGroup> {
 
   const Options options_;
   const std::shared_ptr<SuspensionNotifier> notifier_;
+  FlightRecorder recorder_;
   mutable Mutex mutex_;
   CondVar changed_;  // backend_ or failure_ was set
   std::optional<std::string> failure_ ABSL_GUARDED_BY(mutex_);

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "distributed/group/device_copy.h"
 #include "distributed/group/scale.h"
 #include "engine/dispatch/dispatcher.h"
 #include "engine/schema/error.h"
@@ -75,7 +76,7 @@ void Reducer::accumulated(size_t index, const Tensor& gradient) {
   const auto [b, position] = place_[index];
   Bucket& bucket = buckets_[b];
   if (!bucket.flat) bucket.flat = empty({bucket.items}, bucket.dtype, Device{});
-  copy_into(piece(bucket, position), gradient);
+  copy_into(piece(bucket, position), on_device(gradient, Device{}));
   ++bucket.num_ready;
   start_ready_buckets();
 }
@@ -110,7 +111,7 @@ void Reducer::start_unused(const Tensors& gradients) {
     if (!bucket.flat) bucket.flat = empty({bucket.items}, bucket.dtype, Device{});
     for (size_t position = 0; position < bucket.parameters.size(); ++position) {
       const size_t index = bucket.parameters[position];
-      if (!gradients_[index]) copy_into(piece(bucket, position), gradients[index]);
+      if (!gradients_[index]) copy_into(piece(bucket, position), on_device(gradients[index], Device{}));
     }
     bucket.num_ready = bucket.parameters.size();
   }
@@ -193,7 +194,7 @@ void Reducer::copy_to_gradients(const Bucket& bucket, const Tensors& gradients) 
   for (size_t position = 0; position < bucket.parameters.size(); ++position) {
     const size_t index = bucket.parameters[position];
     const Tensor& gradient = gradients_[index] ? gradients_[index] : gradients[index];
-    copy_into(gradient, piece(bucket, position));
+    copy_into(gradient, on_device(piece(bucket, position), gradient.device()));
     gradient->storage->bump_version();
   }
 }

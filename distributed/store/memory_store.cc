@@ -4,6 +4,7 @@
 #include <limits>
 #include <optional>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
@@ -426,6 +427,21 @@ absl::StatusOr<std::vector<MemoryStore::Departure>> MemoryStore::departures(Memb
   return result;
 }
 
+// The members of a group have read its keys, "name/...", when it is formed.
+void MemoryStore::erase_keys_of(const std::string& group) {
+  const std::string prefix = group + "/";
+  absl::erase_if(pairs_, [&](const auto& pair) {
+    if (!absl::StartsWith(pair.first, prefix)) return false;
+    bytes_ -= bytes_of(pair.first, pair.second);
+    return true;
+  });
+}
+
+bool MemoryStore::has_no_members() {
+  MutexLock lock(mutex_);
+  return groups_.size() == unused_groups_.size();
+}
+
 void MemoryStore::leave(Member& member, const std::string& reason) {
   std::vector<std::shared_ptr<Member>> others;
   {
@@ -436,7 +452,10 @@ void MemoryStore::leave(Member& member, const std::string& reason) {
     group.members.erase(member.rank_);
     group.left.push_back({member.rank_, reason.substr(0, kMaxReasonBytes)});
     group.left_ranks.insert(member.rank_);
-    if (group.members.empty()) group.unused = unused_groups_.insert(unused_groups_.end(), member.group_);
+    if (group.members.empty()) {
+      group.unused = unused_groups_.insert(unused_groups_.end(), member.group_);
+      erase_keys_of(member.group_);
+    }
     if (!closed_.ok()) return;
     for (auto& [rank, other] : group.members) others.push_back(other);
   }

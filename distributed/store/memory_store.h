@@ -57,6 +57,9 @@ class MemoryStore final : public Store {
   // Ends an asynchronous get without calling its `done`. Returns false if `done` has been called or is being called.
   bool cancel(uint64_t id);
 
+  // Whether no group has a member.
+  bool has_no_members();
+
   // Asynchronous membership, until leave().
   class Member;
   struct Departure {
@@ -102,6 +105,7 @@ class MemoryStore final : public Store {
   void unregister(uint64_t id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Removes records of groups without members until there is room for one more member.
   bool make_room_for_member() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void erase_keys_of(const std::string& group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void end_waits_at_deadlines();
 
   Mutex mutex_;

@@ -53,7 +53,7 @@ void bump_versions(const Call& call) {
 void stop_before(const Call& call, bool writes) {
   const bool computes = writes || call.op->num_outputs != 0;
   const uint16_t op = call.op->id;
-  const bool suspends = op == op_id::kUploaded || (op >= op_id::kStoreServe && op <= op_id::kGroupExchanged) ||
+  const bool suspends = op == op_id::kUploaded || (op >= op_id::kStoreServe && op <= op_id::kStoreRelease) ||
                         (op >= op_id::kCheckpointWrite && op <= op_id::kCheckpointRemove);
   if (!computes || op == op_id::kGraphEnd || suspends) return;
   check_cancelled();

@@ -15,6 +15,7 @@ from ._collectives import *  # noqa: F403
 from ._collectives import _all_gather_base, _reduce_scatter_base  # noqa: F401
 from ._debug import DebugLevel, get_debug_level, set_debug_level, set_debug_level_from_env
 from ._errors import DistBackendError, DistError, DistNetworkError, DistStoreError, QueueEmptyError
+from ._flight_recorder import dump_flight_recorder
 from ._grad_bucket import GradBucket
 from ._groups import (
     destroy_process_group, init_process_group, new_group, new_subgroups, new_subgroups_by_enumeration, shrink_group,

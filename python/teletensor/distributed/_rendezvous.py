@@ -39,8 +39,10 @@ class Meeting:
     store: object = None  # the store given by the user
 
 
-# Stores that the session's engine serves: the session, and the port by host and requested port.
-_served: tuple[object, dict[tuple[str, int], int]] = (None, {})
+# Stores that the session's engine serves: the session, and the result of store_serve by host and port.
+_served: tuple[object, dict[tuple[str, int], _C.Tensor]] = (None, {})
+# Those at which only groups meet, so that they can end when the groups meet elsewhere.
+_of_groups: set[tuple[str, int]] = set()
 _published: dict[
     str, tuple[object, int, str]
 ] = {}  # by host: a store's session, port and token, which rank 0 published
@@ -54,16 +56,30 @@ def _serve(host: str, port: int, token: str) -> int:
     session = _connection.connection()
     if _served[0] is not session:
         _served = (session, {})
+        _of_groups.clear()
     ports = _served[1]
     if (host, port) in ports:
         return port
     bound = f"[{host}]" if ":" in host else host
+    served = _C.ops.store_serve(f"{bound}:{port}", token)
     try:
-        chosen = int(_C.ops.store_serve(f"{bound}:{port}", token).item())
+        chosen = int(served.item())
     except RuntimeError as error:
         raise DistStoreError(str(error)) from None
-    ports[host, chosen] = chosen
+    ports[host, chosen] = served
     return chosen
+
+
+def _serve_groups(host: str, port: int, token: str) -> None:
+    """Like _serve, for groups. The stores at which earlier groups met end when their last members have left them."""
+    is_new = _served[0] is not _connection.connection() or (host, port) not in _served[1]
+    if is_new:
+        for earlier in _of_groups.intersection(_served[1]) if _served[0] is _connection.connection() else ():
+            _C.ops.store_release(_served[1].pop(earlier))
+        _of_groups.clear()
+    _serve(host, port, token)
+    if is_new:
+        _of_groups.add((host, port))
 
 
 def _serve_published(host: str) -> tuple[int, str]:
@@ -151,7 +167,7 @@ def _meet_at(host: str, port: int, rank: int, world_size: int, run: str) -> Meet
     if rank == 0:
         # A host's name may resolve to another interface on the host itself, so all interfaces are served.
         everywhere = "::" if ":" in host else "0.0.0.0"  # noqa: S104 - the token protects the store
-        _serve("127.0.0.1" if host == "localhost" else host if _is_loopback(host) else everywhere, port, token)
+        _serve_groups("127.0.0.1" if host == "localhost" else host if _is_loopback(host) else everywhere, port, token)
     bracketed = f"[{host}]" if ":" in host else host
     address = f"{bracketed}:{port}"
     _runs[address, run, world_size] += 1

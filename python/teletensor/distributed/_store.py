@@ -160,6 +160,7 @@ class TCPStore(Store):
         token = _rendezvous._group_token()
         if is_master:
             port = _rendezvous._serve(_listening_host(host_name), port, token)
+            _rendezvous._of_groups.discard((_listening_host(host_name), port))
         elif port == 0:
             raise DistNetworkError("[TCPStore] expected the master's port, got 0")
         self._host, self._port, self._token = host_name, port, token

@@ -137,3 +137,44 @@ def all_kinds() -> list:
     dist.recv(received, (rank - 1) % size)
     request.wait()
     return [x.tolist(), gathered.tolist(), received.item()]
+
+
+def records_of_all(rank: int, size: int) -> dict:
+    """A group whose rank 1 does not arrive at the last collective: what each rank knows of the others."""
+    group = dist.new_group(timeout=timedelta(seconds=1))
+    t = torch.ones(300)
+    dist.all_reduce(t, group=group)
+    if rank == 0:
+        dist.send(t, 1, group=group)
+    elif rank == 1:
+        dist.recv(t, 0, group=group)
+    message = ""
+    try:
+        if rank != 1:
+            dist.all_reduce(t, dist.ReduceOp.MAX, group=group)
+            t[0].item()
+        else:
+            time.sleep(2)
+            dist.broadcast(t, 0, group=group)
+            t[0].item()
+    except RuntimeError as error:
+        message = str(error)
+    time.sleep(1.5)
+    records = dist.dump_flight_recorder(group)
+    return {str(k): [[r["operation"], r["state"], r["items"], r["line"], r["error"]] for r in v] for k, v in records.items()} | {
+        "message": message
+    }
+
+
+def stores_of_earlier_groups(rank: int, size: int, ports: list[int]) -> int:
+    """Forms groups at different addresses; returns the number of listening sockets of this rank's engine."""
+    for port in ports:
+        dist.init_process_group("gloo", f"tcp://127.0.0.1:{port}", world_size=size, rank=rank)
+        dist.barrier()
+        dist.destroy_process_group()
+    listening = {
+        line.split()[9] for table in ("tcp", "tcp6") for line in Path(f"/proc/{engine_pid()}/net/{table}").read_text().splitlines()[1:]
+        if line.split()[3] == "0A"
+    }  # fmt: skip
+    links = [os.readlink(link) for link in Path(f"/proc/{engine_pid()}/fd").iterdir()]
+    return sum(f"socket:[{inode}]" in links for inode in listening)

@@ -155,3 +155,22 @@ def test_rank_continues_with_a_new_engine(own_ranks):
     for rank in (0, 1):
         group.all[rank].start(cases.form_again, rank, 2, port, [0, 1])
     assert [group.all[rank].result() for rank in (0, 1)] == [[1] * 3] * 2
+
+
+def test_the_flight_recorder_has_the_calls_of_all_ranks(ranks):
+    results = ranks.run(3, cases.records_of_all)
+    for rank, result in enumerate(results):
+        assert "rank 1" in result["message"]
+        own = result[str(rank)]
+        assert [r[0] for r in own] == ["all_reduce", *{0: ["send"], 1: ["receive"], 2: []}[rank], "broadcast" if rank == 1 else "all_reduce"]
+        assert own[0][1:3] == ["complete", 300] and "failure_cases.py" in own[0][3]
+        assert own[-1][1] == "failed" and "rank 1" in own[-1][4]
+    # The ranks that waited have published their records.
+    assert results[0]["2"] == results[2]["2"] and results[2]["0"][-1][0] == "all_reduce"
+
+
+def test_stores_of_earlier_groups_end(own_ranks):
+    group = own_ranks(2)
+    ports = [free_port() for _ in range(20)]  # more than a session may serve
+    first, second = group.run_without_group(2, cases.stores_of_earlier_groups, ports)
+    assert first <= second + 3
