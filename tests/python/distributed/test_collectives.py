@@ -8,19 +8,22 @@ from . import async_cases, error_cases
 from . import collective_cases as cases
 
 SIZES = pytest.mark.parametrize("size", [1, 2, 3, 4])
+CASES = [
+    cases.all_reduce, cases.premul_sum, cases.reduce, cases.broadcast, cases.all_gather, cases.gather_and_scatter, cases.reduce_scatter,
+    cases.all_to_all, cases.all_to_all_with_splits, cases.coalesced, cases.strided_and_recorded,
+]  # fmt: skip
 
 
 @SIZES
-@pytest.mark.parametrize(
-    "case",
-    [
-        cases.all_reduce, cases.premul_sum, cases.reduce, cases.broadcast, cases.all_gather, cases.gather_and_scatter, cases.reduce_scatter,
-        cases.all_to_all, cases.all_to_all_with_splits, cases.coalesced, cases.strided_and_recorded,
-    ],
-    ids=lambda case: case.__name__,
-)  # fmt: skip
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
 def test_collective(ranks, size, case):
     ranks.run(size, case)
+
+
+def test_collectives_on_five_to_eight_ranks(own_ranks):
+    group = own_ranks(8)
+    for i, case in enumerate(CASES):
+        group.run(8 - i % 4, case)
 
 
 def test_collectives_that_depend_on_each_other(ranks):
