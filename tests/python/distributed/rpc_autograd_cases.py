@@ -14,6 +14,7 @@ from teletensor.distributed.optim import DistributedOptimizer
 from . import rpc_cases
 from .rpc_cases import raised
 
+
 def run(rank: int, size: int, case: str, port: int, options: dict, settings: dict | None = None):
     """Runs a case on worker 0 between init_rpc() and shutdown() of all workers."""
     settings = rpc.TensorPipeRpcBackendOptions(init_method=f"tcp://127.0.0.1:{port}", **(settings or {}))

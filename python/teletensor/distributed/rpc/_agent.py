@@ -257,8 +257,8 @@ class Agent:
         incoming = Incoming(self, peer) if objects is None else LocalIncoming(self, peer, objects)
         try:
             getattr(self, f"_on_{kind}")(peer, incoming, *content)
-        except (KeyError, TypeError, AttributeError, PermissionError) as error:
-            raise ValueError(f"received a malformed message: {error!r:.200}") from error
+        except (KeyError, TypeError, ValueError, AttributeError, PermissionError) as error:
+            raise ValueError(f"received a malformed message: {error!r:.300}") from error
 
     def _on_notice(self, peer: Peer, incoming: Incoming, name: str, payload: bytes) -> None:
         self._internal[name](peer, *decode_message(payload, incoming))

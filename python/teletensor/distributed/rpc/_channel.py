@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from ..autograd._context import Context
     from ._agent import Agent, Peer
 
-_OFFER_SECONDS = 3600.0  # the receiver pulls as soon as its engine executes the message's calls
+# How long an engine keeps a message's tensors. The receiver pulls when its session has executed its earlier calls.
+_OFFER_SECONDS = 3600.0
 
 
 class Outgoing:
@@ -68,7 +69,7 @@ class Incoming:
             raise ValueError(f"expected a tensor, got {content!r:.100}")
         return _pull.pull_from(
             self._sender.pull_address, self._sender.pull_token, capability, _pull.checked_sizes(sizes),
-            _pull.dtype_of(dtype), device=_C.device(device), timeout=_OFFER_SECONDS,
+            _pull.dtype_of(dtype), device=_C.device(device), timeout=self._agent.timeout or _OFFER_SECONDS,
         )  # fmt: skip
 
     def get_tensor(self, content) -> _C.Tensor:
