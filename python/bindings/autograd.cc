@@ -149,7 +149,9 @@ void bind_autograd(py::module_& m) {
   m.def("detach_in_place", [](py::handle o) { replace(o, o); });
   m.def("set_grads", [](py::handle leaves, py::handle grads) {
     Handles targets = handles_of(leaves, "a leaf");
-    if (!targets.empty()) client::set_grads(targets, gradients_of(grads, targets.size()), site_of(targets[0]));
+    if (targets.empty()) return;
+    client::set_grads(targets, gradients_of(grads, targets.size()), site_of(targets[0]));
+    for (py::handle leaf : leaves) forget_grad(leaf.ptr());
   });
   m.def("retain_grad", [](py::handle o) { client::retain_grad(tensor_of(o, "tensor")); });
   m.def("custom_function", [](py::handle inputs, py::handle outputs, py::object callable) {

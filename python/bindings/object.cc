@@ -308,6 +308,8 @@ PyObject* wrap(client::Tensor handle, PyTypeObject* type) {
 
 void CallInProgress::free_replaced_handles() { std::vector<client::Tensor>().swap(replaced_); }
 
+void forget_grad(PyObject* o) { Py_CLEAR(self_of(o)->grad); }
+
 void replace_handle(PyObject* o, client::Tensor handle) {
   std::swap(self_of(o)->handle, handle);
   CallInProgress::keep(std::move(handle));

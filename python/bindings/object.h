@@ -104,6 +104,9 @@ class CallInProgress {
   static inline std::vector<client::Tensor> replaced_;
 };
 
+// Drops the object last returned for `.grad`, which would keep the gradient's memory.
+void forget_grad(PyObject* o);
+
 // Makes the Python object refer to another tensor: `x.data = y`, `x.unsqueeze_(0)`.
 void replace_handle(PyObject* o, client::Tensor handle);
 

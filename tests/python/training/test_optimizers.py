@@ -153,3 +153,19 @@ def test_invalid_options_are_rejected(torch):
     for name in ("RMSprop", "Adagrad", "Adadelta", "Adamax", "NAdam", "RAdam", "ASGD", "Rprop"):
         with pytest.raises(ValueError, match="Invalid learning rate: -1"):
             getattr(torch.optim, name)([p], lr=-1)
+
+
+def test_zero_grad_frees_the_gradients(torch):
+    """Also those that the step has read: two sets of gradients must not exist at the peak of the next pass."""
+    w = torch.ones(1 << 20, requires_grad=True)
+    optimizer = torch.optim.SGD([w], lr=0.1)
+
+    def held() -> int:
+        return torch._C.ops.memory_stats(0).tolist()[-3]  # bytes of this session
+
+    without = held()
+    for _ in range(2):
+        (w * 2).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        assert held() == without
