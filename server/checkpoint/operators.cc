@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/dispatch/ops.h"
 #include "engine/program/poison.h"
 #include "engine/schema/op_ids.h"
 #include "engine/session/context.h"
@@ -65,9 +66,12 @@ std::string bytes_of(const Tensor& tensor, std::string_view name, uint64_t limit
 
 // Returns the tensor's elements in new memory of the CPU, which is charged to the session. Waits for the device.
 Tensor host_copy(const Tensor& tensor) {
-  Tensor copy = empty(tensor.sizes(), tensor.dtype(), kCPU);
-  copy_into(copy, tensor);
-  if (tensor.device().type == DeviceType::kCPU) return copy;
+  if (tensor.device().type == DeviceType::kCPU) {
+    Tensor copy = empty(tensor.sizes(), tensor.dtype(), kCPU);
+    copy_into(copy, tensor);
+    return copy;
+  }
+  Tensor copy = ops::to_device(detach(tensor), kCPU);
   Context& context = Context::current();
   context.stream(tensor.device()).synchronize();
   if (const auto poison = context.async_errors().find_error(tensor->storage->pending_errors)) {
@@ -215,7 +219,9 @@ class Boxes {
 
   void copy_to_outputs() const {
     for (size_t i = 0; i < outputs_.size(); ++i) {
-      if (!targets_[i].same(outputs_[i])) copy_into(outputs_[i], targets_[i]);
+      if (targets_[i].same(outputs_[i])) continue;
+      const Device device = outputs_[i].device();
+      copy_into(outputs_[i], device == kCPU ? targets_[i] : ops::to_device(targets_[i], device));
     }
   }
 

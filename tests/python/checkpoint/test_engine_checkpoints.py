@@ -230,6 +230,34 @@ print(ck.load("a")["x"].sum().item())
     assert run(root, code) == "True\n3000000.0\n"
 
 
+def test_tensors_on_gpus(root):
+    code = """
+x = torch.arange(6000.0, device="cuda").reshape(60, 100)
+ck.save({"x": x, "t": x.T[3:], "cpu": torch.ones(3)}, "g")
+pending = ck.save_async({"x": x * 2}, "h")
+x.add_(1)
+pending.result()
+back = ck.load("g", device="cuda")
+assert all(t.is_cuda for t in back.values())
+assert (back["x"] == x - 1).all() and (back["t"] == (x - 1).T[3:]).all()
+into = {"x": torch.zeros(60, 100, device="cuda:1", dtype=torch.float64)}
+ck.load_into(into, "h")
+assert (into["x"].cpu() == 2 * (x.cpu() - 1)).all()
+import teletensor.distributed.checkpoint as dcp
+dcp.save({"x": x}, checkpoint_id="d", no_dist=True)
+state = {"x": torch.zeros(60, 100, device="cuda")}
+dcp.load(state, checkpoint_id="d", no_dist=True)
+assert (state["x"] == x).all()
+bad = x[torch.tensor([60], device="cuda")]
+try:
+    ck.save({"bad": bad}, "g")
+except IndexError as error:
+    print("out of bounds" in str(error))
+print(ck.load("g")["cpu"].tolist())
+"""
+    assert run(root, code) == "True\n[1.0, 1.0, 1.0]\n"
+
+
 def test_a_folder_with_other_files_is_not_replaced(root):
     (root / "home").mkdir()
     (root / "home/thesis.txt").write_text("text")
