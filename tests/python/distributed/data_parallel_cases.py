@@ -107,6 +107,32 @@ def unused(rank: int, size: int, **options) -> list:
     return [None if p.grad is None else p.grad.flatten().tolist() for p in module.module.parameters()]
 
 
+def unused_after_local_passes(rank: int, size: int, hook: bool = False, **options) -> list:
+    """Each rank uses one parameter in a pass without synchronization, and another in the next pass."""
+    torch.manual_seed(0)
+    module = DistributedDataParallel(Branches(), **options)
+    if hook:
+        module.register_comm_hook(None, lambda state, bucket: module.process_group.allreduce(
+            [bucket.buffer().div_(size)]).get_future())  # fmt: skip
+    for _ in range(2):
+        module.zero_grad()
+        with module.no_sync():
+            module(torch.ones(3, 4), rank).sum().backward()
+        module(torch.ones(3, 4), rank + size).sum().backward()
+    return [None if p.grad is None else p.grad.flatten().tolist() for p in module.module.parameters()]
+
+
+def late_static_graph(rank: int, size: int) -> list[str]:
+    module = DistributedDataParallel(nn.Linear(2, 2))
+    module._set_static_graph()
+    module(torch.ones(1, 2)).sum().backward()
+    try:
+        module._set_static_graph()
+    except RuntimeError as error:
+        return [str(error), module._get_ddp_logging_data()["error"]]
+    return []
+
+
 def unused_without_the_option(rank: int, size: int) -> str:
     torch.manual_seed(0)
     module = DistributedDataParallel(Branches())

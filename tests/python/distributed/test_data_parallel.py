@@ -35,6 +35,18 @@ def test_unused_parameters(ranks, options):
     assert ranks.run(2, cases.unused, **options) == [expected] * 2
 
 
+@pytest.mark.parametrize("hook", [False, True])
+@pytest.mark.parametrize("options", [{"find_unused_parameters": True}, {"static_graph": True}])
+def test_parameters_used_only_in_local_passes_are_averaged(ranks, options, hook):
+    expected = [None] + [[1.5] * 4] * 4
+    assert ranks.run(2, cases.unused_after_local_passes, hook=hook, **options) == [expected] * 2
+
+
+def test_static_graph_is_set_before_the_first_pass(ranks):
+    for messages in ranks.run(2, cases.late_static_graph):
+        assert len(messages) == 2 and all("should be called before training loop starts" in m for m in messages)
+
+
 def test_unused_parameters_without_the_option_are_named(ranks):
     messages = ranks.run(2, cases.unused_without_the_option)
     assert all("computed no gradient for parameters" in m or "got none for parameters" in m for m in messages)

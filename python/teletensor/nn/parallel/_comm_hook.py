@@ -44,11 +44,15 @@ class HookReducer:
         self._state, self._hook, self._parameters, self._group = state, hook, parameters, group
         self._buckets = _divided(parameters, bucket_bytes)
         self._before: list | None = None  # the parameters' gradients before the pass; None: no pass is expected
+        self._before_local: list | None = None  # before the first pass since the last reduction, if that was not reduced
         self.is_reached: bool | None = False  # by the pass; None: not known, because the output has no tensors to mark
 
     def prepare(self, synchronizes: bool) -> None:
         """Begins a pass. `synchronizes`: whether its gradients are reduced."""
-        self._before = [_version(p.grad) for p in self._parameters] if synchronizes else None
+        before = [_version(p.grad) for p in self._parameters]
+        if not synchronizes and self._before_local is None:
+            self._before_local = before
+        self._before = before if synchronizes else None
         self.is_reached = False
 
     def marked(self, output):
@@ -77,11 +81,12 @@ class HookReducer:
         """
         if self._before is None or self.is_reached is False:
             return
-        used = [p.grad is not None and _version(p.grad) != before
-                for p, before in zip(self._parameters, self._before, strict=True)]  # fmt: skip
+        used = self._changed_since(self._before)
         if self.is_reached is None and not any(used):
             return
-        self._before = None
+        if allows_unused and self._before_local is not None:
+            used = self._changed_since(self._before_local)
+        self._before = self._before_local = None
         with no_grad():
             if allows_unused:
                 keeps = self._unused_by_all(used)
@@ -90,6 +95,9 @@ class HookReducer:
             else:
                 self._fail([name for name, is_used in zip(names, used, strict=True) if not is_used])
             self._reduce(keeps)
+
+    def _changed_since(self, before: list) -> list[bool]:
+        return [p.grad is not None and _version(p.grad) != v for p, v in zip(self._parameters, before, strict=True)]
 
     def _fail(self, unused: list[str]) -> None:
         self._group.abort(f"rank {self._group.rank()} computed no gradient for parameters {' '.join(unused)}")

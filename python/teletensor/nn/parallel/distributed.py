@@ -125,6 +125,8 @@ class DistributedDataParallel(Module, Joinable):
         self._reducer = 0
         self._hook_reducer: HookReducer | None = None  # replaces the engine's reducer
         self._expects_backward = False
+        self._accumulates = False  # whether passes since the last average have stayed local
+        self._num_passes, self._error = 0, ""  # that synchronize; the error of a call in the wrong order
         self._create_reducer(None)
         _live.add(self)
         if _finish_all not in gradients.after_backward:
@@ -185,6 +187,8 @@ class DistributedDataParallel(Module, Joinable):
         elif _C.is_grad_enabled():
             _C.ops.reducer_prepare(self._reducer, synchronizes)
         self._expects_backward = synchronizes
+        self._num_passes += synchronizes
+        self._accumulates |= _C.is_grad_enabled() and not synchronizes
         if synchronizes and self.broadcast_buffers and self.require_forward_param_sync:
             self._broadcast(self._buffers_to_broadcast(), root)
         output = self.module(*inputs, **kwargs)
@@ -206,8 +210,8 @@ class DistributedDataParallel(Module, Joinable):
                 p.grad = _C.torch.zeros_like(p)
             grads = [p.grad for p in parameters]
             counts = _C.ops.reducer_finish(grads, self._reducer, len(parameters))
-            if without:
-                unused = {p for p, count in zip(parameters, counts.tolist()) if count == 0}
+            if without or self._accumulates:
+                unused = self._unused_by_all(counts.tolist(), set(without))
                 for p in without:
                     if p in unused:
                         p.grad = None
@@ -216,6 +220,15 @@ class DistributedDataParallel(Module, Joinable):
             if not grads:
                 return
             self._status = _C.ops.reducer_finish(grads, self._reducer, 0)
+
+    def _unused_by_all(self, counts: list[int], without: set) -> set:
+        """The parameters of which no rank has a gradient, from the numbers of ranks that used each in this pass."""
+        if self._accumulates and any(counts):  # the pass is of this module
+            has_gradient = [int(p not in without) for p in self._parameters_to_reduce]
+            total = _C.tensor(has_gradient, dtype=_C.int32, device="cpu")
+            self.process_group.allreduce([total], ReduceOp.SUM).wait()
+            counts, self._accumulates = total.tolist(), False
+        return {p for p, count in zip(self._parameters_to_reduce, counts, strict=True) if count == 0}
 
     @contextlib.contextmanager
     def no_sync(self):
@@ -330,7 +343,22 @@ class DistributedDataParallel(Module, Joinable):
 
     def _get_ddp_logging_data(self) -> dict:
         return {"world_size": self.process_group.size(), "rank": self.process_group.rank(),
-                "num_parameter_tensors": len(self._parameters_to_reduce)}  # fmt: skip
+                "num_parameter_tensors": len(self._parameters_to_reduce), "iteration": self._num_passes,
+                "has_error": int(bool(self._error)), "error": self._error}  # fmt: skip
+
+    def _set_static_graph(self) -> None:
+        """Same as ``static_graph=True``.
+
+        Raises:
+            RuntimeError: the module has been called.
+        """
+        if self._num_passes:
+            self._error = (
+                "set_static_graph() should be called before training loop starts and after DistributedDataParallel is "
+                "constructed."
+            )
+            raise RuntimeError(self._error)
+        self.static_graph = True
 
     @staticmethod
     def _set_params_and_buffers_to_ignore_for_model(module: Module, params_and_buffers_to_ignore) -> None:
