@@ -94,15 +94,20 @@ def all_reduce(
 def all_reduce_coalesced(
     tensors: list[_Tensor], op=ReduceOp.SUM, group: ProcessGroup | None = None, async_op: bool = False
 ) -> Future | None:
-    """Reduces several tensors of one dtype over all ranks, in place, in one collective."""
+    """Reduces several tensors over all ranks, in place, in one collective.
+
+    The tensors have one dtype, or one complex dtype and that of its parts.
+    """
     tensors = [tensors] if isinstance(tensors, _Tensor) else tensors
     _check_tensor_list(tensors, "tensor")
-    _check_same_dtype(tensors)
     if _rank_not_in_group(group):
         _warn_not_in_group("all_reduce_coalesced")
         return None
     if any(t.is_complex() for t in tensors) and not supports_complex(op):
         raise ValueError(f"all_reduce does not support {op} on complex tensors")
+    if len({t.is_complex() for t in tensors}) == 2:
+        tensors = [_C.torch.view_as_real(t.detach()) if t.is_complex() else t for t in tensors]
+    _check_same_dtype(tensors)
     pg = group or _get_default_group()
     work = pg.allreduce_coalesced(tensors, _options.AllreduceCoalescedOptions(asyncOp=async_op, reduceOp=op))
     return work.get_future() if async_op else None

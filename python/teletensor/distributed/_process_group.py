@@ -376,6 +376,10 @@ class ProcessGroup:
         works = {rank: self.recv([arrival], rank, _BARRIER_TAG) for rank, arrival in arrivals.items()}
         if missing := self._incomplete(works, deadline):
             named = missing if wait_all_ranks else missing[:1]
+            if seconds <= 0:
+                text = f"Rank 0 timed out in monitoredBarrier after 0 ms. Ranks {', '.join(map(str, missing))} did not arrive"
+                self.abort(text)
+                raise RuntimeError(f"[Rank 0]: {text}")
             text = f"Rank{'s' * (len(named) > 1)} {', '.join(map(str, named))} failed to pass monitoredBarrier in {seconds * 1000:.0f} ms"
             self.abort(text)
             raise RuntimeError(f"[Rank 0]: {text}")

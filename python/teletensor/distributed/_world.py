@@ -87,8 +87,8 @@ def _group_or_default_group(pg: ProcessGroup | None = None) -> ProcessGroup:
     return _get_default_group() if pg is None or pg is _world.default_pg else pg
 
 
-def _rank_not_in_group(pg) -> bool:
-    return pg is not None and not isinstance(pg, ProcessGroup) and pg == GroupMember.NON_GROUP_MEMBER
+def _rank_not_in_group(group=None) -> bool:
+    return group is not None and not isinstance(group, ProcessGroup) and group == GroupMember.NON_GROUP_MEMBER
 
 
 def _warn_not_in_group(op: str) -> None:

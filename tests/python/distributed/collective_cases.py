@@ -150,6 +150,13 @@ def coalesced(rank: int, size: int) -> None:
         check(tensors[i], reduced("SUM", _inputs(size, shape, "float32", seed=i)), "all_reduce_coalesced")
 
 
+def coalesced_complex_and_real(rank: int, size: int) -> None:
+    real, both = tensor(rank, (3,), "float32"), tensor(rank, (2, 5), "complex64", seed=1)
+    dist.all_reduce_coalesced([real, both])
+    check(real, reduced("SUM", _inputs(size, (3,), "float32")), "all_reduce_coalesced of real")
+    check(both, reduced("SUM", _inputs(size, (2, 5), "complex64", seed=1)), "all_reduce_coalesced of complex")
+
+
 def strided_and_recorded(rank: int, size: int) -> None:
     """Views, tensors that require grad, and results that depend on them."""
     base = tensor(rank, (6, 8), "float32")

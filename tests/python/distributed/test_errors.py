@@ -118,6 +118,11 @@ def test_monitored_barrier_names_missing_ranks(ranks):
     assert results[0][0] == "[Rank 0]: Rank 1 failed to pass monitoredBarrier in 500 ms"
 
 
+def test_monitored_barrier_without_time(ranks):
+    message = ranks.run(2, cases.monitored_barrier_without_time)[0]
+    assert message == "[Rank 0]: Rank 0 timed out in monitoredBarrier after 0 ms. Ranks 1 did not arrive"
+
+
 def test_abort_gives_its_reason_on_all_ranks(ranks):
     lines(ranks.run(3, cases.aborted), "not enough data")
 
