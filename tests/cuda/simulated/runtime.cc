@@ -60,9 +60,11 @@ const typename Map::value_type* range_of(const Map& ranges, const void* p) {
 
 SimulatedRuntime& simulated_runtime() { return static_cast<SimulatedRuntime&>(runtime()); }
 
-// In a daemon the plug-in creates the runtime: memory size and eager mode are read from the environment.
+// In a daemon the plug-in creates the runtime: the number of devices and their memory are read from the environment.
 std::unique_ptr<Runtime> make_runtime() {
   SimulatedRuntime::Options options;
+  const char* devices = std::getenv("TELETENSOR_SIMULATED_DEVICES");
+  if (int count = 0; devices && absl::SimpleAtoi(devices, &count) && count > 0) options.devices = count;
   options.memory = megabytes("TELETENSOR_SIMULATED_MEMORY_MB", options.memory);
   if (const char* losses = std::getenv("TELETENSOR_SIMULATED_LOSSES")) options.losses = losses;
   options.refuses_pinning = std::getenv("TELETENSOR_SIMULATED_REFUSES_PINNING") != nullptr;
