@@ -58,7 +58,7 @@ from ._serialization import load, save  # noqa: E402
 from ._ops.spectral import istft, stft  # noqa: E402
 from ._tensor_str import set_printoptions  # noqa: E402
 from . import (  # noqa: E402
-    _VF, _utils, amp, autograd, backends, cuda, distributed, distributions, fft, func, functional, jit, types, linalg,
+    _VF, _utils, amp, autograd, backends, cuda, distributed, distributions, fft, func, functional, futures, jit, types, linalg,
     masked, nn, optim, random, serialization, signal, special, testing, utils, version,
 )  # fmt: skip
 from ._event import Event  # noqa: E402
