@@ -109,6 +109,7 @@ class Agent:
         self._outbox = outbox
         self._pool = Pool(options.num_worker_threads, "rpc")
         self._callbacks = Pool(options.num_worker_threads, "rpc-callbacks")
+        self._erasures = Pool(1, "rpc-erasures")
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
@@ -130,7 +131,7 @@ class Agent:
         for peer in self.peers:
             if peer is not self.me:
                 peer.inbox = Inbox(
-                    peer.address, peer.token, peer.prefix, self.me.rank, peer.info.name,
+                    peer.address, peer.token, peer.prefix, self.me.rank, peer.info.name, self._erasures.submit,
                     lambda data, peer=peer: self._receive(peer, data), lambda reason, peer=peer: self.on_lost(peer, reason),
                 )  # fmt: skip
         for peer in self.peers:
@@ -421,3 +422,4 @@ class Agent:
         self.timers.stop()
         self._pool.stop()
         self._callbacks.stop()
+        self._erasures.stop()

@@ -7,6 +7,8 @@ messages and detects that the sender's engine or session has ended, and nothing 
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import secrets
 import threading
 from collections.abc import Callable
@@ -55,17 +57,26 @@ class Inbox:
     """Receives the messages of one other worker to this one, in a thread.
 
     Args:
+        later: runs a function in another thread. Messages are erased there, while the next one is awaited.
         receive: called with each message.
         lost: called once, with the reason, if the sender's store is lost or `receive` raises ValueError. After it, and
             after close(), nothing is called.
     """
 
     def __init__(
-        self, address: str, token: str, prefix: str, me: int, name: str, receive: Callable, lost: Callable
+        self,
+        address: str,
+        token: str,
+        prefix: str,
+        me: int,
+        name: str,
+        later: Callable,
+        receive: Callable,
+        lost: Callable,
     ) -> None:
         self._store = _C.RemoteStore(address, token, _CONNECT_SECONDS)
         self._prefix, self._next = f"{prefix}/{me}", 0
-        self._receive, self._lost = receive, lost
+        self._later, self._receive, self._lost = later, receive, lost
         self._closed = False
         self.thread = threading.Thread(target=self._run, name=f"rpc-from-{name}", daemon=True)
 
@@ -82,7 +93,7 @@ class Inbox:
                 if self._closed:
                     return
                 self._receive(message)
-                self._store.erase(self._key())
+                self._later(functools.partial(self._erase, self._key()))
                 self._next += 1
             except TimeoutError:
                 continue
@@ -90,6 +101,10 @@ class Inbox:
                 if not self._closed:
                     self._closed = True
                     self._lost(str(error))
+
+    def _erase(self, key: str) -> None:
+        with contextlib.suppress(ConnectionError, PermissionError, RuntimeError):  # the store may be lost
+            self._store.erase(key)
 
     def stop(self) -> None:
         """Ends the thread after the current message. Called by `receive`."""
@@ -100,8 +115,8 @@ class Inbox:
         self._closed = True
         if self.thread is threading.current_thread() or not self.thread.is_alive():
             return
-        try:
+        with contextlib.suppress(
+            ConnectionError, PermissionError, RuntimeError
+        ):  # if it is lost, the thread does not wait
             self._store.set([self._key()], [b""])  # wakes the thread
-        except (ConnectionError, PermissionError, RuntimeError, ValueError):
-            pass  # the store is lost, so the thread does not wait there
         self.thread.join()
