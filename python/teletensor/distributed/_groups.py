@@ -302,7 +302,8 @@ def new_subgroups(
         raise ValueError(f"The world size ({world_size}) must be divisible by '{group_size=}'")
     ranks = get_process_group_ranks(group)
     parts = [ranks[i : i + group_size] for i in range(0, len(ranks), group_size)]
-    return new_subgroups_by_enumeration(parts, timeout, backend, pg_options, group_desc)
+    # The ranks outside of `group` do not call this function.
+    return _form_parts(parts, timeout, backend, pg_options, group_desc, len(ranks) < _get_default_group().size())
 
 
 def new_subgroups_by_enumeration(
@@ -321,9 +322,12 @@ def new_subgroups_by_enumeration(
             if rank in seen:
                 raise ValueError(f"Rank {rank} has appeared in both subgroup {seen[rank]} and {ranks}")
             seen[rank] = ranks
-    groups = [
-        new_group(ranks, timeout, backend, pg_options, group_desc=group_desc) for ranks in ranks_per_subgroup_list
-    ]
+    return _form_parts(ranks_per_subgroup_list, timeout, backend, pg_options, group_desc, is_local=False)
+
+
+def _form_parts(parts: list[list[int]], timeout, backend, pg_options, group_desc, is_local: bool):
+    """Forms disjoint groups; if `is_local`, the ranks of none of them do not call this function."""
+    groups = [new_group(ranks, timeout, backend, pg_options, is_local, group_desc) for ranks in parts]
     return next((pg for pg in groups if not _rank_not_in_group(pg)), None), groups
 
 

@@ -17,6 +17,17 @@ def _sum_of(group) -> list[float]:
     return t.tolist()
 
 
+def subgroups_of_subgroups(rank: int, size: int) -> list:
+    """Only the members of a subgroup divide it; other ranks divide theirs at the same time."""
+    half, _ = dist.new_subgroups_by_enumeration([[0, 2], [1, 3]])
+    own, parts = dist.new_subgroups(1, group=half)
+    quarter = dist.new_subgroups(2)[0]
+    result = [dist.get_process_group_ranks(own), len(parts), _sum_of(own)[0], _sum_of(quarter)[0]]
+    for part in parts:
+        dist.destroy_process_group(part)
+    return result
+
+
 def subgroups(rank: int, size: int) -> dict:
     """Pairs and a group in reverse order."""
     low, high = dist.new_group([0, 1]), dist.new_group([2, 3])

@@ -27,6 +27,10 @@ def test_subgroups_of_equal_size_by_enumeration_and_by_splitting(ranks):
     assert [r["local"] for r in results] == [[3.0] * 3, [3.0] * 3, None, None]
 
 
+def test_subgroups_of_subgroups(ranks):
+    assert ranks.run(4, cases.subgroups_of_subgroups) == [[[r], 2, r + 1.0, 3.0 if r < 2 else 7.0] for r in range(4)]
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_several_groups_interleaved(ranks, seed):
     ranks.run(4, cases.interleaved, seed=seed)
