@@ -31,14 +31,17 @@ std::unique_ptr<Task> make_task(const Call& call, size_t first) {
 // fails the later steps.
 void set_step_token(Call& call) { call.outputs.assign(1, allocate(call.inferred.outputs[0])); }
 
+// Returns the unfinished pass whose number is the first argument. All passes of a tape are Tasks.
+Task& task_of(const Call& call) { return static_cast<Task&>(Tape::current().find(call.args[0].integer)); }
+
 void backward(Call& call) {
   Tape& tape = Tape::current();
-  std::shared_ptr<Task> task = tape.take_suspended();
-  if (!task) task = make_task(call, 0);
+  std::shared_ptr<Pass> pass = tape.take_suspended();
+  if (!pass) pass = make_task(call, 0);
   try {
-    call.outputs = task->finish(list_of(call.args[2]));
+    call.outputs = static_cast<Task&>(*pass).finish(list_of(call.args[2]));
   } catch (const Suspended&) {
-    tape.suspend(std::move(task));
+    tape.suspend(std::move(pass));
     throw;
   }
 }
@@ -49,16 +52,16 @@ void backward_begin(Call& call) {
 }
 
 void backward_until(Call& call) {
-  call.outputs = Tape::current().find(call.args[0].integer).run_until(call.args[1].integer, call.args[3].ints());
+  call.outputs = task_of(call).run_until(call.args[1].integer, call.args[3].ints());
 }
 
 void backward_feed(Call& call) {
-  Tape::current().find(call.args[0].integer).resume_with(call.args[1].integer, list_of(call.args[2]));
+  task_of(call).resume_with(call.args[1].integer, list_of(call.args[2]));
   set_step_token(call);
 }
 
 void backward_end(Call& call) {
-  call.outputs = Tape::current().find(call.args[0].integer).finish(list_of(call.args[1]));
+  call.outputs = task_of(call).finish(list_of(call.args[1]));
 }
 
 void backward_drop(Call& call) { Tape::current().drop(call.args[0].integer); }

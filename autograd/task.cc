@@ -9,7 +9,6 @@
 #include "autograd/nodes/client_function_node.h"
 #include "autograd/nodes/history.h"
 #include "autograd/nodes/leaf.h"
-#include "autograd/nodes/tape.h"
 #include "engine/device/cancellation.h"
 #include "engine/dispatch/ops.h"
 #include "engine/program/suspension.h"
@@ -90,7 +89,7 @@ uint32_t Task::claim(Node* node) {
   if (found != kNone) return found;
   auto index = static_cast<uint32_t>(states_.size());
   // Passes may be nested. A node that an outer pass has marked keeps the outer pass's mark.
-  if (node->task == 0 || Tape::current().num_tasks() == 0) {
+  if (node->task == 0 || Tape::current().num_passes() == 0) {
     node->task = id_;
     node->task_index = index;
   } else {

@@ -17,6 +17,7 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
 #include "autograd/nodes/node.h"
+#include "autograd/nodes/tape.h"
 #include "engine/schema/arg.h"
 #include "engine/schema/error.h"
 
@@ -28,7 +29,7 @@ struct TaskOptions {
   bool create_graph = false;  // record the pass itself
 };
 
-class Task {
+class Task final : public Pass {
  public:
   // `gradients` are the gradients of the roots: empty, or one entry per root. A root without a gradient must have one
   // element. With `accumulate`, only the leaves among `captures` accumulate, or all reached leaves if `captures` is
@@ -47,9 +48,7 @@ class Task {
   // Runs to the end. Returns one tensor per capture: the leaf's .grad with `accumulate`, else the gradient that
   // arrived, or zeros. Hooks that the client has not requested leave gradients unchanged.
   Tensors finish(absl::Span<const Tensor> captures);
-  // Called if the pass has failed or is abandoned: some leaves have their gradient, some do not, and one may be
-  // incomplete. Reading these gradients, or adding to them, throws `error` until they are set.
-  void invalidate_gradients(const Error& error);
+  void invalidate_gradients(const Error& error) override;
 
  private:
   struct State {

@@ -2,19 +2,18 @@
 
 #include "autograd/nodes/history.h"
 #include "autograd/nodes/leaf.h"
-#include "autograd/task.h"
 #include "engine/schema/error.h"
 #include "engine/schema/op_ids.h"
 
 namespace tt::autograd {
 namespace {
 // Maximum number of unfinished passes. Passes nest: a client's backward function may call backward itself.
-constexpr size_t kMaxTasks = 1024;
+constexpr size_t kMaxPasses = 1024;
 }  // namespace
 
 Tape::Tape() : meter_(new TapeMeter) { meter_->enter(); }
 Tape::~Tape() {
-  tasks_.clear();
+  passes_.clear();
   suspended_.reset();
   histories_.break_cycles();
   meter_->leave();
@@ -22,24 +21,24 @@ Tape::~Tape() {
 
 Tape& Tape::current() { return Context::current().services.get<Tape>(); }
 
-void Tape::add(int64_t number, std::shared_ptr<Task> task) {
-  check(tasks_.size() < kMaxTasks, "too many unfinished backward passes, got ", tasks_.size());
-  check(tasks_.emplace(number, std::move(task)).second, "backward pass ", number, " already exists");
+void Tape::add(int64_t number, std::shared_ptr<Pass> pass) {
+  check(passes_.size() < kMaxPasses, "too many unfinished backward passes, got ", passes_.size());
+  check(passes_.emplace(number, std::move(pass)).second, "backward pass ", number, " already exists");
 }
 
-Task& Tape::find(int64_t number) const {
-  auto found = tasks_.find(number);
-  check(found != tasks_.end(), "backward pass ", number, " does not exist");
+Pass& Tape::find(int64_t number) const {
+  auto found = passes_.find(number);
+  check(found != passes_.end(), "backward pass ", number, " does not exist");
   return *found->second;
 }
 
-void Tape::drop(int64_t number) { tasks_.erase(number); }
+void Tape::drop(int64_t number) { passes_.erase(number); }
 
 // The other arguments are not checked if one is poisoned.
 void Tape::skipped(const Op& op, Args args, const Error& error, uint32_t /*site*/) {
   if (op.id == op_id::kBackwardEnd || op.id == op_id::kBackwardFeed || op.id == op_id::kBackwardUntil) {
     if (args.empty() || args[0].kind != Arg::Kind::kInt) return;
-    if (auto found = tasks_.find(args[0].integer); found != tasks_.end()) found->second->invalidate_gradients(error);
+    if (auto found = passes_.find(args[0].integer); found != passes_.end()) found->second->invalidate_gradients(error);
     return;
   }
   if (op.id != op_id::kBackward && op.id != op_id::kBackwardBegin) return;

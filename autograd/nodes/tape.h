@@ -12,7 +12,15 @@
 namespace tt::autograd {
 
 class History;
-class Task;
+
+// A backward pass that has not ended (autograd/task.h).
+class Pass {
+ public:
+  virtual ~Pass() = default;
+  // Called if the pass has failed or is abandoned: some leaves have their gradient, some do not, and one may be
+  // incomplete. Reading these gradients, or adding to them, throws `error` until they are set.
+  virtual void invalidate_gradients(const Error& error) = 0;
+};
 
 // All live histories of a session. Gradients and client functions may form reference cycles. break_cycles() breaks them
 // when the session ends, so that all tensors are freed.
@@ -58,15 +66,15 @@ class Tape final : public SessionService {
 
   // Backward passes by the client's number. `find` throws Error if the number is unknown, `add` if the number is in use
   // or too many passes are running.
-  void add(int64_t number, std::shared_ptr<Task> task);
-  Task& find(int64_t number) const;
+  void add(int64_t number, std::shared_ptr<Pass> pass);
+  Pass& find(int64_t number) const;
   void drop(int64_t number);
-  size_t num_tasks() const { return tasks_.size(); }
+  size_t num_passes() const { return passes_.size(); }
 
   // Keeps the pass of the current instruction until the instruction runs again after its suspension.
-  void suspend(std::shared_ptr<Task> task) { suspended_ = std::move(task); }
+  void suspend(std::shared_ptr<Pass> pass) { suspended_ = std::move(pass); }
   // Returns the pass that the instruction left; null at its first run.
-  std::shared_ptr<Task> take_suspended() { return std::exchange(suspended_, nullptr); }
+  std::shared_ptr<Pass> take_suspended() { return std::exchange(suspended_, nullptr); }
 
   HistoryList& histories() { return histories_; }
 
@@ -74,8 +82,8 @@ class Tape final : public SessionService {
   TapeMeter* const meter_;
   uint64_t sequence_ = 0;
   HistoryList histories_;
-  absl::flat_hash_map<int64_t, std::shared_ptr<Task>> tasks_;  // shared_ptr, because Task is incomplete here
-  std::shared_ptr<Task> suspended_;
+  absl::flat_hash_map<int64_t, std::shared_ptr<Pass>> passes_;
+  std::shared_ptr<Pass> suspended_;
 };
 
 }  // namespace tt::autograd
