@@ -430,7 +430,7 @@ absl::StatusOr<std::vector<MemoryStore::Departure>> MemoryStore::departures(Memb
 // The members of a group have read its keys, "name/...", when it is formed.
 void MemoryStore::erase_keys_of(const std::string& group) {
   const std::string prefix = group + "/";
-  absl::erase_if(pairs_, [&](const auto& pair) {
+  absl::erase_if(pairs_, [&](const auto& pair) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (!absl::StartsWith(pair.first, prefix)) return false;
     bytes_ -= bytes_of(pair.first, pair.second);
     return true;
