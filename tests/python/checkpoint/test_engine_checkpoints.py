@@ -145,6 +145,32 @@ print("ok")
     assert run(root, code) == "ok\n"
 
 
+def test_random_boxes(root):
+    code = """
+import random
+from teletensor._checkpoint import files
+rng = random.Random(1)
+shapes = [(), (9,), (1000,), (7, 5), (300, 700), (3, 40, 50), (2, 3, 4, 5), (40, 30000), (1, 1, 6), (100000, 4)]
+state = {str(s): torch.randn(*s) if s else torch.randn(1)[0] for s in shapes}
+files.write_tensors("boxes.safetensors", state)
+boxes, expected = [], []
+for shape in shapes * 6:
+    low = [rng.randint(0, n - 1) for n in shape]
+    size = [rng.choice([rng.randint(1, n - o), n - o]) for n, o in zip(shape, low)]
+    view = state[str(shape)]
+    for d, (o, n) in enumerate(zip(low, size)):
+        view = view.narrow(d, o, n)
+    output = torch.zeros(*reversed(size)).permute(*reversed(range(len(size)))) if rng.random() < 0.3 and size else torch.zeros(size)
+    boxes.append((output, str(shape), low))
+    expected.append(view)
+for status in files.read_boxes("boxes.safetensors", boxes):
+    status.item()
+assert all((output == view).all() for (output, _, _), view in zip(boxes, expected))
+print(len(boxes))
+"""
+    assert run(root, code) == "60\n"
+
+
 def test_sharded_files_have_the_layout_of_hugging_face(root):
     code = """
 state = {f"layer.{i}": torch.full((1000,), float(i)) for i in range(10)}

@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <random>
+
 #include "absl/strings/str_cat.h"
 #include "base/file_descriptor.h"
 #include "tests/server/checkpoint/files.h"
@@ -99,6 +101,36 @@ TEST(SafetensorsHeader, RejectsDeepNestingAtOnce) {
   for (int i = 0; i < 1'000'000; ++i) objects += "\"a\":{";
   EXPECT_THAT(parse_error(objects), HasSubstr("malformed"));
   EXPECT_THAT(parse_error(std::string(SafetensorsHeader::kMaxBytes + 1, '{')), HasSubstr("more than"));
+}
+
+// Changes of random bytes give a valid header or an Error.
+TEST(SafetensorsHeader, SurvivesMutations) {
+  const std::string text = absl::StrCat("{\"__metadata__\":{\"format\":\"pt\"},", entry("b", "F32", "1, 2", 4, 12), ",",
+                                        entry("a", "I16", "2", 0, 4), "}");
+  std::mt19937 random(1);
+  const std::string interesting = "{}[]\",:0123456789-+.eE\\u \x80\xff";
+  int valid = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    std::string changed = text;
+    for (uint32_t n = random() % 4; n-- > 0;) {
+      const size_t at = random() % changed.size();
+      switch (random() % 3) {
+        case 0: changed[at] = interesting[random() % interesting.size()]; break;
+        case 1: changed.erase(at, 1 + random() % 5); break;
+        default: changed.insert(at, changed.substr(random() % changed.size(), random() % 20));
+      }
+      if (changed.empty()) changed = "{";
+    }
+    try {
+      for (const StoredTensor& tensor : SafetensorsHeader::parse(changed, 12).tensors()) {
+        EXPECT_LE(tensor.begin + tensor.bytes, 12u);
+      }
+      ++valid;
+    } catch (const Error&) {
+    }
+  }
+  EXPECT_GT(valid, 1000);
+  EXPECT_LT(valid, 19'000);
 }
 
 class SafetensorsFileTest : public ::testing::Test {
