@@ -5,6 +5,7 @@ from __future__ import annotations
 import teletensor as torch
 import teletensor.distributed as dist
 from teletensor import nn
+from teletensor.distributed.device_mesh import init_device_mesh
 from teletensor.distributed.fsdp import fully_shard
 from teletensor.nn.parallel import DistributedDataParallel
 
@@ -60,3 +61,24 @@ def trains(rank: int, size: int, kind: str) -> float:
         pairs = zip(module.parameters(), alone.parameters(), strict=True)
         return max((p.full_tensor().cpu() - q).abs().max().item() for p, q in pairs)
     return difference(nn.ParameterList([p.detach().cpu() for p in module.parameters()]), alone)
+
+
+def moved_inputs(rank: int, size: int) -> list[str]:
+    """The devices of a module's arguments, which are on the CPU."""
+    seen = []
+
+    class Sees(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(2, 2, device="cuda")
+
+        def forward(self, x, pair, *, options):
+            seen.extend(t.device.type for t in (x, *pair, options["scale"]))
+            return self.layer(x + pair[0] + pair[1]) * options["scale"]
+
+    mesh = init_device_mesh("cuda", (size,))
+    module = DistributedDataParallel(Sees(), device_ids=[0], device_mesh=mesh)
+    x = torch.ones(3, 2)
+    module(x, (x, x), options={"scale": torch.ones(2), "name": "a"}).sum().backward()
+    assert module.module.layer.weight.grad.cpu().tolist() == [[9.0, 9.0]] * 2
+    return seen

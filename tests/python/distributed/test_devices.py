@@ -26,6 +26,10 @@ def test_training(gpu_ranks, kind):
     assert max(gpu_ranks.run(2, device_cases.trains, kind=kind)) < 1e-5
 
 
+def test_arguments_are_copied_to_the_device(gpu_ranks):
+    assert gpu_ranks.run(2, device_cases.moved_inputs) == [["cuda"] * 4] * 2
+
+
 def test_pipeline(gpu_ranks):
     assert max(gpu_ranks.run(2, pipeline_cases.on_devices)) < 1e-5
 

@@ -14,6 +14,7 @@ from ...distributed._reduce_op import ReduceOp
 from ...distributed.algorithms.join import Join, Joinable, JoinHook
 from ..modules.module import Module
 from ._comm_hook import HookReducer
+from .data_parallel import scatter_kwargs
 
 _MIB = 1 << 20
 _numbers = itertools.count(1)  # of reducers
@@ -57,13 +58,15 @@ class DistributedDataParallel(Module, Joinable):
 
     Args:
         module: a module with the same parameters, in the same order, on every rank.
-        device_ids: None, or a list with the device that stores the module's parameters.
+        device_ids: None, or a list with the device that stores the module's parameters. forward() copies tensors in its
+            arguments to this device.
         output_device: None, or that device.
         dim: 0.
         broadcast_buffers: whether forward() copies the buffers of rank 0 to all ranks before a pass that synchronizes.
         init_sync: whether the constructor copies the parameters and buffers of rank 0 to all ranks. It must be the same
             on all ranks.
         process_group: the group; by default that of init_process_group().
+        device_mesh: a mesh with one dimension, whose group is used, instead of `process_group`.
         bucket_cap_mb: maximum size of a bucket in MiB, 25 by default; the first has 1 MiB.
         find_unused_parameters: whether the loss may not depend on all parameters. backward() then waits for the number
             of ranks that use each one if this rank does not use all of them.
@@ -93,13 +96,19 @@ class DistributedDataParallel(Module, Joinable):
         for name, value in (
             ("delay_all_reduce_named_params", delay_all_reduce_named_params),
             ("param_to_hook_all_reduce", param_to_hook_all_reduce), ("mixed_precision", mixed_precision),
-            ("device_mesh", device_mesh), ("skip_all_reduce_unused_params", skip_all_reduce_unused_params),
+            ("skip_all_reduce_unused_params", skip_all_reduce_unused_params),
         ):  # fmt: skip
             if value:
                 raise NotImplementedError(f"[DistributedDataParallel] {name} is not supported")
         if dim != 0:
             raise NotImplementedError(f"[DistributedDataParallel] expected dim=0, got {dim}")
-        self.module = module
+        if device_mesh is not None and process_group is not None:
+            raise RuntimeError("Cannot specify both process_group and device_mesh arguments.")
+        if device_mesh is not None and device_mesh.ndim != 1:
+            raise RuntimeError(f"Only 1D device mesh is supported, but got {device_mesh}.")
+        self.module, self.device_mesh = module, device_mesh
+        if device_mesh is not None:
+            process_group = device_mesh.get_group()
         self.process_group = process_group or distributed_c10d._get_default_group()
         self.dim, self.broadcast_buffers, self.static_graph = dim, broadcast_buffers, static_graph
         self.find_unused_parameters = find_unused_parameters
@@ -133,6 +142,7 @@ class DistributedDataParallel(Module, Joinable):
             gradients.after_backward.append(_finish_all)
 
     def _check_devices(self, device_ids, output_device) -> None:
+        self.device_ids = list(device_ids) if device_ids else None
         devices = {p.device for p in self._parameters_to_reduce}
         given = [*(device_ids or ()), *([] if output_device is None else [output_device])]
         for device in given:
@@ -191,6 +201,8 @@ class DistributedDataParallel(Module, Joinable):
         self._accumulates |= _C.is_grad_enabled() and not synchronizes
         if synchronizes and self.broadcast_buffers and self.require_forward_param_sync:
             self._broadcast(self._buffers_to_broadcast(), root)
+        if self.device_ids is not None:
+            (inputs,), (kwargs,) = scatter_kwargs(inputs, kwargs, self.device_ids) if inputs or kwargs else (((),), ({},))
         output = self.module(*inputs, **kwargs)
         self.require_forward_param_sync = self.require_backward_grad_sync
         return output if self._hook_reducer is None else self._hook_reducer.marked(output)
