@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._C import Tensor
+from .._C import Tensor, complex128, float64
 
 _TOLERANCES = {
     "torch.float16": (1e-3, 1e-5),
@@ -35,13 +35,17 @@ def assert_close(actual, expected, *, rtol=None, atol=None, equal_nan=False, che
     default = _TOLERANCES.get(repr(a.dtype), (0.0, 0.0)) if a is not None else (1e-7, 1e-7)
     rtol, atol = default[0] if rtol is None else rtol, default[1] if atol is None else atol
     sides = (a if a is not None else actual, b if b is not None else expected)
-    x, y = (np.asarray(t.double().numpy() if isinstance(t, Tensor) else t) for t in sides)
+    x, y = (_array(t) if isinstance(t, Tensor) else np.asarray(t) for t in sides)
     if not np.allclose(x, y, rtol, atol, equal_nan):
         worst = np.nanmax(np.abs(x - y)) if x.size else 0
         raise AssertionError(
             msg
             or f"Tensor-likes are not close!\n\nGreatest absolute difference: {worst} (up to {atol} allowed), rtol {rtol}"
         )
+
+
+def _array(t: Tensor):
+    return t.cpu().to(complex128 if t.is_complex() else float64).numpy()
 
 
 def assert_allclose(actual, expected, rtol=None, atol=None, equal_nan: bool = True, msg: str = "") -> None:

@@ -130,3 +130,11 @@ def test_nan_propagates(torch, device):
     assert fused(bad).isnan().all().item()
     cpu = [t.cpu() for t in (bias, bad, weight.t())]
     assert torch._addmm_activation(*cpu).isnan().all().item() and torch._addmm_activation(*cpu, use_gelu=True).isnan().all().item()
+
+
+def test_assert_close_compares_on_any_device_and_imaginary_parts(torch, device):
+    x = torch.tensor([1 + 2j, 3 - 1j], device=device)
+    torch.testing.assert_close(x, x.clone())
+    torch.testing.assert_close(x.real, x.real.clone())
+    with pytest.raises(AssertionError, match="not close"):
+        torch.testing.assert_close(x, x.conj())
