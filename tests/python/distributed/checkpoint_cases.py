@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from pathlib import Path
 
 import numpy as np
@@ -286,5 +285,8 @@ def load_alone(path: str) -> list:
     return [state["x"][0].item(), state["x"][999].item(), state["step"]]
 
 
-def threads() -> int:
-    return threading.active_count()
+def separate_disks(rank: int, size: int, paths: list[str]) -> str:
+    """Each engine has another folder; returns the error."""
+    with pytest.raises(dcp.CheckpointException) as failure:
+        dcp.save({f"x{rank}": torch.ones(3)}, checkpoint_id=paths[rank])
+    return str(failure.value)

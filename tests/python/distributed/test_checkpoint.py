@@ -67,6 +67,12 @@ def test_values_with_the_protocol(ranks, tmp_path):
     ranks.run(4, cases.any_sharded_value, path=str(tmp_path / "checkpoint"))
 
 
+def test_engines_must_share_the_folder(ranks, tmp_path):
+    paths = [str(tmp_path / f"disk{i}" / "checkpoint") for i in range(2)]
+    for message in ranks.run(2, cases.separate_disks, paths=paths):
+        assert "does not see __1_0.safetensors, which another rank wrote" in message
+
+
 @pytest.mark.parametrize("columns", [False, True])
 def test_dtensors(ranks, tmp_path, columns):
     path = str(tmp_path / "checkpoint")

@@ -174,16 +174,22 @@ class FileSystemWriter(StorageWriter):
             data = result.storage_data
             storage[result.index] = StoredBox(*data) if len(data) == 2 else StoredValue(*data)
             expected.update(data[:1] if len(data) == 2 else ())
-        if expected:
-            missing = expected - files.list_folder(self._temporary).keys()
-            if missing:
-                raise RuntimeError(
-                    f"[checkpoint] the engine of rank 0 does not see {sorted(missing)[0]}, which another rank wrote: expected a "
-                    f"path on a disk that all engines share, got '{self.path}'"
-                )
+        self._check_visible(expected)
         metadata.storage_data, metadata.storage_meta = storage, self.storage_meta()
         written = files.write_bytes(files.join(self._temporary, _index.FILE), _index.to_json(metadata))
         files.commit([written], self._temporary, self.path).item()
+
+    def _check_visible(self, expected: set[str]) -> None:
+        """Raises RuntimeError if this rank's engine does not see a file that another rank wrote."""
+        missing = expected - files.list_folder(self._temporary).keys() if expected else set()
+        for file in sorted(missing):  # a network file system may list files late, but opens them
+            try:
+                files.read_header(files.join(self._temporary, file))
+            except RuntimeError as error:
+                raise RuntimeError(
+                    f"[checkpoint] the engine of rank 0 does not see {file}, which another rank wrote: expected a path on a "
+                    f"disk that all engines share, got '{self.path}' ({error})"
+                ) from None
 
     def storage_meta(self) -> StorageMeta | None:
         return StorageMeta(checkpoint_id=self.path)

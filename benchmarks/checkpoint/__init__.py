@@ -1,0 +1,1 @@
+"""Checkpoints in the engine, beside the disk's own rate."""
