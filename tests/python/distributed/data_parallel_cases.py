@@ -122,6 +122,23 @@ def unused_after_local_passes(rank: int, size: int, hook: bool = False, **option
     return [None if p.grad is None else p.grad.flatten().tolist() for p in module.module.parameters()]
 
 
+def backward_after_the_group(rank: int, size: int, port: int, **options) -> list:
+    """A module whose backward pass never runs is still referenced when its group is gone."""
+    results = []
+    for attempt in range(2):
+        dist.init_process_group("gloo", f"tcp://127.0.0.1:{port + attempt}", world_size=size, rank=rank)
+        module = DistributedDataParallel(nn.Linear(2, 2, bias=False), **options)
+        if attempt == 0:
+            abandoned = module
+            abandoned(torch.ones(1, 2)).sum().backward()
+            abandoned(torch.ones(1, 2))
+        else:
+            module(torch.ones(1, 2)).sum().backward()
+            results.append(module.module.weight.grad.tolist())
+        dist.destroy_process_group()
+    return results
+
+
 def late_static_graph(rank: int, size: int) -> list[str]:
     module = DistributedDataParallel(nn.Linear(2, 2))
     module._set_static_graph()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from . import data_parallel_cases as cases
+from .ranks import free_port
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4])
@@ -40,6 +41,13 @@ def test_unused_parameters(ranks, options):
 def test_parameters_used_only_in_local_passes_are_averaged(ranks, options, hook):
     expected = [None] + [[1.5] * 4] * 4
     assert ranks.run(2, cases.unused_after_local_passes, hook=hook, **options) == [expected] * 2
+
+
+@pytest.mark.parametrize("options", [{}, {"static_graph": True}])
+def test_backward_after_the_group_of_another_module_is_gone(ranks, options):
+    expected = [[[1.0, 1.0], [1.0, 1.0]]]
+    results = ranks.run_without_group(2, cases.backward_after_the_group, port=free_port(), **options)
+    assert results == [expected] * 2
 
 
 def test_static_graph_is_set_before_the_first_pass(ranks):

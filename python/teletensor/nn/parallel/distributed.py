@@ -11,6 +11,7 @@ from ..._grad_mode import enable_grad
 from ..._gradients import clear
 from ...autograd import gradients
 from ...distributed._reduce_op import ReduceOp
+from ...distributed._world import _world
 from ...distributed.algorithms.join import Join, Joinable, JoinHook
 from ..modules.module import Module
 from ._comm_hook import HookReducer
@@ -210,6 +211,9 @@ class DistributedDataParallel(Module, Joinable):
     def _finish(self) -> None:
         # The engine knows whether the pass belongs to this module, and ignores the call if it does not.
         if not self._expects_backward:
+            return
+        if self.process_group not in _world.pg_map:  # destroyed, and the reducer with it
+            self._expects_backward = False
             return
         if self._hook_reducer is not None:
             return self._hook_reducer.finish(self._names, self.find_unused_parameters or self.static_graph)
