@@ -14,30 +14,9 @@ import pytest
 
 from tests.conftest import BUILD, IN_PROCESS, client_environment
 
+from .scripts import addresses, run
+
 pytestmark = pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")
-
-
-@pytest.fixture
-def root(torch, own_daemon, tmp_path):
-    """Starts an engine with a checkpoint root, which run() uses; returns the folder."""
-    folder = tmp_path / "root"
-    folder.mkdir()
-    engine = own_daemon("--checkpoint-root", str(folder))
-    script_engines.append(engine.address)
-    return folder
-
-
-script_engines: list[str] = []
-
-
-def run(root: Path, code: str, **environment: str) -> str:
-    """Runs a script with the engine of `root`; returns what it prints."""
-    script = "import teletensor as torch, teletensor.checkpoint as ck\n" + code
-    environment = client_environment(TELETENSOR_ADDRESS=script_engines[-1], **environment)
-    done = subprocess.run(
-        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=60, cwd=root.parent
-    )
-    return done.stdout if done.returncode == 0 else done.stderr
 
 
 SAVE = "ck.save({'x': torch.arange(6.0).reshape(2, 3)}, %r)\n"
@@ -78,7 +57,7 @@ def test_principals_have_subfolders(tmp_path):
                 if socket.exists():
                     break
                 time.sleep(0.02)
-            script_engines.append(f"unix:{socket}")
+            addresses.append(f"unix:{socket}")
             for name, file in tokens.items():
                 token = file.read_text().strip()
                 assert run(root, SAVE % "a.safetensors", TELETENSOR_TOKEN=token) == ""
