@@ -72,3 +72,12 @@ def test_batch_that_cannot_be_divided(tmp_path):
     command = [sys.executable, "-m", "teletensor.launch", "-n", "2", str(SCRIPT), *map(str, arguments)]
     done = subprocess.run(command, env=client_environment(), capture_output=True, text=True, timeout=300)
     assert done.returncode == 1 and "expected --batch to be a multiple of 2 ranks, got 3" in done.stderr
+
+
+def test_one_process_trains_on_two_engines_like_on_one(tmp_path):
+    text = tmp_path / "text.txt"
+    text.write_bytes(np.random.default_rng(0).integers(97, 110, 400).astype(np.uint8).tobytes())
+    output = run([ROOT / "examples/one_process.py", "--steps=4", "--batch=2", "--data", text])
+    rows = [line.split("│") for line in output.splitlines() if line.startswith("│")]
+    losses = {int(row[1]): float(row[2]) for row in rows}
+    assert losses[2] == pytest.approx(losses[1], rel=1e-3) and math.isfinite(losses[1])
