@@ -32,6 +32,7 @@ Tensors GroupService::finish(std::optional<PendingCall>& pending) {
     throw Error(*call.work->error());
   }
   if (call.complete) call.complete();
+  value_ = call.work->value();
   return std::move(call.results);
 }
 

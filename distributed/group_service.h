@@ -42,6 +42,8 @@ class GroupService final : public SessionService {
   // it is complete. Then returns its results, or throws its error. In a cancelled frame, aborts the group and throws
   // Cancelled.
   Tensors run(absl::FunctionRef<PendingCall()> start);
+  // The number of the last call that run() or wait() completed: Work::value().
+  int64_t value() const { return value_; }
   // Starts a collective that wait() completes. Throws Error if the number is in use or 0.
   void start(int64_t number, absl::FunctionRef<PendingCall()> start);
   // Like run(), for a collective that was started. Throws Error if there is none with this number.
@@ -82,6 +84,7 @@ class GroupService final : public SessionService {
 
   const std::shared_ptr<SuspensionNotifier> notifier_;
   std::optional<PendingCall> current_;  // of the suspended instruction
+  int64_t value_ = 0;
   absl::flat_hash_map<int64_t, std::optional<PendingCall>> started_;
   struct ServedStore {
     std::unique_ptr<StoreServer> server;

@@ -533,10 +533,13 @@ uint32_t checked_tag(int64_t tag) {
   return static_cast<uint32_t>(tag);
 }
 
+constexpr int64_t kAnyRank = -1;  // the peer of a receive from any rank
+
 // Starts to send or receive tensors.
 PendingCall start_message(Call& call, bool receives) {
   std::shared_ptr<ProcessGroup> group = distributed::group(call, 1);
-  const int peer = checked_peer(*group, call.args[2].integer);
+  const bool from_any = receives && call.args[2].integer == kAnyRank;
+  const int peer = from_any ? 0 : checked_peer(*group, call.args[2].integer);
   const uint32_t tag = checked_tag(call.args[3].integer);
   const Tensors list = tensors(call, 0);
   const FlatTensor flat(list, common_dtype(list, {}));
@@ -549,7 +552,9 @@ PendingCall start_message(Call& call, bool receives) {
   message.size = static_cast<size_t>(flat.tensor().numel()) * item_size(message.dtype);
   message.site = site();
   message.tensors = {flat.tensor()};
-  auto work = receives ? group->receive(std::move(message)) : group->send(std::move(message));
+  auto work = from_any   ? group->receive_any(std::move(message))
+              : receives ? group->receive(std::move(message))
+                         : group->send(std::move(message));
   PendingCall pending{std::move(group), std::move(work)};
   if (receives && flat.is_copy()) pending.complete = [flat] { flat.copy_to_parts(); };
   return pending;
@@ -562,7 +567,8 @@ void run_message(Call& call, bool receives) {
   } else {
     service().run([&] { return start_message(call, receives); });
   }
-  set_result<int64_t>(call, call.args[2].integer);
+  const int64_t peer = call.args[2].integer;
+  set_result<int64_t>(call, peer == kAnyRank && work == 0 ? service().value() : peer);
 }
 
 void group_send(Call& call) { run_message(call, false); }
@@ -571,7 +577,7 @@ void group_receive(Call& call) { run_message(call, true); }
 
 void group_wait(Call& call) {
   service().wait(call.args[1].integer);
-  set_result<int64_t>(call, 0);
+  set_result<int64_t>(call, service().value());  // the sender's rank after a receive from any rank, otherwise 0
 }
 
 void group_is_completed(Call& call) { set_result<bool>(call, service().is_completed(call.args[0].integer)); }

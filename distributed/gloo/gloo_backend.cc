@@ -325,11 +325,62 @@ void GlooBackend::send(int peer, uint32_t tag, absl::Span<const char> bytes) {
 }
 
 void GlooBackend::receive(int peer, uint32_t tag, absl::Span<char> bytes) {
+  if (const std::shared_ptr<PostedReceive> posted = take_posted(peer, tag)) {
+    check(posted->bytes.size() == bytes.size(), "receive from rank ", peer, ": expected ", posted->bytes.size(),
+          " bytes, as in await_message(), got ", bytes.size());
+    const auto deadline = Clock::now() + options_.timeout;
+    call([&] {
+      // wake() may have interrupted a wait that has ended.
+      while (!posted->is_complete) posted->is_complete = posted->buffer->waitRecv(nullptr, until(deadline));
+    });
+    std::copy(posted->bytes.begin(), posted->bytes.end(), bytes.data());
+    return;
+  }
   call([&] {
     auto buffer = context_->createUnboundBuffer(bytes.data(), bytes.size());
     buffer->recv(peer, message_slot(tag));
     await_receive(*buffer, Clock::now() + options_.timeout);
   });
+}
+
+std::shared_ptr<GlooBackend::PostedReceive> GlooBackend::post(int peer, uint32_t tag, size_t size) {
+  MutexLock lock(mutex_);
+  std::shared_ptr<PostedReceive>& posted = posted_[{peer, tag}];
+  if (!posted) {
+    posted = std::make_shared<PostedReceive>(size);
+    posted->buffer = context_->createUnboundBuffer(posted->bytes.data(), size);
+    posted->buffer->recv(peer, message_slot(tag));
+  }
+  return posted;
+}
+
+std::shared_ptr<GlooBackend::PostedReceive> GlooBackend::take_posted(int peer, uint32_t tag) {
+  MutexLock lock(mutex_);
+  const auto found = posted_.find({peer, tag});
+  if (found == posted_.end()) return nullptr;
+  std::shared_ptr<PostedReceive> posted = std::move(found->second);
+  posted_.erase(found);
+  return posted;
+}
+
+bool GlooBackend::await_message(int peer, uint32_t tag, size_t size, const std::atomic<bool>& stop) {
+  const auto deadline = Clock::now() + options_.timeout;
+  bool arrived = false;
+  call([&] {
+    const std::shared_ptr<PostedReceive> posted = post(peer, tag, size);
+    while (!posted->is_complete && !stop.load()) {
+      posted->is_complete = posted->buffer->waitRecv(nullptr, until(deadline));
+    }
+    arrived = posted->is_complete;
+  });
+  return arrived;
+}
+
+void GlooBackend::wake(int peer) {
+  MutexLock lock(mutex_);
+  for (const auto& [key, posted] : posted_) {
+    if (key.first == peer) posted->buffer->abortWaitRecv();
+  }
 }
 
 }  // namespace tt::distributed

@@ -6,9 +6,11 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/mutex.h"
@@ -32,6 +34,8 @@ class GlooBackend final : public Backend {
   void run(const Collective& collective) override;
   void send(int peer, uint32_t tag, absl::Span<const char> bytes) override;
   void receive(int peer, uint32_t tag, absl::Span<char> bytes) override;
+  bool await_message(int peer, uint32_t tag, size_t size, const std::atomic<bool>& stop) override;
+  void wake(int peer) override;
   void abort(std::string_view reason) override;
 
  private:
@@ -62,6 +66,17 @@ class GlooBackend final : public Backend {
   std::unique_ptr<gloo::transport::UnboundBuffer> send_buffer_, receive_buffer_;
   mutable Mutex mutex_;
   std::optional<std::string> aborted_ ABSL_GUARDED_BY(mutex_);
+
+  // A receive that await_message() started. It cannot be withdrawn, so the next receive() completes it.
+  struct PostedReceive {
+    explicit PostedReceive(size_t size) : bytes(size) {}
+    std::vector<char> bytes;
+    std::unique_ptr<gloo::transport::UnboundBuffer> buffer;
+    bool is_complete = false;  // used by the thread that receives from the peer
+  };
+  std::shared_ptr<PostedReceive> post(int peer, uint32_t tag, size_t size);
+  std::shared_ptr<PostedReceive> take_posted(int peer, uint32_t tag);  // null if there is none
+  std::map<std::pair<int, uint32_t>, std::shared_ptr<PostedReceive>> posted_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace tt::distributed

@@ -106,8 +106,9 @@ class AbortableTransport final : public gloo::transport::Context {
 
     bool waitRecv(int* rank, std::chrono::milliseconds timeout) override {
       check_continues(true);
-      check_continues(buffer_->waitRecv(rank, timeout));
-      return true;
+      const bool is_complete = buffer_->waitRecv(rank, timeout);
+      check_continues(true);
+      return is_complete;  // false: only this buffer's wait was interrupted
     }
     bool waitSend(int* rank, std::chrono::milliseconds timeout) override {
       check_continues(true);

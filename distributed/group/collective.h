@@ -1,6 +1,7 @@
 // Collective: one rank's part of a collective operation, over contiguous memory of the CPU. Backend: executes it.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -72,6 +73,12 @@ class Backend {
   // be the sender's.
   virtual void send(int peer, uint32_t tag, absl::Span<const char> bytes) = 0;
   virtual void receive(int peer, uint32_t tag, absl::Span<char> bytes) = 0;
+  // Waits until the next message from `peer` with this tag, of `size` bytes, can be received, and returns true; or
+  // returns false after `stop` became true and wake(peer) was called, or soon after. Called and fails like receive().
+  // The next receive() with this peer and tag must have the same size.
+  virtual bool await_message(int peer, uint32_t tag, size_t size, const std::atomic<bool>& stop) = 0;
+  // Makes await_message() check `stop` now. Any thread may call it.
+  virtual void wake(int peer) = 0;
   // Makes blocked and later functions throw. Any thread may call it. The first reason is kept.
   virtual void abort(std::string_view reason) = 0;
 };

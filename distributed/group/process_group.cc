@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <exception>
 #include <utility>
@@ -400,6 +401,77 @@ std::shared_ptr<Work> ProcessGroup::receive(Message message) {
   return add(lane(message.peer, true), [this, message = std::move(message), record] {
     run_recorded(record, [&] { receive_now(message); });
   });
+}
+
+// A receive from any rank. The lane of each peer waits for a message; the first one receives it.
+struct ProcessGroup::AnyReceive {
+  Message message;  // used by the lane that claimed it
+  std::shared_ptr<Work> work;
+  uint64_t record = 0;
+  std::atomic<bool> claimed{false};
+  Mutex mutex;
+  int lanes ABSL_GUARDED_BY(mutex) = 0;  // that may still receive
+  std::optional<Error> error ABSL_GUARDED_BY(mutex);
+};
+
+std::shared_ptr<Work> ProcessGroup::receive_any(Message message) {
+  check(ErrorKind::kValue, size() > 1, "expected a group of at least 2 ranks to receive from another rank, got 1");
+  auto any = std::make_shared<AnyReceive>();
+  any->record = recorder_.add("receive", message.dtype, message.size / item_size(message.dtype), message.site);
+  any->message = std::move(message);
+  any->work = std::make_shared<Work>(notifier_);
+  {
+    MutexLock lock(any->mutex);
+    any->lanes = size() - 1;
+  }
+  recorder_.begin(any->record);
+  MutexLock lock(mutex_);
+  for (int peer = 0; peer < size(); ++peer) {
+    if (peer != rank()) lane(peer, true).add([this, any, peer] { try_receive(*any, peer); });
+  }
+  return any->work;
+}
+
+// Waits for a message from one rank; returns whether this lane has to receive it.
+bool ProcessGroup::claim(AnyReceive& any, int peer) {
+  if (any.claimed) return false;
+  Backend& backend = await_backend();
+  bool arrived = false;
+  on_backend(peer, [&] {
+    arrived = backend.await_message(peer, any.message.tag, sizeof(MessageHeader), any.claimed);
+  });
+  if (!arrived || any.claimed.exchange(true)) return false;
+  for (int other = 0; other < size(); ++other) {
+    if (other != rank() && other != peer) backend.wake(other);
+  }
+  return true;
+}
+
+void ProcessGroup::try_receive(AnyReceive& any, int peer) {
+  bool receives = false;
+  std::optional<Error> error;
+  try {
+    receives = claim(any, peer);
+    if (receives) {
+      Message message = std::move(any.message);
+      message.peer = peer;
+      any.work->set_value(peer);
+      receive_now(message);
+    }
+  } catch (const Error& e) {
+    error = e;
+  } catch (const std::exception& e) {
+    error = Error(ErrorKind::kRuntime, e.what());
+  }
+  if (!receives) {
+    MutexLock lock(any.mutex);
+    if (error) any.error = std::move(error);
+    if (--any.lanes > 0 || any.claimed || !any.error) return;
+    error = any.error;  // no rank can send
+  }
+  recorder_.end(any.record, error ? error->message() : "");
+  if (error && is_failed()) publish_records();
+  any.work->finish(std::move(error));
 }
 
 void ProcessGroup::send_now(const Message& message) {

@@ -75,6 +75,9 @@ class ProcessGroup : public std::enable_shared_from_this<ProcessGroup> {
   std::shared_ptr<Work> start(Request request);
   std::shared_ptr<Work> send(Message message);
   std::shared_ptr<Work> receive(Message message);
+  // Receives from the rank whose message arrives first, `message.peer` is ignored. The work's value is the sender. Later
+  // receives wait until the sender is known. Requires two ranks.
+  std::shared_ptr<Work> receive_any(Message message);
   // Fails the collective in progress and all later ones, on all ranks. Does not wait. The first reason is kept.
   void abort(const std::string& reason);
 
@@ -112,6 +115,9 @@ class ProcessGroup : public std::enable_shared_from_this<ProcessGroup> {
   TaskQueue& lane(int peer, bool receives) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void send_now(const Message& message);
   void receive_now(const Message& message);
+  struct AnyReceive;
+  void try_receive(AnyReceive& any, int peer);
+  bool claim(AnyReceive& any, int peer);
 
   const Options options_;
   const std::shared_ptr<SuspensionNotifier> notifier_;

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -26,12 +27,16 @@ class Work final : public Suspension {
     done_.store(true, std::memory_order_release);
     notifier_->notify();
   }
-  // Requires ready().
+  // Sets the work's number, such as the sender's rank. Called at most once, before finish().
+  void set_value(int64_t value) { value_ = value; }
+  // Require ready(). The number is 0 if none was set.
+  int64_t value() const { return value_; }
   const std::optional<Error>& error() const { return error_; }
 
  private:
   const std::shared_ptr<SuspensionNotifier> notifier_;
   std::optional<Error> error_;  // written before done_
+  int64_t value_ = 0;           // written before done_
   std::atomic<bool> done_{false};
 };
 

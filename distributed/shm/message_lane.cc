@@ -98,23 +98,47 @@ void LaneReceiver::receive(uint32_t tag, absl::Span<char> bytes, Problem problem
   check(!broken_, "receive from rank ", peer_, ": an earlier receive was interrupted in the middle of its message");
   for (;;) {
     wait_for_chunk(problem);
-    const uint32_t place = consumed_ % kChunks;
-    const uint64_t size = header_.messages[place].bytes.load(std::memory_order_relaxed);
-    const uint32_t its_tag = header_.messages[place].tag.load(std::memory_order_relaxed);
-    if (its_tag == tag) {
-      if (size != bytes.size()) read(nullptr, 0, size, problem);
-      check_size(size);
-      return read(bytes.data(), bytes.size(), bytes.size(), problem);
+    if (next_tag() != tag) {
+      store_message(tag, problem);
+      continue;
     }
-    const size_t left = kMaxReordered - reordered_bytes_;
-    check(left >= kMessageOverhead && size <= left - kMessageOverhead, "receive from rank ", peer_, " with tag ", tag,
-          ": the message is preceded by more than ", kMaxReordered >> 20,
-          " MiB of messages with other tags; the next one has tag ", its_tag, " and ", size, " bytes");
-    std::vector<char> stored(size);
-    read(stored.data(), stored.size(), stored.size(), problem);
-    reordered_[its_tag].push_back(std::move(stored));
-    reordered_bytes_ += size + kMessageOverhead;
+    const uint64_t size = header_.messages[consumed_ % kChunks].bytes.load(std::memory_order_relaxed);
+    if (size != bytes.size()) read(nullptr, 0, size, problem);
+    check_size(size);
+    return read(bytes.data(), bytes.size(), bytes.size(), problem);
   }
+}
+
+bool LaneReceiver::await_message(uint32_t tag, const std::atomic<bool>& stop, Problem problem) {
+  if (reordered_.contains(tag)) return true;
+  check(!broken_, "receive from rank ", peer_, ": an earlier receive was interrupted in the middle of its message");
+  const auto has_chunk = [&] { return header_.produced.load(std::memory_order_seq_cst) != consumed_; };
+  const auto is_ready = [&] { return has_chunk() || stop.load(std::memory_order_seq_cst); };
+  for (;;) {
+    if (auto text = wait(header_.produced, header_.consumer_sleeps, spin_, is_ready, problem)) {
+      fail(ErrorKind::kRuntime, *text);
+    }
+    if (stop.load(std::memory_order_seq_cst)) return false;
+    if (next_tag() == tag) return true;
+    store_message(tag, problem);
+  }
+}
+
+uint32_t LaneReceiver::next_tag() const {
+  return header_.messages[consumed_ % kChunks].tag.load(std::memory_order_relaxed);
+}
+
+void LaneReceiver::store_message(uint32_t tag, Problem problem) {
+  const uint64_t size = header_.messages[consumed_ % kChunks].bytes.load(std::memory_order_relaxed);
+  const uint32_t its_tag = next_tag();
+  const size_t left = kMaxReordered - reordered_bytes_;
+  check(left >= kMessageOverhead && size <= left - kMessageOverhead, "receive from rank ", peer_, " with tag ", tag,
+        ": the message is preceded by more than ", kMaxReordered >> 20,
+        " MiB of messages with other tags; the next one has tag ", its_tag, " and ", size, " bytes");
+  std::vector<char> stored(size);
+  read(stored.data(), stored.size(), stored.size(), problem);
+  reordered_[its_tag].push_back(std::move(stored));
+  reordered_bytes_ += size + kMessageOverhead;
 }
 
 }  // namespace tt::distributed::shm

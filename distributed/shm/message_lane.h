@@ -5,6 +5,7 @@
 // after other errors the next message can be sent or received.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -47,9 +48,17 @@ class LaneReceiver {
   // Messages with another tag that precede the message are stored for later calls. Also throws if they exceed
   // kMaxReordered, or if the message has another size: then it is discarded.
   void receive(uint32_t tag, absl::Span<char> bytes, Problem problem);
+  // Waits until receive() of the tag has a message, and returns true; returns false if `stop` becomes true first. Also
+  // stores messages with other tags.
+  bool await_message(uint32_t tag, const std::atomic<bool>& stop, Problem problem);
+  // Makes await_message() check `stop` now. Any thread may call it.
+  void wake() const { internal::futex_wake(header_.produced); }
 
  private:
   void wait_for_chunk(Problem problem);
+  // Stores the next message, of another tag than `tag`.
+  void store_message(uint32_t tag, Problem problem);
+  uint32_t next_tag() const;  // requires a chunk
   // Receives `total` bytes of a message, of which the first `kept` are stored in `to` and the rest is discarded.
   void read(char* to, size_t kept, uint64_t total, Problem problem);
 

@@ -365,6 +365,15 @@ void ShmBackend::send(int peer, uint32_t tag, absl::Span<const char> bytes) {
   with_peer(peer, "receive", [&](shm::Problem problem) { senders_[peer].send(tag, bytes, problem); });
 }
 
+bool ShmBackend::await_message(int peer, uint32_t tag, size_t, const std::atomic<bool>& stop) {
+  bool arrived = false;
+  with_peer(peer, "send",
+            [&](shm::Problem problem) { arrived = receivers_[peer].await_message(tag, stop, problem); });
+  return arrived;
+}
+
+void ShmBackend::wake(int peer) { receivers_[peer].wake(); }
+
 void ShmBackend::receive(int peer, uint32_t tag, absl::Span<char> bytes) {
   with_peer(peer, "send", [&](shm::Problem problem) { receivers_[peer].receive(tag, bytes, problem); });
 }

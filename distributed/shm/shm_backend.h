@@ -51,6 +51,8 @@ class ShmBackend : public Backend {
   void run(const Collective& collective) override;
   void send(int peer, uint32_t tag, absl::Span<const char> bytes) override;
   void receive(int peer, uint32_t tag, absl::Span<char> bytes) override;
+  bool await_message(int peer, uint32_t tag, size_t size, const std::atomic<bool>& stop) override;
+  void wake(int peer) override;
   void abort(std::string_view reason) override;
 
  private:

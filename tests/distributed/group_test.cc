@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <numeric>
 #include <thread>
 
@@ -204,6 +205,40 @@ TEST_P(GroupTest, AllToAllWithUnequalCounts) {
     c.output = reinterpret_cast<char*>(output.data());
     ASSERT_EQ(rank.wait(rank.group().start(request)), "");
     ASSERT_EQ(output, expected);
+  });
+}
+
+TEST_P(GroupTest, MessagesFromAnyRank) {
+  run([](Rank& rank) {
+    const size_t peers = rank.size() - 1;
+    std::vector<float> values(1);
+    if (peers == 0) {
+      EXPECT_THROW(rank.group().receive_any(rank.message(values, 0, 3)), Error);
+      return;
+    }
+    constexpr size_t kMessages = 50;
+    std::vector<std::vector<float>> received(kMessages * peers, std::vector<float>(100));
+    std::vector<std::vector<float>> sent;
+    std::vector<std::shared_ptr<Work>> receives, sends;
+    for (auto& r : received) receives.push_back(rank.group().receive_any(rank.message(r, 0, 3)));
+    for (size_t i = 0; i < kMessages; ++i) sent.emplace_back(100, static_cast<float>(1000 * rank.rank() + i));
+    for (auto& s : sent) {
+      for (int peer = 0; peer <= static_cast<int>(peers); ++peer) {
+        if (peer != rank.rank()) sends.push_back(rank.group().send(rank.message(s, peer, 3)));
+      }
+    }
+    std::map<int64_t, size_t> next;  // messages of each sender arrive in their order
+    for (size_t i = 0; i < received.size(); ++i) {
+      ASSERT_EQ(rank.wait(receives[i]), "");
+      const int64_t sender = receives[i]->value();
+      ASSERT_NE(sender, rank.rank());
+      const auto expected = static_cast<float>(1000 * sender + static_cast<int64_t>(next[sender]++));
+      ASSERT_EQ(received[i], std::vector<float>(100, expected));
+    }
+    for (const auto& send : sends) ASSERT_EQ(rank.wait(send), "");
+    for (const auto& [sender, count] : next) EXPECT_EQ(count, kMessages) << sender;
+    EXPECT_EQ(next.size(), peers);
+    ASSERT_EQ(rank.barrier(), "");
   });
 }
 

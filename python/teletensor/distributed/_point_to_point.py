@@ -64,7 +64,10 @@ def irecv(
     tag: int = 0,
     group_src: int | None = None,
 ) -> Work | None:
-    """Starts to receive a tensor from a rank. The tensor must not be used before ``Work.wait()``."""
+    """Starts to receive a tensor from a rank, by default from any. The tensor must not be used before ``Work.wait()``.
+
+    ``Work.source_rank()`` returns the sender's rank in the group.
+    """
     return _start_receive(tensor, src, group, tag, group_src, True, "irecv")
 
 
@@ -86,7 +89,10 @@ def recv(
     tag: int = 0,
     group_src: int | None = None,
 ) -> int:
-    """Receives a tensor of the sender's shape and dtype. Returns the sender's rank in the default group; does not wait."""
+    """Receives a tensor of the sender's shape and dtype. Returns the sender's rank in the default group.
+
+    Does not wait in this process, unless neither `src` nor `group_src` is given: then the message may come from any rank.
+    """
     work = _start_receive(tensor, src, group, tag, group_src, False, "recv")
     if work is None:
         return -1

@@ -349,10 +349,14 @@ class ProcessGroup:
         return work
 
     def recv_anysource(self, tensors, tag: int = 0, opts=None) -> Work:
-        """Not supported: the engine receives from one rank at a time."""
-        raise NotImplementedError(
-            "[recv] expected the sender's rank in `src`: receiving from any rank is not supported"
-        )
+        """Receives tensors from the rank of the group whose message arrives first."""
+        if self._size == 1:
+            raise ValueError("[recv] expected a group of at least 2 ranks to receive from another rank, got 1")
+        written = _detached(tensors)
+        work = self._run("group_receive", written, self._handle, peer=-1, tag=tag, written=written,
+                         outputs=list(tensors), opts=opts)  # fmt: skip
+        work._receives_from_any = True
+        return work
 
     def barrier(self, opts=None) -> Work:
         """Waits until all ranks have called it. The Work's wait() waits in this process."""

@@ -30,6 +30,7 @@ class Work:
         self._status = status  # a tensor that is 0 or the collective's error; None before wait()
         self._blocks = blocks
         self._source: int | None = None  # the sender's rank, of irecv()
+        self._receives_from_any = False  # the engine finds the sender's rank
         self._future: Future | None = None
 
     def __del__(self):
@@ -109,7 +110,9 @@ class Work:
         return list(self._outputs)
 
     def source_rank(self) -> int:
-        """Returns the rank in the group that sends the tensor."""
+        """Returns the rank in the group that sends the tensor. Waits for the message if it may come from any rank."""
+        if self._receives_from_any and self._source is None:
+            self._source = int(self._issue_wait().item())
         if self._source is None:
             raise RuntimeError("[Work.source_rank] expected a work of irecv()")
         return self._source

@@ -126,12 +126,107 @@ def within_group(rank: int, size: int) -> list:
     return t.tolist()
 
 
-def any_source(rank: int, size: int) -> str:
+def any_source(rank: int, size: int, count: int) -> list:
+    """Rank 0 receives `count` large messages from each other rank; returns the senders."""
+    numel = 300_000
+    if rank != 0:
+        for i in range(count):
+            dist.send(torch.full((numel,), 10.0 * rank + i), 0)
+        return []
+    received: list[int] = []
+    for _ in range(count * (size - 1)):
+        t = torch.zeros(numel)
+        sender = dist.recv(t)
+        assert t.min().item() == t.max().item() == 10 * sender + received.count(sender)
+        received.append(sender)
+    return sorted(received)
+
+
+def any_source_one_size(rank: int, size: int, count: int) -> list:
+    """Each rank sends `count` numbers to each other rank, and receives all with irecv() from any rank."""
+    works = []
+    t = [torch.zeros(1) for _ in range(count * (size - 1))]
+    for i in range(len(t)):
+        works.append(dist.irecv(t[i]))
+    for i in range(count):
+        for peer in range(size):
+            if peer != rank:
+                dist.isend(torch.tensor([100.0 * rank + i]), peer)
+    values: dict[int, list] = {}
+    for work, value in zip(works, t, strict=True):
+        work.wait()
+        values.setdefault(work.source_rank(), []).append(value.item())
+    expected = {r: [100.0 * r + i for i in range(count)] for r in range(size) if r != rank}
+    assert values == expected, (values, expected)
+    return sorted(values)
+
+
+def any_source_between(rank: int, size: int) -> list:
+    """A receive from any rank between receives from a certain rank, and with another tag."""
+    if rank == 0:
+        first, any_, last, tagged = (torch.zeros(1) for _ in range(4))
+        work_first = dist.irecv(first, 1)
+        work_any = dist.irecv(any_)
+        work_last = dist.irecv(last, 1)
+        for work in (work_any, work_first, work_last):  # in another order than they were started
+            work.wait()
+        sender = dist.recv(tagged, tag=5)
+        return [first.item(), any_.item(), work_any.source_rank(), last.item(), tagged.item(), sender]
+    if rank == 2:
+        dist.send(torch.tensor([2.0]), 0)
+        dist.recv(torch.zeros(1), 1, tag=9)
+        dist.send(torch.tensor([5.0]), 0, tag=5)
+    else:
+        time.sleep(0.3)  # rank 0 receives from rank 2 although its receive from rank 1 was started before
+        dist.send(torch.tensor([1.0]), 0)
+        dist.send(torch.tensor([3.0]), 0)
+        dist.send(torch.zeros(1), 2, tag=9)
+    return []
+
+
+def any_source_in_group(rank: int, size: int) -> list:
+    """The sender's rank is the one in the default group; the Work's is the one in the group."""
+    group = dist.new_group([1, 3])
+    t = torch.tensor([float(rank)])
+    if rank == 3:
+        dist.send(t, 1, group=group)
+        dist.send(t, 1, group=group)
+    elif rank == 1:
+        work = dist.irecv(t, group=group)
+        assert work.source_rank() == 1
+        work.wait()
+        return [dist.recv(t, group=group), t.item()]
+    return []
+
+
+def any_source_errors(rank: int, size: int) -> list[str]:
+    """A failed tensor, another dtype, and no message before the group's timeout."""
+    messages = []
+    if rank == 1:
+        dist.send(torch.ones(3)[torch.tensor([7])], 0)
+        time.sleep(0.5)
+        dist.send(torch.ones(2, dtype=torch.int64), 0)
+    else:
+        for _ in range(2):
+            try:
+                dist.recv(torch.zeros(2))
+            except RuntimeError as error:
+                messages.append(str(error))
+    return messages
+
+
+def any_source_timeout(rank: int, size: int) -> str:
+    from datetime import timedelta
+
+    group = dist.new_group(timeout=timedelta(seconds=1))
+    if rank != 0:
+        time.sleep(2.5)
+        return ""
     try:
-        dist.recv(torch.tensor([0]))
-    except NotImplementedError as error:
+        dist.recv(torch.zeros(2), group=group)
+    except RuntimeError as error:
         return str(error)
-    return ""
+    return "no error"
 
 
 def barrier_waits(rank: int, size: int, path: str) -> bool:

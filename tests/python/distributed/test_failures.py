@@ -71,6 +71,16 @@ def test_killed_during_a_collective(own_ranks, backend, size, victim, what):
 
 
 @pytest.mark.parametrize("backend", ["shm", "gloo"])
+def test_killed_during_a_receive_from_any_rank(own_ranks, backend):
+    group = own_ranks(3)
+    pids = form(group, 3, backend)
+    group.all[0].start(cases.receive_from_any)
+    time.sleep(0.4)
+    kill(group, 2, "engine", pids)
+    assert "rank 2" in group.all[0].result()
+
+
+@pytest.mark.parametrize("backend", ["shm", "gloo"])
 @pytest.mark.parametrize(("size", "victim", "what"), [(3, 1, "engine"), (2, 1, "process"), (3, 0, "engine")])
 def test_killed_between_collectives(own_ranks, backend, size, victim, what):
     group = own_ranks(size)
@@ -162,7 +172,8 @@ def test_the_flight_recorder_has_the_calls_of_all_ranks(ranks):
     for rank, result in enumerate(results):
         assert "rank 1" in result["message"]
         own = result[str(rank)]
-        assert [r[0] for r in own] == ["all_reduce", *{0: ["send"], 1: ["receive"], 2: []}[rank], "broadcast" if rank == 1 else "all_reduce"]
+        message, last = [["send"], ["receive"], []][rank], ["broadcast" if rank == 1 else "all_reduce"]
+        assert [r[0] for r in own] == ["all_reduce", *message, *last]
         assert own[0][1:3] == ["complete", 300] and "failure_cases.py" in own[0][3]
         assert own[-1][1] == "failed" and "rank 1" in own[-1][4]
     # The ranks that waited have published their records.
