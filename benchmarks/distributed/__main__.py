@@ -24,7 +24,7 @@ from rich.table import Table
 from .. import peers
 
 ROOT = Path(__file__).resolve().parents[2]
-WORKLOADS = ["all_reduce", "mlp", "gpt", "launch", "controller"]
+WORKLOADS = ["all_reduce", "mlp", "gpt", "fsdp", "pipeline", "launch", "controller"]
 SIZES = [4, 1024, 16 << 10, 256 << 10, 1 << 20, 8 << 20, 64 << 20]
 
 
@@ -84,6 +84,10 @@ def main() -> None:
                 table.add_row(f"{size:,}", *cells(theirs, ours, "queued"), *cells(theirs, ours, "read"))
             console.print(table)
             results[f"all_reduce {ranks}"] = rows
+        for name, show in (("fsdp", show_fsdp), ("pipeline", show_pipeline)):
+            if name in args.workloads:
+                results[f"{name} {ranks}"] = rows = run_ranks("teletensor", name, ranks, args.seconds, (), args.backend)
+                show(console, ranks, [row["result"] for row in rows])
         for model in {"mlp", "gpt"}.intersection(args.workloads):
             results[f"{model} {ranks}"] = training(console, model, ranks, args)
     if "launch" in args.workloads:
@@ -118,6 +122,32 @@ def training(console: Console, model: str, ranks: int, args) -> dict:
     table.add_row("communication hidden", *(f"{max(0.0, hidden[library]):.0%}" for library in ("torch", "teletensor")), "")
     console.print(table)
     return rows
+
+
+def show_fsdp(console: Console, ranks: int, rows: list[dict]) -> None:
+    """Compares a step of sharded layers with the cost model: the step alone, and per layer two collectives."""
+    found = {name: max(row[name] for row in rows) for name in rows[0]}
+    predicted = found["alone"] + found["layers"] * (found["all_gather"] + found["reduce_scatter"])
+    table = Table(title=f"step of {found['layers']} sharded layers on {ranks} ranks, microseconds", title_justify="left")
+    for name in ("alone", "all_gather of a layer", "reduce_scatter", "predicted, nothing hidden", "measured", "ratio"):
+        table.add_column(name, justify="right")
+    names = ("alone", "all_gather", "reduce_scatter")
+    table.add_row(*(microseconds(found[name]) for name in names), microseconds(predicted), microseconds(found["sharded"]),
+                  f"{found['sharded'] / predicted:.2f}")  # fmt: skip
+    console.print(table)
+
+
+def show_pipeline(console: Console, ranks: int, rows: list[dict]) -> None:
+    """Compares pipelined steps with the cost model: the share of a rank, and (ranks - 1) microbatches more."""
+    alone = max(row["alone"] for row in rows)
+    table = Table(title=f"pipelined step on {ranks} ranks, microseconds; alone: {microseconds(alone)}", title_justify="left")
+    for name in ("microbatches", "predicted", "measured", "ratio"):
+        table.add_column(name, justify="right")
+    for count in (1, 2, 4, 8):
+        predicted = alone / ranks * (count + ranks - 1) / count
+        measured = max(row[f"{count} microbatches"] for row in rows)
+        table.add_row(str(count), microseconds(predicted), microseconds(measured), f"{measured / predicted:.2f}")
+    console.print(table)
 
 
 def launch_seconds(ranks: int) -> float:

@@ -121,6 +121,94 @@ def gpt() -> dict:
     return training(GPT(), tokens[:, :-1].contiguous(), tokens[:, 1:].reshape(-1))
 
 
+def fsdp() -> dict:
+    """A step of a wide MLP: alone, with its parameters divided among the ranks, and the collectives alone."""
+    from teletensor.distributed.fsdp import fully_shard
+
+    torch.manual_seed(0)
+    nn, width, layers = torch.nn, 512, 4
+    model = nn.Sequential(*(layer for _ in range(layers) for layer in (nn.Linear(width, width), nn.ReLU())))
+    x = torch.randn(128, width)
+
+    def measure(module) -> float:
+        optimizer = torch.optim.SGD(module.parameters(), lr=1e-3)
+        losses = []
+
+        def step():
+            optimizer.zero_grad()
+            loss = module(x).square().mean()
+            loss.backward()
+            optimizer.step()
+            losses[:] = [loss]
+
+        return rate(step, lambda: losses[0].item())
+
+    results = {"alone": measure(model)}
+    ranks = dist.get_world_size()
+    whole = torch.zeros(sum(p.numel() for p in model[0].parameters()) // ranks * ranks)
+    part = torch.zeros(whole.numel() // ranks)
+    results["all_gather"] = rate(lambda: dist.all_gather_into_tensor(whole, part), lambda: whole[0].item())
+    results["reduce_scatter"] = rate(lambda: dist.reduce_scatter_tensor(part, whole), lambda: part[0].item())
+    results["layers"] = layers
+    for layer in model:
+        if isinstance(layer, nn.Linear):
+            fully_shard(layer, reshard_after_forward=False)
+    results["sharded"] = measure(fully_shard(model, reshard_after_forward=False))
+    return results
+
+
+def pipeline() -> dict:
+    """A step of a deep MLP: alone, and divided into one stage per rank, with 1, 2, 4 and 8 microbatches."""
+    from teletensor.distributed import pipelining
+
+    torch.manual_seed(0)
+    nn, width, batch = torch.nn, 512, 256
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    layers = [nn.Sequential(nn.Linear(width, width), nn.ReLU()) for _ in range(8)]
+    x, y = torch.randn(batch, width), torch.randn(batch, width)
+
+    def alone() -> float:
+        losses = []
+        whole = nn.Sequential(*layers)
+
+        def step():
+            loss = nn.functional.mse_loss(whole(x), y)
+            loss.backward()
+            losses[:] = [loss]
+
+        return rate(step, lambda: losses[0].item())
+
+    # One rank at a time: the others wait.
+    results: dict = {}
+    for turn in range(ranks):
+        value = alone_time(alone) if turn == rank else 0.0
+        dist.barrier()
+        if turn == rank:
+            results["alone"] = value
+    part = nn.Sequential(*layers[rank * 8 // ranks : (rank + 1) * 8 // ranks])
+    for microbatches in (1, 2, 4, 8):
+        stage = pipelining.PipelineStage(part, rank, ranks, torch.device("cpu"))
+        schedule = pipelining.Schedule1F1B(stage, microbatches, nn.functional.mse_loss) if microbatches >= ranks else (
+            pipelining.ScheduleGPipe(stage, microbatches, nn.functional.mse_loss)
+        )  # fmt: skip
+
+        def step(schedule=schedule):
+            schedule.step(*([x] if rank == 0 else []), **({"target": y} if rank == ranks - 1 else {}))
+
+        results[f"{microbatches} microbatches"] = rate(step, lambda: next(part.parameters()).grad.sum().item())
+    return results
+
+
+def alone_time(measure) -> float:
+    """A measurement without agreement among the ranks on the number of steps."""
+    global agreed
+    shared, agreed = agreed, lambda value: value
+    try:
+        return measure()
+    finally:
+        agreed = shared
+
+
 print(json.dumps({"formed": formed, "result": globals()[WORKLOAD]()}), flush=True)
 dist.barrier()
 dist.destroy_process_group()
