@@ -24,7 +24,7 @@ void check_status(const absl::Status& status) {
 }  // namespace
 
 PullService::~PullService() {
-  if (current_) current_->cancel();
+  current_ = nullptr;
   if (offers_) offers_->withdraw_all(owner_);
 }
 
@@ -61,7 +61,7 @@ std::chrono::milliseconds PullService::checked_timeout(double seconds) {
   return std::chrono::milliseconds(std::max<int64_t>(1, static_cast<int64_t>(seconds * 1000)));
 }
 
-std::shared_ptr<grpc::Channel> PullService::channel_to(const std::string& address) {
+const std::shared_ptr<grpc::Channel>& PullService::channel_to(const std::string& address) {
   if (channels_.size() >= kMaxChannels && !channels_.contains(address)) channels_.clear();
   std::shared_ptr<grpc::Channel>& channel = channels_[address];
   if (!channel) {
@@ -78,20 +78,20 @@ Tensor PullService::pull(const PullCall::Source& source, SizesView sizes, DType 
     check_status(check_token(source.token));
     check_status(OfferTable::check_capability(source.capability));
     check_cancelled();
-    current_ = PullCall::start(channel_to(source.address), source, empty(sizes, dtype, Device{}), notifier_);
+    current_ = std::make_shared<PullCall>(channel_to(source.address), source, empty(sizes, dtype, Device{}), notifier_);
   }
   if (cancel_requested()) {
-    std::exchange(current_, nullptr)->cancel();
+    current_ = nullptr;
     check_cancelled();
   }
   if (!current_->ready()) throw Suspended{current_};
   const std::shared_ptr<PullCall> call = std::exchange(current_, nullptr);
-  try {
-    return call->result();
-  } catch (const Error&) {
-    call->cancel();
-    throw;
+  Tensor value = call->result();
+  if (!value) {  // bytes have arrived at the deadline
+    current_ = call;
+    throw Suspended{call};
   }
+  return value;
 }
 
 void PullService::skipped(const Op& op, Args args, const Error& error, uint32_t /*site*/) {

@@ -42,7 +42,7 @@ class PullService final : public SessionService {
 
  private:
   static constexpr size_t kMaxChannels = 256;
-  std::shared_ptr<grpc::Channel> channel_to(const std::string& address);
+  const std::shared_ptr<grpc::Channel>& channel_to(const std::string& address);
   OfferTable& offers();
 
   const std::shared_ptr<SuspensionNotifier> notifier_;

@@ -25,33 +25,28 @@ ErrorKind checked_kind(uint32_t kind) {
 
 }  // namespace
 
-PullCall::PullCall(std::shared_ptr<grpc::Channel> channel, const Source& source, Tensor target,
+PullCall::PullCall(const std::shared_ptr<grpc::Channel>& channel, const Source& source, Tensor target,
                    std::shared_ptr<SuspensionNotifier> notifier)
-    : channel_(std::move(channel)),
-      source_(source),
+    : source_(source),
       target_(std::move(target)),
       bytes_(static_cast<size_t>(target_.numel()) * item_size(target_.dtype())),
       notifier_(std::move(notifier)),
-      progress_(Clock::now().time_since_epoch().count()) {}
-
-std::shared_ptr<PullCall> PullCall::start(std::shared_ptr<grpc::Channel> channel, const Source& source, Tensor target,
-                                          std::shared_ptr<SuspensionNotifier> notifier) {
-  std::shared_ptr<PullCall> call(new PullCall(std::move(channel), source, std::move(target), std::move(notifier)));
-  call->begin();
-  return call;
-}
-
-void PullCall::begin() {
-  self_ = shared_from_this();
+      progress_(Clock::now().time_since_epoch().count()) {
   v1::PullRequest request;
   request.set_capability(source_.capability);
   request.set_timeout_milliseconds(static_cast<uint64_t>(source_.timeout.count()));
   serialize(request, &request_);
   context_.AddMetadata("authorization", absl::StrCat("Bearer ", source_.token));
-  grpc::GenericStub(channel_).PrepareBidiStreamingCall(&context_, kPullMethod, grpc::StubOptions(), this);
+  grpc::GenericStub(channel).PrepareBidiStreamingCall(&context_, kPullMethod, grpc::StubOptions(), this);
   StartWriteLast(&request_, grpc::WriteOptions());
   StartRead(&reply_);
   StartCall();
+}
+
+PullCall::~PullCall() {
+  context_.TryCancel();
+  MutexLock lock(mutex_);
+  while (!done_) changed_.wait(mutex_);
 }
 
 bool PullCall::ready() {
@@ -74,8 +69,6 @@ Tensor PullCall::result() {
         std::chrono::duration<double>(source_.timeout + kAnswerTime).count(), " s");
   return Tensor();
 }
-
-void PullCall::cancel() { context_.TryCancel(); }
 
 void PullCall::OnReadDone(bool ok) {
   if (!ok) return;  // OnDone() follows
@@ -119,17 +112,18 @@ void PullCall::accept_first(grpc::ByteBuffer* reply) {
 }
 
 void PullCall::OnDone(const grpc::Status& status) {
+  const std::shared_ptr<SuspensionNotifier> notifier = notifier_;
   {
     MutexLock lock(mutex_);
-    done_ = true;
     if (!error_ && !status.ok()) error_ = failure(status);
     if (!error_ && !(has_header_ && received_ == bytes_)) {
       error_ = Error(ErrorKind::kRuntime,
                      absl::StrCat("the engine at ", source_.address, " sent ", received_, " of ", bytes_, " bytes"));
     }
+    done_ = true;
+    changed_.notify_all();
   }
-  notifier_->notify();
-  self_ = nullptr;  // may destroy this object
+  notifier->notify();  // this object may have been destroyed
 }
 
 Error PullCall::failure(const grpc::Status& status) const {

@@ -17,10 +17,10 @@
 
 namespace tt::distributed {
 
-// Shared by a session and gRPC. Functions are called on the session's thread, those of Suspension on any thread.
-class PullCall final : public Suspension,
-                       grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
-                       public std::enable_shared_from_this<PullCall> {
+// Owned by a session's threads; functions are called on the session's thread, those of Suspension on any of them. The
+// destructor cancels the call and waits for gRPC's threads: a channel must not be destroyed by these, and the call's
+// context holds one.
+class PullCall final : public Suspension, grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
   struct Source {
     std::string address;  // "host:port"
@@ -30,8 +30,11 @@ class PullCall final : public Suspension,
   };
 
   // Starts to write the value to `target`, a contiguous tensor on the CPU that nothing else uses.
-  static std::shared_ptr<PullCall> start(std::shared_ptr<grpc::Channel> channel, const Source& source, Tensor target,
-                                         std::shared_ptr<SuspensionNotifier> notifier);
+  PullCall(const std::shared_ptr<grpc::Channel>& channel, const Source& source, Tensor target,
+           std::shared_ptr<SuspensionNotifier> notifier);
+  ~PullCall() override;
+  PullCall(const PullCall&) = delete;
+  PullCall& operator=(const PullCall&) = delete;
 
   // Whether the call has ended, or makes no progress.
   bool ready() override;
@@ -40,22 +43,16 @@ class PullCall final : public Suspension,
   // Returns the tensor if it is complete, null if not yet. Throws the error of the offer, or Error (RuntimeError; for
   // another dtype or other sizes than `target` has, ValueError).
   Tensor result();
-  // Ends the call; its bytes that arrive later are dropped.
-  void cancel();
 
  private:
   using Clock = std::chrono::steady_clock;
 
-  PullCall(std::shared_ptr<grpc::Channel> channel, const Source& source, Tensor target,
-           std::shared_ptr<SuspensionNotifier> notifier);
-  void begin();
   void OnReadDone(bool ok) override;
   void OnDone(const grpc::Status& status) override;
   void accept(const grpc::ByteBuffer& reply);  // throws Error
   void accept_first(grpc::ByteBuffer* reply);  // throws Error
   Error failure(const grpc::Status& status) const;
 
-  const std::shared_ptr<grpc::Channel> channel_;
   const Source source_;
   const Tensor target_;
   const size_t bytes_;
@@ -66,10 +63,10 @@ class PullCall final : public Suspension,
   // Used by gRPC's calls only, which run one at a time.
   bool has_header_ = false;
   size_t received_ = 0;
-  std::shared_ptr<PullCall> self_;  // until OnDone()
 
   std::atomic<Clock::rep> progress_;  // when the last bytes arrived
   mutable Mutex mutex_;
+  CondVar changed_;  // done_ was set
   bool done_ ABSL_GUARDED_BY(mutex_) = false;
   std::optional<Error> error_ ABSL_GUARDED_BY(mutex_);
 };

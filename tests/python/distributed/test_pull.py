@@ -18,6 +18,11 @@ def connect(engine, **options):
     from teletensor import _C
 
     options = {"address": engine.address, "token": "", "client_name": "test", "memory_limit": 0, **options}
+    for _ in range(100):
+        try:
+            return _C.connect(**options, compression="none", content_addressed=False)
+        except ConnectionError:  # the socket exists before the engine listens
+            time.sleep(0.02)
     return _C.connect(**options, compression="none", content_addressed=False)
 
 
