@@ -87,6 +87,11 @@ void ReplacementFile::write_all(const char* data, size_t size) {
   for (size_t done = 0; done < size;) {
     const ssize_t written = write(file_.get(), data + done, size - done);
     if (written < 0 && errno == EINTR) continue;
+    // A disk with larger blocks than kAlignment, or a write that ended within a block: use the page cache.
+    if (written < 0 && errno == EINVAL && buffer_ && fcntl(file_.get(), F_SETFL, 0) == 0 &&
+        !std::exchange(cached_, true)) {
+      continue;
+    }
     if (written < 0) fail_to("write");
     done += static_cast<size_t>(written);
   }

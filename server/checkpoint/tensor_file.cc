@@ -57,7 +57,7 @@ void write_tensors(const CheckpointRoot& root, std::string_view path, std::strin
   for (const Tensor& t : tensors) bytes += static_cast<uint64_t>(t.numel()) * item_size(t.dtype());
   check_described(SafetensorsHeader::parse(header, bytes), tensors);
   job.set_total(bytes);
-  ReplacementFile file(root.find(path, true), job.is_background());
+  ReplacementFile file(root.find(path, true), true);
   file.reserve(8 + header.size() + bytes);
   std::array<uint8_t, 8> length{};
   for (size_t i = 0; i < length.size(); ++i) length[i] = static_cast<uint8_t>(header.size() >> (8 * i));
