@@ -17,7 +17,12 @@ stop() {
   for pid in "${pids[@]}"; do kill "$pid" 2>/dev/null || true; done
   for pid in "${pids[@]}"; do wait "$pid" 2>/dev/null || true; done
   if [[ -n "${munge_folder:-}" ]]; then
-    [[ -f $munge_folder/munged.pid ]] && kill "$(<"$munge_folder/munged.pid")" 2>/dev/null || true
+    if [[ -f $munge_folder/munged.pid ]]; then
+      munged=$(<"$munge_folder/munged.pid")
+      kill "$munged" 2>/dev/null || true
+      # It writes to its folder until it has ended.
+      for _ in $(seq 100); do kill -0 "$munged" 2>/dev/null || break; sleep 0.1; done
+    fi
     rm -rf "$munge_folder"
   fi
   rm -rf "$folder"
