@@ -6,9 +6,9 @@ import enum
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from . import default_hooks, powerSGD_hook
+from . import default_hooks, post_localSGD_hook, powerSGD_hook
 
-__all__ = ["DDPCommHookType", "default_hooks", "powerSGD_hook", "register_ddp_comm_hook"]
+__all__ = ["DDPCommHookType", "default_hooks", "post_localSGD_hook", "powerSGD_hook", "register_ddp_comm_hook"]
 
 
 @dataclass(frozen=True)
