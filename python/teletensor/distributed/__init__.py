@@ -11,6 +11,7 @@ from ._backend import (
     Backend, BackendConfig, get_default_backend_for_device, is_available, is_backend_available, is_gloo_available,
     is_mpi_available, is_nccl_available, is_torchelastic_launched, is_ucc_available, is_xccl_available,
 )  # fmt: skip
+from ._coalescing import _coalescing_manager  # noqa: F401
 from ._collectives import *  # noqa: F403
 from ._collectives import _all_gather_base, _reduce_scatter_base  # noqa: F401
 from ._debug import DebugLevel, get_debug_level, set_debug_level, set_debug_level_from_env

@@ -157,6 +157,18 @@ def coalesced_complex_and_real(rank: int, size: int) -> None:
     check(both, reduced("SUM", _inputs(size, (2, 5), "complex64", seed=1)), "all_reduce_coalesced of complex")
 
 
+def coalescing_blocks(rank: int, size: int) -> None:
+    tensors = [tensor(rank, (5,), "float32", seed=i) for i in range(3)]
+    with dist._coalescing_manager(async_ops=True) as manager:
+        dist.all_reduce(tensors[0])
+        manager.append(dist.all_reduce(tensors[1], async_op=True))
+    manager.wait()
+    with dist._coalescing_manager() as manager:
+        manager.append(dist.all_reduce(tensors[2], async_op=True))
+    for i in range(3):
+        check(tensors[i], reduced("SUM", _inputs(size, (5,), "float32", seed=i)), "all_reduce in a block")
+
+
 def strided_and_recorded(rank: int, size: int) -> None:
     """Views, tensors that require grad, and results that depend on them."""
     base = tensor(rank, (6, 8), "float32")

@@ -10,7 +10,8 @@ from . import collective_cases as cases
 SIZES = pytest.mark.parametrize("size", [1, 2, 3, 4])
 CASES = [
     cases.all_reduce, cases.premul_sum, cases.reduce, cases.broadcast, cases.all_gather, cases.gather_and_scatter, cases.reduce_scatter,
-    cases.all_to_all, cases.all_to_all_with_splits, cases.coalesced, cases.coalesced_complex_and_real, cases.strided_and_recorded,
+    cases.all_to_all, cases.all_to_all_with_splits, cases.coalesced, cases.coalesced_complex_and_real, cases.coalescing_blocks,
+    cases.strided_and_recorded,
 ]  # fmt: skip
 
 
