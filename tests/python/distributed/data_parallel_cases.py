@@ -139,6 +139,14 @@ def backward_after_the_group(rank: int, size: int, port: int, **options) -> list
     return results
 
 
+def nested(rank: int, size: int) -> str:
+    try:
+        DistributedDataParallel(nn.Sequential(DistributedDataParallel(nn.Linear(2, 2))))
+    except NotImplementedError as error:
+        return str(error)
+    return ""
+
+
 def late_static_graph(rank: int, size: int) -> list[str]:
     module = DistributedDataParallel(nn.Linear(2, 2))
     module._set_static_graph()

@@ -50,6 +50,10 @@ def test_backward_after_the_group_of_another_module_is_gone(ranks, options):
     assert results == [expected] * 2
 
 
+def test_nested_modules_are_rejected(ranks):
+    assert all("contains no other DistributedDataParallel" in message for message in ranks.run(2, cases.nested))
+
+
 def test_static_graph_is_set_before_the_first_pass(ranks):
     for messages in ranks.run(2, cases.late_static_graph):
         assert len(messages) == 2 and all("should be called before training loop starts" in m for m in messages)

@@ -101,6 +101,10 @@ class DistributedDataParallel(Module, Joinable):
         ):  # fmt: skip
             if value:
                 raise NotImplementedError(f"[DistributedDataParallel] {name} is not supported")
+        if any(isinstance(m, DistributedDataParallel) for m in module.modules()):
+            raise NotImplementedError(
+                "[DistributedDataParallel] expected a module that contains no other DistributedDataParallel"
+            )
         if dim != 0:
             raise NotImplementedError(f"[DistributedDataParallel] expected dim=0, got {dim}")
         if device_mesh is not None and process_group is not None:
