@@ -6,7 +6,7 @@ PYTHON := .venv/bin/python
 # OpenBLAS and OpenMP settings of the shell would change test and benchmark results.
 CLEAN_ENV := env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE
 
-.PHONY: help setup build demo test check coverage conformance op-db bench bench-peers bench-operators bench-link install wheel cuda gpu-bundle asan tsan fuzz fuzz-release adversary cluster-test container-test format lint clean
+.PHONY: help setup build demo test check coverage conformance op-db dist-cases bench bench-peers bench-operators bench-link install wheel cuda gpu-bundle asan tsan fuzz fuzz-release adversary cluster-test container-test format lint clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,6 +38,9 @@ conformance: build ## Run third-party test suites: SUITES=folder with a checkout
 
 op-db: build ## Compare with PyTorch on PyTorch's operator samples: docs/op_db.md
 	@$(CLEAN_ENV) $(PYTHON) -m tests.conformance.run --only "PyTorch's op_db"
+
+dist-cases: build ## Run PyTorch's tests of torch.distributed: docs/distributed-checklist.md
+	@$(CLEAN_ENV) $(PYTHON) -m tests.conformance.distributed
 
 bench-operators: build ## Compare the speed of every operator at three sizes with PyTorch: build/bench-operators.json and .png
 	@$(CLEAN_ENV) $(PYTHON) -m benchmarks.operators --peers

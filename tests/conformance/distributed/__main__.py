@@ -22,7 +22,7 @@ from benchmarks.peers import interpreter
 
 from .ranks import BUILD, ROOT, Ranks, Setup
 
-SETUPS = (Setup("gloo", 4, False), Setup("gloo", 2, True), Setup("nccl", 2, True))
+SETUPS = (Setup("gloo", 4, False), Setup("gloo", 4, True), Setup("nccl", 4, True))
 RESULTS = BUILD / "distributed-cases.json"
 LOG = BUILD / "distributed-cases.log"
 PAGE = ROOT / "docs/distributed-checklist.md"
@@ -31,16 +31,17 @@ FILE = "testing/_internal/distributed/distributed_test.py"
 STATES = ("passed", "differs", "not run", "failed")
 HEADER = """# PyTorch's tests of torch.distributed
 
-`make distributed-cases` writes this page. It runs the tests of `torch/{file}` of the installed PyTorch {version} with
-teletensor in PyTorch's place. Each test runs in the first of these setups in which the file does not skip it: {setups}.
-Simulated GPUs are those of our own tests (`tests/cuda/simulated`). *differs*: the test requires behaviour that differs on
-purpose. *not run*: the test requires what is named.
-
-The tests are not changed, except that those that also record a profile do not check its events, and that lists of objects
-to send have no objects of classes. PyTorch skips tests for groups on fewer than 8 ranks, and some that are flaky on
-Linux; here they run.
-
 {summary}
+
+`make dist-cases` runs the tests of `torch/{file}` of the installed PyTorch {version} with teletensor in
+PyTorch's place, and writes this page. Each test runs in the first of these setups in which the file does not skip it:
+{setups}. Simulated GPUs are those of our own tests (`tests/cuda/simulated`).
+
+- *differs*: the test requires behaviour that differs on purpose.
+- *not run*: the test requires what is named, or the file skips it for the reason that is named.
+- The tests are unchanged, except that tests that also record a profile do not check its events, and that lists of
+  objects to send have no objects of classes.
+- PyTorch skips tests of groups on fewer than 8 ranks, and some that are flaky on Linux; here they run.
 
 | test | result | reason, or setup |
 |---|---|---|
@@ -58,6 +59,7 @@ def installed() -> tuple[Path, str]:
 def run(file: Path, chosen: str, limit: float, console: Console) -> dict[str, dict]:
     """The results of the tests whose names match."""
     results: dict[str, dict] = {}
+    progress = Console(width=400) if not console.is_terminal else console
     todo: list[list[str]] | None = None
     for setup in SETUPS:
         ranks = Ranks(setup, file, LOG)
@@ -66,9 +68,9 @@ def run(file: Path, chosen: str, limit: float, console: Console) -> dict[str, di
                 todo = [test for test in ranks.names() if re.search(chosen, ".".join(test))]
             for number, (cls, name) in enumerate(todo):
                 result = {**ranks.run(cls, name, limit), "setup": setup.label}
-                skips = [*results.get(f"{cls}.{name}", {}).get("skips", []), result["reason"]]
-                results[f"{cls}.{name}"] = {**result, "skips": skips} if result["state"] == "skipped" else result
-                console.print(f"{number + 1}/{len(todo)} {result['state']} {name} {result['reason'][:200]}", markup=False, highlight=False)
+                results[f"{cls}.{name}"] = result
+                line = f"{setup.backend} {number + 1}/{len(todo)} {result['state']} {name} {result['reason'][:200]}"
+                progress.print(line, markup=False, highlight=False)
         finally:
             ranks.stop()
         todo = [test for test in todo if results[".".join(test)]["state"] == "skipped"]
@@ -80,7 +82,7 @@ def judge(name: str, result: dict, reasons: list[dict]) -> tuple[str, str]:
     if result["state"] == "passed":
         return "passed", result["setup"]
     if result["state"] == "skipped":
-        why = "; ".join(dict.fromkeys(result["skips"]))
+        why = f"skipped by the file: {result['reason']}"
     elif result["state"] == "absent":
         why = f"uses {result['reason']}"
     else:
@@ -100,7 +102,7 @@ def page(results: dict[str, dict], version: str) -> tuple[str, Counter]:
     setups = "; ".join(setup.label for setup in SETUPS)
     text = HEADER.format(file=FILE, version=version, setups=setups, summary=summary)
     for name, (state, why) in sorted(rows.items()):
-        why = re.sub(r"0x[0-9a-f]+", "0x...", " ".join(why.split()))[:300].replace("|", "\\|").replace("<", "\\<")
+        why = re.sub(r"\S*site-packages/", "", " ".join(why.split()))[:300].replace("|", "\\|").replace("<", "\\<")
         text += f"| {name.removeprefix('DistributedTest.')} | {state} | {why} |\n"
     return text, counts
 

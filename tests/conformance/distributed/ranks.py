@@ -40,6 +40,7 @@ class Ranks:
 
     def __init__(self, setup: Setup, file: Path, log: Path):
         self._setup, self._file, self._log = setup, file, log
+        self._shared = tempfile.mktemp()  # a second group's file
         self._processes: list[subprocess.Popen] = []
 
     def _start(self) -> None:
@@ -49,6 +50,7 @@ class Ranks:
             "BACKEND": self._setup.backend, "WORLD_SIZE": str(self._setup.size),
             "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500",
             "TELETENSOR_CUDA_PLUGIN": str(SIMULATED_GPUS) if self._setup.gpus else "",
+            "TELETENSOR_SIMULATED_DEVICES": str(self._setup.size), "INIT_METHOD": f"file://{self._shared}",
         }  # fmt: skip
         for name in ("RANK", "TELETENSOR_ADDRESS"):
             environment.pop(name, None)
