@@ -28,7 +28,8 @@ constexpr int kMaxCallsPerConnection = 4096;
 // Cancels a call that makes no progress. Thread-safe.
 class StallTimer : public std::enable_shared_from_this<StallTimer> {
  public:
-  explicit StallTimer(grpc::GenericCallbackServerContext* context) : context_(context) {}
+  StallTimer(grpc::GenericCallbackServerContext* context, std::chrono::milliseconds limit)
+      : limit_(limit), context_(context) {}
   void start() {
     MutexLock lock(mutex_);
     set();
@@ -44,7 +45,7 @@ class StallTimer : public std::enable_shared_from_this<StallTimer> {
  private:
   void set() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     alarm_ = std::make_unique<grpc::Alarm>();  // not the one whose function is running
-    alarm_->Set(std::chrono::system_clock::now() + PullServer::kStallLimit,
+    alarm_->Set(std::chrono::system_clock::now() + limit_,
                 [self = shared_from_this()](bool expired) { self->check(expired); });
   }
   void check(bool expired) {
@@ -54,6 +55,7 @@ class StallTimer : public std::enable_shared_from_this<StallTimer> {
     set();
   }
 
+  const std::chrono::milliseconds limit_;
   std::atomic<bool> progressed_{false};
   Mutex mutex_;
   grpc::GenericCallbackServerContext* context_ ABSL_GUARDED_BY(mutex_);
@@ -75,8 +77,8 @@ v1::PullReply first_reply(const OfferedValue& value) {
 // One call of Pull.Pull. gRPC calls OnDone() after Finish() or StartWriteAndFinish(), on any thread.
 class TransferCall final : public grpc::ServerGenericBidiReactor {
  public:
-  TransferCall(OfferTable& offers, grpc::GenericCallbackServerContext* context)
-      : offers_(offers), timer_(std::make_shared<StallTimer>(context)) {
+  TransferCall(OfferTable& offers, std::chrono::milliseconds stall_limit, grpc::GenericCallbackServerContext* context)
+      : offers_(offers), timer_(std::make_shared<StallTimer>(context, stall_limit)) {
     StartRead(&buffer_);
   }
 
@@ -157,17 +159,19 @@ class TransferCall final : public grpc::ServerGenericBidiReactor {
 
 class Service final : public grpc::CallbackGenericService {
  public:
-  Service(OfferTable& offers, absl::string_view token) : offers_(offers), token_("pull server", token) {}
+  Service(OfferTable& offers, absl::string_view token, std::chrono::milliseconds stall_limit)
+      : offers_(offers), token_("pull server", token), stall_limit_(stall_limit) {}
 
   grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext* context) override {
     if (absl::Status status = token_.check(*context); !status.ok()) return new RefusedCall(to_grpc(status));
-    if (context->method() == kPullMethod) return new TransferCall(offers_, context);
+    if (context->method() == kPullMethod) return new TransferCall(offers_, stall_limit_, context);
     return new RefusedCall(grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "unknown method"));
   }
 
  private:
   OfferTable& offers_;
   const RequiredToken token_;
+  const std::chrono::milliseconds stall_limit_;
 };
 
 absl::StatusOr<std::string> random_token() {
@@ -180,8 +184,8 @@ absl::StatusOr<std::string> random_token() {
 
 class PullServer::Impl {
  public:
-  explicit Impl(std::string token)
-      : token_(std::move(token)), offers_(OfferTable::shared()), service_(*offers_, token_) {}
+  Impl(std::string token, std::chrono::milliseconds stall_limit)
+      : token_(std::move(token)), offers_(OfferTable::shared()), service_(*offers_, token_, stall_limit) {}
   ~Impl() {
     if (server_) server_->Shutdown(std::chrono::system_clock::now() + kShutdownGrace);
   }
@@ -215,7 +219,8 @@ class PullServer::Impl {
   std::unique_ptr<grpc::Server> server_;
 };
 
-absl::StatusOr<std::shared_ptr<PullServer>> PullServer::shared(const std::string& host) {
+absl::StatusOr<std::shared_ptr<PullServer>> PullServer::shared(const std::string& host,
+                                                               std::chrono::milliseconds stall_limit) {
   static Mutex mutex;
   static auto& servers = *new absl::flat_hash_map<std::string, std::weak_ptr<PullServer>>;
   MutexLock lock(mutex);
@@ -225,7 +230,7 @@ absl::StatusOr<std::shared_ptr<PullServer>> PullServer::shared(const std::string
   }
   absl::StatusOr<std::string> token = random_token();
   if (!token.ok()) return token.status();
-  auto impl = std::make_unique<Impl>(*std::move(token));
+  auto impl = std::make_unique<Impl>(*std::move(token), stall_limit);
   if (absl::Status status = impl->start(host); !status.ok()) return status;
   std::shared_ptr<PullServer> server(new PullServer(std::move(impl)));
   servers[host] = server;

@@ -1,8 +1,8 @@
 // PullServer: sends this process's offers to other engines (proto/teletensor/v1/pull.proto).
 //
 // Uses gRPC's callback API, so that a waiting call holds no thread. A call's token is checked before its request is
-// read; its capability selects the offer. A transfer whose receiver takes no bytes for kStallLimit is ended. Shared by
-// the sessions of the process, and stopped with the last of them. Thread-safe.
+// read; its capability selects the offer. A transfer whose receiver takes no bytes for the stall limit is ended. Shared
+// by the sessions of the process, and stopped with the last of them. Thread-safe.
 #pragma once
 
 #include <chrono>
@@ -16,11 +16,12 @@ namespace tt::distributed {
 
 class PullServer {
  public:
-  static constexpr std::chrono::seconds kStallLimit{60};
+  static constexpr std::chrono::milliseconds kStallLimit{60'000};
 
-  // Returns the process's server on this address of the host; starts it at the first call. UNAVAILABLE if the address
-  // cannot be bound.
-  static absl::StatusOr<std::shared_ptr<PullServer>> shared(const std::string& host);
+  // Returns the process's server on this address of the host. The first call starts it, with its limit. UNAVAILABLE if
+  // the address cannot be bound.
+  static absl::StatusOr<std::shared_ptr<PullServer>> shared(const std::string& host,
+                                                            std::chrono::milliseconds stall_limit = kStallLimit);
   // Ends all calls and closes the port.
   ~PullServer();
   PullServer(const PullServer&) = delete;

@@ -1,5 +1,6 @@
 // OfferTable, PullServer and PullCall: tensors that one thread offers and another one pulls, over loopback.
 #include <grpcpp/generic/async_generic_service.h>
+#include <grpcpp/generic/generic_stub.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -158,6 +159,7 @@ TEST(PullWire, OtherMessagesAreRefused) {
 // Pulls from a server of this process.
 class PullTest : public testing::Test {
  protected:
+  static void SetUpTestSuite() { grpc_init(); }  // as in an engine, gRPC does not stop with the last server
   void SetUp() override {
     auto server = PullServer::shared("127.0.0.1");
     ASSERT_TRUE(server.ok()) << server.status();
@@ -299,6 +301,44 @@ TEST_F(PullTest, APullThatIsDestroyedReleasesItsTensor) {
   }
   offer(with, value_of({2}, 3));
   EXPECT_EQ(pull(with, {2}), (std::vector<float>{3, 4})) << "the offer is still there";
+}
+
+// A call that never reads. The destructor ends it.
+class StalledCall : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
+ public:
+  StalledCall(const std::shared_ptr<grpc::Channel>& channel, const PullCall::Source& source) {
+    v1::PullRequest request;
+    request.set_capability(source.capability);
+    request.set_timeout_milliseconds(1000);
+    serialize(request, &request_);
+    context_.AddMetadata("authorization", absl::StrCat("Bearer ", source.token));
+    grpc::GenericStub(channel).PrepareBidiStreamingCall(&context_, kPullMethod, grpc::StubOptions(), this);
+    StartWriteLast(&request_, grpc::WriteOptions());
+    StartCall();
+  }
+  ~StalledCall() override {
+    context_.TryCancel();
+    done_.get_future().wait();
+  }
+  void OnDone(const grpc::Status&) override { done_.set_value(); }
+
+ private:
+  grpc::ClientContext context_;
+  grpc::ByteBuffer request_;
+  std::promise<void> done_;
+};
+
+TEST_F(PullTest, AReceiverThatTakesNoBytesLosesTheTransfer) {
+  auto server = PullServer::shared("127.0.0.2", Milliseconds(100));
+  ASSERT_TRUE(server.ok()) << server.status();
+  const std::string with = next_capability();
+  const auto value = value_of({16 << 20});  // more than the buffers of a connection
+  offer(with, value);
+  auto channel = grpc::CreateCustomChannel(channel_target((*server)->address()), grpc::InsecureChannelCredentials(),
+                                           channel_arguments());
+  const StalledCall call(channel, {(*server)->address(), (*server)->token(), with, kLong});
+  while (offers_->num_offers(owner_) > 0) std::this_thread::yield();  // until it is taken
+  while (value.use_count() > 1) std::this_thread::yield();            // until the server has released it
 }
 
 // A server that answers every call with the given messages.
