@@ -33,6 +33,17 @@ def usage(pid: int) -> tuple[int, int, int]:
     return len(os.listdir(f"/proc/{pid}/fd")), int(status["Threads"]), int(status["VmRSS"].split()[0]) << 10
 
 
+_used_ports: set[int] = set()
+
+
+def new_port() -> int:
+    """Returns a free port that no round has used: ranks count how often they met at an address."""
+    while (port := free_port()) in _used_ports:
+        pass
+    _used_ports.add(port)
+    return port
+
+
 def segments() -> set[str]:
     """Returns the names of groups' segments in /dev/shm."""
     return {name for name in os.listdir("/dev/shm") if name.startswith("teletensor")}  # noqa: S108
@@ -62,7 +73,7 @@ class Member:
 
 def play(members: list[Member], generator: random.Random, round_: int) -> tuple[int, list[float], list[str]]:
     """Runs one round. Returns the killed rank, the seconds until each error, and the faults."""
-    size, backend, port = len(members), generator.choice(["shm", "gloo"]), free_port()
+    size, backend, port = len(members), generator.choice(["shm", "gloo"]), new_port()
     victim, seed = generator.randrange(size), generator.randrange(1 << 30)
     delay, faults, seconds = generator.uniform(0, 0.8), [], []
     for rank, member in enumerate(members):
@@ -81,7 +92,7 @@ def play(members: list[Member], generator: random.Random, round_: int) -> tuple[
         if steps > 0:
             seconds.append(when - killed)
     members[victim].rank.result()
-    port = free_port()
+    port = new_port()
     for rank in survivors:
         members[rank].rank.start(cases.form_again, rank, size, port, survivors)
     for rank in survivors:
