@@ -140,7 +140,11 @@ class P2POp:
 
 
 def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Work]:
-    """Starts several messages. Returns a Work for each."""
+    """Starts several messages. Returns a Work for each, except for messages of this rank to itself, which are copies.
+
+    Raises:
+        ValueError: the list is invalid, or a message to this rank has no counterpart with its tag, shape and dtype.
+    """
     if not isinstance(p2p_op_list, list) or not all(isinstance(op, P2POp) for op in p2p_op_list):
         raise ValueError("Invalid ``p2p_op_list``. Each op is expected to to be of type ``torch.distributed.P2POp``.")
     if not p2p_op_list:
@@ -148,10 +152,29 @@ def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Work]:
     if any(op.group is not p2p_op_list[0].group for op in p2p_op_list):
         raise ValueError("All ops need to use the same group.")
     works = []
+    own = p2p_op_list[0].group.rank()
+    _copy_own_messages([op for op in p2p_op_list if op.group_peer == own])
     for op in p2p_op_list:
+        if op.group_peer == own:
+            continue
         peer = {"group_dst" if op.op is isend else "group_src": op.group_peer}
         works.append(op.op(op.tensor, group=op.group, tag=op.tag, **peer))
     return [work for work in works if work is not None]
+
+
+def _copy_own_messages(ops: list[P2POp]) -> None:
+    """Copies messages of this rank to itself; those with one tag are matched in their order."""
+    for tag in dict.fromkeys(op.tag for op in ops):
+        sent = [op.tensor.detach() for op in ops if op.tag == tag and op.op is isend]
+        received = [op.tensor.detach() for op in ops if op.tag == tag and op.op is irecv]
+        kinds = [[(tuple(t.shape), t.dtype) for t in tensors] for tensors in (sent, received)]
+        if kinds[0] != kinds[1]:
+            raise ValueError(
+                f"[batch_isend_irecv] expected as many messages from this rank to itself as it receives with tag {tag}, of "
+                f"the same shapes and dtypes, got {kinds[0]} and {kinds[1]}"
+            )
+        for source, destination in zip(sent, received, strict=True):
+            destination.copy_(source)
 
 
 __all__ = ["P2POp", "batch_isend_irecv", "irecv", "isend", "recv", "send"]

@@ -296,8 +296,21 @@ class ProcessGroup:
         if isinstance(output_tensors, _C.Tensor):
             output_tensors, input_tensors = [output_tensors], [input_tensors]
         (output,), (inputs,) = output_tensors, input_tensors
+        differ = len({t.shape for t in inputs}) > 1 and len(inputs) == self._size
+        if differ and inputs[self._rank].shape == output.shape:
+            return self._reduce_each(output, inputs, opts)
         _check_list("reduce_scatter", "input", inputs, self._size, output)
         return self._scatter_reduced([output], inputs, opts)
+
+    def _reduce_each(self, output, inputs, opts) -> Work:
+        """reduce_scatter() of entries with different sizes: one collective per entry."""
+        output.detach().copy_(inputs[self._rank])
+        works = []
+        for root, entry in enumerate(inputs):
+            options = _options.ReduceOptions(asyncOp=False, rootRank=root)
+            options.reduceOp = _options.ReduceScatterOptions().reduceOp if opts is None else opts.reduceOp
+            works.append(self.reduce([output if root == self._rank else entry], options))
+        return works[self._rank]
 
     def reduce_scatter_single(self, output_tensor, input_tensor, opts=None) -> Work:
         """Reduces a tensor over all ranks and gives each rank its part."""

@@ -169,6 +169,45 @@ def coalescing_blocks(rank: int, size: int) -> None:
         check(tensors[i], reduced("SUM", _inputs(size, (5,), "float32", seed=i)), "all_reduce in a block")
 
 
+def reduce_scatter_of_different_sizes(rank: int, size: int) -> None:
+    inputs = [tensor(rank, (r + 1, 2), "float32", seed=r) for r in range(size)]
+    for op in ("SUM", "MAX"):
+        for async_op in (False, True):
+            output = torch.empty(rank + 1, 2)
+            work = dist.reduce_scatter(output, inputs, getattr(dist.ReduceOp, op), async_op=async_op)
+            if async_op:
+                work.wait()
+            expected = reduced(op, _inputs(size, (rank + 1, 2), "float32", seed=rank))
+            check(output, expected, "reduce_scatter of different sizes")
+    for r in range(size):
+        check(inputs[r], array(rank, (r + 1, 2), "float32", seed=r), "an input of reduce_scatter")
+
+
+def messages_to_itself(rank: int, size: int) -> None:
+    others = [r for r in range(size) if r != rank]
+    received = [torch.empty(2) for _ in range(size)]
+    second = torch.empty(3)
+    ops = [dist.P2POp(dist.irecv, received[r], r) for r in range(size)]
+    ops += [dist.P2POp(dist.isend, torch.full((2,), 10.0 * rank + r), r) for r in range(size)]
+    ops += [dist.P2POp(dist.isend, torch.arange(3.0), rank, tag=5), dist.P2POp(dist.irecv, second, rank, tag=5)]
+    works = dist.batch_isend_irecv(ops)
+    assert len(works) == 2 * len(others)
+    for work in works:
+        work.wait()
+    assert [t[0].item() for t in received] == [10.0 * r + rank for r in range(size)]
+    assert second.tolist() == [0.0, 1.0, 2.0]
+    for invalid in (
+        [dist.P2POp(dist.isend, second, rank)],
+        [dist.P2POp(dist.isend, second, rank), dist.P2POp(dist.irecv, torch.empty(4), rank)],
+    ):
+        try:
+            dist.batch_isend_irecv(invalid)
+        except ValueError as error:
+            assert "from this rank to itself" in str(error)
+        else:
+            raise AssertionError("expected a ValueError")
+
+
 def strided_and_recorded(rank: int, size: int) -> None:
     """Views, tensors that require grad, and results that depend on them."""
     base = tensor(rank, (6, 8), "float32")
