@@ -1,4 +1,5 @@
 // OfferTable, PullServer and PullCall: tensors that one thread offers and another one pulls, over loopback.
+#include <grpc/grpc.h>
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <gtest/gtest.h>

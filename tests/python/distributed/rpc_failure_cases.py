@@ -13,9 +13,9 @@ from .failure_cases import engine_pid  # noqa: F401 - called by the tests
 from .rpc_cases import echo, never, raised
 
 
-def begin(rank: int, size: int, port: int, name: str = "", timeout: float = 60.0) -> list[str]:
+def begin(rank: int, size: int, port: int, name: str = "", timeout: float = 60.0, host: str = "127.0.0.1") -> list[str]:
     """Returns the error's type and message."""
-    options = rpc.TensorPipeRpcBackendOptions(init_method=f"tcp://127.0.0.1:{port}", rpc_timeout=timeout)
+    options = rpc.TensorPipeRpcBackendOptions(init_method=f"tcp://{host}:{port}", rpc_timeout=timeout)
     return raised(rpc.init_rpc, name or f"worker{rank}", rank=rank, world_size=size, rpc_backend_options=options)
 
 

@@ -12,6 +12,7 @@ from contextlib import suppress
 import pytest
 
 from . import failure_cases as cases
+from . import rpc_failure_cases as rpc_cases
 from .ranks import Rank, free_port
 
 
@@ -109,3 +110,38 @@ def test_cut_link_gives_errors_on_both_sides(hosts, start):
         message, _, kept = process.result()
         assert f"rank {1 - rank}" in message and "all_reduce" in message
         assert kept == [0, 2, 4, 6, 8]
+
+
+def start_workers(ranks: list[Rank], address: str) -> None:
+    port = free_port()
+    for rank, process in enumerate(ranks):
+        process.start(rpc_cases.begin, rank, len(ranks), port, host=address)
+    assert [process.result() for process in ranks] == [["", ""]] * len(ranks)
+
+
+def test_remote_procedure_calls_between_hosts(hosts, start):
+    ranks = start(0, 1, 1)
+    start_workers(ranks, hosts.addresses[0])
+    for peer in range(3):
+        for process in ranks:
+            process.start(rpc_cases.call_echo, peer)
+        assert [process.result() for process in ranks] == [["", ""]] * 3
+    for process in ranks:
+        process.start(rpc_cases.end)
+    assert [process.result() for process in ranks] == [["", ""]] * 3
+
+
+def test_cut_link_ends_calls_on_both_sides(hosts, start):
+    ranks = start(0, 1, 1)
+    start_workers(ranks, hosts.addresses[0])
+    hosts.cut()
+    for rank, process in enumerate(ranks):
+        process.start(rpc_cases.call_echo, 0 if rank else 1)
+    for rank, process in enumerate(ranks):
+        kind, message = process.result()
+        assert kind == "DistError" and f"worker{0 if rank else 1}) was lost" in message
+    ranks[1].start(rpc_cases.call_echo, 2)
+    assert ranks[1].result() == ["", ""], "workers on one side go on"
+    for process in ranks:
+        process.start(rpc_cases.end, False)
+    assert [process.result() for process in ranks] == [["", ""]] * 3
