@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import warnings
 
+from .. import _C
 from .._C import Tensor
 from .._grad_mode import no_grad
 
@@ -160,8 +161,25 @@ def orthogonal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
     return tensor.copy_(make(np.ascontiguousarray(q.T if rows < columns else q) * gain).reshape(tensor.shape))
 
 
+@no_grad
+def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01) -> Tensor:
+    """Fills a matrix with normal numbers, and a fraction of each column with zeros (Martens, 2010)."""
+    if tensor.dim() != 2:
+        raise ValueError("Only tensors with 2 dimensions are supported")
+    if tensor.device.type == "meta":
+        return tensor
+    rows, columns = tensor.shape
+    tensor.normal_(0, std)
+    zeros = math.ceil(sparsity * rows)
+    if zeros:
+        order = _C.torch.rand(rows, columns, device=tensor.device).argsort(0)  # a random permutation per column
+        tensor.scatter_(0, order[:zeros], 0)
+    return tensor
+
+
 # PyTorch's old names
 uniform, normal, constant, orthogonal, eye, dirac = uniform_, normal_, constant_, orthogonal_, eye_, dirac_
 xavier_uniform, xavier_normal, kaiming_uniform, kaiming_normal = (
     xavier_uniform_, xavier_normal_, kaiming_uniform_, kaiming_normal_,
 )  # fmt: skip
+sparse = sparse_

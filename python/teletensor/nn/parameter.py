@@ -21,7 +21,8 @@ class Parameter(Tensor, metaclass=_ParameterType):
     A Parameter of a DTensor is a DTensor, and an instance of both classes.
     """
 
-    def __new__(cls, data: Tensor, requires_grad: bool = True):
+    def __new__(cls, data: Tensor | None = None, requires_grad: bool = True):
+        data = _C.torch.empty(0) if data is None else data
         if _C.is_dtensor(data):
             self = data.detach()
             self._parameter_type = cls
@@ -42,7 +43,8 @@ class Parameter(Tensor, metaclass=_ParameterType):
 class Buffer(Tensor, metaclass=_ParameterType):
     """A tensor that a module saves with its state but does not train."""
 
-    def __new__(cls, data: Tensor, *, persistent: bool = True):
+    def __new__(cls, data: Tensor | None = None, *, persistent: bool = True):
+        data = _C.torch.empty(0) if data is None else data
         if _C.is_dtensor(data):
             self = data.detach()
             self._parameter_type = cls
@@ -55,8 +57,127 @@ class Buffer(Tensor, metaclass=_ParameterType):
         pass
 
 
-class UninitializedParameter:
-    """The parameter of lazy modules, which are not supported: the constructor raises."""
+_ALLOWED = {
+    "size", "copy_", "is_complex", "is_floating_point", "half", "float", "double", "char", "short", "int", "long", "cuda", "cpu",
+    "to", "get_device",
+}  # fmt: skip
+_OPERATORS = (
+    "add radd iadd sub rsub isub mul rmul imul matmul rmatmul truediv rtruediv itruediv floordiv rfloordiv mod pow rpow neg pos "
+    "invert and or xor lt le gt ge getitem setitem len iter bool float int index contains"
+).split()
 
-    def __init__(self, *args, **kwargs):
-        raise NotImplementedError("lazy modules are not supported: pass the sizes to the module's constructor")
+
+def _refused(name: str):
+    def refuse(self, *args, **kwargs):
+        raise ValueError(
+            f"Attempted to use an uninitialized parameter in Tensor.{name}. This error happens when you are using a `LazyModule` "
+            f"or explicitly manipulating `torch.nn.parameter.{type(self).__name__}` objects. When using LazyModules Call "
+            "`forward` with a dummy batch to initialize the parameters before calling torch functions"
+        )
+
+    return refuse
+
+
+class UninitializedTensorMixin:
+    """The common base of parameters and buffers of unknown shape. materialize() allocates them and changes their class.
+
+    Methods other than casts and copies between devices raise ValueError. Functions, which do not see the class, receive an
+    empty tensor.
+    """
+
+    _allowed_methods = _ALLOWED
+    cls_to_become: type
+
+    def materialize(self, shape, device=None, dtype=None) -> None:
+        """Allocates the tensor with a shape and makes it a plain parameter or buffer. The values are uninitialised."""
+        device = self.device if device is None else device
+        self.data = _C.torch.empty(shape, device=device, dtype=self.dtype if dtype is None else dtype)
+        self.__class__ = self.cls_to_become
+
+    @property
+    def data(self):
+        """An empty tensor of the parameter's dtype and device."""
+        return Tensor.detach(self)
+
+    @data.setter
+    def data(self, value) -> None:
+        Tensor.data.__set__(self, Tensor.detach(value))
+
+    @property
+    def shape(self):
+        """Raises RuntimeError: the shape is unknown."""
+        raise RuntimeError(
+            "Can't access the shape of an uninitialized parameter or buffer. This error usually happens in `load_state_dict` when "
+            "trying to load an uninitialized parameter into an initialized one. Call `forward` to initialize the parameters "
+            "before accessing their attributes."
+        )
+
+    def share_memory_(self):
+        """Raises RuntimeError: there is no memory yet."""
+        raise RuntimeError(
+            "Can't share memory on an uninitialized parameter or buffer. Call `forward` to initialize the parameters before calling "
+            "`module.share_memory()`."
+        )
+
+    def _like(self, device, dtype):
+        return type(self)(self.requires_grad, device, dtype)
+
+    def __deepcopy__(self, memo: dict):
+        if id(self) not in memo:
+            memo[id(self)] = self._like(self.device, self.dtype)
+        return memo[id(self)]
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
+    def __reduce_ex__(self, proto):
+        return (type(self), (self.requires_grad,))
+
+
+def _cast(name: str):
+    def cast(self, *args, **kwargs):
+        moved = getattr(Tensor, name)(self.data, *args, **kwargs)
+        return self if moved.dtype is self.dtype and moved.device == self.device else self._like(moved.device, moved.dtype)
+
+    return cast
+
+
+for _name in ("half", "float", "double", "bfloat16", "cuda", "cpu", "to"):
+    setattr(UninitializedTensorMixin, _name, _cast(_name))
+for _name in dir(Tensor):
+    if not _name.startswith("_") and callable(getattr(Tensor, _name)) and _name not in _ALLOWED | vars(UninitializedTensorMixin).keys():
+        setattr(UninitializedTensorMixin, _name, _refused(_name))
+for _name in (f"__{operator}__" for operator in _OPERATORS):
+    setattr(UninitializedTensorMixin, _name, _refused(_name))
+del _name
+
+
+def is_lazy(param) -> bool:
+    """Whether a parameter or buffer is uninitialised."""
+    return isinstance(param, UninitializedTensorMixin)
+
+
+class UninitializedParameter(UninitializedTensorMixin, Parameter):
+    """A parameter whose shape is not known yet; the parameter of lazy modules."""
+
+    cls_to_become = Parameter
+
+    def __new__(cls, requires_grad: bool = True, device=None, dtype=None):
+        self = Tensor.__new__(cls, _C.torch.empty(0, device=device, dtype=dtype))
+        self.requires_grad = requires_grad
+        return self
+
+
+class UninitializedBuffer(UninitializedTensorMixin, Buffer):
+    """A buffer whose shape is not known yet; the buffer of lazy modules."""
+
+    cls_to_become = Buffer
+
+    def __new__(cls, requires_grad: bool = False, device=None, dtype=None, persistent: bool = True):
+        self = Tensor.__new__(cls, _C.torch.empty(0, device=device, dtype=dtype))
+        self.requires_grad = requires_grad
+        self.persistent = persistent
+        return self
+
+    def _like(self, device, dtype):
+        return type(self)(self.requires_grad, device, dtype, self.persistent)

@@ -10,12 +10,62 @@ from .._grad_mode import no_grad
 from ..nn import Module
 from ._scheduler import LRScheduler, per_group, require_optimizer
 
-__all__ = ["SWALR", "AveragedModel", "get_ema_avg_fn", "update_bn"]
+__all__ = [
+    "SWALR", "AveragedModel", "get_ema_avg_fn", "get_ema_multi_avg_fn", "get_swa_avg_fn", "get_swa_multi_avg_fn", "update_bn",
+]  # fmt: skip
+
+
+def _require_decay(decay: float) -> None:
+    if decay < 0.0 or decay > 1.0:
+        raise ValueError(f"Invalid decay value {decay} provided. Please provide a value in [0,1] range.")
 
 
 def get_ema_avg_fn(decay: float = 0.999):
-    """Returns a function that updates an exponential moving average."""
-    return lambda averaged, current, num_averaged: decay * averaged + (1 - decay) * current
+    """Returns a function that computes an exponential moving average, for AveragedModel(avg_fn=)."""
+    _require_decay(decay)
+
+    @no_grad
+    def ema_update(ema_param, current_param, num_averaged):
+        return decay * ema_param + (1 - decay) * current_param
+
+    return ema_update
+
+
+def get_swa_avg_fn():
+    """Returns a function that computes the mean, for AveragedModel(avg_fn=)."""
+
+    @no_grad
+    def swa_update(averaged_param, current_param, num_averaged):
+        return averaged_param + (current_param - averaged_param) / (num_averaged + 1)
+
+    return swa_update
+
+
+def get_ema_multi_avg_fn(decay: float = 0.999):
+    """Returns a function that updates exponential moving averages in place, for AveragedModel(multi_avg_fn=)."""
+    _require_decay(decay)
+
+    @no_grad
+    def ema_update(ema_param_list, current_param_list, _):
+        for average, current in zip(ema_param_list, current_param_list):
+            if average.is_floating_point() or average.is_complex():
+                average.lerp_(current, 1 - decay)
+            else:
+                average.copy_(average * decay + current * (1 - decay))
+
+    return ema_update
+
+
+def get_swa_multi_avg_fn():
+    """Returns a function that updates means in place, for AveragedModel(multi_avg_fn=)."""
+
+    @no_grad
+    def swa_update(averaged_param_list, current_param_list, num_averaged):
+        for average, current in zip(averaged_param_list, current_param_list):
+            difference = (current - average) / (num_averaged + 1)
+            average.add_(difference)
+
+    return swa_update
 
 
 class AveragedModel(Module):

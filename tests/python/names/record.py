@@ -1,6 +1,6 @@
 """Runs the cases in this folder with PyTorch and writes their values to values.json, for test_values.py.
 
-    .venv-peers/bin/python -m tests.python.names.record
+.venv-peers/bin/python -m tests.python.names.record
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-FAMILIES = ("pytree",)
+FAMILIES = ("lazy", "optimizers", "prune", "pytree")
 VALUES = Path(__file__).with_name("values.json")
 
 

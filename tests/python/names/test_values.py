@@ -4,6 +4,7 @@ import json
 import math
 
 import pytest
+
 import teletensor as torch
 
 from .record import VALUES, cases, plain

@@ -9,7 +9,7 @@ from typing import Any, Callable
 
 from ..._C import Tensor
 from ..._grad_mode import no_grad
-from ..parameter import Parameter
+from ..parameter import Parameter, is_lazy
 from ._hooks import ModuleHook, RemovableHandle, _IncompatibleKeys, register
 
 _EXTRA_STATE = "_extra_state"
@@ -111,6 +111,8 @@ class ModuleState:
                 f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like object from checkpoint '
                 f"but received {type(value)}"
             )
+        if is_lazy(target):  # and so is the value: LazyModuleMixin materializes the parameter for other values
+            return None
         if target.dim() == 0 and tuple(value.shape) == (1,):  # format of PyTorch before 0.4
             value = value[0]
         if tuple(value.shape) != tuple(target.shape):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import warnings
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from itertools import chain, islice
@@ -11,7 +12,20 @@ from ..._C import Tensor
 from ..parameter import Parameter
 from .module import Module, _addindent
 
-__all__ = ["ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
+__all__ = ["Container", "ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
+
+
+class Container(Module):
+    """A module of submodules given by name; deprecated in favour of Module."""
+
+    def __init__(self, **kwargs):
+        super().__init__()
+        warnings.warn(
+            "nn.Container is deprecated. All of it's functionality is now implemented in nn.Module. Subclass that instead.",
+            FutureWarning, stacklevel=2,
+        )  # fmt: skip
+        for name, module in kwargs.items():
+            self.add_module(name, module)
 
 
 def _position(index: int, size: int) -> int:

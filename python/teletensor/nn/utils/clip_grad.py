@@ -8,12 +8,43 @@ from ... import _C
 from ..._C import Tensor
 from ..._grad_mode import no_grad
 
-__all__ = ["clip_grad_norm", "clip_grad_norm_", "clip_grad_value_"]
+__all__ = ["clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm"]
 
 
 def _grads(parameters) -> list[Tensor]:
     parameters = [parameters] if isinstance(parameters, Tensor) else parameters
     return [p.grad for p in parameters if p.grad is not None]
+
+
+def _require_finite(total: Tensor, norm_type: float) -> None:
+    if not bool(total.isfinite()):
+        raise RuntimeError(
+            f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it cannot be clipped. To "
+            "disable this error and scale the gradients by the non-finite norm anyway, set `error_if_nonfinite=False`"
+        )
+
+
+@no_grad
+def get_total_norm(tensors, norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach=None) -> Tensor:
+    """The norm of all tensors together. Waits for the engine only if ``error_if_nonfinite`` is set."""
+    tensors = [tensors] if isinstance(tensors, Tensor) else list(tensors)
+    if not tensors:
+        return _C.tensor(0.0)
+    norm_type = float(norm_type)
+    norms = _C.torch.stack([t.detach().norm(norm_type).to(tensors[0].device) for t in tensors])
+    total = norms.max() if norm_type == math.inf else norms.norm(norm_type)
+    if error_if_nonfinite:
+        _require_finite(total, norm_type)
+    return total
+
+
+@no_grad
+def clip_grads_with_norm_(parameters, max_norm: float, total_norm: Tensor, foreach=None) -> None:
+    """Scales the gradients as if their total norm were total_norm, down to max_norm."""
+    grads = _grads(parameters)
+    factor = (float(max_norm) / (total_norm + 1e-6)).clamp_max(1.0)
+    for g in grads:
+        g.detach().mul_(factor.to(g.device))
 
 
 @no_grad
@@ -29,16 +60,11 @@ def clip_grad_norm_(parameters, max_norm: float, norm_type: float = 2.0, error_i
         from ...distributed.fsdp._norm import norm_over_ranks
 
         total = norm_over_ranks(parameters, float(norm_type))
-    elif not grads:
-        return _C.tensor(0.0)
     else:
-        norms = _C.torch.stack([g.detach().norm(norm_type) for g in grads])
-        total = norms.max() if norm_type == math.inf else norms.norm(norm_type)
-    if error_if_nonfinite and not bool(total.isfinite()):
-        raise RuntimeError(f"The total norm of order {norm_type} for gradients is non-finite, so it cannot be clipped.")
-    factor = (max_norm / (total + 1e-6)).clamp_max(1.0)
-    for g in grads:
-        g.detach().mul_(factor)
+        total = get_total_norm(grads, norm_type)
+    if error_if_nonfinite:
+        _require_finite(total, norm_type)
+    clip_grads_with_norm_(parameters, max_norm, total)
     return total
 
 

@@ -11,6 +11,7 @@ from ..parameter import Parameter
 
 __all__ = [
     "ParametrizationList", "cached", "is_parametrized", "register_parametrization", "remove_parametrizations",
+    "transfer_parametrizations_and_params", "type_before_parametrizations",
 ]  # fmt: skip
 
 _cache: dict | None = None
@@ -165,3 +166,24 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
         del module._modules["parametrizations"]
         module.__class__ = type(module).__bases__[0]
     return module
+
+
+def type_before_parametrizations(module: Module) -> type:
+    """The class of the module without its parametrizations."""
+    return type(module).__bases__[0] if is_parametrized(module) else type(module)
+
+
+def transfer_parametrizations_and_params(from_module: Module, to_module: Module, tensor_name: str | None = None) -> Module:
+    """Gives a module the parametrizations and originals of another one, of all tensors or of one; returns `to_module`."""
+    if not is_parametrized(from_module):
+        return to_module
+    for name in list(from_module.parametrizations) if tensor_name is None else [tensor_name]:
+        if not hasattr(to_module, name):
+            setattr(to_module, name, Parameter(getattr(from_module, name)))
+        source = from_module.parametrizations[name]
+        for parametrization in source:
+            register_parametrization(to_module, name, parametrization)
+        target = to_module.parametrizations[name]
+        for original in [*source._parameters, *source._buffers]:
+            setattr(target, original, getattr(source, original))
+    return to_module

@@ -6,8 +6,13 @@ import sys
 from collections import OrderedDict, defaultdict, deque, namedtuple
 
 from ._registry import (
-    NO_SERIALIZED_TYPE_NAME_FOUND, SERIALIZED_TYPE_TO_PYTHON_TYPE, SUPPORTED_SERIALIZED_TYPES, GetAttrKey, MappingKey,
-    SequenceKey, _private_register_pytree_node,
+    NO_SERIALIZED_TYPE_NAME_FOUND,
+    SERIALIZED_TYPE_TO_PYTHON_TYPE,
+    SUPPORTED_SERIALIZED_TYPES,
+    GetAttrKey,
+    MappingKey,
+    SequenceKey,
+    _private_register_pytree_node,
 )  # fmt: skip
 
 
