@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import unittest
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -76,10 +75,15 @@ def _of_tensors(x: Any, y: Any, atol, rtol, exact_dtype: bool) -> str:
     names = [str(t.dtype).rpartition(".")[2] for t in (x, y)]
     relative, absolute = (max(pair) for pair in zip(*(_TOLERANCES.get(n, (0, 0)) for n in names), strict=True))
     relative, absolute = (relative if rtol is None else rtol), (absolute if atol is None else atol)
-    a, b = ((t.detach().cpu().float() if n == "bfloat16" else t.detach().cpu()).numpy() for t, n in zip((x, y), names, strict=True))
+    a, b = (_array(t) for t in (x, y))
     with np.errstate(all="ignore"):
-        close = np.isclose(a, b, relative, absolute, equal_nan=True)
-    if close.all():
+        differs = ~np.isclose(a, b, relative, absolute, equal_nan=True)
+    if not differs.any():
         return ""
-    where = tuple(int(i[0]) for i in np.nonzero(~close))
-    return f"{(~close).sum()} of {close.size} elements differ, such as {a[where]!r} and {b[where]!r} at {where}" + os.linesep
+    where = tuple(int(i) for i in np.argwhere(differs)[0])
+    return f"{differs.sum()} of {differs.size} elements differ, such as {a[where]!r} and {b[where]!r} at {where}"
+
+
+def _array(t: torch.Tensor) -> np.ndarray:
+    t = t.detach().cpu()
+    return np.atleast_1d((t.float() if t.dtype == torch.bfloat16 else t).numpy())
