@@ -189,6 +189,8 @@ def missing_in_monitored_barrier(rank: int, size: int, wait_all_ranks: bool) -> 
 
 
 def monitored_barrier_without_time(rank: int, size: int) -> str:
+    with contextlib.suppress(RuntimeError):  # after it all ranks are connected; rank 0 may abort while others are in it
+        dist.barrier()
     if rank == 0:
         return _error_of(lambda: dist.monitored_barrier(timeout=timedelta(0)))
     time.sleep(0.5)
