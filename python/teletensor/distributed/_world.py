@@ -161,6 +161,13 @@ def get_process_group_ranks(group: ProcessGroup | None) -> list[int]:
     return list(_world.pg_group_ranks[group or _get_default_group()])
 
 
+def _get_pg_config(group: ProcessGroup | None = None) -> dict:
+    """Returns the group's name, description, backends, size and global ranks."""
+    pg = _member(group)
+    return {"pg_name": pg.group_name, "pg_desc": pg.group_desc, "backend_config": get_backend_config(pg),
+            "pg_size": pg.size(), "ranks": get_process_group_ranks(pg)}  # fmt: skip
+
+
 def get_pg_count() -> int:
     """Returns the number of groups that have been created."""
     return _world.group_count

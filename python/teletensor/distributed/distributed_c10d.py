@@ -15,6 +15,7 @@ from ._world import (  # noqa: F401
     _check_not_self_rank,
     _get_default_group,
     _get_default_store,
+    _get_pg_config,
     _group_or_default_group,
     _rank_not_in_group,
     _warn_not_in_group,

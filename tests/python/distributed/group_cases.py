@@ -7,6 +7,7 @@ import warnings
 
 import teletensor as torch
 import teletensor.distributed as dist
+from teletensor.distributed import distributed_c10d
 
 from .values import array, check, reduced, tensor
 
@@ -21,6 +22,9 @@ def subgroups_of_subgroups(rank: int, size: int) -> list:
     """Only the members of a subgroup divide it; other ranks divide theirs at the same time."""
     half, _ = dist.new_subgroups_by_enumeration([[0, 2], [1, 3]])
     own, parts = dist.new_subgroups(1, group=half)
+    config = distributed_c10d._get_pg_config(half)
+    assert config["ranks"] == dist.get_process_group_ranks(half) and config["pg_size"] == 2
+    assert config["backend_config"] == dist.get_backend_config(half) and config["pg_name"] == half.group_name
     quarter = dist.new_subgroups(2)[0]
     result = [dist.get_process_group_ranks(own), len(parts), _sum_of(own)[0], _sum_of(quarter)[0]]
     for part in parts:
