@@ -166,7 +166,7 @@ def internal_functions(agent: Agent) -> dict[str, Callable]:
         agent.run_in_pool(task)
         return result
 
-    def reach(peer: Peer, context: int, number: int, retain_graph: bool, messages: list[int]) -> list:
+    def reach(_peer: Peer, context: int, number: int, retain_graph: bool, messages: list[int]) -> list:
         found = _context.find(context)
         with found.lock:
             of_pass = found.passes.setdefault(number, Pass(found, number, bool(retain_graph)))
@@ -182,11 +182,11 @@ def internal_functions(agent: Agent) -> dict[str, Callable]:
             raise RuntimeError(f"expected a message of a backward pass of context {context}, got {message}")
         return in_pool(lambda result: _complete_after(result, of_pass.run(message, sums)))
 
-    def end(peer: Peer, context: int, number: int) -> None:
+    def end(_peer: Peer, context: int, number: int) -> None:
         with contextlib.suppress(RuntimeError):
             _context.find(context).passes.pop(number, None)
 
-    def backward(peer: Peer, rref, context: int, retain_graph: bool) -> Future:
+    def backward(_peer: Peer, rref, context: int, retain_graph: bool) -> Future:
         from . import backward
 
         def run_backward(result: Future) -> None:
@@ -200,5 +200,5 @@ def internal_functions(agent: Agent) -> dict[str, Callable]:
         "autograd.gradients": gradients,
         "autograd.end": end,
         "autograd.backward": backward,
-        "autograd.release": lambda peer, number: _context.release(number),
+        "autograd.release": lambda _peer, number: _context.release(number),
     }

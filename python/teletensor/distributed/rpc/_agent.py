@@ -373,7 +373,7 @@ class Agent:
 
     # ---- Ends of workers
 
-    def _on_bye(self, peer: Peer, incoming: Incoming) -> None:
+    def _on_bye(self, peer: Peer, _incoming: Incoming) -> None:
         peer.has_left = True
         self.on_lost(peer, "it has shut down")
         peer.inbox.stop()

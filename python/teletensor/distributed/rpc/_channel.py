@@ -50,11 +50,6 @@ class Outgoing:
         for capability in self._offered:
             _C.ops.pull_withdraw(capability)
 
-    def get_tensor(self, content):
-        raise AssertionError("an outgoing message is not decoded")
-
-    get_rref = get_tensor
-
 
 class Incoming:
     """A message that is being decoded."""
@@ -82,11 +77,6 @@ class Incoming:
 
     def get_rref(self, content):
         return self._agent.rrefs.get(content, self._sender)
-
-    def put_tensor(self, tensor):
-        raise AssertionError("an incoming message is not encoded")
-
-    put_rref = put_tensor
 
 
 class LocalOutgoing(Outgoing):

@@ -38,10 +38,13 @@ class Owned:
 class RRef(Generic[T]):
     """A reference to a value on a worker.
 
-    ``RRef(value)`` references a value of this worker. Others come from remote(), and from messages.
+    ``RRef(value)`` references a value of this worker. Others come from remote(), and from messages. `type_hint`, which
+    PyTorch uses for TorchScript, is not supported.
     """
 
     def __init__(self, value: T, type_hint=None):
+        if type_hint is not None:
+            raise NotImplementedError("[RRef] type_hint is not supported: there is no TorchScript")
         agent = _current.agent()
         self._bind(agent, agent.me.rank, agent.rrefs.own(value))
 

@@ -5,26 +5,17 @@ Tensors are not part of a message: the sender's engine offers them, and the rece
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from .._object_encoding import _Decoder, _Encoder, decode, encode
 from . import _registry
 
-
-class Channel(Protocol):
-    """The way of one message to one worker, which its tensors and RRefs take too."""
-
-    def put_tensor(self, tensor) -> list: ...
-
-    def get_tensor(self, content: list): ...
-
-    def put_rref(self, rref) -> list: ...
-
-    def get_rref(self, content: list): ...
+if TYPE_CHECKING:
+    from ._channel import Incoming, Outgoing
 
 
 class _ValueEncoder(_Encoder):
-    def __init__(self, channel: Channel):
+    def __init__(self, channel: Outgoing):
         super().__init__()
         self._channel = channel
 
@@ -47,7 +38,7 @@ class _ValueEncoder(_Encoder):
 class _ValueDecoder(_Decoder):
     KINDS = _Decoder.KINDS | {"rref", "function"}
 
-    def __init__(self, blobs: memoryview, channel: Channel):
+    def __init__(self, blobs: memoryview, channel: Incoming):
         super().__init__(blobs)
         self._channel = channel
 
@@ -63,7 +54,7 @@ class _ValueDecoder(_Decoder):
         return _registry.function_of(name)
 
 
-def encode_message(message: list, channel: Channel) -> bytes:
+def encode_message(message: list, channel: Outgoing) -> bytes:
     """Returns a message as bytes.
 
     Raises:
@@ -73,7 +64,7 @@ def encode_message(message: list, channel: Channel) -> bytes:
     return encode(message, _ValueEncoder(channel))
 
 
-def decode_message(data: bytes, channel: Channel) -> list:
+def decode_message(data: bytes, channel: Incoming) -> list:
     """The inverse of encode_message().
 
     Raises:
