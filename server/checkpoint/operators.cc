@@ -205,10 +205,6 @@ class Boxes {
     for (size_t i = 0; i < targets_.size(); ++i) {
       const Tensor& target = targets_[i];
       const size_t dims = target.sizes().size();
-      if (i + 1 < targets_.size()) {
-        const Sizes& sizes = targets_[i + 1].sizes();
-        reader.prefetch(open.header->find(names_[i + 1]), SizesView(offset + dims, sizes.size()), sizes);
-      }
       if (target.numel() != 0) {
         reader.read(open.header->find(names_[i]), SizesView(offset, dims), target.sizes(), target.data_as<char>());
       }

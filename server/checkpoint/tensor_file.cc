@@ -1,7 +1,5 @@
 #include "server/checkpoint/tensor_file.h"
 
-#include <fcntl.h>
-
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -18,8 +16,6 @@ constexpr size_t kPieceBytes = size_t{4} << 20;
 // Shorter runs are read through the window, if the gaps between them are short too.
 constexpr size_t kDirectBytes = size_t{256} << 10;
 constexpr uint64_t kMaxGap = uint64_t{64} << 10;
-// Bytes that the disk reads ahead while earlier ones are copied.
-constexpr uint64_t kAheadBytes = uint64_t{16} << 20;
 
 void check_described(const SafetensorsHeader& header, const std::vector<Tensor>& tensors) {
   const std::vector<StoredTensor>& stored = header.tensors();
@@ -84,18 +80,6 @@ BoxReader::Runs BoxReader::runs_of(const StoredTensor& stored, SizesView offsets
   return runs;
 }
 
-void BoxReader::prefetch(const StoredTensor& stored, SizesView offsets, SizesView sizes) const {
-  if (std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) return;
-  const Runs runs = runs_of(stored, offsets, sizes);
-  prefetch_bytes(runs.offset, runs.bytes);
-}
-
-void BoxReader::prefetch_bytes(uint64_t offset, uint64_t size) const {
-  if (size < kDirectBytes) return;
-  static_cast<void>(posix_fadvise(file_, static_cast<off_t>(offset), static_cast<off_t>(std::min(size, kAheadBytes)),
-                                  POSIX_FADV_WILLNEED));
-}
-
 void BoxReader::read(const StoredTensor& stored, SizesView offsets, SizesView sizes, char* into) {
   if (std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) return;
   const Runs runs = runs_of(stored, offsets, sizes);
@@ -137,7 +121,6 @@ void BoxReader::read_directly(uint64_t offset, size_t size, char* into) {
   for (size_t done = 0; done < size;) {
     job_.check_cancelled();
     const size_t piece = std::min(kPieceBytes, size - done);
-    prefetch_bytes(offset + done + piece, size - done - piece);
     read_exactly(file_, into + done, piece, offset + done, path_);
     done += piece;
     job_.advance(piece);

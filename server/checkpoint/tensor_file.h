@@ -28,8 +28,6 @@ class BoxReader {
   // Copies the box of `stored` that begins at index `offsets` and has `sizes` to `into`, in row-major order. Requires a
   // box within the tensor.
   void read(const StoredTensor& stored, SizesView offsets, SizesView sizes, char* into);
-  // Starts to read the beginning of a box from the disk.
-  void prefetch(const StoredTensor& stored, SizesView offsets, SizesView sizes) const;
 
  private:
   // A box in the file: runs of consecutive bytes, which are the elements along dimension `outer` and those after it.
@@ -40,7 +38,6 @@ class BoxReader {
     uint64_t offset = 0;  // of the first run in the file
   };
   Runs runs_of(const StoredTensor& stored, SizesView offsets, SizesView sizes) const;
-  void prefetch_bytes(uint64_t offset, uint64_t size) const;
   void copy_run(uint64_t offset, size_t size, uint64_t stride, uint64_t end, char* into);
   void read_directly(uint64_t offset, size_t size, char* into);
 
