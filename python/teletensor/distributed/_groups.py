@@ -404,7 +404,7 @@ def shrink_group(
     is_default = pg is _world.default_pg
     remaining = [r for r in range(pg.size()) if r not in excluded]
     global_ranks = get_process_group_ranks(pg)
-    name = f"{pg.group_name}/shrunk-{'-'.join(map(str, sorted(excluded)))}"
+    name = f"{pg.group_name}-shrunk-{'-'.join(map(str, sorted(excluded)))}"
     rank, backend, timeout, store = remaining.index(pg.rank()), pg.name(), pg._timeout, pg._store
     count = _world.group_count
     destroy_process_group(None if is_default else pg)
