@@ -41,6 +41,9 @@ def build(kind: str) -> torch.nn.Module:
         return model
     strategy = ShardingStrategy.NO_SHARD if kind == "no_shard" else ShardingStrategy.FULL_SHARD
     options = {"use_orig_params": kind == "fsdp_originals", "sharding_strategy": strategy}
+    if kind == "hybrid":
+        mesh = dist.init_device_mesh("cpu", (2, dist.get_world_size() // 2))
+        options = {"sharding_strategy": ShardingStrategy.HYBRID_SHARD, "device_mesh": mesh}
     model[2] = FullyShardedDataParallel(model[2], **options)
     return FullyShardedDataParallel(model, **options)
 
