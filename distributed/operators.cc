@@ -14,8 +14,10 @@
 #include "distributed/group/reduce.h"
 #include "distributed/group/scale.h"
 #include "distributed/group_service.h"
+#include "distributed/nccl/nccl_backend.h"
 #include "distributed/store/remote_store.h"
 #include "engine/device/cancellation.h"
+#include "engine/program/poison.h"
 #include "engine/schema/op_ids.h"
 #include "engine/session/context.h"
 
@@ -80,12 +82,12 @@ DType common_dtype(const Tensors& a, const Tensors& b) {
   return first->dtype();
 }
 
-// Returns a one-dimensional view of all elements if the tensors are contiguous on the CPU and adjacent in one storage.
-Tensor adjacent_view(const Tensors& parts) {
+// Returns a one-dimensional view of all elements if the tensors are contiguous on the device and adjacent in one storage.
+Tensor adjacent_view(const Tensors& parts, Device device) {
   int64_t items = 0;
   for (const Tensor& part : parts) {
     const bool follows = part->storage.get() == parts[0]->storage.get() && part->offset == parts[0]->offset + items;
-    if (!follows || !part.is_contiguous() || part.device().type != DeviceType::kCPU) return Tensor();
+    if (!follows || !part.is_contiguous() || part.device() != device) return Tensor();
     items += part.numel();
   }
   if (parts.empty()) return Tensor();
@@ -96,14 +98,40 @@ Tensor adjacent_view(const Tensors& parts) {
   return view_of(parts[0], geometry);
 }
 
-// The elements of several tensors, in order, in one contiguous tensor on the CPU: a view of the tensors if they are
+// Returns the GPU on which all tensors of both lists are stored; the CPU if there is none.
+Device common_gpu(const Tensors& a, const Tensors& b) {
+  const Tensor* first = !a.empty() ? &a[0] : !b.empty() ? &b[0] : nullptr;
+  if (first == nullptr || first->device().type != DeviceType::kCUDA) return kCPU;
+  for (const Tensors* list : {&a, &b}) {
+    for (const Tensor& t : *list) {
+      if (t.device() != first->device()) return kCPU;
+    }
+  }
+  return first->device();
+}
+
+// Throws Poisoned if the value of a tensor on a GPU is an error, which other ranks must get instead of the value. Waits
+// for the GPU if the tensor depends on a check that it has not completed, as the index of a lookup.
+void check_values(const Tensors& list, Device device) {
+  Context& context = Context::current();
+  const auto is_pending = [](const Tensor& t) { return !t->storage->pending_errors.empty(); };
+  if (!context.has_async_errors() || std::none_of(list.begin(), list.end(), is_pending)) return;
+  context.stream(device).synchronize();
+  for (const Tensor& t : list) {
+    std::shared_ptr<const Poison> poison = context.async_errors().find_error(t->storage->pending_errors);
+    if (poison) throw Poisoned(std::move(poison));
+  }
+}
+
+// The elements of several tensors, in order, in one contiguous tensor on a device: a view of the tensors if they are
 // adjacent, otherwise a copy. Collectives read and write it on the group's thread, and the session's thread copies the
 // results to the tensors afterwards.
 class FlatTensor {
  public:
   FlatTensor() = default;
-  FlatTensor(Tensors parts, DType dtype) : parts_(std::move(parts)), flat_(adjacent_view(parts_)), is_copy_(!flat_) {
-    if (is_copy_) flat_ = empty({static_cast<int64_t>(items(parts_))}, dtype, kCPU);
+  FlatTensor(Tensors parts, DType dtype, Device device = kCPU)
+      : parts_(std::move(parts)), flat_(adjacent_view(parts_, device)), is_copy_(!flat_) {
+    if (is_copy_) flat_ = empty({static_cast<int64_t>(items(parts_))}, dtype, device);
   }
   char* data() const { return flat_ ? static_cast<char*>(flat_.data()) : nullptr; }
   const Tensor& tensor() const { return flat_; }
@@ -115,7 +143,7 @@ class FlatTensor {
     is_copy_ = true;
   }
   void copy_from_parts() const {
-    for_each_piece([](const Tensor& part, const Tensor& piece) { copy_into(piece, on_device(part, kCPU)); });
+    for_each_piece([](const Tensor& part, const Tensor& piece) { copy_into(piece, on_device(part, piece.device())); });
   }
   void copy_to_parts() const {
     for_each_piece([](const Tensor& part, const Tensor& piece) { copy_into(part, on_device(piece, part.device())); });
@@ -200,11 +228,13 @@ PendingCall start(const CollectiveCall& call) {
   c.kind = call.kind;
   c.dtype = dtype;
   c.root = static_cast<int>(call.root);
+  const bool scales = call.reduction && call.reduction->first == "premul_sum";  // on the host
+  const Device device = scales ? kCPU : common_gpu(call.outputs, call.inputs);
   FlatTensor input, output;
   const bool in_place = call.kind == CollectiveKind::kAllReduce || call.kind == CollectiveKind::kReduce ||
                         call.kind == CollectiveKind::kBroadcast;
-  if (in_place || !call.outputs.empty()) output = FlatTensor(call.outputs, dtype);
-  if (!in_place && !call.inputs.empty()) input = FlatTensor(call.inputs, dtype);
+  if (in_place || !call.outputs.empty()) output = FlatTensor(call.outputs, dtype, device);
+  if (!in_place && !call.inputs.empty()) input = FlatTensor(call.inputs, dtype, device);
   const size_t in = items(call.inputs);
   const size_t out = items(call.outputs);
   switch (call.kind) {
@@ -251,7 +281,17 @@ PendingCall start(const CollectiveCall& call) {
     if (in_place) output = input;
   }
   const bool reads = !in_place || call.kind != CollectiveKind::kBroadcast || is_root;
-  if (reads && input.tensor()) input.copy_from_parts();
+  try {
+    if (reads && device != kCPU) check_values(in_place ? call.outputs : call.inputs, device);
+    if (reads && input.tensor()) input.copy_from_parts();
+  } catch (const Error& error) {
+    ProcessGroup::Request failed;
+    failed.collective.kind = call.kind;
+    failed.site = site();
+    failed.failure = error.message();
+    call.group->start(std::move(failed));
+    throw;
+  }
   if (reduction.factor != 1 && input.tensor()) {
     multiply(dtype, input.data(), static_cast<size_t>(input.tensor().numel()), reduction.factor);
   }
@@ -259,6 +299,10 @@ PendingCall start(const CollectiveCall& call) {
   const bool writes = is_root || (call.kind != CollectiveKind::kReduce && call.kind != CollectiveKind::kGather);
   c.output = writes ? output.data() : nullptr;
   request.site = site();
+  if (device != kCPU) {
+    request.device = device;
+    request.ready = Context::current().stream(device).record();
+  }
   for (const Tensor& t : {input.tensor(), output.tensor()}) {
     if (t) request.tensors.push_back(t);
   }
@@ -358,7 +402,8 @@ void group_create(Call& call) {
     options.rank = static_cast<int>(rank);
     options.size = static_cast<int>(size);
     options.timeout = std::chrono::milliseconds(std::max<int64_t>(1, static_cast<int64_t>(timeout * 1000)));
-    auto group = std::make_shared<ProcessGroup>(options, service().notifier());
+    auto group = std::make_shared<ProcessGroup>(options, service().notifier(),
+                                                std::make_unique<NcclBackend>(options.timeout));
     service().add_group(number, group);
     auto work = group->form(
         [=](const std::function<bool()>& is_cancelled) {
@@ -533,6 +578,11 @@ uint32_t checked_tag(int64_t tag) {
   return static_cast<uint32_t>(tag);
 }
 
+// Returns the text that a receiver gets instead of a failed tensor.
+std::string failed_message(const ProcessGroup& group, std::string_view message, const std::string& site) {
+  return absl::StrCat("rank ", group.rank(), " sent a failed tensor (", site, "): ", message_part(message));
+}
+
 constexpr int64_t kAnyRank = -1;  // the peer of a receive from any rank
 
 // Starts to send or receive tensors.
@@ -543,10 +593,16 @@ PendingCall start_message(Call& call, bool receives) {
   const uint32_t tag = checked_tag(call.args[3].integer);
   const Tensors list = tensors(call, 0);
   const FlatTensor flat(list, common_dtype(list, {}));
-  if (!receives) flat.copy_from_parts();
   ProcessGroup::Message message;
   message.peer = peer;
   message.tag = tag;
+  try {
+    if (!receives) flat.copy_from_parts();
+  } catch (const Error& error) {
+    message.failure = failed_message(*group, error.message(), site());
+    group->send(std::move(message));
+    throw;
+  }
   message.dtype = flat.tensor().dtype();
   message.bytes = flat.data();
   message.size = static_cast<size_t>(flat.tensor().numel()) * item_size(message.dtype);
@@ -685,8 +741,7 @@ void send_error(GroupService& service, Args args, const Error& error, uint32_t s
   ProcessGroup::Message message;
   message.peer = checked_peer(*group, args[2].integer);
   message.tag = checked_tag(args[3].integer);
-  const absl::string_view text(error.message().data(), error.message().size());
-  message.failure = absl::StrCat("rank ", group->rank(), " sent a failed tensor (", describe(site), "): ", text);
+  message.failure = failed_message(*group, error.message(), describe(site));
   group->send(std::move(message));
 }
 

@@ -9,7 +9,8 @@ namespace tt::distributed {
 namespace {
 
 bool is_known(const Announcement& a) {
-  return a.kind <= CollectiveKind::kBarrier && a.op <= ReduceOp::kBxor && is_valid(static_cast<int64_t>(a.dtype));
+  return a.kind <= CollectiveKind::kBarrier && a.op <= ReduceOp::kBxor && is_valid(static_cast<int64_t>(a.dtype)) &&
+         a.memory <= Announcement::kOtherGPU;
 }
 
 bool has_op(CollectiveKind kind) {

@@ -16,6 +16,8 @@ namespace tt::distributed {
 
 struct Announcement {
   static constexpr size_t kMaxInlineBytes = 128;
+  // Where the rank's tensors are: `kOtherGPU` is a GPU that the rank's DeviceBackend is not connected with.
+  static constexpr uint8_t kHostMemory = 0, kGPU = 1, kOtherGPU = 2;
 
   uint64_t sequence = 0;  // number of the collective in its group
   uint64_t count = 0;
@@ -26,8 +28,9 @@ struct Announcement {
   uint8_t failed = 0;       // the rank's input is an error, whose message is in `text`
   uint16_t site_bytes = 0;  // the first bytes of `text`: the line of the call
   uint16_t message_bytes = 0;
+  uint8_t memory = 0;                // kHostMemory ...
   char input[kMaxInlineBytes] = {};  // the collective's whole input, if it is small
-  char text[356] = {};
+  char text[355] = {};
 
   // Shortens what does not fit.
   void set_text(std::string_view site, std::string_view message);

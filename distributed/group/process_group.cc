@@ -37,7 +37,7 @@ bool fits_inline(const Collective& c) {
   return kind && c.count * item_size(c.dtype) <= Announcement::kMaxInlineBytes;
 }
 
-Announcement announce(const ProcessGroup::Request& request, uint64_t sequence, int rank) {
+Announcement announce(const ProcessGroup::Request& request, uint64_t sequence, int rank, uint8_t memory) {
   const Collective& c = request.collective;
   Announcement a;
   a.sequence = sequence;
@@ -46,10 +46,11 @@ Announcement announce(const ProcessGroup::Request& request, uint64_t sequence, i
   a.dtype = c.dtype;
   a.root = c.root;
   a.count = c.count;
+  a.memory = memory;
   a.failed = request.failure.empty() ? 0 : 1;
   a.set_text(request.site, request.failure);
   const bool has_input = c.input != nullptr && (c.kind != CollectiveKind::kBroadcast || c.root == rank);
-  if (a.failed == 0 && has_input && fits_inline(c)) {
+  if (a.failed == 0 && has_input && memory == Announcement::kHostMemory && fits_inline(c)) {
     std::memcpy(a.input, c.input, c.count * item_size(c.dtype));
   }
   return a;
@@ -86,7 +87,8 @@ ProcessGroup::~ProcessGroup() {
     MutexLock lock(mutex_);
     membership = std::move(membership_);
     if (!reported_failure_.empty()) reason = absl::StrCat("it called a collective with a failed tensor: ", reported_failure_);
-    if (!failure_ && started_ == complete_) reason = absl::StrCat(kDeparture, complete_);
+    leaves_properly_ = !failure_ && started_ == complete_;
+    if (leaves_properly_) reason = absl::StrCat(kDeparture, complete_);
   }
   if (membership) membership->leave(reason);
   membership = nullptr;  // no callback after this
@@ -206,7 +208,7 @@ void ProcessGroup::run(const Request& request, uint64_t sequence) {
   }
   throw_if_failed(sequence);
   Backend& backend = await_backend();
-  const Announcement mine = announce(request, sequence, rank());
+  const Announcement mine = announce(request, sequence, rank(), memory_of(request));
   std::vector<Announcement> all(static_cast<size_t>(size()));
   on_backend([&] {
     backend.exchange({reinterpret_cast<const char*>(&mine), sizeof(mine)},
@@ -214,9 +216,15 @@ void ProcessGroup::run(const Request& request, uint64_t sequence) {
   });
   if (std::optional<Error> error = disagreement(all)) throw *error;
   const Collective& c = request.collective;
-  if (fits_inline(c)) {
+  if (c.kind == CollectiveKind::kBarrier) return;
+  const bool are_on_host =
+      std::all_of(all.begin(), all.end(), [](const auto& a) { return a.memory == Announcement::kHostMemory; });
+  if (!are_on_host && fits_inline(c) && c.count == 0) return;
+  if (!are_on_host && run_on_devices(request, all)) return;
+  if (request.ready) return run_through_host(request);
+  if (are_on_host && fits_inline(c)) {
     run_inline(c, rank(), all);
-  } else if (c.kind != CollectiveKind::kBarrier) {
+  } else {
     on_backend([&] { run_on_backend(c); });
   }
   if (request.divisor != 1 && c.output != nullptr) divide(c.dtype, c.output, c.count, request.divisor);
@@ -324,27 +332,29 @@ void ProcessGroup::await_failure() {
 }
 
 void ProcessGroup::run_on_backend(const Collective& c) {
+  if (c.kind == CollectiveKind::kAllToAll) check_counts(c);
+  backend_->run(c);
+}
+
+// Checks that the receive counts of an all_to_all are the other ranks' send counts.
+void ProcessGroup::check_counts(const Collective& c) {
   const auto ranks = static_cast<size_t>(size());
-  if (c.kind == CollectiveKind::kAllToAll) {
-    // The receive counts must be the other ranks' send counts.
-    constexpr size_t kCounts = Backend::kMaxExchange / sizeof(uint64_t);
-    std::vector<uint64_t> theirs(ranks * kCounts);
-    for (size_t begin = 0; begin < ranks; begin += kCounts) {
-      std::array<uint64_t, kCounts> mine{};
-      for (size_t r = begin; r < std::min(begin + kCounts, ranks); ++r) mine[r - begin] = c.send_counts[r];
-      backend_->exchange({reinterpret_cast<const char*>(mine.data()), sizeof(mine)},
-                         {reinterpret_cast<char*>(theirs.data()), theirs.size() * sizeof(uint64_t)});
-      const size_t self = static_cast<size_t>(rank());
-      if (self < begin || self >= begin + kCounts) continue;
-      for (size_t r = 0; r < ranks; ++r) {
-        const uint64_t sent = theirs[r * kCounts + self - begin];
-        if (sent == c.receive_counts[r]) continue;
-        tt::fail(ErrorKind::kRuntime, "rank ", r, " sends ", sent, " items to rank ", self, ", which expects ",
-                 c.receive_counts[r]);
-      }
+  constexpr size_t kCounts = Backend::kMaxExchange / sizeof(uint64_t);
+  std::vector<uint64_t> theirs(ranks * kCounts);
+  for (size_t begin = 0; begin < ranks; begin += kCounts) {
+    std::array<uint64_t, kCounts> mine{};
+    for (size_t r = begin; r < std::min(begin + kCounts, ranks); ++r) mine[r - begin] = c.send_counts[r];
+    backend_->exchange({reinterpret_cast<const char*>(mine.data()), sizeof(mine)},
+                       {reinterpret_cast<char*>(theirs.data()), theirs.size() * sizeof(uint64_t)});
+    const size_t self = static_cast<size_t>(rank());
+    if (self < begin || self >= begin + kCounts) continue;
+    for (size_t r = 0; r < ranks; ++r) {
+      const uint64_t sent = theirs[r * kCounts + self - begin];
+      if (sent == c.receive_counts[r]) continue;
+      tt::fail(ErrorKind::kRuntime, "rank ", r, " sends ", sent, " items to rank ", self, ", which expects ",
+               c.receive_counts[r]);
     }
   }
-  backend_->run(c);
 }
 
 void ProcessGroup::fail(const std::string& reason, bool tell_members) {
@@ -353,12 +363,17 @@ void ProcessGroup::fail(const std::string& reason, bool tell_members) {
     MutexLock lock(mutex_);
     if (failure_) return;
     failure_ = reason;
-    if (backend_) backend_->abort(reason);
+    abort_backends(reason);
     // A callback of the store must not hold the membership: it could become the one that destroys it.
     if (tell_members) membership = membership_;
     changed_.notify_all();
   }
   if (membership) membership->leave(reason);
+}
+
+void ProcessGroup::abort_backends(std::string_view reason) {
+  if (backend_) backend_->abort(reason);
+  if (device_backend_ && !leaves_properly_) device_backend_->abort();
 }
 
 void ProcessGroup::abort(const std::string& reason) { fail(reason); }
@@ -371,7 +386,7 @@ void ProcessGroup::on_member_left(int rank, const std::string& reason) {
     departed_[rank] = last;
     changed_.notify_all();
     if (running_ <= last || running_ == 0) return;
-    if (backend_) backend_->abort(absl::StrCat("rank ", rank, " has left the group \"", options_.name, "\""));
+    abort_backends(absl::StrCat("rank ", rank, " has left the group \"", options_.name, "\""));
     return;
   }
   // The engine of the default group's rank 0 serves the store.

@@ -20,6 +20,7 @@
 #include "base/mutex.h"
 #include "distributed/group/announcement.h"
 #include "distributed/group/collective.h"
+#include "distributed/group/device_backend.h"
 #include "distributed/group/flight_recorder.h"
 #include "distributed/group/task_queue.h"
 #include "distributed/group/work.h"
@@ -48,6 +49,9 @@ class ProcessGroup : public std::enable_shared_from_this<ProcessGroup> {
     std::string site;     // "train.py:12 in step"
     std::string failure;  // if not empty, this rank announces that its input is an error
     std::vector<Tensor> tensors;
+    // If not null, the collective's memory is on a GPU and may be used after this event of the session's stream.
+    std::shared_ptr<const Event> ready;
+    Device device{};
   };
   struct Message {
     int peer = 0;
@@ -60,8 +64,11 @@ class ProcessGroup : public std::enable_shared_from_this<ProcessGroup> {
     std::string failure{};  // if not empty, it is sent instead of the bytes, and receive() of the peer fails with it
   };
 
-  ProcessGroup(Options options, std::shared_ptr<SuspensionNotifier> notifier)
-      : options_(std::move(options)), notifier_(std::move(notifier)) {}
+  // `device_backend` executes collectives of tensors on GPUs; without it, and where it cannot, these are copied through
+  // the host's memory.
+  ProcessGroup(Options options, std::shared_ptr<SuspensionNotifier> notifier,
+               std::unique_ptr<DeviceBackend> device_backend = nullptr)
+      : options_(std::move(options)), notifier_(std::move(notifier)), device_backend_(std::move(device_backend)) {}
   ~ProcessGroup();
   ProcessGroup(const ProcessGroup&) = delete;
   ProcessGroup& operator=(const ProcessGroup&) = delete;
@@ -103,7 +110,13 @@ class ProcessGroup : public std::enable_shared_from_this<ProcessGroup> {
   std::string ranks_without_timeout() const;  // "; no answer from rank 2", or ""
   bool has_joined() const;
   std::shared_ptr<Store> store() const;
+  // Execute a collective after the announcements. The first returns false if the ranks must use the host's memory.
+  bool run_on_devices(const Request& request, absl::Span<const Announcement> all);
+  void run_through_host(const Request& request);
   void run_on_backend(const Collective& c);
+  void check_counts(const Collective& c);
+  uint8_t memory_of(const Request& request) const;
+  void abort_backends(std::string_view reason) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Fails the group; with `tell_members`, the other ranks too.
   void fail(const std::string& reason, bool tell_members = true);
   // Returns after the group has failed, because a member left, or after a short time.
@@ -135,6 +148,13 @@ class ProcessGroup : public std::enable_shared_from_this<ProcessGroup> {
   // Ranks that left the group properly, and the last collective of each.
   std::map<int, uint64_t> departed_ ABSL_GUARDED_BY(mutex_);
   std::map<std::pair<int, bool>, std::unique_ptr<TaskQueue>> lanes_ ABSL_GUARDED_BY(mutex_);
+  // Used by the queue's thread, except for abort().
+  const std::unique_ptr<DeviceBackend> device_backend_;
+  enum class DeviceState { kUnknown, kConnected, kUnavailable };
+  DeviceState device_state_ = DeviceState::kUnknown;
+  Device device_{};                        // with which device_backend_ is connected
+  std::unique_ptr<Stream> device_stream_;  // for copies from and to the host
+  bool leaves_properly_ ABSL_GUARDED_BY(mutex_) = false;
   std::unique_ptr<TaskQueue> queue_ = std::make_unique<TaskQueue>();
 };
 

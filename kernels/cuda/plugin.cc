@@ -1,11 +1,23 @@
 #include "kernels/cuda/plugin.h"
 
+#include "engine/device/native_stream.h"
 #include "engine/schema/op_ids.h"
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/runtime/device.h"
 #include "kernels/cuda/runtime/runtime.h"
+#include "kernels/cuda/runtime/stream.h"
 
 #define TT_EXPORT __attribute__((visibility("default")))
+
+namespace {
+
+void* stream_handle(tt::Stream& stream) {
+  tt::cuda::make_current(stream.device());
+  stream.mark();
+  return static_cast<tt::cuda::CudaStream&>(stream).handle();
+}
+
+}  // namespace
 
 // Returns the digest that the plug-in was compiled with. schema_digest() would return the daemon's digest.
 TT_EXPORT uint64_t teletensor_cuda_digest() { return tt::kSchemaDigest; }
@@ -14,7 +26,10 @@ TT_EXPORT int teletensor_cuda_register(tt::Devices* devices, tt::Dispatcher* dis
   try {
     tt::cuda::set_runtime(tt::cuda::make_runtime());
     const int count = tt::cuda::add_devices(*devices, why);
-    if (count > 0) tt::cuda::register_backend(*dispatcher);
+    if (count > 0) {
+      tt::cuda::register_backend(*dispatcher);
+      tt::set_native_stream(tt::DeviceType::kCUDA, &stream_handle);
+    }
     return count;
   } catch (const std::exception& error) {
     *why = error.what();

@@ -46,6 +46,19 @@ def receive_from_any() -> str:
     return "no error"
 
 
+def stream_on_gpu(numel: int, seconds: float) -> str:
+    """Returns the error that ends a stream of collectives of a tensor on the GPU."""
+    t = torch.ones(numel, device="cuda")
+    end = time.monotonic() + seconds
+    try:
+        while time.monotonic() < end:
+            dist.all_reduce(t, dist.ReduceOp.AVG)
+            t[0].item()
+    except RuntimeError as error:
+        return str(error)
+    return "no error"
+
+
 def stream(numel: int, seconds: float) -> list:
     """Runs collectives until one fails. Returns the error and the time at which it was raised."""
     t = torch.ones(numel)
