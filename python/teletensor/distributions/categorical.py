@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 from .. import _C
 from . import constraints
+from .discrete import Binomial
 from .distribution import Distribution
 from .utils import clamp_probs, lazy_property, logits_to_probs, probs_to_logits
 
@@ -48,8 +51,12 @@ class Categorical(Distribution):
         """The shape of the parameter."""
         return self._param.shape
 
-    support = constraints.dependent_property(lambda self: constraints.integer_interval(0, self._num_events - 1))
+    support = constraints.dependent_property(
+        lambda self: constraints.integer_interval(0, self._num_events - 1), is_discrete=True, event_dim=0
+    )
     mode = property(lambda self: self.probs.argmax(-1))
+    mean = property(lambda self: _C.torch.full_like(self.probs[..., 0], math.nan))
+    variance = property(lambda self: _C.torch.full_like(self.probs[..., 0], math.nan))
 
     def expand(self, batch_shape, _instance=None):
         name = "logits" if "logits" in self.__dict__ else "probs"
@@ -84,6 +91,7 @@ class OneHotCategorical(Distribution):
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.one_hot
+    has_enumerate_support = True
 
     def __init__(self, probs=None, logits=None, validate_args=None):
         self._categorical = Categorical(probs, logits, validate_args=False)
@@ -93,6 +101,8 @@ class OneHotCategorical(Distribution):
     logits = property(lambda self: self._categorical.logits)
     mean = property(lambda self: self.probs)
     variance = property(lambda self: self.probs * (1 - self.probs))
+    mode = property(lambda self: _C.ops.one_hot(self.probs.argmax(-1), self.event_shape[-1]).to(self.probs.dtype))
+    param_shape = property(lambda self: self._categorical.param_shape)
 
     def expand(self, batch_shape, _instance=None):
         return type(self)(logits=self.logits.expand(*batch_shape, *self.event_shape), validate_args=False)
@@ -106,6 +116,12 @@ class OneHotCategorical(Distribution):
 
     def entropy(self):
         return self._categorical.entropy()
+
+
+    def enumerate_support(self, expand: bool = True):
+        n, batch = self.event_shape[0], self.batch_shape
+        values = _C.torch.eye(n, dtype=self.probs.dtype, device=self.probs.device).reshape(n, *[1] * len(batch), n)
+        return values.expand(n, *batch, n) if expand else values
 
 
 class OneHotCategoricalStraightThrough(OneHotCategorical):
@@ -136,7 +152,14 @@ class RelaxedOneHotCategorical(Distribution):
         uniforms = clamp_probs(_C.torch.rand(*shape, dtype=self.logits.dtype, device=self.logits.device))
         return ((self.logits - (-uniforms.log()).log()) / self.temperature).softmax(-1)
 
+    def expand(self, batch_shape, _instance=None):
+        new = self._copy_for(RelaxedOneHotCategorical, _instance)
+        new._categorical, new.temperature = self._categorical.expand(batch_shape), self.temperature
+        new._set_shapes(batch_shape, self.event_shape)
+        return new
+
     def log_prob(self, value):
+        self._validate_sample(value)
         k, t = self.event_shape[-1], self.temperature
         t = t if hasattr(t, "log") else _C.tensor(float(t), dtype=self.logits.dtype)
         score = self.logits - value.log() * t
@@ -159,6 +182,24 @@ class Multinomial(Distribution):
     logits = property(lambda self: self._categorical.logits)
     mean = property(lambda self: self.probs * self.total_count)
     variance = property(lambda self: self.total_count * self.probs * (1 - self.probs))
+    support = constraints.dependent_property(
+        lambda self: constraints.multinomial(self.total_count), is_discrete=True, event_dim=1
+    )
+
+    def expand(self, batch_shape, _instance=None):
+        new = self._copy_for(Multinomial, _instance)
+        new.total_count, new._categorical = self.total_count, self._categorical.expand(batch_shape)
+        new._set_shapes(batch_shape, self.event_shape)
+        return new
+
+    def entropy(self):
+        """Each count alone is binomial, which gives the mean of log(count!)."""
+        n = _C.tensor(float(self.total_count), dtype=self.probs.dtype, device=self.probs.device)
+        counts = _C.torch.arange(self.total_count + 1, device=self.probs.device).to(self.probs.dtype)
+        counts = counts.reshape(-1, *[1] * self.probs.dim())
+        weights = Binomial(self.total_count, probs=self.probs, validate_args=False).log_prob(counts).exp()
+        means = (weights * (counts + 1).lgamma()).sum((0, -1))
+        return n * self._categorical.entropy() - (n + 1).lgamma() + means
 
     def sample(self, sample_shape=()):
         drawn = self._categorical.sample((self.total_count, *sample_shape))

@@ -6,7 +6,8 @@ import math
 
 from .. import _C
 from . import constraints
-from .distribution import ExponentialFamily, _Elementwise, _LocationScale
+from .distribution import _Elementwise, _LocationScale
+from .exp_family import ExponentialFamily
 from .utils import euler_constant
 
 __all__ = ["Cauchy", "Exponential", "Gumbel", "Laplace", "Pareto", "Weibull"]
@@ -35,6 +36,7 @@ class Exponential(_Elementwise, ExponentialFamily):
         return self.rate.log() - self.rate * value
 
     def cdf(self, value):
+        self._validate_sample(value)
         return -(-self.rate * value).expm1()
 
     def icdf(self, value):
@@ -42,6 +44,12 @@ class Exponential(_Elementwise, ExponentialFamily):
 
     def entropy(self):
         return 1 - self.rate.log()
+
+    _mean_carrier_measure = 0
+    _natural_params = property(lambda self: (-self.rate,))
+
+    def _log_normalizer(self, x):
+        return -(-x).log()
 
 
 class Laplace(_LocationScale):
@@ -55,6 +63,7 @@ class Laplace(_LocationScale):
         return -(2 * self.scale).log() - (value - self.loc).abs() / self.scale
 
     def cdf(self, value):
+        self._validate_sample(value)
         return 0.5 - 0.5 * (value - self.loc).sign() * (-(value - self.loc).abs() / self.scale).expm1()
 
     def icdf(self, value):
@@ -76,6 +85,7 @@ class Cauchy(_LocationScale):
         return -math.log(math.pi) - self.scale.log() - (((value - self.loc) / self.scale) ** 2).log1p()
 
     def cdf(self, value):
+        self._validate_sample(value)
         return ((value - self.loc) / self.scale).atan() / math.pi + 0.5
 
     def icdf(self, value):
@@ -97,6 +107,7 @@ class Gumbel(_LocationScale):
         return y - y.exp() - self.scale.log()
 
     def cdf(self, value):
+        self._validate_sample(value)
         return (-((self.loc - value) / self.scale).exp()).exp()
 
     def icdf(self, value):
@@ -115,7 +126,9 @@ class Pareto(_Elementwise):
     def __init__(self, scale, alpha, validate_args=None):
         self._set(validate_args, scale=scale, alpha=alpha)
 
-    support = constraints.dependent_property(lambda self: constraints.greater_than_eq(self.scale))
+    support = constraints.dependent_property(
+        lambda self: constraints.greater_than_eq(self.scale), is_discrete=False, event_dim=0
+    )
     mode = property(lambda self: self.scale)
 
     @property
@@ -135,7 +148,11 @@ class Pareto(_Elementwise):
         return self.alpha.log() + self.alpha * self.scale.log() - (self.alpha + 1) * value.log()
 
     def cdf(self, value):
+        self._validate_sample(value)
         return 1 - (self.scale / value) ** self.alpha
+
+    def icdf(self, value):
+        return self.scale * (1 - value) ** (-1 / self.alpha)
 
     def entropy(self):
         return (self.scale / self.alpha).log() + (1 + 1 / self.alpha)
@@ -152,6 +169,7 @@ class Weibull(_Elementwise):
         self._set(validate_args, scale=scale, concentration=concentration)
 
     mean = property(lambda self: self.scale * (1 + 1 / self.concentration).lgamma().exp())
+    mode = property(lambda self: self.scale * ((self.concentration - 1) / self.concentration) ** (1 / self.concentration))
 
     @property
     def variance(self):
@@ -167,6 +185,7 @@ class Weibull(_Elementwise):
         return (k / self.scale).log() + (k - 1) * ratio.log() - ratio**k
 
     def cdf(self, value):
+        self._validate_sample(value)
         return -(-((value / self.scale) ** self.concentration)).expm1()
 
     def icdf(self, value):

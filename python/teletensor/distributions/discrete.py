@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from .. import _C
 from . import constraints
-from .distribution import ExponentialFamily, _Elementwise
+from .distribution import _Elementwise
+from .exp_family import ExponentialFamily
 from .utils import lazy_property, logits_to_probs, probs_to_logits
 
 __all__ = ["Bernoulli", "Binomial", "Geometric", "NegativeBinomial", "Poisson"]
@@ -33,6 +34,8 @@ class _ProbsOrLogits(_Elementwise):
     @property
     def _param(self):
         return self.__dict__[self._given]
+
+    param_shape = property(lambda self: self._param.shape)
 
 
 class Bernoulli(_ProbsOrLogits, ExponentialFamily):
@@ -63,6 +66,13 @@ class Bernoulli(_ProbsOrLogits, ExponentialFamily):
         values = _C.torch.arange(2, device=self._param.device).to(self._param.dtype)
         values = values.reshape(-1, *[1] * len(self.batch_shape))
         return values.expand(-1, *self.batch_shape) if expand else values
+
+
+    _mean_carrier_measure = 0
+    _natural_params = property(lambda self: (self.logits,))
+
+    def _log_normalizer(self, x):
+        return _C.functional.softplus(x)
 
 
 class Geometric(_ProbsOrLogits):
@@ -101,9 +111,37 @@ class Binomial(_ProbsOrLogits):
         self._set_one(probs, logits, validate_args, total_count=total_count)
         self.total_count = self.total_count.to(self._param.dtype)
 
-    support = constraints.dependent_property(lambda self: constraints.integer_interval(0, self.total_count))
+    support = constraints.dependent_property(
+        lambda self: constraints.integer_interval(0, self.total_count), is_discrete=True, event_dim=0
+    )
     mean = property(lambda self: self.total_count * self.probs)
     variance = property(lambda self: self.total_count * self.probs * (1 - self.probs))
+    has_enumerate_support = True
+
+    @property
+    def mode(self):
+        """The most probable number of successes."""
+        return _C.torch.minimum(((self.total_count + 1) * self.probs).floor(), self.total_count)
+
+    def _common_count(self, method: str) -> int:
+        """The number of trials, if it is the same for all distributions. Waits for the engine."""
+        least, most = int(self.total_count.min()), int(self.total_count.max())
+        if least != most:
+            raise NotImplementedError(
+                f"Inhomogeneous total count not supported by `{method}`: expected equal counts, got {least} to {most}."
+            )
+        return most
+
+    def enumerate_support(self, expand: bool = True):
+        count = self._common_count("enumerate_support")
+        values = _C.torch.arange(count + 1, device=self._param.device).to(self._param.dtype)
+        values = values.reshape(-1, *[1] * len(self.batch_shape))
+        return values.expand(-1, *self.batch_shape) if expand else values
+
+    def entropy(self):
+        self._common_count("entropy")
+        logs = self.log_prob(self.enumerate_support(False))
+        return -(logs.exp() * logs).sum(0)
 
     def sample(self, sample_shape=()):
         shape = self._extended_shape(sample_shape)
@@ -129,6 +167,7 @@ class NegativeBinomial(_ProbsOrLogits):
         self.total_count = self.total_count.to(self._param.dtype)
 
     mean = property(lambda self: self.total_count * self.logits.exp())
+    mode = property(lambda self: ((self.total_count - 1) * self.logits.exp()).floor().clamp_min(0))
     variance = property(lambda self: self.mean / (-self.logits).sigmoid())
 
     def sample(self, sample_shape=()):
@@ -161,3 +200,8 @@ class Poisson(_Elementwise, ExponentialFamily):
     def log_prob(self, value):
         self._validate_sample(value)
         return _C.torch.xlogy(value, self.rate) - self.rate - (value + 1).lgamma()
+
+    _natural_params = property(lambda self: (self.rate.log(),))
+
+    def _log_normalizer(self, x):
+        return x.exp()

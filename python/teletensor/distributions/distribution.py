@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from .. import _C
 from .._C import Size, Tensor
+from .._functions import broadcast_shapes
 from .._grad_mode import no_grad
 from . import constraints
 from .utils import lazy_property
 
-__all__ = ["Distribution", "ExponentialFamily"]
+__all__ = ["Distribution"]
 
 
 class Distribution:
@@ -26,6 +27,8 @@ class Distribution:
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
         """Sets whether arguments are checked by default."""
+        if value not in (True, False):
+            raise ValueError(f"expected True or False, got {value!r}")
         Distribution._validate_args = value
 
     def __init__(self, batch_shape=(), event_shape=(), validate_args: bool | None = None):
@@ -61,6 +64,11 @@ class Distribution:
     def mean(self) -> Tensor:
         """The mean."""
         raise NotImplementedError
+
+    @property
+    def mode(self) -> Tensor:
+        """The most probable value."""
+        raise NotImplementedError(f"{type(self)} does not implement mode")
 
     @property
     def variance(self) -> Tensor:
@@ -117,21 +125,46 @@ class Distribution:
         return (*sample_shape, *self._batch_shape, *self._event_shape)
 
     def _validate_sample(self, value: Tensor) -> None:
-        support = self.support
-        if self._validate_args and support is not None and not bool(support.check(value).all()):
+        """Checks the shape of a value and that it is in the support, if arguments are to be checked."""
+        if not self._validate_args:
+            return
+        if not isinstance(value, Tensor):
+            raise ValueError(f"The value argument to log_prob must be a Tensor, got {type(value).__name__}")
+        expected, split = Size((*self._batch_shape, *self._event_shape)), value.dim() - len(self._event_shape)
+        if split < 0 or tuple(value.shape[split:]) != tuple(self._event_shape):
+            raise ValueError(f"The right-most size of value must match event_shape: {value.shape} vs {self._event_shape}.")
+        try:
+            broadcast_shapes(value.shape, expected)
+        except RuntimeError:
             raise ValueError(
-                f"Expected value argument to be within the support ({support}) of the distribution {self!r}, "
-                f"but found invalid values:\n{value}"
+                f"Value is not broadcastable with batch_shape+event_shape: {value.shape} vs {expected}."
+            ) from None
+        support = self.support
+        if support is not None and not bool(support.check(value).all()):
+            raise ValueError(
+                f"Expected value argument ({type(value).__name__} of shape {tuple(value.shape)}) to be within the support "
+                f"({support!r}) of the distribution {self!r}, but found invalid values:\n{value}"
             )
+
+    def _copy_for(self, cls: type, instance=None) -> Distribution:
+        """The object that `expand` of class `cls` fills in, which shares this one's settings but not its parameters."""
+        if instance is None and type(self).__init__ is not cls.__init__:
+            raise NotImplementedError(
+                f"Subclass {type(self).__name__} of {cls.__name__} that defines a custom __init__ method must also define a "
+                "custom .expand() method."
+            )
+        new = type(self).__new__(type(self)) if instance is None else instance
+        new._validate_args = self._validate_args
+        return new
+
+    def _set_shapes(self, batch_shape, event_shape=()) -> None:
+        """Sets the shapes of a copy, whose parameters have been checked already."""
+        self._batch_shape, self._event_shape = Size(batch_shape), Size(event_shape)
 
     def __repr__(self) -> str:
         given = {k: v for k in self.arg_constraints if isinstance(v := self.__dict__.get(k), Tensor)}
         shown = [f"{k}: {v if v.numel() == 1 else tuple(v.shape)}" for k, v in given.items()]
         return f"{type(self).__name__}({', '.join(shown)})"
-
-
-class ExponentialFamily(Distribution):
-    """The base of exponential families."""
 
 
 class _Elementwise(Distribution):
@@ -153,7 +186,7 @@ class _Elementwise(Distribution):
         for name, value in self.__dict__.items():
             if isinstance(value, Tensor):
                 setattr(new, name, value.expand(batch_shape))
-        Distribution.__init__(new, batch_shape, validate_args=False)
+        new._set_shapes(batch_shape)
         return new
 
     def _uniform(self, sample_shape, like: Tensor) -> Tensor:

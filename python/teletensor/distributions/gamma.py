@@ -1,24 +1,19 @@
-"""The gamma distribution and distributions derived from it. Samples propagate no gradient to the concentrations."""
+"""The gamma distribution and distributions derived from it."""
 
 from __future__ import annotations
 
 import math
 
 from .. import _C
+from .._functions import finfo
+from ..special import gammainc
 from . import constraints
-from .distribution import ExponentialFamily, _Elementwise
+from ._gamma_sampling import standard_gamma
+from .distribution import _Elementwise
+from .exp_family import ExponentialFamily
 from .utils import _standard_normal, broadcast_all
 
 __all__ = ["Beta", "Chi2", "Dirichlet", "Gamma", "StudentT"]
-
-
-def _gamma(concentration, shape):
-    """Draws samples of gamma distributions with rate 1. `shape` is the shape of the result."""
-    return _C.ops.standard_gamma(concentration.detach().expand(shape).contiguous()).clamp_min(_tiny(concentration))
-
-
-def _tiny(t) -> float:
-    return 2.0**-1022 if t.dtype is _C.float64 else 2.0**-126
 
 
 class Gamma(_Elementwise, ExponentialFamily):
@@ -26,6 +21,8 @@ class Gamma(_Elementwise, ExponentialFamily):
 
     arg_constraints = {"concentration": constraints.positive, "rate": constraints.positive}
     support = constraints.nonnegative
+    has_rsample = True
+    _mean_carrier_measure = 0
 
     def __init__(self, concentration, rate, validate_args=None):
         self._set(validate_args, concentration=concentration, rate=rate)
@@ -35,9 +32,9 @@ class Gamma(_Elementwise, ExponentialFamily):
     variance = property(lambda self: self.concentration / self.rate**2)
 
     def rsample(self, sample_shape=()):
-        if _C.is_grad_enabled() and (self.concentration.requires_grad or self.rate.requires_grad):
-            raise NotImplementedError("[Gamma] rsample() propagates no gradient to the concentration: use sample()")
-        return _gamma(self.concentration, self._extended_shape(sample_shape)) / self.rate
+        drawn = standard_gamma(self.concentration, self._extended_shape(sample_shape)) / self.rate
+        # Numbers that round to 0 have no finite log_prob.
+        return drawn.clamp_min(finfo(drawn.dtype).tiny)
 
     def log_prob(self, value):
         self._validate_sample(value)
@@ -47,6 +44,15 @@ class Gamma(_Elementwise, ExponentialFamily):
     def entropy(self):
         a = self.concentration
         return a - self.rate.log() + a.lgamma() + (1 - a) * a.digamma()
+
+    def cdf(self, value):
+        self._validate_sample(value)
+        return gammainc(self.concentration, self.rate * value)
+
+    _natural_params = property(lambda self: (self.concentration - 1, -self.rate))
+
+    def _log_normalizer(self, x, y):
+        return (x + 1).lgamma() - (x + 1) * (-y).log()
 
 
 class Chi2(Gamma):
@@ -61,6 +67,9 @@ class Chi2(Gamma):
             self._validate_args = True
             self._check_arguments()
 
+    def expand(self, batch_shape, _instance=None):
+        return super().expand(batch_shape, self._copy_for(Chi2, _instance))
+
     df = property(lambda self: self.concentration * 2)
 
 
@@ -69,6 +78,7 @@ class Dirichlet(ExponentialFamily):
 
     arg_constraints = {"concentration": constraints.independent(constraints.positive, 1)}
     support = constraints.simplex
+    has_rsample = True
 
     def __init__(self, concentration, validate_args=None):
         if concentration.dim() < 1:
@@ -79,17 +89,26 @@ class Dirichlet(ExponentialFamily):
     mean = property(lambda self: self.concentration / self.concentration.sum(-1, True))
 
     @property
+    def mode(self):
+        """The point of greatest density: a corner of the simplex, that of the largest element, if all are below 1."""
+        excess = (self.concentration - 1).clamp_min(0)
+        inside = excess / excess.sum(-1, True)
+        corner = _C.ops.one_hot(inside.argmax(-1), self.event_shape[-1]).to(inside.dtype)
+        return _C.torch.where((self.concentration < 1).all(-1, True), corner, inside)
+
+    @property
     def variance(self):
         total = self.concentration.sum(-1, True)
         return self.concentration * (total - self.concentration) / (total**2 * (total + 1))
 
     def expand(self, batch_shape, _instance=None):
-        return Dirichlet(self.concentration.expand(*batch_shape, *self.event_shape), validate_args=False)
+        new = self._copy_for(Dirichlet, _instance)
+        new.concentration = self.concentration.expand(*batch_shape, *self.event_shape)
+        new._set_shapes(batch_shape, self.event_shape)
+        return new
 
     def rsample(self, sample_shape=()):
-        if _C.is_grad_enabled() and self.concentration.requires_grad:
-            raise NotImplementedError("[Dirichlet] rsample() propagates no gradient to the concentration: use sample()")
-        parts = _gamma(self.concentration, self._extended_shape(sample_shape))
+        parts = standard_gamma(self.concentration, self._extended_shape(sample_shape))
         return parts / parts.sum(-1, True)
 
     def log_prob(self, value):
@@ -103,11 +122,18 @@ class Dirichlet(ExponentialFamily):
         return a.lgamma().sum(-1) - total.lgamma() - (k - total) * total.digamma() - ((a - 1) * a.digamma()).sum(-1)
 
 
+    _natural_params = property(lambda self: (self.concentration,))
+
+    def _log_normalizer(self, x):
+        return x.lgamma().sum(-1) - x.sum(-1).lgamma()
+
+
 class Beta(ExponentialFamily):
     """The beta distribution on (0, 1), with two concentrations."""
 
     arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}
     support = constraints.unit_interval
+    has_rsample = True
 
     def __init__(self, concentration1, concentration0, validate_args=None):
         both = _C.torch.stack(list(broadcast_all(concentration1, concentration0)), -1)
@@ -117,7 +143,7 @@ class Beta(ExponentialFamily):
     concentration1 = property(lambda self: self._dirichlet.concentration[..., 0])
     concentration0 = property(lambda self: self._dirichlet.concentration[..., 1])
     mean = property(lambda self: self.concentration1 / (self.concentration1 + self.concentration0))
-    mode = property(lambda self: (self.concentration1 - 1) / (self.concentration1 + self.concentration0 - 2))
+    mode = property(lambda self: self._dirichlet.mode[..., 0])
 
     @property
     def variance(self):
@@ -125,7 +151,10 @@ class Beta(ExponentialFamily):
         return self.concentration1 * self.concentration0 / (total**2 * (total + 1))
 
     def expand(self, batch_shape, _instance=None):
-        return Beta(self.concentration1.expand(batch_shape), self.concentration0.expand(batch_shape), validate_args=False)
+        new = self._copy_for(Beta, _instance)
+        new._dirichlet = self._dirichlet.expand(batch_shape)
+        new._set_shapes(batch_shape)
+        return new
 
     def rsample(self, sample_shape=()):
         return self._dirichlet.rsample(sample_shape)[..., 0]
@@ -136,6 +165,11 @@ class Beta(ExponentialFamily):
 
     def entropy(self):
         return self._dirichlet.entropy()
+
+    _natural_params = property(lambda self: (self.concentration1, self.concentration0))
+
+    def _log_normalizer(self, x, y):
+        return x.lgamma() + y.lgamma() - (x + y).lgamma()
 
 
 class StudentT(_Elementwise):
@@ -158,10 +192,8 @@ class StudentT(_Elementwise):
 
     def rsample(self, sample_shape=()):
         shape = self._extended_shape(sample_shape)
-        if _C.is_grad_enabled() and self.df.requires_grad:
-            raise NotImplementedError("[StudentT] rsample() propagates no gradient to df: use sample()")
-        squares = 2 * _gamma(self.df / 2, shape)
-        return self.loc + self.scale * _standard_normal(shape, self.df.dtype, self.df.device) * (self.df.detach() / squares).sqrt()
+        squares = 2 * standard_gamma(self.df / 2, shape)
+        return self.loc + self.scale * _standard_normal(shape, self.df.dtype, self.df.device) * (self.df / squares).sqrt()
 
     def log_prob(self, value):
         self._validate_sample(value)

@@ -12,6 +12,8 @@ __all__ = ["Independent"]
 class Independent(Distribution):
     """Reinterprets the last batch dimensions of a distribution as event dimensions."""
 
+    arg_constraints: dict = {}
+
     def __init__(self, base_distribution, reinterpreted_batch_ndims: int, validate_args=None):
         n = reinterpreted_batch_ndims
         if n > len(base_distribution.batch_shape):
@@ -30,7 +32,7 @@ class Independent(Distribution):
     mode = property(lambda self: self.base_dist.mode)
     variance = property(lambda self: self.base_dist.variance)
 
-    @property
+    @constraints.dependent_property
     def support(self):
         """The base distribution's support, as a constraint on whole events."""
         base, n = self.base_dist.support, self.reinterpreted_batch_ndims
@@ -39,7 +41,10 @@ class Independent(Distribution):
     def expand(self, batch_shape, _instance=None):
         n = self.reinterpreted_batch_ndims
         inner = tuple(self.base_dist.batch_shape)[len(self.base_dist.batch_shape) - n :]
-        return Independent(self.base_dist.expand((*batch_shape, *inner)), n, validate_args=False)
+        new = self._copy_for(Independent, _instance)
+        new.base_dist, new.reinterpreted_batch_ndims = self.base_dist.expand((*batch_shape, *inner)), n
+        new._set_shapes(batch_shape, self.event_shape)
+        return new
 
     def sample(self, sample_shape=()):
         return self.base_dist.sample(sample_shape)
@@ -49,6 +54,11 @@ class Independent(Distribution):
 
     def log_prob(self, value):
         return _sum_rightmost(self.base_dist.log_prob(value), self.reinterpreted_batch_ndims)
+
+    def enumerate_support(self, expand: bool = True):
+        if self.reinterpreted_batch_ndims > 0:
+            raise NotImplementedError("Enumeration over cartesian product is not implemented")
+        return self.base_dist.enumerate_support(expand=expand)
 
     def entropy(self):
         return _sum_rightmost(self.base_dist.entropy(), self.reinterpreted_batch_ndims)

@@ -5,94 +5,111 @@ from __future__ import annotations
 import math
 
 from .. import _C
+from .._functions import broadcast_shapes
+from ..linalg import cholesky, solve_triangular
 from . import constraints
 from .distribution import Distribution
-from .utils import _standard_normal
+from .utils import _standard_normal, lazy_property
 
 __all__ = ["MultivariateNormal"]
 
 
-def _cholesky(matrix):
-    """Cholesky factors of matrices, by the Cholesky-Banachiewicz algorithm. Composed of differentiable operators."""
-    n = matrix.shape[-1]
-    rows: list = []
-    for i in range(n):
-        row: list = []
-        for j in range(i + 1):
-            residual = matrix[..., i, j]
-            for k in range(j):
-                residual = residual - row[k] * (rows[j][k] if j < i else row[k])
-            row.append(residual.sqrt() if i == j else residual / rows[j][j])
-        rows.append(row)
-    zero = _C.torch.zeros_like(rows[0][0])
-    return _C.torch.stack([_C.torch.stack(row + [zero] * (n - len(row)), -1) for row in rows], -2)
+def _batch_mv(matrix, vector):
+    """Products of matrices and vectors, both in batches."""
+    return (matrix @ vector.unsqueeze(-1)).squeeze(-1)
 
 
-def _solve_lower(matrix, vector):
-    """Solves matrix x = vector by forward substitution."""
-    solution: list = []
-    for i in range(matrix.shape[-1]):
-        residual = vector[..., i]
-        for j in range(i):
-            residual = residual - matrix[..., i, j] * solution[j]
-        solution.append(residual / matrix[..., i, i])
-    return _C.torch.stack(solution, -1)
+def _batch_mahalanobis(factor, vector):
+    """|factor^-1 vector|^2, with lower triangular factors. Both batches are broadcast."""
+    batch = broadcast_shapes(factor.shape[:-2], vector.shape[:-1])
+    n = factor.shape[-1]
+    columns = vector.expand(*batch, n).unsqueeze(-1)
+    return solve_triangular(factor.expand(*batch, n, n), columns, upper=False).square().sum((-2, -1))
+
+
+def _precision_to_scale_tril(precision):
+    """The Cholesky factor of the covariance. Factorises the precision with rows and columns in reverse order."""
+    upper = cholesky(precision.flip(-2, -1)).flip(-2, -1)
+    identity = _C.torch.eye(precision.shape[-1], dtype=precision.dtype, device=precision.device)
+    return solve_triangular(upper.mT, identity.expand_as(precision), upper=False)
 
 
 class MultivariateNormal(Distribution):
     """The multivariate normal distribution, with a mean and a covariance, precision or Cholesky factor `scale_tril`."""
 
-    arg_constraints = {"loc": constraints.real_vector, "scale_tril": constraints.lower_cholesky}
+    arg_constraints = {
+        "loc": constraints.real_vector,
+        "covariance_matrix": constraints.positive_definite,
+        "precision_matrix": constraints.positive_definite,
+        "scale_tril": constraints.lower_cholesky,
+    }
     support = constraints.real_vector
     has_rsample = True
 
     def __init__(self, loc, covariance_matrix=None, precision_matrix=None, scale_tril=None, validate_args=None):
-        given = [m for m in (covariance_matrix, scale_tril, precision_matrix) if m is not None]
+        matrices = {"covariance_matrix": covariance_matrix, "precision_matrix": precision_matrix, "scale_tril": scale_tril}
+        given = {name: matrix for name, matrix in matrices.items() if matrix is not None}
         if len(given) != 1:
             raise ValueError("Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified.")
-        if loc.dim() < 1 or given[0].dim() < 2:
-            raise ValueError("loc must be at least one-dimensional, and the matrix at least two-dimensional")
-        if scale_tril is None:
-            scale_tril = _cholesky(covariance_matrix) if precision_matrix is None else self._from_precision(precision_matrix)
-        batch_shape = (
-            _C.torch.empty(loc.shape[:-1], device="meta") + _C.torch.empty(scale_tril.shape[:-2], device="meta")
-        ).shape
-        n = loc.shape[-1]
-        self.loc, self.scale_tril = loc.expand(*batch_shape, n), scale_tril.expand(*batch_shape, n, n)
+        ((name, matrix),) = given.items()
+        if loc.dim() < 1 or matrix.dim() < 2:
+            raise ValueError(f"loc must be at least one-dimensional, and {name} at least two-dimensional")
+        n, batch_shape = loc.shape[-1], broadcast_shapes(loc.shape[:-1], matrix.shape[:-2])
+        self.loc = loc.expand(*batch_shape, n)
+        setattr(self, name, matrix.expand(*batch_shape, n, n))
         super().__init__(batch_shape, (n,), validate_args=validate_args)
-
-    @staticmethod
-    def _from_precision(precision):
-        """The Cholesky factor of the covariance. Factorises the precision with rows and columns in reverse order."""
-        reverse = lambda m: m.flip(-2, -1)  # noqa: E731
-        lower = reverse(_cholesky(reverse(precision))).transpose(-2, -1)
-        n = precision.shape[-1]
-        eye = _C.torch.eye(n, dtype=precision.dtype, device=precision.device)
-        columns = [_solve_lower(lower, eye[:, i].expand(precision.shape[:-1])) for i in range(n)]
-        return _C.torch.stack(columns, -1)
+        # Not broadcast, so that the batch shares one factor if the matrix is the same.
+        if name == "scale_tril":
+            self._factor = matrix
+        else:
+            self._factor = cholesky(matrix) if name == "covariance_matrix" else _precision_to_scale_tril(matrix)
 
     mean = property(lambda self: self.loc)
     mode = property(lambda self: self.loc)
-    variance = property(lambda self: (self.scale_tril**2).sum(-1))
-    covariance_matrix = property(lambda self: self.scale_tril @ self.scale_tril.transpose(-2, -1))
+    variance = property(lambda self: self._factor.square().sum(-1).expand(*self.batch_shape, *self.event_shape))
+
+    def _expand_matrix(self, matrix):
+        return matrix.expand(*self.batch_shape, *self.event_shape, *self.event_shape)
+
+    @lazy_property
+    def scale_tril(self):
+        """The Cholesky factor of the covariance."""
+        return self._expand_matrix(self._factor)
+
+    @lazy_property
+    def covariance_matrix(self):
+        """The covariance."""
+        return self._expand_matrix(self._factor @ self._factor.mT)
+
+    @lazy_property
+    def precision_matrix(self):
+        """The inverse of the covariance."""
+        identity = _C.torch.eye(self.event_shape[0], dtype=self._factor.dtype, device=self._factor.device)
+        inverse = solve_triangular(self._factor, identity.expand_as(self._factor), upper=False)
+        return self._expand_matrix(inverse.mT @ inverse)
 
     def expand(self, batch_shape, _instance=None):
+        new = self._copy_for(MultivariateNormal, _instance)
         n = self.event_shape[0]
-        factor = self.scale_tril.expand(*batch_shape, n, n)
-        return MultivariateNormal(self.loc.expand(*batch_shape, n), scale_tril=factor, validate_args=False)
+        new.loc, new._factor = self.loc.expand(*batch_shape, n), self._factor
+        for name in ("covariance_matrix", "precision_matrix", "scale_tril"):
+            if name in self.__dict__:
+                setattr(new, name, self.__dict__[name].expand(*batch_shape, n, n))
+        new._set_shapes(batch_shape, self.event_shape)
+        return new
 
     def rsample(self, sample_shape=()):
         eps = _standard_normal(self._extended_shape(sample_shape), self.loc.dtype, self.loc.device)
-        return self.loc + (self.scale_tril @ eps.unsqueeze(-1)).squeeze(-1)
+        return self.loc + _batch_mv(self._factor, eps)
 
     def log_prob(self, value):
         self._validate_sample(value)
-        diff = value - self.loc
-        distance = (_solve_lower(self.scale_tril, diff) ** 2).sum(-1)
+        distance = _batch_mahalanobis(self._factor, value - self.loc)
         return -0.5 * (self.event_shape[0] * math.log(2 * math.pi) + distance) - self._half_log_det()
 
     def _half_log_det(self):
-        return self.scale_tril.diagonal(0, -2, -1).log().sum(-1)
+        return self._factor.diagonal(0, -2, -1).log().sum(-1)
 
     def entropy(self):
-        return 0.5 * self.event_shape[0] * (1 + math.log(2 * math.pi)) + self._half_log_det()
+        entropy = 0.5 * self.event_shape[0] * (1 + math.log(2 * math.pi)) + self._half_log_det()
+        return entropy.expand(self.batch_shape)

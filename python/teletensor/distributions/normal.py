@@ -6,7 +6,8 @@ import math
 
 from .. import _C
 from . import constraints
-from .distribution import ExponentialFamily, _Elementwise, _LocationScale
+from .distribution import _Elementwise, _LocationScale
+from .exp_family import ExponentialFamily
 from .utils import _standard_normal
 
 __all__ = ["HalfNormal", "LogNormal", "Normal"]
@@ -28,6 +29,7 @@ class Normal(_LocationScale, ExponentialFamily):
         return -((value - self.loc) ** 2) / (2 * self.variance) - self.scale.log() - math.log(math.sqrt(2 * math.pi))
 
     def cdf(self, value):
+        self._validate_sample(value)
         return 0.5 * (1 + ((value - self.loc) / (self.scale * math.sqrt(2))).erf())
 
     def icdf(self, value):
@@ -35,6 +37,13 @@ class Normal(_LocationScale, ExponentialFamily):
 
     def entropy(self):
         return 0.5 + 0.5 * math.log(2 * math.pi) + self.scale.log()
+
+
+    _mean_carrier_measure = 0
+    _natural_params = property(lambda self: (self.loc / self.variance, -0.5 / self.variance))
+
+    def _log_normalizer(self, x, y):
+        return -0.25 * x**2 / y + 0.5 * (-math.pi / y).log()
 
 
 class LogNormal(_LocationScale):
@@ -57,7 +66,11 @@ class LogNormal(_LocationScale):
         return self._normal().log_prob(value.log()) - value.log()
 
     def cdf(self, value):
+        self._validate_sample(value)
         return self._normal().cdf(value.log())
+
+    def icdf(self, value):
+        return self._normal().icdf(value).exp()
 
     def entropy(self):
         return self._normal().entropy() + self.loc
@@ -86,7 +99,11 @@ class HalfNormal(_Elementwise):
         return _C.torch.where(value >= 0, logs, -math.inf)
 
     def cdf(self, value):
+        self._validate_sample(value)
         return (value / (self.scale * math.sqrt(2))).erf()
+
+    def icdf(self, prob):
+        return self.scale * prob.erfinv() * math.sqrt(2)
 
     def entropy(self):
         return 0.5 * math.log(math.pi / 2) + 0.5 + self.scale.log()

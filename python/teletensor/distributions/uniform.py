@@ -14,7 +14,10 @@ __all__ = ["Uniform"]
 class Uniform(_Elementwise):
     """The uniform distribution on [low, high)."""
 
-    arg_constraints = {"low": constraints.dependent, "high": constraints.dependent}
+    arg_constraints = {
+        "low": constraints.dependent(is_discrete=False, event_dim=0),
+        "high": constraints.dependent(is_discrete=False, event_dim=0),
+    }
     has_rsample = True
 
     def __init__(self, low, high, validate_args=None):
@@ -22,8 +25,11 @@ class Uniform(_Elementwise):
         if self._validate_args and not bool((self.low < self.high).all()):
             raise ValueError("Uniform is not defined when low>= high")
 
-    support = constraints.dependent_property(lambda self: constraints.interval(self.low, self.high))
+    support = constraints.dependent_property(
+        lambda self: constraints.interval(self.low, self.high), is_discrete=False, event_dim=0
+    )
     mean = property(lambda self: (self.high + self.low) / 2)
+    mode = property(lambda self: math.nan * self.high)
     stddev = property(lambda self: (self.high - self.low) / math.sqrt(12))
     variance = property(lambda self: (self.high - self.low) ** 2 / 12)
 
@@ -36,6 +42,7 @@ class Uniform(_Elementwise):
         return _C.torch.where(inside, -(self.high - self.low).log(), -math.inf)
 
     def cdf(self, value):
+        self._validate_sample(value)
         return ((value - self.low) / (self.high - self.low)).clamp(0, 1)
 
     def icdf(self, value):

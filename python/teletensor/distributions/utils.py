@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import numbers
+
 from .. import _C
 from .._C import Tensor
 from .._functions import _FLOATS, broadcast_tensors
+from .._grad_mode import enable_grad
 
-__all__ = ["broadcast_all", "clamp_probs", "lazy_property", "logits_to_probs", "probs_to_logits"]
+__all__ = [
+    "broadcast_all", "clamp_probs", "lazy_property", "logits_to_probs", "probs_to_logits", "tril_matrix_to_vec",
+    "vec_to_tril_matrix",
+]  # fmt: skip
 
 euler_constant = 0.57721566490153286060
 
 
 def broadcast_all(*values) -> tuple[Tensor, ...]:
     """Converts tensors and numbers to tensors of a common shape."""
+    for v in values:
+        if not isinstance(v, (Tensor, numbers.Number)):
+            raise ValueError(f"Input arguments must all be instances of Number or torch.Tensor, got {type(v).__name__}")
     like = next((v for v in values if isinstance(v, Tensor)), None)
     options = {"dtype": like.dtype if like is not None and like.is_floating_point() else _C.default_dtype()}
     options["device"] = None if like is None else like.device
@@ -57,5 +66,39 @@ class lazy_property:  # noqa: N801 - PyTorch's name
     def __get__(self, instance, owner=None):
         if instance is None:
             return self
-        value = instance.__dict__[self.name] = self.wrapped(instance)
+        with enable_grad():
+            value = instance.__dict__[self.name] = self.wrapped(instance)
         return value
+
+
+def _below(n: int, diag: int) -> list[int]:
+    """The positions, in row order, of an n x n matrix's elements on and below a diagonal."""
+    return [i * n + j for i in range(n) for j in range(min(i + diag + 1, n))]
+
+
+def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
+    """The elements of square matrices on and below a diagonal, in row order."""
+    n = mat.shape[-1]
+    if not -n <= diag < n:
+        raise ValueError(f"diag ({diag}) provided is outside [{-n}, {n - 1}].")
+    positions = _C.tensor(_below(n, diag), dtype=_C.int64, device=mat.device)
+    return mat.flatten(-2).index_select(-1, positions)
+
+
+def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
+    """Square matrices with these elements on and below a diagonal, in row order, and 0 above it."""
+    count, b = vec.shape[-1], 1 + 2 * diag
+    n = round((-b + (b * b + 8 * count + 4 * abs(diag) * (diag + 1)) ** 0.5) / 2)
+    positions = _below(n, diag)
+    if len(positions) != count:
+        raise ValueError(
+            f"The size of last dimension is {count} which cannot be expressed as the lower triangular part of a "
+            "square D x D matrix."
+        )
+    # Each element of the matrix is an element of the vector, or the zero appended to it.
+    source = [count] * (n * n)
+    for i, position in enumerate(positions):
+        source[position] = i
+    padded = _C.torch.cat([vec, _C.torch.zeros_like(vec[..., :1]) if count else vec.new_zeros((*vec.shape[:-1], 1))], -1)
+    picked = padded.index_select(-1, _C.tensor(source, dtype=_C.int64, device=vec.device))
+    return picked.reshape(*vec.shape[:-1], n, n)

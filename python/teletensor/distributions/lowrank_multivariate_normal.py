@@ -1,0 +1,120 @@
+"""Multivariate normal distributions with a covariance of low rank plus a diagonal."""
+
+from __future__ import annotations
+
+import math
+
+from .. import _C
+from .._functions import broadcast_tensors
+from ..linalg import cholesky, solve_triangular
+from . import constraints
+from .distribution import Distribution
+from .multivariate_normal import _batch_mahalanobis, _batch_mv
+from .utils import _standard_normal, lazy_property
+
+__all__ = ["LowRankMultivariateNormal"]
+
+
+def _plus_identity(matrix):
+    return matrix + _C.torch.eye(matrix.shape[-1], dtype=matrix.dtype, device=matrix.device)
+
+
+class LowRankMultivariateNormal(Distribution):
+    """The multivariate normal distribution of covariance W W^T + D, with W the cov_factor and D the cov_diag.
+
+    Costs grow with the square of W's columns instead of the cube of its rows: by the matrix determinant lemma and
+    Woodbury's identity, a Cholesky factor of the small matrix I + W^T D^-1 W suffices.
+    """
+
+    arg_constraints = {
+        "loc": constraints.real_vector,
+        "cov_factor": constraints.independent(constraints.real, 2),
+        "cov_diag": constraints.independent(constraints.positive, 1),
+    }
+    support = constraints.real_vector
+    has_rsample = True
+
+    def __init__(self, loc, cov_factor, cov_diag, validate_args=None):
+        if loc.dim() < 1:
+            raise ValueError("loc must be at least one-dimensional.")
+        n = loc.shape[-1]
+        if cov_factor.dim() < 2 or cov_factor.shape[-2] != n:
+            raise ValueError(f"cov_factor must be a batch of matrices with shape {n} x m, got {tuple(cov_factor.shape)}")
+        if cov_diag.dim() < 1 or cov_diag.shape[-1] != n:
+            raise ValueError(f"cov_diag must be a batch of vectors with shape ({n},), got {tuple(cov_diag.shape)}")
+        try:
+            columns = broadcast_tensors(loc.unsqueeze(-1), cov_factor, cov_diag.unsqueeze(-1))
+        except (RuntimeError, ValueError) as error:
+            raise ValueError(
+                f"Incompatible batch shapes: loc {loc.shape}, cov_factor {cov_factor.shape}, cov_diag {cov_diag.shape}"
+            ) from error
+        self.loc, self.cov_factor, self.cov_diag = columns[0][..., 0], columns[1], columns[2][..., 0]
+        # Not broadcast, so that one factorisation serves the whole batch if the covariance is the same.
+        self._factor, self._diag = cov_factor, cov_diag
+        self._capacitance_tril = cholesky(_plus_identity(self._scaled_factor() @ cov_factor))
+        super().__init__(self.loc.shape[:-1], (n,), validate_args=validate_args)
+
+    def _scaled_factor(self):
+        """W^T D^-1."""
+        return self._factor.mT / self._diag.unsqueeze(-2)
+
+    def expand(self, batch_shape, _instance=None):
+        new = self._copy_for(LowRankMultivariateNormal, _instance)
+        n, m = self.cov_factor.shape[-2:]
+        new.loc, new.cov_diag = self.loc.expand(*batch_shape, n), self.cov_diag.expand(*batch_shape, n)
+        new.cov_factor = self.cov_factor.expand(*batch_shape, n, m)
+        new._factor, new._diag, new._capacitance_tril = self._factor, self._diag, self._capacitance_tril
+        new._set_shapes(batch_shape, self.event_shape)
+        return new
+
+    mean = property(lambda self: self.loc)
+    mode = property(lambda self: self.loc)
+
+    def _expand_matrix(self, matrix):
+        return matrix.expand(*self.batch_shape, *self.event_shape, *self.event_shape)
+
+    @lazy_property
+    def variance(self):
+        """The diagonal of the covariance."""
+        return (self._factor.square().sum(-1) + self._diag).expand(*self.batch_shape, *self.event_shape)
+
+    @lazy_property
+    def scale_tril(self):
+        """The Cholesky factor of the covariance, as D^1/2 chol(I + D^-1/2 W W^T D^-1/2), which is well conditioned."""
+        deviations = self._diag.sqrt().unsqueeze(-1)
+        scaled = self._factor / deviations
+        return self._expand_matrix(deviations * cholesky(_plus_identity(scaled @ scaled.mT)))
+
+    @lazy_property
+    def covariance_matrix(self):
+        """W W^T + D."""
+        return self._expand_matrix(self._factor @ self._factor.mT + self._diag.diag_embed())
+
+    @lazy_property
+    def precision_matrix(self):
+        """The inverse of the covariance, by Woodbury's identity."""
+        half = solve_triangular(self._capacitance_tril, self._scaled_factor(), upper=False)
+        return self._expand_matrix((1 / self._diag).diag_embed() - half.mT @ half)
+
+    def rsample(self, sample_shape=()):
+        shape = self._extended_shape(sample_shape)
+        factors = _standard_normal((*shape[:-1], self.cov_factor.shape[-1]), self.loc.dtype, self.loc.device)
+        noise = _standard_normal(shape, self.loc.dtype, self.loc.device)
+        return self.loc + _batch_mv(self._factor, factors) + self._diag.sqrt() * noise
+
+    def _log_det(self):
+        return 2 * self._capacitance_tril.diagonal(0, -2, -1).log().sum(-1) + self._diag.log().sum(-1)
+
+    def _mahalanobis(self, diff):
+        """diff^T covariance^-1 diff."""
+        small = _batch_mahalanobis(self._capacitance_tril, _batch_mv(self._scaled_factor(), diff))
+        return (diff.square() / self._diag).sum(-1) - small
+
+    def log_prob(self, value):
+        self._validate_sample(value)
+        distance = self._mahalanobis(value - self.loc)
+        return -0.5 * (self.event_shape[0] * math.log(2 * math.pi) + self._log_det() + distance)
+
+    def entropy(self):
+        entropy = 0.5 * (self.event_shape[0] * (1 + math.log(2 * math.pi)) + self._log_det())
+        return entropy.expand(self.batch_shape)
