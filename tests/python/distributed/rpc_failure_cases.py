@@ -10,7 +10,7 @@ from teletensor.distributed import rpc
 from teletensor.distributed._object_encoding import encode
 
 from .failure_cases import engine_pid  # noqa: F401 - called by the tests
-from .rpc_cases import echo, never, raised
+from .rpc_cases import Counter, counter_of, echo, never, raised, scaled
 
 
 def begin(rank: int, size: int, port: int, name: str = "", timeout: float = 60.0, host: str = "127.0.0.1") -> list[str]:
@@ -29,6 +29,26 @@ def call_echo(to: int, timeout: float = 30.0) -> list[str]:
     found = raised(rpc.rpc_sync, to, echo, args=(x,), timeout=timeout)
     if found[0] == "":
         assert torch.equal(rpc.rpc_sync(to, echo, args=(x,))[0][0], x)
+    return found
+
+
+def traffic(rank: int, size: int, seed: int) -> list[str]:
+    """Makes random calls until one fails, at most for 20 s. Returns the error's type and message."""
+    choose, end = random.Random(100 * seed + rank), time.monotonic() + 20
+    found = ["", ""]
+    while found[0] == "" and time.monotonic() < end:
+        to, third = choose.randrange(size), choose.randrange(size)
+        x = torch.ones(choose.choice([1, 1000, 500_000]))
+        found = raised(
+            choose.choice(
+                [
+                    lambda: rpc.rpc_sync(to, scaled, args=(x,)).sum().item(),
+                    lambda: rpc.remote(to, torch.add, args=(x, 1)).to_here().sum().item(),
+                    lambda: rpc.rpc_sync(third, counter_of, args=(rpc.remote(to, Counter, args=(1,)),)),
+                    lambda: [future.wait() for future in [rpc.rpc_async(to, echo, args=(x, i)) for i in range(5)]],
+                ]
+            )  # fmt: skip
+        )
     return found
 
 

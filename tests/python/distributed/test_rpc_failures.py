@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
+import time
 
 import pytest
 
@@ -41,6 +43,25 @@ def test_a_worker_dies_during_a_call(own_ranks, victim, what):
         kind, message = group.all[rank].result()
         assert kind == "DistError" and f"WorkerInfo(id={victim}, name=worker{victim}) was lost" in message, message
         assert cases.call_echo.__name__ and on_all(group, [rank], cases.call_echo, victim)[0][0] == "DistError"
+    for rank, peer in (others, others[::-1]):
+        assert on_all(group, [rank], cases.call_echo, peer) == [OK]
+    assert on_all(group, others, cases.end) == [OK] * 2
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_worker_dies_at_a_random_moment(own_ranks, seed):
+    choose, group = random.Random(seed), own_ranks(3)
+    pids = on_all(group, range(3), cases.engine_pid)
+    assert begin(group, 3) == [OK] * 3
+    for rank in range(3):
+        group.all[rank].start(cases.traffic, rank, 3, seed)
+    time.sleep(choose.random())
+    victim, what = choose.randrange(3), choose.choice(["engine", "process"])
+    os.kill(pids[victim] if what == "engine" else group.all[victim].process.pid, signal.SIGKILL)
+    others = [rank for rank in range(3) if rank != victim]
+    for rank in others:
+        kind, message = group.all[rank].result()
+        assert kind in ("DistError", "RuntimeError") and "lost" in message, message
     for rank, peer in (others, others[::-1]):
         assert on_all(group, [rank], cases.call_echo, peer) == [OK]
     assert on_all(group, others, cases.end) == [OK] * 2
