@@ -2,9 +2,7 @@
 
 from . import constraint_registry, constraints, kl, transforms, utils
 from .bernoulli import Bernoulli
-from .categorical import (
-    Categorical, Multinomial, OneHotCategorical, OneHotCategoricalStraightThrough, RelaxedOneHotCategorical,
-)  # fmt: skip
+from .categorical import Categorical, Multinomial, OneHotCategorical, OneHotCategoricalStraightThrough
 from .constraint_registry import biject_to, transform_to
 from .continuous import Cauchy, Exponential, Gumbel, Laplace, Pareto, Weibull
 from .continuous_bernoulli import ContinuousBernoulli
@@ -26,6 +24,7 @@ from .mixture_same_family import MixtureSameFamily
 from .multivariate_normal import MultivariateNormal
 from .normal import HalfNormal, LogNormal, Normal
 from .relaxed_bernoulli import RelaxedBernoulli
+from .relaxed_categorical import RelaxedOneHotCategorical
 from .transformed_distribution import TransformedDistribution
 from .transforms import (
     AbsTransform, AffineTransform, CatTransform, ComposeTransform, CorrCholeskyTransform, CumulativeDistributionTransform,

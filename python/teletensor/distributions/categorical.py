@@ -8,9 +8,9 @@ from .. import _C
 from . import constraints
 from .discrete import Binomial
 from .distribution import Distribution
-from .utils import clamp_probs, lazy_property, logits_to_probs, probs_to_logits
+from .utils import lazy_property, logits_to_probs, probs_to_logits
 
-__all__ = ["Categorical", "Multinomial", "OneHotCategorical", "OneHotCategoricalStraightThrough", "RelaxedOneHotCategorical"]
+__all__ = ["Categorical", "Multinomial", "OneHotCategorical", "OneHotCategoricalStraightThrough"]
 
 
 class Categorical(Distribution):
@@ -131,40 +131,6 @@ class OneHotCategoricalStraightThrough(OneHotCategorical):
 
     def rsample(self, sample_shape=()):
         return self.sample(sample_shape) + (self.probs - self.probs.detach())
-
-
-class RelaxedOneHotCategorical(Distribution):
-    """A relaxation of one-hot vectors to points of the simplex (Maddison et al., "The concrete distribution", 2016)."""
-
-    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
-    support = constraints.simplex
-    has_rsample = True
-
-    def __init__(self, temperature, probs=None, logits=None, validate_args=None):
-        self._categorical, self.temperature = Categorical(probs, logits, validate_args=False), temperature
-        super().__init__(self._categorical.batch_shape, self._categorical.param_shape[-1:], validate_args=validate_args)
-
-    probs = property(lambda self: self._categorical.probs)
-    logits = property(lambda self: self._categorical.logits)
-
-    def rsample(self, sample_shape=()):
-        shape = self._extended_shape(sample_shape)
-        uniforms = clamp_probs(_C.torch.rand(*shape, dtype=self.logits.dtype, device=self.logits.device))
-        return ((self.logits - (-uniforms.log()).log()) / self.temperature).softmax(-1)
-
-    def expand(self, batch_shape, _instance=None):
-        new = self._copy_for(RelaxedOneHotCategorical, _instance)
-        new._categorical, new.temperature = self._categorical.expand(batch_shape), self.temperature
-        new._set_shapes(batch_shape, self.event_shape)
-        return new
-
-    def log_prob(self, value):
-        self._validate_sample(value)
-        k, t = self.event_shape[-1], self.temperature
-        t = t if hasattr(t, "log") else _C.tensor(float(t), dtype=self.logits.dtype)
-        score = self.logits - value.log() * t
-        score = (score - score.logsumexp(-1, True)).sum(-1)
-        return score + _C.tensor(float(k)).lgamma().to(value.dtype) + t.log() * (k - 1) - value.log().sum(-1)
 
 
 class Multinomial(Distribution):

@@ -8,6 +8,8 @@ import pytest
 
 from . import cases
 
+pytestmark = pytest.mark.usefixtures("device")
+
 REFERENCE = json.loads(Path(__file__).with_name("reference.json").read_text())
 
 

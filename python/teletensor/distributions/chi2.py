@@ -1,0 +1,5 @@
+"""Provides the names of torch.distributions.chi2."""
+
+from .gamma import Chi2
+
+__all__ = ["Chi2"]

@@ -1,0 +1,5 @@
+"""Provides the names of torch.distributions.dirichlet."""
+
+from .gamma import Dirichlet
+
+__all__ = ["Dirichlet"]

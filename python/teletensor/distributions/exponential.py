@@ -1,0 +1,5 @@
+"""Provides the names of torch.distributions.exponential."""
+
+from .continuous import Exponential
+
+__all__ = ["Exponential"]

@@ -1,0 +1,5 @@
+"""Provides the names of torch.distributions.multinomial."""
+
+from .categorical import Multinomial
+
+__all__ = ["Multinomial"]

@@ -1,0 +1,5 @@
+"""Provides the names of torch.distributions.negative_binomial."""
+
+from .discrete import NegativeBinomial
+
+__all__ = ["NegativeBinomial"]

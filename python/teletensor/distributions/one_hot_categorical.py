@@ -1,0 +1,5 @@
+"""Provides the names of torch.distributions.one_hot_categorical."""
+
+from .categorical import OneHotCategorical, OneHotCategoricalStraightThrough
+
+__all__ = ["OneHotCategorical", "OneHotCategoricalStraightThrough"]

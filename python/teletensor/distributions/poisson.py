@@ -1,0 +1,5 @@
+"""Provides the names of torch.distributions.poisson."""
+
+from .discrete import Poisson
+
+__all__ = ["Poisson"]
