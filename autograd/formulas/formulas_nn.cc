@@ -128,7 +128,9 @@ Tensors layer_norm_grad(const Tensor& g, const Tensor& input, const Tensor& weig
 Tensors group_norm_grad(const Tensor& g, const Tensor& input, const Tensor& weight, const Tensor& mean,
                         const Tensor& rstd, int64_t num_groups, double eps) {
   if (!recording()) return ops::group_norm_backward(g, input, weight, mean, rstd, num_groups);
-  const Sizes grouped{input.sizes()[0], num_groups, input.numel() / (input.sizes()[0] * num_groups)}, dims{2};
+  int64_t group = input.sizes()[1] / num_groups;  // entries; the batch may be empty
+  for (size_t d = 2; d < input.sizes().size(); ++d) group *= input.sizes()[d];
+  const Sizes grouped{input.sizes()[0], num_groups, group}, dims{2};
   const Normalized norm(ops::reshape(input, grouped), dims, eps, true);
   const Tensor scaled = weight ? ops::mul(g, per_channel(weight, input)) : g;
   const Tensor grad_input = norm.grad_input(ops::reshape(scaled, grouped), dims, true);

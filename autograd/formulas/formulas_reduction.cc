@@ -66,7 +66,9 @@ bool any_true(const Tensor& flags) {
 Tensor reduced_gradient(const Tensor& g, const Tensor& group, std::string_view op, bool sums) {
   check(ErrorKind::kNotImplemented, op == "sum" || (op == "avg" && sums),
         "the reduction over a group has a gradient for \"sum\", and for \"avg\" of summands, got \"", op, "\"");
-  return sums ? ops::group_reduced(g, group, op, sums) : g;
+  if (sums) return ops::group_reduced(g, group, op, sums);
+  // The gradient is the same on all ranks, but each computes only a summand of what depends on it.
+  return Context::current().grad_enabled ? ops::group_gradient_reduced(g, group) : g;
 }
 
 Tensor sum_to(const Tensor& g, SizesView sizes) {

@@ -199,3 +199,10 @@ def test_a_failed_hooked_pass_invalidates_the_gradient(torch):
     w.grad = None
     (w * 2).sum().backward()
     assert w.grad.tolist() == [2, 2, 2]
+
+
+def test_second_derivative_of_group_norm_of_an_empty_batch(torch):
+    x, weight = torch.zeros(0, 4, 5, requires_grad=True), torch.ones(4, requires_grad=True)
+    (grad,) = torch.autograd.grad(torch.nn.functional.group_norm(x, 2, weight).sum(), weight, create_graph=True)
+    (grad**2).sum().backward()
+    assert grad.tolist() == [0] * 4 and list(x.grad.shape) == [0, 4, 5]

@@ -18,14 +18,23 @@ def _norm(call, specs):
     order = 2.0 if order is None else order
     dims = call.args["dim"]
     reduced = range(call.ndim) if not dims else [d % call.ndim for d in dims]
-    if not _sharded_along(specs[0], reduced) or order in (0, math.inf, -math.inf):
+    if not _sharded_along(specs[0], reduced) or not isinstance(order, (int, float)) or not 1 <= order < math.inf:
         return None
     if call.args["dtype"] is not None:
         x = x.to(call.args["dtype"])
+    dtype, x = x.dtype, _single(x)
     magnitude = x.abs() if x.dtype.is_complex or order != 2 else x
     powers = magnitude * magnitude if order == 2 else magnitude**order
     total = powers.sum(dims, call.args["keepdim"]) if dims else powers.sum()
-    return total.sqrt() if order == 2 else total ** (1 / order)
+    zero = total == 0  # there the gradient is 0, as that of the operator
+    total = total.masked_fill(zero, 1)
+    root = (total.sqrt() if order == 2 else total ** (1 / order)).masked_fill(zero, 0)
+    return root if dtype.is_complex else root.to(dtype)
+
+
+def _single(x):
+    """Half precision as float32, in which the operators accumulate."""
+    return x.float() if x.dtype in (_C.float16, _C.bfloat16) else x
 
 
 def _dropout(call, specs):
@@ -34,8 +43,9 @@ def _dropout(call, specs):
     if not call.args["training"] or p == 0:
         return x.clone()
     if p == 1:
-        return x * 0
-    return x * (_C.torch.empty_like(x).bernoulli_(1 - p) / (1 - p))
+        return x.masked_fill(_C.torch.ones_like(x, dtype=_C.bool), 0)
+    kept = _C.torch.empty_like(x).bernoulli_(1 - p)
+    return (x * (1 / (1 - p))).masked_fill(kept == 0, 0)
 
 
 def _loss(difference):
@@ -58,14 +68,16 @@ def _cross_entropy(call, specs):
         or target.dtype.is_floating_point or call.args["reduction"] not in ("none", "mean", "sum")
     ):  # fmt: skip
         return None
+    dtype, x = x.dtype, _single(x)
     largest = x.detach().amax(dim, True)
     normalizer = (x - largest).exp().sum(dim).log() + largest.squeeze(dim)
     kept = target != call.args["ignore_index"]
     chosen = x.gather(dim, (target * kept).unsqueeze(dim)).squeeze(dim)
-    losses = (normalizer - chosen) * kept.to(x.dtype)
+    losses = (normalizer - chosen).masked_fill(kept.logical_not(), 0)
     if call.args["reduction"] == "none":
-        return losses
-    return losses.sum() if call.args["reduction"] == "sum" else losses.sum() / kept.sum().to(x.dtype)
+        return losses.to(dtype)
+    total = losses.sum()
+    return (total if call.args["reduction"] == "sum" else total / kept.sum().to(x.dtype)).to(dtype)
 
 
 DECOMPOSITIONS = {

@@ -66,11 +66,11 @@ class _Arguments:
 
     def __init__(self, op: Operator, arguments: Sequence[Any], into: Sequence | None):
         self.op, self.values, self.tensors = op, list(arguments), []
-        for value in arguments:
-            if isinstance(value, _C.Tensor):
-                self.tensors.append(value)
-            elif isinstance(value, list):
-                self.tensors += [t for t in value if isinstance(t, _C.Tensor)]
+        self.written: list[bool] = []  # by tensor: whether the operator writes to it
+        for value, written in zip(arguments, op.written, strict=True):
+            found = [t for t in (value if isinstance(value, list) else [value]) if isinstance(t, _C.Tensor)]
+            self.tensors += found
+            self.written += [written] * len(found)
         first = next(t for t in [*self.tensors, *(into or ())] if _C.is_dtensor(t))
         self.mesh = _C.dtensor_spec(first).mesh
         self.tensors = [self._distributed(t) for t in self.tensors]
@@ -110,6 +110,11 @@ def replicate(tensor: _C.Tensor, mesh):
     """A DTensor whose value on all ranks is that of a local tensor: equal ones, or in a controller one that is copied."""
     from ._api import copies
 
+    if len(mesh._members()) > 1 and tensor.requires_grad and _C.is_grad_enabled():
+        raise RuntimeError(
+            "[DTensor] expected a DTensor, got a Tensor that requires grad, to which no gradient flows from the other engines: use "
+            "distribute_tensor()"
+        )
     locals_ = [tensor] if len(mesh._members()) == 1 else copies(tensor, mesh)
     return make(locals_, Spec(mesh, [Replicate()] * mesh.ndim), tensor.shape)
 
@@ -189,10 +194,10 @@ def _replicated(call: _Arguments, results: int) -> Plan:
 def _placed(call: _Arguments, rule: Rule | None, plan: Plan) -> list[list[_C.Tensor]]:
     """The local tensors of each argument, in the placements of the plan."""
     placed = []
-    for tensor, spec, wanted in zip(call.tensors, call.specs, plan.inputs, strict=True):
+    for tensor, spec, wanted, written in zip(call.tensors, call.specs, plan.inputs, call.written, strict=True):
         locals_ = _C.dtensor_locals(tensor)
         if spec.placements != wanted and (rule is None or rule.copies_values):
-            if any(call.op.written):
+            if written:
                 raise NotImplementedError(
                     f"[{call.op.name}] expected replicated tensors, which it writes, got placements {spec}"
                 )
@@ -304,7 +309,12 @@ def _update(op: Operator, arguments: list) -> list:
         specs = {_C.dtensor_spec(t) for t in tensors}
         if len(specs) > 1 or has_partial(next(iter(specs))):
             raise RuntimeError(f"[{op.name}] expected tensors of one placement, got {', '.join(map(repr, specs))}")
-    members = _C.dtensor_spec(flat[0]).mesh._members()
+    meshes = {_C.dtensor_spec(t).mesh for t in flat}
+    if len(meshes) > 1:
+        raise RuntimeError(
+            f"[{op.name}] expected DTensors of one device mesh, got {', '.join(map(repr, meshes))}: use an optimizer for each mesh"
+        )
+    members = meshes.pop()._members()
     for k, member in enumerate(members):
         with member.session():
             local = [

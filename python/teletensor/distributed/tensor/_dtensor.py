@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from ... import _C
 from ..device_mesh import DeviceMesh
 from ._dispatch import dispatch, make, replicate
+from ._gradients import gradient_of, gradient_spec, run_backward, run_grad
 from ._redistribute import broadcast_along, redistribute_locals
-from ._spec import Spec, check_placements, is_replicated, local_box
+from ._spec import Spec, check_placements, local_box
 from .placement_types import Partial, Placement, Replicate, Shard
 
 
@@ -19,11 +20,6 @@ def _one(op: str, locals_: Sequence[_C.Tensor]) -> _C.Tensor:
             "full_tensor()"
         )
     return locals_[0]
-
-
-def gradient_spec(spec: Spec) -> Spec:
-    """The placement of a tensor's gradient: that of a Partial tensor is replicated."""
-    return Spec(spec.mesh, [Replicate() if isinstance(p, Partial) else p for p in spec.placements])
 
 
 class DTensor(_C.Tensor):
@@ -174,6 +170,8 @@ class DTensor(_C.Tensor):
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
+        if value:
+            gradient_spec(self._spec)
         for local in _C.dtensor_locals(self):
             local.requires_grad = value
         _C.replace_dtensor(self, make(_C.dtensor_locals(self), self._spec, self.shape))
@@ -187,7 +185,7 @@ class DTensor(_C.Tensor):
         grads = [t.grad for t in _C.dtensor_locals(self)]
         if any(g is None for g in grads):
             return None
-        return make(grads, gradient_spec(self._spec), self.shape)
+        return gradient_of(self, grads)
 
     @grad.setter
     def grad(self, value: DTensor | None) -> None:
@@ -207,10 +205,14 @@ class DTensor(_C.Tensor):
     def data(self, value: DTensor) -> None:
         if not isinstance(value, DTensor):
             raise TypeError(f"[data] expected a DTensor, got {type(value).__name__}")
-        requires_grad = self.requires_grad
-        locals_ = [t.detach() for t in value.to_locals()]
-        for local in locals_:
-            local.requires_grad = requires_grad
+        requires_grad, locals_ = self.requires_grad, _C.dtensor_locals(self)
+        if value._spec == self._spec and value.shape == self.shape and value.dtype == self.dtype:
+            for local, new in zip(locals_, value.to_locals(), strict=True):
+                local.data = new  # keeps gradients and graphs
+        else:
+            locals_ = [t.detach() for t in value.to_locals()]
+            for local in locals_:
+                local.requires_grad = requires_grad
         _C.replace_dtensor(self, make(locals_, value._spec, value.shape))
 
     @property
@@ -225,11 +227,25 @@ class DTensor(_C.Tensor):
         if isinstance(value, _C.Tensor) and values is None:
             values = replicate(value, self.device_mesh)
         parts = None if values is None else values.redistribute(placements=whole.placements).to_locals()
-        locals_ = [t.clone() for t in whole.to_locals()]
+        locals_, index = [t.clone() for t in whole.to_locals()], _whole_index(index, self.device_mesh)
         for k, member in enumerate(members):
             with member.session():
                 locals_[k][_local_index(index, k)] = value if parts is None else parts[k]
         self.copy_(make(locals_, whole._spec, self.shape))
+
+    @property
+    def _version(self) -> int:
+        return max(t._version for t in _C.dtensor_locals(self))
+
+    def untyped_storage(self):
+        raise RuntimeError("[untyped_storage] a DTensor has a storage on each rank: use to_locals()")
+
+    def is_set_to(self, tensor) -> bool:
+        """Whether both are DTensors with the same placements whose local tensors are the same memory."""
+        if not isinstance(tensor, DTensor) or tensor._spec != self._spec or tensor.shape != self.shape:
+            return False
+        own, others = _C.dtensor_locals(self), _C.dtensor_locals(tensor)
+        return all(a.is_set_to(b) for a, b in zip(own, others, strict=True))
 
     def item(self):
         """The single element as a Python number. Waits; all ranks must call it."""
@@ -307,32 +323,8 @@ class DTensor(_C.Tensor):
         """Copies the local tensors to the CPUs of their engines."""
         return self.to("cpu", memory_format=memory_format)
 
-    @staticmethod
-    def run_backward(roots, gradients, retain_graph: bool, create_graph: bool, inputs) -> None:
-        """Runs a backward pass from DTensors, on each rank that this process drives."""
-        placed = _gradients(roots, gradients)
-        for k in range(len(_locals_of("backward", roots[0]))):
-            _C.backward(
-                [_locals_of("backward", t)[k] for t in roots], [g and g[k] for g in placed], retain_graph, create_graph,
-                [_locals_of("backward", t)[k] for t in inputs],
-            )  # fmt: skip
-
-    @staticmethod
-    def run_grad(outputs, gradients, inputs, retain_graph: bool, create_graph: bool, allow_unused: bool) -> list:
-        """Returns the gradients of DTensors with respect to DTensors."""
-        placed = _gradients(outputs, gradients)
-        found = []
-        for k in range(len(_locals_of("grad", outputs[0]))):
-            found.append(
-                _C.grad(
-                    [_locals_of("grad", t)[k] for t in outputs], [g and g[k] for g in placed],
-                    [_locals_of("grad", t)[k] for t in inputs], retain_graph, create_graph, allow_unused,
-                )  # fmt: skip
-            )
-        return [
-            None if any(g is None for g in grads) else make(grads, gradient_spec(t._spec), t.shape)
-            for t, grads in zip(inputs, zip(*found, strict=True), strict=True)
-        ]
+    run_backward = staticmethod(run_backward)
+    run_grad = staticmethod(run_grad)
 
     def __shards__(self) -> tuple[tuple[int, ...], list[tuple[tuple[int, ...], _C.Tensor]]]:
         """The whole size, and the (offsets, local tensor) of each part that this process drives, for checkpoints."""
@@ -351,30 +343,18 @@ def _local_index(index, k: int):
         return tuple(_local_index(i, k) for i in index)
     if not isinstance(index, _C.Tensor):
         return index
-    if not isinstance(index, DTensor) or not is_replicated(index._spec):
-        raise NotImplementedError("[DTensor] expected replicated DTensors as indices of an assignment")
     return index.to_locals()[k]
 
 
-def _locals_of(op: str, tensor) -> Sequence[_C.Tensor]:
-    if not isinstance(tensor, DTensor):
-        raise RuntimeError(f"[{op}] expected only DTensors, got a Tensor too")
-    return _C.dtensor_locals(tensor)
-
-
-def _gradients(roots, gradients) -> list:
-    """The local gradients of each root, in the placement of its gradient; None for ones."""
-    placed = []
-    for root, gradient in zip(roots, gradients, strict=True):
-        if gradient is None:
-            if root.numel() != 1:
-                raise RuntimeError(f"grad can be implicitly created only for scalar outputs, got {list(root.shape)}")
-            placed.append(None)
-            continue
-        if not isinstance(gradient, DTensor):
-            raise RuntimeError("[backward] expected a DTensor as the gradient of a DTensor, got a Tensor")
-        placed.append(gradient.redistribute(placements=gradient_spec(root._spec).placements).to_locals())
-    return placed
+def _whole_index(index, mesh: DeviceMesh):
+    """The index with whole tensors on each rank. A tensor must be a DTensor."""
+    if isinstance(index, tuple):
+        return tuple(_whole_index(i, mesh) for i in index)
+    if not isinstance(index, _C.Tensor):
+        return index
+    if not isinstance(index, DTensor):
+        raise NotImplementedError("[DTensor] expected DTensors as indices of an assignment, got a Tensor")
+    return index.redistribute(mesh, [Replicate()] * mesh.ndim)
 
 
 def _whole_size(spec: Spec, local: _C.Tensor) -> list[int]:

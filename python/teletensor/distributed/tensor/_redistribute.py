@@ -29,6 +29,35 @@ def _narrow(tensor: _C.Tensor, dim: int, size: int) -> _C.Tensor:
     return tensor if tensor.shape[dim] == size else ops.clone(ops.narrow(tensor, dim, 0, size))
 
 
+def _first(local: _C.Tensor, member: Member, mesh_dim: int) -> _C.Tensor:
+    """The tensor at the first rank along a dimension of the mesh, zeros elsewhere: not by a product, because of inf and NaN."""
+    if member.coordinate[mesh_dim] == 0:
+        return local
+    return local.masked_fill(ops.ones([], dtype=_C.bool, device=local.device), 0)
+
+
+def on_first_rank(locals_: Sequence[_C.Tensor], spec: Spec) -> list[_C.Tensor]:
+    """Copies of a tensor as summands of it, along the dimensions of the mesh with Partial placements. Without communication."""
+    tensors = list(locals_)
+    for k, member in enumerate(spec.mesh._members()):
+        with member.session():
+            for mesh_dim, placement in enumerate(spec.placements):
+                if isinstance(placement, Partial):
+                    tensors[k] = _first(tensors[k], member, mesh_dim)
+    return tensors
+
+
+def summed_gradients(locals_: Sequence[_C.Tensor], spec: Spec) -> list[_C.Tensor]:
+    """Copies of a tensor of which each rank will use its own for a summand, along the dimensions with Partial placements."""
+    tensors = list(locals_)
+    for mesh_dim, placement in enumerate(spec.placements):
+        if isinstance(placement, Partial):
+            for k, member in enumerate(spec.mesh._members()):
+                if tensors[k].requires_grad:
+                    tensors[k] = ops.group_gradient_reduced(tensors[k], member.groups[mesh_dim])
+    return tensors
+
+
 class _Step:
     """A change along one dimension of the mesh, for one member."""
 
@@ -74,7 +103,7 @@ class _Step:
         if op != "sum":
             return local
         summed = ops.group_gradient_reduced(local, self.group) if local.requires_grad else local
-        return summed if self.member.coordinate[self.mesh_dim] == 0 else summed * 0
+        return _first(summed, self.member, self.mesh_dim)
 
     def run(self, local: _C.Tensor, source: Placement, target: Placement) -> _C.Tensor:
         if isinstance(source, Replicate):

@@ -182,11 +182,17 @@ def _same_dims(call: CallShape) -> Rule:
         changed = [call.ndim - 2, call.ndim - 1]
     else:
         changed = [i for i in range(call.ndim) if any(out[i] != shape[i] for out in call.outputs)]
-        if call.name != "pad" and len(call.outputs) > 1:
+        if call.name == "split_with_sizes" or (call.name != "pad" and len(call.outputs) > 1):
             changed.append(call.dim())
     labels = _range(shape, changed)
-    is_pad = call.name == "pad"
-    return Rule([labels], [labels for _ in call.outputs], linear="" if is_pad else "all", nonempty=is_pad)
+    is_pad, arguments = call.name == "pad", None
+    if call.name == "narrow":
+        dim = call.dim()
+
+        def arguments(args: dict, sizes: list) -> tuple[str, dict]:
+            return "narrow", {**args, "length": sizes[0][dim]}
+
+    return Rule([labels], [labels for _ in call.outputs], linear="" if is_pad else "all", nonempty=is_pad, arguments=arguments)
 
 
 @_rule("unbind")
@@ -240,7 +246,12 @@ def _sum(call: CallShape) -> Rule:
         count = math.prod(call.inputs[0][d] for d in dims)
 
         def run(args: dict, offset: int) -> list[_C.Tensor]:
-            return [_C.ops.sum(args["input"], args["dim"], args["keepdim"], dtype=args["dtype"]) / count]
+            """The mean of this rank's entries times their share: sums of half precision would overflow."""
+            shape = args["input"].shape
+            own = math.prod(shape[d] for d in dims)
+            function = _C.ops.mean if own or not count else _C.ops.sum
+            local = function(args["input"], args["dim"], args["keepdim"], dtype=args["dtype"])
+            return [local * (own / count) if own else local]
 
     return Rule([labels], outputs, summed=frozenset(dims), linear="" if call.name == "nansum" else "all", run=run)
 
@@ -313,22 +324,31 @@ def _attention(call: CallShape) -> Rule:
 # ---- Layers
 
 
+def _own_entries(indices: _C.Tensor, offset: int, size: int, total: int) -> tuple[_C.Tensor, _C.Tensor]:
+    """Which indices are in this rank's part of a dimension, and their positions there; 0 for those of other ranks.
+
+    Indices that no rank has stay out of range, so that the operator raises its error.
+    """
+    local = indices - offset
+    inside = (local >= 0) & (local < size)
+    valid = (indices >= 0) & (indices < total)
+    return inside, _C.torch.where(valid, local * inside, indices)
+
+
 @_rule("embedding")
 def _embedding(call: CallShape) -> Rule:
     indices = tuple(range(len(call.inputs[1])))
+    total = call.inputs[0][0]
 
     def run(args: dict, offset: int) -> list[_C.Tensor]:
         """The rows of the table that this rank has; zeros for the others."""
         rows = args["weight"].shape[0]
-        local = args["indices"] - offset
-        inside = (local >= 0) & (local < rows)
+        inside, local = _own_entries(args["indices"], offset, rows, total)
         padding = args["padding_idx"] - offset
-        found = _C.ops.embedding(
-            args["weight"], local.clamp(0, max(rows - 1, 0)), padding if 0 <= padding < rows else -1
-        )
-        return [found * inside.unsqueeze(-1).to(found.dtype)]
+        found = _C.ops.embedding(args["weight"], local, padding if 0 <= padding < rows else -1)
+        return [found.masked_fill(inside.logical_not().unsqueeze(-1), 0)]
 
-    return Rule([("v", "d"), indices], [(*indices, "d")], summed=frozenset("v"), run=run)
+    return Rule([("v", "d"), indices], [(*indices, "d")], summed=frozenset("v"), run=run, nonempty=True)
 
 
 @_rule("layer_norm", "rms_norm")
@@ -373,14 +393,12 @@ def _gather(call: CallShape) -> Rule:
         return None
     labels = tuple("s" if i == dim else i if source[i] == index[i] else None for i in range(len(source)))
     own = tuple("i" if i == dim else label for i, label in enumerate(labels))
+    total = source[dim] if source else 1
 
     def run(args: dict, offset: int) -> list[_C.Tensor]:
         """The entries that this rank has; zeros for the others."""
-        size = args["input"].shape[dim]
-        local = args["index"] - offset
-        inside = (local >= 0) & (local < size)
-        found = _C.ops.gather(args["input"], dim, local.clamp(0, max(size - 1, 0)))
-        return [_C.torch.where(inside, found, _C.torch.zeros_like(found))]
+        inside, local = _own_entries(args["index"], offset, args["input"].shape[dim], total)
+        return [_C.ops.gather(args["input"], dim, local).masked_fill(inside.logical_not(), 0)]
 
     summed = frozenset("s") if call.name == "gather" else frozenset()
     return Rule([labels, own], [own], summed=summed, run=run, nonempty=True)
