@@ -104,6 +104,13 @@ strided, contiguous_format, channels_last, channels_last_3d, preserve_format, le
 )  # fmt: skip
 
 
+_LAZY_MODULES = ("accelerator", "cpu", "hub")  # imported at their first use
+
+
 def __getattr__(name: str):
-    """Raises an AttributeError that names the missing function."""
+    """Imports a module that is not imported yet; raises an AttributeError that names the missing function."""
+    if name in _LAZY_MODULES:
+        import importlib
+
+        return importlib.import_module(f"teletensor.{name}")
     raise AttributeError(f"module 'teletensor' has no attribute {name!r}: not implemented yet (docs/differences.md)")

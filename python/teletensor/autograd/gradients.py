@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from .. import _C
 from .._C import Tensor
+from ._passes import run_pass
 
 # Called after each backward pass that accumulates gradients was issued, without arguments.
 after_backward: list[Callable[[], None]] = []
@@ -37,7 +38,7 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph: bool =
         raise RuntimeError("`inputs` argument to `backward` cannot be empty.")
     distributed = next((t for t in [*roots, *into] if _C.is_dtensor(t)), None)
     run = _C.backward if distributed is None else type(distributed).run_backward
-    run(roots, _gradients(grad_tensors, len(roots)), retain, create_graph, into)
+    run_pass(run, roots, _gradients(grad_tensors, len(roots)), retain, create_graph, into)
     for call in list(after_backward):
         call()
 
@@ -60,7 +61,7 @@ def grad(
     unused = materialize_grads if allow_unused is None else allow_unused
     distributed = next((t for t in [*roots, *targets] if _C.is_dtensor(t)), None)
     run = _C.grad if distributed is None else type(distributed).run_grad
-    gradients = run(roots, _gradients(grad_outputs, len(roots)), targets, retain, create_graph, unused)
+    gradients = run_pass(run, roots, _gradients(grad_outputs, len(roots)), targets, retain, create_graph, unused)
     if materialize_grads:
         gradients = [_C.torch.zeros_like(x) if g is None else g for g, x in zip(gradients, targets)]
     return tuple(gradients)

@@ -7,6 +7,27 @@ from typing import Callable
 from .. import _C
 from .._C import Tensor
 from .._grad_mode import set_grad_enabled
+from ._graph_names import (
+    GradientEdge,
+    allow_mutation_on_saved_tensors,
+    disable_saved_tensors_hooks,
+    get_gradient_edge,
+    increment_version,
+    node_creation_hook,
+    queue_callback,
+    region_activation_memory_budget,
+    register_multi_grad_hook,
+    save_on_cpu,
+    saved_tensors_hooks,
+    set_override_stale_capture_stream,
+    set_warn_on_accumulate_grad_stream_mismatch,
+)  # fmt: skip
+
+__all__ = [
+    "GradientEdge", "Node", "allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks", "get_gradient_edge",
+    "increment_version", "node_creation_hook", "queue_callback", "region_activation_memory_budget", "register_multi_grad_hook",
+    "save_on_cpu", "saved_tensors_hooks", "set_override_stale_capture_stream", "set_warn_on_accumulate_grad_stream_mismatch",
+]  # fmt: skip
 
 
 class Node:

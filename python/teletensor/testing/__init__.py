@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from .._C import Tensor, complex128, float64
 
 _TOLERANCES = {
@@ -51,3 +53,11 @@ def _array(t: Tensor):
 def assert_allclose(actual, expected, rtol=None, atol=None, equal_nan: bool = True, msg: str = "") -> None:
     """The old name of assert_close; does not compare dtypes."""
     assert_close(actual, expected, rtol=rtol, atol=atol, equal_nan=equal_nan, check_dtype=False, msg=msg or None)
+
+
+def __getattr__(name: str) -> Any:
+    if name != "make_tensor":
+        raise AttributeError(f"module 'teletensor.testing' has no attribute {name!r}")
+    from ._creation import make_tensor
+
+    return make_tensor

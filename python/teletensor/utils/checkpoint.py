@@ -11,9 +11,24 @@ from .._grad_mode import enable_grad, no_grad
 from .._random import get_rng_state, set_rng_state
 from ..autograd import Function
 from ..autograd import backward as run_backward
+from ._checkpoint_names import (  # noqa: F401 - PyTorch defines them here
+    SAC_IGNORED_OPS,
+    CheckpointError,
+    CheckpointPolicy,
+    DefaultDeviceType,
+    GraphExecGroup,
+    SelectiveCheckpointContext,
+    create_selective_checkpoint_contexts,
+    noop_context_fn,
+    set_checkpoint_debug_enabled,
+    set_checkpoint_early_stop,
+)  # fmt: skip
 
-__all__ = ["CheckpointFunction", "check_backward_validity", "checkpoint", "checkpoint_sequential", "detach_variable",
-           "get_device_states", "set_device_states"]  # fmt: skip
+__all__ = [
+    "CheckpointError", "CheckpointFunction", "CheckpointPolicy", "DefaultDeviceType", "SelectiveCheckpointContext",
+    "check_backward_validity", "checkpoint", "checkpoint_sequential", "create_selective_checkpoint_contexts", "detach_variable",
+    "get_device_states", "noop_context_fn", "set_checkpoint_debug_enabled", "set_checkpoint_early_stop", "set_device_states",
+]  # fmt: skip
 
 
 def detach_variable(inputs: tuple) -> tuple:

@@ -1,0 +1,147 @@
+"""torch.accelerator: the engine's GPUs, by functions that name no vendor. The accelerator is "cuda" if the engine has GPUs."""
+
+from __future__ import annotations
+
+from . import _C, cuda
+
+__all__ = [
+    "current_accelerator", "current_device_idx", "current_device_index", "current_stream", "device_count", "device_index",
+    "empty_cache", "empty_host_cache", "get_device_capability", "get_memory_info", "is_available", "max_memory_allocated",
+    "max_memory_reserved", "memory_allocated", "memory_reserved", "memory_stats", "reset_accumulated_memory_stats",
+    "reset_peak_memory_stats", "set_device_idx", "set_device_index", "set_stream", "synchronize",
+]  # fmt: skip
+
+
+def device_count() -> int:
+    """The number of the engine's GPUs."""
+    return cuda.device_count()
+
+
+def is_available() -> bool:
+    """Whether the engine has a GPU."""
+    return cuda.is_available()
+
+
+def current_accelerator(check_available: bool = False) -> _C.device | None:
+    """Returns torch.device("cuda"), or None if the engine has no GPU."""
+    return _C.device("cuda") if is_available() else None
+
+
+def _index(device=None) -> int:
+    if not is_available():
+        raise RuntimeError("Cannot access accelerator device when none is available.")
+    if isinstance(device, (str, _C.device)):
+        device = _C.device(device)
+        if device.type != "cuda":
+            raise ValueError(f"{device.type} doesn't match the current accelerator cuda.")
+        device = device.index
+    return cuda.current_device() if device is None else device
+
+
+def current_device_index() -> int:
+    """The number of the current GPU."""
+    return _index()
+
+
+def set_device_index(device, /) -> None:
+    """Makes a GPU the current one; a negative number has no effect."""
+    number = _index(device)
+    if number >= 0:
+        cuda.set_device(number)
+
+
+current_device_idx, set_device_idx = current_device_index, set_device_index  # PyTorch's deprecated names
+
+
+class device_index:
+    """Makes a GPU the current one in a ``with`` block; None has no effect."""
+
+    def __init__(self, device: int | None, /):
+        self.idx, self.prev_idx = device, -1
+
+    def __enter__(self) -> None:
+        if self.idx is not None:
+            self.prev_idx = current_device_index()
+            set_device_index(self.idx)
+
+    def __exit__(self, *exc) -> None:
+        if self.idx is not None:
+            set_device_index(self.prev_idx)
+
+
+def current_stream(device=None, /):
+    """The current stream of a GPU."""
+    return cuda.current_stream(_index(device))
+
+
+def set_stream(stream) -> None:
+    """Makes a stream, and its GPU, the current one."""
+    cuda.set_stream(stream)
+
+
+def synchronize(device=None, /) -> None:
+    """Waits until a GPU has completed all work issued so far; raises the errors of this work."""
+    cuda.synchronize(_index(device))
+
+
+def get_device_capability(device=None, /) -> dict:
+    """The dtypes that tensors of the GPU can have, as {"supported_dtypes": set}."""
+    _index(device)
+    return {"supported_dtypes": {value for value in vars(_C).values() if isinstance(value, _C.dtype)}}
+
+
+def empty_cache() -> None:
+    """Returns the pool's free memory to the GPU's driver."""
+    if is_available():
+        cuda.empty_cache()
+
+
+def empty_host_cache() -> None:
+    """Has no effect: the client pins no memory."""
+
+
+def memory_stats(device_index=None, /):
+    """The statistics of the pool of a GPU; empty without GPU."""
+    return cuda.memory_stats(_index(device_index)) if is_available() else {}
+
+
+def memory_allocated(device_index=None, /) -> int:
+    """The bytes of the session's tensors on a GPU; 0 without GPU."""
+    return cuda.memory_allocated(_index(device_index)) if is_available() else 0
+
+
+def max_memory_allocated(device_index=None, /) -> int:
+    """The largest number of bytes of the session's tensors on a GPU; 0 without GPU."""
+    return cuda.max_memory_allocated(_index(device_index)) if is_available() else 0
+
+
+def memory_reserved(device_index=None, /) -> int:
+    """The bytes of the pool of a GPU; 0 without GPU."""
+    return cuda.memory_reserved(_index(device_index)) if is_available() else 0
+
+
+def max_memory_reserved(device_index=None, /) -> int:
+    """The largest number of bytes of the pool of a GPU; 0 without GPU."""
+    return cuda.max_memory_reserved(_index(device_index)) if is_available() else 0
+
+
+def reset_peak_memory_stats(device_index=None, /) -> None:
+    """Sets the largest numbers to the present ones."""
+    if is_available():
+        cuda.reset_peak_memory_stats(_index(device_index))
+
+
+def reset_accumulated_memory_stats(device_index=None, /) -> None:
+    """Raises NotImplementedError: the engine's counters are for all sessions and are not reset."""
+    raise NotImplementedError("reset_accumulated_memory_stats: the engine's counters cannot be reset; subtract an earlier value")
+
+
+def get_memory_info(device_index=None, /) -> tuple[int, int]:
+    """The free and the total bytes of a GPU."""
+    return cuda.mem_get_info(_index(device_index))
+
+
+def __getattr__(name: str):
+    if name == "Graph":
+        raise NotImplementedError("torch.accelerator.Graph is not implemented: use torch.cuda.CUDAGraph")
+    raise AttributeError(f"module 'teletensor.accelerator' has no attribute {name!r}")

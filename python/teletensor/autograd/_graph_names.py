@@ -1,0 +1,178 @@
+"""Names of torch.autograd.graph: hooks of several tensors, and those that the engine's tape does not have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Callable, NamedTuple
+
+from .._C import Tensor
+from .._grad_mode import no_grad
+from ._passes import current_pass
+
+
+class GradientEdge(NamedTuple):
+    """A node and the number of its output."""
+
+    node: Any
+    output_nr: int
+    ownership_token: Any = None
+
+
+def get_gradient_edge(tensor: Tensor) -> GradientEdge:
+    """Raises NotImplementedError: nodes are in the engine. Pass tensors to backward() and grad()."""
+    if not tensor.requires_grad:
+        raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
+    raise NotImplementedError("get_gradient_edge: nodes of the engine's tape are no objects; pass the tensor to backward() or grad()")
+
+
+def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
+    """Marks tensors as changed in place: backward passes that saved them raise."""
+    with no_grad():
+        for t in [tensor] if isinstance(tensor, Tensor) else tensor:
+            t.copy_(t.detach().clone())
+
+
+def queue_callback(callback: Callable[[], None]) -> None:
+    """Calls a function at the end of the current backward pass. May be called in hooks only."""
+    calls = current_pass()
+    if calls is None:
+        raise RuntimeError("Final callbacks can only be installed during backward pass.")
+    calls.append(callback)
+
+
+# -- hooks of several tensors
+
+
+class _MultiHandle:
+    """Removes several hooks."""
+
+    def __init__(self, handles: tuple):
+        self.handles = handles
+
+    def remove(self) -> None:
+        """Removes the hooks."""
+        for handle in self.handles:
+            handle.remove()
+
+    def __enter__(self) -> _MultiHandle:
+        return self
+
+    def __exit__(self, *exc) -> None:
+        self.remove()
+
+
+def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable, *, mode: str = "all") -> _MultiHandle:
+    """Calls a function once per backward pass with the gradients of several tensors.
+
+    Args:
+        fn: receives the list of gradients, None for tensors that the pass does not reach; in mode "any", one gradient.
+        mode: "all": at the end of the pass, if it reaches any of the tensors. "any": when the first gradient is computed.
+    """
+    if mode not in ("all", "any"):
+        raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
+    tensors = list(tensors)
+    seen: list[Any] = []  # the passes that have called a hook: (calls at the end of the pass, gradients by position)
+
+    def found() -> tuple[list, dict, bool]:
+        calls = current_pass()
+        for known, gradients in seen:
+            if known is calls:
+                return calls, gradients, False
+        entry = (calls, {})
+        seen[:] = [e for e in seen if e[0] is not None][-16:] + [entry]  # entries of failed passes are dropped in time
+        return calls, entry[1], True
+
+    def forget(calls: list) -> None:
+        seen[:] = [entry for entry in seen if entry[0] is not calls]
+
+    def hook_all(position: int, gradient: Tensor) -> None:
+        calls, gradients, first = found()
+        gradients[position] = gradient
+
+        def finish() -> None:
+            forget(calls)
+            fn([gradients.get(i) for i in range(len(tensors))])
+
+        if first:
+            calls.append(finish)
+
+    def hook_any(position: int, gradient: Tensor) -> None:
+        calls, _, first = found()
+        if first:
+            calls.append(lambda: forget(calls))
+            fn(gradient)
+
+    if mode == "all" and not all(t.requires_grad for t in tensors):
+        raise AssertionError("Expected gradient function to be set")
+    run = hook_all if mode == "all" else hook_any
+    pairs = [(i, t) for i, t in enumerate(tensors) if t.requires_grad]
+    return _MultiHandle(tuple(t.register_hook(lambda g, i=i: run(i, g)) for i, t in pairs))
+
+
+# -- hooks of saved tensors, which the engine keeps
+
+_refusals: list[str] = []  # messages of disable_saved_tensors_hooks, innermost last
+
+
+class saved_tensors_hooks:
+    """Raises NotImplementedError: the engine saves tensors for backward without calling Python."""
+
+    def __init__(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]):
+        if _refusals:
+            raise RuntimeError(_refusals[-1])
+        raise NotImplementedError(
+            f"{type(self).__name__}: the engine saves tensors for backward without calling Python; use "
+            "torch.utils.checkpoint to save less memory"
+        )
+
+
+class save_on_cpu(saved_tensors_hooks):
+    """Raises NotImplementedError; see saved_tensors_hooks."""
+
+    def __init__(self, pin_memory: bool = False, device_type: str = "cuda"):
+        super().__init__(lambda tensor: tensor, lambda packed: packed)
+
+
+@contextmanager
+def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
+    """In the ``with`` block, saved_tensors_hooks raises RuntimeError with this message."""
+    _refusals.append(error_message)
+    try:
+        yield
+    finally:
+        _refusals.pop()
+
+
+def allow_mutation_on_saved_tensors():
+    """Raises NotImplementedError: the engine does not copy saved tensors before they are changed."""
+    raise NotImplementedError(
+        "allow_mutation_on_saved_tensors: the engine does not copy saved tensors when they are changed; clone them before"
+    )
+
+
+class node_creation_hook:
+    """Raises NotImplementedError: the engine creates nodes without calling Python."""
+
+    def __init__(self, hook: Callable):
+        raise NotImplementedError("node_creation_hook: the engine creates the nodes of its tape without calling Python")
+
+
+def region_activation_memory_budget(budget: float):
+    """Raises RuntimeError, as PyTorch does outside of compiled functions."""
+    name = "torch.autograd.graph.region_activation_memory_budget"
+    if isinstance(budget, bool) or not isinstance(budget, (int, float)):
+        raise TypeError(f"{name}: expects a float, got {type(budget).__name__}")
+    if not 0.0 <= budget <= 1.0:
+        raise ValueError(f"{name}: must be in [0, 1], got {budget}")
+    raise RuntimeError(f"{name} can only be used inside a torch.compile region; it has no effect in eager mode.")
+
+
+def set_warn_on_accumulate_grad_stream_mismatch(enabled: bool) -> None:
+    """Has no effect: a session computes in one stream per GPU, so streams cannot differ and there is no warning."""
+
+
+def set_override_stale_capture_stream(enabled: bool) -> None:
+    """Raises NotImplementedError if enabled: graph capture does not depend on the streams of a backward pass."""
+    if enabled:
+        raise NotImplementedError("set_override_stale_capture_stream(True): a session computes in one stream per GPU")

@@ -1,0 +1,129 @@
+"""torch.hub: entry points of a folder's hubconf.py. Nothing is downloaded."""
+
+from __future__ import annotations
+
+import builtins
+import importlib.util
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+__all__ = ["download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir"]
+
+_directory: str | None = None
+
+
+def get_dir() -> str:
+    """The folder of the hub: that of set_dir(), $TORCH_HOME/hub, $XDG_CACHE_HOME/torch/hub or ~/.cache/torch/hub."""
+    if _directory is not None:
+        return _directory
+    cache = os.environ.get("XDG_CACHE_HOME", "~/.cache")
+    return os.path.join(os.path.expanduser(os.environ.get("TORCH_HOME", os.path.join(cache, "torch"))), "hub")
+
+
+def set_dir(d: str | os.PathLike) -> None:
+    """Sets the folder of the hub."""
+    global _directory
+    _directory = os.path.expanduser(d)
+
+
+def _module(folder: str | os.PathLike) -> Any:
+    """Runs a folder's hubconf.py and returns its module. Imports in it find the folder's modules."""
+    path = Path(folder, "hubconf.py")
+    if not path.is_file():
+        raise FileNotFoundError(f"expected a folder with a hubconf.py, found no file {path}")
+    sys.path.insert(0, str(folder))
+    try:
+        spec = importlib.util.spec_from_file_location("hubconf", path)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(folder))
+    missing = [n for n in getattr(module, "dependencies", None) or [] if not _importable(n)]
+    if missing:
+        raise RuntimeError(f"Missing dependencies: {', '.join(missing)}")
+    return module
+
+
+def _importable(name: str) -> bool:
+    return (name == "torch" or name in sys.modules) or importlib.util.find_spec(name) is not None
+
+
+def _entry(module: Any, model: str) -> Any:
+    if not isinstance(model, str):
+        raise ValueError("Invalid input: model should be a string of function name")
+    found = getattr(module, model, None)
+    if not callable(found):
+        raise RuntimeError(f"Cannot find callable {model} in hubconf")
+    return found
+
+
+def _folder(github: str | os.PathLike) -> str | os.PathLike:
+    """The folder of a repository "owner/name[:ref]" in the hub, or a folder given by path."""
+    if os.path.isfile(os.path.join(github, "hubconf.py")):
+        return github
+    owner_and_name, _, ref = str(github).partition(":")
+    for reference in [ref] if ref else ["main", "master"]:
+        folder = os.path.join(get_dir(), "_".join([*owner_and_name.split("/"), reference.replace("/", "_")]))
+        if os.path.isfile(os.path.join(folder, "hubconf.py")):
+            return folder
+    raise NotImplementedError(
+        f"torch.hub does not download: clone {github} yourself and pass its folder (with source='local' to load)"
+    )
+
+
+def _check(force_reload: bool) -> None:
+    if force_reload:
+        raise NotImplementedError("force_reload=True is not supported: torch.hub does not download")
+
+
+def list(github, force_reload=False, skip_validation=False, trust_repo="check", verbose=True) -> builtins.list[str]:
+    """The names of the entry points of a folder, or of a repository that is in the hub already."""
+    _check(force_reload)
+    found = vars(_module(_folder(github)))
+    return [name for name, value in found.items() if callable(value) and not name.startswith("_")]
+
+
+def help(github, model: str, force_reload=False, skip_validation=False, trust_repo="check") -> str | None:
+    """The docstring of an entry point."""
+    _check(force_reload)
+    return _entry(_module(_folder(github)), model).__doc__
+
+
+def load(
+    repo_or_dir, model: str, *args, source: str = "github", trust_repo="check", force_reload: bool = False, verbose: bool = True,
+    skip_validation: bool = False, **kwargs,
+) -> Any:  # fmt: skip
+    """Calls an entry point: model(*args, **kwargs).
+
+    Args:
+        source: "local" for a folder, "github" for a repository that is in the hub already. `trust_repo`, `verbose` and
+            `skip_validation` concern downloads, which raise NotImplementedError.
+    """
+    source = source.lower()
+    if source not in ("github", "local"):
+        raise ValueError(f'Unknown source: "{source}". Allowed values: "github" | "local".')
+    _check(force_reload and source == "github")
+    folder = repo_or_dir if source == "local" else _folder(repo_or_dir)
+    return _entry(_module(folder), model)(*args, **kwargs)
+
+
+def download_url_to_file(url: str, dst: str, hash_prefix: str | None = None, progress: bool = True) -> None:
+    """Raises NotImplementedError: nothing is downloaded."""
+    raise NotImplementedError(f"torch.hub does not download: fetch {url} by other means and write it to {dst}")
+
+
+def load_state_dict_from_url(
+    url: str, model_dir=None, map_location=None, progress=True, check_hash=False, file_name=None, weights_only=False
+) -> dict:
+    """Loads a file that is in the folder `model_dir` (checkpoints in the hub) already."""
+    from . import load as load_file
+
+    name = file_name or os.path.basename(url.partition("?")[0])
+    path = os.path.join(os.path.join(get_dir(), "checkpoints") if model_dir is None else model_dir, name)
+    if check_hash:
+        raise NotImplementedError("check_hash=True is not supported: verify the file when you download it")
+    if not os.path.exists(path):
+        raise NotImplementedError(f"torch.hub does not download: fetch {url} by other means and write it to {path}")
+    return load_file(path, map_location=map_location)

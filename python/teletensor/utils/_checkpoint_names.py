@@ -1,0 +1,85 @@
+"""Names of torch.utils.checkpoint that concern how PyTorch recomputes."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+
+SAC_IGNORED_OPS: set = set()
+
+
+class CheckpointError(RuntimeError):
+    """A recomputation saved other tensors than the first run. Not raised: backward uses the recomputation alone."""
+
+
+class CheckpointPolicy(enum.Enum):
+    """What selective checkpointing does with an operation's results."""
+
+    MUST_SAVE = 0
+    PREFER_SAVE = 1
+    MUST_RECOMPUTE = 2
+    PREFER_RECOMPUTE = 3
+    MUST_CPU_OFFLOAD = 4
+    PREFER_CPU_OFFLOAD = 5
+
+
+class SelectiveCheckpointContext:
+    """The first argument of a policy function."""
+
+    def __init__(self, *, is_recompute: bool, op_output=None):
+        self.is_recompute, self.op_output = is_recompute, op_output
+
+
+def create_selective_checkpoint_contexts(policy_fn_or_list, allow_cache_entry_mutation: bool = False):
+    """Raises NotImplementedError: it would require calls of Python for each operation."""
+    raise NotImplementedError(
+        "create_selective_checkpoint_contexts requires __torch_dispatch__, which is not implemented; call checkpoint() on the parts "
+        "of the model that are to be recomputed"
+    )
+
+
+class GraphExecGroup:
+    """Raises NotImplementedError: tensors saved by a recomputation are not shared between backward passes."""
+
+    def __init__(self):
+        raise NotImplementedError("GraphExecGroup: each backward pass through a checkpoint recomputes it")
+
+
+def noop_context_fn():
+    """Returns two contexts without effect: the default of checkpoint's context_fn."""
+    return nullcontext(), nullcontext()
+
+
+@contextmanager
+def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
+    """Has no effect: a recomputation always runs to its end, as with enable=False. The gradients do not depend on it."""
+    yield
+
+
+@contextmanager
+def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
+    """Raises NotImplementedError if enabled: there is no record of the operations of a recomputation."""
+    if enabled:
+        raise NotImplementedError("set_checkpoint_debug_enabled(True): the operations of a recomputation are not recorded")
+    yield
+
+
+class DefaultDeviceType:
+    """The device type that checkpoint assumes for functions without tensor arguments."""
+
+    _default_device_type: str | None = None
+
+    @staticmethod
+    def set_device_type(device: str = "cuda") -> None:
+        """Sets the device type."""
+        DefaultDeviceType._default_device_type = device
+
+    @staticmethod
+    def get_device_type() -> str:
+        """Returns the device type that was set, or by default that of the accelerator or "cpu"."""
+        if DefaultDeviceType._default_device_type is None:
+            from .. import accelerator
+
+            return "cuda" if accelerator.is_available() else "cpu"
+        return DefaultDeviceType._default_device_type

@@ -1,0 +1,122 @@
+"""Names that PyTorch's build for CPUs cannot serve as reference for, and where names are found."""
+
+import subprocess
+import sys
+
+import pytest
+
+import teletensor as torch
+from tests.conftest import client_environment
+
+IMPORTS = """
+import sys, teletensor
+lazy = ["teletensor." + n for n in ("hub", "accelerator", "cpu", "utils._pytree", "nn.utils.prune", "testing._creation")]
+assert not [n for n in lazy if n in sys.modules], "imported with the package"
+import teletensor.as_torch, torch
+import torch.hub, torch.accelerator, torch.cpu, torch.utils._pytree as pytree, torch.nn.utils.prune as prune
+from torch.nn.utils import stateless
+from torch.nn.modules.lazy import LazyModuleMixin
+from torch.testing import make_tensor
+from torch.autograd.graph import register_multi_grad_hook
+from torch.utils.checkpoint import noop_context_fn, CheckpointPolicy
+assert pytree.tree_map(lambda x: x + 1, [1]) == [2] and torch.utils._pytree is pytree and torch.hub.get_dir()
+"""
+
+
+def test_lazy_modules_are_imported_under_torchs_names():
+    result = subprocess.run([sys.executable, "-c", IMPORTS], env=client_environment(), capture_output=True, text=True, timeout=60)
+    assert result.returncode == 0, result.stderr
+
+
+def test_accelerator_is_the_engines_gpus():
+    accelerator = torch.accelerator
+    if not torch.cuda.is_available():
+        assert accelerator.current_accelerator() is None and accelerator.device_count() == accelerator.memory_allocated() == 0
+        with pytest.raises(RuntimeError, match="none is available"):
+            accelerator.current_device_index()
+        return
+    assert accelerator.is_available() and accelerator.device_count() == torch.cuda.device_count()
+    assert accelerator.current_accelerator() == torch.device("cuda")
+    before = accelerator.current_device_index()
+    with accelerator.device_index(1):
+        assert accelerator.current_device_index() == 1
+        tensor = torch.ones(1000, device="cuda")
+    assert accelerator.current_device_index() == before and tensor.device == torch.device("cuda:1")
+    accelerator.synchronize("cuda:1")
+    assert accelerator.memory_allocated(1) == torch.cuda.memory_allocated(1) >= 4000
+    assert accelerator.max_memory_allocated(1) >= accelerator.memory_allocated(1)
+    assert torch.float32 in accelerator.get_device_capability()["supported_dtypes"]
+    with pytest.raises(ValueError, match="doesn't match the current accelerator"):
+        accelerator.synchronize("cpu")
+    with pytest.raises(NotImplementedError, match="cannot be reset"):
+        accelerator.reset_accumulated_memory_stats()
+
+
+def test_cpu_synchronize_raises_the_errors_of_earlier_work():
+    torch.ones(3).sum()
+    torch.cpu.synchronize()
+    assert torch.cpu.get_capabilities()["device"].startswith("cpu")
+
+
+def test_hooks_of_saved_tensors_raise():
+    graph = torch.autograd.graph
+    for make in (lambda: graph.saved_tensors_hooks(id, id), graph.save_on_cpu, graph.allow_mutation_on_saved_tensors):
+        with pytest.raises(NotImplementedError, match="saved|saves"):
+            make()
+    with graph.disable_saved_tensors_hooks("not here"), pytest.raises(RuntimeError, match="not here"):
+        graph.save_on_cpu()
+    with pytest.raises(NotImplementedError, match="pass the tensor"):
+        graph.get_gradient_edge(torch.ones(1, requires_grad=True))
+    with pytest.raises(RuntimeError, match="during backward pass"):
+        graph.queue_callback(print)
+
+
+def test_multi_grad_hook_after_a_failed_pass():
+    x, seen = torch.ones(2, requires_grad=True), []
+    y = x * 2
+
+    def fail(gradient):
+        raise ValueError("from the hook")
+
+    torch.autograd.graph.register_multi_grad_hook((y,), seen.append)
+    handle = x.register_hook(fail)
+    with pytest.raises(ValueError, match="from the hook"):
+        (y * y).sum().backward(retain_graph=True)
+    handle.remove()
+    assert not seen
+    (y * 3).sum().backward()
+    assert [g.tolist() for g in seen[0]] == [[3, 3]] and len(seen) == 1
+
+
+def test_checkpoint_names_that_are_not_implemented():
+    checkpoint = torch.utils.checkpoint
+    with pytest.raises(NotImplementedError, match="not recorded"), checkpoint.set_checkpoint_debug_enabled(True):
+        pass
+    with pytest.raises(NotImplementedError, match="__torch_dispatch__"):
+        checkpoint.create_selective_checkpoint_contexts([])
+
+
+def test_hub_lists_and_explains_a_local_folder(tmp_path):
+    (tmp_path / "hubconf.py").write_text("def model():\n    'The doc.'\n\ndef _hidden():\n    pass\n")
+    assert torch.hub.list(tmp_path) == ["model"] and torch.hub.help(tmp_path, "model") == "The doc."
+    with pytest.raises(NotImplementedError, match="does not download"):
+        torch.hub.load("owner/name", "model")
+    with pytest.raises(NotImplementedError, match="does not download"):
+        torch.hub.load_state_dict_from_url("https://example.org/x.pt", str(tmp_path))
+    with pytest.raises(FileNotFoundError, match="hubconf.py"):
+        torch.hub.load(tmp_path / "none", "model", source="local")
+
+
+def test_a_loaded_structure_imports_nothing():
+    pytree = torch.utils._pytree
+    enumeration = '{\\"__enum__\\": true, \\"fqn\\": \\"antigravity:geohash\\", \\"name\\": \\"X\\"}'
+    with pytest.raises(ValueError, match="not imported"):
+        pytree.treespec_loads(f'[1, {{"type": "builtins.dict", "context": "[{enumeration}]", "children_spec": []}}]')
+    assert "antigravity" not in sys.modules
+
+
+def test_swap_tensors_of_different_layouts_raises():
+    with pytest.raises(TypeError):
+        torch.utils.swap_tensors(torch.ones(1), torch.nn.Parameter(torch.ones(1)))
+    with pytest.raises(RuntimeError, match="two leaf tensors"):
+        torch.utils.swap_tensors(torch.ones(1), torch.ones(1, requires_grad=True) * 2)
