@@ -454,7 +454,7 @@ def peak_bytes() -> int:
 
 
 def memory(rank: int, size: int, strategy: str) -> dict:
-    """Bytes of parameters, gradients and optimizer state, and the peak of a step, in units of a layer's parameters."""
+    """Bytes of parameters, gradients and optimizer state, and by how much a step exceeds them, in units of a layer."""
     width, depth = 256, 8
     layer = (width * width + width) * 4
     gc.collect()
@@ -475,7 +475,7 @@ def memory(rank: int, size: int, strategy: str) -> dict:
     loss = module(x).sum()
     after_forward = held_bytes() - start - before
     loss.backward()
-    return {"held": held / layer, "forward": after_forward / layer, "peak": (peak_bytes() - start - before) / layer}
+    return {"held": held / layer, "forward": after_forward / layer, "peak": (peak_bytes() - start - held) / layer}
 
 
 def rejected(rank: int, size: int) -> list[str]:
