@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 
 from .. import _C
 from .._functions import finfo
+from .._grad_mode import no_grad
 from ..special import gammainc
 from . import constraints
 from ._gamma_sampling import standard_gamma
@@ -31,8 +33,13 @@ class Gamma(_Elementwise, ExponentialFamily):
     mode = property(lambda self: ((self.concentration - 1) / self.rate).clamp_min(0))
     variance = property(lambda self: self.concentration / self.rate**2)
 
-    def rsample(self, sample_shape=()):
-        drawn = standard_gamma(self.concentration, self._extended_shape(sample_shape)) / self.rate
+    def sample(self, sample_shape=(), *, generator=None):
+        with no_grad():
+            return self.rsample(sample_shape, generator)
+
+    def rsample(self, sample_shape=(), generator=None):
+        with contextlib.nullcontext() if generator is None else generator:
+            drawn = standard_gamma(self.concentration, self._extended_shape(sample_shape)) / self.rate
         # Numbers that round to 0 have no finite log_prob.
         return drawn.clamp_min(finfo(drawn.dtype).tiny)
 

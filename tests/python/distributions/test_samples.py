@@ -168,3 +168,13 @@ def test_gamma_samples_are_differentiated_once(torch):
     with pytest.raises(RuntimeError, match="once_differentiable|differentiable"):
         slope.backward()
         concentration.grad.item()
+
+
+def test_gamma_draws_from_a_generator(torch):
+    d = torch.distributions.Gamma(torch.tensor([2.0, 0.5]), 1.5)
+    draws = []
+    for _ in range(2):
+        generator = torch.Generator().manual_seed(9)
+        torch.manual_seed(len(draws))
+        draws += [d.sample((3,), generator=generator).tolist(), d.rsample((3,), generator).tolist()]
+    assert draws[:2] == draws[2:] and draws[0] != draws[1]
