@@ -17,7 +17,6 @@
 #include "distributed/nccl/nccl_backend.h"
 #include "distributed/store/remote_store.h"
 #include "engine/device/cancellation.h"
-#include "engine/program/poison.h"
 #include "engine/schema/op_ids.h"
 #include "engine/session/context.h"
 
@@ -108,19 +107,6 @@ Device common_gpu(const Tensors& a, const Tensors& b) {
     }
   }
   return first->device();
-}
-
-// Throws Poisoned if the value of a tensor on a GPU is an error, which other ranks must get instead of the value. Waits
-// for the GPU if the tensor depends on a check that it has not completed, as the index of a lookup.
-void check_values(const Tensors& list, Device device) {
-  Context& context = Context::current();
-  const auto is_pending = [](const Tensor& t) { return !t->storage->pending_errors.empty(); };
-  if (!context.has_async_errors() || std::none_of(list.begin(), list.end(), is_pending)) return;
-  context.stream(device).synchronize();
-  for (const Tensor& t : list) {
-    std::shared_ptr<const Poison> poison = context.async_errors().find_error(t->storage->pending_errors);
-    if (poison) throw Poisoned(std::move(poison));
-  }
 }
 
 // The elements of several tensors, in order, in one contiguous tensor on a device: a view of the tensors if they are

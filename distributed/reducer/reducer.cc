@@ -58,6 +58,14 @@ void Reducer::prepare(bool synchronize) {
   }
 }
 
+void Reducer::allocate(Bucket& bucket) {
+  if (bucket.flat) return;
+  const Device first = parameters_[bucket.parameters[0]].device();
+  const bool is_one_device = std::all_of(bucket.parameters.begin(), bucket.parameters.end(),
+                                         [&](size_t i) { return parameters_[i].device() == first; });
+  bucket.flat = empty({bucket.items}, bucket.dtype, is_one_device ? first : Device{});
+}
+
 Tensor Reducer::piece(const Bucket& bucket, size_t position) const {
   const Tensor& parameter = parameters_[bucket.parameters[position]];
   Geometry geometry;
@@ -75,8 +83,8 @@ void Reducer::accumulated(size_t index, const Tensor& gradient) {
   num_used_.data_as<int32_t>()[index] = 1;
   const auto [b, position] = place_[index];
   Bucket& bucket = buckets_[b];
-  if (!bucket.flat) bucket.flat = empty({bucket.items}, bucket.dtype, Device{});
-  copy_into(piece(bucket, position), on_device(gradient, Device{}));
+  allocate(bucket);
+  copy_into(piece(bucket, position), on_device(gradient, bucket.flat.device()));
   ++bucket.num_ready;
   start_ready_buckets();
 }
@@ -88,17 +96,28 @@ void Reducer::start_ready_buckets() {
 }
 
 void Reducer::start(Bucket& bucket) {
+  const Device device = bucket.flat.device();
+  const bool is_on_gpu = device.type != DeviceType::kCPU;
   ProcessGroup::Request request;
   request.collective.kind = CollectiveKind::kAllReduce;
   request.collective.dtype = bucket.dtype;
   request.collective.count = static_cast<size_t>(bucket.items);
-  request.collective.input = request.collective.output = static_cast<char*>(bucket.flat.data());
-  if (item_size(bucket.dtype) == 2) {
-    // The sum of 16-bit gradients could overflow although their average does not.
+  // The sum of 16-bit gradients could overflow although their average does not.
+  const bool divides_first = item_size(bucket.dtype) == 2;
+  if (!divides_first) request.divisor = group_->size();
+  if (is_on_gpu) {
+    Tensors gradients;
+    for (size_t i : bucket.parameters) {
+      if (gradients_[i]) gradients.push_back(gradients_[i]);
+    }
+    check_values(gradients, device);
+    if (divides_first) bucket.flat = ops::div(bucket.flat, static_cast<double>(group_->size()));
+    request.device = device;
+    request.ready = Context::current().stream(device).record();
+  } else if (divides_first) {
     divide(bucket.dtype, static_cast<char*>(bucket.flat.data()), request.collective.count, group_->size());
-  } else {
-    request.divisor = group_->size();
   }
+  request.collective.input = request.collective.output = static_cast<char*>(bucket.flat.data());
   request.site = "gradients of DistributedDataParallel";
   request.tensors = {bucket.flat};
   bucket.work = group_->start(std::move(request));
@@ -108,10 +127,10 @@ void Reducer::start(Bucket& bucket) {
 void Reducer::start_unused(const Tensors& gradients) {
   for (Bucket& bucket : buckets_) {
     if (bucket.num_ready == bucket.parameters.size()) continue;
-    if (!bucket.flat) bucket.flat = empty({bucket.items}, bucket.dtype, Device{});
+    allocate(bucket);
     for (size_t position = 0; position < bucket.parameters.size(); ++position) {
       const size_t index = bucket.parameters[position];
-      if (!gradients_[index]) copy_into(piece(bucket, position), on_device(gradients[index], Device{}));
+      if (!gradients_[index]) copy_into(piece(bucket, position), on_device(gradients[index], bucket.flat.device()));
     }
     bucket.num_ready = bucket.parameters.size();
   }

@@ -57,6 +57,7 @@ class Reducer final : public GradientObserver {
     Tensor flat{};
     std::shared_ptr<Work> work{};
   };
+  void allocate(Bucket& bucket);  // `flat`, on the parameters' GPU if they are on one, otherwise on the CPU
   Tensor piece(const Bucket& bucket, size_t position) const;
   void make_buckets(const Options& options);
   void start_ready_buckets();

@@ -5,6 +5,7 @@ from __future__ import annotations
 import teletensor as torch
 import teletensor.distributed as dist
 from teletensor import nn
+from teletensor.distributed.algorithms.ddp_comm_hooks import default_hooks
 from teletensor.distributed.device_mesh import init_device_mesh
 from teletensor.distributed.fsdp import fully_shard
 from teletensor.nn.parallel import DistributedDataParallel
@@ -175,10 +176,24 @@ def errors(rank: int, size: int) -> list[str]:
     return wrong
 
 
-def trains(rank: int, size: int, kind: str) -> float:
+def failed_gradients(rank: int, size: int) -> str:
+    """Returns the error of a backward pass in which an index of rank 1 is out of bounds."""
+    module = DistributedDataParallel(nn.Sequential(nn.Embedding(10, 4), nn.Linear(4, 2)).to("cuda"))
+    try:
+        module(torch.tensor([99 if rank == 1 else 1], device="cuda")).sum().backward()
+        for parameter in module.parameters():
+            parameter.grad.tolist()
+    except (RuntimeError, IndexError) as error:
+        return str(error)
+    return "no error"
+
+
+def trains(rank: int, size: int, kind: str, compresses: bool = False) -> float:
     """A step of data-parallel or sharded training beside the same step on one engine, on the CPU."""
     module, alone = model().to("cuda"), model()
     module = fully_shard(module) if kind == "fully_shard" else DistributedDataParallel(module, bucket_cap_mb=0.002)
+    if compresses:
+        module.register_comm_hook(None, default_hooks.bf16_compress_hook)
     for m in (module, alone):
         optimizer = torch.optim.SGD(m.parameters(), lr=0.5)
         for step in range(2):

@@ -131,11 +131,22 @@ def test_one_rank_without_nccl(own_ranks, tmp_path):
 
 def test_training(nccl):
     group, path = nccl
-    before = calls(path)
-    for kind in ("DistributedDataParallel", "fully_shard"):
+    for kind, reduction in (("DistributedDataParallel", "all_reduce"), ("fully_shard", "reduce_scatter")):
+        before = calls(path)
         assert max(group.run(2, device_cases.trains, kind=kind)) < 1e-5
-    made = calls(path) - before
-    assert made["reduce_scatter"] > 0
+        assert (calls(path) - before)[reduction] >= 2 * 2  # per step and rank
+
+
+def test_compressed_gradients(nccl):
+    group, path = nccl
+    before = calls(path)
+    assert max(group.run(2, device_cases.trains, kind="DistributedDataParallel", compresses=True)) < 1e-2
+    assert (calls(path) - before)["all_reduce"] >= 2 * 2
+
+
+def test_failed_gradients(nccl):
+    for error in nccl[0].run(2, device_cases.failed_gradients):
+        assert "out of bounds" in error or "out of range" in error
 
 
 def test_lost_rank(own_ranks, tmp_path):
