@@ -38,6 +38,10 @@ def _check_list(op: str, kind: str, tensors, size: int, like: _C.Tensor | None) 
             )
 
 
+def _has_different_sizes(tensors, size: int) -> bool:
+    return len(tensors) == size and len({t.shape for t in tensors}) > 1
+
+
 def _split(op: str, tensor: _C.Tensor, sizes: list[int], ranks: int) -> list[_C.Tensor]:
     """Views of a tensor, one per rank, of the given or equal sizes along dimension 0."""
     if tensor.dim() == 0:
@@ -208,8 +212,17 @@ class ProcessGroup:
         if len(input_tensors) != 1 or len(output_tensors) != 1:
             raise ValueError("[all_gather] requires a single-element input and output list")
         outputs, (tensor,) = output_tensors[0], input_tensors
+        if _has_different_sizes(outputs, self._size) and outputs[self._rank].shape == tensor.shape:
+            return self._broadcast_each(outputs, tensor)
         _check_list("all_gather", "output", outputs, self._size, tensor)
         return self._gather_all(outputs, [tensor], opts)
+
+    def _broadcast_each(self, outputs, tensor) -> Work:
+        """allgather() of tensors with different sizes: one collective per rank."""
+        outputs[self._rank].detach().copy_(tensor)
+        works = [self.broadcast([output], _options.BroadcastOptions(asyncOp=False, rootRank=root))
+                 for root, output in enumerate(outputs)]  # fmt: skip
+        return works[-1]
 
     def allgather_coalesced(self, output_lists, input_list, opts=None) -> Work:
         """Gathers several tensors of each rank: ``output_lists[rank][i]``."""
@@ -296,8 +309,7 @@ class ProcessGroup:
         if isinstance(output_tensors, _C.Tensor):
             output_tensors, input_tensors = [output_tensors], [input_tensors]
         (output,), (inputs,) = output_tensors, input_tensors
-        differ = len({t.shape for t in inputs}) > 1 and len(inputs) == self._size
-        if differ and inputs[self._rank].shape == output.shape:
+        if _has_different_sizes(inputs, self._size) and inputs[self._rank].shape == output.shape:
             return self._reduce_each(output, inputs, opts)
         _check_list("reduce_scatter", "input", inputs, self._size, output)
         return self._scatter_reduced([output], inputs, opts)
@@ -310,7 +322,7 @@ class ProcessGroup:
             options = _options.ReduceOptions(asyncOp=False, rootRank=root)
             options.reduceOp = _options.ReduceScatterOptions().reduceOp if opts is None else opts.reduceOp
             works.append(self.reduce([output if root == self._rank else entry], options))
-        return works[self._rank]
+        return works[-1]
 
     def reduce_scatter_single(self, output_tensor, input_tensor, opts=None) -> Work:
         """Reduces a tensor over all ranks and gives each rank its part."""

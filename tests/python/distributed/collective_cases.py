@@ -183,6 +183,16 @@ def reduce_scatter_of_different_sizes(rank: int, size: int) -> None:
         check(inputs[r], array(rank, (r + 1, 2), "float32", seed=r), "an input of reduce_scatter")
 
 
+def all_gather_of_different_sizes(rank: int, size: int) -> None:
+    for async_op in (False, True):
+        outputs = [torch.empty(r + 1, 2) for r in range(size)]
+        work = dist.all_gather(outputs, tensor(rank, (rank + 1, 2), "float32"), async_op=async_op)
+        if async_op:
+            work.wait()
+        for r in range(size):
+            check(outputs[r], array(r, (r + 1, 2), "float32"), "all_gather of different sizes")
+
+
 def messages_to_itself(rank: int, size: int) -> None:
     others = [r for r in range(size) if r != rank]
     received = [torch.empty(2) for _ in range(size)]
