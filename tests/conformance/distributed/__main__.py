@@ -33,9 +33,11 @@ HEADER = """# PyTorch's tests of torch.distributed
 
 {summary}
 
-`make dist-cases` runs the tests of `torch/{file}` of the installed PyTorch {version} with teletensor in
-PyTorch's place, and writes this page. Each test runs in the first of these setups in which the file does not skip it:
-{setups}. Simulated GPUs are those of our own tests (`tests/cuda/simulated`).
+`make dist-cases` writes this page. It runs the tests of PyTorch {version}, which it installs into `.venv-peers`, in
+`torch/{file}`, with teletensor in PyTorch's place.
+
+Each test runs in the first of these setups in which the file does not skip it: {setups}. Simulated
+GPUs are those of our own tests (`tests/cuda/simulated`).
 
 - *differs*: the test requires behaviour that differs on purpose.
 - *not run*: the test requires what is named, or the file skips it for the reason that is named.
