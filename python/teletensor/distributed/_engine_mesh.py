@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 import secrets
+import weakref
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
@@ -23,11 +25,22 @@ def _store_host(address: str) -> str:
     return urlsplit(f"//{address}").hostname or "127.0.0.1"
 
 
+def _leave(engines: _connection.Engines, groups: Sequence[Sequence[_C.Tensor]]) -> None:
+    """Leaves the groups of a mesh that no tensor uses any more, on each of its engines."""
+    if engines is not _connection.engines():
+        return  # they ended with their sessions
+    for rank, of_rank in enumerate(groups):
+        with engines.use(rank):
+            for group in of_rank:
+                with contextlib.suppress(ConnectionError):  # a lost engine
+                    _C.ops.group_destroy(group)
+
+
 class EngineMesh(DeviceMesh):
     """The engines of connect_all(), in row-major order. Forms a process group of them along each dimension.
 
     A rank's number is its engine's position in the arguments of connect_all(). The process is no rank itself, so there is
-    no coordinate and no ProcessGroup object.
+    no coordinate and no ProcessGroup object. The engines leave the groups when the mesh and its tensors are deleted.
     """
 
     def __init__(
@@ -70,9 +83,11 @@ class EngineMesh(DeviceMesh):
                                 rank=position, size=len(ranks), timeout=default_pg_timeout.total_seconds(), backend="",
                             )
                         )  # fmt: skip
-        coordinates = itertools.product(*(range(n) for n in self.shape))
+        left = weakref.finalize(self, _leave, self._engines, groups)
+        left.atexit = False  # the sessions end then
+        engines, coordinates = self._engines, itertools.product(*(range(n) for n in self.shape))
         return tuple(
-            Member(coordinate, tuple(g.select(0, 0) for g in groups[rank]), lambda rank=rank: self._engines.use(rank))
+            Member(coordinate, tuple(g.select(0, 0) for g in groups[rank]), lambda rank=rank: engines.use(rank))
             for rank, coordinate in enumerate(coordinates)
         )
 

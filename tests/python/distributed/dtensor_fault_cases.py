@@ -156,3 +156,46 @@ def views_and_storage(rank: int, size: int) -> dict:
         "same": [x.is_set_to(view), x.is_set_to(x.clone())], "version": x._version > version,
         "storage": _error(x.untyped_storage), "norm": list(F.batch_norm(table, None, None, training=True).shape),
     }  # fmt: skip
+
+
+def meshes_are_left(rank: int, size: int) -> list[int]:
+    """The files that this process's engines have open after some meshes and after more."""
+    import gc
+    import os
+    import subprocess
+
+    _mesh()
+    children = subprocess.run(["pgrep", "-P", str(os.getpid()), "teletensord"], capture_output=True, text=True, check=True)
+    counts = []
+    for number in (10, 30):
+        for _ in range(number):
+            x = distribute_tensor(torch.ones(6), init_device_mesh("cpu", (3,)), [Shard(0)])
+            assert x.sum().item() == 6
+            del x
+        gc.collect()
+        _connection.engines().synchronize()
+        counts.append(sum(len(os.listdir(f"/proc/{pid}/fd")) for pid in children.stdout.split()))
+    return counts
+
+
+def hooks(rank: int, size: int) -> dict:
+    """Hooks and accumulated gradients, with one process per rank."""
+    mesh = init_device_mesh("cpu", (size,))
+    x = distribute_tensor(torch.arange(5.0), mesh, [Shard(0)]).requires_grad_()
+    seen = []
+    x.register_hook(lambda g: (seen.append(g.full_tensor().tolist()), g * 2)[1])
+    for _ in range(2):
+        (x * x).sum().backward()
+    summands = DTensor.from_local(torch.ones(2), mesh, [Partial()]).requires_grad_()
+    (summands * summands).sum().backward()
+    return {"seen": seen, "grad": x.grad.full_tensor().tolist(), "partial": summands.grad.full_tensor().tolist()}
+
+
+def one_bad_index(rank: int, size: int) -> list[str]:
+    """An index out of range in the part of one rank is an error on all ranks, after which the group continues."""
+    mesh = init_device_mesh("cpu", (size,))
+    rows = distribute_tensor(torch.arange(size * 2.0).reshape(size, 2), mesh, [Shard(0)])
+    index = torch.zeros(size, 1, dtype=torch.int64)
+    index[size - 1] = 9
+    found = torch.gather(rows, 1, distribute_tensor(index, mesh, [Shard(0)]))
+    return [_error(lambda: found.sum().item()), str(rows.sum().item())]

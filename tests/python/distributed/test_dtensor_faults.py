@@ -63,3 +63,18 @@ def test_random_programs_of_a_controller(controller, shape):
 def test_random_programs_with_one_process_per_rank(ranks, shape):
     size = shape[0] * (shape[1] if len(shape) > 1 else 1)
     assert ranks.run(size, programs.programs, first=500, count=20, shape=shape) == [[]] * size
+
+
+def test_deleted_meshes_keep_no_connections(controller):
+    few, many = _run(controller, cases.meshes_are_left)
+    assert many <= few + 6
+
+
+def test_hooks_and_accumulated_gradients(ranks):
+    for result in ranks.run(3, cases.hooks):
+        assert result["seen"] == [[0, 2, 4, 6, 8]] * 2 and result["grad"] == [0, 8, 16, 24, 32] and result["partial"] == [6, 6]
+
+
+def test_a_bad_index_of_one_rank_is_an_error_on_all(ranks):
+    for message, total in ranks.run(3, cases.one_bad_index):
+        assert "index 9 is out of bounds" in message and total == "15.0"
