@@ -5,7 +5,7 @@ from __future__ import annotations
 from . import _C, cuda
 
 __all__ = [
-    "current_accelerator", "current_device_idx", "current_device_index", "current_stream", "device_count", "device_index",
+    "Graph", "current_accelerator", "current_device_idx", "current_device_index", "current_stream", "device_count", "device_index",
     "empty_cache", "empty_host_cache", "get_device_capability", "get_memory_info", "is_available", "max_memory_allocated",
     "max_memory_reserved", "memory_allocated", "memory_reserved", "memory_stats", "reset_accumulated_memory_stats",
     "reset_peak_memory_stats", "set_device_idx", "set_device_index", "set_stream", "synchronize",
@@ -141,7 +141,8 @@ def get_memory_info(device_index=None, /) -> tuple[int, int]:
     return cuda.mem_get_info(_index(device_index))
 
 
-def __getattr__(name: str):
-    if name == "Graph":
+class Graph:
+    """Raises NotImplementedError: torch.cuda.CUDAGraph records graphs."""
+
+    def __init__(self, *args, **kwargs):
         raise NotImplementedError("torch.accelerator.Graph is not implemented: use torch.cuda.CUDAGraph")
-    raise AttributeError(f"module 'teletensor.accelerator' has no attribute {name!r}")

@@ -125,6 +125,16 @@ def case_casts_and_copies(torch):
     return [*rows, shapes(net), [list(p.grad.shape) for p in net.parameters()], repr(other), error(other, torch.ones(3))]
 
 
+def case_factory_kwargs(torch):
+    function = torch.nn.factory_kwargs
+    return [
+        function(None),
+        function({"device": "cpu", "factory_kwargs": {"dtype": "x"}}),
+        error(function, {"bias": 1}),
+        error(function, {"dtype": 1, "factory_kwargs": {"dtype": 2}}),
+    ]
+
+
 def case_mixin(torch):
     class Scale(torch.nn.modules.lazy.LazyModuleMixin, torch.nn.Module):
         def __init__(self):

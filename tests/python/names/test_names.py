@@ -5,7 +5,6 @@ import sys
 
 import pytest
 
-import teletensor as torch
 from tests.conftest import client_environment
 
 IMPORTS = """
@@ -28,12 +27,17 @@ def test_lazy_modules_are_imported_under_torchs_names():
     assert result.returncode == 0, result.stderr
 
 
-def test_accelerator_is_the_engines_gpus():
+def check_without_gpus(accelerator):
+    """Checks an engine without GPUs."""
+    assert accelerator.current_accelerator() is None and accelerator.device_count() == accelerator.memory_allocated() == 0
+    with pytest.raises(RuntimeError, match="none is available"):
+        accelerator.current_device_index()
+
+
+def test_accelerator_is_the_engines_gpus(torch):
     accelerator = torch.accelerator
     if not torch.cuda.is_available():
-        assert accelerator.current_accelerator() is None and accelerator.device_count() == accelerator.memory_allocated() == 0
-        with pytest.raises(RuntimeError, match="none is available"):
-            accelerator.current_device_index()
+        check_without_gpus(accelerator)
         return
     assert accelerator.is_available() and accelerator.device_count() == torch.cuda.device_count()
     assert accelerator.current_accelerator() == torch.device("cuda")
@@ -52,13 +56,13 @@ def test_accelerator_is_the_engines_gpus():
         accelerator.reset_accumulated_memory_stats()
 
 
-def test_cpu_synchronize_raises_the_errors_of_earlier_work():
+def test_cpu_synchronize_raises_the_errors_of_earlier_work(torch):
     torch.ones(3).sum()
     torch.cpu.synchronize()
     assert torch.cpu.get_capabilities()["device"].startswith("cpu")
 
 
-def test_hooks_of_saved_tensors_raise():
+def test_hooks_of_saved_tensors_raise(torch):
     graph = torch.autograd.graph
     for make in (lambda: graph.saved_tensors_hooks(id, id), graph.save_on_cpu, graph.allow_mutation_on_saved_tensors):
         with pytest.raises(NotImplementedError, match="saved|saves"):
@@ -71,7 +75,7 @@ def test_hooks_of_saved_tensors_raise():
         graph.queue_callback(print)
 
 
-def test_multi_grad_hook_after_a_failed_pass():
+def test_multi_grad_hook_after_a_failed_pass(torch):
     x, seen = torch.ones(2, requires_grad=True), []
     y = x * 2
 
@@ -88,7 +92,7 @@ def test_multi_grad_hook_after_a_failed_pass():
     assert [g.tolist() for g in seen[0]] == [[3, 3]] and len(seen) == 1
 
 
-def test_checkpoint_names_that_are_not_implemented():
+def test_checkpoint_names_that_are_not_implemented(torch):
     checkpoint = torch.utils.checkpoint
     with pytest.raises(NotImplementedError, match="not recorded"), checkpoint.set_checkpoint_debug_enabled(True):
         pass
@@ -96,7 +100,7 @@ def test_checkpoint_names_that_are_not_implemented():
         checkpoint.create_selective_checkpoint_contexts([])
 
 
-def test_hub_lists_and_explains_a_local_folder(tmp_path):
+def test_hub_lists_and_explains_a_local_folder(torch, tmp_path):
     (tmp_path / "hubconf.py").write_text("def model():\n    'The doc.'\n\ndef _hidden():\n    pass\n")
     assert torch.hub.list(tmp_path) == ["model"] and torch.hub.help(tmp_path, "model") == "The doc."
     with pytest.raises(NotImplementedError, match="does not download"):
@@ -107,7 +111,7 @@ def test_hub_lists_and_explains_a_local_folder(tmp_path):
         torch.hub.load(tmp_path / "none", "model", source="local")
 
 
-def test_a_loaded_structure_imports_nothing():
+def test_a_loaded_structure_imports_nothing(torch):
     pytree = torch.utils._pytree
     enumeration = '{\\"__enum__\\": true, \\"fqn\\": \\"antigravity:geohash\\", \\"name\\": \\"X\\"}'
     with pytest.raises(ValueError, match="not imported"):
@@ -115,7 +119,7 @@ def test_a_loaded_structure_imports_nothing():
     assert "antigravity" not in sys.modules
 
 
-def test_swap_tensors_of_different_layouts_raises():
+def test_swap_tensors_of_different_layouts_raises(torch):
     with pytest.raises(TypeError):
         torch.utils.swap_tensors(torch.ones(1), torch.nn.Parameter(torch.ones(1)))
     with pytest.raises(RuntimeError, match="two leaf tensors"):

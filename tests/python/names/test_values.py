@@ -5,8 +5,6 @@ import math
 
 import pytest
 
-import teletensor as torch
-
 from .record import VALUES, cases, plain
 
 CASES, RECORDED = cases(), json.loads(VALUES.read_text())
@@ -29,7 +27,7 @@ def check(actual, expected, path: str) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_value_equals_pytorchs(name):
+def test_value_equals_pytorchs(torch, name):
     check(plain(CASES[name](torch)), RECORDED[name], name)
 
 
