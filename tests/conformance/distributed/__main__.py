@@ -43,7 +43,9 @@ GPUs are those of our own tests (`tests/cuda/simulated`).
 - *not run*: the test requires what is named, or the file skips it for the reason that is named.
 - The tests are unchanged, except that tests that also record a profile do not check its events, and that lists of
   objects to send have no objects of classes.
-- PyTorch skips tests of groups on fewer than 8 ranks, and some that are flaky on Linux; here they run.
+- A group's timeout is 20 s instead of 60 s, and `torch.backends.cudnn.flags`, which teletensor lacks, has no effect.
+- PyTorch skips tests of groups on fewer than 8 ranks, tests of collectives that only its MPI backend has on the CPU, and
+  some that are flaky on Linux; here they run.
 
 | test | result | reason, or setup |
 |---|---|---|
