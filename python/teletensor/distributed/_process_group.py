@@ -38,8 +38,9 @@ def _check_list(op: str, kind: str, tensors, size: int, like: _C.Tensor | None) 
             )
 
 
-def _has_different_sizes(tensors, size: int) -> bool:
-    return len(tensors) == size and len({t.shape for t in tensors}) > 1
+def _may_differ(tensors, size: int) -> bool:
+    """Whether one tensor per rank has another size, which is valid on GPUs, as with NCCL; Gloo rejects it."""
+    return len(tensors) == size and len({t.shape for t in tensors}) > 1 and all(t.is_cuda for t in tensors)
 
 
 def _split(op: str, tensor: _C.Tensor, sizes: list[int], ranks: int) -> list[_C.Tensor]:
@@ -212,7 +213,7 @@ class ProcessGroup:
         if len(input_tensors) != 1 or len(output_tensors) != 1:
             raise ValueError("[all_gather] requires a single-element input and output list")
         outputs, (tensor,) = output_tensors[0], input_tensors
-        if _has_different_sizes(outputs, self._size) and outputs[self._rank].shape == tensor.shape:
+        if _may_differ(outputs, self._size) and outputs[self._rank].shape == tensor.shape:
             return self._broadcast_each(outputs, tensor)
         _check_list("all_gather", "output", outputs, self._size, tensor)
         return self._gather_all(outputs, [tensor], opts)
@@ -309,7 +310,7 @@ class ProcessGroup:
         if isinstance(output_tensors, _C.Tensor):
             output_tensors, input_tensors = [output_tensors], [input_tensors]
         (output,), (inputs,) = output_tensors, input_tensors
-        if _has_different_sizes(inputs, self._size) and inputs[self._rank].shape == output.shape:
+        if _may_differ(inputs, self._size) and inputs[self._rank].shape == output.shape:
             return self._reduce_each(output, inputs, opts)
         _check_list("reduce_scatter", "input", inputs, self._size, output)
         return self._scatter_reduced([output], inputs, opts)

@@ -169,30 +169,6 @@ def coalescing_blocks(rank: int, size: int) -> None:
         check(tensors[i], reduced("SUM", _inputs(size, (5,), "float32", seed=i)), "all_reduce in a block")
 
 
-def reduce_scatter_of_different_sizes(rank: int, size: int) -> None:
-    inputs = [tensor(rank, (r + 1, 2), "float32", seed=r) for r in range(size)]
-    for op in ("SUM", "MAX"):
-        for async_op in (False, True):
-            output = torch.empty(rank + 1, 2)
-            work = dist.reduce_scatter(output, inputs, getattr(dist.ReduceOp, op), async_op=async_op)
-            if async_op:
-                work.wait()
-            expected = reduced(op, _inputs(size, (rank + 1, 2), "float32", seed=rank))
-            check(output, expected, "reduce_scatter of different sizes")
-    for r in range(size):
-        check(inputs[r], array(rank, (r + 1, 2), "float32", seed=r), "an input of reduce_scatter")
-
-
-def all_gather_of_different_sizes(rank: int, size: int) -> None:
-    for async_op in (False, True):
-        outputs = [torch.empty(r + 1, 2) for r in range(size)]
-        work = dist.all_gather(outputs, tensor(rank, (rank + 1, 2), "float32"), async_op=async_op)
-        if async_op:
-            work.wait()
-        for r in range(size):
-            check(outputs[r], array(r, (r + 1, 2), "float32"), "all_gather of different sizes")
-
-
 def messages_to_itself(rank: int, size: int) -> None:
     others = [r for r in range(size) if r != rank]
     received = [torch.empty(2) for _ in range(size)]

@@ -188,6 +188,26 @@ def failed_gradients(rank: int, size: int) -> str:
     return "no error"
 
 
+def different_sizes(rank: int, size: int) -> None:
+    """Collectives of tensors whose sizes depend on the rank. All values are small integers."""
+    for async_op in (False, True):
+        inputs = [torch.full((r + 1, 2), 10.0 * rank + r, device="cuda") for r in range(size)]
+        gathered = [torch.empty(r + 1, 2, device="cuda") for r in range(size)]
+        reduced = torch.empty(rank + 1, 2, device="cuda")
+        works = [
+            dist.all_gather(gathered, inputs[rank], async_op=async_op),
+            dist.reduce_scatter(reduced, inputs, dist.ReduceOp.SUM, async_op=async_op),
+        ]
+        if async_op:
+            for work in works:
+                work.wait()
+        total = sum(10.0 * r + rank for r in range(size))
+        assert torch.equal(reduced.cpu(), torch.full((rank + 1, 2), total))
+        for r in range(size):
+            assert torch.equal(gathered[r].cpu(), torch.full((r + 1, 2), 11.0 * r))
+            assert torch.equal(inputs[r].cpu(), torch.full((r + 1, 2), 10.0 * rank + r))
+
+
 def trains(rank: int, size: int, kind: str, compresses: bool = False) -> float:
     """A step of data-parallel or sharded training beside the same step on one engine, on the CPU."""
     module, alone = model().to("cuda"), model()

@@ -26,6 +26,10 @@ def test_training(gpu_ranks, kind):
     assert max(gpu_ranks.run(2, device_cases.trains, kind=kind)) < 1e-5
 
 
+def test_tensors_of_different_sizes(gpu_ranks):
+    gpu_ranks.run(2, device_cases.different_sizes)
+
+
 def test_arguments_are_copied_to_the_device(gpu_ranks):
     assert gpu_ranks.run(2, device_cases.moved_inputs) == [["cuda"] * 4] * 2
 
