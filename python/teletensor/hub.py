@@ -126,4 +126,4 @@ def load_state_dict_from_url(
         raise NotImplementedError("check_hash=True is not supported: verify the file when you download it")
     if not os.path.exists(path):
         raise NotImplementedError(f"torch.hub does not download: fetch {url} by other means and write it to {path}")
-    return load_file(path, map_location=map_location)
+    return load_file(path, map_location=map_location, weights_only=weights_only)

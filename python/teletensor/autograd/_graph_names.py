@@ -97,7 +97,7 @@ def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable, *, mode: s
         if first:
             calls.append(finish)
 
-    def hook_any(position: int, gradient: Tensor) -> None:
+    def hook_any(_position: int, gradient: Tensor) -> None:
         calls, _, first = found()
         if first:
             calls.append(lambda: forget(calls))

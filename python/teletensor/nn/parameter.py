@@ -78,7 +78,23 @@ def _refused(name: str):
     return refuse
 
 
-class UninitializedTensorMixin:
+def _cast(name: str):
+    def cast(self, *args, **kwargs):
+        moved = getattr(Tensor, name)(self.data, *args, **kwargs)
+        return self if moved.dtype is self.dtype and moved.device == self.device else self._like(moved.device, moved.dtype)
+
+    return cast
+
+
+_CASTS = ("half", "float", "double", "bfloat16", "cuda", "cpu", "to")
+_METHODS = {name for name, value in vars(Tensor).items() if not name.startswith("_") and callable(value)} - _ALLOWED
+_Refusals = type("_Refusals", (), {
+    **{name: _refused(name) for name in (*_METHODS, *(f"__{operator}__" for operator in _OPERATORS))},
+    **{name: _cast(name) for name in _CASTS},
+})  # fmt: skip
+
+
+class UninitializedTensorMixin(_Refusals):
     """The common base of parameters and buffers of unknown shape. materialize() allocates them and changes their class.
 
     Methods other than casts and copies between devices raise ValueError. Functions, which do not see the class, receive an
@@ -132,24 +148,6 @@ class UninitializedTensorMixin:
 
     def __reduce_ex__(self, proto):
         return (type(self), (self.requires_grad,))
-
-
-def _cast(name: str):
-    def cast(self, *args, **kwargs):
-        moved = getattr(Tensor, name)(self.data, *args, **kwargs)
-        return self if moved.dtype is self.dtype and moved.device == self.device else self._like(moved.device, moved.dtype)
-
-    return cast
-
-
-for _name in ("half", "float", "double", "bfloat16", "cuda", "cpu", "to"):
-    setattr(UninitializedTensorMixin, _name, _cast(_name))
-for _name in dir(Tensor):
-    if not _name.startswith("_") and callable(getattr(Tensor, _name)) and _name not in _ALLOWED | vars(UninitializedTensorMixin).keys():
-        setattr(UninitializedTensorMixin, _name, _refused(_name))
-for _name in (f"__{operator}__" for operator in _OPERATORS):
-    setattr(UninitializedTensorMixin, _name, _refused(_name))
-del _name
 
 
 def is_lazy(param) -> bool:
