@@ -186,6 +186,7 @@ def any_source_between(rank: int, size: int) -> list:
 
 def any_source_in_group(rank: int, size: int) -> list:
     """The sender's rank is the one in the default group; the Work's is the one in the group."""
+    dist.barrier()  # all ranks are connected before the ranks outside of the group leave
     group = dist.new_group([1, 3])
     t = torch.tensor([float(rank)])
     if rank == 3:
