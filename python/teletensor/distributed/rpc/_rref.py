@@ -16,7 +16,7 @@ import threading
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from .._future import Future
-from . import _current
+from . import _current, _errors
 from .constants import UNSET_RPC_TIMEOUT
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Id = tuple[int, int]  # the worker that chose it, and its number there
+_CREATION_SECONDS = 5  # how much later than a third worker's message a creator's may arrive
 
 
 class Owned:
@@ -161,6 +162,7 @@ class RRefTable:
         self._agent = agent
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)  # a value was created, or a worker was lost
         self._owned: dict[Id, Owned] = {}  # those with forks
         self._unconfirmed: dict[Id, tuple[RRef, int]] = {}  # forks that were sent to third workers, and these
 
@@ -182,6 +184,7 @@ class RRefTable:
             if number in self._owned:
                 raise ValueError("the id of an RRef is in use")
             self._owned[number] = owned
+            self._changed.notify_all()
         return owned
 
     def local(self, owned: Owned) -> RRef:
@@ -189,12 +192,32 @@ class RRefTable:
         return RRef._make(self._agent, self._agent.me.rank, owned)
 
     def of_holder(self, number: Id, holder: int) -> Owned:
-        """Returns the value with this id. Raises ValueError unless the worker holds a reference to it."""
+        """Returns the value with this id. Raises ValueError unless the worker holds a reference to it, DistError if a worker
+        that gave it was lost.
+        """
         with self._lock:
+            self._await_creation(number)
             owned = self._owned.get(number)
             if owned is None or holder not in owned.forks.values():
-                raise ValueError(f"expected an RRef that worker {holder} holds, got the id {number}")
+                raise self._not_held(number, holder)
             return owned
+
+    def _await_creation(self, number: Id) -> None:
+        """Waits for the creator's message, which may arrive after a message of another worker to whom it gave the RRef."""
+
+        def is_over() -> bool:
+            return number in self._owned or number[0] >= len(peers) or peers[number[0]] is me or bool(peers[number[0]].lost)
+
+        peers, me = self._agent.peers, self._agent.me
+        self._changed.wait_for(is_over, _CREATION_SECONDS)
+
+    def _not_held(self, number: Id, holder: int) -> Exception:
+        """The error for an RRef that a worker does not hold, or whose giver was lost before the owner had added its fork."""
+        for rank in {number[0], holder}:
+            if rank < len(self._agent.peers) and self._agent.peers[rank].lost:
+                peer = self._agent.peers[rank]
+                return _errors.lost(peer.info, peer.lost, f"a function with the RRef {number}")
+        return ValueError(f"expected an RRef that worker {holder} holds, got the id {number}")
 
     def put(self, rref: RRef, to: Peer) -> list:
         """Returns an RRef as part of a message to a worker, for whom a fork is added."""
@@ -235,9 +258,10 @@ class RRefTable:
     def add_fork(self, sender: Peer, number: Id, fork: Id) -> None:
         """The sender has received an RRef from a third worker, which still holds its own."""
         with self._lock:
+            self._await_creation(number)
             owned = self._owned.get(number)
             if owned is None or fork in owned.forks or fork[0] not in owned.forks.values():
-                raise ValueError(f"expected an RRef that worker {fork[0]} holds, got the id {number}")
+                raise self._not_held(number, fork[0])
             owned.forks[fork] = sender.rank
 
     def drop_fork(self, sender: Peer, number: Id, fork: Id) -> None:
@@ -266,6 +290,7 @@ class RRefTable:
         with self._lock:
             forks = [(o.id, f) for o in self._owned.values() for f, holder in o.forks.items() if holder == rank]
             lost = [self._unconfirmed.pop(f) for f, (_, to) in list(self._unconfirmed.items()) if to == rank]
+            self._changed.notify_all()
         for number, fork in forks:
             self._drop_fork(number, fork, rank)
         del lost
