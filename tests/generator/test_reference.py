@@ -16,12 +16,12 @@ ROOT = Path(__file__).resolve().parents[2]
 def tree(tmp_path):
     """A source tree of two backends, one of which has the kernel of `extremes`."""
     for backend, source in (("cpu", "void find_extremes(const Tensor& input) {}\n"), ("other", "")):
-        (tmp_path / "kernels" / backend).mkdir(parents=True)
+        (tmp_path / "kernels" / backend).mkdir(parents=True, exist_ok=True)
         (tmp_path / "kernels" / backend / "CMakeLists.txt").touch()
         (tmp_path / "kernels" / backend / "extremes.cc").write_text(source)
-    (tmp_path / "kernels/common").mkdir()
+    (tmp_path / "kernels/common").mkdir(exist_ok=True)
     for file in reference.SESSION_SOURCES:
-        (tmp_path / file).parent.mkdir(parents=True)
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / file).touch()
     return tmp_path
 
@@ -34,7 +34,7 @@ def test_missing_kernels_of_a_backend_are_listed(tree):
 
 def test_common_operators_belong_to_every_backend(tree):
     probes = load(Path(__file__).parent / "ops")
-    (tree / "kernels/common/operators").mkdir()
+    (tree / "kernels/common/operators").mkdir(exist_ok=True)
     (tree / "kernels/common/operators/extremes.cc").write_text("void find_extremes(const Tensor& input) {}\n")
     assert reference.backends(probes, tree / "kernels")["other"] == {op.name for op in probes}
 
