@@ -3,20 +3,19 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <numeric>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "distributed/collective_call.h"
+#include "distributed/flat_tensor.h"
 #include "distributed/formation.h"
-#include "distributed/group/device_copy.h"
-#include "distributed/group/reduce.h"
-#include "distributed/group/scale.h"
 #include "distributed/group_service.h"
 #include "distributed/nccl/nccl_backend.h"
 #include "distributed/store/remote_store.h"
 #include "engine/device/cancellation.h"
+#include "engine/dispatch/new_results.h"
 #include "engine/schema/op_ids.h"
 #include "engine/session/context.h"
 
@@ -63,247 +62,13 @@ void set_result(Call& call, T value) {
   *call.outputs[0].data_as<T>() = value;
 }
 
-size_t items(const Tensors& list) {
-  return std::accumulate(list.begin(), list.end(), size_t{0},
-                         [](size_t sum, const Tensor& t) { return sum + static_cast<size_t>(t.numel()); });
-}
-
-// Returns the dtype of all tensors of both lists; float32 if there are none.
-DType common_dtype(const Tensors& a, const Tensors& b) {
-  const Tensor* first = !a.empty() ? &a[0] : !b.empty() ? &b[0] : nullptr;
-  if (first == nullptr) return DType::kFloat32;
-  for (const Tensors* list : {&a, &b}) {
-    for (const Tensor& t : *list) {
-      check(ErrorKind::kType, t.dtype() == first->dtype(), "expected tensors of one dtype, got ", first->dtype(),
-            " and ", t.dtype());
-    }
-  }
-  return first->dtype();
-}
-
-// Returns a one-dimensional view of all elements if the tensors are contiguous on the device and adjacent in one storage.
-Tensor adjacent_view(const Tensors& parts, Device device) {
-  int64_t items = 0;
-  for (const Tensor& part : parts) {
-    const bool follows = part->storage.get() == parts[0]->storage.get() && part->offset == parts[0]->offset + items;
-    if (!follows || !part.is_contiguous() || part.device() != device) return Tensor();
-    items += part.numel();
-  }
-  if (parts.empty()) return Tensor();
-  Geometry geometry;
-  geometry.sizes = {items};
-  geometry.strides = {1};
-  geometry.offset = parts[0]->offset;
-  return view_of(parts[0], geometry);
-}
-
-// Returns the GPU on which all tensors of both lists are stored; the CPU if there is none.
-Device common_gpu(const Tensors& a, const Tensors& b) {
-  const Tensor* first = !a.empty() ? &a[0] : !b.empty() ? &b[0] : nullptr;
-  if (first == nullptr || first->device().type != DeviceType::kCUDA) return kCPU;
-  for (const Tensors* list : {&a, &b}) {
-    for (const Tensor& t : *list) {
-      if (t.device() != first->device()) return kCPU;
-    }
-  }
-  return first->device();
-}
-
-// The elements of several tensors, in order, in one contiguous tensor on a device: a view of the tensors if they are
-// adjacent, otherwise a copy. Collectives read and write it on the group's thread, and the session's thread copies the
-// results to the tensors afterwards.
-class FlatTensor {
- public:
-  FlatTensor() = default;
-  FlatTensor(Tensors parts, DType dtype, Device device = kCPU)
-      : parts_(std::move(parts)), flat_(adjacent_view(parts_, device)), is_copy_(!flat_) {
-    if (is_copy_) flat_ = empty({static_cast<int64_t>(items(parts_))}, dtype, device);
-  }
-  char* data() const { return flat_ ? static_cast<char*>(flat_.data()) : nullptr; }
-  const Tensor& tensor() const { return flat_; }
-  bool is_copy() const { return is_copy_; }
-  // Makes a copy even of a single contiguous tensor.
-  void separate() {
-    if (is_copy_) return;
-    flat_ = empty({flat_.numel()}, flat_.dtype(), kCPU);
-    is_copy_ = true;
-  }
-  void copy_from_parts() const {
-    for_each_piece([](const Tensor& part, const Tensor& piece) { copy_into(piece, on_device(part, piece.device())); });
-  }
-  void copy_to_parts() const {
-    for_each_piece([](const Tensor& part, const Tensor& piece) { copy_into(part, on_device(piece, part.device())); });
-  }
-
- private:
-  template <typename Visit>
-  void for_each_piece(Visit visit) const {
-    if (!is_copy_) return;
-    int64_t offset = 0;
-    for (const Tensor& part : parts_) {
-      Geometry geometry;
-      geometry.sizes = part.sizes();
-      geometry.strides = contiguous_strides(part.sizes());
-      geometry.offset = offset;
-      visit(part, view_of(flat_, geometry));
-      offset += part.numel();
-    }
-  }
-
-  Tensors parts_;
-  Tensor flat_;
-  bool is_copy_ = false;
-};
-
-// A reduction as the client names it.
-struct Reduction {
-  ReduceOp op = ReduceOp::kSum;
-  double factor = 1;  // of the input
-  bool average = false;
-};
-
-Reduction parse_reduction(std::string_view name, double factor, DType dtype) {
-  constexpr std::pair<std::string_view, ReduceOp> kOps[] = {
-      {"sum", ReduceOp::kSum},         {"avg", ReduceOp::kSum}, {"premul_sum", ReduceOp::kSum},
-      {"product", ReduceOp::kProduct}, {"min", ReduceOp::kMin}, {"max", ReduceOp::kMax},
-      {"band", ReduceOp::kBand},       {"bor", ReduceOp::kBor}, {"bxor", ReduceOp::kBxor},
-  };
-  const auto* found = std::find_if(std::begin(kOps), std::end(kOps), [&](const auto& op) { return op.first == name; });
-  check(ErrorKind::kValue, found != std::end(kOps),
-        "expected sum, avg, product, min, max, band, bor, bxor or premul_sum, got \"", name, "\"");
-  Reduction reduction;
-  reduction.op = found->second;
-  reduction.average = name == "avg";
-  if (name == "premul_sum") reduction.factor = factor;
-  check_reduction(reduction.op, dtype);
-  const bool scales = reduction.average || name == "premul_sum";
-  check(ErrorKind::kType, !scales || has_gradients(dtype), "\"", name, "\" requires a floating or complex dtype, got ",
-        dtype);
-  return reduction;
-}
-
-void check_rank(const ProcessGroup& group, int64_t rank) {
-  check(ErrorKind::kValue, rank >= 0 && rank < group.size(), "expected a rank from 0 to ", group.size() - 1, ", got ",
-        rank);
-}
-
-// A collective whose tensors were given as lists.
-struct CollectiveCall {
-  CollectiveKind kind;
-  Tensors outputs;  // written
-  Tensors inputs;   // read; empty for a collective in place
-  std::shared_ptr<ProcessGroup> group;
-  int64_t root = 0;
-  std::optional<std::pair<std::string_view, double>> reduction;  // name and factor
-};
-
-void check_count(bool ok, const CollectiveCall& call, std::string_view expected) {
-  check(ErrorKind::kValue, ok, "expected ", expected, ", got ", items(call.inputs), " in the inputs and ",
-        items(call.outputs), " in the outputs, for ", call.group->size(), " ranks");
-}
-
-// Starts a collective. The tensors' memory is in use until it completes.
-PendingCall start(const CollectiveCall& call) {
-  const ProcessGroup& group = *call.group;
-  const auto ranks = static_cast<size_t>(group.size());
-  const bool is_root = call.root == group.rank();
-  check_rank(group, call.root);
-  const DType dtype = common_dtype(call.outputs, call.inputs);
-  ProcessGroup::Request request;
-  Collective& c = request.collective;
-  c.kind = call.kind;
-  c.dtype = dtype;
-  c.root = static_cast<int>(call.root);
-  const bool scales = call.reduction && call.reduction->first == "premul_sum";  // on the host
-  const Device device = scales ? kCPU : common_gpu(call.outputs, call.inputs);
-  FlatTensor input, output;
-  const bool in_place = call.kind == CollectiveKind::kAllReduce || call.kind == CollectiveKind::kReduce ||
-                        call.kind == CollectiveKind::kBroadcast;
-  if (in_place || !call.outputs.empty()) output = FlatTensor(call.outputs, dtype, device);
-  if (!in_place && !call.inputs.empty()) input = FlatTensor(call.inputs, dtype, device);
-  const size_t in = items(call.inputs);
-  const size_t out = items(call.outputs);
-  switch (call.kind) {
-    case CollectiveKind::kAllReduce:
-    case CollectiveKind::kReduce:
-    case CollectiveKind::kBroadcast:
-      c.count = out;
-      input = output;
-      break;
-    case CollectiveKind::kAllGather:
-      check_count(out == in * ranks, call, "outputs with the elements of all ranks' inputs");
-      c.count = in;
-      break;
-    case CollectiveKind::kGather:
-      check_count(out == (is_root ? in * ranks : 0), call,
-                  "outputs with the elements of all ranks' inputs at the root only");
-      c.count = in;
-      break;
-    case CollectiveKind::kScatter:
-      check_count(in == (is_root ? out * ranks : 0), call,
-                  "inputs with the elements of all ranks' outputs at the root only");
-      c.count = out;
-      break;
-    case CollectiveKind::kReduceScatter:
-      check_count(in == out * ranks, call, "inputs with the elements of all ranks' outputs");
-      c.count = out;
-      break;
-    case CollectiveKind::kAllToAll:
-      check(ErrorKind::kValue, call.inputs.size() == ranks && call.outputs.size() == ranks, "expected ", ranks,
-            " inputs and outputs, one per rank, got ", call.inputs.size(), " and ", call.outputs.size());
-      for (const Tensor& t : call.inputs) c.send_counts.push_back(static_cast<size_t>(t.numel()));
-      for (const Tensor& t : call.outputs) c.receive_counts.push_back(static_cast<size_t>(t.numel()));
-      break;
-    case CollectiveKind::kBarrier: break;
-  }
-  Reduction reduction;
-  if (call.reduction) {
-    reduction = parse_reduction(call.reduction->first, call.reduction->second, dtype);
-    c.op = reduction.op;
-    if (reduction.average) request.divisor = group.size();
-  }
-  if (reduction.factor != 1 && input.tensor()) {
-    input.separate();
-    if (in_place) output = input;
-  }
-  const bool reads = !in_place || call.kind != CollectiveKind::kBroadcast || is_root;
-  try {
-    if (reads && device != kCPU) check_values(in_place ? call.outputs : call.inputs, device);
-    if (reads && input.tensor()) input.copy_from_parts();
-  } catch (const Error& error) {
-    ProcessGroup::Request failed;
-    failed.collective.kind = call.kind;
-    failed.site = site();
-    failed.failure = error.message();
-    call.group->start(std::move(failed));
-    throw;
-  }
-  if (reduction.factor != 1 && input.tensor()) {
-    multiply(dtype, input.data(), static_cast<size_t>(input.tensor().numel()), reduction.factor);
-  }
-  c.input = input.data();
-  const bool writes = is_root || (call.kind != CollectiveKind::kReduce && call.kind != CollectiveKind::kGather);
-  c.output = writes ? output.data() : nullptr;
-  request.site = site();
-  if (device != kCPU) {
-    request.device = device;
-    request.ready = Context::current().stream(device).record();
-  }
-  for (const Tensor& t : {input.tensor(), output.tensor()}) {
-    if (t) request.tensors.push_back(t);
-  }
-  PendingCall pending{call.group, call.group->start(std::move(request))};
-  if (writes && output.is_copy()) pending.complete = [output] { output.copy_to_parts(); };
-  return pending;
-}
-
 // Runs or starts a collective, depending on `work`.
 template <typename Make>
 void run(Call& call, int64_t work, Make make) {
   if (work != 0) {
-    service().start(work, [&] { return start(make()); });
+    service().start(work, [&] { return start(make(), site()); });
   } else {
-    service().run([&] { return start(make()); });
+    service().run([&] { return start(make(), site()); });
   }
   set_result<int64_t>(call, 0);
 }
@@ -315,26 +80,10 @@ void run_into_result(Call& call, Make make) {
   call.outputs = service().run([&] {
     allocate_outputs(call);
     const Tensor result = call.outputs[0];
-    PendingCall pending = start(make(result));
+    PendingCall pending = start(make(result), site());
     pending.results = {result};
     return pending;
   });
-}
-
-// Returns the parts of a tensor that belong to the ranks.
-Tensors parts_of(const Tensor& tensor, int64_t dim, int64_t ranks) {
-  const auto d = static_cast<size_t>(dim < 0 ? dim + static_cast<int64_t>(tensor.sizes().size()) : dim);
-  Geometry geometry;
-  geometry.sizes = tensor.sizes();
-  geometry.strides = tensor->strides;
-  geometry.offset = tensor->offset;
-  geometry.sizes[d] /= ranks;
-  Tensors parts;
-  for (int64_t rank = 0; rank < ranks; ++rank) {
-    parts.push_back(view_of(tensor, geometry));
-    geometry.offset += geometry.sizes[d] * geometry.strides[d];
-  }
-  return parts;
 }
 
 void check_ranks(const ProcessGroup& group, int64_t ranks) {
@@ -388,8 +137,8 @@ void group_create(Call& call) {
     options.rank = static_cast<int>(rank);
     options.size = static_cast<int>(size);
     options.timeout = std::chrono::milliseconds(std::max<int64_t>(1, static_cast<int64_t>(timeout * 1000)));
-    auto group = std::make_shared<ProcessGroup>(options, service().notifier(),
-                                                std::make_unique<NcclBackend>(options.timeout));
+    auto group =
+        std::make_shared<ProcessGroup>(options, service().notifier(), std::make_unique<NcclBackend>(options.timeout));
     service().add_group(number, group);
     auto work = group->form(
         [=](const std::function<bool()>& is_cancelled) {
@@ -663,13 +412,6 @@ void reducer_finish(Call& call) {
 }
 
 void reducer_destroy(Call& call) { service().destroy_reducer(call.args[0].integer); }
-
-// Rejects out tensors before the collective begins.
-template <Kernel kKernel>
-void with_new_results(Call& call) {
-  check(ErrorKind::kNotImplemented, !call.into, "this operator does not accept existing results");
-  kKernel(call);
-}
 
 struct Entry {
   uint16_t op;

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "distributed/pull_service.h"
+#include "engine/dispatch/new_results.h"
 #include "engine/dispatch/ops.h"
 #include "engine/program/poison.h"
 #include "engine/schema/op_ids.h"
@@ -87,13 +88,6 @@ void pull(Call& call) {
   Tensor value = service().pull(source, meta.sizes, meta.dtype);
   call.outputs.resize(1);
   call.outputs[0] = meta.device.type == DeviceType::kCPU ? std::move(value) : ops::to_device(value, meta.device);
-}
-
-// Rejects out tensors before the kernel has an effect.
-template <Kernel kKernel>
-void with_new_results(Call& call) {
-  check(ErrorKind::kNotImplemented, !call.into, "this operator does not accept existing results");
-  kKernel(call);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/dispatch/new_results.h"
 #include "engine/dispatch/ops.h"
 #include "engine/program/poison.h"
 #include "engine/schema/op_ids.h"
@@ -323,13 +324,6 @@ void checkpoint_list(Call& call) {
 
 void checkpoint_remove(Call& call) {
   run_simple<int64_t>(call, [path = text(call, 0)](const CheckpointRoot& root) { return root.remove(path); });
-}
-
-// Rejects out tensors before anything is read or written.
-template <Kernel kKernel>
-void with_new_results(Call& call) {
-  check(ErrorKind::kNotImplemented, !call.into, "this operator does not accept existing results");
-  kKernel(call);
 }
 
 }  // namespace
