@@ -67,7 +67,7 @@ Tensor reduced_gradient(const Tensor& g, const Tensor& group, std::string_view o
   check(ErrorKind::kNotImplemented, op == "sum" || (op == "avg" && sums),
         "the reduction over a group has a gradient for \"sum\", and for \"avg\" of summands, got \"", op, "\"");
   if (sums) return ops::group_reduced(g, group, op, sums);
-  // The gradient is the same on all ranks, but each computes only a summand of what depends on it.
+  // All ranks have the same gradient, and each rank computes one summand of the values that depend on it.
   return Context::current().grad_enabled ? ops::group_gradient_reduced(g, group) : g;
 }
 

@@ -3,7 +3,7 @@
     ticket = offer(tensor)              # in one session
     copy = pull(ticket)                 # in another session, of this process or of another one
 
-A ticket is plain data, which can be sent as JSON. Whoever has it can pull the tensor, once: keep it secret, and do not log
+A ticket is plain data, which can be sent as JSON. Any process that has it can pull the tensor, once: keep it secret, and do not log
 it. Neither call waits: `offer` stores the tensor's value at that point of its session, `pull` suspends its session until
 the bytes have arrived, and the copy is read like any tensor. If the offered tensor's computation fails, so does the copy.
 """

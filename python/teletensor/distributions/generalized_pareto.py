@@ -12,7 +12,7 @@ __all__ = ["GeneralizedPareto"]
 
 
 class GeneralizedPareto(_Elementwise):
-    """The limit distribution of what exceeds a high threshold `loc`. Exponential if the concentration is 0."""
+    """The limit distribution of the values above a high threshold `loc`. Exponential if the concentration is 0."""
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive, "concentration": constraints.real}
     has_rsample = True

@@ -81,7 +81,7 @@ class Ranks:
         if not self._processes:
             self._start()
         ranks = self._processes if cls == "DistributedTest" else self._processes[:1]
-        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # ranks that hang still use it
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # blocked ranks still use it
             for subfolder in ("barrier", "test_dir"):
                 Path(folder, subfolder).mkdir()
             for number, rank in enumerate(ranks):

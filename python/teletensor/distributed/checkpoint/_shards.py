@@ -85,7 +85,7 @@ def flat_boxes(shape: Sequence[int], start: int, part: Tensor) -> Iterator[Box]:
 def intersection(
     low: Sequence[int], sizes: Sequence[int], other_low: Sequence[int], other_sizes: Sequence[int]
 ) -> tuple[list[int], list[int]] | None:
-    """Offsets and sizes of what two boxes have in common; None if nothing."""
+    """Offsets and sizes of the intersection of two boxes; None if it is empty."""
     begin = [max(a, b) for a, b in zip(low, other_low, strict=True)]
     ends = [min(a + m, b + n) for a, m, b, n in zip(low, sizes, other_low, other_sizes, strict=True)]
     lengths = [e - b for b, e in zip(begin, ends, strict=True)]

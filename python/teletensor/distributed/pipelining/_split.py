@@ -24,7 +24,7 @@ def pipe_split() -> None:
 
 @dataclass
 class PipeInfo:
-    """What build_stage() needs to know of a divided model."""
+    """The description of a divided model that build_stage() uses."""
 
     num_stages: int
     has_loss_and_backward: bool = False

@@ -124,7 +124,7 @@ class RRef(Generic[T]):
         return _Proxy(self, "remote", timeout)
 
     def backward(self, dist_autograd_ctx_id: int = -1, retain_graph: bool = False) -> None:
-        """Runs the backward pass of a distributed autograd context, or without one a local pass, from the value."""
+        """Runs a backward pass from the value: that of a distributed autograd context, or a local pass if there is no context."""
         from .. import autograd
 
         if dist_autograd_ctx_id == -1:
