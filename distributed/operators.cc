@@ -455,6 +455,7 @@ void register_distributed(Dispatcher& dispatcher) {
   for (const Entry& entry : kOperators) {
     dispatcher.set(entry.op, Key::kCPU, entry.kernel);
     dispatcher.set(entry.op, Key::kCUDA, entry.kernel);
+    dispatcher.set_suspending(entry.op);
   }
 }
 

@@ -99,6 +99,7 @@ void register_pull(Dispatcher& dispatcher) {
     dispatcher.set(op_id::kPullWithdraw, key, &with_new_results<&pull_withdraw>);
     dispatcher.set(op_id::kPull, key, &with_new_results<&pull>);
   }
+  dispatcher.set_suspending(op_id::kPull);
 }
 
 }  // namespace tt::distributed

@@ -48,14 +48,10 @@ void bump_versions(const Call& call) {
 }
 
 // Throws Cancelled in a cancelled frame, unless the call only changes the session's own state (a seed, an event, the
-// end of a capture). Those calls are executed so that the session can continue. An instruction that can be suspended is
-// executed too: its kernel discards the uploaded bytes, leaves the collective, or stops writing.
+// end of a capture). Those calls are executed so that the session can continue.
 void stop_before(const Call& call, bool writes) {
   const bool computes = writes || call.op->num_outputs != 0;
-  const uint16_t op = call.op->id;
-  const bool suspends = op == op_id::kUploaded || (op >= op_id::kStoreServe && op <= op_id::kStoreRelease) ||
-                        (op >= op_id::kCheckpointWrite && op <= op_id::kCheckpointRemove);
-  if (!computes || op == op_id::kGraphEnd || suspends) return;
+  if (!computes || call.op->id == op_id::kGraphEnd) return;
   check_cancelled();
 }
 
@@ -151,7 +147,7 @@ void Dispatcher::run_backend(Call& call, const Row& row, Key key) const {
   CallScope& scope = CallScope::current();
   if (scope.observes_kernels()) [[unlikely]]
     scope.before_kernel(call);
-  if (cancel_requested()) [[unlikely]]
+  if (!row.suspends && cancel_requested()) [[unlikely]]
     stop_before(call, row.writes);
   const auto observe = [&] {
     if (scope.observes_kernels()) [[unlikely]]

@@ -49,6 +49,9 @@ class Dispatcher {
   void set_chain_kernel(DeviceType backend, ChainKernel kernel) { chains_[static_cast<size_t>(backend)] = kernel; }
   // Null if the backend has none.
   ChainKernel chain_kernel(DeviceType backend) const { return chains_[static_cast<size_t>(backend)]; }
+  // Marks an operator whose kernel may throw Suspended (engine/program/suspension.h). The kernel runs in a cancelled
+  // frame too, and ends what it waited for: it discards the uploaded bytes, leaves the collective, or stops writing.
+  void set_suspending(uint16_t op) { row(op).suspends = true; }
   // Sets a composite, which runs before the autograd key and for every backend.
   void set_composite(uint16_t op, Kernel kernel);
 
@@ -65,6 +68,7 @@ class Dispatcher {
     std::array<Kernel, kNumKeys> kernels{};
     Kernel composite = nullptr;
     bool writes = false;  // some parameter is `Tensor(w)`
+    bool suspends = false;
   };
 
   Row& row(uint16_t op);

@@ -344,6 +344,7 @@ void register_checkpoints(Dispatcher& dispatcher) {
   for (const auto& [op, kernel] : kOperators) {
     dispatcher.set(op, Key::kCPU, kernel);
     dispatcher.set(op, Key::kCUDA, kernel);
+    dispatcher.set_suspending(op);
   }
 }
 

@@ -28,6 +28,7 @@ void register_backends(int threads, uint64_t memory_limit) {
   register_checkpoints(dispatcher);
   distributed::register_pull(dispatcher);
   dispatcher.set(op_id::kUploaded, Key::kCPU, &uploaded);
+  dispatcher.set_suspending(op_id::kUploaded);
   Devices& devices = Devices::instance();
   if (open_cuda_plugin(devices, dispatcher) > 0) dispatcher.set(op_id::kUploaded, Key::kCUDA, &uploaded);
   if (threads > 0) set_num_threads(threads);

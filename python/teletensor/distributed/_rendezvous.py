@@ -72,10 +72,12 @@ def _serve(host: str, port: int, token: str) -> int:
 
 def _serve_groups(host: str, port: int, token: str) -> None:
     """Like _serve, for groups. The stores at which earlier groups met end when their last members have left them."""
-    is_new = _served[0] is not _connection.connection() or (host, port) not in _served[1]
+    same_session = _served[0] is _connection.connection()
+    is_new = not same_session or (host, port) not in _served[1]
     if is_new:
-        for earlier in _of_groups.intersection(_served[1]) if _served[0] is _connection.connection() else ():
-            _C.ops.store_release(_served[1].pop(earlier))
+        if same_session:
+            for earlier in _of_groups.intersection(_served[1]):
+                _C.ops.store_release(_served[1].pop(earlier))
         _of_groups.clear()
     _serve(host, port, token)
     if is_new:

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/device/cancellation.h"
 #include "engine/schema/error.h"
 #include "engine/schema/op_ids.h"
 #include "engine/session/context.h"
@@ -137,6 +138,19 @@ TEST_F(DispatcherTest, CompositesRunAtAutogradKey) {
   run_add(x, x);
   run_add(make({2}, DType::kFloat32, {DeviceType::kMeta}), make({2}, DType::kFloat32, {DeviceType::kMeta}));
   EXPECT_THAT(path(), ElementsAre("composite", "composite", "composite"));
+}
+
+TEST_F(DispatcherTest, OnlySuspendingOperatorsRunInACancelledFrame) {
+  dispatcher.set(op_id::kAdd, Key::kCPU, &compute<Key::kCPU>);
+  Tensor x = make({2});
+  Cancellation cancellation;
+  CancellationScope cancelled(&cancellation);
+  cancellation.request(CancelReason::kClient);
+  EXPECT_THAT(error_of(call_add(x, x)), HasSubstr("cancelled"));
+  EXPECT_TRUE(path().empty());
+  dispatcher.set_suspending(op_id::kAdd);
+  run_add(x, x);
+  EXPECT_THAT(path(), ElementsAre("compute 3"));
 }
 
 TEST_F(DispatcherTest, MissingKernelIsNotImplemented) {
