@@ -47,6 +47,7 @@ class GlooBackend final : public Backend {
   template <typename CollectiveOptions>
   void configure(CollectiveOptions& options) const;  // sets what all of Gloo's options have
   void all_reduce(const Collective& c);
+  void all_reduce_pair(const Collective& c);
   void reduce_to_root(const Collective& c);
   void broadcast(const Collective& c);
   void all_gather(const Collective& c);
@@ -63,6 +64,7 @@ class GlooBackend final : public Backend {
   uint32_t next_tag_ = 0;  // of the next collective
   // The bytes of exchange(): this rank's and those of all ranks.
   std::vector<char> sent_, received_;
+  std::vector<char> pair_scratch_;
   std::unique_ptr<gloo::transport::UnboundBuffer> send_buffer_, receive_buffer_;
   mutable Mutex mutex_;
   std::optional<std::string> aborted_ ABSL_GUARDED_BY(mutex_);
