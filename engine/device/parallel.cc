@@ -15,7 +15,9 @@
 namespace tt {
 namespace {
 
-std::atomic<int> width_setting{0};  // 0 means the number of the process's cores
+// Read before main(): a PoolLease changes what OpenMP returns on its thread.
+std::atomic<int> width_setting{omp_get_max_threads()};
+thread_local int thread_limit = 0;
 
 // At most one thread holds the pool; it may acquire the pool recursively.
 std::atomic<bool> pool_taken{false};
@@ -91,11 +93,11 @@ void run_alone(int64_t n, int64_t grain, Body body) {
 }  // namespace
 
 int num_threads() {
-  int n = width_setting.load(std::memory_order_relaxed);
-  if (n > 0) return n;
-  width_setting.store(omp_get_num_procs(), std::memory_order_relaxed);
-  return num_threads();
+  const int n = width_setting.load(std::memory_order_relaxed);
+  return thread_limit == 0 ? n : std::min(n, thread_limit);
 }
+
+int set_thread_limit(int limit) { return std::exchange(thread_limit, limit); }
 
 void set_num_threads(int n) { width_setting.store(std::max(n, 1), std::memory_order_relaxed); }
 

@@ -7,9 +7,12 @@
 
 namespace tt {
 
-// Number of cores this process may use for one operation.
+// Number of threads that one operation may use on the calling thread: the process's, which set_num_threads() sets, or the
+// thread's limit if it is lower. By default OMP_NUM_THREADS, or the number of cores.
 int num_threads();
 void set_num_threads(int n);  // call it before the first operation, or between operations
+// Limits num_threads() on the calling thread; 0: no limit. Returns the previous limit.
+int set_thread_limit(int limit);
 
 // Runs body(begin, end) over [0, n), in pieces of at least `grain` iterations, on this thread and the pool's threads.
 // One caller uses the pool; other callers run on their own thread, so there are never more threads than cores. Throws

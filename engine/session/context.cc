@@ -1,6 +1,7 @@
 #include "engine/session/context.h"
 
 #include "engine/device/devices.h"
+#include "engine/device/parallel.h"
 
 namespace tt {
 
@@ -80,8 +81,15 @@ void Context::close() {
   host_bytes = 0;
 }
 
-ContextScope::ContextScope(Context* context) : saved_(Context::current_or_null()) { Context::set_current(context); }
+ContextScope::ContextScope(Context* context)
+    : saved_(Context::current_or_null()),
+      saved_thread_limit_(set_thread_limit(context == nullptr ? 0 : context->max_threads)) {
+  Context::set_current(context);
+}
 
-ContextScope::~ContextScope() { Context::set_current(saved_); }
+ContextScope::~ContextScope() {
+  Context::set_current(saved_);
+  set_thread_limit(saved_thread_limit_);
+}
 
 }  // namespace tt

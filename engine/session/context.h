@@ -24,6 +24,7 @@ struct Context final : CallScope {
   Generator generator;
   std::function<std::string(uint32_t)> describe_site;  // returns "train.py:12 in step"; may be empty
   SessionServices services;
+  int max_threads = 0;      // of an operation on the CPU; 0: no limit
   uint64_t host_bytes = 0;  // bytes of bookkeeping other than handles and services
 
   // The stream for this context's work on a device: leased by the session at first use, or the device's default stream
@@ -77,6 +78,7 @@ class ContextScope {
 
  private:
   AllocScope* saved_;
+  const int saved_thread_limit_;
 };
 
 // Sets gradient recording for a block.

@@ -1,6 +1,9 @@
 // Operators that act on the session or a device, not on tensor elements: generator state, events, memory statistics and
 // settings.
+#include <limits>
+
 #include "engine/device/devices.h"
+#include "engine/device/parallel.h"
 #include "engine/schema/error.h"
 #include "engine/session/context.h"
 #include "kernels/common/iteration/element.h"
@@ -86,5 +89,14 @@ void set_float32_matmul_precision(std::string_view precision) {
         " is not one of 'highest', 'high', 'medium'");
   Context::current().allow_tf32 = precision != "highest";
 }
+
+void set_num_threads(int64_t n) {
+  check(ErrorKind::kRuntime, n > 0 && n <= std::numeric_limits<int>::max(),
+        "[set_num_threads] expected a positive number of threads, got ", n);
+  Context::current().max_threads = static_cast<int>(n);
+  set_thread_limit(static_cast<int>(n));
+}
+
+void get_num_threads(Tensor& out) { out.data_as<int64_t>()[0] = num_threads(); }
 
 }  // namespace tt::cpu

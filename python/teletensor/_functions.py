@@ -280,16 +280,17 @@ globals().update(tensor_types("cpu"))
 
 
 def set_num_threads(n: int) -> None:
-    """Only validates ``n``: the engine owns the threads that compute (``teletensord --threads``)."""
+    """Limits the threads of this process's operations on the CPU. The engine's own number is the maximum (``--threads``)."""
     if isinstance(n, bool) or not isinstance(n, int):
         raise RuntimeError(f"set_num_threads expects an int, but got {type(n).__name__}")
     if n <= 0:
         raise RuntimeError(f"set_num_threads expects a positive integer, got {n}")
+    _connection.configure_sessions("set_num_threads", n)
 
 
 def get_num_threads() -> int:
-    """Returns 1: the engine owns the threads that compute."""
-    return 1
+    """The number of threads that one operation of this process uses on the CPU. Waits for the engine."""
+    return _C.ops.get_num_threads().item()
 
 
 _deterministic = (False, False)  # mode, warn_only

@@ -98,7 +98,7 @@ void add_options(CLI::App& app, Flags* flags) {
       ->capture_default_str();
   app.add_flag("--no-compression", flags->no_compression, "neither accept nor send compressed chunks of tensors")
       ->envname("TELETENSOR_NO_COMPRESSION");
-  app.add_option("--threads", flags->threads, "threads per operation; 0: one per core")
+  app.add_option("--threads", flags->threads, "threads per operation; 0: OMP_NUM_THREADS, or one per core")
       ->envname("TELETENSOR_THREADS")
       ->check(CLI::Range(0, 4096))
       ->type_name("N")

@@ -25,7 +25,7 @@ struct Flags {
   double lease_seconds = 60;
   double grace_seconds = 10;
   double frame_time_limit_seconds = 0;  // 0: no limit
-  int threads = 0;                      // 0: one per core
+  int threads = 0;                      // 0: OMP_NUM_THREADS, or one per core
   std::string log_level = "info";
   bool check_config = false;
 };

@@ -93,6 +93,17 @@ TEST_F(ParallelTest, PoolIsFreeAfterLease) {
   std::thread([] { EXPECT_EQ(PoolLease().width(), 4); }).join();
 }
 
+TEST_F(ParallelTest, ThreadLimitAppliesToTheCallingThread) {
+  EXPECT_EQ(set_thread_limit(3), 0);
+  EXPECT_EQ(num_threads(), 3);
+  EXPECT_EQ(PoolLease().width(), 3);
+  std::thread([] { EXPECT_EQ(PoolLease().width(), 4); }).join();
+  EXPECT_EQ(set_thread_limit(100), 3);
+  EXPECT_EQ(num_threads(), 4);
+  EXPECT_EQ(set_thread_limit(0), 100);
+  EXPECT_EQ(num_threads(), 4);
+}
+
 TEST_F(ParallelTest, ConcurrentCallersFinish) {
   std::latch start(4);
   std::vector<std::thread> callers;
