@@ -53,24 +53,13 @@ from ._grad_mode import enable_grad, inference_mode, is_grad_enabled, is_inferen
 from ._ops.linalg import *  # noqa: E402,F403
 from ._ops.lowrank import *  # noqa: E402,F403
 from ._ops.native import *  # noqa: E402,F403
+from ._ops.norm import norm  # noqa: E402
 from ._random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state  # noqa: E402
-from ._serialization import load, save  # noqa: E402
 from ._ops.spectral import istft, stft  # noqa: E402
 from ._tensor_str import set_printoptions  # noqa: E402
-from . import (  # noqa: E402
-    _VF, _utils, amp, autograd, backends, cuda, distributed, distributions, fft, func, functional, futures, jit, types, linalg,
-    masked, nn, optim, random, serialization, signal, special, testing, utils, version,
-)  # fmt: skip
-from ._event import Event  # noqa: E402
-from .amp import autocast  # noqa: E402
+from . import autograd, random, types, version  # noqa: E402
+from ._lazy import lazy_attributes as _lazy_attributes  # noqa: E402
 from .autograd import Variable  # noqa: E402
-from .func import vmap  # noqa: E402
-from .functional import norm  # noqa: E402
-from .nn.functional import (  # noqa: E402
-    adaptive_avg_pool1d, adaptive_max_pool1d, alpha_dropout, avg_pool1d, bilinear, channel_shuffle, conv1d, conv2d, conv3d, dropout,
-    feature_dropout, group_norm, layer_norm, max_pool1d, max_pool2d, max_pool3d, pairwise_distance, pixel_shuffle,
-    pixel_unshuffle, rrelu, triplet_margin_loss,
-)  # fmt: skip
 
 adjoint = Tensor.adjoint
 globals().update(_in_place_functions | _drawing_functions | _view_copies)
@@ -89,7 +78,9 @@ def is_autocast_cpu_enabled() -> _builtins.bool:
 
 def get_autocast_dtype(device_type: str):
     """Returns the active autocast dtype of a device type, or the default dtype if autocast is disabled."""
-    return _C.autocast_dtype(device_type) or amp.autocast_mode._DEFAULTS[device_type]
+    from .amp.autocast_mode import _DEFAULTS
+
+    return _C.autocast_dtype(device_type) or _DEFAULTS[device_type]
 
 
 def get_autocast_gpu_dtype():
@@ -104,13 +95,18 @@ strided, contiguous_format, channels_last, channels_last_3d, preserve_format, le
 )  # fmt: skip
 
 
-_LAZY_MODULES = ("accelerator", "cpu", "hub")  # imported at their first use
-
-
-def __getattr__(name: str):
-    """Imports a module that is not imported yet; raises an AttributeError that names the missing function."""
-    if name in _LAZY_MODULES:
-        import importlib
-
-        return importlib.import_module(f"teletensor.{name}")
-    raise AttributeError(f"module 'teletensor' has no attribute {name!r}: not implemented yet (docs/differences.md)")
+# Imported at their first use.
+_MODULES = (
+    "accelerator", "amp", "backends", "cpu", "cuda", "distributed", "distributions", "fft", "func", "functional", "futures", "hub",
+    "jit", "linalg", "masked", "nn", "optim", "serialization", "signal", "special", "testing", "utils", "_VF", "_utils",
+)  # fmt: skip
+_NAMES = {
+    "_event": "Event",
+    "_serialization": "load save",
+    "amp": "autocast",
+    "func": "vmap",
+    "nn.functional": "adaptive_avg_pool1d adaptive_max_pool1d alpha_dropout avg_pool1d bilinear channel_shuffle conv1d conv2d "
+    "conv3d dropout feature_dropout group_norm layer_norm max_pool1d max_pool2d max_pool3d pairwise_distance pixel_shuffle "
+    "pixel_unshuffle rrelu triplet_margin_loss",
+}
+__getattr__, __dir__ = _lazy_attributes(globals(), _MODULES, _NAMES)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import platform
+import sys
 from collections.abc import Iterator, Sequence
 
 from . import _C
@@ -56,7 +56,7 @@ def _open(address: str, token: str, memory_limit: int, compression: str | None, 
     connection = _C.connect(
         address=address,
         token=token,
-        client_name=f"python {platform.python_version()} teletensor {__version__}",
+        client_name=f"python {sys.version.split()[0]} teletensor {__version__}",
         memory_limit=memory_limit,
         compression=compression or "none",
         content_addressed=content_addressed,

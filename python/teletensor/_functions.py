@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numbers
 import warnings
-from dataclasses import dataclass
 
 from . import _C, _connection
 from ._C import Tensor
@@ -159,33 +158,30 @@ def _checked_dtype(name: str, dtype):
     return dtype
 
 
-@dataclass(frozen=True)
 class finfo:  # noqa: N801 - PyTorch's name
-    """Limits of a floating-point dtype: bits, eps, max, min, tiny, resolution."""
-
-    dtype: _C.dtype
-    bits: int = 0
-    eps: float = 0.0
-    max: float = 0.0
-    tiny: float = 0.0
-    resolution: float = 0.0
+    """Limits of a floating-point dtype: bits, eps, max, min, tiny, smallest_normal, resolution."""
 
     def __init__(self, dtype=None):
         dtype = _C.default_dtype() if dtype is None else _checked_dtype("finfo", dtype)
         dtype = dtype.to_real() if dtype.is_complex else dtype  # the limits of the real and imaginary parts
         if dtype not in _FLOATS:
             raise TypeError("torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'")
-        for name, value in zip(("bits", "eps", "max", "tiny", "resolution"), _FLOATS[dtype]):
-            object.__setattr__(self, name, value)
-        object.__setattr__(self, "dtype", dtype)
+        values = dict(zip(("bits", "eps", "max", "tiny", "resolution"), _FLOATS[dtype]))
+        self.__dict__.update(values, dtype=dtype, min=-values["max"], smallest_normal=values["tiny"])
 
-    @property
-    def min(self) -> float:
-        return -self.max
+    def __setattr__(self, name: str, value) -> None:
+        raise AttributeError(f"attribute {name!r} of 'torch.finfo' objects is not writable")
 
-    @property
-    def smallest_normal(self) -> float:
-        return self.tiny
+    def __eq__(self, other) -> bool:
+        return self.dtype is other.dtype if isinstance(other, finfo) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.dtype)
+
+    def __repr__(self) -> str:
+        names = ("resolution", "min", "max", "eps", "smallest_normal", "tiny")
+        limits = ", ".join(f"{name}={getattr(self, name):g}" for name in names)
+        return f"finfo({limits}, dtype={str(self.dtype).removeprefix('torch.')})"
 
 
 _FLOATS = {

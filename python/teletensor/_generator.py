@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import random
-import secrets
 
 from . import _C
 from ._C import Tensor
@@ -34,7 +33,7 @@ class Generator:
 
     def seed(self) -> int:
         """Seeds the generator from the system's entropy and returns the seed."""
-        self.manual_seed(secrets.randbits(63))
+        self.manual_seed(random.SystemRandom().getrandbits(63))
         return self._seed
 
     def initial_seed(self) -> int:

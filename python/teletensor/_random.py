@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import random
-import secrets
 
 from . import _C, _connection
 
@@ -21,7 +20,7 @@ def manual_seed(seed: int) -> None:
 
 def seed() -> int:
     """Seeds the session's generator from the system's entropy and returns the seed."""
-    manual_seed(secrets.randbits(63))
+    manual_seed(random.SystemRandom().getrandbits(63))
     return _seed
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .. import _C, fft
+from .. import _C
 from .._C import Tensor
 
 __all__ = ["istft", "stft"]
@@ -71,6 +71,8 @@ def stft(
         onesided = not complex_input
     if onesided and complex_input:
         raise RuntimeError("Cannot have onesided output if window or input is complex")
+    from .. import fft
+
     transform = fft.rfft if onesided else fft.fft
     result = transform(frames, norm="ortho" if normalized else None).transpose(1, 2)
     result = result.squeeze(0) if input.dim() == 1 else result
@@ -94,6 +96,8 @@ def istft(
         raise RuntimeError("istft: input tensor cannot be empty")
     _check_lengths(n_fft, hop_length, win_length, "istft")
     spectra = input.unsqueeze(0) if input.dim() == 2 else input
+    from .. import fft
+
     onesided = spectra.shape[1] != n_fft if onesided is None else onesided
     expected = n_fft // 2 + 1 if onesided else n_fft
     if spectra.shape[1] != expected:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from .._C import Tensor
 from .._grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
-from . import functional, graph, variable  # noqa: F401
+from .._lazy import lazy_attributes
+from . import graph, variable  # noqa: F401
 from .anomaly import detect_anomaly, set_detect_anomaly
 from .function import Function, once_differentiable
-from .gradcheck import gradcheck, gradgradcheck
 from .gradients import backward, grad
 
-__all__ = [
+__all__ = [  # noqa: F822 - some are imported at their first use
     "Function", "Variable", "backward", "detect_anomaly", "enable_grad", "functional", "grad", "gradcheck",
     "gradgradcheck", "graph", "inference_mode", "no_grad", "once_differentiable", "set_detect_anomaly",
     "set_grad_enabled",
@@ -22,3 +22,6 @@ class Variable(Tensor):
 
     def __new__(cls, data: Tensor, requires_grad: bool = False, volatile: bool = False):
         return data.detach().requires_grad_() if requires_grad else data
+
+
+__getattr__, __dir__ = lazy_attributes(globals(), ("functional",), {"gradcheck": "gradcheck gradgradcheck"})

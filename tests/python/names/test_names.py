@@ -9,8 +9,12 @@ from tests.conftest import client_environment
 
 IMPORTS = """
 import sys, teletensor
-lazy = ["teletensor." + n for n in ("hub", "accelerator", "cpu", "utils._pytree", "nn.utils.prune", "testing._creation")]
-assert not [n for n in lazy if n in sys.modules], "imported with the package"
+lazy = "hub accelerator cpu nn optim distributed distributions utils fft func cuda _serialization autograd.gradcheck".split()
+assert not [n for n in lazy if "teletensor." + n in sys.modules], "imported with the package"
+assert teletensor.distributions.Normal and teletensor.nn.functional.relu and teletensor.conv1d and teletensor.autograd.gradcheck
+lazy = "hub accelerator utils._pytree nn.utils.prune testing._creation".split()
+assert not [n for n in lazy if "teletensor." + n in sys.modules], "imported with another module"
+assert {"conv1d", "distributions", "load"} <= set(dir(teletensor))
 import teletensor.as_torch, torch
 import torch.hub, torch.accelerator, torch.cpu, torch.utils._pytree as pytree, torch.nn.utils.prune as prune
 from torch.nn.utils import stateless
