@@ -6,7 +6,7 @@ PYTHON := .venv/bin/python
 # OpenBLAS and OpenMP settings of the shell would change test and benchmark results.
 CLEAN_ENV := env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE
 
-.PHONY: help setup build demo test check coverage conformance op-db dist-cases bench bench-peers bench-operators bench-link install wheel cuda gpu-bundle asan tsan fuzz fuzz-release adversary cluster-test container-test format lint clean
+.PHONY: help setup build demo test check coverage names conformance op-db dist-cases bench bench-peers bench-operators bench-link install wheel cuda gpu-bundle asan tsan fuzz fuzz-release adversary cluster-test container-test format lint clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,6 +32,9 @@ coverage: build ## List PyTorch names that teletensor lacks, by use count: NAMES
 	@test -n "$(NAMES)" || { echo "make coverage NAMES=file"; exit 1; }
 	@PYTHONPATH=build/python $(PYTHON) -m tests.conformance.coverage --names $(NAMES) --out build/generated/docs/coverage.md
 	@sed -n 1,11p build/generated/docs/coverage.md
+
+names: build ## List public names of PyTorch that are missing or not implemented: docs/names.md
+	@PYTHONPATH=build/python $(PYTHON) -m tests.conformance.public --write
 
 conformance: build ## Run third-party test suites: SUITES=folder with a checkout of array-api-tests
 	@$(CLEAN_ENV) $(PYTHON) -m tests.conformance.run $(if $(SUITES),--suites $(SUITES))
