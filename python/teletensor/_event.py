@@ -6,6 +6,8 @@ from . import _C
 from .cuda import streams
 from .cuda.device_index import device_code
 
+Stream = streams.Stream
+
 
 class Event(streams.Event):
     """A point in a device's work, which the device reaches after all work issued before ``record()``.

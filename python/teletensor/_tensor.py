@@ -281,6 +281,8 @@ def register_hook(self: Tensor, hook: Callable):
 def retain_grad(self: Tensor) -> None:
     """Makes backward passes store ``.grad`` for this tensor although it is not a leaf."""
     _C.retain_grad(self)
+    if not self.is_leaf:
+        self.__dict__["_retains_grad"] = True
 
 
 def _data(self: Tensor) -> Tensor:
@@ -409,7 +411,6 @@ Tensor.itemsize = property(lambda self: self.dtype.itemsize)
 Tensor.nbytes = property(lambda self: self.numel() * self.dtype.itemsize)
 Tensor.is_sparse = False
 Tensor.is_quantized = False
-Tensor.layout = "torch.strided"
 Tensor.__array_priority__ = 1000
 Tensor.__rdiv__ = lambda self, other: self.reciprocal() * other  # Python 2's name
 Tensor.__module__ = "teletensor"

@@ -6,7 +6,7 @@ from . import _C
 from ._options import check_flags
 from ._random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 
-__all__ = ["get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state", "fork_rng"]
+__all__ = ["get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state", "fork_rng", "thread_safe_generator"]
 
 
 @contextlib.contextmanager
@@ -24,3 +24,8 @@ def fork_rng(devices=None, enabled: bool = True, *, device_type: str = "cuda"):
     finally:
         if enabled:
             set_rng_state(state)
+
+
+def thread_safe_generator():
+    """Returns None: all threads, those of DataLoader's workers too, can draw from the session's generator."""
+    return None

@@ -236,11 +236,15 @@ def _in_place_function(name: str) -> Callable:
 
 # In-place methods that are also exported as torch.<name>_.
 _EXPORTED = (
-    "abs_", "acos_", "asin_", "atan_", "ceil_", "celu_", "clamp_", "clamp_max_", "clamp_min_", "cos_", "cosh_", "dropout_",
-    "erf_", "erfc_", "exp2_", "exp_", "expm1_", "fill_", "floor_", "frac_", "log10_", "log1p_", "log2_", "log_", "neg_",
-    "reciprocal_", "relu_", "resize_as_", "round_", "rsqrt_", "selu_", "sigmoid_", "sin_", "sinh_", "sqrt_", "square_",
-    "tan_", "tanh_", "threshold_", "trunc_", "zero_",
+    "abs_", "acos_", "acosh_", "addmv_", "arccos_", "arccosh_", "arcsin_", "arcsinh_", "arctan_", "arctanh_", "as_strided_",
+    "asin_", "asinh_", "atan_", "atanh_", "ceil_", "clamp_", "clamp_max_", "clamp_min_", "clip_", "conj_physical_", "cos_",
+    "cosh_", "deg2rad_", "detach_", "erf_", "erfc_", "exp2_", "exp_", "expm1_", "fill_", "fix_", "floor_", "frac_", "gcd_",
+    "i0_", "index_put_", "lcm_", "ldexp_", "log10_", "log1p_", "log2_", "log_", "logit_", "nan_to_num_", "neg_", "negative_",
+    "rad2deg_", "reciprocal_", "relu_", "resize_as_", "round_", "rsqrt_", "sigmoid_", "sin_", "sinc_", "sinh_", "sqrt_",
+    "square_", "tan_", "tanh_", "trunc_", "xlogy_", "zero_",
 )  # fmt: skip
-in_place_functions = {"renorm": exact_out_variant(Tensor.renorm)} | {
-    name: _in_place_function(name) for name in (*_EXPORTED, "fliplr", "flipud") if hasattr(Tensor, name)
-}
+
+def in_place_functions() -> dict[str, Callable]:
+    """The functions by name, when all methods are defined."""
+    names = (*_EXPORTED, "fliplr", "flipud")
+    return {"renorm": exact_out_variant(Tensor.renorm)} | {name: _in_place_function(name) for name in names if hasattr(Tensor, name)}

@@ -17,6 +17,21 @@ def is_autocast_available(device_type: str) -> bool:
     return device_type in _DEFAULTS
 
 
+def fast_dtype(device_type: str):
+    """The dtype of autocast of a device type."""
+    if device_type not in _DEFAULTS:
+        raise RuntimeError(f"expected a device type that supports autocast ({', '.join(_DEFAULTS)}), got '{device_type}'")
+    return _DEFAULTS[device_type]
+
+
+def set_fast_dtype(device_type: str, dtype) -> None:
+    """Sets the dtype of later autocast blocks of a device type."""
+    fast_dtype(device_type)
+    if dtype not in (_C.float16, _C.bfloat16):
+        raise RuntimeError(f"[set_autocast_dtype] expected dtype to be float16 or bfloat16, got {dtype}")
+    _DEFAULTS[device_type] = dtype
+
+
 class autocast:  # noqa: N801 - PyTorch's name
     """Casts the inputs of operators that this thread calls on one type of device; see torch.autocast.
 

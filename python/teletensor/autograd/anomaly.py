@@ -5,6 +5,7 @@ from __future__ import annotations
 from .. import _C
 
 _enabled = False
+_check_nan = True
 
 
 class set_detect_anomaly:  # noqa: N801 - PyTorch's name
@@ -14,15 +15,15 @@ class set_detect_anomaly:  # noqa: N801 - PyTorch's name
     """
 
     def __init__(self, mode: bool, check_nan: bool = True):
-        global _enabled
-        self.before = _enabled
-        self._set(mode and check_nan)
+        global _check_nan
+        self.before, _check_nan = _enabled, bool(check_nan)
+        self._set(mode)
 
     @staticmethod
     def _set(mode: bool) -> None:
         global _enabled
         _enabled = bool(mode)
-        _C.ops.set_detect_anomaly(_enabled)
+        _C.ops.set_detect_anomaly(_enabled and _check_nan)
 
     def __enter__(self) -> None:
         pass
@@ -41,3 +42,8 @@ class detect_anomaly(set_detect_anomaly):  # noqa: N801
 def is_anomaly_enabled() -> bool:
     """Whether gradients are checked for NaN."""
     return _enabled
+
+
+def is_anomaly_check_nan_enabled() -> bool:
+    """The last ``check_nan``; initially True."""
+    return _check_nan

@@ -33,10 +33,11 @@ def test_the_page_is_up_to_date(result):
 def test_names_marked_as_not_implemented_raise(torch, result):
     wrong = []
     for name in result.raises:
+        args = [torch.ones(1)] if name.startswith("torch.Tensor.") else []
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                table.find(torch, name)()
+                table.find(torch, name)(*args)
             wrong.append(name)
         except NotImplementedError as e:
             wrong += [] if name.rpartition(".")[2] in str(e) else [f"{name}: {e}"]

@@ -8,6 +8,8 @@ import pytest
 
 from tests.expression_table import check_row
 
+from .unused_names import UNUSED_NAMES
+
 NAMES = """
 a = torch.arange(6.0).reshape(2, 3)
 b = torch.cos(a)
@@ -364,6 +366,9 @@ UNUSED = {
     ("utils/_pytree/_treespec.py", "indent"), ("utils/checkpoint.py", "args"), ("utils/checkpoint.py", "device_type"),
     ("utils/checkpoint.py", "devices"), ("utils/checkpoint.py", "states"), ("utils/data/sampler.py", "data_source"),
 }  # fmt: skip
+
+
+UNUSED |= UNUSED_NAMES
 
 
 def unused_arguments(source: str) -> list[str]:

@@ -1,0 +1,251 @@
+"""Tensor methods and properties that describe layouts, devices and graphs, and methods that only other layouts have."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Callable
+
+from .. import _C
+from .._C import Tensor
+from .._layouts import strided
+
+_METHODS: dict[str, Any] = {}
+
+
+def _method(function: Callable) -> Callable:
+    _METHODS[function.__name__] = function
+    return function
+
+
+@_method
+def is_nonzero(self: Tensor) -> bool:
+    """Whether the only element is not zero. Waits for the engine."""
+    return bool(self)
+
+
+@_method
+def is_same_size(self: Tensor, other: Tensor) -> bool:
+    """Whether the other tensor has the same sizes."""
+    return self.shape == other.shape
+
+
+@_method
+def is_signed(self: Tensor) -> bool:
+    """Whether the dtype has negative numbers."""
+    return self.dtype.is_signed
+
+
+@_method
+def is_inference(self: Tensor) -> bool:
+    """Returns False: results of inference_mode are ordinary tensors (docs/differences.md)."""
+    return False
+
+
+@_method
+def is_distributed(self: Tensor) -> bool:
+    """Returns False, as PyTorch does."""
+    return False
+
+
+@_method
+def dim_order(self: Tensor, *, ambiguity_check: bool = False) -> tuple[int, ...]:
+    """The dimensions from the one with the largest stride to the one with the smallest."""
+    if ambiguity_check is not False:
+        raise NotImplementedError("Tensor.dim_order: only ambiguity_check=False is implemented")
+    if self.is_contiguous():
+        return tuple(range(self.dim()))
+    strides = self.stride()
+    return tuple(sorted(range(self.dim()), key=lambda d: -strides[d]))
+
+
+@_method
+def hardshrink(self: Tensor, lambd: float = 0.5) -> Tensor:
+    """functional.hardshrink."""
+    return _C.functional.hardshrink(self, lambd)
+
+
+@_method
+def resize_as(self: Tensor, tensor: Tensor) -> Tensor:
+    """The old name of reshape to the other tensor's sizes."""
+    warnings.warn("non-inplace resize_as is deprecated", stacklevel=2)
+    return self.resize(*tensor.shape)
+
+
+@_method
+def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
+    """Returns what load_state_dict stores in place of this tensor: ``other`` if ``assign``, else this tensor with its values."""
+    return other.detach() if assign else self.copy_(other).detach()
+
+
+@_method
+def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable) -> Tensor:
+    """Applies a Python function to each triple of elements, in place. Waits for the engine."""
+    columns = (self.reshape(-1), x.expand_as(self).reshape(-1), y.expand_as(self).reshape(-1))
+    values = [callable(*row) for row in zip(*(column.tolist() for column in columns))]
+    return self.copy_(_C.tensor(values, dtype=self.dtype, device=self.device).reshape(self.shape))
+
+
+@_method
+def unsafe_split_with_sizes(self: Tensor, split_sizes, dim: int = 0):
+    """split_with_sizes."""
+    return self.split_with_sizes(split_sizes, dim)
+
+
+@_method
+def slice_inverse(self: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Tensor:
+    """torch.slice_inverse."""
+    from .._toplevel import native
+
+    return native.slice_inverse(self, src, dim, start, end, step)
+
+
+@_method
+def reinforce(self: Tensor, reward: Any) -> None:
+    """Raises RuntimeError, as PyTorch does: stochastic functions were removed."""
+    raise RuntimeError("Tensor.reinforce was removed from PyTorch: use the score function of torch.distributions")
+
+
+@_method
+def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], None]):
+    """Calls ``hook(self)`` at the end of each backward pass that accumulates into ``.grad`` of this leaf.
+
+    PyTorch calls it as soon as this gradient has been accumulated, while others are not.
+    """
+    from ..autograd._passes import current_pass
+
+    if not self.requires_grad:
+        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+    if not self.is_leaf:
+        raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
+    noted: list = []  # the pass that has called the hook of the gradient
+
+    def on_gradient(_gradient: Tensor) -> None:
+        calls = current_pass()
+        if calls is None or any(known is calls for known in noted):
+            return
+        noted[:] = [calls]
+
+        def finish() -> None:
+            noted.clear()
+            hook(self)
+
+        calls.append(finish)
+
+    return self.register_hook(on_gradient)
+
+
+def _removed(name: str, replacement: str) -> Callable:
+    def method(self: Tensor, *args: Any, **kwargs: Any):
+        raise RuntimeError(
+            f"This function was deprecated since version 1.9 and is now removed. Use `torch.linalg.{replacement}` instead of Tensor.{name}."
+        )
+
+    method.__name__, method.__doc__ = name, f"Raises RuntimeError, as PyTorch does: use torch.linalg.{replacement}."
+    return method
+
+
+for _name, _other in {"eig": "eig", "lstsq": "lstsq", "solve": "solve", "symeig": "eigh"}.items():
+    _METHODS[_name] = _removed(_name, _other)
+
+
+# -- methods of sparse and quantized tensors: a strided tensor of floats has the results or errors of PyTorch
+
+
+@_method
+def dense_dim(self: Tensor) -> int:
+    """The number of dense dimensions: all."""
+    return self.dim()
+
+
+@_method
+def sparse_dim(self: Tensor) -> int:
+    """Returns 0."""
+    return 0
+
+
+@_method
+def dequantize(self: Tensor) -> Tensor:
+    """The values as float32."""
+    return self.to(_C.float32)
+
+
+def _only_of(name: str, layout: str) -> Callable:
+    def method(self: Tensor):
+        raise RuntimeError(f"{name} expected {layout} tensor layout but got Strided")
+
+    method.__name__, method.__doc__ = name, f"Raises RuntimeError, as PyTorch does: the method is of {layout} tensors."
+    return method
+
+
+def _only_quantized(name: str) -> Callable:
+    def method(self: Tensor):
+        raise NotImplementedError(f"Tensor.{name}: the method is of quantized tensors, got a tensor of {self.dtype}")
+
+    method.__name__, method.__doc__ = name, "Raises NotImplementedError, as PyTorch does: the method is of quantized tensors."
+    return method
+
+
+for _name, _layout in {
+    "coalesce": "sparse coordinate", "is_coalesced": "sparse coordinate", "indices": "sparse coordinate", "values": "sparse",
+    "crow_indices": "sparse row compressed", "col_indices": "sparse row compressed",
+    "ccol_indices": "sparse column compressed", "row_indices": "sparse column compressed",
+}.items():  # fmt: skip
+    _METHODS[_name] = _only_of(_name, _layout)
+for _name in (
+    "int_repr", "q_scale", "q_zero_point", "q_per_channel_axis", "q_per_channel_scales", "q_per_channel_zero_points", "qscheme",
+):  # fmt: skip
+    _METHODS[_name] = _only_quantized(_name)
+
+
+def _absent(name: str, what: str) -> Callable:
+    def method(self: Tensor, *args: Any, **kwargs: Any):
+        raise NotImplementedError(f"Tensor.{name}: {what}")
+
+    method.__name__, method.__doc__ = name, f"Raises NotImplementedError: {what}."
+    method.__not_implemented__ = what
+    return method
+
+
+for _what, _names in {
+    "there are no sparse layouts": "to_sparse to_sparse_coo to_sparse_csr to_sparse_csc to_sparse_bsr to_sparse_bsc sparse_mask "
+    "sparse_resize_ sparse_resize_and_clear_ smm sspaddmm resize_as_sparse_",
+    "there are no nested tensors": "to_padded_tensor",
+    "a device of another vendor; the engine computes on CPUs and CUDA GPUs": "xpu ipu mtia",
+    "the engine selects the layouts of its libraries itself": "to_mkldnn",
+}.items():
+    for _name in _names.split():
+        _METHODS[_name] = _absent(_name, _what)
+
+
+# -- properties
+
+
+def _grad_dtype(self: Tensor):
+    """The dtype of gradients: that of the tensor."""
+    if not self.is_leaf:
+        raise RuntimeError("grad_dtype can only be accessed on leaf tensors.")
+    return self.dtype
+
+
+def _set_grad_dtype(self: Tensor, dtype: Any) -> None:
+    if dtype is not self.dtype:
+        raise NotImplementedError(f"Tensor.grad_dtype: gradients have the dtype of the tensor, {self.dtype}; got {dtype}")
+
+
+def _volatile(self: Tensor) -> bool:
+    """Returns False, with a warning: volatile was removed from PyTorch."""
+    warnings.warn("volatile was removed (Variable.volatile is always False)", stacklevel=2)
+    return False
+
+
+for _name, _value in _METHODS.items():
+    setattr(Tensor, _name, _value)
+for _name in ("mps", "xpu", "mtia", "ipu", "xla", "vulkan", "maia", "mkldnn", "nested", "sparse_csr"):
+    setattr(Tensor, f"is_{_name}", False)
+Tensor.is_cpu = property(lambda self: self.device.type == "cpu", doc="Whether the tensor is on the engine's CPU.")
+Tensor.is_meta = property(lambda self: self.device.type == "meta", doc="Whether the tensor has no values.")
+Tensor.retains_grad = property(lambda self: not self.is_leaf and "_retains_grad" in self.__dict__, doc="Whether retain_grad() was called.")
+Tensor.grad_dtype = property(_grad_dtype, _set_grad_dtype)
+Tensor.volatile = property(_volatile)
+Tensor.name = None
+Tensor.layout = strided

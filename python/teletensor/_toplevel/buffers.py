@@ -1,0 +1,66 @@
+"""Tensors from bytes of this process, and from files of this machine. Both are copies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import _C
+from .._C import Tensor
+from .._options import check_flags, check_layout
+
+
+def frombuffer(buffer: Any, *, dtype, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
+    """A one-dimensional tensor with a copy of a buffer's values, in this machine's byte order.
+
+    Args:
+        buffer: an object with Python's buffer protocol.
+        count: the number of elements, by default all after the offset.
+        offset: the number of bytes to skip.
+    """
+    check_flags("frombuffer", requires_grad=requires_grad)
+    if not isinstance(dtype, _C.dtype):
+        raise TypeError(f"frombuffer(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}")
+    try:
+        data = memoryview(buffer)
+    except TypeError:
+        raise ValueError("object does not implement Python buffer protocol.") from None
+    size, each = data.nbytes, dtype.itemsize
+    if size <= 0 or count == 0:
+        raise ValueError(f"both buffer length ({size}) and count ({count}) must not be 0")
+    if not 0 <= offset < size:
+        raise ValueError(f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({size} bytes) minus 1")
+    if count < 0:
+        if (size - offset) % each:
+            raise ValueError(
+                f"buffer length ({size - offset} bytes) after offset ({offset} bytes) must be a multiple of element size ({each})"
+            )
+        count = (size - offset) // each
+    if offset + count * each > size:
+        raise ValueError(
+            f"requested buffer length ({count} * {each} bytes) after offset ({offset} bytes) must not be greater than actual "
+            f"buffer length ({size} bytes)"
+        )
+    tensor = _C.from_bytes(bytes(data.cast("B")[offset : offset + count * each]), dtype, [count], _C.device("cpu"))
+    return tensor.requires_grad_() if requires_grad else tensor
+
+
+def from_file(
+    filename: str, shared: bool | None = None, size: int | None = 0, *, dtype=None, layout=None, device=None,
+    pin_memory: bool | None = False, requires_grad: bool | None = False,
+) -> Tensor:  # fmt: skip
+    """A one-dimensional tensor with the first ``size`` elements of a file of this machine.
+
+    Raises:
+        NotImplementedError: ``shared`` is True: writes to the tensor cannot change the file.
+    """
+    if shared:
+        raise NotImplementedError("from_file(shared=True): a tensor of an engine is a copy of the file; use shared=False")
+    check_layout("from_file", layout)
+    check_flags("from_file", pin_memory=bool(pin_memory), requires_grad=bool(requires_grad))
+    dtype = _C.default_dtype() if dtype is None else dtype
+    with open(filename, "rb") as file:
+        data = file.read((size or 0) * dtype.itemsize)
+    if len(data) < (size or 0) * dtype.itemsize:
+        raise RuntimeError(f"file {filename} has {len(data)} bytes, fewer than {size} elements of {dtype}")
+    tensor = _C.from_bytes(data, dtype, [size or 0], _C.device("cpu")).to(device=device)
+    return tensor.requires_grad_() if requires_grad else tensor

@@ -1,0 +1,147 @@
+"""Functions with ATen's signatures, made of those of torch.nn.functional and torch.linalg."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .. import _C
+from .._C import Tensor
+from .._ops.join import unique
+from .._ops.out_variant import exact_out_variant
+from ..nn import functional as F  # noqa: N812 - PyTorch's name
+
+_ops = _C.ops
+
+
+def affine_grid_generator(theta: Tensor, size, align_corners: bool) -> Tensor:
+    """functional.affine_grid."""
+    return F.affine_grid(theta, list(size), align_corners)
+
+
+def convolution(
+    input: Tensor, weight: Tensor, bias: Tensor | None, stride, padding, dilation, transposed: bool, output_padding, groups: int
+) -> Tensor:
+    """The convolutions of 1 to 3 dimensions, and the transposed ones. ``output_padding`` is of the transposed ones only."""
+    dims = input.dim() - 2
+    if not 1 <= dims <= 3:
+        raise RuntimeError(f"convolution: expected an input of 3 to 5 dimensions, got {input.dim()}")
+    if transposed:
+        run = getattr(F, f"conv_transpose{dims}d")
+        return run(input, weight, bias, list(stride), list(padding), list(output_padding), groups, list(dilation))
+    return getattr(F, f"conv{dims}d")(input, weight, bias, list(stride), list(padding), list(dilation), groups)
+
+
+def embedding_renorm_(input: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> Tensor:
+    """Scales down the rows that the indices name and whose norm exceeds max_norm, in place."""
+    rows = unique(indices.reshape(-1))
+    input[rows] = _C.torch.embedding(input, rows).renorm(norm_type, 0, max_norm)
+    return input
+
+
+def feature_alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
+    """functional.feature_alpha_dropout."""
+    return F.feature_alpha_dropout(input, p, train)
+
+
+@exact_out_variant
+def frobenius_norm(input: Tensor, dim, keepdim: bool = False) -> Tensor:
+    """The 2-norm over one or two dimensions, all if ``dim`` is empty."""
+    dims = [dim] if isinstance(dim, int) else list(dim)
+    if len(dims) > 2:
+        raise RuntimeError(f"Expected at most 2 dimensions, but got {len(dims)} dimensions instead.")
+    return _ops.vector_norm(input, 2.0, dims or None, keepdim)
+
+
+@exact_out_variant
+def nuclear_norm(input: Tensor, dim=None, keepdim: bool = False) -> Tensor:
+    """The sum of the singular values, of matrices in two dimensions."""
+    from ..linalg import matrix_norm
+
+    if isinstance(dim, bool):
+        dim, keepdim = None, dim
+    if dim is None:
+        if input.dim() != 2:
+            raise RuntimeError(f"Expected a tensor with 2 dimensions, but got a tensor with {input.dim()} dimensions instead.")
+        dim = (0, 1)
+    if len(dim) != 2:
+        raise RuntimeError("nuclear norm requires a 'dim' argument of size 2")
+    return matrix_norm(input, "nuc", tuple(dim), keepdim)
+
+
+def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
+    """The norm of each slice along a dimension, -1 for the norm of the whole tensor; the result broadcasts to ``v``."""
+    if dim == -1:
+        return v.norm(pow)
+    dims = [d for d in range(v.dim()) if d != dim % v.dim()]
+    if dim not in (0, v.dim() - 1):
+        return norm_except_dim(v.transpose(0, dim), pow, 0).transpose(0, dim)
+    return v.norm(pow, dims, True) if dims else v.abs()
+
+
+def max_pool1d_with_indices(
+    input: Tensor, kernel_size, stride=(), padding=0, dilation=1, ceil_mode: bool = False
+) -> tuple[Tensor, Tensor]:
+    """Returns (functional.max_pool1d, the positions of the maxima)."""
+    steps = None if isinstance(stride, (list, tuple)) and not stride else stride
+    return F.max_pool1d(input, kernel_size, steps, padding, dilation, ceil_mode, return_indices=True)
+
+
+def native_channel_shuffle(input: Tensor, groups: int) -> Tensor:
+    """functional.channel_shuffle."""
+    return F.channel_shuffle(input, groups)
+
+
+def slice_inverse(input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Tensor:
+    """A view with the sizes and strides of ``src`` of the storage of which ``input`` is a slice."""
+    index = [slice(None)] * src.dim()
+    index[dim % src.dim()] = slice(start, end, step)
+    offset = src[tuple(index)].storage_offset() - src.storage_offset()
+    return input.as_strided(list(src.shape), list(src.stride()), input.storage_offset() - offset)
+
+
+def fake_quantize_per_channel_affine(
+    input: Tensor, scale: Tensor, zero_point: Tensor, axis: int, quant_min: int, quant_max: int
+) -> Tensor:
+    """Rounds to the values that integers from quant_min to quant_max represent; one scale and zero point per entry of ``axis``.
+
+    The gradient is that of the identity where the rounded value is within the limits, else 0.
+    """
+    if scale.dim() != 1 or zero_point.dim() != 1 or scale.shape != zero_point.shape:
+        raise RuntimeError("scale and zero-point need to have the same dimensions")
+    if scale.shape[0] != input.shape[axis]:
+        raise RuntimeError("dimensions of scale and zero-point are not consistent with input tensor")
+    if quant_min > quant_max:
+        raise RuntimeError("`quant_min` should be less than or equal to `quant_max`.")
+    shape = [1] * input.dim()
+    shape[axis] = -1
+    scales, points = scale.detach().reshape(shape), zero_point.detach().reshape(shape)
+    rounded = (input.detach() / scales).round() + points
+    mask = (rounded >= quant_min) & (rounded <= quant_max)
+    values = ((rounded.clamp(quant_min, quant_max) - points) * scales).to(input.dtype)
+    return _C.torch.where(mask, values + (input - input.detach()), values)
+
+
+def view_as_complex_copy(input: Tensor) -> Tensor:
+    """A copy of view_as_complex."""
+    return _C.torch.view_as_complex(input).clone()
+
+
+def view_as_real_copy(input: Tensor) -> Tensor:
+    """A copy of view_as_real."""
+    return _C.torch.view_as_real(input).clone()
+
+
+def _in_place(name: str, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    def run(input: Tensor, *args, **kwargs) -> Tensor:
+        return input.copy_(function(input, *args, **kwargs))
+
+    run.__name__ = run.__qualname__ = f"{name}_"
+    run.__doc__ = f"functional.{name}, in place."
+    return run
+
+
+alpha_dropout_ = _in_place("alpha_dropout", lambda input, p, train: F.alpha_dropout(input, p, train))
+dropout_ = _in_place("dropout", lambda input, p, train: F.dropout(input, p, train))
+feature_dropout_ = _in_place("feature_dropout", lambda input, p, train: F.feature_dropout(input, p, train))
+feature_alpha_dropout_ = _in_place("feature_alpha_dropout", lambda input, p, train: F.feature_alpha_dropout(input, p, train))
+celu_, selu_, threshold_, rrelu_ = (_in_place(n, getattr(F, n)) for n in ("celu", "selu", "threshold", "rrelu"))

@@ -1,0 +1,113 @@
+"""Symbolic numbers. Sizes are integers here, so there are no values of these types, and functions of them are Python's."""
+
+from __future__ import annotations
+
+import builtins
+import enum
+import math
+from typing import Any
+
+
+class _Symbolic:
+    """A number without a value. Its constructor raises NotImplementedError."""
+
+    def __init__(self, node: Any):
+        raise NotImplementedError(f"{type(self).__name__}: sizes are integers; there are no symbolic numbers")
+
+
+class SymInt(_Symbolic):
+    """The type of symbolic integers, for isinstance()."""
+
+
+class SymFloat(_Symbolic):
+    """The type of symbolic floats, for isinstance()."""
+
+
+class SymBool(_Symbolic):
+    """The type of symbolic bools, for isinstance()."""
+
+
+Tag = enum.Enum(
+    "Tag",
+    "core cudagraph_unsafe data_dependent_output dynamic_output_shape flexible_layout generated inplace inplace_view "
+    "maybe_aliasing_or_mutating needs_contiguous_strides needs_exact_strides needs_fixed_stride_order nondeterministic_bitwise "
+    "nondeterministic_seeded out out_variant pointwise pt2_compliant_tag reduction view_copy",
+    start=0,
+    module="teletensor",
+)
+Tag.__doc__ = "Properties of operators, for torch.library."
+
+
+def sym_int(a: Any) -> int:
+    """int(a)."""
+    return builtins.int(a)
+
+
+def sym_float(a: Any) -> float:
+    """float(a)."""
+    return builtins.float(a)
+
+
+def sym_not(a: Any) -> bool:
+    """not a."""
+    return not a
+
+
+def _extremum(function: Any, a: float, b: float) -> float:
+    for value in (a, b):
+        if not isinstance(value, (int, float)):
+            raise AssertionError(f"expected an int or a float, got {type(value)}")
+    either_float = isinstance(a, float) or isinstance(b, float)
+    return float(function(a, b)) if either_float else function(a, b)
+
+
+def sym_max(a: float, b: float) -> float:
+    """The larger number, as a float if either is a float."""
+    return _extremum(builtins.max, a, b)
+
+
+def sym_min(a: float, b: float) -> float:
+    """The smaller number, as a float if either is a float."""
+    return _extremum(builtins.min, a, b)
+
+
+def sym_ite(b: bool, t: Any, f: Any) -> Any:
+    """t if b else f; t and f must have the same type."""
+    if not isinstance(b, builtins.bool):
+        raise AssertionError(f"expected SymBool or bool, got {type(b)}")
+    if type(t) is not type(f):
+        raise AssertionError(f"type mismatch: {type(t)} vs {type(f)}")
+    return t if b else f
+
+
+def sym_sqrt(a: float) -> float:
+    """math.sqrt(a)."""
+    return math.sqrt(a)
+
+
+def sym_sum(*args: Any) -> Any:
+    """The sum of numbers, given separately or as one list."""
+    return builtins.sum(args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else args)
+
+
+def sym_fresh_size(expr: Any) -> int:
+    """The number itself."""
+    from .._functions import tensor
+
+    return tensor(expr).item()
+
+
+def sym_constrain_range(size: Any, *, min: int | None = None, max: int | None = None) -> None:
+    """Raises RuntimeError unless min <= size <= max; None is no limit."""
+    low, high = -(2**63) if min is None else min, 2**63 - 1 if max is None else max
+    if high < low:
+        raise RuntimeError(f"Max must be greater than or equal to min. Got min={low}, max={high}")
+    if not low <= size <= high:
+        raise RuntimeError(f"Invalid value range for {size} between [{low}, {high}].")
+
+
+def sym_constrain_range_for_size(size: Any, *, min: int | None = None, max: int | None = None) -> None:
+    """sym_constrain_range from 0; ``max`` must be above 2."""
+    if max is not None and max <= 2:
+        raise RuntimeError(f"Max value to constrain_range_for_size must be greater than 2. got: {max}")
+    sym_constrain_range(size, min=0 if min is None else min, max=max)
