@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .._lazy import lazy_attributes
 from . import common_types, functional, init, utils
 from .modules import *  # noqa: F403
 from .modules.module import Module
@@ -34,3 +35,5 @@ __all__ = [
     "Buffer", "Module", "Parameter", "UninitializedBuffer", "UninitializedParameter", "factory_kwargs", "functional", "init",
     "parallel", "utils",
 ]  # fmt: skip
+
+__getattr__, __dir__ = lazy_attributes(globals(), ("attention",))

@@ -16,7 +16,7 @@ from .._C import Tensor
 from .._ops.join import pdist  # noqa: F401
 from .._ops.out_variant import out_variant, exact_out_variant
 from . import _reduction as _Reduction  # noqa: F401, N812 - PyTorch's name
-from .attention import multi_head_attention_forward, scaled_dot_product_attention  # noqa: F401
+from .dot_product_attention import multi_head_attention_forward, scaled_dot_product_attention  # noqa: F401
 from .embedding_bag import embedding_bag, divide_by_frequency, renorm_rows
 from .resampling import fold, interpolate, unfold, upsample, upsample_bilinear, upsample_nearest  # noqa: F401
 

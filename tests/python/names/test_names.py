@@ -128,3 +128,30 @@ def test_swap_tensors_of_different_layouts_raises(torch):
         torch.utils.swap_tensors(torch.ones(1), torch.nn.Parameter(torch.ones(1)))
     with pytest.raises(RuntimeError, match="two leaf tensors"):
         torch.utils.swap_tensors(torch.ones(1), torch.ones(1, requires_grad=True) * 2)
+
+
+def test_flex_attention_refuses_functions_that_depend_on_more_than_one_score(torch):
+    flex, x = torch.nn.attention.flex_attention, torch.sin(torch.arange(48.0)).reshape(1, 2, 6, 4)
+    bias, seen = torch.arange(6.0).reshape(2, 3), []
+
+    def reducing(score, b, h, i, j):
+        return score + bias[h].sum()
+
+    def pointwise(score, b, h, i, j):
+        seen.append(score.dim())
+        return score + bias[h, 0]
+
+    with pytest.raises(NotImplementedError, match="reducing returns"):
+        flex.flex_attention(x, x, x, reducing)
+    for _ in range(2):
+        flex.flex_attention(x, x, x, pointwise)
+    assert seen == [4, 0, 0, 0, 4]  # called for single scores once
+
+
+def test_blocks_without_a_mask_function(torch):
+    flex, x = torch.nn.attention.flex_attention, torch.sin(torch.arange(32.0)).reshape(1, 1, 8, 4)
+    lists = torch.tensor([[[1, 1]]], dtype=torch.int32), torch.tensor([[[[0, 1], [1, 0]]]], dtype=torch.int32)
+    mask = torch.zeros(8, 8, dtype=torch.bool)
+    mask[:4, :4] = mask[4:, 4:] = True
+    result = flex.flex_attention(x, x, x, block_mask=flex.BlockMask.from_kv_blocks(*lists, BLOCK_SIZE=4))
+    assert torch.allclose(result, torch.nn.functional.scaled_dot_product_attention(x, x, x, mask), atol=1e-6)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from .... import _C
 from ...._C import Tensor
 from ...._grad_mode import no_grad
-from ....nn import attention
+from ....nn import dot_product_attention as attention
 from ...device_mesh import DeviceMesh
 from ._ring import Layout, RingAttention
 

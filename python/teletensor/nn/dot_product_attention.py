@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
+import enum
 import math
 
 from .. import _C
 from .._C import Tensor
 
 _ops = _C.ops
+
+
+class SDPBackend(enum.IntEnum):
+    """The implementations of scaled_dot_product_attention."""
+
+    ERROR = -1
+    MATH = 0
+    FLASH_ATTENTION = 1
+    EFFICIENT_ATTENTION = 2
+    CUDNN_ATTENTION = 3
+    OVERRIDEABLE = 4
+
+
+# The implementations that may be used, the preferred ones first: sdpa_kernel and torch.backends.cuda change them.
+allowed: tuple[SDPBackend, ...] = (
+    SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.CUDNN_ATTENTION, SDPBackend.OVERRIDEABLE, SDPBackend.MATH,
+)  # fmt: skip
 
 # Replaces scaled_dot_product_attention in a context of torch.distributed.tensor.experimental.context_parallel.
 over_ranks = None
@@ -18,17 +36,32 @@ def scaled_dot_product_attention(
     scale: float | None = None, enable_gqa: bool = False,
 ) -> Tensor:  # fmt: skip
     """softmax(query key^T scale + mask) value. Without dropout the CPU never stores all scores at once."""
-    if is_causal and attn_mask is not None:
+    if is_causal and isinstance(attn_mask, Tensor):
         raise RuntimeError("scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
+    if attn_mask is not None and not isinstance(attn_mask, Tensor):  # a CausalBias
+        if is_causal:
+            raise ValueError("CausalBias should not be used with causal=True")
+        is_causal = attn_mask.seq_len_q == attn_mask.seq_len_kv or attn_mask.variant == 1  # aligned to the upper left corner
+        attn_mask = None if is_causal else attn_mask._materialize(query.device)
     if enable_gqa and query.dim() > 2:
         groups = query.shape[-3] // key.shape[-3]
         key, value = key.repeat_interleave(groups, -3), value.repeat_interleave(groups, -3)
     if over_ranks is not None:
         return over_ranks(query, key, value, attn_mask, dropout_p, is_causal, scale)
-    if dropout_p == 0.0:
+    if dropout_p == 0.0 and _is_fused(query):
         return _ops.attention(query, key, value, attn_mask, is_causal, scale=scale)
     attention_weights = _attention_weights(query, key, attn_mask, is_causal, scale)
-    return _ops.dropout(attention_weights, dropout_p, True) @ value
+    return (_ops.dropout(attention_weights, dropout_p, True) if dropout_p else attention_weights) @ value
+
+
+def _is_fused(query: Tensor) -> bool:
+    """Whether a fused implementation is preferred. Raises RuntimeError if no implementation is allowed."""
+    for backend in allowed:
+        if backend in (SDPBackend.MATH, SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION):
+            return backend is not SDPBackend.MATH
+        if backend is SDPBackend.CUDNN_ATTENTION and query.is_cuda:
+            return True
+    raise RuntimeError("No available kernel. Aborting execution.")
 
 
 def _attention_weights(query: Tensor, key: Tensor, mask, is_causal: bool = False, scale: float | None = None) -> Tensor:

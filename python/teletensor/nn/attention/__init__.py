@@ -1,0 +1,48 @@
+"""torch.nn.attention: the implementations of scaled_dot_product_attention, and flex_attention."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from ..._lazy import lazy_attributes
+from .. import dot_product_attention as _attention
+from ..dot_product_attention import SDPBackend
+from ._implementations import (
+    activate_flash_attention_impl,
+    current_flash_attention_impl,
+    list_flash_attention_impls,
+    register_flash_attention_impl,
+    restore_flash_attention_impl,
+)
+
+__all__ = [
+    "SDPBackend", "WARN_FOR_UNFUSED_KERNELS", "activate_flash_attention_impl", "current_flash_attention_impl",
+    "list_flash_attention_impls", "register_flash_attention_impl", "restore_flash_attention_impl", "sdpa_kernel",
+]  # fmt: skip
+
+WARN_FOR_UNFUSED_KERNELS = False
+
+
+@contextlib.contextmanager
+def sdpa_kernel(backends: list[SDPBackend] | SDPBackend, set_priority: bool = False) -> Iterator[dict]:
+    """Selects the implementations that scaled_dot_product_attention may use in the ``with`` block, in all threads.
+
+    MATH stores all scores; FLASH_ATTENTION and EFFICIENT_ATTENTION are the engine's fused operator, and CUDNN_ATTENTION
+    is this operator on a GPU. A fused implementation is preferred to MATH, unless ``set_priority`` makes the order of the
+    list count.
+    """
+    if not isinstance(backends, (list, SDPBackend)):
+        raise AssertionError(
+            f"Backend must be an instance of SDPBackend or a list of SDPBackend instances, got {type(backends).__name__}"
+        )
+    chosen = [backends] if isinstance(backends, SDPBackend) else list(dict.fromkeys(backends))
+    before = _attention.allowed
+    _attention.allowed = tuple(chosen if set_priority else sorted(chosen, key=lambda b: b is SDPBackend.MATH))
+    try:
+        yield {}
+    finally:
+        _attention.allowed = before
+
+
+__getattr__, __dir__ = lazy_attributes(globals(), ("bias", "flex_attention"))
