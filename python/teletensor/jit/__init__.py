@@ -8,15 +8,24 @@ from typing import Any, Callable, Final
 
 from ..nn import Module
 from . import annotations
+from ._settings import (
+    enable_onednn_fusion, onednn_fusion_enabled, optimized_execution, set_fusion_strategy, set_module, strict_fusion,
+)  # fmt: skip
+from ._types import (
+    Attribute, CompilationUnit, Error, RecursiveScriptClass, RecursiveScriptModule, ScriptFunction, ScriptModule, ScriptWarning,
+    TopLevelTracedModule, TracedModule, TracerWarning, TracingCheckError, export_opnames, jit_module_from_flatbuffer,
+    last_executed_optimized_graph, load, run_frozen_optimizations, save, save_jit_module_to_flatbuffer,
+)  # fmt: skip
 
 __all__ = [
-    "Final", "ScriptFunction", "ScriptModule", "annotate", "annotations", "export", "fork", "freeze", "ignore",
-    "is_scripting", "is_tracing", "isinstance", "optimize_for_inference", "script", "script_if_tracing",
-    "script_method", "trace", "trace_module", "unused", "wait",
+    "Attribute", "CompilationUnit", "Error", "Final", "RecursiveScriptClass", "RecursiveScriptModule", "ScriptFunction",
+    "ScriptModule", "ScriptWarning", "TopLevelTracedModule", "TracedModule", "TracerWarning", "TracingCheckError", "annotate",
+    "annotations", "enable_onednn_fusion", "export", "export_opnames", "fork", "freeze", "ignore", "interface", "is_scripting",
+    "is_tracing", "isinstance", "jit_module_from_flatbuffer", "last_executed_optimized_graph", "load", "onednn_fusion_enabled",
+    "optimize_for_inference", "optimized_execution", "run_frozen_optimizations", "save", "save_jit_module_to_flatbuffer",
+    "script", "script_if_tracing", "script_method", "set_fusion_strategy", "set_module", "strict_fusion", "trace", "trace_module",
+    "unused", "wait",
 ]  # fmt: skip
-
-ScriptModule = Module
-ScriptFunction = type(lambda: None)
 
 
 def script(obj: Any, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None) -> Any:
@@ -29,7 +38,7 @@ def export(fn: Callable) -> Callable:
     return fn
 
 
-script_if_tracing = script_method = export
+script_if_tracing = script_method = interface = _overload = _overload_method = _script_if_tracing = export
 
 
 def freeze(mod: Module, preserved_attrs: Any = None, optimize_numerics: bool = True) -> Module:

@@ -1,0 +1,103 @@
+"""Types of TorchScript's objects, and the functions that need them: script() and trace() return Python's own objects."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ..nn import Module
+
+
+class Error(Exception):
+    """An exception raised in TorchScript code."""
+
+
+class TracerWarning(Warning):
+    """A warning about code that a trace does not record."""
+
+
+class ScriptWarning(Warning):
+    """A warning about code that is compiled to TorchScript."""
+
+
+class TracingCheckError(Exception):
+    """A trace that differs from the function."""
+
+    def __init__(self, graph_diff_error: str | None, tensor_compare_error: str | None, extra_msg: str | None = None) -> None:
+        self.message = f"Tracing failed sanity checks!\n{extra_msg or ''}\n{graph_diff_error or ''}\n{tensor_compare_error or ''}"
+        super().__init__(self.message)
+
+
+class Attribute(NamedTuple):
+    """A module's attribute with its type, which is not checked."""
+
+    value: Any
+    type: Any
+
+
+class ScriptModule(Module):
+    """A base class of modules whose annotated methods run as Python. script() returns the module itself instead."""
+
+
+class RecursiveScriptModule(ScriptModule):
+    """The type of script()'s result for a module in PyTorch; here script() returns the module itself."""
+
+    def __init__(self, cpp_module: Any) -> None:
+        raise NotImplementedError("[jit] script() and trace() return the module itself: there is no TorchScript")
+
+
+TracedModule = TopLevelTracedModule = RecursiveScriptModule
+
+
+class _Unavailable:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise NotImplementedError(f"[jit.{type(self).__name__}] script() returns Python's objects: there is no TorchScript")
+
+
+class ScriptFunction(_Unavailable):
+    """The type of script()'s result for a function in PyTorch; here script() returns the function itself."""
+
+
+class RecursiveScriptClass(_Unavailable):
+    """The type of an instance of a class that script() compiled in PyTorch."""
+
+
+class CompilationUnit(_Unavailable):
+    """Functions compiled from TorchScript's source text."""
+
+
+def _no_files(name: str) -> NotImplementedError:
+    return NotImplementedError(f"[{name}] there is no TorchScript; save a module's state_dict() with teletensor.save")
+
+
+def save(m: Any, f: Any, _extra_files: Any = None) -> None:
+    """Raises NotImplementedError."""
+    raise _no_files("jit.save")
+
+
+def load(f: Any, map_location: Any = None, _extra_files: Any = None, _restore_shapes: bool = False) -> Any:
+    """Raises NotImplementedError."""
+    raise _no_files("jit.load")
+
+
+def save_jit_module_to_flatbuffer(m: Any, f: Any, _extra_files: Any = None) -> None:
+    """Raises NotImplementedError."""
+    raise _no_files("jit.save_jit_module_to_flatbuffer")
+
+
+def jit_module_from_flatbuffer(f: Any) -> Any:
+    """Raises NotImplementedError."""
+    raise _no_files("jit.jit_module_from_flatbuffer")
+
+
+def export_opnames(m: Any) -> list[str]:
+    """Raises NotImplementedError."""
+    raise NotImplementedError("[jit.export_opnames] there is no TorchScript, so a module has no list of operators")
+
+
+def last_executed_optimized_graph() -> Any:
+    """Raises NotImplementedError."""
+    raise NotImplementedError("[jit.last_executed_optimized_graph] there is no TorchScript, so there are no graphs")
+
+
+def run_frozen_optimizations(mod: Any, optimize_numerics: bool = True, preserved_methods: Any = None) -> None:
+    """Does nothing, like freeze(): modules are not compiled."""
