@@ -1,0 +1,60 @@
+"""The custom operators of this process by qualified name; torch.ops reads this table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .operators import OpOverload, OpOverloadPacket
+from .schema import Schema
+
+_packets: dict[str, OpOverloadPacket] = {}
+_early_fakes: dict[str, Callable] = {}  # fake implementations of operators that are not defined
+
+
+def packet(namespace: str, name: str) -> OpOverloadPacket | None:
+    """Returns the operator namespace::name, or None if it is not defined."""
+    return _packets.get(f"{namespace}::{name}")
+
+
+def names(namespace: str) -> list[str]:
+    """The names of a namespace's operators."""
+    return [q.partition("::")[2] for q in _packets if q.startswith(f"{namespace}::")]
+
+
+def find(qualified_name: str) -> OpOverload:
+    """Returns the overload "ns::name" or "ns::name.overload". Raises RuntimeError if it is not defined."""
+    base, _, overload = qualified_name.partition(".")
+    found = _packets.get(base)
+    if found is None or (overload or "default") not in found._overloads:
+        raise RuntimeError(f"[library] expected an operator defined by custom_op() or define(), got {qualified_name!r}")
+    return found._overloads[overload or "default"]
+
+
+def set_early_fake(qualified_name: str, fake: Callable) -> None:
+    """Keeps the fake implementation of an operator until it is defined."""
+    _early_fakes[qualified_name] = fake
+
+
+def define(schema: Schema) -> OpOverload:
+    """Adds an overload. Raises RuntimeError if it exists."""
+    operator = OpOverload(schema)
+    operator.fake = _early_fakes.pop(operator.name(), None)
+    found = _packets.setdefault(schema.name, OpOverloadPacket(schema.name))
+    if operator._overloadname in found._overloads:
+        previous = found._overloads[operator._overloadname]._schema
+        raise RuntimeError(
+            f"Tried to register an operator ({schema}) with the same name and overload name multiple times. Each overload's "
+            f"schema should only be registered with a single call to def(). It was registered as {previous}"
+        )
+    found._overloads[operator._overloadname] = operator
+    operator.overloadpacket = found
+    return operator
+
+
+def remove(operator: OpOverload) -> None:
+    """Removes an overload, and its name with the last one."""
+    found = operator.overloadpacket
+    if found._overloads.get(operator._overloadname) is operator:
+        del found._overloads[operator._overloadname]
+        if not found._overloads:
+            _packets.pop(found._qualified_op_name, None)

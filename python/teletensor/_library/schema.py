@@ -1,0 +1,199 @@
+"""Schemas of custom operators: parsed from text such as "scale(Tensor x, float factor=2.0) -> Tensor", or inferred."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import typing
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import NoneType, UnionType
+from typing import Any
+
+from .. import _C
+
+_HEAD = re.compile(r"^\s*(?:(?P<ns>\w+)::)?(?P<name>\w*)(?:\.(?P<overload>\w+))?\s*\((?P<args>.*)\)\s*->\s*(?P<returns>.*?)\s*$", re.DOTALL)
+_ARGUMENT = re.compile(r"^(?P<type>\S+(?:\([^)]*\)\S*)?)\s+(?P<name>\w+)(?:\s*=\s*(?P<default>.*))?$", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An argument of an operator. `type` is PyTorch's, such as "Tensor?" or "int[]"."""
+
+    name: str
+    type: str
+    default: Any = inspect.Parameter.empty
+    kwarg_only: bool = False
+    is_write: bool = False
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The name, arguments and results of an operator."""
+
+    name: str  # namespace::name
+    overload_name: str
+    arguments: tuple[Argument, ...]
+    text: str
+    returns: str
+
+    def __str__(self) -> str:
+        return self.text
+
+    @property
+    def is_mutable(self) -> bool:
+        """Whether the operator changes an argument."""
+        return any(a.is_write for a in self.arguments)
+
+    def bind(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """Returns the positional and the keyword-only arguments of a call, with defaults.
+
+        Raises:
+            RuntimeError: an argument is missing, unknown, given twice or no tensor where the schema requires one.
+        """
+        positional = [a for a in self.arguments if not a.kwarg_only]
+        if len(args) > len(positional):
+            raise RuntimeError(
+                f"{self.name}() expected at most {len(positional)} argument(s) but received {len(args)} argument(s). "
+                f"Declaration: {self.text}"
+            )
+        values = dict(zip((a.name for a in positional), args))
+        for name, value in kwargs.items():
+            if name in values or name not in {a.name for a in self.arguments}:
+                raise RuntimeError(f"Unknown keyword argument '{name}' for operator '{self.name}'. Schema: {self.text}")
+            values[name] = value
+        for a in self.arguments:
+            value = values.setdefault(a.name, a.default)
+            if value is inspect.Parameter.empty:
+                raise RuntimeError(f"{self.name}() is missing value for argument '{a.name}'. Declaration: {self.text}")
+            if a.type == "Tensor" and not isinstance(value, _C.Tensor):
+                raise RuntimeError(
+                    f"{self.name}() Expected a value of type 'Tensor' for argument '{a.name}' but instead found type "
+                    f"'{type(value).__name__}'. Declaration: {self.text}"
+                )
+        return [values[a.name] for a in positional], {a.name: values[a.name] for a in self.arguments if a.kwarg_only}
+
+
+def _split(text: str) -> list[str]:
+    """Divides at commas outside of parentheses, brackets and quotes."""
+    parts, depth, quote = [""], 0, ""
+    for c in text:
+        quote = ("" if c == quote else quote) if quote else c if c in "\"'" else ""
+        depth += 0 if quote else (c in "([") - (c in ")]")
+        if c == "," and not depth and not quote:
+            parts.append("")
+        else:
+            parts[-1] += c
+    return [p.strip() for p in parts if p.strip()]
+
+
+def _default(text: str, kind: str) -> Any:
+    named = {"None": None, "True": True, "False": False}
+    if text in named:
+        return named[text]
+    if kind.startswith("ScalarType"):
+        return getattr(_C, text)
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text  # an enumeration's name, such as contiguous_format
+    return _C.device(value) if kind.startswith("Device") else value
+
+
+def parse(text: str, namespace: str = "") -> Schema:
+    """Parses a schema. Raises RuntimeError if it is malformed."""
+    head = _HEAD.match(text)
+    if head is None:
+        raise RuntimeError(f"[library] expected a schema such as 'name(Tensor x) -> Tensor', got {text!r}")
+    arguments, keyword_only = [], False
+    for part in _split(head["args"]):
+        if part == "*":
+            keyword_only = True
+            continue
+        match = _ARGUMENT.match(part)
+        if match is None:
+            raise RuntimeError(f"[library] expected an argument such as 'Tensor x', got {part!r} in {text!r}")
+        kind = re.sub(r"\([^)]*\)", "", match["type"])
+        default = inspect.Parameter.empty if match["default"] is None else _default(match["default"].strip(), kind)
+        arguments.append(Argument(match["name"], kind, default, keyword_only, "!" in match["type"]))
+    name = f"{head['ns'] or namespace}::{head['name']}"
+    full = f"{name}{'.' + head['overload'] if head['overload'] else ''}({head['args']}) -> {head['returns']}"
+    return Schema(name, head["overload"] or "", tuple(arguments), full, head["returns"])
+
+
+_ELEMENTS = {_C.Tensor: "Tensor", int: "SymInt", float: "float", bool: "bool", str: "str"}
+_SINGLE = {**_ELEMENTS, _C.device: "Device", _C.dtype: "ScalarType"}
+
+
+def _type_name(annotation: Any) -> str | None:
+    """PyTorch's name of a type, or None if operators cannot have it."""
+    origin, args = typing.get_origin(annotation), typing.get_args(annotation)
+    if annotation in _SINGLE:
+        return _SINGLE[annotation]
+    if origin in (typing.Union, UnionType):
+        rest = [a for a in args if a is not NoneType]
+        if set(rest) == {int, float, bool}:
+            return "Scalar" + "?" * (NoneType in args)
+        inner = _type_name(rest[0]) if len(rest) == 1 else None
+        return inner and inner + "?"
+    if isinstance(origin, type) and issubclass(origin, Sequence) and args and origin is not tuple:
+        inner = _type_name(args[0])
+        return inner and f"{inner}[]"
+    return None
+
+
+def _default_text(value: Any) -> str:
+    if isinstance(value, (str, _C.device)):
+        return f'"{value}"'
+    return str(value).removeprefix("torch.")
+
+
+def infer_schema(prototype_function: Callable, /, *, mutates_args: Any, op_name: str | None = None, tags: Any = ()) -> str:
+    """Returns the schema of a function with type annotations. `tags` have no effect.
+
+    Args:
+        mutates_args: the names of the tensors that the function changes, or "unknown" for all.
+        op_name: a name to put before the arguments.
+
+    Raises:
+        ValueError: a type annotation is missing, or operators cannot have its type.
+    """
+    signature = inspect.signature(prototype_function)
+    annotations = typing.get_type_hints(prototype_function)
+
+    def fail(what: str) -> typing.NoReturn:
+        raise ValueError(f"infer_schema(func): {what} Got func with signature {signature})")
+
+    parts, keyword_only, written = [], False, 0
+    for name, p in signature.parameters.items():
+        if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD, p.POSITIONAL_ONLY):
+            fail("We do not support positional-only, *args or **kwargs arguments.")
+        if p.kind is p.KEYWORD_ONLY and not keyword_only:
+            keyword_only = True
+            parts.append("*")
+        if name not in annotations:
+            fail(f"Parameter {name} must have a type annotation.")
+        kind = _type_name(annotations[name])
+        if kind is None:
+            fail(f"Parameter {name} has unsupported type {annotations[name]}.")
+        if kind.startswith("Tensor") and (mutates_args == "unknown" or name in mutates_args):
+            kind = kind.replace("Tensor", f"Tensor(a{written}!)", 1)
+            written += 1
+        parts.append(f"{kind} {name}" + ("" if p.default is p.empty else f"={_default_text(p.default)}"))
+    missing = set() if mutates_args == "unknown" else set(mutates_args) - set(signature.parameters)
+    if missing:
+        fail(f"{missing} in mutates_args were not found in the custom op's signature.")
+    if "return" not in annotations:
+        fail("No return type annotation was provided. Please add one.")
+    return f"{op_name or ''}({', '.join(parts)}) -> {_returns(annotations['return'], fail)}"
+
+
+def _returns(annotation: Any, fail: Callable) -> str:
+    if annotation in (None, NoneType):
+        return "()"
+    several = typing.get_origin(annotation) is tuple
+    names = [_type_name(a) for a in (typing.get_args(annotation) if several else [annotation])]
+    if None in names:
+        fail(f"Return has unsupported type {annotation}.")
+    return f"({', '.join(names)})" if several and len(names) != 1 else names[0]

@@ -1,0 +1,259 @@
+"""torch.library: custom operators. Their Python functions run in the client on teletensor's tensors, as called.
+
+An operator is defined by custom_op(), or by define() or Library with a schema, and called as torch.ops.namespace.name.
+Functions registered for fake tensors are used for tensors on the meta device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ._library import registry
+from ._library.custom_op import CustomOpDef, define_custom_op
+from ._library.operators import OpOverload, OpOverloadPacket
+from ._library.schema import infer_schema, parse
+from ._options import check_kind
+
+__all__ = [
+    "CustomOpDef", "Library", "custom_op", "define", "fallthrough_kernel", "get_ctx", "get_kernel", "impl", "impl_abstract",
+    "infer_schema", "opcheck", "register_autocast", "register_autograd", "register_fake", "register_kernel",
+    "register_torch_dispatch", "register_vmap", "triton_op", "wrap_triton",
+]  # fmt: skip
+
+_RESERVED = ("prim",)
+_OWN = ("aten", "prims")  # their operators are the engine's
+
+
+class Library:
+    """Defines operators in a namespace (kind "DEF" or "FRAGMENT"), or adds kernels to operators ("IMPL").
+
+    Raises:
+        ValueError: the kind is unknown or the namespace reserved.
+    """
+
+    def __init__(self, ns: str, kind: str, dispatch_key: str = "") -> None:
+        if kind not in ("IMPL", "DEF", "FRAGMENT"):
+            raise ValueError(f"Unsupported kind: {kind}")
+        if ns in _RESERVED and kind != "FRAGMENT":
+            raise ValueError(f"{ns} is a reserved namespace. Please try creating a library with another name.")
+        self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
+        self._defined: list[OpOverload] = []
+
+    def __repr__(self) -> str:
+        return f"Library(kind={self.kind}, ns={self.ns}, dispatch_key={self.dispatch_key})"
+
+    def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> str:
+        """Defines an operator such as "scale(Tensor x) -> Tensor"; returns its name. The other arguments have no effect."""
+        if self.kind == "IMPL":
+            raise RuntimeError("[Library.define] expected a library of kind DEF or FRAGMENT, got IMPL")
+        parsed = parse(schema, self.ns)
+        self._defined.append(registry.define(parsed))
+        return parsed.name.partition("::")[2]
+
+    def _operator(self, op_name: str | OpOverload) -> OpOverload:
+        if isinstance(op_name, (OpOverload, OpOverloadPacket)):
+            return _overload(op_name)
+        if self.ns in _OWN:
+            raise NotImplementedError(f"[Library] the kernels of {self.ns}::{op_name} are in the engine and cannot be replaced")
+        return registry.find(op_name if "::" in op_name else f"{self.ns}::{op_name}")
+
+    def impl(
+        self, op_name: Any, fn: Callable, dispatch_key: str = "", *, with_keyset: bool = False, allow_override: bool = True
+    ) -> None:
+        """Adds a kernel for a dispatch key.
+
+        Raises:
+            TypeError: `fn` cannot be called.
+            RuntimeError: the key has a kernel and `allow_override` is False.
+            NotImplementedError: `with_keyset` is True, or the operator is the engine's.
+        """
+        if with_keyset:
+            raise NotImplementedError("[Library.impl] with_keyset: there are no dispatch key sets")
+        if not callable(fn):
+            raise TypeError(f"Input function is required to be a callable but found type {type(fn)}")
+        key = dispatch_key or self.dispatch_key or "CompositeImplicitAutograd"
+        operator = self._operator(op_name)
+        if key in operator.kernels and not allow_override:
+            raise RuntimeError(f"[Library.impl] {operator} already has a kernel for {key}")
+        operator.kernels[key] = fn
+
+    def fallback(self, fn: Callable, dispatch_key: str = "", *, with_keyset: bool = False) -> None:
+        """Raises NotImplementedError."""
+        raise NotImplementedError("[Library.fallback] a kernel for all operators of a dispatch key is not supported")
+
+    def _destroy(self) -> None:
+        """Removes the operators that this library defined."""
+        while self._defined:
+            registry.remove(self._defined.pop())
+
+
+def custom_op(
+    name: str, fn: Callable | None = None, /, *, mutates_args: Any, device_types: Any = None, schema: str | None = None, tags: Any = None
+) -> Any:  # fmt: skip
+    """Defines an operator by a Python function; without one returns a decorator.
+
+    Args:
+        name: "namespace::name".
+        mutates_args: the names of the tensors that the function changes, or "unknown".
+        device_types: the devices of the function's tensors; None means all.
+        schema: the arguments and results, "(Tensor x) -> Tensor"; inferred from type annotations by default.
+        tags: without effect.
+    """
+    if fn is None:
+        return lambda f: define_custom_op(name, f, mutates_args, device_types, schema)
+    return define_custom_op(name, fn, mutates_args, device_types, schema)
+
+
+def define(qualname: str, schema: Any, *, lib: Library | None = None, tags: Any = ()) -> Any:
+    """Defines the operator "ns::name" with a schema "(Tensor x) -> Tensor". `tags` have no effect."""
+    check_kind("library.define", "qualname", qualname, str)
+    if lib is not None and lib.ns != qualname.partition("::")[0]:
+        raise ValueError(f"[library.define] expected an operator of the library's namespace {lib.ns}, got {qualname}")
+    operator = registry.define(parse(qualname + schema))
+    if lib is not None:
+        lib._defined.append(operator)
+
+
+def _overload(op: Any) -> OpOverload:
+    if isinstance(op, CustomOpDef):
+        return op._opoverload
+    if isinstance(op, OpOverloadPacket):
+        return op.default
+    return op if isinstance(op, OpOverload) else registry.find(op)
+
+
+def _decorator(register: Callable, func: Callable | None) -> Any:
+    def apply(f: Callable) -> Callable:
+        register(f)
+        return f
+
+    return apply if func is None else apply(func)
+
+
+_KEYS = {"cpu": "CPU", "cuda": "CUDA", "meta": "Meta", "default": "CompositeExplicitAutograd", None: "CompositeExplicitAutograd"}
+
+
+def register_kernel(op: Any, device_types: Any, func: Callable | None = None, /, *, lib: Library | None = None) -> Any:
+    """Adds a kernel for the device types ("cpu", "cuda"), or for all with None. `lib` has no effect."""
+    operator = _overload(op)
+    kinds = [device_types] if device_types is None or isinstance(device_types, str) else device_types
+
+    def register(f: Callable) -> None:
+        for kind in kinds:
+            if kind not in _KEYS:
+                raise ValueError(f"[register_kernel] expected a device type of cpu, cuda or meta, got {kind!r}")
+            operator.kernels[_KEYS[kind]] = f
+
+    return _decorator(register, func)
+
+
+def impl(qualname: str, types: Any, func: Callable | None = None, *, lib: Library | None = None) -> Any:
+    """Adds a kernel for device types ("cpu", "cuda", "default"), or for a dispatch key if `lib` is given."""
+    if lib is not None:
+        return _decorator(lambda f: lib.impl(qualname, f, types), func)
+    operator = _overload(qualname)
+
+    def register(f: Callable) -> None:
+        for kind in [types] if isinstance(types, str) else types:
+            operator.kernels[_KEYS.get(kind, kind)] = f
+
+    return _decorator(register, func)
+
+
+def register_autograd(op: Any, backward: Callable, /, *, setup_context: Callable | None = None, lib: Library | None = None) -> None:
+    """Sets an operator's derivative: `backward(ctx, *gradients)` returns a gradient or None for each positional argument.
+
+    `setup_context(ctx, inputs, output)` runs after the kernel and may save tensors. `lib` has no effect.
+    """
+    operator = _overload(op)
+    if operator._schema.is_mutable and operator._schema.returns != "()":
+        raise RuntimeError(f"Cannot register autograd formula for non-functional operator {operator} with schema {operator._schema}.")
+    operator.backward, operator.setup_context = backward, setup_context
+
+
+def register_fake(
+    op: Any, func: Callable | None = None, /, *, lib: Library | None = None, _stacklevel: int = 1, allow_override: bool = True
+) -> Any:
+    """Sets the function that creates results for tensors on the meta device. `lib` has no effect.
+
+    The operator may be defined later: packages register functions for operators of compiled libraries that do not load.
+    """
+    if isinstance(op, str) and registry.packet(*op.partition(".")[0].split("::")) is None:
+        return _decorator(lambda f: registry.set_early_fake(op, f), func)
+    operator = _overload(op)
+
+    def register(f: Callable) -> None:
+        if operator.fake is not None and not allow_override:
+            raise RuntimeError(f"[register_fake] {operator} already has a fake implementation")
+        operator.fake = f
+
+    return _decorator(register, func)
+
+
+def impl_abstract(qualname: str, func: Callable | None = None, *, lib: Library | None = None, _stacklevel: int = 1) -> Any:
+    """register_fake under its former name."""
+    return register_fake(qualname, func)
+
+
+def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: Library | None = None) -> None:
+    """Casts the operator's floating-point tensors to a dtype while autocast is enabled. `lib` has no effect."""
+    if device_type not in ("cpu", "cuda"):
+        raise ValueError(f"Unknown device type: {device_type}")
+    _overload(op).autocast[device_type] = cast_inputs
+
+
+def get_kernel(op: Any, dispatch_key: Any) -> Callable:
+    """The kernel registered for a dispatch key. Raises RuntimeError if there is none."""
+    operator, key = _overload(op), str(dispatch_key).rpartition(".")[2]
+    if key not in operator.kernels:
+        raise RuntimeError(f"[get_kernel] {operator} has no kernel for {key}")
+    return operator.kernels[key]
+
+
+def get_ctx() -> Any:
+    """Raises NotImplementedError: sizes that depend on data have no symbols."""
+    raise NotImplementedError("[library.get_ctx] there are no symbolic sizes")
+
+
+def fallthrough_kernel() -> None:
+    """Raises NotImplementedError: operators have no chain of kernels."""
+    raise NotImplementedError("[library.fallthrough_kernel] operators have no chain of kernels")
+
+
+def register_vmap(op: Any, func: Callable | None = None, /, *, lib: Library | None = None) -> Any:
+    """Raises NotImplementedError: vmap calls custom operators' functions on batched tensors."""
+    raise NotImplementedError("[register_vmap] vmap has no rules for custom operators")
+
+
+def register_torch_dispatch(op: Any, torch_dispatch_class: Any, func: Callable | None = None, /, *, lib: Library | None = None) -> Any:
+    """Raises NotImplementedError."""
+    raise NotImplementedError("[register_torch_dispatch] define the class's __torch_dispatch__ instead")
+
+
+def triton_op(name: str, fn: Callable | None = None, /, *, mutates_args: Any, schema: str | None = None) -> Any:
+    """Raises NotImplementedError: Triton's kernels need tensors with addresses in this process."""
+    raise NotImplementedError("[triton_op] Triton's kernels need tensors with addresses in this process")
+
+
+def wrap_triton(triton_kernel: Any, /) -> Any:
+    """Raises NotImplementedError."""
+    raise NotImplementedError("[wrap_triton] Triton's kernels need tensors with addresses in this process")
+
+
+def opcheck(
+    op: Any, args: tuple, kwargs: dict | None = None, *, test_utils: str | Sequence[str] = ("test_schema", "test_autograd_registration"),
+    raise_exception: bool = True, atol: float | None = None, rtol: float | None = None,
+) -> dict[str, str]:  # fmt: skip
+    """Calls the operator and compares its effects with its schema; only "test_schema" and "test_autograd_registration" exist.
+
+    Returns:
+        "SUCCESS" or the exception by test. Both tests compare no values, so `atol` and `rtol` have no effect.
+
+    Raises:
+        RuntimeError: a test failed and `raise_exception` is True.
+        NotImplementedError: for other tests.
+    """
+    from ._library.check import check
+
+    return check(_overload(op), args, kwargs or {}, [test_utils] if isinstance(test_utils, str) else test_utils, raise_exception)

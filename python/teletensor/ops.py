@@ -1,0 +1,45 @@
+"""torch.ops: namespaces of operators. Custom operators are found by namespace and name: ``ops.mylib.scale(x)``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._library import registry
+from ._library.operators import OpOverload, OpOverloadPacket
+
+__all__ = ["OpOverload", "OpOverloadPacket", "load_library", "loaded_libraries"]
+
+loaded_libraries: set[str] = set()
+
+
+class _Namespace:
+    """The operators of a namespace as attributes."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __getattr__(self, name: str) -> OpOverloadPacket:
+        found = registry.packet(self.name, name)
+        if found is None:
+            raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{name}'")
+        return found
+
+    def __dir__(self) -> list[str]:
+        return registry.names(self.name)
+
+    def __repr__(self) -> str:
+        return f"<module 'torch.ops.{self.name}'>"
+
+
+_namespaces: dict[str, _Namespace] = {}
+
+
+def __getattr__(name: str) -> _Namespace:
+    if name.startswith("__"):
+        raise AttributeError(f"module 'teletensor.ops' has no attribute {name!r}")
+    return _namespaces.setdefault(name, _Namespace(name))
+
+
+def load_library(path: Any) -> None:
+    """Raises OSError: libraries of compiled PyTorch operators need PyTorch's own library."""
+    raise OSError(f"Could not load this library: {path}: teletensor runs no operators compiled for PyTorch")
