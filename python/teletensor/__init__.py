@@ -70,6 +70,16 @@ globals().update(_in_place_functions() | _drawing_functions | _view_copies)
 
 
 
+def _c_alias(name: str):
+    """Returns a private name of torch._C that libraries use."""
+    from . import _c_aliases
+
+    return getattr(_c_aliases, name)
+
+
+_C.__getattr__ = _c_alias
+
+
 def is_autocast_enabled(device_type: str = "cuda") -> _builtins.bool:
     """Whether autocast is enabled for a device type in this thread."""
     return _C.autocast_dtype(device_type) is not None
@@ -99,8 +109,9 @@ has_mkl = has_lapack = has_openmp = has_spectral = True  # of the engine's libra
 
 # Imported at their first use.
 _MODULES = (
-    "accelerator", "amp", "backends", "cpu", "cuda", "distributed", "distributions", "fft", "func", "functional", "futures", "hub",
-    "jit", "linalg", "masked", "nn", "optim", "serialization", "signal", "special", "testing", "utils", "_VF", "_utils",
+    "__config__", "_dynamo", "_jit_internal", "accelerator", "amp", "backends", "compiler", "cpu", "cuda", "distributed",
+    "distributions", "fft", "func", "functional", "futures", "hub", "jit", "library", "linalg", "masked", "nn", "ops", "optim",
+    "serialization", "signal", "special", "testing", "utils", "_VF", "_utils",
 )  # fmt: skip
 _NAMES = {
     "_event": "Event Stream",

@@ -1,7 +1,8 @@
 """``import teletensor.as_torch``: afterwards ``import torch`` returns teletensor in this process.
 
-For libraries that import PyTorch by name (einops, opt_einsum, TensorLy): they treat teletensor's tensors as PyTorch's.
-PyTorch itself can then not be imported; if it has already been imported, this module raises ImportError.
+For libraries that import PyTorch by name (einops, transformers, timm): they treat teletensor's tensors as PyTorch's.
+PyTorch itself can then not be imported; if it has already been imported, this module raises ImportError. Libraries that
+read PyTorch's package metadata also need the distribution in deploy/teletensor-as-torch.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from typing import Any
 
 import teletensor
 
-_TORCH_VERSION = "2.6.0"  # the PyTorch release whose names and semantics teletensor follows
+_TORCH_VERSION = "2.15.0"  # the PyTorch release whose names and semantics teletensor follows
+_PRIVATE = "_C."  # torch._C's submodules are those of teletensor._c_aliases; teletensor._C is an extension module
 
 
 class _Torch(ModuleType):
@@ -31,6 +33,19 @@ class _Torch(ModuleType):
         return dir(teletensor)
 
 
+def _own_name(torch_name: str) -> str:
+    """Returns the name of teletensor's module for a submodule of torch."""
+    rest = torch_name.partition(".")[2]
+    return f"teletensor._c_aliases.{rest.removeprefix(_PRIVATE)}" if rest.startswith(_PRIVATE) else f"teletensor.{rest}"
+
+
+def _exists(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:  # a parent is missing or is no package
+        return False
+
+
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Finds module torch.x if teletensor.x exists."""
 
@@ -39,15 +54,14 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
         top, _, rest = name.partition(".")
-        if top != "torch" or rest and importlib.util.find_spec(f"teletensor.{rest}") is None:
+        if top != "torch" or rest and not _exists(_own_name(name)):
             return None
         return importlib.machinery.ModuleSpec(name, self, is_package=True)
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
-        _, _, rest = spec.name.partition(".")
-        if not rest:
+        if spec.name == "torch":
             return _Torch("torch", teletensor.__doc__)
-        module = importlib.import_module(f"teletensor.{rest}")
+        module = importlib.import_module(_own_name(spec.name))
         self._specs[spec.name] = module.__spec__
         return module
 
@@ -60,4 +74,5 @@ if "torch" in sys.modules and not isinstance(sys.modules["torch"], _Torch):
     raise ImportError("PyTorch is already imported in this process, so teletensor cannot replace it")
 if "torch" not in sys.modules:
     sys.meta_path.insert(0, _Finder())
+    teletensor._C.__path__ = []  # so that submodules of torch._C are looked for
     teletensor.Tensor.__module__ = "torch"  # opt_einsum selects its backend by this name

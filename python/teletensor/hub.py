@@ -5,12 +5,15 @@ from __future__ import annotations
 import builtins
 import importlib.util
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlparse  # noqa: F401 - libraries import it from here
 
 __all__ = ["download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir"]
 
+HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")  # the hash in a file's name
 _directory: str | None = None
 
 
@@ -18,8 +21,13 @@ def get_dir() -> str:
     """The folder of the hub: that of set_dir(), $TORCH_HOME/hub, $XDG_CACHE_HOME/torch/hub or ~/.cache/torch/hub."""
     if _directory is not None:
         return _directory
+    return os.path.join(_get_torch_home(), "hub")
+
+
+def _get_torch_home() -> str:
+    """The folder of PyTorch's downloads: $TORCH_HOME, $XDG_CACHE_HOME/torch or ~/.cache/torch."""
     cache = os.environ.get("XDG_CACHE_HOME", "~/.cache")
-    return os.path.join(os.path.expanduser(os.environ.get("TORCH_HOME", os.path.join(cache, "torch"))), "hub")
+    return os.path.expanduser(os.environ.get("TORCH_HOME", os.path.join(cache, "torch")))
 
 
 def set_dir(d: str | os.PathLike) -> None:

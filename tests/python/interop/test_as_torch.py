@@ -2,8 +2,11 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
 
 ASKS = """
 import teletensor.as_torch
@@ -11,22 +14,33 @@ import torch, torch.nn as nn, torch.nn.functional as F
 from torch.utils.data import DataLoader
 import teletensor
 assert torch.Tensor is teletensor.Tensor and nn is teletensor.nn and F is teletensor.nn.functional
-assert torch.__version__ == "2.6.0" and teletensor.__version__ != torch.__version__
+assert torch.__version__ == "2.15.0" and teletensor.__version__ != torch.__version__
 assert nn.__spec__.name == "teletensor.nn" and torch.Tensor.__module__ == "torch"
+import torch._C._nn, torch._C._fft as fft
+from torch._C import _TensorMeta
+assert torch._C._nn is teletensor._C._nn and fft.fft_fft is torch.fft.fft and isinstance(torch.Tensor, _TensorMeta)
 try:
-    import torch.onnx
+    import torch.no_such_module.x
 except ModuleNotFoundError:
     print("right")
 """
 
+# The package of deploy/teletensor-as-torch is on the path, and nothing imports teletensor.as_torch first.
+PACKAGE = """
+import torch.nn as nn, torch
+import teletensor
+assert nn is teletensor.nn and torch.ones is teletensor.ones and torch.__version__ == "2.15.0"
+print("right")
+"""
+
 
 @pytest.mark.parametrize(
-    "code, said", [(ASKS, "right"), ("import sys; sys.modules['torch'] = sys\nimport teletensor.as_torch", "already")]
+    "code, said",
+    [(ASKS, "right"), (PACKAGE, "right"), ("import sys; sys.modules['torch'] = sys\nimport teletensor.as_torch", "already")],
 )
 def test_import_in_a_new_process(torch, code, said):
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env={"PYTHONPATH": ":".join(sys.path)}
-    )
+    path = [*sys.path, str(ROOT / "deploy/teletensor-as-torch")] if code is PACKAGE else sys.path
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={"PYTHONPATH": ":".join(path)})
     assert said in done.stdout + done.stderr
     assert done.returncode == (said == "already")
 

@@ -100,3 +100,12 @@ class Partial(Placement):
 
 
 __all__ = ["Partial", "Placement", "Replicate", "Shard"]
+
+
+class _StridedShard(Shard):
+    """PyTorch's placement of a dimension divided in another order than the mesh's; there are no such DTensors."""
+
+    __slots__ = ()
+
+    def __init__(self, dim: int, *, split_factor: int):
+        raise NotImplementedError("[_StridedShard] dimensions are divided in the order of the mesh's dimensions only")

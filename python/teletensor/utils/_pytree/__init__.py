@@ -4,7 +4,10 @@
     spec.unflatten(x * 2 for x in leaves)  # {"a": [2, 4], "b": 6}
 """
 
-from ._builtins import _namedtuple_flatten, _namedtuple_unflatten, _register_namedtuple, register_all
+from ._builtins import (
+    _dict_flatten, _dict_flatten_with_keys, _dict_unflatten, _namedtuple_flatten, _namedtuple_unflatten, _register_namedtuple,
+    register_all,
+)
 from ._json import (
     DEFAULT_TREESPEC_SERIALIZATION_PROTOCOL, EnumEncoder, enum_object_hook, pytree_to_str, str_to_pytree, treespec_dumps,
     treespec_loads, treespec_pprint,

@@ -50,6 +50,14 @@ def _flatten_mapping(tree):
     return list(tree.values()), list(tree.keys())
 
 
+# Names that libraries use to register their own mappings.
+_dict_flatten, _dict_flatten_with_keys = _flatten_mapping, _mapping_with_keys(_flatten_mapping)
+
+
+def _dict_unflatten(values, keys):
+    return dict(zip(keys, values))
+
+
 def _namedtuple_flatten(tree):
     return list(tree), type(tree)
 
@@ -127,7 +135,7 @@ def register_all() -> None:
     for name, cls, flatten, unflatten, keyed in (
         ("builtins.tuple", tuple, _flatten_items, lambda values, _: tuple(values), _sequence_with_keys),
         ("builtins.list", list, _flatten_items, lambda values, _: list(values), _sequence_with_keys),
-        ("builtins.dict", dict, _flatten_mapping, lambda values, keys: dict(zip(keys, values)), _mapping_with_keys),
+        ("builtins.dict", dict, _dict_flatten, _dict_unflatten, _mapping_with_keys),
         ("collections.OrderedDict", OrderedDict, _flatten_mapping, lambda values, keys: OrderedDict(zip(keys, values)),
          _mapping_with_keys),
         ("collections.deque", deque, _deque_flatten, lambda values, maxlen: deque(values, maxlen=maxlen), _sequence_with_keys),

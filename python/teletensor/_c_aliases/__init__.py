@@ -1,0 +1,76 @@
+"""Private names of torch._C that libraries use, found by attribute access on teletensor._C and by imports of torch._C.x.
+
+`_nn`, `_fft`, `_linalg` and `_special` are modules of functions. Functions that switch TorchScript's optimizations or
+record statistics do nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from .. import _C
+from .._library.operators import BelowAutograd as _AutoDispatchBelowAutograd  # noqa: F401
+
+_MODULES = ("_fft", "_linalg", "_nn", "_special")
+_TensorMeta = type(_C.Tensor)
+
+
+def _get_tracing_state() -> None:
+    """Returns None: functions are not traced by TorchScript."""
+
+
+def _log_api_usage_once(event: str) -> None:
+    """Does nothing: no statistics are recorded."""
+
+
+def _get_default_device() -> str:
+    """The name of the default device."""
+    return str(_C.default_device())
+
+
+def _cuda_isInBadFork() -> bool:  # noqa: N802 - PyTorch's name
+    """Always False: no CUDA context exists in this process."""
+    return False
+
+
+def _get_privateuse1_backend_name() -> str:
+    """The name of PyTorch's device type for plug-ins, which has no devices."""
+    return "privateuseone"
+
+
+def _jit_setting(*args: Any, **kwargs: Any) -> None:
+    """Does nothing: there is no TorchScript."""
+
+
+_jit_set_profiling_executor = _jit_set_profiling_mode = _jit_setting
+_jit_override_can_fuse_on_cpu = _jit_override_can_fuse_on_gpu = _jit_set_texpr_fuser_enabled = _jit_setting
+_jit_set_nvfuser_enabled = _jit_set_nvfuser_guard_mode = _jit_set_fusion_strategy = _jit_setting
+
+
+def _jit_can_fuse_on_cpu() -> bool:
+    """Always False: there is no TorchScript."""
+    return False
+
+
+_jit_can_fuse_on_gpu = _jit_can_fuse_on_cpu
+
+
+class Graph:
+    """The type of TorchScript's graphs, of which there are none."""
+
+    def __init__(self) -> None:
+        raise NotImplementedError("[torch._C.Graph] there is no TorchScript; teletensor.fx.Graph is a graph of operations")
+
+
+class Value:
+    """The type of values of TorchScript's graphs, of which there are none."""
+
+    def __init__(self) -> None:
+        raise NotImplementedError("[torch._C.Value] there is no TorchScript")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module 'teletensor._C' has no attribute {name!r}")

@@ -1,0 +1,1 @@
+"""torch.distributed._composable: the former place of fully_shard."""
