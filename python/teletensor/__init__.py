@@ -72,6 +72,8 @@ globals().update(_in_place_functions() | _drawing_functions | _view_copies)
 
 def _c_alias(name: str):
     """Returns a private name of torch._C that libraries use."""
+    if name.startswith("__"):  # the import system looks for __path__
+        raise AttributeError(f"module 'teletensor._C' has no attribute {name!r}")
     from . import _c_aliases
 
     return getattr(_c_aliases, name)

@@ -10,7 +10,6 @@ import importlib
 from typing import Any
 
 from .. import _C
-from .._library.operators import BelowAutograd as _AutoDispatchBelowAutograd  # noqa: F401
 
 _MODULES = ("_fft", "_linalg", "_nn", "_special")
 _TensorMeta = type(_C.Tensor)
@@ -73,4 +72,8 @@ class Value:
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return importlib.import_module(f"{__name__}.{name}")
+    if name == "_AutoDispatchBelowAutograd":
+        from .._library.operators import BelowAutograd
+
+        return BelowAutograd
     raise AttributeError(f"module 'teletensor._C' has no attribute {name!r}")
