@@ -109,12 +109,7 @@ newaxis = None
 has_mkl = has_lapack = has_openmp = has_spectral = True  # of the engine's libraries or its own kernels
 
 
-# Imported at their first use.
-_MODULES = (
-    "__config__", "_dynamo", "_jit_internal", "accelerator", "amp", "backends", "compiler", "cpu", "cuda", "distributed",
-    "distributions", "fft", "func", "functional", "futures", "hub", "jit", "library", "linalg", "masked", "nn", "ops", "optim",
-    "serialization", "signal", "special", "testing", "utils", "_VF", "_utils",
-)  # fmt: skip
+# Names by the module that defines them, which is imported at their first use, like every module of the package.
 _NAMES = {
     "_event": "Event Stream",
     "_serialization": "load save",
@@ -147,4 +142,4 @@ _NAMES = {
     "conv3d dropout feature_dropout group_norm layer_norm max_pool1d max_pool2d max_pool3d pairwise_distance pixel_shuffle "
     "pixel_unshuffle rrelu triplet_margin_loss",
 }
-__getattr__, __dir__ = _lazy_attributes(globals(), _MODULES, _NAMES)
+__getattr__, __dir__ = _lazy_attributes(globals(), None, _NAMES, but=("as_torch", "cli"))

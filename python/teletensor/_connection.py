@@ -16,6 +16,7 @@ from ._version import __version__
 
 _current: _C.Connection | None = None
 _all: Engines | None = None  # of connect_all()
+environment: dict[str, str] = {}  # variables by which another process connects to the same engine
 _settings: dict[str, tuple] = {}  # arguments by operator name; issued again in every new session
 
 
@@ -45,9 +46,10 @@ def connect(
         ValueError: `compression` or its variable has another value.
         ConnectionError: the engine does not answer, the token is wrong, or no engine can be started.
     """
-    global _current
+    global _current, environment
     disconnect()
     _current = _open(address, token, memory_limit, compression, content_addressed)
+    environment = {name: value for name, value in (("TELETENSOR_ADDRESS", address), ("TELETENSOR_TOKEN", token)) if value}
     return _current
 
 

@@ -3,37 +3,42 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from collections.abc import Iterable, Mapping
 from typing import Any, Callable
 
 
 def lazy_attributes(
-    namespace: dict[str, Any], modules: Iterable[str] = (), names: Mapping[str, str] | None = None
+    namespace: dict[str, Any], modules: Iterable[str] | None = (), names: Mapping[str, str] | None = None, but: tuple[str, ...] = ()
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Returns the functions __getattr__ and __dir__ of a module.
 
     Args:
         namespace: the module's globals(), to which an attribute is added at its first use.
-        modules: submodules, which are attributes too.
+        modules: submodules, which are attributes too; None: all.
         names: by submodule, relative to the module's package ("nn.functional"): its attributes, separated by spaces.
             "new=old" gives an attribute another name.
+        but: submodules that are not attributes before they are imported.
     """
     package = namespace["__name__"]
-    sources = {name: (f"{package}.{name}", "") for name in modules}
+    sources = {name: (f"{package}.{name}", "") for name in modules or ()}
     for module, found in (names or {}).items():
         for name in found.split():
             alias, _, original = name.partition("=")
             sources[alias] = (f"{package}.{module}", original or alias)
 
     def get(name: str) -> Any:
-        if name not in sources:
+        if name not in sources and (modules is not None or name in but or importlib.util.find_spec(f"{package}.{name}") is None):
             raise AttributeError(f"module {package!r} has no attribute {name!r}: not implemented yet (docs/names.md)")
-        path, attribute = sources[name]
+        path, attribute = sources.get(name, (f"{package}.{name}", ""))
         module = importlib.import_module(path)
         value = namespace[name] = getattr(module, attribute) if attribute else module
         return value
 
     def names_of() -> list[str]:
-        return sorted({*namespace, *sources})
+        import pkgutil
+
+        found = set() if modules is not None else {m.name for m in pkgutil.iter_modules(namespace["__path__"])} - set(but)
+        return sorted({*namespace, *sources, *found})
 
     return get, names_of
