@@ -90,7 +90,7 @@ def emit(operators: list[Operator]) -> str:
             results = f"kResults{i}"
         entries.append(f"    {{{cpp_string(entry.name)}, kOps{i}, {results}}},\n")
         if i >= len(names + in_place):
-            tables["ops"].append(_row(entry.name, "function", i, entry.doc))
+            tables["ops"].append(_row(entry.name, "internal_function", i, entry.doc))
             continue
         if i >= len(names):
             doc = f"{entry.name.rstrip('_')} in place: writes the result to the tensor and returns it."

@@ -8,6 +8,7 @@
 #include "python/bindings/convert.h"
 #include "python/bindings/object.h"
 #include "python/bindings/operators.h"
+#include "python/bindings/torch_function.h"
 
 namespace tt::python {
 namespace {
@@ -154,10 +155,30 @@ client::Tensor value_tensor(PyObject* value, const client::Tensor& view) {
   return tensor_from(value, view->dtype, view->device, *view->session);
 }
 
+bool is_plain_bound(PyObject* o) { return o == Py_None || PyLong_CheckExact(o); }
+
+// Whether the index cannot override indexing; compares types only.
+bool is_plain_index(PyObject* o) {
+  if (PyLong_CheckExact(o) || o == Py_None || o == Py_Ellipsis || is_plain_tensor(o)) return true;
+  if (PySlice_Check(o)) {
+    auto* slice = reinterpret_cast<PySliceObject*>(o);
+    return is_plain_bound(slice->start) && is_plain_bound(slice->stop) && is_plain_bound(slice->step);
+  }
+  if (!PyTuple_CheckExact(o)) return false;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); ++i) {
+    PyObject* item = PyTuple_GET_ITEM(o, i);
+    if (PyTuple_CheckExact(item) || !is_plain_index(item)) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 PyObject* get_item(PyObject* self, PyObject* index) noexcept {
   return guard([&]() -> PyObject* {
+    if (!is_plain_tensor(self) || !is_plain_index(index)) [[unlikely]] {
+      if (PyObject* result = call_overridden_method("__getitem__", {self, index})) return result;
+    }
     Indexed indexed = Indexer(handle_of(self)).run(index);
     if (indexed.advanced()) {
       std::vector<const TensorMeta*> list = entries(indexed);
@@ -177,6 +198,11 @@ int set_item(PyObject* self, PyObject* index, PyObject* value) noexcept {
   return guard(
       [&] {
         check(ErrorKind::kType, value != nullptr, "Tensor does not support deleting items");
+        if (!is_plain_tensor(self) || !is_plain_index(index) ||
+            !(is_plain_tensor(value) || PyFloat_CheckExact(value))) {
+          Owned result(call_overridden_method("__setitem__", {self, index, value}));
+          if (result) return 0;
+        }
         Indexed indexed = Indexer(handle_of(self)).run(index);
         client::Tensor& view = indexed.view;
         client::Tensor source = value_tensor(value, view);

@@ -16,9 +16,11 @@
 #include "python/bindings/mode.h"
 #include "python/bindings/object.h"
 #include "python/bindings/operators.h"
+#include "python/bindings/overridable.h"
 #include "python/bindings/parse.h"
 #include "python/bindings/read.h"
 #include "python/bindings/store.h"
+#include "python/bindings/torch_function.h"
 #include "python/bindings/types.h"
 #include "python/bindings/wait.h"
 
@@ -222,7 +224,8 @@ void bind(py::module_& m) {
     }
   });
   init_waits();
-  if (!init_errors(m.ptr()) || !init_types(m.ptr()) || !init_tensor_type(m.ptr()) || !init_pending_item_type(m.ptr()))
+  if (!init_errors(m.ptr()) || !init_types(m.ptr()) || !init_tensor_type(m.ptr()) || !init_pending_item_type(m.ptr()) ||
+      !init_torch_function(m.ptr()) || !init_overridable(m.ptr()))
     throw py::error_already_set();
   MethodTables tables = method_tables();
   add_functions(m, "torch", tables.torch);

@@ -2,6 +2,7 @@
 
 #include <structmember.h>
 
+#include <algorithm>
 #include <new>
 
 #include "client/backward.h"
@@ -14,6 +15,7 @@
 #include "python/bindings/operators.h"
 #include "python/bindings/parse.h"
 #include "python/bindings/read.h"
+#include "python/bindings/torch_function.h"
 #include "python/bindings/types.h"
 
 namespace tt::python {
@@ -175,7 +177,84 @@ PyObject* tolist(PyObject* o, PyObject*) {
   return guard([&] { return to_list(handle_of(o)); });
 }
 
+template <typename F>
+void* slot(F* f) {
+  return reinterpret_cast<void*>(f);
+}
+
+// A string literal as a template argument.
+template <size_t N>
+struct Name {
+  constexpr Name(const char (&literal)[N]) { std::copy_n(literal, N, text); }  // NOLINT: implicit on purpose
+  char text[N];
+};
+
+// Runs `overridden`, which calls the handler of an attribute of a tensor that is not exactly a Tensor or Parameter.
+// Returns whether `result` is the attribute's result: a value, or null with an exception set.
+template <typename F>
+bool found_override(F overridden, PyObject** result) {
+  *result = guard(overridden);
+  return *result || PyErr_Occurred();
+}
+
+template <Name name, PyObject* (*get)(PyObject*, void*)>
+PyObject* checked_get(PyObject* o, void* closure) {
+  if (PyObject * result; !is_plain_tensor(o)) [[unlikely]] {
+    if (found_override([&] { return call_overridden_method(name.text, {o}, "__get__"); }, &result)) return result;
+  }
+  return get(o, closure);
+}
+
+template <Name name, int (*set)(PyObject*, PyObject*, void*)>
+int checked_set(PyObject* o, PyObject* value, void* closure) {
+  if (PyObject * result; !is_plain_tensor(o)) [[unlikely]] {
+    auto overridden = [&] {
+      return value ? call_overridden_method(name.text, {o, value}, "__set__")
+                   : call_overridden_method(name.text, {o}, "__delete__");
+    };
+    if (found_override(overridden, &result)) return Py_XDECREF(result), result ? 0 : -1;
+  }
+  return set(o, value, closure);
+}
+
+// Passes a method's call with a tuple of arguments (null: none) to the handlers.
+PyObject* method_overridden(const char* name, PyObject* o, PyObject* args, PyObject* keywords) {
+  if (!args) return call_overridden_method(name, {o});
+  Owned names;
+  std::vector<PyObject*> values(&PyTuple_GET_ITEM(args, 0), &PyTuple_GET_ITEM(args, 0) + PyTuple_GET_SIZE(args));
+  const Py_ssize_t count = PyTuple_GET_SIZE(args);
+  if (keywords) {
+    names = Owned(throw_if_null(PySequence_Tuple(keywords)));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names.get()); ++i) {
+      values.push_back(PyDict_GetItem(keywords, PyTuple_GET_ITEM(names.get(), i)));
+    }
+  }
+  return call_overridden(nullptr, name, {o, values.data(), count, names.get()});
+}
+
+template <Name name, PyObject* (*method)(PyObject*, PyObject*)>
+PyObject* checked_method(PyObject* o, PyObject* args) {
+  if (PyObject * result; !is_plain_tensor(o)) [[unlikely]] {
+    if (found_override([&] { return method_overridden(name.text, o, args, nullptr); }, &result)) return result;
+  }
+  return method(o, args);
+}
+
+template <Name name, PyObject* (*method)(PyObject*, PyObject*, PyObject*)>
+PyObject* checked_method_with_keywords(PyObject* o, PyObject* args, PyObject* keywords) {
+  if (PyObject * result; !is_plain_tensor(o)) [[unlikely]] {
+    if (found_override([&] { return method_overridden(name.text, o, args, keywords); }, &result)) return result;
+  }
+  return method(o, args, keywords);
+}
+
 Py_ssize_t length(PyObject* o) {
+  if (PyObject * result; !is_plain_tensor(o)) [[unlikely]] {
+    if (found_override([&] { return call_overridden_method("__len__", {o}); }, &result)) {
+      Owned owned(result);
+      return result ? PyNumber_AsSsize_t(result, PyExc_OverflowError) : -1;
+    }
+  }
   if (handle_of(o)->dim() == 0) {
     PyErr_SetString(PyExc_TypeError, "len() of a 0-d tensor");
     return -1;
@@ -186,39 +265,47 @@ Py_ssize_t length(PyObject* o) {
 Py_hash_t hash(PyObject* o) { return _Py_HashPointer(o); }
 
 PyGetSetDef getset[] = {
-    {"shape", get_shape, nullptr, "The sizes, as a Size.", nullptr},
-    {"dtype", get_dtype, nullptr, "The type of the elements.", nullptr},
-    {"device", get_device, nullptr, "The device of the engine that stores the bytes.", nullptr},
-    {"ndim", get_ndim, nullptr, "The number of dimensions.", nullptr},
-    {"requires_grad", get_requires_grad, set_requires_grad, "Whether gradients are computed for the tensor.", nullptr},
-    {"grad", get_grad, set_grad, "The gradient accumulated by backward(), or None.", nullptr},
-    {"is_leaf", get_is_leaf, nullptr, "Whether the tensor is a leaf: no recorded operation computed it.", nullptr},
-    {"is_cuda", get_is_cuda, nullptr, "Whether the tensor is on a GPU.", nullptr},
-    {"T", get_transposed, nullptr, "A view with the dimensions reversed.", nullptr},
-    {"mT", get_transposed, nullptr, "A view with the last two dimensions exchanged.", const_cast<char*>("last two")},
-    {"_version", get_version, nullptr, "The number of in-place writes so far.", nullptr},
-    {"_base", get_base, nullptr, "The tensor that this tensor is a view of, or None.", nullptr},
+    {"shape", checked_get<"shape", get_shape>, nullptr, "The sizes, as a Size.", nullptr},
+    {"dtype", checked_get<"dtype", get_dtype>, nullptr, "The type of the elements.", nullptr},
+    {"device", checked_get<"device", get_device>, nullptr, "The device of the engine that stores the bytes.", nullptr},
+    {"ndim", checked_get<"ndim", get_ndim>, nullptr, "The number of dimensions.", nullptr},
+    {"requires_grad", checked_get<"requires_grad", get_requires_grad>, checked_set<"requires_grad", set_requires_grad>,
+     "Whether gradients are computed for the tensor.", nullptr},
+    {"grad", checked_get<"grad", get_grad>, checked_set<"grad", set_grad>,
+     "The gradient accumulated by backward(), or None.", nullptr},
+    {"is_leaf", checked_get<"is_leaf", get_is_leaf>, nullptr,
+     "Whether the tensor is a leaf: no recorded operation computed it.", nullptr},
+    {"is_cuda", checked_get<"is_cuda", get_is_cuda>, nullptr, "Whether the tensor is on a GPU.", nullptr},
+    {"T", checked_get<"T", get_transposed>, nullptr, "A view with the dimensions reversed.", nullptr},
+    {"mT", checked_get<"mT", get_transposed>, nullptr, "A view with the last two dimensions exchanged.",
+     const_cast<char*>("last two")},
+    {"_version", checked_get<"_version", get_version>, nullptr, "The number of in-place writes so far.", nullptr},
+    {"_base", checked_get<"_base", get_base>, nullptr, "The tensor that this tensor is a view of, or None.", nullptr},
     {"_handle", get_handle, nullptr, "The tensor's handle in the engine.", nullptr},
     {"_storage", get_storage, nullptr, "The (number, bytes) of the tensor's storage.", nullptr},
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
     {}};
 
 PyMethodDef methods[] = {
-    {"size", size, METH_VARARGS, "size(dim=None): the sizes, or one of them."},
-    {"stride", stride, METH_VARARGS, "stride(dim=None): the strides in elements, or one of them."},
-    {"dim", dim, METH_NOARGS, "The number of dimensions."},
-    {"ndimension", dim, METH_NOARGS, "The number of dimensions."},
-    {"numel", numel, METH_NOARGS, "The number of elements."},
-    {"nelement", numel, METH_NOARGS, "The number of elements."},
-    {"element_size", element_size, METH_NOARGS, "The size of an element in bytes."},
-    {"storage_offset", storage_offset, METH_NOARGS, "The offset from the storage's start, in elements."},
-    {"is_contiguous", reinterpret_cast<PyCFunction>(is_contiguous), METH_VARARGS | METH_KEYWORDS,
-     "Whether the elements are contiguous in row-major order."},
-    {"is_floating_point", is_floating_point, METH_NOARGS, "Whether the dtype is a floating-point type."},
-    {"item", item_method, METH_NOARGS, "The single element as a Python number. Waits for the engine."},
+    {"size", checked_method<"size", size>, METH_VARARGS, "size(dim=None): the sizes, or one of them."},
+    {"stride", checked_method<"stride", stride>, METH_VARARGS,
+     "stride(dim=None): the strides in elements, or one of them."},
+    {"dim", checked_method<"dim", dim>, METH_NOARGS, "The number of dimensions."},
+    {"ndimension", checked_method<"ndimension", dim>, METH_NOARGS, "The number of dimensions."},
+    {"numel", checked_method<"numel", numel>, METH_NOARGS, "The number of elements."},
+    {"nelement", checked_method<"nelement", numel>, METH_NOARGS, "The number of elements."},
+    {"element_size", checked_method<"element_size", element_size>, METH_NOARGS, "The size of an element in bytes."},
+    {"storage_offset", checked_method<"storage_offset", storage_offset>, METH_NOARGS,
+     "The offset from the storage's start, in elements."},
+    {"is_contiguous", reinterpret_cast<PyCFunction>(slot(checked_method_with_keywords<"is_contiguous", is_contiguous>)),
+     METH_VARARGS | METH_KEYWORDS, "Whether the elements are contiguous in row-major order."},
+    {"is_floating_point", checked_method<"is_floating_point", is_floating_point>, METH_NOARGS,
+     "Whether the dtype is a floating-point type."},
+    {"item", checked_method<"item", item_method>, METH_NOARGS,
+     "The single element as a Python number. Waits for the engine."},
     {"item_async", item_async_method, METH_NOARGS,
      "Requests the single element without waiting; returns a PendingItem."},
-    {"tolist", tolist, METH_NOARGS, "The elements as nested lists. Waits for the engine."},
+    {"tolist", checked_method<"tolist", tolist>, METH_NOARGS, "The elements as nested lists. Waits for the engine."},
     {"tolist_async", tolist_async, METH_NOARGS,
      "Requests the elements as nested lists without waiting; returns a PendingList."},
     {}};
@@ -226,11 +313,6 @@ PyMethodDef methods[] = {
 PyMemberDef members[] = {{"__dictoffset__", T_PYSSIZET, offsetof(TensorObject, dict), READONLY, nullptr},
                          {"__weaklistoffset__", T_PYSSIZET, offsetof(TensorObject, weak_references), READONLY, nullptr},
                          {}};
-
-template <typename F>
-void* slot(F* f) {
-  return reinterpret_cast<void*>(f);
-}
 
 }  // namespace
 

@@ -13,6 +13,7 @@
 #include "python/bindings/mode.h"
 #include "python/bindings/object.h"
 #include "python/bindings/read.h"
+#include "python/bindings/torch_function.h"
 
 namespace tt::python {
 namespace {
@@ -134,7 +135,7 @@ PyObject* call_resizing(const Op& op, uint16_t id, const ParsedArgs& parsed, con
 
 }  // namespace
 
-PyObject* call_entry(const Entry& entry, const PythonCall& call, bool in_place) noexcept {
+PyObject* call_entry(const Entry& entry, PyObject* module, const PythonCall& call, bool in_place) noexcept {
   return guard([&]() -> PyObject* {
     CallInProgress call_in_progress;
     std::string reasons;
@@ -152,6 +153,9 @@ PyObject* call_entry(const Entry& entry, const PythonCall& call, bool in_place) 
         absl::StrAppend(&reasons, reasons.empty() ? "" : "; or ", why);
         continue;
       }
+      if (parsed.may_be_overridden || !parsed.session) [[unlikely]] {
+        if (PyObject* result = call_overridden(module, entry.name, call)) return result;
+      }
       client::Session& session = parsed.session ? *parsed.session : current_session();
       if (in_place) parsed.into.assign(1, handle_of(call.self));
       if (!in_place && !parsed.into.empty() && !fits_out(op, &parsed)) {
@@ -167,11 +171,51 @@ PyObject* call_entry(const Entry& entry, const PythonCall& call, bool in_place) 
       }
       return wrap_results(entry, op, std::move(results));
     }
+    if (PyObject* result = call_overridden(module, entry.name, call)) return result;
     fail(ErrorKind::kType, entry.name, "(): ", reasons);
   });
 }
 
 namespace {
+
+// Names of the methods that a number slot is equivalent to; __torch_function__ receives these methods of Tensor.
+struct SlotNames {
+  uint16_t op;
+  const char *forward, *reflected, *in_place;
+};
+
+// Returns the method's name for a slot's operands.
+const char* slot_name(uint16_t op, bool is_reflected, bool in_place) {
+  using namespace op_id;  // NOLINT: a table of the ids' names
+  static constexpr SlotNames kNames[] = {
+      {kAdd, "add", "add", "add_"},
+      {kSub, "sub", "__rsub__", "sub_"},
+      {kMul, "mul", "mul", "mul_"},
+      {kDiv, "div", "__rdiv__", "div_"},
+      {kFloorDivide, "__floordiv__", "__rfloordiv__", "floor_divide_"},
+      {kRemainder, "remainder", "__rmod__", "remainder_"},
+      {kMatmul, "matmul", "__rmatmul__", "matmul"},
+      {kPow, "pow", "__rpow__", "pow_"},
+      {kBitwiseAnd, "__and__", "bitwise_and", "__iand__"},
+      {kBitwiseOr, "__or__", "bitwise_or", "__ior__"},
+      {kBitwiseXor, "__xor__", "bitwise_xor", "__ixor__"},
+      {kBitwiseLeftShift, "__lshift__", "__rlshift__", "__ilshift__"},
+      {kBitwiseRightShift, "__rshift__", "__rrshift__", "__irshift__"},
+      {kLt, "lt", "gt", ""},
+      {kLe, "le", "ge", ""},
+      {kEq, "eq", "eq", ""},
+      {kNe, "ne", "ne", ""},
+      {kGt, "gt", "lt", ""},
+      {kGe, "ge", "le", ""},
+      {kNeg, "neg", "", ""},
+      {kAbs, "abs", "", ""},
+      {kBitwiseNot, "__invert__", "", ""},
+  };
+  for (const SlotNames& names : kNames) {
+    if (names.op == op) return in_place ? names.in_place : is_reflected ? names.reflected : names.forward;
+  }
+  return "";
+}
 
 // Converts an operand of a number slot, a tensor or a Python number. Returns false for other objects.
 bool operand(PyObject* o, Arg* out) {
@@ -179,12 +223,35 @@ bool operand(PyObject* o, Arg* out) {
   return plain_number(o, out);
 }
 
+// Same, but also returns false for tensors that may override the slot.
+bool plain_operand(PyObject* o, Arg* out) {
+  if (is_plain_tensor(o)) [[likely]]
+    return *out = Arg(static_cast<const TensorMeta*>(handle_of(o).get())), true;
+  return !is_tensor(o) && plain_number(o, out);
+}
+
+// Passes a slot's call to the operands' __torch_function__. Returns null without an exception if nothing overrides it,
+// and NotImplemented in place of a TypeError, so that Python tries the other operand's method.
+PyObject* overridden_slot(uint16_t op, PyObject* a, PyObject* b, bool in_place) {
+  try {
+    if (is_tensor(a)) return call_overridden_method(slot_name(op, false, in_place), {a, b});
+    return call_overridden_method(slot_name(op, true, in_place), {b, a});
+  } catch (const PythonErrorSet&) {
+    if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw;
+    PyErr_Clear();
+    Py_RETURN_NOTIMPLEMENTED;
+  }
+}
+
 // Fast path of Python's operators such as `a + b`, which have no keywords and no overloads.
 PyObject* binary(uint16_t op, PyObject* a, PyObject* b, bool in_place) {
   return guard([&]() -> PyObject* {
     CallInProgress call_in_progress;
     Arg args[2];
-    if (!operand(a, &args[0]) || !operand(b, &args[1])) Py_RETURN_NOTIMPLEMENTED;
+    if (!plain_operand(a, &args[0]) || !plain_operand(b, &args[1])) [[unlikely]] {
+      if (PyObject* result = overridden_slot(op, a, b, in_place)) return result;
+      if (!operand(a, &args[0]) || !operand(b, &args[1])) Py_RETURN_NOTIMPLEMENTED;
+    }
     const client::Tensor& tensor = is_tensor(a) ? handle_of(a) : handle_of(b);
     // Trailing parameters (alpha, ...) keep their defaults.
     const Op& schema = *find_op(op);
@@ -199,6 +266,9 @@ PyObject* binary(uint16_t op, PyObject* a, PyObject* b, bool in_place) {
 }
 PyObject* unary(uint16_t op, PyObject* a) {
   return guard([&]() -> PyObject* {
+    if (!is_plain_tensor(a)) [[unlikely]] {
+      if (PyObject* result = call_overridden_method(slot_name(op, false, false), {a})) return result;
+    }
     const Arg args[] = {Arg(static_cast<const TensorMeta*>(handle_of(a).get()))};
     return wrap(std::move(call_op(op, args, *handle_of(a)->session)[0]));
   });
@@ -230,11 +300,21 @@ PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) {
   return binary(op_id::kPow, a, b, false);
 }
 PyObject* power_in_place(PyObject* a, PyObject* b, PyObject*) { return binary(op_id::kPow, a, b, true); }
-PyObject* positive(PyObject* a) { return Py_NewRef(a); }
+PyObject* positive(PyObject* a) {
+  return guard([&]() -> PyObject* {
+    if (!is_plain_tensor(a)) [[unlikely]] {
+      if (PyObject* result = call_overridden_method("positive", {a})) return result;
+    }
+    return Py_NewRef(a);
+  });
+}
 
 int tensor_bool(PyObject* a) {
   return guard(
       [&] {
+        if (!is_plain_tensor(a)) [[unlikely]] {
+          if (Owned result(call_overridden_method("__bool__", {a})); result) return PyObject_IsTrue(result.get());
+        }
         int64_t n = handle_of(a)->numel();
         check(n == 1, "Boolean value of Tensor with ", n == 0 ? "no values" : "more than one value", " is ambiguous");
         return read_scalar(handle_of(a)).to_bool() ? 1 : 0;
@@ -247,10 +327,16 @@ PyObject* to_python_int(PyObject* a) {
   return throw_if_null(PyNumber_Long(value.get()));
 }
 PyObject* as_int(PyObject* a) {
-  return guard([&] { return to_python_int(a); });
+  return guard([&] {
+    PyObject* result = is_plain_tensor(a) ? nullptr : call_overridden_method("__int__", {a});
+    return result ? result : to_python_int(a);
+  });
 }
 PyObject* as_float(PyObject* a) {
   return guard([&]() -> PyObject* {
+    if (!is_plain_tensor(a)) [[unlikely]] {
+      if (PyObject* result = call_overridden_method("__float__", {a})) return result;
+    }
     const Scalar value = read_scalar(handle_of(a));
     check(value.is_real() || value.to_complex().imag() == 0,
           "value cannot be converted to type double without overflow");
@@ -259,6 +345,9 @@ PyObject* as_float(PyObject* a) {
 }
 PyObject* as_index(PyObject* a) {
   return guard([&]() -> PyObject* {
+    if (!is_plain_tensor(a)) [[unlikely]] {
+      if (PyObject* result = call_overridden_method("__index__", {a})) return result;
+    }
     check(ErrorKind::kType, is_integral(handle_of(a)->dtype) && handle_of(a)->numel() == 1,
           "only integer tensors of a single element can be converted to an index");
     return to_python_int(a);

@@ -31,24 +31,30 @@ struct MethodTables {
 };
 MethodTables method_tables();
 
-// Calls the entry's first operator that accepts the arguments. If `in_place`, writes the result to `self` and returns
-// `self`. Returns a new reference, or null with a Python exception set.
-PyObject* call_entry(const Entry& entry, const PythonCall& call, bool in_place) noexcept;
+// Calls the entry's first operator that accepts the arguments, unless an argument or a function mode overrides the
+// function (torch_function.h). If `in_place`, writes the result to `self` and returns `self`. `module` contains the
+// function; null for methods. Returns a new reference, or null with a Python exception set.
+PyObject* call_entry(const Entry& entry, PyObject* module, const PythonCall& call, bool in_place) noexcept;
 
 // Calls an operator with the calling thread's modes, for number slots and other C++ code. Throws.
 client::Tensors call_op(uint16_t op, Args args, client::Session& session, absl::Span<const client::Tensor> into = {});
 
 template <int Index>
-PyObject* function(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
-  return call_entry(kEntries[Index], {nullptr, args, n, keywords}, false);
+PyObject* function(PyObject* module, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
+  return call_entry(kEntries[Index], module, {nullptr, args, n, keywords}, false);
+}
+// A function of _C.ops, which nothing overrides.
+template <int Index>
+PyObject* internal_function(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
+  return call_entry(kEntries[Index], nullptr, {nullptr, args, n, keywords}, false);
 }
 template <int Index>
 PyObject* method(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
-  return call_entry(kEntries[Index], {self, args, n, keywords}, false);
+  return call_entry(kEntries[Index], nullptr, {self, args, n, keywords}, false);
 }
 template <int Index>
 PyObject* method_in_place(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
-  return call_entry(kEntries[Index], {self, args, n, keywords}, true);
+  return call_entry(kEntries[Index], nullptr, {self, args, n, keywords}, true);
 }
 
 extern PyNumberMethods tensor_as_number;

@@ -4,6 +4,7 @@
 #include "python/bindings/mode.h"
 #include "python/bindings/object.h"
 #include "python/bindings/read.h"
+#include "python/bindings/torch_function.h"
 #include "python/bindings/types.h"
 
 namespace tt::python {
@@ -88,7 +89,7 @@ class Binder {
         auto& list = out_->ints.emplace_back();
         for (; i < total; ++i) {
           PyObject* item = call_.self ? call_.args[i - 1] : call_.args[i];
-          if (!PyIndex_Check(item)) return refuse(type_error(op_.params[param], item));
+          if (!PyIndex_Check(item) || is_foreign(item)) return refuse(type_error(op_.params[param], item));
           list.push_back(int_from(item));
         }
         out_->args[param] = Arg(absl::Span<const int64_t>(list));
@@ -151,14 +152,18 @@ class Binder {
 
   bool set_out(PyObject* value) {
     if (value == Py_None) return true;
-    if (is_tensor(value)) return out_->into.push_back(handle_of(value)), true;
+    if (is_tensor(value)) return push_out(value), true;
     if (!PyTuple_Check(value)) return refuse("out must be a Tensor or a tuple of Tensors");
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(value); ++i) {
       PyObject* item = PyTuple_GET_ITEM(value, i);
       if (!is_tensor(item)) return refuse("out must be a Tensor or a tuple of Tensors");
-      out_->into.push_back(handle_of(item));
+      push_out(item);
     }
     return true;
+  }
+  void push_out(PyObject* tensor) {
+    out_->may_be_overridden |= !is_plain_tensor(tensor);
+    out_->into.push_back(handle_of(tensor));
   }
 
   static std::string_view type_text(const Param& p) {
@@ -181,8 +186,14 @@ class Binder {
     return text("argument '", p.name, "' must be ", type_text(p), ", not ", Py_TYPE(value)->tp_name);
   }
 
-  void take(const client::Tensor& handle) {
-    if (!out_->session) out_->session = handle->session.get();
+  // Accepts a tensor as an argument; returns false for other objects.
+  bool take(PyObject* o) {
+    if (!is_plain_tensor(o)) [[unlikely]] {
+      if (!is_tensor(o)) return false;
+      out_->may_be_overridden = true;
+    }
+    if (!out_->session) out_->session = handle_of(o)->session.get();
+    return true;
   }
 
   bool set(size_t i, PyObject* value) {
@@ -190,8 +201,7 @@ class Binder {
     filled_[i] = true;
     Arg& arg = out_->args[i];
     if (p.type == ParamType::kTensor) [[likely]] {
-      if (is_tensor(value)) {
-        take(handle_of(value));
+      if (take(value)) {
         arg = Arg(static_cast<const TensorMeta*>(handle_of(value).get()));
         return true;
       }
@@ -204,7 +214,7 @@ class Binder {
   }
 
   bool set_plain(const Param& p, PyObject* value, Arg* arg) {
-    if (strict_ && is_tensor(value)) return false;
+    if ((strict_ && is_tensor(value)) || (!is_tensor(value) && is_foreign(value))) return false;
     switch (p.type) {
       case ParamType::kTensor: return false;
       case ParamType::kTensors: return set_list(p, value, arg);
@@ -239,8 +249,7 @@ class Binder {
     auto& list = out_->lists.emplace_back();
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items); ++i) {
       PyObject* item = PyTuple_GET_ITEM(items, i);
-      if (is_tensor(item)) {
-        take(handle_of(item));
+      if (take(item)) {
         list.push_back(handle_of(item).get());
       } else if (item == Py_None && p.optional_entries) {
         list.push_back(nullptr);
@@ -329,7 +338,7 @@ bool plain_number(PyObject* o, Arg* out) {
   if (PyComplex_Check(o)) {  // includes NumPy's complex128
     return *out = Arg(std::complex<double>(PyComplex_RealAsDouble(o), PyComplex_ImagAsDouble(o))), true;
   }
-  if (PySequence_Check(o)) return false;
+  if (PySequence_Check(o) || is_foreign(o)) return false;
   if (PyIndex_Check(o)) {  // NumPy's integers
     Owned index(throw_if_null(PyNumber_Index(o)));
     return plain_number(index.get(), out);
@@ -361,7 +370,7 @@ bool ints_from(PyObject* o, absl::InlinedVector<int64_t, 6>* out) {
       out->push_back(read_scalar(handle_of(item)).to_int());
       continue;
     }
-    if (!PyIndex_Check(item)) return false;
+    if (!PyIndex_Check(item) || is_foreign(item)) return false;
     out->push_back(int_from(item));
   }
   return true;

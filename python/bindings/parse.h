@@ -22,6 +22,7 @@ struct ParsedArgs {
   client::Tensors into;
   bool requires_grad = false;          // `requires_grad=` of functions that create tensors
   client::Session* session = nullptr;  // session of the first tensor; null without tensors
+  bool may_be_overridden = false;      // whether a tensor is not exactly a Tensor or Parameter (torch_function.h)
 
   // Storage of list arguments; deques never move their elements.
   std::deque<absl::InlinedVector<int64_t, 6>> ints;

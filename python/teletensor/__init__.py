@@ -68,6 +68,10 @@ from .autograd import Variable  # noqa: E402
 adjoint = Tensor.adjoint
 globals().update(_in_place_functions() | _drawing_functions | _view_copies)
 
+from . import _overridable  # noqa: E402 - after every function and method is defined
+
+_overridable.install(globals())
+
 
 
 def _c_alias(name: str):
@@ -142,4 +146,6 @@ _NAMES = {
     "conv3d dropout feature_dropout group_norm layer_norm max_pool1d max_pool2d max_pool3d pairwise_distance pixel_shuffle "
     "pixel_unshuffle rrelu triplet_margin_loss",
 }
-__getattr__, __dir__ = _lazy_attributes(globals(), None, _NAMES, but=("as_torch", "cli"))
+__getattr__, __dir__ = _lazy_attributes(
+    globals(), None, _NAMES, but=("as_torch", "cli"), convert=_overridable.overridable
+)

@@ -9,7 +9,11 @@ from typing import Any, Callable
 
 
 def lazy_attributes(
-    namespace: dict[str, Any], modules: Iterable[str] | None = (), names: Mapping[str, str] | None = None, but: tuple[str, ...] = ()
+    namespace: dict[str, Any],
+    modules: Iterable[str] | None = (),
+    names: Mapping[str, str] | None = None,
+    but: tuple[str, ...] = (),
+    convert: Callable[[str, str, Any], Any] | None = None,
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Returns the functions __getattr__ and __dir__ of a module.
 
@@ -19,6 +23,7 @@ def lazy_attributes(
         names: by submodule, relative to the module's package ("nn.functional"): its attributes, separated by spaces.
             "new=old" gives an attribute another name.
         but: submodules that are not attributes before they are imported.
+        convert: returns the value to export, from the package's name, the attribute's name and the value found.
     """
     package = namespace["__name__"]
     sources = {name: (f"{package}.{name}", "") for name in modules or ()}
@@ -32,7 +37,10 @@ def lazy_attributes(
             raise AttributeError(f"module {package!r} has no attribute {name!r}: not implemented yet (docs/names.md)")
         path, attribute = sources.get(name, (f"{package}.{name}", ""))
         module = importlib.import_module(path)
-        value = namespace[name] = getattr(module, attribute) if attribute else module
+        value = getattr(module, attribute) if attribute else module
+        if convert and attribute:
+            value = convert(package, name, value)
+        namespace[name] = value
         return value
 
     def names_of() -> list[str]:

@@ -13,6 +13,7 @@ import math
 from . import _C
 from ._C import Tensor
 from ._options import check_layout
+from ._overridable import wrap_functions as _wrap_functions
 
 __all__ = [
     "fft", "ifft", "rfft", "irfft", "hfft", "ihfft", "fft2", "ifft2", "rfft2", "irfft2", "hfft2", "ihfft2", "fftn", "ifftn",
@@ -243,3 +244,5 @@ def fftshift(input: Tensor, dim=None) -> Tensor:
 def ifftshift(input: Tensor, dim=None) -> Tensor:
     """The inverse of fftshift."""
     return _shifted(input, dim, lambda n: (n + 1) // 2)
+
+_wrap_functions(globals())

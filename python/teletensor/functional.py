@@ -7,6 +7,7 @@ from ._functions import broadcast_shapes, broadcast_tensors, meshgrid
 from ._ops.einsum import einsum, tensordot
 from ._ops.join import atleast_1d, atleast_2d, atleast_3d, block_diag, cartesian_prod, unique, unique_consecutive
 from ._ops.norm import norm
+from ._overridable import wrap_functions as _wrap_functions
 from .nn import functional as F  # noqa: N812 - PyTorch's name
 
 __all__ = [
@@ -15,3 +16,5 @@ __all__ = [
 ]  # fmt: skip
 
 split = _C.torch.split
+
+_wrap_functions(globals())

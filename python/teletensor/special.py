@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from . import _C
+from ._overridable import wrap_functions as _wrap_functions
 
 globals().update({name: fn for name, fn in vars(_C.special).items() if not name.startswith("_")})
 if _TYPE_CHECKING:
@@ -20,3 +21,5 @@ log1p, log_softmax, logit, logsumexp, round, sinc, softmax, xlogy = (  # noqa: A
     _C.torch.log1p, _C.torch.log_softmax, _C.torch.logit, _C.torch.logsumexp, _C.torch.round, _C.torch.sinc,
     _C.torch.softmax, _C.torch.xlogy,
 )  # fmt: skip
+
+_wrap_functions(globals())

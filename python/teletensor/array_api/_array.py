@@ -22,6 +22,7 @@ class Array(Tensor):
     """A Tensor that follows the array API standard; the module _operators adds the operators."""
 
     __module__ = "teletensor.array_api"
+    __torch_function__ = _C._disabled_torch_function_impl
 
     @property
     def size(self) -> int:

@@ -6,6 +6,7 @@ If a matrix has no solution or factorisation, LinAlgError is raised when a resul
 from __future__ import annotations
 
 from .._C import LinAlgError
+from .._overridable import wrap_functions as _wrap_functions
 from ._eigen import eig, eigh, eigvals, eigvalsh, lstsq, matrix_rank, pinv, svd, svdvals
 from ._factors import (
     cholesky, cholesky_ex, det, householder_product, inv, inv_ex, lu, lu_factor, lu_factor_ex, lu_solve, qr, slogdet,
@@ -41,3 +42,5 @@ __all__ = [
     "slogdet", "solve", "solve_ex", "solve_triangular", "svd", "svdvals", "tensorinv", "tensorsolve", "vander", "vecdot",
     "vector_norm",
 ]  # fmt: skip
+
+_wrap_functions(globals())

@@ -15,6 +15,7 @@ from .. import _C
 from .._C import Tensor
 from .._ops.join import pdist  # noqa: F401
 from .._ops.out_variant import out_variant, exact_out_variant
+from .._overridable import wrap_functions as _wrap_functions
 from . import _reduction as _Reduction  # noqa: F401, N812 - PyTorch's name
 from .dot_product_attention import multi_head_attention_forward, scaled_dot_product_attention  # noqa: F401
 from .embedding_bag import embedding_bag, divide_by_frequency, renorm_rows
@@ -539,3 +540,5 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     """Splits the channels into `groups` groups and interleaves the groups."""
     n, c = input.shape[:2]
     return input.reshape(n, groups, c // groups, -1).transpose(1, 2).reshape(input.shape)
+
+_wrap_functions(globals())

@@ -13,6 +13,7 @@ import warnings
 from .. import _C
 from .._C import Tensor
 from .._grad_mode import no_grad
+from .._overridable import wrap_functions as _wrap_functions
 
 _LINEAR = (
     "linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "sigmoid",
@@ -183,3 +184,5 @@ xavier_uniform, xavier_normal, kaiming_uniform, kaiming_normal = (
     xavier_uniform_, xavier_normal_, kaiming_uniform_, kaiming_normal_,
 )  # fmt: skip
 sparse = sparse_
+
+_wrap_functions(globals())

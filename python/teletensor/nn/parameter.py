@@ -21,6 +21,8 @@ class Parameter(Tensor, metaclass=_ParameterType):
     A Parameter of a DTensor is a DTensor, and an instance of both classes.
     """
 
+    __torch_function__ = _C._disabled_torch_function_impl
+
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True):
         data = _C.torch.empty(0) if data is None else data
         if _C.is_dtensor(data):
@@ -40,8 +42,13 @@ class Parameter(Tensor, metaclass=_ParameterType):
         return memo[id(self)]
 
 
+_C._set_parameter_type(Parameter)
+
+
 class Buffer(Tensor, metaclass=_ParameterType):
     """A tensor that a module saves with its state but does not train."""
+
+    __torch_function__ = _C._disabled_torch_function_impl
 
     def __new__(cls, data: Tensor | None = None, *, persistent: bool = True):
         data = _C.torch.empty(0) if data is None else data

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ... import _C
 from ..._C import Tensor
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ class ShardedTensor(Tensor):
     Results of operations are ordinary tensors, except those of detach(), clone(), cpu() and to().
     """
 
+    __torch_function__ = _C._disabled_torch_function_impl
     _unit: ShardedUnit
     _index: int | None  # of the parameter in the unit; None: the flat parameter
 

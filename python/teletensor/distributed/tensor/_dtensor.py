@@ -33,6 +33,8 @@ class DTensor(_C.Tensor):
     that controls all ranks (``connect_all``) has the local tensors of all of them.
     """
 
+    __torch_function__ = _C._disabled_torch_function_impl
+
     def __new__(cls, *args, **kwargs):
         raise RuntimeError("[DTensor] use DTensor.from_local(), distribute_tensor() or a function such as zeros()")
 

@@ -1,0 +1,121 @@
+"""Makes public functions and methods that are written in Python honour __torch_function__, as those in C++ do.
+
+Each function of a public namespace is replaced by a ``_C.OverridableFunction`` that contains it: a call compares the types
+of its arguments in C and calls the function, unless an argument or a function mode overrides it. The namespaces are torch,
+torch.functional, torch.nn.functional, torch.nn.init, torch.linalg, torch.fft and torch.special.
+"""
+
+from __future__ import annotations
+
+from types import FunctionType
+from typing import Any
+
+from . import _C
+from ._C import Tensor
+
+# Functions without tensors as arguments, which neither arguments nor modes override in PyTorch.
+_NEVER = frozenset((
+    "are_deterministic_algorithms_enabled", "broadcast_shapes", "check_layout", "compile", "cond", "connect", "connect_all",
+    "connection", "disconnect", "divide_by_frequency", "exact_out_variant", "fork", "from_dlpack", "get_approximate_basis",
+    "get_autocast_cpu_dtype", "get_autocast_dtype", "get_autocast_gpu_dtype", "get_default_device", "get_default_dtype",
+    "get_deterministic_debug_mode", "get_device_module", "get_float32_matmul_precision", "get_num_interop_threads",
+    "get_num_threads", "get_rng_state", "init_num_threads", "initial_seed", "is_deterministic_algorithms_warn_only_enabled",
+    "is_storage", "is_tensor", "load", "manual_seed", "one_size", "out_variant", "out_variants", "renorm_rows", "save",
+    "seed", "sync_report", "synchronize", "thread_safe_generator", "typename", "use_deterministic_algorithms", "vmap",
+    "wait", "while_loop",
+))  # fmt: skip
+_NEVER_PREFIXES = ("_", "set_", "is_autocast_", "is_anomaly_", "is_warn_", "clear_autocast_", "autocast_")
+# Functions that read values from any object: only modes override them.
+_ONLY_MODES = frozenset(("tensor", "as_tensor", "asarray", "from_numpy", "frombuffer", "from_file"))
+# The functions of nn.init that PyTorch makes overridable; the others call them.
+_INIT = frozenset(("uniform_", "normal_", "constant_", "kaiming_uniform_"))
+_NEVER_METHODS = frozenset((
+    "__array_namespace__", "__class_getitem__", "__dir__", "__hash__", "__init__", "__init_subclass__", "__iter__", "__new__",
+    "__torch_dispatch__", "__torch_function__", "as_subclass",
+))  # fmt: skip
+
+
+class TensorProperty(property):
+    """A property of Tensor that is written in Python and honours __torch_function__."""
+
+    __objclass__ = Tensor
+
+    def __init__(self, source: property, name: str) -> None:
+        self.__name__ = name
+        names = {kind: f"Tensor.{name}.{kind}" for kind in ("__get__", "__set__", "__delete__")}
+        accessors = zip(names.items(), (source.fget, source.fset, source.fdel))
+        super().__init__(*(
+            function and _C.overridable(function, "teletensor", qualname, passed=getattr(self, kind))
+            for (kind, qualname), function in accessors
+        ), doc=source.__doc__)  # fmt: skip
+
+
+_made: dict[FunctionType, Any] = {}  # the wrapped functions; one that several namespaces export is wrapped once
+
+
+def overridable(module: str, name: str, value: Any) -> Any:
+    """The value under which a module exports a function: overridable, if PyTorch's function is."""
+    if not isinstance(value, FunctionType) or name in _NEVER or name.startswith(_NEVER_PREFIXES):
+        return value
+    if not value.__module__.startswith("teletensor") or (module == "teletensor.nn.init" and name not in _INIT):
+        return value
+    if value not in _made:
+        _made[value] = _C.overridable(value, module, name, only_modes=name in _ONLY_MODES)
+    return _made[value]
+
+
+def wrap_functions(namespace: dict[str, Any]) -> None:
+    """Makes the functions in the globals() of a public module overridable. Called at the end of the module."""
+    namespace.update({name: overridable(namespace["__name__"], name, value) for name, value in namespace.items()})
+
+
+def _constant(value) -> property:
+    return property(lambda self: value)
+
+
+def _wrap_methods() -> None:
+    for name, value in list(vars(Tensor).items()):
+        if isinstance(value, FunctionType) and name not in _NEVER_METHODS:
+            setattr(Tensor, name, _C.overridable(value, "teletensor", f"Tensor.{name}"))
+        elif type(value) is property and name != "__cuda_array_interface__":
+            setattr(Tensor, name, TensorProperty(value, name))
+        elif name in ("is_sparse", "is_quantized", "layout"):
+            setattr(Tensor, name, TensorProperty(_constant(value), name))
+
+
+def _convert(result, cls: type):
+    """The tensors in a result as objects of the class."""
+    if isinstance(result, Tensor) and not isinstance(result, cls):
+        return result.as_subclass(cls)
+    if isinstance(result, (tuple, list)):
+        return type(result)(_convert(item, cls) for item in result)
+    return result
+
+
+def _torch_function(cls, func, types, args=(), kwargs=None):
+    """Calls ``func`` and returns its tensors as objects of the subclass; NotImplemented for types of other classes."""
+    if not all(issubclass(cls, kind) for kind in types):
+        return NotImplemented
+    with _C.DisableTorchFunctionSubclass():
+        result = func(*args, **(kwargs or {}))
+        return result if cls is Tensor or func in _KEPT_RESULTS else _convert(result, cls)
+
+
+# Functions whose results keep their class.
+_KEPT_RESULTS: set = set()
+
+
+def as_subclass(self: Tensor, cls: type) -> Tensor:
+    """The same tensor as an object of a subclass of Tensor, with its gradient history."""
+    if not (isinstance(cls, type) and issubclass(cls, Tensor)):
+        raise TypeError(f"as_subclass(): argument 'cls' must be a subclass of Tensor, got {cls!r}")
+    return Tensor.__new__(cls, self)
+
+
+def install(namespace: dict[str, Any]) -> None:
+    """Wraps the methods of Tensor and the functions of the main module, when both are complete."""
+    Tensor.__torch_function__ = classmethod(_torch_function)
+    Tensor.as_subclass = as_subclass
+    _wrap_methods()
+    wrap_functions(namespace)
+    _KEPT_RESULTS.update((Tensor.grad.__get__, Tensor._base.__get__))
