@@ -16,8 +16,9 @@ from ._state import ModuleState
 
 
 def _addindent(text: str, spaces: int) -> str:
-    """Indents the lines after the first."""
-    return text.replace("\n", "\n" + " " * spaces)
+    """Indents the lines after the first that are not blank."""
+    first, *rest = text.split("\n")
+    return "\n".join([first, *(" " * spaces + line if line.strip() else "" for line in rest)])
 
 
 _HOOKS = (
