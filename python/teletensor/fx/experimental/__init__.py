@@ -1,0 +1,12 @@
+"""Passes whose interface PyTorch calls experimental; each module is imported at its first use."""
+
+import importlib
+
+_MODULES = ("const_fold", "normalize", "optimization", "proxy_tensor")
+
+
+def __getattr__(name: str):
+    """Imports a module of this package."""
+    if name in _MODULES:
+        return importlib.import_module(f"teletensor.fx.experimental.{name}")
+    raise AttributeError(f"module 'teletensor.fx.experimental' has no attribute {name!r}")

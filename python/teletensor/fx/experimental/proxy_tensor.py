@@ -1,0 +1,14 @@
+"""make_fx: tracing below autograd and decompositions. Not implemented."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, NoReturn
+
+__all__ = ["make_fx"]
+
+
+def make_fx(f: Callable, *options: Any, **named_options: Any) -> NoReturn:
+    """Raises NotImplementedError: it records the operators below autograd, which run in the engine."""
+    raise NotImplementedError(
+        "[make_fx] recording of the operators below autograd is not implemented; use torch.fx.symbolic_trace"
+    )

@@ -1,0 +1,1 @@
+"""Passes over one set of operators."""
