@@ -63,6 +63,7 @@ from ._ops.spectral import istft, stft  # noqa: E402
 from ._tensor_str import set_printoptions  # noqa: E402
 from . import autograd, random, types, version  # noqa: E402
 from ._lazy import lazy_attributes as _lazy_attributes  # noqa: E402
+from ._toplevel import NAMES as _lazy_names  # noqa: E402
 from .autograd import Variable  # noqa: E402
 
 adjoint = Tensor.adjoint
@@ -113,39 +114,6 @@ newaxis = None
 has_mkl = has_lapack = has_openmp = has_spectral = True  # of the engine's libraries or its own kernels
 
 
-# Names by the module that defines them, which is imported at their first use, like every module of the package.
-_NAMES = {
-    "_event": "Event Stream",
-    "_serialization": "load save",
-    "_toplevel.autocast": "autocast_decrement_nesting autocast_increment_nesting clear_autocast_cache get_autocast_cpu_dtype "
-    "is_autocast_cache_enabled is_autocast_ipu_enabled is_autocast_xla_enabled set_autocast_cache_enabled set_autocast_cpu_dtype "
-    "set_autocast_cpu_enabled set_autocast_dtype set_autocast_enabled set_autocast_gpu_dtype",
-    "_toplevel.batch_norm": "batch_norm_backward_elemt batch_norm_backward_reduce batch_norm_elemt batch_norm_gather_stats "
-    "batch_norm_gather_stats_with_counts batch_norm_update_stats",
-    "_toplevel.buffers": "from_file frombuffer",
-    "_toplevel.control": "cond while_loop",
-    "_toplevel.losses": "binary_cross_entropy_with_logits cosine_embedding_loss ctc_loss hinge_embedding_loss kl_div "
-    "margin_ranking_loss poisson_nll_loss",
-    "_toplevel.native": "affine_grid_generator convolution embedding_renorm_ fake_quantize_per_channel_affine "
-    "feature_alpha_dropout frobenius_norm max_pool1d_with_indices native_channel_shuffle norm_except_dim nuclear_norm "
-    "slice_inverse view_as_complex_copy view_as_real_copy alpha_dropout_ celu_ dropout_ feature_alpha_dropout_ feature_dropout_ "
-    "rrelu_ selu_ threshold_",
-    "_toplevel.queries": "get_device get_device_module is_distributed is_inference is_nonzero is_same_size is_signed typename",
-    "_toplevel.rnn": "gru lstm rnn_relu rnn_tanh",
-    "_toplevel.settings": "get_deterministic_debug_mode get_num_interop_threads init_num_threads is_anomaly_check_nan_enabled "
-    "is_anomaly_enabled is_warn_always_enabled set_anomaly_enabled set_deterministic_debug_mode set_flush_denormal "
-    "set_num_interop_threads set_warn_always",
-    "_toplevel.symbols": "SymBool SymFloat SymInt Tag sym_constrain_range sym_constrain_range_for_size sym_float sym_fresh_size "
-    "sym_int sym_ite sym_max sym_min sym_not sym_sqrt sym_sum",
-    "amp": "GradScaler autocast",
-    "futures": "Future",
-    "jit": "fork wait",
-    "random": "thread_safe_generator",
-    "func": "vmap",
-    "nn.functional": "adaptive_avg_pool1d adaptive_max_pool1d alpha_dropout avg_pool1d bilinear channel_shuffle conv1d conv2d "
-    "conv3d dropout feature_dropout group_norm layer_norm max_pool1d max_pool2d max_pool3d pairwise_distance pixel_shuffle "
-    "pixel_unshuffle rrelu triplet_margin_loss",
-}
 __getattr__, __dir__ = _lazy_attributes(
-    globals(), None, _NAMES, but=("as_torch", "cli"), convert=_overridable.overridable
+    globals(), None, _lazy_names, but=("as_torch", "cli"), convert=_overridable.overridable
 )

@@ -24,4 +24,12 @@ class Variable(Tensor):
         return data.detach().requires_grad_() if requires_grad else data
 
 
-__getattr__, __dir__ = lazy_attributes(globals(), ("functional",), {"gradcheck": "gradcheck gradgradcheck"})
+__getattr__, __dir__ = lazy_attributes(
+    globals(),
+    ("forward_ad", "functional", "grad_mode", "profiler"),
+    {
+        "function": "NestedIOFunction",
+        "grad_mode": "enforce_grad_layout_policy set_multithreading_enabled",
+        "gradcheck": "gradcheck gradgradcheck",
+    },
+)

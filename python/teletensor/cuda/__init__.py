@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from .. import _C, _connection
 from .._C import OutOfMemoryError
+from .._lazy import lazy_attributes
 from .._tensor_types import tensor_types
 from . import amp, random
 from .graphs import CUDAGraph, graph, graph_pool_handle, is_current_stream_capturing, make_graphed_callables, replay_stats
@@ -111,3 +112,29 @@ def synchronize(device=None) -> None:
     """Waits until the GPU has completed all work issued so far; raises the errors of this work."""
     gpu = _gpu(device)
     _C.torch.empty((1,), device=gpu["device"]).tolist()  # the read is ordered after all issued work
+
+
+def __getattr__(name: str):
+    """Imports modules and rarely used names at their first use."""
+    if name == "default_generators":  # their number is the engine's number of GPUs
+        from .status import default_generators
+
+        return default_generators()
+    return _lazy(name)
+
+
+_lazy, __dir__ = lazy_attributes(
+    globals(),
+    ("graph_annotations", "jiterator", "nccl", "nvtx", "profiler", "sparse", "tunable"),
+    {
+        "status": "CUDAPluggableAllocator CudaError DeferredCudaCallError ExternalStream GreenContext MemPool caching_allocator_alloc "
+        "caching_allocator_delete caching_allocator_disabled caching_allocator_enable can_device_access_peer "
+        "change_current_allocator check_error clock_rate cudaStatus cudart current_blas_handle current_solver_handle "
+        "device_memory_used export_dot export_graph_data get_allocator_backend get_arch_list get_gencode_flags "
+        "get_per_process_memory_fraction get_stream_from_external get_sync_debug_mode has_half has_magma host_memory_stats "
+        "host_memory_stats_as_nested_dict ipc_collect is_tf32_supported list_gpu_processes memory_snapshot "
+        "memory_stats_as_nested_dict memory_usage power_draw reset_accumulated_host_memory_stats reset_accumulated_memory_stats "
+        "reset_max_memory_cached reset_peak_host_memory_stats set_per_process_memory_fraction set_sync_debug_mode temperature "
+        "use_mem_pool utilization",
+    },
+)

@@ -51,7 +51,7 @@ def rebuild_small(data: bytes, sizes: list[int], dtype: str, device: str, kind: 
 def rebuild_tensor(ticket: dict[str, Any], device: str, kind: str, requires_grad: bool) -> _C.Tensor:
     """The tensor of a ticket, on the device that it had in the other process."""
     value = _pull.pull(ticket, device=device)
-    _connection.connection().flush()  # so that the sending process may end soon
+    _connection.connection().synchronize()  # afterwards the sending process may end
     return _as_kind(value, kind, requires_grad)
 
 

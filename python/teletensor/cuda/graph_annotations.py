@@ -1,0 +1,16 @@
+"""torch.cuda.graph_annotations: names of kernels in captured graphs."""
+
+from __future__ import annotations
+
+from .._planned import not_implemented
+
+
+def is_available() -> bool:
+    """Returns False."""
+    return False
+
+
+not_implemented(
+    globals(), "captured graphs are the engine's and have no names of kernels",
+    "clear_kernel_annotations dump_kernel_py_stacks get_kernel_annotations get_kernel_py_stacks mark_kernels",
+)  # fmt: skip

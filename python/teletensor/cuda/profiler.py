@@ -1,0 +1,7 @@
+"""torch.cuda.profiler: starts and stops NVIDIA's profilers."""
+
+from __future__ import annotations
+
+from .._planned import not_implemented
+
+not_implemented(globals(), "NVIDIA's profilers see the engine, not this process; run teletensord under nsys", "init profile start stop")
