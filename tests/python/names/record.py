@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-FAMILIES = ("attention", "foreach", "graph", "lazy", "optimizers", "prune", "pytree", "toplevel")
+FAMILIES = ("attention", "foreach", "graph", "lazy", "optimizers", "prune", "pytree", "quantization", "toplevel")
 VALUES = Path(__file__).with_name("values.json")
 
 

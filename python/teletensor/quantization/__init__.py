@@ -1,0 +1,26 @@
+"""torch.quantization: PyTorch's older name of torch.ao.quantization."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._planned import not_implemented
+from ..ao import quantization as _names
+
+not_implemented(
+    globals(), "there are no quantized dtypes yet",
+    "WeightObserver default_dynamic_qconfig default_qat_qconfig default_qconfig float16_dynamic_qconfig "
+    "float_qparams_weight_only_qconfig",
+)  # fmt: skip
+observer = _names
+
+
+def __getattr__(name: str) -> Any:
+    """The names of torch.ao.quantization."""
+    if name.startswith("__"):
+        raise AttributeError(f"module 'teletensor.quantization' has no attribute {name!r}")
+    return getattr(_names, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *dir(_names)})
