@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import OrderedDict
 from collections.abc import Iterator
-from typing import Any, Callable
+from typing import Any, Callable, TypeVar
 
 from ..._C import Tensor
 from ..._C import device as _device
+from ..._C import dtype as _dtype
 from ..._grad_mode import no_grad
 from ..parameter import Buffer, Parameter
-from ._hooks import RemovableHandle, _IncompatibleKeys, register  # noqa: F401 - PyTorch defines them here
+from . import _calls
+from ._calls import *  # noqa: F403 - PyTorch defines the registration of hooks here
+from ._calls import ModuleCalls, registered
+from ._hooks import RemovableHandle, _IncompatibleKeys  # noqa: F401 - PyTorch defines them here
 from ._state import ModuleState
 
 
@@ -24,14 +27,16 @@ def _addindent(text: str, spaces: int) -> str:
 _HOOKS = (
     "_forward_hooks", "_forward_hooks_with_kwargs", "_forward_hooks_always_called", "_forward_pre_hooks",
     "_forward_pre_hooks_with_kwargs", "_state_dict_hooks", "_state_dict_pre_hooks", "_load_state_dict_pre_hooks",
-    "_load_state_dict_post_hooks",
+    "_load_state_dict_post_hooks", "_backward_hooks", "_backward_pre_hooks",
 )  # fmt: skip
 
 
-class Module(ModuleState):
+class Module(ModuleCalls, ModuleState):
     """The base of all networks; see torch.nn.Module."""
 
     training: bool
+    dump_patches: bool = False
+    T_destination = TypeVar("T_destination", bound=dict)
     call_super_init: bool = False  # whether __init__ calls the next base class's __init__
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -42,81 +47,13 @@ class Module(ModuleState):
         for registry in ("_parameters", "_buffers", "_modules", *_HOOKS):
             set_plain(registry, OrderedDict())
         set_plain("_non_persistent_buffers_set", set())
+        set_plain("_is_full_backward_hook", None)
         if self.call_super_init:
             super().__init__(*args, **kwargs)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Computes the module's result. Every subclass overrides this method."""
         raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if not self._forward_hooks and not self._forward_pre_hooks:
-            return self.forward(*args, **kwargs)
-        return self._call_with_hooks(args, kwargs)
-
-    def _call_with_hooks(self, args: tuple, kwargs: dict) -> Any:
-        result, called = None, set()
-        try:
-            for key, hook in list(self._forward_pre_hooks.items()):
-                if key in self._forward_pre_hooks_with_kwargs:
-                    changed = hook(self, args, kwargs)
-                    if changed is not None:
-                        if not isinstance(changed, tuple) or len(changed) != 2:
-                            raise RuntimeError(
-                                f"forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got {changed}."
-                            )
-                        args, kwargs = changed
-                else:
-                    changed = hook(self, args)
-                    if changed is not None:
-                        args = changed if isinstance(changed, tuple) else (changed,)
-            result = self.forward(*args, **kwargs)
-            for key, hook in list(self._forward_hooks.items()):
-                called.add(key)
-                result = self._apply_forward_hook(key, hook, args, kwargs, result)
-            return result
-        except Exception:
-            for key in [k for k in self._forward_hooks_always_called if k not in called]:
-                try:
-                    result = self._apply_forward_hook(key, self._forward_hooks[key], args, kwargs, result)
-                except Exception as e:  # noqa: BLE001 - the first exception is raised
-                    warnings.warn(
-                        "module forward hook with ``always_call=True`` raised an exception that was silenced as another "
-                        f"error was raised in forward: {e}",
-                        stacklevel=2,
-                    )
-            raise
-
-    def _apply_forward_hook(self, key: int, hook: Callable, args: tuple, kwargs: dict, result: Any) -> Any:
-        with_kwargs = key in self._forward_hooks_with_kwargs
-        changed = hook(self, args, kwargs, result) if with_kwargs else hook(self, args, result)
-        return result if changed is None else changed
-
-    def register_forward_hook(
-        self, hook: Callable, *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
-    ) -> RemovableHandle:
-        """Calls ``hook(module, args, result)`` after forward; a return value other than None replaces the result.
-
-        Args:
-            prepend: adds the hook before the existing ones.
-            with_kwargs: calls ``hook(module, args, kwargs, result)``.
-            always_call: calls the hook also if forward raises.
-        """
-        return register(self._forward_hooks, hook, prepend=prepend, options={
-            "with_kwargs": (self._forward_hooks_with_kwargs, with_kwargs),
-            "always_call": (self._forward_hooks_always_called, always_call),
-        })  # fmt: skip
-
-    def register_forward_pre_hook(self, hook: Callable, *, prepend: bool = False, with_kwargs: bool = False) -> RemovableHandle:
-        """Calls ``hook(module, args)`` before forward; a return value other than None replaces the arguments.
-
-        Args:
-            prepend: adds the hook before the existing ones.
-            with_kwargs: calls ``hook(module, args, kwargs)``, which returns None or (args, kwargs).
-        """
-        return register(self._forward_pre_hooks, hook, prepend=prepend, options={
-            "with_kwargs": (self._forward_pre_hooks_with_kwargs, with_kwargs),
-        })  # fmt: skip
 
     # -- registries
 
@@ -139,13 +76,13 @@ class Module(ModuleState):
             self.register_parameter(name, None)
         elif isinstance(value, Module):
             self._unregister(name, self._modules)
-            self._modules[name] = value
+            self._modules[name] = registered(_calls._global_module_registration_hooks, self, name, value)
         elif name in self._modules:
             if value is not None:
                 raise TypeError(
                     f"cannot assign '{_typename(value)}' as child module '{name}' (torch.nn.Module or None expected)"
                 )
-            self._modules[name] = None
+            self._modules[name] = registered(_calls._global_module_registration_hooks, self, name, None)
         elif isinstance(value, Buffer) or name in self._buffers:
             self._set_buffer(name, value)
         else:
@@ -211,14 +148,14 @@ class Module(ModuleState):
                 f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created explicitly. To "
                 f"express '{name}' as a function of another Tensor, compute the value in the forward() method."
             )
-        self._parameters[name] = param
+        self._parameters[name] = registered(_calls._global_parameter_registration_hooks, self, name, param)
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Adds a tensor that is part of the state but not trained; state_dict includes persistent buffers."""
         self._check_name("buffer", name, "_buffers")
         if tensor is not None and not isinstance(tensor, Tensor):
             raise TypeError(f"cannot assign '{_typename(tensor)}' object to buffer '{name}' (torch Tensor or None required)")
-        self._buffers[name] = tensor
+        self._buffers[name] = registered(_calls._global_buffer_registration_hooks, self, name, tensor)
         (self._non_persistent_buffers_set.discard if persistent else self._non_persistent_buffers_set.add)(name)
 
     def add_module(self, name: str, module: Module | None) -> None:
@@ -226,7 +163,7 @@ class Module(ModuleState):
         if module is not None and not isinstance(module, Module):
             raise TypeError(f"{_typename(module)} is not a Module subclass")
         self._check_name("module", name, "_modules")
-        self._modules[name] = module
+        self._modules[name] = registered(_calls._global_module_registration_hooks, self, name, module)
 
     def register_module(self, name: str, module: Module | None) -> None:
         """Alias of add_module."""
@@ -271,6 +208,15 @@ class Module(ModuleState):
                     continue
                 seen.add(id(value))
                 yield f"{path}{'.' if path else ''}{name}", value
+
+    def _named_members(self, get_members_fn, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True):
+        seen = set()
+        for path, module in self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse else [(prefix, self)]:
+            for name, value in get_members_fn(module):
+                if value is not None and value not in seen:
+                    if remove_duplicate:
+                        seen.add(value)
+                    yield f"{path}{'.' if path else ''}{name}", value
 
     def named_parameters(self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True):
         """The (name, parameter) pairs, each once."""
@@ -388,18 +334,15 @@ class Module(ModuleState):
 
     def to(self, *args, device=None, dtype=None, non_blocking: bool = False, memory_format=None) -> Module:
         """Moves and casts the parameters and buffers, in place; integer tensors keep their dtype."""
-        for arg in args:
-            if isinstance(arg, (str, _device, int)) and not isinstance(arg, bool):
-                device = arg
-            elif isinstance(arg, Tensor):
-                device, dtype = arg.device, arg.dtype
-            elif arg is not None and not isinstance(arg, bool):
-                dtype = arg
+        device, dtype = _destination(args, device, dtype)
         if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
             raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}")
-        return self._apply(
-            lambda t: t.to(device=device, dtype=dtype if t.is_floating_point() or t.is_complex() else None)
-        )
+
+        def moved(t: Tensor) -> Tensor:
+            result = t.to(device=device, dtype=dtype if t.is_floating_point() or t.is_complex() else None)
+            return result if memory_format is None or t.dim() not in (4, 5) else result.contiguous(memory_format=memory_format)
+
+        return self._apply(moved)
 
     def to_empty(self, *, device, recurse: bool = True) -> Module:
         """Moves the module to a device without copying values."""
@@ -414,6 +357,22 @@ class Module(ModuleState):
     def cuda(self, device=None) -> Module:
         """Moves the module to a GPU."""
         return self.to("cuda" if device is None else _device(device))
+
+    def share_memory(self) -> Module:
+        """Calls share_memory_() of every parameter and buffer. Tensors are in the engine, which all processes can use."""
+        return self._apply(lambda t: t.share_memory_())
+
+    def compile(self, *args, **kwargs) -> None:
+        """Compiles forward, in place, with compile()'s options."""
+        from ... import compile as compiled
+
+        self._compiled_call_impl = compiled(self._call_impl, *args, **kwargs)
+
+    def xpu(self, device=None) -> Module:
+        """Raises NotImplementedError, as ipu() and mtia(): engines have CPUs and CUDA GPUs."""
+        raise NotImplementedError("engines have CPUs and CUDA GPUs; there are no devices of type xpu, ipu or mtia")
+
+    ipu = mtia = xpu
 
     def cpu(self) -> Module:
         """Moves the module to the CPU."""
@@ -453,13 +412,38 @@ class Module(ModuleState):
         return f"{self._get_name()}(\n  " + "\n  ".join(lines + children) + "\n)"
 
     def __getstate__(self) -> dict:
-        return dict(self.__dict__)
+        state = dict(self.__dict__)
+        state.pop("_compiled_call_impl", None)
+        return state
+
+    def _replicate_for_data_parallel(self) -> Module:
+        """A shallow copy without parameters, which DataParallel sets to copies on another device."""
+        replica = type(self).__new__(type(self))
+        replica.__dict__ = {**self.__dict__, "_parameters": {}, "_buffers": self._buffers.copy(), "_modules": self._modules.copy()}
+        replica.__dict__["_is_replica"] = True
+        return replica
 
     def __setstate__(self, state: dict) -> None:
         self.__dict__.update(state)
         for registry in _HOOKS:
             self.__dict__.setdefault(registry, OrderedDict())
         self.__dict__.setdefault("_non_persistent_buffers_set", set())
+        self.__dict__.setdefault("_is_full_backward_hook", None)
+
+
+def _destination(args: tuple, device, dtype) -> tuple:
+    """The device and dtype that positional arguments of to() name: device, dtype and non_blocking; or tensor, non_blocking."""
+    flags = len(args) - 1 if args and isinstance(args[-1], bool) else len(args)
+    for i, arg in enumerate(args[:flags]):
+        if isinstance(arg, Tensor) and i == 0 and flags == 1:
+            device, dtype = arg.device, arg.dtype
+        elif isinstance(arg, _dtype):
+            dtype = arg
+        elif i == 0 and isinstance(arg, (str, _device, int)) and not isinstance(arg, bool):
+            device = arg
+        elif arg is not None:
+            raise TypeError(f"to() received an invalid combination of arguments - got {tuple(type(a).__name__ for a in args)}")
+    return device, dtype
 
 
 def _typename(value: Any) -> str:

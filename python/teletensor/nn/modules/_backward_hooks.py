@@ -1,0 +1,118 @@
+"""Hooks that run during the backward pass of a module, between the gradients of its outputs and of its inputs."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Callable
+
+from ... import _C
+from ..._C import Tensor
+from ...autograd.function import Function
+
+
+class _GradientHook(Function):
+    """The identity, whose gradient passes through a function of all gradients."""
+
+    @staticmethod
+    def forward(ctx, hook, *tensors):
+        ctx.hook = hook
+        return tuple(t.view_as(t) for t in tensors)
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        changed = ctx.hook(gradients)
+        return (None, *(gradients if changed is None else changed))
+
+
+class BackwardHook:
+    """Calls the backward hooks of one call of a module.
+
+    setup_input_hook wraps the positional arguments and setup_output_hook the result. When the gradients of the outputs are
+    known, `pre_hooks` receive (module, grad_output); when those of the inputs are known, `hooks` receive (module, grad_input,
+    grad_output). A value other than None that a hook returns replaces grad_output or grad_input.
+    """
+
+    def __init__(self, module: Any, hooks: list[Callable], pre_hooks: list[Callable]):
+        self.module, self.hooks, self.pre_hooks = module, hooks, pre_hooks
+        self.grad_outputs: tuple | None = None
+        self.args: tuple = ()  # the tensors among the inputs
+        self.places: list[int] | None = None  # of inputs that require grad; None: no input does
+
+    def setup_input_hook(self, args: tuple) -> tuple:
+        """The arguments, whose gradients pass through the hooks."""
+        self.args = tuple(a.detach() if isinstance(a, Tensor) else None for a in args)
+        args, self.places = self._wrapped(args, self._on_inputs)
+        return args
+
+    def setup_output_hook(self, result: Any) -> Any:
+        """The result, whose gradients pass through the hooks."""
+        is_tuple = isinstance(result, tuple)
+        found, self.output_places = self._wrapped(result if is_tuple else (result,), self._on_outputs)
+        self.outputs = len(found)
+        return found if is_tuple else found[0]
+
+    @staticmethod
+    def _wrapped(values: tuple, hook: Callable) -> tuple[tuple, list[int] | None]:
+        places = [i for i, v in enumerate(values) if isinstance(v, Tensor) and v.requires_grad]
+        if not places or not _C.is_grad_enabled():
+            return values, None
+        changed = dict(zip(places, _GradientHook.apply(hook, *(values[i] for i in places))))
+        rebuilt = [changed.get(i, v) for i, v in enumerate(values)]
+        return (tuple(rebuilt) if type(values) is tuple else type(values)(*rebuilt)), places
+
+    def _on_outputs(self, gradients: tuple) -> tuple:
+        full: list = [None] * self.outputs
+        for place, gradient in zip(self.output_places, gradients):
+            full[place] = gradient
+        self.grad_outputs = tuple(full)
+        for hook in self.pre_hooks:
+            changed = hook(self.module, self.grad_outputs)
+            if changed is not None:
+                self.grad_outputs = _as_many("grad_output", changed, self.outputs)
+        known = self.grad_outputs
+        if self.places is None:  # no input requires grad
+            self._without_inputs()
+        return tuple(known[i] for i in self.output_places)
+
+    def _without_inputs(self) -> None:
+        empty = (None,) * len(self.args)
+        for hook in self.hooks:
+            changed = hook(self.module, empty, self.grad_outputs)
+            if changed is not None and not (isinstance(changed, tuple) and all(g is None for g in changed)):
+                raise RuntimeError(
+                    "Backward hook for Modules where no input requires gradient should always return None or None for all gradients."
+                )
+        self.grad_outputs = None
+
+    def _on_inputs(self, gradients: tuple) -> tuple | None:
+        if self.grad_outputs is None:  # no gradient reached the outputs
+            return None
+        full = [None if a is None else _C.torch.zeros_like(a) for a in self.args]  # for tensors that require no grad, as in PyTorch
+        for place, gradient in zip(self.places, gradients):
+            full[place] = gradient
+        grad_inputs = tuple(full)
+        for hook in self.hooks:
+            changed = hook(self.module, grad_inputs, self.grad_outputs)
+            if changed is not None:
+                grad_inputs = _as_many("grad_input", changed, len(self.args))
+        self.grad_outputs = None
+        return tuple(grad_inputs[i] for i in self.places)
+
+
+def _as_many(kind: str, changed: Any, expected: int) -> tuple:
+    changed = changed if isinstance(changed, tuple) else (changed,)
+    if len(changed) != expected:
+        raise RuntimeError(
+            f"Backward hook returned an invalid number of {kind}, got {len(changed)}, but expected {expected}"
+        )
+    return changed
+
+
+def warn_about_result(result: Any) -> None:
+    """Warns if the module's result is neither a tensor nor a tuple: its gradients do not reach the hooks."""
+    if not isinstance(result, (Tensor, tuple)):
+        warnings.warn(
+            "For backward hooks to be called, module output should be a Tensor or a tuple of Tensors "
+            f"but received {type(result)}",
+            stacklevel=3,
+        )
