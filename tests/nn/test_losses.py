@@ -86,8 +86,8 @@ def test_cross_entropy_of_a_linear_layer(torch, classes):
 @pytest.mark.parametrize(
     "target, options, error, message",
     [
-        ("probabilities[0]", {}, RuntimeError, "expected target to be int64 class indices, or probabilities of the input's size"),
-        ("probabilities[:1]", {}, RuntimeError, r"of size \[1, 3\]"),
+        ("probabilities[0]", {}, RuntimeError, "expected target dtype to be Long or Byte, or probabilities of the input's size"),
+        ("probabilities[:1]", {}, ValueError, r"batch_size \(3\) to match target batch_size \(1\)"),
         ("probabilities.long()", {}, RuntimeError, "Expected floating point type for target with class probabilities"),
         ("probabilities", {"ignore_index": 1}, RuntimeError, "ignore_index is not supported for floating point target"),
         ("probabilities", {"label_smoothing": 2.0}, RuntimeError, "label_smoothing must be between 0.0 and 1.0"),

@@ -379,6 +379,8 @@ def adaptive_max_pool2d(input, output_size, return_indices: bool = False):
 
 def batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
     """Normalises channels by the statistics of the batch (in training) or the running statistics."""
+    if training and eps <= 0.0:
+        raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
     if training and input.numel() and input.dim() > 1 and input.numel() // max(1, input.shape[1]) <= 1:
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {input.shape}")
     return _ops.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import math
 import warnings
+from typing import Any
 
 from .. import _C
 from .._C import Tensor
+from . import _chunked_cross_entropy as chunks
 from ._reduction import get_enum, resolve_reduction
 
 _ops = _C.ops
@@ -123,9 +125,11 @@ def cross_entropy(
         if ignore_index >= 0:
             raise RuntimeError("ignore_index is not supported for floating point target")
         return _soft_cross_entropy(input, target, weight, reduction, label_smoothing)
+    if input.dim() > 1 and target.dim() and target.shape[0] != input.shape[0]:
+        raise ValueError(f"Expected input batch_size ({input.shape[0]}) to match target batch_size ({target.shape[0]}).")
     if target.is_floating_point():
         raise RuntimeError(
-            f"expected target to be int64 class indices, or probabilities of the input's size {list(input.shape)}, "
+            f"expected target dtype to be Long or Byte, or probabilities of the input's size {list(input.shape)}, "
             f"got {target.dtype} of size {list(target.shape)}"
         )
     return _ops.cross_entropy(
@@ -135,18 +139,38 @@ def cross_entropy(
 
 def linear_cross_entropy(
     input: Tensor, linear_weight: Tensor, target: Tensor, *, linear_bias: Tensor | None = None, weight: Tensor | None = None,
-    reduction: str = "mean", ignore_index: int | None = None, label_smoothing: float = 0.0,
+    reduction: str = "mean", ignore_index: int | None = None, label_smoothing: float = 0.0, options: Any = None,
 ) -> Tensor:  # fmt: skip
-    """cross_entropy of a linear layer's outputs. linear_weight has shape (*classes, features)."""
-    *classes, features = linear_weight.shape
+    """cross_entropy of a linear layer's outputs. linear_weight has shape (classes, *outputs, features).
+
+    `options`, a torch.nn.LinearCrossEntropyOptions, computes the logits for parts of the batch, to save memory.
+    """
+    sizes, features = tuple(linear_weight.shape[:-1]), linear_weight.shape[-1]
     if input.dim() not in (1, 2):
-        raise RuntimeError(f"linear_cross_entropy: expected input with dimensionality 1 or 2, got {input.dim()}")
-    if input.dim() == 1 and len(classes) > 1:
-        raise RuntimeError(f"linear_cross_entropy: a weight of sizes {list(linear_weight.shape)} requires batched input")
-    if ignore_index is not None and target.is_floating_point():
-        raise RuntimeError("linear_cross_entropy: ignore_index cannot be specified when target contains probabilities")
+        raise RuntimeError(f"expected input with dimensionality 1 or 2, got {input.dim()}")
+    if not sizes:
+        raise RuntimeError("expected linear_weight with dimensionality at least 2, got 1")
+    if input.shape[-1] != features:
+        raise RuntimeError(
+            "expected equal input and linear_weight last dimensions (in_features), "
+            f"got {input.shape[-1]} and {features}, respectively"
+        )
+    if linear_bias is not None and tuple(linear_bias.shape) != sizes:
+        raise RuntimeError(f"expected linear_bias shape {sizes}, got {tuple(linear_bias.shape)}")
+    if input.dim() == 1 and len(sizes) > 1:
+        raise RuntimeError(
+            f"K-dimensional loss defined by linear_weight shape {tuple(linear_weight.shape)} requires batched input, "
+            f"(N, {features}), got unbatched input with shape {tuple(input.shape)}"
+        )
+    logits_shape = (*input.shape[:-1], *sizes)
+    if ignore_index is not None and tuple(target.shape) == logits_shape:
+        raise RuntimeError("ignore_index cannot be specified when target contains probabilities")
+    if options is not None and chunks.applies(linear_weight, target, label_smoothing) and input.dim() == 2:
+        return chunks.in_parts(
+            linear_cross_entropy, input, linear_weight, target, linear_bias, weight, reduction, ignore_index, options
+        )
     bias = None if linear_bias is None else linear_bias.reshape(-1)
-    logits = _ops.linear(input, linear_weight.reshape(-1, features), bias).reshape(*input.shape[:-1], *classes)
+    logits = _ops.linear(input, linear_weight.reshape(-1, features), bias).reshape(logits_shape)
     ignored = -100 if ignore_index is None else ignore_index
     return cross_entropy(logits, target, weight, ignore_index=ignored, reduction=reduction, label_smoothing=label_smoothing)
 

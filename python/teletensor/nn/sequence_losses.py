@@ -48,7 +48,10 @@ def multi_margin_loss(
     if p not in (1, 2):
         raise ValueError("only p == 1 and p == 2 supported")
     if input.dim() > 2 or target.dim() > 1 or target.numel() != (input.shape[0] if input.dim() == 2 else 1):
-        raise RuntimeError(f"inconsistent target size, expected one class per row of {list(input.shape)} but got {list(target.shape)}")
+        raise RuntimeError(
+            "target tensor should be 1-D with size equal to the batch size. "
+            f"Expected target size [{input.shape[0]}] but got {list(target.shape)}"
+        )
     rows = input if input.dim() == 2 else input.reshape(1, -1)
     if weight is not None and weight.dim() != 1:
         raise ValueError("weight must be one-dimensional")

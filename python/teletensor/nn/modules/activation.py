@@ -14,7 +14,6 @@ from .module import Module
 # Maps module names to (function, stored arguments with their defaults, in order).
 _TABLE = {
     "ReLU": (F.relu, {"inplace": False}),
-    "ReLU6": (F.relu6, {"inplace": False}),
     "LeakyReLU": (F.leaky_relu, {"negative_slope": 0.01, "inplace": False}),
     "ELU": (F.elu, {"alpha": 1.0, "inplace": False}),
     "SELU": (F.selu, {"inplace": False}),
@@ -39,7 +38,7 @@ _TABLE = {
     "GLU": (F.glu, {"dim": -1}),
 }
 
-__all__ = [*_TABLE, "Hardtanh", "PReLU", "RReLU", "Softmax2d"]
+__all__ = [*_TABLE, "Hardtanh", "PReLU", "RReLU", "ReLU6", "Softmax2d"]
 
 
 def _make(name: str, function, kept: dict) -> type:
@@ -48,6 +47,8 @@ def _make(name: str, function, kept: dict) -> type:
     def __init__(self, *args, **kwargs):
         Module.__init__(self)
         for key, value in bind(args, kwargs).items():
+            if key == "dim" and not (value is None or isinstance(value, int) and not isinstance(value, bool)):
+                raise TypeError(f"dim must be an int or None, got {type(value)}")
             setattr(self, key, value)
 
     __init__.__signature__ = signature.replace(
@@ -59,7 +60,9 @@ def _make(name: str, function, kept: dict) -> type:
 
     def extra_repr(self) -> str:
         shown = {k: getattr(self, k) for k in kept if k != "inplace" or self.inplace}
-        return ", ".join(f"{k}={v}" for k, v in shown.items())
+        if name in ("Hardshrink", "Softshrink"):
+            return str(self.lambd)
+        return ", ".join(f"{k}={v!r}" for k, v in shown.items())
 
     doc = f"The module of functional.{getattr(function, '__name__', name.lower())}."
     members = {"__init__": __init__, "forward": forward, "extra_repr": extra_repr, "__doc__": doc, "__module__": __name__}
@@ -94,13 +97,27 @@ class Hardtanh(Module):
         return f"min_val={self.min_val}, max_val={self.max_val}" + (", inplace=True" if self.inplace else "")
 
 
+class ReLU6(Hardtanh):
+    """Clamps to [0, 6]."""
+
+    def __init__(self, inplace: bool = False):
+        super().__init__(0.0, 6.0, inplace)
+
+    def extra_repr(self) -> str:
+        return "inplace=True" if self.inplace else ""
+
+
 class PReLU(Module):
     """Leaky relu with one learned slope, or one per channel."""
 
     def __init__(self, num_parameters: int = 1, init: float = 0.25, device=None, dtype=None):
         super().__init__()
-        self.num_parameters = num_parameters
+        self.num_parameters, self.init = num_parameters, init
         self.weight = Parameter(_C.torch.full((num_parameters,), init, device=device, dtype=dtype))
+
+    def reset_parameters(self) -> None:
+        """Sets all slopes to the initial value."""
+        self.weight.detach().fill_(self.init)
 
     def forward(self, input):
         return F.prelu(input, self.weight)

@@ -41,20 +41,36 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             size = self.cutoffs[i + 1] - self.cutoffs[i]
             self.tail.append(Sequential(Linear(in_features, hidden, bias=False, **make), Linear(hidden, size, bias=False, **make)))
 
-    def log_prob(self, input):
-        """The log probabilities of all classes."""
-        head = F.log_softmax(self.head(input), 1)
+    def reset_parameters(self) -> None:
+        """Draws new values for all weights."""
+        for layer in (self.head, *(layer for cluster in self.tail for layer in cluster)):
+            layer.reset_parameters()
+
+    def _get_full_log_prob(self, input, head_output):
+        head = F.log_softmax(head_output, 1)
         parts = [head[:, : self.shortlist_size]]
         for i, cluster in enumerate(self.tail):
             parts.append(F.log_softmax(cluster(input), 1) + head[:, self.shortlist_size + i].unsqueeze(1))
         return _C.torch.cat(parts, 1)
 
-    def forward(self, input, target):
+    def log_prob(self, input):
+        """The log probabilities of all classes."""
+        return self._get_full_log_prob(input, self.head(input))
+
+    def forward(self, input_, target_):
         """Returns (log likelihood of each row's target, mean loss)."""
-        rows, classes = (input, target) if input.dim() == 2 else (input.unsqueeze(0), target.unsqueeze(0))
+        if target_.dim() > 1:
+            raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+        if input_.dim() != target_.dim() + 1:
+            raise RuntimeError(
+                f"{target_.dim()}D target tensor expects {target_.dim() + 1}D input tensors, but found inputs with size {input_.size()}"
+            )
+        if target_.dim() == 1 and input_.shape[0] != target_.shape[0]:
+            raise RuntimeError("Input and target should have the same size in the batch dimension.")
+        rows, classes = (input_, target_) if input_.dim() == 2 else (input_.unsqueeze(0), target_.unsqueeze(0))
         output = self.log_prob(rows).gather(1, classes.unsqueeze(1)).squeeze(1)
         loss = -output.mean()
-        return _ASMoutput(output if input.dim() == 2 else output.squeeze(0), loss)
+        return _ASMoutput(output if input_.dim() == 2 else output.squeeze(0), loss)
 
     def predict(self, input):
         """The most likely class of each row."""

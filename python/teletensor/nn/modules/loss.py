@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import math
+from typing import Callable
 
 from .. import functional as F
 from .._reduction import resolve_reduction
 from ._table import bound_arguments
+from .linear import Linear
+from .linear_cross_entropy_options import LinearCrossEntropyOptions
 from .module import Module
 
 
@@ -60,9 +64,24 @@ _TABLE = {
     "MultiLabelSoftMarginLoss": (F.multilabel_soft_margin_loss, {"weight": None, **_OLD}),
     "GaussianNLLLoss": (F.gaussian_nll_loss, {"full": False, "eps": 1e-6, "reduction": "mean"}),
 }  # fmt: skip
-__all__ = [*_TABLE, "CTCLoss", "NLLLoss2d", "TripletMarginWithDistanceLoss"]
+__all__ = [*_TABLE, "CTCLoss", "LinearCrossEntropyLoss", "LinearCrossEntropyOptions", "NLLLoss2d", "TripletMarginWithDistanceLoss"]
 
 _BY_KEYWORD = ("GaussianNLLLoss",)
+
+# The arguments of forward, if they are not (input, target).
+_ARGUMENTS = {
+    "MarginRankingLoss": ("input1", "input2", "target"), "CosineEmbeddingLoss": ("input1", "input2", "target"),
+    "TripletMarginLoss": ("anchor", "positive", "negative"), "GaussianNLLLoss": ("input", "target", "var"),
+    "PoissonNLLLoss": ("log_input", "target"),
+}  # fmt: skip
+
+
+def _forward(names: tuple[str, ...], function: Callable, options: Callable) -> Callable:
+    """A method with the given arguments that calls a function with them and the module's options."""
+    arguments = ", ".join(names)
+    scope = {"function": function, "options": options, "__name__": __name__}
+    exec(f"def forward(self, {arguments}):\n    return function({arguments}, **options(self))", scope)  # noqa: S102
+    return scope["forward"]
 
 
 def _make(name: str, function, parameters: dict) -> type:
@@ -77,18 +96,19 @@ def _make(name: str, function, parameters: dict) -> type:
             _check_multi_margin(values["p"], values["weight"])
         if name == "TripletMarginLoss" and values["margin"] <= 0:
             raise ValueError(f"TripletMarginLoss: expected margin to be greater than 0, got {values['margin']} instead")
+        if name == "HuberLoss" and (isinstance(values["delta"], bool) or not isinstance(values["delta"], (int, float))):
+            raise TypeError(f"delta must be a float or int, got: {type(values['delta'])}")
         for key in kept:
             if key in ("weight", "pos_weight"):
                 self.register_buffer(key, values[key])
             else:
                 setattr(self, key, values[key])
 
-    def forward(self, *tensors, **named):
-        return function(*tensors, **named, reduction=self.reduction, **{key: getattr(self, key) for key in kept})
-
+    options = lambda self: {"reduction": self.reduction, **{key: getattr(self, key) for key in kept}}  # noqa: E731
     __init__.__signature__ = signature.replace(
         parameters=[inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD), *signature.parameters.values()]
     )
+    forward = _forward(_ARGUMENTS.get(name, ("input", "target")), function, options)
     members = {"__init__": __init__, "forward": forward, "__module__": __name__}
     members["__doc__"] = f"The module of functional.{getattr(function, '__name__', name)}."
     return type(name, (_WeightedLoss if "weight" in kept else _Loss,), members)
@@ -130,3 +150,42 @@ class TripletMarginWithDistanceLoss(_Loss):
             anchor, positive, negative, distance_function=self.distance_function, margin=self.margin, swap=self.swap,
             reduction=self.reduction,
         )  # fmt: skip
+
+
+class LinearCrossEntropyLoss(_WeightedLoss):
+    """The cross entropy of a linear layer's outputs: (N, in_features) and targets (N, *out_features).
+
+    Args:
+        out_features: further dimensions of the outputs, for a loss with several targets per row.
+        ignore_index: a target that does not contribute; None is -100.
+        options: computes the logits for parts of the batch, to save memory; None computes all at once.
+    """
+
+    def __init__(
+        self, in_features: int, num_classes: int, *, out_features: tuple[int, ...] = (), bias: bool = False, device=None,
+        dtype=None, reduction: str = "mean", weight=None, ignore_index: int | None = None, label_smoothing: float = 0.0,
+        options: LinearCrossEntropyOptions | None = None,
+    ):  # fmt: skip
+        if weight is not None and tuple(weight.shape) != (num_classes,):
+            raise RuntimeError(f"expected weight shape to be {(num_classes,)}, got {tuple(weight.shape)}")
+        if not 0 <= label_smoothing <= 1:
+            raise RuntimeError(f"expected label_smoothing to be in range [0, 1], got {label_smoothing}")
+        super().__init__(weight=weight, reduction=reduction)
+        self.num_classes, self.out_features, self.options = num_classes, out_features, options
+        self.ignore_index, self.label_smoothing = ignore_index, label_smoothing
+        self.linear = Linear(in_features, math.prod(out_features, start=num_classes), bias=bias, device=device, dtype=dtype)
+
+    def forward(self, input, target):
+        sizes, bias = (self.num_classes, *self.out_features), self.linear.bias
+        return F.linear_cross_entropy(
+            input, self.linear.weight.reshape(*sizes, self.linear.in_features), target,
+            linear_bias=None if bias is None else bias.reshape(sizes), weight=self.weight, reduction=self.reduction,
+            ignore_index=self.ignore_index, label_smoothing=self.label_smoothing, options=self.options,
+        )  # fmt: skip
+
+    def extra_repr(self) -> str:
+        return (
+            f"in_features={self.linear.in_features}, num_classes={self.num_classes}, out_features={self.out_features}, "
+            f"bias={self.linear.bias is not None}, reduction={self.reduction}, ignore_index={self.ignore_index}, "
+            f"label_smoothing={self.label_smoothing}, options={self.options}"
+        )

@@ -24,14 +24,14 @@ class _BatchNorm(Module):
 
     def __init__(
         self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
-        track_running_stats: bool = True, device=None, dtype=None,
+        track_running_stats: bool = True, device=None, dtype=None, *, bias: bool = True,
     ):  # fmt: skip
         super().__init__()
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
         self.affine, self.track_running_stats = affine, track_running_stats
         make = {"device": device, "dtype": dtype}
         self.register_parameter("weight", Parameter(_C.torch.ones(num_features, **make)) if affine else None)
-        self.register_parameter("bias", Parameter(_C.torch.zeros(num_features, **make)) if affine else None)
+        self.register_parameter("bias", Parameter(_C.torch.zeros(num_features, **make)) if affine and bias else None)
         tracked = track_running_stats
         self.register_buffer("running_mean", _C.torch.zeros(num_features, **make) if tracked else None)
         self.register_buffer("running_var", _C.torch.ones(num_features, **make) if tracked else None)
@@ -50,7 +50,12 @@ class _BatchNorm(Module):
         self.reset_running_stats()
         if self.affine:
             init.ones_(self.weight)
-            init.zeros_(self.bias)
+            if self.bias is not None:
+                init.zeros_(self.bias)
+
+    def _check_input_dim(self, input) -> None:
+        if input.dim() not in self.dims:
+            raise ValueError(f"expected {' or '.join(f'{d}D' for d in self.dims)} input (got {input.dim()}D input)")
 
     def _load_from_state_dict(self, state_dict, prefix, local_metadata, *lists) -> None:
         if self.track_running_stats and (local_metadata.get("version") or 0) < 2:
@@ -61,8 +66,7 @@ class _BatchNorm(Module):
         super()._load_from_state_dict(state_dict, prefix, local_metadata, *lists)
 
     def forward(self, input):
-        if input.dim() not in self.dims:
-            raise ValueError(f"expected {' or '.join(f'{d}D' for d in self.dims)} input (got {input.dim()}D input)")
+        self._check_input_dim(input)
         momentum = self.momentum
         if self.training and self.track_running_stats:
             self.num_batches_tracked.add_(1)
@@ -78,7 +82,7 @@ class _BatchNorm(Module):
     def extra_repr(self) -> str:
         return (
             f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
-            f"track_running_stats={self.track_running_stats}"
+            f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
         )
 
 
@@ -116,9 +120,10 @@ class SyncBatchNorm(_BatchNorm):
     dims = (2, 3, 4, 5)
 
     def __init__(
-        self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, process_group=None, **make
-    ):
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, **make)
+        self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
+        track_running_stats: bool = True, process_group=None, device=None, dtype=None, *, bias: bool = True,
+    ):  # fmt: skip
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
         self.process_group = process_group
 
     def forward(self, input):
@@ -156,6 +161,7 @@ class SyncBatchNorm(_BatchNorm):
                 module.affine,
                 module.track_running_stats,
                 process_group,
+                bias=module.bias is not None,
             )
             result._parameters.update(module._parameters)
             result._buffers.update(module._buffers)
@@ -168,11 +174,14 @@ class SyncBatchNorm(_BatchNorm):
 class _InstanceNorm(_BatchNorm):
     """The common base of instance norms (Ulyanov et al., "Instance normalization", 2016)."""
 
-    def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=False, track_running_stats=False, **make):
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, **make)
+    def __init__(
+        self, num_features: int, eps: float = 1e-5, momentum: float = 0.1, affine: bool = False,
+        track_running_stats: bool = False, device=None, dtype=None, *, bias: bool = True,
+    ):  # fmt: skip
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
 
     def forward(self, input):
-        self._check_input(input)
+        self._check_input_dim(input)
         batched = input.dim() == self.dims[-1]
         result = F.instance_norm(
             input if batched else input.unsqueeze(0), self.running_mean, self.running_var, self.weight, self.bias,
@@ -180,7 +189,7 @@ class _InstanceNorm(_BatchNorm):
         )  # fmt: skip
         return result if batched else result.squeeze(0)
 
-    def _check_input(self, input) -> None:
+    def _check_input_dim(self, input) -> None:
         if input.dim() not in self.dims:
             raise ValueError(f"expected {' or '.join(f'{d}D' for d in self.dims)} input (got {input.dim()}D input)")
         channels = input.dim() + 1 - self.dims[-1]
@@ -239,7 +248,10 @@ class LayerNorm(Module):
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
-        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+        return (
+            f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}, "
+            f"bias={self.bias is not None}"
+        )
 
 
 class RMSNorm(Module):
@@ -257,8 +269,8 @@ class RMSNorm(Module):
         if self.weight is not None:
             init.ones_(self.weight)
 
-    def forward(self, input):
-        return F.rms_norm(input, self.normalized_shape, self.weight, self.eps)
+    def forward(self, x):
+        return F.rms_norm(x, self.normalized_shape, self.weight, self.eps)
 
     def extra_repr(self) -> str:
         return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
@@ -267,14 +279,17 @@ class RMSNorm(Module):
 class GroupNorm(Module):
     """Group norm (Wu and He, "Group normalization", 2018)."""
 
-    def __init__(self, num_groups: int, num_channels: int, eps=1e-5, affine=True, device=None, dtype=None):
+    def __init__(
+        self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, device=None, dtype=None, *,
+        bias: bool = True,
+    ):  # fmt: skip
         super().__init__()
         if num_channels % num_groups:
             raise ValueError(f"num_channels ({num_channels}) must be divisible by num_groups ({num_groups})")
         self.num_groups, self.num_channels, self.eps, self.affine = num_groups, num_channels, eps, affine
         make = {"device": device, "dtype": dtype}
         self.register_parameter("weight", Parameter(_C.torch.ones(num_channels, **make)) if affine else None)
-        self.register_parameter("bias", Parameter(_C.torch.zeros(num_channels, **make)) if affine else None)
+        self.register_parameter("bias", Parameter(_C.torch.zeros(num_channels, **make)) if affine and bias else None)
 
     def reset_parameters(self) -> None:
         """Sets the weight to 1 and the bias to 0."""
@@ -287,7 +302,7 @@ class GroupNorm(Module):
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
-        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"
+        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, bias={self.bias is not None}"
 
 
 class LocalResponseNorm(Module):

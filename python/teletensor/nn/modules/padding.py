@@ -31,6 +31,20 @@ class _Pad(Module):
         return str(self.padding)
 
 
+class _ZeroPad(_Pad):
+    value = 0.0
+
+
+class _CircularPad(_Pad):
+    def _check_input_dim(self, input) -> None:
+        if input.dim() not in (self.ndim + 1, self.ndim + 2):
+            raise ValueError(f"expected {self.ndim + 1}D or {self.ndim + 2}D input (got {input.dim()}D input)")
+
+    def forward(self, input):
+        self._check_input_dim(input)
+        return super().forward(input)
+
+
 class _ConstantPad(_Pad):
     def __init__(self, padding, value: float):
         super().__init__(padding)
@@ -44,6 +58,6 @@ class _ConstantPad(_Pad):
 
 
 for _name, (_mode, _n) in _TABLE.items():
-    _base = _ConstantPad if _name.startswith("Constant") else _Pad
+    _base = {"Constant": _ConstantPad, "Zero": _ZeroPad, "Circular": _CircularPad}.get(_name[:-5], _Pad)
     _members = {"mode": _mode, "ndim": _n, "__doc__": f"Pads the last {_n} dimensions ({_mode}).", "__module__": __name__}
     globals()[_name] = type(_name, (_base,), _members)

@@ -13,6 +13,10 @@ __all__ = [
 ]  # fmt: skip
 
 
+def _single(value) -> tuple:
+    return tuple(value) if isinstance(value, (tuple, list)) else (value,)
+
+
 class _MaxPool(Module):
     def __init__(self, kernel_size, stride=None, padding=0, dilation=1, return_indices=False, ceil_mode=False):
         super().__init__()
@@ -111,21 +115,25 @@ class LPPool3d(_LPPool):
 
 
 class _AvgPoolNd(Module):
-    """The common base of average pooling, for isinstance."""
+    """The common base of average pooling."""
+
+    def extra_repr(self) -> str:
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
 class AvgPool1d(_AvgPoolNd):
     """The mean of each window of (N, C, L)."""
 
-    def __init__(self, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True):
+    def __init__(self, kernel_size, stride=None, padding=0, ceil_mode: bool = False, count_include_pad: bool = True):
         super().__init__()
-        self.args = (kernel_size, kernel_size if stride is None else stride, padding, ceil_mode, count_include_pad)
+        self.kernel_size, self.padding = _single(kernel_size), _single(padding)
+        self.stride = _single(kernel_size if stride is None else stride)
+        self.ceil_mode, self.count_include_pad = ceil_mode, count_include_pad
 
     def forward(self, input):
-        return F.avg_pool1d(input, *self.args)
-
-    def extra_repr(self) -> str:
-        return "kernel_size={}, stride={}, padding={}".format(*self.args)
+        return F.avg_pool1d(
+            input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad
+        )
 
 
 class AvgPool2d(_AvgPoolNd):
@@ -134,17 +142,17 @@ class AvgPool2d(_AvgPoolNd):
     function = staticmethod(lambda input, *args: F.avg_pool2d(input, *args))
 
     def __init__(
-        self, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None
-    ):
+        self, kernel_size, stride=None, padding=0, ceil_mode: bool = False, count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ):  # fmt: skip
         super().__init__()
-        stride = kernel_size if stride is None else stride
-        self.args = (kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+        self.kernel_size, self.stride, self.padding = kernel_size, kernel_size if stride is None else stride, padding
+        self.ceil_mode, self.count_include_pad, self.divisor_override = ceil_mode, count_include_pad, divisor_override
 
     def forward(self, input):
-        return self.function(input, *self.args)
-
-    def extra_repr(self) -> str:
-        return "kernel_size={}, stride={}, padding={}".format(*self.args)
+        return self.function(
+            input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad, self.divisor_override
+        )
 
 
 class AvgPool3d(AvgPool2d):

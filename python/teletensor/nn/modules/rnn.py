@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 
 from ... import _C
 from .. import init
@@ -15,6 +16,38 @@ __all__ = ["GRU", "GRUCell", "LSTM", "LSTMCell", "RNN", "RNNBase", "RNNCell", "R
 _GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
 
 
+def _check_sizes(mode, input_size, hidden_size, num_layers, bias, batch_first, dropout, proj_size) -> None:
+    if isinstance(dropout, bool) or not isinstance(dropout, (int, float)) or not 0 <= dropout <= 1:
+        raise ValueError("dropout should be a number in range [0, 1] representing the probability of an element being zeroed")
+    if dropout > 0 and num_layers == 1:
+        warnings.warn(
+            "dropout option adds dropout after all but last recurrent layer, so non-zero dropout expects num_layers greater than "
+            f"1, but got dropout={dropout} and num_layers={num_layers}",
+            stacklevel=4,
+        )
+    kinds = (("bias", bias, bool), ("batch_first", batch_first, bool), ("input_size", input_size, int), ("hidden_size", hidden_size, int))
+    for name, value, kind in kinds:
+        if not isinstance(value, kind):
+            raise TypeError(f"{name} should be of type {kind.__name__}, got: {type(value).__name__}")
+    for name, value in (("input_size", input_size), ("hidden_size", hidden_size), ("num_layers", num_layers)):
+        if value <= 0:
+            raise ValueError(f"{name} must be greater than zero")
+    if proj_size < 0:
+        raise ValueError("proj_size should be a positive integer or zero to disable projections")
+    if proj_size >= hidden_size:
+        raise ValueError("proj_size has to be smaller than hidden_size")
+    if proj_size and mode != "LSTM":
+        raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
+    if mode not in _GATES:
+        raise ValueError("Unrecognized RNN mode: " + mode)
+
+
+def _is_autocast(tensor) -> bool:
+    from ... import is_autocast_enabled
+
+    return is_autocast_enabled(tensor.device.type)
+
+
 class RNNBase(Module):
     """The common base of recurrent layers; `mode` is LSTM, GRU, RNN_TANH or RNN_RELU."""
 
@@ -24,17 +57,12 @@ class RNNBase(Module):
         dtype=None,
     ):  # fmt: skip
         super().__init__()
-        if not 0 <= dropout <= 1:
-            raise ValueError("dropout should be a number in range [0, 1] representing the probability of an element being zeroed")
-        if hidden_size <= 0 or num_layers <= 0:
-            raise ValueError(f"hidden_size and num_layers must be greater than zero, got {hidden_size} and {num_layers}")
-        if proj_size < 0 or proj_size >= hidden_size or (proj_size and mode != "LSTM"):
-            raise ValueError(f"expected 0 <= proj_size < hidden_size, and 0 except in LSTM, got {proj_size}")
+        _check_sizes(mode, input_size, hidden_size, num_layers, bias, batch_first, dropout, proj_size)
         self.mode, self.input_size, self.hidden_size, self.num_layers = mode, input_size, hidden_size, num_layers
         self.bias, self.batch_first, self.dropout, self.bidirectional = bias, batch_first, float(dropout), bidirectional
         self.proj_size = proj_size
         rows, width = _GATES[mode] * hidden_size, proj_size or hidden_size
-        self._names: list[str] = []
+        self._flat_weights_names: list[str] = []
         for layer in range(num_layers):
             entering = input_size if layer == 0 else width * (2 if bidirectional else 1)
             for suffix in ("", "_reverse") if bidirectional else ("",):
@@ -46,7 +74,7 @@ class RNNBase(Module):
                 for kind, shape in shapes.items():
                     name = f"{kind}_l{layer}{suffix}"
                     setattr(self, name, Parameter(_C.torch.empty(*shape, device=device, dtype=dtype)))
-                    self._names.append(name)
+                    self._flat_weights_names.append(name)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -61,18 +89,64 @@ class RNNBase(Module):
     @property
     def all_weights(self) -> list[list[Parameter]]:
         """The weights, one list per layer and direction."""
-        each = len(self._names) // (self.num_layers * (2 if self.bidirectional else 1))
+        each = len(self._flat_weights_names) // (self.num_layers * (2 if self.bidirectional else 1))
         weights = self._flat_weights
         return [weights[i : i + each] for i in range(0, len(weights), each)]
 
     @property
     def _flat_weights(self) -> list[Parameter]:
-        return [getattr(self, name) for name in self._names]
+        return [getattr(self, name) for name in self._flat_weights_names]
 
     def _states(self, batch: int, like) -> list:
+        return [_C.torch.zeros(*sizes, dtype=like.dtype, device=like.device) for sizes in self._expected_sizes(batch)]
+
+    def check_input(self, input, batch_sizes) -> None:
+        """Raises an error unless the input, batched or packed, has the module's dtype and input_size."""
+        expected = 2 if batch_sizes is not None else 3
+        if input.dim() != expected:
+            raise RuntimeError(f"input must have {expected} dimensions, got {input.dim()}")
+        if input.shape[-1] != self.input_size:
+            raise RuntimeError(
+                f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got {input.shape[-1]}"
+            )
+        dtype = self._flat_weights[0].dtype
+        if input.dtype is not dtype and not _is_autocast(input):
+            raise ValueError(
+                f"RNN input dtype ({input.dtype}) does not match weight dtype ({dtype}). Convert input: input.to({dtype}), or "
+                f"convert model: model.to({input.dtype})"
+            )
+
+    def _expected_sizes(self, batch: int) -> list[tuple[int, int, int]]:
         directions = self.num_layers * (2 if self.bidirectional else 1)
         widths = [self.proj_size or self.hidden_size, self.hidden_size][: 2 if self.mode == "LSTM" else 1]
-        return [_C.torch.zeros(directions, batch, w, dtype=like.dtype, device=like.device) for w in widths]
+        return [(directions, batch, width) for width in widths]
+
+    def get_expected_hidden_size(self, input, batch_sizes) -> tuple[int, int, int]:
+        """The sizes of the hidden state for an input."""
+        batch = int(batch_sizes[0]) if batch_sizes is not None else input.shape[0 if self.batch_first else 1]
+        return self._expected_sizes(batch)[0]
+
+    def check_hidden_size(self, hx, expected_hidden_size, msg: str = "Expected hidden size {}, got {}") -> None:
+        """Raises RuntimeError unless a state has the expected sizes."""
+        if tuple(hx.shape) != tuple(expected_hidden_size):
+            raise RuntimeError(msg.format(expected_hidden_size, list(hx.shape)))
+
+    def check_forward_args(self, input, hidden, batch_sizes) -> None:
+        """Raises an error unless the input and the states have the expected sizes."""
+        self.check_input(input, batch_sizes)
+        batch = int(batch_sizes[0]) if batch_sizes is not None else input.shape[0 if self.batch_first else 1]
+        names = ("hidden[0] ", "hidden[1] ") if self.mode == "LSTM" else ("hidden ",)
+        states = hidden if self.mode == "LSTM" else [hidden]
+        for state, sizes, name in zip(states, self._expected_sizes(batch), names):
+            self.check_hidden_size(state, sizes, f"Expected {name}size {{}}, got {{}}")
+
+    def permute_hidden(self, hx, permutation):
+        """The states with their sequences in another order."""
+        if permutation is None:
+            return hx
+        if self.mode == "LSTM":
+            return tuple(state.index_select(1, permutation) for state in hx)
+        return hx.index_select(1, permutation)
 
     def _run(self, input, states: list, steps: list[int]):
         options = (self.bias, self.num_layers, self.dropout, self.training, self.bidirectional, self.batch_first)
@@ -81,6 +155,14 @@ class RNNBase(Module):
         if self.mode == "GRU":
             return _C.ops.gru(input, states[0], self._flat_weights, steps, *options)
         return _C.ops.rnn(input, states[0], self._flat_weights, steps, self.mode[4:].lower(), *options)
+
+    @staticmethod
+    def _refuse_states(states: list, single: bool) -> None:
+        dims, expected = [f"{state.dim()}-D" for state in states], "2-D" if single else "3-D"
+        what, got = ("hx", f"{dims[0]} tensor") if len(dims) == 1 else ("hx and cx", f"({', '.join(dims)}) tensors")
+        raise RuntimeError(
+            f"For {'unbatched' if single else 'batched'} {expected} input, {what} should also be {expected} but got {got}"
+        )
 
     def forward(self, input, hx=None):
         packed = isinstance(input, PackedSequence)
@@ -91,13 +173,17 @@ class RNNBase(Module):
         if single:
             data = data.unsqueeze(0 if self.batch_first else 1)
         steps = input.steps if packed else []
+        self.check_input(data, steps or None)
         batch = steps[0] if packed else data.shape[0 if self.batch_first else 1]
         if hx is None:
             states = self._states(batch, data)
         else:
             states = list(hx) if self.mode == "LSTM" else [hx]
+            if not packed and any(state.dim() != data.dim() - single for state in states):
+                self._refuse_states(states, single)
             if single:
                 states = [s.unsqueeze(1) for s in states]
+            self.check_forward_args(data, states if self.mode == "LSTM" else states[0], steps or None)
             if packed and input.sorted_indices is not None:
                 states = [s.index_select(1, input.sorted_indices) for s in states]
         output, *last = self._run(data, states, steps)
@@ -137,7 +223,7 @@ class GRU(RNNBase):
 class RNN(RNNBase):
     """h = tanh(W x + b + U h + c), or with relu."""
 
-    def __init__(self, input_size, hidden_size, num_layers=1, nonlinearity="tanh", *args, **kwargs):
+    def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, nonlinearity: str = "tanh", *args, **kwargs):
         if nonlinearity not in ("tanh", "relu"):
             raise ValueError(f"Unknown nonlinearity '{nonlinearity}'. Select from 'tanh' or 'relu'.")
         self_mode = f"RNN_{nonlinearity.upper()}"
@@ -148,12 +234,10 @@ class RNN(RNNBase):
 class RNNCellBase(Module):
     """The common base of recurrent cells."""
 
-    gates = 1
-
-    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device=None, dtype=None):
+    def __init__(self, input_size: int, hidden_size: int, bias: bool, num_chunks: int, device=None, dtype=None):
         super().__init__()
         self.input_size, self.hidden_size, self.bias = input_size, hidden_size, bias
-        make, rows = {"device": device, "dtype": dtype}, self.gates * hidden_size
+        make, rows = {"device": device, "dtype": dtype}, num_chunks * hidden_size
         self.weight_ih = Parameter(_C.torch.empty(rows, input_size, **make))
         self.weight_hh = Parameter(_C.torch.empty(rows, hidden_size, **make))
         self.register_parameter("bias_ih", Parameter(_C.torch.empty(rows, **make)) if bias else None)
@@ -170,17 +254,33 @@ class RNNCellBase(Module):
         return _C.torch.zeros(*input.shape[:-1], self.hidden_size, dtype=input.dtype, device=input.device)
 
     def _step(self, operator, input, hx):
+        if input.dim() not in (1, 2):
+            raise ValueError(f"{type(self).__name__}: Expected input to be 1D or 2D, got {input.dim()}D instead")
+        if input.shape[-1] != self.input_size:
+            raise RuntimeError(f"input has inconsistent input_size: got {input.shape[-1]} expected {self.input_size}")
+        for i, state in enumerate(hx if isinstance(hx, list) else [hx]):
+            if state.dim() not in (1, 2):
+                place = f"hx[{i}]" if isinstance(hx, list) else "hidden"
+                raise ValueError(f"{type(self).__name__}: Expected {place} to be 1D or 2D, got {state.dim()}D instead")
+            if input.dim() == state.dim() == 2 and input.shape[0] != state.shape[0]:
+                raise RuntimeError(f"Input batch size {input.shape[0]} doesn't match hidden{i} batch size {state.shape[0]}")
+            if state.shape[-1] != self.hidden_size:
+                raise RuntimeError(f"hidden{i} has inconsistent hidden_size: got {state.shape[-1]}, expected {self.hidden_size}")
         return operator(input, hx, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
 
     def extra_repr(self) -> str:
-        return f"{self.input_size}, {self.hidden_size}" + ("" if self.bias else ", bias=False")
+        nonlinearity = getattr(self, "nonlinearity", "tanh")
+        shown = "" if nonlinearity == "tanh" else f", nonlinearity={nonlinearity}"
+        return f"{self.input_size}, {self.hidden_size}" + ("" if self.bias else ", bias=False") + shown
 
 
 class RNNCell(RNNCellBase):
     """One step of RNN."""
 
-    def __init__(self, input_size, hidden_size, bias=True, nonlinearity="tanh", device=None, dtype=None):
-        super().__init__(input_size, hidden_size, bias, device, dtype)
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh", device=None, dtype=None
+    ):
+        super().__init__(input_size, hidden_size, bias, 1, device, dtype)
         self.nonlinearity = nonlinearity
 
     def forward(self, input, hx=None):
@@ -193,7 +293,8 @@ class RNNCell(RNNCellBase):
 class LSTMCell(RNNCellBase):
     """One step of LSTM. Returns (h, c)."""
 
-    gates = 4
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device=None, dtype=None):
+        super().__init__(input_size, hidden_size, bias, 4, device, dtype)
 
     def forward(self, input, hx=None):
         states = [self._zeros(input), self._zeros(input)] if hx is None else list(hx)
@@ -203,7 +304,8 @@ class LSTMCell(RNNCellBase):
 class GRUCell(RNNCellBase):
     """One step of GRU."""
 
-    gates = 3
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device=None, dtype=None):
+        super().__init__(input_size, hidden_size, bias, 3, device, dtype)
 
     def forward(self, input, hx=None):
         return self._step(_C.torch.gru_cell, input, self._zeros(input) if hx is None else hx)

@@ -35,13 +35,21 @@ class _EmbeddingBase(Module):
     def reset_parameters(self) -> None:
         """Draws standard normal values; the padding row is zero."""
         init.normal_(self.weight)
+        self._fill_padding_idx_with_zero()
+
+    def _fill_padding_idx_with_zero(self) -> None:
         if self.padding_idx is not None:
             self.weight.detach()[self.padding_idx].zero_()
 
+    def _extra(self, usual: dict) -> str:
+        """The text of the options that differ from their defaults."""
+        return "".join(f", {k}={getattr(self, k)}" for k, default in usual.items() if getattr(self, k) != default)
+
     @classmethod
-    def from_pretrained(cls, embeddings, freeze: bool = True, *args, **kwargs):
-        """Creates a module from a table (num_embeddings, embedding_dim), which is trained only if freeze is False."""
-        module = cls(*embeddings.shape, *args, _weight=embeddings, **kwargs)
+    def _from(cls, embeddings, freeze: bool, **options):
+        if embeddings.dim() != 2:
+            raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
+        module = cls(*embeddings.shape, _weight=embeddings, **options)
         module.weight.requires_grad = not freeze
         return module
 
@@ -51,11 +59,13 @@ class Embedding(_EmbeddingBase):
 
     def __init__(
         self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None, max_norm=None, norm_type=2.0,
-        scale_grad_by_freq=False, sparse=False, _weight=None, device=None, dtype=None,
+        scale_grad_by_freq=False, sparse=False, _weight=None, _freeze: bool = False, device=None, dtype=None,
     ):  # fmt: skip
         super().__init__(
             num_embeddings, embedding_dim, padding_idx, max_norm, norm_type, scale_grad_by_freq, _weight, device, dtype
         )
+        self.weight.requires_grad = not _freeze
+        self.sparse = sparse  # gradients are dense, see docs/differences.md
 
     def forward(self, input):
         return F.embedding(
@@ -63,7 +73,19 @@ class Embedding(_EmbeddingBase):
         )
 
     def extra_repr(self) -> str:
-        return f"{self.num_embeddings}, {self.embedding_dim}"
+        usual = {"padding_idx": None, "max_norm": None, "norm_type": 2, "scale_grad_by_freq": False, "sparse": False}
+        return f"{self.num_embeddings}, {self.embedding_dim}" + self._extra(usual)
+
+    @classmethod
+    def from_pretrained(
+        cls, embeddings, freeze: bool = True, padding_idx: int | None = None, max_norm=None, norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False, sparse: bool = False,
+    ) -> Embedding:  # fmt: skip
+        """Creates a module from a table (num_embeddings, embedding_dim), which is trained only if freeze is False."""
+        return cls._from(
+            embeddings, freeze, padding_idx=padding_idx, max_norm=max_norm, norm_type=norm_type,
+            scale_grad_by_freq=scale_grad_by_freq, sparse=sparse,
+        )  # fmt: skip
 
 
 class EmbeddingBag(_EmbeddingBase):
@@ -78,6 +100,7 @@ class EmbeddingBag(_EmbeddingBase):
             num_embeddings, embedding_dim, padding_idx, max_norm, norm_type, scale_grad_by_freq, _weight, device, dtype
         )
         self.mode, self.include_last_offset = mode, include_last_offset
+        self.sparse = sparse  # gradients are dense, see docs/differences.md
 
     def forward(self, input, offsets=None, per_sample_weights=None):
         return F.embedding_bag(
@@ -86,4 +109,16 @@ class EmbeddingBag(_EmbeddingBase):
         )  # fmt: skip
 
     def extra_repr(self) -> str:
-        return f"{self.num_embeddings}, {self.embedding_dim}, mode={self.mode!r}"
+        before = self._extra({"max_norm": None, "norm_type": 2, "scale_grad_by_freq": False})
+        return f"{self.num_embeddings}, {self.embedding_dim}{before}, mode={self.mode!r}" + self._extra({"padding_idx": None})
+
+    @classmethod
+    def from_pretrained(
+        cls, embeddings, freeze: bool = True, max_norm=None, norm_type: float = 2.0, scale_grad_by_freq: bool = False,
+        mode: str = "mean", sparse: bool = False, include_last_offset: bool = False, padding_idx: int | None = None,
+    ) -> EmbeddingBag:  # fmt: skip
+        """Creates a module from a table (num_embeddings, embedding_dim), which is trained only if freeze is False."""
+        return cls._from(
+            embeddings, freeze, max_norm=max_norm, norm_type=norm_type, scale_grad_by_freq=scale_grad_by_freq, mode=mode,
+            sparse=sparse, include_last_offset=include_last_offset, padding_idx=padding_idx,
+        )  # fmt: skip

@@ -9,6 +9,7 @@ from ... import _C
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter
+from .activation import GELU, ReLU
 from .container import ModuleList
 from .dropout import Dropout
 from .linear import Linear
@@ -114,8 +115,11 @@ class _TransformerLayerBase(Module):
         for i in range(1, self.norms + 1):
             setattr(self, f"dropout{i}", Dropout(dropout))
 
-    def _feed_forward(self, x):
+    def _ff_block(self, x):
         return self.linear2(self.dropout(self.activation(self.linear1(x))))
+
+    def _sa_block(self, x, attn_mask, key_padding_mask, is_causal: bool = False):
+        return self.self_attn(x, x, x, key_padding_mask, False, attn_mask, is_causal=is_causal)[0]
 
     def _residual(self, x, i: int, block):
         """Returns x + dropout(block(x)). Applies norm i to the block's input if norm_first is set, else to the sum."""
@@ -130,11 +134,21 @@ class TransformerEncoderLayer(_TransformerLayerBase):
 
     norms = 2
 
-    def forward(self, src, src_mask=None, src_key_padding_mask=None, is_causal: bool = False):
-        def attend(x):
-            return self.self_attn(x, x, x, src_key_padding_mask, False, src_mask, is_causal=is_causal)[0]
+    def __init__(
+        self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1, activation=F.relu,
+        layer_norm_eps: float = 1e-5, batch_first: bool = False, norm_first: bool = False, bias: bool = True, device=None,
+        dtype=None,
+    ):  # fmt: skip
+        super().__init__(
+            d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias, device, dtype
+        )
+        known = ((F.relu, ReLU), (F.gelu, GELU))
+        kinds = [i for i, (f, kind) in enumerate(known, 1) if self.activation is f or isinstance(self.activation, kind)]
+        self.activation_relu_or_gelu = kinds[0] if kinds else 0
 
-        return self._residual(self._residual(src, 1, attend), 2, self._feed_forward)
+    def forward(self, src, src_mask=None, src_key_padding_mask=None, is_causal: bool = False):
+        attend = lambda x: self._sa_block(x, src_mask, src_key_padding_mask, is_causal)  # noqa: E731
+        return self._residual(self._residual(src, 1, attend), 2, self._ff_block)
 
 
 class TransformerDecoderLayer(_TransformerLayerBase):
@@ -146,16 +160,12 @@ class TransformerDecoderLayer(_TransformerLayerBase):
         self, tgt, memory, tgt_mask=None, memory_mask=None, tgt_key_padding_mask=None, memory_key_padding_mask=None,
         tgt_is_causal: bool = False, memory_is_causal: bool = False,
     ):  # fmt: skip
-        def attend(x):
-            return self.self_attn(x, x, x, tgt_key_padding_mask, False, tgt_mask, is_causal=tgt_is_causal)[0]
+        attend = lambda x: self._sa_block(x, tgt_mask, tgt_key_padding_mask, tgt_is_causal)  # noqa: E731
+        cross = lambda x: self._mha_block(x, memory, memory_mask, memory_key_padding_mask, memory_is_causal)  # noqa: E731
+        return self._residual(self._residual(self._residual(tgt, 1, attend), 2, cross), 3, self._ff_block)
 
-        def cross_attend(x):
-            return self.multihead_attn(
-                x, memory, memory, memory_key_padding_mask, False, memory_mask, is_causal=memory_is_causal
-            )[0]
-
-        x = self._residual(self._residual(tgt, 1, attend), 2, cross_attend)
-        return self._residual(x, 3, self._feed_forward)
+    def _mha_block(self, x, mem, attn_mask, key_padding_mask, is_causal: bool = False):
+        return self.multihead_attn(x, mem, mem, key_padding_mask, False, attn_mask, is_causal=is_causal)[0]
 
 
 class _LayerStack(Module):
@@ -175,6 +185,8 @@ class TransformerEncoder(_LayerStack):
 
     def __init__(self, encoder_layer, num_layers, norm=None, enable_nested_tensor=True, mask_check=True):
         super().__init__(encoder_layer, num_layers, norm)
+        # There are no nested tensors: the options have no effect on the result.
+        self.enable_nested_tensor, self.use_nested_tensor, self.mask_check = enable_nested_tensor, False, mask_check
 
     def forward(self, src, mask=None, src_key_padding_mask=None, is_causal=None):
         for layer in self.layers:
@@ -216,6 +228,9 @@ class Transformer(Module):
         self.encoder = custom_encoder or TransformerEncoder(TransformerEncoderLayer(*options), num_encoder_layers, norm())
         self.decoder = custom_decoder or TransformerDecoder(TransformerDecoderLayer(*options), num_decoder_layers, norm())
         self.d_model, self.nhead, self.batch_first = d_model, nhead, batch_first
+        self._reset_parameters()
+
+    def _reset_parameters(self) -> None:
         for p in self.parameters():
             if p.dim() > 1:
                 init.xavier_uniform_(p)
