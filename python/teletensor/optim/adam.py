@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 
 from .. import _C
-from .optimizer import Optimizer, implementation
+from ._options import check_betas, check_lr
+from .adaptive import real_view
+from .optimizer import Optimizer, implementation, require_non_negative
 
 
 class Adam(Optimizer):
@@ -16,14 +18,11 @@ class Adam(Optimizer):
         amsgrad: bool = False, *, foreach=None, maximize: bool = False, capturable=False, differentiable=False, fused=None,
         decoupled_weight_decay: bool = False,
     ):  # fmt: skip
-        for name, value in (("learning rate", lr), ("epsilon value", eps), ("weight_decay value", weight_decay)):
-            if value < 0.0:
-                raise ValueError(f"Invalid {name}: {value}")
-        for i, beta in enumerate(betas):
-            if not 0.0 <= beta < 1.0:
-                raise ValueError(f"Invalid beta parameter at index {i}: {beta}")
+        check_lr(lr, foreach, capturable)
+        require_non_negative({"learning rate": lr, "epsilon value": eps, "weight_decay value": weight_decay})
+        check_betas(betas, foreach, capturable)
         super().__init__(params, {
-            "lr": lr, "betas": tuple(betas), "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad,
+            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad,
             "maximize": maximize, "decoupled_weight_decay": decoupled_weight_decay,
             **implementation(foreach=foreach, capturable=capturable, differentiable=differentiable, fused=fused),
         })  # fmt: skip
@@ -43,6 +42,11 @@ class Adam(Optimizer):
         for p, grad in zip(params, grads):
             state = self._start(p, group["amsgrad"])
             state["step"] = int(state["step"]) + 1
+            if group["differentiable"]:
+                self._record(group, p, grad, state)
+                continue
+            if p.is_complex():  # real and imaginary parts are independent numbers
+                p, grad, state = real_view(p.detach()), real_view(grad.detach()), {k: real_view(v) for k, v in state.items()}
             by_step[state["step"]].append((p, grad, state))
         for step, rows in by_step.items():
             _C.ops.adam_step(
@@ -61,6 +65,25 @@ class Adam(Optimizer):
                 amsgrad=group["amsgrad"],
                 maximize=group["maximize"],
             )
+
+    def _record(self, group, p, grad, state) -> None:
+        """One parameter's step, recorded for gradients."""
+        beta1, beta2 = map(float, group["betas"])
+        lr, step, decay = float(group["lr"]), state["step"], group["weight_decay"]
+        grad = -grad if group["maximize"] else grad
+        if decay and group["decoupled_weight_decay"]:
+            p.mul_(1 - lr * decay)
+        elif decay:
+            grad = grad.add(p, alpha=decay)
+        if p.is_complex():
+            p, grad, state = real_view(p), real_view(grad), {k: real_view(v) for k, v in state.items()}
+        state["exp_avg"].lerp_(grad, 1 - beta1)
+        state["exp_avg_sq"].mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+        squares = state["exp_avg_sq"]
+        if group["amsgrad"]:
+            squares = state["max_exp_avg_sq"].copy_(_C.torch.maximum(state["max_exp_avg_sq"].clone(), squares))
+        scale = (squares.sqrt() / (1 - beta2**step) ** 0.5).add(group["eps"])
+        p.addcdiv_(state["exp_avg"].clone(), scale, value=-lr / (1 - beta1**step))
 
 
 class AdamW(Adam):

@@ -6,40 +6,60 @@ import math
 
 from .. import _C
 from .._C import Tensor
+from .._grad_mode import no_grad
+from ._options import as_float32, check_lr
 from .optimizer import Optimizer, implementation, require_non_negative
 
 __all__ = ["Adadelta", "Adagrad", "Adamax", "NAdam", "RAdam", "RMSprop", "Rprop"]
 
 
 class _PerParameterOptimizer(Optimizer):
-    """The base of optimizers whose step is a few instructions per parameter. A step waits only if lr is a tensor."""
+    """The base of optimizers whose step is a few instructions per parameter. A step waits only if lr is a tensor.
+
+    With differentiable=True the step is recorded for gradients.
+    """
 
     def _update(self, group: dict, params: list[Tensor], grads: list[Tensor]) -> None:
+        recorded = bool(group.get("differentiable"))
         for p, grad in zip(params, grads):
-            grad = grad.detach()
+            p, owner = (p if recorded else p.detach()), p
+            grad = grad if recorded else grad.detach()
             if group.get("maximize"):
                 grad = -grad
-            state = self.state[p]
+            state = self.state[owner]
             if "step" not in state:
                 state["step"] = 0
-                self._start(group, p, state)
+                with no_grad():
+                    self._start(group, p.detach(), state)
             state["step"] = int(state["step"]) + 1
-            self._step(group, p.detach(), self._with_weight_decay(group, p, grad), state)
+            grad = self._with_weight_decay(group, p, grad)
+            if not p.is_complex():
+                self._step(group, p, grad, state)
+                continue
+            # Real and imaginary parts are independent numbers.
+            views = {k: real_view(v) for k, v in state.items()}
+            self._step(group, real_view(p), real_view(grad), views)
+            state.update({k: v for k, v in views.items() if not isinstance(v, Tensor)})
 
     def _with_weight_decay(self, group: dict, p: Tensor, grad: Tensor) -> Tensor:
         decay = group.get("weight_decay", 0)
         if not decay:
             return grad
         if group.get("decoupled_weight_decay"):
-            p.detach().mul_(1 - group["lr"] * decay)
+            p.mul_(1 - float(group["lr"]) * decay)
             return grad
-        return grad.add(p.detach(), alpha=decay)
+        return grad.add(p, alpha=decay)
 
     def _start(self, group: dict, p: Tensor, state: dict) -> None:
         raise NotImplementedError
 
     def _step(self, group: dict, p: Tensor, grad: Tensor, state: dict) -> None:
         raise NotImplementedError
+
+
+def real_view(value):
+    """A complex tensor as a view with a last dimension of real and imaginary parts; other values unchanged."""
+    return _C.torch.view_as_real(value) if isinstance(value, Tensor) and value.is_complex() else value
 
 
 class RMSprop(_PerParameterOptimizer):
@@ -52,6 +72,7 @@ class RMSprop(_PerParameterOptimizer):
         self, params, lr: float = 1e-2, alpha: float = 0.99, eps: float = 1e-8, weight_decay: float = 0, momentum: float = 0,
         centered: bool = False, capturable=False, foreach=None, maximize: bool = False, differentiable=False,
     ):  # fmt: skip
+        check_lr(lr)
         limited = {"learning rate": lr, "epsilon value": eps, "momentum value": momentum}
         require_non_negative({**limited, "weight_decay value": weight_decay, "alpha value": alpha})
         super().__init__(params, {
@@ -73,7 +94,7 @@ class RMSprop(_PerParameterOptimizer):
         if group["centered"]:
             mean = state["grad_avg"].lerp_(grad, 1 - alpha)
             squares = squares.addcmul(mean, mean, value=-1)
-        scale = squares.sqrt().add_(group["eps"])
+        scale = squares.sqrt().add(group["eps"])
         if group["momentum"] > 0:
             p.add_(state["momentum_buffer"].mul_(group["momentum"]).addcdiv_(grad, scale), alpha=-lr)
         else:
@@ -87,6 +108,7 @@ class Adagrad(_PerParameterOptimizer):
         self, params, lr: float = 1e-2, lr_decay: float = 0, weight_decay: float = 0, initial_accumulator_value: float = 0,
         eps: float = 1e-10, foreach=None, *, maximize: bool = False, differentiable=False, fused=None,
     ):  # fmt: skip
+        check_lr(lr)
         require_non_negative({
             "learning rate": lr, "lr_decay value": lr_decay, "weight_decay value": weight_decay,
             "initial_accumulator_value value": initial_accumulator_value, "epsilon value": eps,
@@ -96,13 +118,21 @@ class Adagrad(_PerParameterOptimizer):
             "initial_accumulator_value": initial_accumulator_value, "maximize": maximize,
             **implementation(foreach=foreach, differentiable=differentiable, fused=fused),
         })  # fmt: skip
+        for group in self.param_groups:
+            for p in group["params"]:
+                self.state[p]["step"] = 0
+                self._start(group, p, self.state[p])
+
+    def share_memory(self) -> None:
+        """Has no effect: the state is in the engine, which all processes can use."""
 
     def _start(self, group, p, state):
-        state["sum"] = _C.torch.full_like(p, group["initial_accumulator_value"]).detach()
+        value = group["initial_accumulator_value"]
+        state["sum"] = _C.torch.full_like(p, complex(value, value) if p.is_complex() else value).detach()
 
     def _step(self, group, p, grad, state):
         lr = float(group["lr"]) / (1 + (state["step"] - 1) * group["lr_decay"])
-        p.addcdiv_(grad, state["sum"].addcmul_(grad, grad).sqrt().add_(group["eps"]), value=-lr)
+        p.addcdiv_(grad, state["sum"].addcmul_(grad, grad).sqrt().add(group["eps"]), value=-lr)
 
 
 class Adadelta(_PerParameterOptimizer):
@@ -112,6 +142,7 @@ class Adadelta(_PerParameterOptimizer):
         self, params, lr: float = 1.0, rho: float = 0.9, eps: float = 1e-6, weight_decay: float = 0, foreach=None, *,
         capturable=False, maximize: bool = False, differentiable=False,
     ):  # fmt: skip
+        check_lr(lr)
         require_non_negative({"learning rate": lr, "epsilon value": eps, "weight_decay value": weight_decay})
         if not 0.0 <= rho <= 1.0:
             raise ValueError(f"Invalid rho value: {rho}")
@@ -126,7 +157,7 @@ class Adadelta(_PerParameterOptimizer):
     def _step(self, group, p, grad, state):
         rho, eps = group["rho"], group["eps"]
         squares = state["square_avg"].mul_(rho).addcmul_(grad, grad, value=1 - rho)
-        delta = state["acc_delta"].add(eps).sqrt_().div_(squares.add(eps).sqrt_()).mul_(grad)
+        delta = state["acc_delta"].add(eps).sqrt().div(squares.add(eps).sqrt()).mul(grad)
         state["acc_delta"].mul_(rho).addcmul_(delta, delta, value=1 - rho)
         p.add_(delta, alpha=-float(group["lr"]))
 
@@ -135,11 +166,12 @@ class _AdamVariant(_PerParameterOptimizer):
     """The base of Adam's variants: running means of the gradients and of their squares."""
 
     def __init__(self, params, lr, betas, eps, weight_decay, **options):
+        check_lr(lr)
         require_non_negative({"learning rate": lr, "epsilon value": eps, "weight_decay value": weight_decay})
         for i, beta in enumerate(betas):
             if not 0.0 <= beta < 1.0:
                 raise ValueError(f"Invalid beta parameter at index {i}: {beta}")
-        super().__init__(params, {"lr": lr, "betas": tuple(betas), "eps": eps, "weight_decay": weight_decay, **options})
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, **options})
 
     second = "exp_avg_sq"
 
@@ -170,12 +202,14 @@ class Adamax(_AdamVariant):
         beta1, beta2 = group["betas"]
         mean = state["exp_avg"].lerp_(grad, 1 - beta1)
         largest = state["exp_inf"]
-        largest.copy_(_C.torch.maximum(largest.mul_(beta2), grad.abs().add_(group["eps"])))
+        largest.copy_(_C.torch.maximum(largest * beta2, grad.abs().add(group["eps"])))
         p.addcdiv_(mean, largest, value=-float(group["lr"]) / (1 - beta1 ** state["step"]))
 
 
 class NAdam(_AdamVariant):
     """Adam with Nesterov's momentum (Dozat 2016)."""
+
+    _numbers = ("step", "mu_product")
 
     def __init__(
         self, params, lr: float = 2e-3, betas=(0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0,
@@ -197,8 +231,8 @@ class NAdam(_AdamVariant):
         step, beta1, lr = state["step"], group["betas"][0], float(group["lr"])
         mean, squares = self._moments(group, grad, state)
         mu, following = (beta1 * (1 - 0.5 * 0.96 ** (t * group["momentum_decay"])) for t in (step, step + 1))
-        product = state["mu_product"] = state["mu_product"] * mu
-        scale = squares.div(1 - group["betas"][1] ** step).sqrt_().add_(group["eps"])
+        product = state["mu_product"] = as_float32(state["mu_product"] * mu)
+        scale = squares.div(1 - group["betas"][1] ** step).sqrt().add(group["eps"])
         p.addcdiv_(grad, scale, value=-lr * (1 - mu) / (1 - product))
         p.addcdiv_(mean, scale, value=-lr * following / (1 - product * following))
 
@@ -227,7 +261,7 @@ class RAdam(_AdamVariant):
             return
         part = (length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length)
         rate *= math.sqrt(part * correction)
-        p.addcdiv_(mean, squares.sqrt().add_(group["eps"]), value=-rate)
+        p.addcdiv_(mean, squares.sqrt().add(group["eps"]), value=-rate)
 
 
 class Rprop(_PerParameterOptimizer):
@@ -237,17 +271,19 @@ class Rprop(_PerParameterOptimizer):
         self, params, lr: float = 1e-2, etas=(0.5, 1.2), step_sizes=(1e-6, 50), *, capturable=False, foreach=None,
         maximize: bool = False, differentiable=False,
     ):  # fmt: skip
+        check_lr(lr)
         require_non_negative({"learning rate": lr})
         if not 0.0 < etas[0] < 1.0 < etas[1]:
             raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}")
         super().__init__(params, {
-            "lr": lr, "etas": tuple(etas), "step_sizes": tuple(step_sizes), "maximize": maximize,
+            "lr": lr, "etas": etas, "step_sizes": step_sizes, "maximize": maximize,
             **implementation(foreach=foreach, capturable=capturable, differentiable=differentiable),
         })  # fmt: skip
 
     def _start(self, group, p, state):
         state["prev"] = _C.torch.zeros_like(p)
-        state["step_size"] = _C.torch.full_like(p, float(group["lr"])).detach()
+        lr = float(group["lr"])
+        state["step_size"] = _C.torch.full_like(p, complex(lr, lr) if p.is_complex() else lr).detach()
 
     def _step(self, group, p, grad, state):
         (less, more), (lower, upper) = group["etas"], group["step_sizes"]

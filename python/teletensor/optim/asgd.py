@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .. import _C
+from ._options import as_float32, check_lr
 from .adaptive import _PerParameterOptimizer
 from .optimizer import implementation, require_non_negative
 
@@ -12,18 +13,23 @@ __all__ = ["ASGD"]
 class ASGD(_PerParameterOptimizer):
     """SGD with a decreasing rate; state["ax"] is the mean of the parameters after t0 steps."""
 
+    _numbers = ("step", "eta", "mu")
+
     def __init__(
         self, params, lr: float = 1e-2, lambd: float = 1e-4, alpha: float = 0.75, t0: float = 1e6, weight_decay: float = 0,
         foreach=None, maximize: bool = False, differentiable=False, capturable=False,
     ):  # fmt: skip
-        require_non_negative({"learning rate": lr, "weight_decay value": weight_decay})
+        check_lr(lr)
+        require_non_negative({
+            "learning rate": lr, "lambd value": lambd, "alpha value": alpha, "weight_decay value": weight_decay,
+        })  # fmt: skip
         super().__init__(params, {
             "lr": lr, "lambd": lambd, "alpha": alpha, "t0": t0, "weight_decay": weight_decay, "maximize": maximize,
             **implementation(foreach=foreach, capturable=capturable, differentiable=differentiable),
         })  # fmt: skip
 
     def _start(self, group, p, state):
-        state["eta"], state["mu"], state["ax"] = float(group["lr"]), 1.0, _C.torch.zeros_like(p)
+        state["eta"], state["mu"], state["ax"] = as_float32(float(group["lr"])), 1.0, _C.torch.zeros_like(p)
 
     def _step(self, group, p, grad, state):
         p.mul_(1 - group["lambd"] * state["eta"]).add_(grad, alpha=-state["eta"])
@@ -31,5 +37,6 @@ class ASGD(_PerParameterOptimizer):
             state["ax"].copy_(p)
         else:
             state["ax"].lerp_(p, state["mu"])
-        state["eta"] = float(group["lr"]) / (1 + group["lambd"] * float(group["lr"]) * state["step"]) ** group["alpha"]
-        state["mu"] = 1 / max(1, state["step"] - group["t0"])
+        lr = float(group["lr"])
+        state["eta"] = as_float32(lr / (1 + group["lambd"] * lr * state["step"]) ** group["alpha"])
+        state["mu"] = as_float32(1 / max(1, state["step"] - group["t0"]))

@@ -2,43 +2,37 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections import defaultdict
 from collections.abc import Iterable
 from typing import Callable
 
+from .. import _C
 from .._C import Tensor
-from .._grad_mode import enable_grad, no_grad
+from .._grad_mode import enable_grad, set_grad_enabled
 from .._gradients import clear
+from ._hooks import OptimizerHooks, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+from ._options import check_implementation, implementation, require_non_negative
+
+__all__ = [
+    "Optimizer", "implementation", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook", "require_non_negative",
+]  # fmt: skip
 
 
-def require_non_negative(values: dict[str, float]) -> None:
-    """Raises ValueError if an option is negative. The keys are PyTorch's names of the options."""
-    for name, value in values.items():
-        if not 0.0 <= value:
-            raise ValueError(f"Invalid {name}: {value}")
+class _RequiredParameter:
+    """The default of an option that every group must define."""
+
+    def __repr__(self) -> str:
+        return "<required parameter>"
 
 
-def implementation(**flags) -> dict:
-    """Checks and returns the options that select one of PyTorch's implementations of a step.
-
-    The options have no other effect, because there is only one implementation here.
-
-    Raises:
-        NotImplementedError: ``differentiable`` is True. Steps are not recorded for gradients.
-    """
-    if flags.get("differentiable"):
-        raise NotImplementedError("differentiable=True is not supported: an optimizer's step is not recorded for gradients")
-    if flags.get("fused") and flags.get("foreach"):
-        raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
-    return flags
+required = _RequiredParameter()
 
 
 def _to_param_dtype_and_device(key: str, value, param: Tensor):
     """Converts a saved value of a parameter's state to the parameter's dtype and device."""
     if isinstance(value, Tensor):
-        if key == "step":
-            return value.detach().clone()
         dtype = param.dtype if param.is_floating_point() else value.dtype
         return value.detach().to(device=param.device, dtype=dtype, copy=True)
     if isinstance(value, dict):
@@ -46,6 +40,21 @@ def _to_param_dtype_and_device(key: str, value, param: Tensor):
     if isinstance(value, (list, tuple)):
         return type(value)(_to_param_dtype_and_device(key, v, param) for v in value)
     return value
+
+
+def _type_name(value) -> str:
+    kind = type(value)
+    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+
+
+def _as_tensor(number) -> Tensor:
+    """A number of a parameter's state as PyTorch saves it."""
+    if isinstance(number, Tensor):
+        return number
+    from .. import get_default_dtype
+
+    dtype = _C.float64 if get_default_dtype() is _C.float64 else _C.float32
+    return _C.tensor(float(number), dtype=dtype, device="cpu")
 
 
 def _shards(param: Tensor, values: dict) -> dict:
@@ -60,20 +69,33 @@ def _shards(param: Tensor, values: dict) -> dict:
     }
 
 
-class Optimizer:
+class Optimizer(OptimizerHooks):
     """The base of all optimizers; subclasses define the step of one group.
 
     Args:
-        params: parameters, or dicts of parameters and options ("param groups").
+        params: parameters, (name, parameter) pairs, or dicts of them and options ("param groups").
         defaults: the options of groups that do not override them.
     """
+
+    # The numbers in a parameter's state. The client stores them, so that a step does not wait for the engine; state_dict()
+    # returns them as tensors, as PyTorch does.
+    _numbers: tuple[str, ...] = ("step",)
 
     def __init__(self, params: Iterable, defaults: dict):
         if isinstance(params, Tensor):
             raise TypeError(
-                "params argument given to the optimizer should be an iterable of Tensors or dicts, but got Tensor"
+                "params argument given to the optimizer should be an iterable of Tensors or dicts, but got "
+                f"{type(params).__module__}.{type(params).__name__}"
             )
+        if isinstance(params, set):
+            warnings.warn(
+                "optimizer parameters need to be organized in ordered collections, but the ordering of tensors in sets will "
+                "change between runs. Please use a list instead. This will be an error in a future release.",
+                FutureWarning, stacklevel=3,
+            )  # fmt: skip
         self.defaults = defaults
+        self._make_registries()
+        self._patch_step_function()
         self.state: dict[Tensor, dict] = defaultdict(dict)
         self.param_groups: list[dict] = []
         groups = list(params)
@@ -85,30 +107,51 @@ class Optimizer:
             self.add_param_group(group)
 
     def add_param_group(self, param_group: dict) -> None:
-        """Adds a group: a dict with "params" and the options that differ from the defaults."""
-        params = param_group["params"]
-        if isinstance(params, set):
+        """Adds a group: a dict with "params" and the options that differ from the defaults, which are added to the dict."""
+        if not isinstance(param_group, dict):
+            raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
+        given = param_group["params"]
+        if isinstance(given, set):
             raise TypeError(
                 "optimizer parameters need to be organized in ordered collections, but the ordering of tensors in sets will "
                 "change between runs. Please use a list instead."
             )
-        params = [params] if isinstance(params, Tensor) else list(params)
+        given = [given] if isinstance(given, Tensor) else list(given)
+        names = [p[0] for p in given if isinstance(p, tuple)]
+        params = param_group["params"] = [p[1] if isinstance(p, tuple) else p for p in given]
+        if names:
+            if len(names) != len(params):
+                raise ValueError("all optimizer params should be with/without names. Some param names are missing")
+            param_group["param_names"] = names
         for p in params:
-            if isinstance(p, tuple):
-                raise TypeError("named parameters are not supported: pass model.parameters()")
             if not isinstance(p, Tensor):
-                raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {type(p).__name__}")
-            if not p.is_leaf:
+                raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {_type_name(p)}")
+            if not (self.defaults.get("differentiable") or p.is_leaf or p.retains_grad):
                 raise ValueError("can't optimize a non-leaf Tensor")
+        for name, default in self.defaults.items():
+            if default is required and name not in param_group:
+                raise ValueError(f"parameter group didn't specify a value of required optimization parameter {name}")
+            param_group.setdefault(name, default)
+        self._check_membership(param_group)
+        self.param_groups.append(param_group)
+
+    def _check_membership(self, group: dict) -> None:
+        params = group["params"]
         if len({id(p) for p in params}) != len(params):
             warnings.warn(
-                "optimizer contains a parameter group with duplicate parameters; in future, this will cause an error",
-                stacklevel=3,
+                "optimizer contains a parameter group with duplicate parameters; in future, this will cause an error; see "
+                "github.com/pytorch/pytorch/issues/40967 for more information",
+                stacklevel=4,
             )
-        known = {id(p) for group in self.param_groups for p in group["params"]}
+        known = {id(p) for other in self.param_groups for p in other["params"]}
         if any(id(p) in known for p in params):
             raise ValueError("some parameters appear in more than one parameter group")
-        self.param_groups.append({**self.defaults, **param_group, "params": params})
+        if self.param_groups and ("param_names" in self.param_groups[0]) != ("param_names" in group):
+            what = "with" if "param_names" in group else "without"
+            raise ValueError(
+                "all optimizer param groups should be with/without names. cannot add param group "
+                f"{what} names to the optimizer"
+            )
 
     def step(self, closure: Callable | None = None):
         """Updates the parameters by their gradients; returns the closure's loss, if a closure is given."""
@@ -116,10 +159,11 @@ class Optimizer:
         if closure is not None:
             with enable_grad():
                 loss = closure()
-        with no_grad():
+        with set_grad_enabled(bool(self.defaults.get("differentiable"))):
             for group in self.param_groups:
                 params = [p for p in group["params"] if p.grad is not None]
                 if params:
+                    check_implementation(group, params)
                     self._update(group, params, [p.grad for p in params])
         return loss
 
@@ -133,16 +177,37 @@ class Optimizer:
 
     def state_dict(self) -> dict:
         """The state and options, with parameters identified by number."""
+        for hook in self._optimizer_state_dict_pre_hooks.values():
+            hook(self)
         numbers: dict[int, int] = {}
         groups = []
         for group in self.param_groups:
             for p in group["params"]:
                 numbers.setdefault(id(p), len(numbers))
-            groups.append({**group, "params": [numbers[id(p)] for p in group["params"]]})
-        return {"state": {numbers[id(p)]: _shards(p, s) for p, s in self.state.items()}, "param_groups": groups}
+            options = {k: v for k, v in group.items() if k != "params"}
+            groups.append({**options, "params": [numbers[id(p)] for p in group["params"]]})
+        state = {
+            numbers[id(p)] if isinstance(p, Tensor) else p: self._saved(p, s) if isinstance(p, Tensor) else s
+            for p, s in self.state.items()
+        }
+        result = {"state": state, "param_groups": groups}
+        for hook in self._optimizer_state_dict_post_hooks.values():
+            changed = hook(self, result)
+            if changed is not None:
+                result = changed
+        return result
+
+    def _saved(self, param: Tensor, state: dict) -> dict:
+        """A copy of a parameter's state for state_dict()."""
+        return {k: _as_tensor(v) if k in self._numbers else v for k, v in _shards(param, state).items()}
 
     def load_state_dict(self, state_dict: dict) -> None:
-        """Restores a state returned by state_dict, for parameters in the same order."""
+        """Restores a state returned by state_dict, for parameters in the same order. Waits for the engine once."""
+        state_dict = state_dict.copy()
+        for hook in self._optimizer_load_state_dict_pre_hooks.values():
+            changed = hook(self, state_dict)
+            if changed is not None:
+                state_dict = changed
         saved = state_dict["param_groups"]
         if len(saved) != len(self.param_groups):
             raise ValueError("loaded state dict has a different number of parameter groups")
@@ -151,13 +216,43 @@ class Optimizer:
         own = {
             n: p for old, group in zip(saved, self.param_groups) for n, p in zip(old["params"], group["params"])
         }
+        names = [{"param_names": g["param_names"]} if "param_names" in g else {} for g in self.param_groups]
         self.param_groups = [
-            {**self.defaults, **old, "params": group["params"]} for old, group in zip(saved, self.param_groups)
+            {**self.defaults, **named, **copy.deepcopy({k: v for k, v in old.items() if k != "params"}), "params": group["params"]}
+            for old, group, named in zip(saved, self.param_groups, names)
         ]
         self.state = defaultdict(dict)
+        loaded = {}
         for n, values in state_dict["state"].items():
-            param = own[int(n)]
-            self.state[param] = {k: _to_param_dtype_and_device(k, v, param) for k, v in values.items()}
+            param = own.get(int(n) if isinstance(n, str) and n.isdigit() else n)
+            if param is None:  # not a parameter's state
+                self.state[n] = values
+            else:
+                loaded[param] = values
+                self.state[param] = {
+                    k: None if k in self._numbers else _to_param_dtype_and_device(k, v, param) for k, v in values.items()
+                }
+        self._load_numbers(loaded)
+        for hook in self._optimizer_load_state_dict_post_hooks.values():
+            hook(self)
+
+    def _load_numbers(self, states: dict[Tensor, dict]) -> None:
+        """Reads the numbers in all states, with one request."""
+        found = [(p, k, values[k]) for p, values in states.items() for k in self._numbers if k in values]
+        tensors = [v.detach().to(dtype=_C.float64).reshape(()).cpu() for _, _, v in found if isinstance(v, Tensor)]
+        read = iter(_C.torch.stack(tensors).tolist() if tensors else ())
+        for param, key, value in found:
+            number = next(read) if isinstance(value, Tensor) else value
+            self.state[param][key] = int(number) if key == "step" else number
+
+    def __getstate__(self) -> dict:
+        return {"defaults": self.defaults, "state": self.state, "param_groups": self.param_groups}
+
+    def __setstate__(self, state: dict) -> None:
+        self.__dict__.update(state)
+        self._make_registries()
+        self._patch_step_function()
+        self.defaults.setdefault("differentiable", False)
 
     def __repr__(self) -> str:
         lines = [f"{type(self).__name__} ("]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from .. import _C
-from .optimizer import Optimizer, implementation
+from ._options import check_lr
+from .adaptive import real_view
+from .optimizer import Optimizer, implementation, require_non_negative
 
 
 class SGD(Optimizer):
@@ -13,9 +15,8 @@ class SGD(Optimizer):
         self, params, lr: float = 1e-3, momentum: float = 0, dampening: float = 0, weight_decay: float = 0,
         nesterov: bool = False, *, maximize: bool = False, foreach=None, differentiable=False, fused=None,
     ):  # fmt: skip
-        for name, value in (("learning rate", lr), ("momentum", momentum), ("weight_decay", weight_decay)):
-            if value < 0.0:
-                raise ValueError(f"Invalid {name} value: {value}")
+        check_lr(lr)
+        require_non_negative({"learning rate": lr, "momentum value": momentum, "weight_decay value": weight_decay})
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
         super().__init__(params, {
@@ -25,13 +26,18 @@ class SGD(Optimizer):
         })  # fmt: skip
 
     def _update(self, group, params, grads) -> None:
+        if group["differentiable"]:
+            for p, grad in zip(params, grads):
+                self._record(group, p, grad)
+            return
+        grads = [real_view(g.detach()) if g.is_complex() else g for g in grads]
         options = {k: group[k] for k in ("lr", "momentum", "dampening", "weight_decay", "nesterov", "maximize")}
         options["lr"] = float(options["lr"])
         if group["momentum"] == 0:
-            _C.ops.sgd_step(params, grads, [], first_step=False, **options)
+            _C.ops.sgd_step([_real(p) for p in params], grads, [], first_step=False, **options)
             return
         # A parameter's first step initialises its momentum to its gradient.
-        fresh = [p for p in params if "momentum_buffer" not in self.state[p]]
+        fresh = [p for p in params if self.state[p].get("momentum_buffer") is None]
         for p in fresh:
             self.state[p]["momentum_buffer"] = _C.torch.empty_like(p)
         started = set(map(id, fresh))
@@ -39,5 +45,24 @@ class SGD(Optimizer):
             selected = [(p, g) for p, g in zip(params, grads) if (id(p) in started) == first]
             if selected:
                 ps, gs = zip(*selected)
-                buffers = [self.state[p]["momentum_buffer"] for p in ps]
-                _C.ops.sgd_step(ps, gs, buffers, first_step=first, **options)
+                buffers = [real_view(self.state[p]["momentum_buffer"]) for p in ps]
+                _C.ops.sgd_step([_real(p) for p in ps], gs, buffers, first_step=first, **options)
+
+    def _record(self, group, p, grad) -> None:
+        """One parameter's step, recorded for gradients."""
+        grad = -grad if group["maximize"] else grad
+        if group["weight_decay"]:
+            grad = grad.add(p, alpha=group["weight_decay"])
+        if group["momentum"]:
+            state = self.state[p]
+            if state.get("momentum_buffer") is None:
+                state["momentum_buffer"] = grad.clone()
+            else:
+                state["momentum_buffer"].mul_(group["momentum"]).add_(grad, alpha=1 - group["dampening"])
+            momentum = state["momentum_buffer"]
+            grad = grad.add(momentum, alpha=group["momentum"]) if group["nesterov"] else momentum.clone()
+        p.add_(grad, alpha=-float(group["lr"]))
+
+
+def _real(p):
+    return real_view(p.detach()) if p.is_complex() else p

@@ -44,7 +44,7 @@ def adamax(p, g, s, t, lr=0.1, b1=0.9, b2=0.999, eps=1e-8):
 def nadam(p, g, s, t, lr=0.1, b1=0.9, b2=0.999, eps=1e-8, psi=4e-3):
     moments(g, s)
     mu, following = (b1 * (1 - 0.5 * 0.96 ** (k * psi)) for k in (t, t + 1))
-    s["mu"] = s.get("mu", 1) * mu
+    s["mu"] = float(np.float32(s.get("mu", 1) * mu))  # stored in float32, as in PyTorch
     mean = following * s["m"] / (1 - s["mu"] * following) + (1 - mu) * g / (1 - s["mu"])
     return p - lr * mean / (np.sqrt(s["v"] / (1 - b2**t)) + eps)
 

@@ -199,8 +199,6 @@ OPTIMIZERS = ["SGD", "Adam", "AdamW", "Adamax", "NAdam", "RAdam", "Adagrad", "Ad
 def test_options_are_stored_or_rejected(torch, name):
     make = lambda **options: getattr(torch.optim, name)([torch.nn.Parameter(torch.ones(1))], **options)  # noqa: E731
     assert make(foreach=True, maximize=True).param_groups[0]["foreach"] is True
-    with pytest.raises(NotImplementedError, match="differentiable"):
-        make(differentiable=True)
     with pytest.raises(TypeError):
         make(learning=1)
 
