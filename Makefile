@@ -6,7 +6,7 @@ PYTHON := .venv/bin/python
 # OpenBLAS and OpenMP settings of the shell would change test and benchmark results.
 CLEAN_ENV := env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE
 
-.PHONY: help setup build demo test check coverage names conformance op-db dist-cases bench bench-peers bench-operators bench-link install wheel cuda gpu-bundle asan tsan fuzz fuzz-release adversary cluster-test container-test format lint clean
+.PHONY: help setup build demo test check coverage names conformance op-db module-db dist-cases bench bench-peers bench-operators bench-link install wheel cuda gpu-bundle asan tsan fuzz fuzz-release adversary cluster-test container-test format lint clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,6 +41,9 @@ conformance: build ## Run third-party test suites: SUITES=folder with a checkout
 
 op-db: build ## Compare with PyTorch on PyTorch's operator samples: docs/op_db.md
 	@$(CLEAN_ENV) $(PYTHON) -m tests.conformance.run --only "PyTorch's op_db"
+
+module-db: build ## Compare with PyTorch on PyTorch's module and optimizer samples: docs/module_db.md
+	@$(CLEAN_ENV) $(PYTHON) -m tests.conformance.module_db --json build/module_db.json --page docs/module_db.md
 
 dist-cases: build ## Run PyTorch's tests of torch.distributed: docs/distributed-checklist.md
 	@$(CLEAN_ENV) $(PYTHON) -m tests.conformance.distributed

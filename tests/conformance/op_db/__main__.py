@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Callable
 
 from rich.console import Console
 from rich.table import Table
@@ -27,10 +28,10 @@ PACKAGES = ("scipy", "expecttest", "hypothesis", "yaml")
 
 
 class Worker:
-    """A process that runs operators; restarted if it died or timed out."""
+    """A process that runs operators; restarted if it died or timed out. `module`: the Python module that it runs."""
 
-    def __init__(self, python: str, limit: float):
-        self.python, self.limit = python, limit
+    def __init__(self, python: str, limit: float, module: str = "tests.conformance.op_db.worker"):
+        self.python, self.limit, self.module = python, limit, module
         self.process: subprocess.Popen | None = None
 
     def ask(self, name: str, most: int) -> dict:
@@ -48,11 +49,12 @@ class Worker:
         return {"name": name, "broken": status}
 
     def _start(self) -> None:
+        path = f"{BUILD / 'python'}:{ROOT}:{os.environ.get('PYTHONPATH', '')}"
         environment = {
-            **os.environ, "PYTHONPATH": f"{BUILD / 'python'}:{ROOT}", "PYTHONWARNINGS": "ignore", "OMP_NUM_THREADS": "1",
+            **os.environ, "PYTHONPATH": path, "PYTHONWARNINGS": "ignore", "OMP_NUM_THREADS": "1",
             "TELETENSOR_DAEMON": str(BUILD / "bin/teletensord"),
         }  # fmt: skip
-        command = [self.python, "-m", "tests.conformance.op_db.worker"]
+        command = [self.python, "-m", self.module]
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment, cwd=ROOT
         )
@@ -86,15 +88,15 @@ def judge(row: dict) -> dict:
     return {**row, **counts, "state": state, "reasons": sorted(reasons)}
 
 
-def run(names: list[str], most: int, workers: int, limit: float, python: str, console: Console) -> list[dict]:
-    """Each operator's row, in the order of the names."""
+def run(names: list[str], most: int, make: Callable[[], Worker], workers: int, judge: Callable, console: Console) -> list[dict]:
+    """Each operator's row, in the order of the names, computed by several workers and completed by `judge`."""
     todo: queue.SimpleQueue[str] = queue.SimpleQueue()
     for name in names:
         todo.put(name)
     rows: dict[str, dict] = {}
 
     def drive() -> None:
-        worker = Worker(python, limit)
+        worker = make()
         while True:
             try:
                 name = todo.get_nowait()
@@ -181,7 +183,7 @@ def main() -> int:
             lines = Path(asked[0]).read_text().splitlines()
             asked = [line.split("|")[0].strip() for line in lines if line and not line.startswith("#")]
         names = [name for name in names if name in set(asked)]
-    rows = run(names, args.samples, args.workers, args.limit, python, console)
+    rows = run(names, args.samples, lambda: Worker(python, args.limit), args.workers, judge, console)
     show(console, rows, args.verbose)
     if not args.names:
         for stale in set(reasons()) - {why for row in rows for why in row["reasons"]}:
