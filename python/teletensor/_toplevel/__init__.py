@@ -17,6 +17,7 @@ def _foreach_names() -> str:
 NAMES = {
     "_event": "Event Stream",
     "_serialization": "load save",
+    "_toplevel.asserts": "_assert",
     "_toplevel.autocast": "autocast_decrement_nesting autocast_increment_nesting clear_autocast_cache get_autocast_cpu_dtype "
     "is_autocast_cache_enabled is_autocast_ipu_enabled is_autocast_xla_enabled set_autocast_cache_enabled set_autocast_cpu_dtype "
     "set_autocast_cpu_enabled set_autocast_dtype set_autocast_enabled set_autocast_gpu_dtype",

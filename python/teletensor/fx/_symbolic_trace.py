@@ -16,6 +16,7 @@ from typing import Any, Callable
 
 from .. import nn
 from .._C import Tensor
+from .._toplevel.asserts import _assert
 from ..utils import _pytree as pytree
 from ._patching import (  # noqa: F401 - PyTorch defines them here
     _autowrap_check,
@@ -114,13 +115,6 @@ def _assert_is_none(value: object, msg: str) -> None:
     """What a graph calls to check an argument that was None during tracing."""
     if value is not None:
         raise AssertionError(msg)
-
-
-@has_side_effect
-def _assert(condition: object, message: str) -> None:
-    """What a graph calls to check an argument that was specialised to a constant."""
-    if not condition:
-        raise AssertionError(message)
 
 
 class Tracer(TracerBase):

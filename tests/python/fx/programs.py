@@ -159,6 +159,14 @@ def mixed_arguments(torch: ModuleType) -> Program:
     return f, [(2,)]
 
 
+def asserting(torch: ModuleType) -> Program:
+    def f(x):
+        torch._assert(x.dim() == 1, "one dimension")
+        return x + 1
+
+    return f, [(2,)]
+
+
 def transformer(torch: ModuleType) -> Program:
     F = torch.nn.functional
 
@@ -218,4 +226,4 @@ PLAIN: tuple[Callable, ...] = (
     math_functions,
 )  # fmt: skip
 # Programs that call the library's functions with proxies.
-CALLING: tuple[Callable, ...] = (functional, convolution, mixed_arguments, transformer)
+CALLING: tuple[Callable, ...] = (functional, convolution, mixed_arguments, asserting, transformer)
