@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 import operator
+import runpy
 import shutil
+import sys
 
 import numpy as np
 import pytest
@@ -29,6 +31,7 @@ from teletensor.fx.passes.infra import partitioner, pass_base
 from teletensor.fx.passes.infra import pass_manager as manager
 from teletensor.fx.passes.utils import compare_graphs, matcher_utils, matcher_with_name_node_map_utils
 from teletensor.fx.subgraph_rewriter import replace_pattern_with_filters
+from tests.conftest import ROOT
 
 from . import programs
 
@@ -516,3 +519,10 @@ def test_errors_of_minimizers(capsys):
     assert "Result mismatch" in capsys.readouterr().out
     with pytest.raises(AssertionError, match="does not match sample_input count"):
         Minimizer(fx.symbolic_trace(lambda x, y=1: x.relu()), (torch.randn(3),), agree, made.settings)
+
+
+def test_the_example_runs(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["fx_fuse.py"])
+    runpy.run_path(str(ROOT / "examples/fx_fuse.py"), run_name="__main__")
+    printed = capsys.readouterr().out
+    assert "15 calls before fusion, 11 after it" in printed and "2 patterns replaced" in printed

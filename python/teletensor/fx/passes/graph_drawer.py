@@ -181,7 +181,7 @@ class FxGraphDrawer:
             meta = list(meta.values())
         if isinstance(meta, (list, tuple)):
             return "".join(self._tensor_meta_to_label(item) for item in meta)
-        raise RuntimeError(f"Unsupported tensor meta type {type(meta)}")
+        return ""  # a result that is no tensor
 
 
 def _escaped(text: str) -> str:
