@@ -9,6 +9,7 @@
 #include "python/bindings/mode.h"
 #include "python/bindings/object.h"
 #include "python/bindings/operators.h"
+#include "python/bindings/torch_dispatch.h"
 
 namespace py = pybind11;
 
@@ -20,6 +21,7 @@ using Handles = std::vector<client::Tensor>;
 client::Tensor tensor_of(py::handle o, const char* what) {
   check(ErrorKind::kType, is_tensor(o.ptr()), what, " must be a Tensor, not ", Py_TYPE(o.ptr())->tp_name);
   check(ErrorKind::kNotImplemented, !is_dtensor(handle_of(o.ptr())), what, " must not be a DTensor");
+  check_has_values(handle_of(o.ptr()).get(), what);
   return handle_of(o.ptr());
 }
 

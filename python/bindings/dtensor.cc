@@ -6,8 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include "python/bindings/arguments.h"
 #include "python/bindings/object.h"
 #include "python/bindings/parse.h"
+#include "python/bindings/torch_dispatch.h"
 #include "python/bindings/types.h"
 
 namespace py = pybind11;
@@ -15,6 +17,7 @@ namespace py = pybind11;
 namespace tt::python {
 
 PyTypeObject* dtensor_type = nullptr;
+bool handles_without_values = false;
 
 namespace {
 
@@ -46,49 +49,12 @@ Shards& shards_of(py::handle o) { return static_cast<Shards&>(*dtensor_handle(o)
 
 const client::Handle* handle(const TensorMeta* tensor) { return static_cast<const client::Handle*>(tensor); }
 
+bool stands_for_shards(const TensorMeta* tensor) { return tensor && handle(tensor)->stands_for && !is_wrapper(tensor); }
+
 bool has_dtensor(const Arg& arg) {
-  if (arg.kind == Arg::Kind::kTensor) return static_cast<bool>(handle(arg.tensor)->stands_for);
+  if (arg.kind == Arg::Kind::kTensor) return stands_for_shards(arg.tensor);
   if (arg.kind != Arg::Kind::kTensors) return false;
-  return std::any_of(arg.list().begin(), arg.list().end(),
-                     [](const TensorMeta* t) { return t && handle(t)->stands_for; });
-}
-
-py::object to_python(const TensorMeta* tensor) {
-  if (!tensor) return py::none();
-  return steal(wrap(client::Tensor(const_cast<client::Handle*>(handle(tensor)))));
-}
-
-template <typename T>
-py::list list_of(absl::Span<const T> values) {
-  py::list list;
-  for (const T& value : values) list.append(value);
-  return list;
-}
-
-py::object number(const Arg& arg) {
-  if (arg.kind == Arg::Kind::kBool) return py::bool_(arg.to_bool());
-  if (arg.kind == Arg::Kind::kFloat) return py::float_(arg.real);
-  if (arg.kind == Arg::Kind::kComplex) return steal(PyComplex_FromDoubles(arg.real, arg.imaginary));
-  return arg.size == 1 ? py::int_(static_cast<uint64_t>(arg.integer)) : py::int_(arg.integer);
-}
-
-py::object to_python(const Param& param, const Arg& arg) {
-  switch (arg.kind) {
-    case Arg::Kind::kNone: return py::none();
-    case Arg::Kind::kTensor: return to_python(arg.tensor);
-    case Arg::Kind::kTensors: {
-      py::list list;
-      for (const TensorMeta* t : arg.list()) list.append(to_python(t));
-      return list;
-    }
-    case Arg::Kind::kInts: return list_of(arg.ints());
-    case Arg::Kind::kFloats: return list_of(arg.floats());
-    case Arg::Kind::kString: return py::str(arg.characters, arg.size);
-    default: break;
-  }
-  if (param.type == ParamType::kDType) return py::reinterpret_borrow<py::object>(dtype_object(arg.dtype()));
-  if (param.type == ParamType::kDevice) return steal(device_object(decode_device(arg.integer)));
-  return number(arg);
+  return std::any_of(arg.list().begin(), arg.list().end(), stands_for_shards);
 }
 
 // The sizes of the results, or None if they depend on data.
@@ -143,6 +109,8 @@ py::tuple parameters_of(const std::string& name) {
 
 }  // namespace
 
+bool is_dtensor(const client::Tensor& handle) { return stands_for_shards(handle.get()); }
+
 std::optional<client::Tensors> call_with_dtensors(const Op& op, Args args, absl::Span<const client::Tensor> into) {
   bool found = std::any_of(into.begin(), into.end(), [](const client::Tensor& t) { return is_dtensor(t); });
   for (const Arg& arg : args) found = found || has_dtensor(arg);
@@ -153,13 +121,13 @@ std::optional<client::Tensors> call_with_dtensors(const Op& op, Args args, absl:
   py::object targets = py::none();
   if (!into.empty()) {
     py::list list;
-    for (const client::Tensor& t : into) list.append(to_python(t.get()));
+    for (const client::Tensor& t : into) list.append(tensor_object(t.get()));
     targets = list;
   }
   const py::str name(op.name.data(), op.name.size());
   const py::object sizes = result_sizes(op, args);
-  const py::object results = steal(PyObject_CallFunctionObjArgs(handler, name.ptr(), arguments.ptr(), sizes.ptr(),
-                                                                targets.ptr(), nullptr));
+  const py::object results =
+      steal(PyObject_CallFunctionObjArgs(handler, name.ptr(), arguments.ptr(), sizes.ptr(), targets.ptr(), nullptr));
   client::Tensors handles;
   for (py::handle o : results) {
     check(ErrorKind::kType, is_tensor(o.ptr()), "expected tensors as results, got ", Py_TYPE(o.ptr())->tp_name);
@@ -176,6 +144,7 @@ void bind_dtensor(py::module_& m) {
               PyType_Check(type.ptr()) && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type.ptr()), tensor_type),
               "expected a subclass of Tensor");
         Py_INCREF(type.ptr());
+        handles_without_values = true;
         dtensor_type = reinterpret_cast<PyTypeObject*>(type.ptr());
         Py_XSETREF(handler, function.release().ptr());
       },

@@ -16,8 +16,10 @@ namespace tt::python {
 
 // The Python type of DTensors; null before it is registered.
 extern PyTypeObject* dtensor_type;
+// Whether handles may exist that stand for other tensors: DTensors, or tensors of wrapper subclasses.
+extern bool handles_without_values;
 
-inline bool is_dtensor(const client::Tensor& handle) { return static_cast<bool>(handle->stands_for); }
+bool is_dtensor(const client::Tensor& handle);
 
 // Returns the results of a call with DTensors; nullopt if it has none. Throws.
 std::optional<client::Tensors> call_with_dtensors(const Op& op, Args args, absl::Span<const client::Tensor> into);

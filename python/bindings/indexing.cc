@@ -8,6 +8,7 @@
 #include "python/bindings/convert.h"
 #include "python/bindings/object.h"
 #include "python/bindings/operators.h"
+#include "python/bindings/torch_dispatch.h"
 #include "python/bindings/torch_function.h"
 
 namespace tt::python {
@@ -178,6 +179,7 @@ PyObject* get_item(PyObject* self, PyObject* index) noexcept {
   return guard([&]() -> PyObject* {
     if (!is_plain_tensor(self) || !is_plain_index(index)) [[unlikely]] {
       if (PyObject* result = call_overridden_method("__getitem__", {self, index})) return result;
+      if (PyObject* result = call_dispatched_method("get_item", {self, index})) return result;
     }
     Indexed indexed = Indexer(handle_of(self)).run(index);
     if (indexed.advanced()) {
@@ -201,6 +203,7 @@ int set_item(PyObject* self, PyObject* index, PyObject* value) noexcept {
         if (!is_plain_tensor(self) || !is_plain_index(index) ||
             !(is_plain_tensor(value) || PyFloat_CheckExact(value))) {
           Owned result(call_overridden_method("__setitem__", {self, index, value}));
+          if (!result) result = Owned(call_dispatched_method("set_item", {self, index, value}));
           if (result) return 0;
         }
         Indexed indexed = Indexer(handle_of(self)).run(index);

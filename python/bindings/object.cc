@@ -15,6 +15,7 @@
 #include "python/bindings/operators.h"
 #include "python/bindings/parse.h"
 #include "python/bindings/read.h"
+#include "python/bindings/torch_dispatch.h"
 #include "python/bindings/torch_function.h"
 #include "python/bindings/types.h"
 
@@ -81,6 +82,7 @@ int set_requires_grad(PyObject* o, PyObject* value, void*) {
         const client::Tensor& handle = handle_of(o);
         bool requires_grad = value == Py_True;
         if (requires_grad == handle->requires_grad) return 0;
+        check_has_values(handle.get(), "requires_grad");
         check(handle->is_leaf(), "you can only change requires_grad flags of leaf variables.");
         check(!requires_grad || has_gradients(handle->dtype),
               "only Tensors of floating point and complex dtype can require gradients");
@@ -124,6 +126,9 @@ int set_grad(PyObject* o, PyObject* value, void*) {
 // Reverses all dimensions, or exchanges the last two.
 PyObject* get_transposed(PyObject* o, void* last_two) {
   return guard([&]() -> PyObject* {
+    if (!is_plain_tensor(o)) [[unlikely]] {
+      if (PyObject* result = call_dispatched_method(last_two ? "get_mT" : "get_T", {o})) return result;
+    }
     const client::Tensor& handle = handle_of(o);
     if (last_two) {
       const Arg args[] = {arg(handle), Arg(int64_t{-2}), Arg(int64_t{-1})};
@@ -303,10 +308,10 @@ PyMethodDef methods[] = {
      "Whether the dtype is a floating-point type."},
     {"item", checked_method<"item", item_method>, METH_NOARGS,
      "The single element as a Python number. Waits for the engine."},
-    {"item_async", item_async_method, METH_NOARGS,
+    {"item_async", checked_method<"item_async", item_async_method>, METH_NOARGS,
      "Requests the single element without waiting; returns a PendingItem."},
     {"tolist", checked_method<"tolist", tolist>, METH_NOARGS, "The elements as nested lists. Waits for the engine."},
-    {"tolist_async", tolist_async, METH_NOARGS,
+    {"tolist_async", checked_method<"tolist_async", tolist_async>, METH_NOARGS,
      "Requests the elements as nested lists without waiting; returns a PendingList."},
     {}};
 
@@ -380,8 +385,10 @@ bool init_tensor_type(PyObject* module) {
 }
 
 PyObject* wrap(client::Tensor handle, PyTypeObject* type) {
-  if (handle->stands_for && type == tensor_type) [[unlikely]]
-    type = dtensor_type;
+  if (handle->stands_for && type == tensor_type) [[unlikely]] {
+    if (PyObject* existing = wrapper_object(handle)) return existing;
+    if (is_dtensor(handle)) type = dtensor_type;
+  }
   auto* self = reinterpret_cast<TensorObject*>(type->tp_alloc(type, 0));
   if (!self) return nullptr;
   new (&self->handle) client::Tensor(std::move(handle));

@@ -13,6 +13,7 @@
 #include "python/bindings/mode.h"
 #include "python/bindings/object.h"
 #include "python/bindings/read.h"
+#include "python/bindings/torch_dispatch.h"
 #include "python/bindings/torch_function.h"
 
 namespace tt::python {
@@ -97,7 +98,13 @@ void store_resized(PyObject* out, const Op& op, const client::Tensor& result, cl
 
 client::Tensors call_op(uint16_t id, Args args, client::Session& session, absl::Span<const client::Tensor> into) {
   const Op& op = *find_op(id);
-  if (dtensor_type != nullptr) [[unlikely]] {
+  if (handles_without_values) [[unlikely]] {
+    for (const Arg& arg : args) {
+      if (arg.kind == Arg::Kind::kTensor) check_has_values(arg.tensor, op.name);
+      for (const TensorMeta* t : arg.kind == Arg::Kind::kTensors ? arg.list() : absl::Span<const TensorMeta* const>()) {
+        check_has_values(t, op.name);
+      }
+    }
     if (auto results = call_with_dtensors(op, args, into)) return *std::move(results);
   }
   client::CallOptions options = call_options(session);
@@ -155,6 +162,7 @@ PyObject* call_entry(const Entry& entry, PyObject* module, const PythonCall& cal
       }
       if (parsed.may_be_overridden || !parsed.session) [[unlikely]] {
         if (PyObject* result = call_overridden(module, entry.name, call)) return result;
+        if (PyObject* result = call_dispatched(op, parsed, call, in_place)) return result;
       }
       client::Session& session = parsed.session ? *parsed.session : current_session();
       if (in_place) parsed.into.assign(1, handle_of(call.self));
@@ -250,6 +258,7 @@ PyObject* binary(uint16_t op, PyObject* a, PyObject* b, bool in_place) {
     Arg args[2];
     if (!plain_operand(a, &args[0]) || !plain_operand(b, &args[1])) [[unlikely]] {
       if (PyObject* result = overridden_slot(op, a, b, in_place)) return result;
+      if (PyObject* result = call_dispatched_slot(*find_op(op), a, b, in_place)) return result;
       if (!operand(a, &args[0]) || !operand(b, &args[1])) Py_RETURN_NOTIMPLEMENTED;
     }
     const client::Tensor& tensor = is_tensor(a) ? handle_of(a) : handle_of(b);
@@ -268,6 +277,7 @@ PyObject* unary(uint16_t op, PyObject* a) {
   return guard([&]() -> PyObject* {
     if (!is_plain_tensor(a)) [[unlikely]] {
       if (PyObject* result = call_overridden_method(slot_name(op, false, false), {a})) return result;
+      if (PyObject* result = call_dispatched_slot(*find_op(op), a, nullptr, false)) return result;
     }
     const Arg args[] = {Arg(static_cast<const TensorMeta*>(handle_of(a).get()))};
     return wrap(std::move(call_op(op, args, *handle_of(a)->session)[0]));

@@ -8,6 +8,7 @@
 #include "engine/schema/float8.h"
 #include "python/bindings/mode.h"
 #include "python/bindings/object.h"
+#include "python/bindings/torch_dispatch.h"
 
 namespace tt::python {
 namespace {
@@ -72,6 +73,7 @@ void check_is_number(const TensorMeta& tensor) {
 }
 
 client::Value read(const client::Tensor& tensor) {
+  check_has_values(tensor.get(), "read");
   uint32_t site = current_site(*tensor->session);
   ReleaseGil released;
   return tensor->session->read(tensor, site);
@@ -80,6 +82,7 @@ client::Value read(const client::Tensor& tensor) {
 }  // namespace
 
 PendingRead::PendingRead(const client::Tensor& tensor) : meta_(*tensor), session_(tensor->session) {
+  check_has_values(tensor.get(), "read");
   pending_ = session_->read_async(tensor, current_site(*session_));
 }
 

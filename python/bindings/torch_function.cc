@@ -1,9 +1,11 @@
 #include "python/bindings/torch_function.h"
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "python/bindings/torch_dispatch.h"
 
 namespace tt::python {
 
@@ -21,8 +23,10 @@ enum class Enabled : uint8_t { kAll, kModesOnly, kNothing };
 
 struct ThreadState {
   Enabled enabled = Enabled::kAll;
-  std::vector<PyObject*> modes;  // owned; the innermost is the last
+  bool skips_next = false;                       // whether the next call that could be overridden is not
+  std::vector<PyObject*> modes, dispatch_modes;  // owned; the innermost is the last
 };
+int threads_with_dispatch_modes = 0;
 
 ThreadState& state() {
   static thread_local ThreadState s;
@@ -30,29 +34,29 @@ ThreadState& state() {
 }
 
 void update_plain_types() {
-  plain_tensor_type = threads_with_function_modes ? nullptr : tensor_type;
-  plain_parameter_type = threads_with_function_modes ? nullptr : parameter_type;
+  const bool has_modes = threads_with_function_modes > 0 || threads_with_dispatch_modes > 0;
+  plain_tensor_type = has_modes ? nullptr : tensor_type;
+  plain_parameter_type = has_modes ? nullptr : parameter_type;
 }
 
-// Takes the reference.
-void push_mode(PyObject* mode) {
-  state().modes.push_back(mode);
-  if (state().modes.size() == 1) {
-    ++threads_with_function_modes;
-    update_plain_types();
-  }
+// Takes the reference. `threads` counts the threads with modes of the kind.
+void push(std::vector<PyObject*>* modes, int* threads, PyObject* mode) {
+  modes->push_back(mode);
+  if (modes->size() > 1) return;
+  ++*threads;
+  update_plain_types();
 }
-
 // Returns the reference. Requires a mode.
-PyObject* pop_mode() {
-  PyObject* mode = state().modes.back();
-  state().modes.pop_back();
-  if (state().modes.empty()) {
-    --threads_with_function_modes;
-    update_plain_types();
-  }
+PyObject* pop(std::vector<PyObject*>* modes, int* threads) {
+  PyObject* mode = modes->back();
+  modes->pop_back();
+  if (!modes->empty()) return mode;
+  --*threads;
+  update_plain_types();
   return mode;
 }
+void push_mode(PyObject* mode) { push(&state().modes, &threads_with_function_modes, mode); }
+PyObject* pop_mode() { return pop(&state().modes, &threads_with_function_modes); }
 
 bool mode_is_active() { return !state().modes.empty() && state().enabled != Enabled::kNothing; }
 
@@ -123,7 +127,10 @@ void Overrides::add(const PythonCall& call) {
   for (Py_ssize_t i = 0; i < count; ++i) add(call.args[i]);
 }
 
-bool Overrides::found() const { return !objects_.empty() || mode_is_active(); }
+bool Overrides::found() const {
+  if (objects_.empty() && !mode_is_active()) return false;
+  return !std::exchange(state().skips_next, false);
+}
 
 PyObject* Overrides::call(PyObject* function, PyObject* args, PyObject* keywords, const std::string& name) const {
   Owned types(throw_if_null(PyTuple_New(static_cast<Py_ssize_t>(objects_.size()))));
@@ -168,6 +175,8 @@ void Overrides::refuse(PyObject* mode, const std::string& name) const {
   PyErr_SetString(PyExc_TypeError, text.c_str());
   throw PythonErrorSet();
 }
+
+size_t dispatch_mode_count() { return state().dispatch_modes.size(); }
 
 PackedCall::PackedCall(const PythonCall& call) {
   const Py_ssize_t offset = call.self ? 1 : 0;
@@ -292,6 +301,19 @@ PyObject* call_without_overrides(PyObject*, PyObject* args) {
   return result;
 }
 
+// _call_without_one_override(func, types, args, kwargs): calls func; the handlers do not receive this call, but those
+// of the calls that func makes.
+PyObject* call_without_one_override(PyObject*, PyObject* args) {
+  PyObject *function = nullptr, *types = nullptr, *call_args = nullptr, *keywords = nullptr;
+  if (!PyArg_ParseTuple(args, "OOOO!", &function, &types, &call_args, &PyDict_Type, &keywords)) return nullptr;
+  Owned tuple(PySequence_Tuple(call_args));
+  if (!tuple) return nullptr;
+  state().skips_next = true;
+  PyObject* result = PyObject_Call(function, tuple.get(), keywords);
+  state().skips_next = false;
+  return result;
+}
+
 PyObject* has_torch_function(PyObject*, PyObject* sequence) {
   Owned items(PySequence_Tuple(sequence));
   if (!items) return nullptr;
@@ -322,21 +344,38 @@ PyObject* handle_torch_function(PyObject*, PyObject* all) {
   });
 }
 
+enum class ModeKind : uint8_t { kFunction, kDispatch };
+
+template <ModeKind Kind>
+std::vector<PyObject*>& modes_of() {
+  return Kind == ModeKind::kFunction ? state().modes : state().dispatch_modes;
+}
+template <ModeKind Kind>
+int* threads_with() {
+  return Kind == ModeKind::kFunction ? &threads_with_function_modes : &threads_with_dispatch_modes;
+}
+template <ModeKind Kind>
 PyObject* mode_push(PyObject*, PyObject* mode) {
-  push_mode(Py_NewRef(mode));
+  push(&modes_of<Kind>(), threads_with<Kind>(), Py_NewRef(mode));
   Py_RETURN_NONE;
 }
+template <ModeKind Kind>
 PyObject* mode_pop(PyObject*, PyObject*) {
-  if (!state().modes.empty()) return pop_mode();
-  PyErr_SetString(PyExc_RuntimeError, "expected an active function mode, got an empty stack");
+  if (!modes_of<Kind>().empty()) return pop(&modes_of<Kind>(), threads_with<Kind>());
+  PyErr_SetString(PyExc_RuntimeError, "expected an active mode, got an empty stack");
   return nullptr;
 }
-PyObject* mode_count(PyObject*, PyObject*) { return PyLong_FromSize_t(state().modes.size()); }
+template <ModeKind Kind>
+PyObject* mode_count(PyObject*, PyObject*) {
+  return PyLong_FromSize_t(modes_of<Kind>().size());
+}
+template <ModeKind Kind>
 PyObject* mode_at(PyObject*, PyObject* index) {
   const Py_ssize_t i = PyNumber_AsSsize_t(index, PyExc_IndexError);
   if (i == -1 && PyErr_Occurred()) return nullptr;
-  if (i >= 0 && static_cast<size_t>(i) < state().modes.size()) return Py_NewRef(state().modes[static_cast<size_t>(i)]);
-  PyErr_SetString(PyExc_IndexError, "index of a function mode out of range");
+  const std::vector<PyObject*>& modes = modes_of<Kind>();
+  if (i >= 0 && static_cast<size_t>(i) < modes.size()) return Py_NewRef(modes[static_cast<size_t>(i)]);
+  PyErr_SetString(PyExc_IndexError, "index of a mode out of range");
   return nullptr;
 }
 PyObject* is_enabled(PyObject*, PyObject*) { return PyBool_FromLong(state().enabled == Enabled::kAll); }
@@ -357,6 +396,8 @@ PyCFunction function_pointer(F* f) {
 PyMethodDef functions[] = {
     {"_disabled_torch_function_impl", call_without_overrides, METH_VARARGS,
      "Calls a function without the __torch_function__ of its arguments."},
+    {"_call_without_one_override", call_without_one_override, METH_VARARGS,
+     "Calls a function whose own call the handlers do not receive."},
     {"_has_torch_function", has_torch_function, METH_O,
      "Whether an object in the sequence, or a mode, overrides functions."},
     {"_has_torch_function_unary", function_pointer(&has_torch_function_variadic), METH_FASTCALL, nullptr},
@@ -364,10 +405,22 @@ PyMethodDef functions[] = {
      "Whether an argument, or a mode, overrides functions."},
     {"_handle_torch_function", handle_torch_function, METH_VARARGS,
      "Passes a call to the mode or to the relevant arguments."},
-    {"_push_on_torch_function_stack", mode_push, METH_O, "Makes a function mode the innermost of this thread."},
-    {"_pop_torch_function_stack", mode_pop, METH_NOARGS, "Removes and returns this thread's innermost function mode."},
-    {"_len_torch_function_stack", mode_count, METH_NOARGS, "The number of this thread's function modes."},
-    {"_get_function_stack_at", mode_at, METH_O, "A function mode of this thread; 0 is the outermost."},
+    {"_push_on_torch_function_stack", mode_push<ModeKind::kFunction>, METH_O,
+     "Makes a function mode the innermost of this thread."},
+    {"_pop_torch_function_stack", mode_pop<ModeKind::kFunction>, METH_NOARGS,
+     "Removes and returns this thread's innermost function mode."},
+    {"_len_torch_function_stack", mode_count<ModeKind::kFunction>, METH_NOARGS,
+     "The number of this thread's function modes."},
+    {"_get_function_stack_at", mode_at<ModeKind::kFunction>, METH_O,
+     "A function mode of this thread; 0 is the outermost."},
+    {"_push_on_torch_dispatch_stack", mode_push<ModeKind::kDispatch>, METH_O,
+     "Makes a dispatch mode the innermost of this thread."},
+    {"_pop_torch_dispatch_stack", mode_pop<ModeKind::kDispatch>, METH_VARARGS,
+     "Removes and returns this thread's innermost dispatch mode."},
+    {"_len_torch_dispatch_stack", mode_count<ModeKind::kDispatch>, METH_NOARGS,
+     "The number of this thread's dispatch modes."},
+    {"_get_dispatch_stack_at", mode_at<ModeKind::kDispatch>, METH_O,
+     "A dispatch mode of this thread; 0 is the outermost."},
     {"_is_torch_function_enabled", is_enabled, METH_NOARGS, "Whether the arguments' overrides are enabled."},
     {"_is_torch_function_all_disabled", is_all_disabled, METH_NOARGS, "Whether function modes are disabled too."},
     {"_is_torch_function_mode_enabled", is_mode_enabled, METH_NOARGS, "Whether a function mode is active."},
@@ -381,7 +434,7 @@ bool init_torch_function(PyObject* module) {
   if (!handler_name || PyModule_AddFunctions(module, functions) < 0) return false;
   disabled_implementation = PyObject_GetAttrString(module, "_disabled_torch_function_impl");
   update_plain_types();
-  return disabled_implementation &&
+  return disabled_implementation && init_torch_dispatch(module) &&
          add_switch<Enabled::kModesOnly>(module, "teletensor._C.DisableTorchFunctionSubclass",
                                          "Disables the __torch_function__ of arguments in a with statement.") &&
          add_switch<Enabled::kNothing>(module, "teletensor._C.DisableTorchFunction",

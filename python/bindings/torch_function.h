@@ -75,6 +75,9 @@ PyObject* call_overridden(PyObject* module, const char* name, const PythonCall& 
 PyObject* call_overridden_method(const char* name, std::initializer_list<PyObject*> args, const char* kind = "",
                                  PyObject* keywords = nullptr);
 
+// The number of this thread's active dispatch modes (torch_dispatch.h).
+size_t dispatch_mode_count();
+
 // Adds the functions and types that teletensor.overrides is made of.
 bool init_torch_function(PyObject* module);
 

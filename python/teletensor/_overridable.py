@@ -13,20 +13,25 @@ from typing import Any
 from . import _C
 from ._C import Tensor
 
-# Functions without tensors as arguments, which neither arguments nor modes override in PyTorch.
-_NEVER = frozenset((
-    "are_deterministic_algorithms_enabled", "broadcast_shapes", "check_layout", "compile", "cond", "connect", "connect_all",
-    "connection", "disconnect", "divide_by_frequency", "exact_out_variant", "fork", "from_dlpack", "get_approximate_basis",
-    "get_autocast_cpu_dtype", "get_autocast_dtype", "get_autocast_gpu_dtype", "get_default_device", "get_default_dtype",
-    "get_deterministic_debug_mode", "get_device_module", "get_float32_matmul_precision", "get_num_interop_threads",
-    "get_num_threads", "get_rng_state", "init_num_threads", "initial_seed", "is_deterministic_algorithms_warn_only_enabled",
-    "is_storage", "is_tensor", "load", "manual_seed", "one_size", "out_variant", "out_variants", "renorm_rows", "save",
-    "seed", "sync_report", "synchronize", "thread_safe_generator", "typename", "use_deterministic_algorithms", "vmap",
-    "wait", "while_loop",
+# Functions of the module torch without tensors as arguments, which neither arguments nor modes override in PyTorch.
+NEVER = frozenset((
+    "are_deterministic_algorithms_enabled", "broadcast_shapes", "compile", "cond", "connect", "connect_all", "connection",
+    "disconnect", "fork", "from_dlpack", "get_approximate_basis", "get_autocast_cpu_dtype", "get_autocast_dtype",
+    "get_autocast_gpu_dtype", "get_default_device", "get_default_dtype", "get_deterministic_debug_mode", "get_device_module",
+    "get_float32_matmul_precision", "get_num_interop_threads", "get_num_threads", "get_rng_state", "init_num_threads",
+    "initial_seed", "is_deterministic_algorithms_warn_only_enabled", "is_storage", "is_tensor", "load", "manual_seed",
+    "save", "seed", "sync_report", "synchronize", "thread_safe_generator", "typename", "use_deterministic_algorithms",
+    "vmap", "wait", "while_loop",
+))  # fmt: skip
+# Functions that namespaces import for their own use.
+_HELPERS = frozenset((
+    "check_layout", "divide_by_frequency", "exact_out_variant", "one_size", "out_variant", "out_variants", "renorm_rows",
 ))  # fmt: skip
 _NEVER_PREFIXES = ("_", "set_", "is_autocast_", "is_anomaly_", "is_warn_", "clear_autocast_", "autocast_")
 # Functions that read values from any object: only modes override them.
 _ONLY_MODES = frozenset(("tensor", "as_tensor", "asarray", "from_numpy", "frombuffer", "from_file"))
+# Attributes of Tensor that PyTorch's Tensor does not have, or that nothing overrides.
+PLAIN_ATTRIBUTES = frozenset(("__class__", "__cuda_array_interface__", "__dict__", "__weakref__", "_handle", "_storage"))
 # The functions of nn.init that PyTorch makes overridable; the others call them.
 _INIT = frozenset(("uniform_", "normal_", "constant_", "kaiming_uniform_"))
 _NEVER_METHODS = frozenset((
@@ -55,7 +60,9 @@ _made: dict[FunctionType, Any] = {}  # the wrapped functions; one that several n
 
 def overridable(module: str, name: str, value: Any) -> Any:
     """The value under which a module exports a function: overridable, if PyTorch's function is."""
-    if not isinstance(value, FunctionType) or name in _NEVER or name.startswith(_NEVER_PREFIXES):
+    if not isinstance(value, FunctionType) or name in _HELPERS or name.startswith(_NEVER_PREFIXES):
+        return value
+    if module == "teletensor" and name in NEVER:
         return value
     if not value.__module__.startswith("teletensor") or (module == "teletensor.nn.init" and name not in _INIT):
         return value
@@ -77,7 +84,7 @@ def _wrap_methods() -> None:
     for name, value in list(vars(Tensor).items()):
         if isinstance(value, FunctionType) and name not in _NEVER_METHODS:
             setattr(Tensor, name, _C.overridable(value, "teletensor", f"Tensor.{name}"))
-        elif type(value) is property and name != "__cuda_array_interface__":
+        elif type(value) is property and name not in PLAIN_ATTRIBUTES:
             setattr(Tensor, name, TensorProperty(value, name))
         elif name in ("is_sparse", "is_quantized", "layout"):
             setattr(Tensor, name, TensorProperty(_constant(value), name))
@@ -98,11 +105,11 @@ def _torch_function(cls, func, types, args=(), kwargs=None):
         return NotImplemented
     with _C.DisableTorchFunctionSubclass():
         result = func(*args, **(kwargs or {}))
-        return result if cls is Tensor or func in _KEPT_RESULTS else _convert(result, cls)
+        return result if cls is Tensor or func in kept_results else _convert(result, cls)
 
 
 # Functions whose results keep their class.
-_KEPT_RESULTS: set = set()
+kept_results: set = set()
 
 
 def as_subclass(self: Tensor, cls: type) -> Tensor:
@@ -118,4 +125,4 @@ def install(namespace: dict[str, Any]) -> None:
     Tensor.as_subclass = as_subclass
     _wrap_methods()
     wrap_functions(namespace)
-    _KEPT_RESULTS.update((Tensor.grad.__get__, Tensor._base.__get__))
+    kept_results.update((Tensor.grad.__get__, Tensor._base.__get__))
