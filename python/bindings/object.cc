@@ -72,6 +72,7 @@ PyObject* get_storage(PyObject* o, void*) {
   return Py_BuildValue("(KK)", static_cast<unsigned long long>(handle_of(o)->storage_number()),
                        static_cast<unsigned long long>(handle_of(o)->storage_bytes()));
 }
+PyObject* get_session(PyObject* o, void*) { return PyLong_FromVoidPtr(&*handle_of(o)->session); }
 PyObject* get_is_cuda(PyObject* o, void*) { return PyBool_FromLong(handle_of(o)->device.type == DeviceType::kCUDA); }
 PyObject* get_base(PyObject* o, void*) { return handle_of(o)->base ? wrap(handle_of(o)->base) : Py_NewRef(Py_None); }
 
@@ -288,6 +289,7 @@ PyGetSetDef getset[] = {
     {"_base", checked_get<"_base", get_base>, nullptr, "The tensor that this tensor is a view of, or None.", nullptr},
     {"_handle", get_handle, nullptr, "The tensor's handle in the engine.", nullptr},
     {"_storage", get_storage, nullptr, "The (number, bytes) of the tensor's storage.", nullptr},
+    {"_session", get_session, nullptr, "A number that identifies the tensor's session as long as the tensor exists.", nullptr},
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
     {}};
 

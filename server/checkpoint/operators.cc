@@ -14,6 +14,7 @@
 #include "engine/program/poison.h"
 #include "engine/schema/op_ids.h"
 #include "engine/session/context.h"
+#include "server/checkpoint/parts_file.h"
 #include "server/checkpoint/replacement_file.h"
 #include "server/checkpoint/safetensors.h"
 #include "server/checkpoint/service.h"
@@ -81,15 +82,21 @@ Tensor host_copy(const Tensor& tensor) {
   return copy;
 }
 
-CheckpointJob::Body write_body(const Call& call, bool snapshot) {
-  std::string header = bytes_of(call.tensor(0), "header", SafetensorsHeader::kMaxBytes);
+// The tensors that call.args[i] lists, on the CPU; copies if `snapshot`.
+std::vector<Tensor> tensors_of(const Call& call, size_t i, bool snapshot) {
   std::vector<Tensor> tensors;
-  for (const TensorMeta* meta : call.args[1].list()) {
+  for (const TensorMeta* meta : call.args[i].list()) {
     const Tensor tensor = Tensor::from(meta);
     check(ErrorKind::kNotImplemented, tensor.device().type != DeviceType::kMeta, "a meta tensor has no data");
     const bool in_place = !snapshot && tensor.device().type == DeviceType::kCPU;
     tensors.push_back(in_place ? detach(tensor) : host_copy(tensor));
   }
+  return tensors;
+}
+
+CheckpointJob::Body write_body(const Call& call, bool snapshot) {
+  std::string header = bytes_of(call.tensor(0), "header", SafetensorsHeader::kMaxBytes);
+  std::vector<Tensor> tensors = tensors_of(call, 1, snapshot);
   CheckpointService& of = service();
   HostCharge held = charge(of.account(), kParseFactor * header.size());
   return [root = of.root(), path = text(call, 2), header = std::move(header), tensors = std::move(tensors),
@@ -98,19 +105,40 @@ CheckpointJob::Body write_body(const Call& call, bool snapshot) {
   };
 }
 
-void checkpoint_write(Call& call) {
-  const int64_t work = call.args[3].integer;
+CheckpointJob::Body write_parts_body(const Call& call, bool snapshot) {
+  auto parts = std::make_shared<FileParts>();
+  parts->bytes = bytes_of(call.tensor(0), "bytes", kMaxFileBytes);
+  parts->tensors = tensors_of(call, 1, snapshot);
+  parts->positions.assign(call.args[3].ints().begin(), call.args[3].ints().end());
+  parts->places.assign(call.args[4].ints().begin(), call.args[4].ints().end());
+  parts->is_hexadecimal = call.args[5].integer != 0;
+  parts->check_numbers();
+  CheckpointService& of = service();
+  HostCharge held = charge(of.account(), parts->bytes.size());
+  return [root = of.root(), path = text(call, 2), parts,
+          held = std::make_shared<HostCharge>(std::move(held))](CheckpointJob& job) {
+    write_parts(*root, path, *parts, job);
+  };
+}
+
+// Runs a write: with `work` = 0 to its end, otherwise in the background with copies of the tensors.
+template <typename MakeBody>
+void start_write(Call& call, int64_t work, MakeBody make_body) {
   service().root();
   if (work != 0) {
-    service().start(work, [&] { return write_body(call, true); });
+    service().start(work, [&] { return make_body(call, true); });
     return set_result(call, {work});
   }
   service().run(call, [&] {
-    auto job = service().start_job(write_body(call, false));
+    auto job = service().start_job(make_body(call, false));
     return CheckpointService::Operation{
         .job = job, .complete = [job](Call& c) { set_result(c, {static_cast<int64_t>(job->total())}); }};
   });
 }
+
+void checkpoint_write(Call& call) { start_write(call, call.args[3].integer, &write_body); }
+
+void checkpoint_write_parts(Call& call) { start_write(call, call.args[6].integer, &write_parts_body); }
 
 int64_t write_number(const Call& call) {
   const Tensor tensor = call.tensor(0);
@@ -253,6 +281,57 @@ void checkpoint_read(Call& call) {
   });
 }
 
+// The outputs of checkpoint_read_parts, and the tensors that the file is read into: the outputs themselves, or tensors
+// of the CPU that are copied to them.
+struct Parts {
+  std::vector<Tensor> outputs;
+  std::vector<Tensor> targets;
+  std::vector<int64_t> offsets;
+  std::vector<int64_t> checksums;
+};
+
+void checkpoint_read_parts(Call& call) {
+  service().run(call, [&] {
+    CheckpointService& of = service();
+    auto parts = std::make_shared<Parts>();
+    parts->offsets.assign(call.args[2].ints().begin(), call.args[2].ints().end());
+    for (const TensorMeta* meta : call.args[0].list()) {
+      const Tensor output = detach(Tensor::from(meta));
+      check(ErrorKind::kNotImplemented, output.device().type != DeviceType::kMeta, "a meta tensor has no data");
+      const bool direct = output.device().type == DeviceType::kCPU && output.is_contiguous();
+      parts->targets.push_back(direct ? output : empty(output.sizes(), output.dtype(), kCPU));
+      parts->outputs.push_back(output);
+    }
+    check(ErrorKind::kValue, parts->offsets.size() == parts->outputs.size(), "expected ", parts->outputs.size(),
+          " offsets, one per output, got ", parts->offsets.size());
+    for (const int64_t offset : parts->offsets) {
+      check(ErrorKind::kValue, offset >= 0, "expected offsets of at least 0, got ", offset);
+    }
+    CheckpointService::Operation operation;
+    operation.job = of.start_job([root = of.root(), path = text(call, 1), parts](CheckpointJob& job) {
+      const FileDescriptor file = root->open_file(path);
+      for (size_t i = 0; i < parts->targets.size(); ++i) {
+        const Tensor& target = parts->targets[i];
+        parts->checksums.push_back(
+            read_part(file.get(), path, static_cast<uint64_t>(parts->offsets[i]), target, job));
+        check_booleans(target, path);
+      }
+    });
+    operation.complete = [parts](Call& c) {
+      for (size_t i = 0; i < parts->outputs.size(); ++i) {
+        const Tensor& output = parts->outputs[i];
+        if (parts->targets[i].same(output)) continue;
+        copy_into(output, output.device() == kCPU ? parts->targets[i]
+                                                  : ops::to_device(parts->targets[i], output.device()));
+      }
+      c.outputs.resize(1);
+      c.outputs[0] = empty({static_cast<int64_t>(parts->checksums.size())}, DType::kInt64, kCPU);
+      std::copy(parts->checksums.begin(), parts->checksums.end(), c.outputs[0].data_as<int64_t>());
+    };
+    return operation;
+  });
+}
+
 // Runs a job that returns a number or text, which becomes the call's result.
 template <typename Result, typename Find>
 void run_simple(Call& call, Find find) {
@@ -289,6 +368,24 @@ void checkpoint_read_bytes(Call& call) {
     const HostCharge held = charge(account, size);
     std::string bytes(size, '\0');
     read_exactly(file.get(), bytes.data(), size, 0, path);
+    return bytes;
+  });
+}
+
+void checkpoint_read_range(Call& call) {
+  run_simple<std::string>(call, [path = text(call, 0), offset = call.args[1].integer, size = call.args[2].integer,
+                                 account = service().account()](const CheckpointRoot& root) {
+    const FileDescriptor file = root.open_file(path);
+    const uint64_t total = file_size(file.get(), path);
+    check(ErrorKind::kValue, size >= 0 && static_cast<uint64_t>(size) <= kMaxFileBytes, "expected a size of at most ",
+          kMaxFileBytes, " bytes, got ", size);
+    const uint64_t from_end = offset < 0 ? std::min(total, uint64_t{0} - static_cast<uint64_t>(offset)) : 0;
+    const uint64_t begin = offset < 0 ? total - from_end : std::min(total, static_cast<uint64_t>(offset));
+    const uint64_t count = std::min(total - begin, static_cast<uint64_t>(size));
+    const HostCharge held = charge(account, count);
+    std::string bytes(8 + count, '\0');
+    for (size_t i = 0; i < 8; ++i) bytes[i] = static_cast<char>(total >> (8 * i));
+    read_exactly(file.get(), bytes.data() + 8, count, begin, path);
     return bytes;
   });
 }
@@ -331,6 +428,9 @@ void checkpoint_remove(Call& call) {
 void register_checkpoints(Dispatcher& dispatcher) {
   constexpr std::pair<uint16_t, Kernel> kOperators[] = {
       {op_id::kCheckpointWrite, &with_new_results<&checkpoint_write>},
+      {op_id::kCheckpointWriteParts, &with_new_results<&checkpoint_write_parts>},
+      {op_id::kCheckpointReadParts, &with_new_results<&checkpoint_read_parts>},
+      {op_id::kCheckpointReadRange, &with_new_results<&checkpoint_read_range>},
       {op_id::kCheckpointRead, &with_new_results<&checkpoint_read>},
       {op_id::kCheckpointWait, &with_new_results<&checkpoint_wait>},
       {op_id::kCheckpointProgress, &with_new_results<&checkpoint_progress>},

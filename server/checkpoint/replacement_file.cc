@@ -121,12 +121,26 @@ void ReplacementFile::append(const void* data, size_t size) {
   flushed_ = size_;
 }
 
-void ReplacementFile::commit() {
-  if (buffer_) {
-    if (fcntl(file_.get(), F_SETFL, 0) != 0) fail_to("write");  // the rest need not be aligned
-    write_all(buffer_.get(), buffered_);
-    buffered_ = 0;
+void ReplacementFile::flush_buffer() {
+  if (!buffer_) return;
+  if (fcntl(file_.get(), F_SETFL, 0) != 0) fail_to("write");  // the rest need not be aligned
+  write_all(buffer_.get(), buffered_);
+  buffered_ = 0;
+}
+
+void ReplacementFile::overwrite(uint64_t offset, std::string_view bytes) {
+  flush_buffer();
+  for (size_t done = 0; done < bytes.size();) {
+    const ssize_t written =
+        pwrite(file_.get(), bytes.data() + done, bytes.size() - done, static_cast<off_t>(offset + done));
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail_to("write");
+    done += static_cast<size_t>(written);
   }
+}
+
+void ReplacementFile::commit() {
+  flush_buffer();
   if (fsync(file_.get()) != 0) fail_to("write");
   const int folder = place_.folder.get();
   if (renameat(folder, temporary_.c_str(), folder, place_.name.c_str()) != 0) fail_to("replace");

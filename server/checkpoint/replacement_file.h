@@ -27,6 +27,8 @@ class ReplacementFile {
   // Allocates disk space for all bytes, where the file system supports it. Fails if the disk is full.
   void reserve(uint64_t bytes);
   void append(const void* data, size_t size);
+  // Replaces bytes that were appended. append() must not be called afterwards.
+  void overwrite(uint64_t offset, std::string_view bytes);
   // Writes everything to the disk, and renames the file to the place's name.
   void commit();
 
@@ -34,6 +36,7 @@ class ReplacementFile {
   [[noreturn]] void fail_to(const char* verb) const;
   void write_all(const char* data, size_t size);
   void fill_buffer(const char* data, size_t size);
+  void flush_buffer();
 
   const CheckpointRoot::Place place_;
   std::string temporary_;  // name in the folder; empty once committed

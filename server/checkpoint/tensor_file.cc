@@ -1,11 +1,12 @@
 #include "server/checkpoint/tensor_file.h"
 
+#include <zlib.h>
+
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstring>
 
-#include "server/checkpoint/replacement_file.h"
 #include "server/transfer/host_reader.h"
 
 namespace tt::server {
@@ -29,23 +30,27 @@ void check_described(const SafetensorsHeader& header, const std::vector<Tensor>&
   }
 }
 
-void append(ReplacementFile& file, const Tensor& tensor, std::vector<char>& buffer, CheckpointJob& job) {
+}  // namespace
+
+uint32_t append_tensor(ReplacementFile& file, const Tensor& tensor, std::vector<char>& buffer, CheckpointJob& job) {
   HostReader reader(tensor);
   const char* data = tensor.is_contiguous() && reader.bytes() != 0 ? static_cast<const char*>(tensor.data()) : nullptr;
   if (data == nullptr) buffer.resize(kPieceBytes);
+  auto checksum = static_cast<uint32_t>(crc32(0, nullptr, 0));
   for (size_t done = 0; done < reader.bytes();) {
     job.check_cancelled();
     const auto began = std::chrono::steady_clock::now();
     const size_t size = std::min(kPieceBytes, reader.bytes() - done);
     if (data == nullptr) reader.read(buffer.data(), size);
-    file.append(data == nullptr ? buffer.data() : data + done, size);
+    const char* piece = data == nullptr ? buffer.data() : data + done;
+    checksum = static_cast<uint32_t>(crc32(checksum, reinterpret_cast<const Bytef*>(piece), static_cast<uInt>(size)));
+    file.append(piece, size);
     done += size;
     job.advance(size);
     job.pause_after(began);
   }
+  return checksum;
 }
-
-}  // namespace
 
 void write_tensors(const CheckpointRoot& root, std::string_view path, std::string_view header,
                    const std::vector<Tensor>& tensors, CheckpointJob& job) {
@@ -60,7 +65,7 @@ void write_tensors(const CheckpointRoot& root, std::string_view path, std::strin
   file.append(length.data(), length.size());
   file.append(header.data(), header.size());
   std::vector<char> buffer;
-  for (const Tensor& tensor : tensors) append(file, tensor, buffer, job);
+  for (const Tensor& tensor : tensors) append_tensor(file, tensor, buffer, job);
   job.check_cancelled();
   file.commit();
 }

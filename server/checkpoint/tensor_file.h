@@ -8,6 +8,7 @@
 
 #include "engine/tensor/tensor.h"
 #include "server/checkpoint/job.h"
+#include "server/checkpoint/replacement_file.h"
 #include "server/checkpoint/root.h"
 #include "server/checkpoint/safetensors.h"
 
@@ -17,6 +18,10 @@ namespace tt::server {
 // describe the tensors, in the order of their bytes.
 void write_tensors(const CheckpointRoot& root, std::string_view path, std::string_view header,
                    const std::vector<Tensor>& tensors, CheckpointJob& job);
+
+// Appends a tensor, which is on the CPU, to a file in row-major order; returns the CRC-32 of its bytes. `buffer` is for
+// tensors that are not contiguous, and may be shared by calls.
+uint32_t append_tensor(ReplacementFile& file, const Tensor& tensor, std::vector<char>& buffer, CheckpointJob& job);
 
 // Reads boxes of the tensors of one file. Used by one thread.
 class BoxReader {

@@ -1,0 +1,37 @@
+// Files in formats that clients know: bytes of the client between the bytes of tensors. The engine computes the tensors'
+// checksums and writes them where the client says. Used on checkpoint threads; functions throw Error.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/tensor/tensor.h"
+#include "server/checkpoint/job.h"
+#include "server/checkpoint/root.h"
+
+namespace tt::server {
+
+// The contents of a file.
+struct FileParts {
+  std::string bytes;             // the client's
+  std::vector<Tensor> tensors;   // on the CPU
+  std::vector<int64_t> positions;  // ascending: how many of the client's bytes come before each tensor
+  // Where CRC-32 checksums (as in zip archives) replace client's bytes: pairs of a tensor's number and an index in
+  // `bytes`.
+  std::vector<int64_t> places;
+  bool is_hexadecimal = false;  // checksums are 8 hexadecimal digits instead of 4 bytes, little endian
+
+  uint64_t size() const;
+  // Throws Error (ValueError) if a number is out of range.
+  void check_numbers() const;
+};
+
+// Replaces the file at `path`, atomically.
+void write_parts(const CheckpointRoot& root, std::string_view path, FileParts& parts, CheckpointJob& job);
+
+// Reads the bytes at `offset` of an open file into a contiguous tensor on the CPU; returns their CRC-32.
+uint32_t read_part(int file, std::string_view path, uint64_t offset, const Tensor& into, CheckpointJob& job);
+
+}  // namespace tt::server
