@@ -12,7 +12,7 @@ from ._storage import UntypedStorage
 from ._tensor_types import dtype_and_kind, tensor_types
 
 __all__ = [
-    "tensor", "as_tensor", "from_numpy", "asarray", "is_tensor", "is_floating_point", "is_complex", "numel",
+    "tensor", "as_tensor", "from_numpy",  "asarray", "is_tensor", "is_floating_point", "is_complex", "numel",
     "get_default_dtype", "set_default_dtype", "set_default_tensor_type", "promote_types", "result_type", "can_cast",
     "finfo", "iinfo", "broadcast_shapes", "broadcast_tensors", "allclose", "equal", "meshgrid", "set_num_threads",
     "get_num_threads", "is_storage", "get_default_device", "set_default_device", "use_deterministic_algorithms",
@@ -70,8 +70,8 @@ def is_tensor(obj) -> bool:
 
 
 def is_storage(obj) -> bool:
-    """Whether an object is an UntypedStorage."""
-    return isinstance(obj, UntypedStorage)
+    """Whether an object is an UntypedStorage or a TypedStorage."""
+    return isinstance(obj, UntypedStorage) or isinstance(getattr(obj, "_untyped_storage", None), UntypedStorage)
 
 
 def is_floating_point(input: Tensor) -> bool:

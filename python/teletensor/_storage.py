@@ -1,9 +1,14 @@
-"""UntypedStorage: the identity and size of the bytes that a tensor and its views share in the engine."""
+"""UntypedStorage: the bytes that a tensor and its views share in the engine."""
 
 from __future__ import annotations
 
+import weakref
+
 from . import _C
 from ._C import Tensor
+
+_NEW_BINDINGS = hasattr(Tensor, "_session")  # temporary: until the bindings have been rebuilt everywhere
+_live: weakref.WeakValueDictionary = weakref.WeakValueDictionary()  # storages by UntypedStorage._key()
 
 
 def no_address_error(what: str) -> str:
@@ -14,16 +19,89 @@ def no_address_error(what: str) -> str:
     )
 
 
-class UntypedStorage:
-    """The result of `Tensor.untyped_storage()`. Storages of tensors that share bytes are equal and have equal hashes.
+def byte_view(tensor: Tensor) -> Tensor:
+    """All bytes of the storage of a tensor as a uint8 tensor, without a copy."""
+    start = tensor.detach().as_strided((0,), (1,), 0).view(_C.uint8)
+    return start.as_strided((tensor._storage[1],), (1,), 0)
 
-    An UntypedStorage does not keep the tensor alive. Its number is never reused within a session, so it never equals a
-    later storage.
+
+class UntypedStorage:
+    """The bytes of a tensor and its views: ``UntypedStorage(size)``, ``UntypedStorage(values)``, ``tensor.untyped_storage()``.
+
+    Storages of the same bytes are equal and have equal hashes. A storage keeps the bytes alive, but not the tensor. A
+    slice (``storage[4:8]``) is a storage of some of the bytes. Reading an element waits for the engine.
     """
 
-    def __init__(self, tensor: Tensor) -> None:
+    is_sparse = False
+
+    def __init__(self, *args, device=None) -> None:
+        if len(args) > 1:
+            raise TypeError(f"UntypedStorage() takes at most 1 positional argument, got {len(args)}")
+        values = args[0] if args else 0
+        if isinstance(values, bool) or not (isinstance(values, int) or hasattr(values, "__iter__")):
+            raise TypeError(f"UntypedStorage(): expected a size or a sequence of bytes, got {type(values).__name__}")
+        if isinstance(values, int):
+            self._set(_C.torch.empty(values, dtype=_C.uint8, device=device))
+        else:
+            self._set(_C.tensor(list(values), dtype=_C.uint8, device=device))
+
+    @classmethod
+    def _of(cls, tensor: Tensor) -> UntypedStorage:
+        """The storage of a tensor: as long as it exists, the same object for all tensors that share the bytes."""
+        if not _NEW_BINDINGS:
+            return cls._new(tensor)
+        number, size = tensor._storage
+        key = (tensor._session, number, tensor.device, 0, size)
+        self = _live.get(key)
+        if self is None:
+            self = _live[key] = cls._new(tensor)
+        return self
+
+    @classmethod
+    def _new(cls, tensor: Tensor) -> UntypedStorage:
+        self = cls.__new__(cls)
+        self._set(tensor)
+        return self
+
+    def _set(self, tensor: Tensor) -> None:
         self._number, self._bytes = tensor._storage
+        self._start = 0  # of a slice
+        self._session = tensor._session if _NEW_BINDINGS else 0
+        self._tensor = tensor.detach()
+        self._bytes_tensor: Tensor | None = None
         self.device: _C.device = tensor.device
+
+    def _view(self) -> Tensor:
+        """The bytes as a uint8 tensor."""
+        if self._bytes_tensor is None:
+            whole = byte_view(self._tensor)
+            whole_size = self._tensor._storage[1]
+            self._bytes_tensor = whole if self._bytes == whole_size else whole.narrow(0, self._start, self._bytes)
+        return self._bytes_tensor
+
+    def _as(self, dtype: _C.dtype, offset: int = 0, size=None, stride=None) -> Tensor:
+        """A view of the bytes as a tensor; without sizes, of all elements.
+
+        Raises:
+            RuntimeError: the tensor would not be within the storage, or its start is not a multiple of the item size.
+        """
+        item = dtype.itemsize
+        count = self._bytes // item
+        size = [count - offset] if size is None else list(size)
+        stride = _contiguous(size) if stride is None else list(stride)
+        if len(size) != len(stride):
+            raise RuntimeError(f"[set_] expected as many strides as sizes, got {size} and {stride}")
+        extent = 0 if 0 in size else offset + 1 + sum((n - 1) * step for n, step in zip(size, stride))
+        if offset < 0 or min((*size, *stride), default=0) < 0 or extent > count or self._start % item:
+            raise RuntimeError(
+                f"[set_] setStorage: sizes {size}, strides {stride}, storage offset {offset}, and itemsize {item} requiring a "
+                f"storage size of {extent * item} are out of bounds for storage of size {self._bytes}"
+            )
+        if self._tensor.dtype is dtype:
+            base = self._tensor
+        else:
+            base = byte_view(self._tensor).narrow(0, 0, self._tensor._storage[1] // item * item).view(dtype)
+        return base.as_strided(size, stride, offset + self._start // item).detach()
 
     def nbytes(self) -> int:
         """The storage's size in bytes."""
@@ -31,20 +109,197 @@ class UntypedStorage:
 
     size = __len__ = nbytes
 
+    def element_size(self) -> int:
+        """Always 1."""
+        return 1
+
+    @property
+    def is_cuda(self) -> bool:
+        """Whether the bytes are in a GPU's memory."""
+        return self.device.type == "cuda"
+
+    def get_device(self) -> int:
+        """The GPU's index, or -1."""
+        return self.device.index if self.is_cuda else -1
+
     def data_ptr(self) -> int:
-        """Raises RuntimeError: the bytes have no address in this process."""
-        raise RuntimeError(no_address_error("UntypedStorage.data_ptr()"))
+        """A number that identifies the storage's first byte in this process: storages of the same bytes have the same.
+
+        It has more than 64 bits, so that it cannot be used as an address. 0 if the storage is empty.
+        """
+        return ((self._session << 64 | self._number) << 64) + self._start if self._bytes else 0
 
     @property
     def _cdata(self) -> int:
         raise RuntimeError(no_address_error("UntypedStorage._cdata"))
 
+    def _key(self) -> tuple:
+        return (self._session, self._number, self.device, self._start, self._bytes)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, UntypedStorage) and (self._number, self.device) == (other._number, other.device)
+        return isinstance(other, UntypedStorage) and self._key() == other._key()
 
     def __hash__(self) -> int:
-        return hash((self._number, self.device))
+        return hash(self._key())
 
     def __repr__(self) -> str:
         return f"<UntypedStorage {self._number} of {self._bytes} bytes on {self.device}>"
+
+    def __getitem__(self, index):
+        if not isinstance(index, slice):
+            return self._view()[index].item()
+        start, stop, step = index.indices(self._bytes)
+        if step != 1:
+            raise RuntimeError(f"[UntypedStorage] expected a slice with step 1, got {step}")
+        part = type(self)._new(self._tensor)
+        part._start, part._bytes = self._start + start, max(stop - start, 0)
+        return part
+
+    def __setitem__(self, index, value) -> None:
+        self._view()[index] = value
+
+    def __iter__(self):
+        return iter(self.tolist())
+
+    def tolist(self) -> list[int]:
+        """The bytes as numbers. Waits for the engine."""
+        return self._view().tolist()
+
+    def fill_(self, value) -> UntypedStorage:
+        """Sets every byte."""
+        self._view().fill_(value)
+        return self
+
+    def copy_(self, source, non_blocking: bool | None = None) -> UntypedStorage:
+        """Copies the bytes of another storage of the same size."""
+        source = getattr(source, "_untyped_storage", source)
+        if source.nbytes() != self.nbytes():
+            raise RuntimeError(f"[copy_] expected a storage of {self.nbytes()} bytes, got {source.nbytes()}")
+        self._view().copy_(source._view())
+        return self
+
+    def clone(self) -> UntypedStorage:
+        """A copy."""
+        return type(self)._of(self._view().clone())
+
+    def new(self) -> UntypedStorage:
+        """An empty storage on the same device."""
+        return type(self)(device=self.device)
+
+    def to(self, *, device, non_blocking: bool = False) -> UntypedStorage:
+        """The storage itself, or a copy on another device."""
+        device = _C.placed(device)
+        return self if device == self.device else type(self)._of(self._view().to(device))
+
+    def cpu(self) -> UntypedStorage:
+        """The storage itself, or a copy on the engine's CPU."""
+        return self.to(device="cpu")
+
+    def cuda(self, device=None, non_blocking: bool = False) -> UntypedStorage:
+        """The storage itself, or a copy on a GPU."""
+        return self.to(device="cuda" if device is None else _C.device(device))
+
+    def untyped(self) -> UntypedStorage:
+        """The storage itself."""
+        return self
+
+    def resizable(self) -> bool:
+        """Always False."""
+        return False
+
+    def resize_(self, size: int) -> UntypedStorage:
+        """Raises NotImplementedError, unless the size is unchanged: a client's handle cannot grow a shared storage."""
+        if size != self._bytes:
+            raise NotImplementedError(
+                f"[resize_] a storage of {self._bytes} bytes cannot be resized to {size} bytes: create a new one"
+            )
+        return self
+
+    def is_pinned(self, device=None) -> bool:
+        """Always False: the client holds no bytes to pin."""
+        return False
+
+    def pin_memory(self, device=None) -> UntypedStorage:
+        """The storage itself: the client holds no bytes to pin."""
+        return self
+
+    def is_shared(self) -> bool:
+        """Always True: the bytes are in the engine, not in this process."""
+        return True
+
+    def share_memory_(self) -> UntypedStorage:
+        """The storage itself: the bytes are in the engine, not in this process."""
+        return self
+
+    def byteswap(self, dtype: _C.dtype) -> None:
+        """Reverses the bytes of each number, for files of computers with another byte order."""
+        size = dtype.itemsize // (2 if dtype.is_complex else 1)
+        if size > 1:
+            bytes_ = self._view()
+            whole = bytes_[: self._bytes // size * size].view(-1, size)
+            whole.copy_(whole.flip(1))
+
+    @classmethod
+    def from_buffer(cls, buffer, byte_order: str | None = None, *, dtype: _C.dtype = _C.uint8) -> UntypedStorage:
+        """A copy of the bytes of an object with a buffer. `byte_order` is "native", "little" or "big"."""
+        if byte_order not in (None, "native", "little", "big"):
+            raise ValueError(f"[from_buffer] expected byte_order to be 'native', 'little' or 'big', got {byte_order!r}")
+        data = bytes(buffer)
+        storage = cls._of(_C.from_bytes(data, _C.uint8, [len(data)], _C.device("cpu")))
+        if byte_order == "big":
+            storage.byteswap(dtype)
+        return storage
+
+    @classmethod
+    def from_file(cls, filename, shared: bool = False, nbytes: int = 0) -> UntypedStorage:
+        """A copy of the first bytes of a file, or of all of them if `nbytes` is 0."""
+        if shared:
+            raise NotImplementedError(
+                "[from_file] expected shared to be False: the bytes are copied to an engine, which cannot write back"
+            )
+        with open(filename, "rb") as file:
+            data = file.read(nbytes or -1)
+        if len(data) < nbytes:
+            raise RuntimeError(f"[from_file] expected a file of at least {nbytes} bytes, got {len(data)}")
+        return cls.from_buffer(data)
+
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + self._bytes
+
+    def __copy__(self) -> UntypedStorage:
+        return self.clone()
+
+    def __deepcopy__(self, memo: dict) -> UntypedStorage:
+        if id(self) not in memo:
+            memo[id(self)] = self.clone()
+        return memo[id(self)]
+
+    def __reduce__(self):
+        from .serialization._by_value import reduce_storage
+
+        return reduce_storage(self)
+
+
+def _cast(name: str):
+    def cast(self: UntypedStorage):
+        from .storage import TypedStorage
+
+        return getattr(TypedStorage(wrap_storage=self, dtype=_C.uint8), name)()
+
+    cast.__name__, cast.__doc__ = name, "The bytes as numbers, cast to another dtype, as a TypedStorage in new memory."
+    return cast
+
+
+for _name in (
+    "double", "float", "half", "long", "int", "short", "char", "byte", "bool", "bfloat16", "complex_double", "complex_float",
+    "float8_e5m2", "float8_e4m3fn",
+):  # fmt: skip
+    setattr(UntypedStorage, _name, _cast(_name))
+
+
+def _contiguous(size) -> list[int]:
+    strides, step = [], 1
+    for n in reversed(size):
+        strides.append(step)
+        step *= max(n, 1)
+    return strides[::-1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import copyreg
 import numbers
 from typing import Any, Callable
 
@@ -88,9 +89,15 @@ def __deepcopy__(self: Tensor, memo: dict) -> Tensor:
     return result
 
 
+copyreg.pickle(_C.device, lambda device: (_C.device, (str(device),)))  # type: ignore[arg-type]
+
+
 @_method
 def __reduce_ex__(self: Tensor, protocol: int):
-    raise TypeError("tensors are stored in an engine and cannot be pickled: use teletensor.save, or .numpy()")
+    """Pickles the tensor's bytes, for processes of the same user. Waits for the engine."""
+    from .serialization._by_value import reduce_tensor
+
+    return reduce_tensor(self)
 
 
 def _numpy_dtype(self: Tensor, name: str, force: bool) -> str:
@@ -368,8 +375,8 @@ def const_data_ptr(self: Tensor) -> int:
 
 @_method
 def untyped_storage(self: Tensor) -> _storage.UntypedStorage:
-    """The storage shared by the tensor and its views: its identity and size, without an address."""
-    return _storage.UntypedStorage(self)
+    """The bytes shared by the tensor and its views."""
+    return _storage.UntypedStorage._of(self)
 
 
 @_method

@@ -12,6 +12,7 @@ from typing import Callable
 from .. import _C
 from .._C import Tensor
 from .._options import check_kind, check_memory_format
+from .._storage import UntypedStorage
 from .out_variant import exact_out_variant
 
 _METHODS: dict[str, Callable] = {}
@@ -90,13 +91,25 @@ def resize_as_(self: Tensor, other: Tensor, memory_format=None) -> Tensor:
 
 
 @_method
-def set_(self: Tensor, source: Tensor | None = None, storage_offset: int = 0, size=None, stride=None) -> Tensor:
-    """Makes the tensor share the source's storage; without a source, makes it an empty tensor."""
+def set_(self: Tensor, source=None, storage_offset: int = 0, size=None, stride=None) -> Tensor:
+    """Makes the tensor share the source's storage; without a source, makes it an empty tensor.
+
+    Args:
+        source: a tensor of the same dtype, a TypedStorage of the same dtype, or an UntypedStorage.
+    """
     if source is None:
         source = _C.torch.empty(0, dtype=self.dtype, device=self.device)
-    if source.dtype is not self.dtype:
+    if getattr(source, "dtype", self.dtype) is not self.dtype:
         raise RuntimeError(f"Could not set tensor of type {source.dtype} to a tensor of type {self.dtype}")
-    if size is not None:
+    if source.device != self.device:
+        raise RuntimeError(
+            f"Attempted to set the storage of a tensor on device {self.device} to a storage on different device {source.device}"
+        )
+    if not isinstance(source, Tensor):
+        untyped = getattr(source, "_untyped_storage", source)
+        check_kind("set_", "source", untyped, UntypedStorage)
+        source = untyped._as(self.dtype, storage_offset, size, stride)
+    elif size is not None:
         strides = stride if stride is not None else _C.torch.empty(*size, device="meta").stride()
         source = source.as_strided(list(size), list(strides), storage_offset)
     _C.become(self, source.detach())
@@ -160,9 +173,17 @@ def renorm_(self: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
 
 
 @_method
-def storage(self: Tensor) -> Tensor:
-    """Returns the elements as a one-dimensional tensor, because storages exist only in the engine."""
-    return self.detach().reshape(-1)
+def storage(self: Tensor):
+    """The storage shared by the tensor and its views, as a TypedStorage."""
+    from ..storage import TypedStorage
+
+    return TypedStorage(wrap_storage=self.untyped_storage(), dtype=self.dtype)
+
+
+@_method
+def _typed_storage(self: Tensor):
+    """Same as storage()."""
+    return self.storage()
 
 
 @_method

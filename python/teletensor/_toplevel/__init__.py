@@ -16,7 +16,7 @@ def _foreach_names() -> str:
 # Names of the module torch, by the module that defines them.
 NAMES = {
     "_event": "Event Stream",
-    "_serialization": "load save",
+    "_storage": "UntypedStorage",
     "_toplevel.asserts": "_assert",
     "_toplevel.autocast": "autocast_decrement_nesting autocast_increment_nesting clear_autocast_cache get_autocast_cpu_dtype "
     "is_autocast_cache_enabled is_autocast_ipu_enabled is_autocast_xla_enabled set_autocast_cache_enabled set_autocast_cpu_dtype "
@@ -44,6 +44,9 @@ NAMES = {
     "futures": "Future",
     "jit": "fork wait",
     "random": "thread_safe_generator",
+    "serialization": "load save",
+    "storage": "TypedStorage DoubleStorage FloatStorage HalfStorage BFloat16Storage LongStorage IntStorage ShortStorage "
+    "CharStorage ByteStorage BoolStorage ComplexDoubleStorage ComplexFloatStorage",
     "func": "vmap",
     "nn.functional": "adaptive_avg_pool1d adaptive_max_pool1d alpha_dropout avg_pool1d bilinear channel_shuffle conv1d conv2d "
     "conv3d dropout feature_dropout group_norm layer_norm max_pool1d max_pool2d max_pool3d pairwise_distance pixel_shuffle "

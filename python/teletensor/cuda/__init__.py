@@ -127,6 +127,8 @@ _lazy, __dir__ = lazy_attributes(
     globals(),
     ("graph_annotations", "jiterator", "nccl", "nvtx", "profiler", "sparse", "tunable"),
     {
+        "_storages": "DoubleStorage FloatStorage HalfStorage BFloat16Storage LongStorage IntStorage ShortStorage CharStorage "
+        "ByteStorage BoolStorage ComplexDoubleStorage ComplexFloatStorage",
         "status": "CUDAPluggableAllocator CudaError DeferredCudaCallError ExternalStream GreenContext MemPool caching_allocator_alloc "
         "caching_allocator_delete caching_allocator_disabled caching_allocator_enable can_device_access_peer "
         "change_current_allocator check_error clock_rate cudaStatus cudart current_blas_handle current_solver_handle "

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import nn
 from .._C import Tensor
-from .._serialization import load, save
+from ..serialization import load, save
 from ..nn.modules.module import _addindent
 from ..utils import _pytree as pytree
 from ._namespace import _custom_builtins

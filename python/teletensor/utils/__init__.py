@@ -8,7 +8,7 @@ from . import checkpoint, data, dlpack, hooks
 
 __all__ = ["checkpoint", "data", "dlpack", "hooks", "set_module", "swap_tensors"]  # noqa: F822 - swap_tensors: __getattr__
 
-_LAZY = {"_pytree": None, "swap_tensors": "_swap"}  # attribute: module that defines it, or None for a module
+_LAZY = {"_pytree": None, "serialization": None, "swap_tensors": "_swap"}  # attribute: module that defines it, or None for a module
 
 
 def set_module(obj: Any, mod: str) -> None:

@@ -95,11 +95,11 @@ REFUSED = [
     (lambda t, x: t.utils.data.RandomSampler(x, num_samples=-1), ValueError),
     (lambda t, x: t.utils.data.WeightedRandomSampler([1.0], 0), ValueError),
     (lambda t, x: t.save(x, "/dev/null", more=1), TypeError),
-    (lambda t, x: t.save(x, "/dev/null", pickle_protocol=2), NotImplementedError),
-    (lambda t, x: t.save(x, "/dev/null", _use_new_zipfile_serialization=False), NotImplementedError),
+    (lambda t, x: t.save(x, "/dev/null", pickle_protocol=0), NotImplementedError),
+    (lambda t, x: t.save(x, "/dev/null", pickle_module=t), NotImplementedError),
     (lambda t, x: t.load("/dev/null", more=1), TypeError),
     (lambda t, x: t.load("/dev/null", pickle_module=t), NotImplementedError),
-    (lambda t, x: t.load("/dev/null", lambda storage, place: storage), NotImplementedError),
+    (lambda t, x: t.load("/dev/null", 3.5), TypeError),
     (lambda t, x: t.load("/dev/null", weights_only=3), TypeError),
     (lambda t, x: x.new_zeros(2, layout=3), TypeError),
     (lambda t, x: x.new_ones(2, pin_memory=3), TypeError),
@@ -318,9 +318,8 @@ NOT_COMPILED = {
 
 # Parameters required by a protocol: of hooks, overridden methods, and PyTorch functions that have no effect here.
 UNUSED = {
-    ("_library/schema.py", "tags"), ("distributed/_functional_collectives.py", "tag"), ("library.py", "alias_analysis"),
-    ("library.py", "atol"), ("library.py", "lib"), ("library.py", "rtol"), ("library.py", "tags"),
-    ("_tensor.py", "context"), ("_tensor.py", "return_scalar"), ("accelerator.py", "check_available"),
+    ("_storage.py", "device"), ("_tensor.py", "context"), ("_tensor.py", "protocol"), ("_tensor.py", "return_scalar"),
+    ("accelerator.py", "check_available"),
     ("as_torch.py", "path"), ("as_torch.py", "target"), ("autograd/__init__.py", "volatile"),
     ("autograd/_graph_names.py", "device_type"), ("autograd/_graph_names.py", "enabled"),
     ("autograd/_graph_names.py", "pack_hook"), ("autograd/_graph_names.py", "pin_memory"),
@@ -371,6 +370,8 @@ UNUSED = {
     ("nn/parameter.py", "proto"), ("nn/utils/prune.py", "default_mask"), ("nn/utils/prune.py", "inputs"),
     ("nn/utils/prune.py", "t"), ("nn/utils/spectral_norm.py", "inputs"), ("nn/utils/weight_norm.py", "inputs"),
     ("optim/adaptive.py", "group"), ("optim/swa_utils.py", "num_averaged"), ("utils/_checkpoint_names.py", "enable"),
+    ("serialization/_unpickler.py", "args"), ("serialization/_unpickler.py", "elements"),
+    ("serialization/_unpickler.py", "items"), ("serialization/_unpickler.py", "options"), ("storage.py", "device"),
     ("utils/_pytree/_treespec.py", "indent"), ("utils/checkpoint.py", "args"), ("utils/checkpoint.py", "device_type"),
     ("utils/checkpoint.py", "devices"), ("utils/checkpoint.py", "states"), ("utils/data/sampler.py", "data_source"),
 }  # fmt: skip

@@ -9,7 +9,7 @@ from tests.conftest import client_environment
 
 IMPORTS = """
 import sys, teletensor
-lazy = "hub accelerator cpu nn optim distributed distributions utils fft func cuda _serialization autograd.gradcheck".split()
+lazy = "hub accelerator cpu nn optim distributed distributions utils fft func cuda serialization autograd.gradcheck".split()
 assert not [n for n in lazy if "teletensor." + n in sys.modules], "imported with the package"
 assert teletensor.distributions.Normal and teletensor.nn.functional.relu and teletensor.conv1d and teletensor.autograd.gradcheck
 lazy = "hub accelerator utils._pytree nn.utils.prune testing._creation".split()

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+import struct
+
 import pytest
 
 from tests.conftest import DEVICES, IN_PROCESS
@@ -11,7 +15,7 @@ from tests.python.session.test_session import run_script
 def test_addresses(torch):
     x = torch.ones(2, 3)
     storage = x.untyped_storage()
-    for ask in (x.data_ptr, x.const_data_ptr, storage.data_ptr, lambda: storage._cdata, x.storage().data_ptr, x[0].data_ptr):
+    for ask in (x.data_ptr, x.const_data_ptr, lambda: storage._cdata, x[0].data_ptr):
         with pytest.raises(RuntimeError, match=r"no address in this process.*\.numpy\(\).*is_set_to"):
             ask()
     assert not hasattr(x, "__cuda_array_interface__") and not hasattr(x, "__array_interface__") and not hasattr(x, "_cdata")
@@ -36,6 +40,125 @@ def test_storages(torch):
     copied = torch.zeros(0)
     copied.set_(x)
     assert copied.is_set_to(x)
+
+
+def test_numbers_of_storages(torch):
+    """data_ptr() of storages identifies them, and is too large for an address."""
+    x, y = torch.arange(6.0), torch.arange(6.0)
+    assert x.untyped_storage().data_ptr() == x[2:].untyped_storage().data_ptr() == x.storage().data_ptr() > 2**64
+    assert x.untyped_storage().data_ptr() != y.untyped_storage().data_ptr()
+    assert x.untyped_storage()[4:].data_ptr() == x.untyped_storage().data_ptr() + 4
+    assert torch.empty(0).untyped_storage().data_ptr() == 0
+
+
+def test_bytes(torch):
+    x = torch.tensor([1.0, 2.0, 3.0])
+    s = x.untyped_storage()
+    assert (s.nbytes(), s.size(), len(s), s.element_size(), s.device.type) == (12, 12, 12, 1, "cpu") and torch.is_storage(s)
+    assert s.tolist() == list(s) == [0, 0, 128, 63, 0, 0, 0, 64, 0, 0, 64, 64] and s[3] == 63 and s[-1] == 64
+    part = s[4:8]
+    assert part.tolist() == [0, 0, 0, 64] and part.nbytes() == 4 and part != s and part == x[:1].untyped_storage()[4:8]
+    part[3] = 65
+    assert x.tolist() == [1, 8, 3]
+    copy = s.clone()
+    assert copy.tolist() == s.tolist() and copy != s
+    s.fill_(0)
+    assert x.tolist() == [0, 0, 0] and s.copy_(copy) is s and x.tolist() == [1, 8, 3]
+    assert torch.UntypedStorage(4).nbytes() == 4 and torch.UntypedStorage([1, 2]).tolist() == [1, 2]
+    assert torch.UntypedStorage(3, device="meta").device.type == "meta" and torch.UntypedStorage().nbytes() == 0
+    assert s.to(device="meta").nbytes() == 12 and s.cpu() is s and s.untyped() is s
+    assert s.resize_(12) is s and not s.resizable()
+    with pytest.raises(NotImplementedError, match=r"\[resize_\]"):
+        s.resize_(24)
+    for wrong, error in ((lambda: torch.UntypedStorage("x", 1), TypeError), (lambda: torch.UntypedStorage(2.5), TypeError),
+                         (lambda: s[::2], RuntimeError), (lambda: s.copy_(part), RuntimeError), (lambda: s[20], IndexError)):  # fmt: skip
+        with pytest.raises(error):
+            wrong()
+    swapped = torch.tensor([1, 256], dtype=torch.int16)
+    swapped.untyped_storage().byteswap(torch.int16)
+    assert swapped.tolist() == [256, 1]
+    assert s.float().tolist() == [float(v) for v in s.tolist()]
+
+
+def test_typed_storages(torch, tmp_path):
+    x = torch.arange(4.0)
+    s = x.storage()
+    assert isinstance(s, torch.FloatStorage) and isinstance(s, torch.TypedStorage) and not isinstance(s, torch.LongStorage)
+    assert (s.size(), len(s), s.nbytes(), s.element_size(), s.dtype, s.device.type) == (4, 4, 16, 4, torch.float32, "cpu")
+    assert s.tolist() == list(s) == [0, 1, 2, 3] and s[1] == 1 and s == x[1:].storage() and torch.is_storage(s)
+    s[0] = 5
+    s[1:3] = 7
+    assert x.tolist() == [5, 7, 7, 3]
+    assert s.long().tolist() == [5, 7, 7, 3] and s.double().dtype is torch.float64 and s.type() == "torch.FloatStorage"
+    assert s.type("torch.LongStorage").dtype is torch.int64 and s.pickle_storage_type() == "FloatStorage"
+    assert torch.FloatStorage(3).size() == 3 and torch.LongStorage([1, 2]).tolist() == [1, 2]
+    assert torch.TypedStorage([1, 2], dtype=torch.int8).nbytes() == 2
+    assert torch.TypedStorage(wrap_storage=x.untyped_storage(), dtype=torch.int32)[3] == 0x40400000
+    assert torch.FloatStorage(wrap_storage=x.untyped_storage())[3] == 3
+    assert torch.ShortStorage.from_buffer(b"\1\2\3\4", "big").tolist() == [0x102, 0x304]
+    (tmp_path / "f").write_bytes(b"\1\0\2\0\3\0")
+    assert torch.ShortStorage.from_file(tmp_path / "f", False, 2).tolist() == [1, 2]
+    assert torch.UntypedStorage.from_file(tmp_path / "f").nbytes() == 6
+    assert s.copy_(torch.LongStorage([1, 2, 3, 4])).tolist() == [1, 2, 3, 4] and s.clone() != s and s.fill_(2).tolist() == [2] * 4
+    for wrong, error in (
+        (lambda: s[4], IndexError), (lambda: s[1:2], RuntimeError), (lambda: torch.TypedStorage(1, 2), RuntimeError),
+        (lambda: torch.TypedStorage(wrap_storage=x, dtype=x.dtype), TypeError), (lambda: torch.FloatStorage(1, dtype=3), RuntimeError),
+        (lambda: torch.UntypedStorage.from_file(tmp_path / "f", True, 2), NotImplementedError),
+        (lambda: torch.UntypedStorage.from_file(tmp_path / "f", False, 20), RuntimeError),
+    ):  # fmt: skip
+        with pytest.raises(error):
+            wrong()
+
+
+def test_set_to_a_storage(torch):
+    x = torch.arange(12.0)
+    y = torch.empty(0)
+    assert y.set_(x.untyped_storage(), 2, (2, 3), (1, 2)).tolist() == [[2, 4, 6], [3, 5, 7]]
+    assert y.untyped_storage() == x.untyped_storage() and y.set_(x.storage()).is_set_to(x)
+    assert torch.empty(0).set_(x.untyped_storage()[8:20]).tolist() == [2, 3, 4]
+    assert torch.empty(0, dtype=torch.int16).set_(x.untyped_storage(), 2, (2,)).tolist() == [0, 0x3F80]
+    for wrong in (
+        lambda: torch.empty(0).set_(x.untyped_storage(), 10, (3,), (1,)), lambda: torch.empty(0).set_(x.untyped_storage()[2:], 0, (1,)),
+        lambda: torch.empty(0).long().set_(x.storage()), lambda: torch.empty(0).set_(x.untyped_storage()[:8], 0, (3,)),
+        lambda: torch.empty(0, device="meta").set_(x.untyped_storage()), lambda: torch.empty(0).set_(x.untyped_storage(), -1, (3,)),
+    ):  # fmt: skip
+        with pytest.raises(RuntimeError):
+            wrong()
+
+
+def test_frombuffer(torch):
+    data = bytearray(struct.pack("<4f", 1, 2, 3, 4))
+    assert torch.frombuffer(data, dtype=torch.float32).tolist() == [1, 2, 3, 4]
+    x = torch.frombuffer(data, dtype=torch.float32, count=2, offset=4, requires_grad=True)
+    assert x.tolist() == [2, 3] and x.requires_grad
+    assert torch.frombuffer(memoryview(data)[8:], dtype=torch.bfloat16).shape == (4,)
+    for options in ({"count": 5}, {"offset": 16}, {"offset": -1}, {"offset": 1}, {"count": 0}):
+        with pytest.raises(ValueError, match="buffer"):
+            torch.frombuffer(data, dtype=torch.float32, **options)
+
+
+def test_pickles(torch):
+    """Values, sharing, parameters and modules survive pickle.dumps, for worker processes; so do copies."""
+    base = torch.arange(6.0)
+    base.note = "kept"
+    model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3))
+    meta = torch.ones(2, device="meta")
+    value = [base, base[1:4], base.reshape(2, 3).t(), model, torch.tensor([1 + 2j]), meta, torch.zeros(0, 3), base.storage()]
+    for protocol in (2, 4, 5):
+        got = pickle.loads(pickle.dumps(value, protocol))
+        assert [t.tolist() for t in (*got[:3], got[4], got[6], got[7])] == [t.tolist() for t in (*value[:3], value[4], value[6], value[7])]
+        assert got[0].untyped_storage() == got[1].untyped_storage() == got[2].untyped_storage() == got[7].untyped()
+        assert got[0].untyped_storage() != base.untyped_storage()
+        assert got[0].note == "kept" and got[2].stride() == (1, 3) and got[5].device.type == "meta"
+        assert type(got[3][0].weight) is torch.nn.Parameter and got[3][0].weight.requires_grad
+        assert got[3].eval()(torch.ones(2, 2)).tolist() == model.eval()(torch.ones(2, 2)).tolist()
+    assert copy.copy(base).untyped_storage() == base.untyped_storage() and copy.deepcopy(base).untyped_storage() != base.untyped_storage()
+    plain = [torch.float32, torch.device("cuda:1"), torch.Size([1])]
+    assert pickle.loads(pickle.dumps(plain)) == plain
+    with pytest.raises(RuntimeError, match="graph leaves"):
+        pickle.dumps(torch.ones(1, requires_grad=True) * 2)
+    if len(DEVICES) > 1:
+        assert pickle.loads(pickle.dumps(torch.ones(2, device="cuda:1"))).device == torch.device("cuda:1")
 
 
 def test_tied_weights_are_found(torch):

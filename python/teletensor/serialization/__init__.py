@@ -1,0 +1,118 @@
+"""torch.serialization: saving and loading in PyTorch's file format."""
+
+from __future__ import annotations
+
+import contextlib
+import pickle
+from typing import Any
+
+_NAMES = {
+    "LoadError": "_errors",
+    "LoadEndianness": "_settings", "get_crc32_options": "_settings", "get_default_load_endianness": "_settings",
+    "get_default_mmap_options": "_settings", "set_crc32_options": "_settings", "set_default_load_endianness": "_settings",
+    "set_default_mmap_options": "_settings", "skip_data": "_settings",
+    "StorageType": "_globals", "add_safe_globals": "_globals", "clear_safe_globals": "_globals",
+    "get_safe_globals": "_globals", "safe_globals": "_globals",
+    "default_restore_location": "_locations", "location_tag": "_locations", "register_package": "_locations",
+    "validate_cuda_device": "_locations", "validate_hpu_device": "_locations",
+    "get_unsafe_globals_in_checkpoint": "_load",
+}  # fmt: skip
+
+__all__ = [
+    "SourceChangeWarning", "check_module_version_greater_or_equal", "load", "mkdtemp", "normalize_storage_type", "save",
+    "storage_to_tensor_type", *_NAMES,
+]  # fmt: skip
+
+DEFAULT_PROTOCOL = 2
+
+
+class SourceChangeWarning(Warning):
+    """A warning of PyTorch about modules in files. Never issued: files with modules are not loaded."""
+
+
+def save(
+    obj: object, f, pickle_module: Any = pickle, pickle_protocol: int = DEFAULT_PROTOCOL,
+    _use_new_zipfile_serialization: bool = True, _disable_byteorder_record: bool = False,
+) -> None:  # fmt: skip
+    from ._save import save as run
+
+    run(obj, f, pickle_module, pickle_protocol, _use_new_zipfile_serialization, _disable_byteorder_record)
+
+
+def load(
+    f,
+    map_location=None,
+    pickle_module: Any = None,
+    *,
+    weights_only: bool | None = None,
+    mmap: bool | None = None,
+    **pickle_load_args: Any,
+) -> Any:
+    from ._load import load as run
+
+    return run(f, map_location, pickle_module, weights_only=weights_only, mmap=mmap, **pickle_load_args)
+
+
+@contextlib.contextmanager
+def mkdtemp():
+    """A context with the path of a temporary folder, which is removed at the end."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as path:
+        yield path
+
+
+def check_module_version_greater_or_equal(module, req_version_tuple: tuple, error_if_malformed: bool = True) -> bool:
+    """Whether a module's ``__version__`` is at least a tuple of numbers.
+
+    Raises:
+        RuntimeError: the version has another form, and `error_if_malformed` is True; otherwise this is a warning.
+    """
+    try:
+        parts = module.__version__.split(".")
+        return tuple(type(wanted)(part) for wanted, part in zip(req_version_tuple, parts, strict=False)) >= tuple(
+            req_version_tuple
+        )
+    except Exception as error:  # noqa: BLE001 - whatever a module's version is
+        message = (
+            f"'{module.__name__}' module version string is malformed '{getattr(module, '__version__', None)}' and cannot be compared "
+            f"with tuple {req_version_tuple!s}"
+        )
+        if error_if_malformed:
+            raise RuntimeError(message) from error
+        import warnings
+
+        warnings.warn(message + ", but continuing assuming that requirement is met", stacklevel=2)
+        return True
+
+
+def normalize_storage_type(storage_type: type) -> type:
+    """The storage class of the CPU with the name of a storage class."""
+    import teletensor
+
+    return getattr(teletensor, storage_type.__name__)
+
+
+def storage_to_tensor_type(storage) -> type:
+    """The tensor type of a storage's dtype and device, such as FloatTensor."""
+    import teletensor
+    from teletensor import cuda
+
+    from ..storage import NAMES
+
+    kind = NAMES[storage.dtype].replace("Storage", "Tensor")
+    return getattr(cuda if storage.device.type == "cuda" else teletensor, kind)
+
+
+def __getattr__(name: str):
+    if name in _NAMES:
+        import importlib
+
+        value = getattr(importlib.import_module(f".{_NAMES[name]}", __name__), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'teletensor.serialization' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,282 @@
+"""The functions and classes that a file may name.
+
+A file contains names such as ``torch._utils._rebuild_tensor_v2``. Names are looked up in the tables here and nowhere
+else: nothing is imported. Users add their own with add_safe_globals().
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from typing import Any, Callable
+
+from .. import _C
+from ..storage import DTYPES
+from ._errors import LoadError, damaged, require, shown
+
+_BLOCKED_MODULES = ("sys", "os", "posix", "nt")  # not even if a user adds their functions
+_PYTHON2_MODULES = {
+    "__builtin__": "builtins",
+    "copy_reg": "copyreg",
+    "UserDict": "collections",
+    "UserList": "collections",
+}
+_ENCODINGS = ("latin1", "latin-1", "iso-8859-1", "utf-8", "utf8", "ascii")  # others decompress, among other things
+
+_registered: dict[str, Any] = {}  # by full name
+
+
+def _name_and_object(entry) -> tuple[str, Any]:
+    if isinstance(entry, tuple):
+        if len(entry) != 2:
+            raise ValueError(
+                f"Expected tuple of length 2 (global, str of callable full path), but got tuple of length: {len(entry)}"
+            )
+        if not isinstance(entry[1], str):
+            raise TypeError(f"Expected second item in tuple to be str of callable full path, but got: {type(entry[1])}")
+        return entry[1], entry[0]
+    return f"{entry.__module__}.{entry.__qualname__}", entry
+
+
+def add_safe_globals(safe_globals: list) -> None:
+    """Lets load create objects of these classes, and call these functions. They run with arguments from the file.
+
+    Args:
+        safe_globals: classes and functions, or pairs of one and the full name that files have for it.
+    """
+    for entry in safe_globals:
+        name, value = _name_and_object(entry)
+        _registered[name] = (entry, value)
+
+
+def clear_safe_globals() -> None:
+    """Removes everything that add_safe_globals() added."""
+    _registered.clear()
+
+
+def get_safe_globals() -> list:
+    """What add_safe_globals() added."""
+    return [entry for entry, _ in _registered.values()]
+
+
+class safe_globals:  # noqa: N801 - PyTorch's name
+    """add_safe_globals() for the duration of a block."""
+
+    def __init__(self, safe_globals: list) -> None:
+        self.safe_globals = safe_globals
+
+    def __enter__(self) -> None:
+        self._previous = dict(_registered)
+        add_safe_globals(self.safe_globals)
+
+    def __exit__(self, *exception) -> None:
+        _registered.clear()
+        _registered.update(self._previous)
+
+
+class StorageType:
+    """A legacy storage class in a file, such as ``torch.FloatStorage``: its dtype."""
+
+    def __init__(self, name: str) -> None:
+        self._name, self._dtype = name, _C.uint8 if name == "UntypedStorage" else DTYPES[name]
+
+    @property
+    def dtype(self) -> _C.dtype:
+        """The dtype of the elements."""
+        return self._dtype
+
+    def __str__(self) -> str:
+        return f"StorageType(dtype={self.dtype})"
+
+
+class Constructor:
+    """A class or function of the table that files may call, with a check of its arguments."""
+
+    def __init__(self, name: str, function: Callable, creates: type | None = None) -> None:
+        self.name, self._function, self.creates = name, function, creates
+
+    def __call__(self, *args):
+        return self._function(*args)
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+def _encode(text="", encoding="utf-8") -> bytes:
+    require(
+        isinstance(text, str) and isinstance(encoding, str) and encoding.lower() in _ENCODINGS,
+        "a text and its encoding",
+        encoding,
+    )
+    return text.encode(encoding)
+
+
+def _bytearray(*args) -> bytearray:
+    if len(args) == 2:
+        return bytearray(_encode(*args))
+    require(not args or (len(args) == 1 and isinstance(args[0], (bytes, bytearray))), "bytes for a bytearray", args)
+    return bytearray(*args)
+
+
+def _bytes(*args) -> bytes:
+    return bytes(_bytearray(*args))
+
+
+def _complex(*args) -> complex:
+    require(1 <= len(args) <= 2 and all(type(x) in (int, float) for x in args), "two numbers for a complex", args)
+    return complex(*args)
+
+
+def _size(*args) -> _C.Size:
+    sizes = args[0] if args else ()
+    valid = (
+        len(args) < 2
+        and isinstance(sizes, (tuple, list))
+        and all(type(n) is int and -(2**63) <= n < 2**63 for n in sizes)
+    )
+    require(valid, "a tuple of integers for a Size", args)
+    return _C.Size(sizes)
+
+
+def _device(*args) -> _C.device:
+    require(1 <= len(args) <= 2 and isinstance(args[0], str), "a device's type and index", args)
+    try:
+        return _C.device(*args)
+    except RuntimeError as error:
+        raise damaged(str(error)[:200]) from None
+
+
+def _layout(name="") -> str:
+    if name != "torch.strided":
+        raise LoadError(
+            f"[load] expected the layout torch.strided, got {shown(name)}: sparse tensors are not implemented"
+        )
+    from .._layouts import strided
+
+    return strided
+
+
+def _table(keys) -> dict[str, Any]:
+    """The table of allowed names. `keys`: the check of a hash table's keys (``Keys``)."""
+    from . import _rebuild as r
+
+    def pairs(kind):
+        def make(*args):
+            items = args[0] if args else ()
+            is_dict = isinstance(items, dict)
+            valid = len(args) < 2 and (is_dict or (kind is OrderedDict and isinstance(items, (list, tuple))))
+            require(valid, f"pairs for a {kind.__name__}", args)
+            if not is_dict:
+                require(all(isinstance(item, (list, tuple)) and len(item) == 2 for item in items), "pairs", items)
+                for key, _ in items:
+                    keys.check(key)
+            return kind(items)
+
+        return make
+
+    def elements(kind):
+        def make(*args):
+            require(
+                len(args) < 2 and isinstance(args[0] if args else (), (list, tuple, set, frozenset)),
+                f"the elements of a {kind.__name__}",
+                args,
+            )
+            for element in args[0] if args else ():
+                keys.check(element)
+            return kind(*args)
+
+        return make
+
+    names = {
+        "collections.OrderedDict": (pairs(OrderedDict), OrderedDict), "collections.Counter": (pairs(Counter), Counter),
+        "builtins.set": (elements(set), set), "builtins.frozenset": (elements(frozenset), frozenset),
+        "builtins.bytearray": (_bytearray, bytearray), "builtins.bytes": (_bytes, bytes),
+        "builtins.complex": (_complex, complex), "_codecs.encode": (_encode, None),
+        "torch.Size": (_size, _C.Size), "torch.device": (_device, _C.device), "torch.serialization._get_layout": (_layout, None),
+        "torch._utils._rebuild_tensor": (r.rebuild_tensor, None), "torch._utils._rebuild_tensor_v2": (r.rebuild_tensor, None),
+        "torch._utils._rebuild_tensor_v3": (r.rebuild_tensor_v3, None),
+        "torch._utils._rebuild_parameter": (r.rebuild_parameter, None),
+        "torch._utils._rebuild_parameter_with_state": (r.rebuild_parameter_with_state, None),
+        "torch._utils._rebuild_meta_tensor_no_storage": (r.rebuild_meta_tensor, None),
+        "torch._utils._rebuild_device_tensor_from_cpu_tensor": (r.rebuild_device_tensor, None),
+        "torch._tensor._rebuild_from_type_v2": (r.rebuild_from_type, None),
+        "torch.nn.parameter.Parameter": (r.make_parameter, r.parameter_class()),
+        "torch.nn.parameter.UninitializedParameter": (r.make_uninitialized("UninitializedParameter"), None),
+        "torch.nn.parameter.UninitializedBuffer": (r.make_uninitialized("UninitializedBuffer"), None),
+        "torch.Tensor": (r.make_tensor, _C.Tensor),
+    }  # fmt: skip
+    for missing in (
+        "_rebuild_sparse_tensor",
+        "_rebuild_qtensor",
+        "_rebuild_nested_tensor",
+        "_rebuild_wrapper_subclass",
+        "_rebuild_device_tensor_from_numpy",
+    ):
+        names[f"torch._utils.{missing}"] = (r.not_implemented(missing), None)
+    table: dict[str, Any] = {name: Constructor(name, function, creates) for name, (function, creates) in names.items()}
+    for name, value in vars(_C).items():
+        if isinstance(value, _C.dtype):
+            table[f"torch.{name}"] = value
+    for kind in DTYPES:
+        table[f"torch.{kind}"] = table[f"torch.cuda.{kind}"] = StorageType(kind)
+        tensor_class = kind.replace("Storage", "Tensor")
+        for prefix in ("torch", "torch.cuda"):
+            table[f"{prefix}.{tensor_class}"] = Constructor(f"{prefix}.{tensor_class}", r.make_tensor, _C.Tensor)
+    table["torch.storage.UntypedStorage"] = table["torch.UntypedStorage"] = StorageType("UntypedStorage")
+    return table
+
+
+def full_name(module: str, name: str) -> str:
+    """The full name of a global in a file, in PyTorch's spelling."""
+    module = _PYTHON2_MODULES.get(module, module)
+    if module == "teletensor" or module.startswith("teletensor."):
+        module = "torch" + module[len("teletensor") :]
+    return f"{'torch._tensor' if module == 'torch.tensor' else module}.{name}"
+
+
+def registered(path: str) -> Any:
+    """The object that a user added under a name, or None."""
+    ours = "teletensor" + path[len("torch") :] if path.startswith("torch.") else path
+    found = _registered.get(path) or _registered.get(ours)
+    return found and found[1]
+
+
+def is_registered(value: object) -> bool:
+    """Whether a user added the object."""
+    return any(value is added for _, added in _registered.values())
+
+
+class Globals:
+    """The allowed names during one load."""
+
+    def __init__(self, keys) -> None:
+        self._table = _table(keys)
+
+    def __contains__(self, path: str) -> bool:
+        return path in self._table or registered(path) is not None
+
+    def find(self, module: str, name: str) -> Any:
+        """The object of a name.
+
+        Raises:
+            LoadError: the name is not allowed.
+        """
+        path = full_name(module, name)
+        if module in _BLOCKED_MODULES:
+            raise LoadError(f"[load] Trying to load unsupported GLOBAL {path[:200]} whose module {module} is blocked.")
+        found = self._table.get(path)
+        if found is None:
+            found = registered(path)
+        if found is None:
+            short = path.removeprefix("builtins.")[:200]
+            if path.startswith("torch.nn.modules."):
+                raise LoadError(
+                    f"[load] Unsupported global: GLOBAL {short}: the file contains a module, whose code is not loaded. Save its "
+                    "state_dict() where it can be loaded, and load that into a module that the program creates"
+                )
+            raise LoadError(
+                f"[load] Weights only load failed. Unsupported global: GLOBAL {short} was not an allowed global by default. Please use "
+                f"`torch.serialization.add_safe_globals([{short}])` or the `torch.serialization.safe_globals([{short}])` context "
+                "manager to allowlist this global if you trust this class/function. Files are read without running code, also with "
+                "weights_only=False"
+            )
+        return found

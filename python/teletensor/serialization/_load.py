@@ -1,0 +1,284 @@
+"""Reading files."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import mmap as memory_map
+import os
+import sys
+from typing import Any
+
+from .. import _C
+from .._storage import UntypedStorage
+from ..storage import TypedStorage
+from ..utils.serialization import config
+from . import _settings
+from ._archive import Archive, BytesSource, FileSource, is_archive
+from ._errors import LoadError, as_caller_errors, as_load_errors, damaged, require, shown
+from ._globals import Globals, StorageType, full_name
+from ._locations import Placement
+from ._save import check_pickle_module
+from ._unpickler import Input, Keys, Scanner, Unpickler
+
+
+class StorageMaker:
+    """Creates the storages of a file: sends the bytes of each to the engine once, to the device where it is placed."""
+
+    def __init__(self, placement: Placement, byte_order: str) -> None:
+        self._placement, self._swaps = placement, byte_order != sys.byteorder
+
+    def make(self, dtype: _C.dtype, nbytes: int, location: str, read) -> TypedStorage:
+        """A storage of elements of a dtype. `read`: a function that returns its bytes."""
+        device = self._placement.device(location)
+        if device.type == "meta" or location == "meta":
+            untyped = UntypedStorage._of(_C.torch.empty(nbytes // dtype.itemsize, dtype=dtype, device="meta"))
+        elif _settings.state.skips_data:
+            untyped = UntypedStorage._of(_C.torch.zeros(nbytes // dtype.itemsize, dtype=dtype, device=device))
+        else:
+            data = read()
+            require(len(data) == nbytes, f"{nbytes} bytes of a storage", len(data))
+            if dtype is _C.bool and bytes(data).translate(None, b"\0\1"):
+                raise damaged("expected 0 and 1 for booleans")
+            if self._swaps:
+                data = _swapped(data, dtype)
+            kind = _C.uint8 if nbytes % dtype.itemsize else dtype  # a storage need not be a multiple of its elements
+            untyped = UntypedStorage._of(_uploaded(data, kind, nbytes // kind.itemsize, device))
+        if untyped.device.type != "meta" or location != "meta":
+            untyped = self._placement.place(untyped, location)
+        return TypedStorage(wrap_storage=untyped, dtype=dtype)
+
+
+def _uploaded(data, dtype: _C.dtype, count: int, device: _C.device) -> _C.Tensor:
+    """A tensor with the bytes; those of a mapped file are not copied here."""
+    name = str(dtype).removeprefix("torch.")
+    if isinstance(data, bytes) or dtype in (_C.bfloat16, _C.float8_e4m3fn, _C.float8_e5m2):
+        return _C.from_bytes(bytes(data), dtype, [count], device)
+    import numpy as np
+
+    return _C.tensor(np.frombuffer(data, name), device=device)
+
+
+def _swapped(data, dtype: _C.dtype):
+    """The bytes with those of each number reversed."""
+    import numpy as np
+
+    size = dtype.itemsize // (2 if dtype.is_complex else 1)
+    return data if size == 1 else np.frombuffer(data, f"u{size}").byteswap().tobytes()
+
+
+def text_of(value: Any, what: str) -> str:
+    """A text of a file, which files of Python 2 store as bytes."""
+    if isinstance(value, bytes):
+        value = value.decode("ascii")
+    require(isinstance(value, (str, int)) and not isinstance(value, bool), what, value)
+    return str(value)
+
+
+def storage_fields(identity: Any, count: int) -> tuple:
+    """The checked (dtype, key, location, number of elements, ...) of a persistent id of `count` elements."""
+    valid = isinstance(identity, tuple) and len(identity) == count and identity[0] in ("storage", b"storage")
+    require(valid and isinstance(identity[1], StorageType), "the id of a storage", identity)
+    _, kind, key, location, numel, *more = identity
+    require(type(numel) is int and 0 <= numel < 2**59, "a number of elements", numel)
+    return (kind.dtype, text_of(key, "a storage's key"), text_of(location, "a location tag"), numel, *more)
+
+
+def _byte_order(archive: Archive) -> str:
+    if "byteorder" in archive:
+        order = bytes(archive.read("byteorder"))
+        if order not in (b"little", b"big"):
+            raise ValueError(f"Unknown endianness type: {order[:20].decode('ascii', 'replace')}")
+        return order.decode()
+    default = _settings.get_default_load_endianness()
+    orders = {_settings.LoadEndianness.BIG: "big", _settings.LoadEndianness.NATIVE: sys.byteorder}
+    return orders.get(default, "little")
+
+
+def check_is_checkpoint(archive: Archive) -> None:
+    """Raises LoadError for archives of other programs."""
+    if "constants.pkl" in archive:
+        raise LoadError(
+            "[load] Cannot use ``weights_only=True`` with TorchScript archives passed to ``torch.load``: their code is not run"
+        )
+    if "data.pkl" not in archive:
+        raise LoadError(
+            f"[load] expected an entry data.pkl, as files of torch.save have, got {', '.join(map(shown, archive.names()[:4]))}"
+        )
+
+
+def load_archive(archive: Archive, placement: Placement, encoding: str, errors: str) -> Any:
+    """Reads an archive's object."""
+    check_is_checkpoint(archive)
+    maker = StorageMaker(placement, _byte_order(archive))
+    loaded: dict[str, TypedStorage] = {}
+
+    def persistent_load(identity) -> TypedStorage:
+        dtype, key, location, numel = storage_fields(identity, 5)
+        nbytes = numel * dtype.itemsize
+        found = loaded.get(key)
+        if found is None or (found.dtype is not dtype and not found.nbytes()):
+            name = f"data/{key}"
+            stored = archive.size(name)
+            require(nbytes <= stored < nbytes + dtype.itemsize, f"{nbytes} bytes in an entry", stored)
+            nbytes = stored
+            found = loaded[key] = maker.make(dtype, nbytes, location, lambda: archive.read(name))
+        require(nbytes <= found.nbytes() < nbytes + dtype.itemsize, "one size of a storage", nbytes)
+        return found if found.dtype is dtype else TypedStorage(wrap_storage=found._untyped_storage, dtype=dtype)
+
+    data = bytes(archive.read("data.pkl"))
+    keys = Keys()
+    source = Input(io.BytesIO(data), len(data))
+    return Unpickler(source, Globals(keys), persistent_load, keys, encoding, errors).load()
+
+
+def _check_readable(f) -> None:
+    advice = (
+        "You can only torch.load from a file that is seekable. Please pre-load the data into a buffer like io.BytesIO and try to "
+        "load from it instead."
+    )
+    if not all(hasattr(f, name) for name in ("read", "readline", "seek", "tell")):
+        raise AttributeError(
+            f"[load] expected a path or a file with read, readline, seek and tell, got {type(f).__name__}. {advice}"
+        )
+    if hasattr(f, "seekable") and not f.seekable():
+        raise io.UnsupportedOperation(f"[load] the file cannot seek. {advice}")
+
+
+@contextlib.contextmanager
+def opened(f):
+    """A context with the binary file of a path, or with the file itself.
+
+    Raises:
+        AttributeError: `f` is neither.
+    """
+    if isinstance(f, (str, os.PathLike)):
+        with open(f, "rb") as file:
+            yield file
+        return
+    with as_caller_errors():
+        _check_readable(f)
+    yield f
+
+
+def _read(f, mmap: bool, placement: Placement, encoding: str, errors: str) -> Any:
+    from ._legacy import load_legacy
+
+    with opened(f) as file:
+        source = FileSource(file)
+        if not is_archive(source):
+            if mmap:
+                raise LoadError(
+                    "mmap can only be used with files saved with `torch.save(_use_new_zipfile_serialization=True), please torch.save your "
+                    "checkpoint with this option in order to use mmap."
+                )
+            return load_legacy(file, source, placement, encoding, errors)
+        if not mmap:
+            return load_archive(Archive(source), placement, encoding, errors)
+        with memory_map.mmap(
+            file.fileno(), 0, flags=config.load.mmap_flags or memory_map.MAP_PRIVATE, prot=memory_map.PROT_READ
+        ) as mapped:
+            data = BytesSource(mapped)
+            try:
+                return load_archive(Archive(data), placement, encoding, errors)
+            finally:
+                data.release()
+
+
+def load(
+    f,
+    map_location=None,
+    pickle_module=None,
+    *,
+    weights_only: bool | None = None,
+    mmap: bool | None = None,
+    **pickle_load_args,
+) -> Any:
+    """Reads an object that PyTorch or save wrote. Runs no code from the file.
+
+    Tensors are created on the devices from which they were saved, and share memory as they did. Each storage is sent to
+    the engine once. A path ``*.safetensors`` is read as a safetensors file.
+
+    Args:
+        f: a path, or a binary file that can seek.
+        map_location: a device for all storages; a dict from location tags to location tags; or a function of a storage on
+            the CPU and its location tag that returns a storage in its place, or None.
+        pickle_module: only ``pickle`` with ``weights_only=False``, or None.
+        weights_only: both values have the same meaning: tensors, plain data, containers, and classes and functions
+            registered with add_safe_globals().
+        mmap: whether the file, given by its path, is mapped instead of read.
+        pickle_load_args: ``encoding`` and ``errors``: of texts that Python 2 wrote.
+
+    Raises:
+        teletensor.serialization.LoadError: the file is damaged, or contains classes or functions that are not registered.
+            LoadError is a pickle.UnpicklingError and a RuntimeError.
+        NotImplementedError: the file contains sparse or quantized tensors.
+        RuntimeError: a tensor was on a GPU that this engine does not have.
+        OSError: the file cannot be opened or read.
+    """
+    from .._options import check_optional_flags
+
+    check_optional_flags("load", weights_only=weights_only, mmap=mmap)
+    if weights_only and pickle_module is not None:
+        raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")
+    check_pickle_module("load", pickle_module)
+    encoding, errors = _text_options(pickle_load_args)
+    placement = Placement(map_location)
+    mmap = config.load.mmap if mmap is None else mmap
+    is_path = isinstance(f, (str, os.PathLike))
+    if mmap and not is_path:
+        raise ValueError("f must be a file path in order to use the mmap argument")
+    if is_path and os.fsdecode(f).endswith(".safetensors"):
+        return _load_safetensors(f, map_location)
+    with as_load_errors():
+        return _read(f, mmap, placement, encoding, errors)
+
+
+def _text_options(options: dict) -> tuple[str, str]:
+    encoding, errors = options.pop("encoding", "utf-8"), options.pop("errors", "strict")
+    if options:
+        raise TypeError(f"[load] expected encoding and errors as further arguments, got {', '.join(sorted(options))}")
+    if encoding not in ("bytes", "ascii", "ASCII", "utf-8", "utf8", "latin1", "latin-1"):
+        raise ValueError(f"[load] expected encoding to be 'bytes', 'ascii', 'utf-8' or 'latin1', got {encoding!r}")
+    return encoding, errors
+
+
+def _load_safetensors(f, map_location):
+    if isinstance(map_location, dict) or callable(map_location):
+        kind = "dict" if isinstance(map_location, dict) else "callable"
+        raise NotImplementedError(
+            f"Loading safetensors file with {kind} map_location is not supported. Use a device string or torch.device instead."
+        )
+    from ._safetensors import load_file
+
+    device = _C.device("cpu" if map_location is None else map_location)
+    with as_load_errors(), open(f, "rb") as file:
+        return load_file(FileSource(file), device)
+
+
+def get_unsafe_globals_in_checkpoint(f) -> list[str]:
+    """The full names of classes and functions in a file of save that load would refuse.
+
+    Raises:
+        ValueError: the file is not an archive of save.
+    """
+    with as_load_errors(), opened(f) as file:
+        source = FileSource(file)
+        if not is_archive(source):
+            raise _not_a_checkpoint()
+        archive = Archive(source)
+        if "constants.pkl" in archive:
+            raise _not_a_checkpoint(" but got a torchscript checkpoint")
+        data = bytes(archive.read("data.pkl"))
+        scanner = Scanner(Input(io.BytesIO(data), len(data)))
+        scanner.load()
+        known = Globals(Keys())
+        return sorted({path for path in (full_name(*name) for name in scanner.names) if path not in known})
+
+
+class _NotACheckpoint(LoadError, ValueError):
+    pass
+
+
+def _not_a_checkpoint(more: str = "") -> LoadError:
+    return _NotACheckpoint(f"Expected input to be a checkpoint returned by torch.save{more}")

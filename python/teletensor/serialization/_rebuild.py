@@ -1,0 +1,213 @@
+"""The functions of ``torch._utils`` that files call to create tensors. Arguments are untrusted; errors are LoadErrors."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any, Callable
+
+from .. import _C
+from .._C import Tensor
+from ..storage import TypedStorage
+from ._errors import LoadError, damaged, require
+from ._globals import Constructor
+
+_MAX_DIMS = 64
+
+
+def _numbers(values, what: str) -> list[int]:
+    valid = (
+        isinstance(values, (tuple, list))
+        and len(values) <= _MAX_DIMS
+        and all(type(n) is int and 0 <= n < 2**63 for n in values)
+    )
+    require(valid, f"at most {_MAX_DIMS} {what}", values)
+    return list(values)
+
+
+def _view(storage, offset, size, stride, dtype: _C.dtype | None = None) -> Tensor:
+    require(isinstance(storage, TypedStorage), "a storage", storage)
+    require(type(offset) is int and 0 <= offset < 2**63, "a storage offset", offset)
+    require(dtype is None or isinstance(dtype, _C.dtype), "a dtype", dtype)
+    size, stride = _numbers(size, "sizes"), _numbers(stride, "strides")
+    require(len(size) == len(stride), "as many strides as sizes", f"{len(size)} sizes and {len(stride)} strides")
+    try:
+        return storage._untyped_storage._as(dtype or storage.dtype, offset, size, stride)
+    except _C.OutOfMemoryError:
+        raise
+    except RuntimeError as error:
+        raise damaged(str(error)) from None
+
+
+def _finish(tensor: Tensor, requires_grad, hooks) -> Tensor:
+    require(type(requires_grad) is bool, "requires_grad", requires_grad)
+    if hooks:
+        raise LoadError("[load] the file contains a tensor with backward hooks, which are functions and are not loaded")
+    can_require = tensor.dtype.is_floating_point or tensor.dtype.is_complex
+    require(not requires_grad or can_require, "a dtype that has gradients", tensor.dtype)
+    tensor.requires_grad = requires_grad
+    return tensor
+
+
+def _with_bits(storage, metadata) -> Any:
+    """The storage with its elements conjugated or negated, as the metadata require; made once per storage."""
+    require(isinstance(metadata, dict) and set(metadata) <= {"conj", "neg"}, "the metadata conj and neg", metadata)
+    conjugate, negate = bool(metadata.get("conj")), bool(metadata.get("neg"))
+    require(isinstance(storage, TypedStorage), "a storage", storage)
+    if not (conjugate or negate):
+        return storage
+    made = storage.__dict__.setdefault("_with_bits", {})
+    if (conjugate, negate) not in made:
+        from .._storage import UntypedStorage
+
+        elements = storage._elements()
+        elements = elements.conj() if conjugate else elements
+        elements = elements.neg() if negate else elements
+        made[conjugate, negate] = TypedStorage(wrap_storage=UntypedStorage._of(elements), dtype=storage.dtype)
+    return made[conjugate, negate]
+
+
+def rebuild_tensor(storage, offset, size, stride, requires_grad=False, hooks=None, metadata=None) -> Tensor:
+    """``_rebuild_tensor`` and ``_rebuild_tensor_v2``: a view of a storage with a dtype."""
+    if metadata is not None:
+        storage = _with_bits(storage, metadata)
+    return _finish(_view(storage, offset, size, stride), requires_grad, hooks)
+
+
+def rebuild_tensor_v3(storage, offset, size, stride, requires_grad, hooks, dtype, metadata=None) -> Tensor:
+    """``_rebuild_tensor_v3``: a view of bytes, for dtypes that have no storage class."""
+    require(not metadata, "no metadata", metadata)
+    return _finish(_view(storage, offset, size, stride, dtype), requires_grad, hooks)
+
+
+def parameter_class() -> type:
+    """nn.Parameter, which is imported late."""
+    from ..nn import Parameter
+
+    return Parameter
+
+
+def make_parameter(data=None, requires_grad=True) -> Tensor:
+    """Parameter(data, requires_grad)."""
+    require(
+        (data is None or isinstance(data, Tensor)) and type(requires_grad) is bool, "a tensor for a Parameter", data
+    )
+    return parameter_class()(data, requires_grad)
+
+
+def rebuild_parameter(data, requires_grad, hooks) -> Tensor:
+    """``_rebuild_parameter``."""
+    require(isinstance(data, Tensor), "a tensor for a Parameter", data)
+    return _finish(parameter_class()(data, False), requires_grad, hooks)
+
+
+def rebuild_parameter_with_state(data, requires_grad, hooks, state) -> Tensor:
+    """``_rebuild_parameter_with_state``: with attributes."""
+    return _with_attributes(rebuild_parameter(data, requires_grad, hooks), state)
+
+
+def _with_attributes(tensor: Tensor, state) -> Tensor:
+    if isinstance(state, tuple) and len(state) == 2 and not state[1]:
+        state = state[0]
+    valid = state is None or (
+        isinstance(state, dict) and all(type(name) is str and not hasattr(type(tensor), name) for name in state)
+    )
+    require(valid, "attributes of a tensor", state)
+    tensor.__dict__.update(state or {})
+    return tensor
+
+
+def make_uninitialized(kind: str) -> Callable:
+    """The constructor of UninitializedParameter or UninitializedBuffer."""
+
+    def make(requires_grad=False):
+        from ..nn import parameter
+
+        require(type(requires_grad) is bool, "requires_grad", requires_grad)
+        return getattr(parameter, kind)(requires_grad)
+
+    return make
+
+
+def rebuild_meta_tensor(dtype, size, stride, requires_grad) -> Tensor:
+    """``_rebuild_meta_tensor_no_storage``."""
+    from .._ops.shape import empty_strided
+
+    require(isinstance(dtype, _C.dtype), "a dtype", dtype)
+    try:
+        tensor = empty_strided(_numbers(size, "sizes"), _numbers(stride, "strides"), dtype=dtype, device="meta")
+    except RuntimeError as error:
+        raise damaged(str(error)) from None
+    return _finish(tensor, requires_grad, None)
+
+
+def rebuild_device_tensor(data, dtype, _device, requires_grad) -> Tensor:
+    """``_rebuild_device_tensor_from_cpu_tensor``: files of devices without storages; the tensor stays on its device."""
+    require(isinstance(data, Tensor) and isinstance(dtype, _C.dtype), "a tensor and a dtype", data)
+    return _finish(data if data.dtype is dtype else data.to(dtype), requires_grad, None)
+
+
+def rebuild_from_type(function, kind, args, state) -> Tensor:
+    """``_rebuild_from_type_v2``: a tensor with attributes, or of a registered subclass."""
+    from ._globals import is_registered
+
+    require(isinstance(function, Constructor) and type(args) is tuple, "a function that creates a tensor", function)
+    tensor = function(*args)
+    require(isinstance(tensor, Tensor), "a tensor", tensor)
+    if isinstance(kind, type) and is_registered(kind) and issubclass(kind, Tensor):
+        tensor = kind.__new__(kind, tensor)
+        if hasattr(kind, "__setstate__"):
+            tensor.__setstate__(state)
+            return tensor
+    else:
+        require(
+            isinstance(kind, Constructor) and kind.creates is not None and issubclass(kind.creates, Tensor),
+            "a class of tensors",
+            kind,
+        )
+    return _with_attributes(tensor, state)
+
+
+def make_tensor(*args) -> Tensor:
+    """An empty tensor, whose state follows."""
+    require(not args, "no arguments", args)
+    return _C.torch.empty(0)
+
+
+def set_tensor_state(tensor: Tensor, state) -> None:
+    """The state (storage, offset, size, stride) of a tensor of a file before PyTorch 0.4."""
+    require(type(state) is tuple and len(state) == 4, "the state of a tensor", state)
+    _C.become(tensor, _view(*state))
+
+
+def not_implemented(name: str) -> Callable:
+    """A function that raises NotImplementedError for a kind of tensor that teletensor does not have."""
+    kinds = {
+        "_rebuild_sparse_tensor": "sparse", "_rebuild_qtensor": "quantized", "_rebuild_nested_tensor": "nested",
+        "_rebuild_wrapper_subclass": "subclassed", "_rebuild_device_tensor_from_numpy": "XLA",
+    }  # fmt: skip
+
+    def refuse(*args):
+        raise NotImplementedError(
+            f"[load] the file contains a {kinds[name]} tensor (torch._utils.{name}), which is not implemented"
+        )
+
+    return refuse
+
+
+def reduce_tensor(tensor: Tensor, storage: Any) -> tuple:
+    """The name of the function that creates a tensor, and its arguments, as PyTorch writes them.
+
+    `storage`: a function of the tensor and a dtype, or None for bytes, that returns what stands for its storage.
+    """
+    from ..storage import NAMES
+
+    if _C.is_dtensor(tensor):
+        raise NotImplementedError(
+            "[save] a DTensor has parts on several engines: use torch.distributed.checkpoint, or full_tensor()"
+        )
+    where = (tensor.storage_offset(), tuple(tensor.shape), tuple(tensor.stride()), tensor.requires_grad)
+    if tensor.device.type == "meta":
+        return "torch._utils _rebuild_meta_tensor_no_storage", (tensor.dtype, *where[1:])
+    if tensor.dtype in NAMES and tensor._storage[1] % tensor.dtype.itemsize == 0:
+        return "torch._utils _rebuild_tensor_v2", (storage(tensor, tensor.dtype), *where, OrderedDict())
+    return "torch._utils _rebuild_tensor_v3", (storage(tensor, None), *where, OrderedDict(), tensor.dtype)
