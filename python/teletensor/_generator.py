@@ -7,6 +7,7 @@ import random
 
 from . import _C
 from ._C import Tensor
+from ._random import check_state
 
 __all__ = ["Generator"]
 
@@ -45,7 +46,12 @@ class Generator:
         return self._state.clone()
 
     def set_state(self, state: Tensor) -> Generator:
-        """Restores a state returned by get_state."""
+        """Restores a state returned by get_state.
+
+        Raises:
+            RuntimeError: the tensor is not such a state, for example because PyTorch made it.
+        """
+        check_state("set_state", state)
         self._state = state.clone()
         return self
 

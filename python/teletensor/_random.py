@@ -39,6 +39,22 @@ def get_rng_state():
     return _C.ops.get_rng_state()
 
 
+def check_state(op: str, state) -> None:
+    """Raises an error unless a value has the form of a generator's state."""
+    if not isinstance(state, _C.Tensor):
+        raise TypeError(f"[{op}] expected a tensor, got {type(state).__name__}")
+    if state.dtype is not _C.int64 or tuple(state.shape) != (2,):
+        raise RuntimeError(
+            f"[{op}] expected a state of two int64 (seed, offset), got {state.dtype} of shape {list(state.shape)}: states of other "
+            "libraries' generators, such as those in PyTorch's files, cannot be restored"
+        )
+
+
 def set_rng_state(state) -> None:
-    """Restores a state returned by get_rng_state."""
+    """Restores a state returned by get_rng_state.
+
+    Raises:
+        RuntimeError: the tensor is not such a state, for example because PyTorch made it.
+    """
+    check_state("set_rng_state", state)
     _C.ops.set_rng_state(state)

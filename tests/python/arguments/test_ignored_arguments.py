@@ -318,6 +318,8 @@ NOT_COMPILED = {
 
 # Parameters required by a protocol: of hooks, overridden methods, and PyTorch functions that have no effect here.
 UNUSED = {
+    ("_library/schema.py", "tags"), ("distributed/_functional_collectives.py", "tag"), ("library.py", "alias_analysis"),
+    ("library.py", "atol"), ("library.py", "lib"), ("library.py", "rtol"), ("library.py", "tags"),
     ("_storage.py", "device"), ("_tensor.py", "context"), ("_tensor.py", "protocol"), ("_tensor.py", "return_scalar"),
     ("accelerator.py", "check_available"),
     ("as_torch.py", "path"), ("as_torch.py", "target"), ("autograd/__init__.py", "volatile"),

@@ -519,6 +519,9 @@ def test_values(torch):
     assert again(torch, cycle)[1][1][0] == 1
     state = torch.Generator().manual_seed(5).get_state()
     assert again(torch, state).tolist() == state.tolist()
+    for restore in (torch.set_rng_state, torch.Generator().set_state):
+        with pytest.raises(RuntimeError, match="states of other libraries"):
+            restore(torch.zeros(5056, dtype=torch.uint8))
 
 
 def test_failed_tensors(torch, tmp_path):
