@@ -168,11 +168,17 @@ class _PyTreeInfo(NamedTuple):
 
 
 class _PyTreeCodeGen(CodeGen):
-    """Flattens the arguments into the placeholders, and builds the traced structure from the result."""
+    """Flattens the arguments into the placeholders, and builds the traced structure from the result.
 
-    def __init__(self, pytree_info: _PyTreeInfo) -> None:
+    Args:
+        pytree_info: the structures.
+        only_positional: in_spec describes a tuple of arguments. Otherwise one of a tuple and a dict describes arguments
+            and keyword arguments.
+    """
+
+    def __init__(self, pytree_info: _PyTreeInfo, only_positional: bool = False) -> None:
         super().__init__()
-        self.pytree_info = pytree_info
+        self.pytree_info, self._only_positional = pytree_info, only_positional
 
     def process_inputs(self, *inputs: Any) -> Any:
         return pytree.arg_tree_leaves(*inputs)
@@ -187,7 +193,8 @@ class _PyTreeCodeGen(CodeGen):
         in_spec, orig_args = self.pytree_info.in_spec, self.pytree_info.orig_args
         signature = f"[{', '.join(fn_args)}], self._in_spec"
         if (
-            in_spec.type is tuple
+            not self._only_positional
+            and in_spec.type is tuple
             and in_spec.num_children == 2
             and in_spec.child(0).type is tuple
             and in_spec.child(1).type is dict

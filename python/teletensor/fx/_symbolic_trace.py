@@ -310,7 +310,7 @@ class Tracer(TracerBase):
 
     def _flattened(self, root_fn: Callable, names: list[str], flat: list, spec: Any) -> tuple[Callable, list]:
         """The function over the leaves of its arguments, whose result is flattened too."""
-        codegen = _PyTreeCodeGen(_PyTreeInfo(names, spec, None))
+        codegen = _PyTreeCodeGen(_PyTreeInfo(names, spec, None), only_positional=True)
         self.graph._codegen = codegen
 
         def flatten_fn(*leaves: Any):  # without an annotation of its result, which the graph would have
