@@ -1,4 +1,6 @@
-"""Writes the texts that PyTorch prints for the programs to texts.json, for test_texts.py. Needs the package tabulate.
+"""Writes the texts that PyTorch prints for the programs, and the results of the cases, to texts.json, for test_texts.py.
+
+Needs the package tabulate.
 
 .venv-peers/bin/python -m tests.python.fx.record
 """
@@ -12,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from . import programs
+from . import cases, programs
 
 TEXTS = Path(__file__).with_name("texts.json")
 
@@ -47,9 +49,19 @@ def texts(torch: ModuleType) -> dict[str, Any]:
     return found
 
 
+def plain(value: Any) -> Any:
+    """A value as lists, dicts, numbers and text."""
+    if isinstance(value, dict):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(v) for v in value]
+    return value if isinstance(value, (bool, int, float, str, type(None))) else str(value)
+
+
 if __name__ == "__main__":
     import torch
     import torch.fx
 
-    lines = [f"{json.dumps(name)}: {json.dumps(text)}" for name, text in texts(torch).items()]
+    results = {name: plain(case(torch)) for name, case in vars(cases).items() if name.startswith("case_")}
+    lines = [f"{json.dumps(name)}: {json.dumps(text)}" for name, text in {**texts(torch), **results}.items()]
     TEXTS.write_text("{\n" + ",\n".join(lines) + "\n}\n")

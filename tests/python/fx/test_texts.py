@@ -9,8 +9,8 @@ import pytest
 import teletensor as torch
 import teletensor.fx
 
-from . import programs
-from .record import TEXTS, texts
+from . import cases, programs
+from .record import TEXTS, plain, texts
 
 EXPECTED = json.loads(TEXTS.read_text())
 # Functions that PyTorch takes from other modules; teletensor's graphs name the functions that were called.
@@ -39,3 +39,8 @@ def test_functions_have_pytorchs_names(found, name):
         for private, public in RENAMED.items():
             row[2] = row[2].replace(private, public)
     assert found[name] == expected
+
+
+@pytest.mark.parametrize("name", [name for name in vars(cases) if name.startswith("case_")])
+def test_results_are_pytorchs(name):
+    assert json.loads(json.dumps(plain(getattr(cases, name)(torch)))) == EXPECTED[name]

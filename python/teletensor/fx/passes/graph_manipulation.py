@@ -14,12 +14,12 @@ __all__ = ["replace_target_nodes_with", "size_bytes", "get_size_of_all_nodes", "
 
 
 def replace_target_nodes_with(fx_module: GraphModule, old_op: str, old_target: Target, new_op: str, new_target: Target) -> None:
-    """Replaces the opcode and target of all nodes that have these, and generates the module's code."""
+    """Replaces the opcode and target of all nodes that have these; they lose their `meta`. Generates the module's code."""
     graph, copies = Graph(), {}
     for node in fx_module.graph.nodes:
         copied = copies[node] = graph.node_copy(node, copies.__getitem__)
         if node.op == old_op and node.target == old_target:
-            copied.op, copied.target = new_op, new_target
+            copied.op, copied.target, copied.meta = new_op, new_target, {}
     graph._codegen = fx_module.graph._codegen
     fx_module.graph = graph
 
