@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from .. import nn
 from .._C import Tensor
-from ..serialization import load, save
 from ..nn.modules.module import _addindent
+from ..serialization import load, save
 from ..utils import _pytree as pytree
 from ._namespace import _custom_builtins
 from ._source import _format_import_block

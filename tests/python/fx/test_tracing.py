@@ -42,6 +42,7 @@ FORMS = {
     "copied shallowly": lambda traced, _: copy.copy(traced),
     "traced again": lambda traced, _: fx.symbolic_trace(traced),
     "from its graph": lambda traced, _: fx.GraphModule(traced, copy.deepcopy(traced.graph)),
+    "pickled": lambda traced, _: pickle.loads(pickle.dumps(traced)),
     "to_folder": reimported,
 }
 
@@ -283,7 +284,7 @@ def test_an_error_of_the_interpreter_names_the_node():
         fx.Interpreter(fx.symbolic_trace(abs_of)).run("text")
 
 
-def test_a_module_without_tensors_is_pickled_by_its_source():
+def test_a_module_is_pickled_by_its_source():
     traced = fx.symbolic_trace(abs_of)
     traced.graph.find_nodes(op="call_function", target=operator.abs)[0].stack_trace = "a line"
     read = pickle.loads(pickle.dumps(traced))
