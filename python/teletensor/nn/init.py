@@ -7,11 +7,14 @@ to the nonlinear dynamics of learning in deep linear neural networks" (2013).
 
 from __future__ import annotations
 
+import functools
 import math
 import warnings
+from typing import Callable
 
 from .. import _C
 from .._C import Tensor
+from .._generator import Generator
 from .._grad_mode import no_grad
 from .._overridable import wrap_functions as _wrap_functions
 
@@ -47,22 +50,29 @@ _calculate_fan_in_and_fan_out = _fans
 
 
 @no_grad
-def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0) -> Tensor:
+def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Fills with uniform numbers from [a, b)."""
-    return tensor.uniform_(a, b)
+    return tensor.uniform_(a, b, generator=generator)
 
 
 @no_grad
-def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
+def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Fills with normal numbers."""
-    return tensor.normal_(mean, std)
+    return tensor.normal_(mean, std, generator=generator)
 
 
 @no_grad
-def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0) -> Tensor:
+def trunc_normal_(
+    tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Generator | None = None
+) -> Tensor:
     """Fills with normal numbers truncated to [a, b], by inverse transform sampling."""
     low, high = (0.5 * (1 + math.erf((x - mean) / std / math.sqrt(2))) for x in (a, b))
-    tensor.uniform_(2 * low - 1, 2 * high - 1)
+    if mean < a - 2 * std or mean > b + 2 * std:
+        warnings.warn(
+            "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be incorrect.",
+            stacklevel=3,
+        )
+    tensor.uniform_(2 * low - 1, 2 * high - 1, generator=generator)
     return tensor.copy_((tensor.erfinv() * (std * math.sqrt(2)) + mean).clamp(a, b))
 
 
@@ -95,6 +105,10 @@ def eye_(tensor: Tensor) -> Tensor:
 @no_grad
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     """Fills with a convolution that copies input channels to output channels, per group."""
+    if tensor.dim() not in (3, 4, 5):
+        raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
+    if tensor.shape[0] % groups:
+        raise ValueError("dim 0 must be divisible by groups")
     tensor.zero_()
     per_group = tensor.shape[0] // groups
     centre = tuple(n // 2 for n in tensor.shape[2:])
@@ -104,15 +118,15 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     return tensor
 
 
-def xavier_uniform_(tensor: Tensor, gain: float = 1.0) -> Tensor:
+def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Fills with uniform numbers of variance 2 gain^2 / (fan_in + fan_out)."""
     bound = gain * math.sqrt(6.0 / sum(_fans(tensor)))
-    return uniform_(tensor, -bound, bound)
+    return uniform_(tensor, -bound, bound, generator)
 
 
-def xavier_normal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
+def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Fills with normal numbers of variance 2 gain^2 / (fan_in + fan_out)."""
-    return normal_(tensor, 0.0, gain * math.sqrt(2.0 / sum(_fans(tensor))))
+    return normal_(tensor, 0.0, gain * math.sqrt(2.0 / sum(_fans(tensor))), generator)
 
 
 def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
@@ -131,23 +145,27 @@ def _warn_about_empty_tensor(tensor: Tensor) -> Tensor:
     return tensor
 
 
-def kaiming_uniform_(tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu") -> Tensor:
+def kaiming_uniform_(
+    tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Generator | None = None
+) -> Tensor:
     """Fills with uniform numbers of variance gain^2 / fan."""
     if 0 in tensor.shape:
         return _warn_about_empty_tensor(tensor)
     bound = math.sqrt(3.0) * _kaiming_std(tensor, a, mode, nonlinearity)
-    return uniform_(tensor, -bound, bound)
+    return uniform_(tensor, -bound, bound, generator)
 
 
-def kaiming_normal_(tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu") -> Tensor:
+def kaiming_normal_(
+    tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Generator | None = None
+) -> Tensor:
     """Fills with normal numbers of variance gain^2 / fan."""
     if 0 in tensor.shape:
         return _warn_about_empty_tensor(tensor)
-    return normal_(tensor, 0.0, _kaiming_std(tensor, a, mode, nonlinearity))
+    return normal_(tensor, 0.0, _kaiming_std(tensor, a, mode, nonlinearity), generator)
 
 
 @no_grad
-def orthogonal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
+def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = None) -> Tensor:
     """Fills with orthonormal rows or columns times gain. NumPy computes them in the client by QR of a normal matrix."""
     import numpy as np
 
@@ -156,33 +174,46 @@ def orthogonal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
 
     if tensor.dim() < 2:
         raise ValueError("Only tensors with 2 or more dimensions are supported")
+    if tensor.numel() == 0:
+        return tensor
     rows, columns = tensor.shape[0], tensor.numel() // tensor.shape[0]
-    q, r = np.linalg.qr(randn(max(rows, columns), min(rows, columns)).double().numpy())
+    q, r = np.linalg.qr(randn(max(rows, columns), min(rows, columns), generator=generator).double().numpy())
     q = q * np.sign(np.diag(r))
     return tensor.copy_(make(np.ascontiguousarray(q.T if rows < columns else q) * gain).reshape(tensor.shape))
 
 
 @no_grad
-def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01) -> Tensor:
+def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Generator | None = None) -> Tensor:
     """Fills a matrix with normal numbers, and a fraction of each column with zeros (Martens, 2010)."""
     if tensor.dim() != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
     if tensor.device.type == "meta":
         return tensor
     rows, columns = tensor.shape
-    tensor.normal_(0, std)
+    tensor.normal_(0, std, generator=generator)
     zeros = math.ceil(sparsity * rows)
     if zeros:
-        order = _C.torch.rand(rows, columns, device=tensor.device).argsort(0)  # a random permutation per column
+        order = _C.torch.empty(rows, columns, device=tensor.device).uniform_(generator=generator).argsort(0)  # a random permutation per column
         tensor.scatter_(0, order[:zeros], 0)
     return tensor
 
 
-# PyTorch's old names
-uniform, normal, constant, orthogonal, eye, dirac = uniform_, normal_, constant_, orthogonal_, eye_, dirac_
-xavier_uniform, xavier_normal, kaiming_uniform, kaiming_normal = (
-    xavier_uniform_, xavier_normal_, kaiming_uniform_, kaiming_normal_,
-)  # fmt: skip
-sparse = sparse_
+def _old_name(function: Callable) -> Callable:
+    """The deprecated name of an initialisation, without the final underscore."""
+    new = function.__name__
 
-_wrap_functions(globals())
+    @functools.wraps(function)
+    def deprecated(*args, **kwargs):
+        warnings.warn(
+            f"`nn.init.{new[:-1]}` is now deprecated in favor of `nn.init.{new}`.", FutureWarning, stacklevel=2
+        )
+        return function(*args, **kwargs)
+
+    deprecated.__name__ = new[:-1]
+    return deprecated
+
+
+uniform, normal, constant, orthogonal = map(_old_name, (uniform_, normal_, constant_, orthogonal_))
+eye, dirac, sparse = map(_old_name, (eye_, dirac_, sparse_))
+xavier_uniform, xavier_normal = map(_old_name, (xavier_uniform_, xavier_normal_))
+kaiming_uniform, kaiming_normal = map(_old_name, (kaiming_uniform_, kaiming_normal_))

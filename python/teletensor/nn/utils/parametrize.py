@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Sequence
 from contextlib import contextmanager
 
+from ..._C import Tensor
 from ..._grad_mode import no_grad
 from ..modules.container import ModuleDict, ModuleList
 from ..modules.module import Module
@@ -28,70 +31,141 @@ def cached():
         _cache = outer
 
 
-class ParametrizationList(ModuleList):
-    """The parametrizations of one tensor, applied in order to `original`."""
+def _set(target: Tensor, value: Tensor) -> None:
+    """Gives a tensor other values, of possibly another size."""
+    if target is not value:
+        target.data = value.detach()
 
-    def __init__(self, modules, original):
+
+class ParametrizationList(ModuleList):
+    """The parametrizations of one tensor, applied in order to `original`, or to `original0`, `original1`, ...
+
+    The tensor itself becomes `original`, so that an optimizer which holds it trains it. With several originals, which
+    the right_inverse of the first parametrization returns, they are new parameters.
+
+    Args:
+        unsafe: skips the check that the parametrizations keep the tensor's dtype and shape.
+    """
+
+    def __init__(self, modules, original: Tensor, unsafe: bool = False):
+        modules = list(modules)
+        if not modules:
+            raise ValueError("ParametrizationList requires one or more modules.")
         super().__init__(modules)
-        value = original.detach()
+        self.unsafe = unsafe
+        shape, dtype, value = original.shape, original.dtype, original
         with no_grad():
-            for module in reversed(list(modules)):
+            for module in reversed(modules):
                 if hasattr(module, "right_inverse"):
                     try:
                         value = module.right_inverse(value)
                     except NotImplementedError:
                         pass
-        # There are several originals if right_inverse returns several tensors.
-        self.several = isinstance(value, (tuple, list))
-        for i, part in enumerate(value if self.several else [value]):
-            name = f"original{i}" if self.several else "original"
+        if not isinstance(value, (Tensor, Sequence)):
+            raise ValueError(
+                f"'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...). Got {type(value).__name__}"
+            )
+        self.is_tensor = isinstance(value, Tensor)
+        self.ntensors = 1 if self.is_tensor else len(value)
+        if self.is_tensor:
+            self._register_one(original, value)
+        else:
+            self._register_several(original, value)
+        if not unsafe:
+            _check_same_dtype_and_shape(dtype, shape, self())
+
+    def _register_one(self, original: Tensor, value: Tensor) -> None:
+        for what, before, after in (("dtype", original.dtype, value.dtype), ("device", original.device, value.device)):
+            if before != after:
+                raise ValueError(
+                    f"When `right_inverse` outputs one tensor, it may not change the {what}.\noriginal.{what}: {before}\n"
+                    f"right_inverse(original).{what}: {after}"
+                )
+        _set(original, value)
+        _register(self, "original", original)
+
+    def _register_several(self, original: Tensor, values: Sequence) -> None:
+        for i, value in enumerate(values):
+            if not isinstance(value, Tensor):
+                raise ValueError(
+                    "'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...). "
+                    f"Got element {i} of the sequence with type {type(value).__name__}."
+                )
             if isinstance(original, Parameter):
-                self.register_parameter(name, Parameter(part, original.requires_grad))
-            else:
-                self.register_buffer(name, part)
+                value = Parameter(value, original.requires_grad)
+            _register(self, f"original{i}", value.requires_grad_(original.requires_grad))
+
+    def _originals(self) -> list[Tensor]:
+        return [self.original] if self.is_tensor else [getattr(self, f"original{i}") for i in range(self.ntensors)]
 
     def forward(self):
-        first = [getattr(self, f"original{i}") for i in range(self._count())] if self.several else [self.original]
-        value, *rest = self
-        value = value(*first)
+        first, *rest = self
+        value = first(*self._originals())
         for module in rest:
             value = module(value)
         return value
 
+    @no_grad
     def right_inverse(self, value) -> None:
         """Stores the originals from which `value` is computed. Raises RuntimeError if a parametrization has no inverse."""
-        with no_grad():
-            for module in reversed(list(self)):
-                if not hasattr(module, "right_inverse"):
-                    raise RuntimeError(f"parametrization {type(module).__name__} does not implement right_inverse.")
-                value = module.right_inverse(value)
-            if self.several:
-                if not isinstance(value, (tuple, list)):
-                    raise ValueError(f"'right_inverse' must return a sequence of tensors. Got {type(value).__name__}.")
-                if len(value) != self._count():
-                    raise ValueError(
-                        f"'right_inverse' must return a sequence of tensors of length {self._count()}. "
-                        f"Got a sequence of length {len(value)}."
-                    )
-            elif isinstance(value, (tuple, list)):
-                raise ValueError(f"`right_inverse` should return a tensor. Got {type(value).__name__}")
-            for i, part in enumerate(value if self.several else [value]):
-                original = getattr(self, f"original{i}" if self.several else "original")
-                if part.dtype is not original.dtype:
-                    raise ValueError(
-                        f"The tensor returned by `right_inverse` has dtype {part.dtype} while the original has dtype {original.dtype}"
-                    )
-                original.detach().copy_(part)
+        for module in reversed(list(self)):
+            if not hasattr(module, "right_inverse"):
+                raise RuntimeError(f"parametrization {type(module).__name__} does not implement right_inverse.")
+            value = module.right_inverse(value)
+        if self.is_tensor and not isinstance(value, Tensor):
+            raise ValueError(f"`right_inverse` should return a tensor. Got {type(value).__name__}")
+        if not self.is_tensor and not isinstance(value, Sequence):
+            raise ValueError(f"'right_inverse' must return a sequence of tensors. Got {type(value).__name__}.")
+        if not self.is_tensor and len(value) != self.ntensors:
+            raise ValueError(
+                f"'right_inverse' must return a sequence of tensors of length {self.ntensors}. "
+                f"Got a sequence of length {len(value)}."
+            )
+        for i, (original, part) in enumerate(zip(self._originals(), [value] if self.is_tensor else value)):
+            if part.dtype is not original.dtype:
+                what = "The tensor" if self.is_tensor else f"Tensor {i}"
+                name = "`original`" if self.is_tensor else f"`original{i}`"
+                raise ValueError(
+                    f"{what} returned by `right_inverse` has dtype {part.dtype} while {name} has dtype {original.dtype}"
+                )
+            _set(original, part)
 
-    def _count(self) -> int:
-        return sum(name.startswith("original") for name in (*self._parameters, *self._buffers))
+
+def _register(module: Module, name: str, tensor: Tensor) -> None:
+    if isinstance(tensor, Parameter):
+        module.register_parameter(name, tensor)
+    else:
+        module.register_buffer(name, tensor)
+
+
+def _refuse_pickling(module: Module) -> dict:
+    raise RuntimeError(
+        "Serialization of parametrized modules is only supported through state_dict(). See:\n"
+        "https://pytorch.org/tutorials/beginner/saving_loading_models.html"
+        "#saving-loading-a-general-checkpoint-for-inference-and-or-resuming-training"
+    )
+
+
+def _deep_copy(module: Module, memo: dict) -> Module:
+    """A copy with its own class, so that its parametrizations can be removed separately."""
+    if id(module) in memo:
+        return memo[id(module)]
+    replica = type(module).__new__(type(module))
+    memo[id(module)] = replica
+    replica.__dict__ = copy.deepcopy(module.__dict__, memo)
+    own = {name: value for name, value in vars(type(module)).items() if name not in ("__dict__", "__weakref__")}
+    replica.__class__ = type(type(module).__name__, type(module).__bases__, own)
+    return replica
 
 
 def _make_parametrizable(module: Module, name: str) -> None:
     """Gives the module its own class with a property that replaces the tensor."""
     if not getattr(type(module), "_is_parametrized", False):
         base = type(module)
-        module.__class__ = type(f"Parametrized{base.__name__}", (base,), {"_is_parametrized": True, "__module__": base.__module__})
+        members = {"_is_parametrized": True, "__module__": base.__module__, "__getstate__": _refuse_pickling}
+        if not hasattr(base, "__deepcopy__"):
+            members["__deepcopy__"] = _deep_copy
+        module.__class__ = type(f"Parametrized{base.__name__}", (base,), members)
         module.parametrizations = ModuleDict()
 
     def get(self):
@@ -108,33 +182,59 @@ def _make_parametrizable(module: Module, name: str) -> None:
     setattr(type(module), name, property(get, set))
 
 
-def _check_same_dtype_and_shape(original, made) -> None:
-    if made.dtype is not original.dtype or made.shape != original.shape:
-        raise ValueError(
-            f"Registering a parametrization may not change the dtype or shape of the tensor, unless `unsafe` flag is "
-            f"enabled, got {made.dtype} {tuple(made.shape)} for {original.dtype} {tuple(original.shape)}"
-        )
+def _check_same_dtype_and_shape(dtype, shape, made) -> None:
+    if not isinstance(made, Tensor):
+        raise ValueError(f"A parametrization must return a tensor. Got {type(made).__name__}.")
+    for what, before, after in (("dtype", dtype, made.dtype), ("shape", shape, made.shape)):
+        if before != after:
+            raise ValueError(
+                f"Registering a parametrization may not change the {what} of the tensor, unless `unsafe` flag is enabled.\n"
+                f"unparametrized {what}: {before}\nparametrized {what}: {after}"
+            )
+
+
+def _append(module: Module, name: str, parametrization: Module, unsafe: bool) -> None:
+    """Adds a parametrization to those that a tensor has."""
+    parametrization.train(module.training)
+    if not unsafe:
+        before = getattr(module, name)
+        made = parametrization(before)
+        _check_same_dtype_and_shape(before.dtype, before.shape, made)
+        if hasattr(parametrization, "right_inverse"):
+            try:
+                inverse = parametrization.right_inverse(made)
+            except NotImplementedError:
+                pass
+            else:
+                if not isinstance(inverse, Tensor):
+                    raise ValueError(
+                        f"parametrization.right_inverse must return a tensor. Got: {type(inverse).__name__}"
+                    )
+                _check_same_dtype_and_shape(before.dtype, before.shape, inverse)
+    found = module.parametrizations[name]
+    found.append(parametrization)
+    found.unsafe |= unsafe
 
 
 def register_parametrization(module: Module, tensor_name: str, parametrization: Module, *, unsafe: bool = False) -> Module:
-    """Replaces `module.tensor_name` by `parametrization` applied to a trained original."""
+    """Replaces `module.tensor_name` by `parametrization` applied to the original tensor.
+
+    Args:
+        unsafe: skips the check that the parametrization keeps the tensor's dtype and shape.
+    """
+    parametrization.train(module.training)
     if is_parametrized(module, tensor_name):
-        if not unsafe:
-            with no_grad():
-                before = getattr(module, tensor_name)
-                _check_same_dtype_and_shape(before, parametrization(before))
-        module.parametrizations[tensor_name].append(parametrization)
-        return module
-    if tensor_name not in module._parameters and tensor_name not in module._buffers:
-        raise ValueError(f"Module '{module}' does not have a parameter, a buffer, or a parametrized element with name '{tensor_name}'")
-    original = getattr(module, tensor_name)
-    found = ParametrizationList([parametrization], original)
-    if not unsafe:
-        with no_grad():
-            _check_same_dtype_and_shape(original, found())
-    delattr(module, tensor_name)
-    _make_parametrizable(module, tensor_name)
-    module.parametrizations[tensor_name] = found
+        _append(module, tensor_name, parametrization, unsafe)
+    elif tensor_name in module._buffers or tensor_name in module._parameters:
+        original = getattr(module, tensor_name)
+        found = ParametrizationList([parametrization], original, unsafe)
+        delattr(module, tensor_name)
+        _make_parametrizable(module, tensor_name)
+        module.parametrizations[tensor_name] = found
+    else:
+        raise ValueError(
+            f"Module '{module}' does not have a parameter, a buffer, or a parametrized element with name '{tensor_name}'"
+        )
     return module
 
 
@@ -149,19 +249,22 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
     if not is_parametrized(module, tensor_name):
         raise ValueError(f"Module {module} does not have a parametrization on {tensor_name}")
     found = module.parametrizations[tensor_name]
-    if found.several and not leave_parametrized:
+    original = found._originals()[0]
+    if leave_parametrized:
+        with no_grad():
+            value = getattr(module, tensor_name)
+        if not found.is_tensor:
+            original = Parameter(value) if original.requires_grad else value
+        else:
+            with no_grad():
+                _set(original, value.clone())
+    elif not found.is_tensor:
         raise ValueError(
             "Cannot leave unparametrized (`leave_parametrized=False`) a tensor that is parametrized in terms of a sequence of tensors."
         )
-    with no_grad():
-        value = getattr(module, tensor_name).detach().clone() if leave_parametrized else found.original.detach()
-    trained = next(found.parameters(recurse=False), None)
     delattr(type(module), tensor_name)
     del module.parametrizations._modules[tensor_name]
-    if trained is not None:
-        module.register_parameter(tensor_name, Parameter(value, trained.requires_grad))
-    else:
-        module.register_buffer(tensor_name, value)
+    _register(module, tensor_name, original)
     if not is_parametrized(module):
         del module._modules["parametrizations"]
         module.__class__ = type(module).__bases__[0]
