@@ -9,6 +9,7 @@ from .modules.module import Module
 from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 
 from . import parallel  # isort: skip  # needs Module
+from .parallel import DataParallel  # isort: skip
 
 _FACTORY_KEYS = ("device", "dtype", "memory_format")
 
@@ -32,8 +33,8 @@ def factory_kwargs(kwargs: dict | None) -> dict:
 
 
 __all__ = [
-    "Buffer", "Module", "Parameter", "UninitializedBuffer", "UninitializedParameter", "factory_kwargs", "functional", "init",
-    "parallel", "utils",
+    "Buffer", "DataParallel", "Module", "Parameter", "UninitializedBuffer", "UninitializedParameter", "factory_kwargs",
+    "functional", "init", "parallel", "utils",
 ]  # fmt: skip
 
 __getattr__, __dir__ = lazy_attributes(globals(), ("attention",))

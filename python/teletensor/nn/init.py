@@ -16,7 +16,6 @@ from .. import _C
 from .._C import Tensor
 from .._generator import Generator
 from .._grad_mode import no_grad
-from .._overridable import wrap_functions as _wrap_functions
 
 _LINEAR = (
     "linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "sigmoid",
@@ -193,7 +192,8 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Gener
     tensor.normal_(0, std, generator=generator)
     zeros = math.ceil(sparsity * rows)
     if zeros:
-        order = _C.torch.empty(rows, columns, device=tensor.device).uniform_(generator=generator).argsort(0)  # a random permutation per column
+        # A random permutation per column.
+        order = _C.torch.empty(rows, columns, device=tensor.device).uniform_(generator=generator).argsort(0)
         tensor.scatter_(0, order[:zeros], 0)
     return tensor
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from .. import _C
 from .._C import Tensor
 from ..linalg import vector_norm
+from ._stateless import function_of_module
 from .optimizer import Optimizer
 
 __all__ = ["Adafactor"]
@@ -88,3 +89,6 @@ def _finfo_eps(p: Tensor) -> float:
     from .. import finfo
 
     return finfo(p.dtype).eps
+
+
+__getattr__ = function_of_module(__name__, "adafactor")

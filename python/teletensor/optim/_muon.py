@@ -6,6 +6,7 @@ import math
 
 from .. import _C
 from .._C import Tensor
+from ._stateless import function_of_module
 from .optimizer import Optimizer
 
 __all__ = ["Muon"]
@@ -82,3 +83,6 @@ class Muon(Optimizer):
             p = p.detach()
             p.mul_(1 - lr * group["weight_decay"])
             p.sub_(update.to(p.dtype) * (lr * _ADJUSTMENTS[group["adjust_lr_fn"]](*p.shape)))
+
+
+__getattr__ = function_of_module(__name__, "muon")

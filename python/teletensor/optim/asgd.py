@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from .. import _C
 from ._options import as_float32, check_lr
-from .adaptive import _PerParameterOptimizer
+from ._per_parameter import PerParameterOptimizer
+from ._stateless import function_of_module
 from .optimizer import implementation, require_non_negative
 
 __all__ = ["ASGD"]
 
 
-class ASGD(_PerParameterOptimizer):
+class ASGD(PerParameterOptimizer):
     """SGD with a decreasing rate; state["ax"] is the mean of the parameters after t0 steps."""
 
     _numbers = ("step", "eta", "mu")
@@ -40,3 +41,6 @@ class ASGD(_PerParameterOptimizer):
         lr = float(group["lr"])
         state["eta"] = as_float32(lr / (1 + group["lambd"] * lr * state["step"]) ** group["alpha"])
         state["mu"] = as_float32(1 / max(1, state["step"] - group["t0"]))
+
+
+__getattr__ = function_of_module(__name__, "asgd")

@@ -8,7 +8,7 @@ from .. import _C
 from .._C import Tensor
 from .._grad_mode import enable_grad, no_grad
 from ._options import check_lr
-from .adaptive import real_view
+from ._per_parameter import real_view
 from .optimizer import Optimizer
 
 __all__ = ["LBFGS"]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from .. import _C
 from ._options import check_lr
-from .adaptive import real_view
+from ._per_parameter import real_view
+from ._stateless import function_of_module
 from .optimizer import Optimizer, implementation, require_non_negative
 
 
@@ -66,3 +67,6 @@ class SGD(Optimizer):
 
 def _real(p):
     return real_view(p.detach()) if p.is_complex() else p
+
+
+__getattr__ = function_of_module(__name__, "sgd")

@@ -244,14 +244,14 @@ def _as_parameter(value):
     return Parameter(value) if isinstance(value, Tensor) and not isinstance(value, Parameter) else value
 
 
-def _parameters_repr(items) -> str:
-    """Returns a text with one line per value of a list or dict of parameters."""
+def _parameters_repr(items, kind_of) -> str:
+    """Returns a text with one line per value of a list or dict of parameters. `kind_of` returns a tensor's type as text."""
     lines = []
     for key, value in items:
         if isinstance(value, Tensor):
             kind = "Parameter" if isinstance(value, Parameter) else "Tensor"
             size, device = "x".join(map(str, value.shape)), f" ({value.device})" if value.is_cuda else ""
-            lines.append(f"  ({key}): {kind} containing: [{value.dtype} of size {size}{device}]")
+            lines.append(f"  ({key}): {kind} containing: [{kind_of(value)} of size {size}{device}]")
         else:
             lines.append(f"  ({key}): Object of type: {type(value).__name__}")
     return "\n".join(lines)
@@ -297,7 +297,7 @@ class ParameterList(Module):
         return self
 
     def extra_repr(self) -> str:
-        return _parameters_repr(enumerate(self))
+        return _parameters_repr(enumerate(self), lambda value: value.dtype)
 
     def __call__(self, *args, **kwargs):
         raise RuntimeError("ParameterList should not be called.")
@@ -397,7 +397,7 @@ class ParameterDict(Module):
             self[key] = value
 
     def extra_repr(self) -> str:
-        return _parameters_repr(self.items())
+        return _parameters_repr(self.items(), lambda value: value.type())
 
     def __call__(self, *args, **kwargs):
         raise RuntimeError("ParameterDict should not be called.")

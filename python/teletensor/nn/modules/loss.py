@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import inspect
 import math
+import warnings
 from typing import Callable
 
 from .. import functional as F
 from .._reduction import resolve_reduction
 from ._table import bound_arguments
+from .distance import PairwiseDistance
 from .linear import Linear
 from .linear_cross_entropy_options import LinearCrossEntropyOptions
 from .module import Module
@@ -122,7 +124,18 @@ def _check_multi_margin(p, weight) -> None:
 
 
 globals().update({name: _make(name, *row) for name, row in _TABLE.items()})
-NLLLoss2d = globals()["NLLLoss"]  # PyTorch's old name
+
+
+class NLLLoss2d(globals()["NLLLoss"]):
+    """The old name of NLLLoss."""
+
+    def __init__(self, *args, **kwargs):
+        warnings.warn(
+            "NLLLoss2d has been deprecated. Please use NLLLoss instead as a drop-in replacement and see "
+            "https://pytorch.org/docs/main/nn.html#torch.nn.NLLLoss for more details.",
+            FutureWarning, stacklevel=2,
+        )  # fmt: skip
+        super().__init__(*args, **kwargs)
 
 
 class CTCLoss(_Loss):
@@ -143,7 +156,10 @@ class TripletMarginWithDistanceLoss(_Loss):
 
     def __init__(self, *, distance_function=None, margin: float = 1.0, swap: bool = False, reduction: str = "mean"):
         super().__init__(reduction=reduction)
-        self.distance_function, self.margin, self.swap = distance_function, margin, swap
+        if margin <= 0:
+            raise ValueError(f"TripletMarginWithDistanceLoss: expected margin to be greater than 0, got {margin} instead")
+        self.distance_function = PairwiseDistance() if distance_function is None else distance_function
+        self.margin, self.swap = margin, swap
 
     def forward(self, anchor, positive, negative):
         return F.triplet_margin_with_distance_loss(

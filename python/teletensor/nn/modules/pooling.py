@@ -55,9 +55,13 @@ class MaxPool3d(_MaxPool):
 
 
 class _MaxUnpool(Module):
+    ndim: int
+
     def __init__(self, kernel_size, stride=None, padding=0):
         super().__init__()
-        self.kernel_size, self.stride, self.padding = kernel_size, kernel_size if stride is None else stride, padding
+        as_tuple = lambda v: tuple(v) if isinstance(v, (tuple, list)) else (v,) * self.ndim  # noqa: E731
+        self.kernel_size, self.padding = as_tuple(kernel_size), as_tuple(padding)
+        self.stride = as_tuple(kernel_size if stride is None else stride)
 
     def forward(self, input, indices, output_size=None):
         return self.function(input, indices, self.kernel_size, self.stride, self.padding, output_size)
@@ -69,19 +73,19 @@ class _MaxUnpool(Module):
 class MaxUnpool1d(_MaxUnpool):
     """Writes the maxima of MaxPool1d back to their positions, and zeros elsewhere."""
 
-    function = staticmethod(F.max_unpool1d)
+    ndim, function = 1, staticmethod(F.max_unpool1d)
 
 
 class MaxUnpool2d(_MaxUnpool):
     """Writes the maxima of MaxPool2d back to their positions, and zeros elsewhere."""
 
-    function = staticmethod(F.max_unpool2d)
+    ndim, function = 2, staticmethod(F.max_unpool2d)
 
 
 class MaxUnpool3d(_MaxUnpool):
     """Writes the maxima of MaxPool3d back to their positions, and zeros elsewhere."""
 
-    function = staticmethod(F.max_unpool3d)
+    ndim, function = 3, staticmethod(F.max_unpool3d)
 
 
 class _LPPool(Module):
@@ -219,7 +223,8 @@ class AdaptiveMaxPool3d(_AdaptiveMax):
 
 
 # PyTorch's names of the common bases, for isinstance.
-_MaxPoolNd, _AdaptiveAvgPoolNd, _AdaptiveMaxPoolNd = _MaxPool, _Adaptive, _AdaptiveMax
+_MaxPoolNd, _MaxUnpoolNd, _AdaptiveAvgPoolNd, _AdaptiveMaxPoolNd = _MaxPool, _MaxUnpool, _Adaptive, _AdaptiveMax
+_LPPoolNd = _LPPool
 
 
 class _FractionalMaxPool(Module):

@@ -88,6 +88,14 @@ def replicate(network: Module, devices: Sequence, detach: bool = False) -> list[
     return [copied(network, device, {}) for device in _devices(devices)]
 
 
+def get_a_var(obj: Any) -> _C.Tensor | None:
+    """The first tensor in nested lists, tuples and dicts; None if there is none."""
+    if isinstance(obj, _C.Tensor):
+        return obj
+    values = obj.items() if isinstance(obj, dict) else obj if isinstance(obj, (list, tuple)) else ()
+    return next((found for found in map(get_a_var, values) if found is not None), None)
+
+
 def parallel_apply(
     modules: Sequence[Module], inputs: Sequence, kwargs_tup: Sequence[dict] | None = None, devices: Sequence | None = None
 ) -> list:

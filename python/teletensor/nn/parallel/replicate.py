@@ -1,0 +1,5 @@
+"""Provides the names of torch.nn.parallel.replicate."""
+
+from .data_parallel import replicate
+
+__all__ = ["replicate"]

@@ -1,0 +1,48 @@
+"""Adagrad (Duchi et al., "Adaptive subgradient methods", 2011)."""
+
+from __future__ import annotations
+
+from .. import _C
+from ._options import check_lr
+from ._per_parameter import PerParameterOptimizer
+from ._stateless import function_of_module
+from .optimizer import implementation, require_non_negative
+
+__all__ = ["Adagrad"]
+
+
+class Adagrad(PerParameterOptimizer):
+    """Adagrad (Duchi et al., "Adaptive subgradient methods", 2011)."""
+
+    def __init__(
+        self, params, lr: float = 1e-2, lr_decay: float = 0, weight_decay: float = 0, initial_accumulator_value: float = 0,
+        eps: float = 1e-10, foreach=None, *, maximize: bool = False, differentiable=False, fused=None,
+    ):  # fmt: skip
+        check_lr(lr)
+        require_non_negative({
+            "learning rate": lr, "lr_decay value": lr_decay, "weight_decay value": weight_decay,
+            "initial_accumulator_value value": initial_accumulator_value, "epsilon value": eps,
+        })  # fmt: skip
+        super().__init__(params, {
+            "lr": lr, "lr_decay": lr_decay, "eps": eps, "weight_decay": weight_decay,
+            "initial_accumulator_value": initial_accumulator_value, "maximize": maximize,
+            **implementation(foreach=foreach, differentiable=differentiable, fused=fused),
+        })  # fmt: skip
+        for group in self.param_groups:
+            for p in group["params"]:
+                self.state[p]["step"] = 0
+                self._start(group, p, self.state[p])
+
+    def share_memory(self) -> None:
+        """Has no effect: the state is in the engine, which all processes can use."""
+
+    def _start(self, group, p, state):
+        value = group["initial_accumulator_value"]
+        state["sum"] = _C.torch.full_like(p, complex(value, value) if p.is_complex() else value).detach()
+
+    def _step(self, group, p, grad, state):
+        lr = float(group["lr"]) / (1 + (state["step"] - 1) * group["lr_decay"])
+        p.addcdiv_(grad, state["sum"].addcmul_(grad, grad).sqrt().add(group["eps"]), value=-lr)
+
+
+__getattr__ = function_of_module(__name__, "adagrad")

@@ -1,0 +1,35 @@
+"""Adamax (Kingma and Ba 2014)."""
+
+from __future__ import annotations
+
+from .. import _C
+from ._per_parameter import AdamVariant
+from ._stateless import function_of_module
+from .optimizer import implementation
+
+__all__ = ["Adamax"]
+
+
+class Adamax(AdamVariant):
+    """Adam with the infinity norm of the gradients (Kingma and Ba 2014)."""
+
+    second = "exp_inf"
+
+    def __init__(
+        self, params, lr: float = 2e-3, betas=(0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0, foreach=None, *,
+        maximize: bool = False, differentiable=False, capturable=False,
+    ):  # fmt: skip
+        super().__init__(
+            params, lr, betas, eps, weight_decay, maximize=maximize,
+            **implementation(foreach=foreach, capturable=capturable, differentiable=differentiable),
+        )  # fmt: skip
+
+    def _step(self, group, p, grad, state):
+        beta1, beta2 = group["betas"]
+        mean = state["exp_avg"].lerp_(grad, 1 - beta1)
+        largest = state["exp_inf"]
+        largest.copy_(_C.torch.maximum(largest * beta2, grad.abs().add(group["eps"])))
+        p.addcdiv_(mean, largest, value=-float(group["lr"]) / (1 - beta1 ** state["step"]))
+
+
+__getattr__ = function_of_module(__name__, "adamax")

@@ -1,0 +1,44 @@
+"""NAdam (Dozat 2016)."""
+
+from __future__ import annotations
+
+from ._options import as_float32
+from ._per_parameter import AdamVariant
+from ._stateless import function_of_module
+from .optimizer import implementation, require_non_negative
+
+__all__ = ["NAdam"]
+
+
+class NAdam(AdamVariant):
+    """Adam with Nesterov's momentum (Dozat 2016)."""
+
+    _numbers = ("step", "mu_product")
+
+    def __init__(
+        self, params, lr: float = 2e-3, betas=(0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0,
+        momentum_decay: float = 4e-3, decoupled_weight_decay: bool = False, *, foreach=None, maximize: bool = False,
+        capturable=False, differentiable=False,
+    ):  # fmt: skip
+        require_non_negative({"momentum_decay value": momentum_decay})
+        super().__init__(
+            params, lr, betas, eps, weight_decay, momentum_decay=momentum_decay,
+            decoupled_weight_decay=decoupled_weight_decay, maximize=maximize,
+            **implementation(foreach=foreach, capturable=capturable, differentiable=differentiable),
+        )  # fmt: skip
+
+    def _start(self, group, p, state):
+        super()._start(group, p, state)
+        state["mu_product"] = 1.0
+
+    def _step(self, group, p, grad, state):
+        step, beta1, lr = state["step"], group["betas"][0], float(group["lr"])
+        mean, squares = self._moments(group, grad, state)
+        mu, following = (beta1 * (1 - 0.5 * 0.96 ** (t * group["momentum_decay"])) for t in (step, step + 1))
+        product = state["mu_product"] = as_float32(state["mu_product"] * mu)
+        scale = squares.div(1 - group["betas"][1] ** step).sqrt().add(group["eps"])
+        p.addcdiv_(grad, scale, value=-lr * (1 - mu) / (1 - product))
+        p.addcdiv_(mean, scale, value=-lr * following / (1 - product * following))
+
+
+__getattr__ = function_of_module(__name__, "nadam")

@@ -1,0 +1,41 @@
+"""RAdam (Liu et al., "On the variance of the adaptive learning rate", 2019)."""
+
+from __future__ import annotations
+
+import math
+
+from ._per_parameter import AdamVariant
+from ._stateless import function_of_module
+from .optimizer import implementation
+
+__all__ = ["RAdam"]
+
+
+class RAdam(AdamVariant):
+    """Adam with rectified variance (Liu et al., "On the variance of the adaptive learning rate", 2019)."""
+
+    def __init__(
+        self, params, lr: float = 1e-3, betas=(0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0,
+        decoupled_weight_decay: bool = False, *, foreach=None, maximize: bool = False, capturable=False, differentiable=False,
+    ):  # fmt: skip
+        super().__init__(
+            params, lr, betas, eps, weight_decay, decoupled_weight_decay=decoupled_weight_decay, maximize=maximize,
+            **implementation(foreach=foreach, capturable=capturable, differentiable=differentiable),
+        )  # fmt: skip
+
+    def _step(self, group, p, grad, state):
+        step, (beta1, beta2), lr = state["step"], group["betas"], float(group["lr"])
+        mean, squares = self._moments(group, grad, state)
+        longest = 2 / (1 - beta2) - 1
+        correction = 1 - beta2**step
+        length = longest - 2 * step * beta2**step / correction
+        rate = lr / (1 - beta1**step)
+        if length <= 5:
+            p.add_(mean, alpha=-rate)
+            return
+        part = (length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length)
+        rate *= math.sqrt(part * correction)
+        p.addcdiv_(mean, squares.sqrt().add(group["eps"]), value=-rate)
+
+
+__getattr__ = function_of_module(__name__, "radam")

@@ -1,0 +1,53 @@
+"""RMSprop (Hinton, lecture 6e, 2012)."""
+
+from __future__ import annotations
+
+from .. import _C
+from ._options import check_lr
+from ._per_parameter import PerParameterOptimizer
+from ._stateless import function_of_module
+from .optimizer import implementation, require_non_negative
+
+__all__ = ["RMSprop"]
+
+
+class RMSprop(PerParameterOptimizer):
+    """RMSprop (Hinton, lecture 6e, 2012).
+
+    `centered`: Graves, "Generating sequences with recurrent neural networks" (2013).
+    """
+
+    def __init__(
+        self, params, lr: float = 1e-2, alpha: float = 0.99, eps: float = 1e-8, weight_decay: float = 0, momentum: float = 0,
+        centered: bool = False, capturable=False, foreach=None, maximize: bool = False, differentiable=False,
+    ):  # fmt: skip
+        check_lr(lr)
+        limited = {"learning rate": lr, "epsilon value": eps, "momentum value": momentum}
+        require_non_negative({**limited, "weight_decay value": weight_decay, "alpha value": alpha})
+        super().__init__(params, {
+            "lr": lr, "momentum": momentum, "alpha": alpha, "eps": eps, "centered": centered, "weight_decay": weight_decay,
+            "maximize": maximize,
+            **implementation(foreach=foreach, capturable=capturable, differentiable=differentiable),
+        })  # fmt: skip
+
+    def _start(self, group, p, state):
+        state["square_avg"] = _C.torch.zeros_like(p)
+        if group["momentum"] > 0:
+            state["momentum_buffer"] = _C.torch.zeros_like(p)
+        if group["centered"]:
+            state["grad_avg"] = _C.torch.zeros_like(p)
+
+    def _step(self, group, p, grad, state):
+        alpha, lr = group["alpha"], float(group["lr"])
+        squares = state["square_avg"].mul_(alpha).addcmul_(grad, grad, value=1 - alpha)
+        if group["centered"]:
+            mean = state["grad_avg"].lerp_(grad, 1 - alpha)
+            squares = squares.addcmul(mean, mean, value=-1)
+        scale = squares.sqrt().add(group["eps"])
+        if group["momentum"] > 0:
+            p.add_(state["momentum_buffer"].mul_(group["momentum"]).addcdiv_(grad, scale), alpha=-lr)
+        else:
+            p.addcdiv_(grad, scale, value=-lr)
+
+
+__getattr__ = function_of_module(__name__, "rmsprop")
