@@ -12,6 +12,10 @@ from typing import Any
 from .. import _C
 
 _MODULES = ("_fft", "_linalg", "_nn", "_special")
+_LIBRARY = {
+    "_AutoDispatchBelowAutograd": ("operators", "BelowAutograd"), "DispatchKey": ("dispatch_keys", "DispatchKey"),
+    "DispatchKeySet": ("dispatch_keys", "DispatchKeySet"), "_ExcludeDispatchKeyGuard": ("dispatch_keys", "ExcludeDispatchKeyGuard"),
+}  # fmt: skip
 _TensorMeta = type(_C.Tensor)
 
 
@@ -72,8 +76,7 @@ class Value:
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return importlib.import_module(f"{__name__}.{name}")
-    if name == "_AutoDispatchBelowAutograd":
-        from .._library.operators import BelowAutograd
-
-        return BelowAutograd
+    if name in _LIBRARY:
+        module, original = _LIBRARY[name]
+        return getattr(importlib.import_module(f"teletensor._library.{module}"), original)
     raise AttributeError(f"module 'teletensor._C' has no attribute {name!r}")

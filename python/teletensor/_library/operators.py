@@ -71,9 +71,11 @@ class OpOverload:
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         positional, keyword = self._schema.bind(args, kwargs)
         device = next((t.device.type for t in _tensors([*positional, *keyword.values()])), "cpu")
-        dtype = self.autocast.get(device)
-        if dtype is not None and _C.autocast_dtype(device) is not None:
-            return self._with_autocast(device, dtype, positional, keyword)
+        if device in ("cpu", "cuda") and _C.autocast_dtype(device) is not None:
+            if f"Autocast{device.upper()}" in self.kernels:
+                return self.kernels[f"Autocast{device.upper()}"](*positional, **keyword)
+            if device in self.autocast:
+                return self._with_autocast(device, self.autocast[device], positional, keyword)
         return self._call(device, positional, keyword)
 
     def _with_autocast(self, device: str, dtype: _C.dtype, positional: list, keyword: dict) -> Any:
