@@ -17,6 +17,15 @@ HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")  # the hash in a file's name
 _directory: str | None = None
 
 
+def __getattr__(name: str) -> Any:
+    """The progress bar of tqdm, if that package is installed: libraries import it from here."""
+    if name == "tqdm":
+        from tqdm import tqdm
+
+        return tqdm
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 def get_dir() -> str:
     """The folder of the hub: that of set_dir(), $TORCH_HOME/hub, $XDG_CACHE_HOME/torch/hub or ~/.cache/torch/hub."""
     if _directory is not None:

@@ -24,6 +24,8 @@ NAMES = {
     "_toplevel.batch_norm": "batch_norm_backward_elemt batch_norm_backward_reduce batch_norm_elemt batch_norm_gather_stats "
     "batch_norm_gather_stats_with_counts batch_norm_update_stats",
     "_toplevel.buffers": "from_file frombuffer",
+    "_toplevel.checks": "_assert_async _check _check_index _check_is_size _check_not_implemented _check_tensor_all "
+    "_check_tensor_all_with _check_type _check_value _check_with",
     "_toplevel.control": "cond while_loop",
     "_toplevel.default_generator": "AcceleratorError default_generator",
     "_toplevel.foreach": _foreach_names(),
@@ -33,6 +35,8 @@ NAMES = {
     "feature_alpha_dropout frobenius_norm max_pool1d_with_indices native_channel_shuffle norm_except_dim nuclear_norm "
     "slice_inverse view_as_complex_copy view_as_real_copy alpha_dropout_ celu_ dropout_ feature_alpha_dropout_ feature_dropout_ "
     "rrelu_ selu_ threshold_",
+    "_toplevel.private": "_convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo _log_softmax _sample_dirichlet "
+    "_shape_as_tensor _softmax _softmax_backward_data _standard_gamma _unique2 _weight_norm",
     "_toplevel.queries": "get_device get_device_module is_distributed is_inference is_nonzero is_same_size is_signed typename",
     "_toplevel.rnn": "gru lstm rnn_relu rnn_tanh",
     "_toplevel.settings": "get_deterministic_debug_mode get_num_interop_threads init_num_threads is_anomaly_check_nan_enabled "

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from .._lazy import lazy_attributes
 from .._planned import not_implemented
 from .errors import OnnxExporterError
@@ -14,7 +16,32 @@ def is_in_onnx_export() -> bool:
     return False
 
 
+def register_custom_op_symbolic(symbolic_name: str, symbolic_fn: Callable, opset_version: int) -> None:
+    """Checks its arguments and has no effect: nothing is exported, so the function would never be called.
+
+    Raises:
+        ValueError: the name is not of the form "namespace::name".
+        TypeError: the function cannot be called, or the version is not an int.
+    """
+    if "::" not in symbolic_name:
+        raise ValueError(
+            f"[register_custom_op_symbolic] expected a name such as 'namespace::name', got {symbolic_name!r}"
+        )
+    if not callable(symbolic_fn) or not isinstance(opset_version, int):
+        raise TypeError(
+            f"[register_custom_op_symbolic] expected a function and a version, got {symbolic_fn!r}, {opset_version!r}"
+        )
+
+
+def unregister_custom_op_symbolic(symbolic_name: str, opset_version: int) -> None:
+    """Has no effect, like register_custom_op_symbolic."""
+    register_custom_op_symbolic(symbolic_name, len, opset_version)
+
+
 not_implemented(
     globals(), "modules are not exported to ONNX yet", "export", "ExportableModule InputObserver ONNXProgram"
 )
-__getattr__, __dir__ = lazy_attributes(globals(), ("errors", "ops"))
+__getattr__, __dir__ = lazy_attributes(
+    globals(),
+    ("errors", "operators", "ops", "symbolic_helper", "symbolic_opset9", "symbolic_opset11", "symbolic_opset12"),
+)

@@ -1,0 +1,72 @@
+"""torch._check and its relatives, which libraries call to state what holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .._C import Tensor
+
+__all__ = [
+    "_assert_async", "_check", "_check_index", "_check_is_size", "_check_not_implemented", "_check_tensor_all",
+    "_check_tensor_all_with", "_check_type", "_check_value", "_check_with",
+]  # fmt: skip
+
+
+def _check_with(error_type: type[Exception], cond: bool, message: Callable[[], object] | str | None) -> None:
+    """Raises an exception of a type, with the message or its result as text, unless the condition holds.
+
+    Raises:
+        TypeError: the condition is no bool, or the message cannot be called.
+    """
+    if not isinstance(cond, bool):
+        raise TypeError(f"cond must be a bool, but got {type(cond)}")
+    if cond:
+        return
+    if message is not None and not callable(message) and not isinstance(message, str):
+        raise TypeError("message must be a callable")
+    text = "Expected cond to be True, but got False. (Could this error message be improved? If so, please report an enhancement request.)"
+    raise error_type(text if message is None else message if isinstance(message, str) else str(message()))
+
+
+def _of_type(error_type: type[Exception], name: str) -> Callable:
+    def check(cond: bool, message: Callable[[], object] | None = None) -> None:
+        _check_with(error_type, cond, message)
+
+    check.__name__, check.__doc__ = name, f"Raises {error_type.__name__} unless the condition holds."
+    return check
+
+
+_check, _check_index = _of_type(RuntimeError, "_check"), _of_type(IndexError, "_check_index")
+_check_value, _check_type = _of_type(ValueError, "_check_value"), _of_type(TypeError, "_check_type")
+_check_not_implemented = _of_type(NotImplementedError, "_check_not_implemented")
+
+
+def _check_is_size(i: int, message: Callable[[], object] | None = None, *, max: int | None = None) -> None:  # noqa: A002
+    """Raises RuntimeError unless 0 <= i, and i <= max if it is given."""
+    _check(i >= 0 and (max is None or i <= max), message)
+
+
+def _check_tensor_all_with(error_type: type[Exception], cond: Tensor, message: Callable[[], object] | None = None) -> None:
+    """Raises an exception of a type unless all elements of a bool tensor are True. Waits for the engine.
+
+    Raises:
+        TypeError: the condition is no bool tensor.
+    """
+    if not isinstance(cond, Tensor):
+        raise TypeError(f"cond must be a tensor, but got {type(cond)}")
+    if str(cond.dtype) != "torch.bool":
+        raise TypeError(f"cond tensor must have dtype torch.bool, but got {cond.dtype}")
+    _check_with(error_type, bool(cond.all().item()), message)
+
+
+def _check_tensor_all(cond: Tensor, message: Callable[[], object] | None = None) -> None:
+    """Raises RuntimeError unless all elements are True. Waits for the engine."""
+    _check_tensor_all_with(RuntimeError, cond, message)
+
+
+def _assert_async(input: Tensor, assert_msg: str = "Expected Tensor with single nonzero value, but got zero") -> None:  # noqa: A002
+    """Raises RuntimeError if a tensor of one element is zero. Waits for the engine, unlike PyTorch on a GPU."""
+    if input.numel() != 1:
+        raise RuntimeError(f"[_assert_async] expected a tensor of one element, got size {list(input.shape)}")
+    if not input.item():
+        raise RuntimeError(assert_msg)

@@ -1,0 +1,72 @@
+"""torch.backends.cuda: precision of products, and settings without effect."""
+
+from __future__ import annotations
+
+from .._functions import get_float32_matmul_precision, set_float32_matmul_precision
+
+
+class _Matmul:
+    """torch.backends.cuda.matmul: allow_tf32 is an alias of set_float32_matmul_precision. Other settings have no effect."""
+
+    allow_fp16_reduced_precision_reduction = True
+    allow_bf16_reduced_precision_reduction = True
+    allow_fp16_accumulation = False
+
+    @property
+    def allow_tf32(self) -> bool:
+        """Whether GPUs may multiply float32 in TF32."""
+        return get_float32_matmul_precision() != "highest"
+
+    @allow_tf32.setter
+    def allow_tf32(self, allowed: bool) -> None:
+        set_float32_matmul_precision("high" if allowed else "highest")
+
+    @property
+    def fp32_precision(self) -> str:
+        """ "tf32" if allow_tf32, else "ieee"."""
+        return "tf32" if self.allow_tf32 else "ieee"
+
+    @fp32_precision.setter
+    def fp32_precision(self, precision: str) -> None:
+        if precision not in ("tf32", "ieee", "none"):
+            raise RuntimeError(f"[cuda.matmul] expected fp32_precision to be tf32, ieee or none, got {precision!r}")
+        self.allow_tf32 = precision == "tf32"
+
+
+matmul = _Matmul()
+_attention = {"flash": True, "mem_efficient": True, "math": True, "cudnn": True}
+
+
+def is_built() -> bool:
+    """Always True: engines with GPUs are supported."""
+    return True
+
+
+def _attention_setting(name: str):
+    def enable(enabled: bool) -> None:
+        _attention[name] = bool(enabled)
+
+    def enabled() -> bool:
+        return _attention[name]
+
+    enable.__name__, enable.__doc__ = f"enable_{name}_sdp", f"Sets the result of {name}_sdp_enabled(). The engine selects the kernel."
+    enabled.__name__, enabled.__doc__ = f"{name}_sdp_enabled", f"The value that enable_{name}_sdp set."
+    return enable, enabled
+
+
+enable_flash_sdp, flash_sdp_enabled = _attention_setting("flash")
+enable_mem_efficient_sdp, mem_efficient_sdp_enabled = _attention_setting("mem_efficient")
+enable_math_sdp, math_sdp_enabled = _attention_setting("math")
+enable_cudnn_sdp, cudnn_sdp_enabled = _attention_setting("cudnn")
+
+
+def is_flash_attention_available() -> bool:
+    """Always False: PyTorch's kernels are not used; the engine's attention needs no setting."""
+    return False
+
+
+def preferred_linalg_library(backend: str | None = None) -> str:
+    """Always "default": the engine uses cuSOLVER. Raises NotImplementedError for another backend."""
+    if backend not in (None, "default", "cusolver"):
+        raise NotImplementedError(f"[preferred_linalg_library] the engine uses cuSOLVER, got {backend!r}")
+    return "default"

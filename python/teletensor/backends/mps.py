@@ -1,0 +1,21 @@
+"""torch.backends.mps: Apple's GPUs, which the engine does not use."""
+
+
+def is_available() -> bool:
+    """Always False."""
+    return False
+
+
+def is_built() -> bool:
+    """Always False."""
+    return False
+
+
+def is_macos_or_newer(major: int, minor: int) -> bool:
+    """Always False: there is no such device. The arguments have no effect."""
+    return False
+
+
+def is_macos13_or_newer(minor: int = 0) -> bool:
+    """Always False, like is_macos_or_newer."""
+    return False

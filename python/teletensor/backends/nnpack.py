@@ -1,0 +1,6 @@
+"""torch.backends.nnpack: whether the client uses the library."""
+
+
+def is_available() -> bool:
+    """Always False: the engine computes."""
+    return False

@@ -1,0 +1,5 @@
+"""torch.onnx.symbolic_opset12: importable; its functions raise NotImplementedError."""
+
+from ._symbolic import symbolic_functions
+
+__getattr__ = symbolic_functions(__name__)
