@@ -217,3 +217,7 @@ uniform, normal, constant, orthogonal = map(_old_name, (uniform_, normal_, const
 eye, dirac, sparse = map(_old_name, (eye_, dirac_, sparse_))
 xavier_uniform, xavier_normal = map(_old_name, (xavier_uniform_, xavier_normal_))
 kaiming_uniform, kaiming_normal = map(_old_name, (kaiming_uniform_, kaiming_normal_))
+
+# Names that libraries use
+_no_grad_uniform_, _no_grad_normal_, _no_grad_trunc_normal_, _no_grad_fill_ = uniform_, normal_, trunc_normal_, constant_
+_no_grad_zero_ = zeros_

@@ -318,7 +318,10 @@ NOT_COMPILED = {
 
 # Parameters required by a protocol: of hooks, overridden methods, and PyTorch functions that have no effect here.
 UNUSED = {
-    ("_library/schema.py", "tags"), ("distributed/_functional_collectives.py", "tag"), ("library.py", "alias_analysis"),
+    ("backends/cudnn.py", "tensor"), ("backends/mps.py", "major"), ("backends/mps.py", "minor"),
+    ("onnx/symbolic_helper.py", "arg_q_descriptors"), ("onnx/symbolic_helper.py", "arg_types"),
+    ("onnx/symbolic_helper.py", "quantize_output"), ("onnx/symbolic_helper.py", "scale"),
+    ("onnx/symbolic_helper.py", "zero_point"), ("_library/schema.py", "tags"), ("distributed/_functional_collectives.py", "tag"), ("library.py", "alias_analysis"),
     ("library.py", "atol"), ("library.py", "lib"), ("library.py", "rtol"), ("library.py", "tags"),
     ("_storage.py", "device"), ("_tensor.py", "context"), ("_tensor.py", "protocol"), ("_tensor.py", "return_scalar"),
     ("accelerator.py", "check_available"),

@@ -25,7 +25,7 @@ def namespace() -> str:
 def cases() -> dict[str, Any]:
     """All cases: functions of the module `torch` whose results JSON can express."""
     found = {}
-    for family in ("aliases", "operators"):
+    for family in ("aliases", "operators", "private"):
         module = importlib.import_module(f"{__package__}.{family}_cases")
         found.update({f"{family}.{name[5:]}": case for name, case in vars(module).items() if name.startswith("case_")})
     return found
@@ -33,6 +33,9 @@ def cases() -> dict[str, Any]:
 
 if __name__ == "__main__":
     import torch
+    import torch.nn.attention.flex_attention  # noqa: F401
+    import torch.onnx.operators
+    import torch.onnx.symbolic_helper
 
     values = {name: plain(case(torch)) for name, case in cases().items()}
     lines = [f"{json.dumps(name)}: {json.dumps(value)}" for name, value in sorted(values.items())]

@@ -15,7 +15,8 @@ from typing import Any, Callable, NamedTuple, TypedDict
 from ... import _C
 from ..._C import Tensor
 from ..._grad_mode import no_grad
-from ._block_mask import DEFAULT_BLOCK_SIZE, BlockMask, noop_mask, sliced_mask_error, to_dense, to_ordered
+from ._block_mask import DEFAULT_BLOCK_SIZE as _DEFAULT_SPARSE_BLOCK_SIZE
+from ._block_mask import BlockMask, noop_mask, sliced_mask_error, to_dense, to_ordered
 
 __all__ = [
     "AuxOutput", "AuxRequest", "BlockMask", "FlexKernelOptions", "and_masks", "create_block_mask", "create_mask", "flex_attention",
@@ -166,7 +167,7 @@ def _blocks_of(mask: Tensor, size: tuple[int, int], separate_full_blocks: bool) 
 
 def create_block_mask(
     mask_mod: Callable, B: int | None, H: int | None, Q_LEN: int, KV_LEN: int, device=None,
-    BLOCK_SIZE: int | tuple[int, int] = DEFAULT_BLOCK_SIZE, _compile: bool = False, separate_full_blocks: bool = True,
+    BLOCK_SIZE: int | tuple[int, int] = _DEFAULT_SPARSE_BLOCK_SIZE, _compile: bool = False, separate_full_blocks: bool = True,
     compute_dq_write_order: bool = False, dq_kv_order: bool = True,
 ) -> BlockMask:  # fmt: skip # noqa: N803 - PyTorch's names
     """The BlockMask of a mask function.

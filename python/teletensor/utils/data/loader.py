@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+from typing import Generic, TypeVar
 
 from ... import _C
 from .collate import default_collate, default_convert
@@ -39,7 +40,10 @@ def _check_workers(num_workers: int, timeout: float, prefetch_factor, persistent
         )
 
 
-class DataLoader:
+T_co = TypeVar("T_co", covariant=True)
+
+
+class DataLoader(Generic[T_co]):
     """Batches of a data set; see torch.utils.data.DataLoader.
 
     ``num_workers`` threads load ``prefetch_factor`` batches each ahead of use (default: 2) and send them to the engine in

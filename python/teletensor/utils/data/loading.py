@@ -290,6 +290,10 @@ class WorkerIterator(_Iterator):
         for worker in self._workers:
             worker.end(wait=not self._timed_out and get_worker_info() is None)
 
+    def _shutdown_workers(self) -> None:
+        """Ends the workers. Called by libraries; otherwise they end with the iterator."""
+        self._end()
+
     def __del__(self):
         if hasattr(self, "_workers"):
             self._end()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Generic, TypeVar
 
 from ..._generator import Generator
 from ..._random import draw_in_client
@@ -13,7 +14,10 @@ def _source(generator: Generator | None) -> random.Random:
     return draw_in_client() if generator is None else generator.draw_in_client()
 
 
-class Sampler:
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Sampler(Generic[T_co]):
     """Yields indices; subclasses define __iter__ and, usually, __len__."""
 
     def __init__(self, data_source=None):
@@ -23,7 +27,7 @@ class Sampler:
         raise NotImplementedError
 
 
-class SequentialSampler(Sampler):
+class SequentialSampler(Sampler[int]):
     """Yields 0, 1, 2, ..., len(data_source) - 1."""
 
     def __init__(self, data_source):
@@ -36,7 +40,7 @@ class SequentialSampler(Sampler):
         return len(self.data_source)
 
 
-class RandomSampler(Sampler):
+class RandomSampler(Sampler[int]):
     """Yields num_samples indices (default: all) in random order, or with replacement.
 
     The order is drawn in the client (seeded by manual_seed), so that shuffling does not wait for the engine.
@@ -71,7 +75,7 @@ class RandomSampler(Sampler):
         return self.num_samples
 
 
-class SubsetRandomSampler(Sampler):
+class SubsetRandomSampler(Sampler[int]):
     """Yields the given indices in random order."""
 
     def __init__(self, indices, generator=None):
@@ -84,7 +88,7 @@ class SubsetRandomSampler(Sampler):
         return len(self.indices)
 
 
-class WeightedRandomSampler(Sampler):
+class WeightedRandomSampler(Sampler[int]):
     """Yields indices drawn with probabilities proportional to the weights."""
 
     def __init__(self, weights, num_samples: int, replacement: bool = True, generator=None):
@@ -107,7 +111,7 @@ class WeightedRandomSampler(Sampler):
         return self.num_samples
 
 
-class BatchSampler(Sampler):
+class BatchSampler(Sampler[list[int]]):
     """Yields lists of batch_size indices. The last list may be shorter unless drop_last is set."""
 
     def __init__(self, sampler, batch_size: int, drop_last: bool):
