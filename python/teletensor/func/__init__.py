@@ -1,10 +1,15 @@
 """torch.func: derivatives of functions, maps over batches, and modules as functions of their parameters."""
 
+from .._lazy import lazy_attributes
 from .batching import vmap
 from .derivatives import grad, grad_and_value, hessian, jacfwd, jacrev, jvp, linearize, vjp
 from .modules import functional_call, stack_module_state
 
-__all__ = [
-    "functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "stack_module_state",
-    "vjp", "vmap",
+__all__ = [  # noqa: F822 - some are imported at their first use
+    "debug_unwrap", "functional_call", "functionalize", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize",
+    "rearrange", "replace_all_batch_norm_modules_", "stack_module_state", "vjp", "vmap",
 ]  # fmt: skip
+
+__getattr__, __dir__ = lazy_attributes(
+    globals(), (), {"_names": "debug_unwrap functionalize replace_all_batch_norm_modules_", "_rearrange": "rearrange"}
+)

@@ -98,6 +98,11 @@ def get_context(method: str | None = None) -> multiprocessing.context.BaseContex
     return _spawn_context if method == "spawn" else multiprocessing.get_context(method)
 
 
+def get_all_start_methods() -> list[str]:
+    """The available start methods, the default first."""
+    return sorted(multiprocessing.get_all_start_methods(), key=lambda name: name != "spawn")
+
+
 def __getattr__(name: str) -> Any:
     """Process, Queue, Pool and the others, of the current start method."""
     if name in multiprocessing.__all__:

@@ -544,3 +544,16 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     return input.reshape(n, groups, c // groups, -1).transpose(1, 2).reshape(input.shape)
 
 _wrap_functions(globals())
+
+
+def __getattr__(name: str):
+    """Names that are rarely used, and those of torch.overrides."""
+    if name.startswith("__"):
+        raise AttributeError(f"module 'teletensor.nn.functional' has no attribute {name!r}")
+    from .. import overrides
+    from . import _functional_names
+
+    for module in (_functional_names, overrides):
+        if hasattr(module, name) and (module is _functional_names or "torch_function" in name):
+            return getattr(module, name)
+    raise AttributeError(f"module 'teletensor.nn.functional' has no attribute {name!r}: not implemented yet (docs/names.md)")

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import checkpoint, data, dlpack, hooks
+from .._lazy import lazy_attributes
 
-__all__ = ["checkpoint", "data", "dlpack", "hooks", "set_module", "swap_tensors"]  # noqa: F822 - swap_tensors: __getattr__
-
-_LAZY = {"_pytree": None, "serialization": None, "swap_tensors": "_swap"}  # attribute: module that defines it, or None for a module
+__all__ = ["checkpoint", "data", "dlpack", "hooks", "set_module", "swap_tensors"]  # noqa: F822 - imported at their first use
 
 
 def set_module(obj: Any, mod: str) -> None:
@@ -18,12 +16,12 @@ def set_module(obj: Any, mod: str) -> None:
     obj.__module__ = mod
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
-        raise AttributeError(f"module 'teletensor.utils' has no attribute {name!r}")
-    import importlib
-
-    if _LAZY[name] is None:
-        return importlib.import_module(f"{__name__}.{name}")
-    value = globals()[name] = getattr(importlib.import_module(f"{__name__}.{_LAZY[name]}"), name)
-    return value
+__getattr__, __dir__ = lazy_attributes(
+    globals(),
+    None,
+    {
+        "_swap": "swap_tensors",
+        "backend_registration": "generate_methods_for_privateuse1_backend rename_privateuse1_backend",
+        "throughput_benchmark": "ThroughputBenchmark",
+    },
+)

@@ -12,7 +12,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-FAMILIES = ("attention", "foreach", "graph", "lazy", "optimizers", "prune", "pytree", "quantization", "toplevel")
+FAMILIES = (
+    "attention", "comparison", "foreach", "functional", "graph", "lazy", "optimizers",
+    "prune", "pytree", "quantization", "toplevel", "utils",
+)  # fmt: skip
 VALUES = Path(__file__).with_name("values.json")
 
 

@@ -12,7 +12,7 @@ import sys, teletensor
 lazy = "hub accelerator cpu nn optim distributed distributions utils fft func cuda serialization autograd.gradcheck".split()
 assert not [n for n in lazy if "teletensor." + n in sys.modules], "imported with the package"
 assert teletensor.distributions.Normal and teletensor.nn.functional.relu and teletensor.conv1d and teletensor.autograd.gradcheck
-lazy = "hub accelerator utils._pytree nn.utils.prune testing._creation".split()
+lazy = "hub accelerator utils._pytree nn.utils.prune testing._creation utils.data".split()
 assert not [n for n in lazy if "teletensor." + n in sys.modules], "imported with another module"
 assert {"conv1d", "distributions", "load"} <= set(dir(teletensor))
 import teletensor.as_torch, torch
@@ -155,3 +155,32 @@ def test_blocks_without_a_mask_function(torch):
     mask[:4, :4] = mask[4:, 4:] = True
     result = flex.flex_attention(x, x, x, block_mask=flex.BlockMask.from_kv_blocks(*lists, BLOCK_SIZE=4))
     assert torch.allclose(result, torch.nn.functional.scaled_dot_product_attention(x, x, x, mask), atol=1e-6)
+
+
+def test_a_timer_waits_for_the_engine(torch):
+    benchmark = torch.utils.benchmark
+    calls = []
+    measured = benchmark.Timer("calls.append(1); x + 1", globals={"x": torch.ones(4), "calls": calls}, label="add").blocked_autorange(
+        min_run_time=0.01
+    )
+    assert measured.median > 0 and sum(measured.raw_times) >= 0.01 and len(calls) >= measured.number_per_run * len(measured.times)
+    adaptive = benchmark.Timer("pass").adaptive_autorange(min_run_time=1e-4, max_run_time=0.1)
+    assert adaptive.number_per_run >= 1 and "add" in repr(measured) and "Times are in" in str(benchmark.Compare([measured]))
+    for refused in (lambda: benchmark.Timer("x", language="cpp"), benchmark.Timer("pass").collect_callgrind, benchmark.Fuzzer):
+        with pytest.raises(NotImplementedError):
+            refused()
+
+
+def test_utilities_without_a_compiler_or_other_devices(torch):
+    utils = torch.utils
+    assert utils.cpp_extension.is_ninja_available() in (True, False) and "torch_extensions" in utils.cpp_extension.get_default_build_root()
+    optimize = utils.mobile_optimizer.optimize_for_mobile
+    for refused in (utils.cpp_extension.load, optimize, utils.rename_privateuse1_backend, utils.bottleneck.main):
+        with pytest.raises(NotImplementedError):
+            refused()
+    assert utils.deterministic.fill_uninitialized_memory is False
+    with pytest.raises(NotImplementedError, match="fill_uninitialized_memory"):
+        utils.deterministic.fill_uninitialized_memory = True
+    text = utils.collect_env.get_pretty_env_info()
+    assert "numpy==" in text and "engine version: " in text and utils.collect_env.get_env_info().cpu_info
+    assert utils.model_zoo.load_url is torch.hub.load_state_dict_from_url

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ._planned import not_implemented
+from .._lazy import lazy_attributes
+from .._planned import not_implemented
 
 
 def is_available() -> bool:
@@ -55,3 +56,5 @@ not_implemented(
     "set_rng_state set_rng_state_all set_stream stream synchronize temperature use_mem_pool utilization",
     "Event MemPool Stream StreamContext XPUGraph XPUPluggableAllocator device device_of",
 )  # fmt: skip
+default_generators: tuple = ()
+__getattr__, __dir__ = lazy_attributes(globals(), ("streams",))

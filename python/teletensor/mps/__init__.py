@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ._planned import not_implemented
+from .._lazy import lazy_attributes
+from .._planned import not_implemented
 
 
 def is_available() -> bool:
@@ -22,3 +23,4 @@ not_implemented(
     "synchronize",
     "Event Stream",
 )  # fmt: skip
+__getattr__, __dir__ = lazy_attributes(globals(), ("profiler",))

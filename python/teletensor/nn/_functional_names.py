@@ -1,0 +1,146 @@
+"""Names of torch.nn.functional that belong to TorchScript or have fixed return types."""
+
+from __future__ import annotations
+
+import enum
+from typing import TYPE_CHECKING, Any, Callable
+
+from .. import _C
+from .._C import Tensor
+from .._planned import not_implemented
+
+GRID_SAMPLE_INTERPOLATION_MODES = {"bilinear": 0, "nearest": 1, "bicubic": 2}
+GRID_SAMPLE_PADDING_MODES = {"zeros": 0, "border": 1, "reflection": 2}
+reproducibility_notes: dict[str, str] = {}
+sparse_support_notes: dict[str, str] = {}
+tf32_notes: dict[str, str] = {}
+_ = TYPE_CHECKING  # PyTorch exports it
+
+
+class _BroadcastingList:
+    """A type in annotations: a number or a list of numbers."""
+
+    def __getitem__(self, types: Any) -> None:
+        """Returns None, as PyTorch does."""
+
+
+BroadcastingList1, BroadcastingList2, BroadcastingList3 = _BroadcastingList(), _BroadcastingList(), _BroadcastingList()
+
+
+class ScalingType(enum.Enum):
+    """Which elements of a matrix share a scale."""
+
+    TensorWise = 0
+    RowWise = 1
+    BlockWise1x16 = 2
+    BlockWise1x32 = 3
+    BlockWise1x128 = 4
+    BlockWise128x128 = 5
+
+
+class SwizzleType(enum.Enum):
+    """The order of scales in memory."""
+
+    NO_SWIZZLE = 0
+    SWIZZLE_32_4_4 = 1
+    SWIZZLE_32_8 = 2
+
+
+def assert_int_or_pair(arg: Any, arg_name: str, message: str) -> None:
+    """Raises AssertionError unless an argument is an int or has two elements."""
+    if not (isinstance(arg, int) or len(arg) == 2):
+        raise AssertionError(message.format(arg_name))
+
+
+def boolean_dispatch(
+    arg_name: str, arg_index: int, default: bool, if_true: Callable, if_false: Callable, module_name: str | None, func_name: str | None
+) -> Callable:
+    """A function that calls one of two functions, by the value of one of its arguments."""
+
+    def dispatch(*args: Any, **kwargs: Any) -> Any:
+        chosen = kwargs.get(arg_name, args[arg_index] if arg_index < len(args) else default)
+        return (if_true if chosen else if_false)(*args, **kwargs)
+
+    dispatch.__doc__ = if_true.__doc__ or if_false.__doc__
+    dispatch.__module__ = module_name or dispatch.__module__
+    dispatch.__name__ = func_name or dispatch.__name__
+    return dispatch
+
+
+def _with_indices(name: str) -> Callable:
+    def pool(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
+        from . import functional
+
+        positions = {"fractional_max_pool2d": 4, "fractional_max_pool3d": 4, "adaptive_max_pool1d": 2, "adaptive_max_pool3d": 2}
+        place = positions.get(name, 6)
+        if len(args) > place:
+            args = (*args[:place], True, *args[place + 1 :])
+            kwargs.pop("return_indices", None)
+        else:
+            kwargs["return_indices"] = True
+        return getattr(functional, name)(*args, **kwargs)
+
+    pool.__name__ = pool.__qualname__ = f"{name}_with_indices"
+    pool.__doc__ = f"{name} with return_indices=True, whatever is passed for it."
+    return pool
+
+
+for _name in (
+    "adaptive_max_pool1d", "adaptive_max_pool3d", "fractional_max_pool2d", "fractional_max_pool3d", "max_pool1d", "max_pool3d",
+):  # fmt: skip
+    globals()[f"{_name}_with_indices"] = _with_indices(_name)
+
+
+def native_channel_shuffle(input: Tensor, groups: int) -> Tensor:
+    """channel_shuffle."""
+    from . import functional
+
+    return functional.channel_shuffle(input, groups)
+
+
+def rrelu_(input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False) -> Tensor:
+    """rrelu, in place."""
+    from . import functional
+
+    return input.copy_(functional.rrelu(input, lower, upper, training))
+
+
+def grouped_mm(
+    mat_a: Tensor, mat_b: Tensor, *, offs: Tensor | None = None, bias: Tensor | None = None, out_dtype: _C.dtype | None = None
+) -> Tensor:
+    """Products of groups of matrices. Waits for ``offs``.
+
+    Args:
+        mat_a, mat_b: (G, M, K) and (G, K, N); with ``offs`` one of them, or both, have two dimensions, of which the rows
+            of mat_a, the columns of mat_b, or the common dimension K of both are divided into groups.
+        offs: the end of each group; of int32. The result has zeros in rows or columns behind the last group.
+    """
+    if bias is not None:
+        raise RuntimeError("Bias not supported yet")
+    if mat_a.dim() not in (2, 3) or mat_b.dim() not in (2, 3):
+        raise RuntimeError("mat_a and mat_b have to be 2 or 3 dimensional")
+    if (offs is None) != (mat_a.dim() == mat_b.dim() == 3):
+        raise RuntimeError("Have to provide offsets if there is a 2d matrix, and no offset if both matrices are 3d")
+    dtype = mat_a.dtype if out_dtype is None else out_dtype
+    if offs is None:
+        return _C.torch.bmm(mat_a, mat_b).to(dtype)
+    ends = offs.tolist()
+    starts = [0, *ends[:-1]]
+    if mat_a.dim() == mat_b.dim():  # groups of the common dimension
+        return _C.torch.stack([mat_a[:, i:j] @ mat_b[i:j] for i, j in zip(starts, ends)]).to(dtype)
+    if mat_a.dim() == 2:
+        parts, whole = [mat_a[i:j] @ mat_b[g] for g, (i, j) in enumerate(zip(starts, ends))], mat_a.shape[0]
+        rest = mat_a.new_zeros(whole - ends[-1], mat_b.shape[-1])
+        return _C.torch.cat([*parts, rest], 0).to(dtype)
+    parts, whole = [mat_a[g] @ mat_b[:, i:j] for g, (i, j) in enumerate(zip(starts, ends))], mat_b.shape[1]
+    return _C.torch.cat([*parts, mat_a.new_zeros(mat_a.shape[1], whole - ends[-1])], 1).to(dtype)
+
+
+_module = {"__name__": "teletensor.nn.functional"}
+not_implemented(
+    _module, "products of 8-bit floats with scales per row or block; torch._scaled_mm has scales per tensor",
+    "scaled_addmm scaled_addmm_ scaled_grouped_mm scaled_mm",
+)  # fmt: skip
+scaled_addmm, scaled_addmm_, scaled_grouped_mm, scaled_mm = (
+    _module[n] for n in ("scaled_addmm", "scaled_addmm_", "scaled_grouped_mm", "scaled_mm")
+)

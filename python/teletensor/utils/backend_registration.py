@@ -1,0 +1,9 @@
+"""torch.utils.backend_registration: names for a device type of another vendor."""
+
+from __future__ import annotations
+
+from .._planned import not_implemented
+
+not_implemented(
+    globals(), "device types are the engine's: cpu, cuda and meta", "generate_methods_for_privateuse1_backend rename_privateuse1_backend"
+)
