@@ -20,10 +20,25 @@ class GradientEdge(NamedTuple):
 
 
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:
-    """Raises NotImplementedError: nodes are in the engine. Pass tensors to backward() and grad()."""
+    """Returns the place of a tensor in its graph, which backward() and grad() accept in place of the tensor.
+
+    Unlike in PyTorch, the edge keeps the tensor alive.
+    """
+    from .graph import Node
+
     if not tensor.requires_grad:
         raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
-    raise NotImplementedError("get_gradient_edge: nodes of the engine's tape are no objects; pass the tensor to backward() or grad()")
+    node = tensor.grad_fn
+    return GradientEdge(Node("AccumulateGrad") if node is None else node, 0, tensor)
+
+
+def tensor_of(value: Any) -> Any:
+    """The tensor of a gradient edge; other values themselves."""
+    if not isinstance(value, GradientEdge):
+        return value
+    if not isinstance(value.ownership_token, Tensor):
+        raise RuntimeError("expected a GradientEdge that get_gradient_edge() returned")
+    return value.ownership_token
 
 
 def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:

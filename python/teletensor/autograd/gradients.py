@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from .. import _C
 from .._C import Tensor
+from ._graph_names import GradientEdge, tensor_of
 from ._passes import run_pass
 
 # Called after each backward pass that accumulates gradients was issued, without arguments.
@@ -14,7 +15,9 @@ after_backward: list[Callable[[], None]] = []
 
 
 def _sequence(value) -> list:
-    return [value] if value is None or isinstance(value, Tensor) else list(value)
+    """The tensors of a tensor, a gradient edge, or a sequence of them."""
+    single = value is None or isinstance(value, (Tensor, GradientEdge))
+    return [tensor_of(v) for v in ([value] if single else value)]
 
 
 def _gradients(given, count: int) -> list:

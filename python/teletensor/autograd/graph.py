@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Callable
+from typing import Any, Callable
 
 from .. import _C
 from .._C import Tensor
@@ -33,8 +33,9 @@ __all__ = [
 class Node:
     """A recorded operation, returned by ``tensor.grad_fn``."""
 
-    def __init__(self, name: str):
+    def __init__(self, name: str, metadata: dict[str, Any] | None = None):
         self._name = name
+        self.metadata = {} if metadata is None else metadata  # for users; the nodes of one tensor share it
 
     def name(self) -> str:
         """PyTorch's name of the operation's gradient, e.g. ``AddBackward0``."""
@@ -77,7 +78,12 @@ def register_hook(tensor: Tensor, hook: Callable) -> RemovableHandle:
 
 def _grad_fn(tensor: Tensor) -> Node | None:
     name = _C.node_name(tensor)
-    return None if name is None else Node(name)
+    if name is None:
+        return None
+    known = tensor.__dict__.get("_node_metadata")
+    if known is None or known[0] != name:  # an operation in place has given the tensor another node
+        known = tensor.__dict__["_node_metadata"] = (name, {})
+    return Node(name, known[1])
 
 
 Tensor.grad_fn = property(_grad_fn, doc="The operation that computed the tensor, or None.")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+
 from .._functions import get_float32_matmul_precision, set_float32_matmul_precision
 
 
@@ -34,7 +37,6 @@ class _Matmul:
 
 
 matmul = _Matmul()
-_attention = {"flash": True, "mem_efficient": True, "math": True, "cudnn": True}
 
 
 def is_built() -> bool:
@@ -42,22 +44,42 @@ def is_built() -> bool:
     return True
 
 
-def _attention_setting(name: str):
+def _attention_setting(name: str, backend: str):
     def enable(enabled: bool) -> None:
-        _attention[name] = bool(enabled)
+        from ..nn import dot_product_attention as attention
+
+        attention.allow(attention.SDPBackend[backend], bool(enabled))
 
     def enabled() -> bool:
-        return _attention[name]
+        from ..nn import dot_product_attention as attention
 
-    enable.__name__, enable.__doc__ = f"enable_{name}_sdp", f"Sets the result of {name}_sdp_enabled(). The engine selects the kernel."
-    enabled.__name__, enabled.__doc__ = f"{name}_sdp_enabled", f"The value that enable_{name}_sdp set."
+        return attention.SDPBackend[backend] in attention.allowed
+
+    enable.__name__ = f"enable_{name}_sdp"
+    enable.__doc__ = f"Whether scaled_dot_product_attention may use SDPBackend.{backend}; see torch.nn.attention.sdpa_kernel."
+    enabled.__name__, enabled.__doc__ = f"{name}_sdp_enabled", f"Whether SDPBackend.{backend} may be used."
     return enable, enabled
 
 
-enable_flash_sdp, flash_sdp_enabled = _attention_setting("flash")
-enable_mem_efficient_sdp, mem_efficient_sdp_enabled = _attention_setting("mem_efficient")
-enable_math_sdp, math_sdp_enabled = _attention_setting("math")
-enable_cudnn_sdp, cudnn_sdp_enabled = _attention_setting("cudnn")
+enable_flash_sdp, flash_sdp_enabled = _attention_setting("flash", "FLASH_ATTENTION")
+enable_mem_efficient_sdp, mem_efficient_sdp_enabled = _attention_setting("mem_efficient", "EFFICIENT_ATTENTION")
+enable_math_sdp, math_sdp_enabled = _attention_setting("math", "MATH")
+enable_cudnn_sdp, cudnn_sdp_enabled = _attention_setting("cudnn", "CUDNN_ATTENTION")
+
+
+@contextlib.contextmanager
+def sdp_kernel(
+    enable_flash: bool = True, enable_math: bool = True, enable_mem_efficient: bool = True, enable_cudnn: bool = True
+) -> Iterator[dict]:
+    """The older form of torch.nn.attention.sdpa_kernel."""
+    from ..nn.attention import SDPBackend, sdpa_kernel
+
+    wanted = {
+        SDPBackend.FLASH_ATTENTION: enable_flash, SDPBackend.MATH: enable_math, SDPBackend.EFFICIENT_ATTENTION: enable_mem_efficient,
+        SDPBackend.CUDNN_ATTENTION: enable_cudnn,
+    }  # fmt: skip
+    with sdpa_kernel([backend for backend, enabled in wanted.items() if enabled]) as context:
+        yield context
 
 
 def is_flash_attention_available() -> bool:

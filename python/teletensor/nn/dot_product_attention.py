@@ -23,9 +23,17 @@ class SDPBackend(enum.IntEnum):
 
 
 # The implementations that may be used, the preferred ones first: sdpa_kernel and torch.backends.cuda change them.
-allowed: tuple[SDPBackend, ...] = (
+_ORDER = (
     SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.CUDNN_ATTENTION, SDPBackend.OVERRIDEABLE, SDPBackend.MATH,
 )  # fmt: skip
+allowed: tuple[SDPBackend, ...] = _ORDER
+
+
+def allow(backend: SDPBackend, enabled: bool) -> None:
+    """Adds an implementation to the allowed ones, or removes it."""
+    global allowed
+    kept = tuple(b for b in allowed if b is not backend)
+    allowed = tuple(sorted((*kept, backend), key=_ORDER.index)) if enabled else kept
 
 # Replaces scaled_dot_product_attention in a context of torch.distributed.tensor.experimental.context_parallel.
 over_ranks = None

@@ -154,3 +154,31 @@ def case_modules(torch):
     with cpu.stream(stream):
         rows.append(cpu.current_stream() is stream)
     return [*rows, cpu.current_stream() is stream, isinstance(1.5, types._Number)]
+
+
+def case_gradient_edges(torch):
+    edge_of = torch.autograd.graph.get_gradient_edge
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    y = x * 3
+    z = (y * y).sum()
+    rows = [*torch.autograd.grad(z, edge_of(y), retain_graph=True), *torch.autograd.grad([z], [edge_of(y), x], retain_graph=True)]
+    torch.autograd.backward(edge_of(z), inputs=[x], retain_graph=True)
+    y.grad_fn.metadata["name"] = 1
+    rows += [x.grad, edge_of(y).node.name(), edge_of(y).output_nr, y.grad_fn.metadata, z.grad_fn.metadata, error(edge_of, torch.ones(1))]
+    y.add_(1)
+    return [*rows, y.grad_fn.name(), y.grad_fn.metadata, edge_of(x).node.name().rpartition("::")[2]]
+
+
+def case_attention_settings(torch):
+    cuda, f = torch.backends.cuda, torch.nn.functional
+    x = torch.sin(torch.arange(24.0)).reshape(1, 1, 6, 4)
+    names = ("flash", "mem_efficient", "math", "cudnn")
+    rows = [[getattr(cuda, f"{n}_sdp_enabled")() for n in names]]
+    for n in names[:2]:
+        getattr(cuda, f"enable_{n}_sdp")(False)
+    rows += [[getattr(cuda, f"{n}_sdp_enabled")() for n in names], f.scaled_dot_product_attention(x, x, x)]
+    for n in names[:2]:
+        getattr(cuda, f"enable_{n}_sdp")(True)
+    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+        rows.append([getattr(cuda, f"{n}_sdp_enabled")() for n in names])
+    return [*rows, [getattr(cuda, f"{n}_sdp_enabled")() for n in names]]

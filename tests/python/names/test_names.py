@@ -73,8 +73,6 @@ def test_hooks_of_saved_tensors_raise(torch):
             make()
     with graph.disable_saved_tensors_hooks("not here"), pytest.raises(RuntimeError, match="not here"):
         graph.save_on_cpu()
-    with pytest.raises(NotImplementedError, match="pass the tensor"):
-        graph.get_gradient_edge(torch.ones(1, requires_grad=True))
     with pytest.raises(RuntimeError, match="during backward pass"):
         graph.queue_callback(print)
 
