@@ -49,6 +49,7 @@ from ._ops.shape import view_copies as _view_copies  # noqa: E402
 from ._generator import Generator  # noqa: E402
 from ._generator import drawing_functions as _drawing_functions  # noqa: E402
 from ._ops.windows import *  # noqa: E402,F403
+from ._ops import spellings as _spellings  # noqa: E402,F401 - registers itself with the parser
 from ._grad_mode import enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad, set_grad_enabled  # noqa: E402
 from ._ops.linalg import *  # noqa: E402,F403
 from ._ops.lowrank import *  # noqa: E402,F403
@@ -114,6 +115,9 @@ newaxis = None
 has_mkl = has_lapack = has_openmp = has_spectral = True  # of the engine's libraries or its own kernels
 
 
+for _name in " ".join(_lazy_names.values()).split():  # these replace operators of the same names
+    if globals().get(_name) is getattr(_C.torch, _name, _C):
+        del globals()[_name]
 __getattr__, __dir__ = _lazy_attributes(
     globals(), None, _lazy_names, but=("as_torch", "cli"), convert=_overridable.overridable
 )

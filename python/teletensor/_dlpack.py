@@ -82,24 +82,24 @@ class _CapsuleHolder:
         return DLDeviceType.kDLCPU, 0
 
 
-def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
+def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
     """Imports an object with __dlpack__, or a capsule.
 
     A Tensor is returned detached, without copying its bytes, unless a copy or another device is requested.
 
     Raises:
-        ValueError: ``copy`` is False, but ``x`` is not a Tensor or is on another device.
+        ValueError: ``copy`` is False, but ``ext_tensor`` is not a Tensor or is on another device.
     """
-    if isinstance(x, Tensor):
-        moves = device is not None and _C.placed(device) != x.device
+    if isinstance(ext_tensor, Tensor):
+        moves = device is not None and _C.placed(device) != ext_tensor.device
         if copy is False and moves:
-            raise ValueError(f"moving a tensor from {x.device} to {device} requires a copy, but copy is False")
-        return x.to(device=device, copy=bool(copy)) if copy or moves else x.detach()
+            raise ValueError(f"moving a tensor from {ext_tensor.device} to {device} requires a copy, but copy is False")
+        return ext_tensor.to(device=device, copy=bool(copy)) if copy or moves else ext_tensor.detach()
     if copy is False:
         raise ValueError("moving the values to the engine requires a copy, but copy is False")
     import numpy as np
 
-    producer = x if hasattr(x, "__dlpack__") else _CapsuleHolder(x)
+    producer = ext_tensor if hasattr(ext_tensor, "__dlpack__") else _CapsuleHolder(ext_tensor)
     on_device = producer.__dlpack_device__()[0] != DLDeviceType.kDLCPU
     return _C.tensor(np.from_dlpack(producer, device="cpu") if on_device else np.from_dlpack(producer), device=device)
 

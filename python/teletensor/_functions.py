@@ -37,14 +37,13 @@ def as_tensor(data, dtype=None, device=None) -> Tensor:
     return _C.tensor(data, dtype=dtype, device=device)
 
 
-def asarray(obj, *, dtype=None, device=None, copy: bool | None = None, requires_grad: bool = False) -> Tensor:
+def asarray(obj, *, dtype=None, device=None, copy: bool | None = None, requires_grad: bool | None = None) -> Tensor:
     """Returns `obj` itself if it is a Tensor with that dtype and device, otherwise a new tensor; `copy` forces a copy.
 
     Raises:
         ValueError: `copy` is False, and `obj` is not a tensor of that dtype and device. An array is always copied.
     """
-    check_optional_flags("asarray", copy=copy)
-    check_flags("asarray", requires_grad=requires_grad)
+    check_optional_flags("asarray", copy=copy, requires_grad=requires_grad)
     if isinstance(obj, Tensor):
         result = obj.to(dtype=dtype, device=device)
         if copy is False and result is not obj:
@@ -57,11 +56,11 @@ def asarray(obj, *, dtype=None, device=None, copy: bool | None = None, requires_
     return result.requires_grad_() if requires_grad and not result.requires_grad else result
 
 
-def from_numpy(array) -> Tensor:
+def from_numpy(ndarray) -> Tensor:
     """Creates a tensor with a copy of the array's values. Unlike in PyTorch, array and tensor do not share memory."""
-    if not hasattr(array, "__array_interface__"):
-        raise TypeError(f"expected np.ndarray (got {type(array).__name__})")
-    return _C.tensor(array)
+    if not hasattr(ndarray, "__array_interface__"):
+        raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
+    return _C.tensor(ndarray)
 
 
 def is_tensor(obj) -> bool:
@@ -94,7 +93,9 @@ def get_default_dtype():
     return _C.default_dtype()
 
 
-set_default_dtype = _C.set_default_dtype  # see docs/differences.md for the functions to which it applies
+def set_default_dtype(d) -> None:
+    """Sets the dtype of floating-point data without an explicit dtype (docs/differences.md lists where it applies)."""
+    _C.set_default_dtype(d)
 
 
 def get_default_device() -> _C.device:
@@ -129,12 +130,25 @@ def set_default_tensor_type(t) -> None:
     set_default_device(None if kind == "cpu" else kind)
 
 
-promote_types = _C.promote_types
-can_cast = _C.can_cast
+def promote_types(type1, type2):
+    """The smallest dtype to which both dtypes can be cast."""
+    return _C.promote_types(type1, type2)
 
 
-def result_type(tensor, other):
-    """Returns the dtype that arithmetic on two tensors or numbers produces."""
+def can_cast(from_, to) -> bool:
+    """Whether a dtype can be cast to another one."""
+    return _C.can_cast(from_, to)
+
+
+def result_type(*operands, **named):
+    """Returns the dtype that arithmetic on two tensors or numbers produces.
+
+    The operands may be passed as ``tensor``, ``other``, ``scalar``, or ``scalar1`` and ``scalar2``.
+    """
+    unknown = named.keys() - {"tensor", "other", "scalar", "scalar1", "scalar2"}
+    if unknown or len(operands) + len(named) != 2:
+        raise TypeError(f"result_type() expected two operands, got {len(operands)} and {', '.join(named) or 'no keyword'}")
+    tensor, other = (*operands, *named.values())
     if not isinstance(tensor, Tensor) and not isinstance(other, Tensor):
         if not isinstance(tensor, numbers.Number) or not isinstance(other, numbers.Number):
             kinds = f"{type(tensor).__name__}, {type(other).__name__}"
@@ -142,6 +156,9 @@ def result_type(tensor, other):
         return _C.tensor([tensor, other]).dtype
     either = _C.torch.empty((), dtype=_C.bool, device="meta")
     return _C.ops.where(either, _meta_operand(tensor), _meta_operand(other)).dtype  # where() accepts every dtype
+
+
+result_type.__overloads__ = ("tensor, other", "scalar, tensor", "tensor, scalar", "scalar1, scalar2")
 
 
 def _meta_operand(x):
@@ -229,8 +246,9 @@ def broadcast_tensors(*tensors) -> tuple[Tensor, ...]:
     return tuple(t.expand(shape) for t in tensors)
 
 
-def meshgrid(*tensors, indexing: str = "ij") -> tuple[Tensor, ...]:
-    """Returns a coordinate grid for each of the one-dimensional tensors."""
+def meshgrid(*tensors, indexing: str | None = None) -> tuple[Tensor, ...]:
+    """Returns a coordinate grid for each of the one-dimensional tensors. ``indexing`` is "ij" (the default) or "xy"."""
+    indexing = "ij" if indexing is None else indexing
     if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
         tensors = tuple(tensors[0])
     if indexing not in ("ij", "xy"):
@@ -275,13 +293,13 @@ Tensor.allclose, Tensor.equal = allclose, equal
 globals().update(tensor_types("cpu"))
 
 
-def set_num_threads(n: int) -> None:
+def set_num_threads(nthreads: int) -> None:
     """Limits the threads of this process's operations on the CPU. The engine's own number is the maximum (``--threads``)."""
-    if isinstance(n, bool) or not isinstance(n, int):
-        raise RuntimeError(f"set_num_threads expects an int, but got {type(n).__name__}")
-    if n <= 0:
-        raise RuntimeError(f"set_num_threads expects a positive integer, got {n}")
-    _connection.configure_sessions("set_num_threads", n)
+    if isinstance(nthreads, bool) or not isinstance(nthreads, int):
+        raise RuntimeError(f"set_num_threads expects an int, but got {type(nthreads).__name__}")
+    if nthreads <= 0:
+        raise RuntimeError(f"set_num_threads expects a positive integer, got {nthreads}")
+    _connection.configure_sessions("set_num_threads", nthreads)
 
 
 def get_num_threads() -> int:
@@ -346,18 +364,23 @@ _MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagra
 
 
 def compile(  # noqa: A001 - PyTorch's name
-    model=None, *, fullgraph: bool = False, dynamic: bool | None = None, backend="inductor", mode: str | None = None,
-    options: dict | None = None, disable: bool = False,
+    model=None, *, fullgraph: bool = False, dynamic: bool | None = None, backend=None, mode: str | None = None,
+    options: dict | None = None, disable: bool = False, name: str | None = None, recompile_limit: int | None = None,
+    isolate_recompiles: bool = False, dynamic_shapes=None,
 ):  # fmt: skip
     """Returns the model unchanged: graphs are not compiled yet. The engine batches and fuses eager operations.
 
-    ``fullgraph``, ``dynamic``, ``mode``, ``disable`` and PyTorch's backends have no effect on results.
+    ``fullgraph``, ``dynamic``, ``mode``, ``disable``, PyTorch's backends, ``name`` and the limits of recompilation have no
+    effect on results.
 
     Raises:
         RuntimeError: PyTorch has no such backend or mode, or both mode and options are given.
         NotImplementedError: the backend is a function, or backend options are given.
     """
-    check_flags("compile", fullgraph=fullgraph, disable=disable)
+    check_flags("compile", fullgraph=fullgraph, disable=disable, isolate_recompiles=isolate_recompiles)
+    backend = "inductor" if backend is None else backend
+    if name is not None and not isinstance(name, str) or recompile_limit is not None and not isinstance(recompile_limit, int):
+        raise TypeError(f"[compile] expected name to be a str and recompile_limit an int, got {name!r} and {recompile_limit!r}")
     check_optional_flags("compile", dynamic=dynamic)
     if callable(backend):
         raise NotImplementedError("[compile] expected the name of a backend, got a function: graphs are not compiled")
@@ -367,7 +390,7 @@ def compile(  # noqa: A001 - PyTorch's name
         raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
     if mode is not None and mode not in _MODES:
         raise RuntimeError(f"[compile] expected mode to be one of {', '.join(_MODES)}, got {mode!r}")
-    reject_values("compile", "nothing is compiled", options=options or None)
+    reject_values("compile", "nothing is compiled", options=options or None, dynamic_shapes=dynamic_shapes)
     return (lambda m: m) if model is None else model
 
 

@@ -22,8 +22,8 @@ class Generator:
     Such calls do not wait.
     """
 
-    def __init__(self, device="cpu"):
-        self.device = _C.device(device)
+    def __init__(self, device=None):
+        self.device = _C.device("cpu" if device is None else device)
         self.manual_seed(67280421310721)
 
     def manual_seed(self, seed: int) -> Generator:
@@ -45,14 +45,14 @@ class Generator:
         """Returns (seed, offset) as a tensor of two int64."""
         return self._state.clone()
 
-    def set_state(self, state: Tensor) -> Generator:
+    def set_state(self, _new_state: Tensor) -> Generator:
         """Restores a state returned by get_state.
 
         Raises:
             RuntimeError: the tensor is not such a state, for example because PyTorch made it.
         """
-        check_state("set_state", state)
-        self._state = state.clone()
+        check_state("set_state", _new_state)
+        self._state = _new_state.clone()
         return self
 
     def draw_in_client(self) -> random.Random:
@@ -76,16 +76,44 @@ def with_generator(function):
 
     @functools.wraps(function)
     def draw(*args, generator: Generator | None = None, **kwargs):
+        if args and isinstance(args[-1], Generator):
+            *args, generator = args
         if generator is None:
             return function(*args, **kwargs)
         with generator:
             return function(*args, **kwargs)
 
+    draw.added_keyword = "generator=None"  # for tools that read signatures
     return draw
 
 
+def bernoulli(input: Tensor, p: float | None = None, **kwargs) -> Tensor:
+    """Draws 0 or 1 for each element, 1 with the probability in input or, if it is given, with probability p."""
+    return _C.torch.bernoulli(input if p is None else _C.torch.full_like(input, p), **kwargs)
+
+
+_draw_bernoulli = Tensor.bernoulli_
+
+
+def bernoulli_(self: Tensor, p: float | Tensor = 0.5) -> Tensor:
+    """Sets each element to 1 with probability p, or with the probability in the tensor p, otherwise to 0."""
+    if not isinstance(p, Tensor):
+        return _draw_bernoulli(self, p)
+    if not p.is_floating_point():
+        raise RuntimeError(f"bernoulli_ expects a floating-point tensor of probabilities, got {p.dtype}")
+    return self.copy_(_C.torch.bernoulli(p.expand(self.shape)))
+
+
+_OVERLOADS = {
+    "poisson": ("input, generator=None",),
+    "binomial": ("count, prob, generator=None",),
+    "bernoulli": ("input, *, generator=None, out=None", "input, p, *, generator=None"),
+    "random_": (
+        "*, generator=None", "to, *, generator=None", "from_, to, *, generator=None",
+    ),
+}  # fmt: skip
 drawing_functions = {
-    name: with_generator(getattr(_C.torch, name))
+    name: with_generator(bernoulli if name == "bernoulli" else getattr(_C.torch, name))
     for name in (
         "rand", "randn", "randint", "randperm", "normal", "bernoulli", "multinomial", "poisson", "binomial", "rand_like",
         "randn_like",
@@ -95,4 +123,9 @@ for _name in (
     "bernoulli", "bernoulli_", "cauchy_", "exponential_", "geometric_", "log_normal_", "multinomial", "normal_", "random_",
     "uniform_",
 ):  # fmt: skip
-    setattr(Tensor, _name, with_generator(getattr(Tensor, _name)))
+    _function = {"bernoulli": bernoulli, "bernoulli_": bernoulli_}.get(_name) or getattr(Tensor, _name)
+    setattr(Tensor, _name, with_generator(_function))
+for _name, _rows in _OVERLOADS.items():
+    for _function in (drawing_functions.get(_name), getattr(Tensor, _name, None)):
+        if hasattr(_function, "added_keyword"):
+            _function.__overloads__ = _rows

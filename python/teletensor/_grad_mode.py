@@ -8,8 +8,15 @@ import warnings
 
 from . import _C
 
-is_grad_enabled = _C.is_grad_enabled
-is_inference_mode_enabled = _C.is_inference_mode
+
+def is_grad_enabled() -> bool:
+    """Whether the calling thread records operations for gradients."""
+    return _C.is_grad_enabled()
+
+
+def is_inference_mode_enabled() -> bool:
+    """Whether the calling thread is in inference mode."""
+    return _C.is_inference_mode()
 
 
 def _in_context(generator, context):
@@ -82,9 +89,9 @@ class _ModeContext:
 class _NoArgModeContext(_ModeContext):
     """A _ModeContext that can also decorate without parentheses."""
 
-    def __new__(cls, function=None):
+    def __new__(cls, orig_func=None):
         self = super().__new__(cls)
-        return self if function is None else self(function)
+        return self if orig_func is None else self(orig_func)
 
 
 class no_grad(_NoArgModeContext):  # noqa: N801 - PyTorch's name

@@ -50,11 +50,11 @@ def check_state(op: str, state) -> None:
         )
 
 
-def set_rng_state(state) -> None:
+def set_rng_state(new_state) -> None:
     """Restores a state returned by get_rng_state.
 
     Raises:
         RuntimeError: the tensor is not such a state, for example because PyTorch made it.
     """
-    check_state("set_rng_state", state)
-    _C.ops.set_rng_state(state)
+    check_state("set_rng_state", new_state)
+    _C.ops.set_rng_state(new_state)

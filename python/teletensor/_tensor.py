@@ -154,13 +154,17 @@ def cuda(self: Tensor, device=None, non_blocking: bool = False, memory_format=No
 
 
 @_method
-def to(self: Tensor, *args, dtype=None, device=None, non_blocking=False, copy=False, memory_format=None) -> Tensor:
+def to(
+    self: Tensor, *args, dtype=None, device=None, other=None, non_blocking=False, copy=False, memory_format=None
+) -> Tensor:
     """``to(dtype)``, ``to(device)``, ``to(device, dtype)`` or ``to(other)``. Returns self if nothing changes.
 
     ``non_blocking`` has no effect, since no copy waits; ``memory_format`` does not change the values.
     """
     check_flags("to", non_blocking=non_blocking, copy=copy)
     check_memory_format("to", memory_format)
+    if other is not None:
+        args = (other, *args)
     flags = [arg for arg in args if isinstance(arg, bool)]  # non_blocking and copy, if passed by position
     copy = copy or flags[1:] == [True]
     for arg in args:
@@ -182,6 +186,11 @@ def to(self: Tensor, *args, dtype=None, device=None, non_blocking=False, copy=Fa
     if dtype is not None and dtype is not result.dtype:
         result = _C.ops.to_dtype(result, dtype)
     return _C.ops.clone(result) if copy and result is self else result
+
+
+to.__overloads__ = tuple(
+    f"{first}non_blocking=False, copy=False, *, memory_format=None" for first in ("dtype, ", "device=None, dtype=None, ", "other, ")
+)
 
 
 def _type(self: Tensor, dtype=None, non_blocking: bool = False):
@@ -223,12 +232,12 @@ def type_as(self: Tensor, other: Tensor) -> Tensor:
 
 
 @_method
-def copy_(self: Tensor, src, non_blocking: bool = False) -> Tensor:
-    """Overwrites the values with ``src``, broadcast and cast. ``non_blocking`` has no effect, since no copy waits."""
+def copy_(self: Tensor, other, non_blocking: bool = False) -> Tensor:
+    """Overwrites the values with ``other``, broadcast and cast. ``non_blocking`` has no effect, since no copy waits."""
     check_flags("copy_", non_blocking=non_blocking)
-    if not isinstance(src, Tensor):
-        src = _C.tensor(src, dtype=self.dtype)
-    return _C.ops.assign(self, src.to(self.device), out=self)
+    if not isinstance(other, Tensor):
+        other = _C.tensor(other, dtype=self.dtype)
+    return _C.ops.assign(self, other.to(self.device), out=self)
 
 
 @_method
@@ -304,8 +313,9 @@ def _set_data(self: Tensor, value: Tensor) -> None:
 
 
 @_method
-def new_tensor(self: Tensor, data, *, dtype=None, device=None, requires_grad=False) -> Tensor:
+def new_tensor(self: Tensor, data, *, dtype=None, device=None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:
     """Creates a tensor from data, by default with this tensor's dtype and device."""
+    check_flags("new_tensor", pin_memory=pin_memory)
     device = self.device if device is None else device
     return _C.tensor(data, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad)
 
@@ -321,6 +331,9 @@ def _new(name: str) -> Callable:
         device = self.device if device is None else device
         return function(*args, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad, **sizes)
 
+    keywords = "*, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False"
+    first = "size, fill_value" if name == "full" else "size"
+    new.__overloads__ = (f"{first}, {keywords}", *([] if name == "full" else [f"*size: int, {keywords.removeprefix('*, ')}"]))
     new.__name__ = f"new_{name}"
     new.__doc__ = f"{name}() with this tensor's dtype and device by default."
     return new
@@ -342,8 +355,10 @@ def new_empty_strided(self: Tensor, size, stride, dtype=None, layout=None, devic
 
 
 @_method
-def is_pinned(self: Tensor) -> bool:
+def is_pinned(self: Tensor, device=None) -> bool:
     """Always False: the client holds no bytes to pin."""
+    if device is not None:
+        _C.device(device)  # raises if the name is invalid
     return False
 
 

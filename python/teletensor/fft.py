@@ -12,7 +12,7 @@ import math
 
 from . import _C
 from ._C import Tensor
-from ._options import check_layout
+from ._options import check_flags, check_layout
 from ._overridable import wrap_functions as _wrap_functions
 
 __all__ = [
@@ -199,6 +199,8 @@ def ihfftn(input: Tensor, s=None, dim=None, norm: str | None = None, *, out=None
 
 def _two_dims(function, name: str):
     def two(input: Tensor, s=None, dim=(-2, -1), norm: str | None = None, *, out=None) -> Tensor:
+        if dim is None:
+            raise TypeError(f"fft_{name}(): argument 'dim' (position 3) must be tuple of ints, not NoneType")
         return function(input, s, dim, norm, out=out)
 
     two.__name__, two.__doc__ = name, f"{function.__name__} along two dimensions, by default the last two."
@@ -213,9 +215,12 @@ def _frequencies(counts: Tensor, n: int, d: float) -> Tensor:
     return counts * (1.0 / (n * d))
 
 
-def fftfreq(n: int, d: float = 1.0, *, out=None, dtype=None, device=None, requires_grad: bool = False, layout=None) -> Tensor:
+def fftfreq(
+    n: int, d: float = 1.0, *, out=None, dtype=None, layout=None, device=None, pin_memory: bool = False, requires_grad: bool = False
+) -> Tensor:
     """The frequencies of fft's results for n samples at distance d; the second half is negative."""
     check_layout("fftfreq", layout)
+    check_flags("fftfreq", pin_memory=pin_memory)
     dtype = dtype or _C.default_dtype()
     positive = (n + 1) // 2
     counts = _torch.cat([
@@ -224,9 +229,12 @@ def fftfreq(n: int, d: float = 1.0, *, out=None, dtype=None, device=None, requir
     return _write_out(_frequencies(counts, n, d), out).requires_grad_(requires_grad)
 
 
-def rfftfreq(n: int, d: float = 1.0, *, out=None, dtype=None, device=None, requires_grad: bool = False, layout=None) -> Tensor:
+def rfftfreq(
+    n: int, d: float = 1.0, *, out=None, dtype=None, layout=None, device=None, pin_memory: bool = False, requires_grad: bool = False
+) -> Tensor:
     """The frequencies of rfft's results for n samples at distance d."""
     check_layout("rfftfreq", layout)
+    check_flags("rfftfreq", pin_memory=pin_memory)
     counts = _torch.arange(n // 2 + 1, dtype=dtype or _C.default_dtype(), device=device)
     return _write_out(_frequencies(counts, n, d), out).requires_grad_(requires_grad)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from . import _C
+from ._C import Tensor
 from ._functions import broadcast_shapes, broadcast_tensors, meshgrid
 from ._ops.einsum import einsum, tensordot
 from ._ops.join import atleast_1d, atleast_2d, atleast_3d, block_diag, cartesian_prod, unique, unique_consecutive
@@ -15,6 +16,10 @@ __all__ = [
     "einsum", "meshgrid", "norm", "split", "tensordot", "unique", "unique_consecutive",
 ]  # fmt: skip
 
-split = _C.torch.split
+
+def split(tensor: Tensor, split_size_or_sections, dim: int = 0) -> tuple[Tensor, ...]:
+    """Splits the tensor into pieces of one size, or of the given sizes, along dim."""
+    return _C.torch.split(tensor, split_size_or_sections, dim)
+
 
 _wrap_functions(globals())

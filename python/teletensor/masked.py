@@ -44,15 +44,21 @@ def _dims(dim, ndim: int) -> list[int]:
     if dim is None or dim == ():
         return list(range(ndim))
     dims = [dim] if isinstance(dim, int) else list(dim)
+    for d in dims:
+        _check_range(d, ndim)
     if len(set(d % max(1, ndim) for d in dims)) != len(dims):
         raise RuntimeError(f"dim={dims[-1]} appears multiple times in the list of dims")
     return dims
 
 
-def _one_dim(dim: int, ndim: int) -> int:
+def _check_range(dim: int, ndim: int) -> None:
     if not -max(1, ndim) <= dim < max(1, ndim):
         raise IndexError(f"Dimension out of range (expected to be in range of [{-max(1, ndim)}, {max(1, ndim) - 1}], but got {dim})")
-    return dim
+
+
+def _one_dim(dim, ndim: int) -> int:
+    """The first of the given dimensions, as in PyTorch; 0 if none is given."""
+    return 0 if dim is None or dim == () else _dims(dim, ndim)[0]
 
 
 def sum(input: Tensor, dim=None, *, keepdim: bool = False, dtype=None, mask: Tensor | None = None) -> Tensor:  # noqa: A001
@@ -153,6 +159,11 @@ def median(input: Tensor, dim: int = -1, *, keepdim: bool = False, dtype=None, m
 
 def norm(input: Tensor, ord=2.0, dim=None, *, keepdim: bool = False, dtype=None, mask: Tensor | None = None) -> Tensor:
     """The vector norm of the unmasked elements."""
+    if isinstance(ord, str):
+        raise TypeError(f"linalg_vector_norm(): argument 'ord' (position 2) must be Number, not {ord!r}")
+    if dtype is not None and dtype.is_complex != input.is_complex():
+        kind = "complex" if input.is_complex() else "real"
+        raise RuntimeError(f"linalg.vector_norm: dtype should be {kind} for {kind} inputs, but got {dtype}")
     masked = _apply_mask(input, mask, math.inf if ord == -math.inf else 0)
     return _ops.vector_norm(masked, float(ord), _dims(dim, input.dim()), keepdim, dtype=dtype)
 
@@ -189,14 +200,17 @@ def std(input: Tensor, dim=None, unbiased=None, *, correction=None, keepdim=Fals
 
 def softmax(input: Tensor, dim: int, *, dtype=None, mask: Tensor | None = None) -> Tensor:
     """softmax over the unmasked elements; 0 elsewhere."""
+    dim = _one_dim(dim, input.dim())
     return _ops.softmax(_apply_mask(input, mask, _smallest(input.dtype)), dim, dtype=dtype or input.dtype)
 
 
 def log_softmax(input: Tensor, dim: int, *, dtype=None, mask: Tensor | None = None) -> Tensor:
     """log_softmax over the unmasked elements; -inf elsewhere."""
+    dim = _one_dim(dim, input.dim())
     return _ops.log_softmax(_apply_mask(input, mask, _smallest(input.dtype)), dim, dtype=dtype or input.dtype)
 
 
 def softmin(input: Tensor, dim: int, *, dtype=None, mask: Tensor | None = None) -> Tensor:
     """softmax of the negated unmasked elements; 0 elsewhere."""
+    dim = _one_dim(dim, input.dim())
     return _ops.softmax(-_apply_mask(input, mask, _largest(input.dtype)), dim, dtype=dtype or input.dtype)

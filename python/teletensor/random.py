@@ -3,19 +3,26 @@
 import contextlib
 
 from . import _C
-from ._options import check_flags
+from ._options import check_flags, check_kind
 from ._random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 
 __all__ = ["get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state", "fork_rng", "thread_safe_generator"]
 
 
 @contextlib.contextmanager
-def fork_rng(devices=None, enabled: bool = True, *, device_type: str = "cuda"):
-    """Restores the state of the session's generator at the end. All devices share that generator."""
+def fork_rng(
+    devices=None, enabled: bool = True, _caller: str = "fork_rng", _devices_kw: str = "devices", device_type: str | None = None
+):
+    """Restores the state of the session's generator at the end. All devices share that generator.
+
+    ``_caller`` and ``_devices_kw`` are names that PyTorch uses in its warnings; there are none here.
+    """
     from .cuda import get_device_name
 
     check_flags("fork_rng", enabled=enabled)
-    _C.device(device_type)  # raises if the name is invalid
+    check_kind("fork_rng", "_caller", _caller, str)
+    check_kind("fork_rng", "_devices_kw", _devices_kw, str)
+    _C.device("cuda" if device_type is None else device_type)  # raises if the name is invalid
     for device in devices or ():
         get_device_name(device)  # raises if there is no such GPU
     state = get_rng_state() if enabled else None

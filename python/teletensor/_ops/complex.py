@@ -55,6 +55,7 @@ def isreal(input: Tensor) -> Tensor:
 
 
 @exact_out_variant
+@exact_out_variant
 def vdot(input: Tensor, other: Tensor) -> Tensor:
     """Returns the dot product of the conjugate of `input` with `other`, both vectors."""
     return _torch.dot(conj(input), other)

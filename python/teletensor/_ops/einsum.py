@@ -11,8 +11,16 @@ from .out_variant import exact_out_variant
 __all__ = ["einsum", "tensordot"]
 
 
-def einsum(equation, *operands) -> Tensor:
-    """Computes an Einstein summation. Contracts two operands at a time with one bmm, in _cheapest_pair()'s order."""
+def einsum(*args) -> Tensor:
+    """einsum(equation, *operands) or einsum(operand, dims, ..., result's dims): an Einstein summation.
+
+    Contracts two operands at a time with one bmm, in _cheapest_pair()'s order.
+    """
+    if len(args) < 2:
+        raise ValueError(
+            "einsum(): must specify the equation string and at least one operand, or at least one operand and its subscripts list"
+        )
+    equation, *operands = args
     if not isinstance(equation, str):
         equation, operands = _from_sublists(equation, *operands)
     if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
@@ -137,9 +145,13 @@ def _einsum_pair(a_labels: str, a: Tensor, b_labels: str, b: Tensor, later: set)
     return "".join(batch + free_a + free_b), result
 
 
-@exact_out_variant
-def tensordot(a: Tensor, b: Tensor, dims=2) -> Tensor:
+def tensordot(a: Tensor, b: Tensor, dims=2, out: Tensor | None = None) -> Tensor:
     """Contracts the last `dims` dimensions of a with the first of b, or the dimensions in the two lists of `dims`."""
+    return _tensordot(a, b, dims, out=out)
+
+
+@exact_out_variant
+def _tensordot(a: Tensor, b: Tensor, dims) -> Tensor:
     if isinstance(dims, int):
         dims = (list(range(a.dim() - dims, a.dim())), list(range(dims)))
     left, right = [[d % t.dim() for d in ds] for t, ds in zip((a, b), dims)]

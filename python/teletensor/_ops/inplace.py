@@ -6,12 +6,13 @@ unaffected.
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Callable
 
 from .. import _C
 from .._C import Tensor
-from .._options import check_kind, check_memory_format
+from .._options import check_kind, check_memory_format, check_optional_flags
 from .._storage import UntypedStorage
 from .out_variant import exact_out_variant
 
@@ -32,6 +33,7 @@ def _view_in_place(name: str) -> Callable:
         _C.become(self, function(self, *args, **kwargs))
         return self
 
+    functools.update_wrapper(view, function)
     view.__name__, view.__doc__ = f"{name}_", f"{name}, in place."
     return view
 
@@ -54,11 +56,12 @@ def _check_order(op: str, memory_format) -> None:
 
 
 @_method
-def resize_(self: Tensor, *sizes, memory_format=None) -> Tensor:
+def resize_(self: Tensor, *sizes, size=None, memory_format=None) -> Tensor:
     """Changes the sizes. Keeps the first elements; additional elements are uninitialised.
 
     If the number of elements grows, the tensor gets a new storage and its views keep the old one.
     """
+    sizes = sizes if size is None else (*sizes, size)
     sizes = list(sizes[0]) if len(sizes) == 1 and not isinstance(sizes[0], int) else list(sizes)
     _check_resizable(self)
     _check_order("resize_", memory_format)
@@ -74,6 +77,9 @@ def resize_(self: Tensor, *sizes, memory_format=None) -> Tensor:
     return self
 
 
+resize_.__overloads__ = ("size, *, memory_format=None", "*size: int, memory_format=None")
+
+
 @_method
 def resize(self: Tensor, *sizes) -> Tensor:
     """The old name of reshape."""
@@ -84,10 +90,10 @@ def resize(self: Tensor, *sizes) -> Tensor:
 
 
 @_method
-def resize_as_(self: Tensor, other: Tensor, memory_format=None) -> Tensor:
+def resize_as_(self: Tensor, the_template: Tensor, *, memory_format=None) -> Tensor:
     """resize_ to the other tensor's sizes."""
     _check_order("resize_as_", memory_format)
-    return self.resize_(*other.shape) if other.dim() else self.resize_([])
+    return self.resize_(*the_template.shape) if the_template.dim() else self.resize_([])
 
 
 @_method
@@ -159,6 +165,8 @@ def flipud(self: Tensor) -> Tensor:
 @_method
 def renorm(self: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     """Scales down the slices along a dimension whose p-norm exceeds maxnorm."""
+    if p <= 0:
+        raise RuntimeError("renorm: non-positive-norm not supported")
     if self.dim() < 2:
         raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {self.dim()} dimensions")
     rest = [d for d in range(self.dim()) if d != dim % self.dim()]
@@ -187,17 +195,18 @@ def _typed_storage(self: Tensor):
 
 
 @_method
-def to_dense(self: Tensor, dtype=None) -> Tensor:
-    """Returns the tensor itself: every tensor is dense."""
+def to_dense(self: Tensor, dtype=None, *, masked_grad: bool | None = None) -> Tensor:
+    """Returns the tensor itself: every tensor is dense. ``masked_grad`` applies to sparse tensors only."""
+    check_optional_flags("to_dense", masked_grad=masked_grad)
     return self if dtype is None else self.to(dtype)
 
 
 @_method
-def record_stream(self: Tensor, stream) -> None:
+def record_stream(self: Tensor, s) -> None:
     """Only checks the stream's type: the engine tracks which memory its streams use."""
     from ..cuda.streams import Stream
 
-    check_kind("record_stream", "stream", stream, Stream)
+    check_kind("record_stream", "s", s, Stream)
 
 
 @_method
@@ -220,9 +229,9 @@ def is_shared(self: Tensor) -> bool:
 
 
 @_method
-def map_(self: Tensor, tensor: Tensor, callable: Callable) -> Tensor:
+def map_(self: Tensor, other: Tensor, callable: Callable) -> Tensor:
     """Applies a Python function to each pair of elements, in place. Waits for the engine."""
-    pairs = zip(self.reshape(-1).tolist(), tensor.expand_as(self).reshape(-1).tolist())
+    pairs = zip(self.reshape(-1).tolist(), other.expand_as(self).reshape(-1).tolist())
     values = [callable(a, b) for a, b in pairs]
     return self.copy_(_C.tensor(values, dtype=self.dtype, device=self.device).reshape(self.shape))
 
@@ -230,9 +239,10 @@ def map_(self: Tensor, tensor: Tensor, callable: Callable) -> Tensor:
 def _overwriting(name: str) -> Callable:
     function = getattr(Tensor, name)
 
-    def method(self: Tensor, *args) -> Tensor:
-        return self.copy_(function(self, *args))
+    def method(self: Tensor, *args, **kwargs) -> Tensor:
+        return self.copy_(function(self, *args, **kwargs))
 
+    functools.update_wrapper(method, function)
     method.__name__, method.__doc__ = f"{name}_", f"{name}, in place: writes 1 for true and 0 for false."
     return method
 
@@ -251,6 +261,7 @@ def _in_place_function(name: str) -> Callable:
     def function(input: Tensor, *args, **kwargs) -> Tensor:
         return method(input, *args, **kwargs)
 
+    functools.update_wrapper(function, method)
     function.__name__, function.__doc__ = name, f"Tensor.{name}."
     return function
 

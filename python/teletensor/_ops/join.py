@@ -9,7 +9,7 @@ import operator
 from .. import _C
 from .._C import Tensor
 from .._functions import meshgrid
-from .._options import check_layout
+from .._options import check_flags, check_layout
 from .out_variant import out_variant
 
 __all__ = [
@@ -153,24 +153,24 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     return x.unsqueeze(-1) ** (powers if increasing else powers.flip(0))
 
 
-def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float | None = None, dim: int = -1) -> Tensor:
+def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1, dim: int = -1) -> Tensor:
     """The integral along dim by the trapezoidal rule, of values at the places x or at a distance of dx (1 by default)."""
     return _trapezoids(y, x, dx, dim).sum(dim)
 
 
-def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float | None = None, dim: int = -1) -> Tensor:
+def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1, dim: int = -1) -> Tensor:
     """The integrals along dim up to each element after the first, by the trapezoidal rule."""
     return _trapezoids(y, x, dx, dim).cumsum(dim)
 
 
-def _trapezoids(y: Tensor, x: Tensor | None, dx: float | None, dim: int) -> Tensor:
-    if x is not None and dx is not None:
+def _trapezoids(y: Tensor, x: Tensor | None, dx: float, dim: int) -> Tensor:
+    if x is not None and dx != 1:
         raise TypeError("trapezoid() received an invalid combination of arguments: expected x or dx, but got both")
     n = y.shape[dim] if y.dim() else y.size(dim)
     rest = max(n - 1, 0)
     means = (y.narrow(dim, n - rest, rest) + y.narrow(dim, 0, rest)) / 2
     if x is None:
-        return means * (1 if dx is None else dx)
+        return means * dx
     if x.shape[-1 if x.dim() == 1 else dim] != n:
         raise RuntimeError("trapezoid: There must be one `x` value for each sample point")
     if x.dim() == 1:
@@ -277,20 +277,31 @@ def _triangle_indices(name: str, row: int, col: int, offset: int, dtype, device)
     return _torch.stack([row_of, column_of if first is None else column_of + first[row_of]]).to(dtype or _C.int64)
 
 
-def triu_indices(row: int, col: int, offset: int = 0, *, dtype=None, device=None, layout=None) -> Tensor:
+def triu_indices(
+    row: int, col: int, offset: int = 0, *, dtype=None, layout=None, device=None, pin_memory: bool = False, requires_grad: bool = False
+) -> Tensor:
     """The (row, column) indices of a matrix's upper triangle, as a tensor of two rows."""
     check_layout("triu_indices", layout)
-    return _triangle_indices("triu_indices", row, col, offset, dtype, device)
+    check_flags("triu_indices", pin_memory=pin_memory)
+    return _triangle_indices("triu_indices", row, col, offset, dtype, device).requires_grad_(requires_grad)
 
 
-def tril_indices(row: int, col: int, offset: int = 0, *, dtype=None, device=None, layout=None) -> Tensor:
+def tril_indices(
+    row: int, col: int, offset: int = 0, *, dtype=None, layout=None, device=None, pin_memory: bool = False, requires_grad: bool = False
+) -> Tensor:
     """The (row, column) indices of a matrix's lower triangle, as a tensor of two rows."""
     check_layout("tril_indices", layout)
-    return _triangle_indices("tril_indices", row, col, offset, dtype, device)
+    check_flags("tril_indices", pin_memory=pin_memory)
+    return _triangle_indices("tril_indices", row, col, offset, dtype, device).requires_grad_(requires_grad)
 
 
-def range(start=0, end=None, step=1, *, dtype=None, device=None, requires_grad: bool = False) -> Tensor:  # noqa: A001
+@out_variant
+def range(  # noqa: A001 - PyTorch's name
+    start=0, end=None, step=1, *, dtype=None, layout=None, device=None, pin_memory: bool = False, requires_grad: bool = False
+) -> Tensor:
     """start, start + step, ..., including end: the deprecated form of arange."""
+    check_layout("range", layout)
+    check_flags("range", pin_memory=pin_memory)
     if end is None:
         raise TypeError('range() missing 1 required positional arguments: "end"')
     if step == 0:
@@ -302,9 +313,13 @@ def range(start=0, end=None, step=1, *, dtype=None, device=None, requires_grad: 
     return (_torch.arange(count, device=device) * step + start).to(dtype).requires_grad_(requires_grad)
 
 
-def scalar_tensor(value, *, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
+def scalar_tensor(
+    s, *, dtype=None, layout=None, device=None, pin_memory: bool = False, requires_grad: bool = False
+) -> Tensor:
     """A zero-dim tensor of a number, by default of the default dtype."""
-    return _C.tensor(value, dtype=dtype or _C.default_dtype(), device=device, requires_grad=requires_grad)
+    check_layout("scalar_tensor", layout)
+    check_flags("scalar_tensor", pin_memory=pin_memory)
+    return _C.tensor(s, dtype=dtype or _C.default_dtype(), device=device, requires_grad=requires_grad)
 
 
 def _at_least(n: int):

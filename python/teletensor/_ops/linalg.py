@@ -28,7 +28,12 @@ __all__ = [
     "lu_solve", "lu_unpack", "matrix_power", "orgqr", "ormqr", "pinverse", "qr", "slogdet", "svd", "triangular_solve",
 ]  # fmt: skip
 
-det, slogdet, matrix_power, orgqr = linalg.det, linalg.slogdet, linalg.matrix_power, linalg.householder_product
+det, slogdet, matrix_power = linalg.det, linalg.slogdet, linalg.matrix_power
+
+
+def orgqr(input: Tensor, input2: Tensor) -> Tensor:
+    """Same as linalg.householder_product."""
+    return linalg.householder_product(input, input2)
 
 
 def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
@@ -72,8 +77,8 @@ globals().update(
     out_variants(
         globals(),
         (
-            "cholesky", "cholesky_inverse", "cholesky_solve", "geqrf", "inverse", "lu", "lu_solve", "lu_unpack", "ormqr", "pinverse",
-            "qr", "svd", "triangular_solve",
+            "cholesky", "cholesky_inverse", "cholesky_solve", "geqrf", "inverse", "lu", "lu_solve", "lu_unpack", "orgqr", "ormqr",
+            "pinverse", "qr", "svd", "triangular_solve",
         ),
         ("cross",),
     )

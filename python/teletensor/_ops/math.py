@@ -16,8 +16,23 @@ __all__ = [
 _torch = _C.torch
 
 
-def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta=1, alpha=1) -> Tensor:
-    """beta * input + alpha * (the outer product of two vectors)."""
+def addr(*args, **kwargs) -> Tensor:
+    """beta * input + alpha * (the outer product of two vectors).
+
+    addr(input, vec1, vec2, *, beta=1, alpha=1), or with the older orders of arguments.
+    """
+    from .spellings import older_order
+
+    return _addr(**older_order("addr", ("input", "vec1", "vec2"), args, kwargs))
+
+
+addr.__overloads__ = (
+    "input, vec1, vec2, *, beta=1, alpha=1, out=None", "beta, input, alpha, vec1, vec2, *, out=None",
+    "beta, input, vec1, vec2, *, out=None",
+)  # fmt: skip
+
+
+def _addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta=1, alpha=1) -> Tensor:
     product = _torch.outer(vec1, vec2)
     kind = _C.promote_types(product.dtype, input.dtype)
     if not kind.is_floating_point and not kind.is_complex:
@@ -69,8 +84,17 @@ def frexp(input: Tensor) -> tuple[Tensor, Tensor]:
     return _torch.where(finite, mantissa, input), exponent.masked_fill(finite.logical_not(), 0.0).to(_C.int32)
 
 
-def isin(elements, test_elements, *, assume_unique: bool = False, invert: bool = False) -> Tensor:
-    """Whether each element is among the test elements. ``assume_unique`` does not change the result."""
+def isin(
+    elements=None, test_elements=None, *, assume_unique: bool = False, invert: bool = False, element=None, test_element=None
+) -> Tensor:
+    """Whether each element is among the test elements. ``assume_unique`` does not change the result.
+
+    A number may be passed as ``element`` or ``test_element``.
+    """
+    elements = element if elements is None else elements
+    test_elements = test_element if test_elements is None else test_elements
+    if elements is None or test_elements is None:
+        raise TypeError("isin() expected elements and test_elements, got only one of them")
     if not isinstance(elements, Tensor):
         elements = _C.tensor(elements)
     if not isinstance(test_elements, Tensor):
@@ -85,7 +109,13 @@ def isin(elements, test_elements, *, assume_unique: bool = False, invert: bool =
     return found.logical_not() if invert else found
 
 
-def histogram(input: Tensor, bins, *, range=None, weight: Tensor | None = None, density: bool = False):
+isin.__overloads__ = tuple(
+    f"{e}, {t}, *, assume_unique=False, invert=False, out=None"
+    for e, t in (("elements", "test_elements"), ("element", "test_elements"), ("elements", "test_element"))
+)
+
+
+def histogram(input: Tensor, bins=100, *, range=None, weight: Tensor | None = None, density: bool = False):
     """Returns (histogram, edges): the count or total weight of each bin, and the edges of the bins."""
     flat = input.detach().reshape(-1)
     if isinstance(bins, Tensor):
@@ -102,7 +132,7 @@ def histogram(input: Tensor, bins, *, range=None, weight: Tensor | None = None, 
     return (found / found.sum() / edges.diff() if density else found), edges
 
 
-def gradient(input: Tensor, *, spacing=1, dim=None, edge_order: int = 1) -> tuple[Tensor, ...]:
+def gradient(input: Tensor, *, spacing=None, dim=None, edge_order: int = 1) -> tuple[Tensor, ...]:
     """Central differences of neighbouring elements divided by their distance; one-sided differences at the edges."""
     if edge_order not in (1, 2):
         raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2.")
@@ -162,6 +192,10 @@ def hash_tensor(input: Tensor, dim=None, *, keepdim: bool = False, mode: int = 0
         raise NotImplementedError(f"[hash_tensor] not implemented for {input.dtype}")
     bits = input.to(_C.float64 if input.is_floating_point() else _C.int64, copy=True).view(_C.int64)
     requested = range(input.dim()) if dim is None or dim == () else [dim] if isinstance(dim, int) else dim
+    most = builtins.max(1, input.dim())
+    for d in requested:
+        if not -most <= d < most:
+            raise IndexError(f"Dimension out of range (expected to be in range of [{-most}, {most - 1}], but got {d})")
     dims = sorted({d % builtins.max(1, input.dim()) for d in requested if input.dim()})
     kept = [d for d in range(input.dim()) if d not in dims]
     sizes = [input.shape[d] for d in kept]
@@ -180,11 +214,23 @@ def positive(input: Tensor) -> Tensor:
     return input
 
 
+
+
+def _addr_method(self: Tensor, *args, **kwargs) -> Tensor:
+    """beta * this tensor + alpha * (the outer product of two vectors)."""
+    from .spellings import older_order
+
+    return _addr(**older_order("addr", ("input", "vec1", "vec2"), (self, *args), kwargs, is_method=True))
+
+
+_addr_method.__name__ = "addr"
+_addr_method.__overloads__ = ("vec1, vec2, *, beta=1, alpha=1", "beta, alpha, vec1, vec2", "beta, vec1, vec2")
 globals().update(
     out_variants(globals(), ("addr", "frexp", "histogram", "ldexp", "logaddexp2"), exact=("hash_tensor", "isin", "logcumsumexp"))
 )
-for _name in ("addr", "hash_tensor", "histogram", "ldexp", "logaddexp2", "logcumsumexp", "positive", "frexp"):
+for _name in ("hash_tensor", "histogram", "ldexp", "logaddexp2", "logcumsumexp", "positive", "frexp"):
     setattr(Tensor, _name, globals()[_name])
+Tensor.addr = _addr_method
 for _name in ("addr", "ldexp", "mvlgamma"):
     setattr(Tensor, f"{_name}_", inplace_variant(_name))
 Tensor.float_power_ = inplace_variant("float_power", exact=True)

@@ -7,7 +7,7 @@ import math
 
 from .. import _C
 from .._C import Tensor
-from .out_variant import out_variant
+from .out_variant import exact_out_variant, out_variant
 
 __all__ = [
     "batch_norm", "conv_tbc", "grid_sampler", "grid_sampler_2d", "grid_sampler_3d", "histogramdd", "instance_norm",
@@ -60,6 +60,8 @@ def native_group_norm(input: Tensor, weight, bias, N: int, C: int, HxW: int, gro
 @out_variant
 def native_batch_norm(input: Tensor, weight, bias, running_mean, running_var, training: bool, momentum: float, eps: float):
     """Returns (batch_norm, mean, 1 / standard deviation) of the batch; without training the statistics are empty."""
+    if (running_mean is None) != (running_var is None):
+        raise ValueError("running_mean and running_var must either both be None or neither be None")
     result = _ops.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
     if not training:
         return result, input.new_empty(0), input.new_empty(0)
@@ -101,8 +103,11 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tenso
     return _ops.conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, 1, pad).permute(2, 0, 1)
 
 
+@exact_out_variant
 def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
     """The indices of the first `size` nonzero elements, followed by rows of fill_value. Does not wait."""
+    if isinstance(fill_value, bool) or not isinstance(fill_value, int):
+        raise TypeError(f"nonzero_static(): argument 'fill_value' must be int, not {type(fill_value).__name__}")
     flat = (input.reshape(-1) != 0).to(_C.int64)
     number = flat.cumsum(0) - 1  # rank of each nonzero element
     count = flat.sum()
@@ -119,7 +124,7 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
     return _torch.stack(columns, 1).masked_fill(missing.unsqueeze(1), fill_value)
 
 
-def histogramdd(input: Tensor, bins, *, range=None, weight: Tensor | None = None, density: bool = False):  # noqa: A002
+def histogramdd(input: Tensor, bins, range=None, weight: Tensor | None = None, density: bool = False):  # noqa: A002
     """Returns (histogram, edges): the count or total weight of each cell of a grid, and the edges along each dimension.
 
     The last dimension of input contains the coordinates of a point.
@@ -129,6 +134,10 @@ def histogramdd(input: Tensor, bins, *, range=None, weight: Tensor | None = None
     bins = [bins] * count if isinstance(bins, int) else list(bins)
     if len(bins) != count:
         raise RuntimeError(f"histogramdd(): expected {count} sequences of bin edges or numbers of bins, got {len(bins)}")
+    if range is not None and len(range) != 2 * count:
+        raise RuntimeError(
+            f"torch.histogramdd: for a {count}-dimensional histogram range should have {2 * count} elements, but got {len(range)}"
+        )
     edges = [b.to(points.dtype) if isinstance(b, Tensor) else _edges(points[:, d], b, range, d) for d, b in enumerate(bins)]
     cells = [e.numel() - 1 for e in edges]
     index = _torch.zeros(points.shape[0], dtype=_C.int64, device=input.device)

@@ -9,9 +9,16 @@ from .out_variant import exact_out_variant
 __all__ = ["norm"]
 
 
-@exact_out_variant
-def norm(input: Tensor, p="fro", dim=None, keepdim: bool = False, dtype=None) -> Tensor:
+def norm(input: Tensor, p="fro", dim=None, keepdim: bool = False, out: Tensor | None = None, dtype=None) -> Tensor:
     """The norm over the given dimensions, by default all."""
+    return _norm(input, p, dim, keepdim, dtype, out=out)
+
+
+@exact_out_variant
+def _norm(input: Tensor, p, dim, keepdim: bool, dtype) -> Tensor:
+    if dtype is not None and dtype.is_complex != input.is_complex():
+        kind = "complex" if input.is_complex() else "real"
+        raise RuntimeError(f"linalg.vector_norm: dtype should be {kind} for {kind} inputs, but got {dtype}")
     value = input if dtype is None else input.to(dtype)
     if p == "nuc":
         from ..linalg import matrix_norm
@@ -20,4 +27,9 @@ def norm(input: Tensor, p="fro", dim=None, keepdim: bool = False, dtype=None) ->
     return _C.torch.norm(value, p, keepdim=keepdim) if dim is None else _C.torch.norm(value, p, dim, keepdim)
 
 
-Tensor.norm = norm
+def _norm_method(self: Tensor, p="fro", dim=None, keepdim: bool = False, dtype=None) -> Tensor:
+    """The norm over the given dimensions, by default all."""
+    return norm(self, p, dim, keepdim, None, dtype)
+
+
+Tensor.norm = _norm_method

@@ -8,12 +8,28 @@ from typing import Callable
 from .. import _C
 from .._C import Tensor
 
+# Names of a function's first argument: torch.det(input=x) and torch.linalg.det(A=x) are the same function.
+FIRST_NAMES = ("input", "A", "self", "x", "x1", "a")
+
+
+def _with_first(function: Callable, kwargs: dict) -> tuple:
+    """The first argument, if it was passed by another name than the parameter's; that name is removed from `kwargs`."""
+    code = getattr(function, "__code__", None)
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] if code and code.co_argcount else ()
+    if names and names[0] not in kwargs:
+        for name in FIRST_NAMES:
+            if name in kwargs and name not in names:
+                return (kwargs.pop(name),)
+    return ()
+
 
 def out_variant(function: Callable, *, exact: bool = False) -> Callable:
     """Adds `out=` to a function: results are cast to out's dtype or, if `exact`, must have that dtype."""
 
     @functools.wraps(function)
     def variant(*args, out=None, **kwargs):
+        if not args:
+            args = _with_first(function, kwargs)
         if out is None:
             return function(*args, **kwargs)
         targets = (out,) if isinstance(out, Tensor) else tuple(out)
@@ -30,6 +46,7 @@ def out_variant(function: Callable, *, exact: bool = False) -> Callable:
             _write(function.__name__, result, target, exact)
         return out
 
+    variant.added_keyword = "out=None"  # for tools that read signatures
     return variant
 
 
@@ -65,5 +82,6 @@ def inplace_variant(name: str, *, exact: bool = False) -> Callable:
             raise RuntimeError(f"[{name}_] result type {result.dtype} can't be cast to the desired output type {self.dtype}")
         return _C.ops.assign(self, result, out=self)
 
+    functools.update_wrapper(method, function)
     method.__name__, method.__doc__ = f"{name}_", f"{name}, in place."
     return method

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 
 from .. import _C
@@ -11,7 +12,7 @@ from .._options import check_flags, check_memory_format
 from .out_variant import exact_out_variant, out_variant
 
 __all__ = [
-    "bucketize", "diff", "index_fill", "linspace", "logspace", "nanquantile", "polygamma", "quantile",
+    "bucketize", "diff", "fill", "index_fill", "linspace", "logspace", "nanquantile", "polygamma", "quantile",
     "randint_like", "repeat_interleave", "scatter", "searchsorted", "take_along_dim", "tensor_split",
 ]  # fmt: skip
 
@@ -81,6 +82,8 @@ def diff(
     out: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """The n-th differences along dim of the concatenation of `prepend`, `input` and `append`."""
+    if isinstance(dim, bool) or not isinstance(dim, int):
+        raise TypeError(f"diff(): argument 'dim' (position 3) must be int, not {type(dim).__name__}")
     if n == 0:
         return input.clone() if out is None else _copy(input, out=out)
     return _differences(input, n, dim, prepend, append, out=out)
@@ -98,8 +101,15 @@ def _differences(input: Tensor, n: int, dim: int, prepend: Tensor | None, append
     return _ops.diff(input, n, dim)
 
 
-def tensor_split(input: Tensor, indices_or_sections, dim: int = 0) -> tuple[Tensor, ...]:
+def tensor_split(
+    input: Tensor, indices_or_sections=None, dim: int = 0, *, sections: int | None = None, indices=None,
+    tensor_indices_or_sections: Tensor | None = None,
+) -> tuple[Tensor, ...]:  # fmt: skip
     """Splits into a number of nearly equal pieces, or at indices. Waits if `indices_or_sections` is a tensor."""
+    given = [v for v in (indices_or_sections, sections, indices, tensor_indices_or_sections) if v is not None]
+    if len(given) != 1:
+        raise TypeError(f"tensor_split() expected one of sections, indices and tensor_indices_or_sections, got {len(given)}")
+    indices_or_sections = given[0]
     if isinstance(indices_or_sections, Tensor):
         if indices_or_sections.dtype is not _C.int64:
             raise RuntimeError(
@@ -120,13 +130,25 @@ def tensor_split(input: Tensor, indices_or_sections, dim: int = 0) -> tuple[Tens
     return tuple(input.narrow(dim, a, max(b - a, 0)) for a, b in zip([0, *ends], [*ends, size]))
 
 
+tensor_split.__overloads__ = tuple(
+    f"input, {name}, dim=0" for name in ("sections", "indices", "tensor_indices_or_sections", "indices_or_sections")
+)
+
+
 def _check_output_size(expected: int | None, size: int) -> None:
     if expected is not None and expected != size:
         raise RuntimeError(f"repeat_interleave: allocated size does not match required size, got output_size {expected} for {size}")
 
 
-def repeat_interleave(input: Tensor, repeats=None, dim: int | None = None, *, output_size: int | None = None) -> Tensor:
-    """Repeats each element, or each slice along dim. Waits for the engine unless `repeats` is an int."""
+def repeat_interleave(
+    input: Tensor | None = None, repeats=None, dim: int | None = None, *, output_size: int | None = None
+) -> Tensor:
+    """Repeats each element, or each slice along dim. Waits for the engine unless `repeats` is an int.
+
+    With only one argument, repeats each index as often as it says.
+    """
+    if input is None:
+        input, repeats = repeats, None
     if repeats is None:  # input contains counts: repeat its indices
         return repeat_interleave(_torch.arange(input.shape[0], device=input.device), input, 0)
     if isinstance(repeats, int):
@@ -156,6 +178,9 @@ def repeat_interleave(input: Tensor, repeats=None, dim: int | None = None, *, ou
     return input.index_select(dim, _C.tensor(indices, dtype=_C.int64, device=input.device))
 
 
+repeat_interleave.__overloads__ = ("input, repeats, dim=None, *, output_size=None", "repeats, *, output_size=None")
+
+
 @exact_out_variant
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
     """The elements at the indices along dim; other dimensions broadcast. Without dim, both tensors are flattened."""
@@ -166,16 +191,24 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
 
 
 def randint_like(
-    input: Tensor, low: int, high: int | None = None, *, dtype=None, device=None, requires_grad=False, layout=None,
+    input: Tensor, low: int | None = None, high: int | None = None, *, dtype=None, device=None, requires_grad=False, layout=None,
     memory_format=None, pin_memory=False, generator=None,
 ) -> Tensor:  # fmt: skip
     """Random integers in [low, high), or in [0, low) if only one bound is given, with the sizes of `input`."""
     check_memory_format("randint_like", memory_format)
     check_flags("randint_like", pin_memory=pin_memory)
-    low, high = (0, low) if high is None else (low, high)
+    low, high = (0, low) if high is None else (0 if low is None else low, high)
+    if high is None:
+        raise TypeError("randint_like() missing 1 required positional arguments: \"high\"")
     with generator or contextlib.nullcontext():
         drawn = _ops.randint_like(input, low, high, dtype=dtype or input.dtype, device=device, layout=layout)
     return drawn.requires_grad_(requires_grad)
+
+
+randint_like.__overloads__ = tuple(
+    f"input, {bounds}, *, generator=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False, memory_format=None"
+    for bounds in ("high", "low, high")
+)
 
 
 def _bound_value(name: str, value):
@@ -189,10 +222,15 @@ def _bound_value(name: str, value):
 def _accept_tensor_bounds(name: str):
     function = getattr(_torch, name)
 
+    @functools.wraps(function)
     def steps_between(start, end, *args, **kwargs) -> Tensor:
         return function(_bound_value(name, start), _bound_value(name, end), *args, **kwargs)
 
     steps_between.__name__, steps_between.__doc__ = name, function.__doc__
+    base = "base=10.0, " if name == "logspace" else ""
+    steps_between.__overloads__ = (
+        f"start, end, steps, {base}*, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False",
+    )
     return steps_between
 
 
@@ -217,11 +255,25 @@ def scatter(input: Tensor, dim: int, index: Tensor, src=None, *, value=None, red
     return _ops.scatter_reduce(input, dim, index, src, "sum" if reduce == "add" else "prod")
 
 
+scatter.__overloads__ = ("input, dim, index, src, *, reduce=None, out=None", "input, dim, index, value, *, reduce=None, out=None")
+
+
 def _scatter_in_place(self: Tensor, *args, **kwargs) -> Tensor:
     return _ops.assign(self, scatter(self, *args, **kwargs), out=self) if "reduce" in kwargs else _overwrite(self, *args, **kwargs)
 
 
+_scatter_in_place.__overloads__ = ("dim, index, src, *, reduce=None", "dim, index, value, *, reduce=None")
 _overwrite = Tensor.scatter_
+
+
+@out_variant
+def fill(input: Tensor, value) -> Tensor:
+    """A tensor like input that contains one value: a number, or a 0-dimensional tensor, which is differentiated."""
+    if not isinstance(value, Tensor):
+        return _torch.fill(input, value)
+    if value.dim():
+        raise RuntimeError(f"fill only supports 0-dimension value tensor but got tensor with {value.dim()} dimensions.")
+    return value.to(input.device, input.dtype).expand(input.shape).clone()
 
 
 @out_variant
@@ -235,25 +287,36 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value) -> Tensor:
     return _torch.where(here, value.to(input.dtype), input)
 
 
-def _cauchy_in_place(self: Tensor, median: float = 0, sigma: float = 1, **kwargs) -> Tensor:
+def _index_fill_in_place(self: Tensor, dim: int, index: Tensor, value) -> Tensor:
+    if not isinstance(value, Tensor):
+        return _fill_indices(self, dim, index, value)
+    return _ops.assign(self, index_fill(self, dim, index, value), out=self)
+
+
+_fill_indices = Tensor.index_fill_
+
+
+def _cauchy_in_place(self: Tensor, median: float = 0, sigma: float = 1) -> Tensor:
     if not sigma > 0:
         raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma}")
-    return _draw_cauchy(self, median, sigma, **kwargs)
+    return _draw_cauchy(self, median, sigma)
 
 
-def _log_normal_in_place(self: Tensor, mean: float = 1, std: float = 2, **kwargs) -> Tensor:
+def _log_normal_in_place(self: Tensor, mean: float = 1, std: float = 2) -> Tensor:
     if not std > 0:
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std}")
-    return _draw_log_normal(self, mean, std, **kwargs)
+    return _draw_log_normal(self, mean, std)
 
 
-def _geometric_in_place(self: Tensor, p: float, **kwargs) -> Tensor:
+def _geometric_in_place(self: Tensor, p: float) -> Tensor:
     if self.is_floating_point():
-        return _draw_geometric(self, p, **kwargs)
-    return self.copy_(_draw_geometric(_torch.empty(self.shape, device=self.device), p, **kwargs))
+        return _draw_geometric(self, p)
+    return self.copy_(_draw_geometric(_torch.empty(self.shape, device=self.device), p))
 
 
 def _random_in_place(self: Tensor, *bounds, **kwargs) -> Tensor:
+    if "from" in kwargs:  # a reserved word: passed as random_(**{"from": 3})
+        bounds = (kwargs.pop("from"), *bounds)
     if bounds and (bounds[1:] == (None,) or kwargs.get("to", 0) is None):
         kwargs.pop("to", None)
         return _random_from(self, bounds[0], **kwargs)
@@ -295,7 +358,7 @@ for _name in (
     "take_along_dim", "tensor_split",
 ):  # fmt: skip
     setattr(Tensor, _name, globals()[_name])
-for _method in (_scatter_in_place, _cauchy_in_place, _log_normal_in_place, _geometric_in_place, _random_in_place):
+for _method in (_index_fill_in_place, _scatter_in_place, _cauchy_in_place, _log_normal_in_place, _geometric_in_place, _random_in_place):
     _method.__name__ = _method.__name__.removeprefix("_").removesuffix("in_place")
     setattr(Tensor, _method.__name__, _method)
 Tensor.polygamma, Tensor.polygamma_ = _polygamma_of, _polygamma_in_place

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Callable
 
 from .. import _C
 from .._C import Tensor
+from .._options import check_flags, check_layout
 from .out_variant import exact_out_variant, out_variants
 
 __all__ = [
@@ -16,7 +18,12 @@ __all__ = [
 ]  # fmt: skip
 
 _torch, _ops = _C.torch, _C.ops
-unsafe_chunk, unsafe_split, row_stack = _torch.chunk, _torch.split, _torch.vstack
+unsafe_chunk, row_stack = _torch.chunk, _torch.vstack
+
+
+def unsafe_split(input: Tensor, split_size: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """Same as split: in-place writes to views are tracked."""
+    return _ops.split(input, split_size, dim)
 
 
 def split_with_sizes(input: Tensor, split_sizes, dim: int = 0) -> tuple[Tensor, ...]:
@@ -31,22 +38,34 @@ def _as_tuple(tensors: tuple) -> tuple:
     return tuple(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else tensors
 
 
-def column_stack(*tensors) -> Tensor:
+def _checked_tensors(name: str, tensors) -> tuple[Tensor, ...]:
+    """Raises TypeError unless the argument is a sequence of tensors, RuntimeError if it is empty."""
+    if not isinstance(tensors, (list, tuple)) or not all(isinstance(t, Tensor) for t in tensors):
+        raise TypeError(f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not {type(tensors).__name__}")
+    if not tensors:
+        raise RuntimeError(f"{name} expects a non-empty TensorList")
+    return tuple(tensors)
+
+
+def column_stack(tensors) -> Tensor:
     """Concatenates the tensors along dimension 1; vectors become columns."""
-    return _torch.cat([t.reshape(t.numel(), 1) if t.dim() < 2 else t for t in _as_tuple(tensors)], 1)
+    tensors = _checked_tensors("column_stack", tensors)
+    return _torch.cat([t.reshape(t.numel(), 1) if t.dim() < 2 else t for t in tensors], 1)
 
 
-def dstack(*tensors) -> Tensor:
+def dstack(tensors) -> Tensor:
     """Concatenates the tensors along the third dimension."""
-    if not _as_tuple(tensors):
-        raise RuntimeError("dstack expects a non-empty TensorList")
     from .join import atleast_3d
 
-    return _torch.cat([atleast_3d(t) for t in _as_tuple(tensors)], 2)
+    return _torch.cat([atleast_3d(t) for t in _checked_tensors("dstack", tensors)], 2)
 
 
 def _splitter(name: str, min_dims: int, dim: int) -> Callable:
-    def split(input: Tensor, indices_or_sections) -> tuple[Tensor, ...]:
+    def split(input: Tensor, *args, sections: int | None = None, indices=None, indices_or_sections=None) -> tuple[Tensor, ...]:
+        given = [*args, *(v for v in (sections, indices, indices_or_sections) if v is not None)]
+        if not given or len(given) > 1 and not all(isinstance(i, int) for i in args):
+            raise TypeError(f"{name}() expects sections (int) or indices (tuple of ints), got {len(given)} arguments")
+        indices_or_sections = given if len(args) > 1 else given[0]
         if input.dim() < min_dims:
             raise RuntimeError(
                 f"torch.{name} requires a tensor with at least {min_dims} dimension, "
@@ -65,6 +84,7 @@ def _splitter(name: str, min_dims: int, dim: int) -> Callable:
         return tuple(input.narrow(along, a, max(b - a, 0)) for a, b in zip(ends, ends[1:]))
 
     split.__name__, split.__doc__ = name, f"Splits input into equal pieces, or at indices, along dimension {dim}."
+    split.__overloads__ = ("input, sections", "input, indices", "input, *indices", "input, indices_or_sections")
     return split
 
 
@@ -72,6 +92,7 @@ hsplit, vsplit, dsplit = _splitter("hsplit", 1, 1), _splitter("vsplit", 2, 0), _
 
 
 def _scatter_function(name: str, view: Callable) -> Callable:
+    @functools.wraps(view)
     def scatter(input: Tensor, src: Tensor, *args, **kwargs) -> Tensor:
         result = input.clone()
         piece = view(result, *args, **kwargs)
@@ -83,6 +104,7 @@ def _scatter_function(name: str, view: Callable) -> Callable:
         piece.copy_(src)
         return result
 
+    scatter.second_argument = "src"  # for tools that read signatures
     scatter.__name__, scatter.__doc__ = name, f"Copies input and writes src to its {name.removesuffix('_scatter')}."
     return scatter
 
@@ -91,17 +113,28 @@ def _slice(input: Tensor, dim: int = 0, start: int | None = None, end: int | Non
     return _ops.slice(input, dim, start, end, step)
 
 
-select_scatter = _scatter_function("select_scatter", lambda t, dim, index: t.select(dim, index))
+select_scatter = _scatter_function("select_scatter", lambda input, dim, index: input.select(dim, index))
 slice_scatter = _scatter_function("slice_scatter", _slice)
 diagonal_scatter = _scatter_function(
-    "diagonal_scatter", lambda t, offset=0, dim1=0, dim2=1: t.diagonal(offset, dim1, dim2)
+    "diagonal_scatter", lambda input, offset=0, dim1=0, dim2=1: input.diagonal(offset, dim1, dim2)
 )
-as_strided_scatter = _scatter_function("as_strided_scatter", lambda t, *args, **kwargs: t.as_strided(*args, **kwargs))
+def _strided(input: Tensor, size, stride, storage_offset: int | None = None) -> Tensor:
+    last = (storage_offset or 0) + sum((n - 1) * s for n, s in zip(size, stride))
+    if 0 not in size and last >= input.numel():  # else only reading the view would raise, not reading the result
+        raise RuntimeError(
+            f"as_strided_scatter: sizes {list(size)}, strides {list(stride)} and storage offset {storage_offset or 0} require "
+            f"{last + 1} elements, got {input.numel()}"
+        )
+    return input.as_strided(size, stride, storage_offset)
 
 
-def sum_to_size(input: Tensor, *size) -> Tensor:
+as_strided_scatter = _scatter_function("as_strided_scatter", _strided)
+
+
+def sum_to_size(input: Tensor, *sizes, size=None) -> Tensor:
     """Sums over the dimensions that broadcasting from `size` would expand."""
-    size = list(size[0]) if len(size) == 1 and not isinstance(size[0], int) else list(size)
+    sizes = sizes if size is None else (*sizes, size)
+    size = list(sizes[0]) if len(sizes) == 1 and not isinstance(sizes[0], int) else list(sizes)
     extra_dims = input.dim() - len(size)
     if extra_dims < 0 or any(n not in (1, m) for n, m in zip(size, input.shape[extra_dims:])):
         raise RuntimeError(f"size {size} is not expandable to size {list(input.shape)}.")
@@ -112,13 +145,16 @@ def sum_to_size(input: Tensor, *size) -> Tensor:
     return input.sum(summed_dims, True).reshape(size) if summed_dims else input
 
 
+sum_to_size.__overloads__ = ("input, size", "input, *size: int")
+
+
 def unravel_index(indices: Tensor, shape) -> tuple[Tensor, ...]:
     """Converts indices into a flattened tensor to one index per dimension."""
     shape = [shape] if isinstance(shape, int) else [int(n) for n in shape]
     result, rest = [], indices
     for d in range(len(shape)):
         inner = math.prod(shape[d + 1 :])
-        result.append(rest.div(inner, rounding_mode="floor"))
+        result.append(rest.div(inner, rounding_mode="floor") % shape[d])
         rest = rest % inner
     return tuple(result)
 
@@ -128,15 +164,23 @@ def constant_pad_nd(input: Tensor, pad, value=0) -> Tensor:
     return _ops.pad(input, list(pad), value)
 
 
-def empty_strided(size, stride, *, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
+def empty_strided(
+    size, stride, *, dtype=None, layout=None, device=None, pin_memory: bool = False, requires_grad: bool = False
+) -> Tensor:
     """An uninitialised tensor of the given sizes and strides."""
+    check_layout("empty_strided", layout)
+    check_flags("empty_strided", pin_memory=pin_memory)
     count = 0 if 0 in size else 1 + sum((n - 1) * s for n, s in zip(size, stride))
     buffer = _torch.empty(count, dtype=dtype, device=device)
     return buffer.as_strided(list(size), list(stride)).requires_grad_(requires_grad)
 
 
-def empty_permuted(size, physical_layout, *, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
+def empty_permuted(
+    size, physical_layout, *, dtype=None, layout=None, device=None, pin_memory: bool = False, requires_grad: bool = False
+) -> Tensor:
     """An uninitialised tensor of the given sizes whose dimensions are laid out in the given order."""
+    check_layout("empty_permuted", layout)
+    check_flags("empty_permuted", pin_memory=pin_memory)
     order = list(physical_layout)
     if len(order) != len(size):
         raise RuntimeError(
@@ -149,14 +193,23 @@ def empty_permuted(size, physical_layout, *, dtype=None, device=None, requires_g
     return _torch.empty([size[d] for d in order], dtype=dtype, device=device).permute(back).requires_grad_(requires_grad)
 
 
+def _expand(input: Tensor, size, *, implicit: bool = False) -> Tensor:
+    check_flags("expand_copy", implicit=implicit)  # does not change the result
+    return input.expand(size)
+
+
+_VIEWS = {"split": unsafe_split, "split_with_sizes": split_with_sizes, "expand": _expand}
+
+
 def _copy_function(name: str) -> Callable:
-    view = getattr(_torch, name, None) or getattr(Tensor, name, None) or getattr(_ops, name)
+    view = _VIEWS.get(name) or getattr(_torch, name, None) or getattr(Tensor, name, None) or getattr(_ops, name)
 
     @exact_out_variant
-    def copy(*args, **kwargs):
-        result = view(*args, **kwargs)
+    def copy(input: Tensor, *args, **kwargs):
+        result = view(input, *args, **kwargs)
         return tuple(t.clone() for t in result) if isinstance(result, (tuple, list)) else result.clone()
 
+    functools.update_wrapper(copy.__wrapped__, view)
     copy.__name__, copy.__doc__ = f"{name}_copy", f"A copy of {name}'s view."
     return copy
 
@@ -174,4 +227,4 @@ for _function in (
     as_strided_scatter, diagonal_scatter, dsplit, hsplit, select_scatter, slice_scatter, split_with_sizes, sum_to_size, vsplit,
 ):
     setattr(Tensor, _function.__name__, _function)
-Tensor.unsafe_chunk, Tensor.unsafe_split, Tensor.narrow_copy = Tensor.chunk, Tensor.split, view_copies["narrow_copy"]
+Tensor.unsafe_chunk, Tensor.unsafe_split, Tensor.narrow_copy = Tensor.chunk, unsafe_split, view_copies["narrow_copy"]

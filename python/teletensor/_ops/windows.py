@@ -6,14 +6,15 @@ import math
 
 from .. import _C
 from .._C import Tensor
-from .._options import check_layout
+from .._options import check_flags, check_layout
 
 __all__ = ["bartlett_window", "blackman_window", "hamming_window", "hann_window", "kaiser_window"]
 
 
-def _window(name: str, length: int, periodic: bool, dtype, layout, device, requires_grad: bool, shape) -> Tensor:
+def _window(name: str, length: int, periodic: bool, dtype, layout, device, pin_memory, requires_grad: bool, shape) -> Tensor:
     """Returns shape(i, n) for 0 <= i < length, where n is `length` for a periodic window and length - 1 otherwise."""
     check_layout(name, layout)
+    check_flags(name, pin_memory=pin_memory)
     if length < 0:
         raise RuntimeError(f"window_length must be non-negative, got {length}")
     dtype = dtype or _C.default_dtype()
@@ -35,33 +36,40 @@ def _cosines(*weights: float):
     return shape
 
 
-def hann_window(window_length, periodic=True, *, dtype=None, layout=None, device=None, requires_grad=False) -> Tensor:
+def hann_window(
+    window_length, periodic=True, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
+) -> Tensor:
     """(1 - cos(2 pi i / n)) / 2."""
     return _window(
-        "hann_window", window_length, periodic, dtype, layout, device, requires_grad, _cosines(0.5, 0.5)
+        "hann_window", window_length, periodic, dtype, layout, device, pin_memory, requires_grad, _cosines(0.5, 0.5)
     )
 
 
 def hamming_window(
-    window_length, periodic=True, alpha=0.54, beta=0.46, *, dtype=None, layout=None, device=None, requires_grad=False
+    window_length, periodic=True, alpha=0.54, beta=0.46, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
 ) -> Tensor:
     """alpha - beta cos(2 pi i / n)."""
     return _window(
-        "hamming_window", window_length, periodic, dtype, layout, device, requires_grad, _cosines(alpha, beta)
+        "hamming_window", window_length, periodic, dtype, layout, device, pin_memory, requires_grad, _cosines(alpha, beta)
     )
 
 
-def blackman_window(window_length, periodic=True, *, dtype=None, layout=None, device=None, requires_grad=False) -> Tensor:
+def blackman_window(
+    window_length, periodic=True, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
+) -> Tensor:
     """0.42 - 0.5 cos(2 pi i / n) + 0.08 cos(4 pi i / n)."""
     return _window(
-        "blackman_window", window_length, periodic, dtype, layout, device, requires_grad, _cosines(0.42, 0.5, 0.08)
+        "blackman_window", window_length, periodic, dtype, layout, device, pin_memory, requires_grad, _cosines(0.42, 0.5, 0.08)
     )
 
 
-def bartlett_window(window_length, periodic=True, *, dtype=None, layout=None, device=None, requires_grad=False) -> Tensor:
+def bartlett_window(
+    window_length, periodic=True, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
+) -> Tensor:
     """A triangular window."""
     return _window(
-        "bartlett_window", window_length, periodic, dtype, layout, device, requires_grad, lambda i, n: 1 - (i * (2 / n) - 1).abs()
+        "bartlett_window", window_length, periodic, dtype, layout, device, pin_memory, requires_grad,
+        lambda i, n: 1 - (i * (2 / n) - 1).abs(),
     )
 
 
@@ -75,7 +83,7 @@ def _bessel_i0(x: Tensor) -> Tensor:
 
 
 def kaiser_window(
-    window_length, periodic=True, beta=12.0, *, dtype=None, layout=None, device=None, requires_grad=False
+    window_length, periodic=True, beta=12.0, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
 ) -> Tensor:
     """I0(beta sqrt(1 - (2 i / n - 1)^2)) / I0(beta)."""
 
@@ -84,5 +92,5 @@ def kaiser_window(
         return _bessel_i0(inside) / _bessel_i0(_C.tensor([float(beta)], dtype=_C.float64, device=positions.device))
 
     return _window(
-        "kaiser_window", window_length, periodic, dtype, layout, device, requires_grad, shape
+        "kaiser_window", window_length, periodic, dtype, layout, device, pin_memory, requires_grad, shape
     )

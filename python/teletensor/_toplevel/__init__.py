@@ -32,9 +32,11 @@ NAMES = {
     "_toplevel.losses": "binary_cross_entropy_with_logits cosine_embedding_loss ctc_loss hinge_embedding_loss kl_div "
     "margin_ranking_loss poisson_nll_loss",
     "_toplevel.native": "affine_grid_generator convolution embedding_renorm_ fake_quantize_per_channel_affine "
-    "feature_alpha_dropout frobenius_norm max_pool1d_with_indices native_channel_shuffle norm_except_dim nuclear_norm "
-    "slice_inverse view_as_complex_copy view_as_real_copy alpha_dropout_ celu_ dropout_ feature_alpha_dropout_ feature_dropout_ "
-    "rrelu_ selu_ threshold_",
+    "frobenius_norm max_pool1d_with_indices native_channel_shuffle norm_except_dim nuclear_norm "
+    "slice_inverse view_as_complex_copy view_as_real_copy celu_ selu_ threshold_",
+    "_toplevel.nn": "adaptive_max_pool1d alpha_dropout alpha_dropout_ dropout dropout_ embedding feature_alpha_dropout "
+    "feature_alpha_dropout_ feature_dropout feature_dropout_ group_norm layer_norm max_pool1d max_pool2d max_pool3d rrelu rrelu_ "
+    "triplet_margin_loss",
     "_toplevel.private": "_convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo _log_softmax _sample_dirichlet "
     "_shape_as_tensor _softmax _softmax_backward_data _standard_gamma _unique2 _weight_norm",
     "_toplevel.queries": "get_device get_device_module is_distributed is_inference is_nonzero is_same_size is_signed typename",
@@ -52,7 +54,7 @@ NAMES = {
     "storage": "TypedStorage DoubleStorage FloatStorage HalfStorage BFloat16Storage LongStorage IntStorage ShortStorage "
     "CharStorage ByteStorage BoolStorage ComplexDoubleStorage ComplexFloatStorage",
     "func": "vmap",
-    "nn.functional": "adaptive_avg_pool1d adaptive_max_pool1d alpha_dropout avg_pool1d bilinear channel_shuffle conv1d conv2d "
-    "conv3d dropout feature_dropout group_norm layer_norm max_pool1d max_pool2d max_pool3d pairwise_distance pixel_shuffle "
-    "pixel_unshuffle rrelu triplet_margin_loss",
+    "functional": "split",
+    "nn.functional": "adaptive_avg_pool1d avg_pool1d bilinear channel_shuffle conv1d conv2d conv3d pairwise_distance "
+    "pixel_shuffle pixel_unshuffle",
 }

@@ -42,13 +42,16 @@ def set_autocast_cache_enabled(enabled: bool) -> None:
     _state.cache = enabled
 
 
-def set_autocast_enabled(device_type: str | bool, enabled: bool | None = None) -> None:
+def set_autocast_enabled(device_type: str | bool = "cuda", enabled: bool | None = None) -> None:
     """Turns autocast of a device type on or off in this thread; ``set_autocast_enabled(True)`` is of "cuda"."""
     if isinstance(device_type, bool):
         device_type, enabled = "cuda", device_type
     if not isinstance(enabled, bool):
         raise TypeError(f"enabled must be a bool (got {type(enabled).__name__})")
     _C.set_autocast_dtype(device_type, autocast_mode.fast_dtype(device_type) if enabled else None)
+
+
+set_autocast_enabled.__overloads__ = ("device_type, enabled", "enabled")
 
 
 def set_autocast_dtype(device_type: str, dtype) -> None:

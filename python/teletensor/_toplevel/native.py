@@ -38,11 +38,6 @@ def embedding_renorm_(input: Tensor, indices: Tensor, max_norm: float, norm_type
     return input
 
 
-def feature_alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
-    """functional.feature_alpha_dropout."""
-    return F.feature_alpha_dropout(input, p, train)
-
-
 @exact_out_variant
 def frobenius_norm(input: Tensor, dim, keepdim: bool = False) -> Tensor:
     """The 2-norm over one or two dimensions, all if ``dim`` is empty."""
@@ -66,6 +61,9 @@ def nuclear_norm(input: Tensor, dim=None, keepdim: bool = False) -> Tensor:
     if len(dim) != 2:
         raise RuntimeError("nuclear norm requires a 'dim' argument of size 2")
     return matrix_norm(input, "nuc", tuple(dim), keepdim)
+
+
+nuclear_norm.__overloads__ = ("input, keepdim=False, *, out=None", "input, dim, keepdim=False, *, out=None")
 
 
 def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
@@ -121,27 +119,28 @@ def fake_quantize_per_channel_affine(
     return _C.torch.where(mask, values + (input - input.detach()), values)
 
 
+@exact_out_variant
 def view_as_complex_copy(input: Tensor) -> Tensor:
     """A copy of view_as_complex."""
     return _C.torch.view_as_complex(input).clone()
 
 
+@exact_out_variant
 def view_as_real_copy(input: Tensor) -> Tensor:
     """A copy of view_as_real."""
     return _C.torch.view_as_real(input).clone()
 
 
-def _in_place(name: str, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+def _in_place(name: str, function: Callable[..., Tensor], parameters: str) -> Callable[..., Tensor]:
     def run(input: Tensor, *args, **kwargs) -> Tensor:
         return input.copy_(function(input, *args, **kwargs))
 
+    run.__overloads__ = (parameters,)
     run.__name__ = run.__qualname__ = f"{name}_"
     run.__doc__ = f"functional.{name}, in place."
     return run
 
 
-alpha_dropout_ = _in_place("alpha_dropout", lambda input, p, train: F.alpha_dropout(input, p, train))
-dropout_ = _in_place("dropout", lambda input, p, train: F.dropout(input, p, train))
-feature_dropout_ = _in_place("feature_dropout", lambda input, p, train: F.feature_dropout(input, p, train))
-feature_alpha_dropout_ = _in_place("feature_alpha_dropout", lambda input, p, train: F.feature_alpha_dropout(input, p, train))
-celu_, selu_, threshold_, rrelu_ = (_in_place(n, getattr(F, n)) for n in ("celu", "selu", "threshold", "rrelu"))
+celu_ = _in_place("celu", F.celu, "input, alpha=1.0")
+selu_ = _in_place("selu", F.selu, "input")
+threshold_ = _in_place("threshold", F.threshold, "input, threshold, value")

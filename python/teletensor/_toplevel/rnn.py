@@ -41,10 +41,15 @@ def lstm(*args, **kwargs) -> tuple[Tensor, Tensor, Tensor]:
     return tuple(_C.ops.lstm(data, list(hx), params, steps, *options))
 
 
+_OVERLOADS = (f"input, {', '.join(_NAMES)}, batch_first", f"data, batch_sizes, {', '.join(_NAMES)}")
+lstm.__overloads__ = _OVERLOADS
+
+
 def _one_state(name: str, run: Callable) -> Callable:
     def layers(*args, **kwargs) -> tuple[Tensor, Tensor]:
         return tuple(run(*_parse(name, args, kwargs)))
 
+    layers.__overloads__ = _OVERLOADS
     layers.__name__ = layers.__qualname__ = name
     layers.__doc__ = f"{name.upper()} layers: returns (output, hidden states)."
     return layers

@@ -37,9 +37,9 @@ def get_deterministic_debug_mode() -> int:
     return 1 if is_deterministic_algorithms_warn_only_enabled() else 2
 
 
-def set_flush_denormal(mode: bool) -> bool:
+def set_flush_denormal(arg: bool) -> bool:
     """Returns False, as PyTorch does where it is not supported: the engine's threads compute with denormal numbers."""
-    check_flags("set_flush_denormal", mode=mode)
+    check_flags("set_flush_denormal", arg=arg)
     return False
 
 
@@ -48,11 +48,11 @@ def get_num_interop_threads() -> int:
     return 1
 
 
-def set_num_interop_threads(threads: int) -> None:
+def set_num_interop_threads(nthreads: int) -> None:
     """Only validates its argument: a session computes in program order."""
-    if isinstance(threads, bool) or not isinstance(threads, int):
-        raise RuntimeError(f"set_num_interop_threads expects an int, but got {type(threads).__name__}")
-    if threads <= 0:
+    if isinstance(nthreads, bool) or not isinstance(nthreads, int):
+        raise RuntimeError(f"set_num_interop_threads expects an int, but got {type(nthreads).__name__}")
+    if nthreads <= 0:
         raise RuntimeError("Expected positive number of threads")
 
 

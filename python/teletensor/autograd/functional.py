@@ -49,9 +49,15 @@ def jvp(func, inputs, v=None, create_graph: bool = False, strict: bool = False):
     return functions.jvp(func, primals, tangents)
 
 
-def jacobian(func, inputs, create_graph: bool = False, strict: bool = False, vectorize: bool = False):
-    """Returns the derivatives of the output with respect to each input, of size (*output.shape, *input.shape)."""
+def jacobian(
+    func, inputs, create_graph: bool = False, strict: bool = False, vectorize: bool = False, strategy: str = "reverse-mode"
+):
+    """Returns the derivatives of the output with respect to each input, of size (*output.shape, *input.shape).
+
+    ``vectorize`` and ``strategy`` select how PyTorch computes the same result.
+    """
     _reject_strict("jacobian", strict)
+    _check_strategy("strategy", strategy, create_graph, vectorize)
     leaves, many = _prepare(inputs, create_graph)
     output = func(*leaves)
     flat = output.reshape(-1)
@@ -65,9 +71,24 @@ def jacobian(func, inputs, create_graph: bool = False, strict: bool = False, vec
     return stacked if many else stacked[0]
 
 
-def hessian(func, inputs: Tensor, create_graph: bool = False, strict: bool = False, vectorize: bool = False):
+def _check_strategy(name: str, strategy: str, create_graph: bool, vectorize: bool) -> None:
+    if strategy not in ("forward-mode", "reverse-mode"):
+        raise ValueError(f"Expected {name} to be either 'reverse-mode' or 'forward-mode', got {strategy!r}")
+    if strategy == "forward-mode" and create_graph:
+        raise NotImplementedError(
+            'torch.autograd.functional.jacobian: `create_graph=True` and `strategy="forward-mode"` are not supported together (yet).'
+        )
+    if strategy == "forward-mode" and not vectorize:
+        raise NotImplementedError("Computing Jacobian using forward-AD requires vectorize=True")
+
+
+def hessian(
+    func, inputs: Tensor, create_graph: bool = False, strict: bool = False, vectorize: bool = False,
+    outer_jacobian_strategy: str = "reverse-mode",
+):  # fmt: skip
     """Returns the second derivatives of a scalar function."""
     _reject_strict("hessian", strict)
+    _check_strategy("outer_jacobian_strategy", outer_jacobian_strategy, create_graph, vectorize)
     return jacobian(lambda x: grad(func(x), x, create_graph=True)[0], inputs, create_graph)
 
 

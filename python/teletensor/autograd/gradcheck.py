@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from .. import _C
 from .._C import Tensor
+from .._options import check_flags
 from .gradients import grad
 
 
@@ -109,8 +110,21 @@ def _random_like(t: Tensor) -> Tensor:
     return _C.tensor(values, dtype=t.dtype, device=t.device, requires_grad=True)
 
 
-def gradgradcheck(func, inputs, grad_outputs=None, **options) -> bool:
+def gradgradcheck(
+    func, inputs, grad_outputs=None, *, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3,
+    gen_non_contig_grad_outputs: bool = False, raise_exception: bool = True, nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True, check_grad_dtypes: bool = False, check_batched_grad: bool = False,
+    check_fwd_over_rev: bool = False, check_rev_over_rev: bool = True, fast_mode: bool = False, masked: bool = False,
+) -> bool:  # fmt: skip
     """Checks second derivatives by gradcheck of the gradients, by default with fixed pseudorandom grad_outputs. Waits for the engine."""
+    if check_fwd_over_rev or not check_rev_over_rev:
+        raise NotImplementedError("[gradgradcheck] expected check_rev_over_rev only: there is no forward mode over reverse mode")
+    check_flags("gradgradcheck", gen_non_contig_grad_outputs=gen_non_contig_grad_outputs)  # results do not depend on strides
+    options = {
+        "eps": eps, "atol": atol, "rtol": rtol, "raise_exception": raise_exception, "nondet_tol": nondet_tol,
+        "check_undefined_grad": check_undefined_grad, "check_grad_dtypes": check_grad_dtypes,
+        "check_batched_grad": check_batched_grad, "fast_mode": fast_mode, "masked": masked,
+    }  # fmt: skip
     inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
     outputs = _outputs(func, inputs)
     if grad_outputs is None:

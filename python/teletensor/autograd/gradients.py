@@ -24,7 +24,9 @@ def _gradients(given, count: int) -> list:
     return [None] * count if given is None else _sequence(given)
 
 
-def backward(tensors, grad_tensors=None, retain_graph=None, create_graph: bool = False, inputs=None) -> None:
+def backward(
+    tensors, grad_tensors=None, retain_graph=None, create_graph: bool = False, grad_variables=None, inputs=None
+) -> None:
     """Accumulates the gradients of the tensors into the leaves of their graphs.
 
     Args:
@@ -32,8 +34,16 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph: bool =
         grad_tensors: the gradients with respect to the tensors; None is allowed for a tensor with one element.
         retain_graph: whether the graph is kept for another backward pass; by default the value of create_graph.
         create_graph: whether the computation of the gradients is recorded.
+        grad_variables: the old name of grad_tensors.
         inputs: the tensors into which gradients are accumulated; by default all leaves.
     """
+    if grad_variables is not None:
+        warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
+        if grad_tensors is not None:
+            raise RuntimeError(
+                "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. Please only use `grad_tensors`."
+            )
+        grad_tensors = grad_variables
     roots = _sequence(tensors)
     retain = create_graph if retain_graph is None else retain_graph
     into = [] if inputs is None else _sequence(inputs)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 
 from .. import _C
-from .._options import check_kind
+from .._options import check_flags, check_kind
 from .device_index import index_of
 from .streams import Stream, StreamContext
 
@@ -27,16 +27,21 @@ def _check_pool(pool) -> None:
 class CUDAGraph:
     """Operations on one GPU that are replayed as a unit."""
 
-    def __init__(self):
+    def __init__(self, keep_graph: bool = False):
+        check_flags("CUDAGraph", keep_graph=keep_graph)
+        if keep_graph:
+            raise NotImplementedError("[CUDAGraph] expected keep_graph to be False: the engine owns the graph")
         self._number = 0
         self._captured = False
 
-    def capture_begin(self, pool=None, capture_error_mode: str = "global") -> None:
+    def capture_begin(self, pool=None, capture_error_mode: str = "global", check_input_liveness: bool = False) -> None:
         """Starts capturing: operations on the current GPU are recorded instead of executed.
 
         ``pool`` has no effect on results: each graph has a separate pool. ``capture_error_mode`` has no effect either:
-        an operation that a graph cannot contain is an error in every mode.
+        an operation that a graph cannot contain is an error in every mode. Nor does ``check_input_liveness``: the engine
+        keeps the graph's inputs.
         """
+        check_flags("capture_begin", check_input_liveness=check_input_liveness)
         from . import current_device
 
         _check_pool(pool)
@@ -85,11 +90,19 @@ class CUDAGraph:
 class graph:  # noqa: N801 - PyTorch's name
     """``with torch.cuda.graph(g):`` captures the block's operations into g, on the stream's GPU if one is given."""
 
-    def __init__(self, cuda_graph: CUDAGraph, pool=None, stream=None, capture_error_mode: str = "global"):
+    def __init__(
+        self, cuda_graph: CUDAGraph, pool=None, stream=None, capture_error_mode: str = "global", enable_annotations: bool = False,
+        annotation_config=None, check_input_liveness: bool = False,
+    ):  # fmt: skip
+        check_flags("graph", enable_annotations=enable_annotations)
+        if enable_annotations or annotation_config is not None:
+            raise NotImplementedError("[graph] expected no annotations: kernels of a graph are not annotated")
         if stream is not None:
             check_kind("graph", "stream", stream, Stream)
         self.cuda_graph = cuda_graph
-        self._options = {"pool": pool, "capture_error_mode": capture_error_mode}
+        self._options = {
+            "pool": pool, "capture_error_mode": capture_error_mode, "check_input_liveness": check_input_liveness,
+        }  # fmt: skip
         self._stream = StreamContext(stream)
 
     def __enter__(self) -> None:
@@ -135,12 +148,17 @@ def graph_pool_handle() -> tuple[int, int]:
     return 0, next(_numbers)
 
 
-def make_graphed_callables(callables, sample_args, num_warmup_iters=3, allow_unused_input=False, pool=None):
+def make_graphed_callables(
+    callables, sample_args, num_warmup_iters=3, allow_unused_input=False, pool=None, capture_error_mode: str = "global",
+    enable_annotations: bool = False,
+):  # fmt: skip
     """Returns the callables unchanged: the engine replays repeated work, including gradients, as graphs automatically.
 
     ``replay_stats`` counts the replayed work. Nothing is captured here, so ``num_warmup_iters``,
-    ``allow_unused_input`` and ``pool`` have no effect.
+    ``allow_unused_input``, ``pool``, ``capture_error_mode`` and ``enable_annotations`` have no effect.
     """
+    check_kind("make_graphed_callables", "capture_error_mode", capture_error_mode, str)
+    check_flags("make_graphed_callables", enable_annotations=enable_annotations)
     _check_pool(pool)
     if isinstance(callables, tuple) and len(sample_args) != len(callables):
         raise ValueError(f"expected sample_args for each of {len(callables)} callables, got {len(sample_args)}")

@@ -27,9 +27,13 @@ class Event:
 
     _recorded = False
 
-    def __init__(self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False) -> None:
+    def __init__(
+        self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False, external: bool = False
+    ) -> None:
         if interprocess:
             raise NotImplementedError("events cannot be shared between processes")
+        if external:
+            raise NotImplementedError("[Event] expected external to be False: events cannot be waited for inside a graph")
         check_flags("Event", enable_timing=enable_timing, blocking=blocking)
         self._times = enable_timing
         self._number = next(_numbers)

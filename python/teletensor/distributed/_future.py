@@ -71,11 +71,11 @@ class Future(Generic[T]):
         """Completes the future. Raises RuntimeError if it is complete."""
         self._complete(result, None)
 
-    def set_exception(self, error: BaseException) -> None:
+    def set_exception(self, result: BaseException) -> None:
         """Completes the future with an exception, which wait() raises."""
-        if not isinstance(error, BaseException):
-            raise TypeError(f"{error!r} is of type {type(error).__name__}, not an Exception.")
-        self._complete(None, error)
+        if not isinstance(result, BaseException):
+            raise TypeError(f"{result!r} is of type {type(result).__name__}, not an Exception.")
+        self._complete(None, result)
 
     def add_done_callback(self, callback: Callable[[Future], None]) -> None:
         """Calls ``callback(self)`` when the future is complete; at once if it is."""

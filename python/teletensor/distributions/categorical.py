@@ -60,7 +60,9 @@ class Categorical(Distribution):
 
     def expand(self, batch_shape, _instance=None):
         name = "logits" if "logits" in self.__dict__ else "probs"
-        return type(self)(**{name: self._param.expand(*batch_shape, self._num_events)}, validate_args=False)
+        new = type(self)(**{name: self._param.expand(*batch_shape, self._num_events)}, validate_args=False)
+        new._validate_args = self._validate_args
+        return new
 
     def sample(self, sample_shape=()):
         shape = self._extended_shape(sample_shape)
@@ -105,7 +107,9 @@ class OneHotCategorical(Distribution):
     param_shape = property(lambda self: self._categorical.param_shape)
 
     def expand(self, batch_shape, _instance=None):
-        return type(self)(logits=self.logits.expand(*batch_shape, *self.event_shape), validate_args=False)
+        new = type(self)(logits=self.logits.expand(*batch_shape, *self.event_shape), validate_args=False)
+        new._validate_args = self._validate_args
+        return new
 
     def sample(self, sample_shape=()):
         return _C.ops.one_hot(self._categorical.sample(sample_shape), self._categorical._num_events).to(self.probs.dtype)

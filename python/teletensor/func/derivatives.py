@@ -14,6 +14,7 @@ from typing import Any, Callable
 from .. import _C
 from .._C import Tensor
 from .._grad_mode import enable_grad
+from .._options import check_flags
 from ..autograd.gradients import grad as _gradients
 from . import tree
 
@@ -161,8 +162,15 @@ def _basis(like: Tensor) -> list[Tensor]:
     return list(_C.torch.eye(like.numel(), dtype=like.dtype, device=like.device).reshape(-1, *like.shape).unbind(0))
 
 
-def jacrev(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False, *, chunk_size: int | None = None) -> Callable:
-    """Returns a function that computes the Jacobian, of size (*output, *input), in one pass per output element."""
+def jacrev(
+    func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False, *, chunk_size: int | None = None,
+    _preallocate_and_copy: bool = False,
+) -> Callable:  # fmt: skip
+    """Returns a function that computes the Jacobian, of size (*output, *input), in one pass per output element.
+
+    ``_preallocate_and_copy`` selects how PyTorch joins the rows.
+    """
+    check_flags("jacrev", _preallocate_and_copy=_preallocate_and_copy)
 
     @wraps(func)
     def differentiated(*args: Any):

@@ -51,9 +51,9 @@ def optimize_for_inference(mod: Module, other_methods: Any = None) -> Module:
     return mod
 
 
-def wait(future: Any) -> Any:
+def wait(fut: Any) -> Any:
     """Returns its argument, because fork() returns the result instead of a future."""
-    return future
+    return fut
 
 
 def ignore(drop: Any = False) -> Any:

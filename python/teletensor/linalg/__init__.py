@@ -25,7 +25,7 @@ globals().update(
         globals(),
         (
             "cholesky_ex", "cond", "eig", "eigh", "eigvals", "householder_product", "inv_ex", "lstsq", "lu", "lu_factor",
-            "lu_factor_ex", "matrix_power", "matrix_rank", "pinv", "polar", "qr", "slogdet", "solve_ex", "svd", "tensorinv",
+            "lu_factor_ex", "matrix_power", "matrix_rank", "matrix_sqrth", "pinv", "polar", "qr", "slogdet", "solve_ex", "svd", "tensorinv",
             "tensorsolve",
         ),
         exact=(

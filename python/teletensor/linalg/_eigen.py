@@ -78,8 +78,8 @@ def _tolerance(S: Tensor, sizes, atol, rtol) -> Tensor:
     return relative.clamp(min=float(atol))
 
 
-def pinv(A: Tensor, *, atol=None, rtol=None, hermitian: bool = False, rcond=None) -> Tensor:
-    """The Moore-Penrose pseudo-inverse; singular values up to the tolerance count as zero."""
+def pinv(A: Tensor, rcond=None, hermitian: bool = False, *, atol=None, rtol=None) -> Tensor:
+    """The Moore-Penrose pseudo-inverse; singular values up to the tolerance count as zero. ``rcond`` is ``rtol``."""
     results.require_matrix(A, "linalg.pinv")
     rtol = rcond if rtol is None else rtol
     plain = A.detach()
@@ -112,7 +112,7 @@ def matrix_rank(A: Tensor, tol=None, hermitian: bool = False, *, atol=None, rtol
     return (S > _tolerance(S, A.shape, atol, rtol)).sum(-1)
 
 
-def lstsq(A: Tensor, B: Tensor, rcond=None, *, driver: str | None = None) -> results.Lstsq:
+def lstsq(A: Tensor, b: Tensor, rcond=None, *, driver: str | None = None) -> results.Lstsq:
     """The X of minimum norm among those that minimise ||A X - B||. The driver 'gels' assumes full rank.
 
     As in PyTorch, every driver except gelsy (the default) returns residuals if A has more rows than columns. Every
@@ -125,8 +125,8 @@ def lstsq(A: Tensor, B: Tensor, rcond=None, *, driver: str | None = None) -> res
             f"torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss), but it is set to {driver!r}"
         )
     results.require_matrix(A, "torch.linalg.lstsq")
-    vector = B.dim() == A.dim() - 1
-    right = B.unsqueeze(-1) if vector else B
+    vector = b.dim() == A.dim() - 1
+    right = b.unsqueeze(-1) if vector else b
     if right.shape[-2] != A.shape[-2]:
         raise RuntimeError("torch.linalg.lstsq: input.size(-2) should match other.size(-2)")
     A, right = results.broadcast_batches(A, right)

@@ -178,9 +178,9 @@ def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
     return cholesky_ex(A, upper=upper, check_errors=True).L
 
 
-def cholesky_solve(B: Tensor, L: Tensor, upper: bool = False) -> Tensor:
-    """X with A X = B, from A's Cholesky factor."""
-    L, B = results.broadcast_batches(L, B)
+def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False) -> Tensor:
+    """X with A X = input, from A's Cholesky factor, input2."""
+    L, B = results.broadcast_batches(input2, input)
     L = L.mH if upper else L
     inner = _ops.triangular_solved(L, B, False, False)
     return _ops.triangular_solved(L.conj(), inner, False, True)
@@ -222,8 +222,9 @@ def _reflect(A: Tensor, tau: Tensor, other: Tensor, forward: bool) -> Tensor:
     return other
 
 
-def ormqr(input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False) -> Tensor:
-    """Multiplies other by Q, as given by geqrf, or by its adjoint if `transpose`, from the left or the right."""
+def ormqr(input: Tensor, input2: Tensor, input3: Tensor, left: bool = True, transpose: bool = False) -> Tensor:
+    """Multiplies input3 by Q, as given by geqrf (input, input2), or by its adjoint if `transpose`, from the left or right."""
+    tau, other = input2, input3
     if min(input.dim(), other.dim()) < 2:
         raise RuntimeError("torch.ormqr: input must have at least 2 dimensions.")
     count = min(other.shape[-2 if left else -1], input.shape[-1])

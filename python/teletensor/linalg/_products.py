@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .. import _C
 from .._C import Tensor
+from .._ops.out_variant import out_variant
 from . import _results as results
 from ._factors import inv, solve
 
@@ -72,6 +73,7 @@ def _multiply_chain(parts: list[Tensor], cut: dict[tuple[int, int], int], i: int
     return _multiply_chain(parts, cut, i, k) @ _multiply_chain(parts, cut, k + 1, j)
 
 
+@out_variant
 def chain_matmul(*matrices: Tensor) -> Tensor:
     """torch.chain_matmul: multi_dot of the arguments."""
     return multi_dot(matrices) if len(matrices) > 1 else matrices[0]
@@ -98,6 +100,8 @@ def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> T
 
 def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
     """The sums of products along dim, with the first factors conjugated."""
+    if isinstance(dim, bool) or not isinstance(dim, int):
+        raise TypeError(f"linalg_vecdot(): argument 'dim' must be int, not {type(dim).__name__}")
     return (x.conj() * y).sum(dim)
 
 
@@ -105,7 +109,7 @@ def vander(x: Tensor, N: int | None = None) -> Tensor:
     """The powers 0 to N - 1 of each element, along a new last dimension."""
     x = x if x.dim() else x.unsqueeze(0)
     N = x.shape[-1] if N is None else N
-    if N < 1:
+    if N <= 1:
         raise RuntimeError(f"linalg.vander: N must be greater than 1, got {N}")
     powers = [_torch.ones_like(x).unsqueeze(-1)] + [x.unsqueeze(-1)] * (N - 1)
     return _torch.cat(powers, -1).cumprod(-1)
@@ -124,8 +128,9 @@ def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
     return inv(A.reshape(results.product(front), -1)).reshape([*back, *front])
 
 
-def tensorsolve(A: Tensor, B: Tensor, dims=None) -> Tensor:
-    """X with tensordot(A, X, X.dim()) = B."""
+def tensorsolve(A: Tensor, other: Tensor, dims=None) -> Tensor:
+    """X with tensordot(A, X, X.dim()) = other."""
+    B = other
     if dims is not None:
         A = A.movedim(tuple(dims), tuple(range(A.dim() - len(dims), A.dim())))
     rest = A.shape[B.dim() :]

@@ -19,13 +19,13 @@ def _cubic(x: float, a: float = -0.5) -> float:
     return (((x - 5) * x + 8) * x - 4) * a if x < 2 else 0.0
 
 
-def _weights(size: int, to: int, filter_, width: float, scale: float, corners: bool) -> list[list[float]]:
+def _weights(size: int, to: int, filter_, width: float, scale: float) -> list[list[float]]:
     """Returns one row per output element, which contains the weights of the input elements."""
     step = max(scale, 1.0)
     support = width * step
     rows = []
     for i in range(to):
-        center = scale * i + 0.5 if corners else scale * (i + 0.5)
+        center = scale * (i + 0.5)  # also with align_corners, as in PyTorch
         first, last = max(int(center - support + 0.5), 0), min(int(center + support + 0.5), size)
         row = [0.0] * size
         for j in range(first, last):
@@ -46,7 +46,7 @@ def resample(input: Tensor, sizes: list[int], mode: str, align_corners: bool, fa
             scale = (size - 1) / (to - 1) if to > 1 else 0.0
         else:
             scale = 1 / factors[d - 2] if factors else size / to
-        rows = _weights(size, to, filter_, width, scale, align_corners)
+        rows = _weights(size, to, filter_, width, scale)
         matrix = _C.tensor(rows, dtype=input.dtype, device=input.device)
         input = matrix @ input if d == 2 else input @ matrix.transpose(0, 1)
     return input

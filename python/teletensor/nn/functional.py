@@ -111,18 +111,22 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     return _C.functional.softshrink(input, lambd)
 
 
-def _in_place(name: str):
+def _in_place(name: str, parameters: str):
     function = globals()[name]
 
     def activation(input: Tensor, *args, **kwargs) -> Tensor:
         return function(input, *args, inplace=True, **kwargs)
 
+    activation.__overloads__ = (parameters,)
     activation.__name__, activation.__doc__ = f"{name}_", f"{name}, in place."
     return activation
 
 
-for _name in ("relu", "leaky_relu", "elu", "selu", "celu", "hardtanh", "threshold"):
-    globals()[f"{_name}_"] = _in_place(_name)
+for _name, _parameters in {
+    "relu": "input", "leaky_relu": "input, negative_slope=0.01", "elu": "input, alpha=1.0", "selu": "input", "celu": "input, alpha=1.0",
+    "hardtanh": "input, min_val=-1.0, max_val=1.0", "threshold": "input, threshold, value",
+}.items():  # fmt: skip
+    globals()[f"{_name}_"] = _in_place(_name, _parameters)
 
 
 def tanh(input: Tensor) -> Tensor:
@@ -379,6 +383,8 @@ def adaptive_max_pool2d(input, output_size, return_indices: bool = False):
 
 def batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
     """Normalises channels by the statistics of the batch (in training) or the running statistics."""
+    if (running_mean is None) != (running_var is None):
+        raise ValueError("running_mean and running_var must either both be None or neither be None")
     if training and eps <= 0.0:
         raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
     if training and input.numel() and input.dim() > 1 and input.numel() // max(1, input.shape[1]) <= 1:
@@ -435,9 +441,13 @@ def embedding(
     return divide_by_frequency(rows, input, weight.shape[0]) if scale_grad_by_freq else rows
 
 
-@out_variant
-def normalize(input, p=2.0, dim=1, eps=1e-12) -> Tensor:
+def normalize(input, p=2.0, dim=1, eps=1e-12, out: Tensor | None = None) -> Tensor:
     """input / max(norm, eps) along dim."""
+    return _normalize(input, p, dim, eps, out=out)
+
+
+@out_variant
+def _normalize(input, p, dim, eps) -> Tensor:
     return input / input.norm(p, dim, True).clamp_min(eps).expand_as(input)
 
 
@@ -508,16 +518,21 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     *batch_shape, c, h, w = input.shape
     r = downscale_factor
     n = len(batch_shape)
+    for name, size, at in (("height", h, -2), ("width", w, -1)):
+        if r > 0 and size % r:
+            raise RuntimeError(
+                f"pixel_unshuffle expects {name} to be divisible by downscale_factor, but input.size({at})={size} is not divisible by {r}"
+            )
     folded = input.reshape(*batch_shape, c, h // r, r, w // r, r)
     unshuffled = folded.permute(*range(n), n, n + 2, n + 4, n + 1, n + 3).clone()
     return unshuffled.reshape(*batch_shape, c * r * r, h // r, w // r)
 
 
-def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
+def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
     """A one-hot vector for each index. Waits for the engine if num_classes is not given."""
     if num_classes == -1:
-        num_classes = int(tensor.max().item()) + 1
-    return _ops.one_hot(tensor, num_classes)
+        num_classes = int(input.max().item()) + 1
+    return _ops.one_hot(input, num_classes)
 
 
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:

@@ -90,7 +90,10 @@ def kl_div(input, target, size_average=None, reduce=None, reduction: str = "mean
             "by the batch size, and aligns with the KL div math definition.",
             stacklevel=2,
         )
-    return _ops.kl_div(input, target, reduction=resolve_reduction(size_average, reduce, reduction), log_target=log_target)
+    resolved = resolve_reduction(size_average, reduce, reduction)
+    loss = _ops.kl_div(input, target, reduction=resolved, log_target=log_target)
+    # PyTorch divides by the batch size for "batchmean" also if size_average or reduce replace the reduction.
+    return loss / input.shape[0] if reduction == "batchmean" != resolved and input.dim() else loss
 
 
 def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction: str = "mean") -> Tensor:
@@ -251,6 +254,8 @@ def triplet_margin_loss(
     """max(0, d(anchor, positive) - d(anchor, negative) + margin)."""
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
+    if isinstance(p, str):
+        raise TypeError(f"triplet_margin_loss(): argument 'p' (position 5) must be float, not {p!r}")
     check_triplet(anchor, positive, negative)
     near, far = pairwise_distance(anchor, positive, p, eps), pairwise_distance(anchor, negative, p, eps)
     if swap:

@@ -113,10 +113,10 @@ def _fractional(n: int):
     def fractional_max_pool(
         input: Tensor, kernel_size, output_size=None, output_ratio=None, return_indices: bool = False, _random_samples=None
     ):
-        if (output_size is None) == (output_ratio is None):
+        if output_size is None and output_ratio is None:
             raise ValueError(f"fractional_max_pool{n}d requires specifying either an output_size or an output_ratio")
         kernel, sizes = _ntuple(kernel_size, n), input.shape[-n:]
-        output = _ntuple(output_size, n) if output_ratio is None else [
+        output = _ntuple(output_size, n) if output_size is not None else [
             int(s * r) for s, r in zip(sizes, output_ratio if isinstance(output_ratio, (list, tuple)) else (output_ratio,) * n)
         ]  # fmt: skip
         batch = input if input.dim() == n + 2 else input.unsqueeze(0)

@@ -20,6 +20,10 @@ def interpolate(
     recompute_scale_factor: bool | None = None, antialias: bool = False,
 ) -> Tensor:  # fmt: skip
     """Resamples the dimensions after the first two to a size, or by a factor."""
+    if align_corners is not None and mode in ("nearest", "area", "nearest-exact"):
+        raise ValueError("align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | trilinear")
+    if recompute_scale_factor and size is not None:
+        raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
     operator = antialiasing.resample if antialias else _ops.interpolate
     spatial = input.shape[2:]
     if (size is None) == (scale_factor is None):

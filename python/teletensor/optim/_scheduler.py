@@ -49,6 +49,7 @@ class LRScheduler:
     """
 
     _is_initial = False  # true during the constructor's step
+    _get_lr_called_within_step = False  # part of PyTorch's state dicts
     _needs_metric = False  # step() requires a metric: not allowed in SequentialLR and ChainedScheduler
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1):
@@ -68,7 +69,7 @@ class LRScheduler:
 
     def _initial_step(self) -> None:
         self._step_count = 0
-        self._is_initial = True
+        self._is_initial, self._get_lr_called_within_step = True, False
         try:
             self.step()
         finally:

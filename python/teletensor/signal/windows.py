@@ -109,9 +109,12 @@ def general_cosine(
     return _points("general_cosine", M, 0.0, step, shape, dtype, layout, device, requires_grad)
 
 
-def general_hamming(M: int, *, alpha: float = 0.54, **options) -> Tensor:  # noqa: N803
+def general_hamming(
+    M: int, *, alpha: float = 0.54, sym: bool = True, dtype=None, layout=None, device=None, requires_grad: bool = False  # noqa: N803
+) -> Tensor:
     """alpha - (1 - alpha) cos(x)."""
-    return general_cosine(M, a=[alpha, 1.0 - alpha], **options)
+    weights = [alpha, 1.0 - alpha]
+    return general_cosine(M, a=weights, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
 
 
 def _general_cosine_window(name: str, weights: tuple[float, ...]) -> Callable:

@@ -8,6 +8,7 @@ from typing import Callable
 from .._C import Tensor
 from .._functions import tensor
 from .._grad_mode import enable_grad, no_grad
+from .._options import check_flags
 from .._random import get_rng_state, set_rng_state
 from ..autograd import Function
 from ..autograd import backward as run_backward
@@ -98,14 +99,22 @@ def _in_contexts(function: Callable, first, again) -> Callable:
 
 
 def checkpoint(
-    function: Callable, *args, use_reentrant: bool | None = None, context_fn=None, determinism_check: str = "default",
-    debug: bool = False, preserve_rng_state: bool = True, **kwargs,
+    function: Callable = None, *args, use_reentrant: bool | None = None, preserve_rng_state: bool = True, context_fn=None,
+    determinism_check: str = "default", debug: bool = False, early_stop: bool = True,
+    respect_saved_tensors_hooks: bool | None = None, **kwargs,
 ):  # fmt: skip
     """Calls function(*args); intermediate results are not stored but recomputed in backward.
 
     Args:
         context_fn: returns two context managers: one for the first run, one for the runs in backward.
+        early_stop: has no effect: the engine drops what is recomputed but not needed.
+        respect_saved_tensors_hooks: only None and False: the recomputed tensors are not passed to hooks.
     """
+    if not callable(function):
+        raise TypeError(f"checkpoint() expected function to be callable, got {type(function).__name__}")
+    check_flags("checkpoint", early_stop=early_stop)
+    if respect_saved_tensors_hooks:
+        raise NotImplementedError("[checkpoint] expected respect_saved_tensors_hooks to be False, got True")
     if context_fn is not None:
         if use_reentrant is not False:
             raise ValueError("Passing `context_fn` or `debug` is only supported when use_reentrant=False.")

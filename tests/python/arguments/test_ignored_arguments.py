@@ -159,6 +159,30 @@ REFUSED = [
     (lambda t, x: t.cuda.get_rng_state(99), RuntimeError),
     (lambda t, x: t.cuda.set_rng_state(t.get_rng_state(), 99), RuntimeError),
     (lambda t, x: x.__array_namespace__().__array_namespace_info__().dtypes(device="cuda:99"), RuntimeError),
+    (lambda t, x: t.nn.utils.rnn.pad_sequence([x], padding_side="centre"), RuntimeError),
+    (lambda t, x: t.utils.data.WeightedRandomSampler([0.0, 1.0], 2, False), RuntimeError),
+    (lambda t, x: t.utils.data.WeightedRandomSampler([[1.0]], 2), ValueError),
+    (lambda t, x: t.utils.data.BatchSampler([1], True, False), ValueError),
+    (lambda t, x: t.utils.data.BatchSampler([1], 1, 3), ValueError),
+    (lambda t, x: t.utils.data.RandomSampler([1], 3), TypeError),
+    (lambda t, x: t.utils.data.RandomSampler([1], num_samples=0), ValueError),
+    (lambda t, x: t.nn.functional.interpolate(t.ones(1, 1, 4), 2, align_corners=True), ValueError),
+    (lambda t, x: t.nn.functional.interpolate(t.ones(1, 1, 4), 2, recompute_scale_factor=True), ValueError),
+    (lambda t, x: t.nn.functional.batch_norm(t.ones(2, 2), x, None), ValueError),
+    (lambda t, x: t.nn.functional.batch_norm(t.ones(2, 2), x, x, training=True, eps=0), ValueError),
+    (lambda t, x: t.nn.functional.pixel_unshuffle(t.ones(1, 3, 4), 2), RuntimeError),
+    (lambda t, x: t.renorm(t.ones(2, 2), 0, 0, 1.0), RuntimeError),
+    (lambda t, x: t.linalg.vander(x, N=1), RuntimeError),
+    (lambda t, x: t.linalg.vecdot(x, x, dim=None), TypeError),
+    (lambda t, x: t.linalg.cond(t.eye(2), 3), ValueError),
+    (lambda t, x: t.norm(x, dtype=t.complex64), RuntimeError),
+    (lambda t, x: t.diff(x, 0, None), TypeError),
+    (lambda t, x: t.nonzero_static(x, size=1, fill_value=True), TypeError),
+    (lambda t, x: t.histogramdd(t.ones(2, 2), 1, range=(0.0, 1.0)), RuntimeError),
+    (lambda t, x: t.hash_tensor(x, 3), IndexError),
+    (lambda t, x: t.fft.fft2(t.ones(2, 2), dim=None), TypeError),
+    (lambda t, x: t.as_strided_scatter(x, x[0], (), (), 2), RuntimeError),
+    (lambda t, x: t.masked.softmax(x, (0, 1)), IndexError),
 ]
 
 
@@ -176,6 +200,31 @@ def test_settings_that_take_effect(torch, tmp_path):
     assert torch.load(tmp_path / "x", {"cuda:0": "cpu"}, weights_only=False, mmap=True).tolist() == [1, 1]
     with torch.random.fork_rng(devices=[], device_type="cuda"):
         torch.manual_seed(3)
+
+
+VALUES = [
+    (
+        "torch.nn.functional.interpolate(torch.arange(4.0).reshape(1, 1, 1, 4), (1, 3), mode='bilinear', align_corners=True, "
+        "antialias=True)",
+        [[[[0.375, 1.77778, 2.83333]]]],
+    ),
+    ("torch.nn.functional.kl_div(torch.zeros(2), torch.ones(2), size_average=False, reduction='batchmean', log_target=True)", 2.71828),
+    ("torch.nn.functional.embedding_bag(torch.eye(2), torch.tensor([[0, 1]]))", [[0.5, 0.5]]),
+    ("torch.masked.softmax(torch.zeros(2, 1), None)", [[0.5], [0.5]]),
+]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("code, expected", VALUES)
+def test_values_of_moved_arguments(torch, code, expected):
+    check_row(torch, NAMES, code, expected)
+
+
+def test_expanded_distributions_validate(torch):
+    for kind in (torch.distributions.Categorical, torch.distributions.OneHotCategorical):
+        expanded = kind(logits=torch.zeros(3), validate_args=True).expand((2,))
+        with pytest.raises(ValueError):
+            expanded.log_prob(torch.full((5,), 7.0))
 
 
 def test_deterministic_algorithms(torch):
@@ -379,7 +428,7 @@ UNUSED = {
     ("serialization/_unpickler.py", "args"), ("serialization/_unpickler.py", "elements"),
     ("serialization/_unpickler.py", "items"), ("serialization/_unpickler.py", "options"), ("storage.py", "device"),
     ("utils/_pytree/_treespec.py", "indent"), ("utils/checkpoint.py", "args"), ("utils/checkpoint.py", "device_type"),
-    ("utils/checkpoint.py", "devices"), ("utils/checkpoint.py", "states"), ("utils/data/sampler.py", "data_source"),
+    ("utils/checkpoint.py", "devices"), ("utils/checkpoint.py", "states"),
 }  # fmt: skip
 
 

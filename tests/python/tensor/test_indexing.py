@@ -17,7 +17,7 @@ def test_splits_and_stacks(torch):
     with pytest.raises(RuntimeError, match="not divisible by the split_size 3"):
         torch.hsplit(x, 3)
     a, b = torch.tensor([1, 2, 3]), torch.tensor([4, 5, 6])
-    assert torch.column_stack(a, b).tolist() == np.column_stack([a.numpy(), b.numpy()]).tolist()
+    assert torch.column_stack([a, b]).tolist() == np.column_stack([a.numpy(), b.numpy()]).tolist()
     assert torch.dstack([a, b]).tolist() == np.dstack([a.numpy(), b.numpy()]).tolist()
     assert [p.tolist() for p in torch.split_with_sizes(a, [1, 2])] == [[1], [2, 3]]
 

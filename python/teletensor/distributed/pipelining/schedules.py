@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -267,6 +268,7 @@ class ScheduleGPipe(PipelineScheduleSingle):
     Source: Y. Huang et al., "GPipe: Efficient Training of Giant Neural Networks using Pipeline Parallelism", 2019.
     """
 
+    @functools.wraps(PipelineScheduleSingle.__init__)
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
         self.pipeline_order = _order.gpipe(self._num_stages, self._n_microbatches)
@@ -281,6 +283,7 @@ class Schedule1F1B(PipelineScheduleSingle):
     Source: D. Narayanan et al., "PipeDream: Generalized Pipeline Parallelism for DNN Training", 2019.
     """
 
+    @functools.wraps(PipelineScheduleSingle.__init__)
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
         if self._n_microbatches < self._num_stages:
@@ -344,6 +347,7 @@ class ScheduleInterleaved1F1B(PipelineScheduleMulti):
     Source: D. Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters", 2021.
     """
 
+    @functools.wraps(PipelineScheduleMulti.__init__)
     def __init__(self, stages: list[PipelineStage], n_microbatches: int, *args, **kwargs):
         super().__init__(stages, n_microbatches, *args, **kwargs)
         self.pipeline_order = _order.interleaved(self.pp_group_size, len(stages), n_microbatches)

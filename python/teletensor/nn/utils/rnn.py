@@ -141,6 +141,8 @@ def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side: 
     """Pads sequences (L, *) to a batch (T, N, *)."""
     from ..functional import pad
 
+    if padding_side not in ("left", "right"):
+        raise RuntimeError(f"Expected padding_side to be one of left or right, but got {padding_side}.")
     sequences = list(sequences)
     longest = max(s.shape[0] for s in sequences)
     padded = []

@@ -58,7 +58,7 @@ class DataLoader(Generic[T_co]):
     """
 
     def __init__(
-        self, dataset: Dataset, batch_size: int | None = 1, shuffle: bool = False, sampler=None, batch_sampler=None,
+        self, dataset: Dataset, batch_size: int | None = 1, shuffle: bool | None = None, sampler=None, batch_sampler=None,
         num_workers: int = 0, collate_fn=None, pin_memory: bool = False, drop_last: bool = False, timeout: float = 0,
         worker_init_fn=None, multiprocessing_context=None, generator=None, *, prefetch_factor: int | None = None,
         persistent_workers: bool = False, pin_memory_device: str = "", in_order: bool = True,

@@ -20,9 +20,6 @@ T_co = TypeVar("T_co", covariant=True)
 class Sampler(Generic[T_co]):
     """Yields indices; subclasses define __iter__ and, usually, __len__."""
 
-    def __init__(self, data_source=None):
-        pass
-
     def __iter__(self):
         raise NotImplementedError
 
@@ -49,10 +46,12 @@ class RandomSampler(Sampler[int]):
     def __init__(self, data_source, replacement: bool = False, num_samples: int | None = None, generator=None):
         if not isinstance(replacement, bool):
             raise TypeError(f"replacement should be a boolean value, but got replacement={replacement}")
+        if not isinstance(replacement, bool):
+            raise TypeError(f"replacement should be a boolean value, but got replacement={replacement}")
         self.data_source, self.replacement, self._num_samples = data_source, replacement, num_samples
         self.generator = generator
-        if not isinstance(self.num_samples, int) or self.num_samples < 0:
-            raise ValueError(f"num_samples should be a non-negative integer value, but got num_samples={self.num_samples}")
+        if not isinstance(self.num_samples, int) or self.num_samples <= 0:
+            raise ValueError(f"num_samples should be a positive integer value, but got num_samples={self.num_samples}")
 
     @property
     def num_samples(self) -> int:
@@ -82,7 +81,8 @@ class SubsetRandomSampler(Sampler[int]):
         self.indices, self.generator = list(indices), generator
 
     def __iter__(self):
-        return (self.indices[i] for i in RandomSampler(self.indices, generator=self.generator))
+        order = RandomSampler(self.indices, generator=self.generator) if len(self.indices) else ()
+        return (self.indices[i] for i in order)
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -92,11 +92,19 @@ class WeightedRandomSampler(Sampler[int]):
     """Yields indices drawn with probabilities proportional to the weights."""
 
     def __init__(self, weights, num_samples: int, replacement: bool = True, generator=None):
-        self.weights = [float(w) for w in (weights.tolist() if hasattr(weights, "tolist") else weights)]
+        rows = weights.tolist() if hasattr(weights, "tolist") else list(weights)
+        if any(isinstance(w, (list, tuple)) for w in rows):
+            raise ValueError("weights should be a 1d sequence but given weights have several dimensions")
+        self.weights = [float(w) for w in rows]
         if not isinstance(num_samples, int) or isinstance(num_samples, bool) or num_samples <= 0:
             raise ValueError(f"num_samples should be a positive integer value, but got num_samples={num_samples}")
         if not isinstance(replacement, bool):
             raise ValueError(f"replacement should be a boolean value, but got replacement={replacement}")
+        if not replacement and num_samples > sum(w > 0 for w in self.weights):
+            raise RuntimeError(
+                "invalid multinomial distribution (with replacement=False, not enough non-negative category to sample): "
+                f"cannot draw {num_samples} samples"
+            )
         self.num_samples, self.replacement, self.generator = num_samples, replacement, generator
 
     def __iter__(self):
@@ -115,8 +123,10 @@ class BatchSampler(Sampler[list[int]]):
     """Yields lists of batch_size indices. The last list may be shorter unless drop_last is set."""
 
     def __init__(self, sampler, batch_size: int, drop_last: bool):
-        if not isinstance(batch_size, int) or batch_size <= 0:
+        if not isinstance(batch_size, int) or isinstance(batch_size, bool) or batch_size <= 0:
             raise ValueError(f"batch_size should be a positive integer value, but got batch_size={batch_size}")
+        if not isinstance(drop_last, bool):
+            raise ValueError(f"drop_last should be a boolean value, but got drop_last={drop_last}")
         self.sampler, self.batch_size, self.drop_last = sampler, batch_size, drop_last
 
     def __iter__(self):

@@ -1,0 +1,161 @@
+"""Further ways to call operators that PyTorch accepts: older orders of arguments, other names of parameters.
+
+The parser of operators calls ``other_spelling`` if no operator of a name accepts the arguments.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Callable
+
+from .. import _C
+from .._C import Tensor
+from .._options import check_flags
+
+# Orders of arguments, by function. PyTorch warns that those with a number before a tensor are deprecated.
+ORDERS: dict[str, tuple[str, ...]] = {
+    "add": ("input alpha other",),
+    "sub": ("input alpha other",),
+    "addmm": ("beta input alpha mat1 mat2", "beta input mat1 mat2"),
+    "addbmm": ("beta input alpha batch1 batch2", "beta input batch1 batch2"),
+    "baddbmm": ("beta input alpha batch1 batch2", "beta input batch1 batch2"),
+    "addmv": ("beta input alpha mat vec", "beta input mat vec"),
+    "addr": ("beta input alpha vec1 vec2", "beta input vec1 vec2"),
+    "addcmul": ("input value tensor1 tensor2",),
+    "addcdiv": ("input value tensor1 tensor2",),
+    "contiguous": ("input memory_format",),
+    "rsub": ("input other alpha",),
+    "subtract": ("input other alpha",),
+}
+NUMBERS = ("alpha", "beta", "value")  # parameters that are not tensors
+# Other names of parameters, by function.
+RENAMED: dict[str, dict[str, str]] = {
+    "swapaxes": {"axis0": "dim0", "axis1": "dim1"}, "split": {"split_size": "split_size_or_sections"},
+}  # fmt: skip
+
+
+def _ordered(names: list[str], args: tuple, kwargs: dict) -> dict[str, Any] | None:
+    """Binds arguments to names in an order; None if they do not fit."""
+    bound = dict(zip(names, args))
+    if len(args) > len(names) or set(bound) & set(kwargs) or not set(names) <= {*bound, *kwargs}:
+        return None
+    bound.update(kwargs)
+    numbers_fit = all(isinstance(bound[n], Tensor) != (n in NUMBERS) for n in names if n not in ("memory_format", "other"))
+    return bound if numbers_fit else None
+
+
+def older_order(name: str, names: tuple[str, ...], args: tuple, kwargs: dict, *, is_method: bool = False) -> dict[str, Any]:
+    """Arguments by name, for a Python function with a current order and older ones. Raises TypeError if none fits."""
+    current = dict(zip(names, args))
+    if len(args) <= len(names) and not set(current) & set(kwargs) and all(isinstance(v, Tensor) for v in current.values()):
+        return current | kwargs
+    for order in ORDERS[name]:
+        older = order.split()
+        if is_method:
+            older = ["input", *(n for n in older if n != "input")]
+        if (bound := _ordered(older, args, kwargs)) is not None:
+            return bound
+    raise TypeError(f"{name}() received an invalid combination of arguments, got {len(args)} by position and {', '.join(kwargs)}")
+
+
+def _ints(args: tuple) -> bool:
+    return len(args) > 2 and all(isinstance(a, int) for a in args[1:])
+
+
+def _variadic(call: Callable, args: tuple, kwargs: dict):
+    """x.squeeze(0, 1): ints instead of a tuple."""
+    return call(args[0], tuple(args[1:]), **kwargs) if _ints(args) else NotImplemented
+
+
+def _expand(call: Callable, args: tuple, kwargs: dict):
+    if "implicit" not in kwargs:
+        return NotImplemented
+    check_flags("expand", implicit=kwargs.pop("implicit"))  # PyTorch's own passes set it; it does not change the result
+    return call(*args, **kwargs)
+
+
+def _nan_to_num(call: Callable, args: tuple, kwargs: dict):
+    """``nan=None`` means 0."""
+    if len(args) > 1 and args[1] is None:
+        return call(args[0], 0.0, *args[2:], **kwargs)
+    if "nan" in kwargs and kwargs["nan"] is None:
+        return call(*args, **{**kwargs, "nan": 0.0})
+    return NotImplemented
+
+
+def _narrow(call: Callable, args: tuple, kwargs: dict):
+    """``start`` may be a 0-dimensional tensor of integers, whose value is read."""
+    bound = _ordered(["input", "dim", "start", "length"], args, kwargs)
+    if bound is None or not isinstance(bound["start"], Tensor):
+        return NotImplemented
+    start = bound["start"]
+    if start.dim() or start.is_floating_point() or start.is_complex() or start.dtype is _C.bool:
+        raise RuntimeError("start must be an 0-dim integral Tensor.")
+    return call(bound["input"], bound["dim"], start.item(), bound["length"])
+
+
+def _fake_quantize(call: Callable, args: tuple, kwargs: dict):
+    """``scale`` and ``zero_point`` may be tensors of one element, whose values are read."""
+    names = ["input", "scale", "zero_point", "quant_min", "quant_max"]
+    bound = dict(zip(names, args)) | kwargs
+    if set(bound) != set(names) or not any(isinstance(bound[n], Tensor) for n in names[1:3]):
+        return NotImplemented
+    for name in names[1:3]:
+        bound[name] = bound[name].item() if isinstance(bound[name], Tensor) else bound[name]
+    return call(*(bound[n] for n in names))
+
+
+CALLS: dict[str, Callable] = {
+    "broadcast_to": _variadic, "count_nonzero": _variadic, "squeeze": _variadic, "expand": _expand, "nan_to_num": _nan_to_num,
+    "nan_to_num_": _nan_to_num, "narrow": _narrow, "fake_quantize_per_tensor_affine": _fake_quantize,
+}  # fmt: skip
+
+
+# The parameters that the functions of CALLS add, for tools that read signatures; without `input` for methods.
+ADDED = {
+    "broadcast_to": ("input, *size: int",), "count_nonzero": ("input, *dim: int",), "squeeze": ("input, *dim: int",),
+    "expand": ("input, size: ints, *, implicit: bool=False", "input, *size: int, implicit: bool=False"),
+    "nan_to_num": ("input, nan: float=None, posinf: float=None, neginf: float=None, *, out=None",),
+    "nan_to_num_": ("input, nan: float=None, posinf: float=None, neginf: float=None",),
+    "narrow": ("input, dim, start: Tensor, length",),
+    "fake_quantize_per_tensor_affine": ("input, scale: Tensor|float, zero_point: Tensor|int, quant_min, quant_max",),
+}  # fmt: skip
+
+
+def signatures(name: str, is_method: bool) -> list[str]:
+    """The parameter lists that the functions of CALLS add."""
+    return [row.removeprefix("input, ") if is_method else row for row in ADDED.get(name, ())]
+
+
+def _function(name: str, is_method: bool) -> Callable:
+    if is_method:
+        return getattr(Tensor, name)
+    return getattr(_C.torch, name, None) or getattr(_C.functional, name)
+
+
+def other_spelling(name: str, is_method: bool, in_place: bool, args: tuple, kwargs: dict):
+    """Calls an operator with arguments that it does not accept, spelled in another way; NotImplemented if there is none."""
+    if name in CALLS:
+        return CALLS[name](_function(name, is_method), args, kwargs)
+    key = name.removesuffix("_") if in_place else name
+    renamed = RENAMED.get(key)
+    if renamed and not renamed.keys().isdisjoint(kwargs):
+        return _function(name, is_method)(*args, **{renamed.get(n, n): v for n, v in kwargs.items()})
+    for order in ORDERS.get(key, ()):
+        names = order.split()
+        if is_method:
+            names = ["input", *(n for n in names if n != "input")]
+        rest = {n: v for n, v in kwargs.items() if n != "out"}
+        bound = _ordered(names, args, rest)
+        if bound is None or key in ("rsub", "subtract") and isinstance(bound["other"], Tensor):
+            continue
+        if key not in ("contiguous", "rsub", "subtract"):
+            warnings.warn(f"{name}({', '.join(names)}) is deprecated; pass {' and '.join(set(names) & set(NUMBERS))} by name", stacklevel=3)
+        if "out" in kwargs:
+            bound["out"] = kwargs["out"]
+        return _function(name, is_method)(bound.pop("input"), **bound)
+    return NotImplemented
+
+
+if hasattr(_C, "set_other_spellings"):
+    _C.set_other_spellings(other_spelling)
