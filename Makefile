@@ -6,7 +6,7 @@ PYTHON := .venv/bin/python
 # OpenBLAS and OpenMP settings of the shell would change test and benchmark results.
 CLEAN_ENV := env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE
 
-.PHONY: help setup build demo test check coverage names conformance op-db module-db dist-cases bench bench-peers bench-operators bench-link install wheel cuda gpu-bundle asan tsan fuzz fuzz-release adversary cluster-test container-test format lint clean
+.PHONY: help setup build demo test check coverage names conformance op-db module-db signatures differential dist-cases bench bench-peers bench-operators bench-link install wheel cuda gpu-bundle asan tsan fuzz fuzz-release adversary cluster-test container-test format lint clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,6 +44,12 @@ op-db: build ## Compare with PyTorch on PyTorch's operator samples: docs/op_db.m
 
 module-db: build ## Compare with PyTorch on PyTorch's module and optimizer samples: docs/module_db.md
 	@$(CLEAN_ENV) $(PYTHON) -m tests.conformance.module_db --json build/module_db.json --page docs/module_db.md
+
+signatures: build ## Compare the parameters of all public callables with PyTorch's declarations: docs/signatures.md
+	@$(CLEAN_ENV) $(PYTHON) -m tests.conformance.signatures
+
+differential: build ## Call public functions in both packages with each argument moved from its default: docs/differential.md
+	@$(CLEAN_ENV) $(PYTHON) -m tests.conformance.differential --page docs/differential.md
 
 dist-cases: build ## Run PyTorch's tests of torch.distributed: docs/distributed-checklist.md
 	@$(CLEAN_ENV) $(PYTHON) -m tests.conformance.distributed
