@@ -468,3 +468,16 @@ def case_transformed_code(torch):
     traced.graph.set_codegen(Renamed())
     code = traced.recompile()
     return inside, outside, code.src, traced(1, more=2), code._lineno_map, code._prologue_start
+
+
+def case_trees_of_named_results(torch):
+    from importlib import import_module
+
+    pytree = import_module(f"{torch.__name__}.utils._pytree")
+    result = torch.arange(6.0).reshape(2, 3).max(dim=1)
+    doubled = pytree.tree_map(lambda leaf: leaf * 2, {"a": result})["a"]
+    leaves, spec = pytree.tree_flatten([result, 1])
+    return [
+        len(leaves), str(spec), doubled.values.tolist(), type(doubled).__name__, spec.unflatten(leaves)[0].indices.tolist(),
+        [pytree.keystr(path) for path, _ in pytree.tree_leaves_with_path(result)],
+    ]  # fmt: skip

@@ -205,9 +205,20 @@ def is_structseq(obj: object) -> bool:
     return is_structseq_class(obj if isinstance(obj, type) else type(obj))
 
 
+def _register_result_type(cls: type) -> None:
+    """Registers a type of operators' named results, which is created with the operator's first result."""
+    register_pytree_node(
+        cls, lambda values: (list(values), None), lambda values, _: cls(tuple(values)),
+        serialized_type_name=f"torch.return_types.{cls.__qualname__}",
+        flatten_with_keys_fn=lambda values: ([(SequenceKey(i), v) for i, v in enumerate(values)], None),
+    )  # fmt: skip
+
+
 def node_type(tree: PyTree) -> Any:
     """The registered type of an object: all namedtuples are registered together, as `namedtuple`."""
     kind = type(tree)
+    if kind.__module__ == "teletensor.return_types" and kind not in SUPPORTED_NODES:
+        _register_result_type(kind)
     return namedtuple if is_namedtuple_class(kind) else kind
 
 
