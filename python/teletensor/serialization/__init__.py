@@ -34,6 +34,23 @@ def save(
     obj: object, f, pickle_module: Any = pickle, pickle_protocol: int = DEFAULT_PROTOCOL,
     _use_new_zipfile_serialization: bool = True, _disable_byteorder_record: bool = False,
 ) -> None:  # fmt: skip
+    """Writes an object, usually a state_dict, to a path or a binary file, in PyTorch's format. Waits for the values.
+
+    Tensors that share memory also share it after loading. A file at the path is replaced when the new one is complete;
+    it is unchanged if saving fails. Files need only `write`.
+
+    Args:
+        obj: tensors, storages, numbers, texts, containers; also objects that pickle accepts, which load only creates if
+            their classes are registered with add_safe_globals().
+        pickle_module: only ``pickle``.
+        pickle_protocol: 1 to 5, or None for pickle's default. PyTorch's load(weights_only=True) only reads 2.
+        _use_new_zipfile_serialization: False writes the format of PyTorch before 1.6.
+        _disable_byteorder_record: omits the entry that names the byte order.
+
+    Raises:
+        NotImplementedError: the object contains a module or an optimizer, whose code cannot be loaded.
+        RuntimeError: tensors of different dtypes share memory, or the path's folder does not exist.
+    """
     from ._save import save as run
 
     run(obj, f, pickle_module, pickle_protocol, _use_new_zipfile_serialization, _disable_byteorder_record)
@@ -48,6 +65,28 @@ def load(
     mmap: bool | None = None,
     **pickle_load_args: Any,
 ) -> Any:
+    """Reads an object that PyTorch or save wrote. Runs no code from the file.
+
+    Tensors are created on the devices from which they were saved, and share memory as they did. Each storage is sent to
+    the engine once. A path ``*.safetensors`` is read as a safetensors file.
+
+    Args:
+        f: a path, or a binary file that can seek.
+        map_location: a device for all storages; a dict from location tags to location tags; or a function of a storage on
+            the CPU and its location tag that returns a storage in its place, or None.
+        pickle_module: only ``pickle`` with ``weights_only=False``, or None.
+        weights_only: both values have the same meaning: tensors, plain data, containers, and classes and functions
+            registered with add_safe_globals().
+        mmap: whether the file, given by its path, is mapped instead of read.
+        pickle_load_args: ``encoding`` and ``errors``: of texts that Python 2 wrote.
+
+    Raises:
+        teletensor.serialization.LoadError: the file is damaged, or contains classes or functions that are not registered.
+            LoadError is a pickle.UnpicklingError and a RuntimeError.
+        NotImplementedError: the file contains sparse or quantized tensors.
+        RuntimeError: a tensor was on a GPU that this engine does not have.
+        OSError: the file cannot be opened or read.
+    """
     from ._load import load as run
 
     return run(f, map_location, pickle_module, weights_only=weights_only, mmap=mmap, **pickle_load_args)

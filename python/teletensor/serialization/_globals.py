@@ -11,7 +11,7 @@ from typing import Any, Callable
 
 from .. import _C
 from ..storage import DTYPES
-from ._errors import LoadError, damaged, require, shown
+from ._errors import LoadError, damaged, require
 
 _BLOCKED_MODULES = ("sys", "os", "posix", "nt")  # not even if a user adds their functions
 _PYTHON2_MODULES = {
@@ -21,6 +21,8 @@ _PYTHON2_MODULES = {
     "UserList": "collections",
 }
 _ENCODINGS = ("latin1", "latin-1", "iso-8859-1", "utf-8", "utf8", "ascii")  # others decompress, among other things
+
+_OTHER_LAYOUTS = ("torch.sparse_coo", "torch.sparse_csr", "torch.sparse_csc", "torch.sparse_bsr", "torch.sparse_bsc", "torch.jagged")
 
 _registered: dict[str, Any] = {}  # by full name
 
@@ -146,10 +148,9 @@ def _device(*args) -> _C.device:
 
 
 def _layout(name="") -> str:
-    if name != "torch.strided":
-        raise LoadError(
-            f"[load] expected the layout torch.strided, got {shown(name)}: sparse tensors are not implemented"
-        )
+    if name in _OTHER_LAYOUTS:
+        raise NotImplementedError(f"[load] the file contains a tensor of layout {name}: sparse tensors are not implemented")
+    require(name == "torch.strided", "a layout", name)
     from .._layouts import strided
 
     return strided

@@ -194,28 +194,7 @@ def load(
     mmap: bool | None = None,
     **pickle_load_args,
 ) -> Any:
-    """Reads an object that PyTorch or save wrote. Runs no code from the file.
-
-    Tensors are created on the devices from which they were saved, and share memory as they did. Each storage is sent to
-    the engine once. A path ``*.safetensors`` is read as a safetensors file.
-
-    Args:
-        f: a path, or a binary file that can seek.
-        map_location: a device for all storages; a dict from location tags to location tags; or a function of a storage on
-            the CPU and its location tag that returns a storage in its place, or None.
-        pickle_module: only ``pickle`` with ``weights_only=False``, or None.
-        weights_only: both values have the same meaning: tensors, plain data, containers, and classes and functions
-            registered with add_safe_globals().
-        mmap: whether the file, given by its path, is mapped instead of read.
-        pickle_load_args: ``encoding`` and ``errors``: of texts that Python 2 wrote.
-
-    Raises:
-        teletensor.serialization.LoadError: the file is damaged, or contains classes or functions that are not registered.
-            LoadError is a pickle.UnpicklingError and a RuntimeError.
-        NotImplementedError: the file contains sparse or quantized tensors.
-        RuntimeError: a tensor was on a GPU that this engine does not have.
-        OSError: the file cannot be opened or read.
-    """
+    """torch.load, with all arguments."""
     from .._options import check_optional_flags
 
     check_optional_flags("load", weights_only=weights_only, mmap=mmap)

@@ -144,23 +144,7 @@ def save(
     obj, f, pickle_module=pickle, pickle_protocol: int | None = 2, _use_new_zipfile_serialization: bool = True,
     _disable_byteorder_record: bool = False,
 ) -> None:  # fmt: skip
-    """Writes an object, usually a state_dict, to a path or a binary file, in PyTorch's format. Waits for the values.
-
-    Tensors that share memory also share it after loading. A file at the path is replaced when the new one is complete;
-    it is unchanged if saving fails. Files need only `write`.
-
-    Args:
-        obj: tensors, storages, numbers, texts, containers; also objects that pickle accepts, which load only creates if
-            their classes are registered with add_safe_globals().
-        pickle_module: only ``pickle``.
-        pickle_protocol: 1 to 5, or None for pickle's default. PyTorch's load(weights_only=True) only reads 2.
-        _use_new_zipfile_serialization: False writes the format of PyTorch before 1.6.
-        _disable_byteorder_record: omits the entry that names the byte order.
-
-    Raises:
-        NotImplementedError: the object contains a module or an optimizer, whose code cannot be loaded.
-        RuntimeError: tensors of different dtypes share memory, or the path's folder does not exist.
-    """
+    """torch.save, with all arguments."""
     check_pickle_module("save", pickle_module)
     if not isinstance(f, (str, os.PathLike)) and not hasattr(f, "write"):
         raise AttributeError("expected 'f' to be string, path, or a file-like object with a 'write' attribute")
