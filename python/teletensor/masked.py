@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Callable
+from typing import Any, Callable
 
 from . import _C
 from ._C import Tensor
+from ._planned import not_implemented
 
-__all__ = [
-    "amax", "amin", "argmax", "argmin", "cumprod", "cumsum", "log_softmax", "logaddexp", "logsumexp", "mean", "median",
-    "norm", "normalize", "prod", "softmax", "softmin", "std", "sum", "var",
+__all__ = [  # noqa: F822 - MaskedTensor and its functions are added below
+    "MaskedTensor", "amax", "amin", "argmax", "argmin", "as_masked_tensor", "cumprod", "cumsum", "is_masked_tensor",
+    "log_softmax", "logaddexp", "logsumexp", "masked_tensor", "mean", "median", "norm", "normalize", "prod", "softmax",
+    "softmin", "std", "sum", "var",
 ]  # fmt: skip
 
 _torch, _ops = _C.torch, _C.ops
@@ -214,3 +216,13 @@ def softmin(input: Tensor, dim: int, *, dtype=None, mask: Tensor | None = None) 
     """softmax of the negated unmasked elements; 0 elsewhere."""
     dim = _one_dim(dim, input.dim())
     return _ops.softmax(-_apply_mask(input, mask, _largest(input.dtype)), dim, dtype=dtype or input.dtype)
+
+
+def is_masked_tensor(obj: Any, /) -> bool:
+    """Returns False: there are no masked tensors."""
+    return False
+
+
+not_implemented(
+    globals(), "there are no masked tensors; pass mask= to the functions of torch.masked", "as_masked_tensor masked_tensor", "MaskedTensor"
+)

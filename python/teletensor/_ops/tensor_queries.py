@@ -100,6 +100,15 @@ def slice_inverse(self: Tensor, src: Tensor, dim: int = 0, start: int | None = N
 
 
 @_method
+def storage_type(self: Tensor) -> type:
+    """The legacy class of the tensor's storage, such as torch.FloatStorage."""
+    import teletensor
+
+    module, _, name = self.type().removeprefix("torch.").rpartition(".")
+    return getattr(getattr(teletensor, module) if module else teletensor, name.removesuffix("Tensor") + "Storage")
+
+
+@_method
 def reinforce(self: Tensor, reward: Any) -> None:
     """Raises RuntimeError, as PyTorch does: stochastic functions were removed."""
     raise RuntimeError("Tensor.reinforce was removed from PyTorch: use the score function of torch.distributions")

@@ -7,6 +7,18 @@ FOREACH_UNARY = (
 )
 FOREACH_BINARY = "add clamp_max clamp_min div maximum minimum mul pow sub"
 
+SPARSE = (
+    "ccol_indices_copy col_indices_copy crow_indices_copy hsmm hspmm indices_copy resize_as_sparse_ row_indices_copy saddmm smm "
+    "sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor sspaddmm "
+    "values_copy"
+)
+QUANTIZED = (
+    "choose_qparams_optimized empty_quantized fused_moving_avg_obs_fake_quant int_repr q_per_channel_axis q_per_channel_scales "
+    "q_per_channel_zero_points q_scale q_zero_point quantize_per_channel quantize_per_tensor quantize_per_tensor_dynamic "
+    "quantized_batch_norm quantized_gru_cell quantized_lstm_cell quantized_max_pool1d quantized_max_pool2d quantized_max_pool3d "
+    "quantized_rnn_relu_cell quantized_rnn_tanh_cell"
+)
+
 
 def _foreach_names() -> str:
     both = [f"_foreach_{name}{end}" for name in f"{FOREACH_UNARY} {FOREACH_BINARY} addcdiv addcmul lerp".split() for end in ("", "_")]
@@ -46,6 +58,9 @@ NAMES = {
     "set_num_interop_threads set_warn_always",
     "_toplevel.symbols": "SymBool SymFloat SymInt Tag sym_constrain_range sym_constrain_range_for_size sym_float sym_fresh_size "
     "sym_int sym_ite sym_max sym_min sym_not sym_sqrt sym_sum",
+    "_toplevel.lobpcg": "lobpcg",
+    "_toplevel.unavailable": f"dequantize dsmm spmm {SPARSE} {QUANTIZED}",
+    "_C": "DisableTorchFunction DisableTorchFunctionSubclass",
     "amp": "GradScaler autocast",
     "futures": "Future",
     "jit": "fork wait",

@@ -99,11 +99,14 @@ torch.set_autocast_cache_enabled(False), torch.is_autocast_cache_enabled(), torc
 torch.newaxis, torch.has_lapack, torch.random.thread_safe_generator()
 x.dense_dim(), x.sparse_dim(), x.dim_order(), x.T.dim_order(), batch.transpose(0, 1).dim_order()
 i.dequantize()
+torch.dequantize(i)
+torch.spmm(x, y.T), torch.dsmm(x, y.T)
 x.coalesce()
 x.indices()
 x.crow_indices()
 x.int_repr()
 x.is_cpu, x.is_meta, x.is_mps, x.is_nested, x.is_sparse_csr, x.is_mkldnn, torch.ones(2, device="meta").is_meta, x.name
+x.storage_type().__name__, i.storage_type().__name__
 x.volatile, x.grad_dtype, x.retains_grad
 x.eig()
 x.solve(y)
@@ -147,6 +150,27 @@ def recurrent(torch, name, packed):
 
 def case_recurrent(torch):
     return {f"{n} {p}": recurrent(torch, n, p) for n in ("lstm", "gru", "rnn_tanh", "rnn_relu") for p in (False, True)}
+
+
+def case_lobpcg(torch):
+    """Eigenvalues, and vectors up to their signs; PyTorch iterates, so it computes what linalg.eigh does here."""
+    a = torch.sin(torch.arange(81.0, dtype=torch.float64) ** 1.5).reshape(9, 9)
+    a, b = a + a.T, torch.eye(9, dtype=torch.float64) + torch.diag(torch.arange(9.0, dtype=torch.float64))
+    rows = []
+    for options in ({"k": 3}, {"k": 2, "largest": False}, {"k": 2, "B": b}, {"X": torch.ones(9, 1, dtype=torch.float64)}, {"k": 4}):
+        try:
+            if torch.__name__ == "torch" and options.get("k") != 4:
+                half = torch.diag(torch.diag(b).rsqrt()) if "B" in options else torch.eye(9, dtype=torch.float64)
+                values, vectors = torch.linalg.eigh(half @ a @ half)
+                order = slice(None) if options.get("largest") is False else slice(None, None, -1)
+                values, vectors = (torch.tensor(t.numpy()[..., order].copy()) for t in (values, half @ vectors))
+                values, vectors = values[: options.get("k", 1)], vectors[:, : options.get("k", 1)]
+            else:
+                values, vectors = torch.lobpcg(a, **options)
+            rows.append([values, vectors.abs()])
+        except Exception as e:  # noqa: BLE001 - any error is a result
+            rows.append(type(e).__name__)
+    return rows
 
 
 def case_gradients(torch):

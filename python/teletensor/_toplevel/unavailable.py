@@ -1,0 +1,29 @@
+"""Functions of the module torch that raise NotImplementedError: of sparse layouts and of quantized dtypes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import _C
+from .._C import Tensor
+from .._planned import not_implemented
+from . import QUANTIZED, SPARSE
+
+spmm = dsmm = _C.torch.mm  # PyTorch's names for products with sparse matrices; strided ones are accepted too
+
+
+def dequantize(tensor: Any) -> Any:
+    """The values of a tensor as float32, or those of each tensor of a list."""
+    return tensor.to(_C.float32) if isinstance(tensor, Tensor) else tuple(t.to(_C.float32) for t in tensor)
+
+
+def _add(what: str, functions: str) -> None:
+    names: dict[str, Any] = {"__name__": "teletensor"}
+    not_implemented(names, what, functions)
+    globals().update({name: value for name, value in names.items() if name != "__name__"})
+
+
+_add("there are no sparse layouts yet; use strided tensors, index_add and scatter_add", SPARSE)
+_add(
+    "there are no quantized dtypes yet; fake_quantize_per_tensor_affine and fake_quantize_per_channel_affine simulate them", QUANTIZED
+)
