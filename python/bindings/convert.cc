@@ -13,6 +13,7 @@
 #include "python/bindings/operators.h"
 #include "python/bindings/parse.h"
 #include "python/bindings/read.h"
+#include "python/bindings/torch_dispatch.h"
 
 namespace tt::python {
 namespace {
@@ -304,6 +305,7 @@ client::Tensor tensor_from(PyObject* data, std::optional<DType> dtype, Device de
 }
 
 void read_into(const client::Tensor& tensor, PyObject* buffer) {
+  check_has_values(tensor.get(), "read_into");
   Buffer target(buffer, PyBUF_CONTIG);
   if (!target.valid()) throw PythonErrorSet();
   size_t bytes = static_cast<size_t>(tensor->numel()) * item_size(tensor->dtype);

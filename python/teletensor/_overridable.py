@@ -10,7 +10,7 @@ from __future__ import annotations
 from types import FunctionType
 from typing import Any
 
-from . import _C
+from . import _C, _subclass
 from ._C import Tensor
 
 # Functions of the module torch without tensors as arguments, which neither arguments nor modes override in PyTorch.
@@ -90,39 +90,8 @@ def _wrap_methods() -> None:
             setattr(Tensor, name, TensorProperty(_constant(value), name))
 
 
-def _convert(result, cls: type):
-    """The tensors in a result as objects of the class."""
-    if isinstance(result, Tensor) and not isinstance(result, cls):
-        return result.as_subclass(cls)
-    if isinstance(result, (tuple, list)):
-        return type(result)(_convert(item, cls) for item in result)
-    return result
-
-
-def _torch_function(cls, func, types, args=(), kwargs=None):
-    """Calls ``func`` and returns its tensors as objects of the subclass; NotImplemented for types of other classes."""
-    if not all(issubclass(cls, kind) for kind in types):
-        return NotImplemented
-    with _C.DisableTorchFunctionSubclass():
-        result = func(*args, **(kwargs or {}))
-        return result if cls is Tensor or func in kept_results else _convert(result, cls)
-
-
-# Functions whose results keep their class.
-kept_results: set = set()
-
-
-def as_subclass(self: Tensor, cls: type) -> Tensor:
-    """The same tensor as an object of a subclass of Tensor, with its gradient history."""
-    if not (isinstance(cls, type) and issubclass(cls, Tensor)):
-        raise TypeError(f"as_subclass(): argument 'cls' must be a subclass of Tensor, got {cls!r}")
-    return Tensor.__new__(cls, self)
-
-
 def install(namespace: dict[str, Any]) -> None:
     """Wraps the methods of Tensor and the functions of the main module, when both are complete."""
-    Tensor.__torch_function__ = classmethod(_torch_function)
-    Tensor.as_subclass = as_subclass
     _wrap_methods()
     wrap_functions(namespace)
-    kept_results.update((Tensor.grad.__get__, Tensor._base.__get__))
+    _subclass.install()

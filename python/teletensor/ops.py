@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ._library import aten as _aten
 from ._library import registry
 from ._library.operators import OpOverload, OpOverloadPacket
 
@@ -20,12 +21,14 @@ class _Namespace:
 
     def __getattr__(self, name: str) -> OpOverloadPacket:
         found = registry.packet(self.name, name)
+        if found is None and self.name == "aten":
+            found = _aten.packet(name)
         if found is None:
             raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{name}'")
         return found
 
     def __dir__(self) -> list[str]:
-        return registry.names(self.name)
+        return registry.names(self.name) + (_aten.names() if self.name == "aten" else [])
 
     def __repr__(self) -> str:
         return f"<module 'torch.ops.{self.name}'>"

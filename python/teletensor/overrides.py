@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from types import BuiltinFunctionType
 from typing import Any
 
-from . import _C, _overridable
+from . import _C, _overridable, _subclass
 from ._C import Tensor
 from ._C import _has_torch_function as has_torch_function
 from ._C import _has_torch_function_unary as has_torch_function_unary  # noqa: F401
@@ -67,7 +67,7 @@ def get_ignored_functions() -> set[Callable]:
 @functools.cache
 def get_default_nowrap_functions() -> set[Callable]:
     """The functions whose results Tensor.__torch_function__ does not convert to the subclass."""
-    return _overridable.kept_results
+    return _subclass.kept_results
 
 
 def _functions(place: str) -> Iterator[tuple[str, Any]]:
@@ -143,22 +143,30 @@ def _value(text: str | None) -> Any:
         return text
 
 
-def _documented_signature(function: Callable) -> inspect.Signature:
-    """The signature of a generated function: the first one of its documentation."""
+def documented_parameters(function: Callable) -> list[tuple[str, Any, bool]]:
+    """The parameters of a generated function, of the first signature in its documentation: name, default, keyword only.
+
+    The default is Parameter.empty for a required parameter.
+    """
     text = (function.__doc__ or "").partition("\n")[0]
-    inside = text.partition("(")[2].partition(") ->")[0]
-    kind: Any = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    parameters = []
-    for part in filter(None, inside.split(", ")):
-        if part == "*":
-            kind = inspect.Parameter.KEYWORD_ONLY
-            continue
-        found = _PARAMETER.match(part)
-        if found is None:
-            continue
-        optional = "?" in part.split(" ")[0] or found["default"] is not None
-        default = _value(found["default"]) if optional else inspect.Parameter.empty
-        parameters.append(inspect.Parameter(found["name"], kind, default=default))
+    parts = [part for part in text.partition("(")[2].partition(") ->")[0].split(", ") if part]
+    star = parts.index("*") if "*" in parts else len(parts)
+    found = []
+    for i, part in enumerate(parts):
+        match = _PARAMETER.match(part)
+        if part != "*" and match is not None:
+            optional = "?" in part.split(" ")[0] or match["default"] is not None
+            found.append((match["name"], _value(match["default"]) if optional else inspect.Parameter.empty, i > star))
+    return found
+
+
+def _documented_signature(function: Callable) -> inspect.Signature:
+    parameters: list[inspect.Parameter] = []
+    required = False  # a parameter before a required one is required too
+    for name, default, keyword_only in reversed(documented_parameters(function)):
+        kind = inspect.Parameter.KEYWORD_ONLY if keyword_only else inspect.Parameter.POSITIONAL_OR_KEYWORD
+        required = not keyword_only and (required or default is inspect.Parameter.empty)
+        parameters.insert(0, inspect.Parameter(name, kind, default=inspect.Parameter.empty if required else default))
     return inspect.Signature(parameters)
 
 

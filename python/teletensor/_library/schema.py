@@ -27,6 +27,11 @@ class Argument:
     kwarg_only: bool = False
     is_write: bool = False
 
+    @property
+    def has_default(self) -> bool:
+        """Whether the argument may be omitted."""
+        return self.default is not inspect.Parameter.empty
+
 
 @dataclass(frozen=True)
 class Schema:

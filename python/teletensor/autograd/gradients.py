@@ -24,6 +24,14 @@ def _gradients(given, count: int) -> list:
     return [None] * count if given is None else _sequence(given)
 
 
+def _check_no_dispatch_mode(name: str) -> None:
+    if _C._len_torch_dispatch_stack():
+        raise NotImplementedError(
+            f"[{name}] the operators of a backward pass run in the engine and do not reach the active TorchDispatchMode; leave "
+            "the mode before the pass"
+        )
+
+
 def backward(
     tensors, grad_tensors=None, retain_graph=None, create_graph: bool = False, grad_variables=None, inputs=None
 ) -> None:
@@ -49,6 +57,7 @@ def backward(
     into = [] if inputs is None else _sequence(inputs)
     if inputs is not None and not into:
         raise RuntimeError("`inputs` argument to `backward` cannot be empty.")
+    _check_no_dispatch_mode("backward")
     distributed = next((t for t in [*roots, *into] if _C.is_dtensor(t)), None)
     run = _C.backward if distributed is None else type(distributed).run_backward
     run_pass(run, roots, _gradients(grad_tensors, len(roots)), retain, create_graph, into)
@@ -72,6 +81,7 @@ def grad(
     roots, targets = _sequence(outputs), _sequence(inputs)
     retain = create_graph if retain_graph is None else retain_graph
     unused = materialize_grads if allow_unused is None else allow_unused
+    _check_no_dispatch_mode("grad")
     distributed = next((t for t in [*roots, *targets] if _C.is_dtensor(t)), None)
     run = _C.grad if distributed is None else type(distributed).run_grad
     gradients = run_pass(run, roots, _gradients(grad_outputs, len(roots)), targets, retain, create_graph, unused)

@@ -15,6 +15,7 @@ from .. import _C
 from .._C import Tensor
 from .._ops.join import pdist  # noqa: F401
 from .._ops.out_variant import out_variant, exact_out_variant
+from .._overridable import overridable as _overridable
 from .._overridable import wrap_functions as _wrap_functions
 from . import _reduction as _Reduction  # noqa: F401, N812 - PyTorch's name
 from .dot_product_attention import multi_head_attention_forward, scaled_dot_product_attention  # noqa: F401
@@ -570,5 +571,12 @@ def __getattr__(name: str):
 
     for module in (_functional_names, overrides):
         if hasattr(module, name) and (module is _functional_names or "torch_function" in name):
-            return getattr(module, name)
+            value = globals()[name] = _overridable(__name__, name, getattr(module, name))
+            return value
     raise AttributeError(f"module 'teletensor.nn.functional' has no attribute {name!r}: not implemented yet (docs/names.md)")
+
+
+def __dir__() -> list[str]:
+    from . import _functional_names
+
+    return sorted({*globals(), *vars(_functional_names)})

@@ -16,6 +16,7 @@ from .. import _C
 from .._C import Tensor
 from .._generator import Generator
 from .._grad_mode import no_grad
+from .._overridable import wrap_functions as _wrap_functions
 
 _LINEAR = (
     "linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "sigmoid",
@@ -221,3 +222,5 @@ kaiming_uniform, kaiming_normal = map(_old_name, (kaiming_uniform_, kaiming_norm
 # Names that libraries use
 _no_grad_uniform_, _no_grad_normal_, _no_grad_trunc_normal_, _no_grad_fill_ = uniform_, normal_, trunc_normal_, constant_
 _no_grad_zero_ = zeros_
+
+_wrap_functions(globals())

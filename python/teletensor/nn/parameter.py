@@ -7,12 +7,19 @@ from .._C import Tensor
 
 
 class _ParameterType(type(Tensor)):
-    """Makes DTensors that are parameters instances of Parameter too."""
+    """Makes DTensors and tensors of other subclasses that are parameters instances of Parameter too."""
 
     def __instancecheck__(cls, instance) -> bool:
         if super().__instancecheck__(instance):
             return True
-        return _C.is_dtensor(instance) and instance.__dict__.get("_parameter_type") is cls
+        return isinstance(instance, Tensor) and instance.__dict__.get("_parameter_type") is cls
+
+
+def _keeps_class(data) -> bool:
+    """Whether a parameter of the tensor is an object of the tensor's class: a DTensor, or a user's subclass of Tensor."""
+    kind = type(data)
+    overrides = kind is not Tensor and kind.__torch_function__ is not _C._disabled_torch_function_impl
+    return overrides or _C.is_dtensor(data) or _C._handles_dispatch(data)
 
 
 class Parameter(Tensor, metaclass=_ParameterType):
@@ -25,8 +32,14 @@ class Parameter(Tensor, metaclass=_ParameterType):
 
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True):
         data = _C.torch.empty(0) if data is None else data
-        if _C.is_dtensor(data):
+        if _keeps_class(data):
             self = data.detach()
+            if type(self) is not type(data):
+                raise RuntimeError(
+                    f"Creating a Parameter from an instance of type {type(data).__name__} requires that detach() returns an "
+                    f"instance of the same type, but return type {type(self).__name__} was found instead. To use the type as a "
+                    "Parameter, please correct the detach() semantics defined by its __torch_dispatch__() implementation."
+                )
             self._parameter_type = cls
         else:
             self = Tensor.__new__(cls, data.detach())
@@ -52,7 +65,7 @@ class Buffer(Tensor, metaclass=_ParameterType):
 
     def __new__(cls, data: Tensor | None = None, *, persistent: bool = True):
         data = _C.torch.empty(0) if data is None else data
-        if _C.is_dtensor(data):
+        if _keeps_class(data):
             self = data.detach()
             self._parameter_type = cls
         else:

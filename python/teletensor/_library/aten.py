@@ -1,0 +1,225 @@
+"""torch.ops.aten: PyTorch's operators by name and overload, as calls of this package's functions.
+
+The declarations in aten_schemas.txt are recorded from PyTorch for the operators that exist here
+(tests/python/overrides/record_schemas.py). An overload passes its arguments to the function or method of the same name.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from .. import _C
+from .._C import Tensor
+from .operators import OpOverload, OpOverloadPacket
+from .schema import Schema, parse
+
+# Operators whose function is in torch.nn.functional, with the names of its parameters in the operator's order.
+_IN_FUNCTIONAL = {
+    "binary_cross_entropy": "input target weight reduction",
+    "binary_cross_entropy_with_logits": "input target weight pos_weight reduction",
+    "cross_entropy_loss": "input target weight reduction ignore_index label_smoothing",
+    "elu": "input alpha", "gelu": "input approximate", "glu": "input dim", "hardsigmoid": "input", "hardswish": "input",
+    "hardtanh": "input min_val max_val", "huber_loss": "input target reduction delta",
+    "l1_loss": "input target reduction", "leaky_relu": "input negative_slope", "linear": "input weight bias",
+    "log_sigmoid": "input", "mish": "input", "mse_loss": "input target reduction",
+    "nll_loss": "input target weight reduction ignore_index", "nll_loss_nd": "input target weight reduction ignore_index",
+    "one_hot": "tensor num_classes", "pad": "input pad mode value", "relu6": "input", "silu": "input",
+    "smooth_l1_loss": "input target reduction beta", "soft_margin_loss": "input target reduction",
+    "softplus": "input beta threshold", "softshrink": "input lambd", "embedding": "weight input padding_idx",
+    "scaled_dot_product_attention": "query key value attn_mask dropout_p is_causal",
+    "avg_pool2d": "input kernel_size stride padding ceil_mode count_include_pad divisor_override",
+    "avg_pool3d": "input kernel_size stride padding ceil_mode count_include_pad divisor_override",
+    "adaptive_avg_pool2d": "input output_size", "adaptive_avg_pool3d": "input output_size",
+}  # fmt: skip
+_FUNCTIONAL_NAMES = {"cross_entropy_loss": "cross_entropy", "log_sigmoid": "logsigmoid", "nll_loss_nd": "nll_loss"}
+_REDUCTIONS = ("none", "mean", "sum")  # by PyTorch's number
+# Arguments that Python functions accept as keywords only, although the operator has them in order.
+_KEYWORDS = ("alpha", "beta")
+
+
+def _to_copy(self: Tensor, *, dtype=None, device=None, non_blocking=False, memory_format=None, **_) -> Tensor:
+    return self.to(dtype=dtype, device=device, non_blocking=non_blocking, copy=True, memory_format=memory_format)
+
+
+def _softmax(function: Callable) -> Callable:
+    def call(self: Tensor, dim: int, half_to_float: bool) -> Tensor:
+        return function(self, dim, dtype=_C.float32 if half_to_float else None)
+
+    return call
+
+
+_OWN: dict[str, Callable] = {
+    "_to_copy": _to_copy,
+    "_softmax": _softmax(_C.ops.softmax),
+    "_log_softmax": _softmax(_C.ops.log_softmax),
+    "_unsafe_view": lambda self, size: self.reshape(size),
+    "lift_fresh": lambda self: self,
+    "lift_fresh_copy": lambda self: self.clone(),
+    "_reshape_alias": lambda self, size, stride: self.as_strided(size, stride, self.storage_offset()),
+    "_local_scalar_dense": lambda self: self.item(),
+    "_conj": lambda self: self.conj(),
+    "slice": lambda self, dim=0, start=None, end=None, step=1: _C.ops.slice(self, dim, start, end, step),
+    "constant_pad_nd": lambda self, pad, value=0: _C.ops.pad(self, list(pad), value),
+    "index": lambda self, indices: self[tuple(slice(None) if i is None else i for i in indices)],
+    "numpy_T": lambda self: self.T,
+}  # fmt: skip
+
+
+def implementation(name: str) -> Callable | None:
+    """The function or method that computes an operator; None if there is none."""
+    import teletensor
+
+    if name in _OWN:
+        return _OWN[name]
+    if name in _IN_FUNCTIONAL:
+        functional = importlib.import_module("teletensor.nn.functional")
+        return getattr(functional, _FUNCTIONAL_NAMES.get(name, name))
+    for place in ("linalg", "fft", "special"):
+        if name.startswith(f"{place}_"):
+            return getattr(importlib.import_module(f"teletensor.{place}"), name.removeprefix(f"{place}_"), None)
+    found = getattr(Tensor, name, None) if name.endswith("_") else None
+    if found is None:
+        found = getattr(teletensor, name, None) or getattr(Tensor, name, None)
+    return found if callable(found) and not isinstance(found, type) else None
+
+
+def _flat(values: Iterable[Any]) -> Iterator[Any]:
+    for value in values:
+        if isinstance(value, (list, tuple)):
+            yield from value
+        else:
+            yield value
+
+
+class AtenOverload(OpOverload):
+    """An overload of an operator of PyTorch. Called with its arguments in the operator's order."""
+
+    def __init__(self, schema: Schema) -> None:
+        super().__init__(schema)
+        self.has_out = any(a.is_write and a.kwarg_only for a in schema.arguments)
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        values = tuple(_flat((*args, *kwargs.values())))
+        if _C._has_torch_function(values):
+            return _C._handle_torch_function(f"torch.ops.{self}", self, values, args, kwargs)
+        function = implementation(self._opname)
+        if function is None:
+            raise NotImplementedError(f"[torch.ops.{self}] there is no function for this operator")
+        names = [a.name for a in self._schema.arguments]
+        if len(args) > len(names):
+            raise RuntimeError(f"{self.name()}() expected at most {len(names)} argument(s) but received {len(args)}")
+        if self.has_out:
+            targets = [kwargs.pop(a.name) for a in self._schema.arguments if a.is_write and a.name in kwargs]
+            kwargs["out"] = targets[0] if len(targets) == 1 else tuple(targets)
+        if self._opname in _IN_FUNCTIONAL:
+            return function(**self._functional(args, kwargs))
+        if self._opname not in _OWN:
+            moved = {n: v for n, v in zip(names, args) if n in _KEYWORDS}
+            if moved and self._schema.arguments[names.index(next(iter(moved)))].kwarg_only is False:
+                args, kwargs = tuple(v for n, v in zip(names, args) if n not in moved), {**moved, **kwargs}
+        kwargs = {n: v for n, v in kwargs.items() if v is not None}
+        if "self" in kwargs:  # Python's functions call it input
+            args = (kwargs.pop("self"), *args)
+        return function(*args, **kwargs)
+
+    def _functional(self, args: tuple, kwargs: dict) -> dict[str, Any]:
+        names = _IN_FUNCTIONAL[self._opname].split()
+        own = [a.name for a in self._schema.arguments]
+        values = {**dict(zip(own, args)), **kwargs}
+        found = {name: values[n] for name, n in zip(names, own) if n in values}
+        if "reduction" in found:
+            found["reduction"] = _REDUCTIONS[found["reduction"]]
+        rest = set(values) - set(own[: len(names)])
+        if any(values[n] != a.default for a in self._schema.arguments if (n := a.name) in rest):
+            raise NotImplementedError(f"[torch.ops.{self}] expected the defaults of {sorted(rest)}")
+        return found
+
+
+class AtenPacket(OpOverloadPacket):
+    """The overloads of an operator of PyTorch. A call goes to the function, which selects by the arguments."""
+
+    def __init__(self, name: str, declarations: list[str]) -> None:
+        super().__init__(f"aten::{name}")
+        self._declarations = {_overload_name(d): d for d in declarations}
+
+    def overloads(self) -> list[str]:
+        return list(self._declarations)
+
+    def __getattr__(self, name: str) -> OpOverload:
+        declarations = self.__dict__.get("_declarations", {})
+        if name not in declarations:
+            return super().__getattr__(name)
+        found = AtenOverload(parse(f"aten::{declarations[name]}"))
+        found.overloadpacket = self
+        self._overloads[name] = found
+        setattr(self, name, found)
+        return found
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        return select(self, args, kwargs)(*args, **kwargs)
+
+
+def _overload_name(declaration: str) -> str:
+    return declaration.partition("(")[0].partition(".")[2] or "default"
+
+
+@functools.cache
+def _declarations() -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for line in (Path(__file__).parent / "aten_schemas.txt").read_text().splitlines():
+        if line and not line.startswith("#"):
+            found.setdefault(line.partition("(")[0].partition(".")[0], []).append(line)
+    return found
+
+
+@functools.cache
+def packet(name: str) -> AtenPacket | None:
+    """Returns the operator aten::name, or None if it does not exist here."""
+    declarations = _declarations().get(name)
+    return None if declarations is None else AtenPacket(name, declarations)
+
+
+def names() -> list[str]:
+    """The names of all operators."""
+    return sorted(_declarations())
+
+
+def accepts(kind: str, value: Any, numbers_as_tensors: bool = False) -> bool:
+    """Whether an argument of a declaration's type accepts the value."""
+    if value is None:
+        return kind.endswith("?")
+    kind = kind.rstrip("?")
+    is_number = isinstance(value, (int, float, complex)) and not isinstance(value, Tensor)
+    if kind == "Tensor":
+        return isinstance(value, Tensor) or (numbers_as_tensors and is_number)
+    if kind.endswith("[]"):
+        is_list = isinstance(value, (list, tuple))
+        return is_list and all(accepts(kind[:-2], v) for v in value) or (kind in ("SymInt[]", "int[]") and type(value) is int)
+    if kind in ("Scalar", "number"):
+        return is_number
+    expected = {
+        "int": int, "SymInt": int, "float": (int, float), "bool": bool, "str": str, "ScalarType": _C.dtype, "Device": (_C.device, str),
+    }.get(kind)  # fmt: skip
+    if expected is None:
+        return True
+    return isinstance(value, expected) and not (kind in ("int", "SymInt", "float") and isinstance(value, bool))
+
+
+def select(packet: AtenPacket, args: tuple, kwargs: dict[str, Any], numbers_as_tensors: bool = False) -> OpOverload:
+    """Returns the packet's first overload that accepts the arguments. Raises RuntimeError if there is none."""
+    for name in packet.overloads():
+        overload = getattr(packet, name)
+        arguments = overload._schema.arguments
+        positional = [a for a in arguments if not a.kwarg_only]
+        if len(args) > len(positional):
+            continue
+        values = {**{a.name: v for a, v in zip(positional, args)}, **kwargs}
+        if set(values) - {a.name for a in arguments}:
+            continue
+        if all(accepts(a.type, values[a.name], numbers_as_tensors) if a.name in values else a.has_default for a in arguments):
+            return overload
+    raise RuntimeError(f"{packet._qualified_op_name}() has no overload for these arguments: {', '.join(packet.overloads())}")
