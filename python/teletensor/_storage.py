@@ -67,7 +67,8 @@ class UntypedStorage:
         self._number, self._bytes = tensor._storage
         self._start = 0  # of a slice
         self._session = tensor._session if _NEW_BINDINGS else 0
-        self._tensor = tensor.detach()
+        plain = tensor.detach()
+        self._tensor = plain if type(plain) is Tensor else Tensor.__new__(Tensor, plain)
         self._bytes_tensor: Tensor | None = None
         self.device: _C.device = tensor.device
 

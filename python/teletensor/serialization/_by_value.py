@@ -37,10 +37,11 @@ def rebuild_meta(dtype, size: tuple, stride: tuple, requires_grad: bool) -> Tens
     return empty_strided(size, stride, dtype=dtype, device="meta", requires_grad=requires_grad)
 
 
-def rebuild_as(kind: type, tensor: Tensor, requires_grad: bool, attributes: dict) -> Tensor:
-    """A tensor of a subclass, or with attributes."""
+def rebuild_as(kind: type, function, args: tuple, requires_grad: bool, attributes: dict) -> Tensor:
+    """A tensor of a subclass, or with attributes. `function` and `args` create it as a plain tensor."""
+    tensor = function(*args)
     if kind is not Tensor:
-        tensor = kind(tensor) if kind.__module__.startswith("teletensor.nn") else kind.__new__(kind, tensor)
+        tensor = kind(tensor) if kind.__module__.startswith("teletensor.nn") else Tensor.__new__(kind, tensor)
     tensor.requires_grad = requires_grad
     tensor.__dict__.update(attributes)
     return tensor
@@ -65,5 +66,4 @@ def reduce_tensor(tensor: Tensor) -> tuple:
     kind, attributes = type(tensor), vars(tensor)
     if kind is Tensor and not attributes:
         return plain
-    values = Tensor.__new__(Tensor, tensor.detach())
-    return rebuild_as, (kind, values, tensor.requires_grad, dict(attributes))
+    return rebuild_as, (kind, *plain, tensor.requires_grad, dict(attributes))

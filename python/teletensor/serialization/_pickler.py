@@ -147,7 +147,7 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the pickler in 
         attributes = vars(tensor)
         if isinstance(tensor, Parameter) and not _C.is_dtensor(tensor):
             # The values as a plain tensor that requires grad no less than the parameter, as PyTorch writes it.
-            data = (tensor.detach(), tensor.requires_grad, OrderedDict())
+            data = (Tensor.__new__(Tensor, tensor.detach()), tensor.requires_grad, OrderedDict())
             name = "_rebuild_parameter_with_state" if attributes else "_rebuild_parameter"
             return Name.of(f"torch._utils {name}"), (*data, attributes) if attributes else data
         function, args = reduce_tensor(tensor, self._storages.of_tensor)

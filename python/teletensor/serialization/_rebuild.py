@@ -154,7 +154,7 @@ def rebuild_from_type(function, kind, args, state) -> Tensor:
     tensor = function(*args)
     require(isinstance(tensor, Tensor), "a tensor", tensor)
     if isinstance(kind, type) and is_registered(kind) and issubclass(kind, Tensor):
-        tensor = kind.__new__(kind, tensor)
+        tensor = Tensor.__new__(kind, tensor)
         if hasattr(kind, "__setstate__"):
             tensor.__setstate__(state)
             return tensor

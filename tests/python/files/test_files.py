@@ -164,8 +164,34 @@ class Slots:
     __slots__ = ("y",)
 
 
-class Subclass:
-    pass
+def test_subclasses_of_tensors(torch):
+    class Tagged(torch.Tensor):
+        pass
+
+    globals()["Tagged"], Tagged.__qualname__ = Tagged, "Tagged"
+    tagged = torch.arange(3.0).as_subclass(Tagged)
+    tagged.tag = [1]
+    buffer = io.BytesIO()
+    torch.save([tagged, tagged.as_subclass(torch.Tensor)[1:]], buffer)
+    with pytest.raises(pickle.UnpicklingError, match="Tagged was not an allowed global"):
+        torch.load(io.BytesIO(buffer.getvalue()))
+    with torch.serialization.safe_globals([Tagged]):
+        for first, second in (torch.load(io.BytesIO(buffer.getvalue())), pickle.loads(pickle.dumps([tagged, torch.arange(3.0)[1:]]))):
+            assert type(first) is Tagged and first.tag == [1] and first.tolist() == [0, 1, 2]
+            assert type(second) is torch.Tensor and second.tolist() == [1, 2]
+    assert type(torch.empty(0).set_(tagged.untyped_storage())) is torch.Tensor
+
+
+def test_numpy_arrays(torch):
+    """Arrays need the functions of NumPy that pickles of arrays call."""
+    import numpy as np
+
+    names = torch.serialization.get_unsafe_globals_in_checkpoint(FIXTURES / "numpy.pt")
+    assert len(names) == 3 and all(name.startswith("numpy") for name in names)
+    make = next(name for name in names if name.endswith("_reconstruct"))
+    reconstruct = np.zeros(1).__reduce__()[0]
+    with torch.serialization.safe_globals([(reconstruct, make), np.ndarray, np.dtype, type(np.dtype("int64"))]):
+        assert torch.load(FIXTURES / "numpy.pt")["a"].tolist() == [0, 1, 2]
 
 
 def test_registered_classes(torch):
