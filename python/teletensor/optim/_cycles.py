@@ -15,22 +15,31 @@ __all__ = ["CosineAnnealingWarmRestarts", "CyclicLR", "OneCycleLR"]
 class _MomentumScheduler(LRScheduler):
     """The base of schedulers that decrease momentum (for Adam, the first beta) while the rate increases."""
 
-    def _start_momentum(self, base, maximal, last_epoch: int) -> None:
+    def _start_momentum(self, base, maximal, last_epoch: int) -> tuple[list, list]:
+        """Sets the momentum of the first step; returns the lowest and highest momentum of each group."""
         if not any(k in self.optimizer.defaults for k in ("momentum", "betas")):
             raise ValueError("optimizer must support momentum or beta1 with `cycle_momentum` option enabled")
         self.use_beta1 = "betas" in self.optimizer.defaults
-        self.base_momentums = per_group("base_momentum", self.optimizer, base)
-        self.max_momentums = per_group("max_momentum", self.optimizer, maximal)
+        lowest = per_group("base_momentum", self.optimizer, base)
+        highest = per_group("max_momentum", self.optimizer, maximal)
         if last_epoch == -1:
-            for lower, upper, group in zip(self.base_momentums, self.max_momentums, self.optimizer.param_groups):
+            for lower, upper, group in zip(lowest, highest, self.optimizer.param_groups):
                 self._set_momentum(group, upper)
                 group["max_momentum"], group["base_momentum"] = upper, lower
+        return lowest, highest
 
     def _set_momentum(self, group: dict, momentum: float) -> None:
         if self.use_beta1:
             group["betas"] = (momentum, *group["betas"][1:])
         else:
             group["momentum"] = momentum
+
+
+def _phase(end_step: float, start_lr: str, end_lr: str, start_momentum: str, end_momentum: str) -> dict:
+    """A phase of OneCycleLR: its last step, and the keys of group options for the rates and momenta at both ends."""
+    return {
+        "end_step": end_step, "start_lr": start_lr, "end_lr": end_lr, "start_momentum": start_momentum, "end_momentum": end_momentum,
+    }  # fmt: skip
 
 
 class OneCycleLR(_MomentumScheduler):
@@ -56,15 +65,14 @@ class OneCycleLR(_MomentumScheduler):
         if anneal_strategy not in ("cos", "linear"):
             raise ValueError(f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}")
         self._anneal_func_type = anneal_strategy
-        # Each phase: (last step, keys of the group options for first rate, last rate, first momentum, last momentum).
-        top = pct_start * self.total_steps - 1
-        rise = (top, "initial_lr", "max_lr", "max_momentum", "base_momentum")
-        last = self.total_steps - 1
+        top, last = pct_start * self.total_steps - 1, self.total_steps - 1
+        rise = _phase(top, "initial_lr", "max_lr", "max_momentum", "base_momentum")
         if three_phase:
-            fall = (2 * pct_start * self.total_steps - 2, "max_lr", "initial_lr", "base_momentum", "max_momentum")
-            self._schedule_phases = [rise, fall, (last, "initial_lr", "min_lr", "max_momentum", "max_momentum")]
+            fall = _phase(2 * pct_start * self.total_steps - 2, "max_lr", "initial_lr", "base_momentum", "max_momentum")
+            end = _phase(last, "initial_lr", "min_lr", "max_momentum", "max_momentum")
+            self._schedule_phases = [rise, fall, end]
         else:
-            self._schedule_phases = [rise, (last, "max_lr", "min_lr", "base_momentum", "max_momentum")]
+            self._schedule_phases = [rise, _phase(last, "max_lr", "min_lr", "base_momentum", "max_momentum")]
         if last_epoch == -1:
             for group, highest in zip(optimizer.param_groups, per_group("max_lr", optimizer, max_lr)):
                 group["initial_lr"], group["max_lr"] = highest / div_factor, highest
@@ -84,17 +92,17 @@ class OneCycleLR(_MomentumScheduler):
         if step > self.total_steps:
             raise ValueError(f"Tried to step {step} times. The specified number of total steps is {self.total_steps}")
         phases, which = self._schedule_phases, 0
-        while step > phases[which][0] and which < len(phases) - 1:
+        while step > phases[which]["end_step"] and which < len(phases) - 1:
             which += 1
-        first = phases[which - 1][0] if which > 0 else 0.0
-        end, *options = phases[which]
-        fraction = (step - first) / (end - first)
-        from_lr, to_lr, from_momentum, to_momentum = options
+        first = phases[which - 1]["end_step"] if which > 0 else 0.0
+        phase = phases[which]
+        fraction = (step - first) / (phase["end_step"] - first)
         rates = []
         for group in self.optimizer.param_groups:
-            rates.append(self._anneal_func(group[from_lr], group[to_lr], fraction))
+            rates.append(self._anneal_func(group[phase["start_lr"]], group[phase["end_lr"]], fraction))
             if self.cycle_momentum:
-                self._set_momentum(group, self._anneal_func(group[from_momentum], group[to_momentum], fraction))
+                start, end = group[phase["start_momentum"]], group[phase["end_momentum"]]
+                self._set_momentum(group, self._anneal_func(start, end, fraction))
         return rates
 
 
@@ -123,7 +131,7 @@ class CyclicLR(_MomentumScheduler):
         self.scale_mode = scale_mode if scale_fn is not None else "iterations" if mode == "exp_range" else "cycle"
         self.cycle_momentum = cycle_momentum
         if cycle_momentum:
-            self._start_momentum(base_momentum, max_momentum, last_epoch)
+            self.base_momentums, self.max_momentums = self._start_momentum(base_momentum, max_momentum, last_epoch)
         super().__init__(optimizer, last_epoch)
         self.base_lrs = base_lrs
 
@@ -181,7 +189,6 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
     def step(self, epoch: float | None = None) -> None:
         """Advances by one epoch, or to the given epoch, which may be fractional: ``step(epoch + batch / batches)``."""
-        self._step_count += 1
         self._update_lr(epoch)
 
     def _update_lr(self, epoch: float | None = None) -> None:

@@ -93,7 +93,11 @@ class LRScheduler:
     def _update_lr(self, epoch: int | None = None) -> None:
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         closed = None if epoch is None else getattr(self, "_get_closed_form_lr", None)
-        self._set_lr(self.get_lr() if closed is None else closed())
+        self._get_lr_called_within_step = True  # part of PyTorch's state
+        try:
+            self._set_lr(self.get_lr() if closed is None else closed())
+        finally:
+            self._get_lr_called_within_step = False
 
     def _set_lr(self, rates: list) -> None:
         for group, lr in zip(self.optimizer.param_groups, rates, strict=True):

@@ -84,8 +84,7 @@ class Optimizer(OptimizerHooks):
     def __init__(self, params: Iterable, defaults: dict):
         if isinstance(params, Tensor):
             raise TypeError(
-                "params argument given to the optimizer should be an iterable of Tensors or dicts, but got "
-                f"{type(params).__module__}.{type(params).__name__}"
+                f"params argument given to the optimizer should be an iterable of Tensors or dicts, but got {params.type()}"
             )
         if isinstance(params, set):
             warnings.warn(

@@ -57,7 +57,7 @@ class SGD(Optimizer):
         if group["momentum"]:
             state = self.state[p]
             if state.get("momentum_buffer") is None:
-                state["momentum_buffer"] = grad.clone()
+                state["momentum_buffer"] = grad.detach().clone()  # as in PyTorch, not recorded
             else:
                 state["momentum_buffer"].mul_(group["momentum"]).add_(grad, alpha=1 - group["dampening"])
             momentum = state["momentum_buffer"]

@@ -62,8 +62,7 @@ def get_swa_multi_avg_fn():
     @no_grad
     def swa_update(averaged_param_list, current_param_list, num_averaged):
         for average, current in zip(averaged_param_list, current_param_list):
-            difference = (current - average) / (num_averaged + 1)
-            average.add_(difference)
+            average.copy_(average + (current - average) / (num_averaged + 1))
 
     return swa_update
 
@@ -97,7 +96,7 @@ class AveragedModel(Module):
         together: dict[tuple, tuple[list, list]] = {}  # for multi_avg_fn: tensors grouped by device and dtype
         for mine, other in zip(chain(self.module), chain(model)):
             mine, other = mine.detach(), other.detach().to(mine.device)
-            if self._count == 0 or not (mine.is_floating_point() or mine.is_complex()):
+            if self._count == 0:
                 mine.copy_(other)
             elif self.multi_avg_fn is not None:
                 averaged, current = together.setdefault((str(mine.device), mine.dtype), ([], []))
@@ -105,8 +104,10 @@ class AveragedModel(Module):
                 current.append(other)
             elif self.avg_fn is not None:
                 mine.copy_(self.avg_fn(mine, other, self._count))
-            else:
+            elif mine.is_floating_point() or mine.is_complex():
                 mine.lerp_(other, 1 / (self._count + 1))
+            else:
+                mine.copy_(mine + (other - mine) / (self._count + 1))
         for averaged, current in together.values():
             self.multi_avg_fn(averaged, current, self._count)
         if not self.use_buffers:

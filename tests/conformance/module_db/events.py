@@ -42,8 +42,15 @@ def forward(torch, module, args: tuple, kwargs: dict) -> Events:
         module.register_forward_hook(note("after 0"), prepend=True, always_call=True),
     ]
     anywhere = torch.nn.modules.module
-    handles.append(anywhere.register_module_forward_pre_hook(lambda m, a: m is module and seen.append(("global pre", []))))
-    handles.append(anywhere.register_module_forward_hook(lambda m, a, r: m is module and seen.append(("global after", [])) or None))
+
+    def note_own(name):
+        def hook(m, *rest):
+            if m is module:
+                seen.append((name, []))
+        return hook  # fmt: skip
+
+    handles.append(anywhere.register_module_forward_pre_hook(note_own("global pre")))
+    handles.append(anywhere.register_module_forward_hook(note_own("global after")))
     result = module(*args, **kwargs)
     seen.append(("result", _tensors(torch, result)))
     for handle in handles:

@@ -68,7 +68,7 @@ class BackwardHook:
         for hook in self.pre_hooks:
             changed = hook(self.module, self.grad_outputs)
             if changed is not None:
-                self.grad_outputs = _as_many("grad_output", changed, self.outputs)
+                self.grad_outputs = _as_many("pre hook", "grad_output", changed, self.outputs)
         known = self.grad_outputs
         if self.places is None:  # no input requires grad
             self._without_inputs()
@@ -94,16 +94,16 @@ class BackwardHook:
         for hook in self.hooks:
             changed = hook(self.module, grad_inputs, self.grad_outputs)
             if changed is not None:
-                grad_inputs = _as_many("grad_input", changed, len(self.args))
+                grad_inputs = _as_many("hook", "grad_input", changed, len(self.args))
         self.grad_outputs = None
         return tuple(grad_inputs[i] for i in self.places)
 
 
-def _as_many(kind: str, changed: Any, expected: int) -> tuple:
+def _as_many(hook: str, kind: str, changed: Any, expected: int) -> tuple:
     changed = changed if isinstance(changed, tuple) else (changed,)
     if len(changed) != expected:
         raise RuntimeError(
-            f"Backward hook returned an invalid number of {kind}, got {len(changed)}, but expected {expected}"
+            f"Backward {hook} returned an invalid number of {kind}, got {len(changed)}, but expected {expected}"
         )
     return changed
 

@@ -35,6 +35,7 @@ class _Convolution(Module):
                 raise ValueError(f"{name} must be divisible by groups")
         as_tuple = lambda v: (v,) * self.ndim if isinstance(v, int) else tuple(v)  # noqa: E731
         self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
+        self.transposed = type(self).transposed
         self.kernel_size, self.stride, self.dilation = as_tuple(kernel_size), as_tuple(stride), as_tuple(dilation)
         self.padding = padding if isinstance(padding, str) else as_tuple(padding)
         if isinstance(padding, str) and padding not in _PADDINGS:

@@ -32,7 +32,9 @@ class _Pad(Module):
 
 
 class _ZeroPad(_Pad):
-    value = 0.0
+    def __init__(self, padding):
+        super().__init__(padding)
+        self.value = 0.0
 
 
 class _CircularPad(_Pad):

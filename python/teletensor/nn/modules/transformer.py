@@ -52,7 +52,7 @@ class MultiheadAttention(Module):
         self.register_parameter("in_proj_bias", Parameter(_C.torch.empty(3 * embed_dim, **make)) if bias else None)
         self.out_proj = NonDynamicallyQuantizableLinear(embed_dim, embed_dim, bias, **make)
         for name in ("bias_k", "bias_v"):
-            self.register_parameter(name, Parameter(_C.torch.empty(1, 1, embed_dim, **make)) if add_bias_kv else None)
+            setattr(self, name, Parameter(_C.torch.empty(1, 1, embed_dim, **make)) if add_bias_kv else None)
         self._reset_parameters()
 
     def _reset_parameters(self) -> None:

@@ -1,0 +1,1 @@
+"""Modules and optimizers compared with values that PyTorch recorded; the whole comparison is `make module-db`."""

@@ -1,0 +1,132 @@
+"""Texts, attributes and states of modules, as rows of constructor calls."""
+
+ROWS = [
+    'Fold((4,5),2)',
+    'Unfold(3)',
+    'PixelShuffle(2)',
+    'PixelUnshuffle(3)',
+    'Upsample(scale_factor=2)',
+    "Upsample(size=(3,4),mode='bilinear')",
+    'Upsample(scale_factor=(2.,3.),recompute_scale_factor=True)',
+    'UpsamplingNearest2d(scale_factor=2)',
+    'UpsamplingBilinear2d(size=3)',
+    'Dropout(0.3)',
+    'Dropout(0.1,True)',
+    'Dropout1d()',
+    'Dropout2d()',
+    'Dropout3d()',
+    'AlphaDropout(.2)',
+    'FeatureAlphaDropout()',
+    'Flatten()',
+    'Flatten(0,1)',
+    'Unflatten(1,(2,3))',
+    'ChannelShuffle(2)',
+    'CosineSimilarity()',
+    'PairwiseDistance(3.,1e-4,True)',
+    'LPPool1d(2,3)',
+    'LPPool2d(2,(3,2),1,True)',
+    'LPPool3d(2,3)',
+    'MaxUnpool1d(2)',
+    'MaxUnpool2d((2,3),stride=2)',
+    'MaxUnpool3d(2,2,1)',
+    'MaxPool1d(2,return_indices=True)',
+    'AdaptiveMaxPool2d((3,None))',
+    'AdaptiveAvgPool1d(4)',
+    'FractionalMaxPool2d(3,output_ratio=(.5,.5))',
+    'FractionalMaxPool3d(3,(2,2,2))',
+    'Identity()',
+    'ZeroPad2d((1,2,0,1))',
+    'ConstantPad1d(2,3.5)',
+    'ReflectionPad3d(1)',
+    'ReplicationPad1d((1,2))',
+    'CircularPad2d(1)',
+    'RReLU()',
+    'RReLU(.1,.3,True)',
+    'Softmax2d()',
+    'Embedding(3,2)',
+    'Embedding(3,2,padding_idx=-1,max_norm=1.,norm_type=1.,scale_grad_by_freq=True)',
+    'EmbeddingBag(4,2)',
+    "EmbeddingBag(4,2,max_norm=1.,mode='sum',padding_idx=2,include_last_offset=True)",
+    'SyncBatchNorm(3)',
+    'LazyLinear(3)',
+    'LazyBatchNorm1d()',
+    'LazyBatchNorm2d(bias=False)',
+    'LazyInstanceNorm3d()',
+    'LazyConv2d(3,2)',
+    'LazyConvTranspose1d(3,2)',
+    "RNN(2,3,2,nonlinearity='relu',bidirectional=True)",
+    'RNN(2,3,dropout=0.)',
+    'LSTM(2,4,2,proj_size=2,batch_first=True,dropout=.5)',
+    'GRU(2,3,bias=False)',
+    'RNNCell(2,3)',
+    'LSTMCell(2,3,bias=False)',
+    'GRUCell(2,3)',
+    'CrossMapLRN2d(3)',
+    'LocalResponseNorm(2)',
+    'RMSNorm(3)',
+    'RMSNorm((2,3),1e-3,False)',
+    'AdaptiveLogSoftmaxWithLoss(8,10,[2,5])',
+    'TripletMarginWithDistanceLoss()',
+    'CTCLoss(1)',
+    'NLLLoss2d()',
+    'GaussianNLLLoss()',
+    'MultiMarginLoss(2,weight=W)',
+    'BCEWithLogitsLoss(pos_weight=W)',
+    'CrossEntropyLoss(weight=W,label_smoothing=.1)',
+    'Sequential(nn.Linear(2,3),nn.ReLU())',
+    'ModuleList([nn.Linear(2,3),nn.Linear(2,3),nn.ReLU()])',
+    "ModuleDict({'a':nn.Linear(2,3)})",
+    'ParameterList([W,W])',
+    "ParameterDict({'a':W})",
+    'MultiheadAttention(4,2,add_bias_kv=True,kdim=3,vdim=2)',
+    'MultiheadAttention(4,2,bias=False)',
+    'Transformer(4,2,1,1,8)',
+    'TransformerDecoder(nn.TransformerDecoderLayer(4,2,8),2)',
+    'Bilinear(2,3,4)',
+    'Threshold(1.,2.,True)',
+    'GLU(0)',
+    'Hardtanh(-2.,2.)',
+    'Softplus(2.,3.)',
+    'LogSoftmax(1)',
+    'Mish()',
+    'SiLU(True)',
+    'CELU(.5)',
+    'PReLU(3)',
+    "Conv2d(2,4,(3,2),padding='same',padding_mode='reflect',groups=2,bias=False)",
+    'ConvTranspose2d(2,4,3,2,1,1)',
+    'Conv1d(1,2,3,dilation=2)',
+    'BatchNorm1d(3)',
+    'BatchNorm2d(3,bias=False)',
+    'InstanceNorm1d(3,affine=True,bias=False)',
+    'GroupNorm(2,4,bias=False)',
+    'LayerNorm(3,bias=False)',
+    'AvgPool1d(2)',
+    'AvgPool2d((2,3),1,1,True,False,4)',
+    'AvgPool3d(2)',
+    'ReLU6(True)',
+    'Hardshrink(.3)',
+    "GELU('tanh')",
+    "TransformerEncoderLayer(4,2,8,activation='gelu')",
+    'LinearCrossEntropyLoss(3,4)',
+]
+
+
+def shown(torch, value):
+    """An attribute as text; functions and modules by name."""
+    if isinstance(value, torch.Tensor):
+        return value
+    if callable(value):
+        return getattr(value, "__name__", type(value).__name__)
+    return [type(value).__name__, str(value)]
+
+
+def case_modules(torch):
+    results = []
+    for row in ROWS:
+        module = eval(row, {**vars(torch.nn), "nn": torch.nn, "W": torch.ones(3)})
+        public = {n: shown(torch, v) for n, v in sorted(vars(module).items()) if not n.startswith("_")}
+        lazy = module.has_uninitialized_params() if hasattr(module, "has_uninitialized_params") else False
+        shapes = None if lazy else {k: list(v.shape) for k, v in module.state_dict().items()}
+        versions = {k: dict(v) for k, v in module.state_dict()._metadata.items()}
+        results.append([row, repr(module), public, shapes, versions])
+    return results
