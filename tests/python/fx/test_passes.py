@@ -13,7 +13,7 @@ import pytest
 
 import teletensor as torch
 from teletensor import fx, nn
-from teletensor.fx.experimental import const_fold, optimization
+from teletensor.fx.experimental import const_fold, normalize, optimization
 from teletensor.fx.passes import (
     graph_drawer,
     graph_manipulation,
@@ -526,3 +526,21 @@ def test_the_example_runs(monkeypatch, capsys):
     runpy.run_path(str(ROOT / "examples/fx_fuse.py"), run_name="__main__")
     printed = capsys.readouterr().out
     assert "15 calls before fusion, 11 after it" in printed and "2 patterns replaced" in printed
+
+
+def test_calls_are_written_in_one_form():
+    def f(x):
+        return nn.functional.elu(torch.add(x, x) / torch.div(x, 2, rounding_mode="floor"), 2.0)
+
+    traced, x = fx.symbolic_trace(f), torch.tensor([3.0, 5.0])
+    shape_prop.ShapeProp(traced).propagate(x)
+    arguments = normalize.NormalizeArgs(traced).transform()
+    calls = {node.name: (node.args, node.kwargs) for node in arguments.graph.nodes if node.op == "call_function"}
+    assert calls["elu"][0] == () and list(calls["elu"][1]) == ["input", "alpha", "inplace"]
+    assert list(calls["add"][1]) == ["input", "other", "alpha"]
+    operators = normalize.NormalizeOperators(traced).transform()
+    targets = [node.target for node in operators.graph.nodes if node.op == "call_function"]
+    assert targets == [operator.add, torch.div, operator.truediv, nn.functional.elu]
+    assert f(x).tolist() == arguments(x).tolist() == operators(x).tolist()
+    module = normalize.NormalizeArgs(fx.symbolic_trace(nn.Sequential(nn.Linear(2, 2)))).transform()
+    assert list(module.graph.find_nodes(op="call_module")[0].kwargs) == ["input"]
