@@ -106,11 +106,12 @@ def write_folder(module: GraphModule, folder: str | os.PathLike, module_name: st
     files: list[str] = []
     body = ["super().__init__()", *_module_lines(module, "self", "", folder, files), *_state_lines(module)]
     imports = [builtin.import_str for builtin in _custom_builtins.values()] + _format_import_block(names).split("\n")
+    wraps, _, function = generated.src.partition("\ndef ")
     lines = [
         "from pathlib import Path", "", *filter(None, imports), "from teletensor.fx._folder import load_module", "",
-        "_FOLDER = Path(__file__).parent", "", "",
+        "_FOLDER = Path(__file__).parent", *filter(None, wraps.split("\n")), "", "",
         f"class {module_name}(torch.nn.Module):", f"{_TAB}def __init__(self):", *(f"{_TAB * 2}{line}" for line in body), "",
-        f"{_TAB}{_addindent(generated.src.strip(), 4)}",
+        f"{_TAB}{_addindent(f'def {function.strip()}', 4)}",
     ]  # fmt: skip
     (folder / "module.py").write_text("\n".join(lines) + "\n")
     (folder / "__init__.py").write_text("from .module import *\n")

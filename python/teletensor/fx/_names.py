@@ -24,7 +24,9 @@ _FUNCTIONAL_ALIASES = frozenset(
     "prelu hardshrink selu_ celu_ relu_ rrelu_ threshold_".split()
 )
 # Where a callable is looked up, in this order; "" is teletensor itself.
-_NAMESPACES = ("functional", "", "nn.functional", "linalg", "fft", "special", "signal.windows", "nn.init", "utils.checkpoint")
+_NAMESPACES = (
+    "functional", "", "nn.functional", "linalg", "fft", "special", "signal.windows", "nn.init", "utils.checkpoint", "fx",
+)  # fmt: skip
 
 
 def _is_ours(module: str | None) -> bool:

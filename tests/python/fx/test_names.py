@@ -9,6 +9,7 @@ import pytest
 
 import teletensor as torch
 from teletensor import fx
+from teletensor._toplevel import NAMES
 from teletensor.fx._names import public_path
 from teletensor.fx.node import _get_qualified_name
 from tests.conftest import client_environment
@@ -21,7 +22,9 @@ def functions(namespace):
     for part in filter(None, namespace.split(".")):
         module = getattr(module, part)
     names = [name for name in dir(module) if not name.startswith("_")]
-    found = {name: getattr(module, name) for name in names if name not in ("as_torch", "cli", "ray")}
+    if not namespace:
+        names = [name for name in names if name in vars(torch) or name in " ".join(NAMES.values()).split()]
+    found = {name: getattr(module, name) for name in names}
     return {name: f for name, f in found.items() if callable(f) and not isinstance(f, type) and hasattr(f, "__name__")}
 
 

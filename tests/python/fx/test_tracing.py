@@ -173,7 +173,7 @@ def leaf(x, n):
 fx.wrap("len")
 
 
-def test_wrapped_functions_become_nodes():
+def test_wrapped_functions_become_nodes(tmp_path):
     def f(x):
         return leaf(x, 3) + len(x.shape)
 
@@ -181,8 +181,10 @@ def test_wrapped_functions_become_nodes():
     targets = [node.target for node in traced.graph.nodes if node.op == "call_function"]
     assert targets[0] is leaf
     assert leaf(5, 3) == 6
-    assert traced(torch.tensor(5.0)).item() == 6
-    assert traced(torch.tensor(1.0)).item() == 3
+    for form in FORMS.values():
+        made = form(traced, tmp_path)
+        assert made(torch.tensor(5.0)).item() == 6
+        assert made(torch.tensor(1.0)).item() == 3
 
 
 def test_autowrapped_functions_become_nodes():
