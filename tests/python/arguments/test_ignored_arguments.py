@@ -434,6 +434,17 @@ UNUSED = {
 
 UNUSED |= UNUSED_NAMES
 
+# torch.fx: parameters of methods that subclasses and passes define, and of protocols. split_module's root_m has
+# no effect in PyTorch either; fast_sympy_print applies to symbolic sizes, which graphs do not contain.
+UNUSED |= {
+    *(("fx/_symbolic_trace.py", name) for name in ("attr", "module_qualified_name", "root")),
+    ("fx/graph_module.py", "fast_sympy_print"), ("fx/graph_module.py", "protocol"),
+    *(("fx/interpreter.py", name) for name in ("args", "kwargs", "m", "module_qualified_name", "target")),
+    ("fx/operator_schemas.py", "args"), ("fx/passes/infra/pass_base.py", "graph_module"),
+    ("fx/passes/infra/pass_manager.py", "module"), ("fx/passes/param_fetch.py", "target_version"),
+    ("fx/passes/split_module.py", "root_m"), ("fx/proxy.py", "types"), ("fx/subgraph_rewriter.py", "graph"),
+}  # fmt: skip
+
 
 def unused_arguments(source: str) -> list[str]:
     """The parameters of functions whose bodies never use them, except of bodies that only raise."""
