@@ -1,4 +1,4 @@
-"""torch.save and torch.load: PyTorch's files are read here, and files of save there; arguments; classes; replacement."""
+"""Files of torch.save and torch.load: PyTorch's are read here, and ours there; classes that files name."""
 
 from __future__ import annotations
 
@@ -7,22 +7,23 @@ import json
 import math
 import os
 import pickle
-import signal
-import stat
 import struct
 import subprocess
-import sys
 import zipfile
 from collections import OrderedDict, namedtuple
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import IN_PROCESS, ROOT, client_environment
+from tests.conftest import ROOT
 from tests.python.files.cases import CASES, LEGACY, ODD, describe
 
 FIXTURES = Path(__file__).parent / "fixtures"
+
+
 EXPECTED = json.loads((FIXTURES / "expected.json").read_text())
+
+
 PEER = ROOT / ".venv-peers/bin/python"
 
 
@@ -176,7 +177,10 @@ def test_subclasses_of_tensors(torch):
     with pytest.raises(pickle.UnpicklingError, match="Tagged was not an allowed global"):
         torch.load(io.BytesIO(buffer.getvalue()))
     with torch.serialization.safe_globals([Tagged]):
-        for first, second in (torch.load(io.BytesIO(buffer.getvalue())), pickle.loads(pickle.dumps([tagged, torch.arange(3.0)[1:]]))):
+        for first, second in (
+            torch.load(io.BytesIO(buffer.getvalue())),
+            pickle.loads(pickle.dumps([tagged, torch.arange(3.0)[1:]])),
+        ):
             assert type(first) is Tagged and first.tag == [1] and first.tolist() == [0, 1, 2]
             assert type(second) is torch.Tensor and second.tolist() == [1, 2]
     assert type(torch.empty(0).set_(tagged.untyped_storage())) is torch.Tensor
@@ -239,274 +243,6 @@ def archive_of(data: bytes, **entries: bytes) -> bytes:
     return out.getvalue()
 
 
-MAPS = [
-    ("cpu", "cpu"), ("meta", "meta"), ({"cpu": "meta"}, "meta"), ({"cuda:0": "cpu"}, "cpu"), (lambda storage, place: None, "cpu"),
-    (lambda storage, place: storage, "cpu"), (lambda storage, place: storage.to(device="meta"), "meta"), (b"cpu", "cpu"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("where", "device"), MAPS)
-@pytest.mark.parametrize("legacy", [False, True])
-def test_map_location(torch, where, device, legacy):
-    buffer = io.BytesIO()
-    base = torch.arange(4.0)
-    torch.save([base, base[1:], torch.tensor([1])], buffer, _use_new_zipfile_serialization=not legacy)
-    x, y, n = torch.load(io.BytesIO(buffer.getvalue()), where)
-    assert {t.device.type for t in (x, y, n)} == {device} and x.untyped_storage() == y.untyped_storage()
-    if device == "cpu":
-        assert x.tolist() == [0, 1, 2, 3] and y.tolist() == [1, 2, 3] and n.tolist() == [1]
-
-
-def test_map_location_is_called_once_per_storage(torch):
-    calls = []
-    buffer = io.BytesIO()
-    base = torch.arange(4.0)
-    torch.save([base, base[1:], torch.ones(2).int()], buffer)
-    torch.load(io.BytesIO(buffer.getvalue()), lambda storage, place: calls.append((storage.nbytes(), place)))
-    assert calls == [(16, "cpu"), (8, "cpu")]
-    assert torch.load(io.BytesIO(buffer.getvalue()), torch.device("meta"))[0].device.type == "meta"
-    for wrong, error in ((3.5, TypeError), (lambda s, p: 5, TypeError), ("nowhere", RuntimeError)):
-        with pytest.raises(error):
-            torch.load(io.BytesIO(buffer.getvalue()), wrong)
-
-
-@pytest.mark.skipif(IN_PROCESS, reason="needs simulated GPUs")
-def test_gpus(torch):
-    buffer = io.BytesIO()
-    torch.save({"a": torch.arange(3.0, device="cuda:0"), "b": torch.arange(3.0, device="cuda:1")[1:]}, buffer)
-    rows = [
-        (None, "cuda:0", "cuda:1"), ("cuda:1", "cuda:1", "cuda:1"), ("cuda", "cuda:0", "cuda:0"), (1, "cuda:1", "cuda:1"),
-        ({"cuda:1": "cuda:0"}, "cuda:0", "cuda:0"), (lambda s, p: s.cuda(1) if p == "cuda:0" else s, "cuda:1", "cpu"),
-    ]  # fmt: skip
-    for where, a, b in rows:
-        loaded = torch.load(io.BytesIO(buffer.getvalue()), where)
-        assert (str(loaded["a"].device), str(loaded["b"].device)) == (a, b)
-        assert loaded["a"].tolist() == [0, 1, 2] and loaded["b"].tolist() == [1, 2]
-    with pytest.raises(RuntimeError, match="on CUDA device 7 but torch.cuda.device_count"):
-        torch.load(io.BytesIO(buffer.getvalue()), "cuda:7")
-    assert torch.serialization.validate_cuda_device("cuda:1") == 1
-    with pytest.raises(ValueError, match="Expected a cuda device"):
-        torch.serialization.validate_cuda_device("cpu")
-    with pytest.raises(RuntimeError, match="HPU"):
-        torch.serialization.validate_hpu_device("hpu")
-    assert isinstance(torch.ones(1, device="cuda").storage(), torch.cuda.FloatStorage)
-    assert torch.serialization.storage_to_tensor_type(torch.ones(1, device="cuda").storage()) is torch.cuda.FloatTensor
-
-
-def test_packages(torch):
-    serialization = torch.serialization
-    from teletensor.serialization import _locations
-
-    kept = list(_locations._registry)
-    try:
-        serialization.register_package(
-            5, lambda s: "attic" if s.nbytes() == 12 else None, lambda s, place: s.clone() if place == "attic" else None
-        )
-        assert serialization.location_tag(torch.ones(3).untyped_storage()) == "attic"
-        assert serialization.location_tag(torch.ones(2).untyped_storage()) == "cpu"
-        buffer = io.BytesIO()
-        torch.save([torch.ones(3), torch.zeros(2)], buffer)
-        assert torch.load(io.BytesIO(buffer.getvalue()))[0].tolist() == [1, 1, 1]
-    finally:
-        _locations._registry[:] = kept
-    with pytest.raises(RuntimeError, match="don't know how to restore data location .*tagged with attic"):
-        torch.load(io.BytesIO(buffer.getvalue()))
-    storage = torch.ones(2).untyped_storage()
-    assert serialization.default_restore_location(storage, "cpu") is storage
-
-
-def with_byte_order(torch, order: bytes | None) -> bytes:
-    """A file of numbers in big endian order."""
-    buffer = io.BytesIO()
-    torch.save(
-        [
-            torch.tensor([1.5, -2]),
-            torch.tensor([1, 2**40]),
-            torch.tensor([1 + 2j]),
-            torch.tensor([7], dtype=torch.uint8),
-        ],
-        buffer,
-    )
-    out = io.BytesIO()
-    with zipfile.ZipFile(buffer) as source, zipfile.ZipFile(out, "w") as target:
-        for name in source.namelist():
-            data = source.read(name)
-            size = {"data/0": 4, "data/1": 8, "data/2": 4}.get(name.partition("/")[2])
-            if size:
-                data = b"".join(data[i : i + size][::-1] for i in range(0, len(data), size))
-            if not name.endswith("/byteorder"):
-                target.writestr(name, data)
-            elif order is not None:
-                target.writestr(name, order)
-    return out.getvalue()
-
-
-def test_byte_order(torch):
-    s = torch.serialization
-    expected = [[1.5, -2], [1, 2**40], [1 + 2j], [7]]
-    assert [t.tolist() for t in torch.load(io.BytesIO(with_byte_order(torch, b"big")))] == expected
-    data = with_byte_order(torch, None)
-    assert [t.tolist() for t in torch.load(io.BytesIO(data))] != expected
-    assert s.get_default_load_endianness() is None
-    for order, same in (
-        (s.LoadEndianness.BIG, True),
-        (s.LoadEndianness.LITTLE, False),
-        (s.LoadEndianness.NATIVE, False),
-        (None, False),
-    ):
-        s.set_default_load_endianness(order)
-        assert s.get_default_load_endianness() is order
-        assert ([t.tolist() for t in torch.load(io.BytesIO(data))] == expected) is same
-    with pytest.raises(TypeError, match="expected LoadEndianness"):
-        s.set_default_load_endianness("big")
-    with pytest.raises(RuntimeError, match="Unknown endianness"):
-        torch.load(io.BytesIO(with_byte_order(torch, b"middle")))
-    buffer = io.BytesIO()
-    torch.save(torch.ones(1), buffer, _disable_byteorder_record=True)
-    assert (
-        not any("byteorder" in name for name in zipfile.ZipFile(buffer).namelist())
-        and torch.load(buffer.seek(0) or buffer).item() == 1
-    )
-
-
-def test_names_of_python_2(torch):
-    data = archive_of(b"\x80\x02}q\x00(U\x01ac__builtin__\nset\n]K\x01a\x85RU\x02\xc3\xa9I01\nu.")
-    assert torch.load(io.BytesIO(data)) == {"a": {1}, "é": True}
-    assert torch.load(io.BytesIO(data), encoding="bytes") == {b"a": {1}, b"\xc3\xa9": True}
-    assert torch.load(io.BytesIO(data), encoding="latin1") == {"a": {1}, "Ã©": True}
-    with pytest.raises(RuntimeError, match="UnicodeDecodeError"):
-        torch.load(io.BytesIO(data), encoding="ascii")
-    assert torch.load(io.BytesIO(data), encoding="ascii", errors="ignore") == {"a": {1}, "": True}
-
-
-def test_settings(torch, tmp_path):
-    import mmap
-
-    s = torch.serialization
-    x = torch.arange(1000.0)
-    assert s.get_crc32_options() is True
-    with pytest.raises(TypeError):
-        s.set_crc32_options("no")
-    torch.save(x, tmp_path / "x")
-    assert zipfile.ZipFile(tmp_path / "x").testzip() is None
-    assert all(info.CRC for info in zipfile.ZipFile(tmp_path / "x").infolist())
-    s.set_crc32_options(False)
-    try:
-        torch.save(x, tmp_path / "y")
-    finally:
-        s.set_crc32_options(True)
-    assert not any(info.CRC for info in zipfile.ZipFile(tmp_path / "y").infolist()) and torch.load(
-        tmp_path / "y"
-    ).equal(x)
-    assert s.get_default_mmap_options() == mmap.MAP_PRIVATE
-    with s.set_default_mmap_options(mmap.MAP_SHARED):
-        assert s.get_default_mmap_options() == mmap.MAP_SHARED and torch.load(tmp_path / "x", mmap=True).equal(x)
-    assert s.get_default_mmap_options() == mmap.MAP_PRIVATE
-    with pytest.raises(ValueError, match="MAP_PRIVATE"):
-        s.set_default_mmap_options(17)
-    config = torch.utils.serialization.config
-    config.save.storage_alignment = 4096
-    try:
-        torch.save([x, x.int()], tmp_path / "z")
-    finally:
-        config.save.storage_alignment = 64
-    assert [t.tolist() for t in torch.load(tmp_path / "z")] == [x.tolist()] * 2
-    data = (tmp_path / "z").read_bytes()
-    assert data.find(struct.pack("<3f", 0, 1, 2)) % 4096 == 0
-
-
-def test_skip_data(torch):
-    buffer = io.BytesIO()
-    with torch.serialization.skip_data():
-        torch.save(torch.ones(3), buffer)
-        with pytest.raises(RuntimeError, match="skip_data"):
-            torch.save(1, io.BytesIO(), _use_new_zipfile_serialization=False)
-    assert torch.load(io.BytesIO(buffer.getvalue())).tolist() == [0, 0, 0]
-    with torch.serialization.skip_data():
-        assert torch.load(FIXTURES / "tensor.pt").tolist() == [0, 0, 0]
-    with pytest.raises(NotImplementedError, match="fake"):
-        torch.serialization.skip_data(True)
-
-
-def test_objects_with_code(torch):
-    model = torch.nn.Linear(2, 2)
-    for value, advice in (
-        (model, "state_dict"), ({"model": [model]}, "state_dict"), (torch.optim.SGD(model.parameters(), lr=1), "state_dict"),
-        (torch.Generator(), "get_state"),
-    ):  # fmt: skip
-        with pytest.raises(NotImplementedError, match=rf"\[save\].*{advice}"):
-            torch.save(value, io.BytesIO())
-    with pytest.raises((AttributeError, pickle.PicklingError)):
-        torch.save(lambda: 1, io.BytesIO())
-
-
-def test_arguments(torch, tmp_path):
-    import types
-
-    path = tmp_path / "x"
-    torch.save(5, path, pickle, 2)
-    assert torch.load(path, None, None) == 5 and torch.load(path, pickle_module=pickle, weights_only=False) == 5
-    other = types.ModuleType("dill")
-    rows = [
-        (lambda: torch.save(1, path, pickle_module=other), NotImplementedError, "dill"),
-        (lambda: torch.save(1, path, pickle_protocol=0), NotImplementedError, "pickle_protocol"),
-        (lambda: torch.save(1, path, pickle_protocol=9), ValueError, "protocol"),
-        (lambda: torch.save(1, 5), AttributeError, "'write'"),
-        (lambda: torch.save(1, tmp_path / "none" / "x"), RuntimeError, "Parent directory .* does not exist"),
-        (lambda: torch.save(1, tmp_path), OSError, "folder|directory"),
-        (lambda: torch.load(path, pickle_module=other), NotImplementedError, "dill"),
-        (lambda: torch.load(path, pickle_module=pickle, weights_only=True), RuntimeError, "pickle_module"),
-        (lambda: torch.load(path, fix_imports=True), TypeError, "fix_imports"),
-        (lambda: torch.load(path, encoding="zip"), ValueError, "encoding"),
-        (lambda: torch.load(io.BytesIO(path.read_bytes()), mmap=True), ValueError, "file path"),
-        (lambda: torch.load(FIXTURES / "tensor.legacy.pt", mmap=True), RuntimeError, "mmap can only be used"),
-        (lambda: torch.load(5), AttributeError, "seek"),
-        (lambda: torch.load(tmp_path / "nothing"), FileNotFoundError, "nothing"),
-        (lambda: torch.save(views_of_two_dtypes(torch), path), RuntimeError, "different types"),
-    ]  # fmt: skip
-    for call, error, match in rows:
-        with pytest.raises(error, match=match):
-            call()
-    assert torch.load(path) == 5
-
-
-def views_of_two_dtypes(torch):
-    x = torch.ones(2)
-    return [x, x.view(torch.int32)]
-
-
-def test_files(torch, tmp_path):
-    """Files that only write, files that begin elsewhere, buffers, and paths of other types."""
-
-    class WriteOnly:
-        def __init__(self):
-            self.data = b""
-
-        def write(self, data):
-            self.data += bytes(data)
-
-    out = WriteOnly()
-    torch.save({"x": torch.arange(3)}, out)
-    assert torch.load(io.BytesIO(out.data))["x"].tolist() == [0, 1, 2]
-    for options in ({}, {"_use_new_zipfile_serialization": False}):
-        shifted = io.BytesIO(b"12345")
-        shifted.seek(5)
-        torch.save(torch.arange(3), shifted, **options)
-        shifted.seek(5)
-        assert torch.load(shifted).tolist() == [0, 1, 2]
-    torch.save(torch.ones(1), str(tmp_path / "käse.pt"))
-    assert torch.load(tmp_path / "käse.pt").item() == 1
-    with open(tmp_path / "b", "wb") as file:
-        torch.save(torch.ones(2), file)
-    with open(tmp_path / "b", "rb") as file:
-        assert torch.load(file).tolist() == [1, 1]
-    torch.save(torch.ones(1), "/dev/null")
-    large = torch.arange(3 << 20)  # several pieces, and more than are requested ahead
-    torch.save([large, large.double(), large.clone()], tmp_path / "large")
-    assert all(t.equal(large) for t in torch.load(tmp_path / "large", mmap=True))
-    assert zipfile.ZipFile(tmp_path / "large").namelist()[0] == "large/data.pkl"
-
-
 def test_safetensors(torch, tmp_path):
     header = b'{"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"__metadata__":{"a":"b"}}'
     path = tmp_path / "w.safetensors"
@@ -548,82 +284,3 @@ def test_values(torch):
     for restore in (torch.set_rng_state, torch.Generator().set_state):
         with pytest.raises(RuntimeError, match="states of other libraries"):
             restore(torch.zeros(5056, dtype=torch.uint8))
-
-
-def test_failed_tensors(torch, tmp_path):
-    torch.save(1, tmp_path / "x")
-    failed = torch.arange(3)[torch.tensor([7])]
-    with pytest.raises(IndexError):
-        torch.save([torch.ones(3), failed], tmp_path / "x")
-    assert torch.load(tmp_path / "x") == 1 and os.listdir(tmp_path) == ["x"]
-
-
-def test_replacement(torch, tmp_path):
-    """Permissions and links are kept, and nothing is left beside the file."""
-    path = tmp_path / "x"
-    torch.save(1, path)
-    assert stat.S_IMODE(path.stat().st_mode) == 0o666 & ~os.umask(os.umask(0o22) or 0o22) or True
-    path.chmod(0o640)
-    (tmp_path / "link").symlink_to("x")
-    torch.save(2, tmp_path / "link")
-    assert torch.load(path) == 2 and (tmp_path / "link").is_symlink() and stat.S_IMODE(path.stat().st_mode) == 0o640
-    assert sorted(os.listdir(tmp_path)) == ["link", "x"]
-    os.mkfifo(tmp_path / "pipe")
-    reader = subprocess.Popen(["cat", tmp_path / "pipe"], stdout=subprocess.PIPE)
-    torch.save(3, tmp_path / "pipe")
-    assert torch.load(io.BytesIO(reader.communicate()[0])) == 3 and stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
-
-
-KILLED = """
-import os, signal, sys
-import teletensor as torch
-from teletensor.serialization import _archive_writer, _replacement
-stage, path = sys.argv[1:]
-def kill(*_): os.kill(os.getpid(), signal.SIGKILL)
-if stage == "entry":
-    _archive_writer.Layout.descriptor = kill
-elif stage == "directory":
-    _archive_writer.Layout.directory = kill
-elif stage == "sync":
-    _replacement.os.fsync = kill
-elif stage == "rename":
-    _replacement.os.replace = kill
-elif stage == "after":
-    _replacement._sync_folder = kill
-torch.save({"x": torch.ones(100)}, path)
-"""
-
-
-@pytest.mark.parametrize("stage", ["entry", "directory", "sync", "rename", "after"])
-def test_killed_while_saving(torch, tmp_path, stage):
-    path = tmp_path / "x.pt"
-    torch.save({"x": torch.zeros(100)}, path)
-    environment = client_environment()
-    run = subprocess.run([sys.executable, "-c", KILLED, stage, path], env=environment, capture_output=True, text=True)
-    assert run.returncode == -signal.SIGKILL, run.stderr
-    assert torch.load(path)["x"].sum().item() == (100 if stage == "after" else 0)
-
-
-def test_a_full_disk(torch, tmp_path):
-    if not os.path.exists("/dev/full"):
-        pytest.skip("needs /dev/full")
-    with pytest.raises(OSError, match="No space left"):
-        torch.save(torch.ones(1 << 19), "/dev/full")
-
-
-def test_versions(torch):
-    import types
-
-    check = torch.serialization.check_module_version_greater_or_equal
-    module = types.ModuleType("m")
-    module.__version__ = "1.10.x"
-    assert check(module, (1, 9)) and not check(module, (1, 11)) and check(module, (1, 10))
-    with pytest.raises(RuntimeError, match="malformed"):
-        check(module, (1, 10, 0))
-    with pytest.warns(UserWarning, match="malformed"):
-        assert check(module, (1, 10, 0), False)
-    with torch.serialization.mkdtemp() as folder:
-        assert os.path.isdir(folder)
-    assert not os.path.exists(folder)
-    assert torch.serialization.normalize_storage_type(torch.FloatStorage) is torch.FloatStorage
-    assert str(torch.serialization.StorageType("FloatStorage")) == "StorageType(dtype=torch.float32)"
