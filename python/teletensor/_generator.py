@@ -7,7 +7,7 @@ import random
 
 from . import _C
 from ._C import Tensor
-from ._random import check_state
+from ._mt19937 import MT19937
 
 __all__ = ["Generator"]
 
@@ -28,8 +28,9 @@ class Generator:
 
     def manual_seed(self, seed: int) -> Generator:
         """Restarts the sequence from a seed."""
-        self._seed = int(seed) % 2**64
-        self._state = _C.tensor([_signed(self._seed), 0], dtype=_C.int64)
+        self._seed = self._stream_seed = int(seed) % 2**64
+        self._state: Tensor | None = None  # (seed, offset) after draws in the engine
+        self._client = MT19937(self._seed)  # the state after draws in the client, if _state is None
         return self
 
     def seed(self) -> int:
@@ -41,9 +42,15 @@ class Generator:
         """Returns the seed that was set last."""
         return self._seed
 
+    def _engine_state(self) -> Tensor:
+        """(seed, offset) as a tensor of two int64."""
+        if self._state is None:
+            return _C.tensor([_signed(self._stream_seed), self._client.position], dtype=_C.int64)
+        return self._state
+
     def get_state(self) -> Tensor:
         """Returns (seed, offset) as a tensor of two int64."""
-        return self._state.clone()
+        return self._engine_state().clone()
 
     def set_state(self, _new_state: Tensor) -> Generator:
         """Restores a state returned by get_state.
@@ -55,15 +62,19 @@ class Generator:
         self._state = _new_state.clone()
         return self
 
-    def draw_in_client(self) -> random.Random:
-        """Returns a Python generator for random choices in the client, such as a sample order. Waits for the state."""
-        seed, offset = self._state.tolist()
-        self._state = _C.tensor([seed, offset + 1], dtype=_C.int64)
-        return random.Random(f"{seed}:{offset}")
+    def draw_in_client(self) -> MT19937:
+        """Returns a stream of random numbers for choices in the client, such as a sample order.
+
+        Its draws advance the generator. Waits for the state if the engine has drawn or a state was set before.
+        """
+        if self._state is not None:
+            seed, offset = self._state.tolist()
+            self._stream_seed, self._client, self._state = seed % 2**64, MT19937(seed, offset), None
+        return self._client
 
     def __enter__(self) -> Generator:
         self._session = _C.ops.get_rng_state()
-        _C.ops.set_rng_state(self._state)
+        _C.ops.set_rng_state(self._engine_state())
         return self
 
     def __exit__(self, *exc) -> None:

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-import itertools
 import random
 
 from . import _C, _connection
+from ._mt19937 import MT19937
 
 _seed = 0x9E3779B97F4A7C15
-_draws = itertools.count(1)  # counts the calls of draw_in_client() since the seed was set
+_client: MT19937 | None = None  # the numbers of draw_in_client() since the seed was set
 
 
 def manual_seed(seed: int) -> None:
     """Restarts the session's generator from a seed; after connect_all(), that of each session."""
-    global _seed, _draws
-    _seed, _draws = int(seed) % 2**64, itertools.count(1)
+    global _seed, _client
+    _seed, _client = int(seed) % 2**64, None
     _connection.issue_in_sessions("manual_seed", _seed if _seed < 2**63 else _seed - 2**64)
+
+
+def seed_without_session(seed: int) -> None:
+    """Same as manual_seed, in a process that has no session yet: a later session begins with the seed."""
+    global _seed, _client
+    _seed, _client = int(seed) % 2**64, None
+    _connection.set_for_later_sessions("manual_seed", _seed if _seed < 2**63 else _seed - 2**64)
 
 
 def seed() -> int:
@@ -29,9 +36,12 @@ def initial_seed() -> int:
     return _seed
 
 
-def draw_in_client() -> random.Random:
-    """Returns a Python generator, derived from the seed, for random choices in the client. Does not wait."""
-    return random.Random(f"{_seed}:{next(_draws)}")
+def draw_in_client() -> MT19937:
+    """Returns the stream of random numbers for choices in the client, which the seed starts. Does not wait."""
+    global _client
+    if _client is None:
+        _client = MT19937(_seed)
+    return _client
 
 
 def get_rng_state():

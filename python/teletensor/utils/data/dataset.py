@@ -6,6 +6,7 @@ import bisect
 import itertools
 import math
 import operator
+import warnings
 from typing import Generic, TypeVar
 
 from ... import _C
@@ -27,6 +28,9 @@ class Dataset(Generic[T_co]):
 class IterableDataset(Dataset[T_co]):
     """A data set with samples in sequence. Subclasses define __iter__."""
 
+    def __add__(self, other: Dataset) -> ChainDataset:
+        return ChainDataset([self, other])
+
     def __iter__(self):
         raise NotImplementedError("Subclasses of IterableDataset should implement __iter__.")
 
@@ -43,6 +47,13 @@ def gather(tensors, indices: list[int]) -> list[Tensor]:
         if not -length <= i < length:
             raise IndexError(f"index {i} is out of bounds for a data set of {length} samples")
     return [t[at.to(t.device)] for t in tensors]
+
+
+def get_items(dataset, indices) -> list:
+    """The samples at the indices, by the data set's __getitems__ if it has one."""
+    if callable(getattr(dataset, "__getitems__", None)):
+        return dataset.__getitems__(indices)
+    return [dataset[i] for i in indices]
 
 
 def find_gather(dataset):
@@ -121,20 +132,38 @@ class StackDataset(Dataset):
 
     def __init__(self, *args, **kwargs):
         if args and kwargs:
-            raise ValueError("Supported either tuple- (via args) or dict- (via kwargs) like input/output, but both types are given.")
+            raise ValueError(
+                "Supported either ``tuple``- (via ``args``) or``dict``- (via ``kwargs``) like input/output, but both types "
+                "are given."
+            )
         if not args and not kwargs:
             raise ValueError("At least one dataset should be passed")
         self.datasets = kwargs or args
-        if len({len(d) for d in (kwargs.values() if kwargs else args)}) > 1:
+        self._length = len(self._parts()[0])
+        if any(len(dataset) != self._length for dataset in self._parts()):
             raise ValueError("Size mismatch between datasets")
 
+    def _parts(self) -> list:
+        return list(self.datasets.values() if isinstance(self.datasets, dict) else self.datasets)
+
+    def _join(self, samples):
+        return dict(zip(self.datasets, samples)) if isinstance(self.datasets, dict) else tuple(samples)
+
     def __getitem__(self, index):
-        if isinstance(self.datasets, dict):
-            return {k: d[index] for k, d in self.datasets.items()}
-        return tuple(d[index] for d in self.datasets)
+        return self._join(dataset[index] for dataset in self._parts())
+
+    def __getitems__(self, indices: list) -> list:
+        """The samples at the indices, by each data set's own __getitems__ if it has one."""
+        columns = []
+        for dataset in self._parts():
+            column = get_items(dataset, indices)
+            if len(column) != len(indices):
+                raise ValueError(f"Nested dataset's output size mismatch. Expected {len(indices)}, got {len(column)}")
+            columns.append(column)
+        return [self._join(samples) for samples in zip(*columns)]
 
     def __len__(self) -> int:
-        return len(next(iter(self.datasets.values() if isinstance(self.datasets, dict) else self.datasets)))
+        return self._length
 
 
 class ConcatDataset(Dataset):
@@ -146,7 +175,20 @@ class ConcatDataset(Dataset):
             raise AssertionError("datasets should not be an empty iterable")
         if any(isinstance(d, IterableDataset) for d in self.datasets):
             raise AssertionError("ConcatDataset does not support IterableDataset")
-        self.cumulative_sizes = list(itertools.accumulate(len(d) for d in self.datasets))
+        self.cumulative_sizes = self.cumsum(self.datasets)
+
+    @staticmethod
+    def cumsum(sequence) -> list[int]:
+        """The sums of the first 1, 2, ... lengths."""
+        return list(itertools.accumulate(len(d) for d in sequence))
+
+    @property
+    def cummulative_sizes(self) -> list[int]:
+        """The former name of cumulative_sizes."""
+        warnings.warn(
+            "`cummulative_sizes` attribute is renamed to `cumulative_sizes`", category=FutureWarning, stacklevel=2
+        )
+        return self.cumulative_sizes
 
     def __len__(self) -> int:
         return self.cumulative_sizes[-1]
@@ -166,40 +208,67 @@ class ChainDataset(IterableDataset):
     def __init__(self, datasets):
         self.datasets = datasets
 
+    def _checked(self):
+        for dataset in self.datasets:
+            if not isinstance(dataset, IterableDataset):
+                raise AssertionError("ChainDataset only supports IterableDataset")
+            yield dataset
+
     def __iter__(self):
-        return itertools.chain.from_iterable(self.datasets)
+        for dataset in self._checked():
+            yield from dataset
 
     def __len__(self) -> int:
-        return sum(len(d) for d in self.datasets)
+        return sum(len(dataset) for dataset in self._checked())
 
 
-class Subset(Dataset):
-    """The samples of a data set at given indices."""
+class Subset(Dataset[T_co]):
+    """The samples of a data set at given indices. A subclass with its own __getitem__ must define __getitems__ too."""
 
     def __init__(self, dataset: Dataset, indices):
-        self.dataset, self.indices = dataset, list(indices)
+        kind = type(self)
+        if kind.__getitem__ is not Subset.__getitem__ and kind.__getitems__ is Subset.__getitems__:
+            raise NotImplementedError(
+                f"{kind.__name__} overrides __getitem__ but not __getitems__. When subclassing Subset and overriding "
+                "__getitem__, you must also override __getitems__ to ensure DataLoader works correctly with your custom "
+                "logic. A simple implementation:\n\n"
+                "def __getitems__(self, indices):\n    return [self.__getitem__(idx) for idx in indices]"
+            )
+        self.dataset, self.indices = dataset, indices
 
     def __getitem__(self, index):
         if isinstance(index, list):
             return self.dataset[[self.indices[i] for i in index]]
         return self.dataset[self.indices[index]]
 
+    def __getitems__(self, indices: list) -> list:
+        """The samples at the indices of the subset."""
+        return get_items(self.dataset, [self.indices[i] for i in indices])
+
     def __len__(self) -> int:
         return len(self.indices)
 
 
 def random_split(dataset: Dataset, lengths, generator=None) -> list[Subset]:
-    """Disjoint random subsets of the given lengths, or fractions that sum to 1."""
-    from ... import randperm
+    """Disjoint random subsets of the given lengths, or fractions that sum to 1. Drawn as PyTorch does."""
+    from .sampler import numbers_of
 
     total = len(dataset)
-    if math.isclose(sum(lengths), 1) and all(0 <= n <= 1 for n in lengths):
+    if math.isclose(sum(lengths), 1) and sum(lengths) <= 1:
+        for i, fraction in enumerate(lengths):
+            if not 0 <= fraction <= 1:
+                raise ValueError(f"Fraction at index {i} is not between 0 and 1")
         counts = [math.floor(total * n) for n in lengths]
         for i in range(total - sum(counts)):
             counts[i % len(counts)] += 1
         lengths = counts
+        for i, length in enumerate(lengths):
+            if length == 0:
+                warnings.warn(
+                    f"Length of split at index {i} is 0. This might result in an empty dataset.", stacklevel=2
+                )
     if sum(lengths) != total:
         raise ValueError("Sum of input lengths does not equal the length of the input dataset!")
-    order = randperm(total, generator=generator).tolist()
+    order = numbers_of(generator).randperm(total)
     ends = list(itertools.accumulate(lengths))
     return [Subset(dataset, order[end - n : end]) for end, n in zip(ends, lengths)]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-import random
 
+from ..._mt19937 import MT19937
 from .sampler import Sampler
 
 __all__ = ["DistributedSampler"]
@@ -14,7 +14,8 @@ class DistributedSampler(Sampler):
     """Yields every num_replicas-th index, starting at rank.
 
     Indices are repeated, or dropped if drop_last is set, so that all processes get the same number of indices. The number
-    of processes and this process's rank are by default those of the default process group.
+    of processes and this process's rank are by default those of the default process group. The order is PyTorch's for the
+    same seed and epoch.
     """
 
     def __init__(
@@ -35,9 +36,8 @@ class DistributedSampler(Sampler):
         self.total_size = self.num_samples * num_replicas
 
     def __iter__(self):
-        indices = list(range(len(self.dataset)))
-        if self.shuffle:
-            random.Random(f"{self.seed}:{self.epoch}").shuffle(indices)
+        n = len(self.dataset)
+        indices = MT19937(self.seed + self.epoch).randperm(n) if self.shuffle else list(range(n))
         if not self.drop_last and indices:
             indices += (indices * math.ceil(self.total_size / len(indices)))[: self.total_size - len(indices)]
         return iter(indices[self.rank : self.total_size : self.num_replicas])

@@ -1,26 +1,35 @@
-"""Samplers: orders in which samples are drawn."""
+"""Samplers: orders in which samples are drawn.
+
+Random orders are drawn in the client by PyTorch's algorithm and generator (MT19937), so that shuffling does not wait for
+the engine and equal seeds give PyTorch's orders.
+"""
 
 from __future__ import annotations
 
-import random
+import itertools
+from collections.abc import Iterator
 from typing import Generic, TypeVar
 
 from ..._generator import Generator
+from ..._mt19937 import MT19937
 from ..._random import draw_in_client
 
-
-def _source(generator: Generator | None) -> random.Random:
-    """Random numbers from the generator if given, else from the session's seed. Does not wait for the engine."""
-    return draw_in_client() if generator is None else generator.draw_in_client()
-
-
 T_co = TypeVar("T_co", covariant=True)
+
+
+def numbers_of(generator: Generator | None) -> MT19937:
+    """Random numbers from the generator if given, else from the session's seed."""
+    return draw_in_client() if generator is None else generator.draw_in_client()
 
 
 class Sampler(Generic[T_co]):
     """Yields indices; subclasses define __iter__ and, usually, __len__."""
 
-    def __iter__(self):
+
+class Sampler(Generic[T_co]):
+    """Yields indices; subclasses define __iter__ and, usually, __len__."""
+
+    def __iter__(self) -> Iterator[T_co]:
         raise NotImplementedError
 
 
@@ -30,7 +39,7 @@ class SequentialSampler(Sampler[int]):
     def __init__(self, data_source):
         self.data_source = data_source
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[int]:
         return iter(range(len(self.data_source)))
 
     def __len__(self) -> int:
@@ -40,7 +49,7 @@ class SequentialSampler(Sampler[int]):
 class RandomSampler(Sampler[int]):
     """Yields num_samples indices (default: all) in random order, or with replacement.
 
-    The order is drawn in the client (seeded by manual_seed), so that shuffling does not wait for the engine.
+    Without a generator, each iteration draws a seed from the stream that manual_seed starts.
     """
 
     def __init__(self, data_source, replacement: bool = False, num_samples: int | None = None, generator=None):
@@ -58,17 +67,22 @@ class RandomSampler(Sampler[int]):
         """The number of indices per iteration."""
         return len(self.data_source) if self._num_samples is None else self._num_samples
 
-    def __iter__(self):
-        source = _source(self.generator)
-        n = len(self.data_source)
+    def _numbers(self) -> MT19937:
+        return self.generator.draw_in_client()
+
+    def __iter__(self) -> Iterator[int]:
+        n, count = len(self.data_source), self.num_samples
+        own = MT19937(draw_in_client().seed()) if self.generator is None else None
         if self.replacement:
-            return iter(source.choices(range(n), k=self.num_samples))
-        order = list(range(n))
-        indices: list[int] = []
-        while len(indices) < self.num_samples:
-            source.shuffle(order)
-            indices += order
-        return iter(indices[: self.num_samples])
+            for begin in range(0, count, 32):
+                yield from (own or self._numbers()).randint(n, min(32, count - begin))
+            return
+        for _ in range(count // n):
+            yield from (own or self._numbers()).randperm(n)
+        if count % n:
+            yield from (own or self._numbers()).randperm(n)[: count % n]
+        elif own is None:  # PyTorch draws one more order, which it does not use
+            self._numbers().skip_randperm(n)
 
     def __len__(self) -> int:
         return self.num_samples
@@ -78,11 +92,11 @@ class SubsetRandomSampler(Sampler[int]):
     """Yields the given indices in random order."""
 
     def __init__(self, indices, generator=None):
-        self.indices, self.generator = list(indices), generator
+        self.indices, self.generator = indices, generator
 
-    def __iter__(self):
-        order = RandomSampler(self.indices, generator=self.generator) if len(self.indices) else ()
-        return (self.indices[i] for i in order)
+    def __iter__(self) -> Iterator[int]:
+        for i in numbers_of(self.generator).randperm(len(self.indices)):
+            yield self.indices[i]
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -92,34 +106,25 @@ class WeightedRandomSampler(Sampler[int]):
     """Yields indices drawn with probabilities proportional to the weights."""
 
     def __init__(self, weights, num_samples: int, replacement: bool = True, generator=None):
-        rows = weights.tolist() if hasattr(weights, "tolist") else list(weights)
-        if any(isinstance(w, (list, tuple)) for w in rows):
-            raise ValueError("weights should be a 1d sequence but given weights have several dimensions")
-        self.weights = [float(w) for w in rows]
         if not isinstance(num_samples, int) or isinstance(num_samples, bool) or num_samples <= 0:
             raise ValueError(f"num_samples should be a positive integer value, but got num_samples={num_samples}")
         if not isinstance(replacement, bool):
             raise ValueError(f"replacement should be a boolean value, but got replacement={replacement}")
-        if not replacement and num_samples > sum(w > 0 for w in self.weights):
-            raise RuntimeError(
-                "invalid multinomial distribution (with replacement=False, not enough non-negative category to sample): "
-                f"cannot draw {num_samples} samples"
-            )
+        from ... import as_tensor, float64
+
+        self.weights = as_tensor(weights, dtype=float64)
+        if self.weights.ndim != 1:
+            raise ValueError(f"weights should be a 1d sequence but given weights have shape {tuple(self.weights.shape)}")
         self.num_samples, self.replacement, self.generator = num_samples, replacement, generator
 
-    def __iter__(self):
-        source = _source(self.generator)
-        if self.replacement:
-            return iter(source.choices(range(len(self.weights)), self.weights, k=self.num_samples))
-        # Exponential keys: Efraimidis and Spirakis, "Weighted random sampling with a reservoir" (2006).
-        keys = sorted((source.expovariate(w), i) for i, w in enumerate(self.weights) if w > 0)
-        return iter(i for _, i in keys[: self.num_samples])
+    def __iter__(self) -> Iterator[int]:
+        yield from numbers_of(self.generator).multinomial(self.weights.tolist(), self.num_samples, self.replacement)
 
     def __len__(self) -> int:
         return self.num_samples
 
 
-class BatchSampler(Sampler[list[int]]):
+class BatchSampler(Sampler[list]):
     """Yields lists of batch_size indices. The last list may be shorter unless drop_last is set."""
 
     def __init__(self, sampler, batch_size: int, drop_last: bool):
@@ -129,14 +134,11 @@ class BatchSampler(Sampler[list[int]]):
             raise ValueError(f"drop_last should be a boolean value, but got drop_last={drop_last}")
         self.sampler, self.batch_size, self.drop_last = sampler, batch_size, drop_last
 
-    def __iter__(self):
-        batch: list[int] = []
-        for index in self.sampler:
-            batch.append(index)
-            if len(batch) == self.batch_size:
-                yield batch
-                batch = []
-        if batch and not self.drop_last:
+    def __iter__(self) -> Iterator[list]:
+        indices = iter(self.sampler)
+        while batch := list(itertools.islice(indices, self.batch_size)):
+            if self.drop_last and len(batch) < self.batch_size:
+                return
             yield batch
 
     def __len__(self) -> int:
