@@ -1,6 +1,9 @@
-"""torch._utils: flattening and grouping of tensors."""
+"""torch._utils: flattening and grouping of tensors, and exceptions of workers."""
 
 from __future__ import annotations
+
+import sys
+import traceback
 
 from . import _C
 from ._C import Tensor
@@ -33,3 +36,36 @@ def _take_tensors(tensors, size_limit: int):
     for held, _ in waiting.values():
         if held:
             yield held
+
+
+class KeyErrorMessage(str):
+    """Text whose repr is the text itself, so that a KeyError shows its line breaks."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+class ExceptionWrapper:
+    """The type and the formatted traceback of an exception, to raise it in another thread or process.
+
+    Args:
+        exc_info: as returned by sys.exc_info(), which is the default.
+        where: where the exception was raised, for the message.
+    """
+
+    def __init__(self, exc_info=None, where: str = "in background"):
+        kind, error, trace = exc_info or sys.exc_info()
+        self.exc_type, self.where = kind, where
+        self.exc_msg = "".join(traceback.format_exception(kind, error, trace))
+
+    def reraise(self) -> None:
+        """Raises an exception of the same type, whose message contains the traceback; RuntimeError if that fails."""
+        text = f"Caught {self.exc_type.__name__} {self.where}.\nOriginal {self.exc_msg}"
+        if self.exc_type is KeyError:
+            text = KeyErrorMessage(text)
+        try:
+            has_message = getattr(self.exc_type, "message", None)
+            error = self.exc_type(message=text) if has_message else self.exc_type(text)
+        except Exception:
+            raise RuntimeError(text) from None
+        raise error

@@ -428,7 +428,8 @@ UNUSED = {
     ("serialization/_unpickler.py", "args"), ("serialization/_unpickler.py", "elements"),
     ("serialization/_unpickler.py", "items"), ("serialization/_unpickler.py", "options"), ("storage.py", "device"),
     ("utils/_pytree/_treespec.py", "indent"), ("utils/checkpoint.py", "args"), ("utils/checkpoint.py", "device_type"),
-    ("utils/checkpoint.py", "devices"), ("utils/checkpoint.py", "states"),
+    ("utils/checkpoint.py", "devices"), ("utils/checkpoint.py", "states"), ("utils/data/sampler.py", "data_source"),
+    ("utils/data/collate.py", "collate_fn_map"), ("utils/data/_workers/child.py", "collate_fn_map"),
 }  # fmt: skip
 
 

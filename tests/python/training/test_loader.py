@@ -15,7 +15,9 @@ def test_workers_have_worker_info(torch):
             return i, info.id, info.num_workers
 
     started = []
-    loader = data.DataLoader(Numbers(), batch_size=4, num_workers=2, worker_init_fn=started.append)
+    loader = data.DataLoader(
+        Numbers(), batch_size=4, num_workers=2, worker_init_fn=started.append, multiprocessing_context="thread"
+    )
     rows = [[t.tolist() for t in batch] for batch in loader]
     assert [i for batch in rows for i in batch[0]] == list(range(40))
     assert {w for batch in rows for w in batch[1]} <= {0, 1} and {n for batch in rows for n in batch[2]} == {2}

@@ -1,9 +1,21 @@
 """Provides the names of torch.utils.data.dataloader."""
 
-from .collate import default_collate, default_convert
-from .loader import DataLoader, get_worker_info
-from .loading import SerialIterator as _SingleProcessDataLoaderIter  # noqa: F401 - libraries use these names
-from .loading import WorkerIterator as _MultiProcessingDataLoaderIter  # noqa: F401
-from .loading import _Iterator as _BaseDataLoaderIter  # noqa: F401
+from enum import Enum
 
-__all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"]
+from ._workers.iterators import BaseIterator as _BaseDataLoaderIter
+from ._workers.iterators import SerialIterator as _SingleProcessDataLoaderIter
+from ._workers.iterators import WorkerIterator as _MultiProcessingDataLoaderIter
+from .collate import default_collate, default_convert
+from .loader import DataLoader, _InfiniteConstantSampler, get_worker_info
+
+__all__ = [
+    "DataLoader", "_BaseDataLoaderIter", "_InfiniteConstantSampler", "_MultiProcessingDataLoaderIter",
+    "_SingleProcessDataLoaderIter", "default_collate", "default_convert", "get_worker_info",
+]  # fmt: skip
+
+
+class _DatasetKind(Enum):
+    """The kinds of data sets: by index, or iterable."""
+
+    Map = 0
+    Iterable = 1

@@ -143,7 +143,8 @@ def load(dataset, device, num_workers: int, progress: bool | None) -> tuple[obje
         _C.torch.empty((count, *leaf.shape[1:]), dtype=leaf.dtype, device=place) for leaf, place in zip(batch, places)
     )
     chunk = max(1, min(_MAX_CHUNK, _CHUNK_BYTES // max(1, sum(leaf.nbytes for leaf in batch))))
-    loader = DataLoader(dataset, chunk, num_workers=num_workers, collate_fn=list)
+    context = "thread" if num_workers else None  # samples may be tensors
+    loader = DataLoader(dataset, chunk, num_workers=num_workers, collate_fn=list, multiprocessing_context=context)
     begin = 0
     with _bar(sys.stderr.isatty() if progress is None else progress, count) as advance:
         for samples in loader:

@@ -1,5 +1,7 @@
 """Provides the names of torch.utils.data._utils."""
 
-from . import collate
+from . import collate, fetch, pin_memory, worker
 
-__all__ = ["collate"]
+MP_STATUS_CHECK_INTERVAL = 5.0
+
+__all__ = ["MP_STATUS_CHECK_INTERVAL", "collate", "fetch", "pin_memory", "worker"]

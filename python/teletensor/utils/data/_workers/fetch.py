@@ -1,0 +1,60 @@
+"""Fetch: loads the batches of a data set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ..collate import default_collate
+from ..dataset import get_items
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a loader loads, and how. `gather` makes a batch of indices in the engine."""
+
+    dataset: Any
+    iterable: bool
+    batched: bool
+    drop_last: bool
+    collate_fn: Callable
+    gather: Callable | None = None
+
+
+class Fetch:
+    """Loads batches of indices, or the next ones of an IterableDataset."""
+
+    def __init__(self, options: Options):
+        self._options = options
+        self._samples = iter(options.dataset) if options.iterable else None
+        self._ended = False
+
+    def samples(self, index) -> Any:
+        """The samples of a batch, not collated. Raises StopIteration after the last one of an IterableDataset."""
+        options = self._options
+        if self._samples is None:
+            return get_items(options.dataset, index) if options.batched else options.dataset[index]
+        if self._ended:
+            raise StopIteration
+        if not options.batched:
+            return next(self._samples)
+        batch: list = []
+        for _ in index:
+            try:
+                batch.append(next(self._samples))
+            except StopIteration:
+                self._ended = True
+                break
+        if not batch or (options.drop_last and len(batch) < len(index)):
+            raise StopIteration
+        return batch
+
+    def __call__(self, index, collate: Callable | None = None) -> Any:
+        """The batch. `collate` is used in the place of default_collate."""
+        if self._options.gather is not None:
+            return self._options.gather(index)
+        function = self._options.collate_fn
+        if collate is not None and function is default_collate:
+            function = collate
+        return function(self.samples(index))

@@ -1,0 +1,66 @@
+"""Tasks and results, which an iterator exchanges with its workers."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ...._utils import ExceptionWrapper
+from .fetch import Options
+
+CHECK_SECONDS = 5.0  # how often an idle worker checks that its parent runs, and how long its end is awaited
+
+# Kinds of results. SAMPLES are collated in the parent. DIED and SESSION_NEEDED answer no task.
+BATCH, SAMPLES, ERROR, END, DIED, SESSION_NEEDED = "batch", "samples", "error", "end", "died", "session needed"
+
+
+@dataclass(frozen=True)
+class Task:
+    """A request for a batch."""
+
+    epoch: int
+    number: int
+    index: Any
+
+
+@dataclass(frozen=True)
+class Result:
+    """A worker's answer."""
+
+    worker: Any
+    epoch: int
+    number: int
+    kind: str
+    value: Any = None
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a worker receives at its start. ``connection`` has arguments of connect() for a process that is not forked."""
+
+    options: Options
+    number: int
+    num_workers: int
+    base_seed: int
+    init_fn: Callable | None
+    forked: bool
+    connection: dict[str, object]
+    parent: int
+
+    @property
+    def where(self) -> str:
+        """The worker's description in messages of its exceptions."""
+        return f"in DataLoader worker process {self.number}"
+
+
+def failure(setup: Setup) -> ExceptionWrapper:
+    """The exception being handled. One whose type cannot be sent becomes a RuntimeError."""
+    wrapper = ExceptionWrapper(sys.exc_info(), setup.where)
+    try:
+        pickle.dumps(wrapper.exc_type)
+    except Exception:
+        wrapper.exc_type = RuntimeError
+    return wrapper

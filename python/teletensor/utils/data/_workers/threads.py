@@ -1,0 +1,97 @@
+"""Workers that are threads of this process, for data sets that use the session's tensors."""
+
+from __future__ import annotations
+
+import copy
+import queue
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
+
+from ...._C import Tensor
+from ..collate import collate, collate_tensor_fn, default_collate_fn_map, map_leaves
+from .fetch import Fetch
+from .info import WorkerInfo, get_worker_info, set_thread_info
+from .messages import BATCH, END, ERROR, Result, Setup, Task
+
+
+class LaterStack:
+    """Tensors that are stacked when their batch is used.
+
+    Stacking uses the tensors, so the engine would wait for their bytes before it executes what is issued later.
+    """
+
+    def __init__(self, tensors: list[Tensor]):
+        self.tensors = tensors
+
+
+def collate_later(samples) -> Any:
+    """Does what default_collate does, but stacks tensors later."""
+    functions = default_collate_fn_map.with_numpy()
+    if functions[Tensor] is collate_tensor_fn:
+        functions = {**functions, Tensor: lambda batch, *, collate_fn_map: LaterStack(list(batch))}
+    return collate(samples, collate_fn_map=functions)
+
+
+def stack_now(batch) -> Any:
+    """The batch with stacked tensors."""
+    return map_leaves(lambda leaf: collate_tensor_fn(leaf.tensors) if isinstance(leaf, LaterStack) else leaf, batch)
+
+
+class ThreadWorker:
+    """A thread that loads batches in the order of its tasks. It raises exceptions as they are, without a traceback text."""
+
+    def __init__(self, setup: Setup, results: queue.SimpleQueue):
+        if setup.options.iterable:
+            options = setup.options
+            setup = replace(setup, options=replace(options, dataset=copy.copy(options.dataset)))
+        self._setup, self._results, self._fetch = setup, results, None
+        self._executor = ThreadPoolExecutor(1, f"loader-{setup.number}")
+        self._executor.submit(self._begin)
+
+    def _begin(self) -> None:
+        self._error: Exception | None = None
+        setup = self._setup
+        seed = setup.base_seed + setup.number
+        set_thread_info(WorkerInfo(setup.number, setup.num_workers, seed, setup.options.dataset, None, "thread"))
+        try:
+            if setup.init_fn is not None:
+                setup.init_fn(setup.number)
+        except Exception as error:
+            self._error = error
+
+    def _begin_epoch(self) -> None:
+        self._fetch = None
+
+    def _load(self, task: Task) -> tuple[str, Any]:
+        try:
+            if self._error is not None:
+                raise self._error
+            if self._fetch is None:
+                self._fetch = Fetch(self._setup.options)
+            return BATCH, self._fetch(task.index, collate_later)
+        except StopIteration as end:
+            return (END, None) if self._setup.options.iterable else (ERROR, end)
+        except Exception as error:
+            return ERROR, error
+
+    def _answer(self, task: Task) -> None:
+        kind, value = self._load(task)
+        self._results.put(Result(self, task.epoch, task.number, kind, value))
+
+    def send(self, task: Task) -> None:
+        """Requests a batch."""
+        self._executor.submit(self._answer, task)
+
+    def begin_epoch(self) -> None:
+        """Starts a new iteration of an IterableDataset."""
+        self._executor.submit(self._begin_epoch)
+
+    def begin_stop(self) -> None:
+        """Drops all requests that have not begun."""
+        self._executor.shutdown(wait=False, cancel_futures=True)
+
+    def finish_stop(self, seconds: float) -> None:
+        """Waits for the batch in progress, so that the data set is not used afterwards."""
+        if get_worker_info() is None and seconds > 0:
+            self._executor.shutdown(wait=True)

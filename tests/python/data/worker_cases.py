@@ -1,0 +1,98 @@
+"""Cases: batches of worker processes."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+
+class Seeds:
+    """Samples that show a worker's seeds and random numbers."""
+
+    def __init__(self, torch: Any):
+        self.torch = torch
+
+    def __len__(self) -> int:
+        return 6
+
+    def __getitem__(self, i: int) -> list:
+        import numpy as np
+
+        info = self.torch.utils.data.get_worker_info()
+        numbers = [random.random(), float(np.random.rand()), int(np.random.randint(1000))]
+        return [i, info.id, info.num_workers, str(info.seed), self.torch.initial_seed() == info.seed, *numbers]
+
+
+def same(samples: Any) -> Any:
+    """Leaves samples as they are."""
+    return samples
+
+
+def case_seeds(torch: Any) -> Any:
+    """Seeds and random numbers of the workers, in two epochs."""
+    found = []
+    for options in ({}, {"persistent_workers": True}):
+        generator = torch.Generator().manual_seed(11)
+        loader = torch.utils.data.DataLoader(
+            Seeds(torch), None, num_workers=2, collate_fn=same, generator=generator, **options
+        )
+        found.append([list(loader) for _ in range(2)])
+    return found
+
+
+def shares(torch: Any, lengths: list[int]) -> Any:
+    """An iterable data set of which worker k yields lengths[k] samples."""
+
+    class Shares(torch.utils.data.IterableDataset):
+        def __iter__(self):
+            info = torch.utils.data.get_worker_info()
+            number = 0 if info is None else info.id
+            return iter(range(100 * number, 100 * number + lengths[number]))
+
+    return Shares()
+
+
+def case_iterable(torch: Any) -> Any:
+    """The order of batches of workers with shares of different lengths."""
+    found = []
+    for lengths in ([5, 3], [0, 4], [7, 0], [1, 12], [0, 0]):
+        for options in ({"batch_size": 2}, {"batch_size": 3, "drop_last": True}, {"batch_size": None}):
+            for more in ({}, {"persistent_workers": True}, {"prefetch_factor": 1}, {"prefetch_factor": 5}):
+                loader = torch.utils.data.DataLoader(
+                    shares(torch, lengths), num_workers=2, collate_fn=same, **options, **more
+                )
+                found.append([list(loader) for _ in range(1 + ("persistent_workers" in more))])
+    return found
+
+
+def case_map(torch: Any) -> Any:
+    """The order of batches of data sets with indices."""
+    data = torch.utils.data
+    rows: list[dict] = [
+        {"batch_size": 3}, {"batch_size": 3, "drop_last": True}, {"batch_size": None}, {"batch_sampler": [[5, 1], [0], [2, 2, 2]]},
+        {"sampler": [4, 3, 2], "batch_size": 2}, {"batch_size": 4, "prefetch_factor": 1}, {"batch_size": 20},
+        {"batch_size": 2, "in_order": False, "num_workers": 1}, {"batch_size": None, "sampler": [[1, 2], [3]]},
+    ]  # fmt: skip
+    return [list(data.DataLoader(Squares(), collate_fn=same, **{"num_workers": 2, **row})) for row in rows]
+
+
+class Squares:
+    """Samples by index or by a list of indices."""
+
+    def __len__(self) -> int:
+        return 8
+
+    def __getitem__(self, i: Any) -> Any:
+        return [k * k for k in i] if isinstance(i, list) else i * i
+
+
+def case_combined_data_sets(torch: Any) -> Any:
+    """Samples of StackDataset, ConcatDataset, ChainDataset and Subset."""
+    data, squares = torch.utils.data, Squares()
+    chain = data.ChainDataset([shares(torch, [3]), shares(torch, [2])])
+    parts = [
+        data.StackDataset(squares, range(8)), data.StackDataset(a=squares, b=range(8)), data.ConcatDataset([range(3), squares]),
+        data.Subset(data.Subset(squares, [7, 6, 5, 4]), [3, 0]), data.Subset(data.StackDataset(squares, range(8)), [2, 1]),
+    ]  # fmt: skip
+    found = [[list(data.DataLoader(p, 3, collate_fn=same)), len(p), [p[i] for i in range(2)]] for p in parts]
+    return [*found, list(chain), list(shares(torch, [2]) + shares(torch, [1])), parts[2].cumulative_sizes, parts[2][-1]]
