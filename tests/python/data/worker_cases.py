@@ -55,9 +55,9 @@ def shares(torch: Any, lengths: list[int]) -> Any:
 def case_iterable(torch: Any) -> Any:
     """The order of batches of workers with shares of different lengths."""
     found = []
-    for lengths in ([5, 3], [0, 4], [7, 0], [1, 12], [0, 0]):
+    for lengths in ([5, 3], [0, 4], [1, 12]):
         for options in ({"batch_size": 2}, {"batch_size": 3, "drop_last": True}, {"batch_size": None}):
-            for more in ({}, {"persistent_workers": True}, {"prefetch_factor": 1}, {"prefetch_factor": 5}):
+            for more in ({}, {"persistent_workers": True, "prefetch_factor": 1}):
                 loader = torch.utils.data.DataLoader(
                     shares(torch, lengths), num_workers=2, collate_fn=same, **options, **more
                 )

@@ -147,6 +147,7 @@ class WorkerIterator(BaseIterator):
         self._prefetch = loader.prefetch_factor
         self._results: queue.SimpleQueue = queue.SimpleQueue()
         self._epoch, self._workers, self._broken = 0, [], None
+        self._ended: set[int] = set()  # workers whose processes have ended
         method = choose(loader)
         context = None if method == THREADS else method
         setup = Setup(
@@ -236,8 +237,8 @@ class WorkerIterator(BaseIterator):
 
     # ---- Results
 
-    def _take(self) -> Result:
-        """The next result of this epoch."""
+    def _take(self) -> Result | None:
+        """The next result of this epoch; None if the state of the workers has changed."""
         deadline = time.monotonic() + self._timeout if self._timeout else None
         while True:
             try:
@@ -248,19 +249,22 @@ class WorkerIterator(BaseIterator):
                 continue  # a process that threads replace
             if result.kind == SESSION_NEEDED:
                 self._use_threads()
-            elif result.kind == DIED:
-                self._check_end(result.worker)
-            elif result.epoch == self._epoch and result.number in self._requests:
+                return None
+            if result.kind == DIED:
+                self._ended.add(self._workers.index(result.worker))
+                return None
+            if result.epoch == self._epoch and result.number in self._requests:
                 return result
 
-    def _check_end(self, worker: ProcessWorker) -> None:
-        """Raises an error unless the worker was told to end."""
-        if not self._active[self._workers.index(worker)] and not self._persistent:
+    def _check_worker(self, number: int) -> None:
+        """Raises an error if a worker process has ended."""
+        if number not in self._ended:
             return
-        description = worker.describe_exit()
+        worker = self._workers[number]
+        cause = RuntimeError(worker.describe_exit())
         self._broken = f"DataLoader worker (pid(s) {worker.process.pid}) exited unexpectedly"
         self._shutdown()
-        raise RuntimeError(self._broken) from RuntimeError(description)
+        raise RuntimeError(self._broken) from cause
 
     def _use_threads(self) -> None:
         """Replaces the worker processes by threads, which repeat the requests in progress."""
@@ -289,7 +293,10 @@ class WorkerIterator(BaseIterator):
                 del self._requests[self._received]
                 self._received += 1
                 return self._process(request.result, request.number)
+            self._check_worker(request.number)
             result = self._take()
+            if result is None:
+                continue
             request = self._requests[result.number]
             if result.kind == END:
                 self._end_of(request.number)
@@ -326,6 +333,7 @@ class WorkerIterator(BaseIterator):
         _live.discard(self)
         workers, self._workers = self._workers, []
         _stop(workers)
+        self._results, self._requests = queue.SimpleQueue(), {}  # drops the batches that were loaded ahead
 
     def __del__(self):
         if hasattr(self, "_workers"):
