@@ -18,8 +18,6 @@ _current: _C.Connection | None = None
 _all: Engines | None = None  # of connect_all()
 environment: dict[str, str] = {}  # variables by which another process connects to the same engine
 _settings: dict[str, tuple] = {}  # arguments by operator name; issued again in every new session
-_arguments: dict[str, object] = {}  # of the last connect()
-_implicit: dict[str, object] = {}  # arguments of the connection that the first tensor opens
 _refusal: BaseException | type[BaseException] | None = None  # raised by connect()
 
 
@@ -49,12 +47,8 @@ def connect(
         ValueError: `compression` or its variable has another value.
         ConnectionError: the engine does not answer, the token is wrong, or no engine can be started.
     """
-    global _current, _arguments
+    global _current, environment
     disconnect()
-    _arguments = {
-        "address": address, "token": token, "memory_limit": memory_limit, "compression": compression,
-        "content_addressed": content_addressed,
-    }  # fmt: skip
     _current = _open(address, token, memory_limit, compression, content_addressed)
     environment = {name: value for name, value in (("TELETENSOR_ADDRESS", address), ("TELETENSOR_TOKEN", token)) if value}
     return _current
@@ -177,7 +171,7 @@ def issue_in_sessions(operator: str, *arguments) -> None:
 
 def connection() -> _C.Connection:
     """Returns the open session; opens one if there is none."""
-    return _current or connect(**_implicit)  # type: ignore[arg-type]
+    return _current or connect()
 
 
 def refuse_sessions(error: type[BaseException]) -> None:
@@ -185,17 +179,6 @@ def refuse_sessions(error: type[BaseException]) -> None:
     global _current, _all, _refusal
     _current, _all, _refusal = None, None, error
     _C.set_session(None)
-
-
-def implicit_arguments() -> dict[str, object]:
-    """The arguments with which another process opens a session with the same engine, unless that is a private one."""
-    return dict(_arguments) if _arguments.get("address") else {}
-
-
-def set_implicit_arguments(arguments: dict[str, object]) -> None:
-    """Sets the arguments of the connection that the first tensor opens."""
-    global _implicit
-    _implicit = arguments
 
 
 def set_for_later_sessions(operator: str, *arguments) -> None:

@@ -8,6 +8,7 @@ import random
 from . import _C
 from ._C import Tensor
 from ._mt19937 import MT19937
+from ._random import check_state
 
 __all__ = ["Generator"]
 

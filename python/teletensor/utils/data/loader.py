@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from typing import Any
+from typing import Any, Generic
 
 from ... import _C
 from ._workers.choice import check_context
@@ -12,7 +12,7 @@ from ._workers.fetch import Options
 from ._workers.info import WorkerInfo, get_worker_info
 from ._workers.iterators import SerialIterator, WorkerIterator
 from .collate import default_collate, default_convert
-from .dataset import Dataset, IterableDataset, find_gather
+from .dataset import Dataset, IterableDataset, T_co, find_gather
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 
 __all__ = ["DataLoader", "WorkerInfo", "get_worker_info", "prefetch"]
@@ -55,9 +55,6 @@ def _check_iterable(shuffle, sampler, batch_sampler) -> None:
     for name, given in (("shuffle", shuffle or None), ("sampler", sampler), ("batch_sampler", batch_sampler)):
         if given is not None:
             raise ValueError(f"DataLoader with IterableDataset: expected unspecified {name} option, but got {name}={given}")
-
-
-T_co = TypeVar("T_co", covariant=True)
 
 
 class DataLoader(Generic[T_co]):

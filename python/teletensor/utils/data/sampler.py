@@ -25,10 +25,6 @@ def numbers_of(generator: Generator | None) -> MT19937:
 class Sampler(Generic[T_co]):
     """Yields indices; subclasses define __iter__ and, usually, __len__."""
 
-
-class Sampler(Generic[T_co]):
-    """Yields indices; subclasses define __iter__ and, usually, __len__."""
-
     def __iter__(self) -> Iterator[T_co]:
         raise NotImplementedError
 
@@ -53,8 +49,6 @@ class RandomSampler(Sampler[int]):
     """
 
     def __init__(self, data_source, replacement: bool = False, num_samples: int | None = None, generator=None):
-        if not isinstance(replacement, bool):
-            raise TypeError(f"replacement should be a boolean value, but got replacement={replacement}")
         if not isinstance(replacement, bool):
             raise TypeError(f"replacement should be a boolean value, but got replacement={replacement}")
         self.data_source, self.replacement, self._num_samples = data_source, replacement, num_samples

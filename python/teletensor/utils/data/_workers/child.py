@@ -177,7 +177,7 @@ def worker_main(sock: socket.socket, closed: list[int], setup: Setup) -> None:
     if setup.forked:
         _connection.refuse_sessions(SessionNeededError)
     else:
-        _connection.set_implicit_arguments(setup.connection)
+        os.environ.update(setup.environment)
     seed_process(setup.base_seed, setup.number)
     seed = setup.base_seed + setup.number
     set_process_info(WorkerInfo(setup.number, setup.num_workers, seed, setup.options.dataset))

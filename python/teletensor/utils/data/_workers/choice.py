@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import sys
 import types
 from multiprocessing.context import BaseContext
 from typing import TYPE_CHECKING, Any
@@ -60,5 +61,7 @@ def choose(loader: DataLoader) -> Any:
     given = loader.multiprocessing_context
     if given == THREADS or loader._gather is not None:
         return THREADS
-    context = given if isinstance(given, BaseContext) else multiprocessing.get_context(given)
+    chosen = sys.modules.get("teletensor.multiprocessing")  # set_start_method() of this package precedes Python's default
+    method = given or (chosen.get_start_method(allow_none=True) if chosen else None)
+    context = given if isinstance(given, BaseContext) else multiprocessing.get_context(method)
     return THREADS if context.get_start_method() == "fork" and holds_tensors(loader.dataset) else context

@@ -152,7 +152,7 @@ class WorkerIterator(BaseIterator):
         context = None if method == THREADS else method
         setup = Setup(
             self._options, 0, loader.num_workers, self._base_seed, loader.worker_init_fn,
-            context is not None and context.get_start_method() == "fork", _connection.implicit_arguments(), os.getpid(),
+            context is not None and context.get_start_method() == "fork", _connection.environment, os.getpid(),
         )  # fmt: skip
         _live.add(self)
         self._setups = [replace(setup, number=i) for i in range(loader.num_workers)]
@@ -334,6 +334,10 @@ class WorkerIterator(BaseIterator):
         workers, self._workers = self._workers, []
         _stop(workers)
         self._results, self._requests = queue.SimpleQueue(), {}  # drops the batches that were loaded ahead
+
+    def _shutdown_workers(self) -> None:
+        """Ends the workers. Called by libraries; otherwise they end with the iterator."""
+        self._shutdown()
 
     def __del__(self):
         if hasattr(self, "_workers"):

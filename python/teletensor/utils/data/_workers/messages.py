@@ -39,7 +39,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Setup:
-    """What a worker receives at its start. ``connection`` has arguments of connect() for a process that is not forked."""
+    """What a worker receives at its start. ``environment`` has the variables by which it finds the parent's engine."""
 
     options: Options
     number: int
@@ -47,7 +47,7 @@ class Setup:
     base_seed: int
     init_fn: Callable | None
     forked: bool
-    connection: dict[str, object]
+    environment: dict[str, str]
     parent: int
 
     @property

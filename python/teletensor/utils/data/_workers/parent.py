@@ -10,24 +10,13 @@ import socket
 import threading
 from collections import deque
 from collections.abc import Callable
-from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
-from ...._C import Tensor
 from .child import worker_main
 from .messages import BATCH, CHECK_SECONDS, DIED, END, ERROR, SAMPLES, SESSION_NEEDED, Result, Setup, Task, failure
-from .shared import Decoder, receive, reduce_tensor, send
+from .shared import Decoder, receive, send
 
 _collate_lock = threading.Lock()  # collate functions are written for one thread
-
-
-def _register_tensors() -> None:
-    """Lets the arguments of processes that are not forked contain tensors, which are sent by value."""
-    from ....nn import Buffer, Parameter
-
-    for kind in (Tensor, Parameter, Buffer):
-        if isinstance(kind, type):
-            ForkingPickler.register(kind, reduce_tensor)
 
 
 class ProcessWorker:
@@ -38,7 +27,9 @@ class ProcessWorker:
 
     def __init__(self, setup: Setup, context, results: queue.SimpleQueue, inherited: list[int]):
         if not setup.forked:
-            _register_tensors()
+            from ....multiprocessing.reductions import init_reductions
+
+            init_reductions()  # the data set may hold tensors
         self._socket, theirs = socket.socketpair()
         self._setup, self._results = setup, results
         self._released: deque[list[int]] = deque()  # segments that the worker may reuse

@@ -267,14 +267,3 @@ def encode(value: Any, writer: SegmentWriter, may_use_session: bool) -> tuple[by
     encoder = _Encoder(file, writer, may_use_session)
     encoder.dump(value)
     return file.getvalue(), encoder.used
-
-
-def reduce_tensor(tensor: Tensor) -> tuple:
-    """Pickles a tensor of the arguments of a spawned process by value."""
-    leaf = array_of(tensor)
-    return _restore, (type(tensor), leaf.array, leaf.view_as, tensor.requires_grad)
-
-
-def _restore(kind: type, array, view_as: str | None, requires_grad: bool) -> Tensor:
-    tensor = tensor_of(array, view_as)
-    return kind(tensor, requires_grad) if kind is not Tensor else tensor.requires_grad_(requires_grad)
