@@ -60,6 +60,8 @@ NAMES = {
     "sym_int sym_ite sym_max sym_min sym_not sym_sqrt sym_sum",
     "_toplevel.lobpcg": "lobpcg",
     "_toplevel.unavailable": f"dequantize dsmm spmm {SPARSE} {QUANTIZED}",
+    "_quantized_names": "qint32 qint8 qscheme quint2x4 quint4x2 quint8 per_channel_affine per_channel_affine_float_qparams "
+    "per_channel_symmetric per_tensor_affine per_tensor_symmetric",
     "_C": "DisableTorchFunction DisableTorchFunctionSubclass",
     "amp": "GradScaler autocast",
     "futures": "Future",

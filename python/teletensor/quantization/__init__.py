@@ -9,8 +9,7 @@ from ..ao import quantization as _names
 
 not_implemented(
     globals(), "there are no quantized dtypes yet",
-    "WeightObserver default_dynamic_qconfig default_qat_qconfig default_qconfig float16_dynamic_qconfig "
-    "float_qparams_weight_only_qconfig",
+    "WeightObserver",
 )  # fmt: skip
 observer = _names
 

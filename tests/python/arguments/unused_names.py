@@ -4,6 +4,8 @@ _FILES = {
     "_toplevel/batch_norm.py": "eps input weight",  # eps is part of invstd; the statistics have the input's size
     "_toplevel/lobpcg.py": "iK niter ortho_bparams ortho_fparams ortho_iparams tol",  # of an iteration, which the engine does not need
     "_toplevel/queries.py": "input",  # the answer is the same for all tensors
+    "ao/quantization/_fake_quantize.py": "kwargs x",  # of abstract methods
+    "ao/quantization/_observer_base.py": "kwargs x",
     "masked.py": "obj",  # no object is a masked tensor
     "nn/attention/_block_mask.py": "head token_q token_kv",  # a mask function that masks nothing
     "nn/attention/flex_attention.py": "kernel_options",  # describes PyTorch's kernels

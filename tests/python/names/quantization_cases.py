@@ -51,3 +51,89 @@ def case_stubs(torch):
         *(list(q.get_block_size((4, 6), g)) for g in (q.PerTensor(), q.PerAxis(0), q.PerRow(), q.PerToken(), q.PerGroup(3))),
         error(q.get_block_size, (4, 6), q.PerGroup(4)).partition(":")[0], [t.name for t in q.QuantType],
     ]  # fmt: skip
+
+
+def described(value):
+    """A partial constructor as its class and arguments."""
+    parts = getattr(value, "p", None)
+    if parts is None:
+        return getattr(value, "__name__", str(value))
+    return [parts.func.__name__, {k: described(v) if callable(v) else str(v) for k, v in sorted(parts.keywords.items())}]
+
+
+QCONFIGS = (
+    "default_qconfig", "default_dynamic_qconfig", "default_qat_qconfig", "float16_dynamic_qconfig", "float_qparams_weight_only_qconfig",
+)  # fmt: skip
+
+
+def case_defaults(torch):
+    q, names = __import__(f"{torch.__name__}.ao.quantization", fromlist=["x"]), {}
+    for name in dir(q):
+        if name.startswith(("default_", "weight_", "per_channel_", "fused_", "float")) and "histogram" not in name:
+            value = getattr(q, name)
+            if "qconfig" in name and name not in QCONFIGS:
+                continue
+            if name.endswith("qconfig"):
+                names[name] = [described(value.activation), described(value.weight)]
+            elif name != "default_eval_fn" and not name.startswith("default_debug"):
+                names[name] = described(value)
+    return names
+
+
+def case_observers(torch):
+    q = __import__(f"{torch.__name__}.ao.quantization", fromlist=["x"])
+    first, second = values(torch, 3, 4) * 2 + 0.3, values(torch, 3, 4) * 3 - 1
+    rows = []
+    for make in (
+        q.MinMaxObserver, q.default_observer, q.default_weight_observer, q.weight_observer_range_neg_127_to_127,
+        q.MinMaxObserver.with_args(reduce_range=True), q.MinMaxObserver.with_args(dtype=torch.quint8, qscheme=torch.per_tensor_symmetric),
+        q.MovingAverageMinMaxObserver, q.MovingAverageMinMaxObserver.with_args(averaging_constant=0.5), q.PerChannelMinMaxObserver,
+        q.default_per_channel_weight_observer, q.PerChannelMinMaxObserver.with_args(ch_axis=1), q.default_float_qparams_observer,
+        q.MovingAveragePerChannelMinMaxObserver.with_args(averaging_constant=0.3), q.default_fixed_qparams_range_neg1to1_observer,
+    ):  # fmt: skip
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            observer = make()
+            rows.append([*observer.calculate_qparams()] if "Per" not in type(observer).__name__ else [])
+            returned = observer(first)
+            rows.append([*observer.calculate_qparams()])
+            observer(second)
+            rows.append([*observer.calculate_qparams(), returned is first, observer.quant_min, observer.quant_max])
+            rows.append(list(observer.state_dict()))
+            other = make()
+            other.load_state_dict(observer.state_dict())
+            rows.append([*other.calculate_qparams()])
+    recorder = q.RecordingObserver()
+    recorder(first)
+    rows += [recorder.get_tensor_value(), error(q.MinMaxObserver, qscheme=torch.per_channel_affine).partition(":")[0]]
+    return [*rows, error(q.PerChannelMinMaxObserver, is_dynamic=True).partition(":")[0], error(q.NoopObserver().calculate_qparams)]
+
+
+def case_fake_quantize(torch):
+    q = __import__(f"{torch.__name__}.ao.quantization", fromlist=["x"])
+    rows = []
+    for make in (
+        q.FakeQuantize, q.default_fake_quant, q.default_weight_fake_quant, q.default_per_channel_weight_fake_quant,
+        q.default_embedding_fake_quant, q.default_fixed_qparams_range_0to1_fake_quant, q.default_fused_act_fake_quant,
+        q.fused_per_channel_wt_fake_quant_range_neg_127_to_127, q.default_dynamic_fake_quant, q.default_fused_wt_fake_quant,
+        q.default_fused_per_channel_wt_fake_quant,
+    ):  # fmt: skip
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            fake = make()
+            x = (values(torch, 3, 4) * 1.5 + 0.2).requires_grad_()
+            fake(x.detach())
+            y = fake(x * 0.9)
+            fake.disable_observer()
+            z = fake(x * 3)
+            (y.sum() + (z * z).sum()).backward()
+            fake.disable_fake_quant()
+            rows.append([y, z, x.grad, fake.scale, fake.zero_point, list(fake.state_dict()), fake(x), fake.quant_min, fake.quant_max])
+            other = make()
+            other.load_state_dict(fake.state_dict())
+            rows.append([other.scale, other(x), other.fake_quant_enabled])
+    net = torch.nn.Sequential(q.default_fake_quant(), torch.nn.ReLU())
+    net.apply(q.disable_fake_quant).apply(q.disable_observer)
+    rows.append([net[0].fake_quant_enabled, net[0].observer_enabled])
+    net.apply(q.enable_fake_quant).apply(q.enable_observer)
+    return [*rows, net[0].fake_quant_enabled, error(q.FakeQuantize, quant_min=3, quant_max=1).partition(":")[0]]

@@ -1,0 +1,208 @@
+"""FakeQuantize: rounds to the numbers that integers represent, with the scale and zero point of an observer."""
+
+from __future__ import annotations
+
+import functools
+from abc import ABC, abstractmethod
+from typing import Any
+
+from ... import _C
+from ... import _quantized_names as q
+from ..._C import Tensor
+from ...nn import Module
+from ._observer_base import PartialWrapper
+from ._observers import _PER_CHANNEL, FixedQParamsObserver, MovingAverageMinMaxObserver
+
+
+class FakeQuantizeBase(ABC, Module):
+    """A module that simulates a quantization; observation and rounding can be turned on and off."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("fake_quant_enabled", _C.tensor([1], dtype=_C.uint8))
+        self.register_buffer("observer_enabled", _C.tensor([1], dtype=_C.uint8))
+        self._states = {"fake_quant_enabled": True, "observer_enabled": True}  # the buffers' values, read without waiting
+
+    @abstractmethod
+    def forward(self, x: Tensor) -> Tensor:
+        """Returns the rounded tensor."""
+
+    @abstractmethod
+    def calculate_qparams(self, **kwargs: Any) -> Any:
+        """(scale, zero point) of what was observed."""
+
+    def _turn(self, name: str, enabled: bool) -> None:
+        getattr(self, name).fill_(1 if enabled else 0)
+        self._states[name] = bool(enabled)
+
+    def enable_fake_quant(self, enabled: bool = True) -> None:
+        """Rounds, or not."""
+        self._turn("fake_quant_enabled", enabled)
+
+    def disable_fake_quant(self) -> None:
+        """Does not round."""
+        self.enable_fake_quant(False)
+
+    def enable_observer(self, enabled: bool = True) -> None:
+        """Observes, or not."""
+        self._turn("observer_enabled", enabled)
+
+    def disable_observer(self) -> None:
+        """Does not observe."""
+        self.enable_observer(False)
+
+    def _load_from_state_dict(self, state_dict: dict, prefix: str, *args: Any) -> None:
+        for name in ("scale", "zero_point"):  # one per channel after the first observation
+            if prefix + name in state_dict and state_dict[prefix + name].shape != getattr(self, name).shape:
+                setattr(self, name, _C.torch.empty_like(state_dict[prefix + name]))
+        super()._load_from_state_dict(state_dict, prefix, *args)
+        for name in self._states:
+            if prefix + name in state_dict:
+                self._states[name] = bool(state_dict[prefix + name].any())
+
+    @classmethod
+    def with_args(cls, **kwargs: Any) -> PartialWrapper:
+        """A constructor with some of its arguments. ``factory_kwargs`` are those of the observer."""
+        return PartialWrapper(functools.partial(cls, **kwargs))
+
+
+def fake_quantized(x: Tensor, scale: Tensor, zero_point: Tensor, axis: int | None, low: int, high: int) -> Tensor:
+    """Rounds to (n - zero_point) * scale with low <= n <= high; the gradient is 1 between these numbers, else 0."""
+    shape = [1] * x.dim()
+    if axis is not None:
+        shape[axis] = -1
+    scales, points = scale.detach().reshape(shape), zero_point.detach().reshape(shape).to(x.dtype)
+    scaled = x.detach() * scales.reciprocal()
+    rounded = (scaled + points).round() if zero_point.is_floating_point() else scaled.round() + points
+    values = (rounded.clamp(low, high) - points) * scales
+    inside = (rounded >= low) & (rounded <= high)
+    values = values.to(x.dtype)
+    return _C.torch.where(inside, values + (x - x.detach()), values)
+
+
+class FakeQuantize(FakeQuantizeBase):
+    """Observes the input's range with an observer, and rounds the input to the grid of this range.
+
+    Args:
+        observer: the class of the observer, whose arguments are further keywords.
+        quant_min, quant_max: the smallest and largest integer.
+    """
+
+    scale: Tensor
+    zero_point: Tensor
+
+    def __init__(
+        self, observer: Any = MovingAverageMinMaxObserver, quant_min: int | None = None, quant_max: int | None = None,
+        is_dynamic: bool = False, **observer_kwargs: Any,
+    ):  # fmt: skip
+        super().__init__()
+        if quant_min is not None and quant_max is not None:
+            if quant_min > quant_max:
+                raise AssertionError("quant_min must be less than or equal to quant_max")
+            observer_kwargs |= {"quant_min": quant_min, "quant_max": quant_max}
+        observer_kwargs["is_dynamic"] = is_dynamic
+        self.activation_post_process = observer(**observer_kwargs)
+        self.quant_min, self.quant_max = self.activation_post_process.quant_min, self.activation_post_process.quant_max
+        self.is_dynamic = self.activation_post_process.is_dynamic
+        self.dtype, self.qscheme = self.activation_post_process.dtype, self.activation_post_process.qscheme
+        self.ch_axis = getattr(self.activation_post_process, "ch_axis", -1)
+        if self.qscheme not in (*_PER_CHANNEL, q.per_tensor_affine, q.per_tensor_symmetric):
+            raise AssertionError("Only per channel and per tensor quantization are supported in fake quantize got qscheme: " + self.qscheme)
+        self.is_per_channel = self.qscheme in _PER_CHANNEL
+        kind = _C.float32 if self.qscheme == q.per_channel_affine_float_qparams else _C.int32
+        self.register_buffer("scale", _C.tensor([1.0], dtype=_C.float32))
+        self.register_buffer("zero_point", _C.tensor([0], dtype=kind))
+
+    def calculate_qparams(self) -> tuple[Tensor, Tensor]:
+        """(scale, zero point) of what was observed."""
+        return self.activation_post_process.calculate_qparams()
+
+    def _observed_qparams(self) -> tuple[Tensor, Tensor]:
+        return self.calculate_qparams()
+
+    def forward(self, X: Tensor) -> Tensor:  # noqa: N803 - PyTorch's name
+        if self._states["observer_enabled"]:
+            self.activation_post_process(X.detach())
+            scale, zero_point = self._observed_qparams()
+            self.scale, self.zero_point = scale.to(self.scale.dtype), zero_point.to(self.zero_point.dtype)
+        if not self._states["fake_quant_enabled"]:
+            return X
+        axis = self.ch_axis if self.is_per_channel else None
+        return fake_quantized(X, self.scale, self.zero_point, axis, self.quant_min, self.quant_max)
+
+    def extra_repr(self) -> str:
+        return (
+            f"fake_quant_enabled={self.fake_quant_enabled}, observer_enabled={self.observer_enabled}, quant_min={self.quant_min}, "
+            f"quant_max={self.quant_max}, dtype={self.dtype}, qscheme={self.qscheme}, ch_axis={self.ch_axis}, scale={self.scale}, "
+            f"zero_point={self.zero_point}"
+        )
+
+
+class FixedQParamsFakeQuantize(FakeQuantize):
+    """A FakeQuantize whose observer has a given scale and zero point."""
+
+    def __init__(self, observer: Any):
+        super().__init__(observer=observer)
+        if type(self.activation_post_process) is not FixedQParamsObserver:
+            raise AssertionError(f"{type(self).__name__}'s observer must be a FixedQParamsObserver")
+        self.scale, self.zero_point = self.activation_post_process.scale, self.activation_post_process.zero_point
+        if self.qscheme not in (q.per_tensor_affine, q.per_tensor_symmetric):
+            raise AssertionError("Only per tensor quantization is supported FixedQParamsFakeQuantize module, got qscheme:" + self.qscheme)
+
+
+_LEAST_SCALE = 6.1e-5
+
+
+class FusedMovingAvgObsFakeQuantize(FakeQuantize):
+    """A FakeQuantize with an observer of moving averages. PyTorch computes both in one kernel, whose scales differ slightly:
+    a symmetric range ends at the integer with the larger absolute value.
+    """
+
+    def __init__(
+        self, observer: Any = MovingAverageMinMaxObserver, quant_min: int = 0, quant_max: int = 255, is_dynamic: bool = False,
+        **observer_kwargs: Any,
+    ):  # fmt: skip
+        super().__init__(observer, quant_min, quant_max, is_dynamic, **observer_kwargs)
+        for name in self._states:
+            setattr(self, name, _C.tensor([1], dtype=_C.int64))
+
+    def _observed_qparams(self) -> tuple[Tensor, Tensor]:
+        lowest, highest = self.quant_min, self.quant_max
+        observed = (self.activation_post_process.min_val, self.activation_post_process.max_val)
+        low, high = (t.reshape(1) if t.dim() == 0 else t for t in (observed[0].clamp(max=0), observed[1].clamp(min=0)))
+        half = (highest - lowest) // 2
+        centred = (low < 0) & (high > 0) & (self.qscheme in (q.per_tensor_symmetric, q.per_channel_symmetric))
+        step = _C.torch.maximum(low / -(half + 1), high / half)
+        low, high = _C.torch.where(centred, step * -(half + 1), low), _C.torch.where(centred, step * half, high)
+        scale = (high - low) / (highest - lowest)
+        scale = _C.torch.where(scale == 0, 0.1, scale).clamp(min=_LEAST_SCALE)
+        from_low, from_high = low / scale, high / scale
+        nearer = abs(lowest) + from_low.abs() < abs(highest) + from_high.abs()
+        point = _C.torch.where(nearer, lowest - from_low, highest - from_high)
+        point = _C.torch.where(centred, float(int((lowest + highest) / 2)), point)
+        return scale, point.round().clamp(lowest, highest)
+
+
+def _turned(module: Any, name: str) -> None:
+    if isinstance(module, FakeQuantizeBase):
+        getattr(module, name)()
+
+
+def enable_fake_quant(mod: Module) -> None:
+    """For Module.apply: rounds."""
+    _turned(mod, "enable_fake_quant")
+
+
+def disable_fake_quant(mod: Module) -> None:
+    """For Module.apply: does not round."""
+    _turned(mod, "disable_fake_quant")
+
+
+def enable_observer(mod: Module) -> None:
+    """For Module.apply: observes."""
+    _turned(mod, "enable_observer")
+
+
+def disable_observer(mod: Module) -> None:
+    """For Module.apply: does not observe."""
+    _turned(mod, "disable_observer")
