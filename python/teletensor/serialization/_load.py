@@ -141,8 +141,12 @@ def _check_readable(f) -> None:
         raise AttributeError(
             f"[load] expected a path or a file with read, readline, seek and tell, got {type(f).__name__}. {advice}"
         )
-    if hasattr(f, "seekable") and not f.seekable():
-        raise io.UnsupportedOperation(f"[load] the file cannot seek. {advice}")
+    try:
+        position = f.tell()
+        f.seek(0, io.SEEK_END)
+        f.seek(position)
+    except (OSError, ValueError) as error:
+        raise io.UnsupportedOperation(f"[load] the file cannot seek to its end: {error}. {advice}") from None
 
 
 @contextlib.contextmanager

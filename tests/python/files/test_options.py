@@ -235,6 +235,7 @@ def test_arguments(torch, tmp_path):
         (lambda: torch.load(io.BytesIO(path.read_bytes()), mmap=True), ValueError, "file path"),
         (lambda: torch.load(FIXTURES / "tensor.legacy.pt", mmap=True), RuntimeError, "mmap can only be used"),
         (lambda: torch.load(5), AttributeError, "seek"),
+        (lambda: torch.load(os.fdopen(os.pipe()[0], "rb")), io.UnsupportedOperation, "BytesIO"),
         (lambda: torch.load(tmp_path / "nothing"), FileNotFoundError, "nothing"),
         (lambda: torch.save(views_of_two_dtypes(torch), path), RuntimeError, "different types"),
     ]  # fmt: skip

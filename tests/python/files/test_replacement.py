@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import os
 import signal
@@ -41,6 +42,8 @@ def test_files(torch, tmp_path):
     with open(tmp_path / "b", "rb") as file:
         assert torch.load(file).tolist() == [1, 1]
     torch.save(torch.ones(1), "/dev/null")
+    packed = gzip.compress((tmp_path / "b").read_bytes())
+    assert torch.load(gzip.GzipFile(fileobj=io.BytesIO(packed))).tolist() == [1, 1]
     large = torch.arange(3 << 20)  # several pieces, and more than are requested ahead
     torch.save([large, large.double(), large.clone()], tmp_path / "large")
     assert all(t.equal(large) for t in torch.load(tmp_path / "large", mmap=True))
