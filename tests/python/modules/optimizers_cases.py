@@ -88,12 +88,14 @@ def case_errors(torch):
     rate = torch.tensor(0.1)
     tensors = (torch.tensor(0.9), torch.tensor(0.99))
     found = [
-        error(optim.SGD, a), error(optim.SGD, []), error(optim.SGD, [("a", a), b]), error(optim.SGD, [{"params": [a]}, {"params": [("b", b)]}]),
-        error(optim.SGD, [{"params": a}, {"params": a}]), error(optim.SGD, [{"params": {a, b}}]), error(optim.SGD, [1]), error(optim.SGD, [a * 2]),
-        error(optim.Adam, [a], lr=rate, foreach=True), error(optim.Adam, [a], betas=(0.9, tensors[1])), error(optim.Adam, [a], betas=(1.0, 0.5)),
+        error(optim.SGD, a), error(optim.SGD, []), error(optim.SGD, [("a", a), b]), error(optim.SGD, [1]), error(optim.SGD, [a * 2]),
+        error(optim.SGD, [{"params": [a]}, {"params": [("b", b)]}]), error(optim.SGD, [{"params": a}, {"params": a}]),
+        error(optim.SGD, [{"params": {a, b}}]), error(optim.Adam, [a], lr=rate, foreach=True),
+        error(optim.Adam, [a], betas=(0.9, tensors[1])), error(optim.Adam, [a], betas=(1.0, 0.5)),
         error(optim.Adam, [a], betas=tensors, foreach=True), error(optim.Adam, [a], fused=True, foreach=True),
-        error(optim.Adam, [a], fused=True, differentiable=True), error(optim.ASGD, [a], lambd=-0.5), error(optim.ASGD, [a], alpha=-0.5),
-        *(error(getattr(optim, name), [a], lr=torch.ones(2)) for name, _ in CHOICES), error(optim.LBFGS, [a], lr=torch.ones(2)),
+        error(optim.Adam, [a], fused=True, differentiable=True), error(optim.ASGD, [a], lambd=-0.5),
+        error(optim.ASGD, [a], alpha=-0.5), *(error(getattr(optim, name), [a], lr=torch.ones(2)) for name, _ in CHOICES),
+        error(optim.LBFGS, [a], lr=torch.ones(2)),
     ]  # fmt: skip
     for kind in (optim.Adam, optim.RAdam, optim.Adadelta):
         optimizer = kind([a], capturable=True)
