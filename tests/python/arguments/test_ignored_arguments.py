@@ -423,7 +423,7 @@ UNUSED = {
     ("nn/parallel/distributed.py", "check_reduction"), ("nn/parameter.py", "args"), ("nn/parameter.py", "kwargs"),
     ("nn/parameter.py", "proto"), ("nn/utils/prune.py", "default_mask"), ("nn/utils/prune.py", "inputs"),
     ("nn/utils/prune.py", "t"), ("nn/utils/spectral_norm.py", "inputs"), ("nn/utils/weight_norm.py", "inputs"),
-    ("nn/utils/parametrizations.py", "rest"), ("optim/_per_parameter.py", "group"), ("optim/adadelta.py", "group"),
+    ("nn/utils/parametrizations.py", "rest"), ("nn/utils/stateless.py", "stack_weights"), ("optim/_per_parameter.py", "group"), ("optim/adadelta.py", "group"),
     ("optim/swa_utils.py", "num_averaged"), ("utils/_checkpoint_names.py", "enable"),
     ("serialization/_unpickler.py", "args"), ("serialization/_unpickler.py", "elements"),
     ("serialization/_unpickler.py", "items"), ("serialization/_unpickler.py", "options"), ("storage.py", "device"),

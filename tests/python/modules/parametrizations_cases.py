@@ -93,3 +93,23 @@ def case_weight_norm(torch):
     found = layer.load_state_dict(state)
     bad = error(parametrizations.spectral_norm, torch.nn.Linear(2, 3), n_power_iterations=0)
     return [str(found), layer.weight, list(layer.state_dict()), bad]
+
+
+def case_stateless(torch):
+    """Parameters and buffers replaced within a context."""
+    stateless, nn = import_module(f"{torch.__name__}.nn.utils.stateless"), torch.nn
+    layer, norm = filled(torch, nn.Linear(2, 2)), nn.BatchNorm1d(2)
+    weight, x, buffers = layer.weight, values(torch, 3, 2), {k: v.clone() for k, v in norm.named_buffers()}
+    with stateless._reparametrize_module(layer, {"weight": torch.full((2, 2), 3.0)}):
+        results = [layer(x)]
+    with stateless._reparametrize_module(norm, buffers):
+        norm(x)
+
+    def strictly(given):
+        with stateless._reparametrize_module(layer, given, strict=True):
+            return None
+
+    return [
+        *results, layer.weight is weight, buffers["running_mean"], norm.running_mean, error(strictly, {"weight": weight}),
+        error(strictly, {"weight": weight, "bias": layer.bias, "x": weight}), stateless._functional_call(layer, {"bias": torch.ones(2)}, (x,)),
+    ]  # fmt: skip

@@ -69,6 +69,7 @@ def clip_grad_norm_(parameters, max_norm: float, norm_type: float = 2.0, error_i
 
 
 clip_grad_norm = clip_grad_norm_
+_get_total_norm, _clip_grads_with_norm_ = get_total_norm, clip_grads_with_norm_  # names of PyTorch 2.5
 
 
 @no_grad
