@@ -69,13 +69,17 @@ class _Convolution(Module):
             return [(total // 2, total - total // 2) for total in totals]
         return [(p, p) for p in self.padding]
 
-    def _convolve(self, function, input):
+    def _conv_forward(self, input, weight, bias):
+        """The convolution with other weights, which subclasses may compute from the module's."""
         padding = self.padding
         if self.padding_mode != "zeros":
             around = [p for before_and_after in reversed(self._pad_sizes()) for p in before_and_after]
             input = F.pad(input, around, self.padding_mode)
             padding = (0,) * self.ndim
-        return function(input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+        return self.function(input, weight, bias, self.stride, padding, self.dilation, self.groups)
+
+    def forward(self, input):
+        return self._conv_forward(input, self.weight, self.bias)
 
     def extra_repr(self) -> str:
         text = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
@@ -94,28 +98,19 @@ class _Convolution(Module):
 class Conv1d(_Convolution):
     """Convolves (N, C, L) with a weight of shape (out, C / groups, k)."""
 
-    ndim = 1
-
-    def forward(self, input):
-        return self._convolve(F.conv1d, input)
+    ndim, function = 1, staticmethod(F.conv1d)
 
 
 class Conv2d(_Convolution):
     """Convolves (N, C, H, W) with a weight of shape (out, C / groups, kh, kw)."""
 
-    ndim = 2
-
-    def forward(self, input):
-        return self._convolve(F.conv2d, input)
+    ndim, function = 2, staticmethod(F.conv2d)
 
 
 class Conv3d(_Convolution):
     """Convolves (N, C, D, H, W) with a weight of shape (out, C / groups, kd, kh, kw)."""
 
-    ndim = 3
-
-    def forward(self, input):
-        return self._convolve(F.conv3d, input)
+    ndim, function = 3, staticmethod(F.conv3d)
 
 
 class _TransposedConvolution(_Convolution):
