@@ -23,6 +23,8 @@ class Adafactor(Optimizer):
         d: the limit of the root mean square of an update.
     """
 
+    _numbers = ("step",)
+
     def __init__(
         self, params, lr: float = 1e-2, beta2_decay: float = -0.8, eps: tuple[float | None, float] = (None, 1e-3), d: float = 1.0,
         weight_decay: float = 0.0, *, foreach: bool | None = None, maximize: bool = False,

@@ -15,6 +15,8 @@ class PerParameterOptimizer(Optimizer):
     With differentiable=True the step is recorded for gradients.
     """
 
+    _numbers = ("step",)
+
     def _update(self, group: dict, params: list[Tensor], grads: list[Tensor]) -> None:
         recorded = bool(group.get("differentiable"))
         for p, grad in zip(params, grads):

@@ -14,6 +14,8 @@ from .optimizer import Optimizer, implementation, require_non_negative
 class Adam(Optimizer):
     """Scales steps by running means of the gradients and their squares; see torch.optim.Adam."""
 
+    _numbers = ("step",)
+
     def __init__(
         self, params, lr: float = 1e-3, betas=(0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0,
         amsgrad: bool = False, *, foreach=None, maximize: bool = False, capturable=False, differentiable=False, fused=None,

@@ -33,6 +33,8 @@ required = _RequiredParameter()
 def _to_param_dtype_and_device(key: str, value, param: Tensor):
     """Converts a saved value of a parameter's state to the parameter's dtype and device."""
     if isinstance(value, Tensor):
+        if key == "step":
+            return value.detach().clone()
         dtype = param.dtype if param.is_floating_point() else value.dtype
         return value.detach().to(device=param.device, dtype=dtype, copy=True)
     if isinstance(value, dict):
@@ -79,7 +81,7 @@ class Optimizer(OptimizerHooks):
 
     # The numbers in a parameter's state. The client stores them, so that a step does not wait for the engine; state_dict()
     # returns them as tensors, as PyTorch does.
-    _numbers: tuple[str, ...] = ("step",)
+    _numbers: tuple[str, ...] = ()
 
     def __init__(self, params: Iterable, defaults: dict):
         if isinstance(params, Tensor):

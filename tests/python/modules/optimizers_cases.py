@@ -151,3 +151,32 @@ def case_functions(torch):
         optimizer.step()
     results.append([other, bool((p == before).all()), optimizer.param_groups[0]["params"][0] is p, state["state"][0]["exp_avg"]])
     return results
+
+
+def case_own(torch):
+    """An optimizer that a program defines: its state is saved and loaded as it is."""
+    class Own(torch.optim.Optimizer):
+        def __init__(self, params, start):
+            self.start = start
+            super().__init__(params, {"lr": 0.1})
+
+        @torch.no_grad()
+        def step(self):
+            for p in self.param_groups[0]["params"]:
+                state = self.state[p]
+                state.setdefault("step", self.start)
+                state["step"] = state["step"] + 1
+                p.add_(p.grad, alpha=-0.1)
+
+    results = []
+    for start in (0, torch.tensor(0.0)):
+        p = torch.nn.Parameter(values(torch, 2).double())
+        first = Own([p], start)
+        p.grad = torch.ones_like(p)
+        first.step()
+        second = Own([p], start)
+        second.load_state_dict(first.state_dict())
+        second.step()
+        found = second.state_dict()["state"][0]["step"]
+        results.append([type(found).__name__, found, p, repr(second)])
+    return results

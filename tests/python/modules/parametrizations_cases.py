@@ -111,5 +111,6 @@ def case_stateless(torch):
 
     return [
         *results, layer.weight is weight, buffers["running_mean"], norm.running_mean, error(strictly, {"weight": weight}),
-        error(strictly, {"weight": weight, "bias": layer.bias, "x": weight}), stateless._functional_call(layer, {"bias": torch.ones(2)}, (x,)),
+        error(strictly, {"weight": weight, "bias": layer.bias, "x": weight}),
+        stateless._functional_call(layer, {"bias": torch.ones(2)}, (x,)),
     ]  # fmt: skip

@@ -55,14 +55,15 @@ class ModuleCalls:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._compiled_call_impl is not None:
             return self._compiled_call_impl(*args, **kwargs)
-        return self._call_impl(*args, **kwargs)
-
-    def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
         if not (
             self._forward_hooks or self._forward_pre_hooks or self._backward_hooks or self._backward_pre_hooks
             or _global_forward_hooks or _global_forward_pre_hooks or _global_backward_hooks or _global_backward_pre_hooks
         ):  # fmt: skip
             return self.forward(*args, **kwargs)
+        return self._call_with_hooks(args, kwargs)
+
+    def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
+        """The call that compile() compiles."""
         return self._call_with_hooks(args, kwargs)
 
     _wrapped_call_impl = _call_impl
