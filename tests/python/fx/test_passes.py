@@ -288,17 +288,23 @@ def test_supported_operators():
 
 # -- common subexpressions and constants: program, calls before and after
 
-def modules_twice(training):
+def modules_twice(module, training):
     class Twice(nn.Module):
         def __init__(self):
             super().__init__()
-            self.lin = nn.Linear(2, 2)
+            self.part = module
 
         def forward(self, x):
-            return self.lin(x) + self.lin(x)
+            return self.part(x) + self.part(x)
 
     return Twice().train(training)
 
+
+def unknown(x):
+    return x
+
+
+fx.wrap("unknown")
 
 SUBEXPRESSIONS = {
     "equal": (lambda x: (x + 1) * (x + 1), 3, 2),
@@ -306,11 +312,18 @@ SUBEXPRESSIONS = {
     "types differ": (lambda x: (x + 1) * (x + 1.0) * (x + True), 5, 5),
     "order differs": (lambda x: (x + 1) * (1 + x), 3, 3),
     "methods": (lambda x: x.sum(dim=0) + x.sum(dim=0), 3, 2),
-    "random": (lambda x: x.bernoulli(0.5) + x.bernoulli(0.5), 3, 3),
+    "functions": (lambda x: torch.sum(x, dim=0) + torch.sum(x, dim=0), 3, 2),
+    "other functions": (lambda x: unknown(x) + unknown(x), 3, 3),
+    "other methods": (lambda x: x.unknown() + x.unknown(), 3, 3),
+    "random method": (lambda x: x.bernoulli(0.5) + x.bernoulli(0.5), 3, 3),
+    "random function": (lambda x: nn.functional.dropout(x) + nn.functional.dropout(x), 3, 3),
     "in place": (lambda x: (x + 1).add_(1) + (x + 1), 4, 4),
     "slices": (lambda x: x[0:1] + x[0:1], 3, 2),
-    "modules in eval mode": (modules_twice(False), 3, 2),
-    "modules in training mode": (modules_twice(True), 3, 3),
+    "module": (modules_twice(nn.Linear(2, 2), True), 3, 2),
+    "dropout": (modules_twice(nn.Sequential(nn.Dropout()), True), 3, 3),
+    "dropout in eval mode": (modules_twice(nn.Dropout(), False), 3, 2),
+    "batch norm": (modules_twice(nn.BatchNorm1d(2), True), 3, 3),
+    "module in place": (modules_twice(nn.ReLU(inplace=True), False), 3, 3),
 }
 
 
@@ -327,13 +340,16 @@ def test_equal_expressions_are_computed_once(program, before, after):
 
 
 class Folding(nn.Module):
-    def __init__(self):
+    def __init__(self, drop=0.0):
         super().__init__()
         self.weight = nn.Parameter(torch.full((2,), 3.0))
         self.register_buffer("shift", torch.ones(2))
+        self.drop = drop
 
     def forward(self, x):
         scale = self.weight * 2
+        if self.drop:
+            return x + nn.functional.dropout(scale, self.drop)
         return x * scale + (scale + self.shift) + self.weight
 
 
@@ -349,6 +365,8 @@ def test_constants_are_folded():
     kept = const_fold.split_const_subgraphs(module, skip_folding_node_fn=lambda node: node.target is operator.mul)
     assert kept.const_subgraph_module is None and kept(x).tolist() == expected
     assert const_fold.get_unique_attr_name_in_module(folded, "weight") == "weight_1"
+    random = const_fold.split_const_subgraphs(Folding(0.5))
+    assert [node.name for node in random.graph.nodes if node.op == "call_function"] == ["dropout", "add"]
 
 
 # -- fusion

@@ -8,6 +8,7 @@ from typing import Any, Callable
 from ... import nn
 from ..._C import Tensor
 from .._attributes import _get_attr
+from .._purity import is_repeatable
 from .._symbolic_trace import symbolic_trace
 from ..graph import Graph
 from ..graph_module import GraphModule
@@ -79,37 +80,17 @@ def get_unique_attr_name_in_module(mod_traced: GraphModule, name: str) -> str:
     return name
 
 
-def _has_impure_call(module: nn.Module) -> bool:
-    """Whether a GraphModule, or one that it calls, has an operation with an effect."""
-    if not isinstance(module, GraphModule):
-        return False
-    nodes = [node for node in module.graph.nodes if node.op.startswith("call")]
-    below = (module.get_submodule(node.target) for node in nodes if node.op == "call_module")
-    return any(node.is_impure() for node in nodes) or any(_has_impure_call(m) for m in below)
-
-
 def _constant_nodes(module: GraphModule, skip: Callable[[Node], bool] | None) -> list[Node]:
     """The nodes that do not depend on inputs, in order."""
     found: dict[Node, None] = {}
     for node in module.graph.nodes:
-        if node.op in ("placeholder", "output") or node.is_impure() or skip is not None and skip(node):
+        if not is_repeatable(node) or skip is not None and skip(node):
             continue
-        if node.op == "get_attr":
-            if isinstance(_get_attr(module, node.target), nn.Module):
-                continue
-        elif any(used not in found for used in node.all_input_nodes):
+        if node.op == "get_attr" and isinstance(_get_attr(module, node.target), nn.Module):
             continue
-        if node.op == "call_module" and _is_variable(module.get_submodule(node.target)):
-            continue
-        found[node] = None
+        if all(used in found for used in node.all_input_nodes):
+            found[node] = None
     return list(found)
-
-
-def _is_variable(module: nn.Module) -> bool:
-    """Whether a module's results may differ between calls, or its calls change it."""
-    return _has_impure_call(module) or any(
-        m.training and (isinstance(m, nn.modules.dropout._DropoutNd) or hasattr(m, "running_mean")) for m in module.modules()
-    )
 
 
 def split_const_subgraphs(
@@ -120,7 +101,8 @@ def split_const_subgraphs(
 ) -> FoldedGraphModule:
     """Separates what does not depend on the inputs, which then runs once, at the module's first call.
 
-    The parameters that are used by the constant part must not change afterwards.
+    The parameters that are used by the constant part must not change afterwards, in place either. Random functions, and
+    functions and modules that are not teletensor's or Python's, are no constants.
 
     Args:
         skip_folding_node_fn: returns whether to leave a node where it is.

@@ -2,37 +2,26 @@
 
 from __future__ import annotations
 
-import functools
 import operator
 from typing import Any
 
+from ...._purity import is_repeatable, random_functions
 from ....graph import Graph
 from ....graph_module import GraphModule
 from ....node import Node, _side_effectful_functions, map_arg
 from ...infra.pass_base import PassBase, PassResult
 
-__all__ = ["CSEPass", "get_CSE_banned_ops"]
 
-_RANDOM_NAMES = (
-    "dropout", "alpha_dropout", "feature_alpha_dropout", "feature_dropout", "native_dropout", "bernoulli", "multinomial",
-    "normal", "poisson", "binomial", "rrelu", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm",
-)  # fmt: skip
-
-
-@functools.lru_cache(maxsize=1)
 def get_CSE_banned_ops() -> set:  # noqa: N802 - PyTorch's name
     """The functions that draw random numbers: equal calls have different results."""
-    import teletensor
-    from teletensor.nn import functional
-
-    return {getattr(place, n) for place in (teletensor, functional) for n in _RANDOM_NAMES if hasattr(place, n)}
+    return set(random_functions())
 
 
 class CSEPass(PassBase):
     """Replaces nodes of equal target and arguments by the first of them.
 
-    Operations with effects and random functions are kept, and modules' calls unless the module is in eval mode and has no
-    hooks. A graph with in-place operations is not changed, since they may change any other value.
+    Operations with effects, random functions, and functions, methods and modules that are not teletensor's or Python's are
+    kept. A graph with in-place operations is not changed, since they may change any other value.
 
     Args:
         banned_ops: further targets that are kept.
@@ -50,8 +39,8 @@ class CSEPass(PassBase):
         copies: dict[Node, Node] = {}
         first: dict[Any, Node] = {}
         for node in graph_module.graph.nodes:
-            key = None if node.is_impure() else self._key(graph_module, node, copies)
-            if key in first:
+            key = self._key(node, copies) if node.target not in self.banned_ops and is_repeatable(node) else None
+            if key is not None and key in first:
                 copies[node] = first[key]
                 continue
             copies[node] = graph.node_copy(node, copies.__getitem__)
@@ -61,19 +50,13 @@ class CSEPass(PassBase):
             return PassResult(graph_module, False)
         return PassResult(GraphModule(graph_module, graph, type(graph_module).__name__), True)
 
-    def _key(self, module: GraphModule, node: Node, copies: dict[Node, Node]) -> Any:
-        """What is equal for equal expressions; None for a node that is kept."""
-        banned = get_CSE_banned_ops()
-        if node.op == "call_module" and not _is_pure(module.get_submodule(node.target)):
-            return None
-        if node.op == "call_function" and (node.target in self.banned_ops or node.target in banned):
-            return None
-        if node.op == "call_method" and (node.target in self.banned_ops or node.target in _RANDOM_NAMES):
-            return None
+    @staticmethod
+    def _key(node: Node, copies: dict[Node, Node]) -> Any:
+        """What is equal for equal expressions; None if an argument cannot be hashed."""
         args, kwargs = (map_arg(a, copies.__getitem__) for a in (node.args, node.kwargs))
         try:
             return node.op, node.target, _typed(args), _typed(kwargs)
-        except TypeError:  # an argument cannot be hashed
+        except TypeError:
             return None
 
 
@@ -84,11 +67,6 @@ def _changes_values(node: Node) -> bool:
         return any(getattr(module, "inplace", False) is True for module in modules)
     registered = node.op == "call_function" and node.target in _side_effectful_functions - {operator.setitem}
     return node.is_impure(impure_random=False) and not registered
-
-
-def _is_pure(module: Any) -> bool:
-    """Whether equal calls of a module have equal results."""
-    return all(not (m.training or m._forward_hooks or m._forward_pre_hooks) for m in module.modules())
 
 
 def _typed(value: Any) -> Any:
