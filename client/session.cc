@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/mutex.h"
+#include "client/call_log.h"
 #include "client/connection/interruption.h"
 #include "client/deferred_uploads.h"
 #include "client/encode.h"
@@ -94,6 +95,7 @@ struct Session::Impl {
   std::atomic<uint64_t> next_transfer{1};
   DeferredUploads deferred;
   SiteTable sites;
+  CallLog calls;
   Mutex new_sites_mutex;  // held by site(), so that a new line is queued before a call uses its number
 };
 
@@ -165,6 +167,8 @@ void Session::Impl::queue(const Session* self, const Op& op, Args args, Tensors&
   if (blocked) sites.count_wait(options.site, WaitKind::kWindow, seconds_since(*blocked));
   if (options.into.empty()) appending.check_names(op, results.size());
   v1::Instruction* instruction = appending.add_instruction();
+  if (calls.active()) [[unlikely]]
+    calls.add(op.id, options.site);
   instruction->set_op(op.id);
   encode_args(op, args, instruction);
   if (!options.into.empty()) {
@@ -206,6 +210,8 @@ static void bump_written(const Op& op, Args args) {
 }
 
 Tensors Session::call(const Op& op, Args args, const CallOptions& options) {
+  if (impl_->calls.active()) [[unlikely]]
+    impl_->calls.begin();
   impl_->require_known(op);
   op.check_args(args);
   bool grad = options.grad && !options.inference;
@@ -258,6 +264,8 @@ void Session::Impl::add_uploaded(Link::Appending& appending, const DeferredUploa
   static const Op& uploaded = *find_op("uploaded");
   const Arg args[] = {static_cast<int64_t>(upload.transfer), SizesView(upload.sizes), upload.dtype, upload.device};
   v1::Instruction* instruction = appending.add_instruction();
+  if (calls.active()) [[unlikely]]
+    calls.add(uploaded.id, upload.site);
   instruction->set_op(uploaded.id);
   encode_args(uploaded, args, instruction);
   instruction->set_result(upload.handle);
@@ -525,6 +533,10 @@ Session::Counters Session::counters() const {
   impl_->sites.total(&counters);
   return counters;
 }
+
+CallLog& Session::call_log() { return impl_->calls; }
+
+std::string Session::site_name(uint32_t site) const { return impl_->sites.name(site); }
 
 std::vector<Session::Wait> Session::wait_report() const { return impl_->sites.waits(); }
 

@@ -22,6 +22,8 @@
 
 namespace tt::client {
 
+class CallLog;
+
 // Options of a call; the defaults suit an ordinary call.
 struct CallOptions {
   bool grad = true;
@@ -120,6 +122,10 @@ class Session : public RefCounted {
   // Returns the source lines at which callers waited for the engine, the longest wait first.
   using Wait = WaitCount;
   std::vector<Wait> wait_report() const;
+  // Logs when instructions are issued, for a profiler.
+  CallLog& call_log();
+  // Returns for example "train.py:12 in step"; "" for 0.
+  std::string site_name(uint32_t site) const;
   const v1::HelloReply& engine() const;  // the engine's reply to Hello
 
  private:

@@ -160,6 +160,7 @@ class ChainRun {
       Call call;
       call.op = step.op;
       call.args = step.args;
+      call.chain_length = static_cast<uint32_t>(chain.size());
       if (out) {
         call.outputs = {out};
         CallScope::current().after_kernel(call);

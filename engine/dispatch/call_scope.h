@@ -22,12 +22,15 @@ class CallScope : public AllocScope {
   bool allow_tf32 = false;      // float32 products may use TF32 on devices that support it
   uint64_t fused = 0;           // calls executed inside another call's loop, since the executor last reset this
 
-  // Whether before_kernel(), after_kernel() and before_instruction() must be called.
+  // Whether before_kernel(), after_kernel(), before_instruction() and after_instructions() must be called.
   bool observes_kernels() const { return may_observe_kernels_ && observes_now(); }
   virtual void before_kernel(const Call&) {}  // if it throws Error, the kernel does not run
   virtual void after_kernel(const Call&) {}   // also after a kernel that threw; its outputs may be undefined then
-  // Called between two instructions of a Program that runs over `slots`.
-  virtual void before_instruction(SlotTable& /*slots*/) {}
+  // Called between two instructions of a Program that runs over `slots`. The next instruction replaces `count` of the
+  // sender's. Called again when it continues after a suspension.
+  virtual void before_instruction(SlotTable& /*slots*/, const Op& /*op*/, uint32_t /*count*/, uint32_t /*site*/) {}
+  // Called after the last instruction of a Program, and when an instruction is suspended.
+  virtual void after_instructions(bool /*suspended*/) {}
   // An instruction is not executed, because an argument is poisoned with `error`; see SessionService::skipped.
   virtual void on_skipped(const Op& /*op*/, Args /*args*/, const Error& /*error*/, uint32_t /*site*/) {}
   // Host memory of the session's bookkeeping, not counting its slots.

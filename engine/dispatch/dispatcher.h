@@ -25,6 +25,8 @@ struct Call {
   // the results.
   Tensors outputs;
   bool into = false;  // the caller passed out tensors
+  // Number of operators that the kernel runs as one loop. Only the calls that an observer of kernels gets set it.
+  uint32_t chain_length = 1;
   Inference inferred;
   KeySet keys;
 

@@ -188,6 +188,10 @@ void Executor::clear() {
 }
 
 std::shared_ptr<Suspension> Executor::run(const Program& program, SlotTable& slots, size_t count) {
+  const auto observe = [](bool suspended) {
+    if (CallScope& scope = CallScope::current(); scope.observes_kernels()) [[unlikely]]
+      scope.after_instructions(suspended);
+  };
   const std::vector<Instruction>& instructions = program.instructions();
   size_t i = std::exchange(next_, 0);
   size_t done = std::exchange(done_, 0);
@@ -201,6 +205,7 @@ std::shared_ptr<Suspension> Executor::run(const Program& program, SlotTable& slo
     next_ = i;
     done_ = done;
     resumed_ = true;
+    observe(true);
     return std::move(suspended.suspension);
   } catch (Error& e) {
     resumed_ = false;
@@ -210,6 +215,7 @@ std::shared_ptr<Suspension> Executor::run(const Program& program, SlotTable& slo
     next_ = i;
     done_ = done;
   }
+  observe(false);
   stats_.fused += std::exchange(CallScope::current().fused, 0);
   if (has_host_room_) out_of_memory_ = nullptr;
   return nullptr;
@@ -239,7 +245,7 @@ void Executor::run_one(const Instruction& instruction, SlotTable& slots) {
   const Op& op = *instruction.op;
   const bool into = (instruction.flags & Instruction::kInto) != 0;
   if (CallScope& scope = CallScope::current(); scope.observes_kernels()) [[unlikely]]
-    scope.before_instruction(slots);
+    scope.before_instruction(slots, op, instruction.count, instruction.site);
   if (!std::exchange(resumed_, false)) release(instruction, slots);
   ResolvedArgs resolved(instruction, slots);
   if (op.num_outputs >= 0) check_count(instruction, static_cast<size_t>(op.num_outputs));

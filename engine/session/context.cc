@@ -51,9 +51,19 @@ Graphs& Context::graphs() {
   return *graphs_;
 }
 
+void Context::start_profiler(Profiler::Options options) {
+  profiler_ = std::make_unique<Profiler>(options);
+  may_observe_kernels_ = true;
+}
+
+uint64_t Context::bookkeeping_bytes() const {
+  return host_bytes + services.host_bytes() + (profiler_ ? profiler_->host_bytes() : 0);
+}
+
 void Context::before_kernel(const Call& call) {
   if (capturing()) [[unlikely]]
     graphs_->check(call);
+  if (profiler_) profiler_->begin_kernel(call);
 }
 
 void Context::on_skipped(const Op& op, Args args, const Error& error, uint32_t site) {
@@ -61,17 +71,24 @@ void Context::on_skipped(const Op& op, Args args, const Error& error, uint32_t s
 }
 
 void Context::after_kernel(const Call& call) {
+  if (profiler_) profiler_->end_kernel(call);
   if (has_async_errors()) async_errors_->attach(call);
 }
 
-void Context::before_instruction(SlotTable& slots) {
+void Context::before_instruction(SlotTable& slots, const Op& op, uint32_t count, uint32_t site) {
   if (has_async_errors()) async_errors_->make_room(slots);
+  if (profiler_) profiler_->begin_instruction(op, count, site);
+}
+
+void Context::after_instructions(bool suspended) {
+  if (profiler_) profiler_->end_instruction(suspended);
 }
 
 void Context::close() {
   ContextScope scope(this);  // a capture in progress must end in its own context, on any thread
   graphs_ = nullptr;
   async_errors_ = nullptr;
+  profiler_ = nullptr;
   may_observe_kernels_ = false;
   streams_.clear();
   services.clear();

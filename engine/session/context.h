@@ -14,6 +14,7 @@
 #include "engine/session/events.h"
 #include "engine/session/generator.h"
 #include "engine/session/graphs.h"
+#include "engine/session/profiler.h"
 #include "engine/session/service.h"
 
 namespace tt {
@@ -38,6 +39,10 @@ struct Context final : CallScope {
   bool has_async_errors() const { return async_errors_ && !async_errors_->empty(); }
   Graphs& graphs();
   bool capturing() const { return graphs_ && graphs_->capturing(); }
+  // Null if no profile is being recorded. A new profile replaces an earlier one.
+  Profiler* profiler() const { return profiler_.get(); }
+  void start_profiler(Profiler::Options options);
+  void stop_profiler() { profiler_ = nullptr; }
   // Reserves the next `count` blocks of random numbers for a device's kernel.
   PhiloxState draw(uint64_t count) {
     if (capturing()) return graphs_->draw(count);
@@ -46,9 +51,10 @@ struct Context final : CallScope {
 
   void before_kernel(const Call& call) override;
   void after_kernel(const Call& call) override;
-  void before_instruction(SlotTable& slots) override;
+  void before_instruction(SlotTable& slots, const Op& op, uint32_t count, uint32_t site) override;
+  void after_instructions(bool suspended) override;
   void on_skipped(const Op& op, Args args, const Error& error, uint32_t site) override;
-  uint64_t bookkeeping_bytes() const override { return host_bytes + services.host_bytes(); }
+  uint64_t bookkeeping_bytes() const override;
 
   // Releases the session's streams, graphs, services, events and account. Requires that only the services still hold
   // tensors of the session.
@@ -58,7 +64,7 @@ struct Context final : CallScope {
   static Context& current();
 
  protected:
-  bool observes_now() const override { return capturing() || has_async_errors(); }
+  bool observes_now() const override { return capturing() || has_async_errors() || profiler_ != nullptr; }
 
  private:
   friend class ContextScope;
@@ -66,6 +72,7 @@ struct Context final : CallScope {
   absl::InlinedVector<std::unique_ptr<Stream>, 1> streams_;  // one per device
   std::unique_ptr<AsyncErrorTracker> async_errors_;
   std::unique_ptr<Graphs> graphs_;
+  std::unique_ptr<Profiler> profiler_;
 };
 
 // Makes `context` current on this thread, and restores the previous one on destruction.

@@ -3,6 +3,9 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
+
+#include "client/call_log.h"
 #include "client/connect.h"
 #include "client/connection/interruption.h"
 #include "client/session.h"
@@ -89,6 +92,20 @@ py::dict engine_info(const Connection& c) {
   return d;
 }
 
+py::tuple stop_call_log(const Connection& connection) {
+  std::vector<client::IssuedCall> calls = connection.session().call_log().stop();
+  const auto start = std::find_if(calls.begin(), calls.end(),
+                                  [](const client::IssuedCall& call) { return call.op == op_id::kProfilerStart; });
+  calls.erase(calls.begin(), start == calls.end() ? start : start + 1);
+  static_assert(sizeof(client::IssuedCall) == 32);
+  py::dict sites;
+  for (const client::IssuedCall& call : calls) {
+    const py::int_ number(call.site);
+    if (!sites.contains(number)) sites[number] = connection.session().site_name(call.site);
+  }
+  return py::make_tuple(py::bytes(reinterpret_cast<const char*>(calls.data()), calls.size() * sizeof(calls[0])), sites);
+}
+
 void bind_connection(py::module_& m) {
   py::class_<PendingRead> read(m, "PendingRead", py::buffer_protocol(), "The bytes of a tensor as it was at the call.");
   py::class_<PendingList, PendingRead> list(
@@ -128,6 +145,12 @@ void bind_connection(py::module_& m) {
           "cancel", [](const Connection& c) { c.session().cancel(); }, py::call_guard<py::gil_scoped_release>(),
           "Cancels all issued work that has not been executed; reading its results raises an error.")
       .def("counters", &counters, "Counters of this session and the state of its link, by name (times in seconds).")
+      .def(
+          "start_call_log", [](const Connection& c, size_t max_calls) { c.session().call_log().start(max_calls); },
+          "Logs the next instructions, as many as `max_calls`.", py::arg("max_calls"))
+      .def("stop_call_log", &stop_call_log,
+           "The instructions logged after profiler_start, in their order: bytes (uint64 start, duration, thread, uint32 "
+           "site, uint16 op; 32 bytes each), and the lines by site number.")
       .def("wait_report", &wait_report,
            "The waits as [(where, kind, count, seconds)], longest first; kind is read, upload or window.")
       .def(

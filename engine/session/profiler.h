@@ -1,0 +1,77 @@
+// Profiler: records when a session's instructions and kernels ran.
+//
+// Owned by the session's Context while a profile is recorded; without one, nothing is called. Used by the thread on which
+// the Context is current. Times are nanoseconds of the engine's monotonic clock (CLOCK_MONOTONIC on Linux). On a GPU, a
+// kernel's time is that of its launch.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/dispatch/dispatcher.h"
+
+namespace tt {
+
+class Profiler {
+ public:
+  struct Options {
+    bool shapes = false;  // records the sizes of tensor arguments and results
+    uint64_t max_events = 0;
+  };
+
+  // One event, as bytes() contains it (little endian).
+  struct Event {
+    enum Kind : uint16_t {
+      kInstruction = 0,  // from its start to the start of the next instruction, or to the end of its part of the frame
+      kKernel = 1,
+    };
+    uint64_t start = 0;
+    uint64_t duration = 0;
+    int64_t allocated = 0;     // bytes of the session's tensors after the event; 0 without an account
+    uint64_t instruction = 0;  // position among the session's instructions since the profile's start
+    uint32_t site = 0;         // the client's number for the source line
+    uint32_t shapes = 0;       // position in the table of shapes; 0: none
+    uint16_t op = 0;
+    uint16_t kind = 0;
+    uint16_t depth = 0;   // number of kernels that contain this one
+    uint16_t merged = 0;  // number of further instructions or kernels that ran in the same loop
+  };
+
+  explicit Profiler(Options options) : options_(options) {}
+
+  void begin_instruction(const Op& op, uint32_t count, uint32_t site);
+  // A suspended instruction begins again, as another event at the same position.
+  void end_instruction(bool suspended = false);
+  void begin_kernel(const Call& call);
+  void end_kernel(const Call& call);
+  uint64_t host_bytes() const;
+
+  // Header (magic, size of an event, numbers of events, of events that exceeded max_events, of entries in the table of
+  // shapes, of bytes of text; six uint64), events, the table of int64 (per entry: number of tensor arguments, and per
+  // tensor its number of dimensions and its sizes; then the same of the results), and a JSON object with the names of the
+  // operators.
+  std::string bytes() const;
+
+  static uint64_t now();
+
+ private:
+  void add(Event event);
+  uint32_t add_shapes(const Call& call);
+
+  const Options options_;
+  std::vector<Event> events_;
+  std::vector<int64_t> shapes_ = {0};
+  std::vector<uint64_t> open_;  // start of each kernel that runs
+  uint64_t chain_start_ = 0;    // of the kernel that runs several operators; 0: none
+  uint32_t chain_position_ = 0;
+  Event instruction_;
+  bool in_instruction_ = false;
+  uint64_t next_instruction_ = 0;
+  uint64_t dropped_ = 0;
+};
+
+// Registers profiler_start, profiler_stop and profiler_clock.
+void register_profiler_operators(Dispatcher& dispatcher);
+
+}  // namespace tt

@@ -1,0 +1,28 @@
+"""torch.profiler: what a program issues, and when the engine executes it.
+
+    with profile(record_shapes=True) as prof:
+        step()
+    print(prof.key_averages().table(sort_by="self_cpu_time_total", row_limit=10))
+    prof.export_chrome_trace("trace.json")
+"""
+
+from .._planned import not_implemented
+from ._active import record_function
+from .profiler import (
+    ProfilerAction, ProfilerActivity, profile, schedule, supported_activities, tensorboard_trace_handler,
+)  # fmt: skip
+
+
+def kineto_available() -> bool:
+    """Returns False: profiles are recorded by the engine."""
+    return False
+
+
+not_implemented(globals(), "the engine's profiler has no such observers and settings",
+                classes="ExecutionTraceObserver CuspyConfig PerformanceMetricsConfig ProfilerActivityConfig")  # fmt: skip
+
+__all__ = [
+    "CuspyConfig", "ExecutionTraceObserver", "PerformanceMetricsConfig", "ProfilerAction", "ProfilerActivity",
+    "ProfilerActivityConfig", "kineto_available", "profile", "record_function", "schedule", "supported_activities",
+    "tensorboard_trace_handler",
+]  # fmt: skip

@@ -1,0 +1,129 @@
+"""Recording: starts and stops the engine's profiler and the client's log of calls, and decodes what they recorded."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import threading
+import time
+import warnings
+
+import numpy as np
+
+from .. import _C, _connection
+
+MAX_EVENTS = 1 << 20  # of the engine, and as many calls in the client: 48 MB and 32 MB
+_HEADER = np.dtype([(name, "<u8") for name in ("magic", "event_size", "events", "dropped", "shapes", "names")])
+_EVENT = np.dtype(
+    [("start", "<u8"), ("duration", "<u8"), ("allocated", "<i8"), ("instruction", "<u8"), ("site", "<u4"),
+     ("shapes", "<u4"), ("op", "<u2"), ("kind", "<u2"), ("depth", "<u2"), ("merged", "<u2")]
+)  # fmt: skip
+_CALL = np.dtype(
+    [("start", "<u8"), ("duration", "<u8"), ("thread", "<u8"), ("site", "<u4"), ("op", "<u2"), ("unused", "<u2")]
+)
+_MAGIC = int.from_bytes(b"TTTPROF1"[::-1], "big")
+
+
+@dataclasses.dataclass
+class Annotation:
+    """A range of the user's program, named by record_function. Times are time.perf_counter_ns()."""
+
+    name: str
+    start: int
+    thread: int
+    end: int = 0
+
+
+@dataclasses.dataclass
+class Recorded:
+    """What was recorded. Times are nanoseconds of the client's clock.
+
+    Attributes:
+        events: the engine's events in the order of their ends, as _EVENT. `site` and `instruction` link them to `calls`.
+        calls: what the client issued, as _CALL; call i is the engine's instruction i.
+        shapes: the table to which an event's `shapes` points.
+        names: operators by number.
+        sites: source lines by number.
+        annotations: in the order of their starts.
+        start, end: of the recording.
+    """
+
+    events: np.ndarray
+    calls: np.ndarray
+    shapes: np.ndarray
+    names: dict[int, str]
+    sites: dict[int, str]
+    annotations: list[Annotation]
+    start: int
+    end: int
+
+    def sizes(self, at: int) -> tuple[list[list[int]], list[list[int]]]:
+        """Returns the sizes of an event's tensor arguments and results."""
+        lists = []
+        for _ in range(2):
+            count, found = int(self.shapes[at]), []
+            at += 1
+            for _ in range(count):
+                dims = int(self.shapes[at])
+                found.append(self.shapes[at + 1 : at + 1 + dims].tolist())
+                at += 1 + dims
+            lists.append(found)
+        return lists[0], lists[1]
+
+
+class Recording:
+    """A recording in progress of the calls that use the current session. Only one exists at a time."""
+
+    def __init__(self, shapes: bool):
+        self._session = _connection.connection()
+        self._offset = _clock_offset()
+        self.annotations: list[Annotation] = []
+        self._session.start_call_log(MAX_EVENTS)
+        _C.ops.profiler_start(shapes, MAX_EVENTS)
+        self._start = time.perf_counter_ns()
+
+    def annotate(self, name: str) -> Annotation:
+        """Begins a range; the caller sets its end."""
+        annotation = Annotation(name, time.perf_counter_ns(), threading.get_native_id())
+        self.annotations.append(annotation)
+        return annotation
+
+    def stop(self) -> Recorded:
+        """Ends the recording. Waits for the engine.
+
+        Raises:
+            RuntimeError: the session was closed while it was recorded.
+        """
+        end = time.perf_counter_ns()
+        if _connection.connection() is not self._session:
+            raise RuntimeError("[profiler] expected the session in which the profile was started, got another one")
+        content = _C.ops.profiler_stop().numpy().tobytes()
+        calls, sites = self._session.stop_call_log()
+        header = np.frombuffer(content, _HEADER, 1)[0]
+        if header["magic"] != _MAGIC or header["event_size"] != _EVENT.itemsize:
+            raise RuntimeError("[profiler] the engine's profile has another format: its version differs from the client's")
+        if header["dropped"]:
+            warnings.warn(f"[profiler] {header['dropped']} events were not recorded: the limit is {MAX_EVENTS}", stacklevel=3)
+        at = _HEADER.itemsize
+        events = np.frombuffer(content, _EVENT, int(header["events"]), at).copy()
+        at += events.nbytes
+        shapes = np.frombuffer(content, "<i8", int(header["shapes"]), at)
+        at += shapes.nbytes
+        names = {int(number): name for number, name in json.loads(content[at:] or b"{}").items()}
+        events["start"] = events["start"].astype(np.int64) - self._offset
+        for annotation in self.annotations:
+            annotation.end = annotation.end or end
+        return Recorded(events, np.frombuffer(calls, _CALL), shapes, names, sites, self.annotations,
+                        self._start, end)  # fmt: skip
+
+
+def _clock_offset() -> int:
+    """Returns the engine's clock minus this process's, in nanoseconds; 0 on the same host."""
+    best, offset = None, 0
+    for _ in range(5):
+        before = time.perf_counter_ns()
+        there = _C.ops.profiler_clock().item()
+        after = time.perf_counter_ns()
+        if best is None or after - before < best:
+            best, offset = after - before, there - (before + after) // 2
+    return 0 if abs(offset) <= best else offset

@@ -1,0 +1,67 @@
+"""Writes events in Chrome's trace event format, which Perfetto and chrome://tracing open.
+
+Source: "Trace Event Format", the Chromium project.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+_ENGINE = 0  # the engine's process number in the trace
+_EXECUTOR = 1
+
+
+def write(path: str, events: Iterable, metadata: dict[str, str], memory: Iterable[tuple[float, int]] = ()) -> None:
+    """Writes a trace: what the client issued, arrows to what the engine executed, and the session's memory.
+
+    Args:
+        path: compressed if it ends with ".gz".
+        metadata: texts that are added to the trace.
+        memory: microseconds and bytes.
+    """
+    client = os.getpid()
+    entries = [
+        _name("process_name", _ENGINE, 0, "engine"), _name("thread_name", _ENGINE, _EXECUTOR, "executor"),
+        _name("process_name", client, 0, "client"),
+    ]  # fmt: skip
+    for event in events:
+        details = {"Input Dims": event.input_shapes} if event.input_shapes else {}
+        if event.stack:
+            details["Call stack"] = "; ".join(event.stack)
+        if event.fused > 1:
+            details["operators in the same loop"] = event.fused
+        if event.flops:
+            details["flops"] = event.flops
+        kind = "user_annotation" if event.is_user_annotation else "cpu_op"
+        if event.client_range is not None:
+            entries.append(_slice(event.name, kind if event.is_user_annotation else "issue", client, event.thread,
+                                  event.client_range, {}))  # fmt: skip
+        if event.is_user_annotation and not event.cpu_children:
+            continue
+        thread = _EXECUTOR if not event.is_user_annotation else _EXECUTOR + 1
+        entries.append(_slice(event.name, kind, _ENGINE, thread, event.time_range, details))
+        if event.client_range is not None and not event.is_user_annotation:
+            arrow = {"name": "issue", "cat": "issue", "id": event.id}
+            entries.append({"ph": "s", **arrow, "pid": client, "tid": event.thread, "ts": event.client_range.start})
+            entries.append({"ph": "f", "bp": "e", **arrow, "pid": _ENGINE, "tid": thread, "ts": event.time_range.start})
+    entries.append(_name("thread_name", _ENGINE, _EXECUTOR + 1, "ranges"))
+    for time, size in memory:
+        entries.append({"ph": "C", "name": "memory", "pid": _ENGINE, "ts": time, "args": {"bytes": size}})
+    content = {"schemaVersion": 1, "displayTimeUnit": "ms", **metadata, "traceEvents": entries}
+    opener = gzip.open if str(path).endswith(".gz") else open
+    Path(path).absolute().parent.mkdir(parents=True, exist_ok=True)
+    with opener(path, "wt", encoding="utf-8") as file:
+        json.dump(content, file)
+
+
+def _slice(name: str, category: str, process: int, thread: int, range_, details: dict) -> dict:
+    return {"ph": "X", "name": name, "cat": category, "pid": process, "tid": thread, "ts": range_.start,
+            "dur": max(0.0, range_.elapsed_us()), "args": details}  # fmt: skip
+
+
+def _name(kind: str, process: int, thread: int, name: str) -> dict:
+    return {"ph": "M", "name": kind, "pid": process, "tid": thread, "args": {"name": name}}
