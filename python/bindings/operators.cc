@@ -160,11 +160,12 @@ PyObject* call_entry(const Entry& entry, PyObject* module, const PythonCall& cal
         absl::StrAppend(&reasons, reasons.empty() ? "" : "; or ", why);
         continue;
       }
-      if (parsed.may_be_overridden || !parsed.session) [[unlikely]] {
+      if (!parsed.session) [[unlikely]] {
         if (PyObject* result = call_overridden(module, entry.name, call)) return result;
         if (PyObject* result = call_dispatched(op, parsed, call, in_place)) return result;
+        parsed.session = parsed.overridable_session ? parsed.overridable_session : &current_session();
       }
-      client::Session& session = parsed.session ? *parsed.session : current_session();
+      client::Session& session = *parsed.session;
       if (in_place) parsed.into.assign(1, handle_of(call.self));
       if (!in_place && !parsed.into.empty() && !fits_out(op, &parsed)) {
         Owned out(call_resizing(op, id, parsed, call, session));
@@ -251,26 +252,38 @@ PyObject* overridden_slot(uint16_t op, PyObject* a, PyObject* b, bool in_place) 
   }
 }
 
+// Computes a number slot with converted operands.
+inline PyObject* compute(uint16_t op, PyObject* a, PyObject* b, const Arg (&operands)[2], bool in_place) {
+  const client::Tensor& tensor = is_tensor(a) ? handle_of(a) : handle_of(b);
+  // Trailing parameters (alpha, ...) keep their defaults.
+  const Op& schema = *find_op(op);
+  absl::InlinedVector<Arg, 4> all(operands, operands + 2);
+  for (size_t i = 2; i < schema.params.size(); ++i) all.push_back(schema.params[i].default_value);
+  if (in_place) {
+    call_op(op, all, *tensor->session, absl::MakeConstSpan(&handle_of(a), 1));
+    return Py_NewRef(a);
+  }
+  return wrap(std::move(call_op(op, all, *tensor->session)[0]));
+}
+
+// A number slot with an operand that is neither a plain tensor nor a number.
+[[gnu::cold, gnu::noinline]] PyObject* binary_slow(uint16_t op, PyObject* a, PyObject* b, bool in_place) {
+  if (PyObject* result = overridden_slot(op, a, b, in_place)) return result;
+  if (PyObject* result = call_dispatched_slot(*find_op(op), a, b, in_place)) return result;
+  Arg operands[2];
+  if (!operand(a, &operands[0]) || !operand(b, &operands[1])) Py_RETURN_NOTIMPLEMENTED;
+  return compute(op, a, b, operands, in_place);
+}
+
 // Fast path of Python's operators such as `a + b`, which have no keywords and no overloads.
 PyObject* binary(uint16_t op, PyObject* a, PyObject* b, bool in_place) {
   return guard([&]() -> PyObject* {
     CallInProgress call_in_progress;
-    Arg args[2];
-    if (!plain_operand(a, &args[0]) || !plain_operand(b, &args[1])) [[unlikely]] {
-      if (PyObject* result = overridden_slot(op, a, b, in_place)) return result;
-      if (PyObject* result = call_dispatched_slot(*find_op(op), a, b, in_place)) return result;
-      if (!operand(a, &args[0]) || !operand(b, &args[1])) Py_RETURN_NOTIMPLEMENTED;
+    Arg operands[2];
+    if (!plain_operand(a, &operands[0]) || !plain_operand(b, &operands[1])) [[unlikely]] {
+      return binary_slow(op, a, b, in_place);
     }
-    const client::Tensor& tensor = is_tensor(a) ? handle_of(a) : handle_of(b);
-    // Trailing parameters (alpha, ...) keep their defaults.
-    const Op& schema = *find_op(op);
-    absl::InlinedVector<Arg, 4> all(args, args + 2);
-    for (size_t i = 2; i < schema.params.size(); ++i) all.push_back(schema.params[i].default_value);
-    if (in_place) {
-      call_op(op, all, *tensor->session, absl::MakeConstSpan(&handle_of(a), 1));
-      return Py_NewRef(a);
-    }
-    return wrap(std::move(call_op(op, all, *tensor->session)[0]));
+    return compute(op, a, b, operands, in_place);
   });
 }
 PyObject* unary(uint16_t op, PyObject* a) {

@@ -1,5 +1,7 @@
 #include "python/bindings/parse.h"
 
+#include <utility>
+
 #include "python/bindings/convert.h"
 #include "python/bindings/mode.h"
 #include "python/bindings/object.h"
@@ -131,7 +133,7 @@ class Binder {
   bool fill_defaults() {
     for (size_t i = 0; i < op_.params.size(); ++i) {
       const Param& p = op_.params[i];
-      if (p.type == ParamType::kDevice && p.optional && out_->args[i].is_none() && !out_->session) {
+      if (p.type == ParamType::kDevice && p.optional && out_->args[i].is_none() && !out_->any_session()) {
         set_default_device(&out_->args[i]);
         continue;
       }
@@ -162,7 +164,7 @@ class Binder {
     return true;
   }
   void push_out(PyObject* tensor) {
-    out_->may_be_overridden |= !is_plain_tensor(tensor);
+    if (!is_plain_tensor(tensor)) note_overridable(tensor);
     out_->into.push_back(handle_of(tensor));
   }
 
@@ -190,10 +192,15 @@ class Binder {
   bool take(PyObject* o) {
     if (!is_plain_tensor(o)) [[unlikely]] {
       if (!is_tensor(o)) return false;
-      out_->may_be_overridden = true;
+      note_overridable(o);
+    } else if (!out_->session && !out_->overridable_session) {
+      out_->session = handle_of(o)->session.get();
     }
-    if (!out_->session) out_->session = handle_of(o)->session.get();
     return true;
+  }
+  void note_overridable(PyObject* tensor) {
+    if (!out_->any_session()) out_->session = handle_of(tensor)->session.get();
+    if (out_->session) out_->overridable_session = std::exchange(out_->session, nullptr);
   }
 
   bool set(size_t i, PyObject* value) {
@@ -233,7 +240,7 @@ class Binder {
       case ParamType::kFloats: return set_floats(p, value, arg);
       case ParamType::kString: return set_string(value, arg);
       case ParamType::kDType: return *arg = Arg(dtype_from(value)), true;
-      case ParamType::kDevice: *arg = Arg(checked_device(device_from(value), out_->session)); return true;
+      case ParamType::kDevice: *arg = Arg(checked_device(device_from(value), out_->any_session())); return true;
     }
     return false;
   }

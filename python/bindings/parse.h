@@ -20,9 +20,12 @@ struct ParsedArgs {
   absl::InlinedVector<Arg, 8> args;
   // The tensors that receive the results: `out=`, or the tensor of an in-place method.
   client::Tensors into;
-  bool requires_grad = false;          // `requires_grad=` of functions that create tensors
-  client::Session* session = nullptr;  // session of the first tensor; null without tensors
-  bool may_be_overridden = false;      // whether a tensor is not exactly a Tensor or Parameter (torch_function.h)
+  bool requires_grad = false;  // `requires_grad=` of functions that create tensors
+  // Session of the first tensor. Null without tensors, and if a tensor is not exactly a Tensor or a Parameter: then the
+  // call may be overridden (torch_function.h), and `overridable_session` is the session of the first tensor.
+  client::Session* session = nullptr;
+  client::Session* overridable_session = nullptr;
+  client::Session* any_session() const { return overridable_session ? overridable_session : session; }
 
   // Storage of list arguments; deques never move their elements.
   std::deque<absl::InlinedVector<int64_t, 6>> ints;
