@@ -98,13 +98,27 @@ def _body(nested, indent: int, formatter: _Formatter, summarize: bool, shape) ->
     return "[" + ("," + "\n" * (len(shape) - 1) + " " * (indent + 1)).join(parts) + "]"
 
 
+def _names(tensor: _C.Tensor) -> tuple[str, str, str]:
+    """The text before the values, its last line, and the text after them: those of parameters and of users' subclasses."""
+    kind = type(tensor)
+    if kind.__name__ == "Parameter":
+        return "Parameter containing:\n", "tensor(", ")"
+    if kind.__module__.partition(".")[0] == "teletensor":
+        return "", "tensor(", ")"
+    if "_parameter_type" in tensor.__dict__:
+        return "", f"Parameter({kind.__name__}(", "))"
+    if any(base.__name__ == "Parameter" for base in kind.__mro__):
+        return "Parameter containing:\n", f"Parameter({kind.__name__}(", "))"
+    return "", f"{kind.__name__}(", ")"
+
+
 def tensor_str(tensor: _C.Tensor, contents: str | None = None) -> str:
     """Formats a tensor as ``tensor([1., 2.])``, with dtype, device and gradient information if not the default.
 
     If ``contents`` is given, it replaces the values, which are then not read.
     """
-    prefix = "Parameter containing:\ntensor(" if type(tensor).__name__ == "Parameter" else "tensor("
-    indent = len("tensor(")
+    prefix, name, end = _names(tensor)
+    indent = len(name)
     suffixes = []
     if tensor.device.type != "cpu":
         suffixes.append(f"device='{tensor.device}'")
@@ -113,7 +127,7 @@ def tensor_str(tensor: _C.Tensor, contents: str | None = None) -> str:
         suffixes.append(f"dtype={tensor.dtype}")
     if contents is not None:
         body = contents
-    elif tensor.device.type == "meta":
+    elif tensor.device.type == "meta" or _C._is_wrapper(tensor):
         body = "..."
         suffixes.append(f"size={tuple(tensor.shape)}")
     elif tensor.numel() == 0:
@@ -131,4 +145,4 @@ def tensor_str(tensor: _C.Tensor, contents: str | None = None) -> str:
         suffixes.append(f"grad_fn=<{tensor.grad_fn.name()}>")
     elif tensor.requires_grad:
         suffixes.append("requires_grad=True")
-    return prefix + ", ".join([body, *suffixes]) + ")"
+    return prefix + name + ", ".join([body, *suffixes]) + end

@@ -77,7 +77,7 @@ def register_hook(tensor: Tensor, hook: Callable) -> RemovableHandle:
 
 
 def _grad_fn(tensor: Tensor) -> Node | None:
-    name = _C.node_name(tensor)
+    name = None if _C._is_wrapper(tensor) else _C.node_name(tensor)
     if name is None:
         return None
     known = tensor.__dict__.get("_node_metadata")

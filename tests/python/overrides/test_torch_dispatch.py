@@ -192,6 +192,9 @@ class TestWrapper:
         with pytest.raises(TypeError, match="aten.tanh.default'; all __torch_dispatch__ handlers returned NotImplemented"):
             torch.tanh(x)
 
+    def test_text(self, torch, scaled):
+        assert repr(scaled(torch.ones(2, 3), 2.0)) == "Scaled(..., size=(2, 3))"
+
     def test_gradients_of_inner_tensors(self, torch, scaled):
         inner = torch.ones(3, requires_grad=True)
         (scaled(inner, 3.0) * 2).sum().backward()
@@ -230,3 +233,22 @@ def test_parameter_of_a_subclass(torch):
     assert not isinstance(torch.ones(2).as_subclass(Mine), torch.nn.Parameter)
     (p * 2).sum().backward()
     assert p.grad.tolist() == [2, 2] and type(torch.nn.Parameter(torch.ones(1))) is torch.nn.Parameter
+
+
+TEXTS = [
+    ("torch.ones(2).as_subclass(Mine)", "Mine([1., 1.])"),
+    ("torch.ones(2, requires_grad=True).as_subclass(Mine)", "Mine([1., 1.], requires_grad=True)"),
+    ("torch.nn.Parameter(torch.ones(2).as_subclass(Mine))", "Parameter(Mine([1., 1.], requires_grad=True))"),
+    ("MyParameter(torch.ones(1))", "Parameter containing:\nParameter(MyParameter([1.], requires_grad=True))"),
+    ("copy.deepcopy(torch.ones(2).as_subclass(Mine))", "Mine([1., 1.])"),
+    ("torch.ones(2).as_subclass(Mine)[:1]", "Mine([1.])"),
+    ("Mine([1, 2])", "Mine([1., 2.])"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("code, text", TEXTS, ids=[row[0] for row in TEXTS])
+def test_text_of_subclasses(torch, code, text):
+    import copy
+
+    names = {"Mine": type("Mine", (torch.Tensor,), {}), "MyParameter": type("MyParameter", (torch.nn.Parameter,), {})}
+    assert repr(eval(code, {"torch": torch, "copy": copy, **names})) == text
