@@ -77,16 +77,22 @@ def case_flex_attention(torch):
 
 
 def case_flex_gradients(torch):
+    return [flex_gradients(torch, "capped"), flex_gradients(torch, None)]
+
+
+def flex_gradients(torch, function):
     """Gradients of flex_attention; PyTorch, whose CPUs have none, computes the same function step by step."""
     names = operands(torch)
     q, k, v = (names[n].clone().requires_grad_() for n in "qkv")
     if torch.__name__ == "torch":
         i, j, h = torch.arange(10).reshape(10, 1), torch.arange(12), torch.arange(4).reshape(4, 1, 1)
         keys, values = k.repeat_interleave(2, 1), v.repeat_interleave(2, 1)
-        scores = names["capped"](q @ keys.transpose(-2, -1) / 2, None, h, i, j).masked_fill(~nothing(None, None, i, j), -math.inf)
+        scores = q @ keys.transpose(-2, -1) / 2
+        scores = scores if function is None else names[function](scores, None, h, i, j)
+        scores = scores.masked_fill(~nothing(None, None, i, j), -math.inf)
         result = torch.nan_to_num(scores.softmax(-1), 0.0) @ values
     else:
-        result = names["flex"].flex_attention(q, k, v, names["capped"], names["block"](nothing), enable_gqa=True)
+        result = names["flex"].flex_attention(q, k, v, names.get(function), names["block"](nothing), enable_gqa=True)
     (result[:, :, 3:] ** 2).sum().backward()
     return [result, q.grad, k.grad, v.grad]
 

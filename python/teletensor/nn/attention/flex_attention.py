@@ -265,7 +265,8 @@ def flex_attention(
 ) -> Any:  # fmt: skip
     """softmax(score_mod(query key^T scale)) value, of the scores that block_mask uses; 0 for a query without used scores.
 
-    All scores are stored at once. It is differentiable on CPUs, too.
+    Without score_mod and additional results it is the engine's fused attention; else all scores are stored at once. It is
+    differentiable on CPUs, too.
 
     Args:
         query: (batch, heads, queries, features).
@@ -286,12 +287,15 @@ def flex_attention(
     key, value = (t.expand(batch, *t.shape[1:]) for t in (key, value))
     sizes = (batch, heads, query.shape[2], key.shape[2])
     wanted = return_aux or AuxRequest(lse=return_lse)
+    used = None if block_mask is None else _scores_used(block_mask, sizes, query.device)
+    if score_mod is None and return_aux is None and not return_lse and query.dtype is key.dtype is value.dtype:
+        return _C.ops.attention(query, key, value, used, False, scale=scale)
     dtype = query.dtype if query.dtype is _C.float64 else _C.float32
     scores = query.to(dtype) @ key.to(dtype).transpose(-2, -1) * (1 / math.sqrt(query.shape[-1]) if scale is None else scale)
     if score_mod is not None:
         scores = _call(score_mod, (scores,), sizes, query.device).to(dtype)
-    if block_mask is not None:
-        scores = scores.masked_fill(_scores_used(block_mask, sizes, query.device).logical_not(), -math.inf)
+    if used is not None:
+        scores = scores.masked_fill(used.logical_not(), -math.inf)
     unused = (scores == -math.inf).all(-1, True)
     weights = scores.masked_fill(unused, 0.0).softmax(-1).masked_fill(unused, 0.0)
     result = weights.to(query.dtype) @ value.to(query.dtype)
