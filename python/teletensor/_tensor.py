@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import copyreg
 import numbers
-from typing import Any, Callable
+from typing import TYPE_CHECKING, Any, Callable
 
 from . import _C, _dlpack, _storage
 from ._C import Tensor
@@ -13,6 +13,9 @@ from ._options import check_flags, check_layout, check_memory_format
 from ._pending_array import PendingArray
 from ._tensor_str import tensor_str
 from ._tensor_types import dtype_and_kind, type_name
+
+if TYPE_CHECKING:
+    from ._address import Address
 
 _METHODS: dict[str, Any] = {}
 
@@ -377,15 +380,20 @@ def share_memory_(self: Tensor) -> Tensor:
 
 
 @_method
-def data_ptr(self: Tensor) -> int:
-    """Raises RuntimeError: the bytes are in the engine and have no address in this process."""
-    raise RuntimeError(_storage.no_address_error("Tensor.data_ptr()"))
+def data_ptr(self: Tensor) -> Address | int:
+    """A number that identifies the place of the first element; for ctypes, the address of a read-only copy.
+
+    0 if the tensor has no elements.
+    """
+    from ._address import data_ptr
+
+    return data_ptr(self)
 
 
 @_method
-def const_data_ptr(self: Tensor) -> int:
-    """Raises RuntimeError, like data_ptr()."""
-    raise RuntimeError(_storage.no_address_error("Tensor.const_data_ptr()"))
+def const_data_ptr(self: Tensor) -> Address | int:
+    """data_ptr()."""
+    return self.data_ptr()
 
 
 @_method

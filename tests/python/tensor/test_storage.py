@@ -1,8 +1,10 @@
-"""Addresses of tensors are not exposed: access raises an error with an alternative. Also the identity of storages."""
+"""Addresses of tensors: numbers that identify places, and copies for foreign functions. Also the identity of storages."""
 
 from __future__ import annotations
 
 import copy
+import ctypes
+import numbers
 import pickle
 import struct
 
@@ -15,9 +17,8 @@ from tests.python.session.test_session import run_script
 def test_addresses(torch):
     x = torch.ones(2, 3)
     storage = x.untyped_storage()
-    for ask in (x.data_ptr, x.const_data_ptr, lambda: storage._cdata, x[0].data_ptr):
-        with pytest.raises(RuntimeError, match=r"no address in this process.*\.numpy\(\).*is_set_to"):
-            ask()
+    with pytest.raises(RuntimeError, match=r"no address in this process.*\.numpy\(\).*is_set_to"):
+        storage._cdata  # noqa: B018
     assert not hasattr(x, "__cuda_array_interface__") and not hasattr(x, "__array_interface__") and not hasattr(x, "_cdata")
     with pytest.raises(AttributeError, match="no address"):
         x.__cuda_array_interface__  # noqa: B018
@@ -49,6 +50,30 @@ def test_numbers_of_storages(torch):
     assert x.untyped_storage().data_ptr() != y.untyped_storage().data_ptr()
     assert x.untyped_storage()[4:].data_ptr() == x.untyped_storage().data_ptr() + 4
     assert torch.empty(0).untyped_storage().data_ptr() == 0
+
+
+def test_numbers_of_tensors(torch):
+    """data_ptr() of tensors compares like an address."""
+    x = torch.arange(6.0).reshape(2, 3)
+    p = x.data_ptr()
+    assert p == x.untyped_storage().data_ptr() == x.T.data_ptr() == x.const_data_ptr() and hash(p) == hash(int(p)) and p
+    assert x[1].data_ptr() - p == 12 and p + 4 == x[0, 1].data_ptr() and p % 4 == 0 and p < x[1].data_ptr() <= x[1].data_ptr()
+    assert sorted([(x[1].data_ptr(), 1), (p, 0)])[0][1] == 0 and torch.empty(0).data_ptr() == 0 and x.clone().data_ptr() != p
+    assert not isinstance(p, int) and isinstance(p, numbers.Integral)
+
+
+def test_foreign_functions_get_a_copy(torch):
+    x = torch.arange(6.0).reshape(2, 3)
+
+    def read(tensor, count):
+        return ctypes.cast(tensor.data_ptr(), ctypes.POINTER(ctypes.c_float))[:count]
+
+    assert read(x, 6) == read(x.T, 6) == [0, 1, 2, 3, 4, 5] and read(x[1], 3) == [3, 4, 5] and read(x[:, 1:], 5) == [1, 2, 3, 4, 5]
+    before = x.data_ptr()
+    x.add_(1)
+    assert read(x, 6) == [1, 2, 3, 4, 5, 6] and x.data_ptr() == before
+    brain = torch.tensor([1.0, 2.0], dtype=torch.bfloat16)
+    assert ctypes.cast(brain.data_ptr(), ctypes.POINTER(ctypes.c_uint16))[:2] == [0x3F80, 0x4000]
 
 
 def test_bytes(torch):
