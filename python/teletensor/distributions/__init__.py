@@ -22,7 +22,8 @@ from .logistic_normal import LogisticNormal
 from .lowrank_multivariate_normal import LowRankMultivariateNormal
 from .mixture_same_family import MixtureSameFamily
 from .multivariate_normal import MultivariateNormal
-from .normal import HalfNormal, LogNormal, Normal
+from .log_normal import LogNormal
+from .normal import HalfNormal, Normal
 from .relaxed_bernoulli import RelaxedBernoulli
 from .relaxed_categorical import RelaxedOneHotCategorical
 from .transformed_distribution import TransformedDistribution

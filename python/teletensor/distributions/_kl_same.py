@@ -14,7 +14,8 @@ from .discrete import Bernoulli, Binomial, Geometric, Poisson
 from .exp_family import ExponentialFamily
 from .gamma import Beta, Dirichlet, Gamma
 from .independent import Independent
-from .normal import HalfNormal, LogNormal, Normal
+from .log_normal import LogNormal
+from .normal import HalfNormal, Normal
 from .transformed_distribution import TransformedDistribution
 from .uniform import Uniform
 from .utils import _sum_rightmost, euler_constant

@@ -24,8 +24,9 @@ class Transform:
     def __init__(self, cache_size: int = 0):
         if cache_size not in (0, 1):
             raise ValueError("cache_size must be 0 or 1")
-        self._cache_size, self._last = cache_size, (None, None)
+        self._cache_size, self._cached_x_y = cache_size, (None, None)
         self._inv: Transform | None = None
+        super().__init__()  # of the next class: transforms of libraries are modules too
 
     def __getstate__(self) -> dict:
         return {**self.__dict__, "_inv": None}
@@ -61,19 +62,19 @@ class Transform:
         return self is other
 
     def __call__(self, x):
-        if self._cache_size and x is self._last[0]:
-            return self._last[1]
+        if self._cache_size and x is self._cached_x_y[0]:
+            return self._cached_x_y[1]
         y = self._call(x)
         if self._cache_size:
-            self._last = (x, y)
+            self._cached_x_y = (x, y)
         return y
 
     def _inv_call(self, y):
-        if self._cache_size and y is self._last[1]:
-            return self._last[0]
+        if self._cache_size and y is self._cached_x_y[1]:
+            return self._cached_x_y[0]
         x = self._inverse(y)
         if self._cache_size:
-            self._last = (x, y)
+            self._cached_x_y = (x, y)
         return x
 
     def _call(self, x):

@@ -157,6 +157,8 @@ class Distribution:
         new._validate_args = self._validate_args
         return new
 
+    _get_checked_instance = _copy_for  # PyTorch's name, which subclasses in libraries call
+
     def _set_shapes(self, batch_shape, event_shape=()) -> None:
         """Sets the shapes of a copy, whose parameters have been checked already."""
         self._batch_shape, self._event_shape = Size(batch_shape), Size(event_shape)
@@ -181,7 +183,7 @@ class _Elementwise(Distribution):
         Distribution.__init__(self, first.shape, validate_args=validate_args)
 
     def expand(self, batch_shape, _instance=None):
-        new = type(self).__new__(type(self))
+        new = type(self).__new__(type(self)) if _instance is None else _instance
         new.__dict__.update({k: v for k, v in self.__dict__.items() if not isinstance(v, Tensor)})
         for name, value in self.__dict__.items():
             if isinstance(value, Tensor):

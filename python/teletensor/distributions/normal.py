@@ -1,4 +1,4 @@
-"""Normal, log-normal and half-normal distributions."""
+"""Normal and half-normal distributions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .distribution import _Elementwise, _LocationScale
 from .exp_family import ExponentialFamily
 from .utils import _standard_normal
 
-__all__ = ["HalfNormal", "LogNormal", "Normal"]
+__all__ = ["HalfNormal", "Normal"]
 
 
 class Normal(_LocationScale, ExponentialFamily):
@@ -44,36 +44,6 @@ class Normal(_LocationScale, ExponentialFamily):
 
     def _log_normalizer(self, x, y):
         return -0.25 * x**2 / y + 0.5 * (-math.pi / y).log()
-
-
-class LogNormal(_LocationScale):
-    """The log-normal distribution: exp of a normal variable."""
-
-    support = constraints.positive
-
-    mean = property(lambda self: (self.loc + self.scale**2 / 2).exp())
-    mode = property(lambda self: (self.loc - self.scale**2).exp())
-    variance = property(lambda self: (self.scale**2).expm1() * (2 * self.loc + self.scale**2).exp())
-
-    def _normal(self) -> Normal:
-        return Normal(self.loc, self.scale, validate_args=False)
-
-    def rsample(self, sample_shape=()):
-        return self._normal().rsample(sample_shape).exp()
-
-    def log_prob(self, value):
-        self._validate_sample(value)
-        return self._normal().log_prob(value.log()) - value.log()
-
-    def cdf(self, value):
-        self._validate_sample(value)
-        return self._normal().cdf(value.log())
-
-    def icdf(self, value):
-        return self._normal().icdf(value).exp()
-
-    def entropy(self):
-        return self._normal().entropy() + self.loc
 
 
 class HalfNormal(_Elementwise):
