@@ -24,6 +24,8 @@ __all__ = [
 ]  # fmt: skip
 
 DEFAULT_PROTOCOL = 2
+MAP_LOCATION: Any = Any  # the type of load()'s map_location: a function, device, name or dict of names
+FILE_LIKE: Any = Any  # the type of files: a path or an object with read() or write()
 
 
 class SourceChangeWarning(Warning):

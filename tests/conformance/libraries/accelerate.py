@@ -59,6 +59,7 @@ def bfloat16_training():
 
 def state_other():
     """save_state and load_state."""
+    AcceleratorState._reset_state(reset_partial_state=True)
     accelerator = Accelerator(cpu=True)
     model = _model()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)

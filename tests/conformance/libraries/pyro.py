@@ -6,7 +6,7 @@ import torch
 from pyro import poutine
 from pyro.infer import SVI, Predictive, Trace_ELBO, TraceEnum_ELBO, TraceMeanField_ELBO
 from pyro.infer.autoguide import AutoDelta, AutoDiagonalNormal, AutoMultivariateNormal
-from pyro.nn import PyroModule, PyroSample
+from pyro.nn import AutoRegressiveNN, PyroModule, PyroSample
 
 from .tools import fill, randn
 
@@ -105,7 +105,7 @@ def distributions_forward():
 
 
 def flow_backward():
-    flow = fill(dist.transforms.affine_autoregressive(3, hidden_dims=[8]), 0.5)
+    flow = fill(dist.transforms.AffineAutoregressive(AutoRegressiveNN(3, [8], permutation=torch.arange(3))), 0.5)
     spline = fill(dist.transforms.spline_coupling(4, hidden_dims=[6]), 0.5)
     base = dist.TransformedDistribution(dist.Normal(torch.zeros(3), 1.0), [flow])
     value = (
