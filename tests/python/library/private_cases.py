@@ -104,19 +104,3 @@ def case_dispatch_keys(torch):
         with c._ExcludeDispatchKeyGuard(keys):
             inside = str((x @ x).dtype)
     return [keys.has(c.DispatchKey.AutocastCPU), keys.has(c.DispatchKey.CPU), outside, inside]
-
-
-def case_profiler_schedules(torch):
-    profiler = torch.profiler
-    options = [
-        {"wait": 1, "warmup": 1, "active": 2, "repeat": 2, "skip_first": 1},
-        {"wait": 2, "warmup": 0, "active": 1, "skip_first_wait": 1},
-        {"wait": 0, "warmup": 0, "active": 1, "repeat": 1},
-    ]
-    with profiler.record_function("range") as r:
-        name = r.name
-    return [
-        [[profiler.schedule(**o)(step).name for step in range(12)] for o in options],
-        name,
-        error(profiler.schedule, wait=0, warmup=0, active=0),
-    ]
