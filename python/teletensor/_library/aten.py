@@ -160,6 +160,9 @@ class AtenPacket(OpOverloadPacket):
         return found
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        values = tuple(_flat((*args, *kwargs.values())))
+        if _C._has_torch_function(values):
+            return _C._handle_torch_function(f"torch.ops.{self}", self, values, args, kwargs)
         return select(self, args, kwargs)(*args, **kwargs)
 
 

@@ -71,6 +71,9 @@ def public_path(target: Any) -> str | None:
     module = getattr(target, "__module__", None)
     if module is not None and not _is_ours(module):
         return None
+    if (module or "").startswith("torch._ops."):  # torch.ops.<namespace>.<name>, an operator or one of its overloads
+        path = f"{module.removeprefix('torch._')}.{name}"
+        return f"torch.{path}" if _lookup(teletensor, path) is target else None
     if name == "segment_reduce" and _lookup(teletensor, name) is target:
         return "torch.segment_reduce"
     order = list(_NAMESPACES[1:] if isinstance(target, type) else _NAMESPACES)

@@ -50,7 +50,7 @@ def _function_is_impure(target: Callable, impure_random: bool) -> bool:
     """Whether calls of a function have an effect besides their result."""
     if target in _side_effectful_functions:
         return True
-    name = getattr(target, "__name__", "")
+    name = getattr(target, "__name__", "").partition(".")[0]  # without an overload's
     module = getattr(target, "__module__", None) or ""
     ours = module.startswith(("teletensor", "torch", "_operator"))
     return ours and (_mutates(name) or impure_random and name in _RANDOM)

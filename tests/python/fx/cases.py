@@ -481,3 +481,18 @@ def case_trees_of_named_results(torch):
         len(leaves), str(spec), doubled.values.tolist(), type(doubled).__name__, spec.unflatten(leaves)[0].indices.tolist(),
         [pytree.keystr(path) for path, _ in pytree.tree_leaves_with_path(result)],
     ]  # fmt: skip
+
+
+def case_operators(torch):
+    aten = torch.ops.aten
+
+    def f(x):
+        x = aten.cat([aten.add.Tensor(x, aten.sigmoid(x)), x])
+        aten.add_.Tensor(x, 1)
+        aten.neg.default(x)
+        return x
+
+    traced = torch.fx.symbolic_trace(f)
+    before, changed = str(traced.graph), traced.graph.eliminate_dead_code()
+    traced.recompile()
+    return before, traced.code, changed, traced(torch.zeros(2))
