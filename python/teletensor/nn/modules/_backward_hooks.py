@@ -35,14 +35,15 @@ class BackwardHook:
     def __init__(self, module: Any, hooks: list[Callable], pre_hooks: list[Callable]):
         self.module, self.hooks, self.pre_hooks = module, hooks, pre_hooks
         self.grad_outputs: tuple | None = None
-        self.args: tuple = ()  # the tensors among the inputs
+        self.args: tuple = ()  # the tensors among the inputs that require no grad; None for other inputs
         self.places: list[int] | None = None  # of inputs that require grad; None: no input does
 
     def setup_input_hook(self, args: tuple) -> tuple:
         """The arguments, whose gradients pass through the hooks."""
-        self.args = tuple(a.detach() if isinstance(a, Tensor) else None for a in args)
-        args, self.places = self._wrapped(args, self._on_inputs)
-        return args
+        wrapped, self.places = self._wrapped(args, self._on_inputs)
+        constant = [isinstance(a, Tensor) and self.places is not None and i not in self.places for i, a in enumerate(args)]
+        self.args = tuple(a.detach() if keep else None for a, keep in zip(args, constant))
+        return wrapped
 
     def setup_output_hook(self, result: Any) -> Any:
         """The result, whose gradients pass through the hooks."""
