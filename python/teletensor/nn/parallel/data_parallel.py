@@ -148,13 +148,29 @@ class DataParallel(Module):
                     f"module must have its parameters and buffers on device {self.device_ids[0]} (device_ids[0]) but found one of "
                     f"them on device: {value.device}"
                 )
-        parts, named = scatter_kwargs(inputs, kwargs, self.device_ids, self.dim)
+        parts, named = self.scatter(inputs, kwargs, self.device_ids)
         if not parts:
             parts, named = ((),), ({},)
         if len(self.device_ids) == 1:
             return self.module(*parts[0], **named[0])
-        replicas = replicate(self.module, self.device_ids[: len(parts)], not _C.is_grad_enabled())
-        return gather(parallel_apply(replicas, parts, named), self.output_device, self.dim)
+        replicas = self.replicate(self.module, self.device_ids[: len(parts)])
+        return self.gather(self.parallel_apply(replicas, parts, named), self.output_device)
+
+    def replicate(self, module: Module, device_ids: Sequence) -> list[Module]:
+        """Copies of the module, one per device. Subclasses may override this method and the following ones."""
+        return replicate(module, device_ids, not _C.is_grad_enabled())
+
+    def scatter(self, inputs: tuple, kwargs: dict | None, device_ids: Sequence) -> Any:
+        """The arguments divided among the devices."""
+        return scatter_kwargs(inputs, kwargs, device_ids, self.dim)
+
+    def parallel_apply(self, replicas: Sequence[Module], inputs: Sequence, kwargs: Any) -> list:
+        """The results of the copies."""
+        return parallel_apply(replicas, inputs, kwargs)
+
+    def gather(self, outputs: Any, output_device: Any) -> Any:
+        """The results on one device."""
+        return gather(outputs, output_device, self.dim)
 
 
 def data_parallel(
