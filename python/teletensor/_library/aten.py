@@ -45,6 +45,12 @@ def _to_copy(self: Tensor, *, dtype=None, device=None, non_blocking=False, memor
     return self.to(dtype=dtype, device=device, non_blocking=non_blocking, copy=True, memory_format=memory_format)
 
 
+def _public(name: str) -> Callable:
+    import teletensor
+
+    return getattr(teletensor, name)
+
+
 def _softmax(function: Callable) -> Callable:
     def call(self: Tensor, dim: int, half_to_float: bool) -> Tensor:
         return function(self, dim, dtype=_C.float32 if half_to_float else None)
@@ -52,7 +58,41 @@ def _softmax(function: Callable) -> Callable:
     return call
 
 
+def _unique_dim(self: Tensor, dim: int, sorted=True, return_inverse=False, return_counts=False) -> tuple:  # noqa: A002
+    """Always returns the unique slices, the inverse indices and the counts."""
+    return _public("unique")(self, sorted, True, True, dim)
+
+
+def _functional(name: str) -> Callable:
+    return getattr(importlib.import_module("teletensor.nn.functional"), name)
+
+
+def _max_pool2d_with_indices(self: Tensor, kernel_size, stride=(), padding=0, dilation=1, ceil_mode=False) -> tuple:
+    pool = _functional("max_pool2d")
+    return pool(self, kernel_size, stride or None, padding, dilation, ceil_mode=ceil_mode, return_indices=True)
+
+
+def _batch_norm_of_statistics(input: Tensor, weight, bias, running_mean, running_var, momentum, eps) -> tuple:  # noqa: A002
+    result = _public("native_batch_norm")(input, weight, bias, running_mean, running_var, False, momentum, eps)
+    return result[0], input.new_empty(0), input.new_empty(0)
+
+
+def _upsample(mode: str) -> Callable:
+    def call(self: Tensor, output_size, scales_h=None, scales_w=None) -> Tensor:
+        if scales_h is not None or scales_w is not None:
+            raise NotImplementedError(f"[torch.ops.aten.upsample_{mode}] expected an output size without scales")
+        return _functional("interpolate")(self, tuple(output_size), mode=mode)
+
+    return call
+
+
 _OWN: dict[str, Callable] = {
+    "alias": _C.ops.alias,
+    "unique_dim": _unique_dim,
+    "max_pool2d_with_indices": _max_pool2d_with_indices,
+    "_adaptive_avg_pool2d": lambda self, output_size: _functional("adaptive_avg_pool2d")(self, output_size),
+    "_native_batch_norm_legit_no_training": _batch_norm_of_statistics,
+    "upsample_nearest2d": _upsample("nearest"),
     "_to_copy": _to_copy,
     "_softmax": _softmax(_C.ops.softmax),
     "_log_softmax": _softmax(_C.ops.log_softmax),
@@ -66,6 +106,13 @@ _OWN: dict[str, Callable] = {
     "constant_pad_nd": lambda self, pad, value=0: _C.ops.pad(self, list(pad), value),
     "index": lambda self, indices: self[tuple(slice(None) if i is None else i for i in indices)],
     "numpy_T": lambda self: self.T,
+    "block_diag": lambda tensors: _public("block_diag")(*tensors),
+    "broadcast_tensors": lambda tensors: _public("broadcast_tensors")(*tensors),
+    "cartesian_prod": lambda tensors: _public("cartesian_prod")(*tensors),
+    "einsum": lambda equation, tensors, path=None: _public("einsum")(equation, *tensors),
+    "expand": lambda self, size, implicit=False: self.expand(*size),
+    "tensordot": lambda self, other, dims_self, dims_other: _public("tensordot")(self, other, (dims_self, dims_other)),
+    "result_type": lambda a, b: _public("result_type")(a, b),
 }  # fmt: skip
 
 
@@ -124,7 +171,8 @@ class AtenOverload(OpOverload):
         kwargs = {n: v for n, v in kwargs.items() if v is not None}
         if "self" in kwargs:  # Python's functions call it input
             args = (kwargs.pop("self"), *args)
-        return function(*args, **kwargs)
+        result = function(*args, **kwargs)
+        return None if self._schema.returns == "()" else result
 
     def _functional(self, args: tuple, kwargs: dict) -> dict[str, Any]:
         names = _IN_FUNCTIONAL[self._opname].split()

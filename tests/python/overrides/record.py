@@ -1,4 +1,4 @@
-"""Records the names of the functions that PyTorch's __torch_function__ overrides. Run by a Python with PyTorch:
+"""Records the functions that PyTorch's __torch_function__ overrides, and values of calls of torch.ops.aten. Run by a Python with PyTorch:
 
 .venv-peers/bin/python -m tests.python.overrides.record
 """
@@ -10,6 +10,10 @@ import pathlib
 
 import torch
 from torch import overrides
+
+from tests.python.names.record import plain
+
+from .aten_cases import evaluate, rows
 
 PLACE = pathlib.Path(__file__).with_name("overridable.json")
 
@@ -26,4 +30,5 @@ def recorded() -> dict[str, list[str]]:
 
 
 if __name__ == "__main__":
-    PLACE.write_text(json.dumps({"version": torch.__version__, "names": recorded()}, indent=0) + "\n")
+    values = {row: plain(evaluate(torch, row)) for row in rows()}
+    PLACE.write_text(json.dumps({"version": torch.__version__, "names": recorded(), "values": values}, indent=0) + "\n")

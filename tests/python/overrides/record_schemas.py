@@ -5,6 +5,7 @@ PYTHONPATH=build/python .venv-peers/bin/python -m tests.python.overrides.record_
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import torch
@@ -13,6 +14,16 @@ from teletensor._library import aten
 
 # Types of arguments that no operator here has: names of dimensions, streams, sparse and quantized layouts.
 REFUSED = ("Dimname", "Stream", "Storage", "__torch__", "Layout layout)", "QScheme", "Dict(")
+
+
+# A default of a dtype is a number in the text of a schema.
+DTYPE = re.compile(r"(?P<type>ScalarType\?? \w+)=(?P<number>\d+)")
+DTYPES = ("uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64")
+
+
+def dtype_name(match: re.Match[str]) -> str:
+    """The declaration of an argument with the dtype's name."""
+    return f"{match['type']}={DTYPES[int(match['number'])]}"
 
 
 def declarations() -> list[str]:
@@ -28,7 +39,7 @@ def declarations() -> list[str]:
             continue
         text = str(schema).removeprefix("aten::")
         if not any(refused in text for refused in REFUSED) and aten.implementation(base) is not None:
-            found.setdefault(base, []).append(text)
+            found.setdefault(base, []).append(DTYPE.sub(dtype_name, text))
     return [text for base in sorted(found) for text in found[base]]
 
 

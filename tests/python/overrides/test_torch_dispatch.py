@@ -1,6 +1,16 @@
 """__torch_dispatch__: modes, subclasses with values and wrapper subclasses, and torch.ops.aten."""
 
+import json
+from pathlib import Path
+
 import pytest
+
+from tests.python.names.record import plain
+from tests.python.names.test_values import check
+
+from .aten_cases import evaluate, rows
+
+VALUES = json.loads(Path(__file__).with_name("overridable.json").read_text())["values"]
 
 
 @pytest.fixture
@@ -252,3 +262,23 @@ def test_text_of_subclasses(torch, code, text):
 
     names = {"Mine": type("Mine", (torch.Tensor,), {}), "MyParameter": type("MyParameter", (torch.nn.Parameter,), {})}
     assert repr(eval(code, {"torch": torch, "copy": copy, **names})) == text
+
+
+@pytest.mark.parametrize("row", rows())
+def test_values_of_aten(torch, row):
+    check(plain(evaluate(torch, row)), VALUES[row], row)
+
+
+def test_overloads_of_aten(torch):
+    aten = torch.ops.aten
+    assert str(aten.add.Tensor) == "aten.add.Tensor" and aten.add.Tensor.name() == "aten::add.Tensor"
+    assert aten.add.Tensor.__name__ == "add.Tensor" and aten.add.overloads()[:2] == ["Tensor", "Scalar"]
+    assert str(aten.add.Tensor._schema) == "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"
+    assert aten.relu.default.overloadpacket is aten.relu and "relu" in dir(aten) and not hasattr(aten, "no_such_operator")
+    for name in dir(aten):  # every declaration is well-formed
+        packet = getattr(aten, name)
+        assert all(getattr(packet, overload)._overloadname == overload for overload in packet.overloads())
+    with pytest.raises(AttributeError, match="no overload name 'Nothing'"):
+        aten.add.Nothing  # noqa: B018
+    with pytest.raises(RuntimeError, match="no overload for these arguments"):
+        aten.add("text", 1)
