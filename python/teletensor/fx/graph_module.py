@@ -341,6 +341,12 @@ class GraphModule(nn.Module):
         copied.meta = getattr(self, "meta", {})
         return copied
 
+    def _replicate_for_data_parallel(self) -> GraphModule:
+        replica = self.__copy__()
+        self._graph.owning_module = self
+        vars(replica)["_is_replica"] = True
+        return replica
+
     # -- hooks on changes of the graph
 
     @contextlib.contextmanager

@@ -12,7 +12,7 @@ from teletensor import fx
 from teletensor._toplevel import NAMES
 from teletensor.fx._names import public_path
 from teletensor.fx.node import _get_qualified_name
-from tests.conftest import client_environment
+from tests.conftest import IN_PROCESS, client_environment
 
 NAMESPACES = ["", "nn.functional", "linalg", "fft", "special", "functional", "nn.init", "signal.windows"]
 
@@ -64,6 +64,7 @@ print(torch.fx.symbolic_trace(f).code)
 """
 
 
+@pytest.mark.skipif(IN_PROCESS, reason="starts a process that connects to a daemon")
 def test_tracing_as_torch():
     environment = client_environment()
     result = subprocess.run([sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True)

@@ -15,6 +15,7 @@ import pytest
 import teletensor as torch
 from teletensor import fx, nn
 from teletensor.utils import _pytree as pytree
+from tests.conftest import DEVICES
 
 from . import programs
 
@@ -40,6 +41,7 @@ FORMS = {
     "transformed": lambda traced, _: fx.Transformer(traced).transform(),
     "copied": lambda traced, _: copy.deepcopy(traced),
     "copied shallowly": lambda traced, _: copy.copy(traced),
+    "replicated": lambda traced, _: traced._replicate_for_data_parallel(),
     "traced again": lambda traced, _: fx.symbolic_trace(traced),
     "from its graph": lambda traced, _: fx.GraphModule(traced, copy.deepcopy(traced.graph)),
     "pickled": lambda traced, _: pickle.loads(pickle.dumps(traced)),
@@ -293,3 +295,13 @@ def test_a_module_is_pickled_by_its_source():
     assert read(-3) == 3
     assert read.code == traced.code
     assert [n.stack_trace for n in read.graph.nodes if n.op == "call_function"] == ["a line"]
+
+
+@pytest.mark.skipif("cuda" not in DEVICES, reason="needs two GPUs")
+def test_a_traced_module_is_replicated_on_gpus():
+    traced = fx.symbolic_trace(nn.Sequential(nn.Linear(4, 4), nn.ReLU()).to("cuda"))
+    x = torch.randn(6, 4, device="cuda")
+    result = nn.DataParallel(traced, device_ids=[0, 1])(x)
+    np.testing.assert_allclose(result.detach().cpu().numpy(), traced(x).detach().cpu().numpy(), rtol=1e-5)
+    result.sum().backward()
+    assert traced.get_parameter("0.weight").grad is not None
