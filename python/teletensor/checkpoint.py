@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 
 from . import _C
 from ._C import Tensor
-from ._checkpoint import files, tree
+from ._checkpoint import archives, files, tree
 
 __all__ = ["PendingSave", "load", "load_into", "names", "save", "save_async"]
 
@@ -114,6 +114,10 @@ class PendingSave:
 def _start(state, path, metadata: Mapping[str, str] | None, max_shard_size, in_background: bool) -> PendingSave:
     path = files.path_text(path)
     limit = _byte_count(max_shard_size)
+    if path.endswith(archives.SUFFIXES):
+        if metadata is not None:
+            raise NotImplementedError("[checkpoint] expected metadata to be None: files in PyTorch's format have none")
+        return PendingSave([archives.write_archive(path, state, in_background)], lambda written: written[0])
     if metadata is not None and not all(isinstance(text, str) for item in metadata.items() for text in item):
         raise TypeError("[checkpoint] expected strings in metadata")
     tensors, structure = _flatten(state)
@@ -155,9 +159,10 @@ def save(
 
     Args:
         state: tensors by name, or any nesting of dicts, lists, tuples, tensors and plain values, as of state_dict().
-        path: on the engine's host (`files.path_text`). ``*.safetensors``: one file. Otherwise a folder with
-            ``model.safetensors``, or with several files and ``model.safetensors.index.json`` if the tensors have more than
-            `max_shard_size` bytes. A folder that exists must be empty or contain a checkpoint.
+        path: on the engine's host (`files.path_text`). ``*.safetensors``: one file. ``*.pt``, ``*.pth``, ``*.ckpt`` and
+            ``*.bin``: one file in PyTorch's format, as torch.save writes it. Otherwise a folder with ``model.safetensors``,
+            or with several files and ``model.safetensors.index.json`` if the tensors have more than `max_shard_size` bytes.
+            A folder that exists must be empty or contain a checkpoint.
         metadata: strings to store in each file.
 
     Raises:
@@ -182,7 +187,10 @@ class _Source:
 
     def __init__(self, path: str | os.PathLike):
         path = files.path_text(path)
+        if path.endswith(archives.SUFFIXES):
+            raise NotImplementedError("[checkpoint] files in PyTorch's format are read as a whole: use load() and load_state_dict()")
         self.tensors: dict[str, tuple[str, _C.dtype, list[int]]] = {}
+        self._places: dict[str, dict[str, tuple[int, int]]] = {}  # offsets and checksums of the tensors of each file
         if path.endswith(_SUFFIX):
             self._add(path, None)
             return
@@ -201,7 +209,7 @@ class _Source:
             self._add(files.join(path, file), wanted)
 
     def _add(self, file: str, wanted: set[str] | None) -> None:
-        tensors, self.metadata = files.read_header(file)
+        tensors, self.metadata, self._places[file] = files.read_header_with_checksums(file)
         for name in tensors if wanted is None else wanted:
             if name not in tensors:
                 raise ValueError(f"[checkpoint] the index names '{name}' in '{file}', which does not contain it")
@@ -212,6 +220,12 @@ class _Source:
         for name, output in outputs.items():
             file, _, shape = self.tensors[name]
             by_file.setdefault(file, []).append((output, name, [0] * len(shape)))
+        for file, boxes in by_file.items():
+            places = self._places[file]
+            checked = {name: output for output, name, _ in boxes if name in places and output.dtype is self.tensors[name][1]}
+            if checked:
+                files.read_checked(file, checked, places)
+                by_file[file] = [box for box in boxes if box[1] not in checked]
         statuses = [status for file, boxes in by_file.items() for status in files.read_boxes(file, boxes)]
         for status in statuses:
             status.item()
@@ -223,7 +237,8 @@ def names(path: str | os.PathLike) -> dict[str, tuple[_C.dtype, list[int]]]:
 
 
 def load(path: str | os.PathLike, *, device=None, only: Sequence[str] | None = None):
-    """Reads a checkpoint in the engine; returns what save() was given. Also reads others' safetensors files and folders.
+    """Reads a checkpoint in the engine; returns what save() was given. Also reads others' safetensors files and folders, and
+    PyTorch's files and folders with them, as torch.load does. Checks the checksums of files that have them.
 
     Args:
         device: the device of the tensors, by default the CPU.
@@ -233,11 +248,16 @@ def load(path: str | os.PathLike, *, device=None, only: Sequence[str] | None = N
         RuntimeError: the engine cannot read the files.
         ValueError: the files are damaged.
     """
+    target = _C.device("cpu") if device is None else _C.device(device)
+    text = files.path_text(path)
+    if text.endswith(archives.SUFFIXES) or (not text.endswith(_SUFFIX) and archives.is_folder_of_archives(text)):
+        if only is not None:
+            raise NotImplementedError("[checkpoint] expected only to be None: files in PyTorch's format are read as a whole")
+        return archives.read_archive(text, target) if text.endswith(archives.SUFFIXES) else archives.read_folder(text, target)
     source = _Source(path)
     if only is not None and (missing := [name for name in only if name not in source.tensors]):
         raise KeyError(f"[checkpoint] the checkpoint has no tensor {', '.join(map(repr, missing[:8]))}")
     chosen = source.tensors if only is None else {name: source.tensors[name] for name in only}
-    target = _C.device("cpu") if device is None else device
     result = {name: _C.torch.empty(shape, dtype=dtype, device=target) for name, (_, dtype, shape) in chosen.items()}
     source.read(result)
     text = source.metadata.get(_STRUCTURE)

@@ -76,12 +76,11 @@ void write_parts(const CheckpointRoot& root, std::string_view path, FileParts& p
     std::string text;
   };
   std::vector<Patch> patches;
+  std::vector<uint64_t> bytes_before{0};  // of the tensors before each tensor
+  for (const Tensor& tensor : parts.tensors) bytes_before.push_back(bytes_before.back() + bytes_of(tensor));
   const auto offset_of = [&](size_t at) {  // in the file, of one of the client's bytes
-    uint64_t offset = at;
-    for (size_t i = 0; i < parts.tensors.size() && static_cast<size_t>(parts.positions[i]) <= at; ++i) {
-      offset += bytes_of(parts.tensors[i]);
-    }
-    return offset;
+    const auto after = std::upper_bound(parts.positions.begin(), parts.positions.end(), static_cast<int64_t>(at));
+    return at + bytes_before[static_cast<size_t>(after - parts.positions.begin())];
   };
   size_t written = 0;
   for (size_t i = 0; i < parts.tensors.size(); ++i) {

@@ -10,6 +10,7 @@ import itertools
 import json
 import math
 import os
+import struct
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -25,6 +26,8 @@ _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 _MAX_READS = 4096  # outputs of one instruction
 _MAX_READ_BYTES = 256 << 20  # the engine may need memory for the outputs of one instruction
 _MAX_NAMES_BYTES = 1 << 20  # a frame is limited
+
+CHECKSUMS = "teletensor.crc32"  # key of the metadata with the tensors' CRC-32 in the order of their bytes, if there are any
 
 _numbers = itertools.count(1)  # of writes in the background
 
@@ -67,8 +70,10 @@ def _bytes_of(tensor: Tensor) -> bytes:
     return bytes(data)
 
 
-def _header(tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None) -> bytes:
-    entries: dict = {"__metadata__": dict(metadata)} if metadata else {}
+def _header(tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None) -> tuple[bytes, list[int]]:
+    """The header of a safetensors file, and the places of the checksums in it: pairs of a tensor's number and an index."""
+    checksums = " ".join(["0" * 8] * len(tensors))
+    entries: dict = {"__metadata__": {CHECKSUMS: checksums, **(metadata or {})}}
     end = 0
     for name, tensor in tensors.items():
         if name == "__metadata__" or name in entries:
@@ -76,7 +81,9 @@ def _header(tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None) -
         begin, end = end, end + byte_size(tensor)
         entries[name] = {"dtype": _NAMES[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [begin, end]}
     text = json.dumps(entries, separators=(",", ":")).encode()
-    return text.ljust(-(-(len(text) + 8) // 8) * 8 - 8)  # so that the tensors' bytes are aligned
+    first = text.index(CHECKSUMS.encode()) + len(CHECKSUMS) + 3
+    places = [number for i in range(len(tensors)) for number in (i, first + 9 * i)]
+    return text.ljust(-(-(len(text) + 8) // 8) * 8 - 8), places  # so that the tensors' bytes are aligned
 
 
 class Write:
@@ -116,18 +123,39 @@ _abandoned: list[Tensor] = []
 def write_tensors(
     path: str, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None, in_background: bool = False
 ) -> Write:
-    """Writes a safetensors file and replaces the file at the path, atomically. Does not wait.
+    """Writes a safetensors file with checksums and replaces the file at the path, atomically. Does not wait.
 
     Args:
         in_background: whether the session's next calls need not wait for the file: the tensors are copied in the engine.
     """
+    listed = [t.detach() if t.requires_grad else t for t in tensors.values()]
+    header, places = _header(tensors, metadata)
+    data = struct.pack("<Q", len(header)) + header
+    places = [8 + number if i % 2 else number for i, number in enumerate(places)]
+    return write_parts(path, data, listed, [len(data)] * len(listed), places, True, in_background)
+
+
+def write_parts(
+    path: str, data: bytes, tensors: Sequence[Tensor], positions: Sequence[int], places: Sequence[int], hexadecimal: bool,
+    in_background: bool,
+) -> Write:  # fmt: skip
+    """Writes a file of any format and replaces the file at the path, atomically. Does not wait.
+
+    Args:
+        data: the bytes of the file without those of the tensors.
+        positions: how many of these bytes precede each tensor.
+        places: pairs of a tensor's number and the index in `data` of its CRC-32.
+        hexadecimal: whether checksums are 8 hexadecimal digits instead of 4 bytes.
+        in_background: whether the session's next calls need not wait for the file: the tensors are copied in the engine.
+    """
     while _abandoned:
         _C.ops.checkpoint_wait(_abandoned.pop())
-    listed = [t.detach() if t.requires_grad else t for t in tensors.values()]
-    header = _bytes_tensor(_header(tensors, metadata))
     work = next(_numbers) if in_background else 0
-    status = _C.ops.checkpoint_write(header, listed, path=path, work=work)
-    return Write(status, sum(map(byte_size, listed)), in_background)
+    status = _C.ops.checkpoint_write_parts(
+        _bytes_tensor(data), list(tensors), path=path, positions=list(positions), places=list(places), hexadecimal=hexadecimal,
+        work=work,
+    )  # fmt: skip
+    return Write(status, sum(map(byte_size, tensors)), in_background)
 
 
 def write_bytes(path: str, data: bytes) -> Tensor:
@@ -137,6 +165,24 @@ def write_bytes(path: str, data: bytes) -> Tensor:
 
 def read_bytes(path: str) -> bytes:
     return _bytes_of(_C.ops.checkpoint_read_bytes(path))
+
+
+def read_range(path: str, offset: int, size: int) -> tuple[int, bytes]:
+    """The file's size, and bytes of it; fewer than `size` if it ends before. A negative offset is relative to the end."""
+    data = _bytes_of(_C.ops.checkpoint_read_range(path, offset=offset, size=size))
+    return int.from_bytes(data[:8], "little"), data[8:]
+
+
+def read_ranges(path: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+    """The bytes of several small ranges, with few round trips."""
+    found = []
+    for at in range(0, len(ranges), _MAX_READS):
+        part = [_C.ops.checkpoint_read_range(path, offset=offset, size=size) for offset, size in ranges[at : at + _MAX_READS]]
+        reads = [_C.PendingRead(tensor) for tensor in part]
+        for read in reads:
+            read.wait()
+            found.append(bytes(memoryview(read).cast("B"))[8:])
+    return found
 
 
 def read_json(path: str):
@@ -154,9 +200,49 @@ def read_json(path: str):
 
 def read_header(path: str) -> tuple[dict[str, tuple[_C.dtype, list[int]]], dict[str, str]]:
     """Returns dtype and shape of each tensor of a safetensors file, and the file's metadata."""
-    header = json.loads(_bytes_of(_C.ops.checkpoint_header(path)))
+    return read_header_with_checksums(path)[:2]
+
+
+def read_header_with_checksums(path: str) -> tuple[dict[str, tuple[_C.dtype, list[int]]], dict[str, str], dict[str, tuple[int, int]]]:
+    """Like read_header(); also returns for each tensor the offset of its bytes and their CRC-32, if the file has checksums."""
+    text = _bytes_of(_C.ops.checkpoint_header(path))
+    header = json.loads(text)
     metadata = header.pop("__metadata__", {})
-    return {name: (_DTYPES[entry["dtype"]], entry["shape"]) for name, entry in header.items()}, metadata
+    tensors = {name: (_DTYPES[entry["dtype"]], entry["shape"]) for name, entry in header.items()}
+    checksums = metadata.get(CHECKSUMS, "").split() if isinstance(metadata, dict) else []
+    if not checksums:
+        return tensors, metadata, {}
+    # Empty tensors have the offsets of the tensors after them; names in the header are in the order of their bytes.
+    names = sorted(header, key=lambda name: header[name]["data_offsets"])
+    if len(checksums) != len(names) or not all(len(c) == 8 and set(c) <= set("0123456789abcdef") for c in checksums):
+        raise ValueError(f"[checkpoint] '{path}' is damaged: expected {len(names)} checksums")
+    start = 8 + len(text)
+    places = {name: (start + header[name]["data_offsets"][0], int(c, 16)) for name, c in zip(names, checksums, strict=True)}
+    return tensors, metadata, places
+
+
+def read_checked(path: str, outputs: Mapping[str, Tensor], places: Mapping[str, tuple[int, int]]) -> None:
+    """Reads whole tensors into outputs of their dtypes and shapes, and compares the checksums. Waits.
+
+    Raises:
+        ValueError: a checksum is wrong.
+    """
+    results, batch, size = [], [], 0
+    for name, output in outputs.items():
+        if batch and (len(batch) == _MAX_READS or size + byte_size(output) > _MAX_READ_BYTES):
+            results.append(_read_parts(path, batch, outputs, places))
+            batch, size = [], 0
+        batch.append(name)
+        size += byte_size(output)
+    results.append(_read_parts(path, batch, outputs, places))
+    wrong = [name for names, result in results for name, crc in zip(names, result.tolist(), strict=True) if crc != places[name][1]]
+    if wrong:
+        raise ValueError(f"[checkpoint] '{path}' is damaged: wrong checksums of {', '.join(map(repr, wrong[:8]))}")
+
+
+def _read_parts(path: str, names: list[str], outputs, places) -> tuple[list[str], Tensor]:
+    tensors = [output.detach() if output.requires_grad else output for output in map(outputs.__getitem__, names)]
+    return names, _C.ops.checkpoint_read_parts(tensors, path=path, offsets=[places[name][0] for name in names])
 
 
 def read_boxes(path: str, boxes: Iterable[tuple[Tensor, str, Sequence[int]]]) -> list[Tensor]:

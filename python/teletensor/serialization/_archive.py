@@ -53,7 +53,7 @@ class FileSource:
         return data
 
 
-Source = Union[BytesSource, FileSource]
+Source = Union[BytesSource, FileSource]  # or another class with `size` and `read`
 
 
 @dataclass
@@ -179,6 +179,10 @@ class Archive:
         begin = entry.header + 30 + name_size + extra_size
         require(signature == b"PK\x03\x04" and begin + entry.size <= self._source.size, "the start of an entry", name)
         return begin, entry.size, entry.crc
+
+    def header_ranges(self) -> list[tuple[int, int]]:
+        """(offset, size) of what range() reads."""
+        return [(entry.header, 30) for entry in self._entries.values()]
 
     def read(self, name: str):
         """An entry's bytes. Checks the checksum, unless it is 0: files may be written without."""

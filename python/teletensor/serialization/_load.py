@@ -7,6 +7,7 @@ import io
 import mmap as memory_map
 import os
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from .. import _C
@@ -14,7 +15,7 @@ from .._storage import UntypedStorage
 from ..storage import TypedStorage
 from ..utils.serialization import config
 from . import _settings
-from ._archive import Archive, BytesSource, FileSource, is_archive
+from ._archive import Archive, BytesSource, FileSource, Source, is_archive
 from ._errors import LoadError, as_caller_errors, as_load_errors, damaged, require, shown
 from ._globals import Globals, StorageType, full_name
 from ._locations import Placement
@@ -84,7 +85,19 @@ def storage_fields(identity: Any, count: int) -> tuple:
     return (kind.dtype, text_of(key, "a storage's key"), text_of(location, "a location tag"), numel, *more)
 
 
-def _byte_order(archive: Archive) -> str:
+def load_client_archive(source: Source, placement: Placement, encoding: str, errors: str) -> Any:
+    """Reads an archive whose bytes are here."""
+    archive = Archive(source)
+    maker = StorageMaker(placement, byte_order(archive))
+
+    def make(dtype, nbytes: int, location: str, name: str) -> TypedStorage:
+        return maker.make(dtype, nbytes, location, lambda: archive.read(name))
+
+    return load_archive(archive, make, encoding, errors)
+
+
+def byte_order(archive: Archive) -> str:
+    """The byte order of an archive's numbers."""
     if "byteorder" in archive:
         order = bytes(archive.read("byteorder"))
         if order not in (b"little", b"big"):
@@ -107,10 +120,10 @@ def check_is_checkpoint(archive: Archive) -> None:
         )
 
 
-def load_archive(archive: Archive, placement: Placement, encoding: str, errors: str) -> Any:
-    """Reads an archive's object."""
+def load_archive(archive: Archive, make: Callable, encoding: str = "utf-8", errors: str = "strict") -> Any:
+    """Reads an archive's object. `make`: returns the TypedStorage of a dtype, the number of bytes, a location tag and the name
+    of an entry."""
     check_is_checkpoint(archive)
-    maker = StorageMaker(placement, _byte_order(archive))
     loaded: dict[str, TypedStorage] = {}
 
     def persistent_load(identity) -> TypedStorage:
@@ -122,7 +135,7 @@ def load_archive(archive: Archive, placement: Placement, encoding: str, errors: 
             stored = archive.size(name)
             require(nbytes <= stored < nbytes + dtype.itemsize, f"{nbytes} bytes in an entry", stored)
             nbytes = stored
-            found = loaded[key] = maker.make(dtype, nbytes, location, lambda: archive.read(name))
+            found = loaded[key] = make(dtype, nbytes, location, name)
         require(nbytes <= found.nbytes() < nbytes + dtype.itemsize, "one size of a storage", nbytes)
         return found if found.dtype is dtype else TypedStorage(wrap_storage=found._untyped_storage, dtype=dtype)
 
@@ -178,13 +191,13 @@ def _read(f, mmap: bool, placement: Placement, encoding: str, errors: str) -> An
                 )
             return load_legacy(file, source, placement, encoding, errors)
         if not mmap:
-            return load_archive(Archive(source), placement, encoding, errors)
+            return load_client_archive(source, placement, encoding, errors)
         with memory_map.mmap(
             file.fileno(), 0, flags=config.load.mmap_flags or memory_map.MAP_PRIVATE, prot=memory_map.PROT_READ
         ) as mapped:
             data = BytesSource(mapped)
             try:
-                return load_archive(Archive(data), placement, encoding, errors)
+                return load_client_archive(data, placement, encoding, errors)
             finally:
                 data.release()
 
