@@ -289,7 +289,8 @@ PyGetSetDef getset[] = {
     {"_base", checked_get<"_base", get_base>, nullptr, "The tensor that this tensor is a view of, or None.", nullptr},
     {"_handle", get_handle, nullptr, "The tensor's handle in the engine.", nullptr},
     {"_storage", get_storage, nullptr, "The (number, bytes) of the tensor's storage.", nullptr},
-    {"_session", get_session, nullptr, "A number that identifies the tensor's session as long as the tensor exists.", nullptr},
+    {"_session", get_session, nullptr, "A number that identifies the tensor's session as long as the tensor exists.",
+     nullptr},
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
     {}};
 

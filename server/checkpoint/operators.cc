@@ -115,10 +115,8 @@ CheckpointJob::Body write_parts_body(const Call& call, bool snapshot) {
   parts->check_numbers();
   CheckpointService& of = service();
   HostCharge held = charge(of.account(), parts->bytes.size());
-  return [root = of.root(), path = text(call, 2), parts,
-          held = std::make_shared<HostCharge>(std::move(held))](CheckpointJob& job) {
-    write_parts(*root, path, *parts, job);
-  };
+  return [root = of.root(), path = text(call, 2), parts, held = std::make_shared<HostCharge>(std::move(held))](
+             CheckpointJob& job) { write_parts(*root, path, *parts, job); };
 }
 
 // Runs a write: with `work` = 0 to its end, otherwise in the background with copies of the tensors.
@@ -312,8 +310,7 @@ void checkpoint_read_parts(Call& call) {
       const FileDescriptor file = root->open_file(path);
       for (size_t i = 0; i < parts->targets.size(); ++i) {
         const Tensor& target = parts->targets[i];
-        parts->checksums.push_back(
-            read_part(file.get(), path, static_cast<uint64_t>(parts->offsets[i]), target, job));
+        parts->checksums.push_back(read_part(file.get(), path, static_cast<uint64_t>(parts->offsets[i]), target, job));
         check_booleans(target, path);
       }
     });
@@ -321,8 +318,8 @@ void checkpoint_read_parts(Call& call) {
       for (size_t i = 0; i < parts->outputs.size(); ++i) {
         const Tensor& output = parts->outputs[i];
         if (parts->targets[i].same(output)) continue;
-        copy_into(output, output.device() == kCPU ? parts->targets[i]
-                                                  : ops::to_device(parts->targets[i], output.device()));
+        copy_into(output,
+                  output.device() == kCPU ? parts->targets[i] : ops::to_device(parts->targets[i], output.device()));
       }
       c.outputs.resize(1);
       c.outputs[0] = empty({static_cast<int64_t>(parts->checksums.size())}, DType::kInt64, kCPU);

@@ -95,8 +95,8 @@ void write_parts(const CheckpointRoot& root, std::string_view path, FileParts& p
         text.copy(parts.bytes.data() + at, text.size());
         continue;
       }
-      check(ErrorKind::kValue, at + text.size() <= written, "the place ", at, " of a checksum is on both sides of tensor ",
-            i);
+      check(ErrorKind::kValue, at + text.size() <= written, "the place ", at,
+            " of a checksum is on both sides of tensor ", i);
       patches.push_back({offset_of(at), text});
     }
   }
@@ -114,8 +114,8 @@ uint32_t read_part(int file, std::string_view path, uint64_t offset, const Tenso
     job.check_cancelled();
     const size_t piece = std::min<uint64_t>(kPieceBytes, size - done);
     read_exactly(file, data + done, piece, offset + done, path);
-    checksum = static_cast<uint32_t>(
-        crc32(checksum, reinterpret_cast<const Bytef*>(data + done), static_cast<uInt>(piece)));
+    checksum =
+        static_cast<uint32_t>(crc32(checksum, reinterpret_cast<const Bytef*>(data + done), static_cast<uInt>(piece)));
     done += piece;
     job.advance(piece);
   }

@@ -1,5 +1,5 @@
-// Files in formats that clients know: bytes of the client between the bytes of tensors. The engine computes the tensors'
-// checksums and writes them where the client says. Used on checkpoint threads; functions throw Error.
+// Files in formats that clients know: bytes of the client between the bytes of tensors. The engine computes the
+// tensors' checksums and writes them where the client says. Used on checkpoint threads; functions throw Error.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ namespace tt::server {
 
 // The contents of a file.
 struct FileParts {
-  std::string bytes;             // the client's
-  std::vector<Tensor> tensors;   // on the CPU
+  std::string bytes;               // the client's
+  std::vector<Tensor> tensors;     // on the CPU
   std::vector<int64_t> positions;  // ascending: how many of the client's bytes come before each tensor
   // Where CRC-32 checksums (as in zip archives) replace client's bytes: pairs of a tensor's number and an index in
   // `bytes`.
