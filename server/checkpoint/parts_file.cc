@@ -1,13 +1,12 @@
 #include "server/checkpoint/parts_file.h"
 
-#include <zlib.h>
-
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "server/checkpoint/checksum.h"
 #include "server/checkpoint/replacement_file.h"
 #include "server/checkpoint/safetensors.h"
 #include "server/checkpoint/tensor_file.h"
@@ -107,15 +106,14 @@ void write_parts(const CheckpointRoot& root, std::string_view path, FileParts& p
 }
 
 uint32_t read_part(int file, std::string_view path, uint64_t offset, const Tensor& into, CheckpointJob& job) {
-  auto checksum = static_cast<uint32_t>(crc32(0, nullptr, 0));
+  uint32_t checksum = 0;
   const uint64_t size = bytes_of(into);
   char* data = size == 0 ? nullptr : into.data_as<char>();
   for (uint64_t done = 0; done < size;) {
     job.check_cancelled();
     const size_t piece = std::min<uint64_t>(kPieceBytes, size - done);
     read_exactly(file, data + done, piece, offset + done, path);
-    checksum =
-        static_cast<uint32_t>(crc32(checksum, reinterpret_cast<const Bytef*>(data + done), static_cast<uInt>(piece)));
+    checksum = update_checksum(checksum, data + done, piece);
     done += piece;
     job.advance(piece);
   }

@@ -1,12 +1,11 @@
 #include "server/checkpoint/tensor_file.h"
 
-#include <zlib.h>
-
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstring>
 
+#include "server/checkpoint/checksum.h"
 #include "server/transfer/host_reader.h"
 
 namespace tt::server {
@@ -36,14 +35,14 @@ uint32_t append_tensor(ReplacementFile& file, const Tensor& tensor, std::vector<
   HostReader reader(tensor);
   const char* data = tensor.is_contiguous() && reader.bytes() != 0 ? static_cast<const char*>(tensor.data()) : nullptr;
   if (data == nullptr) buffer.resize(kPieceBytes);
-  auto checksum = static_cast<uint32_t>(crc32(0, nullptr, 0));
+  uint32_t checksum = 0;
   for (size_t done = 0; done < reader.bytes();) {
     job.check_cancelled();
     const auto began = std::chrono::steady_clock::now();
     const size_t size = std::min(kPieceBytes, reader.bytes() - done);
     if (data == nullptr) reader.read(buffer.data(), size);
     const char* piece = data == nullptr ? buffer.data() : data + done;
-    checksum = static_cast<uint32_t>(crc32(checksum, reinterpret_cast<const Bytef*>(piece), static_cast<uInt>(size)));
+    checksum = update_checksum(checksum, piece, size);
     file.append(piece, size);
     done += size;
     job.advance(size);
