@@ -20,8 +20,10 @@ _directory: str | None = None
 def __getattr__(name: str) -> Any:
     """The progress bar of tqdm, if that package is installed: libraries import it from here."""
     if name == "tqdm":
-        from tqdm import tqdm
-
+        try:
+            from tqdm import tqdm
+        except ImportError as error:
+            raise AttributeError("torch.hub.tqdm: the package tqdm is not installed") from error
         return tqdm
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

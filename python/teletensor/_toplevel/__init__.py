@@ -59,6 +59,7 @@ NAMES = {
     "_toplevel.symbols": "SymBool SymFloat SymInt Tag sym_constrain_range sym_constrain_range_for_size sym_float sym_fresh_size "
     "sym_int sym_ite sym_max sym_min sym_not sym_sqrt sym_sum",
     "_toplevel.lobpcg": "lobpcg",
+    "_toplevel.removed": "eig lstsq matrix_rank solve symeig",
     "_toplevel.unavailable": f"dequantize dsmm spmm {SPARSE} {QUANTIZED}",
     "_quantized_names": "qint32 qint8 qscheme quint2x4 quint4x2 quint8 per_channel_affine per_channel_affine_float_qparams "
     "per_channel_symmetric per_tensor_affine per_tensor_symmetric",

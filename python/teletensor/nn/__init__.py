@@ -37,4 +37,4 @@ __all__ = [
     "functional", "init", "parallel", "utils",
 ]  # fmt: skip
 
-__getattr__, __dir__ = lazy_attributes(globals(), ("attention",))
+__getattr__, __dir__ = lazy_attributes(globals(), ("attention", "quantized"))

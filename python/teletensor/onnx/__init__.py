@@ -4,11 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import enum
+
 from .._lazy import lazy_attributes
 from .._planned import not_implemented
 from .errors import OnnxExporterError
 
 __all__ = ["ExportableModule", "InputObserver", "ONNXProgram", "OnnxExporterError", "export", "is_in_onnx_export"]  # noqa: F822
+
+
+class OperatorExportTypes(enum.Enum):
+    """How operators that ONNX lacks would be exported."""
+
+    ONNX = 0
+    ONNX_ATEN = 1
+    ONNX_ATEN_FALLBACK = 2
+    ONNX_FALLTHROUGH = 3
+
+
+class TrainingMode(enum.Enum):
+    """The mode in which a module would be exported."""
+
+    EVAL = 0
+    PRESERVE = 1
+    TRAINING = 2
 
 
 def is_in_onnx_export() -> bool:

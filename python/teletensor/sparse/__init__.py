@@ -75,5 +75,6 @@ def as_sparse_gradcheck(gradcheck: Callable) -> Callable:
 not_implemented(
     globals(), "there are no sparse layouts yet; use a strided tensor and the function of torch or torch.nn.functional",
     "log_softmax softmax sum to_sparse_semi_structured spdiags sampled_addmm",
-    "SparseSemiStructuredTensor SparseSemiStructuredTensorCUSPARSELT SparseSemiStructuredTensorCUTLASS",
+    "ByteTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTensor SparseSemiStructuredTensor "
+    "SparseSemiStructuredTensorCUSPARSELT SparseSemiStructuredTensorCUTLASS",
 )  # fmt: skip

@@ -1,5 +1,6 @@
 """Names that PyTorch's build for CPUs cannot serve as reference for, and where names are found."""
 
+import importlib
 import subprocess
 import sys
 
@@ -182,3 +183,24 @@ def test_utilities_without_a_compiler_or_other_devices(torch):
     text = utils.collect_env.get_pretty_env_info()
     assert "numpy==" in text and "engine version: " in text and utils.collect_env.get_env_info().cpu_info
     assert utils.model_zoo.load_url is torch.hub.load_state_dict_from_url
+
+
+def test_copies_between_devices_have_gradients(torch):
+    functions = importlib.import_module("teletensor.nn.parallel._functions")
+    x, y = (torch.arange(6.0).reshape(2, 3) + i for i in range(2))
+    x.requires_grad_()
+    copies = functions.Broadcast.apply([-1, "cpu"], x, y)
+    assert len(copies) == 4 and torch.equal(copies[2], x) and torch.equal(copies[3], y)
+    sums = functions.ReduceAddCoalesced.apply(-1, 2, *copies)
+    parts = functions.Scatter.apply([-1, -1], [1, 1], 0, sums[0])
+    joined = functions.Gather.apply(-1, 0, *parts)
+    assert torch.equal(joined, 2 * x) and torch.equal(sums[1], 2 * y)
+    (joined * joined).sum().backward()
+    assert torch.equal(x.grad, 8 * x.detach())
+    scalars = functions.Gather.apply(-1, 0, torch.tensor(1.0), torch.tensor(2.0))
+    assert scalars.tolist() == [1, 2] and functions._get_stream(-1) is None
+    planned = torch.sparse.FloatTensor, torch.nn.quantized.Linear, torch.export.export, torch.onnx.export, torch.package.PackageImporter
+    for refused in planned:
+        with pytest.raises(NotImplementedError):
+            refused()
+    assert torch.nn.quantized.FloatFunctional and torch.onnx.OperatorExportTypes.ONNX and torch.cuda.amp.autocast_mode.autocast

@@ -20,3 +20,12 @@ class autocast(_mode.autocast):  # noqa: N801 - PyTorch's name
 
 custom_fwd = functools.partial(_mode.custom_fwd, device_type="cuda")
 custom_bwd = functools.partial(_mode.custom_bwd, device_type="cuda")
+
+
+def __getattr__(name: str):
+    """The module autocast_mode, which imports this one."""
+    if name == "autocast_mode":
+        import importlib
+
+        return importlib.import_module(f"{__name__}.autocast_mode")
+    raise AttributeError(f"module 'teletensor.cuda.amp' has no attribute {name!r}")
