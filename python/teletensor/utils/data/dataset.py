@@ -5,8 +5,9 @@ from __future__ import annotations
 import bisect
 import itertools
 import math
-import operator
 import warnings
+from array import array
+from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from ... import _C
@@ -42,11 +43,13 @@ def gather(tensors, indices: list[int]) -> list[Tensor]:
         IndexError: an index is out of range.
     """
     length = len(tensors[0]) if tensors else 0
-    at = _C.tensor([operator.index(i) for i in indices], dtype=_C.int64)
-    for i in indices:
-        if not -length <= i < length:
-            raise IndexError(f"index {i} is out of bounds for a data set of {length} samples")
-    return [t[at.to(t.device)] for t in tensors]
+    at = _C.tensor(array("q", indices), dtype=_C.int64)
+    if indices and not (-length <= min(indices) and max(indices) < length):
+        wrong = next(i for i in indices if not -length <= i < length)
+        raise IndexError(f"index {wrong} is out of bounds for a data set of {length} samples")
+    places = {t.device: at for t in tensors}
+    places = {device: at if device.type == "cpu" else at.to(device) for device in places}
+    return [t[places[t.device]] for t in tensors]
 
 
 def get_items(dataset, indices) -> list:
@@ -99,6 +102,8 @@ class PinnedDataset(Dataset):
         device: where the samples are stored: by default on the CPU, tensors on their own device.
         num_workers: number of threads that read samples; 0: the calling thread.
         progress: whether to show a progress bar; by default on a terminal.
+        transform: a function of batches, called for each batch (and for a sample, as a batch of one): augmentations in the
+            engine (teletensor.utils.data.augment).
 
     Raises:
         OutOfMemoryError: the samples do not fit into the device's free memory or the session's limit.
@@ -106,20 +111,47 @@ class PinnedDataset(Dataset):
         ValueError: the data set is empty, or a sample's structure, sizes or dtypes differ from those of sample 0.
     """
 
-    def __init__(self, dataset, device=None, *, num_workers: int = 0, progress: bool | None = None):
+    def __init__(
+        self, dataset, device=None, *, num_workers: int = 0, progress: bool | None = None, transform: Callable | None = None
+    ):
         from .pinning import load
 
         self._structure, self.tensors = load(dataset, device, num_workers, progress)
+        self.transform = transform
+
+    @classmethod
+    def from_tensors(cls, *tensors: Tensor, transform: Callable | None = None) -> PinnedDataset:
+        """A data set of tensors that are in the engine: tuples of their slices along the first dimension.
+
+        Raises:
+            ValueError: there is no tensor, or their lengths differ.
+        """
+        from .pinning import Leaf
+
+        lengths = [len(t) for t in tensors]
+        if not tensors or min(lengths) != max(lengths):
+            raise ValueError(f"[PinnedDataset] expected tensors of equal length, got the lengths {lengths}")
+        self = cls.__new__(cls)
+        self._structure, self.tensors, self.transform = tuple(Leaf() for _ in tensors), tensors, transform
+        return self
 
     def __getitem__(self, index):
-        return self._restore([t[index] for t in self.tensors])
+        if self.transform is None:
+            return self._restore([t[index] for t in self.tensors])
+        from .collate import map_leaves
+
+        index = index if index >= 0 else index + len(self)
+        batch = self.gather([index])
+        sample = map_leaves(lambda leaf: leaf[0] if isinstance(leaf, Tensor) else leaf, batch)
+        return tuple(sample) if isinstance(self._structure, tuple) and type(sample) is list else sample
 
     def __len__(self) -> int:
         return len(self.tensors[0])
 
     def gather(self, indices: list[int]):
-        """The batch of the samples at the indices: one instruction per tensor."""
-        return self._restore(gather(self.tensors, indices), batch=True)
+        """The batch of the samples at the indices: one instruction per tensor, and those of the transform."""
+        batch = self._restore(gather(self.tensors, indices), batch=True)
+        return batch if self.transform is None else self.transform(batch)
 
     def _restore(self, tensors, batch: bool = False):
         from .pinning import restore

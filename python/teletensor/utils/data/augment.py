@@ -1,0 +1,163 @@
+"""Augmentations of batches in the engine: a few instructions per batch, with random numbers of the session's generator.
+
+An augmentation is a callable of images of shape (N, C, H, W), on any device; each image of a batch is changed on its own.
+``PinnedDataset(dataset, transform=on(0, RandomCrop(32, 4), RandomHorizontalFlip(), Normalize(mean, std)))`` applies them to
+the first entry of each batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ... import _C
+from ..._C import Tensor
+
+__all__ = ["Compose", "Normalize", "RandomCrop", "RandomHorizontalFlip", "RandomVerticalFlip", "on"]
+
+
+def _check_images(op: str, images: Tensor) -> None:
+    if images.ndim != 4:
+        raise ValueError(f"[{op}] expected images of shape (N, C, H, W), got {list(images.shape)}")
+
+
+class Compose:
+    """Applies several functions, in order."""
+
+    def __init__(self, *steps: Callable):
+        self.steps = steps
+
+    def __call__(self, images: Tensor) -> Tensor:
+        for step in self.steps:
+            images = step(images)
+        return images
+
+
+def on(entry: Any, *steps: Callable) -> Callable:
+    """A function of batches that applies the steps to one entry, given by its index or key, and leaves the others.
+
+    Raises:
+        TypeError: the batch is not a list, a tuple or a dict (when the function is called).
+    """
+    compose = Compose(*steps)
+
+    def apply(batch: Any) -> Any:
+        if isinstance(batch, dict):
+            return {**batch, entry: compose(batch[entry])}
+        if not isinstance(batch, (list, tuple)):
+            raise TypeError(f"[on] expected a batch that is a list, a tuple or a dict, got {type(batch).__name__}")
+        values = list(batch)
+        values[entry] = compose(values[entry])
+        return values
+
+    return apply
+
+
+class Normalize:
+    """``(images - mean) / std`` per channel, in float32 or the images' floating-point dtype.
+
+    Args:
+        mean, std: one number per channel, for pixels in [0, 1].
+        scale: divides integer images first; 255 for uint8. Floating-point images are not scaled.
+
+    Raises:
+        ValueError: the numbers of channels differ, or a standard deviation is 0.
+    """
+
+    def __init__(self, mean: Sequence[float], std: Sequence[float], scale: float = 255.0):
+        if len(mean) != len(std) or not all(std):
+            raise ValueError(f"[Normalize] expected one mean and one std other than 0 per channel, got {mean} and {std}")
+        self.mean, self.std, self.scale = tuple(mean), tuple(std), scale
+        self._constants: dict[tuple, tuple[Tensor, Tensor]] = {}  # by dtype and device
+
+    def _factors(self, images: Tensor, dtype) -> tuple[Tensor, Tensor]:
+        """(factor, offset) of shape (C, 1, 1), so that the result is images * factor + offset."""
+        key = dtype, images.device, images.dtype.is_floating_point, id(_session())
+        if key not in self._constants:
+            scale = 1.0 if images.dtype.is_floating_point else self.scale
+            values = [[1 / (s * scale) for s in self.std], [-m / s for m, s in zip(self.mean, self.std)]]
+            both = _C.tensor(values, dtype=dtype).to(images.device).reshape(2, -1, 1, 1)
+            self._constants = {key: (both[0], both[1])}
+        return self._constants[key]
+
+    def __call__(self, images: Tensor) -> Tensor:
+        _check_images("Normalize", images)
+        if images.shape[1] != len(self.mean):
+            raise ValueError(f"[Normalize] expected {len(self.mean)} channels, got images of shape {list(images.shape)}")
+        dtype = images.dtype if images.dtype.is_floating_point else _C.float32
+        factor, offset = self._factors(images, dtype)
+        return images.to(dtype) * factor + offset
+
+
+def _session():
+    from ..._connection import connection
+
+    return connection()
+
+
+class RandomCrop:
+    """A window of each image, at a random place of the image with zeros around it.
+
+    Args:
+        size: height and width of the windows.
+        padding: number of zeros at each side.
+
+    Raises:
+        ValueError: the images with their padding are smaller than the windows (when called).
+    """
+
+    def __init__(self, size: int | tuple[int, int], padding: int = 0):
+        self.size = (size, size) if isinstance(size, int) else tuple(size)
+        self.padding = padding
+        if padding < 0 or min(self.size) < 1:
+            raise ValueError(f"[RandomCrop] expected a positive size and no negative padding, got {size} and {padding}")
+
+    def __call__(self, images: Tensor) -> Tensor:
+        from ... import arange, randint
+        from ...nn.functional import pad
+
+        _check_images("RandomCrop", images)
+        count, channels, height, width = images.shape
+        tops, lefts = (length + 2 * self.padding - size for length, size in zip((height, width), self.size))
+        if tops < 0 or lefts < 0:
+            raise ValueError(
+                f"[RandomCrop] expected images of at least {list(self.size)} with a padding of {self.padding}, got {[height, width]}"
+            )
+        padded = pad(images, [self.padding] * 4) if self.padding else images
+        device = images.device
+
+        def places(most: int, size: int) -> Tensor:
+            return randint(most + 1, (count, 1), device=device) + arange(size, device=device)
+
+        rows, columns = places(tops, self.size[0]), places(lefts, self.size[1])
+        samples = arange(count, device=device).reshape(-1, 1, 1, 1)
+        channel = arange(channels, device=device).reshape(1, -1, 1, 1)
+        return padded[samples, channel, rows.reshape(count, 1, -1, 1), columns.reshape(count, 1, 1, -1)]
+
+
+class _RandomFlip:
+    """Reverses a dimension of each image with probability p."""
+
+    _dim = -1
+
+    def __init__(self, p: float = 0.5):
+        if not 0 <= p <= 1:
+            raise ValueError(f"[{type(self).__name__}] expected p in [0, 1], got {p}")
+        self.p = p
+
+    def __call__(self, images: Tensor) -> Tensor:
+        from ... import rand, where
+
+        _check_images(type(self).__name__, images)
+        chosen = rand(images.shape[0], 1, 1, 1, device=images.device) < self.p
+        return where(chosen, images.flip(self._dim), images)
+
+
+class RandomHorizontalFlip(_RandomFlip):
+    """Mirrors each image from left to right with probability p."""
+
+
+class RandomVerticalFlip(_RandomFlip):
+    """Mirrors each image from top to bottom with probability p."""
+
+    _dim = -2
