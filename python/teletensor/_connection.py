@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 
 from . import _C
@@ -18,6 +19,7 @@ _current: _C.Connection | None = None
 _all: Engines | None = None  # of connect_all()
 environment: dict[str, str] = {}  # variables by which another process connects to the same engine
 _settings: dict[str, tuple] = {}  # arguments by operator name; issued again in every new session
+_opening = threading.RLock()  # held by connection() while it opens a session
 _refusal: BaseException | type[BaseException] | None = None  # raised by connect()
 
 
@@ -170,8 +172,11 @@ def issue_in_sessions(operator: str, *arguments) -> None:
 
 
 def connection() -> _C.Connection:
-    """Returns the open session; opens one if there is none."""
-    return _current or connect()
+    """Returns the open session; opens one if there is none. Threads that call it at once get the same one."""
+    if _current is not None:
+        return _current
+    with _opening:
+        return _current or connect()
 
 
 def refuse_sessions(error: type[BaseException]) -> None:

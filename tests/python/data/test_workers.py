@@ -257,6 +257,19 @@ def test_workers_of_a_killed_parent_end():
 
 
 @pytest.mark.skipif(IN_PROCESS, reason="starts clients")
+def test_the_first_tensors_are_those_of_a_loader():
+    """Batches belong to one session, also if a loader's threads make the first tensors of a program."""
+    client = run("""
+        import teletensor as torch
+        from tests.python.data.datasets import Images
+        batches = list(torch.utils.data.DataLoader(Images(40), 4, num_workers=2))
+        print(sum(b["label"].sum() + b["image"].long().sum() for b in batches).item() // 780)
+    """)
+    out, err = client.communicate(timeout=60)
+    assert (out, client.returncode) == ("40001\n", 0), err
+
+
+@pytest.mark.skipif(IN_PROCESS, reason="starts clients")
 def test_exit_with_an_iterator():
     """A program that ends in the middle of an epoch ends quietly, with its workers."""
     client = run("""

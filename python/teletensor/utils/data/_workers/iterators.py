@@ -149,6 +149,7 @@ class WorkerIterator(BaseIterator):
         self._epoch, self._workers, self._broken = 0, [], None
         self._ended: set[int] = set()  # workers whose processes have ended
         method = choose(loader)
+        _connection.connection()  # opened by this thread, not by those that upload batches
         context = None if method == THREADS else method
         setup = Setup(
             self._options, 0, loader.num_workers, self._base_seed, loader.worker_init_fn,
