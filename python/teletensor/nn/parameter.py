@@ -87,13 +87,17 @@ _OPERATORS = (
 ).split()
 
 
+def _use_of(what: object, cls: type) -> ValueError:
+    return ValueError(
+        f"Attempted to use an uninitialized parameter in {what}. This error happens when you are using a `LazyModule` or "
+        f"explicitly manipulating `torch.nn.parameter.{cls.__name__}` objects. When using LazyModules Call `forward` with a dummy "
+        "batch to initialize the parameters before calling torch functions"
+    )
+
+
 def _refused(name: str):
     def refuse(self, *args, **kwargs):
-        raise ValueError(
-            f"Attempted to use an uninitialized parameter in Tensor.{name}. This error happens when you are using a `LazyModule` "
-            f"or explicitly manipulating `torch.nn.parameter.{type(self).__name__}` objects. When using LazyModules Call "
-            "`forward` with a dummy batch to initialize the parameters before calling torch functions"
-        )
+        raise _use_of(f"Tensor.{name}", type(self))
 
     return refuse
 
@@ -117,12 +121,18 @@ _Refusals = type("_Refusals", (), {
 class UninitializedTensorMixin(_Refusals):
     """The common base of parameters and buffers of unknown shape. materialize() allocates them and changes their class.
 
-    Methods other than casts and copies between devices raise ValueError. Functions, which do not see the class, receive an
-    empty tensor.
+    Functions, and methods other than casts and copies between devices, raise ValueError.
     """
 
     _allowed_methods = _ALLOWED
     cls_to_become: type
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        name = func.__name__
+        if name not in ("__get__", "__set__", "__delete__") and getattr(Tensor, name, None) != func:
+            raise _use_of(func, cls)  # methods are refused by the class itself
+        return _C._disabled_torch_function_impl(func, types, args, kwargs)
 
     def materialize(self, shape, device=None, dtype=None) -> None:
         """Allocates the tensor with a shape and makes it a plain parameter or buffer. The values are uninitialised."""

@@ -282,3 +282,9 @@ def test_overloads_of_aten(torch):
         aten.add.Nothing  # noqa: B018
     with pytest.raises(RuntimeError, match="no overload for these arguments"):
         aten.add("text", 1)
+
+
+@pytest.mark.parametrize("call", ["torch.sum(p)", "torch.nn.functional.linear(x, p)", "torch.cat([x, p])", "p.sum()", "p + 1"])
+def test_uninitialized_parameters_refuse_functions(torch, call):
+    with pytest.raises(ValueError, match="Attempted to use an uninitialized parameter"):
+        eval(call, {"torch": torch}, {"x": torch.ones(2), "p": torch.nn.parameter.UninitializedParameter()})
