@@ -24,10 +24,13 @@ ORDERS: dict[str, tuple[str, ...]] = {
     "addcmul": ("input value tensor1 tensor2",),
     "addcdiv": ("input value tensor1 tensor2",),
     "contiguous": ("input memory_format",),
+    "softmax": ("input dim dtype",),
+    "log_softmax": ("input dim dtype",),
     "rsub": ("input other alpha",),
     "subtract": ("input other alpha",),
 }
-NUMBERS = ("alpha", "beta", "value")  # parameters that are not tensors
+NUMBERS = ("alpha", "beta", "value")  # parameters that are not tensors, in the orders of which PyTorch warns
+_OF_ANY_KIND = ("memory_format", "other", "dim", "dtype", "start", "length")
 # Other names of parameters, by function.
 RENAMED: dict[str, dict[str, str]] = {
     "swapaxes": {"axis0": "dim0", "axis1": "dim1"}, "split": {"split_size": "split_size_or_sections"},
@@ -40,7 +43,7 @@ def _ordered(names: list[str], args: tuple, kwargs: dict) -> dict[str, Any] | No
     if len(args) > len(names) or set(bound) & set(kwargs) or not set(names) <= {*bound, *kwargs}:
         return None
     bound.update(kwargs)
-    numbers_fit = all(isinstance(bound[n], Tensor) != (n in NUMBERS) for n in names if n not in ("memory_format", "other"))
+    numbers_fit = all(isinstance(bound[n], Tensor) != (n in NUMBERS) for n in names if n not in _OF_ANY_KIND)
     return bound if numbers_fit else None
 
 
@@ -83,17 +86,6 @@ def _nan_to_num(call: Callable, args: tuple, kwargs: dict):
     return NotImplemented
 
 
-def _narrow(call: Callable, args: tuple, kwargs: dict):
-    """``start`` may be a 0-dimensional tensor of integers, whose value is read."""
-    bound = _ordered(["input", "dim", "start", "length"], args, kwargs)
-    if bound is None or not isinstance(bound["start"], Tensor):
-        return NotImplemented
-    start = bound["start"]
-    if start.dim() or start.is_floating_point() or start.is_complex() or start.dtype is _C.bool:
-        raise RuntimeError("start must be an 0-dim integral Tensor.")
-    return call(bound["input"], bound["dim"], start.item(), bound["length"])
-
-
 def _fake_quantize(call: Callable, args: tuple, kwargs: dict):
     """``scale`` and ``zero_point`` may be tensors of one element, whose values are read."""
     names = ["input", "scale", "zero_point", "quant_min", "quant_max"]
@@ -107,11 +99,12 @@ def _fake_quantize(call: Callable, args: tuple, kwargs: dict):
 
 CALLS: dict[str, Callable] = {
     "broadcast_to": _variadic, "count_nonzero": _variadic, "squeeze": _variadic, "expand": _expand, "nan_to_num": _nan_to_num,
-    "nan_to_num_": _nan_to_num, "narrow": _narrow, "fake_quantize_per_tensor_affine": _fake_quantize,
+    "nan_to_num_": _nan_to_num, "fake_quantize_per_tensor_affine": _fake_quantize,
 }  # fmt: skip
 
 
-# The parameters that the functions of CALLS add, for tools that read signatures; without `input` for methods.
+# For tools that read signatures: the parameters that the functions of CALLS add, and a tensor instead of an int, whose
+# value the parser reads. Without `input` for methods.
 ADDED = {
     "broadcast_to": ("input, *size: int",), "count_nonzero": ("input, *dim: int",), "squeeze": ("input, *dim: int",),
     "expand": ("input, size: ints, *, implicit: bool=False", "input, *size: int, implicit: bool=False"),
@@ -149,7 +142,7 @@ def other_spelling(name: str, is_method: bool, in_place: bool, args: tuple, kwar
         bound = _ordered(names, args, rest)
         if bound is None or key in ("rsub", "subtract") and isinstance(bound["other"], Tensor):
             continue
-        if key not in ("contiguous", "rsub", "subtract"):
+        if names[-1] not in NUMBERS and not set(names).isdisjoint(NUMBERS):
             warnings.warn(f"{name}({', '.join(names)}) is deprecated; pass {' and '.join(set(names) & set(NUMBERS))} by name", stacklevel=3)
         if "out" in kwargs:
             bound["out"] = kwargs["out"]
@@ -157,5 +150,5 @@ def other_spelling(name: str, is_method: bool, in_place: bool, args: tuple, kwar
     return NotImplemented
 
 
-if hasattr(_C, "set_other_spellings"):
+if "set_other_spellings" in vars(_C):  # hasattr() would import the private aliases
     _C.set_other_spellings(other_spelling)

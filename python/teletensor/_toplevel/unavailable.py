@@ -12,9 +12,15 @@ from . import QUANTIZED, SPARSE
 spmm = dsmm = _C.torch.mm  # PyTorch's names for products with sparse matrices; strided ones are accepted too
 
 
-def dequantize(tensor: Any) -> Any:
-    """The values of a tensor as float32, or those of each tensor of a list."""
-    return tensor.to(_C.float32) if isinstance(tensor, Tensor) else tuple(t.to(_C.float32) for t in tensor)
+def dequantize(input: Tensor | None = None, *, tensors: Any = None) -> Any:
+    """The values of a tensor as float32, or those of each tensor of a list, which may be passed as ``tensors``."""
+    if (input is None) == (tensors is None):
+        raise TypeError("dequantize() expected a tensor or a list of tensors")
+    given = tensors if input is None else input
+    return given.to(_C.float32) if isinstance(given, Tensor) else tuple(t.to(_C.float32) for t in given)
+
+
+dequantize.__overloads__ = ("input", "tensors")
 
 
 def _add(what: str, functions: str) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Callable
 
 from .. import _C
 from .._C import Tensor
+from .._generator import Generator
 from .._planned import not_implemented
 
 GRID_SAMPLE_INTERPOLATION_MODES = {"bilinear": 0, "nearest": 1, "bicubic": 2}
@@ -67,6 +68,15 @@ def boolean_dispatch(
     return dispatch
 
 
+_FRACTIONAL = "input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None"
+_WINDOWS = "input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False"
+_ADAPTIVE = "input, output_size, return_indices=False"
+_POOL_PARAMETERS = {
+    "fractional_max_pool2d": _FRACTIONAL, "fractional_max_pool3d": _FRACTIONAL, "adaptive_max_pool1d": _ADAPTIVE,
+    "adaptive_max_pool3d": _ADAPTIVE, "max_pool1d": _WINDOWS, "max_pool3d": _WINDOWS,
+}  # fmt: skip
+
+
 def _with_indices(name: str) -> Callable:
     def pool(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
         from . import functional
@@ -80,6 +90,7 @@ def _with_indices(name: str) -> Callable:
             kwargs["return_indices"] = True
         return getattr(functional, name)(*args, **kwargs)
 
+    pool.__overloads__ = (_POOL_PARAMETERS[name],)  # for tools that read signatures
     pool.__name__ = pool.__qualname__ = f"{name}_with_indices"
     pool.__doc__ = f"{name} with return_indices=True, whatever is passed for it."
     return pool
@@ -98,11 +109,13 @@ def native_channel_shuffle(input: Tensor, groups: int) -> Tensor:
     return functional.channel_shuffle(input, groups)
 
 
-def rrelu_(input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False) -> Tensor:
+def rrelu_(
+    input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, generator: Generator | None = None
+) -> Tensor:
     """rrelu, in place."""
-    from . import functional
+    from .._toplevel.nn import rrelu_ as run
 
-    return input.copy_(functional.rrelu(input, lower, upper, training))
+    return run(input, lower, upper, training, generator)
 
 
 def grouped_mm(

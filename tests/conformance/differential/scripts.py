@@ -67,7 +67,18 @@ def _shape(t) -> list:
     return [list(t.shape), str(t.dtype)]
 
 
-HELPERS = {"schedule": _schedule, "sorted_flat": _sorted_flat, "shape": _shape, "float": float, "sorted": sorted, "list": list}
+def _flags(value) -> list[bool]:
+    """`requires_grad` of every tensor of a result."""
+    return [bool(leaf.requires_grad) for leaf in leaves(value) if isinstance(leaf, (torch.Tensor, teletensor.Tensor))]
+
+
+def _bounds(t) -> list[float]:
+    """The smallest and largest absolute values, rounded: equal for equal distributions of many numbers."""
+    return [round(float(t.detach().abs().min()), 1), round(float(t.detach().abs().max()), 1)]
+
+
+HELPERS = {"flags": _flags, "bounds": _bounds, "schedule": _schedule, "sorted_flat": _sorted_flat,
+           "shape": _shape, "float": float, "sorted": sorted, "list": list}  # fmt: skip
 
 
 def _outcome(text: str, scope: dict) -> tuple[Any, Exception | None]:
@@ -84,14 +95,16 @@ def _outcome(text: str, scope: dict) -> tuple[Any, Exception | None]:
 def _calls(name: str, given: dict[str, str], moves: dict[str, list[str]]) -> list[tuple[str, str]]:
     """(what is moved, the call's text) of every call of a name."""
     path = name.split("#")[0]
+
     def text(arguments: dict[str, str]) -> str:
-        return f"{path}({', '.join(f'{k}={v}' for k, v in arguments.items())})"
+        return f"{path}({', '.join(v if k == 'self' else f'{k}={v}' for k, v in arguments.items())})"
 
     calls = [("by keyword", text(given))]
     for row in check.recorded().get(path, ()):
         overload = parse(row)
         positional = [p.name for p in overload.positional]
-        if list(given) == positional[: len(given)]:
+        named = [n for n in given if n != "self"]
+        if named == positional[: len(named)]:
             calls.append(("by position", f"{path}({', '.join(given.values())})"))
         for p in overload.parameters:
             for value in moves.get(p.name, moved(p)):
