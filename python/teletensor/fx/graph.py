@@ -33,6 +33,7 @@ from ._namespace import (  # noqa: F401
     _register_custom_builtin,
     _snake_case,
 )  # fmt: skip
+from ._symbolic_sizes import SymbolicSizes
 from .immutable_collections import immutable_dict
 from .node import Argument, Node, Target, _get_qualified_name, _legal_ops, _type_repr, map_arg  # noqa: F401
 
@@ -109,7 +110,7 @@ class _FindNodesLookupTable:
         return [node for node in self.table[(op, None)] if target is None or node.target == target]
 
 
-class Graph:
+class Graph(SymbolicSizes):
     """A function as a list of nodes in order of execution.
 
     Methods that create nodes insert them at the insertion point: the end, or where inserting_before() and

@@ -358,6 +358,8 @@ ERRORS = [
     (lambda: chain()[0].inserting_after(chain()[1]["a"]), AssertionError, "Node to insert after is not in graph."),
     (lambda: chain()[1]["a"].prepend(chain()[1]["b"]), AssertionError, "Attempting to move a Node into a different Graph"),
     (lambda: chain()[1]["a"].insert_arg(3, 1), AssertionError, "insert_args index must be between 0 and len"),
+    (lambda: fx.Graph().create_size_node(chain()[1]["x"], 0), NotImplementedError, "there are no symbolic sizes"),
+    (lambda: fx.Graph().materialize_symints([1]), NotImplementedError, "there are no symbolic sizes"),
     (lambda: fx.Graph().find_nodes(op="call_function"), AssertionError, "target must not be None"),
     (lambda: fx.map_arg((), 3), AssertionError, "fn must be a callable"),
     (lambda: chain()[0].python_code("self", record_func=True), NotImplementedError, "record_func"),

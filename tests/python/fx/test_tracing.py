@@ -14,6 +14,7 @@ import pytest
 
 import teletensor as torch
 from teletensor import fx, nn
+from teletensor.fx.experimental import rewriter
 from teletensor.utils import _pytree as pytree
 from tests.conftest import DEVICES
 
@@ -305,3 +306,35 @@ def test_a_traced_module_is_replicated_on_gpus():
     np.testing.assert_allclose(result.detach().cpu().numpy(), traced(x).detach().cpu().numpy(), rtol=1e-5)
     result.sum().backward()
     assert traced.get_parameter("0.weight").grad is not None
+
+
+class Checked(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(2, 2)
+
+    def forward(self, x, limit=0.0):
+        y: torch.Tensor = self.lin(x)
+        assert x.sum() > limit, "too small"
+        return y
+
+
+def test_assertions_and_annotations_are_rewritten():
+    root, text = nn.Sequential(Checked(), nn.ReLU()), "of the enclosing function"
+
+    def f(x):
+        assert x > 0, text
+        return leaf(x, 1)
+
+    traced = fx.GraphModule(root, rewriter.RewritingTracer().trace(root))
+    x = torch.ones(1, 2)
+    np.testing.assert_array_equal(traced(x).detach().numpy(), root(x).detach().numpy())
+    assert [node.type for node in traced.graph.find_nodes(op="call_module")] == [torch.Tensor, None]
+    with pytest.raises(AssertionError, match="too small"):
+        traced(-x)
+    function = fx.GraphModule({}, rewriter.RewritingTracer().trace(f))
+    assert function(5) == 6
+    with pytest.raises(AssertionError, match=text):
+        function(-5)
+    with pytest.raises(NotImplementedError, match="expected a function without decorators"):
+        rewriter.AST_Rewriter().rewrite(lambda x: x)

@@ -2,7 +2,7 @@
 
 import importlib
 
-_MODULES = ("const_fold", "normalize", "optimization", "proxy_tensor")
+_MODULES = ("const_fold", "normalize", "optimization", "proxy_tensor", "rewriter")
 
 
 def __getattr__(name: str):
