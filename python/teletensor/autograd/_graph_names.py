@@ -133,6 +133,8 @@ _refusals: list[str] = []  # messages of disable_saved_tensors_hooks, innermost 
 class saved_tensors_hooks:
     """Raises NotImplementedError: the engine saves tensors for backward without calling Python."""
 
+    __not_implemented__ = "the engine saves tensors for backward without calling Python; use torch.utils.checkpoint"
+
     def __init__(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]):
         if _refusals:
             raise RuntimeError(_refusals[-1])

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import fnmatch
 import importlib
+import inspect
+import textwrap
 import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -51,6 +54,33 @@ def find(package: ModuleType, name: str) -> Any:
         return _ABSENT
 
 
+def _only_raises(function: Any) -> bool:
+    """Whether a function's body is a docstring and `raise NotImplementedError(...)`."""
+    if "NotImplementedError" not in function.__code__.co_names:
+        return False
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
+    except (OSError, TypeError, SyntaxError, IndexError):
+        return False
+    body = [s for s in getattr(tree, "body", []) if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
+    if len(body) != 1 or not isinstance(body[0], ast.Raise) or not isinstance(body[0].exc, ast.Call):
+        return False
+    return getattr(body[0].exc.func, "id", "") == "NotImplementedError"
+
+
+def not_implemented(found: Any) -> str:
+    """What a function or class that raises NotImplementedError lacks; empty for others."""
+    why = getattr(found, "__not_implemented__", "")
+    if why:
+        return why
+    found = inspect.unwrap(getattr(found, "__wrapped__", found)) if callable(found) else found
+    function = vars(found).get("__init__") if inspect.isclass(found) else found
+    if not inspect.isfunction(function) or not _only_raises(function):
+        return ""
+    text = (inspect.getdoc(found) or "").split("\n")[0]
+    return text.removeprefix("Raises NotImplementedError").lstrip(":; ").rstrip(".") or "not implemented"
+
+
 @dataclass
 class Report:
     """The names by what exists here."""
@@ -79,7 +109,7 @@ def report(package: ModuleType, names: list[str], table: dict[str, str]) -> Repo
                 result.explained[name] = why
             else:
                 result.unexplained.append(name)
-        elif why := getattr(found, "__not_implemented__", ""):
+        elif why := not_implemented(found):
             result.raises[name] = why
         else:
             result.works.append(name)
