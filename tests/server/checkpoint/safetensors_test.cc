@@ -122,7 +122,8 @@ TEST(SafetensorsHeader, SurvivesMutations) {
       if (changed.empty()) changed = "{";
     }
     try {
-      for (const StoredTensor& tensor : SafetensorsHeader::parse(changed, 12).tensors()) {
+      const SafetensorsHeader header = SafetensorsHeader::parse(changed, 12);
+      for (const StoredTensor& tensor : header.tensors()) {
         EXPECT_LE(tensor.begin + tensor.bytes, 12u);
       }
       ++valid;
