@@ -56,26 +56,27 @@ def _lookup(root: Any, path: str) -> Any:
     return root
 
 
-@functools.cache
 def public_path(target: Any) -> str | None:
     """The path `torch...` that generated code can evaluate to get a callable or type of teletensor; None if none exists.
 
     Args:
         target: a hashable object.
     """
-    name = getattr(target, "__name__", None)
-    if not isinstance(name, str) or isinstance(target, types.ModuleType):
+    if not isinstance(getattr(target, "__name__", None), str) or isinstance(target, types.ModuleType):
         return None
+    module = getattr(target, "__module__", None)
+    return _find(target) if module is None or _is_ours(module) else None
+
+
+@functools.cache
+def _find(target: Any) -> str | None:
+    """The path of an object that may be teletensor's. Other objects are not cached, which would keep them alive."""
+    name, module = target.__name__, getattr(target, "__module__", None)
     if inspect.getattr_static(Tensor, name, None) is target:
         return f"torch.Tensor.{name}"
-    module = getattr(target, "__module__", None)
-    if module is not None and not _is_ours(module):
-        return None
     if (module or "").startswith("torch._ops."):  # torch.ops.<namespace>.<name>, an operator or one of its overloads
         path = f"{module.removeprefix('torch._')}.{name}"
         return f"torch.{path}" if _lookup(teletensor, path) is target else None
-    if name == "segment_reduce" and _lookup(teletensor, name) is target:
-        return "torch.segment_reduce"
     order = list(_NAMESPACES[1:] if isinstance(target, type) else _NAMESPACES)
     if (module or "").startswith(("teletensor.nn", "torch.nn")) and name not in _FUNCTIONAL_ALIASES:
         order.insert(0, "nn.functional")
