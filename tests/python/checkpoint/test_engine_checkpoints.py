@@ -341,7 +341,7 @@ ck.save({{"x": torch.ones(10)}}, "model")
 ck.save({{"x": torch.ones(10)}}, "one.safetensors")
 ck.save({{"x": torch.ones(10)}}, "one.pt")
 children = pathlib.Path(f"/proc/{{os.getpid()}}/task/{{os.getpid()}}/children").read_text().split()
-pending = [ck.save_async({{"x": torch.zeros(50_000_000)}}, path) for path in ("model", "one.safetensors", "one.pt")]
+pending = [ck.save_async({{"x": torch.zeros(25_000_000)}}, path) for path in ("model", "one.safetensors", "one.pt")]
 while pending[0].progress()[0] == 0:
     pass
 os.kill(int(children[0]), signal.SIGKILL)
