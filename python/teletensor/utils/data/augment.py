@@ -21,6 +21,24 @@ def _check_images(op: str, images: Tensor) -> None:
         raise ValueError(f"[{op}] expected images of shape (N, C, H, W), got {list(images.shape)}")
 
 
+class _Constants:
+    """Tensors made at the first call, and again for other images or another session."""
+
+    def __init__(self) -> None:
+        self._session: Any = None
+        self._key: Any = None
+        self._value: Any = None
+
+    def get(self, key: Any, make: Callable) -> Any:
+        """The tensors for a key, by make() if it differs from that of the last call."""
+        from ..._connection import connection
+
+        session = connection()
+        if session is not self._session or key != self._key:
+            self._session, self._key, self._value = session, key, make()
+        return self._value
+
+
 class Compose:
     """Applies several functions, in order."""
 
@@ -68,31 +86,23 @@ class Normalize:
         if len(mean) != len(std) or not all(std):
             raise ValueError(f"[Normalize] expected one mean and one std other than 0 per channel, got {mean} and {std}")
         self.mean, self.std, self.scale = tuple(mean), tuple(std), scale
-        self._constants: dict[tuple, tuple[Tensor, Tensor]] = {}  # by dtype and device
+        self._constants = _Constants()
 
     def _factors(self, images: Tensor, dtype) -> tuple[Tensor, Tensor]:
         """(factor, offset) of shape (C, 1, 1), so that the result is images * factor + offset."""
-        key = dtype, images.device, images.dtype.is_floating_point, id(_session())
-        if key not in self._constants:
-            scale = 1.0 if images.dtype.is_floating_point else self.scale
-            values = [[1 / (s * scale) for s in self.std], [-m / s for m, s in zip(self.mean, self.std)]]
-            both = _C.tensor(values, dtype=dtype).to(images.device).reshape(2, -1, 1, 1)
-            self._constants = {key: (both[0], both[1])}
-        return self._constants[key]
+        scale = 1.0 if images.dtype.is_floating_point else self.scale
+        values = [[1 / (s * scale) for s in self.std], [-m / s for m, s in zip(self.mean, self.std)]]
+        both = _C.tensor(values, dtype=dtype).to(images.device).reshape(2, -1, 1, 1)
+        return both[0], both[1]
 
     def __call__(self, images: Tensor) -> Tensor:
         _check_images("Normalize", images)
         if images.shape[1] != len(self.mean):
             raise ValueError(f"[Normalize] expected {len(self.mean)} channels, got images of shape {list(images.shape)}")
         dtype = images.dtype if images.dtype.is_floating_point else _C.float32
-        factor, offset = self._factors(images, dtype)
+        key = images.dtype, images.device
+        factor, offset = self._constants.get(key, lambda: self._factors(images, dtype))
         return images.to(dtype) * factor + offset
-
-
-def _session():
-    from ..._connection import connection
-
-    return connection()
 
 
 class RandomCrop:
@@ -109,11 +119,12 @@ class RandomCrop:
     def __init__(self, size: int | tuple[int, int], padding: int = 0):
         self.size = (size, size) if isinstance(size, int) else tuple(size)
         self.padding = padding
+        self._constants = _Constants()
         if padding < 0 or min(self.size) < 1:
             raise ValueError(f"[RandomCrop] expected a positive size and no negative padding, got {size} and {padding}")
 
     def __call__(self, images: Tensor) -> Tensor:
-        from ... import arange, randint
+        from ... import randint
         from ...nn.functional import pad
 
         _check_images("RandomCrop", images)
@@ -124,15 +135,21 @@ class RandomCrop:
                 f"[RandomCrop] expected images of at least {list(self.size)} with a padding of {self.padding}, got {[height, width]}"
             )
         padded = pad(images, [self.padding] * 4) if self.padding else images
-        device = images.device
+        key = count, channels, images.device
+        samples, channel, row, column = self._constants.get(key, lambda: self._places(count, channels, images.device))
+        top = randint(tops + 1, (count, 1, 1, 1), device=images.device)
+        left = randint(lefts + 1, (count, 1, 1, 1), device=images.device)
+        return padded[samples, channel, top + row, left + column]
 
-        def places(most: int, size: int) -> Tensor:
-            return randint(most + 1, (count, 1), device=device) + arange(size, device=device)
+    def _places(self, count: int, channels: int, device) -> tuple[Tensor, ...]:
+        """Indices of samples, channels, and of the rows and columns of a window, each along its dimension."""
+        from ... import arange
 
-        rows, columns = places(tops, self.size[0]), places(lefts, self.size[1])
-        samples = arange(count, device=device).reshape(-1, 1, 1, 1)
-        channel = arange(channels, device=device).reshape(1, -1, 1, 1)
-        return padded[samples, channel, rows.reshape(count, 1, -1, 1), columns.reshape(count, 1, 1, -1)]
+        rows, columns = self.size
+        return (
+            arange(count, device=device).reshape(-1, 1, 1, 1), arange(channels, device=device).reshape(1, -1, 1, 1),
+            arange(rows, device=device).reshape(1, 1, -1, 1), arange(columns, device=device).reshape(1, 1, 1, -1),
+        )  # fmt: skip
 
 
 class _RandomFlip:
