@@ -91,6 +91,8 @@ def kl_div(input, target, size_average=None, reduce=None, reduction: str = "mean
             stacklevel=2,
         )
     resolved = resolve_reduction(size_average, reduce, reduction)
+    if resolved == "batchmean" and input.dim() == 0:  # there is no batch to divide by
+        resolved = "sum"
     loss = _ops.kl_div(input, target, reduction=resolved, log_target=log_target)
     # PyTorch divides by the batch size for "batchmean" also if size_average or reduce replace the reduction.
     return loss / input.shape[0] if reduction == "batchmean" != resolved and input.dim() else loss
@@ -288,7 +290,7 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
     if var.shape != input.shape:  # one variance per row
         if var.shape == input.shape[:-1]:
             var = var.unsqueeze(-1)
-        elif var.dim() != input.dim() or var.shape[:-1] != input.shape[:-1] or var.shape[-1] != 1:
+        elif var.dim() != input.dim() or sum(y for x, y in zip(input.shape, var.shape) if x != y) != 1:
             raise ValueError("var is of incorrect size")
     # The clamp does not affect the gradient.
     var = var + (var.detach().clamp_min(eps) - var.detach())

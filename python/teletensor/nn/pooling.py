@@ -121,15 +121,16 @@ def _fractional(n: int):
         ]  # fmt: skip
         batch = input if input.dim() == n + 2 else input.unsqueeze(0)
         leading_shape = batch.shape[:2]
-        draws = _random_samples
+        draws = None if _random_samples is None else _random_samples[: leading_shape[0]]
         if draws is None:
             draws = _C.torch.rand(*leading_shape, n, dtype=input.dtype, device=input.device)
         indices = _C.torch.zeros(*leading_shape, *[1] * (2 * n), dtype=_C.int64, device=input.device)
-        # PyTorch's samples are in reverse order of the dimensions.
+        # PyTorch's samples of two dimensions are in reverse order.
         for d, (size, k, out) in enumerate(zip(sizes, kernel, output)):
             if out + k - 1 > size:
                 raise RuntimeError(f"fractional_max_pool{n}d: kernel {k} and output {out} are too large for an input of {size}")
-            along = _window_starts(draws[..., n - 1 - d], size, k, out).unsqueeze(-1) + _C.torch.arange(k, device=input.device)
+            starts = _window_starts(draws[..., n - 1 - d if n == 2 else d], size, k, out)
+            along = starts.unsqueeze(-1) + _C.torch.arange(k, device=input.device)
             shape = [*leading_shape, *[1] * (2 * n)]
             shape[2 + d], shape[2 + n + d] = out, k
             indices = indices * size + along.reshape(shape)

@@ -83,6 +83,9 @@ def backward(torch, module, args: tuple, kwargs: dict) -> Events:
         module.register_full_backward_hook(note("after 0"), prepend=True),
     ]
     leaves = [t for t in (*args, *kwargs.values()) if isinstance(t, torch.Tensor) and t.requires_grad]
+    for t in leaves:
+        if not t.is_leaf:
+            t.retain_grad()
     result = module(*args, **kwargs)
     outs = [t for t in (result if isinstance(result, tuple) else [result]) if isinstance(t, torch.Tensor) and t.requires_grad]
     if not outs:

@@ -48,8 +48,7 @@ class Pair:
             self.convert = SampleConverter()
             self.args, self.kwargs = self.convert(given.args), self.convert(given.kwargs)
             for tensor, _ in self.convert.pairs.values():  # the samples are used several times
-                if tensor.is_leaf:
-                    tensor.grad = None
+                tensor.grad = None
 
     def same_state(self) -> Pair:
         """Copies PyTorch's state into our module."""

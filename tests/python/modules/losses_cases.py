@@ -34,3 +34,16 @@ def case_linear_cross_entropy_errors(torch):
         error(nn.LinearCrossEntropyOptions, chunking_method="all"), error(nn.LinearCrossEntropyOptions, batch_chunk_size=0),
         error(nn.LinearCrossEntropyOptions, acc_policy="none"), repr(make(3, 4, bias=True)),
     ]  # fmt: skip
+
+
+def case_shapes(torch):
+    """Variances per column, a divergence without a batch, and pooling at the positions of given samples."""
+    nn, x = torch.nn, values(torch, 4, 3)
+    samples = values(torch, 2, 2, 3).abs()
+    pool = nn.FractionalMaxPool3d((2, 2, 1), output_size=(3, 4, 2), _random_samples=samples)
+    flat = nn.FractionalMaxPool2d(2, output_size=(3, 4), _random_samples=samples[..., :2])
+    return [
+        nn.GaussianNLLLoss()(x, x * 2, values(torch, 1, 3).abs() + 1), nn.GaussianNLLLoss()(x, x * 2, values(torch, 4).abs() + 1),
+        error(nn.GaussianNLLLoss(), x, x, torch.ones(1, 2)), nn.KLDivLoss(reduction="batchmean")(torch.tensor(0.5), torch.tensor(0.2)),
+        pool(values(torch, 2, 2, 7, 6, 5)), pool(values(torch, 2, 7, 6, 5)), flat(values(torch, 2, 2, 6, 7)),
+    ]  # fmt: skip
