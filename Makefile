@@ -39,6 +39,9 @@ names: build ## List public names of PyTorch that are missing or not implemented
 conformance: build ## Run third-party test suites: SUITES=folder with a checkout of array-api-tests
 	@$(CLEAN_ENV) $(PYTHON) -m tests.conformance.run $(if $(SUITES),--suites $(SUITES))
 
+libraries: build ## Run programs of other libraries with teletensor and PyTorch: docs/conformance.md
+	@$(CLEAN_ENV) $(PYTHON) -m tests.conformance.libraries
+
 op-db: build ## Compare with PyTorch on PyTorch's operator samples: docs/op_db.md
 	@$(CLEAN_ENV) $(PYTHON) -m tests.conformance.run --only "PyTorch's op_db"
 

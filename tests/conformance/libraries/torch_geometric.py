@@ -157,6 +157,6 @@ def models_forward():
         "gin": gnn.GIN(5, 8, 2, 3),
     }.items():
         rows[name] = fill(model).eval()(g.x, g.edge_index)
-    autoencoder = gnn.GAE(fill(gnn.GCNConv(5, 4)))
+    autoencoder = fill(gnn.GAE(gnn.GCNConv(5, 4)))
     rows["autoencoder"] = autoencoder.decode(autoencoder.encode(g.x, g.edge_index), g.edge_index)
     return rows

@@ -1,0 +1,84 @@
+"""The table of docs/conformance.md: one row per library."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar
+
+from .environment import ROOT
+
+PAGE = ROOT / "docs/conformance.md"
+TITLE = "## Programs of other libraries"
+HEADER = f"""{TITLE}
+
+`make libraries` runs a program for each library, unchanged, with teletensor (`import teletensor.as_torch`) and with
+PyTorch 2.15, and compares the values: forward passes, losses and gradients, short trainings, generated texts and others.
+The weights are the same; where numbers are drawn, sizes and bounds are compared. A cell counts the functions whose values
+are PyTorch's, of those that were run. The programs are in tests/conformance/libraries.
+
+| library | version | import | forward | backward | training | generate | other | why not all |
+|---|---|---|---|---|---|---|---|---|
+"""
+
+
+@dataclass
+class Row:
+    """The results of a library's program."""
+
+    KINDS: ClassVar = ("import", "forward", "backward", "training", "generate", "other")
+
+    name: str
+    version: str
+    results: dict[str, list[bool]] = field(default_factory=dict)  # by kind
+    failures: list[tuple[str, str, str | None]] = field(default_factory=list)  # function, what differs, reason
+
+    def add(self, kind: str, function: str, what: str, reason: str | None = None) -> None:
+        """Adds a function's result; `what` is "" if its values are PyTorch's."""
+        self.results.setdefault(kind, []).append(not what)
+        if what:
+            self.failures.append((function, what, reason))
+
+    @property
+    def count(self) -> int:
+        """The number of functions."""
+        return sum(map(len, self.results.values()))
+
+    @property
+    def passed(self) -> int:
+        """The number of functions whose values are PyTorch's."""
+        return sum(map(sum, self.results.values()))
+
+    def cell(self, kind: str) -> str:
+        """The results of a kind as text."""
+        results = self.results.get(kind, [])
+        if kind == "import":
+            return "yes" if all(results) and results else "no"
+        return f"{sum(results)}/{len(results)}" if results else ""
+
+    def line(self) -> str:
+        """The row of the table."""
+        why = "; ".join(
+            f"{function}: {reason or 'not explained: ' + what[:120]}" for function, what, reason in self.failures
+        )
+        cells = [
+            self.name,
+            self.version,
+            *(self.cell(kind) for kind in self.KINDS),
+            why.replace("|", "/").replace("\n", " "),
+        ]
+        return f"| {' | '.join(cells)} |"
+
+
+def section(page: str) -> str:
+    """The section of a page, "" if it has none."""
+    return page[page.index(TITLE) :] if TITLE in page else ""
+
+
+def write(path: Path, rows: list[Row]) -> None:
+    """Replaces the rows of the given libraries; rows of others are kept."""
+    page = path.read_text()
+    old = [line for line in section(page).splitlines() if line.startswith("| ") and not line.startswith("| library")]
+    lines = {line.split("|")[1].strip(): line for line in old} | {row.name: row.line() for row in rows}
+    rest = page.removesuffix(section(page)).rstrip() + "\n\n"
+    path.write_text(rest + HEADER + "".join(line + "\n" for line in lines.values()))

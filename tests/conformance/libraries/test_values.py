@@ -1,0 +1,44 @@
+"""The comparison of programs' values finds differences, and the page's rows are replaced one by one."""
+
+import pytest
+
+from .page import PAGE, TITLE, Row, write
+from .values import difference
+
+TENSOR = {"dtype": "float32", "size": [2], "elements": [1.0, -100.0]}
+SUMS = {"dtype": "float32", "size": [100], "sums": [1.0, 0.0, 2.0, 3.0], "scale": 10.0, "finite": 100}
+
+
+@pytest.mark.parametrize(
+    "actual, expected, same",
+    [
+        (1.0, 1.00001, True), (1.0, 1.01, False), (1, 1, True), (True, 1, False), ("a", "a", True), (float("nan"), float("nan"), True),
+        ([1, 2], [1, 2], True), ([1], [1, 2], False), ({"a": 1}, {"b": 1}, False), ({"a": [1.0]}, {"a": [2.0]}, False),
+        ({**TENSOR, "elements": [1.001, -100.0]}, TENSOR, True), ({**TENSOR, "elements": [1.1, -100.0]}, TENSOR, False),
+        ({**TENSOR, "dtype": "float64"}, TENSOR, False), ({**TENSOR, "dtype": "int64"}, {**TENSOR, "dtype": "int64"}, True),
+        ({"dtype": "int64", "size": [1], "elements": [7]}, {"dtype": "int64", "size": [1], "elements": [8]}, False),
+        ({**SUMS, "sums": [1.001, 0.0, 2.0, 3.0]}, SUMS, True), ({**SUMS, "sums": [1.1, 0.0, 2.0, 3.0]}, SUMS, False),
+        ({**SUMS, "finite": 99}, SUMS, False),
+    ],
+)  # fmt: skip
+def test_differences(actual, expected, same):
+    assert (difference(actual, expected, 2e-4) == "") is same
+
+
+def test_rows_are_replaced_one_by_one(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("# Title\n\n| suite |\n| other |\n")
+    first, second = Row("a", "1"), Row("b", "2")
+    first.add("forward", "x_forward", "")
+    second.add("forward", "y_forward", "differs|here", "a reason")
+    write(page, [first, second])
+    first.add("training", "x_training", "no")
+    write(page, [first])
+    text = page.read_text()
+    assert text.startswith("# Title\n\n| suite |\n| other |\n") and text.count(TITLE) == 1 and text.count("| b |") == 1
+    assert "| a | 1 | no | 1/1 |  | 0/1 |  |  | x_training: not explained: no |" in text and "y_forward: a reason" in text
+    assert first.passed == 1 and first.count == 2
+
+
+def test_the_page_has_the_section():
+    assert TITLE in PAGE.read_text()
