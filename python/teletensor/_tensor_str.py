@@ -103,13 +103,48 @@ def _names(tensor: _C.Tensor) -> tuple[str, str, str]:
     kind = type(tensor)
     if kind.__name__ == "Parameter":
         return "Parameter containing:\n", "tensor(", ")"
-    if kind.__module__.partition(".")[0] == "teletensor":
+    if kind is _C.Tensor or kind.__module__.partition(".")[0] == "teletensor":  # as_torch changes Tensor's module
         return "", "tensor(", ")"
     if "_parameter_type" in tensor.__dict__:
         return "", f"Parameter({kind.__name__}(", "))"
     if any(base.__name__ == "Parameter" for base in kind.__mro__):
         return "Parameter containing:\n", f"Parameter({kind.__name__}(", "))"
     return "", f"{kind.__name__}(", ")"
+
+
+def _tensor_str(self: _C.Tensor, indent: int) -> str:
+    """The values in brackets; lines after the first are indented. Libraries use this name too."""
+    summarize = self.numel() > _options["threshold"]
+    shown = _edges(self.detach()) if summarize else self.detach()
+    nested = shown.tolist()
+    values = _flatten(nested)
+    formatter = _ComplexFormatter(values) if self.dtype.is_complex else _Formatter(values, self.is_floating_point())
+    return _body(nested, indent, formatter, summarize, list(self.shape))
+
+
+def _add_suffixes(tensor_str: str, suffixes: list[str], indent: int, force_newline: bool) -> str:
+    """Adds suffixes such as "dtype=torch.int8" and a parenthesis; a suffix that exceeds the line begins another."""
+    length = len(tensor_str) - tensor_str.rfind("\n")
+    for suffix in suffixes:
+        if force_newline or length + len(suffix) + 2 > _options["linewidth"]:
+            tensor_str += ",\n" + " " * indent + suffix
+            length, force_newline = indent + len(suffix), False
+        else:
+            tensor_str += ", " + suffix
+            length += len(suffix) + 2
+    return tensor_str + ")"
+
+
+class _PrintOptions:
+    """The options of set_printoptions as attributes, which libraries read."""
+
+    def __getattr__(self, name: str):
+        if name in _options:
+            return _options[name]
+        raise AttributeError(f"there is no print option {name!r}")
+
+
+PRINT_OPTS = _PrintOptions()
 
 
 def tensor_str(tensor: _C.Tensor, contents: str | None = None) -> str:
@@ -135,12 +170,7 @@ def tensor_str(tensor: _C.Tensor, contents: str | None = None) -> str:
         if tensor.dim() != 1:
             suffixes.append(f"size={tuple(tensor.shape)}")
     else:
-        summarize = tensor.numel() > _options["threshold"]
-        shown = _edges(tensor.detach()) if summarize else tensor.detach()
-        nested = shown.tolist()
-        values = _flatten(nested)
-        formatter = _ComplexFormatter(values) if tensor.dtype.is_complex else _Formatter(values, tensor.is_floating_point())
-        body = _body(nested, indent, formatter, summarize, list(tensor.shape))
+        body = _tensor_str(tensor, indent)
     if tensor.grad_fn is not None:
         suffixes.append(f"grad_fn=<{tensor.grad_fn.name()}>")
     elif tensor.requires_grad:

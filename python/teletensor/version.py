@@ -3,4 +3,7 @@
 from ._version import __version__
 
 cuda = None
+hip = None
+xpu = None
+debug = False
 git_version = __version__

@@ -86,7 +86,19 @@ def _upsample(mode: str) -> Callable:
     return call
 
 
+def _sparse(name: str) -> Callable:
+    """An operator of sparse tensors, which libraries look up to override it."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError(f"[aten::{name}] sparse layouts are planned")
+
+    return call
+
+
 _OWN: dict[str, Callable] = {
+    "_pin_memory": lambda self, device=None: self.pin_memory(),
+    "_sparse_addmm": _sparse("_sparse_addmm"),
+    "_sparse_mm_reduce_impl": _sparse("_sparse_mm_reduce_impl"),
     "alias": _C.ops.alias,
     "unique_dim": _unique_dim,
     "max_pool2d_with_indices": _max_pool2d_with_indices,

@@ -49,8 +49,8 @@ NAMES = {
     "_toplevel.nn": "adaptive_max_pool1d alpha_dropout alpha_dropout_ dropout dropout_ embedding feature_alpha_dropout "
     "feature_alpha_dropout_ feature_dropout feature_dropout_ group_norm layer_norm max_pool1d max_pool2d max_pool3d rrelu rrelu_ "
     "triplet_margin_loss",
-    "_toplevel.private": "_convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo _log_softmax _sample_dirichlet "
-    "_shape_as_tensor _softmax _softmax_backward_data _standard_gamma _unique2 _weight_norm",
+    "_toplevel.private": "PyTorchFileReader _convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo _log_softmax "
+    "_sample_dirichlet _shape_as_tensor _softmax _softmax_backward_data _standard_gamma _unique2 _weight_norm",
     "_toplevel.queries": "get_device get_device_module is_distributed is_inference is_nonzero is_same_size is_signed typename",
     "_toplevel.rnn": "gru lstm rnn_relu rnn_tanh",
     "_toplevel.settings": "get_deterministic_debug_mode get_num_interop_threads init_num_threads is_anomaly_check_nan_enabled "
@@ -66,7 +66,8 @@ NAMES = {
     "_C": "DisableTorchFunction DisableTorchFunctionSubclass",
     "amp": "GradScaler autocast",
     "futures": "Future",
-    "jit": "fork wait",
+    "_layouts": "sparse_bsc sparse_bsr sparse_coo sparse_csc sparse_csr",
+    "jit": "CompilationUnit ScriptFunction ScriptModule fork wait",
     "random": "thread_safe_generator",
     "serialization": "load save",
     "storage": "TypedStorage DoubleStorage FloatStorage HalfStorage BFloat16Storage LongStorage IntStorage ShortStorage "

@@ -104,3 +104,17 @@ def case_dispatch_keys(torch):
         with c._ExcludeDispatchKeyGuard(keys):
             inside = str((x @ x).dtype)
     return [keys.has(c.DispatchKey.AutocastCPU), keys.has(c.DispatchKey.CPU), outside, inside]
+
+
+def case_programs_need(torch):
+    counted = torch.utils.flop_counter if hasattr(torch.utils, "flop_counter") else None
+    return [
+        str(torch.sparse_coo),
+        str(torch.sparse_csr),
+        isinstance(torch.sparse_csc, torch.layout),
+        torch.version.hip,
+        torch._tensor_str._tensor_str(torch.tensor([[1.5, 2.0]]), 4),
+        torch._tensor_str._add_suffixes("x([1]", ["a=1", "b=" + "2" * 80], 2, False),
+        torch._tensor_str.PRINT_OPTS.edgeitems,
+        counted is None or hasattr(counted, "FlopCounterMode"),
+    ]

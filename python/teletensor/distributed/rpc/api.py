@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import functools
 import json
 import re
 import time
@@ -25,6 +26,17 @@ _SLICE_SECONDS = 1.0  # how often a waiting worker checks whether another one wa
 _LEAVE_SECONDS = 5.0  # how long a worker waits at its end for workers that may have been lost meanwhile
 
 _meeting: tuple[_C.RemoteStore, str] | None = None  # the store at which the workers met, and the prefix of their keys
+
+
+def _require_initialized(func):
+    """Wraps a function of a library: it raises RuntimeError if RPC has not been initialized."""
+
+    @functools.wraps(func)
+    def wrapper(*args, **kwargs):
+        _current.agent()
+        return func(*args, **kwargs)
+
+    return wrapper
 
 
 def init_rpc(
