@@ -7,7 +7,6 @@ import weakref
 from . import _C
 from ._C import Tensor
 
-_NEW_BINDINGS = hasattr(Tensor, "_session")  # temporary: until the bindings have been rebuilt everywhere
 _live: weakref.WeakValueDictionary = weakref.WeakValueDictionary()  # storages by UntypedStorage._key()
 
 
@@ -48,8 +47,6 @@ class UntypedStorage:
     @classmethod
     def _of(cls, tensor: Tensor) -> UntypedStorage:
         """The storage of a tensor: as long as it exists, the same object for all tensors that share the bytes."""
-        if not _NEW_BINDINGS:
-            return cls._new(tensor)
         number, size = tensor._storage
         key = (tensor._session, number, tensor.device, 0, size)
         self = _live.get(key)
@@ -66,7 +63,7 @@ class UntypedStorage:
     def _set(self, tensor: Tensor) -> None:
         self._number, self._bytes = tensor._storage
         self._start = 0  # of a slice
-        self._session = tensor._session if _NEW_BINDINGS else 0
+        self._session = tensor._session
         plain = tensor.detach()
         self._tensor = plain if type(plain) is Tensor else Tensor.__new__(Tensor, plain)
         self._bytes_tensor: Tensor | None = None
