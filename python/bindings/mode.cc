@@ -76,8 +76,8 @@ client::Session& current_session() {
   Ref<client::Session>& slot = session_slot();
   if (!slot) {
     Owned module(throw_if_null(PyImport_ImportModule("teletensor._connection")));
-    Owned result(throw_if_null(PyObject_CallMethod(module.get(), "connect", nullptr)));
-    if (!slot) fail(ErrorKind::kConnection, "[connect] expected connect() to open a session, got none");
+    Owned result(throw_if_null(PyObject_CallMethod(module.get(), "connection", nullptr)));
+    if (!slot) fail(ErrorKind::kConnection, "[connect] expected connection() to open a session, got none");
   }
   return *slot;
 }

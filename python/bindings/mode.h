@@ -21,7 +21,7 @@ struct Mode {
   static Mode& current();  // returns the Mode of the calling thread
 };
 
-// Returns the session used by calls without a tensor argument. Calls teletensor.connect() if there is none yet. Throws.
+// Returns the session used by calls without a tensor argument. Calls teletensor._connection.connection() if there is none yet. Throws.
 client::Session& current_session();
 void set_current_session(Ref<client::Session> session);  // null: no session
 
