@@ -56,8 +56,14 @@ def _parameters(op: Operator, method: bool, variadic: bool) -> str:
     further = []
     if not method and not op.is_view and op.signature.num_outputs != 0:
         further.append("out: Tensor | tuple[Tensor, ...] | None = None")
+    # Keywords of the parser that are not parameters of the operator (python/bindings/parse.cc).
     if any(p.type == "Device" for p in op.params):  # creates a tensor
+        further += ["layout: str | None = None", "pin_memory: _bool = False", "memory_format: str | None = None"]
         further.append("requires_grad: _bool = False")
+    if op.name in ("clone", "contiguous"):
+        further.append("memory_format: str | None = None")
+    if op.is_random:
+        further.append("generator: None = None")
     return ", ".join(rows + ([] if starred or not further else ["*"]) + further)
 
 

@@ -205,6 +205,7 @@ Tensor average_integers(const Tensor& input, SizesView kernel, SizesView stride,
   const auto sums = [&](const Tensor& t) {
     return separable_avg_pool3d(t, kernel, stride, padding, ceil_mode, count_include_pad, int64_t{1});
   };
+  check(!divisor_override || *divisor_override != 0, "divisor must be not zero");
   const Tensor total = sums(ops::to_dtype(input, DType::kFloat64));
   Tensor count;
   if (!divisor_override) {

@@ -217,6 +217,7 @@ void bind_modes(py::module_& m) {
     auto& slot = gpu ? Mode::current().autocast_cuda : Mode::current().autocast_cpu;
     slot = dtype.is_none() ? std::nullopt : std::optional<DType>(dtype_from(dtype.ptr()));
   });
+  m.def("set_other_spellings", [](py::function function) { set_other_spellings(function.ptr()); });
   m.def("default_dtype", [] { return py::reinterpret_borrow<py::object>(dtype_object(default_float())); });
   m.def("default_device", [] { return py::reinterpret_steal<py::object>(device_object(default_device())); });
   m.def("swap_default_device", [](py::object device) {

@@ -142,9 +142,10 @@ PyObject* get_transposed(PyObject* o, void* last_two) {
   });
 }
 
-PyObject* size(PyObject* o, PyObject* args) {
+PyObject* size(PyObject* o, PyObject* args, PyObject* keywords) {
+  static const char* names[] = {"dim", nullptr};
   PyObject* dim = nullptr;
-  if (!PyArg_ParseTuple(args, "|O:size", &dim)) return nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "|O:size", const_cast<char**>(names), &dim)) return nullptr;
   if (!dim || dim == Py_None) return size_object(handle_of(o)->sizes);
   return guard([&]() -> PyObject* {
     const int64_t d = int_from(dim), n = handle_of(o)->dim();
@@ -153,22 +154,55 @@ PyObject* size(PyObject* o, PyObject* args) {
     return PyLong_FromLongLong(handle_of(o)->sizes[static_cast<size_t>(d < 0 ? d + n : d)]);
   });
 }
-PyObject* stride(PyObject* o, PyObject* args) {
+PyObject* stride(PyObject* o, PyObject* args, PyObject* keywords) {
+  static const char* names[] = {"dim", nullptr};
   PyObject* dim = nullptr;
-  if (!PyArg_ParseTuple(args, "|O:stride", &dim)) return nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "|O:stride", const_cast<char**>(names), &dim)) return nullptr;
   const Sizes& strides = handle_of(o)->strides;
   Owned tuple(PyTuple_New(static_cast<Py_ssize_t>(strides.size())));
   if (!tuple) return nullptr;
   for (size_t i = 0; i < strides.size(); ++i) {
     PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), PyLong_FromLongLong(strides[i]));
   }
-  return dim ? PyObject_GetItem(tuple.get(), dim) : tuple.release();
+  return dim && dim != Py_None ? PyObject_GetItem(tuple.get(), dim) : tuple.release();
 }
 PyObject* dim(PyObject* o, PyObject*) { return PyLong_FromLongLong(handle_of(o)->dim()); }
 PyObject* numel(PyObject* o, PyObject*) { return PyLong_FromLongLong(handle_of(o)->numel()); }
 PyObject* element_size(PyObject* o, PyObject*) { return PyLong_FromSize_t(item_size(handle_of(o)->dtype)); }
 PyObject* storage_offset(PyObject* o, PyObject*) { return PyLong_FromLongLong(handle_of(o)->offset); }
-PyObject* is_contiguous(PyObject* o, PyObject*, PyObject*) { return PyBool_FromLong(handle_of(o)->is_contiguous()); }
+
+// Whether the strides are those of `dims` dimensions of which dimension 1 is the innermost.
+bool is_channels_last(const TensorMeta& t, int64_t dims) {
+  if (t.dim() != dims) return false;
+  int64_t expected = 1;
+  for (int64_t i = 0; i < dims; ++i) {
+    const auto d = static_cast<size_t>(i == 0 ? 1 : i == dims - 1 ? 0 : dims - i);
+    if (t.sizes[d] == 1) continue;
+    if (t.strides[d] != expected) return false;
+    expected *= t.sizes[d];
+  }
+  return true;
+}
+
+PyObject* is_contiguous(PyObject* o, PyObject* args, PyObject* keywords) {
+  static const char* names[] = {"memory_format", nullptr};
+  PyObject* format = Py_None;
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "|O:is_contiguous", const_cast<char**>(names), &format)) {
+    return nullptr;
+  }
+  return guard([&]() -> PyObject* {
+    const TensorMeta& t = *handle_of(o);
+    auto is = [&](const char* name) {
+      return PyUnicode_Check(format) && PyUnicode_CompareWithASCIIString(format, name) == 0;
+    };
+    if (format == Py_None || is("torch.contiguous_format")) return PyBool_FromLong(t.is_contiguous());
+    if (is("torch.channels_last")) return PyBool_FromLong(is_channels_last(t, 4));
+    if (is("torch.channels_last_3d")) return PyBool_FromLong(is_channels_last(t, 5));
+    check(!is("torch.preserve_format"), "preserve memory format is unsupported by the contiguous operator");
+    fail(ErrorKind::kType, "is_contiguous(): argument 'memory_format' must be torch.memory_format, not ",
+         Py_TYPE(format)->tp_name);
+  });
+}
 PyObject* is_floating_point(PyObject* o, PyObject*) { return PyBool_FromLong(is_floating(handle_of(o)->dtype)); }
 PyObject* item_method(PyObject* o, PyObject*) {
   return guard([&] { return item(handle_of(o)); });
@@ -295,9 +329,10 @@ PyGetSetDef getset[] = {
     {}};
 
 PyMethodDef methods[] = {
-    {"size", checked_method<"size", size>, METH_VARARGS, "size(dim=None): the sizes, or one of them."},
-    {"stride", checked_method<"stride", stride>, METH_VARARGS,
-     "stride(dim=None): the strides in elements, or one of them."},
+    {"size", reinterpret_cast<PyCFunction>(slot(checked_method_with_keywords<"size", size>)), METH_VARARGS | METH_KEYWORDS,
+     "size(dim=None): the sizes, or one of them."},
+    {"stride", reinterpret_cast<PyCFunction>(slot(checked_method_with_keywords<"stride", stride>)),
+     METH_VARARGS | METH_KEYWORDS, "stride(dim=None): the strides in elements, or one of them."},
     {"dim", checked_method<"dim", dim>, METH_NOARGS, "The number of dimensions."},
     {"ndimension", checked_method<"ndimension", dim>, METH_NOARGS, "The number of dimensions."},
     {"numel", checked_method<"numel", numel>, METH_NOARGS, "The number of elements."},
@@ -306,7 +341,7 @@ PyMethodDef methods[] = {
     {"storage_offset", checked_method<"storage_offset", storage_offset>, METH_NOARGS,
      "The offset from the storage's start, in elements."},
     {"is_contiguous", reinterpret_cast<PyCFunction>(slot(checked_method_with_keywords<"is_contiguous", is_contiguous>)),
-     METH_VARARGS | METH_KEYWORDS, "Whether the elements are contiguous in row-major order."},
+     METH_VARARGS | METH_KEYWORDS, "is_contiguous(memory_format=torch.contiguous_format): whether the elements are contiguous in that order."},
     {"is_floating_point", checked_method<"is_floating_point", is_floating_point>, METH_NOARGS,
      "Whether the dtype is a floating-point type."},
     {"item", checked_method<"item", item_method>, METH_NOARGS,

@@ -119,6 +119,25 @@ client::Tensors call_op(uint16_t id, Args args, client::Session& session, absl::
 
 namespace {
 
+PyObject* other_spellings = nullptr;  // see set_other_spellings
+
+// Calls the function of set_other_spellings. Returns a new reference, or null if it does not know the arguments either.
+PyObject* call_other_spelling(const Entry& entry, const PythonCall& call, bool in_place) {
+  if (!other_spellings) return nullptr;
+  const Py_ssize_t first = call.self ? 1 : 0;
+  Owned args(throw_if_null(PyTuple_New(call.count + first)));
+  if (call.self) PyTuple_SET_ITEM(args.get(), 0, Py_NewRef(call.self));
+  for (Py_ssize_t i = 0; i < call.count; ++i) PyTuple_SET_ITEM(args.get(), i + first, Py_NewRef(call.args[i]));
+  Owned keywords(throw_if_null(PyDict_New()));
+  for (Py_ssize_t k = 0; call.keywords && k < PyTuple_GET_SIZE(call.keywords); ++k) {
+    PyObject* name = PyTuple_GET_ITEM(call.keywords, k);
+    if (PyDict_SetItem(keywords.get(), name, call.args[call.count + k]) != 0) throw PythonErrorSet();
+  }
+  Owned result(throw_if_null(PyObject_CallFunction(other_spellings, "sOOOO", entry.name, call.self ? Py_True : Py_False,
+                                                   in_place ? Py_True : Py_False, args.get(), keywords.get())));
+  return result.get() == Py_NotImplemented ? nullptr : result.release();
+}
+
 // Makes the tensors of `out` require grad, for calls with `requires_grad=True`. Returns `out` as a new reference.
 PyObject* require_grad(PyObject* out) {
   for (Py_ssize_t i = 0; i < (is_tensor(out) ? 1 : PyTuple_GET_SIZE(out)); ++i) {
@@ -181,9 +200,12 @@ PyObject* call_entry(const Entry& entry, PyObject* module, const PythonCall& cal
       return wrap_results(entry, op, std::move(results));
     }
     if (PyObject* result = call_overridden(module, entry.name, call)) return result;
+    if (PyObject* result = call_other_spelling(entry, call, in_place)) return result;
     fail(ErrorKind::kType, entry.name, "(): ", reasons);
   });
 }
+
+void set_other_spellings(PyObject* function) { Py_XSETREF(other_spellings, Py_NewRef(function)); }
 
 namespace {
 

@@ -36,6 +36,11 @@ MethodTables method_tables();
 // function; null for methods. Returns a new reference, or null with a Python exception set.
 PyObject* call_entry(const Entry& entry, PyObject* module, const PythonCall& call, bool in_place) noexcept;
 
+// Sets the Python function that call_entry calls if no operator accepts the arguments, with the entry's name, whether
+// it is a method, whether it is in place, the positional arguments (with `self`) and the keywords. Its result is
+// returned, unless it is NotImplemented.
+void set_other_spellings(PyObject* function);
+
 // Calls an operator with the calling thread's modes, for number slots and other C++ code. Throws.
 client::Tensors call_op(uint16_t op, Args args, client::Session& session, absl::Span<const client::Tensor> into = {});
 

@@ -1,7 +1,10 @@
 #include "python/bindings/parse.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "absl/algorithm/container.h"
+#include "engine/schema/op_ids.h"
 #include "python/bindings/convert.h"
 #include "python/bindings/mode.h"
 #include "python/bindings/object.h"
@@ -21,25 +24,43 @@ bool is_memory_format(PyObject* value) {
   return false;
 }
 
+// Whether the operator creates a tensor: it has a device parameter.
+bool creates_tensor(const Op& op) {
+  return absl::c_any_of(op.params, [](const Param& p) { return p.type == ParamType::kDevice; });
+}
+
 // Returns true for keywords of PyTorch's functions that have no effect here: the default layout, the memory format or
 // the pinning of the result, and `generator=None`. `generator=` of random functions is implemented in Python
 // (_generator.py).
-bool is_ignored_keyword(std::string_view name, PyObject* value) {
+bool is_ignored_keyword(const Op& op, std::string_view name, PyObject* value) {
+  if (name == "generator") return op.is_random && value == Py_None;
+  if (name == "memory_format" && (op.id == op_id::kClone || op.id == op_id::kContiguous)) {
+    return value == Py_None || is_memory_format(value);
+  }
+  if (!creates_tensor(op)) return false;
   if (name == "layout") {
     return value == Py_None ||
            (PyUnicode_Check(value) && PyUnicode_CompareWithASCIIString(value, "torch.strided") == 0);
   }
   if (name == "memory_format") return value == Py_None || is_memory_format(value);
-  if (name == "pin_memory") return value == Py_None || PyBool_Check(value);
-  return name == "generator" && value == Py_None;
+  return name == "pin_memory" && (value == Py_None || PyBool_Check(value));
 }
 
-// Maps NumPy's name of a parameter to PyTorch's.
-std::string_view canonical(std::string_view name) {
-  if (name == "axis") return "dim";
-  if (name == "keepdims") return "keepdim";
-  if (name == "self" || name == "x") return "input";
-  return name;
+// Returns the index of the parameter that a keyword names: by its own name, else by a name that PyTorch also accepts:
+// NumPy's names, and several names of the first tensor. Returns the number of parameters if there is none.
+size_t parameter_index(const Op& op, std::string_view name) {
+  auto find = [&](std::string_view own) {
+    size_t i = 0;
+    while (i < op.params.size() && op.params[i].name != own) ++i;
+    return i;
+  };
+  if (const size_t i = find(name); i < op.params.size()) return i;
+  if (name == "axis") return find("dim");
+  if (name == "keepdims") return find("keepdim");
+  if (name == "x2") return find("other");
+  const bool names_first =
+      name == "input" || name == "self" || name == "x" || name == "x1" || name == "a" || name == "A";
+  return names_first && !op.params.empty() && op.params[0].type == ParamType::kTensor ? 0 : op.params.size();
 }
 
 bool is_number_object(PyObject* o) {
@@ -91,7 +112,9 @@ class Binder {
         auto& list = out_->ints.emplace_back();
         for (; i < total; ++i) {
           PyObject* item = call_.self ? call_.args[i - 1] : call_.args[i];
-          if (!PyIndex_Check(item) || is_foreign(item)) return refuse(type_error(op_.params[param], item));
+          if (!PyIndex_Check(item) || PyBool_Check(item) || is_foreign(item)) {
+            return refuse(type_error(op_.params[param], item));
+          }
           list.push_back(int_from(item));
         }
         out_->args[param] = Arg(absl::Span<const int64_t>(list));
@@ -110,9 +133,8 @@ class Binder {
       Py_ssize_t length = 0;
       const char* keyword = PyUnicode_AsUTF8AndSize(PyTuple_GET_ITEM(call_.keywords, k), &length);
       if (!keyword) throw PythonErrorSet();
-      std::string_view name = canonical({keyword, static_cast<size_t>(length)});
-      size_t i = 0;
-      while (i < op_.params.size() && op_.params[i].name != name) ++i;
+      const std::string_view name(keyword, static_cast<size_t>(length));
+      const size_t i = parameter_index(op_, name);
       if (i < op_.params.size()) {
         if (filled_[i]) return refuse(text("got multiple values for argument '", name, "'"));
         if (!set(i, value)) return false;
@@ -123,7 +145,7 @@ class Binder {
           return refuse(text("argument 'requires_grad' must be bool, not ", Py_TYPE(value)->tp_name));
         }
         out_->requires_grad = value == Py_True;
-      } else if (!is_ignored_keyword(name, value)) {
+      } else if (!is_ignored_keyword(op_, name, value)) {
         return refuse(text("got an unexpected keyword argument '", name, "'"));
       }
     }
@@ -230,7 +252,7 @@ class Binder {
         return is_number_object(value) && number_from(value, arg) && arg->is_real_number() &&
                (*arg = Arg(arg->to_double()), true);
       case ParamType::kInt:
-        return !PyFloat_Check(value) && is_number_object(value) && number_from(value, arg) &&
+        return !PyFloat_Check(value) && !PyBool_Check(value) && is_number_object(value) && number_from(value, arg) &&
                arg->kind < Arg::Kind::kFloat &&
                (*arg = Arg(arg->scalar().is_beyond_int() ? too_large() : arg->integer), true);
       case ParamType::kBool:
@@ -268,7 +290,15 @@ class Binder {
     return true;
   }
 
+  // Whether an object is a bool, or a tuple or list that contains one: not accepted for ints, although a bool is an int.
+  static bool has_bool(PyObject* value) {
+    if (!PyTuple_Check(value) && !PyList_Check(value)) return PyBool_Check(value);
+    PyObject** items = PySequence_Fast_ITEMS(value);
+    return std::any_of(items, items + PySequence_Fast_GET_SIZE(value), [](PyObject* item) { return PyBool_Check(item); });
+  }
+
   bool set_ints(const Param& p, PyObject* value, Arg* arg) {
+    if (has_bool(value)) return false;
     auto& list = out_->ints.emplace_back();
     if (PyLong_Check(value) && p.list_size > 0) {
       list.assign(static_cast<size_t>(p.list_size), int_from(value));

@@ -1,15 +1,29 @@
-"""The comparison of signatures with PyTorch's declarations."""
+"""The comparison of signatures with PyTorch's recorded declarations, and the comparison itself."""
 
 from __future__ import annotations
 
 import pytest
 
+from tests.conformance.signatures import check
 from tests.conformance.signatures.compare import differences
 from tests.conformance.signatures.reasons import TABLE
 
 
+@pytest.fixture
+def result(torch):
+    return check.check()
+
+
+def test_every_difference_has_a_reason(result):
+    assert result.unexplained == []
+
+
 def test_reasons_are_complete():
     assert [entry for entry in TABLE if set(entry) - {"saying"} != {"names", "why"} or not entry["why"]] == []
+
+
+def test_most_names_are_compared(result):
+    assert result.compared > 2900
 
 
 ROWS = [

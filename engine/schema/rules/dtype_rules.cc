@@ -249,7 +249,9 @@ DType where(const Arg& condition, const Arg& input, const Arg& other) {
 DType isclose(const Arg& input, const Arg& other, double rtol, double atol) {
   check(rtol >= 0, "rtol must be greater than or equal to zero, but got ", rtol);
   check(atol >= 0, "atol must be greater than or equal to zero, but got ", atol);
-  return promote(input, other);
+  const DType common = promote(input, other);
+  const bool whole = rtol == std::trunc(rtol) && atol == std::trunc(atol);
+  return is_integral(common) && !whole ? DType::kFloat64 : common;
 }
 
 DType require_equal(std::initializer_list<const Arg*> args) {
