@@ -150,5 +150,4 @@ def other_spelling(name: str, is_method: bool, in_place: bool, args: tuple, kwar
     return NotImplemented
 
 
-if "set_other_spellings" in vars(_C):  # hasattr() would import the private aliases
-    _C.set_other_spellings(other_spelling)
+_C.set_other_spellings(other_spelling)
