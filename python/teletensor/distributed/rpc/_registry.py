@@ -6,9 +6,10 @@ name up in its own table: a message cannot name anything else, and nothing is im
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from ... import _C
 
@@ -113,11 +114,27 @@ def _library_classes() -> tuple[type, type]:
     return Module, Optimizer
 
 
+# Modules whose functions compute with tensors only: unlike from_file() and load(), they have no other effect.
+_OPERATORS = (
+    "teletensor._C.", "teletensor._ops.", "teletensor.nn.", "teletensor.functional", "teletensor._toplevel.losses",
+    "teletensor._toplevel.native", "teletensor._toplevel.nn", "teletensor._toplevel.rnn",
+)  # fmt: skip
+
+
 def _is_operator(name: str, value: object) -> bool:
     if name.startswith("_") or inspect.isclass(value) or not callable(value):
         return False
-    module = getattr(value, "__module__", None) or ""
-    return module.startswith(("teletensor._C.", "teletensor._ops.")) and module != "teletensor._ops.out_variant"
+    function = getattr(value, "__wrapped__", value)
+    module = getattr(function, "__globals__", {}).get("__name__") or getattr(function, "__module__", None) or ""
+    return module.startswith(_OPERATORS)
+
+
+def _attributes(space: types.ModuleType) -> Iterator[tuple[str, object]]:
+    """All public attributes, also those that are imported at their first use."""
+    for name in dir(space):
+        if not name.startswith("_"):
+            with contextlib.suppress(AttributeError, ImportError):
+                yield name, getattr(space, name)
 
 
 def _add_teletensor() -> None:
@@ -134,21 +151,18 @@ def _add_teletensor() -> None:
             value = getattr(space, name)
             if not name.startswith("_") and callable(value) and not inspect.isclass(value):
                 _add(f"torch.{prefix}:{name}", value)
-    for name, value in vars(functional).items():
-        module = getattr(value, "__module__", None) or ""
-        if _is_operator(name, value) or (
-            inspect.isfunction(value) and not name.startswith("_") and module.startswith("teletensor.nn.functional")
-        ):
+    for name, value in _attributes(functional):
+        if _is_operator(name, value):
             _add(f"torch.nn.functional:{name}", value)
     for name, value in vars(torch.Tensor).items():
         if not name.startswith("_") and inspect.isroutine(value):
             _add(f"torch:Tensor.{name}", value)
     for space, base, prefix in ((torch.nn, torch.nn.Module, "nn"), (torch.optim, torch.optim.Optimizer, "optim")):
-        for name, value in vars(space).items():
-            if inspect.isclass(value) and issubclass(value, base) and not name.startswith("_"):
+        for name, value in _attributes(space):
+            if inspect.isclass(value) and issubclass(value, base):
                 _add(f"torch.{prefix}:{name}", value)
     for name in ("tensor", "as_tensor"):
         _add(f"torch:{name}", getattr(torch, name))
-    for name, value in sorted(vars(torch).items(), key=lambda item: item[0] == "add"):  # "add" marks the end
+    for name, value in sorted(_attributes(torch), key=lambda item: item[0] == "add"):  # "add" marks the end
         if _is_operator(name, value):
             _add(f"torch:{name}", value)
