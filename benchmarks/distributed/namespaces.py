@@ -28,12 +28,12 @@ SIZES = [4, 16 << 10, 256 << 10, 1 << 20, 8 << 20, 64 << 20]
 LIBRARIES = ("torch", "teletensor")
 
 
-def run(library: str, workload: str, hosts: Hosts, seconds: float) -> list[dict]:
+def run(library: str, workload: str, hosts: Hosts, seconds: float, bucket_mb: float = 0) -> list[dict]:
     """Returns the result of each rank."""
     python = peers.interpreter() if library == "torch" else sys.executable
     environment = {**os.environ, "MASTER_ADDR": hosts.addresses[0], "MASTER_PORT": str(free_port()), "WORLD_SIZE": "2",
                    "OMP_NUM_THREADS": "1", "TELETENSOR_GROUP_TOKEN": secrets.token_hex(16),
-                   "TELETENSOR_GROUP_BACKEND": "gloo",
+                   "TELETENSOR_GROUP_BACKEND": "gloo", "BENCH_BUCKET_MB": str(bucket_mb or ""),
                    "PYTHONPATH": f"{ROOT / 'build/python'}:{ROOT / 'python'}"}  # fmt: skip
     for name in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):
         environment.pop(name, None)
@@ -67,12 +67,12 @@ def all_reduce(hosts: Hosts, seconds: float, rounds: int) -> Table:
     return table
 
 
-def step(workload: str, hosts: Hosts, seconds: float, rounds: int) -> Table:
+def step(workload: str, hosts: Hosts, seconds: float, rounds: int, bucket_mb: float) -> Table:
     """Medians of a training step without and with DDP, and how much of the communication is hidden behind it."""
     figures: dict[str, list[dict]] = {library: [] for library in LIBRARIES}
     for _ in range(rounds):
         for library in LIBRARIES:
-            results = run(library, workload, hosts, seconds)
+            results = run(library, workload, hosts, seconds, bucket_mb)
             figures[library].append({name: max(r[name] for r in results) for name in results[0]})
     table = Table(title=f"{workload} between two network namespaces, milliseconds (medians)", title_justify="left")
     for name in ("", "torch", "ours", "ratio"):
@@ -94,6 +94,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--workloads", nargs="*", default=["all_reduce"], choices=["all_reduce", "mlp", "gpt"])
     parser.add_argument("--rate", help="of the cable in each direction, as tc writes it, such as 1gbit; by default unlimited")
+    parser.add_argument("--bucket-mb", type=float, default=0, help="bucket_cap_mb of DDP; by default the libraries' own")
     args = parser.parse_args()
     hosts = Hosts()
     try:
@@ -103,7 +104,7 @@ def main() -> None:
                                 "burst", "256kb", "latency", "50ms"], check=True)  # fmt: skip
         for workload in args.workloads:
             table = all_reduce(hosts, args.seconds, args.rounds) if workload == "all_reduce" else (
-                step(workload, hosts, args.seconds, args.rounds)
+                step(workload, hosts, args.seconds, args.rounds, args.bucket_mb)
             )  # fmt: skip
             Console().print(table)
     finally:
