@@ -123,7 +123,7 @@ def signatures(name: str, is_method: bool) -> list[str]:
 def _function(name: str, is_method: bool) -> Callable:
     if is_method:
         return getattr(Tensor, name)
-    return getattr(_C.torch, name, None) or getattr(_C.functional, name)
+    return getattr(_C.torch, name, None) or getattr(_C.functional, name, None) or getattr(_C.ops, name)
 
 
 def other_spelling(name: str, is_method: bool, in_place: bool, args: tuple, kwargs: dict):

@@ -90,4 +90,5 @@ def test_frames_of_the_package_are_skipped(torch):
     package = str(Path(torch.__file__).parent)
     print(torch.ones(2))
     torch.ones(2).tolist()
-    assert package not in torch.sync_report(10_000)
+    # A graph's code is named after the module that was traced: "<eval_with_key>.0 from /.../container.py:109 in forward".
+    assert not re.search(rf"(read|upload|window) +{re.escape(package)}", torch.sync_report(10_000))
