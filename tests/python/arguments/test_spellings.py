@@ -4,6 +4,8 @@ import math
 
 import pytest
 
+from .spelling_rows import check_same
+
 # Pairs of expressions with the same value. x, y, v and i are tensors.
 SAME = [
     ("torch.add(input=x, alpha=2, other=y)", "x + 2 * y"),
@@ -54,21 +56,10 @@ SAME = [
 ]
 
 
-@pytest.fixture
-def names(torch):
-    x = torch.tensor([[1.0, 2.0], [3.0, 5.0]])
-    return {
-        "torch": torch, "F": torch.nn.functional, "x": x, "y": torch.tensor([[2.0, 0.5], [1.0, 4.0]]), "v": torch.tensor([1.0, 2.0]),
-        "i": torch.tensor([0, 1]),
-    }  # fmt: skip
-
-
 @pytest.mark.filterwarnings("ignore:.*is deprecated")
 @pytest.mark.parametrize("code, same", SAME)
-def test_same(torch, names, code, same):
-    value, expected = eval(code, names), eval(same, names)  # noqa: S307 - the table above
-    value = value if isinstance(value, torch.Tensor) else torch.tensor(value)
-    assert value.shape == expected.shape and value.dtype is expected.dtype and torch.allclose(value.double(), expected.double())
+def test_same(names, code, same):
+    check_same(names, code, same)
 
 
 # Calls that PyTorch refuses.
