@@ -9,9 +9,10 @@ import argparse
 import statistics
 import time
 
-import teletensor as torch
 from rich.console import Console
 from rich.table import Table
+
+import teletensor as torch
 from teletensor.profiler import profile
 
 nn = torch.nn

@@ -29,7 +29,8 @@ def _each(name: str, values: Any, count: int) -> list:
     if isinstance(values, (list, tuple)):
         if len(values) != count:
             what = "scalars" if not isinstance(values[0] if values else 0, Tensor) else "tensors"
-            raise RuntimeError(f"_foreach_{name}: Tensor list must have same number of elements as {what} list, got {count} and {len(values)}")
+            expected = f"Tensor list must have same number of elements as {what} list"
+            raise RuntimeError(f"_foreach_{name}: {expected}, got {count} and {len(values)}")
         return list(values)
     return [values] * count
 

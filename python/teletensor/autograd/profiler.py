@@ -86,4 +86,7 @@ not_implemented(
     "load_nvprof parse_nvprof_trace", "emit_itt emit_nvtx",
 )  # fmt: skip
 
-__all__ = ["EnforceUnique", "EventList", "FunctionEvent", "emit_itt", "emit_nvtx", "load_nvprof", "parse_nvprof_trace", "profile", "record_function"]
+__all__ = [  # noqa: F822 - not_implemented() adds some of them
+    "EnforceUnique", "EventList", "FunctionEvent", "emit_itt", "emit_nvtx", "load_nvprof", "parse_nvprof_trace", "profile",
+    "record_function",
+]  # fmt: skip
