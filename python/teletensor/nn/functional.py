@@ -559,6 +559,7 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     n, c = input.shape[:2]
     return input.reshape(n, groups, c // groups, -1).transpose(1, 2).reshape(input.shape)
 
+
 _wrap_functions(globals())
 
 
@@ -569,10 +570,11 @@ def __getattr__(name: str):
     from .. import overrides
     from . import _functional_names
 
-    for module in (_functional_names, overrides):
-        if hasattr(module, name) and (module is _functional_names or "torch_function" in name):
-            value = globals()[name] = _overridable(__name__, name, getattr(module, name))
-            return value
+    if hasattr(_functional_names, name):
+        value = globals()[name] = _overridable(__name__, name, getattr(_functional_names, name))
+        return value
+    if "torch_function" in name and hasattr(overrides, name):  # neither overridable nor a function of this module
+        return getattr(overrides, name)
     raise AttributeError(f"module 'teletensor.nn.functional' has no attribute {name!r}: not implemented yet (docs/names.md)")
 
 
