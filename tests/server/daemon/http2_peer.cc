@@ -161,7 +161,7 @@ bool Http2Peer::read(int milliseconds) {
 }
 
 bool Http2Peer::read_until_open(size_t open) {
-  for (int quiet = 0; open_calls() > open && quiet < 100;) {
+  for (int quiet = 0; open_calls() > open && quiet < 600;) {
     size_t before = open_calls();
     if (!read(100)) return open == 0 || open_calls() <= open;
     quiet = open_calls() == before ? quiet + 1 : 0;

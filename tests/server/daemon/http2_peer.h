@@ -25,7 +25,7 @@ class Http2Peer {
   size_t send(uint32_t stream, std::string_view bytes, size_t sent = 0);
   // Reads available data; waits up to `milliseconds` for the first. Returns false once the connection is closed.
   bool read(int milliseconds);
-  // Reads until at most `open` calls are unfinished, or no data arrives for ten seconds.
+  // Reads until at most `open` calls are unfinished, or no call ends for a minute (the longest limit of a call is 10 s).
   bool read_until_open(size_t open);
 
   size_t open_calls() const { return windows_.size(); }
