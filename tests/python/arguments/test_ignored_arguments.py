@@ -434,6 +434,9 @@ UNUSED = {
     ("utils/data/collate.py", "collate_fn_map"), ("utils/data/_workers/child.py", "collate_fn_map"),
 }  # fmt: skip
 
+# The counts that are passed contain the weights; PyTorch does not use the argument either.
+UNUSED |= {("utils/tensorboard/summary.py", "weights")}
+
 
 UNUSED |= UNUSED_NAMES
 
