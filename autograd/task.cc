@@ -44,7 +44,7 @@ Task::Task(absl::Span<const Tensor> roots, absl::Span<const Tensor> gradients, a
   check(gradients.empty() || gradients.size() == roots.size(), "expected one gradient per root, got ", roots.size(),
         " roots and ", gradients.size(), " gradients");
   PassMode mode(options_.create_graph);
-  // Marks the start of a training step: the work that a device receives between two backward passes usually repeats.
+  // Marks the start of a training step: the work of a device between two backward passes usually repeats.
   if (!roots.empty() && roots[0].device().type != DeviceType::kMeta) {
     Context::current().stream(roots[0].device()).mark();
   }

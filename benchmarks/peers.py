@@ -12,7 +12,9 @@ INSTALLED_AS = {"yaml": "pyyaml"}  # PyPI names that differ from import names
 
 
 def interpreter(*packages: str) -> str:
-    """Returns the environment's Python, with torch, NumPy and `packages` (import names)."""
+    """Returns the path of the environment's Python interpreter; installs torch, NumPy and `packages` (import names) on
+    first use.
+    """
     python = PEERS / "bin/python"
     if not python.exists():
         subprocess.run([sys.executable, "-m", "venv", str(PEERS)], check=True)

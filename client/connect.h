@@ -25,8 +25,8 @@ struct ConnectOptions {
   bool content_addressed = false;
 };
 
-// Throws Error (kValue) if an option has an unknown value, (kConnection) if no engine answers, the engine refuses, or
-// none can be started.
+// Throws Error (kValue) if an option has an unknown value, (kConnection) if no engine answers, the engine rejects the
+// session, or no engine can be started.
 Ref<Session> connect(const ConnectOptions& options = {});
 
 }  // namespace tt::client

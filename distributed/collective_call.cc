@@ -13,7 +13,7 @@ namespace {
 
 constexpr Device kCPU{};
 
-// A reduction as the client names it.
+// A reduction, parsed from the client's name for it.
 struct Reduction {
   ReduceOp op = ReduceOp::kSum;
   double factor = 1;  // of the input

@@ -1,4 +1,4 @@
-// CollectiveCall: a collective as an operator's arguments describe it.
+// CollectiveCall: a collective, built from an operator's arguments.
 //
 // Used on the session's thread.
 #pragma once

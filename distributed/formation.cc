@@ -30,7 +30,7 @@ constexpr std::chrono::milliseconds kSlice{200};
 
 void check_status(const absl::Status& status) { check(status.ok(), status.message()); }
 
-// The values that the ranks of a group publish under one name.
+// The values that the ranks of a group publish under one name in the store.
 class Meeting {
  public:
   Meeting(Store& store, const ProcessGroup::Options& options, const std::function<bool()>& is_cancelled)

@@ -1,4 +1,4 @@
-// Formation: the ranks of a new group meet at the store, and choose and connect a backend.
+// Formation: the ranks of a new group find each other through the store, and choose and connect a backend.
 #pragma once
 
 #include <functional>

@@ -13,7 +13,7 @@ GroupService::~GroupService() {
   current_.reset();
   started_.clear();
   reducers_.clear();
-  groups_.clear();  // before the stores at which their members are registered
+  groups_.clear();  // before the stores that register their members
 }
 
 Tensors GroupService::finish(std::optional<PendingCall>& pending) {

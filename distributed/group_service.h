@@ -49,14 +49,14 @@ class GroupService final : public SessionService {
   // Like run(), for a collective that was started. Throws Error if there is none with this number.
   void wait(int64_t number);
   bool is_completed(int64_t number) const;
-  // Forgets a collective that was started; it continues for the other ranks.
+  // Stops tracking a collective that was started; it continues for the other ranks.
   void drop(int64_t number) { started_.erase(number); }
 
   // Adds a group under a number that the session chose. Throws Error if the number is in use, or there are too many.
   void add_group(int64_t number, std::shared_ptr<ProcessGroup> group);
   // Throws Error (ValueError) if there is none.
   const std::shared_ptr<ProcessGroup>& group(int64_t number) const;
-  // Also forgets the calls of the group that were started and not waited for.
+  // Also drops the group's calls that were started and not waited for.
   void destroy_group(int64_t number);
 
   // The same for reducers, whose parameters' gradients are observed until the reducer is destroyed.
@@ -66,8 +66,8 @@ class GroupService final : public SessionService {
 
   // Serves a store on "host:port", unless the session serves it; returns the port. Throws Error.
   int serve_store(const std::string& address, const std::string& token);
-  // Ends the store at a port as soon as no rank is a member of a group at it, which is checked here and when the session
-  // serves another one. Throws Error (ValueError) if there is none.
+  // Ends the store at a port as soon as no group in it has members, which is checked here and when the session serves
+  // another store. Throws Error (ValueError) if there is none.
   void release_store(int64_t port);
 
   // Enters the collective of an instruction that is not executed because an argument is poisoned, so that the other

@@ -42,7 +42,7 @@ DATA = {
     "gpt": Path(__file__).resolve().parents[2] / "shared/data/tinyshakespeare.txt",
 }
 WARM_UP = 3  # steps that are not timed
-REPORT = re.compile(r"step (\d+)/(\d+)  (loss .*)")  # how rank 0 reports progress
+REPORT = re.compile(r"step (\d+)/(\d+)  (loss .*)")  # the line with which rank 0 reports progress
 
 
 class Block(nn.Module):
@@ -105,7 +105,7 @@ class Reporter:
         self._pending.append((step, loss.item_async()))
 
     def show(self, wait: bool = False) -> None:
-        """Prints what has arrived, or everything."""
+        """Prints the losses that have arrived, or waits and prints all."""
         while self._pending and (wait or self._pending[0][1].done()):
             step, loss = self._pending.popleft()
             rate = step * self._batch / (time.perf_counter() - self._started)
@@ -119,7 +119,7 @@ def train(model: nn.Module, data: TensorDataset, args) -> dict:
         raise SystemExit(f"data_parallel: expected --batch to be a multiple of {ranks} ranks, got {args.batch}")
     per_epoch = min(args.steps or len(data), len(data) // args.batch)
     steps = args.epochs * per_epoch
-    # Rank r has the indices r, r + ranks, ...: together the ranks' batches are the batch of one engine.
+    # Rank r has the indices r, r + ranks, ..., so that the ranks' batches together equal the batch of one engine.
     sampler = DistributedSampler(data, shuffle=True, seed=0)
     loader = DataLoader(data, args.batch // ranks, sampler=sampler, drop_last=True)
     optimizer = torch.optim.AdamW(model.parameters(), lr=args.lr)

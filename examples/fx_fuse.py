@@ -1,4 +1,4 @@
-"""Prepares a small residual network for inference by torch.fx, and changes its graph.
+"""Prepares a small residual network for inference with torch.fx, and changes its graph.
 
     python examples/fx_fuse.py                      # a private engine on this machine
     python examples/fx_fuse.py --address gpu-box:7070 --device cuda

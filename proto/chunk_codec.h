@@ -110,8 +110,8 @@ class ChunkCompressor {
   static constexpr int kLevel = 1;  // higher levels are slower and, for tensors, not smaller
   static constexpr size_t kTrialBytes = size_t{64} << 10;
   static constexpr uint64_t kTrialInterval = 16;
-  // Above about half a Gbit/s the processors' time is worth more than the link's; and on one host with busy processors
-  // transfers are not much faster than this.
+  // Above about half a Gbit/s compression costs more processor time than it saves transfer time. Transfers on one host
+  // with busy processors are not much faster than this.
   static constexpr double kMaxRate = 60e6;
   // The transfer must become this much shorter; a shuffled chunk, this much smaller.
   static constexpr double kGain = 0.1, kShuffleGain = 0.03;

@@ -31,7 +31,7 @@ class LinkRate {
     Interval& operator=(const Interval&) = delete;
     // Sets the number of bytes that have passed at the end of the interval; 0 by default.
     void passed(size_t bytes) { bytes_ = bytes; }
-    // The interval is not measured: it was not the link that determined its length.
+    // Discards the interval, because its length was not determined by the link.
     void drop() { dropped_ = true; }
 
    private:

@@ -1,4 +1,4 @@
-// Includes the wire's messages as tt::v1.
+// Includes the wire protocol's messages, as tt::v1.
 #pragma once
 
 #include "teletensor/v1/engine.pb.h"

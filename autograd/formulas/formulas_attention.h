@@ -1,4 +1,4 @@
-// Gradient functions of attention and sequence losses, in addition to operators and formulas.h.
+// Gradient functions for attention and sequence losses. Gradient formulas may also call operators and formulas.h.
 #pragma once
 
 #include <string_view>

@@ -1,4 +1,4 @@
-// Gradient functions of views, joining and indexing, in addition to operators and formulas.h.
+// Gradient functions for views, joining and indexing. Gradient formulas may also call operators and formulas.h.
 #pragma once
 
 #include <string_view>

@@ -1,4 +1,5 @@
-// Gradient functions of reductions, products, layers and losses, in addition to operators and formulas.h.
+// Gradient functions for reductions, products, layers and losses. Gradient formulas may also call operators and
+// formulas.h.
 #pragma once
 
 #include "autograd/formulas/formulas.h"

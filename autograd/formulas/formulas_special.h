@@ -1,4 +1,4 @@
-// Gradient functions of torch.special, in addition to operators and formulas.h.
+// Gradient functions for torch.special. Gradient formulas may also call operators and formulas.h.
 #pragma once
 
 #include <string_view>

@@ -1,1 +1,1 @@
-"""Checkpoints in the engine, beside the disk's own rate."""
+"""Checkpoints in the engine, compared with the disk's own rate."""

@@ -1,5 +1,5 @@
-"""``python -m benchmarks.checkpoint``: saving and loading in the engine, beside plain reads and writes of the same bytes to
-the same disk, and a training step during an asynchronous save.
+"""``python -m benchmarks.checkpoint``: saving and loading in the engine, compared with plain reads and writes of the
+same bytes on the same disk, and a training step during an asynchronous save.
 
 Rounds alternate between the engine and the plain program, since disks are shared. Files are read from the disk, not from
 the page cache. Writes build/bench-checkpoint.json.
@@ -42,7 +42,7 @@ def seconds_of(call) -> float:
 
 
 def plain_write(path: Path, data: mmap.mmap) -> None:
-    """What dd bs=8M conv=fsync does."""
+    """Like `dd bs=8M conv=fsync`."""
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
         view = memoryview(data)

@@ -1,1 +1,1 @@
-"""Collectives and data-parallel training, beside PyTorch's Gloo on the same ranks."""
+"""Collectives and data-parallel training, compared with PyTorch's Gloo on the same ranks."""

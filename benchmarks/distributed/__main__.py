@@ -1,5 +1,5 @@
-"""``python -m benchmarks.distributed``: collectives, data-parallel steps, launch and a controller on one host, beside
-PyTorch's Gloo.
+"""``python -m benchmarks.distributed``: collectives, data-parallel steps, launch and a controller on one host, compared
+with PyTorch's Gloo.
 
 Every rank is a process with one thread for kernels, and for teletensor an engine of its own. Writes
 build/bench-distributed.json.
@@ -138,7 +138,7 @@ def show_fsdp(console: Console, ranks: int, rows: list[dict]) -> None:
 
 
 def show_pipeline(console: Console, ranks: int, rows: list[dict]) -> None:
-    """Compares pipelined steps with the cost model: the share of a rank, and (ranks - 1) microbatches more."""
+    """Compares pipelined steps with the cost model: one rank's share of the work, plus (ranks - 1) microbatches."""
     alone = max(row["alone"] for row in rows)
     table = Table(title=f"pipelined step on {ranks} ranks, microseconds; alone: {microseconds(alone)}", title_justify="left")
     for name in ("microbatches", "predicted", "measured", "ratio"):

@@ -10,7 +10,7 @@ from teletensor import _C
 from teletensor.distributed.device_mesh import init_device_mesh
 from teletensor.distributed.tensor import Replicate, Shard, ones
 
-CALLS = 30  # in a burst, which fits into the window, so that no call waits for the engines
+CALLS = 30  # calls in a burst, which fits into the window, so that no call waits for the engines
 
 
 def per_call(call, engines) -> float:

@@ -1,5 +1,5 @@
-"""``python -m benchmarks.distributed.namespaces``: all_reduce and a data-parallel step between two network namespaces, beside
-PyTorch's Gloo.
+"""``python -m benchmarks.distributed.namespaces``: all_reduce and a data-parallel step between two network namespaces,
+compared with PyTorch's Gloo.
 
 Requires root. The ranks are connected by a virtual cable, whose rate can be limited; both libraries use Gloo over TCP. The
 libraries alternate.

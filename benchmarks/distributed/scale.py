@@ -1,4 +1,5 @@
-"""``python -m benchmarks.distributed.scale``: formation, barriers and failure detection of groups of many engines on one host.
+"""``python -m benchmarks.distributed.scale``: group creation, barriers and failure detection with many engines on one
+host.
 
 Starts one engine process per rank, as light as flags allow (one thread per operation), and drives all of them from this
 process, with one session per engine. Prints one row per group size and transport.

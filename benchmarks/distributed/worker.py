@@ -51,7 +51,7 @@ def all_reduce() -> dict:
     results = {}
     for size in map(int, SIZES):
         x = torch.ones(max(1, size // 4))
-        # Every step waits for its result, as a step of a program that uses it does.
+        # Every step waits for its result, as in a program that uses the result.
         results[size] = {"queued": rate(lambda: dist.all_reduce(x, op=dist.ReduceOp.MAX), lambda: x[0].item()),
                          "read": rate(lambda: (dist.all_reduce(x, op=dist.ReduceOp.MAX), x[0].item()), lambda: None)}
     return results

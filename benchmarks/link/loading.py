@@ -1,6 +1,6 @@
 """`python -m benchmarks.link.loading ADDRESS`: milliseconds per training step of each way to load data, over a link.
 
-Every step reads its loss, so that a step includes a round trip and whatever else it waits for. Run it with an engine
+Every step reads its loss, so that a step includes a round trip and all other waits. Run it with an engine
 behind a relay (build/bin/link_relay) and TELETENSOR_SHARED_MEMORY=0.
 """
 
@@ -28,7 +28,7 @@ class Images(data.Dataset):
 
 
 def milliseconds_per_step(loader) -> float:
-    """The median over an epoch, without its first steps."""
+    """The median over an epoch, excluding its first steps."""
     model = torch.nn.Linear(3 * 128 * 128, 10)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-6)
     times, start = [], time.perf_counter()

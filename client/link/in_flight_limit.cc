@@ -22,7 +22,7 @@ void InFlightLimit::acknowledged(uint64_t sequence, Clock::time_point now) {
     round_trip_ = std::min(round_trip_, now - sent_.front().at);
   }
   if (count == 0) return;
-  // The time before the frame was sent does not belong to it: the client had nothing to send.
+  // Excludes the time before the frame was sent, when the client had nothing to send.
   const Clock::duration sample = (now - std::max(last_acknowledgement_, first)) / count;
   interval_ = interval_ == Clock::duration() ? sample : interval_ + (sample - interval_) / 8;
   last_acknowledgement_ = now;

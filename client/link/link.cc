@@ -51,8 +51,8 @@ Link::Link(std::unique_ptr<Transport> transport, v1::HelloRequest hello)
       try {
         send_upload(transfer, device, bytes, Mode::kBackground);
       } catch (const std::exception&) {
-        // The engine refused the upload, or receives no more of it: the instruction that waits for it fails there, at
-        // once or at its time limit.
+        // The engine rejected the upload or stopped receiving it: the instruction that waits for it fails in the
+        // engine, at once or at its time limit.
       }
     });
   }
@@ -155,7 +155,7 @@ void Link::write_one(std::chrono::milliseconds timeout) {
   writing_ = true;
   ++counters_.frames;
   counters_.bytes_sent += bytes;
-  if (sleeping_callers_ > 0) callers_.notify_all();  // frames may have room again
+  if (sleeping_callers_ > 0) callers_.notify_all();  // the window may have room again
   std::optional<absl::Status> status;
   {
     MutexUnlock unlocked(mutex_);

@@ -14,8 +14,8 @@ bool Link::has_work_for_sender() const {
          (window_.has_unsent() || ((closing_ || downloads_ > 0) && !window_.all_acknowledged()));
 }
 
-// Whether new work can wait until the sender's nap ends. If callers read after every few calls, a woken sender would
-// only compete with them.
+// Whether new work can wait until the sender's short sleep ends. If callers read after every few calls, a woken sender
+// would only compete with them.
 bool Link::can_wait() const {
   constexpr int kFewInstructions = 32;
   return sender_.callers_send() && sender_.naps() && window_.building().instructions() < kFewInstructions;

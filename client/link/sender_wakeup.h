@@ -1,8 +1,8 @@
 // SenderWakeup: decides when the sender thread of a Link sleeps, and when a caller wakes it.
 //
-// A wake-up costs the caller a system call and occupies a core for the sender. A sender without work therefore naps
-// first, for at most 200 us at a time. A caller that sends its frames itself does not wake the sender from a nap; the
-// sender finds other work at the end of the nap. Guarded by the Link's mutex.
+// A wake-up costs the caller a system call and occupies a core for the sender. A sender without work therefore first
+// sleeps for short intervals ("naps") of at most 200 us. A caller that sends its frames itself does not wake the sender
+// from a nap; the sender finds other work at the end of the nap. Guarded by the Link's mutex.
 #pragma once
 
 #include <chrono>

@@ -149,8 +149,8 @@ Ref<PendingNumber> Link::read_number(uint64_t handle, absl::FunctionRef<void()> 
 
 bool Link::poll_for(uint64_t sequence, absl::FunctionRef<bool()> arrived) {
   constexpr int kMaxReplies = 64;
-  // A loop that logs a value per step asks after every step. Taking each reply at once would cost as much as a small
-  // step, and make the sender send a small frame in its place. A caller that only asks is answered at once.
+  // A loop that logs a value per step asks after every step. Handling each reply at once would cost as much as a small
+  // step, and make the sender thread send many small frames. So replies are handled at this interval.
   constexpr auto kInterval = std::chrono::milliseconds(1);
   if (arrived()) return true;
   throw_if_over();

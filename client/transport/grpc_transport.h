@@ -54,7 +54,8 @@ class GrpcTransport final : public Transport {
 
  private:
   // A connection of its own for uploads. An engine serves a limited number of calls per connection, and downloads,
-  // which wait for frames, must not keep out the uploads for which those frames wait. Bytes also delay no frames there.
+  // which wait for frames, must not keep out the uploads for which those frames wait. Bytes on this connection do not
+  // delay frames either.
   struct UploadChannel {
     Mutex mutex;
     std::shared_ptr<v1::Engine::Stub> stub ABSL_GUARDED_BY(mutex);  // null: not connected
@@ -68,8 +69,8 @@ class GrpcTransport final : public Transport {
     v1::Codec codec = v1::CODEC_NONE;      // of chunks
     bool content_addressed = false;        // the engine uses digests
     std::shared_ptr<UploadChannel> uploads = std::make_shared<UploadChannel>();
-    // Memory that is being replaced: until the next Hello has succeeded the engine may watch its lock, and would take
-    // the client for dead if it were released while the stream is broken.
+    // Memory that is being replaced: until the next Hello has succeeded the engine may watch its lock, and would
+    // consider the client dead if it were released while the stream is broken.
     std::shared_ptr<SharedMemory> replaced{};
   };
   // Returns the stub for an upload over `connection`; connects on first use, and after a failure.

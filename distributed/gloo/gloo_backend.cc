@@ -36,7 +36,7 @@ constexpr size_t kPairWindow = 8;
 
 uint64_t message_slot(uint32_t tag) { return kMessageSlots | (uint64_t{tag} << 8); }
 
-// An item of a size, because Gloo's options are templates over the type.
+// A type with the item's size, because Gloo's options are templates over the type.
 template <size_t kBytes>
 struct Item {
   char bytes[kBytes];
@@ -139,7 +139,7 @@ void GlooBackend::exchange(absl::Span<const char> mine, absl::Span<char> all) {
   std::memcpy(all.data(), received_.data(), all.size());
 }
 
-// One message to and from each rank: in a group of two, half the latency of Gloo's ring.
+// Exchanges one message with each rank. In a group of two this takes half the latency of Gloo's ring.
 void GlooBackend::exchange_with_peers(size_t bytes) {
   std::vector<bool> arrived(static_cast<size_t>(options_.size));
   arrived[static_cast<size_t>(options_.rank)] = true;

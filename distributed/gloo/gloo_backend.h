@@ -45,7 +45,7 @@ class GlooBackend final : public Backend {
   int await_receive(gloo::transport::UnboundBuffer& buffer, Clock::time_point deadline);  // returns the sender
   void await_send(gloo::transport::UnboundBuffer& buffer, Clock::time_point deadline);
   template <typename CollectiveOptions>
-  void configure(CollectiveOptions& options) const;  // sets what all of Gloo's options have
+  void configure(CollectiveOptions& options) const;  // sets the options that all of Gloo's collectives share
   void all_reduce(const Collective& c);
   void all_reduce_pair(const Collective& c);
   void reduce_to_root(const Collective& c);
@@ -62,7 +62,7 @@ class GlooBackend final : public Backend {
   const Options options_;
   const std::shared_ptr<Mesh> context_;
   uint32_t next_tag_ = 0;  // of the next collective
-  // The bytes of exchange(): this rank's and those of all ranks.
+  // The buffers of exchange(): this rank's bytes and the bytes of all ranks.
   std::vector<char> sent_, received_;
   std::vector<char> pair_scratch_;
   std::unique_ptr<gloo::transport::UnboundBuffer> send_buffer_, receive_buffer_;

@@ -18,11 +18,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// How often a waiting rank checks whether the formation was cancelled.
+// How often a waiting rank checks whether forming the group was cancelled.
 constexpr std::chrono::milliseconds kSlice{100};
 
-// Closes all pairs when the formation is cancelled or the deadline has passed: Gloo's connect() waits for five times
-// its timeout, and only the end of the pair ends it earlier.
+// Closes all pairs when forming the group is cancelled or the deadline has passed: Gloo's connect() waits for five
+// times its timeout, and only the end of the pair ends it earlier.
 class ConnectWatch {
  public:
   ConnectWatch(gloo::transport::Context& context, const MeshOptions& options, Clock::time_point deadline,

@@ -13,10 +13,10 @@
 namespace tt::distributed {
 
 struct MeshOptions {
-  std::string prefix;  // of the keys at the store
+  std::string prefix;  // prefix of the keys in the store
   int rank = 0;
   int size = 1;
-  std::chrono::milliseconds timeout{30'000};  // of the formation, and of each operation afterwards
+  std::chrono::milliseconds timeout{30'000};  // of forming the group, and of each operation afterwards
   std::string host;                           // local address or host name on which the other ranks reach this one
 };
 

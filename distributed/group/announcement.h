@@ -1,5 +1,5 @@
-// Announcement: what a rank is about to do, exchanged by all ranks before each collective, so that different calls are
-// reported with the lines of both sides instead of mixing up bytes.
+// Announcement: describes a rank's next call. All ranks exchange announcements before each collective, so that
+// mismatched calls are reported with the source lines of both sides instead of corrupting data.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ struct Announcement {
   char input[kMaxInlineBytes] = {};  // the collective's whole input, if it is small
   char text[355] = {};
 
-  // Shortens what does not fit.
+  // Truncates texts that do not fit.
   void set_text(std::string_view site, std::string_view message);
   std::string_view site() const;
   std::string_view message() const;

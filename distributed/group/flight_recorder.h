@@ -1,4 +1,4 @@
-// FlightRecorder: the last collectives and messages of a rank, for reports about a group that failed.
+// FlightRecorder: the last collectives and messages of a rank, for reports about a failed group.
 //
 // Owned by a ProcessGroup. Thread-safe.
 #pragma once
@@ -21,8 +21,8 @@ class FlightRecorder {
 
   // Records a call; returns its number. `operation` is a static string, `site` is "train.py:12 in step".
   uint64_t add(std::string_view operation, DType dtype, size_t items, std::string_view site);
-  // Records that the call has begun to exchange bytes, and that it has ended, with an error unless `error` is empty.
-  // Calls that are no longer recorded are ignored.
+  // begin() records that the call has begun to exchange bytes; end() that it has ended, with an error unless `error` is
+  // empty. Calls that are no longer recorded are ignored.
   void begin(uint64_t call);
   void end(uint64_t call, std::string_view error);
 

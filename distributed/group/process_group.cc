@@ -125,7 +125,8 @@ std::shared_ptr<Work> ProcessGroup::form(OpenStore open_store, Connect connect) 
     try {
       this->connect(open_store, connect);
     } catch (const std::exception& error) {
-      // The first failure is the cause: for example a lost member, because of which the formation was cancelled.
+      // The first failure is the root cause: for example a lost member, because of which forming the group was
+      // cancelled.
       if (has_joined()) await_failure();
       fail(error.what());
       throw_if_failed(0);
@@ -294,7 +295,7 @@ void ProcessGroup::publish_timeout() {
   static_cast<void>(store()->set({&key, 1}, {&value, 1}));
 }
 
-// The ranks that wait for a silent one time out at about the same time, and the silent one does not.
+// The ranks that wait for a missing rank time out at about the same time; the missing rank itself does not.
 std::string ProcessGroup::ranks_without_timeout() const {
   std::vector<int> silent;
   for (int r = 0; r < size(); ++r) {
@@ -364,7 +365,8 @@ void ProcessGroup::fail(const std::string& reason, bool tell_members) {
     if (failure_) return;
     failure_ = reason;
     abort_backends(reason);
-    // A callback of the store must not hold the membership: it could become the one that destroys it.
+    // A callback of the store must not hold a reference to the membership, which it could otherwise be the last to
+    // destroy.
     if (tell_members) membership = membership_;
     changed_.notify_all();
   }
@@ -519,7 +521,7 @@ void ProcessGroup::receive_now(const Message& message) {
   const bool expected =
       header.failed == 0 && header.bytes == message.size && header.dtype == static_cast<uint64_t>(message.dtype);
   if (!expected) {
-    // The bytes that follow cannot be told from those of later messages, so the group cannot continue.
+    // The bytes that follow cannot be distinguished from those of later messages, so the group cannot continue.
     const bool is_known = is_valid(static_cast<int64_t>(std::min<uint64_t>(header.dtype, INT64_MAX)));
     const std::string error =
         absl::StrCat("expected ", message.size, " bytes of ", message_part(name(message.dtype)), " from rank ",

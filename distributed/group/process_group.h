@@ -1,4 +1,4 @@
-// ProcessGroup: one rank's end of a group of engines that run collectives together.
+// ProcessGroup: one rank's membership in a group of engines that run collectives together.
 //
 // Collectives run in the order in which they were started, on the group's thread; messages between two ranks run on one
 // thread per peer and direction. Before each collective the ranks exchange Announcements, so that a different call or a
@@ -32,7 +32,7 @@ namespace tt::distributed {
 class ProcessGroup : public std::enable_shared_from_this<ProcessGroup> {
  public:
   struct Options {
-    std::string name;  // unique at the store; the ranks meet under it
+    std::string name;  // unique in the store; the ranks find each other by it
     int rank = 0;
     int size = 1;
     std::chrono::milliseconds timeout{30'000};  // of the formation and of each collective
@@ -76,8 +76,8 @@ class ProcessGroup : public std::enable_shared_from_this<ProcessGroup> {
   int rank() const { return options_.rank; }
   int size() const { return options_.size; }
 
-  // Meets the other ranks in the background. Called once, before the functions below; these may be called before the
-  // work is complete.
+  // Connects to the other ranks in the background. Called once, before the functions below; these may be called before
+  // the work is complete.
   std::shared_ptr<Work> form(OpenStore open_store, Connect connect);
   std::shared_ptr<Work> start(Request request);
   std::shared_ptr<Work> send(Message message);
@@ -99,7 +99,7 @@ class ProcessGroup : public std::enable_shared_from_this<ProcessGroup> {
   void run(const Request& request, uint64_t sequence);
   void on_backend(absl::FunctionRef<void()> call);
   void on_backend(int peer, absl::FunctionRef<void()> call);
-  // After a timeout, the ranks that waited inform each other at the store, in order to name the one that did not.
+  // After a timeout, the ranks that waited inform each other through the store, to name the rank that did not.
   std::string timeout_key(int rank) const;
   std::string records_key(int rank) const;
   void publish_records();

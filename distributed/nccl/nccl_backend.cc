@@ -15,7 +15,7 @@
 namespace tt::distributed {
 namespace {
 
-// What a rank tells the others before the communicator is created.
+// The data that ranks exchange before the communicator is created.
 struct Offer {
   int32_t version = 0;  // of NCCL; 0: the rank cannot use it
   nccl::Uuid device{};
@@ -115,7 +115,7 @@ void NcclBackend::release() noexcept {
   try {
     native_stream(*stream_);  // makes the device current
     if (!is_failed_ && !aborted_) {
-      settle(library_->comm_finalize(comm_));  // sends what is on its way to other ranks
+      settle(library_->comm_finalize(comm_));  // completes the sends in progress
       if (library_->comm_destroy(comm_) == nccl::kSuccess) comm_ = nullptr;
     }
   } catch (const Error&) {  // ends below
@@ -132,7 +132,8 @@ void NcclBackend::check_result(nccl::Result result) const {
 }
 
 void NcclBackend::wait_until(absl::FunctionRef<bool()> is_complete, std::string_view what) {
-  constexpr auto kBusy = std::chrono::microseconds(200);  // short collectives do not pay for a sleep
+  // spins first, so that short collectives do not pay for a sleep
+  constexpr auto kBusy = std::chrono::microseconds(200);
   constexpr auto kSleep = std::chrono::microseconds(50);
   const auto begin = Clock::now();
   while (!is_complete()) {
@@ -184,7 +185,7 @@ void NcclBackend::run(const Collective& c, bool averages, const Event& ready) {
 }
 
 void NcclBackend::issue(const Collective& c, bool averages) {
-  // Complex numbers are summed as pairs of real ones. What is only moved is moved as bytes.
+  // Complex numbers are summed as pairs of real ones. Data that is only moved is moved as bytes.
   const bool reduces = is_reduction(c.kind);
   const bool is_pair = is_complex(c.dtype);
   const DType real = c.dtype == DType::kComplex64 ? DType::kFloat32 : DType::kFloat64;

@@ -1,7 +1,7 @@
 // NcclLibrary: the functions of NCCL that collectives use, opened at run time.
 //
-// The declarations repeat nccl.h (https://github.com/NVIDIA/nccl/blob/v2.14.3-1/src/nccl.h.in) as far as they are used,
-// so that no header is needed to compile; later versions keep them compatible.
+// The declarations repeat nccl.h (https://github.com/NVIDIA/nccl/blob/v2.14.3-1/src/nccl.h.in) for the functions used
+// here, so that no header is needed to compile; later versions keep them compatible.
 #pragma once
 
 #include <array>
@@ -73,8 +73,8 @@ struct Library {
 // `why` is then a one-line reason. Thread-safe.
 const Library* library(std::string* why);
 
-// Returns the UUID of a GPU (cuDeviceGetUuid), by which ranks that share one are found; null if the driver does not
-// report it. Thread-safe.
+// Returns the UUID of a GPU (cuDeviceGetUuid), by which ranks that share a GPU are detected; null if the driver does
+// not report it. Thread-safe.
 using Uuid = std::array<char, 16>;
 bool device_uuid(int index, Uuid* uuid);
 

@@ -40,8 +40,8 @@ class PullCall final : public Suspension, grpc::ClientBidiReactor<grpc::ByteBuff
   bool ready() override;
   TimePoint deadline() override;
 
-  // Returns the tensor if it is complete, null if not yet. Throws the error of the offer, or Error (RuntimeError; for
-  // another dtype or other sizes than `target` has, ValueError).
+  // Returns the tensor if it is complete, null if not yet. Throws the error of the offer, or Error (RuntimeError;
+  // ValueError if dtype or sizes differ from those of `target`).
   Tensor result();
 
  private:

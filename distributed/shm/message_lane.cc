@@ -9,7 +9,7 @@
 namespace tt::distributed::shm {
 namespace {
 
-// Counted for each reordered message in addition to its bytes, so that empty messages are bounded too.
+// Added to the bytes of each reordered message, so that the number of empty messages is bounded too.
 constexpr size_t kMessageOverhead = 256;
 
 void advance(std::atomic<uint32_t>& counter, uint32_t value, std::atomic<uint32_t>& sleeps) {

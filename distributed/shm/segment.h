@@ -114,7 +114,8 @@ class Segment {
 
   static constexpr size_t kPage = 4096;
   const int rank_, size_;
-  bool removes_name_ = false;                    // at the end, in case that another rank ended before it joined
+  // removes the name at the end, in case another rank ended before it joined
+  bool removes_name_ = false;
   size_t lane_headers_, slots_, lanes_, bytes_;  // offsets, and the total
   std::string name_;
   FileDescriptor descriptor_;

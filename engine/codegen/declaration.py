@@ -58,7 +58,7 @@ class Operator:
 
     @property
     def out(self) -> str:
-        """How an `out=` tensor of another dtype is treated."""
+        """The treatment of an `out=` tensor of another dtype."""
         return self.entry.get("out", "cast")
 
     @property

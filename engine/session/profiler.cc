@@ -82,7 +82,7 @@ void Profiler::end_kernel(const Call& call) {
     event.duration = now() - event.start;
     open_.pop_back();
   } else {
-    // One loop ran all operators of the chain: each of them gets an equal part of its time.
+    // One loop ran all operators of the chain: each is attributed an equal part of the loop's time.
     if (chain_start_ == 0) return;
     const uint64_t part = (now() - chain_start_) / (call.chain_length - chain_position_);
     event.start = chain_start_;

@@ -20,7 +20,8 @@ class Connection {
 // Makes the class's __new__ run __init__, so that no object exists without its C++ value: pybind11 would pass
 // uninitialised memory to the methods of such an object.
 inline void require_init(pybind11::handle type) {
-  static newfunc const make = reinterpret_cast<PyTypeObject*>(type.ptr())->tp_new;  // pybind11's, equal for all classes
+  // pybind11's function, the same for all classes
+  static newfunc const make = reinterpret_cast<PyTypeObject*>(type.ptr())->tp_new;
   reinterpret_cast<PyTypeObject*>(type.ptr())->tp_new = [](PyTypeObject* type, PyObject* args, PyObject* keywords) {
     PyObject* self = make(type, args, keywords);
     if (self && type->tp_init(self, args, keywords) < 0) Py_CLEAR(self);

@@ -91,7 +91,7 @@ py::tuple locals_of(py::handle o) {
   return py::reinterpret_steal<py::tuple>(throw_if_null(wrap_tuple(shards.locals)));
 }
 
-// Makes the object stand for the tensors of another DTensor.
+// Makes the object represent the tensors of another DTensor.
 void replace_dtensor(py::handle o, py::handle other) {
   dtensor_handle(o);
   replace_handle(o.ptr(), dtensor_handle(other));

@@ -1,4 +1,4 @@
-// DTensor: a Python tensor that stands for tensors of several ranks, which a Python function computes with.
+// DTensor: a Python tensor that represents tensors of several ranks. A Python function computes its operators.
 //
 // Its handle has the metadata of the whole tensor and a Shards object; no engine knows it. An operator call with such a
 // handle, in any argument or out tensor, is passed to the registered Python function instead of an engine. All
@@ -16,7 +16,7 @@ namespace tt::python {
 
 // The Python type of DTensors; null before it is registered.
 extern PyTypeObject* dtensor_type;
-// Whether handles may exist that stand for other tensors: DTensors, or tensors of wrapper subclasses.
+// Whether there may be handles that represent other tensors: DTensors, or tensors of wrapper subclasses.
 extern bool handles_without_values;
 
 bool is_dtensor(const client::Tensor& handle);

@@ -171,7 +171,7 @@ PyObject* numel(PyObject* o, PyObject*) { return PyLong_FromLongLong(handle_of(o
 PyObject* element_size(PyObject* o, PyObject*) { return PyLong_FromSize_t(item_size(handle_of(o)->dtype)); }
 PyObject* storage_offset(PyObject* o, PyObject*) { return PyLong_FromLongLong(handle_of(o)->offset); }
 
-// Whether the strides are those of `dims` dimensions of which dimension 1 is the innermost.
+// Whether the strides are those of a channels-last tensor of `dims` dimensions.
 bool is_channels_last(const TensorMeta& t, int64_t dims) {
   if (t.dim() != dims) return false;
   int64_t expected = 1;

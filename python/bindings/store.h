@@ -1,4 +1,4 @@
-// RemoteStore: the client of the store at which the ranks of process groups meet (distributed/store).
+// RemoteStore: the client of the store through which the ranks of process groups rendezvous (distributed/store).
 #pragma once
 
 #include <pybind11/pybind11.h>

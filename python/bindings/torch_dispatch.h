@@ -15,7 +15,7 @@ namespace tt::python {
 // Whether a call with these objects, or items of lists and tuples, is passed to a handler in this thread.
 bool is_dispatched(const PythonCall& call);
 
-// Passes the call to the handlers. Returns the result, or null without an exception if no handler is responsible.
+// Passes the call to the handlers. Returns the result, or null without an exception if no handler applies.
 // Throws PythonErrorSet.
 PyObject* call_dispatched(const Op& op, const ParsedArgs& parsed, const PythonCall& call, bool in_place);
 
@@ -34,7 +34,7 @@ PyObject* wrapper_object(const client::Tensor& handle);
 // Throws Error (NotImplementedError) if the tensor is a wrapper subclass's. `what` names the caller.
 void check_has_values(const TensorMeta* tensor, std::string_view what);
 
-// Adds the functions that teletensor.utils._python_dispatch and Tensor are made of.
+// Adds the functions that teletensor.utils._python_dispatch and Tensor use.
 bool init_torch_dispatch(PyObject* module);
 
 }  // namespace tt::python

@@ -23,7 +23,7 @@ enum class Enabled : uint8_t { kAll, kModesOnly, kNothing };
 
 struct ThreadState {
   Enabled enabled = Enabled::kAll;
-  bool skips_next = false;                       // whether the next call that could be overridden is not
+  bool skips_next = false;                       // whether the next overridable call skips the overrides
   std::vector<PyObject*> modes, dispatch_modes;  // owned; the innermost is the last
 };
 int threads_with_dispatch_modes = 0;

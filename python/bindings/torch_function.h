@@ -36,7 +36,7 @@ inline bool is_foreign(PyObject* o) {
          overrides_functions(Py_TYPE(o));
 }
 
-// Who handles a call: the innermost function mode of this thread, then the arguments' types.
+// The handlers of a call: the innermost function mode of this thread, then the arguments' types.
 class Overrides {
  public:
   // Adds an argument, and the items of a list, tuple or slice.
@@ -78,7 +78,7 @@ PyObject* call_overridden_method(const char* name, std::initializer_list<PyObjec
 // The number of this thread's active dispatch modes (torch_dispatch.h).
 size_t dispatch_mode_count();
 
-// Adds the functions and types that teletensor.overrides is made of.
+// Adds the functions and types that teletensor.overrides uses.
 bool init_torch_function(PyObject* module);
 
 }  // namespace tt::python

@@ -1,4 +1,4 @@
-"""torch.__config__: how the client was built and what the engine computes with, as text."""
+"""torch.__config__: the client's build and the engine's libraries, as text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The result of Tensor.data_ptr(): a number that identifies a place, and the address of a copy for foreign functions."""
+"""The result of Tensor.data_ptr(): a number that identifies a memory location, and the address of a copy for foreign
+functions.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,8 @@ class LocalCopy:
 
 
 class Address:
-    """Where a tensor's first element is: compares and adds like the number `UntypedStorage.data_ptr()` plus the offset.
+    """The location of a tensor's first element: compares and adds like the number `UntypedStorage.data_ptr()` plus the
+    offset.
 
     The bytes are in an engine, so it is no address; the number has more than 64 bits. A function called with ctypes gets
     the address of a read-only copy of the tensor's values at that moment, which exists as long as the tensor's Python
@@ -55,7 +58,7 @@ class Address:
         """The address of a copy of the bytes from the first element to the last. ctypes reads this attribute.
 
         Raises:
-            RuntimeError: the tensor is on a GPU, whose addresses mean nothing in this process.
+            RuntimeError: the tensor is on a GPU, whose addresses are not valid in this process.
         """
         tensor = self._tensor
         if tensor.is_cuda:

@@ -31,7 +31,7 @@ class Generator:
         """Restarts the sequence from a seed."""
         self._seed = self._stream_seed = int(seed) % 2**64
         self._state: Tensor | None = None  # (seed, offset) after draws in the engine
-        self._client = MT19937(self._seed)  # the state after draws in the client, if _state is None
+        self._client = MT19937(self._seed)  # the state after draws in the client; used if _state is None
         return self
 
     def seed(self) -> int:

@@ -1,4 +1,4 @@
-"""Clearing of many leaves' gradients, for optimizers and modules."""
+"""Clears the gradients of many leaves, for optimizers and modules."""
 
 from __future__ import annotations
 

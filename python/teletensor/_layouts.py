@@ -1,10 +1,10 @@
-"""torch.layout, torch.memory_format and torch.qscheme: names of layouts, which are text."""
+"""torch.layout, torch.memory_format and torch.qscheme: names of layouts, as strings."""
 
 from __future__ import annotations
 
 
 class _Name(str):
-    """A name that equals its text, and whose repr is its text."""
+    """A name that equals its string, which is also its repr."""
 
     __slots__ = ()
 

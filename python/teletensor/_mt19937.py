@@ -31,7 +31,7 @@ class MT19937:
         if self._random is not None:
             return self._random
         seed, skipped = self._seed, self.position
-        if skipped > _MAX_SKIP:  # too far for discarding words: a stream of its own for each such state
+        if skipped > _MAX_SKIP:  # too many words to discard: a separate stream for each such state
             seed, skipped = seed ^ skipped * 0x9E3779B1, 0
         state = [seed & _WORD]
         for i in range(1, 624):
@@ -111,8 +111,8 @@ class MT19937:
         if replacement and count > 1:
             shares = [part / sums[-1] for part in sums]
             return [bisect.bisect_left(shares, number) for number in self.uniform(count)]
-        # The largest quotients by exponential numbers: Efraimidis and Spirakis, "Weighted random sampling with a
-        # reservoir" (2006).
+        # Selects the largest quotients of a weight and an exponential random number: Efraimidis and Spirakis, "Weighted
+        # random sampling with a reservoir" (2006).
         draws = [-math.log1p(-number) for number in self.uniform(len(weights))]
         keys = [weight / draw if draw else math.inf for weight, draw in zip(weights, draws)]
         return sorted(range(len(keys)), key=keys.__getitem__, reverse=True)[:count]

@@ -8,7 +8,7 @@ from . import _C, _connection
 from ._mt19937 import MT19937
 
 _seed = 0x9E3779B97F4A7C15
-_client: MT19937 | None = None  # the numbers of draw_in_client() since the seed was set
+_client: MT19937 | None = None  # source of draw_in_client(), created at its first call after the seed was set
 
 
 def manual_seed(seed: int) -> None:
@@ -37,7 +37,7 @@ def initial_seed() -> int:
 
 
 def draw_in_client() -> MT19937:
-    """Returns the stream of random numbers for choices in the client, which the seed starts. Does not wait."""
+    """Returns the stream of random numbers for choices in the client, seeded by the session's seed. Does not wait."""
     global _client
     if _client is None:
         _client = MT19937(_seed)

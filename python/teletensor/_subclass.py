@@ -8,7 +8,7 @@ from . import _C
 from ._C import Tensor
 from ._options import check_flags, check_layout, check_memory_format
 
-# Functions whose results Tensor.__torch_function__ does not convert: the class of a gradient and of a base is their own.
+# Functions whose results Tensor.__torch_function__ does not convert: gradients and bases keep their own class.
 kept_results: set = set()
 
 

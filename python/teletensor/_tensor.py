@@ -381,7 +381,7 @@ def share_memory_(self: Tensor) -> Tensor:
 
 @_method
 def data_ptr(self: Tensor) -> Address | int:
-    """A number that identifies the place of the first element; for ctypes, the address of a read-only copy.
+    """A number that identifies the location of the first element; for ctypes, the address of a read-only copy.
 
     0 if the tensor has no elements.
     """

@@ -99,7 +99,8 @@ def _body(nested, indent: int, formatter: _Formatter, summarize: bool, shape) ->
 
 
 def _names(tensor: _C.Tensor) -> tuple[str, str, str]:
-    """The text before the values, its last line, and the text after them: those of parameters and of users' subclasses."""
+    """The text before the values, its last line, and the text after the values, for parameters and users' subclasses.
+    """
     kind = type(tensor)
     if kind.__name__ == "Parameter":
         return "Parameter containing:\n", "tensor(", ")"

@@ -1,4 +1,6 @@
-"""torch.accelerator: the engine's GPUs, by functions that name no vendor. The accelerator is "cuda" if the engine has GPUs."""
+"""torch.accelerator: the engine's GPUs, through functions that do not depend on the vendor. The accelerator is "cuda"
+if the engine has GPUs.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,7 @@ def _index(device=None) -> int:
 
 
 def current_device_index() -> int:
-    """The number of the current GPU."""
+    """The index of the current GPU."""
     return _index()
 
 
@@ -101,32 +103,32 @@ def empty_host_cache() -> None:
 
 
 def memory_stats(device_index=None, /):
-    """The statistics of the pool of a GPU; empty without GPU."""
+    """The statistics of the pool of a GPU; empty if there is no GPU."""
     return cuda.memory_stats(_index(device_index)) if is_available() else {}
 
 
 def memory_allocated(device_index=None, /) -> int:
-    """The bytes of the session's tensors on a GPU; 0 without GPU."""
+    """The bytes of the session's tensors on a GPU; 0 if there is no GPU."""
     return cuda.memory_allocated(_index(device_index)) if is_available() else 0
 
 
 def max_memory_allocated(device_index=None, /) -> int:
-    """The largest number of bytes of the session's tensors on a GPU; 0 without GPU."""
+    """The largest number of bytes of the session's tensors on a GPU; 0 if there is no GPU."""
     return cuda.max_memory_allocated(_index(device_index)) if is_available() else 0
 
 
 def memory_reserved(device_index=None, /) -> int:
-    """The bytes of the pool of a GPU; 0 without GPU."""
+    """The bytes of the pool of a GPU; 0 if there is no GPU."""
     return cuda.memory_reserved(_index(device_index)) if is_available() else 0
 
 
 def max_memory_reserved(device_index=None, /) -> int:
-    """The largest number of bytes of the pool of a GPU; 0 without GPU."""
+    """The largest number of bytes of the pool of a GPU; 0 if there is no GPU."""
     return cuda.max_memory_reserved(_index(device_index)) if is_available() else 0
 
 
 def reset_peak_memory_stats(device_index=None, /) -> None:
-    """Sets the largest numbers to the present ones."""
+    """Resets the maxima to the present values."""
     if is_available():
         cuda.reset_peak_memory_stats(_index(device_index))
 

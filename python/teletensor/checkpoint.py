@@ -21,10 +21,10 @@ __all__ = ["PendingSave", "load", "load_into", "names", "save", "save_async"]
 _SUFFIX = ".safetensors"
 _INDEX = "model.safetensors.index.json"
 _SINGLE = "model.safetensors"
-_STRUCTURE = "teletensor.structure"  # key of the metadata with the values that are not tensors
+_STRUCTURE = "teletensor.structure"  # metadata key of the values that are not tensors
 _MAX_TENSORS = 16_384  # per file
 _UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
-_POLL = 0.01  # seconds between two questions whether a file is written
+_POLL = 0.01  # seconds between two polls of a file's status
 
 
 def _byte_count(size: int | str) -> int:
@@ -81,7 +81,7 @@ class PendingSave:
         self.total = sum(write.total for write in writes)
 
     def progress(self) -> tuple[int, int]:
-        """The numbers of bytes written and of all bytes. Makes a round trip per file."""
+        """The number of bytes written, and the total number of bytes. Makes a round trip per file."""
         return sum(write.progress()[0] for write in self._writes), self.total
 
     def done(self) -> bool:
@@ -237,8 +237,9 @@ def names(path: str | os.PathLike) -> dict[str, tuple[_C.dtype, list[int]]]:
 
 
 def load(path: str | os.PathLike, *, device=None, only: Sequence[str] | None = None):
-    """Reads a checkpoint in the engine; returns what save() was given. Also reads others' safetensors files and folders, and
-    PyTorch's files and folders with them, as torch.load does. Checks the checksums of files that have them.
+    """Reads a checkpoint in the engine; returns what save() was given. Also reads safetensors files and folders of
+    other programs, and files and folders in PyTorch's format, as torch.load does. Checks the checksums of files that
+    have them.
 
     Args:
         device: the device of the tensors, by default the CPU.

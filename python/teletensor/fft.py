@@ -218,7 +218,7 @@ def _frequencies(counts: Tensor, n: int, d: float) -> Tensor:
 def fftfreq(
     n: int, d: float = 1.0, *, out=None, dtype=None, layout=None, device=None, pin_memory: bool = False, requires_grad: bool = False
 ) -> Tensor:
-    """The frequencies of fft's results for n samples at distance d; the second half is negative."""
+    """The frequencies of fft's results for n samples with spacing d; the second half is negative."""
     check_layout("fftfreq", layout)
     check_flags("fftfreq", pin_memory=pin_memory)
     dtype = dtype or _C.default_dtype()
@@ -232,7 +232,7 @@ def fftfreq(
 def rfftfreq(
     n: int, d: float = 1.0, *, out=None, dtype=None, layout=None, device=None, pin_memory: bool = False, requires_grad: bool = False
 ) -> Tensor:
-    """The frequencies of rfft's results for n samples at distance d."""
+    """The frequencies of rfft's results for n samples with spacing d."""
     check_layout("rfftfreq", layout)
     check_flags("rfftfreq", pin_memory=pin_memory)
     counts = _torch.arange(n // 2 + 1, dtype=dtype or _C.default_dtype(), device=device)

@@ -15,7 +15,7 @@ __all__ = ["Future", "collect_all", "wait_all"]
 
 def collect_all(futures: Sequence[Future]) -> Future[list[Future]]:
     """Returns a future that is complete, with the list of the given futures, when all of them are."""
-    if any(future._compute is not None for future in futures):  # of collectives: complete when they are waited for
+    if any(future._compute is not None for future in futures):  # futures of collectives are complete only after a wait
         return Future(compute=lambda: _finish(futures), is_ready=lambda: all(future.done() for future in futures))
     collected, lock, left = Future(), threading.Lock(), len(futures)
 

@@ -48,7 +48,7 @@ def set_dir(d: str | os.PathLike) -> None:
 
 
 def _module(folder: str | os.PathLike) -> Any:
-    """Runs a folder's hubconf.py and returns its module. Imports in it find the folder's modules."""
+    """Runs a folder's hubconf.py and returns its module. Its imports also search the folder."""
     path = Path(folder, "hubconf.py")
     if not path.is_file():
         raise FileNotFoundError(f"expected a folder with a hubconf.py, found no file {path}")

@@ -22,7 +22,7 @@ __all__ = [
 ]  # fmt: skip
 
 _RESERVED = ("prim",)
-_OWN = ("aten", "prims")  # their operators are the engine's
+_OWN = ("aten", "prims")  # namespaces of the engine's operators
 
 
 class Library:

@@ -38,7 +38,7 @@ _COMBINE: dict[Aggregation, Callable[[list[float]], float]] = {
 
 
 class Event:
-    """Something that happened: a name, a time, and numbers and texts by name."""
+    """An event: a name, a time, and data by name."""
 
     def __init__(self, name: str, timestamp: datetime.datetime, data: Mapping[str, data_value_t]):
         if not isinstance(timestamp, datetime.datetime):
@@ -67,7 +67,7 @@ def register_event_handler(callback: Callable[[Event], None]) -> EventHandlerHan
 
 
 def unregister_event_handler(handler: EventHandlerHandle) -> None:
-    """Ends the calls of a handler."""
+    """Removes an event handler."""
     if handler in _handles:
         _handles.remove(handler)
 

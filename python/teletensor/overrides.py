@@ -29,7 +29,7 @@ __all__ = [
 
 # Public namespaces, relative to the package, in the order in which a function is looked up.
 _NAMESPACES = ("", ".functional", ".nn.functional", ".nn.init", ".linalg", ".fft", ".special")
-# Functions that create tensors: function modes override them, arguments need not.
+# Functions that create tensors: function modes override them; their arguments do not.
 _CREATING = (
     "arange as_strided as_tensor asarray bartlett_window blackman_window can_cast empty empty_permuted empty_strided eye fill "
     "from_file from_numpy frombuffer full hamming_window hann_window kaiser_window linspace logspace normal ones promote_types rand "
@@ -87,7 +87,8 @@ def _overridable_functions() -> tuple[dict[Any, list[Callable]], dict[Callable, 
     ignored = get_ignored_functions()
     for place in _NAMESPACES:
         for name, function in _functions(place):
-            if isinstance(function, _C.OverridableFunction):  # it may be in several namespaces; one is its own
+            # the function may be in several namespaces; lists it in its own
+            if isinstance(function, _C.OverridableFunction):
                 names[function] = f"torch{function.__module__.removeprefix('teletensor')}.{function.__qualname__}"
             names.setdefault(function, f"torch{place}.{name}")
             hidden = name.startswith("_") or name.endswith("_") or not name[0].islower()

@@ -61,7 +61,7 @@ class _Engine:
     """The actor: one teletensord, which is started again whenever it ends.
 
     A thread of the actor starts the process. The kernel ends the process with that thread, hence with the actor. Ray
-    starts an actor that was lost again, possibly on another node; its engine then has another address.
+    restarts a lost actor, possibly on another node; its engine then has a different address.
     """
 
     def __init__(self, token: str, options: Sequence[str], environment: Mapping[str, str]):
@@ -138,7 +138,7 @@ class _Engine:
 
 
 class Engines:
-    """Engines that launch() has started. Ends them in shutdown(), or at the end of a with statement.
+    """Engines that launch() has started. They end in shutdown(), or at the end of a with statement.
 
     Attributes:
         token: opens sessions on every engine.
@@ -157,14 +157,14 @@ class Engines:
         self.shutdown()
 
     def status(self) -> list[dict[str, Any]]:
-        """Returns per engine: address, pid (None if it does not run), ready, restarts, error (of its latest end)."""
+        """Returns per engine: address, pid (None if it does not run), ready, restarts, error (of its latest exit)."""
         import ray
 
         return ray.get([actor.status.remote() for actor in self._actors])
 
     @property
     def addresses(self) -> list[str]:
-        """The engines' addresses, for connect(). An engine that Ray has moved to another node has a new one."""
+        """The engines' addresses, for connect(). The address of an engine changes when Ray moves it to another node."""
         return [engine["address"] for engine in self.status()]
 
     def wait(self, timeout: float = _START_SECONDS) -> None:
@@ -201,8 +201,8 @@ def launch(
 ) -> Engines:
     """Starts engines on a Ray cluster, spread over its nodes, and waits until they accept connections.
 
-    An engine that ends is started again with the same address; one whose actor or node is lost is placed anew by Ray.
-    The tensors of an engine that has ended are lost.
+    An engine that ends is started again with the same address; Ray restarts one whose actor or node is lost, possibly
+    on another node. The tensors of an engine that has ended are lost.
 
     Args:
         num_engines: number of engines.

@@ -12,7 +12,7 @@ _STAGES = {"dev": -4, "a": -3, "alpha": -3, "b": -2, "beta": -2, "c": -1, "rc": 
 
 
 def _key(value: Any) -> tuple:
-    """What versions are ordered by: the numbers without zeros at the end, the stage before the release, the local part."""
+    """The sort key of a version: the numbers without trailing zeros, the pre-release stage, the local part."""
     text = ".".join(map(str, value)) if isinstance(value, (tuple, list)) else str(value)
     found = _VERSION.match(text.strip())
     if found is None:

@@ -6,8 +6,8 @@
 
 namespace tt::server {
 
-// Returns the CRC-32 of bytes whose beginning has the CRC-32 `crc` (0 for none). Processors with carry-less
-// multiplication take a small part of the time that writing to a disk takes. Thread-safe.
+// Extends a CRC-32: returns the checksum of the bytes for which it is `crc` (0: none), followed by `bytes`. With
+// carry-less multiplication this takes much less time than writing to a disk. Thread-safe.
 uint32_t update_checksum(uint32_t crc, const void* data, size_t size);
 
 }  // namespace tt::server

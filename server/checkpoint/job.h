@@ -30,7 +30,7 @@ class CheckpointJob {
 
   const std::shared_ptr<distributed::Work>& work() const { return work_; }
 
-  // Runs the task on the calling thread and completes the work. What `body` holds is released first.
+  // Runs the task on the calling thread and completes the work. Releases everything that `body` captured first.
   void run(Body body) {
     std::optional<Error> error;
     try {
@@ -52,12 +52,12 @@ class CheckpointJob {
   }
 
   bool is_background() const { return is_background_; }
-  // Ends the pauses of a background task: an instruction waits for it.
+  // Ends the pauses of a background task, because an instruction waits for it.
   void hurry() { hurries_.store(true, std::memory_order_relaxed); }
-  // Called by the task after a piece of work that began at `began`. A background task then pauses for as long, so that
-  // it takes at most half of a core's time and of the disk's rate.
+  // Called by the task after a piece of work that began at `began`. A background task then pauses for the same time, so
+  // that it uses at most half of a core and of the disk's rate.
   void pause_after(std::chrono::steady_clock::time_point began) const {
-    constexpr std::chrono::milliseconds kMaxPause{50};  // delay of hurry() and cancel()
+    constexpr std::chrono::milliseconds kMaxPause{50};  // maximum delay until hurry() and cancel() take effect
     if (!is_background_ || hurries_.load(std::memory_order_relaxed)) return;
     const std::chrono::steady_clock::duration worked = std::chrono::steady_clock::now() - began;
     std::this_thread::sleep_for(std::min<std::chrono::steady_clock::duration>(worked, kMaxPause));

@@ -190,7 +190,7 @@ void check_booleans(const Tensor& tensor, std::string_view name) {
 // The boxes that one call reads.
 class Boxes {
  public:
-  // Throws Error if the lists do not fit together.
+  // Throws Error if the lists are inconsistent.
   Boxes(const Call& call, std::vector<std::string> names) : path_(text(call, 1)), names_(std::move(names)) {
     for (const TensorMeta* meta : call.args[0].list()) outputs_.push_back(detach(Tensor::from(meta)));
     check(ErrorKind::kValue, names_.size() == outputs_.size(), "expected ", outputs_.size(),
@@ -204,7 +204,7 @@ class Boxes {
 
   const std::string& path() const { return path_; }
 
-  // Allocates what the file is read into: the outputs themselves where possible, else tensors of the stored dtype.
+  // Allocates the memory to read into: the outputs themselves where possible, else tensors of the stored dtype.
   // Throws Error if a box is not in the file.
   void prepare(const OpenFile& open) {
     const int64_t* offset = offsets_.data();

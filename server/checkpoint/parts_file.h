@@ -1,5 +1,5 @@
-// Files in formats that clients know: bytes of the client between the bytes of tensors. The engine computes the
-// tensors' checksums and writes them where the client says. Used on checkpoint threads; functions throw Error.
+// Files in formats that only clients interpret: bytes of the client between the bytes of tensors. The engine computes
+// the tensors' checksums and writes them at the client's indices. Used on checkpoint threads; functions throw Error.
 #pragma once
 
 #include <cstdint>

@@ -24,7 +24,8 @@ constexpr std::string_view kPrefix = ".checkpoint-";
 constexpr std::string_view kSuffix = ".tmp";
 // A writer locks its file right after creating it. Until a file is older than this, it may not be locked yet.
 constexpr time_t kUnlockedSeconds = 60;
-// How many bytes are appended before the kernel is asked to write them, so that commit() has little left to wait for.
+// Number of bytes that are appended before the kernel starts to write them, so that commit() has little left to wait
+// for.
 constexpr uint64_t kFlushBytes = uint64_t{16} << 20;
 constexpr size_t kBufferBytes = size_t{8} << 20;
 constexpr size_t kAlignment = 4096;

@@ -18,7 +18,7 @@ namespace tt::server {
 class ReplacementFile {
  public:
   // Creates a file, without contents, in the place's folder. `bypasses_cache`: whether bytes go to the disk without the
-  // page cache, where the file system supports it; this takes less of the processors' time, and evicts nothing from it.
+  // page cache, where the file system supports it; this takes less processor time, and evicts nothing from the cache.
   explicit ReplacementFile(CheckpointRoot::Place place, bool bypasses_cache = false);
   ~ReplacementFile();
   ReplacementFile(const ReplacementFile&) = delete;
@@ -49,7 +49,7 @@ class ReplacementFile {
   };
   std::unique_ptr<char, Free> buffer_;  // null: bytes go through the page cache
   size_t buffered_ = 0;
-  bool cached_ = false;  // the disk refused to bypass the page cache
+  bool cached_ = false;  // the file system rejected bypassing the page cache
 };
 
 // Names of such files. Clients cannot use them.

@@ -73,7 +73,8 @@ FileDescriptor open_for_listing(int parent, const std::string& name) {
   return FileDescriptor(openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 }
 
-// Removes what is at `name`, which may be missing; returns the number of files and folders. `path` is for messages.
+// Removes the file or folder `name`, which may be missing; returns the number of files and folders. `path` is for
+// messages.
 int64_t remove_at(int parent, const std::string& name, std::string_view path, bool check_only = false) {
   struct stat status {};
   if (fstatat(parent, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {

@@ -1,9 +1,9 @@
 // CheckpointRoot: the folder below which a session may read and write checkpoints.
 //
 // Immutable and thread-safe. Every function throws Error, whose message has the client's path, never the host's.
-// Below a given folder, symbolic links are not followed and '..' is refused, so no path leaves it: each component is
-// opened relative to the previous one. An unrestricted root, for a private engine that runs as its client, resolves
-// paths as the client does. Calls may block for as long as the file system does.
+// Below a given folder, symbolic links are not followed and '..' is rejected, so no path leaves the folder: each
+// component is opened relative to the previous one. An unrestricted root, for a private engine that runs as its client,
+// resolves paths as the client does. Calls may block for as long as the file system does.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ class CheckpointRoot {
   struct Place {
     FileDescriptor folder;  // O_PATH
     std::string name;
-    std::string path;  // as the client named it, for messages
+    std::string path;  // the client's path, for messages
   };
   // `create`: whether missing folders are created. `missing`, if not null, is set instead of throwing Error if a folder
   // does not exist; the result is then invalid.

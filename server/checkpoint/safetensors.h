@@ -29,9 +29,9 @@ class SafetensorsHeader {
   static constexpr uint64_t kMaxBytes = 100'000'000;
   static constexpr size_t kMaxDims = 64;
 
-  // Parses a header of a file with `data_bytes` bytes after the header. Checks that no name occurs twice, and that the
-  // tensors' ranges have the size of their shapes, do not overlap and cover all bytes. Takes memory of about three
-  // times the text.
+  // Parses the header of a file with `data_bytes` bytes after the header. Checks that no name occurs twice, and that
+  // the tensors' ranges have the size of their shapes, do not overlap and cover all bytes. Uses about three times the
+  // memory of the text.
   static SafetensorsHeader parse(std::string_view text, uint64_t data_bytes);
   SafetensorsHeader(SafetensorsHeader&&) = default;
   SafetensorsHeader& operator=(SafetensorsHeader&&) = default;
@@ -60,7 +60,7 @@ SafetensorsFile read_safetensors_header(int file, std::string_view path);
 // Parses a JSON list of strings. Throws Error (ValueError).
 std::vector<std::string> parse_string_list(std::string_view text);
 
-// Reads exactly `size` bytes. Throws Error, also if the file ends before.
+// Reads exactly `size` bytes. Throws Error, also if the file is too short.
 void read_exactly(int file, void* into, size_t size, uint64_t offset, std::string_view path);
 // Returns the size of an open file.
 uint64_t file_size(int file, std::string_view path);

@@ -86,7 +86,8 @@ std::function<std::shared_ptr<const CheckpointRoot>(absl::string_view)> checkpoi
     };
   }
   if (!flags.private_engine) return {};
-  return [](absl::string_view) { return CheckpointRoot::unrestricted(); };  // runs as its client, for it alone
+  // a private engine runs as the user of its only client
+  return [](absl::string_view) { return CheckpointRoot::unrestricted(); };
 }
 
 // Exits the process after `grace`, even if work (a library call, a device) is still running; the system frees its

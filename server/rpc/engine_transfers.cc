@@ -65,8 +65,7 @@ CompressionMode compression_mode(const v1::DownloadRequest& request, bool allowe
   return request.always_compress() ? CompressionMode::kAlways : CompressionMode::kAuto;
 }
 
-// Sends a download's bytes in chunks of at most `size` bytes. Compresses those for which `mode` and the link's rate
-// call for it.
+// Sends a download's bytes in chunks of at most `size` bytes. Compresses chunks as `mode` and the link's rate require.
 class ChunkSender {
  public:
   ChunkSender(Call& call, CompressionMode mode, double link_rate, size_t size, std::shared_ptr<Account> account,
@@ -92,7 +91,7 @@ class ChunkSender {
   }
 
  private:
-  // What this call has measured is newer than what the client measured before.
+  // The rate measured by this call is newer than the client's.
   double rate() const {
     const double measured = measured_.current();
     return measured != 0 ? measured : link_rate_;

@@ -60,7 +60,7 @@ absl::StatusOr<std::unique_ptr<Upload>> Transfers::begin(uint64_t transfer, uint
   Ref<Storage> storage;
   std::optional<Error> refusal;
   {
-    MutexUnlock unlocked(mutex_);  // allocating may take long in the kernel
+    MutexUnlock unlocked(mutex_);  // the kernel may take long to allocate
     try {
       storage = copy_stream_->allocate(device, bytes);
     } catch (const Error& error) {

@@ -2,7 +2,7 @@
 
 Usage: ``make adversary`` or ``python -m tests.adversary [--steps 600] [--only NAME]``; ``--build build-tsan`` runs
 the daemon of another build. Prints one row per attack: whether the victim's final weights are bit-identical to those
-of an undisturbed run, its step times beside those of that run, and the growth of the daemon's memory after the
+of an undisturbed run, its step times compared with those of that run, and the growth of the daemon's memory after the
 attackers have exited and their leases have expired. Exits with 1 if the victim was harmed or memory was not freed.
 """
 
@@ -134,7 +134,9 @@ def is_sanitized(build: Path) -> bool:
 
 
 def run_attack(engine: Engine, client_build: Path, attack: str, steps: int, alone: Training, seed: int) -> Outcome:
-    """Trains a victim beside two attackers; then checks the weights, the memory that is still in use, and the daemon."""
+    """Trains a victim while two attackers run; then checks the weights, the memory that is still in use, and the
+    daemon.
+    """
     engine.settle()
     resident, allocated = engine.resident, engine.allocated()
     command = [sys.executable, "-m", "tests.adversary.attacks", attack, engine.tcp, engine.token]

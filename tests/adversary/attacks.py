@@ -159,7 +159,7 @@ def empty_instructions(address: str, token: str, rng: random.Random) -> None:
 
 
 def many_reads(address: str, token: str, rng: random.Random) -> None:
-    """Requests one value as often as a frame has room for, and does not read the replies."""
+    """Requests one value as many times as fit in a frame, and does not read the replies."""
     frame = message("Frame")()
     instruction(frame, "zeros", [64], FLOAT32, CPU, result=1)
     for request in range(1, 200_000):

@@ -3,8 +3,8 @@
 Usage: ``python -m tests.adversary.ranks [--rounds 200] [--seed 0]``. In every round two to four ranks form a group over
 shared memory or Gloo and run random collectives until one of them is killed; every other rank must receive an error that
 names the killed rank, compute afterwards, and form a group without it. Prints the time from the kill to the errors, and
-at the end the growth of the surviving engines' descriptors, threads and memory, and what the dead ones left in /dev/shm.
-Exits with 1 if a rank hung, an error did not name the rank, or something leaked.
+at the end the growth of the surviving engines' descriptors, threads and memory, and the segments that dead engines left
+in /dev/shm. Exits with 1 if a rank hung, an error did not name the rank, or something leaked.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from tests.python.distributed.ranks import Rank, free_port
 MOST_DESCRIPTORS = 8  # maximum growth of a surviving engine
 MOST_THREADS = 8
 MOST_MEMORY = 64 << 20
-# After as many rounds an engine's memory pools have most of the sizes that the collectives use. An engine that lived for 55
-# rounds had 78 MiB of resident memory after ten of them, 84 after twenty and 87 after 35 and later.
+# After this number of rounds an engine's memory pools contain most of the sizes that the collectives use. An engine
+# that lived for 55 rounds had 78 MiB of resident memory after ten of them, 84 after twenty and 87 after 35 and later.
 WARM_UP = 5
 
 
@@ -40,7 +40,7 @@ _used_ports: set[int] = set()
 
 
 def new_port() -> int:
-    """Returns a free port that no round has used: ranks count how often they met at an address."""
+    """Returns a free port that no round has used, because ranks count the groups formed at an address."""
     while (port := free_port()) in _used_ports:
         pass
     _used_ports.add(port)

@@ -1,4 +1,4 @@
-// An engine in this process for tests of the tape: a CPU, its kernels, composites and autograd.
+// An engine in this process for tests of the tape, with a CPU, its kernels, composites and autograd.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Compares the client's shadow of the tape with the tape: runs the same random programs, with in-place writes, views
+// Compares the client's copy of the tape with the tape: runs the same random programs, with in-place writes, views
 // and detached tensors, on an engine in this process and through a client.
 
 #include <optional>

@@ -59,7 +59,7 @@ TEST(DeferredUploadsTest, ReturnsTheOldestEntryBeyondTheLimit) {
   EXPECT_TRUE(uploads.contains(DeferredUploads::kMax + 1));
 }
 
-// Every entry is taken by exactly one of several threads, whether it asks for its handle or for the oldest entry.
+// Exactly one of several threads takes each entry, whether by its handle or as the oldest entry.
 TEST(DeferredUploadsTest, ThreadsTakeEachEntryOnce) {
   constexpr uint64_t kUploads = 20'000;
   DeferredUploads uploads;

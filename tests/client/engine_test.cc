@@ -102,7 +102,7 @@ TEST(Engine, OutOfMemoryPoisonsItsTensorOnly) {
     FAIL();
   } catch (const RemoteError& e) {
     EXPECT_EQ(e.kind(), ErrorKind::kOutOfMemory);
-    EXPECT_EQ(e.site(), "train.py:7 in main");  // of the failed operation, not of its dependents
+    EXPECT_EQ(e.site(), "train.py:7 in main");  // the line of the failed operation, not of its dependents
   }
   EXPECT_EQ(read(*session, full(*session, {2}, 3)), (std::vector<float>{3, 3}));
 }
@@ -151,7 +151,8 @@ TEST(Engine, BackgroundUploadOverLimitPoisonsItsTensor) {
     EXPECT_EQ(refused, 1);
     tensors.clear();
     session->synchronize();
-    EXPECT_TRUE(session->read(upload('y')).bytes == std::string(kBytes, 'y'));  // nothing is left of the refused bytes
+    // the engine holds none of the rejected bytes
+    EXPECT_TRUE(session->read(upload('y')).bytes == std::string(kBytes, 'y'));
   }
 }
 
@@ -317,7 +318,7 @@ TEST_P(InterruptedTransfer, LeavesNoBytesInLane) {
 INSTANTIATE_TEST_SUITE_P(Through, InterruptedTransfer, ::testing::Bool(),
                          [](const auto& info) { return info.param ? "SharedMemory" : "Chunks"; });
 
-// What callers observe if the engine is killed while `busy` runs on its session.
+// Checks the errors that callers get if the engine is killed while `busy` runs on its session.
 void expect_one_clear_error(const std::function<void(Session&)>& busy) {
   Daemon daemon;
   Ref<Session> session = connect_to(daemon);

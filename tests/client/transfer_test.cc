@@ -157,7 +157,7 @@ TEST(ContentAddressedUpload, ContinuesAfterBreaks) {
   EXPECT_GE(relay.connections(), 3u);
 }
 
-// After a cancellation the client does not send the bytes that its queued uploads have left.
+// After a cancellation the client does not send the remaining bytes of queued uploads.
 TEST(CancelledUpload, IsNotSent) {
   Daemon daemon;
   Ref<Session> session = connect_with(daemon, "none");

@@ -16,7 +16,7 @@ from types import ModuleType
 
 from .covering import COVERED_BY, PLACES
 
-# Families that are missing on purpose, by name prefix, with the reason.
+# Families of names that are missing on purpose, by prefix, with the reason.
 REASONS = {
     "torch.jit": "TorchScript is not supported",
     "torch._jit_internal": "TorchScript is not supported",

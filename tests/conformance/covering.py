@@ -6,7 +6,7 @@ _F, _S = "torch.nn.functional.", "torch.special."
 
 # Internal name -> (public name, how the public function covers it).
 COVERED_BY: dict[str, tuple[str, str]] = {
-    # ATen kernels behind public functions
+    # ATen kernels that public functions call
     "_adaptive_avg_pool2d": (_F + "adaptive_avg_pool2d", "itself"),
     "_adaptive_avg_pool3d": (_F + "adaptive_avg_pool3d", "itself"),
     "_batch_norm_with_update": (_F + "batch_norm", "training=True"),

@@ -81,7 +81,7 @@ inline std::string failure_of(const Tensors& inputs, const Compute& compute) {
   return "nothing was thrown";
 }
 
-// Expects both to fail with the same error, which contains `words`.
+// Expects both devices to fail with the same error, which contains `words`.
 inline void expect_both_fail(const SimulatedEngine& engine, const std::string& words, const Tensors& inputs,
                              const Compute& compute) {
   const std::string here = failure_of(inputs, compute);

@@ -17,7 +17,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// One rank's group, and waits for its work.
+// One rank's group, with helpers that wait for its work.
 class Rank {
  public:
   Rank(std::shared_ptr<Store> store, ProcessGroup::Options options, const std::string& backend)

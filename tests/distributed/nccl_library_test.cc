@@ -10,7 +10,7 @@
 namespace tt::distributed::nccl {
 namespace {
 
-// Types that a C function passes alike: pointers and enumerations of one size, and structures of one size.
+// Types that C functions pass in the same way: pointers and enumerations of one size, and structures of one size.
 template <typename A, typename B>
 constexpr bool kSame = std::is_same_v<A, B> || (std::is_pointer_v<A> && std::is_pointer_v<B>) ||
                        (std::is_enum_v<A> && std::is_enum_v<B> && sizeof(A) == sizeof(B)) ||

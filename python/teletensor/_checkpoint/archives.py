@@ -25,7 +25,7 @@ from . import files
 
 SUFFIXES = (".pt", ".pth", ".ckpt", ".bin")
 _SINGLE, _INDEX = "pytorch_model.bin", "pytorch_model.bin.index.json"
-_TAIL = 1 << 20  # bytes of the end of a file that are read at first: the directory of some thousand storages
+_TAIL = 1 << 20  # bytes read first, from the end of a file: the directory of a few thousand storages
 _MAX_READS = 4096  # outputs of one instruction
 
 
@@ -105,7 +105,7 @@ class _EngineSource:
 
 
 class _Reads:
-    """The storages that the engine reads, all at the end."""
+    """The storages to read. The engine reads all of them in run()."""
 
     def __init__(self, path: str) -> None:
         self._path = path

@@ -25,11 +25,11 @@ _DTYPES = {
 _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 _MAX_READS = 4096  # outputs of one instruction
 _MAX_READ_BYTES = 256 << 20  # the engine may need memory for the outputs of one instruction
-_MAX_NAMES_BYTES = 1 << 20  # a frame is limited
+_MAX_NAMES_BYTES = 1 << 20  # the size of a frame is limited
 
-CHECKSUMS = "teletensor.crc32"  # key of the metadata with the tensors' CRC-32 in the order of their bytes, if there are any
+CHECKSUMS = "teletensor.crc32"  # metadata key: the CRC-32 of each tensor, in the order of the tensors' bytes
 
-_numbers = itertools.count(1)  # of writes in the background
+_numbers = itertools.count(1)  # numbers of the background writes
 
 
 def path_text(path: str | os.PathLike) -> str:
@@ -168,7 +168,7 @@ def read_bytes(path: str) -> bytes:
 
 
 def read_range(path: str, offset: int, size: int) -> tuple[int, bytes]:
-    """The file's size, and bytes of it; fewer than `size` if it ends before. A negative offset is relative to the end."""
+    """The file's size, and up to `size` bytes of it, fewer at its end. A negative offset is relative to the end."""
     data = _bytes_of(_C.ops.checkpoint_read_range(path, offset=offset, size=size))
     return int.from_bytes(data[:8], "little"), data[8:]
 

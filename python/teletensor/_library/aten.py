@@ -200,7 +200,9 @@ class AtenOverload(OpOverload):
 
 
 class AtenPacket(OpOverloadPacket):
-    """The overloads of an operator of PyTorch. A call goes to the function, which selects by the arguments."""
+    """The overloads of an operator of PyTorch. A call is passed to the function, which selects the overload by the
+    arguments.
+    """
 
     def __init__(self, name: str, declarations: list[str]) -> None:
         super().__init__(f"aten::{name}")

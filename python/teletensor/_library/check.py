@@ -9,7 +9,7 @@ from .operators import OpOverload, _tensors
 
 
 def _test_schema(op: OpOverload, args: tuple, kwargs: dict) -> None:
-    """Raises RuntimeError if a tensor changes that the schema does not mark with "!"."""
+    """Raises RuntimeError if a tensor that the schema does not mark with "!" changes."""
     positional, keyword = op._schema.bind(args, kwargs)
     constant = [v for a, v in zip(op._schema.arguments, [*positional, *keyword.values()]) if not a.is_write]
     tensors = [*_tensors(constant)]

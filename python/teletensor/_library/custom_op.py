@@ -64,7 +64,9 @@ class CustomOpDef:
         return library.register_torch_dispatch(self, torch_dispatch_class, fn)
 
     def set_kernel_enabled(self, device_type: str, enabled: bool = True) -> Any:
-        """Enables or disables the kernel of a device type; the kernel for all devices then applies. Also a context."""
+        """Enables or disables the kernel of a device type; the kernel for all devices then applies. Also works as a
+        context manager.
+        """
         import contextlib
 
         disabled, key = self._opoverload.disabled, device_type.upper()

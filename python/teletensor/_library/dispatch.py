@@ -28,9 +28,9 @@ _BASES = {
     "to_device": "_to_copy", "to_dtype": "_to_copy", "var_mean_all": "var_mean", "var_mean_dim": "var_mean",
     "view_of_dtype": "view",
 }  # fmt: skip
-# Parameters of the engine's operators that PyTorch's have under another name.
+# Parameters of the engine's operators that have another name in PyTorch's.
 _RENAMED = {"split": {"split_size_or_sections": "split_size"}, "dropout": {"training": "train"}}
-# Their numbers are tensors for PyTorch's operators: x + 1 is add.Tensor(x, 1).
+# Operators whose number arguments are tensors in PyTorch's: x + 1 is add.Tensor(x, 1).
 _NUMBERS_AS_TENSORS = frozenset(("add", "sub", "mul", "div", "add_", "sub_", "mul_", "div_"))
 
 

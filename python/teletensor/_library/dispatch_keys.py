@@ -9,7 +9,7 @@ from typing import Any
 
 
 class DispatchKey(Enum):
-    """Names of what a kernel is for."""
+    """Names of the dispatch keys."""
 
     Undefined = 0
     CPU = 1

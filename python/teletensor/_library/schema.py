@@ -55,7 +55,7 @@ class Schema:
         """Returns the positional and the keyword-only arguments of a call, with defaults.
 
         Raises:
-            RuntimeError: an argument is missing, unknown, given twice or no tensor where the schema requires one.
+            RuntimeError: an argument is missing, unknown, given twice, or not a tensor where the schema requires one.
         """
         positional = [a for a in self.arguments if not a.kwarg_only]
         if len(args) > len(positional):

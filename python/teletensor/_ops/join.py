@@ -154,7 +154,9 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
 
 
 def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1, dim: int = -1) -> Tensor:
-    """The integral along dim by the trapezoidal rule, of values at the places x or at a distance of dx (1 by default)."""
+    """The integral along dim by the trapezoidal rule, of values at the positions x or with the spacing dx (1 by
+    default).
+    """
     return _trapezoids(y, x, dx, dim).sum(dim)
 
 

@@ -188,7 +188,7 @@ def segment_reduce(
         raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
     lengths = offsets.diff(dim=-1) if lengths is None else lengths
     axis = axis % data.dim()
-    if axis:  # each row has its own segments
+    if axis:  # the segments differ between rows
         rows = zip(data.unbind(0), lengths.unbind(0))
         return _torch.stack([segment_reduce(d, reduce, lengths=n, axis=axis - 1, unsafe=unsafe, initial=initial) for d, n in rows])
     times = lengths.tolist()

@@ -145,7 +145,7 @@ def repeat_interleave(
 ) -> Tensor:
     """Repeats each element, or each slice along dim. Waits for the engine unless `repeats` is an int.
 
-    With only one argument, repeats each index as often as it says.
+    With only one argument, which contains counts, repeats each index that many times.
     """
     if input is None:
         input, repeats = repeats, None

@@ -12,7 +12,7 @@ from .. import _C
 from .._C import Tensor
 from .._options import check_flags
 
-# Orders of arguments, by function. PyTorch warns that those with a number before a tensor are deprecated.
+# Orders of arguments, by function. PyTorch warns that orders with a number before a tensor are deprecated.
 ORDERS: dict[str, tuple[str, ...]] = {
     "add": ("input alpha other",),
     "sub": ("input alpha other",),
@@ -29,7 +29,7 @@ ORDERS: dict[str, tuple[str, ...]] = {
     "rsub": ("input other alpha",),
     "subtract": ("input other alpha",),
 }
-NUMBERS = ("alpha", "beta", "value")  # parameters that are not tensors, in the orders of which PyTorch warns
+NUMBERS = ("alpha", "beta", "value")  # parameters that are not tensors, in the deprecated orders
 _OF_ANY_KIND = ("memory_format", "other", "dim", "dtype", "start", "length")
 # Other names of parameters, by function.
 RENAMED: dict[str, dict[str, str]] = {
@@ -73,7 +73,7 @@ def _variadic(call: Callable, args: tuple, kwargs: dict):
 def _expand(call: Callable, args: tuple, kwargs: dict):
     if "implicit" not in kwargs:
         return NotImplemented
-    check_flags("expand", implicit=kwargs.pop("implicit"))  # PyTorch's own passes set it; it does not change the result
+    check_flags("expand", implicit=kwargs.pop("implicit"))  # set by PyTorch's own passes; does not change the result
     return call(*args, **kwargs)
 
 
@@ -103,8 +103,8 @@ CALLS: dict[str, Callable] = {
 }  # fmt: skip
 
 
-# For tools that read signatures: the parameters that the functions of CALLS add, and a tensor instead of an int, whose
-# value the parser reads. Without `input` for methods.
+# For tools that read signatures: the parameters that the functions of CALLS add, and the int parameters that also
+# accept a tensor, whose value the parser reads. Methods omit `input`.
 ADDED = {
     "broadcast_to": ("input, *size: int",), "count_nonzero": ("input, *dim: int",), "squeeze": ("input, *dim: int",),
     "expand": ("input, size: ints, *, implicit: bool=False", "input, *size: int, implicit: bool=False"),
@@ -127,7 +127,8 @@ def _function(name: str, is_method: bool) -> Callable:
 
 
 def other_spelling(name: str, is_method: bool, in_place: bool, args: tuple, kwargs: dict):
-    """Calls an operator with arguments that it does not accept, spelled in another way; NotImplemented if there is none."""
+    """Calls an operator with arguments in one of the other forms that PyTorch accepts; NotImplemented if none matches.
+    """
     if name in CALLS:
         return CALLS[name](_function(name, is_method), args, kwargs)
     key = name.removesuffix("_") if in_place else name

@@ -1,4 +1,6 @@
-"""Tensor methods and properties that describe layouts, devices and graphs, and methods that only other layouts have."""
+"""Tensor methods and properties that describe layouts, devices and graphs, and methods that apply to other layouts
+only.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ def is_same_size(self: Tensor, other: Tensor) -> bool:
 
 @_method
 def is_signed(self: Tensor) -> bool:
-    """Whether the dtype has negative numbers."""
+    """Whether the dtype can represent negative numbers."""
     return self.dtype.is_signed
 
 
@@ -118,7 +120,7 @@ def reinforce(self: Tensor, reward: Any) -> None:
 def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], None]):
     """Calls ``hook(self)`` at the end of each backward pass that accumulates into ``.grad`` of this leaf.
 
-    PyTorch calls it as soon as this gradient has been accumulated, while others are not.
+    PyTorch calls it as soon as this gradient has been accumulated, before the other leaves' gradients.
     """
     from ..autograd._passes import current_pass
 
@@ -126,7 +128,7 @@ def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], No
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
     if not self.is_leaf:
         raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
-    noted: list = []  # the pass that has called the hook of the gradient
+    noted: list = []  # the pass in which the hook was called
 
     def on_gradient(_gradient: Tensor) -> None:
         calls = current_pass()

@@ -13,5 +13,5 @@ def _assert_true(condition: Any, message: str) -> None:
         raise AssertionError(message)
 
 
-# Its __torch_function__ makes a traced assertion a node of the graph.
+# Tracing records it as a node of the graph, by __torch_function__.
 _assert = _C.overridable(_assert_true, "teletensor", "_assert")

@@ -1,4 +1,4 @@
-"""Autocast's state, by functions. torch.autocast is the usual interface."""
+"""Functions that read and set autocast's state. torch.autocast is the usual interface."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def set_autocast_cache_enabled(enabled: bool) -> None:
 
 
 def set_autocast_enabled(device_type: str | bool = "cuda", enabled: bool | None = None) -> None:
-    """Turns autocast of a device type on or off in this thread; ``set_autocast_enabled(True)`` is of "cuda"."""
+    """Turns autocast of a device type on or off in this thread; ``set_autocast_enabled(True)`` applies to "cuda"."""
     if isinstance(device_type, bool):
         device_type, enabled = "cuda", device_type
     if not isinstance(enabled, bool):

@@ -1,4 +1,4 @@
-"""torch._check and its relatives, which libraries call to state what holds."""
+"""torch._check and similar functions, with which libraries check conditions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _check_with(error_type: type[Exception], cond: bool, message: Callable[[], o
     """Raises an exception of a type, with the message or its result as text, unless the condition holds.
 
     Raises:
-        TypeError: the condition is no bool, or the message cannot be called.
+        TypeError: the condition is not a bool, or the message is not callable.
     """
     if not isinstance(cond, bool):
         raise TypeError(f"cond must be a bool, but got {type(cond)}")
@@ -50,7 +50,7 @@ def _check_tensor_all_with(error_type: type[Exception], cond: Tensor, message: C
     """Raises an exception of a type unless all elements of a bool tensor are True. Waits for the engine.
 
     Raises:
-        TypeError: the condition is no bool tensor.
+        TypeError: the condition is not a bool tensor.
     """
     if not isinstance(cond, Tensor):
         raise TypeError(f"cond must be a tensor, but got {type(cond)}")

@@ -1,4 +1,4 @@
-"""Control flow as functions: the branch or loop runs at once, as Python's."""
+"""Control flow as functions: the branch or loop runs immediately, as in Python."""
 
 from __future__ import annotations
 

@@ -14,7 +14,8 @@ _List = Sequence[Tensor]
 
 
 def _check(name: str, *lists: Any) -> int:
-    """The common length of lists of tensors. Raises RuntimeError for an empty list, and for lists of other lengths."""
+    """The common length of lists of tensors. Raises RuntimeError for an empty list, and for lists of different lengths.
+    """
     sizes = [len(values) for values in lists]
     if not sizes[0]:
         raise RuntimeError(f"_foreach_{name}: Tensor list must have at least one tensor.")

@@ -1,4 +1,4 @@
-"""Functions with ATen's signatures, made of those of torch.nn.functional and torch.linalg."""
+"""Functions with ATen's signatures, implemented by torch.nn.functional and torch.linalg."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ def affine_grid_generator(theta: Tensor, size, align_corners: bool) -> Tensor:
 def convolution(
     input: Tensor, weight: Tensor, bias: Tensor | None, stride, padding, dilation, transposed: bool, output_padding, groups: int
 ) -> Tensor:
-    """The convolutions of 1 to 3 dimensions, and the transposed ones. ``output_padding`` is of the transposed ones only."""
+    """The convolutions of 1 to 3 dimensions, and the transposed ones. ``output_padding`` applies to the transposed ones
+    only.
+    """
     dims = input.dim() - 2
     if not 1 <= dims <= 3:
         raise RuntimeError(f"convolution: expected an input of 3 to 5 dimensions, got {input.dim()}")
@@ -32,7 +34,7 @@ def convolution(
 
 
 def embedding_renorm_(input: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> Tensor:
-    """Scales down the rows that the indices name and whose norm exceeds max_norm, in place."""
+    """Scales down, in place, the rows at the indices whose norm exceeds max_norm."""
     rows = unique(indices.reshape(-1))
     input[rows] = _C.torch.embedding(input, rows).renorm(norm_type, 0, max_norm)
     return input
@@ -90,7 +92,7 @@ def native_channel_shuffle(input: Tensor, groups: int) -> Tensor:
 
 
 def slice_inverse(input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Tensor:
-    """A view with the sizes and strides of ``src`` of the storage of which ``input`` is a slice."""
+    """A view, with the sizes and strides of ``src``, of the storage that ``input`` is a slice of."""
     index = [slice(None)] * src.dim()
     index[dim % src.dim()] = slice(start, end, step)
     offset = src[tuple(index)].storage_offset() - src.storage_offset()

@@ -52,12 +52,12 @@ def _shape_as_tensor(self: Tensor) -> Tensor:
 
 
 def _softmax(input: Tensor, dim: int, half_to_float: bool) -> Tensor:  # noqa: A002
-    """softmax, of float16 in float32 with `half_to_float`."""
+    """softmax; with `half_to_float`, float16 inputs give a float32 result."""
     return _torch.softmax(input, dim, dtype=_C.float32 if half_to_float else None)
 
 
 def _log_softmax(input: Tensor, dim: int, half_to_float: bool) -> Tensor:  # noqa: A002
-    """log_softmax, of float16 in float32 with `half_to_float`."""
+    """log_softmax; with `half_to_float`, float16 inputs give a float32 result."""
     return _torch.log_softmax(input, dim, dtype=_C.float32 if half_to_float else None)
 
 
@@ -84,7 +84,7 @@ def _unique2(
 
 
 def _convert_indices_from_coo_to_csr(input: Tensor, size: int, *, out_int32: bool = False) -> Tensor:  # noqa: A002
-    """Sorted row numbers as the offsets of `size` rows."""
+    """Converts sorted row indices to the offsets of `size` rows."""
     rows = _torch.arange(size + 1, dtype=input.dtype, device=input.device)
     return _torch.searchsorted(input.contiguous(), rows).to(_C.int32 if out_int32 else _C.int64)
 
@@ -92,7 +92,7 @@ def _convert_indices_from_coo_to_csr(input: Tensor, size: int, *, out_int32: boo
 def _convert_indices_from_csr_to_coo(
     crow_indices: Tensor, col_indices: Tensor, *, out_int32: bool = False, transpose: bool = False
 ) -> Tensor:
-    """Offsets of rows, and columns, as (2, n) row and column numbers; columns first with `transpose`."""
+    """Converts row offsets and column indices to (2, n) row and column indices; columns first with `transpose`."""
     dtype = _C.int32 if out_int32 else _C.int64
     places = _torch.arange(col_indices.numel(), dtype=crow_indices.dtype, device=col_indices.device)
     rows = _torch.searchsorted(crow_indices.contiguous(), places, right=True) - 1

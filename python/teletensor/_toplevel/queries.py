@@ -20,7 +20,7 @@ def is_same_size(input: Tensor, other: Tensor) -> bool:
 
 
 def is_signed(input: Tensor) -> bool:
-    """Whether the dtype has negative numbers."""
+    """Whether the dtype can represent negative numbers."""
     return input.dtype.is_signed
 
 
@@ -35,7 +35,7 @@ def is_distributed(input: Tensor) -> bool:
 
 
 def get_device(input: Tensor) -> int:
-    """The number of a tensor's GPU, -1 for a tensor on a CPU."""
+    """The index of a tensor's GPU, -1 for a tensor on a CPU."""
     return input.get_device()
 
 

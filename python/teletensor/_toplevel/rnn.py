@@ -3,7 +3,7 @@
     lstm(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
     lstm(data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional)
 
-The second form is of packed sequences: data has one row per element, batch_sizes counts the sequences of each step.
+The second form takes packed sequences: data has one row per element, batch_sizes counts the sequences of each step.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Symbolic numbers. Sizes are integers here, so there are no values of these types, and functions of them are Python's."""
+"""Symbolic numbers. Sizes are integers here, so there are no values of these types, and functions of them are those of
+Python.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions of the module torch that raise NotImplementedError: of sparse layouts and of quantized dtypes."""
+"""Functions of the module torch for sparse layouts and quantized dtypes; they raise NotImplementedError."""
 
 from __future__ import annotations
 

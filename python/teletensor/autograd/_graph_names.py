@@ -1,4 +1,4 @@
-"""Names of torch.autograd.graph: hooks of several tensors, and those that the engine's tape does not have."""
+"""Names of torch.autograd.graph: hooks of several tensors, and hooks that the engine's tape does not support."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class GradientEdge(NamedTuple):
 
 
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:
-    """Returns the place of a tensor in its graph, which backward() and grad() accept in place of the tensor.
+    """Returns a tensor's position in its graph, which backward() and grad() accept instead of the tensor.
 
     Unlike in PyTorch, the edge keeps the tensor alive.
     """
@@ -33,7 +33,7 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
 
 
 def tensor_of(value: Any) -> Any:
-    """The tensor of a gradient edge; other values themselves."""
+    """The tensor of a gradient edge; returns other values unchanged."""
     if not isinstance(value, GradientEdge):
         return value
     if not isinstance(value.ownership_token, Tensor):
@@ -95,7 +95,7 @@ def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable, *, mode: s
             if known is calls:
                 return calls, gradients, False
         entry = (calls, {})
-        seen[:] = [e for e in seen if e[0] is not None][-16:] + [entry]  # entries of failed passes are dropped in time
+        seen[:] = [e for e in seen if e[0] is not None][-16:] + [entry]  # removes entries of passes that have ended
         return calls, entry[1], True
 
     def forget(calls: list) -> None:
@@ -125,7 +125,7 @@ def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable, *, mode: s
     return _MultiHandle(tuple(t.register_hook(lambda g, i=i: run(i, g)) for i, t in pairs))
 
 
-# -- hooks of saved tensors, which the engine keeps
+# -- hooks of saved tensors, which are in the engine
 
 _refusals: list[str] = []  # messages of disable_saved_tensors_hooks, innermost last
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Any, Callable
 
-_state = threading.local()  # .passes: the lists of calls of the passes that this thread is in, outermost first
+_state = threading.local()  # .passes: for each pass of this thread, outermost first, the list of its final calls
 
 
 def _passes() -> list[list[Callable[[], None]]]:
@@ -28,6 +28,8 @@ def run_pass(run: Callable, *args: Any) -> Any:
 
 
 def current_pass() -> list[Callable[[], None]] | None:
-    """The calls at the end of the innermost pass of this thread, by which a pass is identified; None outside of passes."""
+    """The list of calls at the end of this thread's innermost pass; its identity identifies the pass. None outside of
+    passes.
+    """
     passes = _passes()
     return passes[-1] if passes else None

@@ -1,4 +1,4 @@
-"""torch.autograd.forward_ad: derivatives computed forward. Importable; torch.func.jvp computes the same."""
+"""torch.autograd.forward_ad: forward-mode differentiation. Importable; torch.func.jvp computes the same."""
 
 from __future__ import annotations
 

@@ -13,13 +13,13 @@ record_function = _active.record_function
 
 
 class profile(_profile):  # noqa: N801 - PyTorch's name
-    """Records what runs within it. A context manager whose methods are those of its EventList.
+    """Context manager that records the operations in its block. Has the methods of its EventList.
 
     Args:
         enabled: False: records nothing.
-        use_device: must be None: times of GPUs are not measured.
+        use_device: must be None: GPU times are not measured.
         record_shapes, with_flops, profile_memory, with_stack, acc_events: see torch.profiler.profile.
-        use_kineto, use_cpu: make no difference; the engine records.
+        use_kineto, use_cpu: have no effect; the engine records.
     """
 
     def __init__(self, enabled: bool = True, *, use_device: str | None = None, record_shapes: bool = False,
@@ -64,7 +64,7 @@ class profile(_profile):  # noqa: N801 - PyTorch's name
 
     @property
     def self_cpu_time_total(self) -> float:
-        """The engine's time in all events, in microseconds."""
+        """The engine's total time in all events, in microseconds."""
         return self.events().self_cpu_time_total
 
 

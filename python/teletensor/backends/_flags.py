@@ -1,4 +1,4 @@
-"""Contexts that change settings for a while."""
+"""Context managers that change settings temporarily."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import Any
 
 
 def temporary_settings(module: str, names: tuple[str, ...]) -> Callable[..., Any]:
-    """Returns `flags` of a module: a context that sets the module's variables; None leaves one as it is."""
+    """Returns the function `flags` of a module: a context manager that sets the module's variables; None leaves a
+    variable unchanged.
+    """
 
     @contextmanager
     def flags(*args: Any, **values: Any) -> Iterator[None]:

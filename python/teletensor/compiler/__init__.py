@@ -73,7 +73,9 @@ cudagraph_mark_step_begin = cudagraph_mark_warmup_incomplete = reset
 
 
 def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
-    """The names that compile() accepts and that have none of the tags; aot_eager and eager have the tag "debug"."""
+    """The names that compile() accepts, without those that have one of the excluded tags; aot_eager and eager have the
+    tag "debug".
+    """
     return sorted(n for n in _BACKENDS if not ("debug" in exclude_tags and "eager" in n))
 
 
@@ -142,7 +144,7 @@ def precompile(*args: Any, **kwargs: Any) -> Any:
 
 
 def wrap_numpy(fn: Callable) -> Callable:
-    """Raises NotImplementedError: a function of arrays is only computed in the engine once it is compiled."""
+    """Raises NotImplementedError: functions of NumPy arrays run in the engine only when compiled."""
     raise NotImplementedError("[wrap_numpy] graphs are not compiled; call the function with tensor.numpy()")
 
 

@@ -125,7 +125,7 @@ class graph:  # noqa: N801 - PyTorch's name
             return
         try:
             self.cuda_graph.capture_end()
-        except RuntimeError:  # the block's own error is more specific
+        except RuntimeError:  # the error raised in the block is more specific
             pass
 
 

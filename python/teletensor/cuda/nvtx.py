@@ -1,4 +1,4 @@
-"""torch.cuda.nvtx: names of parts of a program. No profiler of NVIDIA's sees this process's calls, so only depths are counted."""
+"""torch.cuda.nvtx: named ranges. NVIDIA's profilers do not see this process, so only the nesting depth is counted."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def memory_stats_as_nested_dict(device: Any = None) -> dict[str, Any]:
 
 
 def get_per_process_memory_fraction(device: Any = None) -> float:
-    """The share of the GPU's memory that this session may use."""
+    """The fraction of the GPU's memory that this session may use."""
     from . import get_device_properties
 
     limit = memory_stats(device)["session_limit_bytes"]
@@ -140,7 +140,7 @@ def reset_peak_host_memory_stats() -> None:
 
 
 def ipc_collect() -> None:
-    """Has no effect: no memory of a GPU is shared by handles of CUDA."""
+    """Has no effect: GPU memory is never shared by CUDA handles."""
 
 
 def reset_max_memory_cached(device: Any = None) -> None:

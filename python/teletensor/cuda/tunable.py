@@ -1,4 +1,4 @@
-"""torch.cuda.tunable: the selection of matrix products by measurement, which the engine does itself."""
+"""torch.cuda.tunable: autotuning of matrix products, which the engine does itself."""
 
 from __future__ import annotations
 

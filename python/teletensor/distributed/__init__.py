@@ -51,7 +51,8 @@ _MODULES = (
 
 
 def breakpoint(rank: int = 0, skip: int = 0, timeout_s: int | None = 3600) -> None:  # noqa: A001 - PyTorch's name
-    """Starts a debugger on one rank, while all other ranks wait. `skip`: the number of calls that have no effect before.
+    """Starts a debugger on one rank, while all other ranks wait. `skip`: the number of initial calls that have no
+    effect.
 
     The group's timeout must exceed the time in the debugger; `timeout_s` has no effect.
     """

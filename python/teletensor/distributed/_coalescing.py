@@ -1,4 +1,4 @@
-"""Blocks of collectives that PyTorch's NCCL runs together."""
+"""Blocks of collectives that PyTorch runs together with NCCL."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from ._work import Work
 
 
 class _CoalescingManager:
-    """The collectives of a block. Those without a Work need no wait: the engine runs them before the session's next calls."""
+    """The collectives of a block. Collectives without a Work need no wait: the engine runs them before the session's
+    next calls.
+    """
 
     def __init__(self):
         self.works: list[Work] = []
@@ -35,7 +37,8 @@ def _coalescing_manager(
     Args:
         group: must be the collectives' group in PyTorch; has no effect.
         device: has no effect.
-        async_ops: whether the block's end does not wait for the collectives that were added; its value has wait().
+        async_ops: whether the block's end does not wait for the collectives that were added; the context's value then
+        has wait().
     """
     manager = _CoalescingManager()
     yield manager

@@ -1,4 +1,4 @@
-"""Debug levels of torch.distributed. Collectives are always checked on all ranks, so a level changes no behaviour."""
+"""Debug levels of torch.distributed. Collectives are always checked on all ranks, so the level changes no behaviour."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ _numbers = itertools.count(1)  # of the groups that this process formed
 
 
 def _store_host(address: str) -> str:
-    """The host at which the other engines reach the first one."""
+    """The host name under which the other engines reach the first one."""
     if not address or address.startswith("unix:"):
         return "127.0.0.1"
     return urlsplit(f"//{address}").hostname or "127.0.0.1"
@@ -28,7 +28,7 @@ def _store_host(address: str) -> str:
 def _leave(engines: _connection.Engines, groups: Sequence[Sequence[_C.Tensor]]) -> None:
     """Leaves the groups of a mesh that no tensor uses any more, on each of its engines."""
     if engines is not _connection.engines():
-        return  # they ended with their sessions
+        return  # the groups ended with their sessions
     for rank, of_rank in enumerate(groups):
         with engines.use(rank):
             for group in of_rank:
@@ -39,8 +39,9 @@ def _leave(engines: _connection.Engines, groups: Sequence[Sequence[_C.Tensor]]) 
 class EngineMesh(DeviceMesh):
     """The engines of connect_all(), in row-major order. Forms a process group of them along each dimension.
 
-    A rank's number is its engine's position in the arguments of connect_all(). The process is no rank itself, so there is
-    no coordinate and no ProcessGroup object. The engines leave the groups when the mesh and its tensors are deleted.
+    A rank's number is its engine's position in the arguments of connect_all(). The process is not a rank itself, so
+    there is no coordinate and no ProcessGroup object. The engines leave the groups when the mesh and its tensors are
+    deleted.
     """
 
     def __init__(
@@ -100,7 +101,7 @@ class EngineMesh(DeviceMesh):
         raise RuntimeError("[DeviceMesh] this process controls all ranks of the mesh, so it has no process group of its own")
 
     def get_coordinate(self) -> list[int] | None:
-        """Returns None: this process is no rank of the mesh."""
+        """Returns None: this process is not a rank of the mesh."""
         return None
 
     def get_rank(self) -> int:

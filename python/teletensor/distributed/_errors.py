@@ -16,7 +16,7 @@ class DistNetworkError(DistError):
 
 
 class DistStoreError(DistError):
-    """A store failed, or the ranks of a group did not meet at it."""
+    """A store failed, or some ranks of a group did not connect to it."""
 
 
 class QueueEmptyError(DistStoreError):

@@ -27,7 +27,7 @@ class FileStore(Store):
     def __init__(self, file_name: str, world_size: int = -1) -> None:
         super().__init__()
         self._path, self._world_size = os.fspath(file_name), world_size
-        self._position, self._pairs = 0, {}  # what has been read of the file
+        self._position, self._pairs = 0, {}  # position up to which the file was read, and its pairs
         self._lock = threading.Lock()
         self._open = True
         self._update(self._COUNT, lambda count: self._counts(count, 1, 0))
@@ -166,7 +166,7 @@ class FileStore(Store):
             return existed
 
     def num_keys(self) -> int:
-        """The number of keys, and one more: the file contains the number of its ranks, as PyTorch's does."""
+        """The number of keys plus one: as in PyTorch, the file also contains the number of its ranks."""
         with self._file(exclusive=False):
             return len(self._pairs)
 

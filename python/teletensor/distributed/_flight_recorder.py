@@ -24,8 +24,8 @@ def _parse(text: str) -> list[dict]:
 def dump_flight_recorder(group: ProcessGroup | None = None) -> dict[int, list[dict]]:
     """Returns the last 64 collectives and messages of each rank of a group, by its rank in the group. Waits.
 
-    After a failure each rank publishes its records, as far as it is alive and was in a collective. Of another rank that has
-    published none there is an empty list; this rank's are always there.
+    After a failure each rank publishes its records, if it is alive and was in a collective. The list of another rank
+    that has published none is empty; this rank's records are always included.
 
     Each record has the call's number in this engine, the operation, dtype and number of items of this rank, the state
     ("queued", "running", "complete" or "failed"), the seconds since it was called, begun and ended (None if it has not), the

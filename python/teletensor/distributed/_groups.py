@@ -1,4 +1,4 @@
-"""Forming, dividing and leaving process groups."""
+"""Creates, splits and destroys process groups."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from ._world import (
     get_world_size,
 )  # fmt: skip
 
-_group_numbers = itertools.count(1)  # of the session's groups
+_group_numbers = itertools.count(1)  # numbers of the session's groups
 
 
 def _form(

@@ -1,6 +1,6 @@
 """Python values as bytes, for the object collectives. Never pickle: decoding cannot run code.
 
-An encoded value is the length of a JSON text (8 bytes, little endian), the text, and the bytes of strings of bytes, arrays
+An encoded value is the length of a JSON text (8 bytes, little endian), the text, and the bytes of bytes objects, arrays
 and tensors. In the text, a value that JSON cannot represent is an object with one key, its type.
 """
 
@@ -79,7 +79,7 @@ def _name(dtype: _C.dtype) -> str:
 
 
 class _Decoder:
-    # Each is decoded by the method of this name with an underscore.
+    # Each is decoded by the method of this name after an underscore.
     KINDS = frozenset({"float", "complex", "dict", "ordered_dict", "bytes", "bytearray", "dtype", "device", "array", "scalar", "tensor"})
 
     def __init__(self, blobs: memoryview):
@@ -162,7 +162,7 @@ def encode(value, encoder: _Encoder | None = None) -> bytes:
 
 
 def decode(data, decoder: Callable[[memoryview], _Decoder] = _Decoder) -> object:
-    """Returns the value that encode() made bytes of. Tensors are on the CPU. `decoder` decodes what the encoder supports.
+    """Returns the value that encode() encoded. Tensors are on the CPU. `decoder` decodes what the encoder supports.
 
     Raises:
         ValueError: the bytes are malformed.

@@ -1,4 +1,4 @@
-"""ProcessGroup: this rank's end of a group of engines that run collectives together."""
+"""ProcessGroup: this rank's membership in a group of engines that run collectives together."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from ._backend import BackendConfig
 from ._reduce_op import name_and_factor
 from ._work import Work
 
-_numbers = itertools.count(1)  # of collectives that are started; 0 in a call means that the session waits for it
+# numbers of asynchronous collectives; 0 in a call means that the session waits for the collective
+_numbers = itertools.count(1)
 
 # Tags of messages between two ranks that a user cannot choose.
 _BARRIER_TAG = (1 << 32) - 1
@@ -39,7 +40,9 @@ def _check_list(op: str, kind: str, tensors, size: int, like: _C.Tensor | None) 
 
 
 def _may_differ(tensors, size: int) -> bool:
-    """Whether one tensor per rank has another size, which is valid on GPUs, as with NCCL; Gloo rejects it."""
+    """Whether the sizes of the tensors of a list, one per rank, differ, which is valid on GPUs, as with NCCL; Gloo
+    rejects it.
+    """
     return len(tensors) == size and len({t.shape for t in tensors}) > 1 and all(t.is_cuda for t in tensors)
 
 
@@ -165,7 +168,7 @@ class ProcessGroup:
         if entry := self._started.pop(number, None):
             _C.ops.group_wait(entry[1], number)
 
-    # Collectives. Lists of tensors are as in PyTorch: most have one entry.
+    # Collectives. As in PyTorch, most lists of tensors have one entry.
 
     def _reduction(self, operator: str, tensors, opts, **options) -> Work:
         name, factor = name_and_factor(opts.reduceOp)

@@ -113,7 +113,7 @@ def pull_from(
     address: str, token: str, capability: str, sizes: list[int], dtype: _C.dtype, *, device=None, timeout: float = 60.0,
     connection: _C.Connection | None = None,
 ) -> _C.Tensor:  # fmt: skip
-    """The same for the parts of a ticket, which are valid."""
+    """Same as pull(), with the parts of a valid ticket."""
     if not (isinstance(address, str) and isinstance(token, str) and isinstance(capability, str)):
         raise ValueError("[pull] expected a ticket that offer() returned")
     with _session(connection):

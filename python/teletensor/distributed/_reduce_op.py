@@ -60,7 +60,7 @@ def make_premul_sum(factor) -> ReduceOp:
 
 
 def name_and_factor(op: ReduceOp | RedOpType) -> tuple[str, float]:
-    """Returns a reduction as the engine's operators name it."""
+    """Returns a reduction's name in the engine's operators, and its factor."""
     if isinstance(op, RedOpType):
         if op is RedOpType.PREMUL_SUM:
             raise ValueError(

@@ -1,4 +1,4 @@
-"""How the ranks of a run find the store at which their engines meet.
+"""Rendezvous: how the ranks of a run find the store through which their engines form groups.
 
 The engine of rank 0 serves the store. With ``env://`` and ``tcp://`` its address is known to all ranks. With ``file://``
 or a given store, rank 0 publishes the address there, with a random token and the name of the run.
@@ -29,11 +29,11 @@ _GRACE = timedelta(seconds=5)
 
 @dataclasses.dataclass
 class Meeting:
-    """The store at which the engines of a run meet."""
+    """The store through which the engines of a run form groups."""
 
     address: str  # host:port
     token: str
-    run: str  # precedes the groups' names at the store
+    run: str  # prefix of the groups' names in the store
     rank: int
     world_size: int
     store: object = None  # the store given by the user
@@ -41,7 +41,7 @@ class Meeting:
 
 # Stores that the session's engine serves: the session, and the result of store_serve by host and port.
 _served: tuple[object, dict[tuple[str, int], _C.Tensor]] = (None, {})
-# Those at which only groups meet, so that they can end when the groups meet elsewhere.
+# The stores used by groups only, which can end when groups use another store.
 _of_groups: set[tuple[str, int]] = set()
 _published: dict[
     str, tuple[object, int, str]
@@ -71,7 +71,7 @@ def _serve(host: str, port: int, token: str) -> int:
 
 
 def _serve_groups(host: str, port: int, token: str) -> None:
-    """Like _serve, for groups. The stores at which earlier groups met end when their last members have left them."""
+    """Like _serve, for groups. Stores of earlier groups end when their last members have left."""
     same_session = _served[0] is _connection.connection()
     is_new = not same_session or (host, port) not in _served[1]
     if is_new:
@@ -162,7 +162,7 @@ def _from_environment(url, rank: int, world_size: int) -> tuple[str, int, int, i
 
 
 def _meet_at(host: str, port: int, rank: int, world_size: int, run: str) -> Meeting:
-    """The meeting at an address that all ranks know."""
+    """Rendezvous at an address that all ranks know."""
     if not 0 <= port < 2**16:
         raise ValueError(f"port must have value from 0 to 65535 but was {port}.")
     token = _group_token()
@@ -204,7 +204,7 @@ def _address_towards(host: str) -> str:
 
 
 def _meet_through(store, rank: int, world_size: int, timeout: timedelta) -> Meeting:
-    """The meeting at an address that rank 0 publishes in a store of the user's."""
+    """Rendezvous at an address that rank 0 publishes in the user's store."""
     prefix = f"teletensor/init/{store.add(f'teletensor/init/{rank}', 1)}"
     if rank != 0:
         store.set(f"{prefix}/{rank}", json.dumps(_own_host()))
@@ -257,7 +257,7 @@ def _open_file(url, rank: int, world_size: int):
 
 
 def meet(init_method: str | None, store, rank: int, world_size: int, timeout: timedelta) -> Meeting:
-    """Returns the store at which the engines meet. At rank 0, makes the engine serve it.
+    """Returns the store through which the engines form groups. On rank 0, makes the engine serve it.
 
     Raises:
         ValueError: the rank, the size or the address is missing.

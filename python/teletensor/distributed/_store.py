@@ -252,7 +252,7 @@ class TCPStore(Store):
             return self._remote.erase(_key(key))
 
     def num_keys(self) -> int:
-        """The number of keys, and one more if `world_size` was given: the number of processes, as in PyTorch."""
+        """The number of keys; if `world_size` was given plus one, for the number of processes, as in PyTorch."""
         with self._errors():
             return self._remote.size()
 

@@ -12,7 +12,8 @@ from ._future import Future
 _POLL = 0.002  # seconds between two checks of wait(timeout)
 
 # Whether this process waits for collectives instead of its session. torch.distributed.rpc sets it: while the session
-# waits, it executes no calls of other workers, and those may have to return before their callers join the collective.
+# waits, it executes no calls of other workers, and these calls may have to return before their callers join the
+# collective.
 process_waits = False
 
 
@@ -26,7 +27,7 @@ class Work:
 
     def __init__(self, group, number: int, written: list, outputs: list, *, status=None, blocks: bool = False):
         self._group, self._written, self._outputs = group, written, outputs
-        self._number = number  # of the collective in the engine; 0 if it was not started there
+        self._number = number  # the collective's number in the engine; 0 if it was not started there
         self._status = status  # a tensor that is 0 or the collective's error; None before wait()
         self._blocks = blocks
         self._source: int | None = None  # the sender's rank, of irecv()

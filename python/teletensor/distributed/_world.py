@@ -25,7 +25,7 @@ class _World:
         self.pg_group_ranks: dict[ProcessGroup | int, dict[int, int]] = {}  # rank in the group by global rank
         self.pg_backend_config: dict[ProcessGroup, str] = {}
         self.group_count = 0
-        self.run = ""  # precedes the groups' names at the store
+        self.run = ""  # prefix of the groups' names in the store
         self.endpoint = ("", "")  # the store's address and token
 
     def add(self, pg: ProcessGroup, ranks: list[int]) -> None:
@@ -188,7 +188,7 @@ def get_node_local_rank(fallback_rank: int | None = None) -> int:
 
 
 def cluster():
-    """Returns this process's place in a job of Slurm or MPI, or None."""
+    """Returns this process's rank and size in a job of Slurm or MPI, or None."""
     try:
         from ..launch.cluster import cluster_environment
     except ImportError:

@@ -1,4 +1,4 @@
-"""Divergences between multivariate normal distributions, with full covariances or of low rank."""
+"""Divergences between multivariate normal distributions, with full or low-rank covariances."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class Transform:
             raise ValueError("cache_size must be 0 or 1")
         self._cache_size, self._cached_x_y = cache_size, (None, None)
         self._inv: Transform | None = None
-        super().__init__()  # of the next class: transforms of libraries are modules too
+        super().__init__()  # initialises the next base class: transforms in libraries are modules too
 
     def __getstate__(self) -> dict:
         return {**self.__dict__, "_inv": None}

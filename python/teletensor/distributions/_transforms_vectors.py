@@ -46,7 +46,8 @@ class SoftmaxTransform(Transform):
 
 
 class StickBreakingTransform(Transform):
-    """Breaks a stick of length 1 into n + 1 parts: sigmoid(x[i] - log(n - i)) of the rest is part i."""
+    """Breaks a stick of length 1 into n + 1 parts: part i is the fraction sigmoid(x[i] - log(n - i)) of the remainder.
+    """
 
     bijective, domain, codomain = True, constraints.real_vector, constraints.simplex
 
@@ -88,7 +89,7 @@ class CorrCholeskyTransform(Transform):
     """Maps a vector of length n (n - 1) / 2 to the Cholesky factor of an n x n correlation matrix.
 
     tanh(x), in row order below the diagonal, are the canonical partial correlations: each element of a row is a signed
-    part of the length that the row's earlier elements leave of 1, and the diagonal element is the rest.
+    fraction of the remainder of the row's unit norm, and the diagonal element is the rest.
     """
 
     bijective, domain, codomain = True, constraints.real_vector, constraints.corr_cholesky
@@ -106,7 +107,7 @@ class CorrCholeskyTransform(Transform):
 
     def log_abs_det_jacobian(self, x, y, intermediates=None):
         """log |dy/dx|, where y stands for its elements below the diagonal. `intermediates` is unused, as in PyTorch."""
-        # The rest before an element is the entry to its left. The first column, before which the rest is 1, adds nothing.
+        # The remainder before an element is the entry to its left. It is 1 before the first column, which adds nothing.
         rest = tril_matrix_to_vec(1 - y.square().cumsum(-1), diag=-2) if y.shape[-1] > 1 else y.new_zeros((*y.shape[:-2], 0))
         tanh = -2 * (x + _C.functional.softplus(-2 * x) - math.log(2.0)).sum(-1)
         return 0.5 * rest.log().sum(-1) + tanh

@@ -163,7 +163,7 @@ class Multinomial(Distribution):
         return new
 
     def entropy(self):
-        """Each count alone is binomial, which gives the mean of log(count!)."""
+        """The marginal distribution of each count is binomial, which gives the mean of log(count!)."""
         n = _C.tensor(float(self.total_count), dtype=self.probs.dtype, device=self.probs.device)
         counts = _C.torch.arange(self.total_count + 1, device=self.probs.device).to(self.probs.dtype)
         counts = counts.reshape(-1, *[1] * self.probs.dim())

@@ -97,7 +97,9 @@ class Dirichlet(ExponentialFamily):
 
     @property
     def mode(self):
-        """The point of greatest density: a corner of the simplex, that of the largest element, if all are below 1."""
+        """The point of greatest density. If all concentrations are below 1, the corner of the simplex of the largest
+        one.
+        """
         excess = (self.concentration - 1).clamp_min(0)
         inside = excess / excess.sum(-1, True)
         corner = _C.ops.one_hot(inside.argmax(-1), self.event_shape[-1]).to(inside.dtype)

@@ -48,7 +48,9 @@ class LKJCholesky(Distribution):
         return new
 
     def sample(self, sample_shape=()):
-        """The onion method: each row is a random direction of a random length, and the diagonal element the rest."""
+        """The onion method: each row has a random direction and a random length; the diagonal element completes it to a
+        unit vector.
+        """
         with no_grad():
             squares = self._beta.sample(sample_shape).unsqueeze(-1)
             normal = _standard_normal(self._extended_shape(sample_shape), squares.dtype, squares.device).tril(-1)

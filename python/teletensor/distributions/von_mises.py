@@ -63,7 +63,8 @@ class VonMises(_Elementwise):
 
     @staticmethod
     def _envelope(k):
-        """The parameter of the wrapped Cauchy distribution. For small k, its expansion, which does not cancel."""
+        """The parameter of the wrapped Cauchy distribution. Uses a series expansion for small k, to avoid cancellation.
+        """
         tau = 1 + (1 + 4 * k**2).sqrt()
         rho = (tau - (2 * tau).sqrt()) / (2 * k)
         return _C.torch.where(k < 1e-5, 1 / k + k, (1 + rho**2) / (2 * rho))

@@ -1,4 +1,4 @@
-"""Names of torch.func that change nothing here, and replace_all_batch_norm_modules_."""
+"""Functions of torch.func that have no effect here, and replace_all_batch_norm_modules_."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
 
 
 def replace_all_batch_norm_modules_(root: Module) -> Module:
-    """Makes all batch norms use the statistics of the batch, in place: they keep no running ones."""
+    """Makes all batch norms use the statistics of the batch, in place: they keep no running statistics."""
     for module in root.modules():
         if isinstance(module, (BatchNorm1d, BatchNorm2d, BatchNorm3d, SyncBatchNorm)) and module.track_running_stats:
             module.running_mean = module.running_var = module.num_batches_tracked = None

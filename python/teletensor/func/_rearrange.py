@@ -13,7 +13,9 @@ _TOKEN = re.compile(r"\s*(\.\.\.|[A-Za-z_]\w*|\d+|[()]|\S)")
 
 
 def _parse(text: str) -> list[list[str] | None]:
-    """The groups of names of one side: a name without parentheses is a group, "1" an empty one, "..." without them None."""
+    """The groups of names of one side: a name without parentheses is a group, "1" is an empty group, and "..." without
+    parentheses is None.
+    """
     groups: list[list[str] | None] = []
     inside: list[str] | None = None
     for token in _TOKEN.findall(text):
@@ -85,7 +87,7 @@ def rearrange(tensor: Tensor | list[Tensor] | tuple[Tensor, ...], pattern: str, 
 
     Args:
         pattern: names of the dimensions before and after "->"; names in parentheses are one dimension, "..." any number.
-        axes_lengths: sizes of names, as far as they cannot be computed.
+        axes_lengths: sizes of the names whose size cannot be computed.
     """
     if not isinstance(tensor, Tensor):
         tensor = _C.torch.stack(list(tensor))
@@ -97,7 +99,7 @@ def rearrange(tensor: Tensor | list[Tensor] | tuple[Tensor, ...], pattern: str, 
             f"Number of dimensions in pattern ({len(left) - has_ellipsis}) must be equal to the number of dimensions in the tensor "
             f"({tensor.dim()})"
         )
-    more = [f"...{i}" for i in range(hidden)]  # the names that "..." stands for
+    more = [f"...{i}" for i in range(hidden)]  # names for the dimensions of "..."
     before = [part for group in left for part in ([[name] for name in more] if group is None else [group])]
     after = []
     for group in right:

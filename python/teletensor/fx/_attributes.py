@@ -9,7 +9,7 @@ from .._C import Tensor
 
 
 def _copy_attr(from_module: nn.Module, to_module: nn.Module, target: str) -> None:
-    """Gives a module another's attribute at the same place; creates the modules on the way."""
+    """Copies an attribute of one module to another under the same qualified name; creates the modules on the path."""
     *prefix, field = target.split(".")
     for item in prefix:
         source, destination = getattr(from_module, item), getattr(to_module, item, None)
@@ -27,7 +27,7 @@ def _copy_attr(from_module: nn.Module, to_module: nn.Module, target: str) -> Non
 
 
 def _assign_attr(from_obj: Any, to_module: nn.Module, target: str) -> None:
-    """Gives a module an attribute; creates the modules on the way. Tensors become buffers."""
+    """Sets an attribute of a module by qualified name; creates the modules on the path. Tensors become buffers."""
     *prefix, field = target.split(".")
     for item in prefix:
         below = getattr(to_module, item, None)
@@ -47,7 +47,7 @@ def _get_attr(model: nn.Module, attr_name: str) -> Any:
 
 
 def _get_attr_via_attr_list(model: nn.Module, attr_list: list[str]) -> Any:
-    """The attribute of the parts of a qualified name; the module itself for none."""
+    """The attribute for the parts of a qualified name; the module itself if there are no parts."""
     for item in attr_list[:-1]:
         model = getattr(model, item, None)
         if model is None:

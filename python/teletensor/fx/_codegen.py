@@ -93,7 +93,7 @@ def _parse_stack_trace(trace: str, filter_fn: Callable[[str, str, str], bool] | 
 
 
 def _format_target(base: str, target: str) -> str:
-    """`base.a.b` for the qualified name a.b; getattr() for parts that are no identifiers."""
+    """`base.a.b` for the qualified name a.b; getattr() for parts that are not identifiers."""
     for part in target.split("."):
         base = f"{base}.{part}" if part.isidentifier() else f'getattr({base}, "{part}")'
     return base
@@ -132,7 +132,7 @@ class CodeGen:
 
         Args:
             descs: comments for the elements of a tuple or list, each printed on its own line.
-            repr_fn: writes a value; repr if None.
+            repr_fn: formats a value; by default repr.
         """
         return self._returning(output_args, descs, repr_fn or repr, "return ", "")
 

@@ -1,4 +1,4 @@
-"""Graphs in Graphviz's language, and their images by the program `dot`. The classes are named as those of pydot."""
+"""Graphs in Graphviz's language, rendered by the program `dot`. The classes are named after those of pydot."""
 
 from __future__ import annotations
 

@@ -77,7 +77,9 @@ def load_module(path: str | os.PathLike) -> nn.Module:
 
 
 def _expression(module: nn.Module) -> str | None:
-    """An expression over the names of torch.nn that creates a module like this one; None if its repr() is none."""
+    """An expression over the names of torch.nn that creates a module like this one; None if its repr() is not such an
+    expression.
+    """
     if type(module) is not getattr(nn, type(module).__name__, None) or list(module.children()):
         return None
     text = repr(module)

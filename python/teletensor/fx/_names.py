@@ -70,7 +70,9 @@ def public_path(target: Any) -> str | None:
 
 @functools.cache
 def _find(target: Any) -> str | None:
-    """The path of an object that may be teletensor's. Other objects are not cached, which would keep them alive."""
+    """The path of an object that may be teletensor's. Other objects are not cached, because the cache would keep them
+    alive.
+    """
     name, module = target.__name__, getattr(target, "__module__", None)
     if inspect.getattr_static(Tensor, name, None) is target:
         return f"torch.Tensor.{name}"

@@ -60,7 +60,7 @@ def _is_magic(name: str) -> bool:
 
 
 class _Namespace:
-    """Gives each object one name, each name to one object, and no name of a keyword or builtin."""
+    """Assigns each object a unique name that is not a keyword or builtin."""
 
     def __init__(self) -> None:
         self._obj_to_name: dict[Any, str] = {}

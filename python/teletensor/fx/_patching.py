@@ -37,7 +37,7 @@ class _Patcher:
         self._set(namespace, name, namespace.get(name, _MISSING), new)
 
     def patch_method(self, cls: type, name: str, new: Callable, deduplicate: bool = True) -> None:
-        """Replaces a class's attribute. With deduplicate, one that is replaced already is left."""
+        """Replaces a class's attribute. With deduplicate, an attribute that is already replaced is left unchanged."""
         original = getattr(cls, name)
         if getattr(original, _MARK, False):
             return
@@ -93,7 +93,7 @@ def _new_patcher() -> Iterator[_Patcher]:
 
 @contextlib.contextmanager
 def _maybe_revert_all_patches() -> Iterator[None]:
-    """While it is active, the originals are restored, if a tracer runs."""
+    """Context manager: restores the originals inside its block, if a tracer runs."""
     patcher = _current[-1] if _current else None
     if patcher is not None:
         patcher.revert_all_patches()

@@ -1,4 +1,4 @@
-"""Which nodes may be computed once instead of several times."""
+"""Decides which nodes may be computed once instead of several times."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ def _patch_function(fn: FunctionType, nargs: int) -> FunctionType:
 
 @has_side_effect
 def _assert_is_none(value: object, msg: str) -> None:
-    """What a graph calls to check an argument that was None during tracing."""
+    """Called by graphs to check an argument that was None during tracing."""
     if value is not None:
         raise AssertionError(msg)
 
@@ -150,7 +150,7 @@ class Tracer(TracerBase):
     def _graph_module_deserialization_tracer(cls, root: nn.Module) -> Tracer:
         return cls()
 
-    # -- what subclasses change
+    # -- methods that subclasses override
 
     def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
         """Whether a call of the module becomes a node; otherwise its forward() is traced. By default torch.nn's modules."""
@@ -313,7 +313,7 @@ class Tracer(TracerBase):
         codegen = _PyTreeCodeGen(_PyTreeInfo(names, spec, None), only_positional=True)
         self.graph._codegen = codegen
 
-        def flatten_fn(*leaves: Any):  # without an annotation of its result, which the graph would have
+        def flatten_fn(*leaves: Any):  # has no return annotation, because the graph would copy it
             result, out_spec = pytree.tree_flatten(root_fn(*pytree.tree_unflatten(list(leaves), spec)))
             codegen.pytree_info = codegen.pytree_info._replace(out_spec=out_spec)
             return result
@@ -333,7 +333,9 @@ class Tracer(TracerBase):
     def _proxy_placeholder(
         self, name: str, concrete_args: dict[str, Any] | None, signature: inspect.Signature, function: Callable
     ) -> Any:
-        """The placeholder of a parameter; for one in concrete_args its value with placeholders for the parts that are PH."""
+        """The placeholder of a parameter; for a parameter in concrete_args, its value with placeholders for the parts
+        that are PH.
+        """
         default: tuple = ()
         if name[0] != "*" and signature.parameters[name].default is not inspect.Parameter.empty:
             default = (signature.parameters[name].default,)
@@ -424,7 +426,7 @@ class Tracer(TracerBase):
 
     @contextlib.contextmanager
     def _patched(self, fn_globals: dict[str, Any]) -> Iterator[None]:
-        """Sends modules' calls and attributes, and wrapped functions, to this tracer."""
+        """Context manager: redirects modules' calls and attributes, and wrapped functions, to this tracer."""
         proxies: dict[str, Proxy] = {}
 
         @functools.wraps(_orig_module_getattr)

@@ -23,7 +23,7 @@ def abbreviation(kind: dtype) -> str:
 
 
 def paint(color: str, enabled: bool) -> Callable[[str], str]:
-    """A function that adds the terminal codes of a color, or none."""
+    """A function that adds the terminal codes of a color, or returns the text unchanged."""
     return (lambda text: f"{_CODES[color]}{text}\033[0m") if enabled else (lambda text: text)
 
 
@@ -33,7 +33,7 @@ def shape_text(sizes: Iterable[Any]) -> str:
 
 
 def describe(tensor: Any, stride: bool = False, device: bool = False, colored: bool = False) -> str:
-    """dtype and sizes of a tensor or its metadata; strides and device if wanted."""
+    """dtype and sizes of a tensor or its metadata; strides and device on request."""
     text = paint("red", colored)(abbreviation(tensor.dtype)) + paint("blue", colored)(shape_text(tensor.shape))
     if stride:
         text += paint("dim_blue", colored)(shape_text(tensor.stride()))

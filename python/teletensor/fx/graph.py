@@ -46,7 +46,7 @@ _STRIDE = 1 << 32  # distance between the positions of nodes that are added at t
 
 
 class _InsertPoint:
-    """Where new nodes go until the `with` block ends."""
+    """The position of new nodes until the `with` block ends."""
 
     def __init__(self, graph: Graph, new_insert: Callable[[Node], None]) -> None:
         self.graph = graph
@@ -60,7 +60,7 @@ class _InsertPoint:
 
 
 class _node_list:  # noqa: N801 - PyTorch's name
-    """The nodes in order. Nodes may be added and erased while it is iterated."""
+    """The nodes in order. Nodes may be added and erased during iteration."""
 
     def __init__(self, graph: Graph, direction: str = "_next") -> None:
         if direction not in ("_next", "_prev"):
@@ -74,7 +74,7 @@ class _node_list:  # noqa: N801 - PyTorch's name
         root, direction = self.graph._root, self.direction
         node = getattr(root, direction)
         while node is not root:
-            # An erased node keeps its neighbours in `_detached`, so that the iteration goes on behind it.
+            # An erased node keeps its neighbours in `_detached`, so that the iteration continues after it.
             if not node._erased:
                 yield node
             node = node._detached[direction == "_next"] if node._erased else getattr(node, direction)
@@ -220,7 +220,8 @@ class Graph(SymbolicSizes):
         return self.create_node("placeholder", name, args=args, type_expr=type_expr)
 
     def get_attr(self, qualified_name: str, type_expr: Any = None) -> Node:
-        """Adds a node for a parameter, buffer or submodule; warns if the owning module has none of that name."""
+        """Adds a node for a parameter, buffer or submodule; warns if the owning module has no attribute of that name.
+        """
         if self.owning_module is not None and not _has_reference(self.owning_module, qualified_name):
             warnings.warn(
                 "Attempted to insert a get_attr Node with no underlying reference in the owning GraphModule! Call "

@@ -257,7 +257,7 @@ class GraphModule(nn.Module):
     # -- submodules
 
     def add_submodule(self, target: str, m: nn.Module) -> bool:
-        """Adds a submodule by qualified name; creates the modules on the way.
+        """Adds a submodule by qualified name; creates the modules on the path.
 
         Returns:
             False if a part of the name is not a module.
@@ -347,11 +347,11 @@ class GraphModule(nn.Module):
         vars(replica)["_is_replica"] = True
         return replica
 
-    # -- hooks on changes of the graph
+    # -- hooks called when the graph changes
 
     @contextlib.contextmanager
     def _set_replace_hook(self, f: Callable[[Node, str, Node], Any]) -> Iterator[None]:
-        """While it is active, `f(old=, new=, user=)` is called before a node's argument is replaced."""
+        """Context manager: inside its block, `f(old=, new=, user=)` is called before a node's argument is replaced."""
         self._register_replace_node_hook(f)
         try:
             yield
@@ -380,7 +380,7 @@ for _registry in _NODE_HOOKS:
 
 
 def _readable(module: GraphModule, name: str, expanded_def: bool = False, **options: Any) -> str:
-    """The code of a GraphModule and its children as classes."""
+    """The source of a GraphModule and its children, as classes."""
     graph = getattr(module, "graph", None)
     if not isinstance(graph, Graph):
         raise AssertionError("print_readable must be used on a module with a graph")

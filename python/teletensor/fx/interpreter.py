@@ -1,4 +1,4 @@
-"""Interpreter: runs a graph node by node. Transformer: makes a new graph while doing so."""
+"""Interpreter: runs a graph node by node. Transformer: records a new graph while it runs one."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ class _TransformerTracer(Tracer):
 
 
 class Transformer(Interpreter):
-    """Runs a graph with proxies, which make a new graph; subclasses override the method of an opcode to change it.
+    """Runs a graph with proxies, which record a new graph; subclasses override the method of an opcode to change it.
 
     Args:
         module: the module to transform.

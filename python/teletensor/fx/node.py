@@ -74,7 +74,7 @@ def _format_arg(arg: Any, max_list_len: float = float("inf")) -> str:
 class Node:
     """One operation of a Graph.
 
-    `op` says what `target`, `args` and `kwargs` mean:
+    `op` determines the meaning of `target`, `args` and `kwargs`:
 
     - ``placeholder``: an input; `target` is the parameter's name, `args` its default value or ().
     - ``get_attr``: a parameter, buffer or submodule; `target` is its qualified name.
@@ -152,7 +152,7 @@ class Node:
         self._reindex("_target", value)
 
     def _reindex(self, field: str, value: Any) -> None:
-        """Sets a field by which the graph finds its nodes."""
+        """Sets a field by which the graph indexes its nodes."""
         table = self.graph._find_nodes_lookup_table
         known = self in table
         if known:

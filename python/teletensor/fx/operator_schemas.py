@@ -151,7 +151,7 @@ def type_matches(signature_type: Any, argument_type: Any) -> bool:
 
 
 def _matches_elements(element: Any, argument_type: Any) -> bool:
-    """Whether a type is a list or tuple of an element type; int is taken for a list of int."""
+    """Whether a type is a list or tuple of an element type; int matches a list of int."""
     if argument_type is int and element is int:
         return True
     if not inspect.isclass(element):

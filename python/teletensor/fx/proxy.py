@@ -57,7 +57,7 @@ _COPY_META_FIELDS = (
 
 
 class TraceError(ValueError):
-    """The traced function does something whose result depends on a value."""
+    """The traced function performs an operation whose result depends on a value."""
 
 
 class TracerBase:
@@ -87,7 +87,7 @@ class TracerBase:
     def create_node(
         self, kind: str, target: Target, args: tuple, kwargs: dict, name: str | None = None, type_expr: Any = None
     ) -> Node:
-        """Adds a node whose arguments are nodes and constants. Subclasses may refuse or change nodes here."""
+        """Adds a node whose arguments are nodes and constants. Subclasses may reject or change nodes here."""
         if kind == "call_function" and self.check_mutable_operations:
             check_for_mutable_operation(target, args, kwargs)
         node = self.graph.create_node(kind, target, args, kwargs, name, type_expr)
@@ -197,7 +197,7 @@ def _tuple_of(a: tuple, items: list) -> tuple:
 
 
 def _copy_current_meta(node: Node) -> None:
-    """Gives a new node the metadata that fx.traceback holds."""
+    """Copies the metadata of fx.traceback to a new node."""
     meta = fx_traceback.get_current_meta()
     if meta.get("stack_trace"):
         node.stack_trace = meta["stack_trace"]
@@ -215,7 +215,7 @@ def _copy_current_meta(node: Node) -> None:
 
 
 class GraphAppendingTracer(TracerBase):
-    """The tracer of proxies that are made from a node alone: adds to the node's graph."""
+    """The tracer of proxies that are created without a tracer: adds nodes to the proxy's graph."""
 
     def __init__(self, graph: Graph) -> None:
         super().__init__()
@@ -223,7 +223,7 @@ class GraphAppendingTracer(TracerBase):
 
 
 def assert_fn(x: object) -> None:
-    """What a traced `assert` calls."""
+    """Called by a traced `assert`."""
     if not x:
         raise AssertionError("Assertion failed")
 

@@ -19,7 +19,9 @@ __all__ = ["Match", "replace_pattern", "replace_pattern_with_filters", "Replaced
 
 
 class Match(NamedTuple):
-    """A subgraph that was replaced: the node that matched the pattern's last, and the graph's node for each of the pattern."""
+    """A subgraph that was replaced: the node that matched the pattern's last node, and the graph's node for each node
+    of the pattern.
+    """
 
     anchor: Node
     nodes_map: dict[Node, Node]
@@ -139,7 +141,9 @@ def _replace_match(
 
 
 def _insertion_point(graph: Graph, returning: list[Node]) -> Node:
-    """The node before which the replacement goes: the first user of the results, or the node after the last result."""
+    """The node before which the replacement is inserted: the first user of the results, or the node after the last
+    result.
+    """
     users = {user for node in returning for user in node.users}
     if users:
         return min(users)
@@ -147,7 +151,7 @@ def _insertion_point(graph: Graph, returning: list[Node]) -> Node:
 
 
 def _replace_attributes(gm: GraphModule, replacement: nn.Module) -> None:
-    """Copies the attributes that the replacement's nodes name into the module."""
+    """Copies the attributes that the replacement's nodes read into the module."""
     gm.delete_all_unused_submodules()
     if isinstance(replacement, GraphModule):
         replacement.graph.lint()

@@ -1,4 +1,4 @@
-"""fx.traceback: metadata that passes set while they run, and that new nodes receive."""
+"""fx.traceback: metadata that passes set and that new nodes receive."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = [
 
 
 class _State(threading.local):
-    """What this thread's passes have set."""
+    """The metadata that this thread's passes have set."""
 
     def __init__(self) -> None:
         self.meta: dict[str, Any] = {}
@@ -37,17 +37,17 @@ _STACK_TRACE_ANCHORS: set[tuple[str, str]] = set()
 
 
 class NodeSourceAction(Enum):
-    """What a pass did to make a node."""
+    """How a pass created a node."""
 
     CREATE = "create"
     REPLACE = "replace"
 
 
 class NodeSource:
-    """Which pass made a node from which other node."""
+    """The pass that created a node, and the node it was created from."""
 
     class NodeInfo:
-        """The name, target and graph of the node it was made from."""
+        """The name, target and graph of the node that it was created from."""
 
         def __init__(self, name: str, target: str, graph_id: int) -> None:
             self.name, self.target, self.graph_id = name, target, graph_id
@@ -95,7 +95,7 @@ class NodeSource:
         return line + "".join(source.print_readable(indent + 1) for source in self.from_node)
 
     def to_dict(self) -> dict[str, Any]:
-        """The source and the sources it was made from as plain values."""
+        """The source, and recursively the sources that it was created from, as plain values."""
         return {
             "name": self.name, "target": self.target, "graph_id": self.graph_id, "pass_name": self.pass_name,
             "action": self._get_action_string(), "from_node": [source.to_dict() for source in self.from_node],
@@ -124,7 +124,7 @@ class NodeSource:
 
 @contextmanager
 def preserve_node_meta(enable: bool = True) -> Iterator[None]:
-    """While it is active, nodes receive the metadata of set_current_meta()."""
+    """Context manager: inside its block, new nodes receive the metadata of set_current_meta()."""
     before, meta = _state.preserve, _state.meta.copy()
     _state.preserve = enable
     try:
@@ -149,7 +149,7 @@ def set_stack_trace(stack: list[str]) -> None:
 
 @contextmanager
 def annotate(annotation_dict: dict[str, Any]) -> Iterator[None]:
-    """While it is active, new nodes receive the annotations in meta["custom"]."""
+    """Context manager: inside its block, new nodes receive the annotations in meta["custom"]."""
     before = copy.copy(_state.meta.get("custom"))
     _state.meta["custom"] = {**(before or {}), **annotation_dict}
     try:
@@ -209,7 +209,9 @@ def format_stack() -> list[str]:
 
 @contextmanager
 def set_current_meta(node: Node, pass_name: str = "") -> Iterator[None]:
-    """While it is active, new nodes receive the metadata of this node, if preserve_node_meta() is active."""
+    """Context manager: inside its block, new nodes receive the metadata of this node, if preserve_node_meta() is
+    active.
+    """
     if not _state.preserve or not node.meta:
         yield
         return
@@ -228,7 +230,7 @@ def get_current_meta() -> dict[str, Any]:
 
 @contextmanager
 def set_current_replay_node(node: Node | None) -> Iterator[None]:
-    """While it is active, new nodes replay this one and receive its annotations."""
+    """Context manager: inside its block, new nodes replay this one and receive its annotations."""
     before, _state.replay_node = _state.replay_node, node
     try:
         yield
@@ -242,6 +244,6 @@ def get_current_replay_node() -> Node | None:
 
 
 def get_graph_provenance_json(graph: Graph) -> dict[str, Any]:
-    """For each function call of a graph, the nodes it was made from."""
+    """For each function call of a graph, the nodes it was created from."""
     calls = [node for node in graph.nodes if node.op == "call_function"]
     return {node.name: [source.to_dict() for source in node.meta.get("from_node", [])] for node in calls}

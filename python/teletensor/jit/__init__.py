@@ -1,6 +1,6 @@
 """torch.jit: TorchScript's annotations and functions. They return functions and modules unchanged.
 
-The engine creates programs from the frames that eager code issues, so annotated code runs like all other code.
+Annotated code runs like all other code: the engine receives the operators that it issues.
 """
 
 import builtins

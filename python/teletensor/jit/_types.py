@@ -1,4 +1,4 @@
-"""Types of TorchScript's objects, and the functions that need them: script() and trace() return Python's own objects."""
+"""Types of TorchScript's objects, and functions that use them: script() and trace() return Python's own objects."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ScriptWarning(Warning):
 
 
 class TracingCheckError(Exception):
-    """A trace that differs from the function."""
+    """A trace's results differ from those of the function."""
 
     def __init__(self, graph_diff_error: str | None, tensor_compare_error: str | None, extra_msg: str | None = None) -> None:
         self.message = f"Tracing failed sanity checks!\n{extra_msg or ''}\n{graph_diff_error or ''}\n{tensor_compare_error or ''}"

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 
 @dataclasses.dataclass(frozen=True)
 class Environment:
-    """A process's place in a group.
+    """A process's rank in a group, and the address of rank 0.
 
     Attributes:
         launcher: "slurm", "openmpi", "pmi" or "pmix".
@@ -42,10 +42,10 @@ class ClusterError(RuntimeError):
 
 
 def cluster_environment(variables: Mapping[str, str] | None = None) -> Environment | None:
-    """Returns this process's place in a group that Slurm (srun), Open MPI or another MPI (PMI, PMIx) has started.
+    """Returns this process's rank in a group that Slurm (srun), Open MPI or another MPI (PMI, PMIx) has started.
 
-    Returns None if none of them has. MASTER_ADDR and MASTER_PORT, if set, replace the derived values. If several
-    launchers are visible, the innermost counts: mpirun within a Slurm job is Open MPI.
+    Returns None if none of them has. MASTER_ADDR and MASTER_PORT, if set, replace the derived values. If variables of
+    several launchers are set, the innermost launcher is used: mpirun within a Slurm job is Open MPI.
 
     Args:
         variables: the environment; by default that of this process.
@@ -54,7 +54,7 @@ def cluster_environment(variables: Mapping[str, str] | None = None) -> Environme
         ClusterError: variables are missing or malformed, or the host of rank 0 is not known.
     """
     env = os.environ if variables is None else variables
-    # A batch script has SLURM_PROCID but no step; it is no rank.
+    # A batch script has SLURM_PROCID but no step; it is not a rank.
     for present, read in (
         ("OMPI_COMM_WORLD_RANK" in env, _openmpi),
         ("SLURM_PROCID" in env and "SLURM_STEP_ID" in env and env.get("SLURM_STEP_ID") != "", _slurm),
@@ -86,7 +86,7 @@ def _master(env: Mapping[str, str], run_id: str, derived: str | None, local: boo
         raise ClusterError(
             "[cluster] expected MASTER_ADDR, the host of rank 0, in the environment, such as mpirun -x MASTER_ADDR=host"
         )
-    # Below the ports that systems give to outgoing connections.
+    # Below the ephemeral ports, which systems use for outgoing connections.
     port = _number(env, "MASTER_PORT", default=15000 + zlib.crc32(run_id.encode()) % 16384)
     return address, port
 
@@ -150,7 +150,7 @@ def _slurm(env: Mapping[str, str]) -> Environment:
 
 def _openmpi(env: Mapping[str, str]) -> Environment:
     world, local_world = _number(env, "OMPI_COMM_WORLD_SIZE"), _number(env, "OMPI_COMM_WORLD_LOCAL_SIZE")
-    # The name of the job, which every rank has: of PMIx, or of Open MPI's own runtime before version 5.
+    # The name of the job, the same on every rank: from PMIx, or from Open MPI's own runtime before version 5.
     job = env.get("PMIX_NAMESPACE") or env.get("OMPI_MCA_ess_base_jobid") or env.get("OMPI_MCA_orte_ess_jobid", "0")
     run_id = f"openmpi-{job.replace('/', '-')}"
     first = None
@@ -167,7 +167,7 @@ def _pmi(env: Mapping[str, str]) -> Environment:
     """MPICH, Intel MPI and Cray's launchers."""
     world = _number(env, "PMI_SIZE")
     rank = _number(env, "PMI_RANK")
-    # With one process the launcher need not say where it is.
+    # With one process no address is needed.
     alone = world == 1
     local_rank = _number(env, "MPI_LOCALRANKID", "PMI_LOCAL_RANK", "PALS_LOCAL_RANKID", default=0 if alone else None)
     local_world = _number(env, "MPI_LOCALNRANKS", "PMI_LOCAL_SIZE", "PALS_LOCAL_SIZE", default=1 if alone else None)

@@ -1,8 +1,9 @@
 """--hosts: starts one launcher per host and serves their store.
 
-The process that was called runs no ranks. A launcher on another host is started by ssh, on this one directly. It receives
-its options and environment, with the token, in one line on standard input, so that neither is in a list of processes.
-The end of standard input ends it: when this process is killed or the connection breaks, no rank remains.
+The calling process runs no ranks itself. A launcher on another host is started by ssh, on this one directly. It
+receives its options and environment, with the token, in one line on standard input, so that neither is visible in the
+process list. The end of standard input ends it: when this process is killed or the connection breaks, no rank keeps
+running.
 """
 
 from __future__ import annotations

@@ -44,7 +44,8 @@ class Signals:
         self.received: list[int] = []
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            # A launcher started by nohup, or in the background by a shell, keeps ignoring what they made it ignore.
+            # A launcher started by nohup, or in the background by a shell, keeps ignoring the signals that they set to
+            # ignored.
             if signal.getsignal(number) is not signal.SIG_IGN:
                 loop.add_signal_handler(number, self.receive, number)
         loop.add_signal_handler(signal.SIGCHLD, self.changed.set)
@@ -209,7 +210,7 @@ class Launcher:
         return True
 
     def _beat(self) -> None:
-        """Publishes a sign of life when one is due."""
+        """Publishes a heartbeat when one is due."""
         now = time.monotonic()
         if now - self._beat_at >= self._options.keep_alive_interval:
             self._beat_at = now
@@ -267,7 +268,7 @@ class Launcher:
         ranks, self._ranks = self._ranks, None
         signals = self._signals
         before = len(signals.received)
-        # During the first Ctrl-C the ranks have the grace period; a second one kills them.
+        # After the first Ctrl-C the ranks have the grace period to end; a second one kills them.
         await ranks.stop(
             number,
             self._options.grace,

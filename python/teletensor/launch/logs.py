@@ -19,7 +19,7 @@ from pathlib import Path
 from .options import STDERR, STDOUT
 
 _QUEUE_BYTES = 1 << 20
-_PIECE = 4096  # a pipe that is ready accepts as much without blocking
+_PIECE = 4096  # a pipe that is ready accepts this many bytes without blocking
 _READ = 1 << 16
 _LONGEST_LINE = 1 << 20  # a longer line is divided
 _TAIL_LINES, _TAIL_WIDTH = 20, 2000
@@ -35,7 +35,7 @@ class Output:
         self._descriptors, self._colors = descriptors, colors
         self._queue: collections.deque[tuple[int, bytes]] = collections.deque()
         self._bytes = 0
-        self._waiting_for: int | None = None  # the descriptor that accepts no bytes at present
+        self._waiting_for: int | None = None  # the descriptor whose pipe is full
         self._on_room: list[Callable[[], None]] = []
         self._broken: set[int] = set()  # streams whose reader has ended
 
@@ -56,7 +56,7 @@ class Output:
         return self._bytes >= _QUEUE_BYTES
 
     def when_room(self, callback: Callable[[], None]) -> None:
-        """Calls back once the queue is no longer full."""
+        """Calls `callback` once the queue is no longer full."""
         self._on_room.append(callback)
 
     def prefix(self, stream: int, rank: int) -> bytes:
@@ -133,7 +133,7 @@ class LineSplitter:
 
     def feed(self, data: bytes) -> list[bytes]:
         """Returns the lines that are now complete."""
-        searched = max(0, len(self._rest) - 1)  # a last \r is searched again
+        searched = max(0, len(self._rest) - 1)  # starts one byte earlier, at a trailing \r
         data = self._rest + data
         lines, end = [], 0
         for match in _END_OF_LINE.finditer(data, searched):
@@ -173,7 +173,7 @@ class Stream:
         asyncio.get_running_loop().add_reader(fd, self._read)
 
     def _read(self) -> bool:
-        """Reads what has arrived, at most _READ bytes. Returns False at the end and if there is nothing."""
+        """Reads the available bytes, at most _READ. Returns False at the end and if there is nothing."""
         try:
             data = os.read(self._fd, _READ)
         except BlockingIOError:
@@ -205,7 +205,7 @@ class Stream:
         return b"".join(self._tail).decode(errors="replace")
 
     def finish(self) -> None:
-        """Reads what is left in the pipe after its writer has ended, and closes everything."""
+        """Reads the rest of the pipe after its writer has ended, and closes everything."""
         if self._fd < 0:
             return
         while self._read():

@@ -1,4 +1,4 @@
-"""Rounds of a run: which nodes take part, their ranks, and what follows a failure.
+"""Rounds of a run: which nodes take part, their ranks, and restarts after failures.
 
 Each launcher writes one key of the store, its node, and reads one key, the state of the run. One launcher, the one that
 serves the store, is also the leader: it reads all nodes and alone writes the state. No key has two writers, so nothing
@@ -14,12 +14,12 @@ from collections.abc import Callable
 
 from .rendezvous import Store
 
-_MIN_CHECKS = 3  # without a sign of life before a node is lost
+_MIN_CHECKS = 3  # checks without a heartbeat before a node is lost
 
 
 @dataclasses.dataclass
 class Node:
-    """One launcher, as it describes itself. `status` refers to `round`."""
+    """The state of one launcher, written by itself. `status` refers to `round`."""
 
     number: int  # in the order of joining
     host: str
@@ -33,13 +33,13 @@ class Node:
     max_restarts: int
     round: int = 0
     status: str = "ready"  # ready, running, finished, failed, left
-    beat: int = 0  # increases while the launcher lives
+    beat: int = 0  # heartbeat counter of the launcher
     failure: dict | None = None  # the failed rank, or the signal that ended the launcher; see ranks.Failure
 
 
 @dataclasses.dataclass
 class State:
-    """The run, as the leader describes it."""
+    """The state of the run, written by the leader."""
 
     run_id: str
     round: int = 0  # increases with each restart, for whatever reason
@@ -48,7 +48,7 @@ class State:
     group: list[dict] = dataclasses.field(default_factory=list)  # the nodes of this round, by group rank
     code: int = 0  # exit code of a closed run
     failure: dict | None = None  # the first one, of a closed run or of the previous round
-    message: str = ""  # why the run was closed, or restarted, without a failed rank
+    message: str = ""  # the reason why the run was closed or restarted without a failed rank
 
 
 def _dump(value: Node | State) -> str:
@@ -65,7 +65,7 @@ class Member:
         self.publish()
 
     def publish(self) -> None:
-        """Writes the node, which is also a sign of life."""
+        """Writes the node's entry, which is also a heartbeat."""
         self.node.beat += 1
         self._store.set(f"node/{self.node.number}", _dump(self.node))
 
@@ -76,7 +76,7 @@ class Member:
 
 @dataclasses.dataclass
 class _Beat:
-    """The latest sign of life of a node."""
+    """The latest heartbeat of a node."""
 
     count: int
     at: float  # when it was first seen
@@ -84,7 +84,7 @@ class _Beat:
 
 
 class Leader:
-    """Decides about rounds. Owned by the launcher that serves the store, which calls step() at short intervals."""
+    """Starts and ends rounds. Owned by the launcher that serves the store, which calls step() at short intervals."""
 
     def __init__(
         self,
@@ -100,8 +100,8 @@ class Leader:
         replaceable: bool = True,
         clock: Callable[[], float] = time.monotonic,
     ):
-        """`silence` is the time after which a silent node is lost. If not `replaceable`, only the nodes 0 to max_nodes - 1
-        join, each once.
+        """`silence`: a node without heartbeats for this time is lost. If not `replaceable`, only the nodes 0 to
+        max_nodes - 1 join, each once.
         """
         self._store, self._clock = store, clock
         self._min, self._max, self._max_restarts = min_nodes, max_nodes, max_restarts
@@ -119,7 +119,7 @@ class Leader:
         self._store.set("state", _dump(self.state))
 
     def lose(self, node_rank: int, reason: str) -> None:
-        """Records that the node with this --node-rank is gone for good."""
+        """Records that the node with this --node-rank will not return."""
         self._gone.setdefault(node_rank, reason)
 
     def close(self, code: int, message: str = "", failure: dict | None = None) -> None:
@@ -137,7 +137,7 @@ class Leader:
         return nodes
 
     def observe(self) -> None:
-        """Looks for signs of life of all nodes."""
+        """Reads the heartbeats of all nodes."""
         now = self._clock()
         for node in self._nodes():
             beat = self._beats.get(node.number)
@@ -155,7 +155,8 @@ class Leader:
         if node.node_rank in self._gone:
             return self._gone[node.node_rank]
         beat = self._beats.get(node.number)
-        # The number of checks matters if this process was suspended: what the nodes sent meanwhile is read after the first.
+        # The number of checks matters if this process was suspended: heartbeats sent during the suspension are read
+        # only after the first check.
         if beat is None or beat.checks < _MIN_CHECKS or self._clock() - beat.at <= self._silence:
             return None
         return f"node {node.host} has been silent for {self._silence:g} s"

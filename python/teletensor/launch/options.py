@@ -39,7 +39,7 @@ class Options:
     min_nodes: int
     max_nodes: int
     ranks: int  # on this node
-    node_rank: int | None  # None: in the order of joining
+    node_rank: int | None  # None: assigned in the order of joining
     hosts: tuple[tuple[str, int], ...]  # names and ranks of --hosts
     ssh: tuple[str, ...]
     rendezvous: str  # "local", "c10d" or "static"
@@ -268,7 +268,7 @@ def _hosts(text: str, ranks: int) -> tuple[tuple[str, int], ...]:
         name, colon, count = entry.strip().rpartition(":")
         if not colon or "]" in count:
             name, colon, count = entry.strip(), "", ""
-        if not name or name.startswith("-"):  # ssh would read a leading dash as an option
+        if not name or name.startswith("-"):  # ssh would parse a leading dash as an option
             raise OptionError(f"--hosts: expected A,B or A:4,B:2, got {text!r}")
         hosts.append((name, _positive("--hosts", count) if colon else ranks))
     return tuple(hosts)
@@ -350,7 +350,7 @@ def _place(args: argparse.Namespace, fixed: bool, single: bool) -> tuple[str, tu
         return "local", ("", 0), None
     if backend == "c10d":
         _reject(args, "with --rdzv-backend c10d; use --rdzv-endpoint", "master_addr", "master_port")
-        if single:  # a rendezvous of one node needs no store that other nodes reach
+        if single:  # a rendezvous of one node needs no store that other nodes can reach
             return "local", ("", 0), None
         if not args.rdzv_endpoint:
             raise OptionError("--rdzv-endpoint: expected HOST:PORT for several nodes with --rdzv-backend c10d")
@@ -445,7 +445,7 @@ def check(args: argparse.Namespace, python: str, environment: dict[str, str]) ->
 
 
 def is_this_host(host: str) -> bool:
-    """Whether an address of the name can be bound, and so belongs to this machine."""
+    """Whether the name has an address that this machine can bind."""
     try:
         addresses = {
             (family, info[0]) for family, _, _, _, info in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)

@@ -102,7 +102,7 @@ class Guard:
             self._process.stdin.write(line.encode())
             self._process.stdin.flush()
         except OSError:
-            pass  # it was killed; PR_SET_PDEATHSIG remains
+            pass  # the guard was killed; PR_SET_PDEATHSIG still ends the ranks
 
     def add(self, group: int) -> None:
         self._send(f"+{group}\n")
@@ -166,7 +166,7 @@ class Rank:
         return self._code
 
     def failure(self, host: str) -> Failure:
-        """Describes the rank, which has failed, with everything that it wrote before."""
+        """Describes the failed rank, with its complete output."""
         self.finish()
         return Failure(self.rank, host, self.pid, self.code, self._err.tail())
 
@@ -178,7 +178,7 @@ class Rank:
             pass
 
     def finish(self) -> None:
-        """Kills what is left of the rank and of the processes that it has started, and closes its streams."""
+        """Kills the rank and the processes that it has started, if they still run, and closes its streams."""
         if self._reaped:
             return
         self._reaped = True
@@ -206,7 +206,9 @@ class Ranks:
             raise
 
     def failed(self) -> Rank | None:
-        """Returns a rank that has failed. Of several, one that was not terminated by SIGTERM, which others may have sent."""
+        """Returns a rank that has failed. Prefers ranks that were not terminated by SIGTERM, which another process may
+        have sent.
+        """
         failed = [rank for rank in self._ranks if rank.code]
         return min(failed, key=lambda rank: (rank.code == 128 + signal.SIGTERM, rank.rank)) if failed else None
 

@@ -28,7 +28,7 @@ def _options(values: dict) -> Options:
 
 
 def main() -> int:
-    line = sys.stdin.buffer.raw.readline()  # unbuffered: what follows must stay in the pipe
+    line = sys.stdin.buffer.raw.readline()  # unbuffered: the bytes that follow must stay in the pipe
     if not line:
         return 1
     call = json.loads(line)

@@ -27,11 +27,11 @@ _MAX_CONNECTIONS = 4096
 
 
 class StoreError(ConnectionError):
-    """The store does not answer, or a peer has another token."""
+    """The store does not answer, or the peer's token differs."""
 
 
 class Store:
-    """PyTorch's Store, as far as launchers use it. A value is bytes; a str is encoded as UTF-8."""
+    """The part of PyTorch's Store that launchers use. A value is bytes; a str is encoded as UTF-8."""
 
     def set(self, key: str, value: str | bytes) -> None:
         raise NotImplementedError

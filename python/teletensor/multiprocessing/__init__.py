@@ -1,7 +1,7 @@
 """torch.multiprocessing: Python's multiprocessing, with tensors as arguments, results and elements of queues.
 
-A tensor that is sent to another process is a copy with the value of the moment at which it is sent: later writes are not
-seen. The default start method is "spawn": a forked process cannot use a session of its parent.
+A tensor that is sent to another process is copied: the copy has the values at the time of sending, and later writes do
+not change it. The default start method is "spawn": a forked process cannot use a session of its parent.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ _strategy = "file_descriptor"
 
 
 def set_sharing_strategy(new_strategy: str) -> None:
-    """Stores one of PyTorch's names. Tensors are in engines, so none of them shares memory of this process."""
+    """Stores the name of one of PyTorch's strategies. It has no effect: tensors are in engines and use no shared memory
+    of this process.
+    """
     global _strategy
     if new_strategy not in _STRATEGIES:
         raise AssertionError(f"invalid sharing strategy {new_strategy!r}, expected one of {_STRATEGIES}")

@@ -13,7 +13,7 @@ from .. import _C, _connection
 from ..distributed import _pull
 from ..nn.parameter import Buffer, Parameter
 
-_SECONDS = 3600.0  # after which a value that nobody has pulled is freed
+_SECONDS = 3600.0  # seconds after which a value that nobody has pulled is freed
 _SMALL = 4 << 20  # bytes
 
 
@@ -49,7 +49,7 @@ def rebuild_small(data: bytes, sizes: list[int], dtype: str, device: str, kind: 
 
 
 def rebuild_tensor(ticket: dict[str, Any], device: str, kind: str, requires_grad: bool) -> _C.Tensor:
-    """The tensor of a ticket, on the device that it had in the other process."""
+    """The tensor of a ticket, on its device in the other process."""
     value = _pull.pull(ticket, device=device)
     _connection.connection().synchronize()  # afterwards the sending process may end
     return _as_kind(value, kind, requires_grad)

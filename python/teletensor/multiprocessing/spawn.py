@@ -23,7 +23,7 @@ __all__ = [
 
 
 class ProcessException(Exception):
-    """A process failed; ``error_index`` is its number."""
+    """A process failed; ``error_index`` is its index."""
 
     def __init__(self, msg: str, error_index: int, error_pid: int):
         super().__init__(msg)

@@ -1,4 +1,4 @@
-"""linear_cross_entropy in parts of the batch: the logits of one part exist at a time."""
+"""linear_cross_entropy in parts of the batch, so that only the logits of one part are stored at a time."""
 
 from __future__ import annotations
 

@@ -126,7 +126,7 @@ def grouped_mm(
     Args:
         mat_a, mat_b: (G, M, K) and (G, K, N); with ``offs`` one of them, or both, have two dimensions, of which the rows
             of mat_a, the columns of mat_b, or the common dimension K of both are divided into groups.
-        offs: the end of each group; of int32. The result has zeros in rows or columns behind the last group.
+        offs: the end of each group; of int32. The result has zeros in rows or columns after the last group.
     """
     if bias is not None:
         raise RuntimeError("Bias not supported yet")

@@ -75,7 +75,9 @@ def embedding_bag(
 
 
 def _bags(input: Tensor, offsets: Tensor | None, include_last_offset: bool) -> tuple[int, Tensor]:
-    """Returns the number of bags, and the bag number of each index; indices after the last offset have the next number."""
+    """Returns the number of bags, and the bag number of each index; indices after the last offset get the next bag
+    number.
+    """
     if input.dim() == 2:
         if offsets is not None:
             raise ValueError(

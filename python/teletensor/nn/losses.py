@@ -209,7 +209,7 @@ def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, r
     return _ops.nll_loss(input, target, weight=weight, ignore_index=ignore_index, reduction=reduction)
 
 
-# -- margins and distributions
+# -- losses with margins and distributions
 
 
 def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean") -> Tensor:

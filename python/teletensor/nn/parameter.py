@@ -7,7 +7,7 @@ from .._C import Tensor
 
 
 class _ParameterType(type(Tensor)):
-    """Makes DTensors and tensors of other subclasses that are parameters instances of Parameter too."""
+    """Metaclass of Parameter: isinstance() accepts DTensors and tensors of other subclasses that are parameters."""
 
     def __instancecheck__(cls, instance) -> bool:
         if super().__instancecheck__(instance):
@@ -131,7 +131,7 @@ class UninitializedTensorMixin(_Refusals):
     def __torch_function__(cls, func, types, args=(), kwargs=None):
         name = func.__name__
         if name not in ("__get__", "__set__", "__delete__") and getattr(Tensor, name, None) != func:
-            raise _use_of(func, cls)  # methods are refused by the class itself
+            raise _use_of(func, cls)  # methods are rejected by the class itself
         return _C._disabled_torch_function_impl(func, types, args, kwargs)
 
     def materialize(self, shape, device=None, dtype=None) -> None:

@@ -19,7 +19,7 @@ def require_non_negative(values: dict[str, float]) -> None:
 
 
 def check_lr(lr: Any, foreach: bool | None = None, capturable: bool = False) -> None:
-    """Raises ValueError for a tensor of another size than 1, and for tensors that PyTorch's implementation refuses."""
+    """Raises ValueError for a tensor whose size is not 1, and for tensors that PyTorch's implementation rejects."""
     if isinstance(lr, Tensor):
         if lr.numel() != 1:
             raise ValueError("Tensor lr must be 1-element")
@@ -45,7 +45,7 @@ def check_betas(betas: Any, foreach: bool | None = None, capturable: bool = Fals
 def implementation(**flags: Any) -> dict:
     """Checks and returns the options that select one of PyTorch's implementations of a step.
 
-    There is one implementation here, so foreach and fused do not change it; combinations that PyTorch refuses raise its
+    There is one implementation here, so foreach and fused do not change it; combinations that PyTorch rejects raise its
     errors.
     """
     if flags.get("fused"):
@@ -57,7 +57,8 @@ def implementation(**flags: Any) -> dict:
 
 
 def check_implementation(group: dict, params: list[Tensor]) -> None:
-    """Raises PyTorch's errors for fused=True and capturable=True with parameters that PyTorch's implementation refuses."""
+    """Raises PyTorch's errors for fused=True and capturable=True with parameters that PyTorch's implementation rejects.
+    """
     for p in params if group.get("fused") else ():
         if not p.is_floating_point():
             raise RuntimeError(
@@ -71,5 +72,7 @@ def check_implementation(group: dict, params: list[Tensor]) -> None:
 
 
 def as_float32(value: float) -> float:
-    """The number rounded to float32, in which state dicts save it: training continued from one gives the same result."""
+    """The number rounded to float32, the precision of state dicts, so that training resumed from a state dict gives the
+    same result.
+    """
     return struct.unpack("f", struct.pack("f", value))[0]

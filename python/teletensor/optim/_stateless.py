@@ -91,7 +91,7 @@ def _step(kind: type[Optimizer], lists: list, states: dict[str, str], options: d
 def swap_in_optimizer_params_and_state(
     optimizer: Optimizer, swapin_parameters: dict[str, Tensor], swapin_optim_state: dict[str, Any]
 ) -> Iterator[None]:
-    """Gives an optimizer, which has made a step, other parameters and another state within a context.
+    """Replaces the parameters and the state of an optimizer, which has made a step, within a context.
 
     Args:
         swapin_parameters: the parameters, in the order of the optimizer's.

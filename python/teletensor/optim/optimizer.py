@@ -108,7 +108,7 @@ class Optimizer(OptimizerHooks):
             self.add_param_group(group)
 
     def add_param_group(self, param_group: dict) -> None:
-        """Adds a group: a dict with "params" and the options that differ from the defaults, which are added to the dict."""
+        """Adds a group: a dict with "params" and options. Missing options get their defaults."""
         if not isinstance(param_group, dict):
             raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
         given = param_group["params"]

@@ -9,7 +9,8 @@ __all__ = ["SparseAdam"]
 
 
 class SparseAdam(Optimizer):
-    """Adam for sparse gradients. All gradients are dense here, for which step() raises PyTorch's error."""
+    """Adam for sparse gradients. step() raises PyTorch's error for dense gradients, and all gradients are dense here.
+    """
 
     def __init__(self, params, lr: float = 1e-3, betas=(0.9, 0.999), eps: float = 1e-8, maximize: bool = False):
         if isinstance(lr, Tensor) and lr.numel() != 1:

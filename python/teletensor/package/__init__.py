@@ -21,7 +21,7 @@ class ObjNotFoundError(Exception):
 
 
 class ObjMismatchError(Exception):
-    """An importer finds another object by a name."""
+    """An importer finds a different object under a name."""
 
 
 def is_from_package(obj: Any) -> bool:

@@ -66,12 +66,12 @@ class FunctionEvent:
 
     @property
     def self_cpu_time_total(self) -> float:
-        """The time without that of the operators and kernels in it."""
+        """The time, excluding the operators and kernels in it."""
         return max(0.0, self.cpu_time_total - sum(child.cpu_time_total for child in self.cpu_children))
 
     @property
     def self_cpu_memory_usage(self) -> int:
-        """The memory without that of the operators and kernels in it."""
+        """The memory, excluding the operators and kernels in it."""
         return self.cpu_memory_usage - sum(child.cpu_memory_usage for child in self.cpu_children)
 
     def append_cpu_child(self, child: FunctionEvent) -> None:
@@ -84,7 +84,7 @@ class FunctionEvent:
 
 
 class Builder:
-    """Makes events of a recording."""
+    """Builds events from a recording."""
 
     def __init__(self, recorded: Recorded, shapes: bool, memory: bool, stack: bool, with_flops: bool):
         self._recorded, self._shapes, self._memory = recorded, shapes, memory
@@ -129,7 +129,7 @@ class Builder:
     def _operators(self) -> list[FunctionEvent]:
         """One event per instruction. The kernels that ran in it are its children, except its own."""
         operators: dict[int, list[FunctionEvent]] = {}
-        open_kernels: list[tuple[int, FunctionEvent]] = []  # by depth, until what contains them ends
+        open_kernels: list[tuple[int, FunctionEvent]] = []  # by depth, until the enclosing operator ends
         for event in self._recorded.events:
             if event["kind"] == _KERNEL:
                 made, depth = self._kernel(event), int(event["depth"])
@@ -175,7 +175,7 @@ class Builder:
         event.stack = self._line(int(call["site"]))
 
     def _annotations(self, operators: list[FunctionEvent]) -> list[FunctionEvent]:
-        """Ranges contain the operators that their thread issued in them, or that inner ranges contain."""
+        """Ranges contain the operators that their thread issued in them, including those in inner ranges."""
         made = [(annotation, self._range(annotation)) for annotation in self._recorded.annotations]
         for position, (annotation, event) in enumerate(made):
             for outer, parent in reversed(made[:position]):
@@ -271,7 +271,7 @@ class EventList(list):
 
     @property
     def self_cpu_time_total(self) -> float:
-        """The engine's time in all events, in microseconds."""
+        """The engine's total time in all events, in microseconds."""
         return sum(event.self_cpu_time_total for event in self if not event.is_user_annotation)
 
     def key_averages(self, group_by_input_shapes: bool = False, group_by_stack_n: int = 0,

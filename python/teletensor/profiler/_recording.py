@@ -12,7 +12,7 @@ import numpy as np
 
 from .. import _C, _connection
 
-MAX_EVENTS = 1 << 20  # of the engine, and as many calls in the client: 48 MB and 32 MB
+MAX_EVENTS = 1 << 20  # limit for the engine's events (48 MB), and for the client's calls (32 MB)
 _HEADER = np.dtype([(name, "<u8") for name in ("magic", "event_size", "events", "dropped", "shapes", "names")])
 _EVENT = np.dtype(
     [("start", "<u8"), ("duration", "<u8"), ("allocated", "<i8"), ("instruction", "<u8"), ("site", "<u4"),

@@ -86,7 +86,7 @@ def tensorboard_trace_handler(dir_name: str, worker_name: str | None = None, use
                               use_python_export: bool = False):  # fmt: skip
     """Returns an `on_trace_ready` that writes traces to a folder, where TensorBoard's profiler plug-in finds them.
 
-    `use_python_export` makes no difference: traces are always written by Python.
+    `use_python_export` has no effect: traces are always written by Python.
     """
 
     def handler(prof: profile) -> None:

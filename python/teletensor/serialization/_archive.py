@@ -95,7 +95,7 @@ def _directory_range(source: Source) -> tuple[int, int, int]:
 
 
 def _large_numbers(extra: bytes, size: int, packed: int, offset: int) -> tuple[int, int, int]:
-    """Replaces numbers of 32 bits that are too small by those of the extra field for large archives."""
+    """Replaces 32-bit fields that overflowed by the values in the zip64 extra field."""
     place = 0
     while place + 4 <= len(extra):
         kind, length = struct.unpack_from("<HH", extra, place)
@@ -173,7 +173,7 @@ class Archive:
         return self._entries[name].size
 
     def range(self, name: str) -> tuple[int, int, int]:
-        """Where an entry's bytes begin in the file, how many they are, and their CRC-32 or 0."""
+        """The offset of an entry's bytes in the file, their number, and their CRC-32 or 0."""
         entry = self._entries[name]
         signature, name_size, extra_size = _LOCAL.unpack(bytes(self._source.read(entry.header, 30)))
         begin = entry.header + 30 + name_size + extra_size
@@ -181,11 +181,11 @@ class Archive:
         return begin, entry.size, entry.crc
 
     def header_ranges(self) -> list[tuple[int, int]]:
-        """(offset, size) of what range() reads."""
+        """(offset, size) of the local headers that range() reads."""
         return [(entry.header, 30) for entry in self._entries.values()]
 
     def read(self, name: str):
-        """An entry's bytes. Checks the checksum, unless it is 0: files may be written without."""
+        """An entry's bytes. Checks the checksum, unless it is 0: files may be written without checksums."""
         size = self.size(name)
         begin, _, crc = self.range(name)
         data = self._source.read(begin, size)

@@ -1,7 +1,7 @@
 """Zip archives in PyTorch's layout: entries without compression, whose bytes begin at multiples of the alignment.
 
-`Layout` computes everything in an archive but the entries' bytes and checksums, which are known later: here while they
-are written, in an engine by the engine itself.
+`Layout` computes everything in an archive but the entries' bytes and checksums, which are computed later: in the client
+while the entries are written, or by the engine.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 _UTF8 = 0x0800  # names are in UTF-8
-_DESCRIBED = 0x0808  # and sizes and checksum also follow the bytes
+_DESCRIBED = 0x0808  # sizes and checksum also follow the bytes
 _MAX32, _MAX16 = 0xFFFFFFFF, 0xFFFF
 
 
@@ -71,7 +71,7 @@ class Layout:
         return local
 
     def descriptor(self, crc: int) -> bytes:
-        """What follows the bytes of the last entry."""
+        """The descriptor that follows the bytes of the last entry."""
         entry = self._entries[-1]
         if not entry.size:
             return b""
@@ -133,7 +133,7 @@ class ArchiveWriter:
         self._checksums: list[int] = []
 
     def add(self, name: str, size: int, pieces: Iterable) -> None:
-        """Writes an entry of `size` bytes, which the pieces have together."""
+        """Writes an entry; `size` is the total number of bytes of the pieces."""
         self._file.write(self._layout.add(name, size))
         crc = 0
         for piece in pieces:

@@ -8,7 +8,7 @@ import io
 import pickle
 import struct
 
-# What damaged files cause in the standard library and in constructors.
+# The exceptions that damaged files cause in the standard library and in constructors.
 _DAMAGE = (
     ArithmeticError, AttributeError, EOFError, LookupError, TypeError, ValueError, AssertionError, struct.error, RecursionError,
 )  # fmt: skip

@@ -20,7 +20,8 @@ _PYTHON2_MODULES = {
     "UserDict": "collections",
     "UserList": "collections",
 }
-_ENCODINGS = ("latin1", "latin-1", "iso-8859-1", "utf-8", "utf8", "ascii")  # others decompress, among other things
+# other codecs may decompress data, among other things
+_ENCODINGS = ("latin1", "latin-1", "iso-8859-1", "utf-8", "utf8", "ascii")
 
 _OTHER_LAYOUTS = ("torch.sparse_coo", "torch.sparse_csr", "torch.sparse_csc", "torch.sparse_bsr", "torch.sparse_bsc", "torch.jagged")
 
@@ -40,10 +41,11 @@ def _name_and_object(entry) -> tuple[str, Any]:
 
 
 def add_safe_globals(safe_globals: list) -> None:
-    """Lets load create objects of these classes, and call these functions. They run with arguments from the file.
+    """Allows load to create objects of these classes, and to call these functions. They run with arguments from the
+    file.
 
     Args:
-        safe_globals: classes and functions, or pairs of one and the full name that files have for it.
+        safe_globals: classes and functions, or pairs of a class or function and its full name in files.
     """
     for entry in safe_globals:
         name, value = _name_and_object(entry)

@@ -1,7 +1,7 @@
 """Files of PyTorch before 1.6: pickles followed by the storages' bytes, and the tar archives of PyTorch before 0.1.10.
 
 The bytes of a storage are only known after the pickle that contains the tensors. So the pickle is read twice: first
-without creating its objects, to learn the dtypes of the storages and where it ends.
+without creating its objects, to find the dtypes of the storages and the pickle's end.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MAX_TAR_ENTRIES = 64
 
 
 class _Stream:
-    """A file from an offset on, as Input reads it, with its position."""
+    """A file from an offset on, with the current position, for Input."""
 
     def __init__(self, file, source: FileSource, start: int) -> None:
         self.file, self.source, self.start = file, source, start
@@ -86,7 +86,7 @@ def load_legacy(file, source: FileSource, placement: Placement, encoding: str, e
 
 
 def _places(stream: _Stream) -> dict[str, tuple[int, int]]:
-    """Where the bytes of each storage begin, and how many there are."""
+    """The offset of each storage's bytes, and their number."""
     sizes: dict[str, int] = {}
 
     def persistent_load(identity):
@@ -126,7 +126,7 @@ def _load_object(stream: _Stream, places, maker: StorageMaker, encoding: str, er
         if storage is None:
             require(key in places, "the bytes of each storage", key)
             begin, size = places[key]
-            # Files of tensors and bytes of one storage have the number of bytes as the number of elements.
+            # If a storage is used by tensors and as bytes, files store its number of bytes as the number of elements.
             require(size % dtype.itemsize == 0, "a number of elements", size)
 
             def read():
@@ -148,7 +148,7 @@ def _load_object(stream: _Stream, places, maker: StorageMaker, encoding: str, er
 
 
 def _part(storage: TypedStorage, offset, count) -> TypedStorage:
-    """Some elements of a storage."""
+    """A slice of a storage's elements."""
     valid = (
         type(offset) is int
         and type(count) is int

@@ -61,7 +61,7 @@ def _uploaded(data, dtype: _C.dtype, count: int, device: _C.device) -> _C.Tensor
 
 
 def _swapped(data, dtype: _C.dtype):
-    """The bytes with those of each number reversed."""
+    """The bytes, with the byte order of each number reversed."""
     import numpy as np
 
     size = dtype.itemsize // (2 if dtype.is_complex else 1)
@@ -253,7 +253,7 @@ def _load_safetensors(f, map_location):
 
 
 def get_unsafe_globals_in_checkpoint(f) -> list[str]:
-    """The full names of classes and functions in a file of save that load would refuse.
+    """The full names of classes and functions in a file of save that load would reject.
 
     Raises:
         ValueError: the file is not an archive of save.

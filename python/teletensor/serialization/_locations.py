@@ -15,9 +15,10 @@ def register_package(priority: int, tagger: Callable, deserializer: Callable) ->
     """Adds location tags.
 
     Args:
-        priority: the order; those with lower numbers are asked first. The built-in ones have 10 to 22.
+        priority: the order; lower numbers are called first. The built-in ones have 10 to 22.
         tagger: called with a storage that is saved; returns its location tag, or None.
-        deserializer: called with a loaded storage on the CPU and a location tag; returns the storage in its place, or None.
+        deserializer: called with a loaded storage on the CPU and a location tag; returns the storage to use instead, or
+        None.
     """
     _registry.append((priority, tagger, deserializer))
     _registry.sort(key=lambda entry: entry[0])
@@ -102,7 +103,7 @@ def location_tag(storage) -> str:
     """The location tag of a storage.
 
     Raises:
-        RuntimeError: no registered package has one for it.
+        RuntimeError: no registered package returns a tag for it.
     """
     for _, tagger, _ in _registry:
         location = tagger(storage)
@@ -112,10 +113,10 @@ def location_tag(storage) -> str:
 
 
 def default_restore_location(storage, location: str):
-    """The storage in the place that the location tag names.
+    """The storage on the device that the location tag names.
 
     Raises:
-        RuntimeError: no registered package knows the tag, or the engine does not have the device.
+        RuntimeError: no registered package supports the tag, or the engine does not have the device.
     """
     for _, _, restore in _registry:
         result = restore(storage, location)
@@ -127,7 +128,9 @@ def default_restore_location(storage, location: str):
 
 
 class Placement:
-    """What load's map_location means: the device on which a storage is created, and what becomes of it afterwards."""
+    """The interpretation of load's map_location: the device on which a storage is created, and the storage that
+    replaces it.
+    """
 
     def __init__(self, map_location) -> None:
         if isinstance(map_location, bytes):
@@ -148,14 +151,14 @@ class Placement:
         return str(self._map.get(location, location)) if isinstance(self._map, dict) else location
 
     def device(self, location: str) -> _C.device:
-        """Where the bytes of a storage with this tag are sent."""
+        """The device to which the bytes of a storage with this tag are sent."""
         if callable(self._map) or _registry != _BUILT_IN:
             return _C.device("cpu")
         with as_caller_errors():
             return _device_of(self._location(location)) or _C.device("cpu")
 
     def place(self, storage: UntypedStorage, location: str) -> UntypedStorage:
-        """The storage in its final place."""
+        """The storage after map_location has been applied."""
         with as_caller_errors():
             return self._place(storage, location)
 

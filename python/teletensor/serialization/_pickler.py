@@ -52,7 +52,7 @@ class StorageRecord:
 
 
 class _StorageReference:
-    """What a pickle contains in place of a storage."""
+    """The object that a pickle contains in place of a storage."""
 
     def __init__(self, record: StorageRecord, dtype: _C.dtype | None) -> None:
         self.record, self.dtype = record, dtype
@@ -67,7 +67,7 @@ class Storages:
         self._references: dict[tuple, _StorageReference] = {}
 
     def reference(self, storage: UntypedStorage, dtype: _C.dtype | None) -> _StorageReference:
-        """What stands for a storage of elements of a dtype, or of bytes if `dtype` is None."""
+        """The placeholder for a storage of elements of a dtype, or of bytes if `dtype` is None."""
         record = self._by_storage.get(storage)
         if record is None:
             record = StorageRecord(self._key_of(len(self._by_storage)), storage, self._location_tag(storage))
@@ -82,7 +82,7 @@ class Storages:
         return self._references.setdefault((record.key, dtype), _StorageReference(record, dtype))
 
     def of_tensor(self, tensor: Tensor, dtype: _C.dtype | None) -> _StorageReference:
-        """What stands for the storage of a tensor."""
+        """The placeholder for the storage of a tensor."""
         return self.reference(UntypedStorage._of(tensor), dtype)
 
     def records(self) -> list[StorageRecord]:
@@ -146,7 +146,7 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the pickler in 
             return Name.of(f"torch.nn.parameter Uninitialized{kind}"), (tensor.requires_grad,)
         attributes = vars(tensor)
         if isinstance(tensor, Parameter) and not _C.is_dtensor(tensor):
-            # The values as a plain tensor that requires grad no less than the parameter, as PyTorch writes it.
+            # The values as a plain tensor with the parameter's requires_grad, as PyTorch writes them.
             data = (Tensor.__new__(Tensor, tensor.detach()), tensor.requires_grad, OrderedDict())
             name = "_rebuild_parameter_with_state" if attributes else "_rebuild_parameter"
             return Name.of(f"torch._utils {name}"), (*data, attributes) if attributes else data

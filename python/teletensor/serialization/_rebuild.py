@@ -197,7 +197,7 @@ def not_implemented(name: str) -> Callable:
 def reduce_tensor(tensor: Tensor, storage: Any) -> tuple:
     """The name of the function that creates a tensor, and its arguments, as PyTorch writes them.
 
-    `storage`: a function of the tensor and a dtype, or None for bytes, that returns what stands for its storage.
+    `storage`: a function of the tensor and a dtype, or None for bytes, that returns the placeholder for its storage.
     """
     from ..storage import NAMES
 

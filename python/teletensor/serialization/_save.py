@@ -21,7 +21,7 @@ from ._replacement import replacing
 
 LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
 LEGACY_PROTOCOL = 1001
-_PIECE = 16 << 20  # bytes of a read
+_PIECE = 16 << 20  # bytes per read
 _AHEAD = 64 << 20  # bytes that are requested before they are needed
 
 

@@ -25,7 +25,7 @@ class Keys:
     them would take quadratic time.
     """
 
-    MAX_COMPOSITE = 8192  # keys of the other types in a file
+    MAX_COMPOSITE = 8192  # limit for composite keys in a file
     MAX_NODES = 1024  # elements of one key
 
     def __init__(self) -> None:
@@ -374,7 +374,7 @@ _INSTRUCTIONS: dict[int, Callable[[Unpickler], Any]] = {
 
 
 class _Skipped:
-    """Stands for an object that is not created."""
+    """Placeholder for an object that is not created."""
 
     def __call__(self, *args):
         return self

@@ -28,7 +28,7 @@ def default_tolerances(*dtypes: _C.dtype) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class _Options:
-    """The arguments of assert_close, and the place in nested containers."""
+    """The arguments of assert_close, and the current position in nested containers."""
 
     allow_subclasses: bool
     rtol: float | None
@@ -42,7 +42,7 @@ class _Options:
     place: tuple = ()
 
     def fail(self, text: str, kind: type[Exception] = AssertionError) -> None:
-        """Raises the error, with the place and the message of the caller."""
+        """Raises the error, with the position and the caller's message."""
         if self.place:
             text += f"\n\nThe failure occurred for item {''.join(f'[{part!r}]' for part in self.place)}"
         if self.msg is not None and kind is AssertionError:

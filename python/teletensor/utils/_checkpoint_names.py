@@ -1,4 +1,4 @@
-"""Names of torch.utils.checkpoint that concern how PyTorch recomputes."""
+"""Names of torch.utils.checkpoint that control PyTorch's recomputation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class CheckpointError(RuntimeError):
 
 
 class CheckpointPolicy(enum.Enum):
-    """What selective checkpointing does with an operation's results."""
+    """How selective checkpointing treats an operation's results."""
 
     MUST_SAVE = 0
     PREFER_SAVE = 1

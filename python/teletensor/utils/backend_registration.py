@@ -1,4 +1,4 @@
-"""torch.utils.backend_registration: names for a device type of another vendor."""
+"""torch.utils.backend_registration: renames the device type of a plug-in."""
 
 from __future__ import annotations
 

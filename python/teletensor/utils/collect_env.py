@@ -1,4 +1,4 @@
-"""torch.utils.collect_env: describes this machine and the engine, for reports of faults.
+"""torch.utils.collect_env: describes this machine and the engine, for bug reports.
 
     python -m teletensor.utils.collect_env
 """

@@ -29,7 +29,7 @@ class WeakIdRef(weakref.ref):
 
 
 class WeakIdKeyDictionary(MutableMapping):
-    """A dictionary without equality of keys: each object is its own key. Entries end with their keys."""
+    """A dictionary with keys compared by identity. An entry is removed when its key is destroyed."""
 
     def __init__(self, dict: Any = None, ref_type: type = WeakIdRef):  # noqa: A002 - PyTorch's name
         self.data: dict[Any, Any] = {}
@@ -73,7 +73,7 @@ class WeakIdKeyDictionary(MutableMapping):
         return f"<{type(self).__name__} at {id(self):#x}>"
 
     def copy(self) -> WeakIdKeyDictionary:
-        """Another dictionary with the same entries."""
+        """A shallow copy."""
         return type(self)(self)
 
     __copy__ = copy

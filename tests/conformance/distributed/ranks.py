@@ -17,13 +17,13 @@ ROOT = Path(__file__).resolve().parents[3]
 BUILD = Path(os.environ.get("TELETENSOR_BUILD", ROOT / "build"))
 SIMULATED_GPUS = BUILD / "tests/libteletensor_cuda_simulated.so"
 
-# What the other ranks report when a rank has failed and left.
+# Errors that the other ranks report as a consequence of a failed rank.
 CONSEQUENCES = "did not arrive|has left the group|barrier timeout|rank [0-9]+ of the group .* failed"
 
 
 @dataclass(frozen=True)
 class Setup:
-    """What tests run with: a backend and a number of ranks, each with an engine that has simulated GPUs or none."""
+    """The setup of a test: a backend and a number of ranks, each with an engine with or without simulated GPUs."""
 
     backend: str
     size: int
@@ -31,7 +31,7 @@ class Setup:
 
     @property
     def label(self) -> str:
-        """As it appears in the table."""
+        """The label in the table."""
         return f"{self.backend}, {self.size} ranks, {'simulated GPUs' if self.gpus else 'CPU'}"
 
 

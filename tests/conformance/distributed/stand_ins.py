@@ -141,7 +141,7 @@ class MultiProcessTestCase(TestCase):
 
 
 class DistTestCases:
-    """What PyTorch's backends lack and have. Gloo and NCCL lack nothing here."""
+    """Features that PyTorch's backends lack and have. Here Gloo and NCCL have all features."""
 
     skip_collective: dict[str, set[str]] = {
         name: set() for name in ("allgather_coalesced", "reduce", "sendrecv anysource", "cpu barrier")
@@ -188,7 +188,7 @@ class NoProfile:
 
 
 class _Skips(dict):
-    """TEST_SKIPS: the tests exit with a code, for which any reason is made."""
+    """TEST_SKIPS: the exit codes of skipped tests; reasons are created on first use."""
 
     def __missing__(self, name: str) -> Any:
         raise unittest.SkipTest(f"skipped by the test: {name}")

@@ -2,6 +2,6 @@
 
     python -m tests.conformance.libraries [--only NAME...]
 
-A program is a module of this folder with functions whose names end in the kind of what they do: _forward, _backward,
+A program is a module of this folder with functions whose names end in the kind of the test: _forward, _backward,
 _training, _generate or _other. Each returns values: tensors, numbers, text, lists and dicts of them.
 """

@@ -23,14 +23,14 @@ from .page import PAGE, Row, write
 from .reasons import REASONS
 from .values import difference
 
-# In order of what depends on what. Value: what the library is called on PyPI.
+# In order of dependency. Value: the library's name on PyPI.
 LIBRARIES = {
     "einops": "einops", "safetensors": "safetensors", "torchmetrics": "torchmetrics", "torchvision": "torchvision", "timm": "timm",
     "transformers": "transformers", "accelerate": "accelerate", "peft": "peft", "sentence_transformers": "sentence-transformers",
     "lightning": "lightning", "gpytorch": "gpytorch", "pyro": "pyro-ppl", "stable_baselines3": "stable-baselines3",
     "torch_geometric": "torch_geometric",
 }  # fmt: skip
-TOLERANCE = 2e-4  # of a number's size; of a tensor's largest element
+TOLERANCE = 2e-4  # relative to a number, or to a tensor's largest element
 LIMIT = 900  # seconds that a program may take
 
 

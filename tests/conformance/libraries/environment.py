@@ -19,7 +19,7 @@ LIBRARIES = (
     "pytorch-lightning", "safetensors", "sentence-transformers", "stable-baselines3", "timm", "torch_geometric", "torchmetrics",
     "torchvision", "transformers",
 )  # fmt: skip
-# What they and teletensor need.
+# Dependencies of the libraries and of teletensor.
 DEPENDENCIES = (
     "aiohttp", "annotated-doc", "cloudpickle", "filelock", "fsspec", "grpcio", "gymnasium", "h2", "huggingface_hub", "jaxtyping",
     "jinja2", "matplotlib", "mpmath", "networkx", "numpy", "opt_einsum", "packaging", "pandas", "pillow", "protobuf", "psutil",

@@ -31,10 +31,10 @@ class Row:
     name: str
     version: str
     results: dict[str, list[bool]] = field(default_factory=dict)  # by kind
-    failures: list[tuple[str, str, str | None]] = field(default_factory=list)  # function, what differs, reason
+    failures: list[tuple[str, str, str | None]] = field(default_factory=list)  # function, difference, reason
 
     def add(self, kind: str, function: str, what: str, reason: str | None = None) -> None:
-        """Adds a function's result; `what` is "" if its values are PyTorch's."""
+        """Adds a function's result; `what` describes the difference, "" if the values equal PyTorch's."""
         self.results.setdefault(kind, []).append(not what)
         if what:
             self.failures.append((function, what, reason))

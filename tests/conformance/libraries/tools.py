@@ -1,4 +1,4 @@
-"""What the programs share: the same weights and inputs with both libraries, short trainings, gradients."""
+"""Helpers of the programs: equal weights and inputs with both libraries, short trainings, gradients."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from typing import Any
 import numpy
 import torch
 
-EPSILON = 1e-4  # of Adam: gradients that are zero but for rounding, such as those of keys' biases, change nothing
+# Adam's epsilon: large enough that gradients that are zero except for rounding, such as those of keys' biases, have no
+# effect
+EPSILON = 1e-4
 
 
 def randn(*size: int, seed: int = 0) -> torch.Tensor:

@@ -177,7 +177,7 @@ class ModuleChecks:
         return ""
 
     def _hooks(self, pair: Pair, text: str, record) -> str | None:
-        """Compares what hooks receive, and the effect of values that they return."""
+        """Compares the arguments of hooks, and the effect of the values that they return."""
         if self.is_lazy:
             _, refused = outcome(lambda: pair.theirs(*pair.given.args, **pair.given.kwargs))
             pair.ours(*pair.args, **pair.kwargs)

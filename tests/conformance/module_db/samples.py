@@ -58,7 +58,7 @@ def function_of(function: Any) -> Any:
 
 
 class SampleConverter(Converter):
-    """Converts also modules, functions, packed sequences and options."""
+    """Also converts modules, functions, packed sequences and options."""
 
     def __call__(self, value: Any) -> Any:
         if isinstance(value, torch.nn.utils.rnn.PackedSequence):

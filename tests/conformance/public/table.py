@@ -69,7 +69,7 @@ def _only_raises(function: Any) -> bool:
 
 
 def not_implemented(found: Any) -> str:
-    """What a function or class that raises NotImplementedError lacks; empty for others."""
+    """What is missing, from the message of a function or class that raises NotImplementedError; empty for others."""
     why = getattr(found, "__not_implemented__", "")
     if why:
         return why

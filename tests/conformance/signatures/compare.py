@@ -1,4 +1,4 @@
-"""Compares two lists of overloads: which calls that PyTorch accepts does ours refuse, or bind in another way."""
+"""Compares two lists of overloads: which calls that PyTorch accepts does ours reject or bind differently."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _missing_types(theirs: frozenset[str], ours: frozenset[str]) -> set[str]:
 
 @dataclass
 class Match:
-    """What differs between one overload of PyTorch's and one of ours."""
+    """The differences between one overload of PyTorch's and one of ours."""
 
     differences: list[str] = field(default_factory=list)
 
@@ -166,7 +166,9 @@ def _extra(theirs: list[Overload], ours: list[Overload]) -> list[str]:
 
 
 def differences(theirs: list[str], ours: list[str]) -> list[str]:
-    """What a caller would notice; empty if every call that PyTorch's overloads accept is accepted here alike."""
+    """The differences that callers can observe; empty if every call that PyTorch's overloads accept is accepted here
+    with the same meaning.
+    """
     here, there = [parse(t) for t in ours], [parse(t) for t in theirs]
     found = []
     for overload in there:

@@ -1,8 +1,8 @@
 """Our signatures: from the generated stubs for operators, from `inspect.signature` for Python functions.
 
-Wrappers describe themselves: `__wrapped__` is the wrapped function, `added_keyword` what the wrapper adds,
-`second_argument` a parameter inserted after the first, and `__overloads__` lists the parameter lists of a function that
-chooses by its arguments' types.
+Wrappers describe themselves: `__wrapped__` is the wrapped function, `added_keyword` the parameter that the wrapper
+adds, `second_argument` a parameter inserted after the first, and `__overloads__` lists the parameter lists of a
+function that chooses by its arguments' types.
 """
 
 from __future__ import annotations

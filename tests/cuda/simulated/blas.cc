@@ -10,7 +10,7 @@
 namespace tt::cuda {
 namespace {
 
-// A library's relu may drop NaN; this one does, so that no caller relies on NaN.
+// A library's relu may turn NaN into 0; this one does, so that no caller relies on NaN.
 template <typename C>
 C activated(Activation activation, C x) {
   if constexpr (!is_complex_v<C>) {

@@ -1,7 +1,7 @@
 // Simulated NCCL and driver: collectives between the simulated devices of several processes, which exchange bytes as
 // files in the folder TELETENSOR_SIMULATED_NCCL.
 //
-// The library is the plug-in itself: tests put links of the names libnccl.so.2 and libcuda.so.1 to it into a folder of
+// The library is the plug-in itself: tests create links to it, named libnccl.so.2 and libcuda.so.1, in a folder of
 // LD_LIBRARY_PATH. Each collective is work of a simulated stream, so that a missing wait gives a wrong value. Calls
 // return ncclInProgress like a communicator that does not block. Calls are logged in the folder's file calls-PID.
 #include <sys/stat.h>

@@ -1,5 +1,5 @@
 // The random decisions of simulated devices (kernels/cuda/launch/simulated_group.h): execution order, group sizes,
-// turns.
+// thread order.
 //
 // One sequence per process, seeded by TELETENSOR_SIMULATED_SEED or 1: the same work in the same order gets the same
 // decisions. Failures report the seed. Requires the simulated runtime's lock.

@@ -1,4 +1,4 @@
-"""Arguments that were once accepted and ignored: each is used, or refused."""
+"""Arguments that were once accepted and ignored: each is used, or rejected."""
 
 import ast
 import random
@@ -359,7 +359,7 @@ HINTS = {
 # Files with classes whose methods subclasses define.
 INTERFACES = {"distributed/checkpoint/planner.py", "distributed/checkpoint/stateful.py", "distributed/checkpoint/storage.py"}
 
-# Modules about compilation and TorchScript: nothing is compiled, so their functions return what they get.
+# Modules about compilation and TorchScript: nothing is compiled, so their functions return their arguments.
 NOT_COMPILED = {
     "_c_aliases/__init__.py", "_dynamo/__init__.py", "_dynamo/decorators.py", "_dynamo/eval_frame.py", "_dynamo/utils.py",
     "compiler/__init__.py", "jit/_settings.py", "jit/_types.py",

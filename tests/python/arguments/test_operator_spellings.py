@@ -1,4 +1,4 @@
-"""Further ways to call operators: older orders of arguments, other names, and keywords that their parser refuses."""
+"""Further ways to call operators: older orders of arguments, other names, and keywords that their parser rejects."""
 
 import pytest
 

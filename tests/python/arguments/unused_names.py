@@ -3,18 +3,20 @@
 _FILES = {
     "_library/aten.py": "return_counts return_inverse",  # ATen's operator returns both in any case
     "_toplevel/batch_norm.py": "eps input weight",  # eps is part of invstd; the statistics have the input's size
-    "_toplevel/lobpcg.py": "iK niter ortho_bparams ortho_fparams ortho_iparams tol",  # of an iteration, which the engine does not need
+    # parameters of an iteration, which the engine does not use
+    "_toplevel/lobpcg.py": "iK niter ortho_bparams ortho_fparams ortho_iparams tol",
     "_toplevel/queries.py": "input",  # the answer is the same for all tensors
     "ao/quantization/_fake_quantize.py": "kwargs x",  # of abstract methods
     "ao/quantization/_observer_base.py": "kwargs x",
-    "autograd/profiler.py": "use_kineto",  # a library that PyTorch records with
+    "autograd/profiler.py": "use_kineto",  # selects a library that PyTorch records with
     "masked.py": "obj",  # no object is a masked tensor
     "nn/attention/_block_mask.py": "head token_q token_kv",  # a mask function that masks nothing
     "nn/attention/flex_attention.py": "kernel_options",  # describes PyTorch's kernels
     "nn/_functional_names.py": "types",  # a type in annotations
-    "overrides.py": "args kwargs types",  # of abstract methods and of functions that stand for signatures
+    # parameters of abstract methods, and of functions that only represent signatures
+    "overrides.py": "args kwargs types",
     "package/__init__.py": "obj",  # no object is from a package
-    "profiler/_flops.py": "inputs outputs",  # of functions with one signature
+    "profiler/_flops.py": "inputs outputs",  # parameters of functions that share a signature
     "profiler/profiler.py": "use_python_export",  # traces are always written by Python
     "utils/_python_dispatch.py": "types",  # of abstract methods
     "xpu/__init__.py": "including_emulation",

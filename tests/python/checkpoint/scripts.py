@@ -1,4 +1,4 @@
-"""Scripts in processes of their own, which use the engine of a test."""
+"""Scripts in separate processes, which use the engine of a test."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.conftest import client_environment
 
-addresses: list[str] = []  # of the engines of this run; scripts use the last
+addresses: list[str] = []  # addresses of the engines of this run; scripts use the last one
 
 
 def run(root: Path, code: str, **environment: str) -> str:

@@ -136,7 +136,7 @@ assert back["a"].equal(x) and back["c"].shape == (100, 10) and back["e"].numel()
 
 
 def test_invalid_parts(root):
-    """The engine checks the numbers that say where tensors and checksums are."""
+    """The engine checks the positions of tensors and checksums."""
     code = """
 from teletensor import _C
 data, x = torch.zeros(20, dtype=torch.uint8), torch.ones(2)

@@ -9,7 +9,7 @@ from typing import Any
 
 
 class Numbers:
-    """Samples 0 ... length - 1; subclasses do something at one of them."""
+    """Samples 0 ... length - 1; subclasses change the behaviour for one of them."""
 
     def __init__(self, length: int = 8, at: int = 3, action: str = ""):
         self.length, self.at, self.action = length, at, action

@@ -24,7 +24,7 @@ class MessageError(Exception):
 
 
 class Failing:
-    """Raises an exception in the place of sample 2."""
+    """Raises an exception instead of sample 2."""
 
     def __init__(self, kind: type, args: tuple):
         self.kind, self.args = kind, args

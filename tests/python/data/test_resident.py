@@ -7,7 +7,9 @@ np = pytest.importorskip("numpy")
 
 @pytest.fixture
 def images(torch):
-    """64 images whose pixels name sample, channel, row and column: value = n * 1000 + c * 100 + row * 10 + column + 1."""
+    """64 images whose pixels encode sample, channel, row and column: value = n * 1000 + c * 100 + row * 10 + column +
+    1.
+    """
     n, c, y, x = np.ogrid[:64, :2, :6, :7]
     return torch.from_numpy((n * 1000 + c * 100 + y * 10 + x + 1).astype(np.int32))
 

@@ -63,7 +63,7 @@ def test_a_worker_that_ends_is_reported(torch, action, cause, persistent):
     batches = iter(loader)
     pids = {worker.process.pid for worker in batches._workers}
     assert [next(batches), next(batches)] == [0, 1]
-    assert next(batches) == 2  # the error is raised in the place of batch 3
+    assert next(batches) == 2  # the error is raised instead of batch 3
     with pytest.raises(RuntimeError, match=r"DataLoader worker \(pid\(s\) \d+\) exited unexpectedly") as raised:
         next(batches)
     assert cause in str(raised.value.__cause__) and int(str(raised.value).split()[3].rstrip(")")) in pids
@@ -258,7 +258,7 @@ def test_workers_of_a_killed_parent_end():
 
 @pytest.mark.skipif(IN_PROCESS, reason="starts clients")
 def test_the_first_tensors_are_those_of_a_loader():
-    """Batches belong to one session, also if a loader's threads make the first tensors of a program."""
+    """Batches belong to one session, even if a loader's threads create the first tensors of a program."""
     client = run("""
         import teletensor as torch
         from tests.python.data.datasets import Images

@@ -21,7 +21,7 @@ def works(rank: int, size: int) -> dict:
     check(t, np.full(1000, total), "all_reduce")
     assert work.is_completed() and work.is_success() and work.exception() is None
     assert work.result()[0] is t
-    # Waits in another order than the start, and the computation between start and wait.
+    # Waits in a different order than the starts, with computation between start and wait.
     a, b, c = torch.ones(5), torch.full((5,), 2.0), torch.full((5,), 3.0)
     started = [dist.all_reduce(x, async_op=True) for x in (a, b)]
     c = c * 2
@@ -57,7 +57,7 @@ def futures(rank: int, size: int) -> list:
 
 
 def dropped(rank: int, size: int) -> float:
-    """Works that nobody waits for complete at the latest when the group is destroyed."""
+    """Works that nobody waits for are complete when the group is destroyed."""
     tensors = []
     for i in range(200):
         t = torch.full((3,), float(i))

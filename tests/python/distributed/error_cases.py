@@ -147,7 +147,7 @@ def form_again(rank: int, size: int, port: int, members: list) -> list:
 
 
 def missing_rank(rank: int, size: int, port: int, missing: int, how: str, path: str) -> str:
-    """One rank does not take part in the formation."""
+    """One rank does not take part when the group is formed."""
     if rank == missing:
         return ""
     method = f"tcp://127.0.0.1:{port}" if how == "tcp" else f"file://{path}"

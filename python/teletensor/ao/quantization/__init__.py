@@ -1,6 +1,6 @@
 """torch.ao.quantization: observers, fake quantization, stubs, and the fusion of batch norms.
 
-Quantized dtypes are not implemented yet, so models can be trained for a quantization but not converted.
+Quantized dtypes are not implemented yet, so models can be trained with simulated quantization but not converted.
 """
 
 from __future__ import annotations

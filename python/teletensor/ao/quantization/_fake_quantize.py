@@ -29,7 +29,7 @@ class FakeQuantizeBase(ABC, Module):
 
     @abstractmethod
     def calculate_qparams(self, **kwargs: Any) -> Any:
-        """(scale, zero point) of what was observed."""
+        """(scale, zero point) of the observed values."""
 
     def _turn(self, name: str, enabled: bool) -> None:
         getattr(self, name).fill_(1 if enabled else 0)
@@ -114,7 +114,7 @@ class FakeQuantize(FakeQuantizeBase):
         self.register_buffer("zero_point", _C.tensor([0], dtype=kind))
 
     def calculate_qparams(self) -> tuple[Tensor, Tensor]:
-        """(scale, zero point) of what was observed."""
+        """(scale, zero point) of the observed values."""
         return self.activation_post_process.calculate_qparams()
 
     def _observed_qparams(self) -> tuple[Tensor, Tensor]:

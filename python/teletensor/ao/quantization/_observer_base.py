@@ -36,7 +36,7 @@ class PartialWrapper:
 
 
 class ObserverBase(ABC, Module):
-    """A module that returns its input, and collects from it what a quantization needs."""
+    """A module that returns its input, and collects the statistics that quantization needs."""
 
     def __init__(self, dtype: Any, is_dynamic: bool = False):
         super().__init__()
@@ -48,7 +48,7 @@ class ObserverBase(ABC, Module):
 
     @abstractmethod
     def calculate_qparams(self, **kwargs: Any) -> Any:
-        """(scale, zero point) of what was observed."""
+        """(scale, zero point) of the observed values."""
 
     @classmethod
     def with_args(cls, **kwargs: Any) -> PartialWrapper:
@@ -57,7 +57,7 @@ class ObserverBase(ABC, Module):
 
 
 def quantization_limits(dtype: Any, quant_min: int | None, quant_max: int | None, reduce_range: bool) -> tuple[int, int]:
-    """The smallest and largest integer; without given ones those of the dtype, with one bit less if ``reduce_range``."""
+    """The smallest and largest integer; by default those of the dtype, with one bit less if ``reduce_range``."""
     if quant_min is not None and quant_max is not None:
         return (quant_min // 2, quant_max // 2) if reduce_range else (quant_min, quant_max)
     limits = dtype.limits if isinstance(dtype, q.QuantizedDType) else _INTEGERS.get(dtype)
@@ -69,7 +69,7 @@ def quantization_limits(dtype: Any, quant_min: int | None, quant_max: int | None
 
 
 class UniformQuantizationObserverBase(ObserverBase):
-    """An observer of the range of numbers, which a uniform grid of integers represents.
+    """An observer of the range of values, for uniform quantization.
 
     Args:
         dtype: of the integers; qscheme: whether 0 is in the middle of the range, per tensor or per channel.

@@ -26,7 +26,7 @@ class MappingType(enum.Enum):
 
 
 class ZeroPointDomain(enum.Enum):
-    """In which numbers zero points are."""
+    """The domain of zero points: integers or floating-point numbers."""
 
     INT = enum.auto()
     FLOAT = enum.auto()
@@ -45,7 +45,7 @@ class PerTensor(Granularity):
 
 @dataclass(frozen=True)
 class PerAxis(Granularity):
-    """The elements with one index of a dimension."""
+    """One set of parameters per index of a dimension."""
 
     axis: int
 

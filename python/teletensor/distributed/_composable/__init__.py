@@ -1,1 +1,1 @@
-"""torch.distributed._composable: the former place of fully_shard."""
+"""torch.distributed._composable: the former module of fully_shard."""

@@ -10,7 +10,7 @@ from ... import _C
 
 __all__ = ["Join", "JoinHook", "Joinable"]
 
-_WARN_AFTER = 1000  # iterations that this rank has shadowed
+_WARN_AFTER = 1000  # iterations that this rank has repeated for other ranks
 
 
 class JoinHook:
@@ -88,7 +88,7 @@ class Join:
         return self
 
     def __exit__(self, kind, value, traceback) -> None:
-        """Shadows the other ranks' iterations until all ranks have left the loop."""
+        """Repeats the collectives of the other ranks' iterations until all ranks have left the loop."""
         if not self._enable or kind:
             return
         iterations, is_last_joiner = 0, True

@@ -69,7 +69,7 @@ class Context:
         self.id = number
         self.sends: dict[int, Transfer] = {}  # by message
         self.receives: dict[int, Transfer] = {}
-        self.workers: set[int] = set()  # those with which messages were exchanged
+        self.workers: set[int] = set()  # workers with which messages were exchanged
         self.passes: dict[int, object] = {}  # backward passes in progress (_remote.py)
         self.lock = threading.RLock()
         self._gradients: dict[int, tuple[_C.Tensor, _C.Tensor]] = {}  # by handle
@@ -117,7 +117,7 @@ def current() -> Context | None:
 
 @contextlib.contextmanager
 def use(context: Context | None) -> Iterator[None]:
-    """Makes the context this thread's."""
+    """Makes the context the current one of this thread."""
     previous, _local.context = current(), context
     try:
         yield

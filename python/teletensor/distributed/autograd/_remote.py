@@ -151,7 +151,7 @@ def _complete_after(result: Future, futures: Future) -> None:
 
 
 def internal_functions(agent: Agent) -> dict[str, Callable]:
-    """The functions that other workers' agents call here. They do not wait."""
+    """The functions that other workers' agents call on this worker. They do not wait."""
 
     def in_pool(function: Callable[[Future], None]) -> Future:
         """Runs a function that completes the future, in a thread of the pool."""

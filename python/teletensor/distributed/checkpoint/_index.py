@@ -31,7 +31,7 @@ _FORMAT = "teletensor.distributed.checkpoint"
 
 
 class StoredBox(NamedTuple):
-    """Where a box is: the file, and the name there."""
+    """The location of a box: the file, and the name in it."""
 
     file: str
     tensor: str

@@ -44,8 +44,8 @@ class Ranks:
         raise CheckpointException("checkpoint", errors) from own
 
     def run(self, local: Callable[[], Any], combine: Callable[[list], list]) -> Any:
-        """Calls `local` on each rank and `combine` with the results on the coordinator; returns each rank's entry of its
-        result. Results are plain data.
+        """Calls `local` on each rank, then `combine` with the results on the coordinator; returns this rank's entry of
+        combine's result. Results are plain data.
 
         Raises:
             CheckpointException: a call raised an exception on some rank.
@@ -88,7 +88,7 @@ class Ranks:
 
 
 def check_alone(no_dist: bool) -> bool:
-    """Whether this process is alone, with PyTorch's warning if it did not say so."""
+    """Whether this process is alone; issues PyTorch's warning unless `no_dist` was given."""
     if not no_dist and not is_initialized():
         warnings.warn(
             "torch.distributed is disabled, unavailable or uninitialized, assuming the intent is to save in a single process.",

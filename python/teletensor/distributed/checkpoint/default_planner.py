@@ -1,5 +1,5 @@
-"""The default planners: every rank writes its own boxes, one rank each box that several have; every rank reads the parts
-of stored boxes that it needs, so that the number of ranks may differ from that of the save."""
+"""The default planners: every rank writes its own boxes, and only one rank a box that several have; every rank reads
+the parts of stored boxes that it needs, so that the number of ranks may differ from that of the save."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _same_tensor(a: WriteItem, b: WriteItem) -> bool:
 
 
 def dedup_save_plans(plans: list[SavePlan], save_to_lowest_rank: bool = False) -> list[SavePlan]:
-    """Leaves each box and value to one rank: that with the fewest bytes so far, or the lowest.
+    """Assigns each box and value to one rank: the one with the fewest bytes so far, or the lowest one.
 
     Raises:
         ValueError: ranks have different tensors under one name.
@@ -138,7 +138,7 @@ def _check_complete(metadata: Metadata) -> None:
             continue
         numel = sum(math.prod(chunk.sizes) for chunk in entry.chunks)
         chunks = sorted(entry.chunks, key=lambda chunk: tuple(chunk.offsets))
-        active: list[ChunkStorageMetadata] = []  # boxes that reach the current one along the first dimension
+        active: list[ChunkStorageMetadata] = []  # boxes that overlap the current one along the first dimension
         for chunk in chunks:
             if chunk.offsets:
                 active = [other for other in active if other.offsets[0] + other.sizes[0] > chunk.offsets[0]]
@@ -217,14 +217,14 @@ class DefaultSavePlanner(SavePlanner):
         return self._boxes[index.fqn][tuple(index.offset)]
 
     def transform_object(self, write_item: WriteItem, object: Any) -> Any:  # noqa: A002 - PyTorch's name
-        """What is written: a tensor, or a value's bytes (JSON)."""
+        """The data to write: a tensor, or a value's bytes (JSON)."""
         if write_item.type is not WriteItemType.BYTE_IO:
             return object.detach()
         return io.BytesIO(json.dumps(tree.encode(object)).encode())
 
 
 def create_default_local_load_plan(state_dict: dict[str, Any], metadata: Metadata, strict: bool = True) -> LoadPlan:
-    """A plan that reads all values of the state dict. Not `strict`: except those that the checkpoint lacks."""
+    """A plan that reads all values of the state dict; if not `strict`, only those that the checkpoint contains."""
     items: list[ReadItem] = []
     for fqn, value in state_dict.items():
         entry = metadata.state_dict_metadata.get(fqn)

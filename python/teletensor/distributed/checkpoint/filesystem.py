@@ -20,7 +20,7 @@ from .storage import StorageReader, StorageWriter, WriteResult
 __all__ = ["FileSystemReader", "FileSystemWriter"]
 
 _MAX_TENSORS = 16_384  # per file
-_MAX_DEVICE_BYTES = 2 << 30  # of tensors on GPUs per file: the engine copies them to host memory
+_MAX_DEVICE_BYTES = 2 << 30  # limit per file for tensors on GPUs, which the engine copies to host memory
 
 
 class _Writes:
@@ -126,14 +126,14 @@ class FileSystemWriter(StorageWriter):
         if self.is_coordinator:
             if not self.overwrite and _exists(self.path):
                 raise RuntimeError("Checkpoint already exists and self.overwrite=False.")
-            files.remove(self._temporary).item()  # of a save that was interrupted
+            files.remove(self._temporary).item()  # left by a save that was interrupted
         return plan
 
     def prepare_global_plan(self, plans: list[SavePlan]) -> list[SavePlan]:
         return [dataclasses.replace(plan, storage_data=f"__{rank}_") for rank, plan in enumerate(plans)]
 
     def _divided(self, tensors: list[_C.Tensor]) -> Iterable[list[int]]:
-        """Numbers of the items of each file."""
+        """The indices of the items of each file."""
         limit = _MAX_TENSORS if self.single_file_per_rank else 1
         current: list[int] = []
         size = 0

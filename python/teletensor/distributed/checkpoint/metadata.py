@@ -1,4 +1,4 @@
-"""What a checkpoint contains: PyTorch's classes. They are stored as JSON (`_index`), not pickled."""
+"""The contents of a checkpoint, in PyTorch's classes. They are stored as JSON (`_index`), not pickled."""
 
 from __future__ import annotations
 

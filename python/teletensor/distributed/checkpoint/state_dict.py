@@ -29,11 +29,9 @@ class StateDictOptions:
     """Options of the functions of this module.
 
     Args:
-        full_state_dict: whether sharded values are gathered; with `cpu_offload`, the other ranks than the first get an
-            empty dict.
-        cpu_offload: whether tensors are copied to the CPU.
-        ignore_frozen_params: whether parameters that do not require grad are left out.
-        strict: whether a model's state dict must have exactly the model's names.
+        full_state_dict: whether sharded values are gathered; with `cpu_offload`, all ranks but the first get an empty
+        dict. cpu_offload: whether tensors are copied to the CPU. ignore_frozen_params: whether parameters that do not
+        require grad are left out. strict: whether a model's state dict must have exactly the model's names.
         flatten_optimizer_state_dict: whether an optimizer's state dict has one level: ``state.<parameter>.<key>``.
 
     Raises:
@@ -58,7 +56,7 @@ class StateDictOptions:
 
 
 def _clean(model: Module, name: str) -> str:
-    """The name without those of wrappers."""
+    """The name without the names of wrappers."""
     from ...nn.parallel import DistributedDataParallel
 
     kept: list[str] = []

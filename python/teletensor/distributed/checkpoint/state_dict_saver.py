@@ -24,7 +24,7 @@ from .storage import StorageWriter
 
 __all__ = ["AsyncCheckpointerType", "async_save", "save", "save_state_dict"]
 
-_POLL = 0.02  # seconds between two questions whether the files are written
+_POLL = 0.02  # seconds between two polls of the files' status
 _saves: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # number of asynchronous saves of each group
 _active: dict[str, concurrent.futures.Future] = {}  # by path
 
@@ -97,7 +97,8 @@ def save(
     state_dict: dict[str, Any], *, checkpoint_id: str | os.PathLike | None = None, storage_writer: StorageWriter | None = None,
     planner: SavePlanner | None = None, process_group=None, no_dist: bool = False, use_collectives: bool = True,
 ) -> Metadata:  # fmt: skip
-    """Writes a state dict in parts: each rank's engine writes the boxes that only this rank has, and a share of the others.
+    """Writes a state dict in parts: each rank's engine writes the boxes that only this rank has, and a share of the
+    boxes that several ranks have.
 
     Waits until the checkpoint is complete; it then replaces the one at the path, atomically. All ranks of the group must
     call it. Without a group, this process saves alone. The result is the checkpoint's contents on the first rank.
@@ -133,7 +134,7 @@ def async_save(
     destroy_process_group(). A later save to the same path waits for it.
 
     Raises:
-        NotImplementedError: `async_stager`, another writer than FileSystemWriter, ``AsyncCheckpointerType.PROCESS``.
+        NotImplementedError: `async_stager`, a writer other than FileSystemWriter, ``AsyncCheckpointerType.PROCESS``.
     """
     _require_collectives("async_save", use_collectives)
     if async_stager is not None:
@@ -192,7 +193,7 @@ def _finish_async(future, path: str, saving: _Save, writes: _Writes, results: li
         elif error is None:
             saving.finish(results)
     except Exception as e:  # noqa: BLE001
-        error = e  # has the errors of all ranks
+        error = e  # contains the errors of all ranks
     with contextlib.suppress(KeyError):
         if _active[path] is future:
             del _active[path]

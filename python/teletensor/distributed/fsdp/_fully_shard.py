@@ -156,7 +156,7 @@ class FSDPModule:
     set_symm_mem_for_comm = _not_supported("set_symm_mem_for_comm", "the engine allocates memory")
 
     def reset_iter_state(self) -> None:
-        """Discards what an interrupted pass left: parameters gathered in advance, and gradients not yet averaged."""
+        """Discards the state of an interrupted pass: parameters gathered in advance, and gradients not yet averaged."""
         _unit.discard(self._fsdp_units())
 
 
@@ -192,7 +192,8 @@ def fully_shard(
         mesh: a mesh with one dimension, or a process group; by default the group of init_process_group(). In a mesh with two
             dimensions, the second one divides the parameters, and the first one replicates them.
         reshard_after_forward: whether the parameters are freed after forward and the forward pass is run again in
-            backward. None: unless this is the root. A module that contains sharded modules keeps its own parameters.
+            backward. None: true unless this is the root. A module that contains sharded modules keeps its own
+            parameters.
         mp_policy: dtypes of computation, reduction and outputs.
         offload_policy: ``CPUOffloadPolicy()`` stores this rank's parts of parameters and gradients on the CPU.
         ignored_params: parameters that are not sharded; their gradients are not averaged.

@@ -20,7 +20,7 @@ class ShardGroups(NamedTuple):
 
 
 def of_mesh(function: str, mesh: DeviceMesh) -> ShardGroups:
-    """The groups of a mesh: one dimension divides; of two, the first one replicates and the second one divides."""
+    """The groups of a mesh. Its last dimension shards; the first of two replicates."""
     if mesh.ndim == 1:
         return ShardGroups(mesh.get_group())
     if mesh.ndim != 2:
@@ -35,10 +35,10 @@ def of_strategy(
 
     Args:
         process_group: a group, or for hybrid sharding a tuple of the group that divides and the one that replicates.
-        may_form: whether groups of the ranks of each host are formed if hybrid sharding is given none.
+        may_form: whether hybrid sharding without given groups creates one group per host.
 
     Raises:
-        ValueError: the arguments do not fit the strategy.
+        ValueError: the arguments do not match the strategy.
     """
     if mesh is not None:
         if process_group is not None:
@@ -64,7 +64,7 @@ def of_strategy(
 
 
 def _of_hosts(function: str) -> ShardGroups:
-    """Divides among the ranks of each host, and replicates over hosts. All ranks of the default group must call it."""
+    """Shards over the ranks of each host, and replicates over hosts. All ranks of the default group must call it."""
     ranks = get_process_group_ranks(distributed_c10d._get_default_group())
     local = int(os.environ.get("LOCAL_WORLD_SIZE", "0"))
     if local < 1 or len(ranks) % local:

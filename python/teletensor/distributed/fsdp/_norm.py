@@ -19,7 +19,7 @@ def _norm_of(parameters: list, norm_type: float, device) -> Tensor:
 
 
 def norm_over_ranks(parameters: list, norm_type: float) -> Tensor:
-    """Returns the norm of the gradients of all ranks. Those of parameters that are not sharded count once.
+    """Returns the norm of the gradients of all ranks. Gradients of parameters that are not sharded count once.
 
     All ranks must call it, with the same parameters.
     """

@@ -32,7 +32,7 @@ class Order:
         self._before, self._now = self._now, []
 
     def enter(self, runner: Runner) -> int:
-        """Notes that a unit runs; returns its position."""
+        """Records that a unit runs; returns its position."""
         self._now.append(runner)
         return len(self._now) - 1
 
@@ -66,7 +66,7 @@ class Runner:
 
     def __init__(self, module: Module, unit: ShardedUnit | None, frees: bool | None):
         self.module, self.unit = module, unit
-        self.frees = frees  # None: unless this is the root
+        self.frees = frees  # None: true unless this is the root
         self.has_nested_units = False
         self.order = Order()
         self.prefetches_backward = "before"  # "before" or "after" this unit's gradients, or None

@@ -19,7 +19,7 @@ class ShardedTensor(Tensor):
 
     __torch_function__ = _C._disabled_torch_function_impl
     _unit: ShardedUnit
-    _index: int | None  # of the parameter in the unit; None: the flat parameter
+    _index: int | None  # index of the parameter in the unit; None: the flat parameter
 
     def __new__(cls, data: Tensor, unit: ShardedUnit, index: int | None):
         self = Tensor.__new__(cls, data.detach() if data.requires_grad else data)

@@ -22,7 +22,7 @@ from ._sharded_tensor import ShardedTensor
 _reductions: collections.deque[tuple[ShardedUnit, object, Tensor]] = collections.deque()
 # Parts of gradients that are being averaged over replicas, likewise.
 _replications: collections.deque[tuple[ShardedUnit, object, Tensor]] = collections.deque()
-_MAX_REDUCTIONS = 1  # number of reductions in progress when another one starts
+_MAX_REDUCTIONS = 1  # maximum number of reductions in progress when another one starts
 _live: weakref.WeakSet[ShardedUnit] = weakref.WeakSet()
 
 
@@ -121,7 +121,7 @@ class Entry:
     def __init__(self, parameter: Parameter, name: str, offset: int):
         self.name, self.offset = name, offset
         self.shape, self.numel, self.requires_grad = parameter.shape, parameter.numel(), parameter.requires_grad
-        self.places: list[tuple[Module, str]] = []  # the modules that register it, and its names there
+        self.places: list[tuple[Module, str]] = []  # the modules that register it, and its name in each
 
 
 class ShardedUnit:
@@ -177,11 +177,11 @@ class ShardedUnit:
         self.exposed = self._expose()
         self.synchronizes = True
         self.averages_replicas = True
-        self.divisor: float | None = None  # of the sum of gradients; None: the number of ranks
+        self.divisor: float | None = None  # divisor of the sum of gradients; None: the number of ranks
         self._unreduced: Tensor | None = None  # gradients of backward passes that did not synchronize
         self._unreplicated: Tensor | None = None  # gradients that were not averaged over replicas
         self._gathering: tuple | None = None  # the Work, and the tensor that it fills
-        # Any tensor that requires grad, so that a unit whose inputs do not require grad is recorded.
+        # A tensor that requires grad, so that a unit is recorded even if its inputs do not require grad.
         self.anchor = _C.torch.zeros((), device=self.device, requires_grad=self.requires_grad)
         _live.add(self)
         if _after_backward not in gradients.after_backward:
@@ -265,7 +265,7 @@ class ShardedUnit:
     # Gathering.
 
     def start_gather(self) -> None:
-        """Starts to gather the parameters, unless that was done."""
+        """Starts to gather the parameters, unless it has started."""
         if self._gathering is None:
             self._gathering = self._start(self.shard.detach(), self.param_dtype)
 

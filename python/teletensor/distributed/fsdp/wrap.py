@@ -26,7 +26,7 @@ class _Policy:
 
 
 class ModuleWrapPolicy(_Policy):
-    """Wraps the modules of some classes. Also a policy function."""
+    """Wraps the modules of some classes. Also callable as a policy function."""
 
     def __init__(self, module_classes: Iterable[type[Module]]):
         self._module_classes = set(module_classes)
@@ -91,7 +91,7 @@ def size_based_auto_wrap_policy(
     module: Module, recurse: bool, nonwrapped_numel: int, min_num_params: int = int(1e8),
     force_leaf_modules: set[type[Module]] | None = None, exclude_wrap_modules: set[type[Module]] | None = None,
 ) -> bool:  # fmt: skip
-    """Wraps a module when the parameters in it that are not wrapped yet are at least ``min_num_params``.
+    """Wraps a module if it has at least ``min_num_params`` parameters that are not wrapped yet.
 
     Args:
         force_leaf_modules: classes whose submodules are not wrapped; by default MultiheadAttention.

@@ -140,7 +140,7 @@ def gather(tensor, dst=0, group=None):
 
 
 def scatter(tensors, src=0, group=None):
-    """Returns this rank's tensor of rank `src`'s list. The other ranks' lists have the same shapes."""
+    """Returns this rank's entry of the list of tensors at rank `src`. The lists on other ranks only give the shapes."""
     pg = _group_or_default_group(group)
     return _Scatter.apply(_canonicalize_group_rank(pg, src), pg, *tensors)
 

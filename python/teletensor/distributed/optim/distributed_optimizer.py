@@ -92,7 +92,7 @@ class DistributedOptimizer:
 
 
 def _exists(optimizer: RRef) -> None:
-    """Raises the exception of its creation."""
+    """Raises the exception raised when the optimizer was created."""
     optimizer.local_value()
 
 

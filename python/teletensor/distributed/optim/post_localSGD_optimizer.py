@@ -1,4 +1,4 @@
-"""PostLocalSGDOptimizer: an optimizer after whose steps the ranks' parameters are averaged."""
+"""PostLocalSGDOptimizer: an optimizer that averages the ranks' parameters after its steps."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class PostLocalSGDOptimizer(Optimizer):
         self.averager.step = state_dict.get("step", 0)
 
     def step(self) -> None:
-        """Performs a step of the optimizer, and averages the parameters if it is their turn."""
+        """Performs a step of the optimizer, and averages the parameters if the averager's period has passed."""
         self.optim.step()
         self.averager.average_parameters(params=self.param_groups)
 

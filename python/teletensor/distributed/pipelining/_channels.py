@@ -13,7 +13,7 @@ from ._plan import Message
 from ._utils import ENCODED_SIZE, TensorMeta, decode, encode
 from .stage import PipelineStage
 
-_TAG = (1 << 32) - 3  # of all messages of pipelines; a user cannot choose it
+_TAG = (1 << 32) - 3  # tag of all pipeline messages; users cannot choose it
 _ASYNC = BroadcastOptions(asyncOp=True)
 
 
@@ -26,7 +26,7 @@ class Sender:
 
     def __init__(self, group: ProcessGroup, peer: int):
         self._group, self._peer = group, peer
-        self._works: collections.deque[list] = collections.deque()  # of the messages that were not waited for
+        self._works: collections.deque[list] = collections.deque()  # Works of the messages that were not waited for
         self._released = 0
 
     def send(self, tensors: list[Tensor]) -> None:
@@ -67,7 +67,7 @@ class Receiver:
         self._messages = [message.action for message in messages]
         self._acknowledged = {message.action: message.acknowledged for message in messages}
         self._started: dict[Action, tuple[list, list[Tensor]]] = {}
-        self._next = 0  # the first message that this rank has not started to receive
+        self._next = 0  # index of the first message that this rank has not started to receive
 
     def start(self, action: Action, may_wait: bool) -> None:
         """Starts to receive the computation's input, and all messages before it.
@@ -97,7 +97,8 @@ class Receiver:
         return stage.inputs_meta
 
     def take(self, action: Action) -> tuple[list[Tensor], int]:
-        """Returns the input of a computation, and the number of this rank's messages that have arrived.
+        """Returns the input of a computation, and the number of this rank's messages that have arrived at the other
+        rank.
 
         The engine waits for it before the session's next calls.
         """

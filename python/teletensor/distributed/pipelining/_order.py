@@ -33,13 +33,13 @@ Order = dict[int, list[Action | None]]
 
 
 def gpipe(stages: int, microbatches: int) -> Order:
-    """All forward passes, then all backward passes. One stage per rank."""
+    """Runs all forward passes, then all backward passes. One stage per rank."""
     return {rank: [*(Action(rank, FORWARD, i) for i in range(microbatches)),
                    *(Action(rank, BACKWARD, i) for i in range(microbatches))] for rank in range(stages)}  # fmt: skip
 
 
 def _alternating(forwards: list[Action], backwards: list[Action], warmup: int) -> list[Action]:
-    """`warmup` forward passes, then backward and forward passes in turn, then the remaining backward passes."""
+    """`warmup` forward passes, then alternating backward and forward passes, then the remaining backward passes."""
     result = forwards[:warmup]
     for forward, backward in zip(forwards[warmup:], backwards):
         result += [forward, backward]
@@ -47,7 +47,7 @@ def _alternating(forwards: list[Action], backwards: list[Action], warmup: int) -
 
 
 def one_forward_one_backward(stages: int, microbatches: int) -> Order:
-    """Each backward pass as early as possible: a rank keeps the activations of at most `stages` microbatches."""
+    """Runs each backward pass as early as possible: a rank keeps the activations of at most `stages` microbatches."""
     order: Order = {}
     for rank in range(stages):
         forwards = [Action(rank, FORWARD, i) for i in range(microbatches)]
@@ -57,7 +57,8 @@ def one_forward_one_backward(stages: int, microbatches: int) -> Order:
 
 
 def looped_breadth_first(ranks: int, local_stages: int, microbatches: int) -> Order:
-    """All microbatches through the first stage of a rank, then through its next one; backward in the opposite order.
+    """Runs all microbatches through the first stage of a rank, then through its next one; backward in the opposite
+    order.
 
     Source: J. Lamy-Poirier, "Breadth-First Pipeline Parallelism", 2022.
     """

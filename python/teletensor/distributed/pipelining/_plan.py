@@ -1,9 +1,9 @@
 """The messages of a pipeline: which values each rank sends and receives, in which order.
 
 All ranks derive the same plan from the same order of computation. Between two ranks, messages are received in the order
-in which they are sent. A rank starts to receive a message before it needs it, and waits for a sent message only when it has
-received a later message of the same peer that was sent after the peer had used the former. Hence no rank waits for a send,
-and the ranks wait for each other only as the computation requires.
+in which they are sent. A rank starts to receive a message before it needs it, and waits for a sent message only when it
+has received a message that the same peer sent after using it. Hence no rank waits for a send, and the ranks wait for
+each other only as the computation requires.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def stage_ranks(order: Order, num_stages: int, microbatches: int) -> dict[int, i
     """The rank of each stage.
 
     Raises:
-        ValueError: a computation is missing, is done twice or on different ranks, or the ranks would wait for each other.
+        ValueError: a computation is missing or duplicated, a stage is on different ranks, or the order would deadlock.
     """
     ranks: dict[int, int] = {}
     done: set[Action] = set()

@@ -62,7 +62,7 @@ class _Step:
 
 
 class _PipelineSchedule:
-    """What schedules of one and of several stages per rank have in common."""
+    """The common base of schedules with one and with several stages per rank."""
 
     def __init__(self, stages: list[PipelineStage], n_microbatches: int, loss_fn, args_chunk_spec, kwargs_chunk_spec,
                  output_merge_spec, scale_grads: bool):  # fmt: skip
@@ -247,7 +247,7 @@ class PipelineScheduleSingle(_PipelineSchedule):
         loss_fn: called with a microbatch's output and target. None: no backward passes.
         args_chunk_spec, kwargs_chunk_spec: how arguments are divided; by default along dimension 0.
         output_merge_spec: how outputs are merged; by default along dimension 0.
-        scale_grads: whether gradients are divided by the number of microbatches, as is right for a loss that is a mean.
+        scale_grads: whether gradients are divided by the number of microbatches, as a loss that is a mean requires.
     """
 
     def __init__(
@@ -263,7 +263,7 @@ class PipelineScheduleSingle(_PipelineSchedule):
 
 
 class ScheduleGPipe(PipelineScheduleSingle):
-    """All forward passes, then all backward passes.
+    """Runs all forward passes, then all backward passes.
 
     Source: Y. Huang et al., "GPipe: Efficient Training of Giant Neural Networks using Pipeline Parallelism", 2019.
     """
@@ -275,7 +275,7 @@ class ScheduleGPipe(PipelineScheduleSingle):
 
 
 class Schedule1F1B(PipelineScheduleSingle):
-    """Forward and backward passes in turn: a rank keeps the activations of at most one microbatch per stage.
+    """Alternates forward and backward passes: a rank keeps the activations of at most one microbatch per stage.
 
     Raises:
         ValueError: there are fewer microbatches than stages.
@@ -322,7 +322,7 @@ class PipelineScheduleMulti(_PipelineSchedule):
 
 
 class ScheduleLoopedBFS(PipelineScheduleMulti):
-    """All microbatches through the first stage of a rank, then through its next one.
+    """Runs all microbatches through the first stage of a rank, then through its next one.
 
     Source: J. Lamy-Poirier, "Breadth-First Pipeline Parallelism", 2022.
     """

@@ -74,7 +74,7 @@ class PipelineStage:
             self._describe(input_args, output_args)
         self.describes_outputs = input_args is None  # before the first message to the next stage
         self.output_chunks: list[Any] = []
-        # By microbatch: the inputs, and the outputs or the loss, of forward passes whose backward pass is to come.
+        # By microbatch: the inputs, and the outputs or the loss, of forward passes whose backward pass has not run.
         self._pending: dict[int, tuple[tuple, list]] = {}
 
     def _describe(self, input_args, output_args) -> None:

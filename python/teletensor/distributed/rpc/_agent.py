@@ -1,4 +1,4 @@
-"""Agent: one worker's end of the calls between workers.
+"""Agent: sends this worker's calls to other workers, and executes theirs.
 
 A message is an envelope of plain data with the encoded arguments or result inside, so that an argument that cannot be
 decoded is an error of the call, while a malformed envelope ends the connection to its sender. Each other worker's messages
@@ -53,7 +53,7 @@ class WorkerInfo:
 
 @dataclasses.dataclass
 class Peer:
-    """A worker, as this one knows it."""
+    """The state of another worker."""
 
     info: WorkerInfo
     address: str  # of its outbox
@@ -63,7 +63,7 @@ class Peer:
     pull_token: str
     device_maps: dict[str, dict[str, str]]
     inbox: Inbox | None = None
-    lost: str = ""  # why it cannot be called
+    lost: str = ""  # the reason why it cannot be called; empty if it can
     has_left: bool = False
 
     @property
@@ -400,13 +400,15 @@ class Agent:
         return (peer for peer in self.peers if peer is not self.me and not peer.lost)
 
     def wait_until_idle(self, timeout: float | None) -> bool:
-        """Waits until no call of this worker, and none that it executes, is open. Returns false after the timeout."""
+        """Waits until all calls that this worker has made or executes are complete. Returns false after the timeout."""
         self.timers.wait()
         with self._lock:
             return self._changed.wait_for(lambda: not self._calls and not self._serving, timeout)
 
     def stop(self, timeout: float | None) -> None:
-        """Tells the others that this worker leaves, and ends the threads; waits until the others have left, or `timeout`."""
+        """Notifies the others that this worker leaves, and ends the threads; waits until the others have left, at most
+        `timeout`.
+        """
         for peer in self.peers:
             if peer is not self.me and (peer.has_left or not peer.lost):
                 with contextlib.suppress(RuntimeError, ConnectionError, PermissionError):

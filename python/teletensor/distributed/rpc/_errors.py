@@ -1,4 +1,4 @@
-"""Exceptions that travel from one worker to another, as text."""
+"""Conversion of exceptions to and from text, to send them to other workers."""
 
 from __future__ import annotations
 

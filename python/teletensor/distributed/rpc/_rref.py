@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Id = tuple[int, int]  # the worker that chose it, and its number there
-_CREATION_SECONDS = 5  # how much later than a third worker's message a creator's may arrive
+_CREATION_SECONDS = 5  # maximum delay of the creator's message after a third worker's message
 
 
 class Owned:
@@ -54,7 +54,7 @@ class RRef(Generic[T]):
     ) -> None:
         self._agent, self._owner, self._owned = agent, owner, owned
         self._id, self._fork = owned.id if owned else number, fork
-        self._created = created  # a Future that completes when the owner has confirmed the fork; None: it has
+        self._created = created  # a Future that completes when the owner has confirmed the fork; None if confirmed
 
     @classmethod
     def _make(cls, *arguments) -> RRef:
@@ -164,7 +164,7 @@ class RRefTable:
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)  # a value was created, or a worker was lost
         self._owned: dict[Id, Owned] = {}  # those with forks
-        self._unconfirmed: dict[Id, tuple[RRef, int]] = {}  # forks that were sent to third workers, and these
+        self._unconfirmed: dict[Id, tuple[RRef, int]] = {}  # forks that were sent to third workers, and these workers
 
     def new_id(self) -> Id:
         return self._agent.me.rank, next(self._numbers)
@@ -192,8 +192,8 @@ class RRefTable:
         return RRef._make(self._agent, self._agent.me.rank, owned)
 
     def of_holder(self, number: Id, holder: int) -> Owned:
-        """Returns the value with this id. Raises ValueError unless the worker holds a reference to it, DistError if a worker
-        that gave it was lost.
+        """Returns the value with this id. Raises ValueError unless the worker holds a reference to it, DistError if a
+        worker that sent it was lost.
         """
         with self._lock:
             self._await_creation(number)
@@ -203,7 +203,9 @@ class RRefTable:
             return owned
 
     def _await_creation(self, number: Id) -> None:
-        """Waits for the creator's message, which may arrive after a message of another worker to whom it gave the RRef."""
+        """Waits for the creator's message, which may arrive after a message from another worker to which the creator
+        sent the RRef.
+        """
 
         def is_over() -> bool:
             return number in self._owned or number[0] >= len(peers) or peers[number[0]] is me or bool(peers[number[0]].lost)
@@ -212,7 +214,9 @@ class RRefTable:
         self._changed.wait_for(is_over, _CREATION_SECONDS)
 
     def _not_held(self, number: Id, holder: int) -> Exception:
-        """The error for an RRef that a worker does not hold, or whose giver was lost before the owner had added its fork."""
+        """The error for an RRef that a worker does not hold, or whose sender was lost before the owner had added its
+        fork.
+        """
         for rank in {number[0], holder}:
             if rank < len(self._agent.peers) and self._agent.peers[rank].lost:
                 peer = self._agent.peers[rank]
@@ -220,7 +224,7 @@ class RRefTable:
         return ValueError(f"expected an RRef that worker {holder} holds, got the id {number}")
 
     def put(self, rref: RRef, to: Peer) -> list:
-        """Returns an RRef as part of a message to a worker, for whom a fork is added."""
+        """Returns an RRef as part of a message to a worker, for which a fork is added."""
         if rref._agent is not self._agent:
             raise RuntimeError("[rpc] the RRef belongs to workers that were shut down")
         if rref._owner == to.rank:

@@ -23,9 +23,9 @@ from .options import BackendType, TensorPipeRpcBackendOptions
 
 _NAME = re.compile(r"[A-Za-z0-9_:-]{1,127}")
 _SLICE_SECONDS = 1.0  # how often a waiting worker checks whether another one was lost
-_LEAVE_SECONDS = 5.0  # how long a worker waits at its end for workers that may have been lost meanwhile
+_LEAVE_SECONDS = 5.0  # how long a worker waits in shutdown() for workers that may have been lost
 
-_meeting: tuple[_C.RemoteStore, str] | None = None  # the store at which the workers met, and the prefix of their keys
+_meeting: tuple[_C.RemoteStore, str] | None = None  # the store that the workers share, and the prefix of their keys
 
 
 def _require_initialized(func):
@@ -46,7 +46,7 @@ def init_rpc(
     world_size: int | None = None,
     rpc_backend_options: TensorPipeRpcBackendOptions | None = None,
 ) -> None:
-    """Joins this process, as a worker with this name, to the others. Waits for all of them.
+    """Joins the group of workers as a worker with this name. Waits for all of them.
 
     Args:
         name: unique; letters, digits, ``_``, ``-`` and ``:``.
@@ -56,7 +56,7 @@ def init_rpc(
 
     Raises:
         ValueError: the name, the rank or the address is missing or invalid.
-        DistStoreError: workers are missing after the timeout of the options, or two have one name.
+        DistStoreError: workers are missing after the timeout of the options, or two have the same name.
         RuntimeError: this process is a worker already.
     """
     global _meeting
@@ -180,7 +180,7 @@ def remote(to, func, args=None, kwargs=None, timeout: float = UNSET_RPC_TIMEOUT)
 
 
 def shutdown(graceful: bool = True, timeout: float = DEFAULT_SHUTDOWN_TIMEOUT) -> None:
-    """Ends this process's part in the calls. Further calls raise RuntimeError.
+    """Leaves the group of workers. Further calls raise RuntimeError.
 
     Args:
         graceful: waits until all workers that were not lost have called shutdown(), and all calls have ended.

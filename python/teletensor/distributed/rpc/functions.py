@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 
 def async_execution(fn: Callable) -> Callable:
-    """Marks a function that returns a Future: its caller receives the Future's value, and meanwhile no thread waits."""
+    """Marks a function that returns a Future: its caller receives the Future's value, and no thread waits for it."""
     fn._is_async_execution = True
     return fn
 

@@ -9,7 +9,7 @@ from . import constants
 
 
 class BackendType(enum.Enum):
-    """The one backend. PyTorch's name; the transport is that of teletensor's engines."""
+    """The only backend. The name is PyTorch's; teletensor's engines are the transport."""
 
     TENSORPIPE = "TENSORPIPE"
 
@@ -33,7 +33,7 @@ class TensorPipeRpcBackendOptions(RpcBackendOptions):
     Args:
         num_worker_threads: the number of threads that run the functions other workers call.
         rpc_timeout, init_method: see RpcBackendOptions.
-        device_maps: by worker, the device there for each GPU here. Tensors on other GPUs are refused.
+        device_maps: by worker, the device there for each GPU here. Tensors on other GPUs are rejected.
         devices, _transports, _channels: not supported.
     """
 
@@ -63,7 +63,7 @@ class TensorPipeRpcBackendOptions(RpcBackendOptions):
         """Adds devices of a worker for GPUs here. Call it before init_rpc().
 
         Raises:
-            ValueError: a device is not a GPU, is mapped already, or is the target of two.
+            ValueError: a device is not a GPU, is mapped already, or is the target of two devices.
         """
         known = dict(self.device_maps.get(to, {}))
         for here, there in device_map.items():

@@ -26,7 +26,7 @@ def _norm(call, specs):
     magnitude = x.abs() if x.dtype.is_complex or order != 2 else x
     powers = magnitude * magnitude if order == 2 else magnitude**order
     total = powers.sum(dims, call.args["keepdim"]) if dims else powers.sum()
-    zero = total == 0  # there the gradient is 0, as that of the operator
+    zero = total == 0  # the gradient is 0 there, as for the operator itself
     total = total.masked_fill(zero, 1)
     root = (total.sqrt() if order == 2 else total ** (1 / order)).masked_fill(zero, 0)
     return root if dtype.is_complex else root.to(dtype)

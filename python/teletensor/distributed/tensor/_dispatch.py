@@ -16,7 +16,7 @@ from ._rules import CallShape, rule_of
 from ._spec import Spec, has_partial, local_box
 from .placement_types import Replicate
 
-# Operators that update each entry of several tensors from the same entries of others.
+# Operators that update each element of several tensors from the same elements of others.
 _ELEMENTWISE_UPDATES = {"sgd_step", "adam_step"}
 # Random numbers that depend on the sizes of their argument only: drawn for the whole tensor, so that they do not depend on
 # its placement.
@@ -150,12 +150,12 @@ def dispatch(name: str, arguments: list, sizes: list | None, into: list | None) 
     return _run(op, call, rule, plan, sizes, into)
 
 
-_plans: dict[tuple, tuple[Rule | None, Plan | None]] = {}  # by all that a plan depends on
+_plans: dict[tuple, tuple[Rule | None, Plan | None]] = {}  # cache, by everything that a plan depends on
 _MAX_PLANS = 4096
 
 
 def _key(value):
-    """What a plan may depend on of an argument: not a tensor's values, but whether there is a tensor."""
+    """The properties of an argument that a plan may depend on: whether it is a tensor, but not the tensor's values."""
     if isinstance(value, _C.Tensor):
         return True
     return tuple(map(_key, value)) if isinstance(value, list) else repr(value)
@@ -209,7 +209,7 @@ def _placed(call: _Arguments, rule: Rule | None, plan: Plan) -> list[list[_C.Ten
 
 
 def _with_summed_gradient(call: _Arguments, plan: Plan, wanted, locals_):
-    """Each rank computes a summand of the gradient of a replicated tensor, if the call is divided."""
+    """Marks the gradient of a replicated tensor as a sum over ranks, if the call is divided."""
     for m, placement in enumerate(wanted):
         divided = plan.divided[m] is not None or plan.keeps_partial[m]
         if divided and isinstance(placement, Replicate):

@@ -62,8 +62,8 @@ def _placed(roots, gradients) -> list:
 def gradient_of(tensor, grads: Sequence[_C.Tensor]):
     """The gradient of a DTensor as one, from those of its local tensors.
 
-    If it is differentiable, the gradients of a Partial tensor on the ranks are copies of which the graph of each contains a
-    summand of the derivative: the copy of the first rank becomes that of all.
+    If it is differentiable, the gradients of a Partial tensor are copies, and the graph of each contains a summand of
+    the derivative: the first rank's copy replaces all others.
     """
     spec = _C.dtensor_spec(tensor)
     wanted = gradient_spec(spec)

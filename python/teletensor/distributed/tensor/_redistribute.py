@@ -30,7 +30,9 @@ def _narrow(tensor: _C.Tensor, dim: int, size: int) -> _C.Tensor:
 
 
 def _first(local: _C.Tensor, member: Member, mesh_dim: int) -> _C.Tensor:
-    """The tensor at the first rank along a dimension of the mesh, zeros elsewhere: not by a product, because of inf and NaN."""
+    """The tensor at the first rank along a dimension of the mesh, zeros elsewhere. Not computed by a product, which
+    would turn inf and NaN into NaN.
+    """
     if member.coordinate[mesh_dim] == 0:
         return local
     return local.masked_fill(ops.ones([], dtype=_C.bool, device=local.device), 0)
@@ -48,7 +50,9 @@ def on_first_rank(locals_: Sequence[_C.Tensor], spec: Spec) -> list[_C.Tensor]:
 
 
 def summed_gradients(locals_: Sequence[_C.Tensor], spec: Spec) -> list[_C.Tensor]:
-    """Copies of a tensor of which each rank will use its own for a summand, along the dimensions with Partial placements."""
+    """Copies of a tensor, of which each rank uses its own to compute a summand, along the dimensions with Partial
+    placements.
+    """
     tensors = list(locals_)
     for mesh_dim, placement in enumerate(spec.placements):
         if isinstance(placement, Partial):

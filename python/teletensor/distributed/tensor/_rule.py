@@ -23,7 +23,7 @@ class Rule:
         inputs: labels of the dimensions of each tensor argument.
         outputs: labels of the dimensions of each result.
         summed: labels that no result has: if they are divided, the results are Partial.
-        reduce_op: of these results.
+        reduce_op: the reduction of these results.
         even: by label, a number that the number of parts must divide.
         addends: numbers of tensor arguments that are added to a sum, and so must be added on one rank only.
         linear: whether Partial arguments give Partial results: "" never, "all" if all tensors are Partial, "one" if one of

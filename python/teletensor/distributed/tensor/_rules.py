@@ -13,7 +13,8 @@ from ._rule import Labels, Rule
 
 @dataclasses.dataclass
 class CallShape:
-    """What a rule may depend on: the arguments by name, the sizes of the tensors among them, and those of the results."""
+    """The inputs of a rule: the arguments by name, the sizes of the tensors among them, and the sizes of the results.
+    """
 
     name: str
     args: dict[str, Any]
@@ -246,7 +247,9 @@ def _sum(call: CallShape) -> Rule:
         count = math.prod(call.inputs[0][d] for d in dims)
 
         def run(args: dict, offset: int) -> list[_C.Tensor]:
-            """The mean of this rank's entries times their share: sums of half precision would overflow."""
+            """The mean of this rank's elements times their fraction of all elements: sums in half precision would
+            overflow.
+            """
             shape = args["input"].shape
             own = math.prod(shape[d] for d in dims)
             function = _C.ops.mean if own or not count else _C.ops.sum

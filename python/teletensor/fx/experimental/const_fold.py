@@ -1,4 +1,4 @@
-"""split_const_subgraphs: computes what does not depend on the inputs once."""
+"""split_const_subgraphs: constant folding. Nodes that do not depend on the inputs are computed only once."""
 
 from __future__ import annotations
 
@@ -99,10 +99,10 @@ def split_const_subgraphs(
     device_for_folded_attrs: str = "cpu",
     is_impure_node: Callable[[Node], bool] | None = None,
 ) -> FoldedGraphModule:
-    """Separates what does not depend on the inputs, which then runs once, at the module's first call.
+    """Separates the nodes that do not depend on the inputs. They run once, at the module's first call.
 
-    The parameters that are used by the constant part must not change afterwards, in place either. Random functions, and
-    functions and modules that are not teletensor's or Python's, are no constants.
+    The parameters that these nodes use must not change afterwards, not even in place. Random functions, and
+    functions and modules that are not teletensor's or Python's, are not constants.
 
     Args:
         skip_folding_node_fn: returns whether to leave a node where it is.

@@ -1,4 +1,4 @@
-"""Transformers that write graphs in one form: all arguments by keyword, operators instead of functions."""
+"""Transformers that normalize graphs: all arguments by keyword, operators instead of functions."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class NormalizeArgs(Transformer):
 
 
 class NormalizeOperators(Transformer):
-    """Replaces functions such as torch.add by the operators of Python. Calls with further arguments are left."""
+    """Replaces functions such as torch.add by the operators of Python. Calls with further arguments are unchanged."""
 
     binary_magic_method_remap = {
         torch.add: operator.add, torch.mul: operator.mul, torch.sub: operator.sub, torch.div: operator.truediv,

@@ -48,10 +48,9 @@ def fuse(model: nn.Module, inplace: bool = False, no_trace: bool = False) -> nn.
     """Fuses each batch norm into the convolution or linear layer before it, for inference.
 
     Args:
-        model: a module in eval mode. Batch norms without running statistics, layers with other users, and layers that are
-            called more than once are left.
-        inplace: changes the model's own layers instead of a copy.
-        no_trace: takes a GraphModule's graph instead of tracing it.
+        model: a module in eval mode. Batch norms without running statistics, layers with other users, and layers that
+        are called more than once are unchanged. inplace: changes the model's own layers instead of a copy. no_trace:
+        takes a GraphModule's graph instead of tracing it.
 
     Returns:
         A GraphModule.
@@ -136,7 +135,7 @@ class UnionFind:
         return parent
 
     def join(self, a: int, b: int) -> int:
-        """Joins the sets of two numbers; returns what represents the result."""
+        """Joins the sets of two numbers; returns the representative of the result."""
         a, b = self.find(a), self.find(b)
         if a != b:
             a, b = (a, b) if self.size[a] >= self.size[b] else (b, a)
@@ -153,8 +152,7 @@ def optimize_for_inference(
     Args:
         model: a module in eval mode.
         pass_config: {"conv_bn_fuse": False} and {"remove_dropout": False} leave out a pass. mkldnn_layout_optimize must
-            be absent or False: the engine selects layouts itself.
-        tracer: must be the default.
+        be absent or False: the engine selects layouts itself. tracer: must be the default.
     """
     options = {"conv_bn_fuse": True, "remove_dropout": True, "mkldnn_layout_optimize": False, **(pass_config or {})}
     if options["mkldnn_layout_optimize"] is not False:

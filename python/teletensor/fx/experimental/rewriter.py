@@ -1,4 +1,4 @@
-"""RewritingTracer: traces functions whose assertions and annotated assignments are rewritten before."""
+"""RewritingTracer: rewrites the assertions and annotated assignments of functions, then traces the functions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..graph import Graph
 
 __all__ = ["AST_Rewriter", "RewritingTracer"]
 
-# What rewritten functions call, under names that they see as variables of an enclosing function.
+# The functions that rewritten code calls, by the names of the enclosing variables that hold them.
 _CALLED = {"_fx_assert": _assert, "_fx_annotate": annotate}
 
 
@@ -72,14 +72,14 @@ def _call(function: str, place: ast.AST, *args: ast.expr) -> ast.Expr:
 
 
 def _inner(code: CodeType, name: str) -> CodeType:
-    """The code of a function that is defined in some code."""
+    """The code object of a function that is nested in another code object."""
     return next(c for c in code.co_consts if isinstance(c, CodeType) and c.co_name == name)
 
 
 class RewritingTracer(Tracer):
     """Traces a module or function with assertions and annotated assignments as nodes; see AST_Rewriter.
 
-    Modules that are no leaves are copied with their forward() rewritten; the copies share the parameters.
+    Modules that are not leaves are copied with their forward() rewritten; the copies share the parameters.
     """
 
     def trace(self, root: nn.Module | Callable, concrete_args: dict[str, Any] | None = None) -> Graph:

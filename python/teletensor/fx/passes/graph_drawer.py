@@ -1,4 +1,4 @@
-"""FxGraphDrawer: draws a module's graph by Graphviz.
+"""FxGraphDrawer: draws a module's graph with Graphviz.
 
     FxGraphDrawer(traced, "net").get_dot_graph().write_svg("net.svg")
 """
@@ -38,7 +38,7 @@ class FxGraphDrawer:
         name: the graph's name.
         ignore_getattr: leaves out nodes that read attributes.
         ignore_parameters_and_buffers: leaves out the parameters and buffers of submodules.
-        skip_node_names_in_args: leaves out nodes in the arguments, which the arrows show.
+        skip_node_names_in_args: leaves out nodes in the arguments, which the edges show.
         parse_stack_trace: adds the source lines that created the nodes, if the tracer recorded them.
         dot_graph_shape: Graphviz's shape of the nodes; "record" by default.
         normalize_args: gives functions' arguments by keyword.
@@ -126,7 +126,7 @@ class FxGraphDrawer:
         return _escaped(text)
 
     def _get_node_label(self, module: GraphModule, node: Node) -> str:
-        """What the node's box shows."""
+        """The text in the node's box."""
         label = f"{{name=%{node.name}|op_code={node.op}\n"
         if node.op == "call_module":
             submodule = module.get_submodule(node.target)
@@ -169,7 +169,7 @@ class FxGraphDrawer:
         return _escaped(text)
 
     def _tensor_meta_to_label(self, meta: Any) -> str:
-        """What ShapeProp recorded, for each tensor."""
+        """The metadata that ShapeProp recorded, for each tensor."""
         if meta is None:
             return ""
         if isinstance(meta, TensorMetadata):
@@ -181,7 +181,7 @@ class FxGraphDrawer:
             meta = list(meta.values())
         if isinstance(meta, (list, tuple)):
             return "".join(self._tensor_meta_to_label(item) for item in meta)
-        return ""  # a result that is no tensor
+        return ""  # a result that is not a tensor
 
 
 def _escaped(text: str) -> str:

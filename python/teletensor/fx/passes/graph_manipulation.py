@@ -45,7 +45,7 @@ def get_size_of_all_nodes(fx_module: GraphModule, args: list[Tensor] | None = No
 
 
 def get_tensor_meta(node: Node) -> TensorMetadata:
-    """What ShapeProp recorded of a node's result.
+    """The metadata that ShapeProp recorded for a node's result.
 
     Raises:
         RuntimeError: nothing.

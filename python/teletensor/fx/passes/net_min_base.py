@@ -1,4 +1,4 @@
-"""Minimizers: find the smallest part of a module whose results differ between two ways of running it."""
+"""Minimizers: find the smallest part of a module whose results differ between two backends."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class _MinimizerSettingBase:
     """How a minimizer searches.
 
     Attributes:
-        accumulate_error: gives each submodule the results of the same way of running, instead of run_a()'s.
+        accumulate_error: passes each submodule the results of the same backend, instead of run_a()'s.
         traverse_method: "sequential", "binary", "accumulate", "skip", "defined" or "block".
-        find_all: searches on after the first culprit.
+        find_all: continues after the first culprit.
         return_intermediate: run_nodes() compares every node's result.
         all_outputs: compares all results of the submodule instead of the last node's.
     """
@@ -52,12 +52,12 @@ class _MinimizerSettingBase:
 
 
 class _MinimizerBase:
-    """Runs parts of a module in two ways; subclasses define run_a() and run_b().
+    """Runs parts of a module on two backends; subclasses define run_a() and run_b().
 
     Args:
         module: the module.
         sample_input: its inputs.
-        compare_fn: returns a number and whether the results agree, of both results and the names of the nodes.
+        compare_fn: returns a number and whether the results agree, given both results and the names of the nodes.
         settings: how to search.
         module_exporter: called with inputs, submodule and name of each part that differs.
         exclusion_fn: removes nodes from a list in place, given also the first and last index (-1 if unknown).
@@ -97,11 +97,11 @@ class _MinimizerBase:
         ShapeProp(self.module).propagate(*self.sample_input)
 
     def run_a(self, mod: GraphModule, inputs: Any, report_idx: int = -1) -> Any:
-        """Runs a submodule in the first way."""
+        """Runs a submodule on the first backend."""
         raise RuntimeError("run_a() is not implemented.")
 
     def run_b(self, mod: GraphModule, inputs: Any, report_idx: int = -1) -> Any:
-        """Runs a submodule in the second way."""
+        """Runs a submodule on the second backend."""
         raise RuntimeError("run_b() is not implemented.")
 
     # -- one part of the module
@@ -121,7 +121,7 @@ class _MinimizerBase:
         return split, "minimize"
 
     def _inputs_of(self, split: GraphModule, name: str) -> tuple[Any, Any]:
-        """The inputs of a submodule for both ways."""
+        """The inputs of a submodule for both backends."""
         submodule = getattr(split, name)
         names = [node.name for node in submodule.graph.find_nodes(op="placeholder")]
         if set(names) <= self.a_outputs.keys():
@@ -144,7 +144,7 @@ class _MinimizerBase:
             self.b_outputs[node.name] = b_result if single else b_result[i]
 
     def _run_and_compare(self, split: GraphModule, name: str, output_names: list[str], report_idx: int = -1) -> None:
-        """Runs a submodule in both ways.
+        """Runs a submodule on both backends.
 
         Raises:
             FxNetMinimizerRunFuncError: one raised an error.
@@ -193,7 +193,7 @@ class _MinimizerBase:
         return None
 
     def _report(self, *lines: str) -> list[str]:
-        """Starts the report of a further run."""
+        """Starts a new section of the report."""
         self.iteration += 1
         self.reports.append(list(lines))
         return self.reports[-1]
@@ -379,7 +379,7 @@ class _MinimizerBase:
         return nodes
 
     def run_nodes(self, start: str | None = None, end: str | None = None) -> None:
-        """Runs a range of nodes as one submodule in both ways; prints the error if it fails."""
+        """Runs a range of nodes as one submodule on both backends; prints the error if it fails."""
         nodes = self._collect_nodes(start, end)
         group = {node for n in nodes for node in {n, *self.fusions.get(n, ())}}
         error = self._fails(group, [node.name for node in nodes] if self.settings.return_intermediate else [])

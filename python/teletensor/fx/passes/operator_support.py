@@ -59,7 +59,7 @@ class OperatorSupport(OperatorSupportBase):
 
 
 def create_op_support(is_node_supported: IsNodeSupported) -> OperatorSupportBase:
-    """Makes an OperatorSupportBase of a function."""
+    """Creates an OperatorSupportBase from a function."""
 
     class FunctionalOperatorSupport(OperatorSupportBase):
         def is_node_supported(self, submodules: Mapping[str, nn.Module], node: Node) -> bool:
@@ -74,7 +74,7 @@ def chain(*op_support: OperatorSupportBase) -> OperatorSupportBase:
 
 
 def any_chain(*op_support: OperatorSupportBase) -> OperatorSupportBase:
-    """Supports the nodes that one of these supports."""
+    """Supports the nodes that at least one of these supports."""
     return create_op_support(lambda submodules, node: any(s.is_node_supported(submodules, node) for s in op_support))
 
 
@@ -93,6 +93,6 @@ class OpSupports:
 
 
 def _get_arg_dtype(arg: Node) -> Any:
-    """The dtype that ShapeProp recorded, or the type of a value that is no tensor."""
+    """The dtype that ShapeProp recorded, or the type of a value that is not a tensor."""
     meta = arg.meta.get("tensor_meta")
     return meta.dtype if isinstance(meta, TensorMetadata) else arg.meta["type"]

@@ -1,4 +1,4 @@
-"""The attributes that a module's implementation elsewhere needs."""
+"""The attributes of modules that other backends need to implement them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["default_matching", "extract_attrs_for_lowering", "lift_lowering_attr
 
 
 def default_matching(name: str, target_version: int) -> str:
-    """The attribute of a name in a version of the module: the name itself."""
+    """The attribute for a name in any version of the module: the name itself."""
     return name
 
 

@@ -41,7 +41,7 @@ def log_hook(fn: Callable, level: int = logging.INFO) -> Callable:
 
 
 def loop_pass(base_pass: Callable, n_iter: int | None = None, predicate: Callable | None = None) -> Callable:
-    """A pass that repeats another n_iter times, or as long as the predicate of its result is true."""
+    """A pass that repeats another pass n_iter times, or while the predicate of its result is true."""
     if (n_iter is None) == (predicate is None):
         raise AssertionError("Exactly one of `n_iter`or `predicate` must be specified.")
     if n_iter is not None and n_iter <= 0:

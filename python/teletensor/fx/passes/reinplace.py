@@ -8,5 +8,5 @@ __all__ = ["reinplace"]
 
 
 def reinplace(gm: Any, *sample_args: Any) -> NoReturn:
-    """Raises NotImplementedError: it needs graphs of functional aten operators, which only torch.export makes."""
+    """Raises NotImplementedError: it needs graphs of functional aten operators, which only torch.export creates."""
     raise NotImplementedError("[reinplace] requires graphs of functional aten operators, which are not implemented")

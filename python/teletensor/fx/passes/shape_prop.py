@@ -14,7 +14,7 @@ __all__ = ["TensorMetadata", "ShapeProp"]
 
 
 class TensorMetadata(NamedTuple):
-    """What a pass needs to know of a tensor.
+    """The properties of a tensor that passes use.
 
     memory_format is the first of contiguous, channels_last and channels_last_3d that the tensor has, or None; qparams is
     empty, since tensors are not quantized.

@@ -1,4 +1,4 @@
-"""split_module: splits a module into submodules by a function of its nodes."""
+"""split_module: splits a module into submodules; a function assigns each node to one."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ __all__ = ["Partition", "split_module", "split_module_simple"]
 
 
 class Partition:
-    """The nodes of one submodule, and what crosses its border.
+    """The nodes of one submodule, and its inputs and outputs.
 
     Attributes:
         node_names, inputs, outputs: names of nodes of the original graph.
         dependencies, dependents: names of partitions.
         graph: the submodule's graph.
-        environment: the submodule's node for each of the original.
-        targets: the attributes that the submodule's nodes name.
+        environment: the submodule's node for each node of the original. targets: the attributes that the submodule's
+        nodes read.
     """
 
     def __init__(self, name: str) -> None:
@@ -57,7 +57,7 @@ class _Splitter:
         self.attributes: dict[str, Any] = {}
 
     def assign(self, split_callback: Callable[[Node], Any]) -> None:
-        """Assigns the nodes to partitions, and finds what each uses of the others."""
+        """Assigns the nodes to partitions, and finds the values that each uses of the others."""
         affix = self.options["partition_affix"]
         for node in self.module.graph.nodes:
             if node.op in ("placeholder", "get_attr", "output"):
@@ -211,8 +211,8 @@ def split_module(
         split_callback: returns the partition of a node, a number or name.
         qualname_map: receives the original qualified name of each submodule's module.
         keep_original_order: calls the partitions in the order of their first nodes.
-        keep_original_node_name: nodes keep their names; by default they are named for their targets.
-        keep_original_input_name: submodules' inputs are named for the nodes; otherwise arg_0, arg_1, ...
+        keep_original_node_name: nodes keep their names; by default they are named after their targets.
+        keep_original_input_name: submodules' inputs are named after the nodes; otherwise arg_0, arg_1, ...
         partition_affix: a text before the partition in the submodules' names.
         tuple_return: submodules return tuples for one result too.
 
@@ -238,6 +238,6 @@ def split_module_simple(
 ) -> GraphModule:
     """split_module() by a dict of all nodes but inputs and the output, with the partitions in their original order.
 
-    Nodes that read attributes may be in the dict; they go where they are used.
+    Nodes that read attributes may be in the dict; they are copied to the partitions that use them.
     """
     return split_module(m, m, node_to_partition.__getitem__, keep_original_order=True, partition_affix=partition_affix)

@@ -30,10 +30,10 @@ class _SplitterSettingBase:
     """How a module is split.
 
     Attributes:
-        min_acc_module_size: the least number of nodes in a submodule of the backend.
-        skip_fusion: lets values other than tensors pass between submodules.
-        allow_non_tensor: lets the backend receive and return values other than tensors.
-        max_acc_splits: the most submodules in generate_split_results(); -1 for any number.
+        min_acc_module_size: the minimum number of nodes in a submodule of the backend.
+        skip_fusion: allows submodules to exchange values other than tensors.
+        allow_non_tensor: allows the backend to receive and return values other than tensors.
+        max_acc_splits: the maximum number of submodules in generate_split_results(); -1 for any number.
         move_non_tensor_nodes_on_boundary: not implemented.
     """
 
@@ -74,11 +74,11 @@ class FxNetAccNodesFinder:
         return self.acc_nodes
 
     def _returns_other_values(self, node: Node) -> bool:
-        """Whether a node that is not supported uses the node's result, which is no tensor."""
+        """Whether a node that is not supported uses the node's result, which is not a tensor."""
         return not is_node_output_tensor(node) and any(user not in self.acc_nodes for user in node.users)
 
     def _remove_users(self, pending: NodeList) -> None:
-        """Removes the users of results that are no tensors, and theirs."""
+        """Removes the users of results that are not tensors, and the users of those nodes."""
         while pending:
             for user in pending.pop().users:
                 if user in self.acc_nodes:
@@ -138,7 +138,7 @@ class _SplitterBase:
         settings: how to split.
         non_acc_submodule_name: the prefix of the other submodules' names; the backend's are _run_on_acc_<i>.
         return_tuple: submodules return tuples for one result too.
-        nodes_finder: finds the backend's nodes; made of operator_support if None.
+        nodes_finder: finds the backend's nodes; created from operator_support if None.
     """
 
     def __init__(
@@ -184,7 +184,7 @@ class _SplitterBase:
         """Divides the calls, taking as many as possible of one kind, and then of the other.
 
         Raises:
-            FxNetSplitterInternalError: there are no calls, or they wait for each other.
+            FxNetSplitterInternalError: there are no calls, or they depend on each other in a cycle.
         """
         waiting, done = dict.fromkeys(self._calls), set()
         is_acc = not any(not self.deps[node] for node in waiting if node not in self.acc_nodes)
@@ -205,7 +205,7 @@ class _SplitterBase:
         return subgraphs
 
     def remove_small_acc_subgraphs(self, subgraphs: list[Subgraph]) -> list[Subgraph]:
-        """Gives the nodes of the backend's small submodules to the others."""
+        """Moves the nodes of the backend's small submodules to the other submodules."""
         result: list[Subgraph] = []
         for subgraph in subgraphs:
             size, least = len(subgraph.nodes), self.settings.min_acc_module_size
@@ -232,7 +232,7 @@ class _SplitterBase:
                 node.tag = self._node_submodule_map[node.name] = tag
 
     def split(self, remove_tag: bool = False) -> GraphModule:
-        """Splits the module by the tags; removes them if wanted."""
+        """Splits the module by the tags; optionally removes them."""
         result = split_by_tags(self.module, self.tags, return_tuple=self._return_tuple)
         if remove_tag:
             for node in self._calls:

@@ -39,7 +39,7 @@ def get_acc_ops_name(k: str | type) -> str:
 
 
 def get_node_target(submodules: Mapping[str, nn.Module], node: Node) -> str:
-    """What a call node calls: the submodule's type, the function's qualified name or the method's name."""
+    """The target of a call node: the submodule's type, the function's qualified name or the method's name."""
     if node.op not in CALLABLE_NODE_OPS:
         raise AssertionError(f"Expect op types of {', '.join(sorted(CALLABLE_NODE_OPS))}, but found {node.op}")
     if node.op == "call_module":
@@ -62,7 +62,7 @@ class FxNetAccFusionsFinder:
 
     Args:
         module: a module over which ShapeProp has run.
-        acc_nodes: the nodes to group; nodes of groups that are not all among them are removed from the set.
+        acc_nodes: the nodes to group; nodes of groups that are only partly in the set are removed from it.
     """
 
     def __init__(self, module: GraphModule, acc_nodes: NodeSet) -> None:
@@ -70,7 +70,7 @@ class FxNetAccFusionsFinder:
         self.nodes = list(module.graph.nodes)
 
     def __call__(self) -> dict[Node, NodeSet]:
-        """The group of each node that is in one."""
+        """The group of each node that has one."""
         group_of: dict[Node, NodeSet] = {}
         for node in self.nodes:
             if node in group_of or node not in self.acc_nodes or "tensor_meta" in node.meta:
@@ -121,7 +121,7 @@ _FIRST = {
 
 
 def legalize_graph(gm: GraphModule) -> GraphModule:
-    """Sorts the nodes so that each comes after its inputs; arithmetic on numbers goes as early as possible.
+    """Sorts the nodes so that each comes after its inputs; arithmetic on numbers is moved as early as possible.
 
     Raises:
         RuntimeError: the graph has a cycle.

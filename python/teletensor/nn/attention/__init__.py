@@ -29,8 +29,8 @@ def sdpa_kernel(backends: list[SDPBackend] | SDPBackend, set_priority: bool = Fa
     """Selects the implementations that scaled_dot_product_attention may use in the ``with`` block, in all threads.
 
     MATH stores all scores; FLASH_ATTENTION and EFFICIENT_ATTENTION are the engine's fused operator, and CUDNN_ATTENTION
-    is this operator on a GPU. A fused implementation is preferred to MATH, unless ``set_priority`` makes the order of the
-    list count.
+    is this operator on a GPU. A fused implementation is preferred to MATH, unless ``set_priority`` gives the list's
+    order precedence.
     """
     if not isinstance(backends, (list, SDPBackend)):
         raise AssertionError(

@@ -39,7 +39,8 @@ def to_dense(num_blocks: Tensor, indices: Tensor, columns: int) -> Tensor:
 
 
 def to_ordered(dense: Tensor) -> tuple[Tensor, Tensor]:
-    """(the number of nonzero entries of each row, all column numbers, those of nonzero entries first); int32."""
+    """(the number of nonzero entries of each row, and all column indices with those of nonzero entries first); int32.
+    """
     dense = dense.to(_C.int32)
     order = _C.torch.argsort(dense, dim=-1, descending=True, stable=True)
     return dense.sum(-1).to(_C.int32), order.to(_C.int32)
@@ -60,9 +61,9 @@ def _cropped(num_blocks: Tensor | None, indices: Tensor | None, rows: int, colum
 class BlockMask:
     """A mask of attention scores by blocks of queries and keys.
 
-    ``kv_indices[b, h, i, :kv_num_blocks[b, h, i]]`` are the numbers of the blocks of keys for the block of queries i of
-    which some elements are masked, by ``mask_mod``. The full blocks are those without masked elements. Other blocks are
-    masked. The tensors with q in their names are the same for blocks of keys.
+    ``kv_indices[b, h, i, :kv_num_blocks[b, h, i]]`` are the indices of the blocks of keys that ``mask_mod`` masks
+    partly for block i of the queries. The full blocks are those without masked elements. Other blocks are masked. The
+    tensors with q in their names contain the transposed lists: the blocks of queries for each block of keys.
     """
 
     def __init__(

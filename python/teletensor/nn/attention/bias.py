@@ -12,7 +12,7 @@ __all__ = ["CausalBias", "CausalVariant", "causal_lower_right", "causal_upper_le
 
 
 class CausalVariant(enum.IntEnum):
-    """To which corner of the scores the diagonal of a causal mask is aligned."""
+    """The corner of the scores to which the diagonal of a causal mask is aligned."""
 
     UPPER_LEFT = 1
     LOWER_RIGHT = 2
@@ -47,7 +47,7 @@ def causal_upper_left(*size: int) -> CausalBias:
 
 
 def causal_lower_right(*size: int) -> CausalBias:
-    """The last query attends to all keys, each earlier one to one key less."""
+    """The last query attends to all keys, and each earlier query to one key fewer."""
     if len(size) != 2:
         raise AssertionError("causal_lower_right only supports 2D tensors")
     return CausalBias(CausalVariant.LOWER_RIGHT, *size)

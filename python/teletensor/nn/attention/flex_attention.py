@@ -1,9 +1,9 @@
-"""flex_attention: attention whose scores a Python function changes, and whose masks are by blocks.
+"""flex_attention: attention with a Python function that modifies the scores, and a mask by blocks.
 
 PyTorch calls these functions with the indices of single scores, vectorised by vmap. Here they are called once, with
 tensors of indices that broadcast to the scores, (batch, 1, 1, 1), (1, heads, 1, 1), (1, 1, queries, 1) and (1, 1, 1, keys).
-Pointwise functions and indexing of other tensors have the same results in both ways; that they do is checked for a few
-scores when a function is used for the first time, which waits for the engine.
+Pointwise functions and indexing of other tensors have the same results in both ways. The first use of a function checks
+this for a few scores, which waits for the engine.
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ def create_block_mask(
 
 
 def _scores_used(block_mask: BlockMask, sizes: tuple[int, ...], device) -> Tensor:
-    """The mask of all scores: that of mask_mod in partial blocks, all scores of full blocks."""
+    """The mask of all scores: mask_mod in partial blocks, True in full blocks."""
     used = _call(block_mask.mask_mod, (), sizes, device)
     if getattr(block_mask, "_of_function", None) is block_mask.mask_mod:
         return used

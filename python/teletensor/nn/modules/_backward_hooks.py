@@ -36,7 +36,7 @@ class BackwardHook:
         self.module, self.hooks, self.pre_hooks = module, hooks, pre_hooks
         self.grad_outputs: tuple | None = None
         self.args: tuple = ()  # the tensors among the inputs that require no grad; None for other inputs
-        self.places: list[int] | None = None  # of inputs that require grad; None: no input does
+        self.places: list[int] | None = None  # positions of inputs that require grad; None: no input does
 
     def setup_input_hook(self, args: tuple) -> tuple:
         """The arguments, whose gradients pass through the hooks."""

@@ -63,7 +63,7 @@ class ModuleCalls:
         return self._call_with_hooks(args, kwargs)
 
     def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
-        """The call that compile() compiles."""
+        """The implementation of __call__; compile() compiles it."""
         return self._call_with_hooks(args, kwargs)
 
     _wrapped_call_impl = _call_impl

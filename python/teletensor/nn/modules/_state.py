@@ -111,9 +111,10 @@ class ModuleState:
                 f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like object from checkpoint '
                 f"but received {type(value)}"
             )
-        if is_lazy(target):  # and so is the value: LazyModuleMixin materializes the parameter for other values
+        # the value is uninitialised too: LazyModuleMixin materializes the parameter for other values
+        if is_lazy(target):
             return None
-        if target.dim() == 0 and tuple(value.shape) == (1,):  # format of PyTorch before 0.4
+        if target.dim() == 0 and tuple(value.shape) == (1,):  # the format of PyTorch before 0.4
             value = value[0]
         if tuple(value.shape) != tuple(target.shape):
             return (

@@ -1,4 +1,4 @@
-"""Constructors of modules that consist of a function and its arguments."""
+"""Constructors of modules that only store the arguments of a function."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ _ASMoutput = namedtuple("_ASMoutput", ["output", "loss"])
 
 
 class AdaptiveLogSoftmaxWithLoss(Module):
-    """Computes frequent classes in a head, and rarer classes in clusters with increasingly small projections.
+    """Scores frequent classes in a head, and rarer classes in clusters with increasingly small projections.
 
     Every cluster is computed for every row, so that no size depends on data and calls do not wait for the engine.
     """

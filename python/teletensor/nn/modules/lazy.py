@@ -28,7 +28,7 @@ __all__ = [
 
 
 class LazyModuleMixin:
-    """The common base of lazy modules, before the module's class.
+    """The common base of lazy modules; listed before the module's class among the bases.
 
     The first call, or loading a state, materializes the parameters; the first call also sets the module's class to
     `cls_to_become`. Subclasses define initialize_parameters, which receives the arguments of forward.
@@ -106,7 +106,7 @@ class LazyLinear(LazyModuleMixin, Linear):
             if self.bias is not None:
                 self.bias.materialize((self.out_features,))
             self.reset_parameters()
-        elif self.in_features == 0:  # the parameters are those of a loaded state
+        elif self.in_features == 0:  # the parameters were loaded from a state dict
             if input.shape[-1] != self.weight.shape[-1]:
                 raise AssertionError(
                     f"The in_features inferred from input: {input.shape[-1]} is not equal to in_features from self.weight: "
@@ -116,7 +116,7 @@ class LazyLinear(LazyModuleMixin, Linear):
 
 
 class _LazyConvXdMixin(LazyModuleMixin):
-    """The common base of lazy convolutions, before the class of the convolution."""
+    """The common base of lazy convolutions; listed before the class of the convolution among the bases."""
 
     def _make_lazy(self, out_channels: int, bias: bool, device, dtype) -> None:
         self.weight = UninitializedParameter(device=device, dtype=dtype)
@@ -204,7 +204,7 @@ class LazyConvTranspose3d(_LazyConvTranspose, ConvTranspose3d):
 
 
 class _LazyNormBase(LazyModuleMixin):
-    """The common base of lazy norms, before the class of the norm."""
+    """The common base of lazy norms; listed before the class of the norm among the bases."""
 
     def __init__(
         self, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True, track_running_stats: bool = True,

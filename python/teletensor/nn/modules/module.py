@@ -369,7 +369,7 @@ class Module(ModuleCalls, ModuleState):
         self._compiled_call_impl = compiled(self._call_impl, *args, **kwargs)
 
     def xpu(self, device=None) -> Module:
-        """Raises NotImplementedError, as ipu() and mtia(): engines have CPUs and CUDA GPUs."""
+        """Raises NotImplementedError, as do ipu() and mtia(): engines have CPUs and CUDA GPUs only."""
         raise NotImplementedError("engines have CPUs and CUDA GPUs; there are no devices of type xpu, ipu or mtia")
 
     ipu = mtia = xpu
@@ -417,7 +417,7 @@ class Module(ModuleCalls, ModuleState):
         return state
 
     def _replicate_for_data_parallel(self) -> Module:
-        """A shallow copy without parameters, which DataParallel sets to copies on another device."""
+        """A shallow copy without parameters. DataParallel sets them to copies on another device."""
         replica = type(self).__new__(type(self))
         replica.__dict__ = {**self.__dict__, "_parameters": {}, "_buffers": self._buffers.copy(), "_modules": self._modules.copy()}
         replica.__dict__["_is_replica"] = True

@@ -15,7 +15,7 @@ from ...distributed._reduce_op import ReduceOp
 
 
 class _Reached(Function):
-    """Returns tensors unchanged, and notes in backward that the pass has reached them."""
+    """Returns tensors unchanged, and records in backward that the pass has reached them."""
 
     @staticmethod
     def forward(ctx, reducer: HookReducer, *tensors: Tensor):
@@ -44,8 +44,10 @@ class HookReducer:
         self._state, self._hook, self._parameters, self._group = state, hook, parameters, group
         self._buckets = _divided(parameters, bucket_bytes)
         self._before: list | None = None  # the parameters' gradients before the pass; None: no pass is expected
-        self._before_local: list | None = None  # before the first pass since the last reduction, if that was not reduced
-        self.is_reached: bool | None = False  # by the pass; None: not known, because the output has no tensors to mark
+        # the gradients before the first pass since the last reduction, if that pass was not reduced
+        self._before_local: list | None = None
+        # whether the pass reached the output; None: not known, because the output has no tensors to mark
+        self.is_reached: bool | None = False
 
     def prepare(self, synchronizes: bool) -> None:
         """Begins a pass. `synchronizes`: whether its gradients are reduced."""
@@ -58,8 +60,8 @@ class HookReducer:
     def marked(self, output):
         """The module's output, whose gradients show that a backward pass belongs to the module.
 
-        Tensors inside other objects than tuples, lists and dicts are not found. If there are no others, a pass belongs to the
-        module if it changes a gradient of its parameters.
+        Only tensors in tuples, lists and dicts are found. If there are none, a pass belongs to the module if it changes
+        a gradient of its parameters.
         """
         from ...distributed.fsdp._nested import tensors_in, with_tensors
 
@@ -74,7 +76,7 @@ class HookReducer:
         return with_tensors(output, iter([next(marked) if t.requires_grad else t for t in tensors]))
 
     def finish(self, names: list[str], allows_unused: bool) -> None:
-        """Ends a pass: reduces the gradients, unless the pass was another module's.
+        """Ends a pass: reduces the gradients, unless the pass belongs to another module.
 
         Raises:
             RuntimeError: the pass computed no gradient for a parameter, and `allows_unused` is False.
@@ -107,7 +109,7 @@ class HookReducer:
         )
 
     def _unused_by_all(self, used: list[bool]) -> set[int]:
-        """The numbers of the parameters that no rank uses. Waits for the other ranks if this rank does not use all."""
+        """The indices of the parameters that no rank uses. Waits for the other ranks if this rank does not use all."""
         counts = _C.tensor([int(is_used) for is_used in used], dtype=_C.int32, device="cpu")
         self._group.allreduce([counts], AllreduceOptions(reduceOp=ReduceOp.SUM)).wait()
         if all(used):
@@ -141,7 +143,7 @@ def _version(grad: Tensor | None) -> tuple | None:
 
 
 def _divided(parameters: list[Tensor], bucket_bytes: tuple[int, int]) -> list[list[int]]:
-    """The numbers of the parameters in each bucket: in reverse order, with one dtype per bucket."""
+    """The indices of the parameters in each bucket: in reverse order, with one dtype per bucket."""
     buckets: list[list[int]] = []
     current: dict = {}  # by dtype: the bucket that is being filled, and its size
     for i in reversed(range(len(parameters))):

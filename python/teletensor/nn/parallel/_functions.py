@@ -1,4 +1,4 @@
-"""Copies between devices as functions with gradients: Broadcast, ReduceAddCoalesced, Scatter and Gather, by ``apply``."""
+"""Differentiable copies between devices: Broadcast, ReduceAddCoalesced, Scatter and Gather, called by ``apply``."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Broadcast:
 
 
 class ReduceAddCoalesced:
-    """Adds up tensors of several devices."""
+    """Adds tensors of several devices."""
 
     @staticmethod
     def apply(destination: Any, num_inputs: int, *grads: Tensor) -> tuple[Tensor, ...]:

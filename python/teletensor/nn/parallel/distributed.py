@@ -29,7 +29,8 @@ def _finish_all() -> None:
 
 
 class _DDPJoinHook(JoinHook):
-    """Contributes gradients of zeros to the other ranks' iterations; at the end, copies the model of a last rank."""
+    """Contributes zero gradients to the other ranks' iterations; at the end, copies the model of one of the last ranks.
+    """
 
     def __init__(self, module: DistributedDataParallel):
         self.module = module
@@ -55,7 +56,8 @@ class DistributedDataParallel(Module, Joinable):
     gradients are averaged over the ranks, so that all copies stay equal.
 
     The engine divides the parameters into buckets, in reverse order, and reduces each bucket as soon as backward() has
-    computed its gradients, while it computes the others. backward() does not wait; what uses a gradient does.
+    computed its gradients, while it computes the other gradients. backward() does not wait; only reading a gradient
+    does.
 
     Args:
         module: a module with the same parameters, in the same order, on every rank.
@@ -139,8 +141,9 @@ class DistributedDataParallel(Module, Joinable):
         self._reducer = 0
         self._hook_reducer: HookReducer | None = None  # replaces the engine's reducer
         self._expects_backward = False
-        self._accumulates = False  # whether passes since the last average have stayed local
-        self._num_passes, self._error = 0, ""  # that synchronize; the error of a call in the wrong order
+        self._accumulates = False  # whether the passes since the last average were not averaged
+        # number of passes that synchronize; the error of a call in the wrong order
+        self._num_passes, self._error = 0, ""
         self._create_reducer(None)
         _live.add(self)
         if _finish_all not in gradients.after_backward:
@@ -267,8 +270,8 @@ class DistributedDataParallel(Module, Joinable):
     ) -> Join:
         """A context for a training loop that may end earlier on some ranks; see torch.distributed.algorithms.join.Join.
 
-        Ranks that have left the loop contribute gradients of zeros. At the end, all ranks have the model of a rank that was
-        last. Gradients are divided by the number of all ranks.
+        Ranks that have left the loop contribute zero gradients. At the end, all ranks have the model of one of the last
+        ranks. Gradients are divided by the number of all ranks.
 
         Raises:
             NotImplementedError: ``divide_by_initial_world_size=False``, or the module has ``find_unused_parameters``.

@@ -32,7 +32,7 @@ def cached():
 
 
 def _set(target: Tensor, value: Tensor) -> None:
-    """Gives a tensor other values, of possibly another size."""
+    """Replaces a tensor's values; the size may change."""
     if target is not value:
         target.data = value.detach()
 
@@ -40,8 +40,8 @@ def _set(target: Tensor, value: Tensor) -> None:
 class ParametrizationList(ModuleList):
     """The parametrizations of one tensor, applied in order to `original`, or to `original0`, `original1`, ...
 
-    The tensor itself becomes `original`, so that an optimizer which holds it trains it. With several originals, which
-    the right_inverse of the first parametrization returns, they are new parameters.
+    The tensor itself becomes `original`, so that an optimizer which holds it trains it. Several originals are new
+    parameters, returned by the right_inverse of the first parametrization.
 
     Args:
         unsafe: skips the check that the parametrizations keep the tensor's dtype and shape.
@@ -147,7 +147,7 @@ def _refuse_pickling(module: Module) -> dict:
 
 
 def _deep_copy(module: Module, memo: dict) -> Module:
-    """A copy with its own class, so that its parametrizations can be removed separately."""
+    """A deep copy with a separate class, so that its parametrizations can be removed separately."""
     if id(module) in memo:
         return memo[id(module)]
     replica = type(module).__new__(type(module))
@@ -159,7 +159,7 @@ def _deep_copy(module: Module, memo: dict) -> Module:
 
 
 def _make_parametrizable(module: Module, name: str) -> None:
-    """Gives the module its own class with a property that replaces the tensor."""
+    """Changes the module's class to a new subclass, with a property that replaces the tensor."""
     if not getattr(type(module), "_is_parametrized", False):
         base = type(module)
         members = {"_is_parametrized": True, "__module__": base.__module__, "__getstate__": _refuse_pickling}
@@ -277,7 +277,7 @@ def type_before_parametrizations(module: Module) -> type:
 
 
 def transfer_parametrizations_and_params(from_module: Module, to_module: Module, tensor_name: str | None = None) -> Module:
-    """Gives a module the parametrizations and originals of another one, of all tensors or of one; returns `to_module`."""
+    """Copies the parametrizations and originals of all tensors, or of one, to another module; returns `to_module`."""
     if not is_parametrized(from_module):
         return to_module
     for name in list(from_module.parametrizations) if tensor_name is None else [tensor_name]:

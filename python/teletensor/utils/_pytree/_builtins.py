@@ -94,7 +94,7 @@ def _namedtuple_deserialize(name):
 
 
 def _register_namedtuple(cls: type, *, serialized_type_name: str) -> None:
-    """Gives a namedtuple a name for treespec_dumps. Namedtuples are containers without this call."""
+    """Registers the name of a namedtuple for treespec_dumps. Namedtuples are containers without this call."""
     _private_register_pytree_node(
         cls, _namedtuple_flatten, _namedtuple_unflatten, serialized_type_name=serialized_type_name,
         to_dumpable_context=_namedtuple_serialize, from_dumpable_context=_namedtuple_deserialize,

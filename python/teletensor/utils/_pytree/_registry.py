@@ -1,4 +1,4 @@
-"""The container types of pytrees: how each is taken apart and put together, and the keys of its children."""
+"""The container types of pytrees: how each is flattened and unflattened, and the keys of its children."""
 
 from __future__ import annotations
 

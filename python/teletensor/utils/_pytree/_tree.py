@@ -63,7 +63,7 @@ def tree_structure(tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None
 
 
 def tree_map(func: Callable, tree: PyTree, *rests: PyTree, is_leaf: Callable[[PyTree], bool] | None = None) -> PyTree:
-    """Applies func to the leaves of `tree` and to the subtrees of `rests` at the same places."""
+    """Applies func to the leaves of `tree` and to the subtrees of `rests` at the same positions."""
     leaves, spec = tree_flatten(tree, is_leaf)
     return spec.unflatten(map(func, leaves, *(spec.flatten_up_to(rest) for rest in rests)))
 

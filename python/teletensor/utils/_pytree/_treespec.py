@@ -84,7 +84,7 @@ class TreeSpec:
         return self._children[index]
 
     def flatten_up_to(self, tree: Any) -> list[Any]:
-        """Returns the subtrees of `tree` at the places of this structure's leaves.
+        """Returns the subtrees of `tree` at the positions of this structure's leaves.
 
         Raises:
             ValueError: the upper part of `tree` has another structure.

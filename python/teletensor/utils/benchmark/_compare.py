@@ -13,7 +13,7 @@ _COLOURS = ((1.01, f"\033[92m{_BOLD}"), (1.1, f"\033[34m{_BOLD}"), (2.0, ""), (5
 
 
 class Colorize(enum.Enum):
-    """With which other times a time's colour compares it."""
+    """Which times a time is compared with to choose its colour."""
 
     NONE = "none"
     COLUMNWISE = "columnwise"
@@ -42,7 +42,7 @@ class Compare:
         self._trim = True
 
     def colorize(self, rowwise: bool = False) -> None:
-        """Colours times by their ratio to the shortest of the column, or of the row."""
+        """Colours times by their ratio to the shortest time of the column or row."""
         self._colorize = Colorize.ROWWISE if rowwise else Colorize.COLUMNWISE
 
     def highlight_warnings(self) -> None:

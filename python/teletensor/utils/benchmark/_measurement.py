@@ -15,13 +15,13 @@ from ..._functions import get_num_threads, set_num_threads
 
 _MAX_FIGURES = 4
 _LEAST_INTERVAL = 25e-9  # seconds: no measurement is more precise
-_FLUCTUATION, _DISTURBANCE = 0.1, 0.25  # of the interquartile range, relative to the median
+_FLUCTUATION, _DISTURBANCE = 0.1, 0.25  # limits of the interquartile range, relative to the median
 _UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 
 
 @dataclass(frozen=True)
 class TaskSpec:
-    """What a Timer measured."""
+    """The statement and labels that a Timer measured."""
 
     stmt: str
     setup: str
@@ -94,7 +94,9 @@ class Measurement:
 
     @property
     def significant_figures(self) -> int:
-        """How many figures of the median are significant, 1 to 4: by the 90 % confidence interval of the middle half."""
+        """The number of significant figures of the median, 1 to 4, by the 90 % confidence interval of the middle half
+        of the times.
+        """
         times = sorted(self.times)
         middle = times[len(times) // 4 : math.ceil(3 * len(times) / 4)]
         interval = max(1.645 * float(np.std(middle)) / math.sqrt(len(middle)), _LEAST_INTERVAL)
@@ -152,7 +154,7 @@ class Measurement:
 
 
 def select_unit(t: float) -> tuple[str, float]:
-    """The unit (ns, us, ms or s) in which a time is 1 to 1000, and its seconds."""
+    """The unit (ns, us, ms or s) in which a time is between 1 and 1000, and the unit in seconds."""
     unit = {-3: "ns", -2: "us", -1: "ms"}.get(math.floor(math.log10(t) / 3), "s") if t > 0 else "s"
     return unit, _UNITS[unit]
 

@@ -60,13 +60,13 @@ class Timer:
         return max(self._timer.timeit(number), 1e-9)
 
     def timeit(self, number: int = 1000000) -> Measurement:
-        """One measurement of ``number`` executions, after some for warming up."""
+        """One measurement of ``number`` executions, after a few warm-up executions."""
         with set_torch_threads(self._task_spec.num_threads):
             self._time(max(number // 100, 2))
             return Measurement(number, [self._time(number)], self._task_spec)
 
     def _block_size(self, min_run_time: float) -> int:
-        """The number of executions whose time is large compared to that of reading the time."""
+        """The number of executions that take much longer than reading the clock."""
         with set_torch_threads(self._task_spec.num_threads):
             overhead = sorted(self._time(0) for _ in range(5))[2]
             number = 1

@@ -1,8 +1,8 @@
 """Augmentations of batches in the engine: a few instructions per batch, with random numbers of the session's generator.
 
-An augmentation is a callable of images of shape (N, C, H, W), on any device; each image of a batch is changed on its own.
-``PinnedDataset(dataset, transform=on(0, RandomCrop(32, 4), RandomHorizontalFlip(), Normalize(mean, std)))`` applies them to
-the first entry of each batch.
+An augmentation is a callable of images of shape (N, C, H, W), on any device; each image of a batch is changed
+independently. ``PinnedDataset(dataset, transform=on(0, RandomCrop(32, 4), RandomHorizontalFlip(), Normalize(mean,
+std)))`` applies them to the first entry of each batch.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def _check_images(op: str, images: Tensor) -> None:
 
 
 class _Constants:
-    """Tensors made at the first call, and again for other images or another session."""
+    """Tensors that are created at the first call, and again when the images' dtype or device or the session changes."""
 
     def __init__(self) -> None:
         self._session: Any = None
@@ -30,7 +30,7 @@ class _Constants:
         self._value: Any = None
 
     def get(self, key: Any, make: Callable) -> Any:
-        """The tensors for a key, by make() if it differs from that of the last call."""
+        """The tensors for a key; calls make() if the key differs from that of the last call."""
         from ..._connection import connection
 
         session = connection()
@@ -106,7 +106,7 @@ class Normalize:
 
 
 class RandomCrop:
-    """A window of each image, at a random place of the image with zeros around it.
+    """A window of each image, at a random position in the zero-padded image.
 
     Args:
         size: height and width of the windows.

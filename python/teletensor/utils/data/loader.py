@@ -178,9 +178,9 @@ class prefetch:  # noqa: N801 - used as a function
     """Iterates a DataLoader with ``num_workers=0`` some batches ahead: ``for x, y in prefetch(loader): ...``
 
     Before it returns a batch, it loads the following ``batches`` in the calling thread, which sends them to the engine in
-    the background. Batches and their order are the loader's, and an error is raised in the place of its batch. Only what
-    the data set shares with the loop's body can differ, because the data set runs earlier: for example random
-    numbers that both draw from one generator.
+    the background. Batches and their order are the loader's, and an error is raised in the place of its batch. Only
+    state that the data set shares with the loop's body can differ, because the data set runs earlier: for example a
+    generator from which both draw.
 
     Args:
         loader: a DataLoader with ``num_workers=0``; other workers load ahead anyway.

@@ -17,7 +17,7 @@ _MAX_CHUNK = 1024  # samples
 
 
 class Leaf:
-    """The place of a tensor in a sample."""
+    """The position of a tensor in a sample."""
 
 
 def _flatten(sample, path: str = "") -> Iterator[tuple[str, object]]:
@@ -33,7 +33,7 @@ def _flatten(sample, path: str = "") -> Iterator[tuple[str, object]]:
 
 
 def _structure_of(sample):
-    """The sample's containers, with a Leaf in the place of each leaf."""
+    """The sample's containers, with a Leaf in place of each leaf."""
     if isinstance(sample, Mapping):
         return like(sample, {key: _structure_of(sample[key]) for key in sample})
     if isinstance(sample, tuple) and hasattr(sample, "_fields"):

@@ -75,7 +75,7 @@ class RandomSampler(Sampler[int]):
             yield from (own or self._numbers()).randperm(n)
         if count % n:
             yield from (own or self._numbers()).randperm(n)[: count % n]
-        elif own is None:  # PyTorch draws one more order, which it does not use
+        elif own is None:  # PyTorch draws one more permutation, which it does not use
             self._numbers().skip_randperm(n)
 
     def __len__(self) -> int:

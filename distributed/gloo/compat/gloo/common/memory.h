@@ -1,5 +1,5 @@
-// Debian's libgloo-dev omits this header of Gloo, which gloo/transport/tcp/pair.h includes. It declares what Gloo's
-// headers use of it. None of these types is used here, and the members of Gloo's Pair that are used precede them.
+// Debian's libgloo-dev omits this header of Gloo, which gloo/transport/tcp/pair.h includes. It declares the parts that
+// Gloo's headers use. None of these types is used here, and the members of Gloo's Pair that are used precede them.
 #pragma once
 
 #include <memory>

@@ -13,7 +13,7 @@ __all__ = ["DDPCommHookType", "default_hooks", "post_localSGD_hook", "powerSGD_h
 
 @dataclass(frozen=True)
 class _Registration:
-    """Registers a hook; ``power_sgd_rank``: with a PowerSGDState of this rank."""
+    """Registers a hook; `power_sgd_rank`: the rank of the PowerSGDState, if the hook needs one."""
 
     hook: Callable
     power_sgd_rank: int | None = None

@@ -23,14 +23,14 @@ logger = logging.getLogger(__name__)
 
 
 class PowerSGDState:
-    """Options of PowerSGD, and what it keeps from one step to the next. One state serves one module.
+    """Options of PowerSGD, and its state between steps. One state serves one module.
 
     Args:
         process_group: the ranks; None: the group of init_process_group().
         matrix_approximation_rank: the number of columns of the two matrices.
         start_powerSGD_iter: the number of steps in which gradients are averaged without compression.
-        min_compression_rate: a gradient is compressed only if that makes it smaller than by this factor.
-        use_error_feedback: whether what compression has lost is added to the gradients of the next step.
+        min_compression_rate: a gradient is compressed only if its size shrinks by at least this factor.
+        use_error_feedback: whether the compression error is added to the gradients of the next step.
         warm_start: whether the approximation starts from that of the previous step, instead of from random numbers.
         orthogonalization_epsilon: added to the norm of columns; if it is 0, float32 and float64 matrices are decomposed by
             linalg.qr instead.
@@ -62,7 +62,7 @@ class PowerSGDState:
         self.orthogonalization_epsilon = orthogonalization_epsilon
         self.rng = np.random.RandomState(random_seed)
         self.batch_tensors_with_same_shape = batch_tensors_with_same_shape
-        # By the bucket's number: the part of the gradients that compression has lost, and the last matrices.
+        # By bucket index: the part of the gradients that compression has lost, and the last matrices.
         self.error_dict: dict[int, Tensor] = {}
         self.p_memory_dict: dict[int, Tensor] = {}
         self.q_memory_dict: dict[int, Tensor] = {}
@@ -99,7 +99,7 @@ class PowerSGDState:
         return gradient.clone()
 
     def _finish(self, bucket: GradBucket, approximation: Tensor, gradient: Tensor | None, q: Tensor, p: Tensor) -> None:
-        """Keeps what the next step needs."""
+        """Stores the state that the next step needs."""
         if gradient is not None:
             self.error_dict[bucket.index()] = gradient - approximation
         if self.warm_start:
@@ -211,7 +211,7 @@ def _approximated(
     if before is None:
         started = default_hooks._started(group.allreduce([flat_p]))
     else:
-        # Two collectives in progress: the second one is started before the first one has ended.
+        # Overlaps two collectives: the second starts before the first has ended.
         work = group.allreduce([flat_p])
         started = before.then(lambda future: (future.value(), work.wait())[0])
     return started.then(compute_q).then(decompress)
@@ -220,8 +220,8 @@ def _approximated(
 def powerSGD_hook(state: PowerSGDState, bucket: GradBucket) -> Future:  # noqa: N802 - PyTorch's name
     """Averages gradients approximately: each matrix M as P Q^T with `matrix_approximation_rank` columns.
 
-    P = M Q is summed over the ranks and orthogonalized, then Q = M^T P is averaged. Vectors, and matrices for which that
-    saves too little, are averaged exactly.
+    P = M Q is summed over the ranks and orthogonalized, then Q = M^T P is averaged. Vectors, and matrices that
+    compression would shrink too little, are averaged exactly.
     """
     group = state.process_group or distributed_c10d._get_default_group()
     buffer = bucket.buffer()

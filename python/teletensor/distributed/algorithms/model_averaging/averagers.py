@@ -32,7 +32,7 @@ class ModelAverager(ABC):
 
     @abstractmethod
     def average_parameters(self, params: Iterable) -> None:
-        """Averages parameters or parameter groups, if it is their turn in this step."""
+        """Averages parameters or parameter groups, if this step averages."""
 
 
 class PeriodicModelAverager(ModelAverager):
@@ -52,7 +52,7 @@ class PeriodicModelAverager(ModelAverager):
         self.warmup_steps, self.period = warmup_steps, period
 
     def average_parameters(self, params: Iterable) -> None:
-        """Averages parameters or parameter groups, of which only those with a gradient, if it is the turn of this step."""
+        """Averages the parameters that have a gradient, if this step averages."""
         if self.step >= self.warmup_steps and (self.step - self.warmup_steps) % self.period == 0:
             utils.average_parameters_or_parameter_groups(params, self.process_group)
         self.step += 1

@@ -15,7 +15,7 @@ __all__ = ["HierarchicalModelAverager"]
 
 class HierarchicalModelAverager(ModelAverager):
     """Averages the ranks' parameters over groups of different sizes in different periods, beginning with step
-    `warmup_steps`. In a step that is a multiple of several periods, over the group of the longest one.
+    `warmup_steps`. A step that is a multiple of several periods uses the group of the longest one.
 
     Args:
         period_group_size_dict: the size of the groups by period, from the shortest period to the longest, whose groups
@@ -60,7 +60,7 @@ class HierarchicalModelAverager(ModelAverager):
         return next((self.period_process_group_dict[p] for p in reversed(self._periods) if self.step % p == 0), None)
 
     def average_parameters(self, params: Iterable) -> None:
-        """Averages parameters or parameter groups, of which only those with a gradient, if it is the turn of this step."""
+        """Averages the parameters that have a gradient, if this step averages."""
         if self.step >= self.warmup_steps:
             group = self._find_process_group()
             if group is not None:

@@ -19,7 +19,7 @@ __all__ = ["context_parallel", "context_parallel_unshard", "set_rotate_method"]
 
 @dataclass
 class _ContextParallelOptions:
-    """Options that all contexts use which are entered afterwards. They must be the same on all ranks.
+    """Options of all contexts that are entered afterwards. They must be the same on all ranks.
 
     Args:
         enable_load_balance: whether each rank gets one chunk from the beginning and one from the end of a sequence, which

@@ -19,7 +19,7 @@ from ..._options import BroadcastOptions, ReduceScatterOptions
 from ..._process_group import ProcessGroup
 from ..._reduce_op import ReduceOp
 
-_TAG = (1 << 32) - 4  # of messages of ring attention; a user cannot choose it
+_TAG = (1 << 32) - 4  # tag of ring attention's messages; users cannot choose it
 _ASYNC = BroadcastOptions(asyncOp=True)
 _SEQUENCE = 2  # the dimension of queries, keys and values that is divided
 

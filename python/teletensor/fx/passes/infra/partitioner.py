@@ -87,7 +87,7 @@ class CapabilityBasedPartitioner:
 
     @staticmethod
     def _keep_results_together(group_of: dict[Node, set[Node]]) -> None:
-        """Moves the nodes that take one of several results to the group of the node that computes them."""
+        """Moves the nodes that select one of several results to the group of the node that computes the results."""
         for node in sorted(group_of):
             is_item = node.op == "call_function" and _get_qualified_name(node.target) == "_operator.getitem"
             source = node.all_input_nodes[0] if is_item and node.all_input_nodes else None
@@ -102,7 +102,7 @@ class CapabilityBasedPartitioner:
                     del group_of[node]
 
     def _is_worth_it(self, group: list[Node]) -> bool:
-        """Whether a group has more than one computation, or one that may be alone."""
+        """Whether a group has more than one computation, or a computation that may form a group alone."""
         free = {"torch.ops.aten.view", "_operator.getitem", *self.non_compute_ops}
         names = [_get_qualified_name(node.target) for node in group if node.op == "call_function"]
         others = sum(node.op in ("call_module", "call_method") for node in group)
@@ -138,7 +138,7 @@ def _distinct(groups: Iterable[set[Node]]) -> list[set[Node]]:
 
 
 def _has_cycle(joined: set[Node], group_of: dict[Node, set[Node]]) -> bool:
-    """Whether a path leaves the nodes and returns, where reaching a group's node reaches all of the group."""
+    """Whether a path leaves the nodes and returns. A path that reaches one node of a group reaches the whole group."""
     pending = [user for node in joined for user in node.users if user not in joined]
     seen: set[Node] = set()
     while pending:

@@ -11,7 +11,7 @@ __all__ = ["PassResult", "PassBase"]
 
 
 class PassResult(NamedTuple):
-    """What a pass returns: the module, and whether it was changed."""
+    """The result of a pass: the module, and whether it was changed."""
 
     graph_module: Any
     modified: bool
@@ -36,5 +36,5 @@ class PassBase(abc.ABC):
         return
 
     def ensures(self, graph_module: GraphModule) -> None:
-        """Raises if the pass left the module in a state that it must not."""
+        """Raises if the pass left the module in an invalid state."""
         return

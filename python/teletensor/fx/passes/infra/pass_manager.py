@@ -87,7 +87,7 @@ class PassManager:
     Args:
         passes: the passes.
         constraints: functions of two passes: whether the first may come before the second.
-        steps: how often the passes are repeated at most; they stop when none changes the module.
+        steps: maximum number of repetitions; they stop when no pass changes the module.
         run_checks_after_each_pass: calls check() after each pass.
         suppress_check_failures: must be False; failing checks raise.
     """

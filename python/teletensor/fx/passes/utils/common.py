@@ -22,7 +22,7 @@ class HolderModule(nn.Module):
 def lift_subgraph_as_module(
     gm: GraphModule, subgraph: Graph, comp_name: str = "", class_name: str = "GraphModule"
 ) -> tuple[GraphModule, dict[str, str]]:
-    """A module of a subgraph with the attributes of `gm` that it names.
+    """A module of a subgraph, with the attributes of `gm` that the subgraph reads.
 
     Returns:
         The module, and the new qualified name (below comp_name) of each attribute.

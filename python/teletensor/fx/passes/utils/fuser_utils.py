@@ -15,7 +15,7 @@ NodeList = list[Node]
 
 
 def topo_sort(nodes: NodeList) -> NodeList:
-    """The nodes so that each comes after its inputs among them, otherwise in the given order."""
+    """The nodes in topological order; otherwise in the given order."""
     position = {node: i for i, node in enumerate(nodes)}
     waits_for = {node: sum(n in position for n in node.all_input_nodes) for node in nodes}
     ready = [i for i, node in enumerate(nodes) if waits_for[node] == 0]
@@ -33,7 +33,7 @@ def topo_sort(nodes: NodeList) -> NodeList:
 
 
 def validate_partition(partition: NodeList) -> bool:
-    """Whether the nodes can be one operation: no path leaves them and returns."""
+    """Whether the nodes can be fused: no path leaves the set and re-enters it."""
     inside = set(partition)
     pending = [user for node in inside for user in node.users if user not in inside]
     seen: set[Node] = set()
@@ -103,7 +103,7 @@ def insert_subgm(
     """Adds a call of a module to the graph of `gm`, and uses its results for the outputs' users.
 
     Args:
-        insertion_point: the node after which the call goes; by default the last of the outputs.
+        insertion_point: the node after which the call is inserted; by default the last of the outputs.
     """
     name = type(sub_gm).__name__
     gm.add_submodule(name, sub_gm)

@@ -21,10 +21,9 @@ class InternalMatch:
     """A subgraph that matches.
 
     Attributes:
-        anchors: the pattern's last nodes.
-        nodes_map: the graph's node for each of the pattern; for a placeholder possibly a constant.
-        placeholder_nodes, returning_nodes: those of the pattern's inputs and outputs, in order.
-        name_node_map: the graph's nodes by names that a SubgraphMatcherWithNameNodeMap's pattern returns.
+        anchors: the pattern's last nodes. nodes_map: the graph's node for each node of the pattern; for a placeholder
+        possibly a constant. placeholder_nodes, returning_nodes: the graph's nodes for the pattern's inputs and outputs,
+        in order. name_node_map: the graph's nodes by names that a SubgraphMatcherWithNameNodeMap's pattern returns.
     """
 
     anchors: list[Node]
@@ -41,11 +40,10 @@ class SubgraphMatcher:
     """Finds subgraphs.
 
     Args:
-        pattern: the graph to find; its placeholders match any value, the same for the same placeholder.
-        match_output: the pattern's output must be the graph's.
-        match_placeholder: the pattern's placeholders must be placeholders of the graph.
-        remove_overlapping_matches: of matches that share nodes only the first is returned.
-        ignore_literals: constants match any constant.
+        pattern: the graph to find; its placeholders match any value; all uses of a placeholder must match the same
+        value. match_output: the pattern's output must be the graph's. match_placeholder: the pattern's placeholders
+        must be placeholders of the graph. remove_overlapping_matches: of matches that share nodes, returns only the
+        first. ignore_literals: constants match any constant.
 
     Raises:
         ValueError: the pattern is empty.
@@ -92,7 +90,7 @@ class SubgraphMatcher:
         return _without_overlaps(found) if self.remove_overlapping_matches else found
 
     def _extend(self, anchors: list[tuple[Node, list[Node]]], match: InternalMatch, name: str) -> Iterator[InternalMatch]:
-        """All matches of the remaining anchors that agree with a partial match."""
+        """All matches of the remaining anchors that are consistent with a partial match."""
         if not anchors:
             if all(node in match.nodes_map for node in self.pattern_placeholder_nodes + self.pattern_returning_nodes):
                 match.placeholder_nodes = [match.nodes_map[node] for node in self.pattern_placeholder_nodes]
@@ -106,7 +104,7 @@ class SubgraphMatcher:
                 yield from self._extend(anchors[1:], extended, name)
 
     def _match_nodes(self, pn: Node, gn: Node, match: InternalMatch, node_name_match: str = "") -> bool:
-        """Adds a node of the pattern and everything before it to a match; False if the graph differs."""
+        """Adds a node of the pattern and all nodes before it to a match; False if the graph differs."""
         if pn in match.nodes_map:
             return match.nodes_map[pn] is gn
         if any(gn is node for node in match.nodes_map.values()) or not self._nodes_are_equal(pn, gn, node_name_match):

@@ -32,7 +32,7 @@ from .shared import INLINE, Numbers, SegmentWriter, SessionNeededError, SharedAr
 
 
 class _Collator:
-    """Does what default_collate does; the leaves become arrays in shared memory instead of tensors."""
+    """Like default_collate, but the leaves become arrays in shared memory instead of tensors."""
 
     def __init__(self, writer: SegmentWriter):
         self._writer = writer
@@ -68,15 +68,15 @@ def _needs_session(error: BaseException) -> bool:
 
 
 class _Loop:
-    """Answers the tasks of a worker."""
+    """Executes the tasks of a worker."""
 
     def __init__(self, sock: socket.socket, setup: Setup):
         self._socket, self._setup, self._options = sock, setup, setup.options
         self._writer = SegmentWriter()
         self._collator = _Collator(self._writer)
         self._fetch: Fetch | None = None
-        self._failure: ExceptionWrapper | None = None  # of worker_init_fn or of the data set's __iter__
-        self._ended = False  # the IterableDataset, in this epoch
+        self._failure: ExceptionWrapper | None = None  # the error of worker_init_fn or of the data set's __iter__
+        self._ended = False  # whether the IterableDataset has ended in this epoch
         self._collates = True  # whether collate_fn has worked without a session
 
     def _begin(self) -> None:
@@ -149,7 +149,7 @@ class _Loop:
                 raise EOFError
 
     def run(self) -> None:
-        """Answers tasks until the parent closes the socket."""
+        """Executes tasks until the parent closes the socket."""
         self._begin()
         tasks: deque[Task] = deque()
         while True:
@@ -173,7 +173,7 @@ def worker_main(sock: socket.socket, closed: list[int], setup: Setup) -> None:
     for descriptor in closed:
         with contextlib.suppress(OSError):
             os.close(descriptor)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's, which ends its workers
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and ends its workers
     if setup.forked:
         _connection.refuse_sessions(SessionNeededError)
     else:

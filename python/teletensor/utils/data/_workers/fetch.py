@@ -12,7 +12,7 @@ from ..dataset import get_items
 
 @dataclass(frozen=True)
 class Options:
-    """What a loader loads, and how. `gather` makes a batch of indices in the engine."""
+    """The data set and options of a loader. `gather` builds the batch for a list of indices in the engine."""
 
     dataset: Any
     iterable: bool
@@ -51,7 +51,7 @@ class Fetch:
         return batch
 
     def __call__(self, index, collate: Callable | None = None) -> Any:
-        """The batch. `collate` is used in the place of default_collate."""
+        """The batch. `collate` replaces default_collate."""
         if self._options.gather is not None:
             return self._options.gather(index)
         function = self._options.collate_fn

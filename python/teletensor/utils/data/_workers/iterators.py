@@ -225,7 +225,7 @@ class WorkerIterator(BaseIterator):
         self._sent += 1
 
     def _process(self, result: Result, number: int | None) -> Any:
-        """The batch of a result, whose request another one replaces."""
+        """The batch of a result; sends another request in place of the completed one."""
         if number is not None:
             self._outstanding[number] -= 1
             self._delivered[number] += 1
@@ -247,7 +247,7 @@ class WorkerIterator(BaseIterator):
             except queue.Empty:
                 raise RuntimeError(f"DataLoader timed out after {self._timeout} seconds") from None
             if result.worker not in self._workers:
-                continue  # a process that threads replace
+                continue  # result of a process that threads have replaced
             if result.kind == SESSION_NEEDED:
                 self._use_threads()
                 return None
@@ -314,7 +314,7 @@ class WorkerIterator(BaseIterator):
             request = self._requests.get(self._received)
             if request is not None and (request.result is not None or self._active[request.number]):
                 return request
-            self._requests.pop(self._received, None)  # returned already, or of a worker whose samples have ended
+            self._requests.pop(self._received, None)  # already returned, or sent to a worker whose samples have ended
             self._received += 1
         if not self._persistent:
             self._shutdown()
@@ -357,7 +357,7 @@ def _stop(workers: list) -> None:
 _live: weakref.WeakSet[WorkerIterator] = weakref.WeakSet()
 
 
-@atexit.register  # after _connection's: this runs before the session ends
+@atexit.register  # registered after _connection's handler, so that it runs before the session ends
 def _shutdown_all() -> None:
     for iterator in list(_live):
         iterator._shutdown()

@@ -11,9 +11,9 @@ from typing import Any
 from ...._utils import ExceptionWrapper
 from .fetch import Options
 
-CHECK_SECONDS = 5.0  # how often an idle worker checks that its parent runs, and how long its end is awaited
+CHECK_SECONDS = 5.0  # how often an idle worker checks that its parent runs, and the time limit for its exit
 
-# Kinds of results. SAMPLES are collated in the parent. DIED and SESSION_NEEDED answer no task.
+# Kinds of results. SAMPLES are collated in the parent. DIED and SESSION_NEEDED are not results of a task.
 BATCH, SAMPLES, ERROR, END, DIED, SESSION_NEEDED = "batch", "samples", "error", "end", "died", "session needed"
 
 
@@ -39,7 +39,9 @@ class Result:
 
 @dataclass(frozen=True)
 class Setup:
-    """What a worker receives at its start. ``environment`` has the variables by which it finds the parent's engine."""
+    """The message that a worker receives at its start. ``environment`` has the variables by which it finds the parent's
+    engine.
+    """
 
     options: Options
     number: int

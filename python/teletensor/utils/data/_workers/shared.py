@@ -30,7 +30,7 @@ class SessionNeededError(BaseException):
 
 
 def send(sock: socket.socket, head: bytes, data: bytes, descriptors: list[int]) -> None:
-    """Sends a message of two parts with file descriptors, of which the receiver gets duplicates."""
+    """Sends a message of two parts with file descriptors; the receiver gets duplicates of the descriptors."""
     for begin in range(_MAX_DESCRIPTORS, len(descriptors), _MAX_DESCRIPTORS):
         socket.send_fds(sock, [_HEADER.pack(0, 0)], descriptors[begin : begin + _MAX_DESCRIPTORS])
     socket.send_fds(sock, [_HEADER.pack(len(head), len(data))], descriptors[:_MAX_DESCRIPTORS])
@@ -60,7 +60,7 @@ def receive(sock: socket.socket) -> tuple[bytearray, bytearray, list[int]]:
         size, data_size = _HEADER.unpack(header)
         if size > 0:
             return _receive_exactly(sock, size), _receive_exactly(sock, data_size), [*descriptors, *later]
-        later += descriptors  # those that the message's own header has no room for
+        later += descriptors  # descriptors that do not fit in the message's own header
 
 
 @dataclass

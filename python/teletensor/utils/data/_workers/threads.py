@@ -26,7 +26,7 @@ class LaterStack:
 
 
 def collate_later(samples) -> Any:
-    """Does what default_collate does, but stacks tensors later."""
+    """Like default_collate, but stacks tensors later."""
     functions = default_collate_fn_map.with_numpy()
     if functions[Tensor] is collate_tensor_fn:
         functions = {**functions, Tensor: lambda batch, *, collate_fn_map: LaterStack(list(batch))}

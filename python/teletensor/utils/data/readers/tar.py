@@ -1,4 +1,4 @@
-"""Reads the members of a tar file in order, in one pass, from files that nobody has checked.
+"""Reads the members of a tar file in order, in one pass, from untrusted files.
 
 Formats: ustar, GNU (long names, base-256 sizes) and pax (path, size). Only regular files are returned; links, devices and
 folders are skipped, and nothing is written. Sizes are checked before memory is allocated.
@@ -86,7 +86,8 @@ def members(file: BinaryIO, max_bytes: int) -> Iterator[tuple[str, bytes]]:
     """Yields (name, content) of the regular files.
 
     Raises:
-        TarError: see there. A file that ends after a whole member, without the two blocks of zeros, is accepted.
+        TarError: the file is damaged. A file that ends after a complete member, without the two blocks of zeros, is
+        accepted.
     """
     long_name: bytes | None = None
     extended: dict[bytes, bytes] = {}

@@ -152,7 +152,7 @@ class WebDataset(IterableDataset):
                     sample[extension] = content
         except (TarError, EOFError, zlib.error, gzip.BadGzipFile) as error:
             self._fail(f"{path}: {error}", error)
-            return  # the sample in progress may lack members
+            return  # the current sample may lack members
         if sample:
             yield sample
 

@@ -52,7 +52,7 @@ class CSEPass(PassBase):
 
     @staticmethod
     def _key(node: Node, copies: dict[Node, Node]) -> Any:
-        """What is equal for equal expressions; None if an argument cannot be hashed."""
+        """A key that is equal for equal expressions; None if an argument cannot be hashed."""
         args, kwargs = (map_arg(a, copies.__getitem__) for a in (node.args, node.kwargs))
         try:
             return node.op, node.target, _typed(args), _typed(kwargs)
