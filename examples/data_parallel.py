@@ -26,7 +26,7 @@ import time
 from collections import deque
 from pathlib import Path
 
-import numpy as np
+from char_gpt import GPT, find_text, read_text
 from fashion_mnist import OUT, Net, load
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -37,44 +37,9 @@ import teletensor.nn.functional as F
 from teletensor.nn.parallel import DistributedDataParallel
 from teletensor.utils.data import DataLoader, DistributedSampler, TensorDataset
 
-DATA = {
-    "fashion": Path("/usr/share/datasets/fashion-mnist"),  # Debian's dataset-fashion-mnist
-    "gpt": Path(__file__).resolve().parents[2] / "shared/data/tinyshakespeare.txt",
-}
+FASHION = Path("/usr/share/datasets/fashion-mnist")  # Debian's dataset-fashion-mnist
 WARM_UP = 3  # steps that are not timed
 REPORT = re.compile(r"step (\d+)/(\d+)  (loss .*)")  # the line with which rank 0 reports progress
-
-
-class Block(nn.Module):
-    """Causal attention and an MLP, each after a layer norm."""
-
-    def __init__(self, width: int, heads: int):
-        super().__init__()
-        self.heads = heads
-        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
-
-    def forward(self, x):
-        q, k, v = (t.unflatten(-1, (self.heads, -1)).transpose(1, 2) for t in self.qkv(self.norm1(x)).chunk(3, -1))
-        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        x = x + self.out(y.transpose(1, 2).flatten(2))
-        return x + self.down(F.gelu(self.up(self.norm2(x))))
-
-
-class GPT(nn.Module):
-    """Predicts the next character of every prefix. Source: A. Radford et al., "Language Models are Unsupervised
-    Multitask Learners", 2019, without dropout."""
-
-    def __init__(self, symbols: int, length: int, width: int = 128, heads: int = 4, layers: int = 2):
-        super().__init__()
-        self.token, self.position = nn.Embedding(symbols, width), nn.Embedding(length, width)
-        self.blocks = nn.Sequential(*(Block(width, heads) for _ in range(layers)))
-        self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, symbols)
-
-    def forward(self, tokens):
-        x = self.token(tokens) + self.position(torch.arange(tokens.shape[1], device=tokens.device))
-        return self.head(self.norm(self.blocks(x))).flatten(0, 1)
 
 
 def task(args) -> tuple[nn.Module, TensorDataset]:
@@ -86,8 +51,8 @@ def task(args) -> tuple[nn.Module, TensorDataset]:
         # The ranks' masks would differ from those of one engine, and so would the losses.
         model.drop = nn.Identity()
         return nn.SyncBatchNorm.convert_sync_batchnorm(model), TensorDataset(images, labels)
-    symbols, text = np.unique(np.frombuffer(args.data.read_bytes(), np.uint8), return_inverse=True)
-    text = torch.from_numpy(text.astype("int64"))
+    symbols, text = read_text(args.data)
+    text = torch.from_numpy(text)
     count = (len(text) - 1) // args.length
     inputs, targets = (text[i : i + count * args.length].reshape(count, args.length) for i in (0, 1))
     return GPT(len(symbols), args.length), TensorDataset(inputs, targets)
@@ -130,7 +95,7 @@ def train(model: nn.Module, data: TensorDataset, args) -> dict:
         sampler.set_epoch(epoch)
         total = torch.zeros(())
         for x, y in itertools.islice(loader, per_epoch):
-            loss = F.cross_entropy(model(x), y.flatten())
+            loss = F.cross_entropy(model(x).flatten(0, -2), y.flatten())
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
@@ -302,7 +267,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=OUT, help="folder for the table and the plot")
     parser.add_argument("--result", type=Path, help="file for the measurements of rank 0, as JSON")
     args = parser.parse_args()
-    args.data = args.data or DATA[args.model]
+    args.data = args.data or FASHION if args.model == "fashion" else find_text(args.data)
     args.batch = args.batch or (128 if args.model == "fashion" else 32)
     if not args.data.exists():
         parser.error(f"expected the data in {args.data}; --data names another place")

@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from char_gpt import find_text, read_text
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
@@ -32,7 +33,6 @@ from teletensor.distributed.tensor.parallel import (
     parallelize_module,
 )
 
-DATA = Path(__file__).resolve().parents[2] / "shared/data/tinyshakespeare.txt"
 LENGTH, WIDTH, HEADS = 64, 128, 4
 
 
@@ -104,12 +104,12 @@ def main() -> None:
     parser.add_argument("--engines", type=int, default=2, help="number of private engines")
     parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--batch", type=int, default=16)
-    parser.add_argument("--data", type=Path, default=DATA, help="a text")
+    parser.add_argument("--data", type=Path, help="a text; by default tinyshakespeare, downloaded once")
     args = parser.parse_args()
 
-    symbols, text = np.unique(np.frombuffer(args.data.read_bytes(), np.uint8), return_inverse=True)
+    symbols, text = read_text(find_text(args.data))
     starts = np.random.default_rng(0).integers(0, len(text) - LENGTH - 1, (args.steps, args.batch))
-    batches = [text[s[:, None] + np.arange(LENGTH + 1)].astype("int64") for s in starts]
+    batches = [text[s[:, None] + np.arange(LENGTH + 1)] for s in starts]
 
     engines = torch.connect_all(args.addresses or args.engines)
     mesh = init_device_mesh("cpu", (len(engines),))
