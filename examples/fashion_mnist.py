@@ -4,7 +4,8 @@
     TELETENSOR_ADDRESS=gpu-box:7070 make demo    # uses a running engine
 
 Shows loss and speed during training, then the test accuracy and the lines where the script waited for
-the engine. Writes the loss curve and some predictions as pictures to examples/out/.
+the engine. The data set's page lists a test accuracy of 0.916 for two convolutions with max pooling. Writes the loss curve and
+some predictions as pictures to examples/out/.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ import teletensor.nn.functional as F
 from teletensor.utils.data import DataLoader, TensorDataset
 
 OUT = Path(__file__).resolve().parent / "out"
+PUBLISHED = 0.916  # two convolutions with max pooling; table in github.com/zalandoresearch/fashion-mnist
 CLASSES = ["T-shirt", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Boot"]
 
 
@@ -105,7 +107,7 @@ def predict(model: Net, images) -> torch.Tensor:
     return torch.cat([model(chunk).argmax(1) for chunk in images.split(1000)])
 
 
-def draw(history, images, labels, predictions) -> None:
+def draw(history, images, labels, predictions, out: Path) -> None:
     """Draws the loss curve and two rows of predictions as PNG files."""
     try:
         import matplotlib
@@ -115,23 +117,23 @@ def draw(history, images, labels, predictions) -> None:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    OUT.mkdir(exist_ok=True)
+    out.mkdir(parents=True, exist_ok=True)
     figure, axes = plt.subplots(figsize=(7, 4))
     axes.plot(*zip(*history))
     axes.set(xlabel="step", ylabel="loss", yscale="log", title="Fashion-MNIST on teletensor")
     axes.grid(alpha=0.3)
-    figure.savefig(OUT / "loss.png", dpi=120, bbox_inches="tight")
+    figure.savefig(out / "loss.png", dpi=120, bbox_inches="tight")
     figure, grid = plt.subplots(2, 8, figsize=(12, 3.6))
     for cell, image, label, guess in zip(grid.flat, images[:16, 0].cpu().numpy(), labels.tolist(), predictions.tolist()):
         cell.imshow(image, cmap="gray")
         cell.set_title(CLASSES[guess], color="green" if guess == label else "red", fontsize=9)
         cell.axis("off")
-    figure.savefig(OUT / "predictions.png", dpi=120, bbox_inches="tight")
-    print(f"wrote {os.path.relpath(OUT)}/loss.png and {os.path.relpath(OUT)}/predictions.png")
+    figure.savefig(out / "predictions.png", dpi=120, bbox_inches="tight")
+    print(f"wrote {os.path.relpath(out)}/loss.png and {os.path.relpath(out)}/predictions.png")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Fashion-MNIST on a teletensor engine.")
+    parser = argparse.ArgumentParser(description="Fashion-MNIST on a teletensor engine. With five minutes: no options are needed.")
     parser.add_argument("--epochs", type=int, default=4)
     parser.add_argument("--steps", type=int, default=0, help="number of steps to train instead of epochs; tests on 1000 images")
     parser.add_argument("--batch", type=int, default=64)
@@ -140,6 +142,7 @@ def main() -> None:
     parser.add_argument(
         "--data", type=Path, default="/usr/share/datasets/fashion-mnist", help="folder of Debian's dataset-fashion-mnist"
     )
+    parser.add_argument("--out", type=Path, default=OUT, help="folder for the pictures")
     args = parser.parse_args()
 
     torch.manual_seed(0)
@@ -156,8 +159,8 @@ def main() -> None:
         test_images, test_labels = test_images[:1000], test_labels[:1000]
     predictions = predict(model, test_images)
     accuracy = (predictions == test_labels).float().mean().item()
-    print(f"test accuracy {accuracy:.4f}")
-    draw(history, test_images[:16], test_labels[:16], predictions[:16])
+    print(f"test accuracy {accuracy:.4f} (published: {PUBLISHED})")
+    draw(history, test_images[:16], test_labels[:16], predictions[:16], args.out)
     print(torch.sync_report())
 
 
