@@ -18,11 +18,16 @@ setup:
 build: setup ## Build the engine, the clients and the Python package into build/
 	@$(PYTHON) deploy/build.py release
 
-demo: setup ## Train an image classifier on a daemon, from a client process
+EXAMPLE ?= fashion_mnist
+# Packages of one example, without their dependencies.
+INSTALL = echo "venv: installing $$(grep -v '^\#' $(1) | xargs)" && $(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps -r $(1)
+demo: setup ## Train an image classifier on a daemon, from a client process, or run another program: EXAMPLE=char_gpt
 	@$(PYTHON) deploy/build.py release teletensord teletensor_python  # the demo's targets only; make test builds the rest
-	@$(CLEAN_ENV) $(PYTHON) examples/fashion_mnist.py
+	@$(if $(wildcard examples/$(EXAMPLE).requirements.txt),$(call INSTALL,examples/$(EXAMPLE).requirements.txt))
+	@$(CLEAN_ENV) $(PYTHON) examples/$(EXAMPLE).py
 
 test: build ## Run every test
+	@$(call INSTALL,examples/semantic_search.requirements.txt)
 	@$(CLEAN_ENV) deploy/run_tests.sh all
 
 check: build ## Run the fast tests (under two minutes)
