@@ -1,8 +1,7 @@
-"""examples/data_parallel.py on one and two engines, for a few steps of small data."""
+"""examples/data_parallel.py and one_process.py on one and two engines, for a few steps of small data."""
 
 from __future__ import annotations
 
-import gzip
 import json
 import math
 import subprocess
@@ -12,24 +11,10 @@ import numpy as np
 import pytest
 
 from ...conftest import IN_PROCESS, ROOT, client_environment
+from .data import write_images, write_text
 
 pytestmark = pytest.mark.skipif(IN_PROCESS, reason="the ranks start private engines")
 SCRIPT = ROOT / "examples/data_parallel.py"
-
-
-def write_data(model: str, folder):
-    """Writes random data in the format of the model's data set; returns its path."""
-    generator = np.random.default_rng(0)
-    if model == "gpt":
-        path = folder / "text.txt"
-        path.write_bytes(generator.integers(97, 110, 400).astype(np.uint8).tobytes())
-        return path
-    for name, shape in (("images-idx3", (24, 28, 28)), ("labels-idx1", (24,))):
-        data = generator.integers(0, 256 if len(shape) > 1 else 10, shape).astype(np.uint8)
-        header = bytes([0, 0, 8, len(shape)]) + np.array(shape, ">i4").tobytes()
-        with gzip.open(folder / f"train-{name}-ubyte.gz", "wb") as file:
-            file.write(header + data.tobytes())
-    return folder
 
 
 def run(command: list, **environment: str) -> str:
@@ -42,7 +27,8 @@ def run(command: list, **environment: str) -> str:
 
 
 def options(model: str, folder) -> list:
-    return [f"--model={model}", "--data", write_data(model, folder), "--batch=4", "--length=8", "--steps=3", "--epochs=2"]
+    data = write_text(folder) if model == "gpt" else write_images(folder)
+    return [f"--model={model}", "--data", data, "--batch=4", "--length=8", "--steps=3", "--epochs=2"]
 
 
 @pytest.mark.parametrize("model", ["fashion", "gpt"])
@@ -75,9 +61,7 @@ def test_batch_that_cannot_be_divided(tmp_path):
 
 
 def test_one_process_trains_on_two_engines_like_on_one(tmp_path):
-    text = tmp_path / "text.txt"
-    text.write_bytes(np.random.default_rng(0).integers(97, 110, 400).astype(np.uint8).tobytes())
-    output = run([ROOT / "examples/one_process.py", "--steps=4", "--batch=2", "--data", text])
+    output = run([ROOT / "examples/one_process.py", "--steps=4", "--batch=2", "--data", write_text(tmp_path)])
     rows = [line.split("│") for line in output.splitlines() if line.startswith("│")]
     losses = {int(row[1]): float(row[2]) for row in rows}
     assert losses[2] == pytest.approx(losses[1], rel=1e-3) and math.isfinite(losses[1])
