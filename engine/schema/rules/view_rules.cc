@@ -370,8 +370,6 @@ Geometry as_strided(const Arg& input, SizesView size, SizesView stride, std::opt
 
 Geometry view_of_dtype(const Arg& input, DType dtype) {
   const TensorMeta& t = meta(input);
-  // Every byte pattern is valid in the other types, but bool allows only 0 and 1.
-  check(dtype != DType::kBool || t.dtype == DType::kBool, "cannot view ", scalar_type_name(t.dtype), " as Bool");
   const auto from = static_cast<int64_t>(item_size(t.dtype)), to = static_cast<int64_t>(item_size(dtype));
   Geometry g = geometry_of(input);
   if (from == to) return g;
