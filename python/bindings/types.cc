@@ -1,10 +1,14 @@
 #include "python/bindings/types.h"
 
 #include <structmember.h>
+#include <algorithm>
 #include <array>
+#include <cstdint>
 #include <cstring>
+#include <optional>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "engine/schema/error.h"
 #include "python/bindings/object.h"
@@ -19,7 +23,13 @@ struct DTypeObject {
 struct DeviceObject {
   PyObject_HEAD Device value;
   bool has_index;
+  bool is_foreign;  // value.type is then an index into kForeignTypes
 };
+
+// PyTorch's device types that no engine has. Programs compare devices with them; a call that needs one fails.
+constexpr std::array<std::string_view, 17> kForeignTypes = {
+    "ipu",  "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip",  "ve",           "fpga",
+    "maia", "xla", "lazy",   "vulkan", "mps",    "hpu",   "mtia", "privateuseone"};
 
 // Index of the GPU that "cuda" without a number means, and the default device of new tensors (null for the CPU).
 // Guarded by the GIL.
@@ -32,15 +42,26 @@ PyTypeObject* size_type = nullptr;
 std::array<PyObject*, kNumDTypes> dtype_objects{};
 
 DType dtype_of(PyObject* self) { return reinterpret_cast<DTypeObject*>(self)->value; }
-// Returns the device, with "cuda" resolved to the current GPU.
+std::string_view foreign_type(const DeviceObject* device) {
+  return kForeignTypes.at(static_cast<size_t>(device->value.type));
+}
+[[noreturn]] void fail_foreign(std::string_view type) {
+  fail(ErrorKind::kRuntime, "expected a device of an engine: cpu, cuda or meta, got ", type);
+}
+
+// Returns the device, with "cuda" resolved to the current GPU. Throws Error (RuntimeError) for a type of kForeignTypes.
 Device device_of(PyObject* self) {
   auto* device = reinterpret_cast<DeviceObject*>(self);
+  if (device->is_foreign) fail_foreign(foreign_type(device));
   if (device->value.type != DeviceType::kCUDA || device->has_index) return device->value;
   return {DeviceType::kCUDA, current_gpu};
 }
 std::string device_text(PyObject* self) {
-  std::string text = to_string(reinterpret_cast<DeviceObject*>(self)->value);
-  return reinterpret_cast<DeviceObject*>(self)->has_index ? text : text.substr(0, text.find(':'));
+  auto* device = reinterpret_cast<DeviceObject*>(self);
+  const std::string text = device->is_foreign
+                               ? std::string(foreign_type(device)) + ":" + std::to_string(device->value.index)
+                               : to_string(device->value);
+  return device->has_index ? text : text.substr(0, text.find(':'));
 }
 
 PyObject* dtype_repr(PyObject* self) {
@@ -70,6 +91,23 @@ PyObject* dtype_reduce(PyObject* self, PyObject*) {  // pickles by name, so that
   return PyUnicode_FromString(std::string(name(dtype_of(self))).c_str());
 }
 
+// The index of a device type in kForeignTypes.
+std::optional<uint8_t> find_foreign(std::string_view type) {
+  const auto* found = std::find(kForeignTypes.begin(), kForeignTypes.end(), type);
+  if (found == kForeignTypes.end()) return std::nullopt;
+  return static_cast<uint8_t>(found - kForeignTypes.begin());
+}
+
+// Parses "mps" or "mps:1"; throws Error (RuntimeError) for an invalid index.
+Device parse_foreign(uint8_t type, const std::string& text) {
+  const size_t colon = text.find(':');
+  int32_t index = 0;
+  const bool valid = colon == std::string::npos ||
+                     (absl::SimpleAtoi(text.substr(colon + 1), &index) && index >= 0 && index <= INT8_MAX);
+  check(valid, "Invalid device string: '", text, "'");
+  return {static_cast<DeviceType>(type), static_cast<int8_t>(index)};
+}
+
 // Borrows the string from the object.
 std::string_view text_from(PyObject* o) {
   Py_ssize_t length = 0;
@@ -95,10 +133,13 @@ PyObject* device_new(PyTypeObject* type, PyObject* args, PyObject* keywords) {
       fail(ErrorKind::kType, "device must be teletensor.device, str or int, not ", Py_TYPE(what)->tp_name);
     }
     if (index != Py_None) absl::StrAppend(&text, ":", int_from(index));
-    const Device device = parse_device(text);
+    const size_t colon = text.find(':');
+    const std::optional<uint8_t> foreign = find_foreign(std::string_view(text).substr(0, colon));
+    const Device device = foreign ? parse_foreign(*foreign, text) : parse_device(text);
     auto* self = reinterpret_cast<DeviceObject*>(throw_if_null(type->tp_alloc(type, 0)));
     self->value = device;
-    self->has_index = text.find(':') != std::string::npos;
+    self->has_index = colon != std::string::npos;
+    self->is_foreign = foreign.has_value();
     return reinterpret_cast<PyObject*>(self);
   });
 }
@@ -116,7 +157,7 @@ PyObject* device_compare(PyObject* a, PyObject* b, int what) {
 }
 Py_hash_t device_hash(PyObject* self) {
   auto* device = reinterpret_cast<DeviceObject*>(self);
-  return 2 * device->value.encode() + device->has_index;
+  return 4 * device->value.encode() + 2 * device->is_foreign + device->has_index;
 }
 PyObject* device_get_type(PyObject* self, void*) {
   std::string text = device_text(self);
@@ -202,6 +243,7 @@ Device device_from(PyObject* o) {
   if (PyObject_TypeCheck(o, device_type)) return device_of(o);
   if (PyUnicode_Check(o)) {
     const std::string_view text = text_from(o);
+    if (find_foreign(text.substr(0, text.find(':')))) fail_foreign(text);
     const Device device = parse_device(text);
     const bool has_index = text.find(':') != std::string_view::npos;
     return device.type == DeviceType::kCUDA && !has_index ? Device{device.type, current_gpu} : device;
@@ -258,9 +300,10 @@ bool init_types(PyObject* module) {
                                       {Py_tp_methods, dtype_methods},
                                       {Py_tp_doc, const_cast<char*>("The type of a tensor's elements.")},
                                       {0, nullptr}};
-  static PyGetSetDef device_getset[] = {{"type", device_get_type, nullptr, "'cpu', 'cuda' or 'meta'", nullptr},
-                                        {"index", device_get_index, nullptr, "the index, or None", nullptr},
-                                        {}};
+  static PyGetSetDef device_getset[] = {
+      {"type", device_get_type, nullptr, "'cpu', 'cuda', 'meta' or another type of PyTorch's", nullptr},
+      {"index", device_get_index, nullptr, "the index, or None", nullptr},
+      {}};
   static PyType_Slot device_slots[] = {{Py_tp_new, reinterpret_cast<void*>(device_new)},
                                        {Py_tp_repr, reinterpret_cast<void*>(device_repr)},
                                        {Py_tp_str, reinterpret_cast<void*>(device_str)},

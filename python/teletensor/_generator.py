@@ -25,6 +25,8 @@ class Generator:
 
     def __init__(self, device=None):
         self.device = _C.device("cpu" if device is None else device)
+        if self.device.type not in ("cpu", "cuda", "meta"):
+            raise RuntimeError(f"[Generator] expected a device of an engine: cpu, cuda or meta, got {self.device}")
         self.manual_seed(67280421310721)
 
     def manual_seed(self, seed: int) -> Generator:
