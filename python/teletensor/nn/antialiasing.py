@@ -35,18 +35,37 @@ def _weights(size: int, to: int, filter_, width: float, scale: float) -> list[li
     return rows
 
 
-def resample(input: Tensor, sizes: list[int], mode: str, align_corners: bool, factors: list[float]) -> Tensor:
-    """Implements interpolate(antialias=True), bilinear or bicubic, over the last two dimensions."""
+def weights(size: int, to: int, mode: str, align_corners: bool, factor: float | None) -> list[list[float]]:
+    """The weights of `size` input elements for each of `to` output elements."""
+    if align_corners:
+        scale = (size - 1) / (to - 1) if to > 1 else 0.0
+    else:
+        scale = 1 / factor if factor else size / to
+    filter_, width = (_triangle, 1.0) if mode == "bilinear" else (_cubic, 2.0)
+    return _weights(size, to, filter_, width, scale)
+
+
+def check(input: Tensor, mode: str) -> None:
+    """Raises ValueError if interpolate(antialias=True) does not support the input or the mode."""
     if mode not in ("bilinear", "bicubic") or input.dim() != 4:
         raise ValueError("Anti-alias option is restricted to bilinear and bicubic modes and requires a 4-D tensor as input")
-    filter_, width = (_triangle, 1.0) if mode == "bilinear" else (_cubic, 2.0)
+
+
+def check_sizes(input: Tensor, sizes: list[int]) -> None:
+    """Raises RuntimeError if a spatial size of the input or the output is 0."""
+    if min(*input.shape[2:], *sizes) <= 0:
+        raise RuntimeError(
+            "[interpolate] Input and output sizes should be greater than 0, "
+            f"but got input {list(input.shape)} and output {list(sizes)}"
+        )
+
+
+def resample(input: Tensor, sizes: list[int], mode: str, align_corners: bool, factors: list[float]) -> Tensor:
+    """Implements interpolate(antialias=True), bilinear or bicubic, over the last two dimensions."""
+    check(input, mode)
+    check_sizes(input, sizes)
     for d, to in zip((2, 3), sizes):
-        size = input.shape[d]
-        if align_corners:
-            scale = (size - 1) / (to - 1) if to > 1 else 0.0
-        else:
-            scale = 1 / factors[d - 2] if factors else size / to
-        rows = _weights(size, to, filter_, width, scale)
+        rows = weights(input.shape[d], to, mode, align_corners, factors[d - 2] if factors else None)
         matrix = _C.tensor(rows, dtype=input.dtype, device=input.device)
         input = matrix @ input if d == 2 else input @ matrix.transpose(0, 1)
     return input

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 from .. import _C
 from .._C import Tensor
-from . import antialiasing
+from . import antialiasing, byte_resampling
 
 _ops = _C.ops
 
@@ -25,6 +26,8 @@ def interpolate(
     if recompute_scale_factor and size is not None:
         raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
     operator = antialiasing.resample if antialias else _ops.interpolate
+    if input.dtype == _C.uint8 and input.dim() == 4 and mode in ("bilinear", "bicubic"):
+        operator = functools.partial(byte_resampling.resample, antialias=antialias)
     spatial = input.shape[2:]
     if (size is None) == (scale_factor is None):
         raise ValueError("only one of size or scale_factor should be defined")
