@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+from collections.abc import Iterator
 
 from . import _C
 
@@ -24,6 +26,17 @@ def set_printoptions(precision=None, threshold=None, edgeitems=None, linewidth=N
     given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
     _options.update({k: v for k, v in given.items() if v is not None})
     _options["sci_mode"] = sci_mode
+
+
+@contextlib.contextmanager
+def printoptions(**kwargs) -> Iterator[None]:
+    """set_printoptions(**kwargs) within a ``with`` block."""
+    before = dict(_options)
+    set_printoptions(**kwargs)
+    try:
+        yield
+    finally:
+        _options.update(before)
 
 
 class _ComplexFormatter:
@@ -177,3 +190,8 @@ def tensor_str(tensor: _C.Tensor, contents: str | None = None) -> str:
     elif tensor.requires_grad:
         suffixes.append("requires_grad=True")
     return prefix + name + ", ".join([body, *suffixes]) + end
+
+
+def _str_intern(inp: _C.Tensor, *, tensor_contents: str | None = None) -> str:
+    """The text of a tensor, under a private name of PyTorch's."""
+    return tensor_str(inp, tensor_contents)

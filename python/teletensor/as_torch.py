@@ -27,7 +27,7 @@ class _Torch(ModuleType):
     __version__ = _TORCH_VERSION
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(teletensor, name)
+        return self if name == "torch" else getattr(teletensor, name)  # PyTorch's module has itself as attribute
 
     def __dir__(self) -> list[str]:
         return dir(teletensor)

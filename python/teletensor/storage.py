@@ -293,6 +293,10 @@ class _LegacyStorageType(type):
             )
         return TypedStorage(*args, dtype=cls.dtype, device=cls.kind)
 
+    def _from_buffer(cls, buffer, byte_order: str | None = None) -> TypedStorage:
+        """A storage with a copy of the buffer's bytes."""
+        return TypedStorage.from_buffer(buffer, byte_order, dtype=cls.dtype)
+
     def __instancecheck__(cls, instance) -> bool:
         return isinstance(instance, TypedStorage) and instance.dtype is cls.dtype and instance.device.type == cls.kind
 

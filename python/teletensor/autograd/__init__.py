@@ -24,6 +24,13 @@ class Variable(Tensor):
         return data.detach().requires_grad_() if requires_grad else data
 
 
+def _profiler_enabled() -> bool:
+    """Whether a profile is being recorded."""
+    from ..profiler import _active
+
+    return _active.active is not None
+
+
 __getattr__, __dir__ = lazy_attributes(
     globals(),
     ("forward_ad", "functional", "grad_mode", "profiler"),

@@ -12,6 +12,13 @@ from .. import _C
 from .._C import Tensor
 from .._grad_mode import enable_grad, set_grad_enabled
 from .._gradients import clear
+from ._grouping import (  # noqa: F401 - other libraries' optimizers import these from here
+    ParamsT,
+    _default_to_fused_or_foreach,
+    _get_capturable_supported_devices,
+    _use_grad_for_differentiable,
+    group_tensors,
+)  # fmt: skip
 from ._hooks import OptimizerHooks, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from ._options import check_implementation, implementation, require_non_negative
 
@@ -82,6 +89,7 @@ class Optimizer(OptimizerHooks):
     # The numbers in a parameter's state. The client stores them, so that a step does not wait for the engine; state_dict()
     # returns them as tensors, as PyTorch does.
     _numbers: tuple[str, ...] = ()
+    _group_tensors_by_device_and_dtype = staticmethod(group_tensors)
 
     def __init__(self, params: Iterable, defaults: dict):
         if isinstance(params, Tensor):

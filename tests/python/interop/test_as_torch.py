@@ -15,6 +15,7 @@ from torch.utils.data import DataLoader
 import teletensor
 assert torch.Tensor is teletensor.Tensor and nn is teletensor.nn and F is teletensor.nn.functional
 assert torch.__version__ == "2.15.0" and teletensor.__version__ != torch.__version__
+assert torch.torch is torch
 assert nn.__spec__.name == "teletensor.nn" and torch.Tensor.__module__ == "torch"
 import torch._C._nn, torch._C._fft as fft
 from torch._C import _TensorMeta

@@ -14,7 +14,7 @@ from typing import Any
 
 FAMILIES = (
     "attention", "comparison", "foreach", "functional", "graph", "lazy", "library", "optimizers",
-    "prune", "pytree", "quantization", "toplevel", "utils",
+    "programs", "prune", "pytree", "quantization", "toplevel", "utils",
 )  # fmt: skip
 VALUES = Path(__file__).with_name("values.json")
 

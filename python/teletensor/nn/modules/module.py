@@ -15,6 +15,7 @@ from . import _calls
 from ._calls import *  # noqa: F403 - PyTorch defines the registration of hooks here
 from ._calls import ModuleCalls, registered
 from ._hooks import RemovableHandle, _IncompatibleKeys  # noqa: F401 - PyTorch defines them here
+from ._state import _EXTRA_STATE as _EXTRA_STATE_KEY_SUFFIX  # noqa: F401 - under PyTorch's name
 from ._state import ModuleState
 
 

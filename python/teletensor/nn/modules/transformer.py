@@ -83,12 +83,15 @@ class MultiheadAttention(Module):
         return (result.transpose(0, 1) if swap else result), weights
 
 
-def _activation(activation):
-    if not isinstance(activation, str):
-        return activation
+def _get_activation_fn(activation: str):
+    """F.relu or F.gelu; libraries use this name too."""
     if activation not in ("relu", "gelu"):
         raise RuntimeError(f"activation should be relu/gelu, not {activation}")
     return getattr(F, activation)
+
+
+def _activation(activation):
+    return _get_activation_fn(activation) if isinstance(activation, str) else activation
 
 
 class _TransformerLayerBase(Module):
