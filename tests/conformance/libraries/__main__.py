@@ -1,24 +1,21 @@
-"""`python -m tests.conformance.libraries [--only NAME...]`: runs the programs with both libraries and compares.
+"""`python -m tests.conformance.libraries [--only NAME...] [--resume]`: runs the programs with both libraries and compares.
 
 Creates the virtual environments .venv-libraries, with the libraries and without PyTorch, and .venv-peers, with PyTorch.
-Updates the libraries' rows of docs/conformance.md. Exits with 1 if a program differs without a listed reason.
+Writes a library's row of docs/conformance.md when its programs have run, so that a run may be interrupted; with --resume
+the next run skips the libraries that ran since teletensor was changed. PyTorch's values are kept in build/libraries
+until a program changes. Exits with 1 if a program differs without a listed reason.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import subprocess
 import sys
-import tempfile
-from pathlib import Path
+import time
 
 from rich.console import Console
 from rich.table import Table
 
-from . import environment
-from .environment import ROOT
+from . import environment, execution
 from .page import PAGE, Row, write
 from .reasons import REASONS
 from .values import difference
@@ -31,23 +28,6 @@ LIBRARIES = {
     "torch_geometric": "torch_geometric",
 }  # fmt: skip
 TOLERANCE = 2e-4  # relative to a number, or to a tensor's largest element
-LIMIT = 900  # seconds that a program may take
-
-
-def _values(name: str, library: str, folder: str) -> dict:
-    """Runs a program; returns its values."""
-    file = Path(folder, f"{name}.{library}.json")
-    paths = environment.paths(library)
-    variables = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths)), "HF_HUB_OFFLINE": "1"}
-    variables["TELETENSOR_DAEMON"] = str(ROOT / "build/bin/teletensord")
-    command = [environment.interpreter(library), "-m", f"{__package__}.worker", name, library, str(file)]
-    log = ROOT / f"build/libraries-{name}-{library}.log"
-    try:
-        with log.open("w") as output:
-            subprocess.run(command, cwd=ROOT, env=variables, stdout=output, stderr=output, timeout=LIMIT)
-    except subprocess.TimeoutExpired:
-        return {"import": {"error": f"the program took more than {LIMIT} s"}}
-    return json.loads(file.read_text()) if file.exists() else {"import": {"error": log.read_text()[-2000:]}}
 
 
 def compare(name: str, actual: dict, expected: dict) -> Row:
@@ -66,24 +46,40 @@ def compare(name: str, actual: dict, expected: dict) -> Row:
     return row
 
 
+def run(names: list[str], resume: bool, console: Console) -> list[Row]:
+    """Runs programs and writes their rows to the page, one after the other."""
+    rows = []
+    for place, name in enumerate(names, 1):
+        begin = time.monotonic()
+        with console.status("") as status:
+
+            def show(library: str, function: str, done: int) -> None:
+                status.update(f"[{place}/{len(names)}] {name} with {library}: {done} functions done, {function}")
+
+            expected = execution.reference(name, show)
+            actual = execution.values(name, resume, show)
+        rows.append(compare(name, actual, expected))
+        write(PAGE, rows[-1:])
+        seconds = time.monotonic() - begin
+        console.print(f"[{place}/{len(names)}] {name}: {rows[-1].passed} of {rows[-1].count} as PyTorch, {seconds:.0f} s", markup=False)
+    return rows
+
+
 def main() -> int:
     """Runs the selected programs; returns 1 if one differs without a reason."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs="+", choices=LIBRARIES, default=list(LIBRARIES), help="run only these programs")
+    parser.add_argument("--resume", action="store_true", help="skip libraries that ran since teletensor was changed")
     options = parser.parse_args()
     environment.prepare()
-    rows = []
-    with tempfile.TemporaryDirectory() as folder:
-        for name in options.only:
-            rows.append(compare(name, _values(name, "teletensor", folder), _values(name, "torch", folder)))
-            print(f"{name}: {rows[-1].passed} of {rows[-1].count} as PyTorch", flush=True)
+    console = Console()
+    rows = run(options.only, options.resume, console)
     table = Table("library", "version", *Row.KINDS, title="programs of other libraries")
     for row in rows:
         table.add_row(row.name, row.version, *(row.cell(kind) for kind in Row.KINDS))
-    Console().print(table)
+    console.print(table)
     unexplained = [f"{row.name} {function}: {what}" for row in rows for function, what, reason in row.failures if not reason]
     print(*unexplained, sep="\n")
-    write(PAGE, rows)
     return int(bool(unexplained))
 
 

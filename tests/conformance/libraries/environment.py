@@ -9,15 +9,18 @@ import subprocess
 import sys
 from pathlib import Path
 
+from benchmarks import peers
+
 ROOT = Path(__file__).resolve().parents[3]
 VENV, PEERS = ROOT / ".venv-libraries", ROOT / ".venv-peers"
 AS_TORCH = ROOT / "deploy/teletensor-as-torch"
 
 # Installed without their dependencies, one of which is torch.
 LIBRARIES = (
-    "accelerate", "einops", "gpytorch", "lightning", "lightning-utilities", "linear_operator", "peft", "pyro-ppl",
-    "pytorch-lightning", "safetensors", "sentence-transformers", "stable-baselines3", "timm", "torch_geometric", "torchmetrics",
-    "torchvision", "transformers",
+    "accelerate==1.15.0", "einops==0.8.2", "gpytorch==1.15.2", "lightning==2.6.6", "lightning-utilities==0.15.3",
+    "linear_operator==0.6.1", "peft==0.21.2", "pyro-ppl==1.9.2", "pytorch-lightning==2.6.6", "safetensors==0.8.0",
+    "sentence-transformers==6.2.0", "stable-baselines3==2.9.2", "timm==1.0.31", "torch_geometric==2.8.1",
+    "torchmetrics==1.9.0", "torchvision==0.29.2", "transformers==5.23.0",
 )  # fmt: skip
 # Dependencies of the libraries and of teletensor.
 DEPENDENCIES = (
@@ -29,17 +32,14 @@ DEPENDENCIES = (
 
 
 def prepare() -> None:
-    """Creates or updates .venv-libraries if the lists have changed.
-
-    Raises:
-        SystemExit: there is no .venv-peers.
-    """
+    """Creates .venv-peers if it is missing, and .venv-libraries if it is missing or the lists have changed."""
     if not (PEERS / "bin/python").exists():
-        sys.exit("no .venv-peers with PyTorch: run make bench-peers once")
+        print("libraries: creating .venv-peers with PyTorch", flush=True)
+        peers.interpreter()
     wanted, stamp = "\n".join([*LIBRARIES, *DEPENDENCIES]), VENV / "requirements.txt"
     if stamp.exists() and stamp.read_text() == wanted:
         return
-    print(f"libraries: creating {VENV.name}")
+    print(f"libraries: creating {VENV.name} with {len(LIBRARIES)} libraries", flush=True)
     subprocess.run([sys.executable, "-m", "venv", str(VENV)], check=True)
     install = [str(VENV / "bin/python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     subprocess.run([*install, "--no-deps", *LIBRARIES, str(AS_TORCH)], check=True)

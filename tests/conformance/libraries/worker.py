@@ -1,6 +1,8 @@
-"""`python -m tests.conformance.libraries.worker NAME LIBRARY FILE`: runs a program; writes its values as JSON.
+"""`python -m tests.conformance.libraries.worker NAME LIBRARY FILE KEY`: runs a program; writes its values as JSON.
 
-LIBRARY is "teletensor" or "torch". A function that raises is recorded as {"error": text}, and the others still run.
+The programs of library NAME are the modules NAME and NAME_*. LIBRARY is "teletensor" or "torch". A function that raises
+is recorded as {"error": text}, and the others still run. FILE is rewritten before each function: {"key": KEY, "complete":
+whether all have run, "running": the next function, "values": those of the functions before it}.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import os
 import sys
 import traceback
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -31,15 +34,21 @@ def functions(module: Any) -> dict[str, Any]:
     }
 
 
-def run(name: str) -> dict[str, Any]:
-    """The values of all functions, and "import"."""
+def modules(name: str) -> list[str]:
+    """The names of a library's programs."""
+    return sorted(file.stem for file in Path(__file__).parent.glob("*.py") if file.stem == name or file.stem.startswith(name + "_"))
+
+
+def run(name: str, record: Callable[[str, dict[str, Any]], None]) -> dict[str, Any]:
+    """The values of all functions, and "import". Calls record(function, values before it)."""
     results: dict[str, Any] = {}
     try:
-        module = importlib.import_module(f"{__package__}.{name}")
+        programs = [importlib.import_module(f"{__package__}.{module}") for module in modules(name)]
     except Exception:
         return {"import": {"error": _last_lines()}}
     results["import"] = {"value": True}
-    for function_name, function in functions(module).items():
+    for function_name, function in {n: f for program in programs for n, f in functions(program).items()}.items():
+        record(function_name, results)
         try:
             results[function_name] = {"value": plain(function())}
         except Exception:
@@ -53,13 +62,18 @@ def _last_lines() -> str:
 
 def main() -> None:
     """Runs the program named on the command line."""
-    name, library, file = sys.argv[1:]
+    name, library, path, key = sys.argv[1:]
     warnings.simplefilter("ignore")
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    file, draft = Path(path), Path(path + ".new")
+
+    def record(running: str, values: dict[str, Any], complete: bool = False) -> None:
+        draft.write_text(json.dumps({"key": key, "complete": complete, "running": running, "values": values}))
+        draft.replace(file)
+
     if library == "teletensor":
         importlib.import_module("teletensor.as_torch")
-    results = run(name)
-    Path(file).write_text(json.dumps(results))
+    record("", run(name, record), complete=True)
 
 
 if __name__ == "__main__":
