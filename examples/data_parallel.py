@@ -251,7 +251,7 @@ def draw(results: list[dict], alone: float, cores: int, args) -> None:
     axes.legend()
     file = args.out / f"data_parallel_{args.model}.png"
     figure.savefig(file, dpi=120, bbox_inches="tight")
-    print(f"wrote {file.name} and {file.with_suffix('.md').name} to {os.path.relpath(args.out)}")
+    print(f"wrote {os.path.relpath(file.with_suffix('.md'))} and {os.path.relpath(file)}")
 
 
 def main() -> None:
