@@ -8,7 +8,7 @@ The model (W. Wang et al., "MiniLM", 2020; N. Reimers and I. Gurevych, "Sentence
 Its output, averaged over the tokens, is a vector of 384 numbers and length 1, and similar texts have similar vectors. Prints
 the best matches, compares the vector of "hello world" with that of the package sentence-transformers, and measures texts per
 second. The file also runs on PyTorch: if --pytorch names a Python that has it, the same texts are encoded there, and the
-results are compared. Writes a map of the best matches as a picture to examples/out/.
+results are compared. Writes the similarities as a picture to examples/out/.
 """
 
 from __future__ import annotations
@@ -195,8 +195,8 @@ def compare_with_pytorch(model: Encoder, config: dict, tokens, args) -> dict | N
         return torch.load(work, map_location=args.device)
 
 
-def draw(queries, texts, vectors, best, asked, file: Path) -> None:
-    """Draws each query and its best matches, projected to the plane that shows most of their differences."""
+def draw(queries, names: list[list[str]], scores: list[list[float]], file: Path) -> None:
+    """Draws the similarity of each query's best matches as bars."""
     try:
         import matplotlib
     except ImportError:
@@ -205,21 +205,16 @@ def draw(queries, texts, vectors, best, asked, file: Path) -> None:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    points = torch.cat([asked, vectors[best.flatten()]])
-    points = points - points.mean(0)
-    plane = (points @ torch.linalg.svd(points, full_matrices=False).Vh[:2].T).tolist()
-    figure, axes = plt.subplots(figsize=(11, 7))
-    for row, query in enumerate(queries):
-        x, y = plane[row]
-        axes.scatter(x, y, marker="*", s=150, color=f"C{row}", label=query)
-        for column, index in enumerate(best[row].tolist()):
-            u, v = plane[len(queries) + row * best.shape[1] + column]
-            axes.plot([x, u], [y, v], color=f"C{row}", alpha=0.3, lw=1)
-            axes.scatter(u, v, s=15, color=f"C{row}")
-            if column < 3:
-                axes.annotate(texts[index][0], (u, v), fontsize=7)
-    axes.set(title="Queries (stars) and their best matches, by all-MiniLM-L6-v2 on teletensor", xticks=[], yticks=[])
-    axes.legend(fontsize=8)
+    rows = len(names[0]) + 1  # per query, with its title
+    figure, axes = plt.subplots(figsize=(8, 0.25 * rows * len(queries) + 1))
+    places = [query * rows + match for query in range(len(queries)) for match in range(1, rows)]
+    axes.barh(places, sum(scores, []), color=[f"C{place // rows}" for place in places])
+    axes.set_yticks(places, sum(names, []), fontsize=8)
+    for number, query in enumerate(queries):
+        axes.text(0, number * rows, f" {query}", va="center", weight="bold")
+    axes.invert_yaxis()
+    axes.set(xlim=(0, 1), xlabel="similarity", title="Best matches by all-MiniLM-L6-v2 on teletensor")
+    axes.grid(axis="x", alpha=0.3)
     file.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(file, dpi=120, bbox_inches="tight")
     print(f"wrote {os.path.relpath(file)}")
@@ -270,8 +265,8 @@ def main() -> None:
 
     console = Console()
     asked = encode(model, tokenize(folder, list(args.queries)), args.batch, args.device)
-    scores, best = (asked @ vectors.T).topk(min(args.top, len(texts)), dim=1)
-    for query, row, indices in zip(args.queries, scores.tolist(), best.tolist()):
+    scores, best = (x.tolist() for x in (asked @ vectors.T).topk(min(args.top, len(texts)), dim=1))
+    for query, row, indices in zip(args.queries, scores, best):
         table = Table(title=query, title_justify="left")
         table.add_column("similarity", min_width=10)
         table.add_column("line" if args.texts else "name", overflow="fold", max_width=40)
@@ -294,7 +289,8 @@ def main() -> None:
         table.add_row(f"PyTorch {peer['version']}", f"{len(texts) / peer['seconds']:,.0f}", f"{difference:.1e}")
     table.add_row("published, other texts", PUBLISHED_SPEED, "")
     console.print(table)
-    draw(args.queries, texts, vectors, best, asked, args.out / "semantic_search.png")
+    names = [[texts[index][0] for index in indices] for indices in best]
+    draw(args.queries, names, scores, args.out / "semantic_search.png")
 
 
 if __name__ == "__main__":
