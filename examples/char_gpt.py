@@ -197,9 +197,9 @@ def draw(results: list[dict], file: Path) -> None:
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(figsize=(7, 4))
-    for result, color in zip(results, ("C0", "C1", "C2")):
+    for result, color, size in zip(results, ("C0", "C1"), (9, 5)):
         axes.plot(*zip(*result["history"]), color=color, alpha=0.35, lw=1)
-        axes.plot(*zip(*result["checks"]), "o-", color=color, label=f"{result['title']}, validation")
+        axes.plot(*zip(*result["checks"]), "o-", color=color, ms=size, label=f"{result['title']}, validation")
     axes.axhline(PUBLISHED, ls="--", color="gray", label=f"nanoGPT's README: {PUBLISHED}")
     axes.set(xlabel="step", ylabel="loss", title="Character GPT on teletensor; pale: training")
     axes.grid(alpha=0.3)
