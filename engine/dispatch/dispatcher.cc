@@ -5,6 +5,7 @@
 #include "engine/dispatch/call_scope.h"
 #include "engine/dispatch/partial_writes.h"
 #include "engine/dispatch/view.h"
+#include "engine/dispatch/written_tensors.h"
 #include "engine/schema/error.h"
 #include "engine/schema/op_ids.h"
 
@@ -33,18 +34,7 @@ void check_out_variants(const Call& call, bool grad_enabled) {
 }
 
 void bump_versions(const Call& call) {
-  if (call.into) {
-    for (const Tensor& t : call.outputs) t->storage->bump_version();
-  }
-  for (size_t i = 0; i < call.args.size(); ++i) {
-    if (!call.op->params[i].written) continue;
-    const Arg& arg = call.args[i];
-    if (arg.kind == Arg::Kind::kTensor) call.tensor(i)->storage->bump_version();
-    if (arg.kind != Arg::Kind::kTensors) continue;
-    for (const TensorMeta* t : arg.list()) {
-      if (t) Tensor::from(t)->storage->bump_version();
-    }
-  }
+  for_each_written(call, [](const Tensor& tensor) { tensor->storage->bump_version(); });
 }
 
 // Throws Cancelled in a cancelled frame, unless the call only changes the session's own state (a seed, an event, the

@@ -2,6 +2,7 @@
 
 #include "engine/device/devices.h"
 #include "engine/device/parallel.h"
+#include "engine/dispatch/written_tensors.h"
 
 namespace tt {
 
@@ -60,7 +61,17 @@ uint64_t Context::bookkeeping_bytes() const {
   return host_bytes + services.host_bytes() + (profiler_ ? profiler_->host_bytes() : 0);
 }
 
+void Context::set_write_observer(WriteObserver* observer) {
+  write_observer_ = observer;
+  if (observer != nullptr) may_observe_kernels_ = true;
+}
+
 void Context::before_kernel(const Call& call) {
+  if (write_observer_ != nullptr) {
+    for_each_written(call, [this](const Tensor& tensor) {
+      if (write_observer_ != nullptr) write_observer_->before_write(tensor);
+    });
+  }
   if (capturing()) [[unlikely]]
     graphs_->check(call);
   if (profiler_) profiler_->begin_kernel(call);
@@ -89,6 +100,7 @@ void Context::close() {
   graphs_ = nullptr;
   async_errors_ = nullptr;
   profiler_ = nullptr;
+  write_observer_ = nullptr;
   may_observe_kernels_ = false;
   streams_.clear();
   services.clear();

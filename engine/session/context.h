@@ -19,6 +19,14 @@
 
 namespace tt {
 
+// Is called before a kernel writes, for example to copy a value that is still needed (copy on write). Used by the
+// thread on which the Context is current.
+class WriteObserver {
+ public:
+  virtual ~WriteObserver() = default;
+  virtual void before_write(const Tensor& tensor) = 0;
+};
+
 struct Context final : CallScope {
   ~Context() override;
 
@@ -49,6 +57,10 @@ struct Context final : CallScope {
     return {generator.seed, generator.advance(count)};
   }
 
+  // Calls `observer` with each tensor that a kernel is about to write, until it is replaced; null: none. It must not
+  // throw, and outlives the context's use of it.
+  void set_write_observer(WriteObserver* observer);
+
   void before_kernel(const Call& call) override;
   void after_kernel(const Call& call) override;
   void before_instruction(SlotTable& slots, const Op& op, uint32_t count, uint32_t site) override;
@@ -64,7 +76,9 @@ struct Context final : CallScope {
   static Context& current();
 
  protected:
-  bool observes_now() const override { return capturing() || has_async_errors() || profiler_ != nullptr; }
+  bool observes_now() const override {
+    return capturing() || has_async_errors() || profiler_ != nullptr || write_observer_ != nullptr;
+  }
 
  private:
   friend class ContextScope;
@@ -73,6 +87,7 @@ struct Context final : CallScope {
   std::unique_ptr<AsyncErrorTracker> async_errors_;
   std::unique_ptr<Graphs> graphs_;
   std::unique_ptr<Profiler> profiler_;
+  WriteObserver* write_observer_ = nullptr;
 };
 
 // Makes `context` current on this thread, and restores the previous one on destruction.
