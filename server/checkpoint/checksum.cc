@@ -3,6 +3,7 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <cstring>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -88,6 +89,22 @@ uint32_t update(uint32_t crc, const uint8_t* data, size_t size) { return update_
 
 uint32_t update_checksum(uint32_t crc, const void* data, size_t size) {
   return update(crc, static_cast<const uint8_t*>(data), size);
+}
+
+uint32_t combine_checksums(uint32_t first, uint32_t second, uint64_t size) {
+  return static_cast<uint32_t>(crc32_combine(first, second, static_cast<z_off_t>(size)));
+}
+
+uint32_t copy_with_checksum(uint32_t crc, void* to, const void* from, size_t size) {
+  constexpr size_t kPiece = size_t{16} << 10;
+  for (size_t done = 0; done < size;) {
+    const size_t piece = std::min(kPiece, size - done);
+    const char* data = static_cast<const char*>(from) + done;
+    crc = update_checksum(crc, data, piece);
+    std::memcpy(static_cast<char*>(to) + done, data, piece);
+    done += piece;
+  }
+  return crc;
 }
 
 }  // namespace tt::server

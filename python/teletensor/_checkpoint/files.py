@@ -24,7 +24,7 @@ _DTYPES = {
 }  # fmt: skip
 _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 _MAX_READS = 4096  # outputs of one instruction
-_MAX_READ_BYTES = 256 << 20  # the engine may need memory for the outputs of one instruction
+_MAX_COPIED_BYTES = 256 << 20  # outputs of one instruction that the engine reads into other memory first
 _MAX_NAMES_BYTES = 1 << 20  # the size of a frame is limited
 
 CHECKSUMS = "teletensor.crc32"  # metadata key: the CRC-32 of each tensor, in the order of the tensors' bytes
@@ -229,15 +229,21 @@ def read_checked(path: str, outputs: Mapping[str, Tensor], places: Mapping[str, 
     """
     results, batch, size = [], [], 0
     for name, output in outputs.items():
-        if batch and (len(batch) == _MAX_READS or size + byte_size(output) > _MAX_READ_BYTES):
+        copied = _copied_bytes(output)
+        if batch and (len(batch) == _MAX_READS or size + copied > _MAX_COPIED_BYTES):
             results.append(_read_parts(path, batch, outputs, places))
             batch, size = [], 0
         batch.append(name)
-        size += byte_size(output)
+        size += copied
     results.append(_read_parts(path, batch, outputs, places))
     wrong = [name for names, result in results for name, crc in zip(names, result.tolist(), strict=True) if crc != places[name][1]]
     if wrong:
         raise ValueError(f"[checkpoint] '{path}' is damaged: wrong checksums of {', '.join(map(repr, wrong[:8]))}")
+
+
+def _copied_bytes(output: Tensor) -> int:
+    """Memory that the engine needs to read into a tensor of the stored dtype, besides the tensor's own."""
+    return 0 if output.device.type == "cpu" and output.is_contiguous() else byte_size(output)
 
 
 def _read_parts(path: str, names: list[str], outputs, places) -> tuple[list[str], Tensor]:
@@ -253,7 +259,7 @@ def read_boxes(path: str, boxes: Iterable[tuple[Tensor, str, Sequence[int]]]) ->
     statuses, batch, size, length = [], [], 0, 0
     for box in boxes:
         if batch and (
-            len(batch) == _MAX_READS or size + byte_size(box[0]) > _MAX_READ_BYTES or length > _MAX_NAMES_BYTES
+            len(batch) == _MAX_READS or size + byte_size(box[0]) > _MAX_COPIED_BYTES or length > _MAX_NAMES_BYTES
         ):
             statuses.append(_read(path, batch))
             batch, size, length = [], 0, 0

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <random>
 #include <vector>
@@ -33,6 +34,11 @@ TEST(Checksum, DoesNotDependOnTheDivisionIntoCalls) {
         update_checksum(update_checksum(start, &bytes[begin], first), &bytes[begin + first], size - first);
     ASSERT_EQ(update_checksum(start, &bytes[begin], size), expected) << begin << " " << size;
     ASSERT_EQ(divided, expected) << begin << " " << size << " " << first;
+    std::vector<uint8_t> copy(size);
+    ASSERT_EQ(copy_with_checksum(start, copy.data(), &bytes[begin], size), expected);
+    ASSERT_TRUE(std::equal(copy.begin(), copy.end(), bytes.begin() + static_cast<ptrdiff_t>(begin)));
+    const uint32_t second = update_checksum(0, &bytes[begin + first], size - first);
+    ASSERT_EQ(combine_checksums(update_checksum(start, &bytes[begin], first), second, size - first), expected);
   }
 }
 
