@@ -1,9 +1,7 @@
 // CheckpointJob: one task of a session's checkpoint threads, which an instruction waits for.
 #pragma once
 
-#include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -15,6 +13,7 @@
 
 #include "distributed/group/work.h"
 #include "engine/schema/error.h"
+#include "server/checkpoint/background_pace.h"
 
 namespace tt::server {
 
@@ -54,13 +53,9 @@ class CheckpointJob {
   bool is_background() const { return is_background_; }
   // Ends the pauses of a background task, because an instruction waits for it.
   void hurry() { hurries_.store(true, std::memory_order_relaxed); }
-  // Called by the task after a piece of work that began at `began`. A background task then pauses for the same time, so
-  // that it uses at most half of a core and of the disk's rate.
-  void pause_after(std::chrono::steady_clock::time_point began) const {
-    constexpr std::chrono::milliseconds kMaxPause{50};  // maximum delay until hurry() and cancel() take effect
-    if (!is_background_ || hurries_.load(std::memory_order_relaxed)) return;
-    const std::chrono::steady_clock::duration worked = std::chrono::steady_clock::now() - began;
-    std::this_thread::sleep_for(std::min<std::chrono::steady_clock::duration>(worked, kMaxPause));
+  // Called by the task, on its thread, between two pieces of work. Sleeps in a background task.
+  void pause() {
+    if (is_background_ && !hurries_.load(std::memory_order_relaxed)) std::this_thread::sleep_for(pace_.next_pause());
   }
 
   // Bytes read or written so far, and in total.
@@ -72,6 +67,7 @@ class CheckpointJob {
  private:
   const std::shared_ptr<distributed::Work> work_;
   const bool is_background_;
+  BackgroundPace pace_;  // used by the task
   std::atomic<bool> cancelled_{false};
   std::atomic<bool> hurries_{false};
   std::atomic<uint64_t> done_{0}, total_{0};

@@ -11,13 +11,14 @@
 
 #include "engine/dispatch/new_results.h"
 #include "engine/dispatch/ops.h"
-#include "engine/program/poison.h"
 #include "engine/schema/op_ids.h"
 #include "engine/session/context.h"
 #include "server/checkpoint/parts_file.h"
+#include "server/checkpoint/range_reader.h"
 #include "server/checkpoint/replacement_file.h"
 #include "server/checkpoint/safetensors.h"
 #include "server/checkpoint/service.h"
+#include "server/checkpoint/snapshot.h"
 #include "server/checkpoint/tensor_file.h"
 
 namespace tt::server {
@@ -66,37 +67,23 @@ std::string bytes_of(const Tensor& tensor, std::string_view name, uint64_t limit
   return std::string(tensor.data_as<char>(), static_cast<size_t>(tensor.numel()));
 }
 
-// Returns the tensor's elements in new memory of the CPU, which is charged to the session. Waits for the device.
-Tensor host_copy(const Tensor& tensor) {
-  if (tensor.device().type == DeviceType::kCPU) {
-    Tensor copy = empty(tensor.sizes(), tensor.dtype(), kCPU);
-    copy_into(copy, tensor);
-    return copy;
-  }
-  Tensor copy = ops::to_device(detach(tensor), kCPU);
-  Context& context = Context::current();
-  context.stream(tensor.device()).synchronize();
-  if (const auto poison = context.async_errors().find_error(tensor->storage->pending_errors)) {
-    throw Error(poison->kind, poison->message);
-  }
-  return copy;
-}
-
-// The tensors that call.args[i] lists, on the CPU; copies if `snapshot`.
-std::vector<Tensor> tensors_of(const Call& call, size_t i, bool snapshot) {
-  std::vector<Tensor> tensors;
+// The tensors that call.args[i] lists. `in_background`: whether the session goes on while they are written. Their
+// elements are then copied before they change; those of other devices at once.
+std::vector<std::shared_ptr<TensorSnapshot>> tensors_of(const Call& call, size_t i, bool in_background) {
+  std::vector<std::shared_ptr<TensorSnapshot>> tensors;
   for (const TensorMeta* meta : call.args[i].list()) {
     const Tensor tensor = Tensor::from(meta);
     check(ErrorKind::kNotImplemented, tensor.device().type != DeviceType::kMeta, "a meta tensor has no data");
-    const bool in_place = !snapshot && tensor.device().type == DeviceType::kCPU;
-    tensors.push_back(in_place ? detach(tensor) : host_copy(tensor));
+    const bool is_shared = tensor.device().type == DeviceType::kCPU;
+    tensors.push_back(std::make_shared<TensorSnapshot>(is_shared ? detach(tensor) : host_copy(tensor)));
+    if (is_shared && in_background) service().snapshots().add(tensor, tensors.back());
   }
   return tensors;
 }
 
-CheckpointJob::Body write_body(const Call& call, bool snapshot) {
+CheckpointJob::Body write_body(const Call& call, bool in_background) {
   std::string header = bytes_of(call.tensor(0), "header", SafetensorsHeader::kMaxBytes);
-  std::vector<Tensor> tensors = tensors_of(call, 1, snapshot);
+  std::vector<std::shared_ptr<TensorSnapshot>> tensors = tensors_of(call, 1, in_background);
   CheckpointService& of = service();
   HostCharge held = charge(of.account(), kParseFactor * header.size());
   return [root = of.root(), path = text(call, 2), header = std::move(header), tensors = std::move(tensors),
@@ -105,10 +92,10 @@ CheckpointJob::Body write_body(const Call& call, bool snapshot) {
   };
 }
 
-CheckpointJob::Body write_parts_body(const Call& call, bool snapshot) {
+CheckpointJob::Body write_parts_body(const Call& call, bool in_background) {
   auto parts = std::make_shared<FileParts>();
   parts->bytes = bytes_of(call.tensor(0), "bytes", kMaxFileBytes);
-  parts->tensors = tensors_of(call, 1, snapshot);
+  parts->tensors = tensors_of(call, 1, in_background);
   parts->positions.assign(call.args[3].ints().begin(), call.args[3].ints().end());
   parts->places.assign(call.args[4].ints().begin(), call.args[4].ints().end());
   parts->is_hexadecimal = call.args[5].integer != 0;
@@ -119,7 +106,7 @@ CheckpointJob::Body write_parts_body(const Call& call, bool snapshot) {
              CheckpointJob& job) { write_parts(*root, path, *parts, job); };
 }
 
-// Runs a write: with `work` = 0 to its end, otherwise in the background with copies of the tensors.
+// Runs a write: with `work` = 0 to its end, otherwise in the background.
 template <typename MakeBody>
 void start_write(Call& call, int64_t work, MakeBody make_body) {
   service().root();
@@ -235,9 +222,10 @@ class Boxes {
       if (target.numel() != 0) {
         reader.read(open.header->find(names_[i]), SizesView(offset, dims), target.sizes(), target.data_as<char>());
       }
-      check_booleans(target, names_[i]);
       offset += dims;
     }
+    reader.finish();
+    for (size_t i = 0; i < targets_.size(); ++i) check_booleans(targets_[i], names_[i]);
   }
 
   void copy_to_outputs() const {
@@ -285,7 +273,7 @@ struct Parts {
   std::vector<Tensor> outputs;
   std::vector<Tensor> targets;
   std::vector<int64_t> offsets;
-  std::vector<int64_t> checksums;
+  std::vector<uint32_t> checksums;
 };
 
 void checkpoint_read_parts(Call& call) {
@@ -308,11 +296,15 @@ void checkpoint_read_parts(Call& call) {
     CheckpointService::Operation operation;
     operation.job = of.start_job([root = of.root(), path = text(call, 1), parts](CheckpointJob& job) {
       const FileDescriptor file = root->open_file(path);
+      std::vector<FileRange> ranges;
       for (size_t i = 0; i < parts->targets.size(); ++i) {
         const Tensor& target = parts->targets[i];
-        parts->checksums.push_back(read_part(file.get(), path, static_cast<uint64_t>(parts->offsets[i]), target, job));
-        check_booleans(target, path);
+        const uint64_t size = static_cast<uint64_t>(target.numel()) * item_size(target.dtype());
+        ranges.push_back(
+            {static_cast<uint64_t>(parts->offsets[i]), size, size == 0 ? nullptr : target.data_as<char>()});
       }
+      parts->checksums = read_ranges(file.get(), path, ranges, job);
+      for (const Tensor& target : parts->targets) check_booleans(target, path);
     });
     operation.complete = [parts](Call& c) {
       for (size_t i = 0; i < parts->outputs.size(); ++i) {

@@ -1,22 +1,14 @@
 #include "server/checkpoint/parts_file.h"
 
 #include <algorithm>
-#include <array>
-#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_format.h"
-#include "server/checkpoint/checksum.h"
 #include "server/checkpoint/replacement_file.h"
-#include "server/checkpoint/safetensors.h"
 #include "server/checkpoint/tensor_file.h"
 
 namespace tt::server {
 namespace {
-
-constexpr size_t kPieceBytes = size_t{4} << 20;  // between two checks for cancellation
-
-uint64_t bytes_of(const Tensor& tensor) { return static_cast<uint64_t>(tensor.numel()) * item_size(tensor.dtype()); }
 
 std::string checksum_text(uint32_t checksum, bool is_hexadecimal) {
   if (is_hexadecimal) return absl::StrFormat("%08x", checksum);
@@ -31,7 +23,7 @@ size_t checksum_size(bool is_hexadecimal) { return is_hexadecimal ? 8 : 4; }
 
 uint64_t FileParts::size() const {
   uint64_t size = bytes.size();
-  for (const Tensor& tensor : tensors) size += bytes_of(tensor);
+  for (const auto& tensor : tensors) size += tensor->bytes();
   return size;
 }
 
@@ -61,9 +53,6 @@ void write_parts(const CheckpointRoot& root, std::string_view path, FileParts& p
   job.set_total(parts.size() - parts.bytes.size());
   ReplacementFile file(root.find(path, true), true);
   file.reserve(parts.size());
-  std::vector<uint32_t> checksums;
-  checksums.reserve(parts.tensors.size());
-  std::vector<char> buffer;
   // A checksum is computed while its tensor is written, so places after the tensor are filled in before they are
   // written, and places before it at the end.
   std::vector<std::vector<int64_t>> places(parts.tensors.size());
@@ -76,7 +65,7 @@ void write_parts(const CheckpointRoot& root, std::string_view path, FileParts& p
   };
   std::vector<Patch> patches;
   std::vector<uint64_t> bytes_before{0};  // of the tensors before each tensor
-  for (const Tensor& tensor : parts.tensors) bytes_before.push_back(bytes_before.back() + bytes_of(tensor));
+  for (const auto& tensor : parts.tensors) bytes_before.push_back(bytes_before.back() + tensor->bytes());
   const auto offset_of = [&](size_t at) {  // in the file, of one of the client's bytes
     const auto after = std::upper_bound(parts.positions.begin(), parts.positions.end(), static_cast<int64_t>(at));
     return at + bytes_before[static_cast<size_t>(after - parts.positions.begin())];
@@ -86,7 +75,7 @@ void write_parts(const CheckpointRoot& root, std::string_view path, FileParts& p
     const auto position = static_cast<size_t>(parts.positions[i]);
     file.append(parts.bytes.data() + written, position - written);
     written = position;
-    const uint32_t checksum = append_tensor(file, parts.tensors[i], buffer, job);
+    const uint32_t checksum = append_tensor(file, *parts.tensors[i], job);
     for (const int64_t place : places[i]) {
       const std::string text = checksum_text(checksum, parts.is_hexadecimal);
       const auto at = static_cast<size_t>(place);
@@ -103,21 +92,6 @@ void write_parts(const CheckpointRoot& root, std::string_view path, FileParts& p
   job.check_cancelled();
   for (const Patch& patch : patches) file.overwrite(patch.offset, patch.text);
   file.commit();
-}
-
-uint32_t read_part(int file, std::string_view path, uint64_t offset, const Tensor& into, CheckpointJob& job) {
-  uint32_t checksum = 0;
-  const uint64_t size = bytes_of(into);
-  char* data = size == 0 ? nullptr : into.data_as<char>();
-  for (uint64_t done = 0; done < size;) {
-    job.check_cancelled();
-    const size_t piece = std::min<uint64_t>(kPieceBytes, size - done);
-    read_exactly(file, data + done, piece, offset + done, path);
-    checksum = update_checksum(checksum, data + done, piece);
-    done += piece;
-    job.advance(piece);
-  }
-  return checksum;
 }
 
 }  // namespace tt::server

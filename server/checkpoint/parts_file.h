@@ -3,20 +3,21 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "engine/tensor/tensor.h"
 #include "server/checkpoint/job.h"
 #include "server/checkpoint/root.h"
+#include "server/checkpoint/snapshot.h"
 
 namespace tt::server {
 
 // The contents of a file.
 struct FileParts {
-  std::string bytes;               // the client's
-  std::vector<Tensor> tensors;     // on the CPU
+  std::string bytes;  // the client's
+  std::vector<std::shared_ptr<TensorSnapshot>> tensors;
   std::vector<int64_t> positions;  // ascending: how many of the client's bytes come before each tensor
   // Where CRC-32 checksums (as in zip archives) replace client's bytes: pairs of a tensor's number and an index in
   // `bytes`.
@@ -30,8 +31,5 @@ struct FileParts {
 
 // Replaces the file at `path`, atomically.
 void write_parts(const CheckpointRoot& root, std::string_view path, FileParts& parts, CheckpointJob& job);
-
-// Reads the bytes at `offset` of an open file into a contiguous tensor on the CPU; returns their CRC-32.
-uint32_t read_part(int file, std::string_view path, uint64_t offset, const Tensor& into, CheckpointJob& job);
 
 }  // namespace tt::server

@@ -24,9 +24,6 @@ constexpr std::string_view kPrefix = ".checkpoint-";
 constexpr std::string_view kSuffix = ".tmp";
 // A writer locks its file right after creating it. Until a file is older than this, it may not be locked yet.
 constexpr time_t kUnlockedSeconds = 60;
-// Number of bytes that are appended before the kernel starts to write them, so that commit() has little left to wait
-// for.
-constexpr uint64_t kFlushBytes = uint64_t{16} << 20;
 constexpr size_t kBufferBytes = size_t{8} << 20;
 constexpr size_t kAlignment = 4096;
 
@@ -57,7 +54,9 @@ std::string new_temporary_name() {
 
 bool is_temporary_name(std::string_view name) { return name.starts_with(kPrefix) && name.ends_with(kSuffix); }
 
-ReplacementFile::ReplacementFile(CheckpointRoot::Place place, bool bypasses_cache) : place_(std::move(place)) {
+ReplacementFile::ReplacementFile(CheckpointRoot::Place place, bool bypasses_cache)
+    : place_(std::move(place)), buffer_(static_cast<char*>(std::aligned_alloc(kAlignment, kBufferBytes))) {
+  check(ErrorKind::kOutOfMemory, buffer_ != nullptr, "out of memory on the host");
   remove_abandoned(place_.folder.get());
   const std::string name = new_temporary_name();
   file_.reset(openat(place_.folder.get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
@@ -65,10 +64,7 @@ ReplacementFile::ReplacementFile(CheckpointRoot::Place place, bool bypasses_cach
   temporary_ = name;
   // Where the file system has no locks, an abandoned file is kept.
   static_cast<void>(flock(file_.get(), LOCK_EX | LOCK_NB));
-  if (bypasses_cache && fcntl(file_.get(), F_SETFL, O_DIRECT) == 0) {
-    buffer_.reset(static_cast<char*>(std::aligned_alloc(kAlignment, kBufferBytes)));
-    check(ErrorKind::kOutOfMemory, buffer_ != nullptr, "out of memory on the host");
-  }
+  is_direct_ = bypasses_cache && fcntl(file_.get(), F_SETFL, O_DIRECT) == 0;
 }
 
 ReplacementFile::~ReplacementFile() {
@@ -84,53 +80,50 @@ void ReplacementFile::reserve(uint64_t bytes) {
   if (errno != EOPNOTSUPP && errno != ENOSYS && errno != EINTR) fail_to("write");
 }
 
-void ReplacementFile::write_all(const char* data, size_t size) {
-  for (size_t done = 0; done < size;) {
-    const ssize_t written = write(file_.get(), data + done, size - done);
+void ReplacementFile::write_buffer() {
+  for (size_t done = 0; done < buffered_;) {
+    const ssize_t written = write(file_.get(), buffer_.get() + done, buffered_ - done);
     if (written < 0 && errno == EINTR) continue;
     // A disk with larger blocks than kAlignment, or a write that ended within a block: use the page cache.
-    if (written < 0 && errno == EINVAL && buffer_ && fcntl(file_.get(), F_SETFL, 0) == 0 &&
-        !std::exchange(cached_, true)) {
+    if (written < 0 && errno == EINVAL && std::exchange(is_direct_, false) && fcntl(file_.get(), F_SETFL, 0) == 0) {
       continue;
     }
     if (written < 0) fail_to("write");
     done += static_cast<size_t>(written);
   }
-  size_ += size;
-}
-
-void ReplacementFile::fill_buffer(const char* data, size_t size) {
-  while (size != 0) {
-    const size_t part = std::min(size, kBufferBytes - buffered_);
-    std::memcpy(buffer_.get() + buffered_, data, part);
-    buffered_ += part;
-    data += part;
-    size -= part;
-    if (buffered_ < kBufferBytes) return;
-    write_all(buffer_.get(), kBufferBytes);
-    buffered_ = 0;
+  if (!is_direct_) {
+    // Starts the transfer to the disk, so that commit() has little left to wait for; it reports a failure.
+    static_cast<void>(
+        sync_file_range(file_.get(), static_cast<off_t>(size_), static_cast<off_t>(buffered_), SYNC_FILE_RANGE_WRITE));
   }
-}
-
-void ReplacementFile::append(const void* data, size_t size) {
-  if (buffer_) return fill_buffer(static_cast<const char*>(data), size);
-  write_all(static_cast<const char*>(data), size);
-  if (size_ - flushed_ < kFlushBytes) return;
-  // A failure is reported by commit().
-  static_cast<void>(sync_file_range(file_.get(), static_cast<off_t>(flushed_), static_cast<off_t>(size_ - flushed_),
-                                    SYNC_FILE_RANGE_WRITE));
-  flushed_ = size_;
-}
-
-void ReplacementFile::flush_buffer() {
-  if (!buffer_) return;
-  if (fcntl(file_.get(), F_SETFL, 0) != 0) fail_to("write");  // the rest need not be aligned
-  write_all(buffer_.get(), buffered_);
+  size_ += buffered_;
   buffered_ = 0;
 }
 
+absl::Span<char> ReplacementFile::space() {
+  if (buffered_ == kBufferBytes) write_buffer();
+  return {buffer_.get() + buffered_, kBufferBytes - buffered_};
+}
+
+void ReplacementFile::append(const void* data, size_t size) {
+  const char* from = static_cast<const char*>(data);
+  while (size != 0) {
+    const absl::Span<char> free = space();
+    const size_t part = std::min(size, free.size());
+    std::memcpy(free.data(), from, part);
+    advance(part);
+    from += part;
+    size -= part;
+  }
+}
+
+void ReplacementFile::write_end() {
+  if (std::exchange(is_direct_, false) && fcntl(file_.get(), F_SETFL, 0) != 0) fail_to("write");
+  if (buffered_ != 0) write_buffer();
+}
+
 void ReplacementFile::overwrite(uint64_t offset, std::string_view bytes) {
-  flush_buffer();
+  write_end();
   for (size_t done = 0; done < bytes.size();) {
     const ssize_t written =
         pwrite(file_.get(), bytes.data() + done, bytes.size() - done, static_cast<off_t>(offset + done));
@@ -141,7 +134,7 @@ void ReplacementFile::overwrite(uint64_t offset, std::string_view bytes) {
 }
 
 void ReplacementFile::commit() {
-  flush_buffer();
+  write_end();
   if (fsync(file_.get()) != 0) fail_to("write");
   const int folder = place_.folder.get();
   if (renameat(folder, temporary_.c_str(), folder, place_.name.c_str()) != 0) fail_to("replace");

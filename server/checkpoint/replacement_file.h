@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "absl/types/span.h"
 #include "base/file_descriptor.h"
 #include "server/checkpoint/root.h"
 
@@ -27,6 +28,9 @@ class ReplacementFile {
   // Allocates disk space for all bytes, where the file system supports it. Fails if the disk is full.
   void reserve(uint64_t bytes);
   void append(const void* data, size_t size);
+  // Memory for the next bytes, at least one. Call advance() with the number of bytes that were written to it.
+  absl::Span<char> space();
+  void advance(size_t bytes) { buffered_ += bytes; }
   // Replaces bytes that were appended. append() must not be called afterwards.
   void overwrite(uint64_t offset, std::string_view bytes);
   // Writes everything to the disk, and renames the file to the place's name.
@@ -34,22 +38,19 @@ class ReplacementFile {
 
  private:
   [[noreturn]] void fail_to(const char* verb) const;
-  void write_all(const char* data, size_t size);
-  void fill_buffer(const char* data, size_t size);
-  void flush_buffer();
+  void write_buffer();
+  void write_end();  // of the file, whose size need not be aligned
 
   const CheckpointRoot::Place place_;
   std::string temporary_;  // name in the folder; empty once committed
   FileDescriptor file_;
-  uint64_t size_ = 0;     // bytes written
-  uint64_t flushed_ = 0;  // bytes whose transfer to the disk was started
-  // Without the page cache, the disk requires aligned memory and sizes, so bytes are collected here.
+  bool is_direct_ = false;  // without the page cache, which requires aligned memory, offsets and sizes
+  uint64_t size_ = 0;       // bytes written
   struct Free {
     void operator()(char* buffer) const { std::free(buffer); }
   };
-  std::unique_ptr<char, Free> buffer_;  // null: bytes go through the page cache
+  const std::unique_ptr<char, Free> buffer_;  // bytes that are not written yet
   size_t buffered_ = 0;
-  bool cached_ = false;  // the file system rejected bypassing the page cache
 };
 
 // Names of such files. Clients cannot use them.

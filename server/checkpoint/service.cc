@@ -1,5 +1,6 @@
 #include "server/checkpoint/service.h"
 
+#include <sched.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -11,9 +12,11 @@
 namespace tt::server {
 namespace {
 
-// Makes the scheduler prefer kernels to the calling thread when all cores are in use.
+// Makes the scheduler prefer kernels to the calling thread when all cores are in use, also when the thread wakes up.
 void lower_priority() {
   constexpr int kNice = 10;  // about a tenth of the time of a thread with nice 0
+  const sched_param unused{};
+  static_cast<void>(sched_setscheduler(0, SCHED_BATCH, &unused));
   static_cast<void>(setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), kNice));
 }
 
@@ -68,6 +71,7 @@ void CheckpointService::start(int64_t number, absl::FunctionRef<CheckpointJob::B
   check(ErrorKind::kValue, number > 0 && !started_.contains(number), "expected an unused number for a write, got ",
         number);
   check(started_.size() < kMaxStarted, "a session has at most ", kMaxStarted, " writes that it has not waited for");
+  snapshots_.remove_finished();
   started_.emplace(number, add(make(), true));
 }
 

@@ -17,6 +17,7 @@
 #include "engine/session/service.h"
 #include "server/checkpoint/job.h"
 #include "server/checkpoint/root.h"
+#include "server/checkpoint/snapshot.h"
 
 namespace tt::server {
 
@@ -52,6 +53,8 @@ class CheckpointService final : public SessionService {
   // Like run(), for a write that was started; returns its job. Throws Error if there is none with this number.
   std::shared_ptr<CheckpointJob> wait(int64_t number);
   const CheckpointJob& find(int64_t number) const;
+  // Of the writes that were started.
+  TensorSnapshots& snapshots() { return snapshots_; }
 
  private:
   static constexpr size_t kMaxStarted = 1024;
@@ -62,6 +65,7 @@ class CheckpointService final : public SessionService {
   const std::shared_ptr<Account> account_;
   std::optional<Operation> current_;  // of the suspended instruction
   absl::flat_hash_map<int64_t, std::shared_ptr<CheckpointJob>> started_;
+  TensorSnapshots snapshots_;
   std::shared_ptr<CheckpointJob> last_foreground_;  // may run after its instruction was cancelled
   distributed::TaskQueue foreground_, background_;  // destroyed first: they wait for the jobs
 };

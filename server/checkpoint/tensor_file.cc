@@ -2,27 +2,22 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstring>
-
-#include "server/checkpoint/checksum.h"
-#include "server/transfer/host_reader.h"
 
 namespace tt::server {
 namespace {
 
-// Bytes between two checks for cancellation.
-constexpr size_t kPieceBytes = size_t{4} << 20;
-// Shorter runs are read through the window, if the gaps between them are short too.
+constexpr size_t kWindowBytes = size_t{4} << 20;
+// Shorter runs are read through a window, if the gaps between them are short too.
 constexpr size_t kDirectBytes = size_t{256} << 10;
 constexpr uint64_t kMaxGap = uint64_t{64} << 10;
 
-void check_described(const SafetensorsHeader& header, const std::vector<Tensor>& tensors) {
+void check_described(const SafetensorsHeader& header, const std::vector<std::shared_ptr<TensorSnapshot>>& tensors) {
   const std::vector<StoredTensor>& stored = header.tensors();
   check(ErrorKind::kValue, stored.size() == tensors.size(), "the header describes ", stored.size(), " tensors, got ",
         tensors.size());
   for (size_t i = 0; i < tensors.size(); ++i) {
-    const Tensor& tensor = tensors[i];
+    const TensorSnapshot& tensor = *tensors[i];
     check(ErrorKind::kValue, stored[i].dtype == tensor.dtype() && stored[i].sizes == tensor.sizes(), "the header has ",
           stored[i].dtype, " of shape ", stored[i].sizes, " as tensor ", i, ", got ", tensor.dtype(), " of shape ",
           tensor.sizes());
@@ -31,30 +26,24 @@ void check_described(const SafetensorsHeader& header, const std::vector<Tensor>&
 
 }  // namespace
 
-uint32_t append_tensor(ReplacementFile& file, const Tensor& tensor, std::vector<char>& buffer, CheckpointJob& job) {
-  HostReader reader(tensor);
-  const char* data = tensor.is_contiguous() && reader.bytes() != 0 ? static_cast<const char*>(tensor.data()) : nullptr;
-  if (data == nullptr) buffer.resize(kPieceBytes);
+uint32_t append_tensor(ReplacementFile& file, TensorSnapshot& tensor, CheckpointJob& job) {
   uint32_t checksum = 0;
-  for (size_t done = 0; done < reader.bytes();) {
+  for (size_t left = tensor.bytes(); left != 0;) {
     job.check_cancelled();
-    const auto began = std::chrono::steady_clock::now();
-    const size_t size = std::min(kPieceBytes, reader.bytes() - done);
-    if (data == nullptr) reader.read(buffer.data(), size);
-    const char* piece = data == nullptr ? buffer.data() : data + done;
-    checksum = update_checksum(checksum, piece, size);
-    file.append(piece, size);
-    done += size;
+    const size_t size = tensor.read(file.space(), &checksum);
+    file.advance(size);
+    left -= size;
     job.advance(size);
-    job.pause_after(began);
+    job.pause();
   }
+  tensor.release();
   return checksum;
 }
 
 void write_tensors(const CheckpointRoot& root, std::string_view path, std::string_view header,
-                   const std::vector<Tensor>& tensors, CheckpointJob& job) {
+                   const std::vector<std::shared_ptr<TensorSnapshot>>& tensors, CheckpointJob& job) {
   uint64_t bytes = 0;
-  for (const Tensor& t : tensors) bytes += static_cast<uint64_t>(t.numel()) * item_size(t.dtype());
+  for (const auto& tensor : tensors) bytes += tensor->bytes();
   check_described(SafetensorsHeader::parse(header, bytes), tensors);
   job.set_total(bytes);
   ReplacementFile file(root.find(path, true), true);
@@ -63,8 +52,7 @@ void write_tensors(const CheckpointRoot& root, std::string_view path, std::strin
   for (size_t i = 0; i < length.size(); ++i) length[i] = static_cast<uint8_t>(header.size() >> (8 * i));
   file.append(length.data(), length.size());
   file.append(header.data(), header.size());
-  std::vector<char> buffer;
-  for (const Tensor& tensor : tensors) append_tensor(file, tensor, buffer, job);
+  for (const auto& tensor : tensors) append_tensor(file, *tensor, job);
   job.check_cancelled();
   file.commit();
 }
@@ -108,11 +96,14 @@ void BoxReader::read(const StoredTensor& stored, SizesView offsets, SizesView si
 }
 
 void BoxReader::copy_run(uint64_t offset, size_t size, uint64_t stride, uint64_t end, char* into) {
-  if (size >= kDirectBytes || stride - size > kMaxGap) return read_directly(offset, size, into);
+  if (size >= kDirectBytes || stride - size > kMaxGap) {
+    long_runs_.push_back({offset, size, into});
+    return;
+  }
   if (offset < window_begin_ || offset + size > window_end_) {
-    window_.resize(kPieceBytes);
+    window_.resize(kWindowBytes);
     window_begin_ = window_end_ = offset;
-    const size_t fill = std::min<uint64_t>(kPieceBytes, end - offset);
+    const size_t fill = std::min<uint64_t>(kWindowBytes, end - offset);
     job_.check_cancelled();
     read_exactly(file_, window_.data(), fill, offset, path_);
     window_end_ = offset + fill;
@@ -121,14 +112,9 @@ void BoxReader::copy_run(uint64_t offset, size_t size, uint64_t stride, uint64_t
   job_.advance(size);
 }
 
-void BoxReader::read_directly(uint64_t offset, size_t size, char* into) {
-  for (size_t done = 0; done < size;) {
-    job_.check_cancelled();
-    const size_t piece = std::min(kPieceBytes, size - done);
-    read_exactly(file_, into + done, piece, offset + done, path_);
-    done += piece;
-    job_.advance(piece);
-  }
+void BoxReader::finish() {
+  read_ranges(file_, path_, long_runs_, job_);
+  long_runs_.clear();
 }
 
 }  // namespace tt::server
