@@ -13,6 +13,7 @@
 #include "client/graph.h"
 #include "client/link/link.h"
 #include "client/site_table.h"
+#include "client/wait_policy.h"
 #include "engine/schema/op_ids.h"
 
 namespace tt::client {
@@ -87,6 +88,11 @@ struct Session::Impl {
   // Names the result of an upload whose instruction is issued later.
   Tensor defer(Session* self, uint64_t transfer, Args args, uint32_t site);
   void wait_for_sizes(const Op& op, Tensors& results, uint32_t site);
+  // Call before a wait that the program may not intend.
+  void check_wait(uint32_t site) const {
+    if (restricts_waits()) [[unlikely]]
+      apply_wait_policy(sites.name(site));
+  }
   std::string read_inline(const Handle& tensor, size_t bytes);
 
   Link link;
@@ -236,6 +242,7 @@ Tensors Session::call(const Op& op, Args args, const CallOptions& options) {
   } else {
     results = check_into(op, inference, grad, options.into);
   }
+  if (op.is_dynamic && options.into.empty() && op.num_outputs != 0) impl_->check_wait(options.site);
   Tensors kept;
   impl_->queue(this, op, args, results, options, &kept);  // if interrupted, nothing was written
   mark_written(inference, options.into);
@@ -359,6 +366,7 @@ Value Session::read(const Tensor& tensor, uint32_t site) {
     read_into(tensor, absl::MakeSpan(value.bytes), site);
     return value;
   }
+  impl_->check_wait(site);
   Waiting waiting(*impl_, site);
   value.bytes = impl_->read_inline(*tensor, bytes);
   return value;
@@ -388,6 +396,7 @@ bool PendingValue::has_arrived() {
 absl::Span<char> PendingValue::get_number(uint32_t site) {
   Session::Impl& impl = *session_->impl_;
   if (!number_->has_arrived()) {
+    if (restricts_waits() && !impl.link.has_arrived(*number_)) impl.check_wait(site);
     const Clock::time_point start = Clock::now();
     if (impl.link.finish_read(*number_)) impl.sites.count_wait(site, WaitKind::kRead, seconds_since(start));
   }
@@ -400,6 +409,7 @@ absl::Span<char> PendingValue::get(uint32_t site) {
   Session::Impl& impl = *session_->impl_;
   const size_t bytes = bytes_;
   if (is_ready()) return absl::MakeSpan(inline_bytes_);
+  if (restricts_waits() && !has_arrived()) impl.check_wait(site);
   const Clock::time_point start = Clock::now();
   const bool waited = impl.link.finish_read(*read_);
   v1::ReadResult& answer = read_->results[0];
@@ -453,6 +463,7 @@ void Session::read_into(const Tensor& tensor, absl::Span<char> into, uint32_t si
   size_t bytes = byte_size(*tensor);
   check(ErrorKind::kValue, into.size() == bytes, "reading ", static_cast<const TensorMeta&>(*tensor),
         " requires a buffer of ", bytes, " bytes, got ", into.size());
+  impl_->check_wait(site);
   Waiting waiting(*impl_, site);
   if (bytes > impl_->max_inline_bytes) {
     impl_->issue_if_deferred(tensor->id);
@@ -477,7 +488,7 @@ Tensor Session::upload(absl::Span<const char> bytes, DType dtype, SizesView size
   try {
     ReleaseInterpreterLock release;
     const Clock::time_point start = Clock::now();
-    waited = impl_->link.upload(transfer, device, bytes);
+    waited = impl_->link.upload(transfer, device, bytes, [&] { impl_->check_wait(site); });
     if (waited) impl_->sites.count_wait(site, WaitKind::kUpload, seconds_since(start));
   } catch (const Error& error) {
     // The engine keeps a refused transfer until an instruction takes it, so issue one and drop its result.
@@ -535,6 +546,8 @@ Session::Counters Session::counters() const {
 }
 
 CallLog& Session::call_log() { return impl_->calls; }
+void Session::start_frame_log(size_t max_frames) { impl_->link.start_frame_log(max_frames); }
+std::vector<SentFrame> Session::stop_frame_log() { return impl_->link.stop_frame_log(); }
 
 std::string Session::site_name(uint32_t site) const { return impl_->sites.name(site); }
 

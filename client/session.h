@@ -14,6 +14,7 @@
 
 #include "absl/types/span.h"
 #include "client/link/counters.h"
+#include "client/link/frame_log.h"
 #include "client/link/remote_error.h"
 #include "client/tensor.h"
 #include "client/transport/transport.h"
@@ -124,6 +125,9 @@ class Session : public RefCounted {
   std::vector<Wait> wait_report() const;
   // Logs when instructions are issued, for a profiler.
   CallLog& call_log();
+  // Logs when the next frames are sent and acknowledged, as many as `max_frames`, until stop_frame_log().
+  void start_frame_log(size_t max_frames);
+  std::vector<SentFrame> stop_frame_log();
   // Returns for example "train.py:12 in step"; "" for 0.
   std::string site_name(uint32_t site) const;
   const v1::HelloReply& engine() const;  // the engine's reply to Hello

@@ -10,6 +10,7 @@ WaitHooks installed;
 void install_wait_hooks(const WaitHooks& hooks) { installed = hooks; }
 
 bool is_interruptible() { return installed.interruptible && installed.interruptible(); }
+bool warn(const std::string& message) { return installed.warn && installed.warn(message.c_str()); }
 bool interrupted() { return installed.interrupted && installed.interrupted(); }
 
 ReleaseInterpreterLock::ReleaseInterpreterLock() : state_(installed.begin_wait ? installed.begin_wait() : nullptr) {}

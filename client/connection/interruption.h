@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <exception>
+#include <string>
 
 namespace tt::client {
 
@@ -31,6 +32,8 @@ struct WaitHooks {
   // holds it, and returns a value that is passed to end_wait.
   void* (*begin_wait)() = nullptr;
   void (*end_wait)(void* state) = nullptr;
+  // Shows a warning of the language. Returns true if the language turned it into an exception.
+  bool (*warn)(const char* message) = nullptr;
 };
 
 // Installs the hooks for the life of the process. Call before the first wait.
@@ -39,6 +42,7 @@ void install_wait_hooks(const WaitHooks& hooks);
 // Calls the installed hooks for the calling thread.
 bool is_interruptible();
 bool interrupted();
+bool warn(const std::string& message);
 
 // Decides when a wait checks for interrupts. Costs nothing on a thread that is not interruptible.
 class InterruptTimer {

@@ -21,6 +21,10 @@ ErrorKind kind_of(const v1::Error& error) {
 // thread, and its mutex may have been locked at the time of the fork.
 std::atomic<int> forks{0};
 
+uint64_t nanoseconds(InFlightLimit::Clock::time_point time) {
+  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count());
+}
+
 int count_forks() {
   static const int registered = pthread_atfork(nullptr, nullptr, [] { ++forks; });
   (void)registered;
@@ -170,6 +174,8 @@ void Link::write_one(std::chrono::milliseconds timeout) {
     stream_broke(*std::move(status));
   } else {
     in_flight_limit_.sent(sequence, now);
+    if (frame_log_.active()) [[unlikely]]
+      frame_log_.add({sequence, nanoseconds(now), nanoseconds(InFlightLimit::Clock::now())});
   }
   clear_acknowledged();
   role_is_free();
@@ -213,6 +219,8 @@ void Link::handle(v1::Reply& reply) {
   window_.acknowledge(numbers_.answered_through(reads_.answered_through(reply.executed())));
   in_flight_limit_.acknowledged(window_.acknowledged(), InFlightLimit::Clock::now());
   window_.set_max_unacknowledged(in_flight_limit_.frames());
+  if (frame_log_.active()) [[unlikely]]
+    frame_log_.acknowledge(window_.acknowledged(), nanoseconds(InFlightLimit::Clock::now()));
   if (reply.has_fault()) {
     refused_frame_ = reply.fault();
     end(Error(kind_of(*refused_frame_), refused_frame_->message()));

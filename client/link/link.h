@@ -33,6 +33,7 @@
 #include "client/connection/interruption.h"
 #include "client/link/counters.h"
 #include "client/link/download_queue.h"
+#include "client/link/frame_log.h"
 #include "client/link/in_flight_limit.h"
 #include "client/link/number_reads.h"
 #include "client/link/pending_reads.h"
@@ -136,8 +137,9 @@ class Link {
   //
   // If UploadQueue's limits have room for the bytes, upload() copies them, returns false, and they are sent in the
   // background; otherwise it returns true when the engine has received them. If an upload fails in the background, the
-  // instruction that waits for its bytes fails in the engine.
-  bool upload(uint64_t transfer, Device device, absl::Span<const char> bytes);
+  // instruction that waits for its bytes fails in the engine. Calls `before_waiting` before it waits, which may throw.
+  bool upload(
+      uint64_t transfer, Device device, absl::Span<const char> bytes, absl::FunctionRef<void()> before_waiting = [] {});
   void download(uint64_t handle, absl::Span<char> into);
   // Like download(), without waiting, to memory of its own. The handle must stay valid until the download is done or
   // dropped. Throws in a forked child.
@@ -148,6 +150,10 @@ class Link {
   // Ends the session in the engine, then ends the link. Cancels the session's work if it takes longer than `timeout`.
   // Returns false if an interrupt ended the wait.
   bool close(std::chrono::milliseconds timeout) noexcept { return finish(timeout, InterruptTimer()); }
+
+  // Logs when the next frames are sent and acknowledged, as many as `max_frames`, until stop_frame_log().
+  void start_frame_log(size_t max_frames);
+  std::vector<SentFrame> stop_frame_log();
 
   Counters counters() const;  // without waits, which Session counts
 
@@ -237,6 +243,7 @@ class Link {
   std::optional<Error> over_ ABSL_GUARDED_BY(mutex_);               // why the link ended
   std::optional<v1::Error> refused_frame_ ABSL_GUARDED_BY(mutex_);  // the engine's error, if it refused a frame
   Counters counters_ ABSL_GUARDED_BY(mutex_);
+  FrameLog frame_log_ ABSL_GUARDED_BY(mutex_);
 
   SenderWakeup sender_ ABSL_GUARDED_BY(mutex_);
   CondVar wake_sender_;

@@ -66,9 +66,11 @@ void Link::send_upload(uint64_t transfer, Device device, absl::Span<const char> 
   }
 }
 
-bool Link::upload(uint64_t transfer, Device device, absl::Span<const char> bytes) {
+bool Link::upload(uint64_t transfer, Device device, absl::Span<const char> bytes,
+                  absl::FunctionRef<void()> before_waiting) {
   { CallLock lock(*this); }  // throws if the link has ended
   if (uploads_ && uploads_->try_add(transfer, device, bytes)) return false;
+  before_waiting();
   send_upload(transfer, device, bytes, Mode::kCaller);
   return true;
 }

@@ -253,6 +253,16 @@ bool Link::finish(std::chrono::milliseconds timeout, InterruptTimer timer) noexc
   return !interrupted;
 }
 
+void Link::start_frame_log(size_t max_frames) {
+  MutexLock lock(mutex_);
+  frame_log_.start(max_frames);
+}
+
+std::vector<SentFrame> Link::stop_frame_log() {
+  MutexLock lock(mutex_);
+  return frame_log_.stop();
+}
+
 Counters Link::counters() const {
   MutexLock lock(mutex_);
   Counters counters = counters_;

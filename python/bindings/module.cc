@@ -9,6 +9,7 @@
 #include "client/connect.h"
 #include "client/connection/interruption.h"
 #include "client/session.h"
+#include "client/wait_policy.h"
 #include "engine/schema/op_ids.h"
 #include "python/bindings/admin.h"
 #include "python/bindings/autograd.h"
@@ -103,7 +104,10 @@ py::tuple stop_call_log(const Connection& connection) {
     const py::int_ number(call.site);
     if (!sites.contains(number)) sites[number] = connection.session().site_name(call.site);
   }
-  return py::make_tuple(py::bytes(reinterpret_cast<const char*>(calls.data()), calls.size() * sizeof(calls[0])), sites);
+  const std::vector<client::SentFrame> frames = connection.session().stop_frame_log();
+  static_assert(sizeof(client::SentFrame) == 32);
+  return py::make_tuple(py::bytes(reinterpret_cast<const char*>(calls.data()), calls.size() * sizeof(calls[0])), sites,
+                        py::bytes(reinterpret_cast<const char*>(frames.data()), frames.size() * sizeof(frames[0])));
 }
 
 void bind_connection(py::module_& m) {
@@ -146,11 +150,20 @@ void bind_connection(py::module_& m) {
           "Cancels all issued work that has not been executed; reading its results raises an error.")
       .def("counters", &counters, "Counters of this session and the state of its link, by name (times in seconds).")
       .def(
-          "start_call_log", [](const Connection& c, size_t max_calls) { c.session().call_log().start(max_calls); },
-          "Logs the next instructions, as many as `max_calls`.", py::arg("max_calls"))
-      .def("stop_call_log", &stop_call_log,
-           "The instructions logged after profiler_start, in their order: bytes (uint64 start, duration, thread, uint32 "
-           "site, uint16 op; 32 bytes each), and the lines by site number.")
+          "start_call_log",
+          [](const Connection& c, size_t max_calls) {
+            c.session().call_log().start(max_calls);
+            c.session().start_frame_log(max_calls);
+          },
+          "Logs the next instructions and frames, as many as `max_calls`.", py::arg("max_calls"))
+      .def(
+          "stop_call_log", &stop_call_log,
+          "The instructions logged after profiler_start, in their order: bytes (uint64 start, duration, thread, uint32 "
+          "site, uint16 op; 32 bytes each), the lines by site number, and the frames: bytes (uint64 sequence, sent, "
+          "written, acknowledged).")
+      .def(
+          "site_name", [](const Connection& c, uint32_t site) { return c.session().site_name(site); },
+          "The source line with a number, as \"file:line in function\"; empty if unknown.")
       .def("wait_report", &wait_report,
            "The waits as [(where, kind, count, seconds)], longest first; kind is read, upload or window.")
       .def(
@@ -203,7 +216,27 @@ DeviceType parse_device_type(std::string_view name) {
   return name == "cuda" ? DeviceType::kCUDA : DeviceType::kCPU;
 }
 
+client::WaitPolicy parse_wait_policy(int policy) {
+  check(ErrorKind::kValue, policy >= 0 && policy <= 2, "expected a policy of waits from 0 to 2, got ", policy);
+  return static_cast<client::WaitPolicy>(policy);
+}
+
+void bind_wait_policy(py::module_& m) {
+  m.def(
+      "wait_policy", [] { return static_cast<int>(client::wait_policy()); },
+      "What calls do that wait for a value or an upload: 0: wait; 1: warn; 2: raise.");
+  m.def(
+      "set_wait_policy",
+      [](int policy) { return static_cast<int>(client::set_wait_policy(parse_wait_policy(policy))); },
+      "Sets the policy of all threads and returns the earlier one.");
+  m.def(
+      "set_thread_wait_policy",
+      [](int policy) { return static_cast<int>(client::set_thread_wait_policy(parse_wait_policy(policy))); },
+      "Sets the policy of this thread and returns the earlier one; the stricter one applies.");
+}
+
 void bind_modes(py::module_& m) {
+  bind_wait_policy(m);
   m.def("is_grad_enabled", [] { return Mode::current().grad; });
   m.def("set_grad_enabled", [](bool on) { return std::exchange(Mode::current().grad, on); });
   m.def("is_inference_mode", [] { return Mode::current().inference; });

@@ -27,6 +27,15 @@ bool run_signal_handlers() {
   return raised;
 }
 
+// Attributed to the innermost line of Python, which is in this package if its function calls the client.
+bool show_warning(const char* message) {
+  if (!Py_IsInitialized()) return false;
+  PyGILState_STATE state = PyGILState_Ensure();
+  bool raised = PyErr_WarnEx(PyExc_UserWarning, message, 1) != 0;
+  PyGILState_Release(state);
+  return raised;
+}
+
 void* release_gil() { return PyGILState_Check() ? PyEval_SaveThread() : nullptr; }
 void take_gil(void* state) { PyEval_RestoreThread(static_cast<PyThreadState*>(state)); }
 
@@ -39,7 +48,7 @@ void init_waits() {
   main_thread = PyLong_AsUnsignedLong(ident.get());
   if (PyErr_Occurred()) throw PythonErrorSet();
   pthread_atfork(nullptr, nullptr, [] { main_thread = PyThread_get_thread_ident(); });
-  client::install_wait_hooks({&is_main_thread, &run_signal_handlers, &release_gil, &take_gil});
+  client::install_wait_hooks({&is_main_thread, &run_signal_handlers, &release_gil, &take_gil, &show_warning});
 }
 
 }  // namespace tt::python

@@ -237,4 +237,25 @@ def sync_report(limit: int = 20) -> str:
     return "\n".join(lines)
 
 
+class no_sync(contextlib.ContextDecorator):  # noqa: N801 - named as no_grad
+    """Raises RuntimeError at calls of this thread that would wait for a value, a size that depends on data, or an upload.
+
+    A context manager and a decorator. Values that have arrived can be read. ``synchronize()`` and a wait until the engine
+    has executed enough of the queued calls are not concerned.
+
+    Args:
+        enabled: False: allows waits again, inside of an outer no_sync().
+    """
+
+    def __init__(self, enabled: bool = True):
+        self._policy, self._before = 2 if enabled else 0, []
+
+    def __enter__(self) -> no_sync:
+        self._before.append(_C.set_thread_wait_policy(self._policy))
+        return self
+
+    def __exit__(self, *exception) -> None:
+        _C.set_thread_wait_policy(self._before.pop())
+
+
 atexit.register(disconnect)

@@ -6,6 +6,7 @@ import warnings
 from collections import OrderedDict
 from typing import Any
 
+from .. import _C
 from .._planned import not_implemented
 from .device_index import index_of
 from .memory import memory_stats, reset_peak_memory_stats
@@ -107,18 +108,22 @@ _SYNC_MODES = ("default", "warn", "error")
 
 
 def get_sync_debug_mode() -> int:
-    """Returns 0: calls that wait neither warn nor raise."""
-    return 0
+    """What calls do that wait for a value or an upload: 0: wait; 1: warn; 2: raise."""
+    return _C.wait_policy()
 
 
 def set_sync_debug_mode(debug_mode: int | str) -> None:
-    """Accepts 0 and "default"; other modes raise NotImplementedError: sync_report() lists the lines that wait."""
+    """Sets whether calls that wait for a value or an upload warn (1, "warn") or raise RuntimeError (2, "error").
+
+    It applies to all devices and threads. ``synchronize()`` is not concerned. See also ``torch.no_sync()``.
+    """
     if isinstance(debug_mode, str):
         if debug_mode not in _SYNC_MODES:
             raise RuntimeError("invalid value of debug_mode, expected one of `default`, `warn`, `error`")
         debug_mode = _SYNC_MODES.index(debug_mode)
-    if debug_mode != 0:
-        raise NotImplementedError("set_sync_debug_mode: use sync_report(), which lists the lines that wait for the engine")
+    if debug_mode not in (0, 1, 2):
+        raise RuntimeError("invalid value of debug_mode, expected 0,1 or 2")
+    _C.set_wait_policy(debug_mode)
 
 
 def host_memory_stats() -> OrderedDict[str, Any]:
@@ -184,7 +189,6 @@ _add(
     "the engine does not report it; use nvidia-smi on its machine",
     "clock_rate list_gpu_processes memory_usage power_draw temperature utilization",
 )  # fmt: skip
-_add("the engine keeps no history of its memory; memory_stats() has its present state", "memory_snapshot")
 _add("the engine's counters are for all sessions; subtract an earlier value", "reset_accumulated_memory_stats")
 
 
