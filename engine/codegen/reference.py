@@ -17,7 +17,7 @@ PLACES = {"torch": "torch.{}", "Tensor": "Tensor.{}", "F": "torch.nn.functional.
 # Sources that register, for every backend, kernels of operators that act on a session instead of on elements.
 SESSION_SOURCES = (
     "autograd/operators.cc", "distributed/operators.cc", "distributed/pull_operators.cc", "engine/session/graphs.cc",
-    "engine/session/profiler.cc", "server/checkpoint/operators.cc", "server/daemon/backends.cc",
+    "engine/session/memory_snapshot.cc", "engine/session/profiler.cc", "server/checkpoint/operators.cc", "server/daemon/backends.cc",
 )  # fmt: skip
 
 

@@ -10,6 +10,14 @@ void Account::Meter::raise_peak(uint64_t now) {
   }
 }
 
+MemoryHistory& Account::make_history() {
+  if (!owned_history_) {
+    owned_history_ = std::make_unique<MemoryHistory>(*this);
+    history_.store(owned_history_.get(), std::memory_order_release);
+  }
+  return *owned_history_;
+}
+
 uint64_t Account::new_tenant() {
   static std::atomic<uint64_t> last{0};
   return last.fetch_add(1, std::memory_order_relaxed) + 1;

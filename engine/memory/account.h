@@ -14,6 +14,7 @@
 #include <string>
 #include <utility>
 
+#include "engine/memory/history.h"
 #include "engine/schema/device.h"
 
 namespace tt {
@@ -33,6 +34,12 @@ class Account {
   explicit Account(std::string owner, uint64_t limit = 0, DescribeSite describe_site = {},
                    uint64_t tenant = new_tenant())
       : owner_(std::move(owner)), limit_(limit), describe_site_(std::move(describe_site)), tenant_(tenant) {}
+  // The recorded allocations of the account's tensors; null if they were never recorded, so that a test of one pointer
+  // suffices.
+  MemoryHistory* history() const { return history_.load(std::memory_order_acquire); }
+  // Returns the history, which is created at the first call. Requires the session's lock.
+  MemoryHistory& make_history();
+
   // Identifies the owner of a memory block's contents: a block is zeroed before another tenant gets it.
   // Never 0. Accounts of one principal may share a tenant.
   uint64_t tenant() const { return tenant_; }
@@ -98,6 +105,8 @@ class Account {
 
   Meter all_;
   std::array<Meter, kGpus> gpus_;
+  std::unique_ptr<MemoryHistory> owned_history_;
+  std::atomic<MemoryHistory*> history_{nullptr};
 };
 
 // Charges an account for bookkeeping during the lifetime of an object.

@@ -42,6 +42,8 @@ struct BlockInfo {
   // blocks, because recording would take longer than the allocation.
   std::string owner = {};
   std::string site = {};
+  Tenant tenant = kNoTenant;  // of the owner
+  uint32_t site_number = 0;   // the owner's number for `site`
 };
 
 class Allocator {

@@ -272,6 +272,8 @@ std::vector<BlockInfo> CachingPool::snapshot() const {
   for (size_t i = 0; i < infos.size(); ++i) {
     if (!origins[i].owner) continue;
     infos[i].owner = origins[i].owner->owner();
+    infos[i].tenant = origins[i].owner->tenant();
+    infos[i].site_number = origins[i].site;
     infos[i].site = origins[i].owner->describe(origins[i].site);
   }
   return infos;

@@ -35,22 +35,31 @@ Storage::Storage(Allocator& staging, size_t bytes) : bytes_(bytes) {
 void Storage::allocate(Allocator& allocator, Stream* stream) {
   const AllocScope& scope = AllocScope::current();
   const std::shared_ptr<Account>& account = scope.account;
-  if (account && !account->charge(bytes_, device_)) [[unlikely]]
+  MemoryHistory* const history = account ? account->history() : nullptr;
+  if (account && !account->charge(bytes_, device_)) [[unlikely]] {
+    if (history) history->out_of_memory(bytes_, device_, scope.site);
     over_budget(*account, device_, bytes_);
+  }
   try {
     data_ = allocator.allocate(bytes_, {stream, account ? account->tenant() : kNoTenant, &account, scope.site});
   } catch (Error& e) {
     if (!account) throw;
+    if (history) history->out_of_memory(bytes_, device_, scope.site);
     account->refund(bytes_, device_);
     e.append(absl::StrCat("; ", account->owner(), " holds ", bytes_text(account->held()), " in total"));
     throw;
   }
   allocator_ = &allocator;
   account_ = account;
+  if (history) [[unlikely]]
+    history->allocated(data_, bytes_, device_, scope.site);
 }
 
 Storage::~Storage() {
   delete packed_weights_.load(std::memory_order_acquire);
+  // Recorded before another thread can get the memory.
+  if (account_ && account_->history() && allocator_) [[unlikely]]
+    account_->history()->freed(data_, bytes_, device_);
   if (allocator_) allocator_->deallocate(data_, bytes_, account_ ? account_->tenant() : kNoTenant);
   if (account_) account_->refund(bytes_, device_);
 }

@@ -10,6 +10,7 @@
 #include "engine/memory/alloc_conf.h"
 #include "engine/schema/op_ids.h"
 #include "engine/session/graphs.h"
+#include "engine/session/memory_snapshot.h"
 #include "engine/session/profiler.h"
 #include "kernels/cpu/cpu.h"
 #include "server/checkpoint/operators.h"
@@ -25,6 +26,7 @@ void register_backends(int threads, uint64_t memory_limit) {
   register_composites(dispatcher);
   register_graph_operators(dispatcher);
   register_profiler_operators(dispatcher);
+  register_memory_operators(dispatcher);
   autograd::register_autograd(dispatcher);
   distributed::register_distributed(dispatcher);
   register_checkpoints(dispatcher);

@@ -1,4 +1,4 @@
-"""Statistics of GPU memory.
+"""Statistics and snapshots of memory. The functions accept the engine's CPU, "cpu", as a device too.
 
 "Allocated" bytes belong to this session's tensors. "Reserved" bytes, and all other figures of ``memory_stats``, belong
 to the GPU's pool, which all sessions of the engine share.
@@ -6,7 +6,9 @@ to the GPU's pool, which all sessions of the engine share.
 
 from __future__ import annotations
 
+import sys
 from collections import OrderedDict
+from typing import Any
 
 from .. import _C
 from .device_index import device_code, index_of
@@ -19,13 +21,17 @@ _SESSION = ("free_bytes", "session_bytes.current", "session_bytes.peak", "sessio
 _NAMES = (*(f"{level}.{p}.{w}" for level in _LEVELS for p in _POOLS for w in ("current", "peak")), *_COUNTS, *_SESSION)
 
 
+def _is_cpu(device) -> bool:
+    return device is not None and not isinstance(device, int) and _C.device(device).type == "cpu"
+
+
 def memory_stats(device=None) -> OrderedDict[str, int]:
     """The statistics of the pool under PyTorch's names, and ``session_bytes``. Waits for the engine.
 
     ``limit_bytes``: limit of the pool (``teletensord --memory-limit``). ``session_limit_bytes``: limit of this session
     over all devices. A limit of 0 means no limit.
     """
-    return OrderedDict(zip(_NAMES, _C.ops.memory_stats(device_code(device)).tolist(), strict=True))
+    return OrderedDict(zip(_NAMES, _C.ops.memory_stats(0 if _is_cpu(device) else device_code(device)).tolist(), strict=True))
 
 
 def memory_allocated(device=None) -> int:
@@ -90,7 +96,74 @@ def memory_summary(device=None, abbreviated: bool = False) -> str:
             name = level.removesuffix("_bytes").replace("_", " ")
             label = f"pool, {name}" if pool == "all" else f"  of {pool.replace('_pool', '')} blocks"
             rows.append((label, stats[f"{level}.{pool}.current"], stats[f"{level}.{pool}.peak"]))
-    lines = [f"cuda:{index_of(device)}".ljust(28) + "now".rjust(16) + "peak".rjust(16)]
+    lines = [("cpu" if _is_cpu(device) else f"cuda:{index_of(device)}").ljust(28) + "now".rjust(16) + "peak".rjust(16)]
     lines += [f"{label:28}{_mebibytes(now):>16}{_mebibytes(peak):>16}" for label, now, peak in rows]
     lines += [f"{name.removeprefix('num_').replace('_', ' '):28}{stats[name]:16,}" for name in _COUNTS[:-1]]
     return "\n".join(lines)
+
+
+def memory_snapshot(mempool_id: tuple[int, int] | None = None, include_traces: bool = True) -> list[dict[str, Any]]:
+    """The segments of all GPUs' pools, or of the CPU's pool if the engine has no GPU, in PyTorch's format. Waits.
+
+    A block in use has the line that allocated it. Blocks of other users of the engine have neither a line nor their own
+    size, and addresses are not those of the engine's memory. Of the CPU's blocks of up to 64 KiB only those are known as
+    this session's that were recorded by ``memory._record_memory_history()``.
+
+    Args:
+        mempool_id: only the segments of a private pool.
+        include_traces: whether blocks have lines.
+    """
+    from ._memory_snapshot import segments
+
+    found = segments(None, include_traces)
+    return [s for s in found if mempool_id is None or s["segment_pool_id"] == tuple(mempool_id)]
+
+
+def _record_memory_history(enabled: str | None = "all", context: str | None = "all", stacks: str = "all",
+                           max_entries: int = sys.maxsize, device=None, clear_history: bool = False,
+                           compile_context: bool = False, global_record_annotations: bool = False,
+                           skip_actions: list[str] | None = None, record_pinned_host_memory: bool = False,
+                           record_cuda: bool = True) -> None:  # fmt: skip
+    """Records the allocations and releases of this session's tensors on all devices, for ``_snapshot()``.
+
+    Args:
+        enabled: "all"; "state": snapshots have no history; None: stops recording, and keeps what was recorded.
+        context: None: without lines.
+        stacks: makes no difference: an event has the line of the program that issued the operation.
+        max_entries: the number of last events that are kept; by default 262,144, at most 4,194,304. They take 32 bytes
+            each of the session's memory.
+        device: makes no difference: all devices are recorded.
+        clear_history: forgets the earlier events.
+        skip_actions: events that snapshots omit.
+        compile_context, global_record_annotations, record_pinned_host_memory: must be False.
+        record_cuda: must be True.
+    """
+    from ._memory_snapshot import record_history
+
+    unsupported = {"compile_context": compile_context, "global_record_annotations": global_record_annotations,
+                   "record_pinned_host_memory": record_pinned_host_memory, "record_cuda": not record_cuda}  # fmt: skip
+    for name, value in unsupported.items():
+        if value:
+            raise NotImplementedError(f"[_record_memory_history] {name}: the engine records tensors on all devices, and their lines")
+    record_history(enabled, context, stacks, max_entries, clear_history, skip_actions)
+
+
+def _snapshot(device=None, augment_with_fx_traces: bool = False) -> dict[str, Any]:
+    """The pools' segments and the recorded history, as PyTorch's memory visualiser reads them. Waits for the engine.
+
+    Args:
+        device: a GPU or "cpu"; None: all GPUs, or the CPU if the engine has no GPU.
+        augment_with_fx_traces: must be False.
+    """
+    from ._memory_snapshot import snapshot
+
+    if augment_with_fx_traces:
+        raise NotImplementedError("[_snapshot] augment_with_fx_traces: events have the line of the program, not of a graph")
+    return snapshot(device)
+
+
+def _dump_snapshot(filename: str = "dump_snapshot.pickle", augment_with_fx_traces: bool = False) -> None:
+    """Writes ``_snapshot()`` to a file, for pytorch.org/memory_viz or ``torch/cuda/_memory_viz.py``."""
+    from ._memory_snapshot import dump
+
+    dump(filename, _snapshot(augment_with_fx_traces=augment_with_fx_traces))
