@@ -3,6 +3,7 @@
 // Base class of a session's Context (session/context.h). Used by the thread on which it is current.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "engine/memory/alloc_scope.h"
@@ -14,13 +15,51 @@ namespace tt {
 struct Call;
 class SlotTable;
 
+// The instruction that a scope's thread executes, and the kernel in it. Written by that thread; any thread may read it
+// at any time, to sample what the engine does.
+class Activity {
+ public:
+  void begin_instruction(uint16_t op, uint32_t site) { set(uint64_t{op} << 48 | site); }
+  void end() { set(0); }
+  // Sets the running kernel for the lifetime of an object.
+  class Kernel {
+   public:
+    Kernel(Activity& activity, uint16_t op) : activity_(activity), before_(activity.get()) {
+      activity.set((before_ & ~(uint64_t{0xffff} << 32)) | uint64_t{op} << 32);
+    }
+    ~Kernel() { activity_.set(before_); }
+    Kernel(const Kernel&) = delete;
+    Kernel& operator=(const Kernel&) = delete;
+
+   private:
+    Activity& activity_;
+    const uint64_t before_;
+  };
+
+  struct Now {
+    uint16_t op;      // the instruction's operator; 0: none runs
+    uint16_t kernel;  // the innermost kernel's operator; 0: none runs
+    uint32_t site;    // the client's number for the source line; 0: unknown
+  };
+  Now now() const {
+    const uint64_t packed = get();
+    return {static_cast<uint16_t>(packed >> 48), static_cast<uint16_t>(packed >> 32), static_cast<uint32_t>(packed)};
+  }
+
+ private:
+  uint64_t get() const { return packed_.load(std::memory_order_relaxed); }
+  void set(uint64_t packed) { packed_.store(packed, std::memory_order_relaxed); }
+  std::atomic<uint64_t> packed_{0};
+};
+
 class CallScope : public AllocScope {
  public:
   bool grad_enabled = true;     // set from each instruction's flags
   bool inference = false;       // results are not recorded, and cannot be recorded later
   bool detect_anomaly = false;  // check every gradient for NaN, store the call site of each node
   bool allow_tf32 = false;      // float32 products may use TF32 on devices that support it
-  uint64_t fused = 0;           // calls executed inside another call's loop, since the executor last reset this
+  Activity activity;
+  uint64_t fused = 0;  // calls executed inside another call's loop, since the executor last reset this
 
   // Whether before_kernel(), after_kernel(), before_instruction() and after_instructions() must be called.
   bool observes_kernels() const { return may_observe_kernels_ && observes_now(); }

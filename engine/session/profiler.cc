@@ -15,18 +15,16 @@
 namespace tt {
 namespace {
 
-constexpr uint64_t kMagic = 0x31464f5250545454;  // "TTTPROF1"
+constexpr uint64_t kMagic = 0x32464f5250545454;  // "TTTPROF2"
 constexpr uint64_t kMaxEvents = uint64_t{1} << 24;
-static_assert(sizeof(Profiler::Event) == 48);
+static_assert(sizeof(Profiler::Event) == 48 && sizeof(Profiler::Frame) == 48);
 
 int64_t allocated() {
   const Account* account = Context::current().account.get();
   return account == nullptr ? 0 : static_cast<int64_t>(account->held());
 }
 
-void append(std::string* out, const void* data, size_t size) {
-  out->append(static_cast<const char*>(data), size);
-}
+void append(std::string* out, const void* data, size_t size) { out->append(static_cast<const char*>(data), size); }
 
 }  // namespace
 
@@ -42,6 +40,20 @@ void Profiler::add(Event event) {
   } else {
     ++dropped_;
   }
+}
+
+void Profiler::begin_frame(Frame frame) {
+  in_frame_ = true;
+  frame_ = frame;
+  frame_.started = now();
+  if (frame_.received == 0) frame_.received = frame_.started;
+  frame_.first_instruction = next_instruction_;
+}
+
+void Profiler::end_frame() {
+  if (!std::exchange(in_frame_, false) || frames_.size() >= options_.max_events) return;
+  frame_.ended = now();
+  frames_.push_back(frame_);
 }
 
 void Profiler::begin_instruction(const Op& op, uint32_t count, uint32_t site) {
@@ -122,7 +134,7 @@ uint32_t Profiler::add_shapes(const Call& call) {
 }
 
 uint64_t Profiler::host_bytes() const {
-  return events_.capacity() * sizeof(Event) + shapes_.capacity() * sizeof(int64_t);
+  return events_.capacity() * sizeof(Event) + frames_.capacity() * sizeof(Frame) + shapes_.capacity() * sizeof(int64_t);
 }
 
 std::string Profiler::bytes() const {
@@ -133,11 +145,19 @@ std::string Profiler::bytes() const {
     absl::StrAppend(&names, names.size() == 1 ? "" : ",", "\"", op, "\":\"", message_part(find_op(op)->name), "\"");
   }
   names += "}";
-  const uint64_t header[] = {kMagic, sizeof(Event), events_.size(), dropped_, shapes_.size(), names.size()};
+  std::vector<Frame> frames = frames_;
+  if (in_frame_) {
+    frames.push_back(frame_);
+    frames.back().ended = now();
+  }
+  const uint64_t header[] = {kMagic,         sizeof(Event), events_.size(), dropped_,
+                             shapes_.size(), names.size(),  frames.size()};
   std::string out;
-  out.reserve(sizeof(header) + events_.size() * sizeof(Event) + shapes_.size() * sizeof(int64_t) + names.size());
+  out.reserve(sizeof(header) + events_.size() * sizeof(Event) + frames.size() * sizeof(Frame) +
+              shapes_.size() * sizeof(int64_t) + names.size());
   append(&out, header, sizeof(header));
   append(&out, events_.data(), events_.size() * sizeof(Event));
+  append(&out, frames.data(), frames.size() * sizeof(Frame));
   append(&out, shapes_.data(), shapes_.size() * sizeof(int64_t));
   return out + names;
 }

@@ -1,8 +1,8 @@
 // Profiler: records when a session's instructions and kernels ran.
 //
-// Owned by the session's Context while a profile is recorded; without one, nothing is called. Used by the thread on which
-// the Context is current. Times are nanoseconds of the engine's monotonic clock (CLOCK_MONOTONIC on Linux). On a GPU, a
-// kernel's time is that of its launch.
+// Owned by the session's Context while a profile is recorded; without one, nothing is called. Used by the thread on
+// which the Context is current. Times are nanoseconds of the engine's monotonic clock (CLOCK_MONOTONIC on Linux). On a
+// GPU, a kernel's time is that of its launch.
 #pragma once
 
 #include <cstdint>
@@ -38,8 +38,21 @@ class Profiler {
     uint16_t merged = 0;  // number of further instructions or kernels that ran in the same loop
   };
 
+  // A frame that the session executed while the profile was recorded. Times are those of now().
+  struct Frame {
+    uint64_t sequence = 0;
+    uint64_t awaited = 0;   // when the engine began to wait for it, after the session's last reply; 0: not known
+    uint64_t received = 0;  // when it had been read; a frame that arrived before `awaited` waited until then
+    uint64_t started = 0;   // when its first instruction began
+    uint64_t ended = 0;     // when its reply was complete
+    uint64_t first_instruction = 0;  // position among the session's instructions, as Event::instruction
+  };
+
   explicit Profiler(Options options) : options_(options) {}
 
+  // `frame` has the members up to `received`.
+  void begin_frame(Frame frame);
+  void end_frame();
   void begin_instruction(const Op& op, uint32_t count, uint32_t site);
   // A suspended instruction begins again, as another event at the same position.
   void end_instruction(bool suspended = false);
@@ -48,9 +61,9 @@ class Profiler {
   uint64_t host_bytes() const;
 
   // Header (magic, size of an event, numbers of events, of events that exceeded max_events, of entries in the table of
-  // shapes, of bytes of text; six uint64), events, the table of int64 (per entry: number of tensor arguments, and per
-  // tensor its number of dimensions and its sizes; then the same of the results), and a JSON object with the names of the
-  // operators.
+  // shapes, of bytes of text, of frames; seven uint64), events, frames, the table of int64 (per entry: number of tensor
+  // arguments, and per tensor its number of dimensions and its sizes; then the same of the results), and a JSON object
+  // with the names of the operators.
   std::string bytes() const;
 
   static uint64_t now();
@@ -61,6 +74,9 @@ class Profiler {
 
   const Options options_;
   std::vector<Event> events_;
+  std::vector<Frame> frames_;  // at most max_events
+  Frame frame_;                // the running frame
+  bool in_frame_ = false;
   std::vector<int64_t> shapes_ = {0};
   std::vector<uint64_t> open_;  // start of each kernel that runs
   uint64_t chain_start_ = 0;    // of the kernel that runs several operators; 0: none

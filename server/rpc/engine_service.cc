@@ -115,14 +115,17 @@ grpc::Status EngineService::serve_session(grpc::ServerContext* context, FrameStr
   if (!attachment) return to_grpc(session_ended());
   FrameBuffer buffer(session->limits(), session->account());
   v1::Reply reply;
-  while (stream->Read(&buffer)) {
+  for (;;) {
+    FrameArrival arrival{Profiler::now()};
+    if (!stream->Read(&buffer)) break;
+    arrival.received = Profiler::now();
     // A broken stream may have left frames unread; the client resends them.
     if (!attachment.is_current()) break;
     reply.Clear();
     if (buffer.refusal()) {
       session->reject(*buffer.refusal(), &reply);
     } else {
-      session->execute(buffer.frame(), &reply);
+      session->execute(buffer.frame(), &reply, arrival);
     }
     bool sent = stream->Write(reply);
     if (reply.has_fault()) {

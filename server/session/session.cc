@@ -117,9 +117,10 @@ class Session::RunningFrame {
   Session& session_;
 };
 
-void Session::execute(const v1::Frame& frame, v1::Reply* reply) {
+void Session::execute(const v1::Frame& frame, v1::Reply* reply, FrameArrival arrival) {
   MutexLock execution(execution_mutex_);
   MutexLock lock(mutex_);
+  arrival_ = arrival;
   std::string internal;  // message of an error in the engine; only this session ends
   try {
     execute_next(frame, reply);
@@ -137,6 +138,7 @@ void Session::execute(const v1::Frame& frame, v1::Reply* reply) {
     refuse(Error(ErrorKind::kRuntime, absl::StrCat("internal error: ", internal)), 0, reply);
   }
   reply->set_executed(executed());
+  set_phase(SessionActivity::Phase::kIdle);
 }
 
 void Session::execute_next(const v1::Frame& frame, v1::Reply* reply) {
@@ -160,6 +162,7 @@ void Session::run(const v1::Frame& frame, v1::Reply* reply) {
     *reply->mutable_fault() = to_wire(Error(ErrorKind::kRuntime, "the session was ended"));
     return free_everything();
   }
+  set_phase(SessionActivity::Phase::kReply);
   store_async_errors();
   for (const PoisonRef& poison : delivered_) acknowledge(poison);
   delivered_.clear();
@@ -173,10 +176,13 @@ void Session::run(const v1::Frame& frame, v1::Reply* reply) {
   publish(frame.sequence());
   reply->set_executed(frame.sequence());
   keep(frame.sequence(), *reply);
+  if (Profiler* profiler = context_.profiler()) [[unlikely]]
+    profiler->end_frame();
   if (frame.close()) free_everything();
 }
 
 void Session::run_program(const v1::Frame& frame, uint64_t* bytes_left, v1::Reply* reply) {
+  set_phase(SessionActivity::Phase::kPrepare);
   sites_->add(frame);
   decode(frame, options_.limits, &program_);
   decode_number_reads(frame, options_.limits, &number_reads_);
@@ -184,6 +190,9 @@ void Session::run_program(const v1::Frame& frame, uint64_t* bytes_left, v1::Repl
   const CancellationScope scope(&cancellation_);
   fuse_pointwise(&program_, slots_, number_reads_);
   program_charge_.set(program_.bytes());
+  if (Profiler* profiler = context_.profiler()) [[unlikely]]
+    profiler->begin_frame({frame.sequence(), arrival_.awaited, arrival_.received});
+  set_phase(SessionActivity::Phase::kExecute);
   if (!number_reads_.empty()) {
     reply->set_first_number(frame.first_number());
     reply->mutable_numbers()->resize(kNumberBytes * number_reads_.size());
@@ -201,12 +210,14 @@ void Session::run_instructions(size_t count) {
 
 void Session::wait_for(Suspension& suspension) {
   const Cancellation::Pause pause;  // the pause does not count towards the frame's time limit
+  set_phase(SessionActivity::Phase::kSuspended);
   MutexUnlock unlocked(mutex_);
   for (;;) {
     const uint64_t seen = wake_up_->notifications();
     if (suspension.ready() || cancellation_.requested()) break;
     wake_up_->wait(seen, suspension.deadline());
   }
+  set_phase(SessionActivity::Phase::kExecute);
 }
 
 void Session::reject(const Error& error, v1::Reply* reply) {

@@ -55,6 +55,25 @@ struct DownloadResume {
   uint64_t keep_above = UINT64_MAX;
 };
 
+// When a frame was read from its stream, in nanoseconds of the monotonic clock; 0: not known.
+struct FrameArrival {
+  uint64_t awaited = 0;  // when the read began
+  uint64_t received = 0;
+};
+
+// What a session does at a moment.
+struct SessionActivity {
+  enum class Phase : uint8_t {
+    kIdle,       // has no frame
+    kPrepare,    // decodes and fuses a frame
+    kExecute,    // executes instructions
+    kSuspended,  // an instruction waits for an upload, other engines or a file
+    kReply,      // answers reads and releases tensors
+  };
+  Phase phase = Phase::kIdle;
+  Activity::Now now{};  // of kExecute and kSuspended
+};
+
 class Session {
  public:
   struct Options {
@@ -67,8 +86,9 @@ class Session {
     std::chrono::milliseconds frame_time_limit{0};  // 0: no limit
     // Sessions of one tenant may see data that another session of the tenant left in freed memory. 0: a new tenant.
     uint64_t tenant = 0;
-    std::shared_ptr<TransferMonitor> monitor = nullptr;  // the engine's monitor; null: creates one
-    std::shared_ptr<ContentIndex> contents = nullptr;    // of the principal; null: creates one
+    std::string principal = "";                                       // who opened the session
+    std::shared_ptr<TransferMonitor> monitor = nullptr;               // the engine's monitor; null: creates one
+    std::shared_ptr<ContentIndex> contents = nullptr;                 // of the principal; null: creates one
     std::shared_ptr<const CheckpointRoot> checkpoint_root = nullptr;  // null: the session may not use checkpoints
   };
 
@@ -78,7 +98,7 @@ class Session {
   Session& operator=(const Session&) = delete;
 
   // Executes `frame`, unless it was executed already, and fills the cleared `reply`. Does not throw.
-  void execute(const v1::Frame& frame, v1::Reply* reply);
+  void execute(const v1::Frame& frame, v1::Reply* reply, FrameArrival arrival = {});
   // Called instead of execute() for a frame that is malformed or too large. Replies with a fault, which ends the
   // session.
   void reject(const Error& error, v1::Reply* reply);
@@ -87,6 +107,13 @@ class Session {
   uint64_t cancel(uint64_t through);
   // Cancels the running frame if it has exceeded the time limit. Does not wait.
   void enforce_time_limit();
+  // What the session does now, as far as relaxed loads show it. Does not wait.
+  SessionActivity activity() const ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    return {phase_.load(std::memory_order_relaxed), context_.activity.now()};
+  }
+  // Describes a source line: "train.py:12 in step".
+  std::string describe_site(uint32_t site) const { return sites_->describe(site); }
+  const std::string& principal() const { return options_.principal; }
   // Whether a frame is being executed.
   bool busy() const { return running_.load(std::memory_order_relaxed) != 0; }
   // Refuses frames from now on, and ends the running frame's waits for transfers. Does not wait.
@@ -139,6 +166,7 @@ class Session {
 
  private:
   class RunningFrame;
+  void set_phase(SessionActivity::Phase phase) { phase_.store(phase, std::memory_order_relaxed); }
   void execute_next(const v1::Frame& frame, v1::Reply* reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(execution_mutex_, mutex_);
   void run(const v1::Frame& frame, v1::Reply* reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(execution_mutex_, mutex_);
   void run_program(const v1::Frame& frame, uint64_t* bytes_left, v1::Reply* reply)
@@ -187,6 +215,7 @@ class Session {
   std::atomic<uint64_t> executed_{0};
   std::atomic<bool> stopped_{false};
   std::atomic<uint64_t> stream_{0};
+  std::atomic<SessionActivity::Phase> phase_{SessionActivity::Phase::kIdle};
   std::atomic<uint64_t> running_{0};  // sequence of the running frame, else 0; written under progress_mutex_
   Cancellation cancellation_;
 
@@ -195,6 +224,7 @@ class Session {
   Program program_ ABSL_GUARDED_BY(execution_mutex_);                      // program of the running frame
   std::vector<ReadPoint> number_reads_ ABSL_GUARDED_BY(execution_mutex_);  // of the running frame
   HostCharge program_charge_ ABSL_GUARDED_BY(execution_mutex_);
+  FrameArrival arrival_ ABSL_GUARDED_BY(execution_mutex_);  // of the running frame
 
   // Held while a frame executes, but not while it is suspended.
   Mutex mutex_;

@@ -11,9 +11,10 @@ import warnings
 import numpy as np
 
 from .. import _C, _connection
+from ._frames import Frame, match
 
 MAX_EVENTS = 1 << 20  # limit for the engine's events (48 MB), and for the client's calls (32 MB)
-_HEADER = np.dtype([(name, "<u8") for name in ("magic", "event_size", "events", "dropped", "shapes", "names")])
+_HEADER = np.dtype([(name, "<u8") for name in ("magic", "event_size", "events", "dropped", "shapes", "names", "frames")])
 _EVENT = np.dtype(
     [("start", "<u8"), ("duration", "<u8"), ("allocated", "<i8"), ("instruction", "<u8"), ("site", "<u4"),
      ("shapes", "<u4"), ("op", "<u2"), ("kind", "<u2"), ("depth", "<u2"), ("merged", "<u2")]
@@ -21,7 +22,11 @@ _EVENT = np.dtype(
 _CALL = np.dtype(
     [("start", "<u8"), ("duration", "<u8"), ("thread", "<u8"), ("site", "<u4"), ("op", "<u2"), ("unused", "<u2")]
 )
-_MAGIC = int.from_bytes(b"TTTPROF1"[::-1], "big")
+_FRAME = np.dtype(
+    [(name, "<u8") for name in ("sequence", "awaited", "received", "started", "ended", "first_instruction")]
+)
+_SENT_FRAME = np.dtype([(name, "<u8") for name in ("sequence", "sent", "written", "acknowledged")])
+_MAGIC = int.from_bytes(b"TTTPROF2"[::-1], "big")
 
 
 @dataclasses.dataclass
@@ -44,6 +49,7 @@ class Recorded:
         shapes: the table to which an event's `shapes` points.
         names: operators by number.
         sites: source lines by number.
+        frames: that were sent and executed during the recording.
         annotations: in the order of their starts.
         start, end: of the recording.
     """
@@ -53,6 +59,7 @@ class Recorded:
     shapes: np.ndarray
     names: dict[int, str]
     sites: dict[int, str]
+    frames: list[Frame]
     annotations: list[Annotation]
     start: int
     end: int
@@ -80,6 +87,7 @@ class Recording:
         self.annotations: list[Annotation] = []
         self._session.start_call_log(MAX_EVENTS)
         _C.ops.profiler_start(shapes, MAX_EVENTS)
+        self._session.flush()  # the engine records the frames that begin after the start
         self._start = time.perf_counter_ns()
 
     def annotate(self, name: str) -> Annotation:
@@ -98,7 +106,7 @@ class Recording:
         if _connection.connection() is not self._session:
             raise RuntimeError("[profiler] expected the session in which the profile was started, got another one")
         content = _C.ops.profiler_stop().numpy().tobytes()
-        calls, sites = self._session.stop_call_log()
+        calls, sites, sent = self._session.stop_call_log()
         header = np.frombuffer(content, _HEADER, 1)[0]
         if header["magic"] != _MAGIC or header["event_size"] != _EVENT.itemsize:
             raise RuntimeError("[profiler] the engine's profile has another format: its version differs from the client's")
@@ -107,13 +115,19 @@ class Recording:
         at = _HEADER.itemsize
         events = np.frombuffer(content, _EVENT, int(header["events"]), at).copy()
         at += events.nbytes
+        frames = np.frombuffer(content, _FRAME, int(header["frames"]), at).copy()
+        at += frames.nbytes
         shapes = np.frombuffer(content, "<i8", int(header["shapes"]), at)
         at += shapes.nbytes
         names = {int(number): name for number, name in json.loads(content[at:] or b"{}").items()}
         events["start"] = events["start"].astype(np.int64) - self._offset
+        for name in ("awaited", "received", "started", "ended"):
+            known = frames[name] != 0
+            frames[name][known] = frames[name][known].astype(np.int64) - self._offset
         for annotation in self.annotations:
             annotation.end = annotation.end or end
-        return Recorded(events, np.frombuffer(calls, _CALL), shapes, names, sites, self.annotations,
+        matched = match(frames, np.frombuffer(sent, _SENT_FRAME), self._start)
+        return Recorded(events, np.frombuffer(calls, _CALL), shapes, names, sites, matched, self.annotations,
                         self._start, end)  # fmt: skip
 
 

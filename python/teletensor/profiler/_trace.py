@@ -11,17 +11,22 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
+from ._frames import Frame
+
 _ENGINE = 0  # the engine's process number in the trace
 _EXECUTOR = 1
+_LINK = 1  # the number of the process with the frames
 
 
-def write(path: str, events: Iterable, metadata: dict[str, str], memory: Iterable[tuple[float, int]] = ()) -> None:
-    """Writes a trace: what the client issued, arrows to what the engine executed, and the session's memory.
+def write(path: str, events: Iterable, metadata: dict[str, str], memory: Iterable[tuple[float, int]] = (),
+          frames: Iterable[Frame] = ()) -> None:  # fmt: skip
+    """Writes a trace: what the client issued, its frames on their way, what the engine executed, and the session's memory.
 
     Args:
         path: compressed if it ends with ".gz".
         metadata: texts that are added to the trace.
         memory: microseconds and bytes.
+        frames: what the client sent.
     """
     client = os.getpid()
     entries = [
@@ -49,6 +54,7 @@ def write(path: str, events: Iterable, metadata: dict[str, str], memory: Iterabl
             entries.append({"ph": "s", **arrow, "pid": client, "tid": event.thread, "ts": event.client_range.start})
             entries.append({"ph": "f", "bp": "e", **arrow, "pid": _ENGINE, "tid": thread, "ts": event.time_range.start})
     entries.append(_name("thread_name", _ENGINE, _EXECUTOR + 1, "ranges"))
+    entries += _frames(frames)
     for time, size in memory:
         entries.append({"ph": "C", "name": "memory", "pid": _ENGINE, "ts": time, "args": {"bytes": size}})
     content = {"schemaVersion": 1, "displayTimeUnit": "ms", **metadata, "traceEvents": entries}
@@ -56,6 +62,26 @@ def write(path: str, events: Iterable, metadata: dict[str, str], memory: Iterabl
     Path(path).absolute().parent.mkdir(parents=True, exist_ok=True)
     with opener(path, "wt", encoding="utf-8") as file:
         json.dump(content, file)
+
+
+def _frames(frames: Iterable[Frame]) -> list[dict]:
+    """One bar per frame, from the client to the client, with its stages in it. Frames in flight together overlap."""
+    entries = [_name("process_name", _LINK, 0, "link")]
+    for frame in frames:
+        end = frame.ended if frame.acknowledged is None else frame.acknowledged
+        times = {
+            f"frame {frame.sequence}": (frame.sent, end), "wire": (frame.sent, frame.received),
+            "queue": (frame.received, frame.read), "prepare": (frame.read, frame.started),
+            "execute": (frame.started, frame.ended), "reply": (frame.ended, end),
+        }  # fmt: skip
+        details = {"arrival": "estimated" if frame.estimated else "measured", "first instruction": frame.first_instruction}
+        for name, (start, stop) in times.items():
+            if stop <= start:
+                continue
+            event = {"name": name, "cat": "frame", "id": frame.sequence, "pid": _LINK, "tid": 0}
+            entries.append({"ph": "b", **event, "ts": start, "args": details if name.startswith("frame") else {}})
+            entries.append({"ph": "e", **event, "ts": stop})
+    return entries
 
 
 def _slice(name: str, category: str, process: int, thread: int, range_, details: dict) -> dict:

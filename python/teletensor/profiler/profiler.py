@@ -14,6 +14,7 @@ from .. import _connection
 from . import _active
 from ._active import record_function
 from ._events import Builder, EventList
+from ._frames import Frame
 from ._recording import Recorded, Recording
 
 __all__ = ["ProfilerAction", "ProfilerActivity", "profile", "schedule", "supported_activities", "tensorboard_trace_handler"]
@@ -234,6 +235,21 @@ class profile:  # noqa: N801 - PyTorch's name
         """Returns the totals of the events by name, and by input shapes and source lines if requested."""
         return self.events().key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
 
+    def frames(self) -> list[Frame]:
+        """Returns when each frame was sent, received, executed and answered. ``link_table()`` prints their times.
+
+        Raises:
+            AssertionError: nothing was recorded yet.
+        """
+        self.events()
+        return self._recorded.frames
+
+    def link_table(self) -> str:
+        """Returns the times that frames spent on the wire, in the engine's queue, in it, and on the way back."""
+        from ._frames import table
+
+        return table(self.frames())
+
     def export_chrome_trace(self, path: str) -> None:
         """Writes the trace for Perfetto or chrome://tracing; compressed if the path ends with ".gz"."""
         from ._trace import write
@@ -241,7 +257,8 @@ class profile:  # noqa: N801 - PyTorch's name
         recorded = self._recorded
         events = self.events()
         memory = ((int(e["start"]) + int(e["duration"]) - recorded.start, int(e["allocated"])) for e in recorded.events)
-        write(path, events, self._metadata, ((time / 1e3, size) for time, size in memory if self._options["memory"]))
+        sizes = ((time / 1e3, size) for time, size in memory if self._options["memory"])
+        write(path, events, self._metadata, sizes, recorded.frames)
 
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
         """Writes a line per source line with its time in microseconds, for flame graphs."""

@@ -171,16 +171,59 @@ def test_trace_is_valid(torch, profiler, tmp_path, suffix):
     events = trace["traceEvents"]
     # Required fields by phase: "Trace Event Format".
     required = {"X": ("name", "pid", "tid", "ts", "dur"), "M": ("name", "pid", "args"), "C": ("name", "pid", "ts", "args"),
-                "s": ("id", "pid", "tid", "ts"), "f": ("id", "pid", "tid", "ts", "bp")}  # fmt: skip
+                "s": ("id", "pid", "tid", "ts"), "f": ("id", "pid", "tid", "ts", "bp"),
+                "b": ("name", "cat", "id", "pid", "ts"), "e": ("name", "cat", "id", "pid", "ts")}  # fmt: skip
     for event in events:
         assert all(field in event for field in required[event["ph"]]), event
         assert event.get("dur", 0) >= 0
     arrows = [{e["id"] for e in events if e["ph"] == phase} for phase in "sf"]
     assert arrows[0] == arrows[1] and arrows[0]
+    ends = [sorted((e["id"], e["name"]) for e in events if e["ph"] == phase) for phase in "be"]
+    assert ends[0] == ends[1] and {"wire", "execute"} <= {name for _, name in ends[0]}
     names = {e["name"] for e in events if e["ph"] == "X"}
     assert {"aten::matmul", "aten::sum", "range"} <= names
     matmul = next(e for e in events if e["name"] == "aten::matmul" and e["cat"] == "cpu_op")
     assert matmul["args"]["Input Dims"] == [[8, 8], [8, 8]]
+
+
+def test_frames(torch, profiler):
+    x = torch.rand(64, 64)
+
+    def program():
+        for _ in range(3):
+            (x @ x).sum().item()
+
+    prof = run(torch, profiler, program)
+    frames = prof.frames()
+    assert len(frames) >= 3 and [f.sequence for f in frames] == sorted(f.sequence for f in frames)
+    for frame in frames:
+        stages = (frame.wire_time, frame.queue_time, frame.prepare_time, frame.execution_time)
+        assert min(stages) >= 0, frame
+        assert frame.started == pytest.approx(frame.sent + sum(stages[:3]))
+        assert frame.acknowledged is None or frame.acknowledged > frame.ended - 100  # microseconds
+    assert sum(frame.acknowledged is not None for frame in frames) >= 2
+    # Each operator ran in its frame.
+    starts = [frame.first_instruction for frame in frames]
+    assert starts == sorted(starts)
+    matmuls = [e for e in prof.events() if e.name == "aten::matmul"]
+    for event in matmuls:
+        assert any(f.started - 1 <= event.time_range.start <= f.ended for f in frames), event
+    assert "wire" in prof.link_table() and f"{len(frames)} frames" in prof.link_table()
+
+
+def test_arrival_of_a_frame_that_waited_is_estimated():
+    import numpy as np
+
+    from teletensor.profiler._frames import match
+    from teletensor.profiler._recording import _FRAME, _SENT_FRAME
+
+    # sequence, awaited, received, started, ended, first_instruction; the engine is idle before the first frame only
+    engine = np.array([(1, 0, 1100, 1200, 9000, 0), (2, 9100, 9200, 9300, 9400, 5), (3, 9500, 9900, 9950, 9990, 7)], _FRAME)
+    client = np.array([(1, 1000, 1010, 9050), (2, 2000, 2010, 9500), (3, 9600, 9610, 0)], _SENT_FRAME)
+    first, second, third = match(engine, client, 0)
+    assert (first.wire_time, first.queue_time, first.estimated) == (pytest.approx(0.1), 0.0, False)
+    assert (second.wire_time, second.estimated) == (pytest.approx(0.1), True) and second.queue_time == pytest.approx(7.1)
+    assert (third.wire_time, third.estimated, third.acknowledged) == (pytest.approx(0.3), False, None)
 
 
 SCHEDULES = [
