@@ -64,6 +64,8 @@ struct Admin::Impl {
     check(ErrorKind::kConnection, status.error_code() != grpc::StatusCode::PERMISSION_DENIED, "[admin] ", address.text,
           ": ", status.error_message(),
           "; set TELETENSOR_ADMIN_TOKEN, or TELETENSOR_ADMIN_TOKEN_FILE to the engine's --admin-token-file");
+    check(ErrorKind::kValue, status.error_code() != grpc::StatusCode::FAILED_PRECONDITION, "[admin] ",
+          status.error_message());
     check(ErrorKind::kValue, status.error_code() != grpc::StatusCode::NOT_FOUND, "[admin] ", status.error_message());
     check(ErrorKind::kConnection, status.ok(), "[admin] no answer from the engine at ", address.text, ": ",
           status.error_message());
@@ -105,6 +107,8 @@ void Admin::end_session(uint64_t id) const {
   request.set_id(id);
   impl_->call(&v1::Admin::Stub::AsyncEndSession, request);
 }
+
+v1::ProfileReply Admin::profile() const { return impl_->call(&v1::Admin::Stub::AsyncProfile, v1::ProfileRequest()); }
 
 const std::string& Admin::address() const { return impl_->address.text; }
 

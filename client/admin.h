@@ -33,6 +33,8 @@ class Admin {
   void drain(double seconds) const;
   // Cancels the session's work and frees its memory. Throws Error (kValue) if no session has that id.
   void end_session(uint64_t id) const;
+  // Throws Error (kValue) if the engine does not sample its sessions.
+  v1::ProfileReply profile() const;
   const std::string& address() const;
 
  private:

@@ -143,6 +143,7 @@ void Dispatcher::run_backend(Call& call, const Row& row, Key key) const {
     if (scope.observes_kernels()) [[unlikely]]
       scope.after_kernel(call);
   };
+  const Activity::Kernel running(scope.activity, call.op->id);
   try {
     kernel(call);
   } catch (const std::exception& error) {  // costs nothing unless thrown

@@ -244,7 +244,9 @@ PoisonRef Executor::check_room(const Instruction& instruction, const SlotTable& 
 void Executor::run_one(const Instruction& instruction, SlotTable& slots) {
   const Op& op = *instruction.op;
   const bool into = (instruction.flags & Instruction::kInto) != 0;
-  if (CallScope& scope = CallScope::current(); scope.observes_kernels()) [[unlikely]]
+  CallScope& scope = CallScope::current();
+  scope.activity.begin_instruction(op.id, instruction.site);
+  if (scope.observes_kernels()) [[unlikely]]
     scope.before_instruction(slots, op, instruction.count, instruction.site);
   if (!std::exchange(resumed_, false)) release(instruction, slots);
   ResolvedArgs resolved(instruction, slots);

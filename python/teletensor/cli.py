@@ -125,6 +125,19 @@ def _end_session(admin: _C.Admin, args) -> None:
     print(f"session {args.id} has ended; its memory is freed")
 
 
+def _profile(admin: _C.Admin, args) -> None:
+    from .profiler import _engine_profile as profiles
+
+    found = profiles.decode(admin.profile())
+    if args.seconds is not None:
+        time.sleep(args.seconds)
+        found = profiles.since(found, profiles.decode(admin.profile()))
+    if args.format == "table":
+        print(profiles.table(found, tuple(args.by.split(",")), args.limit))
+    else:
+        print(json.dumps(found, indent=2) if args.format == "json" else profiles.collapsed(found), end="")
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="teletensor", description="Controls an engine and launches ranks.")
     parser.add_argument("--version", action="version", version=f"teletensor {__version__}")
@@ -154,6 +167,14 @@ def _parser() -> argparse.ArgumentParser:
     end = commands.add_parser("end-session", help="cancel a session's work and free its memory")
     end.add_argument("id", type=int, help="the session's id, as shown by status")
     end.set_defaults(run=_end_session)
+    profile = commands.add_parser("profile", help="what the sessions do, from the engine's samples since its start")
+    profile.add_argument("--seconds", type=float, default=None, help="only the samples of the next seconds")
+    profile.add_argument("--format", choices=("table", "collapsed", "json"), default="table",
+                         help="collapsed: one line per stack, for flame graphs (default: table)")  # fmt: skip
+    profile.add_argument("--by", default="session,phase,op,site",
+                         help="columns of the table, of: principal, session, phase, op, kernel, site")  # fmt: skip
+    profile.add_argument("--limit", type=int, default=30, help="maximum number of rows (default: 30)")
+    profile.set_defaults(run=_profile)
     ranks = commands.add_parser("launch", help="start one process per rank, on one or several hosts", allow_abbrev=False)
     launch.add_arguments(ranks)
     return parser

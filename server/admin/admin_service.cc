@@ -75,13 +75,19 @@ grpc::internal::MethodHandler* AdminService::handler(Auth::Role role, Method<Req
 }
 
 // Registers the methods in the order of their declaration, because gRPC identifies them by index.
-AdminService::AdminService(const Auth& auth, Sessions& sessions, CallAdmission& admission, std::function<void()> exit)
-    : auth_(auth), sessions_(sessions), admission_(admission), exit_(std::move(exit)) {
+AdminService::AdminService(const Auth& auth, Sessions& sessions, CallAdmission& admission, double profile_rate,
+                           std::function<void()> exit)
+    : auth_(auth),
+      sessions_(sessions),
+      admission_(admission),
+      exit_(std::move(exit)),
+      sampler_(sessions, profile_rate) {
   MarkMethodStreamed(0, handler(Auth::Role::kUser, &AdminService::Status));
   MarkMethodStreamed(1, handler(Auth::Role::kAdmin, &AdminService::EmptyCache));
   MarkMethodStreamed(2, handler(Auth::Role::kAdmin, &AdminService::Snapshot));
   MarkMethodStreamed(3, handler(Auth::Role::kAdmin, &AdminService::Drain));
   MarkMethodStreamed(4, handler(Auth::Role::kAdmin, &AdminService::EndSession));
+  MarkMethodStreamed(5, handler(Auth::Role::kAdmin, &AdminService::Profile));
 }
 
 grpc::Status AdminService::Status(grpc::ServerContext* context, const v1::StatusRequest*, v1::StatusReply* reply) {
@@ -157,6 +163,14 @@ grpc::Status AdminService::EndSession(grpc::ServerContext*, const v1::EndSession
                                       v1::EndSessionReply*) {
   if (sessions_.end(request->id())) return grpc::Status::OK;
   return grpc::Status(grpc::StatusCode::NOT_FOUND, absl::StrCat("no session has the id ", request->id()));
+}
+
+grpc::Status AdminService::Profile(grpc::ServerContext*, const v1::ProfileRequest*, v1::ProfileReply* reply) {
+  if (!sampler_.active()) {
+    return grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "the engine was started with --profile-rate=0");
+  }
+  *reply = sampler_.profile();
+  return grpc::Status::OK;
 }
 
 }  // namespace tt::server

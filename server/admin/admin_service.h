@@ -8,6 +8,7 @@
 #include <chrono>
 #include <functional>
 
+#include "server/admin/sampler.h"
 #include "server/rpc/auth.h"
 #include "server/rpc/call_admission.h"
 #include "server/session/sessions.h"
@@ -18,7 +19,9 @@ namespace tt::server {
 class AdminService final : public v1::Admin::Service {
  public:
   // `exit` requests the process to shut down and returns at once. All arguments must outlive the service.
-  AdminService(const Auth& auth, Sessions& sessions, CallAdmission& admission, std::function<void()> exit);
+  // `profile_rate`: samples per second for Profile; 0: none.
+  AdminService(const Auth& auth, Sessions& sessions, CallAdmission& admission, double profile_rate,
+               std::function<void()> exit);
 
   // These handlers run only after the call's token has been checked.
 
@@ -30,6 +33,8 @@ class AdminService final : public v1::Admin::Service {
   grpc::Status Drain(grpc::ServerContext* context, const v1::DrainRequest* request, v1::DrainReply* reply) override;
   grpc::Status EndSession(grpc::ServerContext* context, const v1::EndSessionRequest* request,
                           v1::EndSessionReply* reply) override;
+  grpc::Status Profile(grpc::ServerContext* context, const v1::ProfileRequest* request,
+                       v1::ProfileReply* reply) override;
 
  private:
   template <typename Request, typename Reply>
@@ -41,6 +46,7 @@ class AdminService final : public v1::Admin::Service {
   Sessions& sessions_;
   CallAdmission& admission_;
   const std::function<void()> exit_;
+  Sampler sampler_;
   const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
 };
 

@@ -74,9 +74,10 @@ void add_options(CLI::App& app, Flags* flags) {
       ->envname("TELETENSOR_SESSION_MEMORY_LIMIT")
       ->transform(CLI::AsSizeValue(false))
       ->capture_default_str();
-  app.add_option("--checkpoint-root", flags->checkpoint_root,
-                 "folder below which sessions may read and write checkpoints, in the subfolder user or admin, depending "
-                 "on the token; with --no-auth in the folder itself")
+  app.add_option(
+         "--checkpoint-root", flags->checkpoint_root,
+         "folder below which sessions may read and write checkpoints, in the subfolder user or admin, depending "
+         "on the token; with --no-auth in the folder itself")
       ->envname("TELETENSOR_CHECKPOINT_ROOT")
       ->check(CLI::ExistingDirectory)
       ->type_name("DIR");
@@ -95,6 +96,12 @@ void add_options(CLI::App& app, Flags* flags) {
       ->envname("TELETENSOR_FRAME_TIME_LIMIT")
       ->check(CLI::Range(0.0, 7 * 86400.0))
       ->type_name("SECONDS")
+      ->capture_default_str();
+  app.add_option("--profile-rate", flags->profile_rate,
+                 "samples per second, while a session has work, for `teletensor profile`; 0: none")
+      ->envname("TELETENSOR_PROFILE_RATE")
+      ->check(CLI::Range(0.0, 1000.0))
+      ->type_name("N")
       ->capture_default_str();
   app.add_flag("--no-compression", flags->no_compression, "neither accept nor send compressed chunks of tensors")
       ->envname("TELETENSOR_NO_COMPRESSION");

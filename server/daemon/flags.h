@@ -18,13 +18,14 @@ struct Flags {
   bool no_compression = false;
   size_t connections_per_address = 256;
   bool private_engine = false;
-  int client_fd = -1;                 // pidfd of a private engine's client, readable once the client has ended
-  uint64_t memory_limit = 0;          // bytes; 0: no limit
-  uint64_t session_memory_limit = 0;  // bytes; 0: no limit
+  int client_fd = -1;                     // pidfd of a private engine's client, readable once the client has ended
+  uint64_t memory_limit = 0;              // bytes; 0: no limit
+  uint64_t session_memory_limit = 0;      // bytes; 0: no limit
   std::filesystem::path checkpoint_root;  // empty: no checkpoints, or the client's files for a private engine
   double lease_seconds = 60;
   double grace_seconds = 10;
   double frame_time_limit_seconds = 0;  // 0: no limit
+  double profile_rate = 100;            // samples per second; 0: none
   int threads = 0;                      // 0: OMP_NUM_THREADS, or one per core
   std::string log_level = "info";
   bool check_config = false;

@@ -54,13 +54,14 @@ void configure(grpc::ServerBuilder& builder, const Limits& limits) {
 }  // namespace
 
 struct Listener::Impl {
-  Impl(std::unique_ptr<Acceptor> acceptor, const Auth& auth, Sessions& sessions, std::function<void()> exit)
+  Impl(std::unique_ptr<Acceptor> acceptor, const Auth& auth, Sessions& sessions, double profile_rate,
+       std::function<void()> exit)
       : acceptor(std::move(acceptor)),
         admission({[this](const std::string& peer) { this->acceptor->authenticated(peer); },
                    [this](const std::string& peer) { this->acceptor->refused(peer); }}),
         sessions(sessions),
         engine(auth, sessions, admission),
-        admin(auth, sessions, admission, std::move(exit)) {}
+        admin(auth, sessions, admission, profile_rate, std::move(exit)) {}
   std::unique_ptr<Acceptor> acceptor;
   CallAdmission admission;
   Sessions& sessions;
@@ -81,7 +82,7 @@ absl::StatusOr<std::unique_ptr<Listener>> Listener::start(const Options& options
   std::vector<Address> addresses = options.addresses;
   absl::StatusOr<std::unique_ptr<Acceptor>> acceptor = Acceptor::listen(&addresses, options.connections_per_address);
   if (!acceptor.ok()) return acceptor.status();
-  auto impl = std::make_unique<Impl>(*std::move(acceptor), auth, sessions, std::move(exit));
+  auto impl = std::make_unique<Impl>(*std::move(acceptor), auth, sessions, options.profile_rate, std::move(exit));
   grpc::EnableDefaultHealthCheckService(false);  // OpenService answers health checks
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   Builder builder;

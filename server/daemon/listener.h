@@ -20,6 +20,7 @@ class Listener {
     std::vector<Address> addresses;
     bool open_reflection = false;  // gRPC's reflection service requires no token
     size_t connections_per_address = 256;
+    double profile_rate = 0;  // samples per second for Admin.Profile; 0: none
   };
 
   // Starts listening. The message of an error status is one line. Admin.Drain calls `exit`. `auth` and `sessions` must

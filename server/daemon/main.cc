@@ -140,7 +140,7 @@ int serve(const Flags& flags, const std::vector<std::string>& listen, PrivateFol
   if (flags.private_engine) options.tenant = Account::new_tenant();  // one client: reused memory need not be zeroed
   options.checkpoint_root = checkpoint_roots(flags);
   Sessions sessions(options);
-  Listener::Options listening{*addresses, flags.open_reflection, flags.connections_per_address};
+  Listener::Options listening{*addresses, flags.open_reflection, flags.connections_per_address, flags.profile_rate};
   auto listener = Listener::start(listening, *auth, sessions, [&shutdown] { shutdown.end(); });
   if (!listener.ok()) return print_error(listener.status());
   log_addresses(flags, **listener);

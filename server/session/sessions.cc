@@ -133,8 +133,8 @@ absl::Status Sessions::open(const v1::HelloRequest& request, absl::string_view a
   if (!contents) contents = std::make_shared<ContentIndex>();
   *session = std::make_shared<Session>(Session::Options{
       ++last_id_, key, printable(request.client()), least_limit(request.memory_limit(), options_.session_memory_limit),
-      options_.limits, options_.transfer_timeouts, options_.frame_time_limit, options_.tenant, monitor_, contents,
-      options_.checkpoint_root ? options_.checkpoint_root(principal) : nullptr});
+      options_.limits, options_.transfer_timeouts, options_.frame_time_limit, options_.tenant, std::string(principal),
+      monitor_, contents, options_.checkpoint_root ? options_.checkpoint_root(principal) : nullptr});
   Entry& entry = entries_[key];
   entry.session = *session;
   entry.address = std::string(address);
@@ -217,6 +217,11 @@ std::vector<v1::SessionStatus> Sessions::list() const {
   }
   std::sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.id() < b.id(); });
   return list;
+}
+
+void Sessions::visit(absl::FunctionRef<void(const Session&)> visit) const {
+  MutexLock lock(mutex_);
+  for (const auto& [key, entry] : entries_) visit(*entry.session);
 }
 
 size_t Sessions::size() const {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "base/mutex.h"
@@ -70,6 +71,8 @@ class Sessions {
   void detach(Session& session, uint64_t attachment);
 
   std::vector<v1::SessionStatus> list() const;
+  // Calls visit(session) for every session, under a lock: `visit` must not wait.
+  void visit(absl::FunctionRef<void(const Session&)> visit) const;
   // Includes sessions that are being closed.
   size_t size() const;
   // Refuses Hello from now on.
