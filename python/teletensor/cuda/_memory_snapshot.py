@@ -29,11 +29,11 @@ _SMALL = 1 << 20  # bytes of the largest block of a segment for small ones
 
 MAX_ENTRIES = 1 << 18  # events that are kept by default: 8 MiB of the session's memory
 _LARGEST = 1 << 22
-_settings: dict[str, Any] = {"trace": True, "frames": True, "skip": frozenset()}
+_settings: dict[str, Any] = {"trace": True, "frames": True, "skip": frozenset(), "devices": None}
 
 
 def record_history(enabled: str | None, context: str | None, stacks: str, max_entries: int, clear_history: bool,
-                   skip_actions: Iterable[str] | None) -> None:  # fmt: skip
+                   skip_actions: Iterable[str] | None, device=None) -> None:  # fmt: skip
     """Starts or stops recording; see ``cuda.memory._record_memory_history``."""
     if enabled not in (None, "state", "all"):
         raise RuntimeError(f"[_record_memory_history] expected enabled to be None, 'state' or 'all', got {enabled!r}")
@@ -44,6 +44,7 @@ def record_history(enabled: str | None, context: str | None, stacks: str, max_en
     if max_entries <= 0:
         raise ValueError(f"[_record_memory_history] expected max_entries > 0, got {max_entries}")
     kept = MAX_ENTRIES if max_entries == sys.maxsize else min(max_entries, _LARGEST)
+    _settings["devices"] = None if device is None else [code for _, code in _codes(device)]
     _settings.update(trace=enabled != "state", frames=context is not None, skip=frozenset(skip_actions or ()))
     _C.ops.memory_history(0 if enabled is None else kept, clear_history)
 
@@ -158,7 +159,7 @@ def snapshot(device=None) -> dict:
         taken = _Snapshot(code)
         found += taken.segments(number)
         traces += [[] for _ in range(number + 1 - len(traces))]
-        if _settings["trace"]:
+        if _settings["trace"] and (_settings["devices"] is None or code in _settings["devices"]):
             traces[number] = taken.trace(number, 0 if code == 0 else 1 + number)
     return {"segments": found, "device_traces": traces, "allocator_settings": {}, "external_annotations": []}
 

@@ -132,7 +132,7 @@ def _record_memory_history(enabled: str | None = "all", context: str | None = "a
         stacks: makes no difference: an event has the line of the program that issued the operation.
         max_entries: the number of last events that are kept; by default 262,144, at most 4,194,304. They take 32 bytes
             each of the session's memory.
-        device: makes no difference: all devices are recorded.
+        device: snapshots have the history of this device only; None: of all devices.
         clear_history: forgets the earlier events.
         skip_actions: events that snapshots omit.
         compile_context, global_record_annotations, record_pinned_host_memory: must be False.
@@ -145,7 +145,7 @@ def _record_memory_history(enabled: str | None = "all", context: str | None = "a
     for name, value in unsupported.items():
         if value:
             raise NotImplementedError(f"[_record_memory_history] {name}: the engine records tensors on all devices, and their lines")
-    record_history(enabled, context, stacks, max_entries, clear_history, skip_actions)
+    record_history(enabled, context, stacks, max_entries, clear_history, skip_actions, device)
 
 
 def _snapshot(device=None, augment_with_fx_traces: bool = False) -> dict[str, Any]:

@@ -13,7 +13,7 @@ ROWS = [
     ('cuda.get_allocator_backend()', "native"),
     ('cuda.get_sync_debug_mode()', 0),
     ('cuda.set_sync_debug_mode("default")', None),
-    ('cuda.set_sync_debug_mode("warn")', NotImplementedError),
+    ('(cuda.set_sync_debug_mode("warn"), cuda.get_sync_debug_mode(), cuda.set_sync_debug_mode(0))[1]', 1),
     ('cuda.set_sync_debug_mode("later")', RuntimeError),
     ('dict(cuda.host_memory_stats()), cuda.host_memory_stats_as_nested_dict(), cuda.ipc_collect()', ({}, {}, None)),
     ('cuda.reset_peak_host_memory_stats()', None),

@@ -72,6 +72,7 @@ OPTIONS = {
     "state": ({"enabled": "state"}, 0),
     "all": ({}, 2),
     "skipped": ({"skip_actions": ["alloc"]}, 0),
+    "device": ({"device": "cpu"}, 2),
     "last": ({"max_entries": 3}, 2),
 }
 
