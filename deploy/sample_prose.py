@@ -104,11 +104,15 @@ class Sources:
 
     def read_yaml(self, path: Path) -> None:
         text, where, operator = path.read_text(), path.relative_to(ROOT), ""
+        for block in re.finditer(r"(?:^ *# [^\n]*\n)+|^[^\"'\n#]*[^\"'\n# ] +#( [^\n]*)\n", text, re.MULTILINE):
+            words = block.group(1) or " ".join(part.strip().lstrip("#") for part in block.group().split("\n"))
+            row = text.count("\n", 0, block.start()) + 1
+            self.add_comment(f"{where}:{row}", text[block.end() :].split("\n", 1)[0], words)
         for row, line in enumerate(text.split("\n"), 1):
             if found := re.match(r"- op: (\w+)", line):
                 operator = found.group(1)
                 self.add_name(f"{where}:{row}", operator)
-            elif found := re.match(r"\s+doc: (.+)", line) or re.match(r"[^\"']*#\s(.+)", line):
+            elif found := re.match(r"\s+doc: (.+)", line):
                 self.add_comment(f"{where}:{row}", operator, found.group(1))
 
     def read(self, path: Path) -> None:

@@ -31,19 +31,19 @@ constexpr std::chrono::milliseconds kSlice{200};
 void check_status(const absl::Status& status) { check(status.ok(), status.message()); }
 
 // The values that the ranks of a group publish under one name in the store.
-class Meeting {
+class MemberValues {
  public:
-  Meeting(Store& store, const ProcessGroup::Options& options, const std::function<bool()>& is_cancelled)
+  MemberValues(Store& store, const ProcessGroup::Options& options, const std::function<bool()>& is_cancelled)
       : store_(store), options_(options), is_cancelled_(is_cancelled), deadline_(Clock::now() + options.timeout) {}
 
   // Publishes this rank's value and returns the values of all ranks.
-  std::vector<std::string> meet(absl::string_view name, const std::string& mine) {
+  std::vector<std::string> exchange(absl::string_view name, const std::string& mine) {
     std::vector<std::string> keys;
     for (int r = 0; r < options_.size; ++r) keys.push_back(absl::StrCat(options_.name, "/", name, "/", r));
     const std::string& key = keys[static_cast<size_t>(options_.rank)];
     check_status(store_.set({&key, 1}, {&mine, 1}));
     for (;;) {
-      check(!is_cancelled_(), "the formation of group \"", options_.name, "\" was cancelled");
+      check(!is_cancelled_(), "forming group \"", options_.name, "\" was cancelled");
       auto values = store_.get(keys, kSlice);
       if (values.ok()) return *std::move(values);
       if (!absl::IsDeadlineExceeded(values.status())) check_status(values.status());
@@ -78,7 +78,7 @@ std::string shared_memory_domain() {
   return absl::StrCat(boot, "/", status.st_dev, "/", status.st_ino, "/", geteuid());
 }
 
-std::unique_ptr<Backend> connect_shared_memory(Meeting& meeting, const ProcessGroup::Options& options) {
+std::unique_ptr<Backend> connect_shared_memory(MemberValues& member_values, const ProcessGroup::Options& options) {
   std::unique_ptr<ShmBackend> backend;
   std::string segment;
   std::string error;
@@ -91,7 +91,7 @@ std::unique_ptr<Backend> connect_shared_memory(Meeting& meeting, const ProcessGr
       error = std::string(created.status().message());
     }
   }
-  segment = meeting.meet("segment", segment)[0];
+  segment = member_values.exchange("segment", segment)[0];
   if (options.rank != 0 && !segment.empty()) {
     auto opened = ShmBackend::open(segment, options.rank, options.size, options.timeout);
     if (opened.ok()) {
@@ -101,7 +101,8 @@ std::unique_ptr<Backend> connect_shared_memory(Meeting& meeting, const ProcessGr
     }
   }
   // All ranks use the segment, or none.
-  const std::vector<std::string> errors = meeting.meet("segment_error", backend ? "" : absl::StrCat("no: ", error));
+  const std::vector<std::string> errors =
+      member_values.exchange("segment_error", backend ? "" : absl::StrCat("no: ", error));
   for (const std::string& e : errors) {
     if (!e.empty()) return nullptr;
   }
@@ -112,9 +113,9 @@ std::unique_ptr<Backend> connect_shared_memory(Meeting& meeting, const ProcessGr
 
 std::unique_ptr<Backend> connect_backend(Store& store, const ProcessGroup::Options& options, const std::string& backend,
                                          const std::string& host, const std::function<bool()>& is_cancelled) {
-  Meeting meeting(store, options, is_cancelled);
+  MemberValues member_values(store, options, is_cancelled);
   const std::string domain = backend == "gloo" ? "" : shared_memory_domain();
-  const std::vector<std::string> ranks = meeting.meet("rank", absl::StrCat(backend, "\n", domain));
+  const std::vector<std::string> ranks = member_values.exchange("rank", absl::StrCat(backend, "\n", domain));
   bool shared = !domain.empty();
   for (size_t r = 0; r < ranks.size(); ++r) {
     check(absl::StartsWith(ranks[r], absl::StrCat(backend, "\n")), "rank ", options.rank, " uses backend \"", backend,
@@ -122,7 +123,7 @@ std::unique_ptr<Backend> connect_backend(Store& store, const ProcessGroup::Optio
     shared = shared && ranks[r] == ranks[0];
   }
   if (shared) {
-    if (std::unique_ptr<Backend> connected = connect_shared_memory(meeting, options)) return connected;
+    if (std::unique_ptr<Backend> connected = connect_shared_memory(member_values, options)) return connected;
   }
   check(backend != "shm", "backend \"shm\" requires that all ranks are on one host and can open one segment");
   GlooBackend::Options gloo;

@@ -67,7 +67,7 @@ bool GroupService::is_completed(int64_t number) const {
 }
 
 void GroupService::add_group(int64_t number, std::shared_ptr<ProcessGroup> group) {
-  check(ErrorKind::kValue, !groups_.contains(number), "group ", number, " exists");
+  check(ErrorKind::kValue, !groups_.contains(number), "group ", number, " already exists");
   check(groups_.size() < kMaxGroups, "a session has at most ", kMaxGroups, " groups");
   groups_.emplace(number, std::move(group));
 }
@@ -86,7 +86,7 @@ void GroupService::destroy_group(int64_t number) {
 }
 
 void GroupService::add_reducer(int64_t number, std::shared_ptr<Reducer> reducer) {
-  check(ErrorKind::kValue, !reducers_.contains(number), "reducer ", number, " exists");
+  check(ErrorKind::kValue, !reducers_.contains(number), "reducer ", number, " already exists");
   check(reducers_.size() < kMaxReducers, "a session has at most ", kMaxReducers, " reducers");
   auto& observers = Context::current().services.get<GradientObservers>();
   for (size_t i = 0; i < reducer->parameters().size(); ++i) observers.add(reducer->parameters()[i], reducer, i);

@@ -65,7 +65,7 @@ bool any_true(const Tensor& flags) {
 
 Tensor reduced_gradient(const Tensor& g, const Tensor& group, std::string_view op, bool sums) {
   check(ErrorKind::kNotImplemented, op == "sum" || (op == "avg" && sums),
-        "the reduction over a group has a gradient for \"sum\", and for \"avg\" of summands, got \"", op, "\"");
+        "expected a differentiable reduction, \"sum\" or (with `sums`) \"avg\", got \"", op, "\"");
   if (sums) return ops::group_reduced(g, group, op, sums);
   // All ranks have the same gradient, and each rank computes one summand of the values that depend on it.
   return Context::current().grad_enabled ? ops::group_gradient_reduced(g, group) : g;

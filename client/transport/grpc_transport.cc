@@ -300,7 +300,7 @@ absl::Status GrpcTransport::upload_chunks(v1::Engine::Stub& stub, Connection& co
     if (at > bytes.size()) {
       writer.TryCancel();
       writer.Finish(&reply);
-      return absl::DataLossError(absl::StrCat("the engine reports ", at, " of ", bytes.size(), " bytes"));
+      return absl::DataLossError(absl::StrCat("the engine confirmed ", at, " bytes of an upload of ", bytes.size()));
     }
     if (progress->failures == 0) upload_reused_bytes_ += at;
     progress->bytes = std::max<uint64_t>(progress->bytes, at);

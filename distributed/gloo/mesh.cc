@@ -171,7 +171,7 @@ class MeshContext final : public Mesh {
       }
       addresses.append(address.data(), kAddressBytes);
     }
-    const std::vector<std::string> all = meet(store, addresses);
+    const std::vector<std::string> all = exchange_addresses(store, addresses);
     ConnectWatch watch(*transportContext_, options_, deadline_, is_cancelled_);
     for (int peer = 0; peer < options_.size; ++peer) {
       if (peer == options_.rank) continue;
@@ -190,14 +190,14 @@ class MeshContext final : public Mesh {
       check(Clock::now() < deadline_, "cannot connect to rank ", peer, " within ",
             static_cast<double>(options_.timeout.count()) / 1000, " s");
     }
-    if (!watch.end()) fail(ErrorKind::kRuntime, "the formation was cancelled, or took too long");
+    if (!watch.end()) fail(ErrorKind::kRuntime, "connecting the ranks was cancelled, or took too long");
   }
 
  private:
-  void check_continues() const { check(!is_cancelled_(), "the formation was cancelled"); }
+  void check_continues() const { check(!is_cancelled_(), "connecting the ranks was cancelled"); }
 
   // Publishes this rank's addresses and returns those of all ranks.
-  std::vector<std::string> meet(Store& store, const std::string& mine) {
+  std::vector<std::string> exchange_addresses(Store& store, const std::string& mine) {
     std::vector<std::string> keys;
     for (int r = 0; r < options_.size; ++r) keys.push_back(absl::StrCat(options_.prefix, "/gloo/", r));
     const absl::Status status = store.set({&keys[static_cast<size_t>(options_.rank)], 1}, {&mine, 1});

@@ -253,7 +253,7 @@ void ProcessGroup::on_backend(int peer, absl::FunctionRef<void()> call) {
   } catch (const Error& error) {
     await_failure();
     throw_if_failed(0);
-    tt::fail(ErrorKind::kRuntime, "no message to or from rank ", peer, ": ", error.message());
+    tt::fail(ErrorKind::kRuntime, "cannot exchange messages with rank ", peer, ": ", error.message());
   }
 }
 

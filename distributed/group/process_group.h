@@ -35,7 +35,7 @@ class ProcessGroup : public std::enable_shared_from_this<ProcessGroup> {
     std::string name;  // unique in the store; the ranks find each other by it
     int rank = 0;
     int size = 1;
-    std::chrono::milliseconds timeout{30'000};  // of the formation and of each collective
+    std::chrono::milliseconds timeout{30'000};  // for forming the group, and for each collective
   };
   // Connects the ranks; blocks. Throws Error. Stops early if `is_cancelled` returns true.
   using Connect = std::function<std::unique_ptr<Backend>(Store& store, const Options& options,

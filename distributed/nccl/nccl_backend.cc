@@ -101,7 +101,7 @@ bool NcclBackend::connect(Backend& host, int rank, int size, Device device) {
 bool NcclBackend::create_communicator(const nccl::UniqueId& id) {
   try {
     handle_ = native_stream(*stream_);
-    check(handle_ != nullptr, "the device has no streams of CUDA");
+    check(handle_ != nullptr, "the device has no CUDA streams");
     nccl::Config config;
     settle(library_->comm_init_rank_config(&comm_, size_, id, rank_, &config));
     return true;

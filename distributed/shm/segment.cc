@@ -104,7 +104,7 @@ absl::StatusOr<std::unique_ptr<Segment>> Segment::create(int size) {
 
 absl::StatusOr<std::unique_ptr<Segment>> Segment::open(const std::string& name, int rank, int size) {
   if (size < 1 || size > kMaxRanks || rank < 0 || rank >= size) {
-    return absl::InvalidArgumentError(absl::StrCat("shared memory: rank ", rank, " of ", size, " ranks"));
+    return absl::InvalidArgumentError(absl::StrCat("shared memory: expected a rank below ", size, ", got ", rank));
   }
   const size_t colon = name.find(':');
   uint64_t nonce = 0;

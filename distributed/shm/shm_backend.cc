@@ -166,8 +166,8 @@ void ShmBackend::barrier() {
 
 void ShmBackend::exchange(absl::Span<const char> mine, absl::Span<char> all) {
   check(mine.size() <= kMaxExchange && all.size() == mine.size() * static_cast<size_t>(size_),
-        "exchange: expected up to ", kMaxExchange, " bytes and ", size_, " times as many, got ", mine.size(), " and ",
-        all.size());
+        "exchange: expected an input of at most ", kMaxExchange, " bytes and an output of ", size_,
+        " times its size, got ", mine.size(), " and ", all.size());
   copy(next_slot(), mine.data(), mine.size());
   barrier();
   for (int r = 0; r < size_; ++r) copy(all.data() + r * mine.size(), slot(r), mine.size());

@@ -403,7 +403,7 @@ absl::StatusOr<std::shared_ptr<MemoryStore::Member>> MemoryStore::async_join(con
       if (found = groups_.find(group); found != groups_.end() && found->second.members.empty())
         found->second.unused = unused_groups_.insert(unused_groups_.end(), group);
       return absl::ResourceExhaustedError(
-          absl::StrCat("[store] all groups together have ", members_, " of ", kMaxMembers, " members"));
+          absl::StrCat("[store] too many members: all groups together have ", members_, " of at most ", kMaxMembers));
     }
     Group& joined = groups_[group];  // make_room_for_member() may have moved it
     joined.members.emplace(rank, member);

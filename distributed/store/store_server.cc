@@ -33,7 +33,7 @@ absl::Status malformed(absl::string_view reason) {
 
 absl::Status check_store_id(const Served& served, uint64_t id) {
   if (id == 0 || id == served.id) return absl::OkStatus();
-  return absl::FailedPreconditionError("[store] the store was lost; a new one without its pairs serves the address");
+  return absl::FailedPreconditionError("[store] the store was lost; a new, empty store serves its address");
 }
 
 // Executes an operation that does not wait.

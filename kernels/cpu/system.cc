@@ -68,7 +68,7 @@ void memory_stats(int64_t device, Tensor& out) {
   put(!account ? 0 : of_gpu ? account->peak(where) : account->peak());
   put(account ? account->limit() : 0);
   check(at == out.data_as<int64_t>() + out.numel(),
-        "[memory_stats] expected a result of as many elements as statistics, got ", out.numel());
+        "[memory_stats] expected a result with one element per statistic, got ", out.numel());
 }
 
 void empty_cache(int64_t device) {

@@ -68,7 +68,9 @@ def _make_wrapper_subclass(
             "wrapper; make those require gradients"
         )
     if dispatch_sizes_strides_policy is not None or dispatch_device or dispatch_layout:
-        raise NotImplementedError("[_make_wrapper_subclass] sizes, strides, device and layout are those given here")
+        raise NotImplementedError(
+            "[_make_wrapper_subclass] sizes, strides, device and layout cannot be computed by the subclass"
+        )
     device = _C.default_device() if device is None else device
     return _C._make_wrapper(cls, size, strides, storage_offset or 0, dtype or _C.default_dtype(), device)
 

@@ -103,7 +103,7 @@ class PendingSave:
         deadline = None if timeout is None else time.monotonic() + timeout
         while deadline is not None and not self.done():
             if time.monotonic() >= deadline:
-                raise TimeoutError(f"[checkpoint] the checkpoint is not written after {timeout} s")
+                raise TimeoutError(f"[checkpoint] timed out after {timeout} s: the checkpoint is not complete")
             time.sleep(_POLL)
         with self._lock:
             if self._status is None:

@@ -217,8 +217,8 @@ def get_ctx() -> Any:
 
 
 def fallthrough_kernel() -> None:
-    """Raises NotImplementedError: operators have no chain of kernels."""
-    raise NotImplementedError("[library.fallthrough_kernel] operators have no chain of kernels")
+    """Raises NotImplementedError: an operator has one kernel per device."""
+    raise NotImplementedError("[library.fallthrough_kernel] an operator has one kernel per device")
 
 
 def register_vmap(op: Any, func: Callable | None = None, /, *, lib: Library | None = None) -> Any:

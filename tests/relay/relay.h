@@ -125,7 +125,7 @@ class Relay {
   void accept_all() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void add_connection(int client) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void watch(Socket& socket) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Reads, forwards and closes what can be now. Returns the time at which to call again.
+  // Reads, forwards and closes all connections that are ready. Returns the time of the next call.
   Clock::time_point progress() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Reads one chunk. Returns false if there is none, or no room.
   bool receive(Connection& connection, int direction) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

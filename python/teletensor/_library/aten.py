@@ -90,7 +90,7 @@ def _sparse(name: str) -> Callable:
     """An operator of sparse tensors, which libraries look up to override it."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        raise NotImplementedError(f"[aten::{name}] sparse layouts are planned")
+        raise NotImplementedError(f"[aten::{name}] sparse layouts are not implemented")
 
     return call
 
@@ -195,7 +195,7 @@ class AtenOverload(OpOverload):
             found["reduction"] = _REDUCTIONS[found["reduction"]]
         rest = set(values) - set(own[: len(names)])
         if any(values[n] != a.default for a in self._schema.arguments if (n := a.name) in rest):
-            raise NotImplementedError(f"[torch.ops.{self}] expected the defaults of {sorted(rest)}")
+            raise NotImplementedError(f"[torch.ops.{self}] expected the default values of {sorted(rest)}")
         return found
 
 

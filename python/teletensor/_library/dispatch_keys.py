@@ -40,13 +40,13 @@ class DispatchKeySet:
         self._keys = frozenset(k for key in keys for k in (key._keys if isinstance(key, DispatchKeySet) else (key,)))
 
     def __or__(self, other: DispatchKeySet) -> DispatchKeySet:
-        return _of(self._keys | other._keys)
+        return _key_set(self._keys | other._keys)
 
     def __and__(self, other: DispatchKeySet) -> DispatchKeySet:
-        return _of(self._keys & other._keys)
+        return _key_set(self._keys & other._keys)
 
     def __sub__(self, other: DispatchKeySet) -> DispatchKeySet:
-        return _of(self._keys - other._keys)
+        return _key_set(self._keys - other._keys)
 
     def __iter__(self) -> Iterator[DispatchKey]:
         return iter(sorted(self._keys, key=lambda k: k.value))
@@ -62,18 +62,18 @@ class DispatchKeySet:
 
     def add(self, key: DispatchKey) -> DispatchKeySet:
         """The set with another key."""
-        return _of(self._keys | {key})
+        return _key_set(self._keys | {key})
 
     def remove(self, key: DispatchKey) -> DispatchKeySet:
         """The set without a key."""
-        return _of(self._keys - {key})
+        return _key_set(self._keys - {key})
 
     def has(self, key: DispatchKey) -> bool:
         """Whether the set contains a key."""
         return key in self._keys
 
 
-def _of(keys: Iterable[DispatchKey]) -> DispatchKeySet:
+def _key_set(keys: Iterable[DispatchKey]) -> DispatchKeySet:
     return DispatchKeySet(*keys)
 
 

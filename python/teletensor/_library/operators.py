@@ -128,7 +128,7 @@ class OpOverload:
 
 def _differentiated(op: OpOverload, kernel: Callable, positional: list, keyword: dict) -> Any:
     """Calls the kernel without recording and records the operator's own derivative."""
-    places = [(i, j) for i, v in enumerate(positional) for j in _places(v)]
+    places = [(i, j) for i, v in enumerate(positional) for j in _tensor_positions(v)]
     tensors = [positional[i] if j is None else positional[i][j] for i, j in places]
     lists = [isinstance(v, (list, tuple)) for v in positional]
     several = [False]
@@ -181,7 +181,7 @@ def _differentiated(op: OpOverload, kernel: Callable, positional: list, keyword:
     return list(result) if several[0] else result
 
 
-def _places(value: Any) -> list[int | None]:
+def _tensor_positions(value: Any) -> list[int | None]:
     """The positions of tensors in an argument: None for the argument itself."""
     if isinstance(value, Tensor):
         return [None]

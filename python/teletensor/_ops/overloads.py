@@ -324,7 +324,9 @@ def _random_in_place(self: Tensor, *bounds, **kwargs) -> Tensor:
 
 
 def _random_from(self: Tensor, low: int, **kwargs) -> Tensor:
-    """Draws integers from ``low`` to the dtype's largest; of a floating dtype, to the end of consecutive integers."""
+    """Draws integers from ``low`` to the dtype's largest value or, for a floating dtype, to the largest of its
+    consecutive integers.
+    """
     from .._functions import finfo, iinfo
 
     if self.dtype is _C.uint64:

@@ -184,15 +184,15 @@ def _only_of(name: str, layout: str) -> Callable:
     def method(self: Tensor):
         raise RuntimeError(f"{name} expected {layout} tensor layout but got Strided")
 
-    method.__name__, method.__doc__ = name, f"Raises RuntimeError, as PyTorch does: the method is of {layout} tensors."
+    method.__name__, method.__doc__ = name, f"Raises RuntimeError, as PyTorch does for tensors that are not {layout}."
     return method
 
 
 def _only_quantized(name: str) -> Callable:
     def method(self: Tensor):
-        raise NotImplementedError(f"Tensor.{name}: the method is of quantized tensors, got a tensor of {self.dtype}")
+        raise NotImplementedError(f"Tensor.{name}: expected a quantized tensor, got a tensor of {self.dtype}")
 
-    method.__name__, method.__doc__ = name, "Raises NotImplementedError, as PyTorch does: the method is of quantized tensors."
+    method.__name__, method.__doc__ = name, "Raises NotImplementedError: there are no quantized tensors."
     return method
 
 

@@ -22,7 +22,7 @@ def _standard_gamma(input: Tensor, generator: Generator | None = None) -> Tensor
         NotImplementedError: a generator is given.
     """
     if generator is not None:
-        raise NotImplementedError("[_standard_gamma] a generator of its own is not supported; use manual_seed")
+        raise NotImplementedError("[_standard_gamma] generator= is not supported; use manual_seed()")
     from ..distributions._gamma_sampling import standard_gamma
 
     return standard_gamma(input, input.shape)

@@ -28,7 +28,7 @@ class profile(_profile):  # noqa: N801 - PyTorch's name
                  acc_events: bool = False, custom_trace_id_callback=None,
                  post_processing_timeout_s: float | None = None):  # fmt: skip
         if use_device is not None:
-            raise NotImplementedError(f"[profile] use_device={use_device!r}: times of GPUs are not measured")
+            raise NotImplementedError(f"[profile] use_device={use_device!r}: GPU times are not measured")
         if not use_cpu:
             raise NotImplementedError("[profile] use_cpu=False: only the CPU is measured")
         super().__init__(record_shapes=record_shapes, with_flops=with_flops, profile_memory=profile_memory,

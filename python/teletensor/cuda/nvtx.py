@@ -46,7 +46,7 @@ def range_end(range_id: int) -> None:
 def mark(msg: str) -> None:
     """Names a point of the program."""
     if not isinstance(msg, str):
-        raise TypeError(f"expected a text, got {type(msg).__name__}")
+        raise TypeError(f"expected a str, got {type(msg).__name__}")
 
 
 @contextlib.contextmanager

@@ -110,10 +110,10 @@ class EngineMesh(DeviceMesh):
     get_local_rank = get_rank
 
     def __getitem__(self, mesh_dim_names: str | Sequence[str]) -> DeviceMesh:
-        raise NotImplementedError("[DeviceMesh] a mesh of controlled engines cannot be sliced: give placements for all dimensions")
+        raise NotImplementedError("[DeviceMesh] a mesh of connect_all() cannot be sliced: pass placements for all dimensions")
 
     def _flatten(self, mesh_dim_name: str | None = None) -> DeviceMesh:
-        raise NotImplementedError("[DeviceMesh] a mesh of controlled engines cannot be flattened")
+        raise NotImplementedError("[DeviceMesh] a mesh of connect_all() cannot be flattened")
 
     def _key(self) -> tuple:
         return super()._key() + (id(self._engines),)

@@ -104,7 +104,7 @@ def init_process_group(
         init_method: ``"env://"`` (the default; MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE, or the variables of Slurm or
             MPI), ``"tcp://host:port"`` of rank 0, or ``"file://path"`` of a file that all ranks see and that does not
             exist yet.
-        timeout: of the formation and of each collective; 30 s by default.
+        timeout: for forming the group, and for each collective; 30 s by default.
         world_size: the number of ranks; required with `store`.
         rank: this process's rank; required with `store`.
         store: a Store that all ranks see, instead of `init_method`.
@@ -136,11 +136,13 @@ def init_process_group(
     timeout = default_pg_timeout if timeout is None else timeout
     check_timeout(timeout)
     check_available(BackendConfig(backend))
-    meeting = _rendezvous.meet("env://" if init_method is None else init_method, store, rank, world_size, timeout)
-    _world.endpoint, _world.run, _world.group_count = (meeting.address, meeting.token), meeting.run, 0
+    run_store = _rendezvous.find_store(
+        "env://" if init_method is None else init_method, store, rank, world_size, timeout
+    )
+    _world.endpoint, _world.run, _world.group_count = (run_store.address, run_store.token), run_store.run, 0
     pg = _form(
-        _world.next_name(), desc="default_pg", rank=meeting.rank, ranks=list(range(meeting.world_size)), backend=backend,
-        timeout=timeout, store=meeting.store,
+        _world.next_name(), desc="default_pg", rank=run_store.rank, ranks=list(range(run_store.world_size)), backend=backend,
+        timeout=timeout, store=run_store.store,
     )  # fmt: skip
     pg.bound_device_id = device_id
     _world.default_pg = pg
@@ -211,7 +213,7 @@ def new_group(
     Args:
         ranks: the members; by default all ranks. A member's rank in the group is its position, after sorting if
             `sort_ranks` is set.
-        timeout: of the formation and of each collective; 30 s by default.
+        timeout: for forming the group, and for each collective; 30 s by default.
         backend: by default that of the default group.
         use_local_synchronization: only the members call this function.
         group_desc: describes the group.

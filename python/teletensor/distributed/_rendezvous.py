@@ -28,7 +28,7 @@ _GRACE = timedelta(seconds=5)
 
 
 @dataclasses.dataclass
-class Meeting:
+class RunStore:
     """The store through which the engines of a run form groups."""
 
     address: str  # host:port
@@ -161,7 +161,7 @@ def _from_environment(url, rank: int, world_size: int) -> tuple[str, int, int, i
     return variable("MASTER_ADDR"), int(variable("MASTER_PORT")), rank, world_size, run
 
 
-def _meet_at(host: str, port: int, rank: int, world_size: int, run: str) -> Meeting:
+def _store_at(host: str, port: int, rank: int, world_size: int, run: str) -> RunStore:
     """Rendezvous at an address that all ranks know."""
     if not 0 <= port < 2**16:
         raise ValueError(f"port must have value from 0 to 65535 but was {port}.")
@@ -174,7 +174,7 @@ def _meet_at(host: str, port: int, rank: int, world_size: int, run: str) -> Meet
     address = f"{bracketed}:{port}"
     _runs[address, run, world_size] += 1
     name = f"{run or 'run'}/{world_size}-{_runs[address, run, world_size]}"
-    return Meeting(address, token, name, rank, world_size)
+    return RunStore(address, token, name, rank, world_size)
 
 
 def _own_host() -> dict[str, str]:
@@ -203,7 +203,7 @@ def _address_towards(host: str) -> str:
     return socket.gethostbyname(socket.gethostname())
 
 
-def _meet_through(store, rank: int, world_size: int, timeout: timedelta) -> Meeting:
+def _store_from(store, rank: int, world_size: int, timeout: timedelta) -> RunStore:
     """Rendezvous at an address that rank 0 publishes in the user's store."""
     prefix = f"teletensor/init/{store.add(f'teletensor/init/{rank}', 1)}"
     if rank != 0:
@@ -213,7 +213,7 @@ def _meet_through(store, rank: int, world_size: int, timeout: timedelta) -> Meet
         published = json.loads(store.get(f"{prefix}/address"))
         if "error" in published:
             raise DistStoreError(published["error"])
-        return Meeting(published["address"], published["token"], published["run"], rank, world_size, store)
+        return RunStore(published["address"], published["token"], published["run"], rank, world_size, store)
     keys = {f"{prefix}/{r}": r for r in range(1, world_size)}
     try:
         _wait(store, list(keys), timeout, lambda key: f"rank {keys[key]}")
@@ -229,7 +229,7 @@ def _meet_through(store, rank: int, world_size: int, timeout: timedelta) -> Meet
     address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     run = uuid.uuid4().hex
     store.set(f"{prefix}/address", json.dumps({"address": address, "token": token, "run": run}))
-    return Meeting(address, token, run, rank, world_size, store)
+    return RunStore(address, token, run, rank, world_size, store)
 
 
 def _wait(store, keys: list[str], timeout: timedelta, describe: Callable[[str], str]) -> None:
@@ -256,7 +256,7 @@ def _open_file(url, rank: int, world_size: int):
     return FileStore(url.path, world_size), rank, world_size
 
 
-def meet(init_method: str | None, store, rank: int, world_size: int, timeout: timedelta) -> Meeting:
+def find_store(init_method: str | None, store, rank: int, world_size: int, timeout: timedelta) -> RunStore:
     """Returns the store through which the engines form groups. On rank 0, makes the engine serve it.
 
     Raises:
@@ -264,18 +264,18 @@ def meet(init_method: str | None, store, rank: int, world_size: int, timeout: ti
         DistStoreError: the store cannot be served, or ranks are missing after the timeout.
     """
     if store is not None:
-        return _meet_through(store, rank, world_size, timeout)
+        return _store_from(store, rank, world_size, timeout)
     check_url(init_method, rank, world_size)
     url = urlsplit(init_method)
     if url.scheme == "env":
-        return _meet_at(*_from_environment(url, rank, world_size))
+        return _store_at(*_from_environment(url, rank, world_size))
     if url.scheme == "tcp":
         host, port = _host_and_port(url)
-        return _meet_at(
+        return _store_at(
             host, port, *_rank_and_size(url, "tcp", rank, world_size), os.environ.get("TELETENSOR_GROUP_RUN", "")
         )
     store, rank, world_size = next(rendezvous(init_method, rank, world_size, timeout=timeout))
-    return _meet_through(store, rank, world_size, timeout)
+    return _store_from(store, rank, world_size, timeout)
 
 
 def check_url(url, rank, world_size) -> None:

@@ -166,14 +166,14 @@ class TCPStore(Store):
         self._host, self._port, self._token = host_name, port, token
         self._connect()
         if world_size is not None and world_size > 0 and wait_for_workers:
-            self._meet(world_size, is_master)
+            self._wait_for_workers(world_size, is_master)
 
     def _connect(self) -> None:
         host = f"[{self._host}]" if ":" in self._host else self._host
         with self._errors():
             self._remote = _C.RemoteStore(f"{host}:{self._port}", self._token, self._seconds(self.timeout))
 
-    def _meet(self, world_size: int, is_master: bool) -> None:
+    def _wait_for_workers(self, world_size: int, is_master: bool) -> None:
         count = self.add(_INIT, 1)
         if count == world_size:
             self.set(_READY, b"1")

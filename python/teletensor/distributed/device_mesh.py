@@ -97,9 +97,9 @@ class DeviceMesh:
         """The ranks along a dimension, for each position in the other dimensions."""
         others = [range(n) if i != dim else [0] for i, n in enumerate(self.shape)]
         for position in itertools.product(*others):
-            yield [self._at([*position[:dim], k, *position[dim + 1 :]]) for k in range(self.shape[dim])]
+            yield [self._rank_at([*position[:dim], k, *position[dim + 1 :]]) for k in range(self.shape[dim])]
 
-    def _at(self, position: Sequence[int]) -> int:
+    def _rank_at(self, position: Sequence[int]) -> int:
         index = 0
         for k, n in zip(position, self.shape, strict=True):
             index = index * n + k
@@ -176,7 +176,7 @@ class DeviceMesh:
 
         def part(depth: int, position: list[int]):
             if depth == len(dims):
-                return self._at(position)
+                return self._rank_at(position)
             dim = dims[depth]
             return [part(depth + 1, [*position[:dim], k, *position[dim + 1 :]]) for k in range(self.shape[dim])]
 

@@ -71,7 +71,7 @@ class lazy_property:  # noqa: N801 - PyTorch's name
         return value
 
 
-def _below(n: int, diag: int) -> list[int]:
+def _lower_positions(n: int, diag: int) -> list[int]:
     """The positions, in row order, of an n x n matrix's elements on and below a diagonal."""
     return [i * n + j for i in range(n) for j in range(min(i + diag + 1, n))]
 
@@ -81,7 +81,7 @@ def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
     n = mat.shape[-1]
     if not -n <= diag < n:
         raise ValueError(f"diag ({diag}) provided is outside [{-n}, {n - 1}].")
-    positions = _C.tensor(_below(n, diag), dtype=_C.int64, device=mat.device)
+    positions = _C.tensor(_lower_positions(n, diag), dtype=_C.int64, device=mat.device)
     return mat.flatten(-2).index_select(-1, positions)
 
 
@@ -89,7 +89,7 @@ def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
     """Square matrices with these elements on and below a diagonal, in row order, and 0 above it."""
     count, b = vec.shape[-1], 1 + 2 * diag
     n = round((-b + (b * b + 8 * count + 4 * abs(diag) * (diag + 1)) ** 0.5) / 2)
-    positions = _below(n, diag)
+    positions = _lower_positions(n, diag)
     if len(positions) != count:
         raise ValueError(
             f"The size of last dimension is {count} which cannot be expressed as the lower triangular part of a "

@@ -125,7 +125,7 @@ class Launcher:
             if self._signals.received:
                 return await self._leave(self._signals.received[0])
             self._check_ranks()
-            self._beat()
+            self._publish_heartbeat()
             if self._leader:
                 self._leader.step()
             state = self._member.state()
@@ -209,7 +209,7 @@ class Launcher:
         self._server = server
         return True
 
-    def _beat(self) -> None:
+    def _publish_heartbeat(self) -> None:
         """Publishes a heartbeat when one is due."""
         now = time.monotonic()
         if now - self._beat_at >= self._options.keep_alive_interval:
@@ -279,7 +279,7 @@ class Launcher:
 
     def _beat_safely(self) -> None:
         try:
-            self._beat()
+            self._publish_heartbeat()
             if self._leader:
                 self._leader.observe()
         except StoreError:

@@ -161,7 +161,7 @@ class Leader:
             return None
         return f"node {node.host} has been silent for {self._silence:g} s"
 
-    def _possible(self) -> int:
+    def _num_candidates(self) -> int:
         """Returns the number of nodes that can take part."""
         return self._max - (0 if self._replaceable else len(self._gone))
 
@@ -188,13 +188,13 @@ class Leader:
             self._enough_since = None
         elif self._enough_since is None:
             self._enough_since = now
-        complete = enough and len(ready) >= self._possible()
+        complete = enough and len(ready) >= self._num_candidates()
         if enough and not complete:
             absent = self._expected & {n.number for n in present} - {n.number for n in ready}
             complete = not absent if self._expected else now - self._enough_since >= self._last_call
         if complete:
             self._begin(ready)
-        elif self._possible() < self._min:
+        elif self._num_candidates() < self._min:
             self.close(1, "; ".join(self._gone.values()))
         elif now - self._joining_since > self._join_timeout:
             self.close(1, f"{len(ready)} of at least {self._min} nodes joined within {self._join_timeout:g} s")
@@ -213,14 +213,14 @@ class Leader:
         if failed:
             self._fail(failed[0].failure, "")
         elif missing:
-            self._miss(missing)
+            self._handle_missing(missing)
         elif all(nodes[k].status == "finished" for k in group):
             self.close(0)
         elif len(group) < self._max and any(n.status == "ready" and n.number not in group for n in present):
             if not any(nodes[k].status == "finished" for k in group):
                 self._restart(None, "a node has joined")
 
-    def _miss(self, missing: list[Node]) -> None:
+    def _handle_missing(self, missing: list[Node]) -> None:
         """Handles nodes of the group that are lost, or have left because of a signal."""
         lost = next((n for n in missing if n.status != "left"), None)
         if lost:
@@ -231,7 +231,7 @@ class Leader:
             self._restart(None, f"node {missing[0].host} has left")
 
     def _fail(self, failure: dict | None, message: str) -> None:
-        if self.state.restarts >= self._max_restarts or self._possible() < self._min:
+        if self.state.restarts >= self._max_restarts or self._num_candidates() < self._min:
             self.close(failure["code"] if failure else 1, message, failure)
             return
         self.state.restarts += 1

@@ -274,7 +274,7 @@ def _hosts(text: str, ranks: int) -> tuple[tuple[str, int], ...]:
     return tuple(hosts)
 
 
-def _bits(flag: str, text: str | None) -> dict[int, int]:
+def _stream_bits(flag: str, text: str | None) -> dict[int, int]:
     """Parses "3" or "0:1,1:3". The key -1 stands for every local rank."""
     if text is None:
         return {}
@@ -329,7 +329,9 @@ def _reject(args: argparse.Namespace, reason: str, *names: str) -> None:
             raise OptionError(f"--{name.replace('_', '-')} has no effect {reason}")
 
 
-def _place(args: argparse.Namespace, fixed: bool, single: bool) -> tuple[str, tuple[str, int], tuple[str, int] | None]:
+def _rendezvous_address(
+    args: argparse.Namespace, fixed: bool, single: bool
+) -> tuple[str, tuple[str, int], tuple[str, int] | None]:
     """Returns the kind of rendezvous, the store's endpoint and static's master."""
     backend = args.rdzv_backend or "static"
     if args.hosts:
@@ -395,7 +397,7 @@ def check(args: argparse.Namespace, python: str, environment: dict[str, str]) ->
         raise OptionError("--ssh-command has no effect without --hosts")
     conf, is_host, conf_rank = _conf(args.rdzv_conf)
     node_rank = args.node_rank if args.node_rank is not None else conf_rank
-    kind, endpoint, master = _place(args, smallest == largest, largest == 1)
+    kind, endpoint, master = _rendezvous_address(args, smallest == largest, largest == 1)
     if kind == "static" and node_rank is None:
         raise OptionError("--node-rank: expected this node's number for several nodes with --rdzv-backend static")
     if node_rank is not None and not 0 <= node_rank < largest:
@@ -422,7 +424,7 @@ def check(args: argparse.Namespace, python: str, environment: dict[str, str]) ->
         if not all(r.strip().isdigit() for r in args.local_ranks_filter.split(",")):
             raise OptionError(f"--local-ranks-filter: expected numbers such as 0,2, got {args.local_ranks_filter!r}")
         shown = frozenset(int(r) for r in args.local_ranks_filter.split(","))
-    redirects, tee = _bits("--redirects", args.redirects), _bits("--tee", args.tee)
+    redirects, tee = _stream_bits("--redirects", args.redirects), _stream_bits("--tee", args.tee)
     if args.log_dir and args.redirects is None and args.tee is None:
         tee = {-1: STDOUT | STDERR}
     ssh = tuple(shlex.split(args.ssh_command or DEFAULT_SSH))

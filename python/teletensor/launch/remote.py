@@ -13,7 +13,7 @@ from .logs import Output
 from .options import Options
 
 
-def _numbers(keys_as_text: dict[str, int]) -> dict[int, int]:
+def _with_int_keys(keys_as_text: dict[str, int]) -> dict[int, int]:
     return {int(key): value for key, value in keys_as_text.items()}
 
 
@@ -21,7 +21,7 @@ def _options(values: dict) -> Options:
     """Restores options from JSON, which has no tuples, sets or numbers as keys."""
     values["command"], values["ssh"] = tuple(values["command"]), tuple(values["ssh"])
     values["endpoint"] = tuple(values["endpoint"])
-    values["redirects"], values["tee"] = _numbers(values["redirects"]), _numbers(values["tee"])
+    values["redirects"], values["tee"] = _with_int_keys(values["redirects"]), _with_int_keys(values["tee"])
     if values["ranks_shown"] is not None:
         values["ranks_shown"] = frozenset(values["ranks_shown"])
     return Options(**values)
@@ -33,7 +33,7 @@ def main() -> int:
         return 1
     call = json.loads(line)
     os.environ.update(call["environment"])
-    output = Output.standard(_numbers(call["colors"]))
+    output = Output.standard(_with_int_keys(call["colors"]))
     launcher = Launcher(_options(call["options"]), output, call["host"], summarize=False)
 
     def watch(signals: Signals) -> None:

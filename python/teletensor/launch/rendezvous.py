@@ -181,7 +181,7 @@ class StoreServer:
             return
         self._connections.add(writer)
         try:
-            channel = await asyncio.wait_for(self._greet(reader, writer), _HANDSHAKE_SECONDS)
+            channel = await asyncio.wait_for(self._handshake(reader, writer), _HANDSHAKE_SECONDS)
             while line := await reader.readline():
                 writer.write(channel.seal(self._answer(channel.open(line))))
                 await writer.drain()
@@ -191,7 +191,7 @@ class StoreServer:
             self._connections.discard(writer)
             writer.close()
 
-    async def _greet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> _Channel:
+    async def _handshake(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> _Channel:
         nonce = secrets.token_hex(16)
         writer.write(f"{nonce}\n".encode())
         theirs, mac = (await reader.readline()).decode().split()
@@ -240,7 +240,7 @@ class StoreClient(_Waiting):
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._file = self._socket.makefile("rb")
         try:
-            self._channel = self._greet(token)
+            self._channel = self._handshake(token)
         except BaseException:
             self.close()
             raise
@@ -254,12 +254,12 @@ class StoreClient(_Waiting):
         self._file.close()
         self._socket.close()
 
-    def _greet(self, token: str) -> _Channel:
+    def _handshake(self, token: str) -> _Channel:
         nonce = secrets.token_hex(16)
         session = self._line().decode(errors="replace").strip() + nonce
         self._send(f"{nonce} {_sign(token, session, 'client')}\n".encode())
         if not hmac.compare_digest(self._line().strip(), _sign(token, session, "server").encode()):
-            raise StoreError(f"[store] {self._address} has another TELETENSOR_GROUP_TOKEN")
+            raise StoreError(f"[store] {self._address} uses a different TELETENSOR_GROUP_TOKEN")
         return _Channel(token, session, "client", "server")
 
     def _send(self, data: bytes) -> None:

@@ -39,14 +39,14 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     return _GAINS[nonlinearity]
 
 
-def _fans(tensor: Tensor) -> tuple[int, int]:
+def _fan_in_and_out(tensor: Tensor) -> tuple[int, int]:
     if tensor.dim() < 2:
         raise ValueError("Fan in and fan out can not be computed for tensor with fewer than 2 dimensions")
     field = math.prod(tensor.shape[2:])
     return tensor.shape[1] * field, tensor.shape[0] * field
 
 
-_calculate_fan_in_and_fan_out = _fans
+_calculate_fan_in_and_fan_out = _fan_in_and_out
 
 
 @no_grad
@@ -120,20 +120,20 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Fills with uniform numbers of variance 2 gain^2 / (fan_in + fan_out)."""
-    bound = gain * math.sqrt(6.0 / sum(_fans(tensor)))
+    bound = gain * math.sqrt(6.0 / sum(_fan_in_and_out(tensor)))
     return uniform_(tensor, -bound, bound, generator)
 
 
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Fills with normal numbers of variance 2 gain^2 / (fan_in + fan_out)."""
-    return normal_(tensor, 0.0, gain * math.sqrt(2.0 / sum(_fans(tensor))), generator)
+    return normal_(tensor, 0.0, gain * math.sqrt(2.0 / sum(_fan_in_and_out(tensor))), generator)
 
 
 def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
     """The tensor's fan_in or fan_out."""
     if mode not in ("fan_in", "fan_out"):
         raise ValueError(f"Mode {mode} not supported, please use one of ['fan_in', 'fan_out']")
-    return _fans(tensor)[mode == "fan_out"]
+    return _fan_in_and_out(tensor)[mode == "fan_out"]
 
 
 def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:

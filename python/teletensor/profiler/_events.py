@@ -99,11 +99,11 @@ class Builder:
             event.id = number
         return events
 
-    def _us(self, time: int) -> float:
+    def _microseconds(self, time: int) -> float:
         return (int(time) - self._recorded.start) / 1e3
 
     def _interval(self, event) -> Interval:
-        start = self._us(event["start"])
+        start = self._microseconds(event["start"])
         return Interval(start, start + int(event["duration"]) / 1e3)
 
     def _growth(self, event) -> int:
@@ -198,8 +198,8 @@ class Builder:
         return [event for _, event in made]
 
     def _range(self, annotation: Annotation) -> FunctionEvent:
-        start = self._us(annotation.start)
-        return FunctionEvent(annotation.name, Interval(start, start), Interval(start, self._us(annotation.end)),
+        start = self._microseconds(annotation.start)
+        return FunctionEvent(annotation.name, Interval(start, start), Interval(start, self._microseconds(annotation.end)),
                              thread=annotation.thread, is_user_annotation=True)  # fmt: skip
 
 

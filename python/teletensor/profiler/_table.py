@@ -33,7 +33,7 @@ def table(events: Sequence, sort_by: str | None, row_limit: int, source_width: i
         ValueError: an unknown column or unit.
     """
     if sort_by is not None and sort_by not in _SORT_KEYS:
-        raise ValueError(f"[table] expected sort_by in {list(_SORT_KEYS)}, got {sort_by!r}; times of GPUs are not measured")
+        raise ValueError(f"[table] expected sort_by in {list(_SORT_KEYS)}, got {sort_by!r}; GPU times are not measured")
     if unit is not None and unit not in _UNITS:
         raise ValueError(f"[table] expected time_unit in {list(_UNITS)}, got {unit!r}")
     total = sum(e.self_cpu_time_total for e in events if not e.is_user_annotation)

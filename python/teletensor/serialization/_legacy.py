@@ -80,12 +80,12 @@ def load_legacy(file, source: FileSource, placement: Placement, encoding: str, e
     require(isinstance(system, dict), "a description of the system", system)
     order = "little" if system.get("little_endian", system.get(b"little_endian", True)) else "big"
     pickle_start = file.tell()
-    places = _places(stream)
+    places = _storage_ranges(stream)
     file.seek(pickle_start)
     return _load_object(stream, places, StorageMaker(placement, order), encoding, errors)
 
 
-def _places(stream: _Stream) -> dict[str, tuple[int, int]]:
+def _storage_ranges(stream: _Stream) -> dict[str, tuple[int, int]]:
     """The offset of each storage's bytes, and their number."""
     sizes: dict[str, int] = {}
 

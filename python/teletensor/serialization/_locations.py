@@ -160,9 +160,9 @@ class Placement:
     def place(self, storage: UntypedStorage, location: str) -> UntypedStorage:
         """The storage after map_location has been applied."""
         with as_caller_errors():
-            return self._place(storage, location)
+            return self._map_storage(storage, location)
 
-    def _place(self, storage: UntypedStorage, location: str) -> UntypedStorage:
+    def _map_storage(self, storage: UntypedStorage, location: str) -> UntypedStorage:
         if callable(self._map):
             result = self._map(storage, location)
             if result is not None:

@@ -135,7 +135,7 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the pickler in 
             return Name.of("torch.serialization _get_layout"), (str(obj),)
         if isinstance(obj, type):
             return NotImplemented
-        _refuse(obj)
+        _reject_code(obj)
         return NotImplemented
 
     def _reduce_tensor(self, tensor: Tensor):
@@ -186,7 +186,7 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the pickler in 
     dispatch = {**pickle._Pickler.dispatch, Name: _write_name, _C.dtype: _write_dtype, types.FunctionType: save_global}  # type: ignore[attr-defined]
 
 
-def _refuse(obj) -> None:
+def _reject_code(obj) -> None:
     """Raises NotImplementedError for objects of this package with code: modules, optimizers, generators."""
     from ..nn import Module
 

@@ -14,7 +14,7 @@ from ._globals import Constructor
 _MAX_DIMS = 64
 
 
-def _numbers(values, what: str) -> list[int]:
+def _checked_ints(values, what: str) -> list[int]:
     valid = (
         isinstance(values, (tuple, list))
         and len(values) <= _MAX_DIMS
@@ -28,7 +28,7 @@ def _view(storage, offset, size, stride, dtype: _C.dtype | None = None) -> Tenso
     require(isinstance(storage, TypedStorage), "a storage", storage)
     require(type(offset) is int and 0 <= offset < 2**63, "a storage offset", offset)
     require(dtype is None or isinstance(dtype, _C.dtype), "a dtype", dtype)
-    size, stride = _numbers(size, "sizes"), _numbers(stride, "strides")
+    size, stride = _checked_ints(size, "sizes"), _checked_ints(stride, "strides")
     require(len(size) == len(stride), "as many strides as sizes", f"{len(size)} sizes and {len(stride)} strides")
     try:
         return storage._untyped_storage._as(dtype or storage.dtype, offset, size, stride)
@@ -134,7 +134,9 @@ def rebuild_meta_tensor(dtype, size, stride, requires_grad) -> Tensor:
 
     require(isinstance(dtype, _C.dtype), "a dtype", dtype)
     try:
-        tensor = empty_strided(_numbers(size, "sizes"), _numbers(stride, "strides"), dtype=dtype, device="meta")
+        tensor = empty_strided(
+            _checked_ints(size, "sizes"), _checked_ints(stride, "strides"), dtype=dtype, device="meta"
+        )
     except RuntimeError as error:
         raise damaged(str(error)) from None
     return _finish(tensor, requires_grad, None)

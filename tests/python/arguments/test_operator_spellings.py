@@ -46,7 +46,7 @@ def test_same(names, code, same):
     check_same(names, code, same)
 
 
-# Calls that PyTorch refuses.
+# Calls that PyTorch rejects.
 REFUSED = [
     "torch.mul(x, y, layout=torch.strided)", "torch.relu(x, memory_format=None)", "torch.relu(x, generator=None)",
     "x.unsqueeze(True)", "x.sum(True)", "torch.zeros(True)", "torch.zeros((True, 2))", "x.view(True, 4)",

@@ -62,7 +62,7 @@ def test_same(names, code, same):
     check_same(names, code, same)
 
 
-# Calls that PyTorch refuses.
+# Calls that PyTorch rejects.
 REFUSED = [
     "torch.column_stack(v, v)", "torch.subtract(x, y, 2)", "torch.add(x, y, y)", "torch.addmm(x, x, x, x)",
     "torch.hsplit(x)", "x.eq_(y, y)", "torch.is_grad_enabled(1)", "torch.dropout(x, 0.5, training=True)",

@@ -1,4 +1,4 @@
-"""Parameters of PyTorch's functions that have no effect in the modules that exist for its names, by file."""
+"""Parameters, by file, that PyTorch's functions have and that have no effect in teletensor."""
 
 _FILES = {
     "_library/aten.py": "return_counts return_inverse",  # ATen's operator returns both in any case

@@ -83,9 +83,9 @@ def damaged_arrays(folder, arrays):
     buffer = io.BytesIO()
     np.save(buffer, arrays["x"])
     good = buffer.getvalue()
-    add("NpyDataset", "cut.npy", good[:-10], "announces the shape")
+    add("NpyDataset", "cut.npy", good[:-10], "declares shape")
     add("NpyDataset", "text.npy", b"hello", "cut|magic|EOF|header")
-    add("NpyDataset", "huge.npy", good.replace(b"(10, 2, 3), ", b"(99999999,)," ), "announces the shape")
+    add("NpyDataset", "huge.npy", good.replace(b"(10, 2, 3), ", b"(99999999,)," ), "declares shape")
     buffer = io.BytesIO()
     np.save(buffer, np.array([{}], dtype=object), allow_pickle=True)
     add("NpyDataset", "object.npy", buffer.getvalue(), "objects")
@@ -93,7 +93,7 @@ def damaged_arrays(folder, arrays):
     with zipfile.ZipFile(buffer, "w") as archive:
         archive.writestr("x.npy", good)
         archive.writestr("short.npy", good[:-1])
-    add("NpzDataset", "short.npz", buffer.getvalue(), "announces the shape")
+    add("NpzDataset", "short.npz", buffer.getvalue(), "declares shape")
     add("NpzDataset", "cut.npz", buffer.getvalue()[:-30], "zip")
     header = json.dumps({"x": {"dtype": "F32", "shape": [4], "data_offsets": [0, 16]}}).encode()
     for name, data, message in (

@@ -122,7 +122,7 @@ def test_addmm_activation(torch, device):
 
 
 def test_nan_propagates(torch, device):
-    """Activations keep NaN: on the CPU, and on a GPU whose library does not apply them."""
+    """Activations propagate NaN, on the CPU and on GPUs, where our own kernels apply them."""
     bad = torch.tensor([[float("nan"), 1.0]])
     weight, bias = torch.ones(5, 2), torch.ones(5)
     assert torch.nn.functional.linear(bad, weight, bias).relu().isnan().all().item()

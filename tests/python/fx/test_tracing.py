@@ -122,7 +122,7 @@ def f_pair(pair, table):
 
 
 PH = fx.PH
-# function, concrete arguments, arguments of the call, arguments that another value than the traced one replaces
+# (function, concrete arguments, arguments of the call, the call's arguments with a value other than the traced one)
 CONCRETE = [
     (f_flag, {"flag": True}, (1.0, True), (1.0, False)),
     (f_flag, {"flag": False, "many": (PH, PH)}, (1.0, False, (5, 6)), (1.0, True, (5, 6))),

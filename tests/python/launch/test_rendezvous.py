@@ -86,7 +86,7 @@ def test_clients_share_the_values(server):
 
 
 def test_wrong_token(server):
-    with pytest.raises(StoreError, match="another TELETENSOR_GROUP_TOKEN"):
+    with pytest.raises(StoreError, match="a different TELETENSOR_GROUP_TOKEN"):
         StoreClient("127.0.0.1", server, "guess")
 
 
@@ -103,7 +103,7 @@ def test_server_without_the_token_is_rejected():
 
         thread = threading.Thread(target=serve)
         thread.start()
-        with pytest.raises(StoreError, match="another TELETENSOR_GROUP_TOKEN"):
+        with pytest.raises(StoreError, match="a different TELETENSOR_GROUP_TOKEN"):
             StoreClient("127.0.0.1", listener.getsockname()[1], "secret")
         thread.join()
 

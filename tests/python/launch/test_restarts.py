@@ -164,7 +164,7 @@ def test_other_token(launch, port):
     eventually_listening(one, port)
     two = launch(*nodes(port, "2"), "script.py", environment={"TELETENSOR_GROUP_TOKEN": "other"})
     code, _, err = two.finish()
-    assert code == 1 and "another TELETENSOR_GROUP_TOKEN" in err
+    assert code == 1 and "a different TELETENSOR_GROUP_TOKEN" in err
     one.send()
     assert one.finish()[0] == 143
 

@@ -128,7 +128,8 @@ def test_stalls(engine, expected):
             time.sleep(0.2)
 
         assert train(relay.address, STEPS, stall) == expected
-        assert relay.stats()["connections"] == 2  # frames and uploads; stalls this short break no connection
+        # one for frames, one for uploads: short stalls do not break a connection
+        assert relay.stats()["connections"] == 2
 
 
 @pytest.fixture

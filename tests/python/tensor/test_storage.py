@@ -1,4 +1,6 @@
-"""Addresses of tensors: numbers that identify places, and copies for foreign functions. Also the identity of storages."""
+"""Addresses of tensors: numbers that identify memory locations, and copies for foreign functions. Also the identity of
+storages.
+"""
 
 from __future__ import annotations
 

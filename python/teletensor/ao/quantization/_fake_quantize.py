@@ -31,13 +31,13 @@ class FakeQuantizeBase(ABC, Module):
     def calculate_qparams(self, **kwargs: Any) -> Any:
         """(scale, zero point) of the observed values."""
 
-    def _turn(self, name: str, enabled: bool) -> None:
+    def _set_enabled(self, name: str, enabled: bool) -> None:
         getattr(self, name).fill_(1 if enabled else 0)
         self._states[name] = bool(enabled)
 
     def enable_fake_quant(self, enabled: bool = True) -> None:
         """Rounds, or not."""
-        self._turn("fake_quant_enabled", enabled)
+        self._set_enabled("fake_quant_enabled", enabled)
 
     def disable_fake_quant(self) -> None:
         """Does not round."""
@@ -45,7 +45,7 @@ class FakeQuantizeBase(ABC, Module):
 
     def enable_observer(self, enabled: bool = True) -> None:
         """Observes, or not."""
-        self._turn("observer_enabled", enabled)
+        self._set_enabled("observer_enabled", enabled)
 
     def disable_observer(self) -> None:
         """Does not observe."""
@@ -183,26 +183,26 @@ class FusedMovingAvgObsFakeQuantize(FakeQuantize):
         return scale, point.round().clamp(lowest, highest)
 
 
-def _turned(module: Any, name: str) -> None:
+def _call_if_fake_quantize(module: Any, name: str) -> None:
     if isinstance(module, FakeQuantizeBase):
         getattr(module, name)()
 
 
 def enable_fake_quant(mod: Module) -> None:
     """For Module.apply: rounds."""
-    _turned(mod, "enable_fake_quant")
+    _call_if_fake_quantize(mod, "enable_fake_quant")
 
 
 def disable_fake_quant(mod: Module) -> None:
     """For Module.apply: does not round."""
-    _turned(mod, "disable_fake_quant")
+    _call_if_fake_quantize(mod, "disable_fake_quant")
 
 
 def enable_observer(mod: Module) -> None:
     """For Module.apply: observes."""
-    _turned(mod, "enable_observer")
+    _call_if_fake_quantize(mod, "enable_observer")
 
 
 def disable_observer(mod: Module) -> None:
     """For Module.apply: does not observe."""
-    _turned(mod, "disable_observer")
+    _call_if_fake_quantize(mod, "disable_observer")

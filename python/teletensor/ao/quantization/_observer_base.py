@@ -62,7 +62,7 @@ def quantization_limits(dtype: Any, quant_min: int | None, quant_max: int | None
         return (quant_min // 2, quant_max // 2) if reduce_range else (quant_min, quant_max)
     limits = dtype.limits if isinstance(dtype, q.QuantizedDType) else _INTEGERS.get(dtype)
     if limits is None:
-        raise ValueError(f"expected the dtype of a quantization, got {dtype}")
+        raise ValueError(f"expected a quantized dtype, got {dtype}")
     if reduce_range and dtype in (q.qint8, _C.int8, q.quint8, _C.uint8):
         return limits[0] // 2, limits[1] // 2
     return limits

@@ -43,7 +43,7 @@ class MinMaxObserver(UniformQuantizationObserverBase):
         self.max_val.fill_(float("-inf"))
 
 
-def _moved(average: Tensor, value: Tensor, constant: float) -> Tensor:
+def _moving_average(average: Tensor, value: Tensor, constant: float) -> Tensor:
     """The moving average; the value itself if there is no average yet."""
     return _C.torch.where(_C.torch.isinf(average), value, average + constant * (value - average))
 
@@ -65,8 +65,8 @@ class MovingAverageMinMaxObserver(MinMaxObserver):
         self.averaging_constant = averaging_constant
 
     def _observe(self, low: Tensor, high: Tensor) -> None:
-        self.min_val.copy_(_moved(self.min_val, low, self.averaging_constant))
-        self.max_val.copy_(_moved(self.max_val, high, self.averaging_constant))
+        self.min_val.copy_(_moving_average(self.min_val, low, self.averaging_constant))
+        self.max_val.copy_(_moving_average(self.max_val, high, self.averaging_constant))
 
 
 class PerChannelMinMaxObserver(UniformQuantizationObserverBase):
@@ -112,7 +112,7 @@ class PerChannelMinMaxObserver(UniformQuantizationObserverBase):
         super()._load_from_state_dict(state_dict, prefix, *args)
 
     def reset_min_max_vals(self) -> None:
-        """Forgets the observed ranges."""
+        """Discards the observed ranges."""
         self.min_val, self.max_val = _C.torch.empty(0), _C.torch.empty(0)
 
 

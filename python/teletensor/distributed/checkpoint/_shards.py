@@ -123,5 +123,5 @@ def copy_value(target, source) -> None:
                 copied += math.prod(lengths)
             if copied < tensor.numel():
                 raise ValueError(
-                    "[checkpoint] the value has another division among the ranks: load it in place instead"
+                    "[checkpoint] the value is divided among the ranks in a different way: load it in place instead"
                 )

@@ -545,7 +545,7 @@ def _original_names(model: Module, parameter: Parameter) -> list[str]:
 def _require_full(function: str, settings: StateDictSettings) -> None:
     if settings.state_dict_type is not StateDictType.FULL_STATE_DICT:
         raise NotImplementedError(
-            f"[{function}] expected FULL_STATE_DICT; the state of this rank's part is that of optimizer.state_dict()"
+            f"[{function}] expected FULL_STATE_DICT; optimizer.state_dict() returns the state of this rank's part"
         )
 
 

@@ -117,7 +117,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
 
     # The state.
 
-    def _numbers(self) -> dict[int, int]:
+    def _parameter_indices(self) -> dict[int, int]:
         numbers: dict[int, int] = {}
         for group in self.param_groups:
             for p in group["params"]:
@@ -127,7 +127,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
     def consolidate_state_dict(self, to: int = 0) -> None:
         """Collects the state of all ranks at one rank, where state_dict() returns it. All ranks must call it."""
         self._copy_options()
-        numbers = self._numbers()
+        numbers = self._parameter_indices()
         mine = {numbers[id(p)]: dict(state) for p, state in self.optim.state.items()}
         states: list | None = [None] * self.world_size if self.rank == to else None
         gather_object(mine, states, group=self.process_group, group_dst=to)
@@ -144,7 +144,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
                 "Optimizer state has not been consolidated on this rank. Please call "
                 f"`consolidate_state_dict(to={self.rank})` on all ranks beforehand if you meant to save the global state."
             )
-        numbers = self._numbers()
+        numbers = self._parameter_indices()
         state = {number: values for states in self._consolidated for number, values in states.items()}
         groups = [{**group, "params": [numbers[id(p)] for p in group["params"]]} for group in self.param_groups]
         return {"state": dict(sorted(state.items())), "param_groups": groups}

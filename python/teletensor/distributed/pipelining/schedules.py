@@ -23,7 +23,7 @@ __all__ = [
 
 
 class _Step:
-    """One kind of step of a rank, forward only or with backward, and its channels to the other ranks."""
+    """The actions of one rank in one step, and its channels to the other ranks."""
 
     def __init__(self, order: Order, stages: list[PipelineStage], ranks: dict[int, int]):
         first = stages[0]

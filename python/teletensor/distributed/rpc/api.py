@@ -25,7 +25,7 @@ _NAME = re.compile(r"[A-Za-z0-9_:-]{1,127}")
 _SLICE_SECONDS = 1.0  # how often a waiting worker checks whether another one was lost
 _LEAVE_SECONDS = 5.0  # how long a worker waits in shutdown() for workers that may have been lost
 
-_meeting: tuple[_C.RemoteStore, str] | None = None  # the store that the workers share, and the prefix of their keys
+_run_store: tuple[_C.RemoteStore, str] | None = None  # the store that the workers share, and the prefix of their keys
 
 
 def _require_initialized(func):
@@ -59,7 +59,7 @@ def init_rpc(
         DistStoreError: workers are missing after the timeout of the options, or two have the same name.
         RuntimeError: this process is a worker already.
     """
-    global _meeting
+    global _run_store
     options = rpc_backend_options or TensorPipeRpcBackendOptions()
     if not isinstance(options, TensorPipeRpcBackendOptions):
         raise TypeError(f"[init_rpc] expected TensorPipeRpcBackendOptions, got {type(options).__name__}")
@@ -70,26 +70,26 @@ def init_rpc(
     if _current._agent is not None:
         raise RuntimeError("RPC is already initialized. Call shutdown() first.")
     timeout = options.rpc_timeout or 365 * 24 * 3600.0
-    meeting = _rendezvous.meet(
+    run_store = _rendezvous.find_store(
         options.init_method, None, rank, -1 if world_size is None else world_size, timedelta(seconds=timeout)
     )
-    store = _C.RemoteStore(meeting.address, meeting.token, timeout)
-    prefix = f"{meeting.run}/rpc"
-    pull_address, pull_token = _pull.endpoint(meeting.address)
+    store = _C.RemoteStore(run_store.address, run_store.token, timeout)
+    prefix = f"{run_store.run}/rpc"
+    pull_address, pull_token = _pull.endpoint(run_store.address)
     outbox = Outbox(pull_address.rpartition(":")[0].strip("[]"))
     own = {
         "name": name, "address": outbox.address, "token": outbox.token, "prefix": outbox.prefix, "pull_address": pull_address,
         "pull_token": pull_token, "device_maps": options.device_maps,
     }  # fmt: skip
-    keys = [f"{prefix}/{r}" for r in range(meeting.world_size)]
-    store.set([keys[meeting.rank]], [json.dumps(own)])
+    keys = [f"{prefix}/{r}" for r in range(run_store.world_size)]
+    store.set([keys[run_store.rank]], [json.dumps(own)])
     workers = [json.loads(value) for value in _wait_for_workers(store, keys, timeout)]
     names = [worker.pop("name") for worker in workers]
     if len(set(names)) != len(names):
         raise DistStoreError(f"[init_rpc] expected one worker per name, got {names}")
     peers = [Peer(WorkerInfo(r, names[r]), **worker) for r, worker in enumerate(workers)]
-    agent = Agent(meeting.rank, peers, outbox, options)
-    _meeting = store, prefix
+    agent = Agent(run_store.rank, peers, outbox, options)
+    _run_store = store, prefix
     _current.set_agent(agent)
     _work.process_waits = True
     agent.start()
@@ -186,14 +186,14 @@ def shutdown(graceful: bool = True, timeout: float = DEFAULT_SHUTDOWN_TIMEOUT) -
         graceful: waits until all workers that were not lost have called shutdown(), and all calls have ended.
         timeout: in seconds, after which a graceful shutdown raises RuntimeError; 0: none.
     """
-    global _meeting
+    global _run_store
     agent = _current.agent()
     deadline = time.monotonic() + timeout if timeout > 0 else None
     try:
         if graceful:
             _await_others(agent, deadline)
     finally:
-        store_and_prefix, _meeting = _meeting, None
+        store_and_prefix, _run_store = _run_store, None
         if not graceful:
             agent.stop(0.0)
         else:
@@ -222,7 +222,7 @@ def _await_others(agent: Agent, deadline: float | None) -> None:
 
 def _round(agent: Agent, number: int, deadline: float | None) -> dict[int, bytes] | None:
     """Exchanges the numbers of calls issued so far. Returns those of the living workers; None if the store was lost."""
-    store, prefix = _meeting
+    store, prefix = _run_store
     try:
         store.set([f"{prefix}/shutdown/{number}/{agent.me.rank}"], [str(agent.issued)])
         while True:

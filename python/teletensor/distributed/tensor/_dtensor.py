@@ -13,7 +13,7 @@ from ._spec import Spec, check_placements, local_box
 from .placement_types import Partial, Placement, Replicate, Shard
 
 
-def _one(op: str, locals_: Sequence[_C.Tensor]) -> _C.Tensor:
+def _single_local(op: str, locals_: Sequence[_C.Tensor]) -> _C.Tensor:
     if len(locals_) != 1:
         raise RuntimeError(
             f"[{op}] this process controls {len(locals_)} ranks, so there is no single local tensor: use to_locals() or "
@@ -59,7 +59,7 @@ class DTensor(_C.Tensor):
 
     @property
     def _local_tensor(self) -> _C.Tensor:
-        return _one("_local_tensor", _C.dtensor_locals(self))
+        return _single_local("_local_tensor", _C.dtensor_locals(self))
 
     def to_locals(self) -> tuple[_C.Tensor, ...]:
         """Returns the local tensors of the ranks that this process drives."""
@@ -72,7 +72,7 @@ class DTensor(_C.Tensor):
             grad_placements: placements of the result's gradient; by default those of this tensor. With Partial, each rank
                 computes a summand of the gradient.
         """
-        local = _one("to_local", _C.dtensor_locals(self))
+        local = _single_local("to_local", _C.dtensor_locals(self))
         if grad_placements is None:
             return local.view_as(local)
         wanted = check_placements("to_local", self.device_mesh, grad_placements, self.dim())
@@ -307,7 +307,7 @@ class DTensor(_C.Tensor):
 
     def register_hook(self, hook: Callable):
         """Calls ``hook(grad)`` with a DTensor in each backward pass. Requires one process per rank."""
-        local = _one("register_hook", _C.dtensor_locals(self))
+        local = _single_local("register_hook", _C.dtensor_locals(self))
         spec, size = gradient_spec(self._spec), self.shape
 
         def local_hook(grad):

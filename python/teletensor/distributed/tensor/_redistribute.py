@@ -69,24 +69,24 @@ class _Step:
         self.spec, self.size, self.member, self.mesh_dim = spec, size, member, mesh_dim
         self.group, self.ranks = member.groups[mesh_dim], spec.mesh.shape[mesh_dim]
 
-    def _outer(self, dim: int) -> int:
+    def _whole_size(self, dim: int) -> int:
         return outer_size(self.spec, self.size, self.member, self.mesh_dim, dim)
 
-    def _own(self, dim: int) -> int:
-        return part(self._outer(dim), self.ranks, self.member.coordinate[self.mesh_dim])[1]
+    def _part_size(self, dim: int) -> int:
+        return part(self._whole_size(dim), self.ranks, self.member.coordinate[self.mesh_dim])[1]
 
-    def _chunk(self, dim: int) -> int:
-        return -(-self._outer(dim) // self.ranks)
+    def _chunk_size(self, dim: int) -> int:
+        return -(-self._whole_size(dim) // self.ranks)
 
     def gather(self, local: _C.Tensor, dim: int) -> _C.Tensor:
         """Shard to Replicate."""
-        padded = _pad(local, dim, self._chunk(dim))
-        return _narrow(ops.group_gathered(padded, self.group, dim=dim, ranks=self.ranks, sums=False), dim, self._outer(dim))
+        padded = _pad(local, dim, self._chunk_size(dim))
+        return _narrow(ops.group_gathered(padded, self.group, dim=dim, ranks=self.ranks, sums=False), dim, self._whole_size(dim))
 
     def divide(self, local: _C.Tensor, dim: int, sums: bool) -> _C.Tensor:
         """Replicate, or with `sums` Partial, to Shard."""
-        padded = _pad(local, dim, self._chunk(dim) * self.ranks)
-        return _narrow(ops.group_scattered(padded, self.group, dim=dim, ranks=self.ranks, sums=sums), dim, self._own(dim))
+        padded = _pad(local, dim, self._chunk_size(dim) * self.ranks)
+        return _narrow(ops.group_scattered(padded, self.group, dim=dim, ranks=self.ranks, sums=sums), dim, self._part_size(dim))
 
     def reduce(self, local: _C.Tensor, op: str) -> _C.Tensor:
         """Partial to Replicate."""
@@ -96,9 +96,9 @@ class _Step:
 
     def exchange(self, local: _C.Tensor, source: int, target: int) -> _C.Tensor:
         """Shard(source) to Shard(target)."""
-        padded = _pad(_pad(local, source, self._chunk(source)), target, self._chunk(target) * self.ranks)
+        padded = _pad(_pad(local, source, self._chunk_size(source)), target, self._chunk_size(target) * self.ranks)
         result = ops.group_exchanged(padded, self.group, split_dim=target, concat_dim=source, ranks=self.ranks)
-        return _narrow(_narrow(result, source, self._outer(source)), target, self._own(target))
+        return _narrow(_narrow(result, source, self._whole_size(source)), target, self._part_size(target))
 
     def make_partial(self, local: _C.Tensor, op: str) -> _C.Tensor:
         """Replicate to Partial: the value at the first rank and zeros elsewhere, or for other reductions the value."""

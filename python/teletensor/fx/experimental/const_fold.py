@@ -122,7 +122,7 @@ def split_const_subgraphs(
     const_graph.output(results[0] if len(results) == 1 else results)
     const_graph.eliminate_dead_code(is_impure_node or (lambda node: node.op in ("placeholder", "output")))
     name = get_unique_attr_name_in_module(traced, "_FX_CONST_FOLDED_ATTRS")
-    graph = _without(traced.graph, inside, outputs, name)
+    graph = _without_constants(traced.graph, inside, outputs, name)
     setattr(traced, name, nn.ParameterList() if len(outputs) > 1 else nn.Parameter())
     folded = FoldedGraphModule(traced, graph, const_graph, name, device_for_folded_attrs)
     delattr(traced, name)
@@ -132,7 +132,7 @@ def split_const_subgraphs(
     return folded
 
 
-def _without(graph: Graph, constant: set[Node], outputs: list[Node], name: str) -> Graph:
+def _without_constants(graph: Graph, constant: set[Node], outputs: list[Node], name: str) -> Graph:
     """The graph with the constant nodes replaced by an attribute."""
     import operator
 

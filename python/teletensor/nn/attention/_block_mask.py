@@ -120,7 +120,7 @@ class BlockMask:
         """(batch, heads, queries, keys)."""
         return (*self.kv_indices.shape[:-2], *self.seq_lengths)
 
-    def _with(self, kv: tuple, full: tuple, lengths: tuple[int, int], mask_mod: Callable) -> BlockMask:
+    def _from_blocks(self, kv: tuple, full: tuple, lengths: tuple[int, int], mask_mod: Callable) -> BlockMask:
         return BlockMask.from_kv_blocks(
             *kv, *full, BLOCK_SIZE=self.BLOCK_SIZE, mask_mod=mask_mod, seq_lengths=lengths, compute_q_blocks=self.q_indices is not None
         )
@@ -135,7 +135,7 @@ class BlockMask:
         kv = self.kv_num_blocks[kept], self.kv_indices[kept]
         full = (None, None) if self.full_kv_indices is None else (self.full_kv_num_blocks[kept], self.full_kv_indices[kept])
         queries = self._query_length(kept[2], kv[1].shape[-2])
-        return self._with(kv, full, (queries, self.seq_lengths[1]), sliced_mask_error)
+        return self._from_blocks(kv, full, (queries, self.seq_lengths[1]), sliced_mask_error)
 
     def _query_length(self, index: Any, count: int) -> int:
         """The number of queries in selected blocks, of which the last may be incomplete."""
@@ -150,7 +150,7 @@ class BlockMask:
         rows, columns = -(-new_q_len // self.BLOCK_SIZE[0]), -(-new_kv_len // self.BLOCK_SIZE[1])
         kv = _cropped(self.kv_num_blocks, self.kv_indices, rows, columns)
         full = _cropped(self.full_kv_num_blocks, self.full_kv_indices, rows, columns)
-        return self._with(kv, full, (new_q_len, new_kv_len), self.mask_mod)
+        return self._from_blocks(kv, full, (new_q_len, new_kv_len), self.mask_mod)
 
     def numel(self) -> int:
         """The number of scores."""

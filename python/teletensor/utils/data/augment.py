@@ -136,12 +136,12 @@ class RandomCrop:
             )
         padded = pad(images, [self.padding] * 4) if self.padding else images
         key = count, channels, images.device
-        samples, channel, row, column = self._constants.get(key, lambda: self._places(count, channels, images.device))
+        samples, channel, row, column = self._constants.get(key, lambda: self._crop_indices(count, channels, images.device))
         top = randint(tops + 1, (count, 1, 1, 1), device=images.device)
         left = randint(lefts + 1, (count, 1, 1, 1), device=images.device)
         return padded[samples, channel, top + row, left + column]
 
-    def _places(self, count: int, channels: int, device) -> tuple[Tensor, ...]:
+    def _crop_indices(self, count: int, channels: int, device) -> tuple[Tensor, ...]:
         """Indices of samples, channels, and of the rows and columns of a window, each along its dimension."""
         from ... import arange
 

@@ -61,7 +61,7 @@ class RandomSampler(Sampler[int]):
         """The number of indices per iteration."""
         return len(self.data_source) if self._num_samples is None else self._num_samples
 
-    def _numbers(self) -> MT19937:
+    def _random_source(self) -> MT19937:
         return self.generator.draw_in_client()
 
     def __iter__(self) -> Iterator[int]:
@@ -69,14 +69,14 @@ class RandomSampler(Sampler[int]):
         own = MT19937(draw_in_client().seed()) if self.generator is None else None
         if self.replacement:
             for begin in range(0, count, 32):
-                yield from (own or self._numbers()).randint(n, min(32, count - begin))
+                yield from (own or self._random_source()).randint(n, min(32, count - begin))
             return
         for _ in range(count // n):
-            yield from (own or self._numbers()).randperm(n)
+            yield from (own or self._random_source()).randperm(n)
         if count % n:
-            yield from (own or self._numbers()).randperm(n)[: count % n]
+            yield from (own or self._random_source()).randperm(n)[: count % n]
         elif own is None:  # PyTorch draws one more permutation, which it does not use
-            self._numbers().skip_randperm(n)
+            self._random_source().skip_randperm(n)
 
     def __len__(self) -> int:
         return self.num_samples

@@ -185,7 +185,7 @@ class _Encoder(pickle.Pickler):
         self._writer, self._may_use_session = writer, may_use_session
         self.used: list[int] = []
 
-    def _place(self, leaf: SharedArray) -> tuple:
+    def _encode_array(self, leaf: SharedArray) -> tuple:
         import numpy as np
 
         array = leaf.array
@@ -201,17 +201,17 @@ class _Encoder(pickle.Pickler):
 
     def persistent_id(self, value: Any) -> tuple | None:
         if isinstance(value, SharedArray):
-            return "tensor", self._place(value), False
+            return "tensor", self._encode_array(value), False
         if isinstance(value, Numbers):
             return "numbers", value.values, value.floating
         if isinstance(value, Tensor):
             if not self._may_use_session:
                 raise SessionNeededError
-            return "tensor", self._place(array_of(value)), value.requires_grad
+            return "tensor", self._encode_array(array_of(value)), value.requires_grad
         kind = type(value)
         if kind.__module__ == "numpy" and kind.__name__ in ("ndarray", "memmap") and value.nbytes >= INLINE:
             if value.dtype.kind in "biufcSUmM" and value.dtype.names is None:
-                return "array", self._place(SharedArray(value)), False
+                return "array", self._encode_array(SharedArray(value)), False
         return None
 
 

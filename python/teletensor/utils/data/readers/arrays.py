@@ -107,7 +107,7 @@ def _npy_header(file: BinaryIO, size: int) -> tuple[tuple[int, ...], bool, np.dt
         raise ValueError("the array contains objects, which are pickles and are not read")
     begin = file.tell()
     if any(n < 0 for n in shape) or math.prod(shape) * dtype.itemsize > size - begin:
-        raise ValueError(f"the header announces the shape {shape} of {dtype}, which {size - begin} bytes do not hold")
+        raise ValueError(f"the header declares shape {shape} of {dtype}, but only {size - begin} bytes follow it")
     return shape, fortran, dtype, begin
 
 
