@@ -19,7 +19,7 @@ namespace tt {
 
 namespace boxing {
 
-// Converts a tensor argument: a tensor, a number, or nothing.
+// Converts an argument of tensor type: a tensor, a number, or nothing.
 Tensor to_tensor(const Call& call, const Arg& arg);
 
 template <typename T>

@@ -64,7 +64,7 @@ class CallScope : public AllocScope {
   // Whether before_kernel(), after_kernel(), before_instruction() and after_instructions() must be called.
   bool observes_kernels() const { return may_observe_kernels_ && observes_now(); }
   virtual void before_kernel(const Call&) {}  // if it throws Error, the kernel does not run
-  virtual void after_kernel(const Call&) {}   // also after a kernel that threw; its outputs may be undefined then
+  virtual void after_kernel(const Call&) {}   // called even if the kernel threw; the outputs may be undefined then
   // Called between two instructions of a Program that runs over `slots`. The next instruction replaces `count` of the
   // sender's. Called again when it continues after a suspension.
   virtual void before_instruction(SlotTable& /*slots*/, const Op& /*op*/, uint32_t /*count*/, uint32_t /*site*/) {}

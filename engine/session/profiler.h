@@ -54,7 +54,7 @@ class Profiler {
   void begin_frame(Frame frame);
   void end_frame();
   void begin_instruction(const Op& op, uint32_t count, uint32_t site);
-  // A suspended instruction begins again, as another event at the same position.
+  // A suspended instruction is recorded as another event at the same position when it continues.
   void end_instruction(bool suspended = false);
   void begin_kernel(const Call& call);
   void end_kernel(const Call& call);
