@@ -132,7 +132,9 @@ class Engine:
         package = Path(torch.__file__).parent
         places = [os.environ.get("TELETENSOR_DAEMON", ""), package / "teletensord", package / "bin/teletensord",
                   package.parents[1] / "bin/teletensord", shutil.which("teletensord") or ""]  # fmt: skip
-        daemon = next(place for place in places if place and os.access(place, os.X_OK))
+        daemon = next((place for place in places if place and os.access(place, os.X_OK)), None)
+        if daemon is None:
+            raise SystemExit("teletensord was not found; set TELETENSOR_DAEMON to its path")
         root = self.folder / "checkpoints"
         root.mkdir(exist_ok=True)
         socket = self.folder / "engine.sock"
