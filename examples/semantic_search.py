@@ -36,7 +36,7 @@ PUBLISHED = (-0.0345, 0.0310, 0.0067, 0.0261, -0.0394)  # the first numbers of "
 PUBLISHED_SPEED = "14,200 on a V100 (sbert.net)"
 QUERIES = (
     "insert into a list so that it stays sorted",
-    "how much space is left on the disk",
+    "disk space that is free",
     "wait until the other threads have reached this point",
     "compare two texts and show the lines that changed",
     "is this year a leap year",
@@ -133,6 +133,8 @@ def library_texts() -> list[tuple[str, str]]:
                     found.setdefault(name, " ".join(text.split("\n\n")[0].split()))
                 if isinstance(node, ast.ClassDef):
                     visit(name, node.body)
+            elif isinstance(node, ast.If):  # such as those for an operating system
+                visit(prefix, node.body + node.orelse)
 
     for path in sorted(root.rglob("*.py")):
         parts = path.relative_to(root).with_suffix("").parts
