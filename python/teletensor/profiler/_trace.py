@@ -70,16 +70,18 @@ def _frames(frames: Iterable[Frame]) -> list[dict]:
     for frame in frames:
         end = frame.ended if frame.acknowledged is None else frame.acknowledged
         times = {
-            f"frame {frame.sequence}": (frame.sent, end), "wire": (frame.sent, frame.received),
+            "frame": (frame.sent, end), "wire": (frame.sent, frame.received),
             "queue": (frame.received, frame.read), "prepare": (frame.read, frame.started),
             "execute": (frame.started, frame.ended), "reply": (frame.ended, end),
         }  # fmt: skip
-        details = {"arrival": "estimated" if frame.estimated else "measured", "first instruction": frame.first_instruction}
+        details = {"sequence": frame.sequence, "arrival": "estimated" if frame.estimated else "measured",
+                   "first instruction": frame.first_instruction}  # fmt: skip
         for name, (start, stop) in times.items():
             if stop <= start:
                 continue
-            event = {"name": name, "cat": "frame", "id": frame.sequence, "pid": _LINK, "tid": 0}
-            entries.append({"ph": "b", **event, "ts": start, "args": details if name.startswith("frame") else {}})
+            # "local": the number identifies the frame in its process only.
+            event = {"name": name, "cat": "frame", "id2": {"local": hex(frame.sequence)}, "pid": _LINK, "tid": 0}
+            entries.append({"ph": "b", **event, "ts": start, "args": details if name == "frame" else {}})
             entries.append({"ph": "e", **event, "ts": stop})
     return entries
 

@@ -172,13 +172,13 @@ def test_trace_is_valid(torch, profiler, tmp_path, suffix):
     # Required fields by phase: "Trace Event Format".
     required = {"X": ("name", "pid", "tid", "ts", "dur"), "M": ("name", "pid", "args"), "C": ("name", "pid", "ts", "args"),
                 "s": ("id", "pid", "tid", "ts"), "f": ("id", "pid", "tid", "ts", "bp"),
-                "b": ("name", "cat", "id", "pid", "ts"), "e": ("name", "cat", "id", "pid", "ts")}  # fmt: skip
+                "b": ("name", "cat", "id2", "pid", "ts"), "e": ("name", "cat", "id2", "pid", "ts")}  # fmt: skip
     for event in events:
         assert all(field in event for field in required[event["ph"]]), event
         assert event.get("dur", 0) >= 0
     arrows = [{e["id"] for e in events if e["ph"] == phase} for phase in "sf"]
     assert arrows[0] == arrows[1] and arrows[0]
-    ends = [sorted((e["id"], e["name"]) for e in events if e["ph"] == phase) for phase in "be"]
+    ends = [sorted((e["id2"]["local"], e["name"]) for e in events if e["ph"] == phase) for phase in "be"]
     assert ends[0] == ends[1] and {"wire", "execute"} <= {name for _, name in ends[0]}
     names = {e["name"] for e in events if e["ph"] == "X"}
     assert {"aten::matmul", "aten::sum", "range"} <= names
