@@ -108,6 +108,7 @@ printed(x)
 str(x)
 torch.ByteTensor(torch.ByteStorage._from_buffer(b"abc"))
 torch.autograd._profiler_enabled()
+isinstance(torch.distributions.ExpTransform().inv, module("distributions.transforms")._InverseTransform)
 optimizer._default_to_fused_or_foreach([x, x.double()], False)
 optimizer._default_to_fused_or_foreach([x, x.double()], False, True)
 optimizer._default_to_fused_or_foreach([x, x.int()], False, True)
@@ -143,3 +144,30 @@ def case_steps_with_gradients(torch):
 
     weight = torch.ones(1, requires_grad=True)
     return [Descent([weight], {"differentiable": flag}).step() for flag in (False, True)]
+
+
+def case_associative_scan(torch):
+    scan = importlib.import_module(f"{torch.__name__}._higher_order_ops.associative_scan").associative_scan
+    rows = []
+    for count, dim, reverse, mode in SCANS:
+        x = torch.sin(torch.arange(6.0 * count)).reshape(3, 2, count).movedim(2, dim).clone().requires_grad_()
+        decay = torch.cos(x.detach())
+
+        def combine(a, b):
+            return {"x": b["decay"] * a["x"] + b["x"], "decay": a["decay"] * b["decay"]}
+
+        result = scan(combine, {"x": x, "decay": decay}, dim, reverse, mode)
+        (result["x"] * torch.arange(1.0, result["x"].numel() + 1).reshape(result["x"].shape)).sum().backward()
+        rows.append([result["x"], result["decay"], x.grad])
+    options = {"scan": scan, "add": torch.add, "a": torch.ones(2, 3)}
+    return [*rows, values_of(torch, ASSOCIATIVE, **options)]
+
+
+SCANS = ((1, 0, False, "pointwise"), (2, 1, True, "generic"), (7, -1, True, "pointwise"), (8, 1, False, "generic"))
+ASSOCIATIVE = """
+scan(add, a, 0)
+scan(add, torch.arange(5), 0, combine_mode="generic")
+scan(add, torch.zeros(0, 2), 0)
+scan(3, a, 0)
+scan(add, a, 0, combine_mode="other")
+"""
