@@ -12,6 +12,7 @@ import torch
 
 # Adam's epsilon: large enough that gradients that are zero except for rounding, such as those of keys' biases, have no
 # effect
+ROUNDING = 3e-6  # relative to the largest gradient
 EPSILON = 1e-4
 
 
@@ -48,8 +49,14 @@ def fill(module: torch.nn.Module, scale: float = 1.0) -> torch.nn.Module:
 
 
 def gradients(module: torch.nn.Module) -> dict[str, Any]:
-    """The parameters' gradients by name."""
-    return {name: p.grad for name, p in module.named_parameters() if p.requires_grad}
+    """The parameters' gradients by name; a text for those that are zero but for rounding, such as those of keys' biases."""
+    found = {name: p.grad for name, p in module.named_parameters() if p.requires_grad}
+    given = [grad for grad in found.values() if grad is not None and grad.numel()]
+    if not given:
+        return found
+    largest = torch.stack([grad.detach().abs().max().float() for grad in given]).tolist()
+    tiny = {id(grad) for grad, size in zip(given, largest) if size < ROUNDING * max(largest)}
+    return {name: "zero but for rounding" if id(grad) in tiny else grad for name, grad in found.items()}
 
 
 def backward(module: torch.nn.Module, loss: torch.Tensor) -> list[Any]:
