@@ -6,7 +6,7 @@ PYTHON := .venv/bin/python
 # OpenBLAS and OpenMP settings of the shell would change test and benchmark results.
 CLEAN_ENV := env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE
 
-.PHONY: help setup build demo test check coverage names conformance op-db module-db signatures differential dist-cases bench bench-peers bench-operators bench-link install wheel cuda gpu-bundle asan tsan fuzz fuzz-release adversary cluster-test container-test format lint clean
+.PHONY: help setup build demo test check coverage names conformance libraries op-db module-db signatures differential dist-cases bench bench-peers bench-operators bench-link install wheel cuda gpu-bundle asan tsan fuzz fuzz-release adversary cluster-test container-test format lint clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,8 +44,8 @@ names: build ## List public names of PyTorch that are missing or not implemented
 conformance: build ## Run third-party test suites: SUITES=folder with a checkout of array-api-tests
 	@$(CLEAN_ENV) $(PYTHON) -m tests.conformance.run $(if $(SUITES),--suites $(SUITES))
 
-libraries: build ## Run programs of other libraries with teletensor and PyTorch: docs/conformance.md
-	@$(CLEAN_ENV) $(PYTHON) -m tests.conformance.libraries
+libraries: build ## Run programs of other libraries with teletensor and PyTorch, ONLY="timm peft", RESUME=1: docs/conformance.md
+	@$(CLEAN_ENV) $(PYTHON) -m tests.conformance.libraries $(if $(ONLY),--only $(ONLY)) $(if $(RESUME),--resume)
 
 op-db: build ## Compare with PyTorch on PyTorch's operator samples: docs/op_db.md
 	@$(CLEAN_ENV) $(PYTHON) -m tests.conformance.run --only "PyTorch's op_db"

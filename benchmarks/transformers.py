@@ -88,6 +88,7 @@ def main() -> None:
         for _ in range(options.rounds):
             for library, found in seconds.items():
                 found.append(_run(library, name, options.batch))
+                print(f"{name} with {library}: {found[-1] * 1e3:.1f} ms per step", flush=True)
         medians = {library: statistics.median(found) for library, found in seconds.items()}
         for library, found in seconds.items():
             ratio = medians[library] / medians["torch"]

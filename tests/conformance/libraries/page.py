@@ -15,7 +15,8 @@ HEADER = f"""{TITLE}
 `make libraries` runs a program for each library, unchanged, with teletensor (`import teletensor.as_torch`) and with
 PyTorch 2.15, and compares the values: forward passes, losses and gradients, short trainings, generated texts and others.
 The weights are the same; where numbers are drawn, sizes and bounds are compared. A cell counts the functions whose values
-are PyTorch's, of those that were run. The programs are in tests/conformance/libraries.
+are PyTorch's, of those that were run. The programs are in tests/conformance/libraries. `make libraries ONLY="timm peft"`
+runs some; `RESUME=1` skips those that ran since teletensor was changed.
 
 | library | version | import | forward | backward | training | generate | other | why not all |
 |---|---|---|---|---|---|---|---|---|

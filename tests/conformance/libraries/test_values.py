@@ -1,7 +1,10 @@
-"""The comparison of programs' values finds differences, and the page's rows are replaced one by one."""
+"""The comparison of programs' values finds differences, the page's rows are replaced one by one, and runs can be resumed."""
+
+import json
 
 import pytest
 
+from . import environment, execution, worker
 from .page import PAGE, TITLE, Row, write
 from .values import difference
 
@@ -42,3 +45,28 @@ def test_rows_are_replaced_one_by_one(tmp_path):
 
 def test_the_page_has_the_section():
     assert TITLE in PAGE.read_text()
+
+
+@pytest.mark.parametrize(
+    "change, kept",
+    [({}, True), ({"complete": False}, False), ({"key": "of another program"}, False)],
+)
+def test_values_of_a_complete_run_of_the_same_program_are_kept(tmp_path, monkeypatch, change, kept):
+    monkeypatch.setattr(environment, "VENV", tmp_path)
+    monkeypatch.setattr(execution, "FOLDER", tmp_path)
+    monkeypatch.setattr(execution, "_run", lambda name, library, show: "ran")
+    (tmp_path / "requirements.txt").write_text("einops==0.8.2")
+    stored = {"key": execution._key("einops"), "complete": True, "running": "", "values": {"import": {"value": True}}, **change}
+    for library in ("torch", "teletensor"):
+        (tmp_path / f"einops.{library}.json").write_text(json.dumps(stored))
+    values = stored["values"] if kept else "ran"
+    assert execution.reference("einops", None) == values
+    monkeypatch.setattr(execution, "_changed", lambda: 0.0)
+    assert execution.values("einops", True, None) == values and execution.values("einops", False, None) == "ran"
+    monkeypatch.setattr(execution, "_changed", lambda: float("inf"))
+    assert execution.values("einops", True, None) == "ran"
+
+
+def test_the_programs_of_a_library_are_found_by_name():
+    assert worker.modules("transformers") == ["transformers", "transformers_families", "transformers_uses"]
+    assert worker.modules("torchmetrics") == ["torchmetrics"]
