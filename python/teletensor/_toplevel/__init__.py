@@ -43,7 +43,7 @@ NAMES = {
     "_toplevel.foreach": _foreach_names(),
     "_toplevel.losses": "binary_cross_entropy_with_logits cosine_embedding_loss ctc_loss hinge_embedding_loss kl_div "
     "margin_ranking_loss poisson_nll_loss",
-    "_toplevel.native": "affine_grid_generator convolution embedding_renorm_ fake_quantize_per_channel_affine "
+    "_toplevel.native": "wait affine_grid_generator convolution embedding_renorm_ fake_quantize_per_channel_affine "
     "frobenius_norm max_pool1d_with_indices native_channel_shuffle norm_except_dim nuclear_norm "
     "slice_inverse view_as_complex_copy view_as_real_copy celu_ selu_ threshold_",
     "_toplevel.nn": "adaptive_max_pool1d alpha_dropout alpha_dropout_ dropout dropout_ embedding feature_alpha_dropout "
@@ -67,7 +67,7 @@ NAMES = {
     "amp": "GradScaler autocast",
     "futures": "Future",
     "_layouts": "sparse_bsc sparse_bsr sparse_coo sparse_csc sparse_csr",
-    "jit": "CompilationUnit ScriptFunction ScriptModule fork wait",
+    "jit": "CompilationUnit ScriptFunction ScriptModule fork",
     "random": "thread_safe_generator",
     "serialization": "load save",
     "storage": "TypedStorage DoubleStorage FloatStorage HalfStorage BFloat16Storage LongStorage IntStorage ShortStorage "

@@ -45,7 +45,12 @@ def allow_in_graph(fn: Any) -> Any:
     return fn
 
 
-assume_constant_result = nonstrict_trace = allow_in_graph
+assume_constant_result = allow_in_graph
+
+
+def nonstrict_trace(traceable_fn):
+    """Returns the function unchanged, like allow_in_graph()."""
+    return traceable_fn
 
 
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:

@@ -38,7 +38,12 @@ def export(fn: Callable) -> Callable:
     return fn
 
 
-script_if_tracing = script_method = interface = _overload = _overload_method = _script_if_tracing = export
+def interface(obj: type) -> type:
+    """Returns the class itself."""
+    return obj
+
+
+script_if_tracing = script_method = unused = _overload = _overload_method = _script_if_tracing = export
 
 
 def freeze(mod: Module, preserved_attrs: Any = None, optimize_numerics: bool = True) -> Module:
@@ -51,22 +56,23 @@ def optimize_for_inference(mod: Module, other_methods: Any = None) -> Module:
     return mod
 
 
-def wait(fut: Any) -> Any:
+def wait(future: Any) -> Any:
     """Returns its argument, because fork() returns the result instead of a future."""
-    return fut
+    return future
 
 
-def ignore(drop: Any = False) -> Any:
-    """Returns the function itself; also usable as a decorator with an argument."""
+def ignore(drop: Any = False, **kwargs: Any) -> Any:
+    """Returns the function itself; also usable as a decorator with an argument. ``drop_on_export`` is the older name of
+    ``drop``; neither has an effect."""
+    if unknown := kwargs.keys() - {"drop_on_export"}:
+        raise TypeError(f"ignore() got unexpected keyword arguments: {', '.join(sorted(unknown))}")
     return drop if callable(drop) else export
-
-
-unused = ignore
 
 
 def trace(
     func: Callable, example_inputs: Any = None, optimize: Any = None, check_trace: bool = True, check_inputs: Any = None,
-    check_tolerance: float = 1e-5, strict: bool = True, *, example_kwarg_inputs: Any = None,
+    check_tolerance: float = 1e-5, strict: bool = True, _force_outplace: bool = False, _module_class: Any = None,
+    _compilation_unit: Any = None, example_kwarg_inputs: Any = None, _store_inputs: bool = True,
 ) -> Callable:  # fmt: skip
     """Returns the function or module itself. Unlike a trace in PyTorch, each call evaluates the control flow.
 
@@ -76,8 +82,9 @@ def trace(
 
 
 def trace_module(
-    mod: Module, inputs: Any = None, optimize: Any = None, check_trace: bool = True, check_inputs: Any = None,
-    check_tolerance: float = 1e-5, strict: bool = True,
+    mod: Module, inputs: Any, optimize: Any = None, check_trace: bool = True, check_inputs: Any = None,
+    check_tolerance: float = 1e-5, strict: bool = True, _force_outplace: bool = False, _module_class: Any = None,
+    _compilation_unit: Any = None, example_inputs_is_kwarg: bool = False, _store_inputs: bool = True,
 ) -> Module:  # fmt: skip
     """Returns the module itself, like trace()."""
     return mod

@@ -35,6 +35,9 @@ def optimized_execution(should_optimize: bool) -> Iterator[None]:
 class strict_fusion(nullcontext):  # noqa: N801 - PyTorch's name
     """A context without effect."""
 
+    def __init__(self) -> None:
+        super().__init__()
+
 
 def set_module(obj: Any, mod: str) -> None:
     """Sets the object's __module__."""

@@ -37,6 +37,9 @@ class Attribute(NamedTuple):
 class ScriptModule(Module):
     """A base class of modules whose annotated methods run as Python. script() returns the module itself instead."""
 
+    def __init__(self) -> None:
+        super().__init__()
+
 
 class RecursiveScriptModule(ScriptModule):
     """The type of script()'s result for a module in PyTorch; here script() returns the module itself."""

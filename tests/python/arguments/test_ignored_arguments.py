@@ -402,7 +402,7 @@ UNUSED = {
     ("distributed/fsdp/fully_sharded_data_parallel.py", "forward_prefetch"),
     ("distributed/fsdp/sharded_grad_scaler.py", "optimizer"), ("distributed/fsdp/wrap.py", "args"),
     ("distributed/fsdp/wrap.py", "kwargs"), ("distributed/fsdp/wrap.py", "nonwrapped_numel"),
-    ("distributed/optim/zero_redundancy_optimizer.py", "kwargs"), ("distributed/tensor/_api.py", "own"),
+    ("distributed/optim/zero_redundancy_optimizer.py", "kwargs"),
     ("distributed/tensor/_decompositions.py", "specs"), ("distributed/tensor/_dtensor.py", "args"),
     ("distributed/tensor/_dtensor.py", "async_op"), ("distributed/tensor/_dtensor.py", "kwargs"),
     ("distributed/tensor/_dtensor.py", "tensor_contents"), ("distributed/tensor/_rules.py", "offset"),

@@ -60,7 +60,7 @@ def test_annotated_code_runs(torch):
         def hidden(self, x):
             return double(x)
 
-        @torch.jit.unused(drop=True)
+        @torch.jit.unused
         def dropped(self, x):
             return x
 

@@ -177,21 +177,26 @@ def full(
     )  # fmt: skip
 
 
-def _spaced(name: str, function: Callable, doc: str) -> Callable:
-    def create(start, end, steps: int, *, requires_grad: bool = False, dtype=None, layout=None, device_mesh=None, placements=None,
-               **options) -> DTensor:  # fmt: skip
-        def values(own, dtype, device):
-            return function(start, end, steps, dtype=dtype, device=device, **options)
-
-        return _created(name, values, [steps], dtype, requires_grad, device_mesh, placements, layout, True)
-
-    create.__name__ = create.__qualname__ = name
-    create.__doc__ = doc
-    return create
+def linspace(
+    start, end, steps: int, *, dtype=None, layout=None, requires_grad: bool = False, device_mesh=None, placements=None
+) -> DTensor:
+    """Returns a DTensor of evenly spaced numbers from start to end."""
+    return _created(
+        "linspace", lambda own, dtype, device: _C.torch.linspace(start, end, steps, dtype=dtype, device=device), [steps], dtype,
+        requires_grad, device_mesh, placements, layout, True,
+    )  # fmt: skip
 
 
-linspace = _spaced("linspace", _C.torch.linspace, "Returns a DTensor of evenly spaced numbers from start to end.")
-logspace = _spaced("logspace", _C.torch.logspace, "Returns a DTensor of numbers base**x, with x evenly spaced from start to end.")
+def logspace(
+    start, end, steps: int, base: float = 10.0, *, dtype=None, layout=None, requires_grad: bool = False, device_mesh=None,
+    placements=None,
+) -> DTensor:  # fmt: skip
+    """Returns a DTensor of numbers base**x, with x evenly spaced from start to end."""
+    return _created(
+        "logspace", lambda own, dtype, device: _C.torch.logspace(start, end, steps, base, dtype=dtype, device=device), [steps],
+        dtype, requires_grad, device_mesh, placements, layout, True,
+    )  # fmt: skip
+
 
 __all__ = [
     "distribute_module", "distribute_tensor", "empty", "full", "linspace", "logspace", "ones", "rand", "randn", "zeros",

@@ -111,6 +111,10 @@ class Sequential(_SequentialContainer):
             input = module(input)
         return input
 
+    def extend(self, sequential) -> Sequential:
+        """Adds modules at the end."""
+        return super().extend(sequential)
+
     def __getitem__(self, index):
         if isinstance(index, slice):
             return type(self)(OrderedDict(list(self._modules.items())[index]))
