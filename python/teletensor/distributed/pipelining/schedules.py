@@ -61,6 +61,13 @@ class _Step:
             receiver.finish()
 
 
+def _require_defaults(function: str, **values) -> None:
+    """Raises NotImplementedError if a value is set."""
+    for name, value in values.items():
+        if value is not None:
+            raise NotImplementedError(f"[{function}] {name} is not supported: pass the whole batch")
+
+
 class _PipelineSchedule:
     """The common base of schedules with one and with several stages per rank."""
 
@@ -76,7 +83,11 @@ class _PipelineSchedule:
         self.pp_group_size, self.rank = stages[0].group_size, stages[0].group_rank
         self.pipeline_order: Order = {}
 
-    def step(self, *args, target=None, losses: list | None = None, return_outputs: bool = True, **kwargs):
+    def step(
+        self, *args, target=None, losses: list | None = None, return_outputs: bool = True, loss_kwargs: dict | None = None,
+        arg_mbs: list | None = None, kwarg_mbs: list | None = None, target_mbs: list | None = None,
+        finalize_gradients: bool = True, **kwargs,
+    ):  # fmt: skip
         """Runs one batch: divides it into microbatches and runs forward and, if there is a loss, backward passes.
 
         Does not wait in this process, except that the first step waits for the shapes of the previous stage's outputs.
@@ -86,6 +97,8 @@ class _PipelineSchedule:
             target: the second argument of the loss; required on the rank of the last stage, and not used elsewhere.
             losses: a list that gets the loss of each microbatch, on the rank of the last stage.
             return_outputs: whether the outputs are returned on the rank of the last stage.
+            loss_kwargs, arg_mbs, kwarg_mbs, target_mbs: None; not supported.
+            finalize_gradients: True.
             kwargs: keyword arguments of the submodules of this rank's stages.
 
         Returns:
@@ -94,9 +107,13 @@ class _PipelineSchedule:
         Raises:
             RuntimeError: gradients are disabled.
             PipeliningShapeError: a stage's outputs have other shapes than those of the first microbatch.
+            NotImplementedError: microbatches that the caller has divided, arguments of the loss, or gradients not scaled.
 
         If a stage or the loss raises an exception, the group is aborted, so that the other ranks get an error with its text.
         """
+        _require_defaults("step", loss_kwargs=loss_kwargs, arg_mbs=arg_mbs, kwarg_mbs=kwarg_mbs, target_mbs=target_mbs)
+        if finalize_gradients is not True:
+            raise NotImplementedError("[step] finalize_gradients=False is not supported")
         if self._has_backward and not _C.is_grad_enabled():
             raise RuntimeError(
                 "step() requires gradients to be enabled for backward computation; it should not be used under "
@@ -104,8 +121,12 @@ class _PipelineSchedule:
             )
         return self._run(args, kwargs, target, losses, return_outputs, self._has_backward)
 
-    def eval(self, *args, target=None, losses: list | None = None, return_outputs: bool = True, **kwargs):
+    def eval(
+        self, *args, target=None, losses: list | None = None, arg_mbs: list | None = None, kwarg_mbs: list | None = None,
+        target_mbs: list | None = None, return_outputs: bool = True, **kwargs,
+    ):  # fmt: skip
         """Like step(), without backward passes."""
+        _require_defaults("eval", arg_mbs=arg_mbs, kwarg_mbs=kwarg_mbs, target_mbs=target_mbs)
         return self._run(args, kwargs, target, losses, return_outputs, False)
 
     def _order_of(self, has_backward: bool) -> Order:
@@ -299,17 +320,26 @@ class PipelineScheduleMulti(_PipelineSchedule):
 
     Args:
         stages: this rank's stages.
+        backward_requires_autograd, defer_pp_recv, max_active_stages, unshard_lookahead, defer_reduce_grad_wait,
+            max_outstanding_sends: the defaults; other values are not supported, because the engine orders the messages.
         Others: see PipelineScheduleSingle.
     """
 
     def __init__(
         self, stages: list[PipelineStage], n_microbatches: int, loss_fn: Callable | None = None, args_chunk_spec=None,
         kwargs_chunk_spec=None, output_merge_spec=None, scale_grads: bool = True, backward_requires_autograd: bool = True,
+        defer_pp_recv: bool = False, max_active_stages: int = 3, unshard_lookahead: str = "full", *,
+        defer_reduce_grad_wait: bool = False, max_outstanding_sends: int | None = None,
     ):  # fmt: skip
         if not stages:
             raise ValueError("expected at least one stage")
-        if not backward_requires_autograd:
-            raise NotImplementedError("[PipelineScheduleMulti] backward_requires_autograd=False is not supported")
+        for name, value, default in (
+            ("backward_requires_autograd", backward_requires_autograd, True), ("defer_pp_recv", defer_pp_recv, False),
+            ("max_active_stages", max_active_stages, 3), ("unshard_lookahead", unshard_lookahead, "full"),
+            ("defer_reduce_grad_wait", defer_reduce_grad_wait, False), ("max_outstanding_sends", max_outstanding_sends, None),
+        ):  # fmt: skip
+            if value != default:
+                raise NotImplementedError(f"[{type(self).__name__}] {name}={value!r} is not supported")
         super().__init__(
             stages, n_microbatches, loss_fn, args_chunk_spec, kwargs_chunk_spec, output_merge_spec, scale_grads
         )
@@ -329,11 +359,14 @@ class ScheduleLoopedBFS(PipelineScheduleMulti):
 
     def __init__(
         self, stages: list[PipelineStage], n_microbatches: int, loss_fn: Callable | None = None, output_merge_spec=None,
-        scale_grads: bool = True, backward_requires_autograd: bool = True,
+        scale_grads: bool = True, backward_requires_autograd: bool = True, defer_pp_recv: bool = False,
+        max_active_stages: int = 3, unshard_lookahead: str = "full", *, defer_reduce_grad_wait: bool = False,
+        max_outstanding_sends: int | None = None,
     ):  # fmt: skip
         super().__init__(
-            stages, n_microbatches, loss_fn, output_merge_spec=output_merge_spec, scale_grads=scale_grads,
-            backward_requires_autograd=backward_requires_autograd,
+            stages, n_microbatches, loss_fn, None, None, output_merge_spec, scale_grads, backward_requires_autograd, defer_pp_recv,
+            max_active_stages, unshard_lookahead, defer_reduce_grad_wait=defer_reduce_grad_wait,
+            max_outstanding_sends=max_outstanding_sends,
         )  # fmt: skip
         self.pipeline_order = _order.looped_breadth_first(self.pp_group_size, len(stages), n_microbatches)
 

@@ -36,21 +36,24 @@ class PipelineStage:
         input_args: tensors with the shapes and dtypes of the inputs.
         output_args: tensors with the shapes and dtypes of the outputs; by default computed from `input_args`.
         group: the ranks; by default the group of init_process_group().
+        output_grads, input_grads, get_mesh: None; used by PyTorch for stages of distributed tensors.
         dw_builder: None. The engine computes the gradients of inputs and weights together.
 
     Raises:
         ValueError: the index is out of range.
         RuntimeError: the group has more ranks than there are stages.
-        NotImplementedError: `dw_builder`, or a submodule that is a DistributedDataParallel, because it expects one backward
-            pass after each forward pass; reduce the gradients after the step, or use fully_shard.
+        NotImplementedError: an argument that must be None, or a submodule that is a DistributedDataParallel, because it expects
+            one backward pass after each forward pass; reduce the gradients after the step, or use fully_shard.
     """
 
     def __init__(self, submodule: Module, stage_index: int, num_stages: int, device, input_args=None, output_args=None,
-                 group=None, dw_builder=None):  # fmt: skip
+                 output_grads=None, input_grads=None, group=None, dw_builder=None, get_mesh=None):  # fmt: skip
         if not 0 <= stage_index < num_stages:
             raise ValueError(f"Stage index {stage_index} is out of range of {num_stages}")
-        if dw_builder is not None:
-            raise NotImplementedError("[PipelineStage] dw_builder is not supported")
+        for name, value in (("output_grads", output_grads), ("input_grads", input_grads), ("dw_builder", dw_builder),
+                            ("get_mesh", get_mesh)):  # fmt: skip
+            if value is not None:
+                raise NotImplementedError(f"[PipelineStage] {name} is not supported")
         if any(isinstance(m, (DistributedDataParallel, FullyShardedDataParallel)) for m in submodule.modules()):
             raise NotImplementedError(
                 "[PipelineStage] expected a module without DistributedDataParallel and FullyShardedDataParallel; use "
