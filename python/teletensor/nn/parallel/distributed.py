@@ -65,7 +65,9 @@ class DistributedDataParallel(Module, Joinable):
             arguments to this device.
         output_device: None, or that device.
         dim: 0.
-        broadcast_buffers: whether forward() copies the buffers of rank 0 to all ranks before a pass that synchronizes.
+        broadcast_buffers: whether the constructor, and forward() before a pass that synchronizes, copy the buffers of
+            rank 0 to all ranks. None: True.
+        forward_sync_buffers: whether forward() does; the constructor then does in any case.
         init_sync: whether the constructor copies the parameters and buffers of rank 0 to all ranks. It must be the same
             on all ranks.
         process_group: the group; by default that of init_process_group().
@@ -86,11 +88,12 @@ class DistributedDataParallel(Module, Joinable):
     """
 
     def __init__(
-        self, module: Module, device_ids=None, output_device=None, dim: int = 0, broadcast_buffers: bool = True,
+        self, module: Module, device_ids=None, output_device=None, dim: int = 0, broadcast_buffers: bool | None = None,
         init_sync: bool = True, process_group=None, bucket_cap_mb=None, find_unused_parameters: bool = False,
         check_reduction: bool = False, gradient_as_bucket_view: bool = False, static_graph: bool = False,
         delay_all_reduce_named_params=None, param_to_hook_all_reduce=None, mixed_precision=None, device_mesh=None,
-        skip_all_reduce_unused_params: bool = False,
+        skip_all_reduce_unused_params: bool = False, bucket_cap_mb_list=None, batched_grad_copy: bool = False,
+        forward_sync_buffers=None, lazy_bucket_allocation: bool = False,
     ):  # fmt: skip
         from ...distributed import distributed_c10d
 
@@ -99,7 +102,9 @@ class DistributedDataParallel(Module, Joinable):
         for name, value in (
             ("delay_all_reduce_named_params", delay_all_reduce_named_params),
             ("param_to_hook_all_reduce", param_to_hook_all_reduce), ("mixed_precision", mixed_precision),
-            ("skip_all_reduce_unused_params", skip_all_reduce_unused_params),
+            ("skip_all_reduce_unused_params", skip_all_reduce_unused_params), ("bucket_cap_mb_list", bucket_cap_mb_list),
+            ("batched_grad_copy", batched_grad_copy),
+            ("lazy_bucket_allocation", lazy_bucket_allocation),
         ):  # fmt: skip
             if value:
                 raise NotImplementedError(f"[DistributedDataParallel] {name} is not supported")
@@ -117,7 +122,9 @@ class DistributedDataParallel(Module, Joinable):
         if device_mesh is not None:
             process_group = device_mesh.get_group()
         self.process_group = process_group or distributed_c10d._get_default_group()
-        self.dim, self.broadcast_buffers, self.static_graph = dim, broadcast_buffers, static_graph
+        self.dim, self.static_graph = dim, static_graph
+        init_sync_buffers = broadcast_buffers is not False or forward_sync_buffers is not None
+        self.broadcast_buffers = broadcast_buffers is not False if forward_sync_buffers is None else forward_sync_buffers
         self.find_unused_parameters = find_unused_parameters
         self.gradient_as_bucket_view = gradient_as_bucket_view
         self.require_backward_grad_sync = self.require_forward_param_sync = True
@@ -133,7 +140,7 @@ class DistributedDataParallel(Module, Joinable):
         self._check_devices(device_ids, output_device)
         if init_sync:
             self._broadcast([p for name, p in module.named_parameters() if name not in ignored])
-            self._broadcast(self._buffers_to_broadcast())
+            self._broadcast(self._buffers_to_broadcast() if init_sync_buffers else [])
         bucket_bytes = int((25 if bucket_cap_mb is None else bucket_cap_mb) * _MIB)
         if bucket_bytes < 1:
             raise ValueError(f"[DistributedDataParallel] expected a positive bucket_cap_mb, got {bucket_cap_mb}")
