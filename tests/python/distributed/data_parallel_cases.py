@@ -176,6 +176,20 @@ def buffers(rank: int, size: int) -> list[float]:
     return module.module[1].running_mean.tolist()
 
 
+def buffers_by_option(rank: int, size: int) -> list[list[float]]:
+    """The buffers after the constructor, and after a pass before which they were changed, for each combination of options."""
+    found = []
+    for options in ({}, {"broadcast_buffers": False}, {"forward_sync_buffers": False}):
+        norm = nn.BatchNorm1d(1).eval()
+        norm.running_mean.fill_(float(rank))
+        module = DistributedDataParallel(norm, **options)
+        found.append([norm.running_mean.item()])
+        norm.running_mean.fill_(float(rank + 2))
+        module(torch.ones(2, 1)).sum().backward()
+        found[-1].append(norm.running_mean.item())
+    return found
+
+
 def two_modules(rank: int, size: int) -> float:
     """A generator and a discriminator, whose passes reach one of them or both."""
     generator, discriminator = (DistributedDataParallel(nn.Linear(4, 4)) for _ in range(2))

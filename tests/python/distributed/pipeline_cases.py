@@ -226,6 +226,29 @@ def evaluates(rank: int, size: int) -> list:
     return [has_gradients, len(losses), differences, all(p.grad is not None for p in stage.submod.parameters())]
 
 
+def refused_options(rank: int, size: int) -> list[str]:
+    """The exceptions for arguments of schedules and stages that are not supported."""
+    stage = PipelineStage(layers(size)[rank], rank, size, "cpu")
+    schedule = pipelining.ScheduleGPipe(stage, 2, nn.functional.cross_entropy)
+    calls = [lambda name=name: schedule.step(**{name: []}) for name in ("loss_kwargs", "arg_mbs", "kwarg_mbs", "target_mbs")]
+    calls += [lambda name=name: schedule.eval(**{name: []}) for name in ("arg_mbs", "kwarg_mbs", "target_mbs")]
+    calls.append(lambda: schedule.step(finalize_gradients=False))
+    calls += [lambda name=name: PipelineStage(nn.Linear(1, 1), rank, size, "cpu", **{name: ()})
+              for name in ("output_grads", "input_grads", "get_mesh")]  # fmt: skip
+    options = {"defer_pp_recv": True, "max_active_stages": 2, "unshard_lookahead": "none", "defer_reduce_grad_wait": True,
+               "max_outstanding_sends": 1}  # fmt: skip
+    for kind in (pipelining.ScheduleInterleaved1F1B, pipelining.ScheduleLoopedBFS):
+        calls += [lambda kind=kind, option=option: kind([stage], 2, **dict([option])) for option in options.items()]
+    found = []
+    for call in calls:
+        try:
+            call()
+            found.append("no error")
+        except NotImplementedError as e:
+            found.append("" if "is not supported" in str(e) else str(e))
+    return found
+
+
 def frozen(rank: int, size: int) -> list[float]:
     """The first stage has no parameters that require grad; a parameter of the last one is not used."""
     modules, copies = (layers(size) for _ in range(2))

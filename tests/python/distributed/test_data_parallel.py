@@ -68,6 +68,12 @@ def test_buffers_of_rank_0_are_used(ranks):
     assert ranks.run(2, cases.buffers) == [[0.0] * 4] * 2
 
 
+def test_options_of_buffers(ranks):
+    first, second = ranks.run(2, cases.buffers_by_option)
+    assert first == [[0.0, 2.0]] * 3
+    assert second == [[0.0, 2.0], [1.0, 3.0], [0.0, 3.0]]
+
+
 def test_passes_of_several_modules(ranks):
     assert max(ranks.run(2, cases.two_modules)) < 1e-5
 

@@ -118,6 +118,10 @@ def test_rejected_calls(ranks):
                       "RuntimeError"]  # fmt: skip
 
 
+def test_options_that_are_not_supported_are_refused(ranks):
+    assert ranks.run(1, cases.refused_options) == [[""] * 21]
+
+
 # The plan, without ranks.
 
 
