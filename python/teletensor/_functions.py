@@ -7,7 +7,7 @@ import warnings
 
 from . import _C, _connection
 from ._C import Tensor
-from ._options import check_flags, check_optional_flags, reject_values
+from ._options import check_flags, check_kind, check_optional_flags, reject_values
 from ._storage import UntypedStorage
 from ._tensor_types import dtype_and_kind, tensor_types
 
@@ -277,6 +277,7 @@ def meshgrid(*tensors, indexing: str | None = None) -> tuple[Tensor, ...]:
 
 def allclose(input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
     """Whether all pairs of elements are close. Waits for the engine."""
+    check_kind("allclose", "other", other, Tensor)
     if input.dtype != other.dtype:
         raise RuntimeError(f"allclose: expected tensors of one dtype, got {input.dtype} and {other.dtype}")
     return bool(_C.torch.isclose(input, other, rtol=rtol, atol=atol, equal_nan=equal_nan).all())
@@ -284,6 +285,7 @@ def allclose(input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-
 
 def equal(input: Tensor, other: Tensor) -> bool:
     """Whether two tensors have the same sizes and elements. Waits for the engine."""
+    check_kind("equal", "other", other, Tensor)
     return input.shape == other.shape and bool((input == other).all())
 
 

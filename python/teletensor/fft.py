@@ -211,8 +211,11 @@ fft2, ifft2, rfft2 = _two_dims(fftn, "fft2"), _two_dims(ifftn, "ifft2"), _two_di
 irfft2, hfft2, ihfft2 = _two_dims(irfftn, "irfft2"), _two_dims(hfftn, "hfft2"), _two_dims(ihfftn, "ihfft2")
 
 
-def _frequencies(counts: Tensor, n: int, d: float) -> Tensor:
-    return counts * (1.0 / (n * d))
+def _frequencies(name: str, counts: list[Tensor], n: int, d: float) -> Tensor:
+    counts = _torch.cat(counts)
+    if not (counts.dtype.is_floating_point or counts.dtype.is_complex):
+        raise RuntimeError(f"[{name}] expected a floating point or complex dtype, got {counts.dtype}")
+    return counts * (1.0 / (n * d) if n * d else math.inf)
 
 
 def fftfreq(
@@ -222,11 +225,10 @@ def fftfreq(
     check_layout("fftfreq", layout)
     check_flags("fftfreq", pin_memory=pin_memory)
     dtype = dtype or _C.default_dtype()
-    positive = (n + 1) // 2
-    counts = _torch.cat([
-        _torch.arange(positive, dtype=dtype, device=device), _torch.arange(-(n // 2), 0, dtype=dtype, device=device)
-    ])  # fmt: skip
-    return _write_out(_frequencies(counts, n, d), out).requires_grad_(requires_grad)
+    if n < 0:
+        raise RuntimeError(f"[fftfreq] expected n >= 0, got {n}")
+    counts = [_torch.arange((n + 1) // 2, dtype=dtype, device=device), _torch.arange(-(n // 2), 0, dtype=dtype, device=device)]
+    return _write_out(_frequencies("fftfreq", counts, n, d), out).requires_grad_(requires_grad)
 
 
 def rfftfreq(
@@ -235,8 +237,8 @@ def rfftfreq(
     """The frequencies of rfft's results for n samples with spacing d."""
     check_layout("rfftfreq", layout)
     check_flags("rfftfreq", pin_memory=pin_memory)
-    counts = _torch.arange(n // 2 + 1, dtype=dtype or _C.default_dtype(), device=device)
-    return _write_out(_frequencies(counts, n, d), out).requires_grad_(requires_grad)
+    counts = _torch.arange(int(n / 2) + 1, dtype=dtype or _C.default_dtype(), device=device)
+    return _write_out(_frequencies("rfftfreq", [counts], n, d), out).requires_grad_(requires_grad)
 
 
 def _shifted(input: Tensor, dim, shift_of) -> Tensor:

@@ -105,6 +105,10 @@ def set_(self: Tensor, source=None, storage_offset: int = 0, size=None, stride=N
     """
     if source is None:
         source = _C.torch.empty(0, dtype=self.dtype, device=self.device)
+    if not hasattr(source, "untyped_storage") and not isinstance(source, UntypedStorage) and not hasattr(source, "_untyped_storage"):
+        raise TypeError(f"[set_] expected source to be a tensor or a storage, got {type(source).__name__}")
+    if isinstance(source, Tensor) and size is None and (storage_offset != 0 or stride is not None):
+        raise TypeError("[set_] expected size together with storage_offset and stride")
     if getattr(source, "dtype", self.dtype) is not self.dtype:
         raise RuntimeError(f"Could not set tensor of type {source.dtype} to a tensor of type {self.dtype}")
     if source.device != self.device:
@@ -123,8 +127,15 @@ def set_(self: Tensor, source=None, storage_offset: int = 0, size=None, stride=N
 
 
 @_method
-def new(self: Tensor, *args, device=None) -> Tensor:
-    """Creates a tensor with this tensor's dtype and device, uninitialised if sizes are given, otherwise from data."""
+def new(self: Tensor, *args, device=None, **named) -> Tensor:
+    """Creates a tensor with this tensor's dtype and device, uninitialised if sizes are given, otherwise from data.
+
+    ``other`` or ``size`` may be given by name.
+    """
+    if named:
+        if args or len(named) > 1 or not named.keys() <= {"other", "size"}:
+            raise TypeError(f"new() received an invalid combination of arguments, got {len(args)} by position and {', '.join(named)}")
+        args = (_C.Size(named["size"]) if "size" in named else named["other"],)
     device = self.device if device is None else device
     if all(isinstance(a, int) for a in args):
         return _C.torch.empty(args or (0,), dtype=self.dtype, device=device)
@@ -154,6 +165,22 @@ def fliplr(self: Tensor) -> Tensor:
     return self.flip(1)
 
 
+def _cumulative(name: str) -> Callable:
+    function = getattr(Tensor, name)
+
+    def cumulative(self: Tensor, dim: int, *, dtype=None) -> Tensor:
+        if dtype is not None and dtype is not self.dtype:
+            raise RuntimeError(f"[{name}] expected dtype to be the tensor's, {self.dtype}, in place, got {dtype}")
+        return function(self, dim)
+
+    functools.update_wrapper(cumulative, function)
+    return cumulative
+
+
+for _name in ("cumsum_", "cumprod_"):
+    _METHODS[_name] = _cumulative(_name)
+
+
 @_method
 def flipud(self: Tensor) -> Tensor:
     """Reverses the tensor along dimension 0."""
@@ -169,6 +196,8 @@ def renorm(self: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
         raise RuntimeError("renorm: non-positive-norm not supported")
     if self.dim() < 2:
         raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {self.dim()} dimensions")
+    if not -self.dim() <= dim < self.dim():
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-self.dim()}, {self.dim() - 1}], but got {dim})")
     rest = [d for d in range(self.dim()) if d != dim % self.dim()]
     norms = self.norm(p, rest, True)
     return self * _C.torch.where(norms > maxnorm, maxnorm / (norms + 1e-7), 1.0).to(self.dtype)

@@ -103,9 +103,7 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
         return input[triu_indices(n, n, 0 if with_replacement else 1, device=input.device).transpose(0, 1)]
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     rows = list(choose(_builtin_range(input.shape[0]), r))
-    if not rows:
-        return input.new_empty((0, r))
-    return input[_C.tensor(rows, dtype=_C.int64, device=input.device)]
+    return input[_C.tensor(rows, dtype=_C.int64, device=input.device).reshape(len(rows), r)]
 
 
 _LONG_ROW = 128  # elements; the product of rows of at least this length is limited by memory bandwidth only

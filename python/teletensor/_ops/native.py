@@ -45,28 +45,34 @@ def _statistics(input: Tensor, dims: list[int], eps: float, keepdim: bool) -> tu
 
 
 def native_layer_norm(input: Tensor, normalized_shape, weight, bias, eps: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Returns (layer_norm, mean, 1 / standard deviation)."""
+    """Returns (layer_norm, mean, 1 / standard deviation); the statistics have no gradient."""
     shape = [normalized_shape] if isinstance(normalized_shape, int) else list(normalized_shape)
     mean, scale = _statistics(input, list(range(input.dim() - len(shape), input.dim())), eps, True)
-    return _ops.layer_norm(input, shape, weight, bias, eps), mean.to(input.dtype), scale.to(input.dtype)
+    return _ops.layer_norm(input, shape, weight, bias, eps), mean.to(input.dtype).detach(), scale.to(input.dtype).detach()
 
 
 def native_group_norm(input: Tensor, weight, bias, N: int, C: int, HxW: int, group: int, eps: float):  # noqa: N803
     """Returns (group_norm, mean, 1 / standard deviation) of input, of size (N, C, ...). Statistics are per group."""
+    for name, given in (("weight", weight), ("bias", bias)):
+        if given is not None and tuple(given.shape) != (C,):
+            raise RuntimeError(f"[native_group_norm] expected {name} of shape [{C}], got {list(given.shape)}")
     mean, scale = _statistics(input.reshape(N, group, C // group * HxW), [2], eps, False)
     return _ops.group_norm(input, group, weight, bias, eps), mean.to(input.dtype), scale.to(input.dtype)
 
 
 @out_variant
 def native_batch_norm(input: Tensor, weight, bias, running_mean, running_var, training: bool, momentum: float, eps: float):
-    """Returns (batch_norm, mean, 1 / standard deviation) of the batch; without training the statistics are empty."""
+    """Returns (batch_norm, mean, 1 / standard deviation) of the batch; without training the statistics are empty. They have no
+    gradient."""
     if (running_mean is None) != (running_var is None):
         raise ValueError("running_mean and running_var must either both be None or neither be None")
+    if not training and running_mean is None:
+        raise ValueError("running_mean must be defined in evaluation mode")
     result = _ops.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
     if not training:
         return result, input.new_empty(0), input.new_empty(0)
     mean, scale = _statistics(input, [0, *range(2, input.dim())], eps, False)
-    return result, mean.to(input.dtype), scale.to(input.dtype)
+    return result, mean.to(input.dtype).detach(), scale.to(input.dtype).detach()
 
 
 def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
@@ -87,6 +93,9 @@ _MODES, _PADDINGS = ("bilinear", "nearest", "bicubic"), ("zeros", "border", "ref
 
 def grid_sampler(input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Tensor:
     """functional.grid_sample with modes given by number."""
+    for name, mode, known in (("interpolation_mode", interpolation_mode, _MODES), ("padding_mode", padding_mode, _PADDINGS)):
+        if not 0 <= mode < len(known):
+            raise RuntimeError(f"[grid_sampler] expected {name} between 0 and {len(known) - 1}, got {mode}")
     return _ops.grid_sample(input, grid, _MODES[interpolation_mode], _PADDINGS[padding_mode], align_corners)
 
 
@@ -187,7 +196,11 @@ def segment_reduce(
     if lengths is None and offsets is None:
         raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
     lengths = offsets.diff(dim=-1) if lengths is None else lengths
+    if not -data.dim() <= axis < max(1, data.dim()):
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-data.dim()}, {data.dim() - 1}], but got {axis})")
     axis = axis % data.dim()
+    if lengths.dim() != axis + 1:
+        raise RuntimeError(f"[segment_reduce] expected lengths of {axis + 1} dimensions for axis {axis}, got {lengths.dim()}")
     if axis:  # the segments differ between rows
         rows = zip(data.unbind(0), lengths.unbind(0))
         return _torch.stack([segment_reduce(d, reduce, lengths=n, axis=axis - 1, unsafe=unsafe, initial=initial) for d, n in rows])

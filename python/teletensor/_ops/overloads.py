@@ -85,6 +85,7 @@ def diff(
     if isinstance(dim, bool) or not isinstance(dim, int):
         raise TypeError(f"diff(): argument 'dim' (position 3) must be int, not {type(dim).__name__}")
     if n == 0:
+        _joined(input, dim, prepend, append)  # checks the sizes
         return input.clone() if out is None else _copy(input, out=out)
     return _differences(input, n, dim, prepend, append, out=out)
 
@@ -96,9 +97,13 @@ def _copy(input: Tensor) -> Tensor:
 
 @out_variant
 def _differences(input: Tensor, n: int, dim: int, prepend: Tensor | None, append: Tensor | None) -> Tensor:
-    if prepend is not None or append is not None:
-        input = _torch.cat([t for t in (prepend, input, append) if t is not None], dim)
-    return _ops.diff(input, n, dim)
+    return _ops.diff(_joined(input, dim, prepend, append), n, dim)
+
+
+def _joined(input: Tensor, dim: int, prepend: Tensor | None, append: Tensor | None) -> Tensor:
+    if prepend is None and append is None:
+        return input
+    return _torch.cat([t for t in (prepend, input, append) if t is not None], dim)
 
 
 def tensor_split(

@@ -62,7 +62,7 @@ def older_order(name: str, names: tuple[str, ...], args: tuple, kwargs: dict, *,
 
 
 def _ints(args: tuple) -> bool:
-    return len(args) > 2 and all(isinstance(a, int) for a in args[1:])
+    return len(args) > 1 and all(isinstance(a, int) for a in args[1:])
 
 
 def _variadic(call: Callable, args: tuple, kwargs: dict):
@@ -135,7 +135,7 @@ def other_spelling(name: str, is_method: bool, in_place: bool, args: tuple, kwar
     renamed = RENAMED.get(key)
     if renamed and not renamed.keys().isdisjoint(kwargs):
         return _function(name, is_method)(*args, **{renamed.get(n, n): v for n, v in kwargs.items()})
-    for order in ORDERS.get(key, ()):
+    for order in ORDERS.get(key, ()) if len(args) > 1 else ():  # names have no order
         names = order.split()
         if is_method:
             names = ["input", *(n for n in names if n != "input")]

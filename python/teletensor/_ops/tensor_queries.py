@@ -10,6 +10,7 @@ from typing import Any, Callable
 from .. import _C
 from .._C import Tensor
 from .._layouts import strided
+from .._options import check_kind
 
 _METHODS: dict[str, Any] = {}
 
@@ -28,6 +29,7 @@ def is_nonzero(self: Tensor) -> bool:
 @_method
 def is_same_size(self: Tensor, other: Tensor) -> bool:
     """Whether the other tensor has the same sizes."""
+    check_kind("is_same_size", "other", other, Tensor)
     return self.shape == other.shape
 
 

@@ -6,7 +6,7 @@ import math
 
 from .. import _C
 from .._C import Tensor
-from .._options import check_flags, check_layout
+from .._options import check_flags, check_kind, check_layout
 
 __all__ = ["bartlett_window", "blackman_window", "hamming_window", "hann_window", "kaiser_window"]
 
@@ -15,6 +15,7 @@ def _window(name: str, length: int, periodic: bool, dtype, layout, device, pin_m
     """Returns shape(i, n) for 0 <= i < length, where n is `length` for a periodic window and length - 1 otherwise."""
     check_layout(name, layout)
     check_flags(name, pin_memory=pin_memory)
+    check_kind(name, "window_length", length, int)
     if length < 0:
         raise RuntimeError(f"window_length must be non-negative, got {length}")
     dtype = dtype or _C.default_dtype()

@@ -60,6 +60,7 @@ def nuclear_norm(input: Tensor, dim=None, keepdim: bool = False) -> Tensor:
         if input.dim() != 2:
             raise RuntimeError(f"Expected a tensor with 2 dimensions, but got a tensor with {input.dim()} dimensions instead.")
         dim = (0, 1)
+    dim = (dim, dim) if isinstance(dim, int) else dim
     if len(dim) != 2:
         raise RuntimeError("nuclear norm requires a 'dim' argument of size 2")
     return matrix_norm(input, "nuc", tuple(dim), keepdim)
@@ -89,6 +90,11 @@ def max_pool1d_with_indices(
 def native_channel_shuffle(input: Tensor, groups: int) -> Tensor:
     """functional.channel_shuffle."""
     return F.channel_shuffle(input, groups)
+
+
+def wait(fut):
+    """jit.wait: returns its argument, because fork() returns the result instead of a future."""
+    return fut
 
 
 def slice_inverse(input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Tensor:

@@ -7,6 +7,7 @@ from typing import Any
 
 from .. import _C
 from .._C import Tensor
+from .._options import check_kind
 
 
 def is_nonzero(input: Tensor) -> bool:
@@ -16,6 +17,7 @@ def is_nonzero(input: Tensor) -> bool:
 
 def is_same_size(input: Tensor, other: Tensor) -> bool:
     """Whether two tensors have the same sizes."""
+    check_kind("is_same_size", "other", other, Tensor)
     return input.shape == other.shape
 
 

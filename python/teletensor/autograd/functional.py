@@ -38,7 +38,8 @@ def jvp(func, inputs, v=None, create_graph: bool = False, strict: bool = False):
     _reject_strict("jvp", strict)
     many = isinstance(inputs, (tuple, list))
     primals = tuple(inputs) if many else (inputs,)
-    tangents = tuple(_C.torch.ones_like(x) for x in primals) if v is None else tuple(v) if many else (v,)
+    several = many and isinstance(v, (tuple, list))
+    tangents = tuple(_C.torch.ones_like(x) for x in primals) if v is None else tuple(v) if several else (v,)
     if v is None and any(x.numel() != 1 for x in primals):
         raise RuntimeError(
             "The vector v can only be None if the input to the user-provided function is a single Tensor "
@@ -73,7 +74,7 @@ def jacobian(
 
 def _check_strategy(name: str, strategy: str, create_graph: bool, vectorize: bool) -> None:
     if strategy not in ("forward-mode", "reverse-mode"):
-        raise ValueError(f"Expected {name} to be either 'reverse-mode' or 'forward-mode', got {strategy!r}")
+        raise AssertionError(f"Expected {name} to be either 'reverse-mode' or 'forward-mode', got {strategy!r}")
     if strategy == "forward-mode" and create_graph:
         raise NotImplementedError(
             'torch.autograd.functional.jacobian: `create_graph=True` and `strategy="forward-mode"` are not supported together (yet).'

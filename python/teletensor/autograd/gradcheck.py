@@ -126,6 +126,8 @@ def gradgradcheck(
         "check_batched_grad": check_batched_grad, "fast_mode": fast_mode, "masked": masked,
     }  # fmt: skip
     inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
+    if not any(isinstance(x, Tensor) and x.requires_grad for x in inputs):
+        raise ValueError("gradcheck expects at least one input tensor to require gradient")
     outputs = _outputs(func, inputs)
     if grad_outputs is None:
         weights = [_random_like(o) for o in outputs]

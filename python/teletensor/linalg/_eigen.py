@@ -140,7 +140,7 @@ def lstsq(A: Tensor, b: Tensor, rcond=None, *, driver: str | None = None) -> res
         solution = pinv(A, atol=0.0, rtol=rtol) @ right
         rank = matrix_rank(A, atol=0.0, rtol=rtol)
         S = svdvals(A.detach()) if driver != "gelsy" else empty
-    residuals = empty
+    residuals = solution.abs().reshape(-1)[:0]
     if m > n and driver != "gelsy":
         residuals = (A @ solution - right).abs().square().sum(-2)
         residuals = residuals.squeeze(-1) if vector else residuals

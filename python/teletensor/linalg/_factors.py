@@ -88,7 +88,7 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
 
 def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -> results.LUFactorEx:
     """L and U in one matrix, the pivots (row indices counted from 1), and the position of the first zero pivot."""
-    if not pivot:
+    if not pivot and A.numel():
         raise RuntimeError("linalg.lu_factor: LU without pivoting is not implemented on the CPU")
     results.require_matrix(A, "torch.linalg.lu_factor_ex")
     return results.LUFactorEx(*_ops.lu_factored(A, "torch.linalg.lu_factor" if check_errors else ""))
@@ -105,7 +105,8 @@ def lu_unpack(
     """P, L and U from the results of lu_factor. A matrix that is not requested is an empty tensor."""
     m, n = LU_data.shape[-2:]
     k = min(m, n)
-    P = L = U = LU_data.new_empty([0])
+    P, L = LU_data.new_empty([0]), LU_data.reshape(-1)[:0]
+    U = L
     if unpack_data:
         eye = _torch.eye(m, k, dtype=LU_data.dtype, device=LU_data.device)
         L, U = LU_data[..., :k].tril(-1) + eye, LU_data[..., :k, :].triu()

@@ -17,7 +17,8 @@ def matrix_power(A: Tensor, n: int) -> Tensor:
     """The n-th power; a negative n raises the inverse to the power -n."""
     results.require_square(A, "linalg.matrix_power")
     if n == 0:
-        return results.identity(A.shape[-1], A, A.shape[:-2]).clone()
+        zeros = A.masked_fill(_torch.ones((), dtype=_C.bool, device=A.device), 0)  # has a gradient, of zeros
+        return zeros + results.identity(A.shape[-1], A, A.shape[:-2])
     base, n = (inv(A), -n) if n < 0 else (A, n)
     power = None
     while n:

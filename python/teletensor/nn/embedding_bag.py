@@ -56,6 +56,8 @@ def embedding_bag(
             raise RuntimeError(f"expected per_sample_weights to have weight's dtype {weight.dtype}, got {per_sample_weights.dtype}")
     if mode == "max" and scale_grad_by_freq:
         raise ValueError("max mode does not support scaling the gradient by the frequency")
+    if mode == "max" and sparse:
+        raise ValueError("max mode does not support sparse weights")
     if padding_idx is not None and not -weight.shape[0] <= padding_idx < weight.shape[0]:
         raise RuntimeError(
             f"padding_idx must be within the number of embeddings, {-weight.shape[0]} through {weight.shape[0] - 1}, "

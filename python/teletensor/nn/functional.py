@@ -384,7 +384,7 @@ def adaptive_max_pool2d(input, output_size, return_indices: bool = False):
 
 def batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
     """Normalises channels by the statistics of the batch (in training) or the running statistics."""
-    if (running_mean is None) != (running_var is None):
+    if training and (running_mean is None) != (running_var is None):
         raise ValueError("running_mean and running_var must either both be None or neither be None")
     if training and eps <= 0.0:
         raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
@@ -508,6 +508,8 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     """Rearranges (*, C r^2, H, W) to (*, C, H r, W r)."""
     *batch_shape, c, h, w = input.shape
     r = upscale_factor
+    if r <= 0:
+        raise RuntimeError(f"pixel_shuffle expects a positive upscale_factor, but got {r}")
     n = len(batch_shape)
     folded = input.reshape(*batch_shape, c // (r * r), r, r, h, w)
     shuffled = folded.permute(*range(n), n, n + 3, n + 1, n + 4, n + 2).clone()
@@ -518,6 +520,8 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     """Rearranges (*, C, H r, W r) to (*, C r^2, H, W)."""
     *batch_shape, c, h, w = input.shape
     r = downscale_factor
+    if r <= 0:
+        raise RuntimeError(f"pixel_unshuffle expects a positive downscale_factor, but got {r}")
     n = len(batch_shape)
     for name, size, at in (("height", h, -2), ("width", w, -1)):
         if r > 0 and size % r:
@@ -557,6 +561,8 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     """Splits the channels into `groups` groups and interleaves the groups."""
     n, c = input.shape[:2]
+    if groups <= 0 or c % groups:
+        raise RuntimeError(f"[channel_shuffle] expected a number of groups that divides {c} channels, got {groups}")
     return input.reshape(n, groups, c // groups, -1).transpose(1, 2).reshape(input.shape)
 
 

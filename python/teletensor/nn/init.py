@@ -72,8 +72,26 @@ def trunc_normal_(
             "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be incorrect.",
             stacklevel=3,
         )
+    if high - low < _TAIL:
+        return tensor.copy_(_of_tail(tensor, (a - mean) / std, (b - mean) / std, generator).mul_(std).add_(mean).clamp_(a, b))
     tensor.uniform_(2 * low - 1, 2 * high - 1, generator=generator)
     return tensor.copy_((tensor.erfinv() * (std * math.sqrt(2)) + mean).clamp(a, b))
+
+
+_TAIL = 1e-3  # probability of an interval below which the inverse of erf is not precise enough
+
+
+def _of_tail(like: Tensor, a: float, b: float, generator: Generator | None) -> Tensor:
+    """Standard normal numbers of an improbable interval [a, b], in float64."""
+    if a > 0:
+        return _of_tail(like, -b, -a, generator).neg_()
+    draws = like.new_empty(like.shape, dtype=_C.float64)
+    low, high = (0.5 * math.erfc(-x / math.sqrt(2)) for x in (a, b))
+    if high > 0:
+        return _C.ops.special_ndtri(draws.uniform_(low, high, generator=generator))
+    # Beyond 38 standard deviations the probabilities are 0 in float64. There the square's density is exponential, apart
+    # from a factor between 1 - 1 / b^2 and 1.
+    return draws.uniform_(generator=generator).log_().mul_(-2).add_(b * b).sqrt_().neg_()
 
 
 @no_grad

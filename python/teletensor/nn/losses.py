@@ -150,6 +150,8 @@ def linear_cross_entropy(
 
     `options`, a torch.nn.LinearCrossEntropyOptions, computes the logits for parts of the batch, to save memory.
     """
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(f"{reduction} is not a valid value for reduction")
     sizes, features = tuple(linear_weight.shape[:-1]), linear_weight.shape[-1]
     if input.dim() not in (1, 2):
         raise RuntimeError(f"expected input with dimensionality 1 or 2, got {input.dim()}")

@@ -121,6 +121,10 @@ def _fractional(n: int):
         ]  # fmt: skip
         batch = input if input.dim() == n + 2 else input.unsqueeze(0)
         leading_shape = batch.shape[:2]
+        if _random_samples is not None and _random_samples.dtype != input.dtype:
+            raise RuntimeError(
+                f"[fractional_max_pool{n}d] expected _random_samples to have the dtype of input, {input.dtype}, got {_random_samples.dtype}"
+            )
         draws = None if _random_samples is None else _random_samples[: leading_shape[0]]
         if draws is None:
             draws = _C.torch.rand(*leading_shape, n, dtype=input.dtype, device=input.device)

@@ -59,7 +59,7 @@ def _make(name: str, function, kept: dict) -> type:
         return function(input, **{key: getattr(self, key) for key in kept})
 
     def extra_repr(self) -> str:
-        shown = {k: getattr(self, k) for k in kept if k != "inplace" or self.inplace}
+        shown = {k: getattr(self, k) for k in kept if k != "inplace" or self.inplace and name not in ("Hardsigmoid", "Hardswish")}
         if name in ("Hardshrink", "Softshrink"):
             return str(self.lambd)
         return ", ".join(f"{k}={v!r}" for k, v in shown.items())

@@ -320,7 +320,8 @@ class LocalResponseNorm(Module):
 
 
 class CrossMapLRN2d(Module):
-    """Local response norm of (N, C, H, W) over windows of 2 ceil(size / 2) - 1 channels; see docs/differences.md."""
+    """Local response norm of (N, C, H, W) over windows of 2 ceil(size / 2) - 1 channels, and channel 0 as in PyTorch; see
+    docs/differences.md."""
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1):
         super().__init__()
@@ -329,8 +330,15 @@ class CrossMapLRN2d(Module):
     def forward(self, input):
         if input.dim() != 4:
             raise ValueError(f"CrossMapLRN2d: Expected input to be 4D, got {input.dim()}D instead.")
-        window = 2 * ((self.size + 1) // 2) - 1
-        return F.local_response_norm(input, window, self.alpha * window / self.size, self.beta, self.k)
+        half = int((self.size - 1) / 2 + 1)
+        squares = input * input
+        sums = squares.cumsum(1)
+        ends = [min(c + half, input.shape[1]) - 1 for c in range(input.shape[1])]
+        sums = sums[:, ends]
+        if input.shape[1] > half + 1:  # channels that are not in the window any more; PyTorch's sums keep channel 0
+            left = squares[:, 1 : input.shape[1] - half].cumsum(1)
+            sums = _C.torch.cat([sums[:, : half + 1], sums[:, half + 1 :] - left], 1)
+        return input * (sums * (self.alpha / self.size) + self.k) ** -self.beta
 
     def extra_repr(self) -> str:
         return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ... import _C
 from ..._C import Tensor
 from ..._grad_mode import no_grad
+from ..._options import check_kind
 
 __all__ = ["parameters_to_vector", "vector_to_parameters"]
 
@@ -17,6 +18,7 @@ def parameters_to_vector(parameters) -> Tensor:
 @no_grad
 def vector_to_parameters(vec: Tensor, parameters) -> None:
     """Copies consecutive ranges of a vector into the parameters."""
+    check_kind("vector_to_parameters", "vec", vec, Tensor)
     at = 0
     for p in parameters:
         p.detach().copy_(vec[at : at + p.numel()].reshape(p.shape))
