@@ -92,15 +92,15 @@ class ModuleChecks:
 
         check("repr", lambda pair: _different_text(repr(pair.ours), repr(pair.theirs)))
         check("attributes", _attributes)
-        check("state dict", _state_dicts)
+        check("state dict", state_dict_difference)
         if not self.is_lazy:
             check("meta", lambda pair: self._meta(sample, pair))
         check("casts", _casts)
         check("pickle", _pickled)
         if sample.forward_input is None:
             return
-        check("values and gradients", lambda pair: self._results(pair.same_state(), text, False))
-        check("non-contiguous", lambda pair: self._results(pair.same_state(), text, True))
+        check("values and gradients", lambda pair: self.results(pair.same_state(), text))
+        check("non-contiguous", lambda pair: self.results(pair.same_state(), text, gaps=True))
         if not self.is_lazy:
             check("copies", lambda pair: self._copies(pair.same_state(), text))
         check("forward hooks", lambda pair: self._hooks(pair.same_state(), text, events.forward))
@@ -111,7 +111,7 @@ class ModuleChecks:
         factor *= tolerance_factor(self.info.name)
         return difference(ours, theirs, values=not is_random(self.info.name, text), tolerance_factor=factor)
 
-    def _results(self, pair: Pair, text: str, gaps: bool) -> str | None:
+    def results(self, pair: Pair, text: str, gaps: bool = False) -> str | None:
         """Compares the result, the buffers, and the gradients of inputs and parameters."""
         if gaps:
             pair.given = FunctionInput(*noncontiguous(pair.given.args), **noncontiguous(pair.given.kwargs))
@@ -298,7 +298,7 @@ def _is_lazy(value: Any) -> bool:
     return isinstance(value, (torch.nn.parameter.UninitializedTensorMixin, teletensor.nn.parameter.UninitializedTensorMixin))
 
 
-def _state_dicts(pair: Pair) -> str:
+def state_dict_difference(pair: Pair) -> str:
     """Checks keys, order, sizes, dtypes and versions, and loads each state into the other module."""
     ours, theirs = pair.ours.state_dict(), pair.theirs.state_dict()
     if found := _state_difference(ours, theirs, False):

@@ -1,0 +1,96 @@
+"""Reasons of differences (reasons.yaml), totals, and the page."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from .pool import Row
+
+TABLE = yaml.safe_load(Path(__file__).with_name("reasons.yaml").read_text())
+
+PAGE = """# Calls with moved arguments, compared with PyTorch
+
+`make differential` calls public functions, methods, modules, optimizers, schedulers, distributions, samplers,
+initialisations, gradient functions and transforms in PyTorch {version} and in teletensor, with each argument moved from its
+default and with all arguments by keyword and by position. It compares values, dtypes, sizes, `requires_grad`, the effect on
+arguments, state dicts, gradients of modules, and exception types, and writes this page.
+
+{summary}.
+
+Each difference has a reason (`tests/conformance/differential/reasons.yaml`); a number that differs without an error is never
+one, unless the number is random or undefined in PyTorch as well.
+
+| difference, in an example | of | calls | why |
+|---|---|---:|---|
+"""
+
+
+@dataclass(frozen=True)
+class Difference:
+    path: str  # such as `torch.add`
+    argument: str  # such as `alpha=2`
+    text: str
+    why: str  # empty if not explained
+
+
+def entry_of(path: str, argument: str, text: str) -> dict | None:
+    """The first entry of reasons.yaml that explains a difference."""
+    name = path.removeprefix("torch.")
+    for entry in TABLE:
+        names = entry["names"] if isinstance(entry["names"], list) else [entry["names"]]
+        is_named = any(fnmatch.fnmatchcase(name, n) for n in names)
+        if is_named and fnmatch.fnmatchcase(argument, entry.get("argument", "*")) and re.search(entry.get("saying", ""), text):
+            return entry
+    return None
+
+
+def differences(rows: list[Row]) -> tuple[list[Difference], list[dict]]:
+    """All differences, and the entries of reasons.yaml that explain none of them."""
+    found, used = [], set()
+    for row in rows:
+        for path, argument, text in row.found:
+            entry = entry_of(path, argument, text)
+            used.add(id(entry))
+            found.append(Difference(path, argument, text, entry["why"] if entry else ""))
+    return found, [entry for entry in TABLE if id(entry) not in used]
+
+
+def summary(rows: list[Row], found: list[Difference]) -> str:
+    """The totals, in one line."""
+    counts = {kind: sum(row.counts.get(kind, 0) for row in rows) for kind in ("passed", "failed", "skipped", "missing")}
+    overloads = {overload for row in rows for overload in row.overloads}
+    functions = {overload.split("#")[0] for overload in overloads}
+    return (
+        f"{len(functions)} functions, methods and classes, {len(overloads)} overloads, {counts['passed'] + counts['failed']} "
+        f"comparisons: {counts['passed']} as in PyTorch, {counts['failed']} differ, {sum(not d.why for d in found)} of them "
+        f"without a reason; {counts['skipped']} calls have no counterpart (PyTorch does not implement them, or their layout is "
+        f"not strided), {counts['missing']} are of absent names"
+    )
+
+
+def page(rows: list[Row], version: str) -> str:
+    """The differences as a Markdown table, one row per reason."""
+    found, _ = differences(rows)
+    by_reason: dict[str, list[Difference]] = defaultdict(list)
+    for d in found:
+        by_reason[d.why or "not explained"].append(d)
+    lines = []
+    for why, group in sorted(by_reason.items()):
+        example = group[0]
+        text = f"{example.path.removeprefix('torch.')}, {example.argument}: {example.text}".replace("|", "\\|").replace("\n", " ")[:200]
+        lines.append(f"| {text} | {_names(group)} | {len(group)} | {why} |")
+    return PAGE.format(version=version, summary=summary(rows, found)) + "".join(line + "\n" for line in lines)
+
+
+def _names(group: list[Difference]) -> str:
+    """The functions and arguments of some differences, as in "`add` (alpha, out)"."""
+    arguments: dict[str, set[str]] = defaultdict(set)
+    for d in group:
+        arguments[d.path.removeprefix("torch.")].add(d.argument.split("=")[0])
+    return ", ".join(f"`{name}` ({', '.join(sorted(given))})" for name, given in sorted(arguments.items()))
