@@ -77,7 +77,7 @@ def summary(result: Result) -> str:
     differing = {d.name for d in result.found}
     unexplained = {d.name for d in result.found if not d.why}
     return (
-        f"{result.compared} callables compared, {len(result.absent)} absent here; {len(result.found)} differences in "
+        f"{result.compared} callables compared, {len(result.absent)} absent or not implemented here; {len(result.found)} differences in "
         f"{len(differing)} callables, {len(result.unexplained)} in {len(unexplained)} of them not explained"
     )
 

@@ -16,6 +16,7 @@ import re
 import types
 from pathlib import Path
 
+from ..public.table import not_implemented
 from .text import described, from_stub
 
 BUILD = Path(os.environ.get("TELETENSOR_BUILD", Path(__file__).resolve().parents[3] / "build"))
@@ -23,7 +24,7 @@ STUBS = BUILD / "generated/stubs/_C"
 
 
 class Absent(Exception):
-    """teletensor has no object of that name, or the object is not callable."""
+    """teletensor has no object of that name, or the object is not callable or raises NotImplementedError only."""
 
 
 @functools.cache
@@ -129,7 +130,7 @@ def _with_keyword(row: str, added: str) -> str:
 def signatures(path: str) -> list[str]:
     """The parameter lists of `torch.<path>` in teletensor, one per overload. Raises Absent."""
     thing, owner = find(path)
-    if hasattr(thing, "__not_implemented__"):
+    if not_implemented(thing) or owner is not None and not_implemented(owner):
         raise Absent(path)
     if isinstance(thing, property) or not (callable(thing) or isinstance(thing, (staticmethod, classmethod))):
         raise Absent(path)
