@@ -1,5 +1,6 @@
 """``python -m benchmarks.checkpoint``: saving and loading in the engine, compared with plain reads and writes of the
-same bytes on the same disk, and a training step during an asynchronous save.
+same bytes on the same disk, through the page cache and without it (O_DIRECT), and a training step during an
+asynchronous save.
 
 Rounds alternate between the engine and the plain program, since disks are shared. Files are read from the disk, not from
 the page cache. Writes build/bench-checkpoint.json.
@@ -55,8 +56,9 @@ def plain_write(path: Path, data: mmap.mmap) -> None:
         os.close(fd)
 
 
-def plain_read(path: Path, data: mmap.mmap) -> None:
-    fd = os.open(path, os.O_RDONLY)
+def plain_read(path: Path, data: mmap.mmap, flags: int) -> None:
+    """Equivalent of dd bs=8M; with os.O_DIRECT of iflag=direct too."""
+    fd = os.open(path, os.O_RDONLY | flags)
     try:
         view, at = memoryview(data), 0
         while at < len(view) and (got := os.readv(fd, [view[at : at + PIECE]])):
@@ -71,17 +73,22 @@ def files_and_rates(folder: Path, megabytes: int, rounds: int, torch, checkpoint
     state = {f"layer.{i}": torch.randn((megabytes << 18) // count) for i in range(count)}
     target = {name: torch.zeros_like(value) for name, value in state.items()}
     data = mmap.mmap(-1, megabytes << 20)
+    data.madvise(mmap.MADV_HUGEPAGE)
     data.write(os.urandom(1 << 20) * megabytes)
     plain, engine = folder / "plain", folder / "engine.safetensors"
     torch.synchronize()
-    times: dict[str, list[float]] = {key: [] for key in ("write", "save", "read", "load")}
+    times: dict[str, list[float]] = {
+        key: [] for key in ("write", "direct write", "save", "read", "direct read", "load")
+    }
     for _ in range(rounds):
-        plain.unlink(missing_ok=True)
-        times["write"].append(seconds_of(lambda: plain_write(plain, data)))
+        for name, flags in (("write", 0), ("direct write", os.O_DIRECT)):
+            plain.unlink(missing_ok=True)
+            times[name].append(seconds_of(lambda flags=flags: plain_write(plain, data, flags)))
         engine.unlink(missing_ok=True)
         times["save"].append(seconds_of(lambda: checkpoint.save(state, engine)))
-        evict(plain)
-        times["read"].append(seconds_of(lambda: plain_read(plain, data)))
+        for name, flags in (("read", 0), ("direct read", os.O_DIRECT)):
+            evict(plain)
+            times[name].append(seconds_of(lambda flags=flags: plain_read(plain, data, flags)))
         evict(engine)
         times["load"].append(seconds_of(lambda: checkpoint.load_into(target, engine)))
     assert all((target[name] == state[name]).all() for name in state)
@@ -133,10 +140,12 @@ def main() -> None:
         times = files_and_rates(folder, options.megabytes, options.rounds, torch, checkpoint)
         quiet, busy, start = steps_during_save(folder, options.megabytes, torch, checkpoint)
     median = {key: statistics.median(values) for key, values in times.items()}
-    table = Table("", "MB/s", "of the disk's rate", title=f"{options.megabytes} MiB, load average {load:.1f}")
+    table = Table("", "MB/s", "of the faster plain rate", title=f"{options.megabytes} MiB, load average {load:.1f}")
     for own, other in (("save", "write"), ("load", "read")):
-        table.add_row(f"plain {other}", f"{options.megabytes * 1.048576 / median[other]:.0f}", "")
-        ratio = statistics.median(a / b for a, b in zip(times[other], times[own], strict=True))
+        for name in (other, f"direct {other}"):
+            table.add_row(f"plain {name}", f"{options.megabytes * 1.048576 / median[name]:.0f}", "")
+        plain = map(min, times[other], times[f"direct {other}"])
+        ratio = statistics.median(a / b for a, b in zip(plain, times[own], strict=True))
         table.add_row(own, f"{options.megabytes * 1.048576 / median[own]:.0f}", f"{ratio:.2f}")
     console = Console()
     console.print(table)
