@@ -267,6 +267,19 @@ void checkpoint_read(Call& call) {
   });
 }
 
+// Whether a file can be read into a tensor's memory, on the CPU or on a device. Booleans are checked on the CPU.
+bool is_direct_output(const Tensor& output) {
+  if (output.device() == kCPU) return output.is_contiguous();
+  return output.is_contiguous() && output.dtype() != DType::kBool && !Context::current().capturing();
+}
+
+// Makes the copy stream wait for the session's earlier work with the memory of `output`.
+void order_copies(const Tensor& output, CopyStream& copy_stream) {
+  if (output.device() == kCPU) return;
+  const std::unique_ptr<Event> earlier = Context::current().stream(output.device()).record();
+  copy_stream.with_stream(output.device(), [&](Stream& stream) { stream.wait(*earlier); });
+}
+
 // The outputs of checkpoint_read_parts, and the tensors that the file is read into: the outputs themselves, or tensors
 // of the CPU that are copied to them.
 struct Parts {
@@ -284,9 +297,10 @@ void checkpoint_read_parts(Call& call) {
     for (const TensorMeta* meta : call.args[0].list()) {
       const Tensor output = detach(Tensor::from(meta));
       check(ErrorKind::kNotImplemented, output.device().type != DeviceType::kMeta, "a meta tensor has no data");
-      const bool direct = output.device().type == DeviceType::kCPU && output.is_contiguous();
+      const bool direct = is_direct_output(output);
       parts->targets.push_back(direct ? output : empty(output.sizes(), output.dtype(), kCPU));
       parts->outputs.push_back(output);
+      if (direct) order_copies(output, *of.copy_stream());
     }
     check(ErrorKind::kValue, parts->offsets.size() == parts->outputs.size(), "expected ", parts->outputs.size(),
           " offsets, one per output, got ", parts->offsets.size());
@@ -294,18 +308,19 @@ void checkpoint_read_parts(Call& call) {
       check(ErrorKind::kValue, offset >= 0, "expected offsets of at least 0, got ", offset);
     }
     CheckpointService::Operation operation;
-    operation.job = of.start_job([root = of.root(), path = text(call, 1), parts](CheckpointJob& job) {
-      const FileDescriptor file = root->open_file(path);
-      std::vector<FileRange> ranges;
-      for (size_t i = 0; i < parts->targets.size(); ++i) {
-        const Tensor& target = parts->targets[i];
-        const uint64_t size = static_cast<uint64_t>(target.numel()) * item_size(target.dtype());
-        ranges.push_back(
-            {static_cast<uint64_t>(parts->offsets[i]), size, size == 0 ? nullptr : target.data_as<char>()});
-      }
-      parts->checksums = read_ranges(file.get(), path, ranges, job);
-      for (const Tensor& target : parts->targets) check_booleans(target, path);
-    });
+    operation.job =
+        of.start_job([root = of.root(), path = text(call, 1), parts, copies = of.copy_stream()](CheckpointJob& job) {
+          const FileDescriptor file = root->open_file(path);
+          std::vector<FileRange> ranges;
+          for (size_t i = 0; i < parts->targets.size(); ++i) {
+            const Tensor& target = parts->targets[i];
+            const uint64_t size = static_cast<uint64_t>(target.numel()) * item_size(target.dtype());
+            ranges.push_back({static_cast<uint64_t>(parts->offsets[i]), size,
+                              size == 0 ? nullptr : target.data_as<char>(), target.device()});
+          }
+          parts->checksums = read_ranges(file.get(), path, ranges, job, copies);
+          for (const Tensor& target : parts->targets) check_booleans(target, path);
+        });
     operation.complete = [parts](Call& c) {
       for (size_t i = 0; i < parts->outputs.size(); ++i) {
         const Tensor& output = parts->outputs[i];

@@ -7,24 +7,25 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <cstdlib>
 #include <exception>
-#include <memory>
 #include <numeric>
 #include <string>
 #include <system_error>
 #include <thread>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "base/file_descriptor.h"
 #include "base/mutex.h"
 #include "server/checkpoint/checksum.h"
+#include "server/checkpoint/io_buffer.h"
 #include "server/checkpoint/safetensors.h"
+#include "server/transfer/staging.h"
 
 namespace tt::server {
 namespace {
 
-constexpr uint64_t kWindowBytes = uint64_t{2} << 20;
+constexpr uint64_t kWindowBytes = kHugePageBytes;
 constexpr uint64_t kAlignment = 4096;  // of offsets, sizes and memory, for reads without the page cache
 // Ranges with shorter gaps between them are read together.
 constexpr uint64_t kMaxGap = uint64_t{64} << 10;
@@ -38,6 +39,7 @@ struct Segment {
   uint64_t offset;  // in the file
   uint64_t size;
   char* into;
+  Device device;
   size_t number;  // of the segment, in the order of ranges and offsets
 };
 
@@ -87,7 +89,7 @@ Plan plan(const std::vector<FileRange>& ranges) {
                                    [](uint64_t offset, const Window& w) { return offset < w.end; });
     for (uint64_t done = 0; done < range.size; ++window) {
       const uint64_t size = std::min(range.size - done, window->end - (range.offset + done));
-      window->segments.push_back({range.offset + done, size, range.into + done, plan.segments++});
+      window->segments.push_back({range.offset + done, size, range.into + done, range.device, plan.segments++});
       plan.sizes[i].push_back(size);
       done += size;
     }
@@ -115,11 +117,60 @@ bool is_cached(int file, uint64_t begin, uint64_t end) {
   return known && static_cast<size_t>(resident) >= pages.size() / 8 * 7;
 }
 
+// Copies to devices, made by one thread.
+class DeviceCopies {
+ public:
+  explicit DeviceCopies(const std::shared_ptr<CopyStream>& copy_stream) : copy_stream_(copy_stream) {}
+
+  // Copies bytes of the host to the segment's memory; returns their CRC-32. Waits while the device is behind.
+  uint32_t copy(const Segment& segment, const char* from) {
+    Ring& ring = ring_of(segment.device);
+    uint32_t checksum = 0;
+    for (uint64_t done = 0; done < segment.size;) {
+      Staging::Piece& piece = ring.staging[ring.next++];
+      if (piece.passed) piece.passed->synchronize();
+      piece.size = std::min<uint64_t>(ring.staging.piece_bytes(), segment.size - done);
+      checksum = copy_with_checksum(checksum, piece.data, from + done, piece.size);
+      ring.staging.send(piece, segment.into + done);
+      done += piece.size;
+    }
+    return checksum;
+  }
+
+  // Waits for the devices. Throws Error if one fails.
+  void finish() {
+    for (const std::unique_ptr<Ring>& ring : rings_) {
+      for (size_t i = 0; i < ring->staging.count(); ++i) {
+        if (ring->staging[i].passed) ring->staging[i].passed->synchronize();
+      }
+    }
+  }
+
+ private:
+  struct Ring {
+    Staging staging;
+    size_t next = 0;  // piece
+  };
+
+  Ring& ring_of(Device device) {
+    for (const std::unique_ptr<Ring>& ring : rings_) {
+      if (ring->staging.device() == device) return *ring;
+    }
+    constexpr size_t kBytes = Staging::kPieces * Staging::kPieceBytes;
+    rings_.push_back(std::unique_ptr<Ring>(new Ring{{copy_stream_, device, kBytes}}));
+    return *rings_.back();
+  }
+
+  const std::shared_ptr<CopyStream>& copy_stream_;
+  std::vector<std::unique_ptr<Ring>> rings_;
+};
+
 // One call of read_ranges(): its threads take windows in the order of the file.
 class Reading {
  public:
-  Reading(int file, std::string_view path, const Plan& plan, bool bypasses_cache, CheckpointJob& job)
-      : file_(file), path_(path), plan_(plan), job_(job), checksums_(plan.segments) {
+  Reading(int file, std::string_view path, const Plan& plan, bool bypasses_cache, CheckpointJob& job,
+          const std::shared_ptr<CopyStream>& copy_stream)
+      : file_(file), path_(path), plan_(plan), job_(job), copy_stream_(copy_stream), checksums_(plan.segments) {
     if (bypasses_cache) direct_ = open_direct(file);
   }
 
@@ -140,18 +191,21 @@ class Reading {
   const std::vector<uint32_t>& checksums() const { return checksums_; }
 
  private:
-  struct Free {
-    void operator()(char* buffer) const { std::free(buffer); }
-  };
-  using Buffer = std::unique_ptr<char, Free>;
-
   void read_windows() {
-    Buffer buffer;
-    try {
+    IoBuffer buffer;
+    DeviceCopies copies(copy_stream_);
+    attempt([&] {
       for (size_t i = next_.fetch_add(1); i < plan_.windows.size() && !failed_; i = next_.fetch_add(1)) {
         job_.check_cancelled();
-        read_window(plan_.windows[i], &buffer);
+        read_window(plan_.windows[i], &buffer, &copies);
       }
+    });
+    attempt([&] { copies.finish(); });
+  }
+
+  void attempt(absl::FunctionRef<void()> work) {
+    try {
+      work();
     } catch (const std::exception&) {
       failed_ = true;
       MutexLock lock(mutex_);
@@ -159,28 +213,28 @@ class Reading {
     }
   }
 
-  void read_window(const Window& window, Buffer* buffer) {
+  void read_window(const Window& window, IoBuffer* buffer, DeviceCopies* copies) {
     const Segment& first = window.segments.front();
     const bool bypasses_cache = direct_ && !is_cached(file_, window.begin, window.end);
-    if (!bypasses_cache && first.offset == window.begin && first.size == window.end - window.begin &&
-        window.segments.size() == 1) {
+    if (!bypasses_cache && first.device == Device{} && first.offset == window.begin &&
+        first.size == window.end - window.begin && window.segments.size() == 1) {
       read_exactly(file_, first.into, first.size, first.offset, path_);
       checksums_[first.number] = update_checksum(0, first.into, first.size);
     } else {
-      if (!*buffer) {
-        buffer->reset(static_cast<char*>(std::aligned_alloc(kAlignment, kWindowBytes + 2 * kAlignment)));
-        check(ErrorKind::kOutOfMemory, static_cast<bool>(*buffer), "out of memory on the host");
-      }
+      if (!*buffer) *buffer = allocate_io_buffer(kWindowBytes);
       const uint64_t begin = fill(window, bypasses_cache, buffer->get());
       for (const Segment& segment : window.segments) {
         const char* from = buffer->get() + (segment.offset - begin);
-        checksums_[segment.number] = copy_with_checksum(0, segment.into, from, segment.size);
+        checksums_[segment.number] = segment.device == Device{}
+                                         ? copy_with_checksum(0, segment.into, from, segment.size)
+                                         : copies->copy(segment, from);
       }
     }
     for (const Segment& segment : window.segments) job_.advance(segment.size);
   }
 
-  // Reads the window's bytes into the buffer; returns the offset in the file of the buffer's first byte.
+  // Reads the window's bytes into the buffer; returns the offset in the file of the buffer's first byte. Windows end at
+  // multiples of their size, so with whole blocks they fit into the buffer too.
   uint64_t fill(const Window& window, bool bypasses_cache, char* buffer) const {
     const uint64_t begin = window.begin / kAlignment * kAlignment;
     const uint64_t wanted = window.end - begin;
@@ -201,6 +255,7 @@ class Reading {
   const std::string path_;
   const Plan& plan_;
   CheckpointJob& job_;
+  const std::shared_ptr<CopyStream>& copy_stream_;
   FileDescriptor direct_;
   std::vector<uint32_t> checksums_;  // of segments; each is written by one thread
   std::atomic<size_t> next_{0};      // window
@@ -212,7 +267,7 @@ class Reading {
 }  // namespace
 
 std::vector<uint32_t> read_ranges(int file, std::string_view path, const std::vector<FileRange>& ranges,
-                                  CheckpointJob& job) {
+                                  CheckpointJob& job, const std::shared_ptr<CopyStream>& copy_stream) {
   const uint64_t end = file_size(file, path);
   uint64_t total = 0;
   for (const FileRange& range : ranges) {
@@ -220,7 +275,7 @@ std::vector<uint32_t> read_ranges(int file, std::string_view path, const std::ve
     total += range.size;
   }
   const Plan planned = plan(ranges);
-  Reading reading(file, path, planned, total >= kMinDirectBytes, job);
+  Reading reading(file, path, planned, total >= kMinDirectBytes, job, copy_stream);
   reading.run(total >= kMinThreadedBytes ? kThreads : 1);
   std::vector<uint32_t> checksums;
   for (size_t i = 0; i < ranges.size(); ++i) {

@@ -25,7 +25,6 @@ constexpr std::string_view kSuffix = ".tmp";
 // A writer locks its file right after creating it. Until a file is older than this, it may not be locked yet.
 constexpr time_t kUnlockedSeconds = 60;
 constexpr size_t kBufferBytes = size_t{8} << 20;
-constexpr size_t kAlignment = 4096;
 
 // Removes temporary files whose writers have died: their locks are free. Errors are ignored.
 void remove_abandoned(int folder) {
@@ -55,8 +54,7 @@ std::string new_temporary_name() {
 bool is_temporary_name(std::string_view name) { return name.starts_with(kPrefix) && name.ends_with(kSuffix); }
 
 ReplacementFile::ReplacementFile(CheckpointRoot::Place place, bool bypasses_cache)
-    : place_(std::move(place)), buffer_(static_cast<char*>(std::aligned_alloc(kAlignment, kBufferBytes))) {
-  check(ErrorKind::kOutOfMemory, buffer_ != nullptr, "out of memory on the host");
+    : place_(std::move(place)), buffer_(allocate_io_buffer(kBufferBytes)) {
   remove_abandoned(place_.folder.get());
   const std::string name = new_temporary_name();
   file_.reset(openat(place_.folder.get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
@@ -84,7 +82,7 @@ void ReplacementFile::write_buffer() {
   for (size_t done = 0; done < buffered_;) {
     const ssize_t written = write(file_.get(), buffer_.get() + done, buffered_ - done);
     if (written < 0 && errno == EINTR) continue;
-    // A disk with larger blocks than kAlignment, or a write that ended within a block: use the page cache.
+    // A write that ended within a block: use the page cache.
     if (written < 0 && errno == EINVAL && std::exchange(is_direct_, false) && fcntl(file_.get(), F_SETFL, 0) == 0) {
       continue;
     }

@@ -5,13 +5,12 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdlib>
-#include <memory>
 #include <string>
 #include <string_view>
 
 #include "absl/types/span.h"
 #include "base/file_descriptor.h"
+#include "server/checkpoint/io_buffer.h"
 #include "server/checkpoint/root.h"
 
 namespace tt::server {
@@ -46,10 +45,7 @@ class ReplacementFile {
   FileDescriptor file_;
   bool is_direct_ = false;  // without the page cache, which requires aligned memory, offsets and sizes
   uint64_t size_ = 0;       // bytes written
-  struct Free {
-    void operator()(char* buffer) const { std::free(buffer); }
-  };
-  const std::unique_ptr<char, Free> buffer_;  // bytes that are not written yet
+  const IoBuffer buffer_;   // bytes that are not written yet
   size_t buffered_ = 0;
 };
 

@@ -18,6 +18,7 @@
 #include "server/checkpoint/job.h"
 #include "server/checkpoint/root.h"
 #include "server/checkpoint/snapshot.h"
+#include "server/transfer/copy_stream.h"
 
 namespace tt::server {
 
@@ -26,7 +27,10 @@ class CheckpointService final : public SessionService {
   // `root`: null if the session may not use checkpoints.
   CheckpointService(std::shared_ptr<const CheckpointRoot> root, std::shared_ptr<SuspensionNotifier> notifier,
                     std::shared_ptr<Account> account)
-      : root_(std::move(root)), notifier_(std::move(notifier)), account_(std::move(account)) {}
+      : root_(std::move(root)),
+        notifier_(std::move(notifier)),
+        account_(std::move(account)),
+        copy_stream_(std::make_shared<CopyStream>(account_)) {}
   ~CheckpointService() override;
 
   // Throws Error if there is none.
@@ -53,6 +57,8 @@ class CheckpointService final : public SessionService {
   // Like run(), for a write that was started; returns its job. Throws Error if there is none with this number.
   std::shared_ptr<CheckpointJob> wait(int64_t number);
   const CheckpointJob& find(int64_t number) const;
+  // For copies from files to devices.
+  const std::shared_ptr<CopyStream>& copy_stream() const { return copy_stream_; }
   // Of the writes that were started.
   TensorSnapshots& snapshots() { return snapshots_; }
 
@@ -63,6 +69,7 @@ class CheckpointService final : public SessionService {
   const std::shared_ptr<const CheckpointRoot> root_;
   const std::shared_ptr<SuspensionNotifier> notifier_;
   const std::shared_ptr<Account> account_;
+  const std::shared_ptr<CopyStream> copy_stream_;
   std::optional<Operation> current_;  // of the suspended instruction
   absl::flat_hash_map<int64_t, std::shared_ptr<CheckpointJob>> started_;
   TensorSnapshots snapshots_;

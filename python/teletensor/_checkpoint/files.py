@@ -243,7 +243,8 @@ def read_checked(path: str, outputs: Mapping[str, Tensor], places: Mapping[str, 
 
 def _copied_bytes(output: Tensor) -> int:
     """Memory that the engine needs to read into a tensor of the stored dtype, besides the tensor's own."""
-    return 0 if output.device.type == "cpu" and output.is_contiguous() else byte_size(output)
+    is_direct = output.is_contiguous() and (output.device.type == "cpu" or output.dtype is not _C.bool)
+    return 0 if is_direct else byte_size(output)
 
 
 def _read_parts(path: str, names: list[str], outputs, places) -> tuple[list[str], Tensor]:

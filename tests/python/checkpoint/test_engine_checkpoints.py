@@ -291,13 +291,16 @@ for save, path in zip(saves, ("a.safetensors", "b")):
 def test_tensors_on_gpus(root):
     code = """
 x = torch.arange(6000.0, device="cuda").reshape(60, 100)
-ck.save({"x": x, "t": x.T[3:], "cpu": torch.ones(3)}, "g")
+ck.save({"x": x, "t": x.T[3:], "cpu": torch.ones(3), "b": x > 7}, "g")
 pending = ck.save_async({"x": x * 2}, "h")
 x.add_(1)
 pending.result()
 back = ck.load("g", device="cuda")
 assert all(t.is_cuda for t in back.values())
-assert (back["x"] == x - 1).all() and (back["t"] == (x - 1).T[3:]).all()
+assert (back["x"] == x - 1).all() and (back["t"] == (x - 1).T[3:]).all() and (back["b"] == (x > 8)).all()
+transposed = torch.zeros(100, 60, device="cuda").T
+ck.load_into({"x": transposed}, "g", strict=False)
+assert (transposed == x - 1).all()
 into = {"x": torch.zeros(60, 100, device="cuda:1", dtype=torch.float64)}
 ck.load_into(into, "h")
 assert (into["x"].cpu() == 2 * (x.cpu() - 1)).all()
