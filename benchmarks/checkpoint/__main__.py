@@ -42,9 +42,9 @@ def seconds_of(call) -> float:
     return time.perf_counter() - begin
 
 
-def plain_write(path: Path, data: mmap.mmap) -> None:
-    """Like `dd bs=8M conv=fsync`."""
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+def plain_write(path: Path, data: mmap.mmap, flags: int) -> None:
+    """Like `dd bs=8M conv=fsync`; with os.O_DIRECT like `oflag=direct` too."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | flags, 0o600)
     try:
         view = memoryview(data)
         for begin in range(0, len(view), PIECE):
@@ -57,7 +57,7 @@ def plain_write(path: Path, data: mmap.mmap) -> None:
 
 
 def plain_read(path: Path, data: mmap.mmap, flags: int) -> None:
-    """Equivalent of dd bs=8M; with os.O_DIRECT of iflag=direct too."""
+    """Like `dd bs=8M`; with os.O_DIRECT like `iflag=direct` too."""
     fd = os.open(path, os.O_RDONLY | flags)
     try:
         view, at = memoryview(data), 0
