@@ -1,4 +1,4 @@
-"""torch.cuda.memory: snapshots and history in the format of PyTorch's memory visualiser. Of the CPU's pool."""
+"""torch.cuda.memory: snapshots and history in the format of PyTorch's memory visualiser."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def lines(frames) -> list[str]:
     return [f["filename"].rpartition("/")[2] for f in frames]
 
 
-def test_history(torch, memory):
+def test_history(torch, memory, device):
     memory._record_memory_history()
     x = torch.zeros(1000, 1000)
     small = torch.zeros(3)
     y = x + 1
     del x
     gc.collect()
-    snapshot = memory._snapshot("cpu")
+    snapshot = memory._snapshot(device)
     found = actions(snapshot)
     assert found.count(("alloc", 4_000_000)) == 2 and found.count(("alloc", 12)) >= 1
     assert ("free_requested", 4_000_000) in found and ("free_completed", 4_000_000) in found
@@ -45,9 +45,9 @@ def test_history(torch, memory):
     assert 12 in live and (y.sum() + small.sum()).item() == 1e6
 
 
-def test_segments_are_consistent(torch, memory):
+def test_segments_are_consistent(torch, memory, device):
     x = torch.zeros(700_000)
-    segments = memory.memory_snapshot()
+    segments = memory._snapshot(device)["segments"]
     assert segments
     for segment in segments:
         at = segment["address"]
@@ -61,9 +61,16 @@ def test_segments_are_consistent(torch, memory):
         assert segment["requested_size"] <= segment["allocated_size"]
     blocks = [b for s in segments for b in s["blocks"]]
     assert any(b["requested_size"] == 2_800_000 and lines(b["frames"]) == ["test_memory.py"] for b in blocks)
+    assert x.sum().item() == 0
+
+
+def test_memory_snapshot(torch, memory):
+    x = torch.zeros(700_000, device="cuda" if torch.cuda.is_available() else "cpu")
+    blocks = [b for s in memory.memory_snapshot() for b in s["blocks"]]
+    assert any(b["requested_size"] == 2_800_000 and b["frames"] for b in blocks)
     assert not any(b["frames"] for s in memory.memory_snapshot(include_traces=False) for b in s["blocks"])
     assert memory.memory_snapshot(mempool_id=(0, 999)) == []
-    assert len(memory.memory_snapshot(mempool_id=(0, 0))) == len(segments)
+    assert sum(len(s["blocks"]) for s in memory.memory_snapshot(mempool_id=(0, 0))) == len(blocks)
     assert x.sum().item() == 0
 
 
@@ -72,32 +79,33 @@ OPTIONS = {
     "state": ({"enabled": "state"}, 0),
     "all": ({}, 2),
     "skipped": ({"skip_actions": ["alloc"]}, 0),
-    "device": ({"device": "cpu"}, 2),
+    "device": ({"device": None}, 2),
     "last": ({"max_entries": 3}, 2),
 }
 
 
 @pytest.mark.parametrize("name", OPTIONS)
-def test_options(torch, memory, name):
+def test_options(torch, memory, device, name):
     options, expected = OPTIONS[name]
+    options = {key: value or device if key == "device" else value for key, value in options.items()}
     memory._record_memory_history(**options)
     kept = [torch.zeros(300_001), torch.zeros(300_001)]
-    found = actions(memory._snapshot())
+    found = actions(memory._snapshot(device))
     assert found.count(("alloc", 1_200_004)) == expected
     assert all(t.sum().item() == 0 for t in kept)
 
 
-def test_ring_keeps_the_last_events(torch, memory):
+def test_ring_keeps_the_last_events(torch, memory, device):
     memory._record_memory_history(max_entries=4)
     for count in range(1, 9):
         torch.zeros(100_000 + count)
     memory._record_memory_history(None)
-    found = actions(memory._snapshot())
+    found = actions(memory._snapshot(device))
     sizes = {size for _, size in found}
     assert (100_000 + 8) * 4 in sizes and (100_000 + 1) * 4 not in sizes
-    assert actions(memory._snapshot()) == found  # stopping keeps the events
+    assert actions(memory._snapshot(device)) == found  # stopping keeps the events
     memory._record_memory_history(None, clear_history=True)
-    assert actions(memory._snapshot()) == []
+    assert actions(memory._snapshot(device)) == []
 
 
 def test_failed_allocation(torch, memory):
@@ -110,7 +118,7 @@ def test_failed_allocation(torch, memory):
 
 def test_dump(torch, memory, tmp_path):
     memory._record_memory_history(context=None)
-    x = torch.zeros(200_000)
+    x = torch.zeros(200_000, device="cuda" if torch.cuda.is_available() else "cpu")
     memory._dump_snapshot(str(tmp_path / "snapshot.pickle"))
     snapshot = pickle.loads((tmp_path / "snapshot.pickle").read_bytes())
     assert snapshot.keys() >= {"segments", "device_traces", "allocator_settings"}
@@ -130,8 +138,8 @@ def test_other_sessions_are_hidden(own_daemon, tmp_path):
         "x = torch.zeros(int(sys.argv[1])); y = torch.zeros(int(sys.argv[1])); torch.synchronize()\n"
         "print('ready', flush=True)\n"
         "sys.stdin.readline()\n"
-        "print(sorted({b['requested_size'] for s in m.memory_snapshot() for b in s['blocks'] if b['frames']}))\n"
-        "print(sorted({b['requested_size'] for s in m.memory_snapshot() for b in s['blocks']}))\n"
+        "print(sorted({b['requested_size'] for s in m._snapshot('cpu')['segments'] for b in s['blocks'] if b['frames']}))\n"
+        "print(sorted({b['requested_size'] for s in m._snapshot('cpu')['segments'] for b in s['blocks']}))\n"
     )
     environment = client_environment(TELETENSOR_ADDRESS=own_daemon().address)
     sessions = [
