@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "client/autocast.h"
 #include "engine/schema/float8.h"
 
 namespace tt::client {
@@ -36,7 +37,8 @@ Session& session_of(std::string_view op, Args args) {
 }
 
 Tensors call_op(Session& session, uint16_t op, Args args, absl::Span<const Tensor> into) {
-  return session.call(*find_op(op), args, {.grad = grad_enabled, .into = into});
+  return session.call(*find_op(op), args,
+                      {.grad = grad_enabled, .into = into, .autocast = autocast_settings().state()});
 }
 
 double item(const Tensor& tensor) {

@@ -14,7 +14,7 @@ using ListArg = BasicListArg<Tensor>;
 
 // Returns the session of the first tensor in `args`. Throws Error (TypeError) if there is none.
 Session& session_of(std::string_view op, Args args);
-// Calls an operator with this thread's grad mode.
+// Calls an operator with this thread's grad mode and autocast (client/autocast.h).
 Tensors call_op(Session& session, uint16_t op, Args args, absl::Span<const Tensor> into = {});
 
 // While an instance exists, calls of its thread are not recorded for backward.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/mutex.h"
+#include "client/autocast.h"
 #include "client/call_log.h"
 #include "client/connection/interruption.h"
 #include "client/deferred_uploads.h"
@@ -22,6 +23,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr auto kCloseTimeout = std::chrono::seconds(5);
+constexpr size_t kSettingBytes = 32;  // size of set_autocast in a frame
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
@@ -94,6 +96,10 @@ struct Session::Impl {
       apply_wait_policy(sites.name(site));
   }
   std::string read_inline(const Handle& tensor, size_t bytes);
+  // Appends an instruction without results.
+  void add_setting(Link::Appending& appending, const Op& op, Args args, uint32_t site);
+  // Appends set_autocast if the engine's settings differ.
+  void set_autocast(Link::Appending& appending, const AutocastState& state, uint32_t site);
 
   Link link;
   uint32_t max_op_id;
@@ -102,6 +108,8 @@ struct Session::Impl {
   DeferredUploads deferred;
   SiteTable sites;
   CallLog calls;
+  AutocastState autocast;                   // the engine's settings; accessed by the owner of an Appending
+  std::atomic<bool> autocast_used = false;  // the settings have changed since the session began
   Mutex new_sites_mutex;  // held by site(), so that a new line is queued before a call uses its number
 };
 
@@ -124,6 +132,7 @@ static uint64_t next_serial() {
 
 Session::Session(std::unique_ptr<Impl> impl) : impl_(std::move(impl)), serial_(next_serial()) {}
 Session::~Session() {
+  if (impl_->autocast_used) remove_autocast_session(this);
   if (impl_->link.is_forked_copy()) impl_.release();  // NOLINT: its threads and connection belong to the parent process
 }
 
@@ -141,6 +150,23 @@ Ref<Session> Session::connect(std::unique_ptr<Transport> transport, const std::s
 // Rejects a handle that stands for other tensors, which the engine does not know.
 static void check_exists(const Handle& tensor) {
   check(ErrorKind::kNotImplemented, tensor.id != 0, "expected a tensor of one engine, got a distributed tensor");
+}
+
+void Session::Impl::add_setting(Link::Appending& appending, const Op& op, Args args, uint32_t site) {
+  v1::Instruction* instruction = appending.add_instruction();
+  if (calls.active()) [[unlikely]]
+    calls.add(op.id, site);
+  instruction->set_op(op.id);
+  encode_args(op, args, instruction);
+  if (site != 0) instruction->set_site(site);
+}
+
+void Session::Impl::set_autocast(Link::Appending& appending, const AutocastState& state, uint32_t site) {
+  static const Op& op = *find_op(op_id::kSetAutocast);
+  if (state == autocast) return;
+  const Arg args[] = {Arg(state.cpu), Arg(state.cuda), Arg(state.cache)};
+  add_setting(appending, op, args, site);
+  autocast = state;
 }
 
 void Session::Impl::queue(const Session* self, const Op& op, Args args, Tensors& results, const CallOptions& options,
@@ -169,8 +195,12 @@ void Session::Impl::queue(const Session* self, const Op& op, Args args, Tensors&
   };
   if (deferred.any()) [[unlikely]]
     issue_deferred(op, args, options.into, before_waiting);
+  const bool autocasts = (options.autocast.enabled() || autocast_used) && has_autocast_policy(op);
+  if (autocasts && !autocast_used.exchange(true)) add_autocast_session(const_cast<Session*>(self));
   Link::Appending appending = link.append(encoded_size(args), before_waiting);
   if (blocked) sites.count_wait(options.site, WaitKind::kWindow, seconds_since(*blocked));
+  if (autocasts && options.into.empty()) [[unlikely]]
+    set_autocast(appending, options.autocast, options.site);
   if (options.into.empty()) appending.check_names(op, results.size());
   v1::Instruction* instruction = appending.add_instruction();
   if (calls.active()) [[unlikely]]
@@ -222,7 +252,12 @@ Tensors Session::call(const Op& op, Args args, const CallOptions& options) {
   op.check_args(args);
   bool grad = options.grad && !options.inference;
   Inference inference;
-  infer(op, args, grad, &inference);
+  if (options.autocast.enabled() && options.into.empty() && has_autocast_policy(op)) [[unlikely]] {
+    impl_->require_known(*find_op(op_id::kSetAutocast));
+    infer_with_autocast(op, args, options.autocast, grad, &inference);
+  } else {
+    infer(op, args, grad, &inference);
+  }
   // Such a call is rejected here, because the engine would refuse the frame and end the session.
   check(ErrorKind::kNotImplemented, !op.is_dynamic || op.num_outputs >= 0 || !inference.outputs.empty(), "[", op.name,
         "] is part of a backward pass and cannot be called directly");
@@ -261,6 +296,17 @@ Tensors Session::call_with_metas(const Op& op, Args args, absl::Span<const Tenso
   Tensors kept;
   impl_->queue(this, op, args, results, options, &kept);
   return results;
+}
+
+void Session::clear_autocast_cache() {
+  static const Op& op = *find_op(op_id::kClearAutocastCache);
+  Link::Appending appending = impl_->link.append_beyond_limits(kSettingBytes);
+  if (impl_->autocast.enabled()) impl_->add_setting(appending, op, {}, 0);
+}
+
+void Session::end_autocast() {
+  Link::Appending appending = impl_->link.append_beyond_limits(kSettingBytes);
+  impl_->set_autocast(appending, {.cache = impl_->autocast.cache}, 0);
 }
 
 // ---- Deferred uploads

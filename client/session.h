@@ -18,6 +18,7 @@
 #include "client/link/remote_error.h"
 #include "client/tensor.h"
 #include "client/transport/transport.h"
+#include "engine/schema/autocast.h"
 #include "engine/schema/error.h"
 #include "engine/schema/op.h"
 
@@ -31,6 +32,7 @@ struct CallOptions {
   bool inference = false;
   uint32_t site = 0;                   // number from Session::site; 0: none
   absl::Span<const Tensor> into = {};  // tensors to write the results to; empty: new tensors
+  AutocastState autocast = {};         // does not apply to a call that writes to existing tensors
 };
 
 // A tensor's metadata and bytes.
@@ -107,6 +109,10 @@ class Session : public RefCounted {
   void synchronize(uint32_t site = 0);
   // Sends the queued instructions without waiting for more.
   void flush();
+  // Free the casts of parameters that the engine keeps for autocast; end_autocast() also turns autocast off until the
+  // next call whose options enable it. They do not wait.
+  void clear_autocast_cache();
+  void end_autocast();
   // Cancels everything issued so far that has not been executed; reading a cancelled result throws. The session
   // continues. Throws Error: kNotImplemented if the engine is too old, kConnection if it does not answer.
   void cancel();

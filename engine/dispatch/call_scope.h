@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "engine/dispatch/autocast.h"
 #include "engine/memory/alloc_scope.h"
 #include "engine/schema/error.h"
 #include "engine/schema/op.h"
@@ -57,7 +58,10 @@ class CallScope : public AllocScope {
   bool grad_enabled = true;     // set from each instruction's flags
   bool inference = false;       // results are not recorded, and cannot be recorded later
   bool detect_anomaly = false;  // check every gradient for NaN, store the call site of each node
-  bool allow_tf32 = false;      // float32 products may use TF32 on devices that support it
+  // Whether the next call of the dispatcher is an instruction's, to which autocast applies. The call clears it.
+  bool autocasts = false;
+  Autocast autocast;
+  bool allow_tf32 = false;  // float32 products may use TF32 on devices that support it
   Activity activity;
   uint64_t fused = 0;  // calls executed inside another call's loop, since the executor last reset this
 

@@ -1,5 +1,7 @@
 #include "engine/dispatch/dispatcher.h"
 
+#include <utility>
+
 #include "engine/device/cancellation.h"
 #include "engine/device/failed_check.h"
 #include "engine/dispatch/call_scope.h"
@@ -83,6 +85,7 @@ Dispatcher& Dispatcher::instance() {
 }
 
 Dispatcher::Dispatcher() {
+  set_fallback(Key::kAutocast, &autocast);
   set_fallback(Key::kMeta, &meta_kernel);
   for (const Op* op : all_ops()) {
     if (!op->is_view) continue;
@@ -105,7 +108,10 @@ Dispatcher::Row& Dispatcher::row(uint16_t id) {
 }
 
 void Dispatcher::dispatch(Call& call) const {
-  const CallScope& scope = CallScope::current();
+  CallScope& scope = CallScope::current();
+  if (std::exchange(scope.autocasts, false) && !call.into && has_autocast_policy(*call.op)) [[unlikely]] {
+    return run(call, Key::kAutocast);  // infers the results after the casts
+  }
   run_with_check_recovery([&] { infer(*call.op, call.args, scope.grad_enabled, &call.inferred); });
   if (call.into) check_out_variants(call, scope.grad_enabled);
   KeySet keys = backend_key(call.inferred.backend);

@@ -1,6 +1,7 @@
 // Dispatcher: maps an operator call to the kernel that executes it.
 //
-// A call passes its keys in order: autograd if a gradient may be recorded, then one backend. The kAutograd kernel does
+// A call passes its keys in order: autocast if the session uses mixed precision and the operator has a policy
+// (engine/dispatch/autocast.h), autograd if a gradient may be recorded, then one backend. The kAutograd kernel does
 // its work and redispatches below its key; a backend's kernel computes the result. Kernels are registered at start by
 // explicit calls (no static initialisers); afterwards the table is read-only and thread-safe.
 #pragma once

@@ -7,9 +7,9 @@
 
 namespace tt {
 
-// The stages in the order of a call. (The client implements autocast; profilers observe kernels through CallScope.)
-enum class Key : uint8_t { kAutograd, kMeta, kCUDA, kCPU };
-inline constexpr int kNumKeys = 4;
+// The stages in the order of a call. (Profilers observe kernels through CallScope.)
+enum class Key : uint8_t { kAutocast, kAutograd, kMeta, kCUDA, kCPU };
+inline constexpr int kNumKeys = 5;
 
 constexpr Key backend_key(DeviceType type) {
   if (type == DeviceType::kCPU) return Key::kCPU;

@@ -167,6 +167,7 @@ void set_scope(const Instruction& instruction) {
   CallScope& scope = CallScope::current();
   scope.inference = (instruction.flags & Instruction::kInference) != 0;
   scope.grad_enabled = (instruction.flags & Instruction::kGrad) != 0 && !scope.inference;
+  scope.autocasts = scope.autocast.state.enabled();
   scope.site = instruction.site;
 }
 

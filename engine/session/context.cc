@@ -98,6 +98,8 @@ void Context::after_instructions(bool suspended) {
 void Context::close() {
   ContextScope scope(this);  // a capture in progress must end in its own context, on any thread
   graphs_ = nullptr;
+  autocast = Autocast();
+  autocasts = false;
   async_errors_ = nullptr;
   profiler_ = nullptr;
   write_observer_ = nullptr;

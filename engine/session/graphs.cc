@@ -48,11 +48,14 @@ void Graphs::begin(int64_t number, Device device) {
     throw;
   }
   capturing_ = true;
+  context.autocast.clear();
+  context.autocast.is_capturing = true;
 }
 
 int64_t Graphs::end(int64_t number) {
   tt::check(capturing_ && graphs_.back().number == number, "graph ", number, " is not being captured");
   capturing_ = false;
+  Context::current().autocast.is_capturing = false;
   Captured& captured = graphs_.back();
   Devices::instance().allocator(captured.device).end_pool(captured.pool, *captured.stream);
   captured.checks = Context::current().async_errors().end_capture();

@@ -1,6 +1,7 @@
 // Operators that act on the session or a device, not on tensor elements: generator state, events, memory statistics and
 // settings.
 #include <limits>
+#include <optional>
 
 #include "engine/device/devices.h"
 #include "engine/device/parallel.h"
@@ -83,6 +84,18 @@ void reset_peak_memory(int64_t device) {
 }
 
 void set_detect_anomaly(bool mode) { Context::current().detect_anomaly = mode; }
+
+void set_autocast(std::optional<DType> cpu, std::optional<DType> cuda, bool cache) {
+  for (const std::optional<DType>& dtype : {cpu, cuda}) {
+    check(!dtype || *dtype == DType::kFloat16 || *dtype == DType::kBFloat16,
+          "[set_autocast] expected dtype float16 or bfloat16, got ", dtype ? name(*dtype) : "none");
+  }
+  Autocast& autocast = Context::current().autocast;
+  autocast.state = {cpu, cuda, cache};
+  if (!autocast.state.enabled()) autocast.clear();
+}
+
+void clear_autocast_cache() { Context::current().autocast.clear(); }
 
 void set_float32_matmul_precision(std::string_view precision) {
   check(precision == "highest" || precision == "high" || precision == "medium", precision,

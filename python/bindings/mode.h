@@ -1,9 +1,11 @@
-// Mode: the calling thread's settings for operator calls: grad mode, inference mode, autocast, source line.
+// Mode: the calling thread's settings for operator calls: grad mode, inference mode, source line. Its autocast settings
+// are client::autocast_settings().
 #pragma once
 
 #include <cstdint>
 #include <optional>
 
+#include "client/autocast.h"
 #include "client/session.h"
 
 namespace tt::python {
@@ -11,17 +13,11 @@ namespace tt::python {
 struct Mode {
   bool grad = true;
   bool inference = false;
-  // Autocast's lower-precision dtype on CPUs and on GPUs; nullopt if autocast is off.
-  std::optional<DType> autocast_cpu, autocast_cuda;
-
-  bool autocast() const { return autocast_cpu || autocast_cuda; }
-  std::optional<DType> autocast_dtype(DeviceType device) const {
-    return device == DeviceType::kCUDA ? autocast_cuda : device == DeviceType::kCPU ? autocast_cpu : std::nullopt;
-  }
   static Mode& current();  // returns the Mode of the calling thread
 };
 
-// Returns the session used by calls without a tensor argument. Calls teletensor._connection.connection() if there is none yet. Throws.
+// Returns the session used by calls without a tensor argument. Calls teletensor._connection.connection() if there is
+// none yet. Throws.
 client::Session& current_session();
 void set_current_session(Ref<client::Session> session);  // null: no session
 
@@ -36,7 +32,10 @@ uint32_t current_site(client::Session& session);
 // Returns the options of an operator call from this thread.
 inline client::CallOptions call_options(client::Session& session) {
   const Mode& mode = Mode::current();
-  return {.grad = mode.grad, .inference = mode.inference, .site = current_site(session)};
+  return {.grad = mode.grad,
+          .inference = mode.inference,
+          .site = current_site(session),
+          .autocast = client::autocast_settings().state()};
 }
 
 }  // namespace tt::python

@@ -12,6 +12,7 @@
 #include "client/wait_policy.h"
 #include "engine/schema/op_ids.h"
 #include "python/bindings/admin.h"
+#include "python/bindings/autocast.h"
 #include "python/bindings/autograd.h"
 #include "python/bindings/connection.h"
 #include "python/bindings/convert.h"
@@ -210,12 +211,6 @@ py::object tensor_function(py::object data, py::object dtype, py::object device,
   return result;
 }
 
-// Parses a device type that autocast supports.
-DeviceType parse_device_type(std::string_view name) {
-  check(name == "cpu" || name == "cuda", "User specified an unsupported autocast device_type '", name, "'");
-  return name == "cuda" ? DeviceType::kCUDA : DeviceType::kCPU;
-}
-
 client::WaitPolicy parse_wait_policy(int policy) {
   check(ErrorKind::kValue, policy >= 0 && policy <= 2, "expected a policy of waits from 0 to 2, got ", policy);
   return static_cast<client::WaitPolicy>(policy);
@@ -241,15 +236,7 @@ void bind_modes(py::module_& m) {
   m.def("set_grad_enabled", [](bool on) { return std::exchange(Mode::current().grad, on); });
   m.def("is_inference_mode", [] { return Mode::current().inference; });
   m.def("set_inference_mode", [](bool on) { return std::exchange(Mode::current().inference, on); });
-  m.def("autocast_dtype", [](const std::string& device) {  // None if autocast is off
-    const std::optional<DType> dtype = Mode::current().autocast_dtype(parse_device_type(device));
-    return dtype ? py::reinterpret_borrow<py::object>(dtype_object(*dtype)) : py::none();
-  });
-  m.def("set_autocast_dtype", [](const std::string& device, py::object dtype) {
-    const bool gpu = parse_device_type(device) == DeviceType::kCUDA;
-    auto& slot = gpu ? Mode::current().autocast_cuda : Mode::current().autocast_cpu;
-    slot = dtype.is_none() ? std::nullopt : std::optional<DType>(dtype_from(dtype.ptr()));
-  });
+  bind_autocast(m);
   m.def("set_other_spellings", [](py::function function) { set_other_spellings(function.ptr()); });
   m.def("default_dtype", [] { return py::reinterpret_borrow<py::object>(dtype_object(default_float())); });
   m.def("default_device", [] { return py::reinterpret_steal<py::object>(device_object(default_device())); });

@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "client/backward.h"
 #include "engine/schema/op_ids.h"
-#include "python/bindings/autocast.h"
 #include "python/bindings/convert.h"
 #include "python/bindings/dtensor.h"
 #include "python/bindings/mode.h"
@@ -109,9 +108,6 @@ client::Tensors call_op(uint16_t id, Args args, client::Session& session, absl::
   }
   client::CallOptions options = call_options(session);
   options.into = into;
-  if (Mode::current().autocast() && into.empty() && !op.is_dynamic) [[unlikely]] {
-    return session.call(op, AutocastArgs(op, args, session).args(), options);
-  }
   if (!op.is_dynamic) return session.call(op, args, options);
   ReleaseGil released;  // the call waits
   return session.call(op, args, options);
@@ -147,9 +143,24 @@ PyObject* require_grad(PyObject* out) {
   return Py_NewRef(out);
 }
 
+// Turns autocast off in this thread for a block.
+class WithoutAutocast {
+ public:
+  WithoutAutocast() : before_(client::autocast_settings()) {
+    client::autocast_settings().cpu_enabled = client::autocast_settings().cuda_enabled = false;
+  }
+  ~WithoutAutocast() { client::autocast_settings() = before_; }
+  WithoutAutocast(const WithoutAutocast&) = delete;
+  WithoutAutocast& operator=(const WithoutAutocast&) = delete;
+
+ private:
+  const client::AutocastSettings before_;
+};
+
 PyObject* call_resizing(const Op& op, uint16_t id, const ParsedArgs& parsed, const PythonCall& call,
                         client::Session& session) {
   PyObject* out = given_out(call);
+  const WithoutAutocast as_for_out;  // autocast does not apply to calls with out=
   client::Tensors results = call_op(id, parsed.args, session);
   check(ErrorKind::kType, results.size() == parsed.into.size(), op.name, "(): expected ", results.size(),
         " out tensors, got ", parsed.into.size());

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
+#include "client/autocast.h"
 #include "python/bindings/torch_function.h"
 
 namespace tt::python {
@@ -17,10 +18,13 @@ struct FunctionObject {
   PyObject* passed;    // the object passed to handlers; null: this object
   PyObject* module;    // name of the public module, such as teletensor.nn.functional
   PyObject* qualname;  // name within the module, such as dropout or Tensor.split
+  PyObject* autocast;  // the function's policies in mixed precision; null: it is in no list
   PyObject* dict;
   PyObject* weak_references;
   bool only_modes;  // whether arguments do not override the function, as for functions that create tensors
 };
+
+PyObject* autocast_caller = nullptr;  // see set_autocast_caller
 
 FunctionObject* self_of(PyObject* o) { return reinterpret_cast<FunctionObject*>(o); }
 
@@ -49,6 +53,15 @@ std::string public_name(const FunctionObject* self) {
   return absl::StrCat("torch", std::string(place), ".", name);
 }
 
+// Calls a listed function in mixed precision: autocast_caller(function, policies, args, keywords).
+[[gnu::cold, gnu::noinline]] PyObject* call_with_autocast(FunctionObject* self, const PythonCall& called) {
+  return guard([&]() -> PyObject* {
+    const PackedCall packed(called);
+    return PyObject_CallFunctionObjArgs(autocast_caller, self->function, self->autocast, packed.args.get(),
+                                        packed.keywords ? packed.keywords.get() : Py_None, nullptr);
+  });
+}
+
 PyObject* call(PyObject* o, PyObject* const* args, size_t flags, PyObject* keywords) {
   FunctionObject* self = self_of(o);
   const Py_ssize_t count = PyVectorcall_NARGS(flags);
@@ -69,6 +82,9 @@ PyObject* call(PyObject* o, PyObject* const* args, size_t flags, PyObject* keywo
                                              public_name(self));
     });
     if (result || PyErr_Occurred()) return result;
+  }
+  if (self->autocast && autocast_caller && client::autocast_settings().state().enabled()) [[unlikely]] {
+    return call_with_autocast(self, called);
   }
   return PyObject_Vectorcall(self->function, args, flags, keywords);
 }
@@ -98,12 +114,14 @@ PyObject* get_name(PyObject* o, void*) {
 int visit(PyObject* o, visitproc visit, void* arg) {
   Py_VISIT(self_of(o)->function);
   Py_VISIT(self_of(o)->passed);
+  Py_VISIT(self_of(o)->autocast);
   Py_VISIT(self_of(o)->dict);
   return 0;
 }
 int clear(PyObject* o) {
   Py_CLEAR(self_of(o)->function);
   Py_CLEAR(self_of(o)->passed);
+  Py_CLEAR(self_of(o)->autocast);
   Py_CLEAR(self_of(o)->dict);
   return 0;
 }
@@ -151,11 +169,11 @@ PyTypeObject function_type = [] {
 }();
 
 PyObject* make(PyObject*, PyObject* args, PyObject* keywords) {
-  static const char* names[] = {"function", "module", "qualname", "only_modes", "passed", nullptr};
-  PyObject *function = nullptr, *module = nullptr, *qualname = nullptr, *passed = nullptr;
+  static const char* names[] = {"function", "module", "qualname", "only_modes", "passed", "autocast", nullptr};
+  PyObject *function = nullptr, *module = nullptr, *qualname = nullptr, *passed = nullptr, *autocast = nullptr;
   int only_modes = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, keywords, "OUU|pO", const_cast<char**>(names), &function, &module, &qualname,
-                                   &only_modes, &passed)) {
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "OUU|pOO", const_cast<char**>(names), &function, &module, &qualname,
+                                   &only_modes, &passed, &autocast)) {
     return nullptr;
   }
   auto* self = PyObject_GC_New(FunctionObject, &function_type);
@@ -163,6 +181,7 @@ PyObject* make(PyObject*, PyObject* args, PyObject* keywords) {
   self->vectorcall = call;
   self->function = Py_NewRef(function);
   self->passed = passed && passed != Py_None ? Py_NewRef(passed) : nullptr;
+  self->autocast = autocast && autocast != Py_None ? Py_NewRef(autocast) : nullptr;
   self->module = Py_NewRef(module);
   self->qualname = Py_NewRef(qualname);
   self->dict = self->weak_references = nullptr;
@@ -171,11 +190,18 @@ PyObject* make(PyObject*, PyObject* args, PyObject* keywords) {
   return reinterpret_cast<PyObject*>(self);
 }
 
+PyObject* set_autocast_caller(PyObject*, PyObject* function) {
+  Py_XSETREF(autocast_caller, Py_NewRef(function));
+  Py_RETURN_NONE;
+}
+
 PyMethodDef functions[] = {
+    {"set_autocast_caller", set_autocast_caller, METH_O,
+     "set_autocast_caller(function): sets what calls functions with `autocast` while autocast is enabled."},
     {"overridable", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&make)), METH_VARARGS | METH_KEYWORDS,
-     "overridable(function, module, qualname, only_modes=False, passed=None): the function with __torch_function__ "
-     "honoured.\n\n"
-     "Handlers receive `passed`, by default the result of this call."},
+     "overridable(function, module, qualname, only_modes=False, passed=None, autocast=None): the function with "
+     "__torch_function__ honoured.\n\n"
+     "Handlers receive `passed`, by default the result of this call. `autocast`: see _autocast_lists.policies."},
     {}};
 
 }  // namespace

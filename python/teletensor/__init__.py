@@ -99,10 +99,8 @@ def is_autocast_cpu_enabled() -> _builtins.bool:
 
 
 def get_autocast_dtype(device_type: str):
-    """Returns the active autocast dtype of a device type, or the default dtype if autocast is disabled."""
-    from .amp.autocast_mode import _DEFAULTS
-
-    return _C.autocast_dtype(device_type) or _DEFAULTS[device_type]
+    """Returns the autocast dtype of a device type, also while autocast is disabled."""
+    return _C.autocast_fast_dtype(device_type)
 
 
 def get_autocast_gpu_dtype():

@@ -10,7 +10,7 @@ from __future__ import annotations
 from types import FunctionType
 from typing import Any
 
-from . import _C, _subclass
+from . import _C, _autocast_lists, _subclass
 from ._C import Tensor
 
 # Functions of the module torch without tensors as arguments, which neither arguments nor modes override in PyTorch.
@@ -67,7 +67,8 @@ def overridable(module: str, name: str, value: Any) -> Any:
     if not value.__module__.startswith("teletensor") or (module == "teletensor.nn.init" and name not in _INIT):
         return value
     if value not in _made:
-        _made[value] = _C.overridable(value, module, name, only_modes=name in _ONLY_MODES)
+        policies = _autocast_lists.policies(module, name)
+        _made[value] = _C.overridable(value, module, name, only_modes=name in _ONLY_MODES, autocast=policies)
     return _made[value]
 
 
@@ -83,7 +84,8 @@ def _constant(value) -> property:
 def _wrap_methods() -> None:
     for name, value in list(vars(Tensor).items()):
         if isinstance(value, FunctionType) and name not in _NEVER_METHODS:
-            setattr(Tensor, name, _C.overridable(value, "teletensor", f"Tensor.{name}"))
+            policies = _autocast_lists.policies("teletensor", name)
+            setattr(Tensor, name, _C.overridable(value, "teletensor", f"Tensor.{name}", autocast=policies))
         elif type(value) is property and name not in PLAIN_ATTRIBUTES:
             setattr(Tensor, name, TensorProperty(value, name))
         elif name in ("is_sparse", "is_quantized", "layout"):

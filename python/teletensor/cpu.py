@@ -5,8 +5,9 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from types import MappingProxyType
 
-from . import _connection, amp
+from . import _connection
 from ._connection import synchronize as _synchronize
+from .amp import _cpu as amp
 
 __all__ = [
     "Event", "Stream", "StreamContext", "amp", "current_device", "current_stream", "device_count", "get_capabilities",

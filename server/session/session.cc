@@ -188,7 +188,7 @@ void Session::run_program(const v1::Frame& frame, uint64_t* bytes_left, v1::Repl
   decode_number_reads(frame, options_.limits, &number_reads_);
   const RunningFrame running(*this, frame.sequence());
   const CancellationScope scope(&cancellation_);
-  fuse_pointwise(&program_, slots_, number_reads_);
+  fuse_pointwise(&program_, slots_, number_reads_, context_.autocast.state.enabled());
   program_charge_.set(program_.bytes());
   if (Profiler* profiler = context_.profiler()) [[unlikely]]
     profiler->begin_frame({frame.sequence(), arrival_.awaited, arrival_.received});

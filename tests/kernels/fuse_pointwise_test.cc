@@ -92,6 +92,19 @@ TEST_F(FusePointwise, RunsChainAsOneLoop) {
   expect_value(12, ops::relu(ops::mul(ops::add(a_, b_), 2.0)));
 }
 
+// An operator in autocast's lists is executed alone, because it casts its argument.
+TEST_F(FusePointwise, LeavesListedOperatorsToAutocast) {
+  for (bool autocasts : {false, true}) {
+    Frame frame;
+    frame.add(op_id::kExp, 10, {slot(kA)});
+    frame.add(op_id::kNeg, 11, {slot(10)});
+    frame.release_at_end({10});
+    Program program = frame.program();
+    fuse_pointwise(&program, slots_, {}, autocasts);
+    EXPECT_EQ(program.instructions().size(), autocasts ? 2u : 1u);
+  }
+}
+
 // The chain 10 to 13, whose intermediate results are released, with a read at every point.
 TEST_F(FusePointwise, ReadsBetweenInstructions) {
   const auto chain = [] {

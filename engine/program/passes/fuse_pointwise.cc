@@ -5,6 +5,7 @@
 #include "absl/container/inlined_vector.h"
 #include "engine/dispatch/chain.h"
 #include "engine/program/chain_code.h"
+#include "engine/schema/autocast.h"
 #include "engine/schema/op_ids.h"
 
 namespace tt {
@@ -25,7 +26,8 @@ bool has_valid_args(const Instruction& instruction) {
   return true;
 }
 
-bool may_join(const Instruction& instruction) {
+bool may_join(const Instruction& instruction, bool autocasts) {
+  if (autocasts && has_autocast_policy(*instruction.op)) return false;
   return instruction.op->is_pointwise && instruction.results.size() == 1 &&
          (instruction.flags & Instruction::kInto) == 0 && instruction.args.size() <= instruction.op->params.size();
 }
@@ -100,13 +102,14 @@ class Chain {
  public:
   // `reads`: those after instruction `first`.
   Chain(const Program& program, size_t first, absl::Span<const ReadPoint> reads, const SlotTable& slots,
-        const Estimates& estimates)
+        const Estimates& estimates, bool autocasts)
       : program_(program),
         instructions_(absl::MakeConstSpan(program.instructions()).subspan(first)),
         first_(first),
         reads_(reads),
         slots_(slots),
-        estimates_(estimates) {}
+        estimates_(estimates),
+        autocasts_(autocasts) {}
 
   // Returns the chain's number of instructions; 0 if there is nothing to fuse. `newest` is the largest handle that the
   // Program has defined so far.
@@ -178,7 +181,7 @@ class Chain {
 
   bool add(const Instruction& instruction, Slot newest) {
     constexpr size_t kMaxReleases = 32;  // searched linearly
-    if (!may_join(instruction) || instruction.flags != instructions_[0].flags) return false;
+    if (!may_join(instruction, autocasts_) || instruction.flags != instructions_[0].flags) return false;
     if (instruction.release.size() > kMaxReleases || !has_valid_args(instruction)) return false;
     if (length_ > 0 && !reads(instruction, result(length_ - 1))) return false;
     // Must be a new name; clients assign ascending names.
@@ -234,15 +237,21 @@ class Chain {
   const absl::Span<const ReadPoint> reads_;
   const SlotTable& slots_;
   const Estimates& estimates_;
+  const bool autocasts_;
   size_t length_ = 0;
   size_t inputs_read_ = 0;
   absl::InlinedVector<Slot, 8> released_;
   absl::InlinedVector<Slot, 8> inputs_;
 };
 
-bool may_begin(const std::vector<Instruction>& instructions, size_t first) {
-  return first + 1 < instructions.size() && may_join(instructions[first]) && may_join(instructions[first + 1]) &&
-         reads(instructions[first + 1], instructions[first].results[0]);
+bool may_begin(const std::vector<Instruction>& instructions, size_t first, bool autocasts) {
+  return first + 1 < instructions.size() && may_join(instructions[first], autocasts) &&
+         may_join(instructions[first + 1], autocasts) && reads(instructions[first + 1], instructions[first].results[0]);
+}
+
+bool changes_autocast(const std::vector<Instruction>& instructions) {
+  return std::any_of(instructions.begin(), instructions.end(),
+                     [](const Instruction& i) { return i.op->id == op_id::kSetAutocast; });
 }
 
 // Returns `before`, followed by `names` without the intermediate results of `chain`.
@@ -256,10 +265,11 @@ absl::Span<const Slot> merged(ProgramMemory& memory, absl::Span<const Slot> name
 
 }  // namespace
 
-void fuse_pointwise(Program* program, const SlotTable& slots, absl::Span<const ReadPoint> reads) {
+void fuse_pointwise(Program* program, const SlotTable& slots, absl::Span<const ReadPoint> reads, bool autocasts) {
   constexpr size_t kMaxOutputs = 32;  // searched linearly
   if (program->outputs().size() > kMaxOutputs) return;
   std::vector<Instruction>& instructions = program->mutable_instructions();
+  autocasts |= changes_autocast(instructions);
   Estimates estimates(instructions, slots);
   std::vector<Slot> dropped;
   Slot newest = 0;
@@ -268,8 +278,8 @@ void fuse_pointwise(Program* program, const SlotTable& slots, absl::Span<const R
     const uint8_t estimate = estimates.of(instructions[i]);
     const bool worthwhile = (estimate & Estimates::kLarge) && !(estimate & Estimates::kRecorded);
     while (!reads.empty() && reads[0].instruction <= i) reads.remove_prefix(1);
-    if (worthwhile && may_begin(instructions, i)) {
-      Chain chain(*program, i, reads, slots, estimates);
+    if (worthwhile && may_begin(instructions, i, autocasts)) {
+      Chain chain(*program, i, reads, slots, estimates, autocasts);
       if (const size_t length = chain.find(newest)) {
         dropped.clear();
         Instruction fused = chain.fuse(program, &dropped);

@@ -1,112 +1,179 @@
-"""autocast: runs products in lower precision, sums and exponentials in float32, in a block or a function."""
+"""autocast: runs products in lower precision, sums and exponentials in float32, in a block or a function.
+
+The engine casts, by PyTorch's lists (engine/schema/autocast.cc); `float32_on` and `widest_on` apply the lists to functions
+that are composed here of several operators.
+"""
 
 from __future__ import annotations
 
 import functools
+import warnings
+from collections.abc import Iterable, Mapping
 
 from .. import _C
-from .._options import check_optional_flags
 
-__all__ = ["autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
+__all__ = ["autocast", "autocast_decorator", "custom_bwd", "custom_fwd", "is_autocast_available"]
 
-_DEFAULTS = {"cpu": _C.bfloat16, "cuda": _C.float16}
+_DTYPES = (_C.bfloat16, _C.float16)
 
 
 def is_autocast_available(device_type: str) -> bool:
     """Whether autocast supports the device type."""
-    return device_type in _DEFAULTS
+    return device_type in ("cpu", "cuda")
 
 
-def fast_dtype(device_type: str):
-    """The dtype of autocast of a device type."""
-    if device_type not in _DEFAULTS:
-        raise RuntimeError(f"expected a device type that supports autocast ({', '.join(_DEFAULTS)}), got '{device_type}'")
-    return _DEFAULTS[device_type]
+def has_gpus() -> bool:
+    """Whether the engine has a GPU."""
+    from .. import cuda
+
+    return cuda.is_available()
 
 
-def set_fast_dtype(device_type: str, dtype) -> None:
-    """Sets the dtype of later autocast blocks of a device type."""
-    fast_dtype(device_type)
-    if dtype not in (_C.float16, _C.bfloat16):
-        raise RuntimeError(f"[set_autocast_dtype] expected dtype to be float16 or bfloat16, got {dtype}")
-    _DEFAULTS[device_type] = dtype
+def autocast_decorator(autocast_instance, func):
+    """The function, called in the region of an autocast object."""
+
+    @functools.wraps(func)
+    def decorated(*args, **kwargs):
+        with autocast_instance:
+            return func(*args, **kwargs)
+
+    return decorated
 
 
 class autocast:  # noqa: N801 - PyTorch's name
     """Casts the inputs of operators that this thread calls on one type of device; see torch.autocast.
 
-    ``cache_enabled`` has no effect because casts are not cached.
+    Casts of parameters are kept in the engine until the outermost block ends, unless ``cache_enabled`` is False.
     """
 
     def __init__(self, device_type: str, dtype=None, enabled: bool = True, cache_enabled: bool | None = None):
+        if not isinstance(device_type, str):
+            raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
         if not is_autocast_available(device_type):
             raise RuntimeError(f"User specified an unsupported autocast device_type '{device_type}'")
-        check_optional_flags("autocast", cache_enabled=cache_enabled)
-        dtype = dtype or _DEFAULTS[device_type]
-        if enabled and dtype not in (_C.float16, _C.bfloat16):
-            raise RuntimeError(f"[autocast] expected dtype to be float16 or bfloat16, got {dtype}")
-        self.device, self.fast_dtype, self._enabled = device_type, dtype, enabled
+        if cache_enabled is not None and not isinstance(cache_enabled, bool):
+            raise TypeError(f"enabled must be a bool (got {type(cache_enabled).__name__})")
+        dtype = dtype or _C.autocast_fast_dtype(device_type)
+        self.device, self.fast_dtype = device_type, dtype
+        self._cache_enabled = _C.autocast_cache_enabled() if cache_enabled is None else cache_enabled
+        if enabled and device_type == "cuda" and not has_gpus():
+            warnings.warn("CUDA is not available or torch_xla is imported. Disabling autocast.", stacklevel=2)
+            enabled = False
+        elif enabled and dtype not in _DTYPES:
+            name = device_type.upper()
+            warnings.warn(
+                f"In {name} autocast, but the target dtype is not supported. Disabling autocast.\n"
+                f"{name} Autocast only supports dtypes of torch.bfloat16, torch.float16 currently.",
+                stacklevel=2,
+            )
+            enabled = False
+        self._enabled = enabled
         self._before: list = []
 
     def __enter__(self) -> autocast:
-        self._before.append(_C.autocast_dtype(self.device))
-        _C.set_autocast_dtype(self.device, self.fast_dtype if self._enabled else None)
+        self._before.append((_C.autocast_dtype(self.device), _C.autocast_fast_dtype(self.device), _C.autocast_cache_enabled()))
+        _C.set_autocast_enabled(self.device, self._enabled)
+        if self.fast_dtype in _DTYPES:
+            _C.set_autocast_fast_dtype(self.device, self.fast_dtype)
+        _C.set_autocast_cache_enabled(self._cache_enabled)
+        _C.add_autocast_nesting(1)
         return self
 
+    def __exit__(self, *exc) -> bool:
+        active, dtype, cache = self._before.pop()
+        _C.set_autocast_enabled(self.device, active is not None)
+        _C.set_autocast_fast_dtype(self.device, dtype)
+        _C.set_autocast_cache_enabled(cache)
+        if _C.add_autocast_nesting(-1) == 0:
+            _C.end_autocast_regions()
+        return False
+
+    def __call__(self, func):
+        if not callable(func):
+            raise TypeError(
+                f"autocast()(func) requires a callable, but got {type(func).__name__}. "
+                "Did you mean to use autocast as a context manager? For example:\n"
+                "    with torch.autocast(device_type=...):\n        output = model(input)"
+            )
+        return autocast_decorator(self, func)
+
+
+class restored:  # noqa: N801 - used like autocast
+    """A block with the autocast state that the thread had when the object was created."""
+
+    def __init__(self):
+        self._regions = [
+            (device, _C.autocast_fast_dtype(device), _C.autocast_dtype(device) is not None, _C.autocast_cache_enabled())
+            for device in ("cpu", "cuda")
+        ]
+
+    def __enter__(self) -> None:
+        self._entered = [autocast(*region) for region in self._regions]
+        for region in self._entered:
+            region.__enter__()
+
     def __exit__(self, *exc) -> None:
-        _C.set_autocast_dtype(self.device, self._before.pop())
-
-    def __call__(self, function):
-        @functools.wraps(function)
-        def wrapped(*args, **kwargs):
-            with self:
-                return function(*args, **kwargs)
-
-        return wrapped
+        for region in reversed(self._entered):
+            region.__exit__(*exc)
 
 
-def custom_fwd(fwd=None, *, device_type: str = "cuda", cast_inputs=None):
+def custom_fwd(fwd=None, *, device_type: str, cast_inputs=None):
     """Decorates a Function's forward for use with autocast.
 
     If autocast is enabled and ``cast_inputs`` is given, casts the tensors to this dtype and disables autocast in
     forward. The backward decorated with custom_bwd runs in the same autocast state as forward.
     """
+    if not isinstance(device_type, str):
+        raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
     if fwd is None:
         return functools.partial(custom_fwd, device_type=device_type, cast_inputs=cast_inputs)
 
     @functools.wraps(fwd)
     def decorated(ctx, *args, **kwargs):
-        dtype = _C.autocast_dtype(device_type)
-        ctx._autocast = None if cast_inputs is not None else dtype
-        if dtype is None or cast_inputs is None:
+        is_enabled = _C.autocast_dtype(device_type) is not None
+        ctx._dtype = _C.autocast_fast_dtype(device_type)
+        ctx._fwd_used_autocast = is_enabled and cast_inputs is None
+        if not is_enabled or cast_inputs is None:
             return fwd(ctx, *args, **kwargs)
         with autocast(device_type, enabled=False):
-            named = {k: _cast(v, device_type, cast_inputs) for k, v in kwargs.items()}
-            return fwd(ctx, *(_cast(a, device_type, cast_inputs) for a in args), **named)
+            return fwd(ctx, *_cast(args, device_type, cast_inputs), **_cast(kwargs, device_type, cast_inputs))
 
     return decorated
 
 
-def custom_bwd(bwd=None, *, device_type: str = "cuda"):
+def custom_bwd(bwd=None, *, device_type: str):
     """Decorates the backward of a Function whose forward uses custom_fwd: restores the autocast state of forward."""
+    if not isinstance(device_type, str):
+        raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
     if bwd is None:
         return functools.partial(custom_bwd, device_type=device_type)
 
     @functools.wraps(bwd)
     def decorated(ctx, *grads):
-        with autocast(device_type, ctx._autocast, ctx._autocast is not None):
+        with autocast(device_type, ctx._dtype, ctx._fwd_used_autocast):
             return bwd(ctx, *grads)
 
     return decorated
 
 
+def _is_cast(value, device_type: str) -> bool:
+    return (
+        isinstance(value, _C.Tensor)
+        and value.is_floating_point()
+        and value.device.type == device_type
+        and value.dtype is not _C.float64
+    )
+
+
 def _cast(value, device_type: str, dtype):
-    """Casts the floating-point tensors on the device type, except float64; searches lists, tuples and dicts."""
+    """Casts the floating-point tensors on the device type, except float64; searches iterables and mappings."""
     if isinstance(value, _C.Tensor):
-        fits = value.is_floating_point() and value.device.type == device_type and value.dtype is not _C.float64
-        return value.to(dtype) if fits else value
-    if isinstance(value, dict):
-        return {k: _cast(v, device_type, dtype) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return type(value)(_cast(v, device_type, dtype) for v in value)
+        return value.to(dtype) if _is_cast(value, device_type) else value
+    if isinstance(value, (str, bytes)) or hasattr(value, "__array__"):
+        return value
+    if isinstance(value, Mapping):
+        return {_cast(k, device_type, dtype): _cast(v, device_type, dtype) for k, v in value.items()}
+    if isinstance(value, Iterable):
+        values = (_cast(v, device_type, dtype) for v in value)
+        return type(value)(values) if isinstance(value, (list, tuple)) else values
     return value

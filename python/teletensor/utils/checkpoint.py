@@ -10,6 +10,7 @@ from .._functions import tensor
 from .._grad_mode import enable_grad, no_grad
 from .._options import check_flags
 from .._random import get_rng_state, set_rng_state
+from ..amp.autocast_mode import restored
 from ..autograd import Function
 from ..autograd import backward as run_backward
 from ._checkpoint_names import (  # noqa: F401 - PyTorch defines them here
@@ -65,6 +66,7 @@ class CheckpointFunction(Function):
         ctx.run_function = run_function
         ctx.state = get_rng_state() if preserve_rng_state else None
         ctx.inputs = args
+        ctx.autocast = restored()
         with no_grad():
             return run_function(*args)
 
@@ -75,7 +77,7 @@ class CheckpointFunction(Function):
         if ctx.state is not None:
             set_rng_state(ctx.state)
         try:
-            with enable_grad():
+            with enable_grad(), ctx.autocast:
                 outputs = ctx.run_function(*inputs)
         finally:
             if now is not None:

@@ -88,7 +88,35 @@ TEST_F(DispatcherTest, KeysRunInOrder) {
   Tensor x = make({2});
   x->requires_grad = true;
   run_add(x, x);
-  EXPECT_THAT(path(), ElementsAre("pass 0", "compute 3"));
+  EXPECT_THAT(path(), ElementsAre("pass 1", "compute 4"));
+}
+
+void cast(Call& call) {
+  path().push_back("cast");
+  table()->dispatch(call);
+}
+
+// Autocast applies to an instruction's call of a listed operator that creates its results, not to the calls inside.
+TEST_F(DispatcherTest, AutocastComesFirst) {
+  dispatcher.set_fallback(Key::kAutocast, &cast);
+  dispatcher.set_fallback(Key::kCPU, &compute<Key::kCPU>);
+  Tensor x = make({2}), out = make({2});
+  const Arg arg[] = {x.get()};
+  const auto path_of = [&](uint16_t op, bool into) {
+    path().clear();
+    Call call;
+    call.op = find_op(op);
+    call.args = arg;
+    call.into = into;
+    if (into) call.outputs.push_back(out);
+    context.autocasts = true;
+    dispatcher.dispatch(call);
+    EXPECT_FALSE(context.autocasts);
+    return path();
+  };
+  EXPECT_THAT(path_of(op_id::kExp, false), ElementsAre("cast", "compute 4"));
+  EXPECT_THAT(path_of(op_id::kExp, true), ElementsAre("compute 4"));
+  EXPECT_THAT(path_of(op_id::kSin, false), ElementsAre("compute 4"));  // in no list
 }
 
 TEST_F(DispatcherTest, KeysThatDoNotApplyAreSkipped) {
@@ -96,7 +124,7 @@ TEST_F(DispatcherTest, KeysThatDoNotApplyAreSkipped) {
   dispatcher.set(op_id::kAdd, Key::kCPU, &compute<Key::kCPU>);
   Tensor x = make({2});
   run_add(x, x);
-  EXPECT_THAT(path(), ElementsAre("compute 3"));
+  EXPECT_THAT(path(), ElementsAre("compute 4"));
 }
 
 TEST_F(DispatcherTest, AutogradIsSkippedWithoutGradMode) {
@@ -106,7 +134,7 @@ TEST_F(DispatcherTest, AutogradIsSkippedWithoutGradMode) {
   x->requires_grad = true;
   GradMode off(false);
   run_add(x, x);
-  EXPECT_THAT(path(), ElementsAre("compute 3"));
+  EXPECT_THAT(path(), ElementsAre("compute 4"));
 }
 
 TEST_F(DispatcherTest, AutogradKernelOfOperatorAlwaysRuns) {
@@ -114,7 +142,7 @@ TEST_F(DispatcherTest, AutogradKernelOfOperatorAlwaysRuns) {
   dispatcher.set(op_id::kAdd, Key::kCPU, &compute<Key::kCPU>);
   Tensor x = make({2});
   run_add(x, x);
-  EXPECT_THAT(path(), ElementsAre("pass 0", "compute 3"));
+  EXPECT_THAT(path(), ElementsAre("pass 1", "compute 4"));
 }
 
 TEST_F(DispatcherTest, KernelPrecedesFallbackAndNullFallsThrough) {
@@ -122,7 +150,7 @@ TEST_F(DispatcherTest, KernelPrecedesFallbackAndNullFallsThrough) {
   Tensor x = make({2});
   x->requires_grad = true;  // ignored, because no autograd kernels are registered
   run_add(x, x);
-  EXPECT_THAT(path(), ElementsAre("compute 3"));
+  EXPECT_THAT(path(), ElementsAre("compute 4"));
   path().clear();
   dispatcher.set(op_id::kAdd, Key::kCPU, &composite);
   run_add(x, x);
@@ -150,7 +178,7 @@ TEST_F(DispatcherTest, OnlySuspendingOperatorsRunInACancelledFrame) {
   EXPECT_TRUE(path().empty());
   dispatcher.set_suspending(op_id::kAdd);
   run_add(x, x);
-  EXPECT_THAT(path(), ElementsAre("compute 3"));
+  EXPECT_THAT(path(), ElementsAre("compute 4"));
 }
 
 TEST_F(DispatcherTest, MissingKernelIsNotImplemented) {
