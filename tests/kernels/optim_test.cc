@@ -48,7 +48,7 @@ TEST_P(Optimizers, AdamVariants) {
       for (int t = 1; t <= 3; ++t) {
         Tensors grads{filled({20000}, GetParam()), filled({5, 3}, GetParam())};
         adam_step(params, grads, averages, squares, largest, t, 0.1, 0.9, 0.99, 1e-8, 0.01, decoupled, amsgrad,
-                  decoupled);
+                  decoupled, {}, {});
         p0 = first.step(p0, at(grads[0], 19999), t);
         p1 = last.step(p1, at(grads[1], 2 * 3 + 1), t);
         EXPECT_NEAR(at(params[0], 19999), p0, tolerance() * t);
@@ -56,6 +56,44 @@ TEST_P(Optimizers, AdamVariants) {
       }
     }
   }
+}
+
+TEST_P(Optimizers, SkippedSteps) {
+  const Tensor one = constant({}, 1, DType::kFloat32), zero = constant({}, 0, DType::kFloat32);
+  const Tensors params{filled({70}, GetParam())}, grads{filled({70}, GetParam())};
+  const Tensors averages{constant({70}, 0, GetParam())}, squares{constant({70}, 0, GetParam())};
+  const Tensor steps = constant({}, 0, DType::kFloat32);
+  const auto step = [&](const Tensor& found_inf) {
+    adam_step(params, grads, averages, squares, {}, 1, 0.1, 0.9, 0.99, 1e-8, 0, false, false, false, found_inf, steps);
+  };
+  Adam expected{};
+  double p = at(params[0], 69);
+  for (int t = 1; t <= 3; ++t) {
+    step(one);
+    EXPECT_EQ(at(steps, 0), t - 1);
+    step(zero);
+    EXPECT_EQ(at(steps, 0), t);
+    p = expected.step(p, at(grads[0], 69), t);
+    EXPECT_NEAR(at(params[0], 69), p, tolerance() * t);
+  }
+  const double before = at(params[0], 0);
+  sgd_step(params, grads, {}, 0.1, 0, 0, 0, false, false, false, one);
+  EXPECT_EQ(at(params[0], 0), before);
+  sgd_step(params, grads, {}, 0.1, 0, 0, 0, false, false, false, zero);
+  EXPECT_NE(at(params[0], 0), before);
+}
+
+TEST_P(Optimizers, Unscale) {
+  const Tensor factor = constant({}, 0.5, DType::kFloat32), found_inf = constant({}, 0, DType::kFloat32);
+  Tensors grads{filled({40000}, GetParam()), transposed(filled({3, 5}, GetParam()), 0, 1)};
+  const double first = at(grads[0], 39999), second = at(grads[1], 7);
+  amp_unscale(grads, found_inf, factor);
+  EXPECT_NEAR(at(grads[0], 39999), first / 2, tolerance());
+  EXPECT_NEAR(at(grads[1], 7), second / 2, tolerance());
+  EXPECT_EQ(at(found_inf, 0), 0);
+  grads.push_back(constant({3}, NAN, GetParam()));
+  amp_unscale(grads, found_inf, factor);
+  EXPECT_EQ(at(found_inf, 0), 1);
 }
 
 TEST_P(Optimizers, SgdVariants) {
@@ -69,7 +107,7 @@ TEST_P(Optimizers, SgdVariants) {
       double p = at(params[0], 69), buffer = 0;
       for (int t = 1; t <= 3; ++t) {
         Tensors grads{filled({70}, GetParam())};
-        sgd_step(params, grads, buffers, 0.1, momentum, dampening, 0.01, nesterov, false, t == 1);
+        sgd_step(params, grads, buffers, 0.1, momentum, dampening, 0.01, nesterov, false, t == 1, {});
         double g = at(grads[0], 69) + 0.01 * p;
         if (momentum != 0) {
           buffer = t == 1 ? g : momentum * buffer + (1 - dampening) * g;
@@ -88,9 +126,10 @@ INSTANTIATE_TEST_SUITE_P(DTypes, Optimizers,
 
 TEST(OptimizerLists, RejectsMismatchedLists) {
   Tensors params{filled({3})}, two{filled({3}), filled({3})}, short_one{filled({2})}, none;
-  EXPECT_THROW(sgd_step(params, two, none, 0.1, 0, 0, 0, false, false, true), Error);
-  EXPECT_THROW(sgd_step(params, short_one, none, 0.1, 0, 0, 0, false, false, true), Error);
-  EXPECT_THROW(adam_step(params, params, none, none, none, 1, 0.1, 0.9, 0.99, 1e-8, 0, false, false, false), Error);
+  EXPECT_THROW(sgd_step(params, two, none, 0.1, 0, 0, 0, false, false, true, {}), Error);
+  EXPECT_THROW(sgd_step(params, short_one, none, 0.1, 0, 0, 0, false, false, true, {}), Error);
+  EXPECT_THROW(adam_step(params, params, none, none, none, 1, 0.1, 0.9, 0.99, 1e-8, 0, false, false, false, {}, {}),
+               Error);
 }
 
 }  // namespace

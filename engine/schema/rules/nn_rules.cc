@@ -50,6 +50,18 @@ void check_step_list(const Arg& params, const Arg& entries, std::string_view wha
   }
 }
 
+// Checks that an argument, if given, is one number of this dtype on the device.
+void check_one_number(const Arg& number, DType dtype, const TensorMeta* beside, std::string_view what) {
+  if (number.is_none()) return;
+  const TensorMeta& t = *number.tensor;
+  check(t.dtype == dtype && t.numel() == 1, "expected ", what, " to have one element of dtype ", name(dtype), ", got ",
+        t);
+  check(beside == nullptr || t.device == beside->device, "expected ", what, " to be on ",
+        beside ? beside->device : t.device, ", got ", t.device);
+}
+
+const TensorMeta* first_of(const Arg& tensors) { return tensors.list().empty() ? nullptr : tensors.list()[0]; }
+
 }  // namespace
 
 namespace shape_rules {
@@ -246,19 +258,39 @@ Sizes kl_div(const Arg& input, const Arg& target, std::string_view reduction) {
   return {};
 }
 
-Checked sgd_step(const Arg& params, const Arg& grads, const Arg& momentum_buffers, double momentum) {
+Checked sgd_step(const Arg& params, const Arg& grads, const Arg& momentum_buffers, double momentum,
+                 const Arg& found_inf) {
   check_step_list(params, grads, "gradients");
   if (momentum != 0) check_step_list(params, momentum_buffers, "momentum_buffers");
+  check_one_number(found_inf, DType::kFloat32, first_of(params), "found_inf");
   return {};
 }
 
 Checked adam_step(const Arg& params, const Arg& grads, const Arg& exp_avgs, const Arg& exp_avg_sqs,
-                  const Arg& max_exp_avg_sqs, bool amsgrad, int64_t step) {
+                  const Arg& max_exp_avg_sqs, bool amsgrad, int64_t step, const Arg& found_inf, const Arg& steps) {
   check(step > 0, "step must be at least 1, got ", step);
   check_step_list(params, grads, "gradients");
   check_step_list(params, exp_avgs, "exp_avgs");
   check_step_list(params, exp_avg_sqs, "exp_avg_sqs");
   if (amsgrad) check_step_list(params, max_exp_avg_sqs, "max_exp_avg_sqs");
+  check_one_number(found_inf, DType::kFloat32, first_of(params), "found_inf");
+  check_one_number(steps, DType::kFloat32, first_of(params), "steps");
+  return {};
+}
+
+Checked amp_unscale(const Arg& grads, const Arg& found_inf, const Arg& inv_scale) {
+  for (const TensorMeta* grad : grads.list()) {
+    check(is_floating(grad->dtype), "expected floating-point gradients, got ", *grad);
+  }
+  check_one_number(found_inf, DType::kFloat32, first_of(grads), "found_inf");
+  check_one_number(inv_scale, DType::kFloat32, first_of(grads), "inv_scale");
+  return {};
+}
+
+Checked amp_update_scale(const Arg& scale, const Arg& growth_tracker, const Arg& found_inf) {
+  check_one_number(scale, DType::kFloat32, nullptr, "scale");
+  check_one_number(growth_tracker, DType::kInt32, scale.tensor, "growth_tracker");
+  check_one_number(found_inf, DType::kFloat32, scale.tensor, "found_inf");
   return {};
 }
 

@@ -273,9 +273,13 @@ Sizes ctc_gradient(const Arg& grad, const Arg& log_probs, const Arg& targets, Si
 struct Checked {};
 inline void add(Inference*, DType, Checked) {}
 // The fused optimizer steps: every list in use has one entry per parameter.
-Checked sgd_step(const Arg& params, const Arg& grads, const Arg& momentum_buffers, double momentum);
+Checked sgd_step(const Arg& params, const Arg& grads, const Arg& momentum_buffers, double momentum,
+                 const Arg& found_inf);
 Checked adam_step(const Arg& params, const Arg& grads, const Arg& exp_avgs, const Arg& exp_avg_sqs,
-                  const Arg& max_exp_avg_sqs, bool amsgrad, int64_t step);
+                  const Arg& max_exp_avg_sqs, bool amsgrad, int64_t step, const Arg& found_inf, const Arg& steps);
+// Gradient scaling: found_inf, scales and counters are one number on the device of the gradients.
+Checked amp_unscale(const Arg& grads, const Arg& found_inf, const Arg& inv_scale);
+Checked amp_update_scale(const Arg& scale, const Arg& growth_tracker, const Arg& found_inf);
 
 // The generated infer functions call these functions to add one result (or a list of results).
 void add(Inference* out, DType dtype, Sizes sizes);

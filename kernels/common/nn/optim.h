@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <initializer_list>
+#include <limits>
 #include <vector>
 
 #include "engine/schema/error.h"
@@ -32,13 +33,35 @@ struct AdamStep {
   bool maximize = false;
   double correction1 = 1;  // 1 - beta1^t
   double correction2 = 1;  // 1 - beta2^t
+
+  TT_HOST_DEVICE void set_step(double t) {
+    correction1 = 1 - std::pow(beta1, t);
+    correction2 = 1 - std::pow(beta2, t);
+  }
 };
 
 inline AdamStep adam_step_of(int64_t step, double lr, double beta1, double beta2, double eps, double weight_decay,
                              bool decoupled, bool maximize) {
-  const double t = static_cast<double>(step);
-  return {lr, beta1, beta2, eps, weight_decay, decoupled, maximize, 1 - std::pow(beta1, t), 1 - std::pow(beta2, t)};
+  AdamStep result{lr, beta1, beta2, eps, weight_decay, decoupled, maximize};
+  result.set_step(static_cast<double>(step));
+  return result;
 }
+
+// The state of torch.amp.GradScaler after a step, and the number of earlier steps without overflow.
+struct LossScale {
+  float scale;
+  int32_t growth_tracker;
+
+  // Skipping a step decreases the scale; growth_interval steps in a row without overflow increase it, unless it would
+  // become infinite.
+  TT_HOST_DEVICE LossScale next(bool found_inf, double growth_factor, double backoff_factor,
+                                int64_t growth_interval) const {
+    if (found_inf) return {static_cast<float>(static_cast<double>(scale) * backoff_factor), 0};
+    if (growth_tracker + 1 != growth_interval) return {scale, growth_tracker + 1};
+    const float grown = static_cast<float>(static_cast<double>(scale) * growth_factor);
+    return {grown <= std::numeric_limits<float>::max() ? grown : scale, 0};
+  }
+};
 
 // The coefficients of a step, in the type used for computation.
 template <typename T>
@@ -64,7 +87,7 @@ template <typename T>
 struct AdamFactors {
   T sign, l2, shrink, one_minus_beta1, beta2, one_minus_beta2, eps, size, unbias;
 
-  explicit AdamFactors(const AdamStep& step)
+  TT_HOST_DEVICE explicit AdamFactors(const AdamStep& step)
       : sign(step.maximize ? T(-1) : T(1)),
         l2(static_cast<T>(step.decoupled ? 0 : step.weight_decay)),
         shrink(static_cast<T>(step.decoupled ? 1 - step.lr * step.weight_decay : 1)),

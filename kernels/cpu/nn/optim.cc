@@ -59,6 +59,9 @@ void for_each_piece(std::vector<Parameter> of, F&& step) {
   for (const StepOperands& s : parameters) s.write_back();
 }
 
+// Whether `number`, one float32, is given and is not 0.
+bool is_set(const Tensor& number) { return number && number.data_as<float>()[0] != 0; }
+
 template <typename T>
 AdamPiece<T> adam_piece(const StepOperands& s, int64_t at) {
   return {s.at<T>(0, at), s.at<T>(1, at), s.at<T>(2, at), s.at<T>(3, at), s.at<T>(4, at)};
@@ -67,7 +70,9 @@ AdamPiece<T> adam_piece(const StepOperands& s, int64_t at) {
 }  // namespace
 
 void sgd_step(const Tensors& params, const Tensors& grads, const Tensors& momentum_buffers, double lr, double momentum,
-              double dampening, double weight_decay, bool nesterov, bool maximize, bool first_step) {
+              double dampening, double weight_decay, bool nesterov, bool maximize, bool first_step,
+              const Tensor& found_inf) {
+  if (is_set(found_inf)) return;
   const SgdStep step{lr, momentum, dampening, weight_decay, nesterov, maximize, first_step};
   for_each_piece(parameters(params, {&grads, &momentum_buffers}), [&](const StepOperands& s, int64_t at, int64_t n) {
     if (s.dtype() == DType::kFloat64) {
@@ -80,8 +85,11 @@ void sgd_step(const Tensors& params, const Tensors& grads, const Tensors& moment
 
 void adam_step(const Tensors& params, const Tensors& grads, const Tensors& exp_avgs, const Tensors& exp_avg_sqs,
                const Tensors& max_exp_avg_sqs, int64_t step, double lr, double beta1, double beta2, double eps,
-               double weight_decay, bool decoupled, bool amsgrad, bool maximize) {
+               double weight_decay, bool decoupled, bool amsgrad, bool maximize, const Tensor& found_inf,
+               const Tensor& steps) {
   check_averages(params, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, amsgrad);
+  if (is_set(found_inf)) return;
+  if (steps) step = static_cast<int64_t>(steps.data_as<float>()[0] += 1);
   const AdamStep of = adam_step_of(step, lr, beta1, beta2, eps, weight_decay, decoupled, maximize);
   const Tensors none;
   const Tensors& largest = amsgrad ? max_exp_avg_sqs : none;
@@ -93,6 +101,16 @@ void adam_step(const Tensors& params, const Tensors& grads, const Tensors& exp_a
                      adam(n, of, adam_piece<float>(s, at));
                    }
                  });
+}
+
+void amp_update_scale(const Tensor& scale, const Tensor& growth_tracker, const Tensor& found_inf, double growth_factor,
+                      double backoff_factor, int64_t growth_interval) {
+  float& value = scale.data_as<float>()[0];
+  int32_t& tracker = growth_tracker.data_as<int32_t>()[0];
+  const LossScale next =
+      LossScale{value, tracker}.next(is_set(found_inf), growth_factor, backoff_factor, growth_interval);
+  value = next.scale;
+  tracker = next.growth_tracker;
 }
 
 }  // namespace tt::cpu

@@ -1,5 +1,6 @@
 // Fused optimizer steps: one launch updates many parameters and receives their addresses as kernel arguments.
 #include <algorithm>
+#include <limits>
 
 #include "kernels/common/nn/optim.h"
 #include "kernels/cuda/iteration/copy.h"
@@ -60,6 +61,9 @@ struct Table {
 // The optimizers. update(x) updates one element: x[0] is the parameter, x[1] the gradient, and the other elements of x
 // are the states.
 
+// The address of an optional number.
+float* number_in(const Tensor& number) { return number ? number.data_as<float>() : nullptr; }
+
 template <bool kMoves>
 struct Sgd {
   static constexpr int kTensors = kMoves ? 3 : 2;
@@ -67,7 +71,12 @@ struct Sgd {
   SgdFactors<float> narrow;
   SgdFactors<double> wide;
 
-  explicit Sgd(const SgdStep& step) : step(step), narrow(step), wide(step) {}
+  const float* found_inf;
+
+  Sgd(const SgdStep& step, const Tensor& found_inf)
+      : step(step), narrow(step), wide(step), found_inf(number_in(found_inf)) {}
+  TT_DEVICE Sgd ready() const { return *this; }
+  TT_DEVICE bool skips() const { return found_inf && *found_inf != 0; }
   TT_DEVICE const SgdFactors<float>& factors(float) const { return narrow; }
   TT_DEVICE const SgdFactors<double>& factors(double) const { return wide; }
   template <typename C>
@@ -82,13 +91,28 @@ struct Sgd {
   }
 };
 
-template <bool kKeepsLargest>
+// kCounts: only the device knows the number of the step.
+template <bool kKeepsLargest, bool kCounts>
 struct Adam {
   static constexpr int kTensors = kKeepsLargest ? 5 : 4;
+  AdamStep step;
   AdamFactors<float> narrow;
   AdamFactors<double> wide;
+  const float* found_inf;
+  const float* steps;  // the number of this step
 
-  explicit Adam(const AdamStep& step) : narrow(step), wide(step) {}
+  Adam(const AdamStep& step, const Tensor& found_inf, const Tensor& steps)
+      : step(step), narrow(step), wide(step), found_inf(number_in(found_inf)), steps(number_in(steps)) {}
+  // The step with the factors that depend on its number.
+  TT_DEVICE Adam ready() const {
+    if constexpr (!kCounts) return *this;
+    Adam of = *this;
+    of.step.set_step(*steps);
+    of.narrow = AdamFactors<float>(of.step);
+    of.wide = AdamFactors<double>(of.step);
+    return of;
+  }
+  TT_DEVICE bool skips() const { return found_inf && *found_inf != 0; }
   TT_DEVICE const AdamFactors<float>& factors(float) const { return narrow; }
   TT_DEVICE const AdamFactors<double>& factors(double) const { return wide; }
   template <typename C>
@@ -99,6 +123,21 @@ struct Adam {
     x[3] = of.square(x[3], d);
     if constexpr (kKeepsLargest) x[4] = x[3] > x[4] ? x[3] : x[4];
     x[0] = of.parameter(x[0], x[2], math::sqrt(x[kTensors - 1]));
+  }
+};
+
+// Unscales gradients, which take the place of parameters in the table.
+struct Unscale {
+  static constexpr int kTensors = 1;
+  float* found_inf;
+  const float* inv_scale;
+
+  TT_DEVICE Unscale ready() const { return *this; }
+  TT_DEVICE bool skips() const { return false; }
+  template <typename C>
+  TT_DEVICE void update(C (&x)[kTensors]) const {
+    if (!(math::abs(x[0]) <= std::numeric_limits<C>::max())) *found_inf = 1;  // every writer stores the same value
+    x[0] *= static_cast<C>(*inv_scale);
   }
 };
 
@@ -142,8 +181,10 @@ TT_DEVICE void update_piece(const Step& step, const Entry& e, const Group& group
 }
 
 template <typename Step, int kMaxEntries>
-void launch(const Queue& queue, int64_t pieces, Table<kMaxEntries> table, Step step) {
+void launch(const Queue& queue, int64_t pieces, Table<kMaxEntries> table, Step given) {
   for_each_group(queue, pieces, kPiece, [=] TT_DEVICE(Group & group) {
+    if (given.skips()) return;
+    const Step step = given.ready();
     const Entry& e = table.entries[table.of_piece(group.index())];
     const int64_t begin = (group.index() - e.first_piece) * kPiece;
     const int64_t end = begin + kPiece < e.n ? begin + kPiece : e.n;
@@ -192,21 +233,51 @@ void run(const std::vector<Parameter>& of, const Step& step) {
 }  // namespace
 
 void sgd_step(const Tensors& params, const Tensors& grads, const Tensors& momentum_buffers, double lr, double momentum,
-              double dampening, double weight_decay, bool nesterov, bool maximize, bool first_step) {
+              double dampening, double weight_decay, bool nesterov, bool maximize, bool first_step,
+              const Tensor& found_inf) {
   const SgdStep step{lr, momentum, dampening, weight_decay, nesterov, maximize, first_step};
   const std::vector<Parameter> of = parameters(params, {&grads, &momentum_buffers});
-  momentum_buffers.empty() ? run(of, Sgd<false>(step)) : run(of, Sgd<true>(step));
+  momentum_buffers.empty() ? run(of, Sgd<false>(step, found_inf)) : run(of, Sgd<true>(step, found_inf));
 }
 
 void adam_step(const Tensors& params, const Tensors& grads, const Tensors& exp_avgs, const Tensors& exp_avg_sqs,
                const Tensors& max_exp_avg_sqs, int64_t step, double lr, double beta1, double beta2, double eps,
-               double weight_decay, bool decoupled, bool amsgrad, bool maximize) {
+               double weight_decay, bool decoupled, bool amsgrad, bool maximize, const Tensor& found_inf,
+               const Tensor& steps) {
   check_averages(params, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, amsgrad);
   const Tensors none;
   const AdamStep now = adam_step_of(step, lr, beta1, beta2, eps, weight_decay, decoupled, maximize);
   const std::vector<Parameter> of =
       parameters(params, {&grads, &exp_avgs, &exp_avg_sqs, amsgrad ? &max_exp_avg_sqs : &none});
-  amsgrad ? run(of, Adam<true>(now)) : run(of, Adam<false>(now));
+  if (steps) {
+    float* count = number_in(steps);
+    const float* found = number_in(found_inf);
+    for_each(queue_of(steps), 1, [=] TT_DEVICE(int64_t) { *count += found && *found != 0 ? 0 : 1; });
+  }
+  if (steps) {
+    amsgrad ? run(of, Adam<true, true>(now, found_inf, steps)) : run(of, Adam<false, true>(now, found_inf, steps));
+  } else {
+    amsgrad ? run(of, Adam<true, false>(now, found_inf, steps)) : run(of, Adam<false, false>(now, found_inf, steps));
+  }
+}
+
+void amp_unscale(const Tensors& grads, const Tensor& found_inf, const Tensor& inv_scale) {
+  std::vector<Parameter> of;
+  for (const Tensor& grad : grads) of.push_back({grad});
+  run(of, Unscale{number_in(found_inf), number_in(inv_scale)});
+}
+
+void amp_update_scale(const Tensor& scale, const Tensor& growth_tracker, const Tensor& found_inf, double growth_factor,
+                      double backoff_factor, int64_t growth_interval) {
+  float* value = number_in(scale);
+  int32_t* tracker = growth_tracker.data_as<int32_t>();
+  const float* found = number_in(found_inf);
+  for_each(queue_of(scale), 1, [=] TT_DEVICE(int64_t) {
+    const LossScale next =
+        LossScale{*value, *tracker}.next(*found != 0, growth_factor, backoff_factor, growth_interval);
+    *value = next.scale;
+    *tracker = next.growth_tracker;
+  });
 }
 
 }  // namespace tt::cuda

@@ -7,6 +7,7 @@ from collections import defaultdict
 from .. import _C
 from ._options import check_betas, check_lr
 from ._per_parameter import real_view
+from ._skipped_steps import are_on, count_in_engine, has_own_step, is_counter
 from ._stateless import function_of_module
 from .optimizer import Optimizer, implementation, require_non_negative
 
@@ -39,26 +40,38 @@ class Adam(Optimizer):
                 state["max_exp_avg_sq"] = _C.torch.zeros_like(p)
         return state
 
+    def _skips_on_device(self, found_inf) -> bool:
+        return type(self)._update is Adam._update and not has_own_step(self) and are_on(self, found_inf.device)
+
     def _update(self, group, params, grads) -> None:
         # Bias correction depends on the step. Usually all parameters have the same step and one call is enough.
+        found_inf = self.__dict__.get("found_inf")
+        if found_inf is not None:  # only the engine knows whether this step counts
+            states = [self._start(p, group["amsgrad"]) for p in params]
+            members = set(map(id, params))
+            idle = [self.state[p] for p in group["params"] if id(p) not in members and p in self.state]
+            count_in_engine(states, idle, found_inf.device)
         by_step = defaultdict(list)
         for p, grad in zip(params, grads):
             state = self._start(p, group["amsgrad"])
-            state["step"] = int(state["step"]) + 1
+            if not is_counter(state["step"], p.device) or group["differentiable"]:
+                state["step"] = int(state["step"]) + 1
+            step = state["step"]
             if group["differentiable"]:
                 self._record(group, p, grad, state)
                 continue
             if p.is_complex():  # real and imaginary parts are independent numbers
                 p, grad, state = real_view(p.detach()), real_view(grad.detach()), {k: real_view(v) for k, v in state.items()}
-            by_step[state["step"]].append((p, grad, state))
-        for step, rows in by_step.items():
+            by_step[step if isinstance(step, int) else id(step)].append((p, grad, state, step))
+        for rows in by_step.values():
+            step = rows[0][3]
             _C.ops.adam_step(
-                [p for p, _, _ in rows],
-                [g for _, g, _ in rows],
-                [s["exp_avg"] for _, _, s in rows],
-                [s["exp_avg_sq"] for _, _, s in rows],
-                [s["max_exp_avg_sq"] for _, _, s in rows] if group["amsgrad"] else [],
-                step=step,
+                [row[0] for row in rows],
+                [row[1] for row in rows],
+                [row[2]["exp_avg"] for row in rows],
+                [row[2]["exp_avg_sq"] for row in rows],
+                [row[2]["max_exp_avg_sq"] for row in rows] if group["amsgrad"] else [],
+                step=step if isinstance(step, int) else 1,
                 lr=float(group["lr"]),
                 beta1=float(group["betas"][0]),
                 beta2=float(group["betas"][1]),
@@ -67,6 +80,8 @@ class Adam(Optimizer):
                 decoupled=group["decoupled_weight_decay"],
                 amsgrad=group["amsgrad"],
                 maximize=group["maximize"],
+                found_inf=found_inf,
+                steps=None if isinstance(step, int) else step,
             )
 
     def _record(self, group, p, grad, state) -> None:

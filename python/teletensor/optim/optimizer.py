@@ -59,7 +59,7 @@ def _type_name(value) -> str:
 def _as_tensor(number) -> Tensor:
     """A number of a parameter's state as PyTorch saves it."""
     if isinstance(number, Tensor):
-        return number
+        return number.clone()  # parameters may share it
     from .. import get_default_dtype
 
     dtype = _C.float64 if get_default_dtype() is _C.float64 else _C.float32

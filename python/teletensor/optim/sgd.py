@@ -5,6 +5,7 @@ from __future__ import annotations
 from .. import _C
 from ._options import check_lr
 from ._per_parameter import real_view
+from ._skipped_steps import are_on, has_own_step
 from ._stateless import function_of_module
 from .optimizer import Optimizer, implementation, require_non_negative
 
@@ -26,6 +27,17 @@ class SGD(Optimizer):
             **implementation(foreach=foreach, differentiable=differentiable, fused=fused),
         })  # fmt: skip
 
+    def _skips_on_device(self, found_inf) -> bool:
+        if type(self)._update is not SGD._update or has_own_step(self) or not are_on(self, found_inf.device):
+            return False
+        # With dampening, the first step of a momentum differs from later ones, and only the engine knows which is the first.
+        return not any(
+            group["momentum"] and group["dampening"] and self.state[p].get("momentum_buffer") is None
+            for group in self.param_groups
+            for p in group["params"]
+            if p.grad is not None
+        )
+
     def _update(self, group, params, grads) -> None:
         if group["differentiable"]:
             for p, grad in zip(params, grads):
@@ -34,14 +46,17 @@ class SGD(Optimizer):
         grads = [real_view(g.detach()) if g.is_complex() else g for g in grads]
         options = {k: group[k] for k in ("lr", "momentum", "dampening", "weight_decay", "nesterov", "maximize")}
         options["lr"] = float(options["lr"])
+        found_inf = options["found_inf"] = self.__dict__.get("found_inf")
         if group["momentum"] == 0:
             _C.ops.sgd_step([_real(p) for p in params], grads, [], first_step=False, **options)
             return
         # A parameter's first step initialises its momentum to its gradient.
         fresh = [p for p in params if self.state[p].get("momentum_buffer") is None]
         for p in fresh:
-            self.state[p]["momentum_buffer"] = _C.torch.empty_like(p)
-        started = set(map(id, fresh))
+            empty = _C.torch.empty_like if found_inf is None else _C.torch.zeros_like
+            self.state[p]["momentum_buffer"] = empty(p)
+        # The engine may skip the step, so it starts from zeros, which gives the same result without dampening.
+        started = set(map(id, fresh)) if found_inf is None else set()
         for first in (True, False):
             selected = [(p, g) for p, g in zip(params, grads) if (id(p) in started) == first]
             if selected:
