@@ -69,3 +69,28 @@ class ExceptionWrapper:
         except Exception:
             raise RuntimeError(text) from None
         raise error
+
+
+def _get_device_index(device, optional: bool = False, allow_cpu: bool = False) -> int:
+    """The index of a device (an int, text, a device or None); -1 for the CPU if it is allowed.
+
+    Raises:
+        ValueError: the device has no index, and `optional` does not allow to return the current GPU's.
+    """
+    if isinstance(device, int) and not isinstance(device, bool):
+        return device
+    given = _C.device(device) if isinstance(device, str) else device
+    if isinstance(given, _C.device):
+        if given.type == "cpu":
+            if not allow_cpu:
+                raise ValueError(f"Expected a non cpu device, but got: {device}")
+            return -1 if given.index is None else given.index
+        if given.index is not None:
+            return given.index
+    elif given is not None:
+        raise ValueError(f"Expected a torch.device, int or None, but got {type(device).__name__}")
+    if not optional:
+        raise ValueError(f"Expected a torch.device with a specified index or an integer, but got: {device}")
+    from . import cuda
+
+    return cuda.current_device()

@@ -17,6 +17,7 @@ _LIBRARY = {
     "DispatchKeySet": ("dispatch_keys", "DispatchKeySet"), "_ExcludeDispatchKeyGuard": ("dispatch_keys", "ExcludeDispatchKeyGuard"),
 }  # fmt: skip
 _TensorMeta = type(_C.Tensor)
+_LinAlgError = _C.LinAlgError
 
 
 def _get_tracing_state() -> None:
@@ -30,6 +31,17 @@ def _log_api_usage_once(event: str) -> None:
 def _get_default_device() -> str:
     """The name of the default device."""
     return str(_C.default_device())
+
+
+def _get_accelerator() -> _C.device:
+    """The device type of the engine's GPUs, or the CPU's without GPUs."""
+    from .. import accelerator
+
+    return accelerator.current_accelerator() or _C.device("cpu")
+
+
+def _cuda_clearCublasWorkspaces() -> None:  # noqa: N802 - PyTorch's name
+    """Does nothing: workspaces are the engine's."""
 
 
 def _cuda_isInBadFork() -> bool:  # noqa: N802 - PyTorch's name
@@ -74,6 +86,8 @@ class Value:
 
 
 def __getattr__(name: str) -> Any:
+    if name == "Generator":
+        return importlib.import_module("teletensor").Generator
     if name in _MODULES:
         return importlib.import_module(f"{__name__}.{name}")
     if name in _LIBRARY:
