@@ -29,7 +29,7 @@ CompressionMode compression_mode(const std::string& option) {
 
 }  // namespace
 
-Ref<Session> connect(const ConnectOptions& options) {
+Ref<Session> connect(const ConnectOptions& options, std::string* used_address) {
   std::string address = options.address;
   if (address.empty()) {
     const char* named = std::getenv("TELETENSOR_ADDRESS");
@@ -45,9 +45,11 @@ Ref<Session> connect(const ConnectOptions& options) {
   std::unique_ptr<Transport> transport;
   if (address.empty()) {
     auto engine = std::make_unique<PrivateEngine>();
+    if (used_address) *used_address = engine->address();
     Address own = parse_address(engine->address());
     transport = std::make_unique<GrpcTransport>(std::move(own), "", transfers, std::move(engine));
   } else {
+    if (used_address) *used_address = address;
     transport = std::make_unique<GrpcTransport>(parse_address(address), find_token(options.token), transfers);
   }
   return Session::connect(std::move(transport), options.client_name, options.memory_limit);

@@ -25,8 +25,9 @@ struct ConnectOptions {
   bool content_addressed = false;
 };
 
-// Throws Error (kValue) if an option has an unknown value, (kConnection) if no engine answers, the engine rejects the
-// session, or no engine can be started.
-Ref<Session> connect(const ConnectOptions& options = {});
+// Throws Error (kValue) if an option has an unknown value, (kConnection) if no engine answers, the engine refuses, or
+// none can be started. `used_address`, if not null, receives the engine's address, by which other processes of this
+// user on the same host can open sessions with it.
+Ref<Session> connect(const ConnectOptions& options = {}, std::string* used_address = nullptr);
 
 }  // namespace tt::client

@@ -133,6 +133,21 @@ bool OfferTable::withdraw(const std::string& capability, uint64_t owner) {
   return true;
 }
 
+void OfferTable::limit_all(uint64_t owner, Milliseconds timeout) {
+  MutexLock lock(mutex_);
+  const auto owned = offers_of_.find(owner);
+  if (owned == offers_of_.end()) return;
+  const Clock::time_point latest = Clock::now() + timeout;
+  for (const uint64_t id : owned->second) {
+    Entry& entry = entries_.at(by_id_.at(id));
+    if (entry.deadline <= latest) continue;
+    deadlines_.erase({entry.deadline, id});
+    entry.deadline = latest;
+    deadlines_.emplace(latest, id);
+  }
+  changed_.notify_all();
+}
+
 void OfferTable::withdraw_all(uint64_t owner) {
   std::vector<Entry> withdrawn;
   MutexLock lock(mutex_);

@@ -68,6 +68,8 @@ class OfferTable {
   // Ends an offer that has not been taken. Returns false if the owner has none under this capability.
   bool withdraw(const std::string& capability, uint64_t owner);
   void withdraw_all(uint64_t owner);
+  // Ends the owner's offers after `timeout` at the latest.
+  void limit_all(uint64_t owner, Milliseconds timeout);
   size_t num_offers(uint64_t owner) const;
 
   // Calls `taken` once: at once if there is an offer or will be none, otherwise at the offer, or with DEADLINE_EXCEEDED

@@ -55,6 +55,14 @@ void Storage::allocate(Allocator& allocator, Stream* stream) {
     history->allocated(data_, bytes_, device_, scope.site);
 }
 
+Storage::Storage(Ref<Storage> owner)
+    : data_(owner->data_), bytes_(owner->bytes_), device_(owner->device_), shared_(true), owner_(std::move(owner)) {}
+
+Ref<Storage> Storage::over(const Ref<Storage>& shared, const std::shared_ptr<Account>& account) {
+  if (shared->account_ && shared->account_ == account) return shared;
+  return Ref<Storage>(new Storage(shared->owner_ ? shared->owner_ : shared));
+}
+
 Storage::~Storage() {
   delete packed_weights_.load(std::memory_order_acquire);
   // Recorded before another thread can get the memory.

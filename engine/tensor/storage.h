@@ -28,6 +28,9 @@ class Storage final : public RefCounted, public ThreadCached<Storage> {
   Storage(Device device, size_t bytes);
   // Allocates host memory from `staging`, a pool other than the CPU's whose memory a device can access directly.
   Storage(Allocator& staging, size_t bytes);
+  // Returns a storage over the bytes of another session's storage, which it keeps, or `shared` itself if it is charged
+  // to `account`. Versions and pending errors are those of each session. Charges nothing.
+  static Ref<Storage> over(const Ref<Storage>& shared, const std::shared_ptr<Account>& account);
   ~Storage() override;
 
   void* data() const { return data_; }
@@ -37,6 +40,9 @@ class Storage final : public RefCounted, public ThreadCached<Storage> {
   // session's thread.
   uint32_t version() const { return version_; }
   void bump_version() { ++version_; }
+  // Whether another session may write to the bytes, so that nothing derived from them may be kept. Thread-safe.
+  bool is_shared() const { return shared_.load(std::memory_order_acquire); }
+  void mark_shared() { shared_.store(true, std::memory_order_release); }
   // Calls with pending device checks that the bytes depend on (engine/session/async_errors.h). Written only by the
   // session's thread.
   PendingErrors pending_errors;
@@ -45,6 +51,7 @@ class Storage final : public RefCounted, public ThreadCached<Storage> {
   PackedWeights& packed_weights(absl::FunctionRef<std::unique_ptr<PackedWeights>()> make);
 
  private:
+  explicit Storage(Ref<Storage> owner);
   void allocate(Allocator& allocator, Stream* stream);
 
   void* data_ = nullptr;
@@ -52,7 +59,9 @@ class Storage final : public RefCounted, public ThreadCached<Storage> {
   size_t bytes_;
   Device device_;
   uint32_t version_ = 0;
+  std::atomic<bool> shared_{false};
   std::shared_ptr<Account> account_;
+  const Ref<Storage> owner_;                             // of the bytes, if they belong to another session's storage
   std::atomic<PackedWeights*> packed_weights_{nullptr};  // owned
 };
 

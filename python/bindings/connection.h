@@ -9,12 +9,16 @@ namespace tt::python {
 
 class Connection {
  public:
-  explicit Connection(Ref<client::Session> session) : session_(std::move(session)) {}
+  // `address` is empty if other processes cannot reach the engine.
+  explicit Connection(Ref<client::Session> session, std::string address = "")
+      : session_(std::move(session)), address_(std::move(address)) {}
+  const std::string& address() const { return address_; }
   client::Session& session() const { return *session_; }
   const Ref<client::Session>& ref() const { return session_; }
 
  private:
   Ref<client::Session> session_;
+  std::string address_;
 };
 
 // Makes the class's __new__ run __init__, so that no object exists without its C++ value: pybind11 would pass

@@ -173,18 +173,24 @@ void bind_connection(py::module_& m) {
             return is_tensor(tensor.ptr()) && handle_of(tensor.ptr())->session.get() == &c.session();
           },
           "Whether the tensor belongs to this session.")
+      .def_property_readonly(
+          "address", &Connection::address,
+          "The engine's address for other processes of this user; empty for an engine in this process.")
       .def("engine", &engine_info, "The engine's version, session, lease and devices.");
   m.def(
       "connect",
       [](const std::string& address, const std::string& token, const std::string& name, uint64_t memory_limit,
          const std::string& compression, bool content_addressed) {
         py::gil_scoped_release released;
-        return Connection(client::connect({.address = address,
-                                           .token = token,
-                                           .client_name = name,
-                                           .memory_limit = memory_limit,
-                                           .compression = compression,
-                                           .content_addressed = content_addressed}));
+        std::string used_address;
+        auto session = client::connect({.address = address,
+                                        .token = token,
+                                        .client_name = name,
+                                        .memory_limit = memory_limit,
+                                        .compression = compression,
+                                        .content_addressed = content_addressed},
+                                       &used_address);
+        return Connection(std::move(session), std::move(used_address));
       },
       py::arg("address"), py::arg("token"), py::arg("client_name"), py::arg("memory_limit"), py::arg("compression"),
       py::arg("content_addressed"));

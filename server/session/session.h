@@ -27,6 +27,7 @@
 #include "server/checkpoint/root.h"
 #include "server/limits.h"
 #include "server/session/replies.h"
+#include "server/session/shared_tensors.h"
 #include "server/session/sites.h"
 #include "server/transfer/byte_source.h"
 #include "server/transfer/copy_stream.h"
@@ -90,6 +91,7 @@ class Session {
     std::shared_ptr<TransferMonitor> monitor = nullptr;               // the engine's monitor; null: creates one
     std::shared_ptr<ContentIndex> contents = nullptr;                 // of the principal; null: creates one
     std::shared_ptr<const CheckpointRoot> checkpoint_root = nullptr;  // null: the session may not use checkpoints
+    std::shared_ptr<SharedTensors> shared_tensors = nullptr;          // of the principal; null: creates one
   };
 
   explicit Session(Options options);

@@ -131,10 +131,12 @@ absl::Status Sessions::open(const v1::HelloRequest& request, absl::string_view a
   if (key.empty()) return absl::UnavailableError("cannot create a session key: getrandom failed");
   std::shared_ptr<ContentIndex>& contents = contents_[principal];
   if (!contents) contents = std::make_shared<ContentIndex>();
+  std::shared_ptr<SharedTensors>& shared = shared_[principal];
+  if (!shared) shared = std::make_shared<SharedTensors>();
   *session = std::make_shared<Session>(Session::Options{
       ++last_id_, key, printable(request.client()), least_limit(request.memory_limit(), options_.session_memory_limit),
       options_.limits, options_.transfer_timeouts, options_.frame_time_limit, options_.tenant, std::string(principal),
-      monitor_, contents, options_.checkpoint_root ? options_.checkpoint_root(principal) : nullptr});
+      monitor_, contents, options_.checkpoint_root ? options_.checkpoint_root(principal) : nullptr, shared});
   Entry& entry = entries_[key];
   entry.session = *session;
   entry.address = std::string(address);

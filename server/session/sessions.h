@@ -116,6 +116,7 @@ class Sessions {
   Entries closing_ ABSL_GUARDED_BY(mutex_);  // cancelled; each is freed by its own thread
   std::vector<std::string> closings_without_thread_ ABSL_GUARDED_BY(mutex_);  // keys in closing_ without a thread yet
   absl::flat_hash_map<std::string, std::shared_ptr<ContentIndex>> contents_ ABSL_GUARDED_BY(mutex_);  // by principal
+  absl::flat_hash_map<std::string, std::shared_ptr<SharedTensors>> shared_ ABSL_GUARDED_BY(mutex_);   // by principal
   uint64_t last_id_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t last_attachment_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;

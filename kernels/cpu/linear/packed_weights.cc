@@ -54,7 +54,7 @@ class OneDnnWeights final : public PackedWeights {
     Tensor bytes;
   };
   void drop_outdated(const Tensor& t) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (version_ == t.version()) return;
+    if (version_ == t.version() && !t->storage->is_shared()) return;
     version_ = t.version();
     uses_.clear();
     copies_.clear();

@@ -1,7 +1,8 @@
 """torch.multiprocessing: Python's multiprocessing, with tensors as arguments, results and elements of queues.
 
-A tensor that is sent to another process is copied: the copy has the values at the time of sending, and later writes do
-not change it. The default start method is "spawn": a forked process cannot use a session of its parent.
+A tensor that is sent to another process is the same tensor there: both processes see each other's writes, without an order
+between them. Processes use the engine of their parent, also a private one. The default start method is "spawn": a forked
+process cannot use a session of its parent.
 """
 
 from __future__ import annotations
@@ -26,9 +27,7 @@ _strategy = "file_descriptor"
 
 
 def set_sharing_strategy(new_strategy: str) -> None:
-    """Stores the name of one of PyTorch's strategies. It has no effect: tensors are in engines and use no shared memory
-    of this process.
-    """
+    """Stores one of PyTorch's names. Tensors are shared by engines, whatever the strategy is."""
     global _strategy
     if new_strategy not in _STRATEGIES:
         raise AssertionError(f"invalid sharing strategy {new_strategy!r}, expected one of {_STRATEGIES}")
@@ -47,9 +46,12 @@ def get_all_sharing_strategies() -> set[str]:
 
 @contextlib.contextmanager
 def parents_engine() -> Iterator[None]:
-    """Within the context, new processes connect to the engine to which this process was connected by connect(address)."""
-    before = {name: os.environ.get(name) for name in _connection.environment}
-    os.environ.update(_connection.environment)
+    """Within the context, new processes connect to the engine of this process."""
+    variables = dict(_connection.environment)
+    if not variables and _connection._current is not None and _connection._current.address:
+        variables = {"TELETENSOR_ADDRESS": _connection._current.address}
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
     try:
         yield
     finally:

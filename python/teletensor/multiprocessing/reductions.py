@@ -1,20 +1,19 @@
-"""How tensors are pickled for other processes of a user.
+"""How tensors are pickled for other processes of a user: as a capability to use the same bytes in the same engine.
 
-Small tensors are pickled with their bytes. Large ones are tickets, by which the other process's engine pulls the values:
-the sending process must exist until then.
+The other process gets a tensor over these bytes. They are freed when no process uses them, and are charged to the memory
+limit of the process that created them. A tensor that was sent and not received is kept until its process has ended, and 60 s
+longer. Tensors of an engine in this process are copied.
 """
 
 from __future__ import annotations
 
+import secrets
 from multiprocessing.reduction import ForkingPickler
-from typing import Any
 
 from .. import _C, _connection
-from ..distributed import _pull
 from ..nn.parameter import Buffer, Parameter
 
-_SECONDS = 3600.0  # seconds after which a value that nobody has pulled is freed
-_SMALL = 4 << 20  # bytes
+_SECONDS = 86400.0 * 7  # after which a tensor that nobody has received is freed
 
 
 def reduce_tensor(tensor: _C.Tensor) -> tuple:
@@ -29,10 +28,16 @@ def reduce_tensor(tensor: _C.Tensor) -> tuple:
     value = tensor.detach()
     if tensor.device.type == "meta":
         return rebuild_meta, (list(tensor.shape), str(tensor.dtype), kind, tensor.requires_grad)
-    if value.numel() * value.element_size() <= _SMALL:
+    session = _connection.connection()
+    if not session.address or not session.owns(tensor):
         data = value.reshape(-1).contiguous().view(_C.uint8).numpy(force=True).tobytes() if value.numel() else b""
-        return rebuild_small, (data, list(value.shape), str(value.dtype), str(value.device), kind, tensor.requires_grad)
-    return rebuild_tensor, (_pull.offer(value, timeout=_SECONDS), str(value.device), kind, tensor.requires_grad)
+        return rebuild_copy, (data, list(value.shape), str(value.dtype), str(value.device), kind, tensor.requires_grad)
+    capability = secrets.token_hex(16)
+    # Waits, because the other process may import the tensor before this session's other instructions are sent.
+    elements = _C.ops.share_export(value, capability=capability, timeout=_SECONDS).item() // value.element_size()
+    view = (list(value.shape), list(value.stride()), value.storage_offset())
+    place = (session.address, capability, elements, str(value.dtype), str(value.device))
+    return rebuild_tensor, (place, view, kind, tensor.requires_grad)
 
 
 def _as_kind(value: _C.Tensor, kind: str, requires_grad: bool) -> _C.Tensor:
@@ -42,17 +47,38 @@ def _as_kind(value: _C.Tensor, kind: str, requires_grad: bool) -> _C.Tensor:
     return value.requires_grad_() if requires_grad else value
 
 
-def rebuild_small(data: bytes, sizes: list[int], dtype: str, device: str, kind: str, requires_grad: bool) -> _C.Tensor:
+def rebuild_copy(data: bytes, sizes: list[int], dtype: str, device: str, kind: str, requires_grad: bool) -> _C.Tensor:
     """A tensor with the given bytes."""
-    value = _C.from_bytes(data, getattr(_C, dtype.rpartition(".")[2]), sizes, _C.device("cpu"))
+    value = _C.from_bytes(data, _dtype(dtype), sizes, _C.device("cpu"))
     return _as_kind(value.to(device), kind, requires_grad)
 
 
-def rebuild_tensor(ticket: dict[str, Any], device: str, kind: str, requires_grad: bool) -> _C.Tensor:
-    """The tensor of a ticket, on its device in the other process."""
-    value = _pull.pull(ticket, device=device)
-    _connection.connection().synchronize()  # afterwards the sending process may end
-    return _as_kind(value, kind, requires_grad)
+def _dtype(name: str) -> _C.dtype:
+    return getattr(_C, name.rpartition(".")[2])
+
+
+def rebuild_tensor(place: tuple, view: tuple, kind: str, requires_grad: bool) -> _C.Tensor:
+    """The tensor that another process has sent.
+
+    Raises:
+        RuntimeError: it was received before, or its process has ended some time ago.
+        ConnectionError: this process uses another engine.
+    """
+    address, capability, elements, dtype, device = place
+    if _connection._current is None:
+        with _connection._opening:
+            session = _connection._current or _connection.connect(address)
+    else:
+        session = _connection._current
+    if session.address != address:
+        raise ConnectionError(
+            f"[multiprocessing] expected a process that uses the sender's engine at {address}, got one that uses "
+            f"{session.address or 'an engine of its own'}: start it when its parent is connected, or connect both processes to one "
+            "engine with TELETENSOR_ADDRESS or connect()"
+        )
+    whole = _C.ops.share_import(capability, size=[elements], dtype=_dtype(dtype), device=_C.device(device))
+    session.synchronize()  # afterwards the sending process may end
+    return _as_kind(whole.as_strided(*view).detach(), kind, requires_grad)
 
 
 def rebuild_meta(sizes: list[int], dtype: str, kind: str, requires_grad: bool) -> _C.Tensor:

@@ -29,6 +29,44 @@ def test_spawn_shares_arguments_and_a_queue(torch, mp):
         assert row[0] == i and torch.allclose(row[1], net(x)) and row[2:] == ("Parameter", True, "torch.float32")
 
 
+def test_a_tensor_is_the_same_in_both_processes(torch, mp):
+    x, net, to_child, to_parent = torch.arange(4.0), torch.nn.Linear(2, 2), mp.Queue(), mp.Queue()
+    view = x[1:3]
+    child = mp.Process(target=processes.change, args=(view, net, to_child, to_parent))
+    child.start()
+    sent = torch.zeros(2, 3).t()
+    to_child.put(sent)
+    received, no_grad, kind = to_parent.get(timeout=30)
+    assert x.tolist() == [0, 2, 4, 3] and (net.weight == 3).all() and (no_grad, kind) == (True, "Parameter")
+    assert sent.tolist() == [[7, 7], [0, 0], [0, 0]] and received.stride() == (1, 3) and torch.equal(received, sent)
+    received[1] = 8
+    torch.synchronize()
+    to_parent.put(None)
+    child.join(30)
+    assert sent.tolist() == [[7, 7], [8, 8], [0, 0]] and to_parent.get(timeout=30) == sent.tolist()
+
+
+def test_processes_train_one_module(torch, mp):
+    net = torch.nn.Linear(2, 1).share_memory()
+    children = [mp.Process(target=processes.train, args=(net, steps)) for steps in (60, 61)]
+    for child in children:
+        child.start()
+    for child in children:
+        child.join(60)
+    assert [child.exitcode for child in children] == [0, 0]
+    assert torch.allclose(net.weight, torch.ones(1, 2), atol=0.05) and net.bias.abs().item() < 0.05
+
+
+def test_a_pickled_tensor_is_received_once(torch, mp):
+    function, args = mp.reductions.reduce_tensor(torch.arange(3.0))
+    assert function(*args).tolist() == [0, 1, 2]
+    with pytest.raises(RuntimeError, match="no tensor is shared under this capability: it was received before"):
+        function(*args).tolist()
+    (_, *place), *rest = mp.reductions.reduce_tensor(torch.arange(3.0))[1]
+    with pytest.raises(ConnectionError, match="expected a process that uses the sender's engine at elsewhere:1"):
+        mp.reductions.rebuild_tensor(("elsewhere:1", *place), *rest)
+
+
 def test_errors_of_processes(torch, mp):
     with pytest.raises(mp.ProcessRaisedException, match="Process 1 terminated.*\n(.*\n)*ValueError: sum 6.0") as error:
         mp.spawn(processes.fail, (torch.arange(4.0),), nprocs=2)

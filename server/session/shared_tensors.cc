@@ -1,0 +1,140 @@
+#include "server/session/shared_tensors.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "distributed/pull_service.h"
+#include "engine/device/devices.h"
+#include "engine/dispatch/new_results.h"
+#include "engine/program/poison.h"
+#include "engine/schema/op_ids.h"
+#include "engine/session/context.h"
+
+namespace tt::server {
+namespace {
+
+using distributed::OfferedValue;
+using distributed::OfferTable;
+
+constexpr uint64_t kExportBytes = 512;  // of bookkeeping, besides the tensor
+
+void check_status(const absl::Status& status) {
+  if (status.ok()) return;
+  fail(absl::IsInvalidArgument(status) || absl::IsAlreadyExists(status) ? ErrorKind::kValue : ErrorKind::kRuntime,
+       status.message());
+}
+
+ShareService& service() {
+  auto* found = Context::current().services.find<ShareService>();
+  check(found != nullptr, "shared tensors require a session");
+  return *found;
+}
+
+}  // namespace
+
+std::shared_ptr<OfferTable> SharedTensors::table() {
+  MutexLock lock(mutex_);
+  if (!table_) table_ = std::make_shared<OfferTable>();
+  return table_;
+}
+
+ShareService::~ShareService() {
+  if (table_) table_->limit_all(owner_, kAfterSession);
+}
+
+OfferTable& ShareService::table() {
+  if (!table_) {
+    table_ = shared_->table();
+    owner_ = table_->new_owner();
+  }
+  return *table_;
+}
+
+void ShareService::offer(const std::string& capability, OfferedValue value, double timeout) {
+  check_status(OfferTable::check_capability(capability));
+  check_status(table().offer(capability, std::make_shared<const OfferedValue>(std::move(value)), owner_,
+                             distributed::PullService::checked_timeout(timeout)));
+}
+
+void ShareService::add(const std::string& capability, const Tensor& tensor, double timeout) {
+  Context& context = Context::current();
+  OfferedValue value{detach(tensor), {}};
+  if (tensor.device().type != DeviceType::kCPU) context.stream(tensor.device()).synchronize();
+  if (context.has_async_errors()) {
+    if (const auto poison = context.async_errors().find_error(tensor->storage->pending_errors)) {
+      value.error = Error(poison->kind, poison->message);
+    }
+  }
+  tensor->storage->mark_shared();
+  offer(capability, std::move(value), timeout);
+}
+
+Ref<Storage> ShareService::take(const std::string& capability) {
+  check_status(OfferTable::check_capability(capability));
+  absl::StatusOr<OfferTable::Value> taken = absl::NotFoundError("");
+  constexpr auto kAtOnce = OfferTable::Milliseconds(1000);
+  // The callback runs during take(), or never: a wait that take() starts is cancelled. If another thread completes it
+  // first, that thread holds the last reference to the result.
+  auto result = std::make_shared<std::pair<Mutex, absl::StatusOr<OfferTable::Value>>>();
+  result->second = absl::NotFoundError("");
+  const uint64_t wait = table().take(capability, kAtOnce, [result](absl::StatusOr<OfferTable::Value> value) {
+    MutexLock lock(result->first);
+    result->second = std::move(value);
+  });
+  if (wait != 0) table().cancel(wait);
+  {
+    MutexLock lock(result->first);
+    taken = std::move(result->second);
+  }
+  check(taken.ok() && *taken,
+        "no tensor is shared under this capability: it was received before, its time has passed, the session that "
+        "shared it has ended, or its process uses another engine or another token");
+  if ((*taken)->error) throw *(*taken)->error;
+  return (*taken)->tensor->storage;
+}
+
+void ShareService::skipped(const Op& op, Args args, const Error& error, uint32_t /*site*/) {
+  if (op.id != op_id::kShareExport || args.size() != 3) return;
+  if (args[1].kind != Arg::Kind::kString || args[2].kind != Arg::Kind::kFloat) return;
+  try {
+    offer(std::string(args[1].string()), {Tensor(), error}, args[2].to_double());
+  } catch (const Error&) {
+    // The arguments are invalid, so the export would have failed too.
+  }
+}
+
+uint64_t ShareService::host_bytes() const { return table_ ? table_->num_offers(owner_) * kExportBytes : 0; }
+
+namespace {
+
+void share_export(Call& call) {
+  const Tensor input = call.tensor(0);
+  service().add(std::string(call.args[1].string()), input, call.args[2].to_double());
+  allocate_outputs(call);
+  *call.outputs[0].data_as<int64_t>() = static_cast<int64_t>(input->storage->bytes());
+}
+
+void share_import(Call& call) {
+  const TensorMeta& meta = call.inferred.outputs[0];
+  const Ref<Storage> exported = service().take(std::string(call.args[0].string()));
+  check(ErrorKind::kValue, exported->device() == meta.device, "expected the device of the shared tensor, ",
+        to_string(exported->device()), ", got ", to_string(meta.device));
+  check(ErrorKind::kValue, static_cast<uint64_t>(meta.numel()) <= exported->bytes() / item_size(meta.dtype),
+        "expected at most the ", exported->bytes(), " bytes of the shared storage, got ", describe(meta));
+  Ref<Storage> storage = Storage::over(exported, Context::current().account);
+  if (meta.device.type != DeviceType::kCPU && storage->data()) {
+    Devices::instance().allocator(meta.device).record_stream(storage->data(), Context::current().stream(meta.device));
+  }
+  call.outputs.assign(1, Tensor(new TensorImpl(meta, std::move(storage))));
+}
+
+}  // namespace
+
+void register_shared_tensors(Dispatcher& dispatcher) {
+  for (Key key : {Key::kCPU, Key::kCUDA}) {
+    dispatcher.set(op_id::kShareExport, key, &with_new_results<&share_export>);
+    dispatcher.set(op_id::kShareImport, key, &with_new_results<&share_import>);
+  }
+}
+
+}  // namespace tt::server

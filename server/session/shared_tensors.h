@@ -1,0 +1,65 @@
+// SharedTensors: the tensors that sessions of one principal share with each other. ShareService: one session's part.
+//
+// A session exports a tensor's storage under a capability. The session that imports it gets a tensor over the same
+// bytes. Both sessions may write, on threads of their own and without an order between them, as processes that share
+// memory do. Each session counts its own writes for autograd. The bytes remain charged to the exporting session.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/mutex.h"
+#include "distributed/pull/offer_table.h"
+#include "engine/dispatch/dispatcher.h"
+#include "engine/session/service.h"
+#include "engine/tensor/tensor.h"
+
+namespace tt::server {
+
+// Owned by Sessions and shared by the principal's sessions, so that a session cannot import another principal's tensors
+// even if it has their capability. Thread-safe.
+class SharedTensors {
+ public:
+  // Returns the table; creates it and its thread at the first call.
+  std::shared_ptr<distributed::OfferTable> table();
+
+ private:
+  Mutex mutex_;
+  std::shared_ptr<distributed::OfferTable> table_ ABSL_GUARDED_BY(mutex_);
+};
+
+// Attached to the session's Context; used on the thread on which the Context is current. Exports that were not imported
+// end kAfterSession after its destruction, so that a process may end before another one has received its tensors.
+class ShareService final : public SessionService {
+ public:
+  explicit ShareService(std::shared_ptr<SharedTensors> shared) : shared_(std::move(shared)) {}
+  ~ShareService() override;
+
+  // Waits for the device. Throws Error if the capability or the timeout is invalid, or the session has too many
+  // exports.
+  void add(const std::string& capability, const Tensor& tensor, double timeout);
+  // Returns a storage over the bytes that were exported under the capability, which is then used up. Throws Error if
+  // there are none, or the exported tensor's computation had failed.
+  Ref<Storage> take(const std::string& capability);
+
+  // Exports the error of a poisoned tensor.
+  void skipped(const Op& op, Args args, const Error& error, uint32_t site) override;
+  uint64_t host_bytes() const override;
+
+  // As long as a session may have no connection before it is freed.
+  static constexpr distributed::OfferTable::Milliseconds kAfterSession = std::chrono::seconds(60);
+
+ private:
+  distributed::OfferTable& table();
+  void offer(const std::string& capability, distributed::OfferedValue value, double timeout);
+
+  const std::shared_ptr<SharedTensors> shared_;
+  std::shared_ptr<distributed::OfferTable> table_;  // null before the first use
+  uint64_t owner_ = 0;
+};
+
+void register_shared_tensors(Dispatcher& dispatcher);
+
+}  // namespace tt::server
