@@ -8,6 +8,7 @@
 #include "autograd/nodes/tape.h"
 #include "autograd/record.h"
 #include "autograd/task.h"
+#include "engine/dispatch/new_results.h"
 #include "engine/program/suspension.h"
 #include "engine/schema/error.h"
 #include "engine/schema/op_ids.h"
@@ -51,18 +52,14 @@ void backward_begin(Call& call) {
   set_step_token(call);
 }
 
-void backward_until(Call& call) {
-  call.outputs = task_of(call).run_until(call.args[1].integer, call.args[3].ints());
-}
+void backward_until(Call& call) { call.outputs = task_of(call).run_until(call.args[1].integer, call.args[3].ints()); }
 
 void backward_feed(Call& call) {
   task_of(call).resume_with(call.args[1].integer, list_of(call.args[2]));
   set_step_token(call);
 }
 
-void backward_end(Call& call) {
-  call.outputs = task_of(call).finish(list_of(call.args[1]));
-}
+void backward_end(Call& call) { call.outputs = task_of(call).finish(list_of(call.args[1])); }
 
 void backward_drop(Call& call) { Tape::current().drop(call.args[0].integer); }
 
@@ -144,6 +141,36 @@ void unhook(Call& call) {
   std::erase_if(*hooks, [&](const Hook& hook) { return hook.stop == call.args[0].integer; });
 }
 
+void saved_begin(Call& call) {
+  constexpr SavedTensors kModes[] = {SavedTensors::kClient, SavedTensors::kOnCpu, SavedTensors::kCopied};
+  const int64_t mode = call.args[0].integer;
+  check(mode >= 0 && mode < static_cast<int64_t>(std::size(kModes)), "expected a mode from 0 to 2, got ", mode);
+  Context::current().saved_tensors = kModes[mode];
+  Tape::current().saved().begin();
+}
+
+void saved_stop(Call&) {
+  Context::current().saved_tensors = SavedTensors::kShared;
+  Tape::current().saved().cancel();
+}
+
+void saved_end(Call& call) {
+  Context::current().saved_tensors = SavedTensors::kShared;
+  const std::vector<int64_t> text =
+      Tape::current().saved().end(call.args[0].integer, list_of(call.args[1]), list_of(call.args[2]));
+  const int64_t size = static_cast<int64_t>(text.size());
+  call.outputs.assign(1, empty({&size, 1}, DType::kInt64, Device{}));
+  std::copy(text.begin(), text.end(), call.outputs[0].data_as<int64_t>());
+}
+
+void saved_values(Call& call) {
+  const std::vector<Tensor>& values = Tape::current().saved().values(call.args[0].integer);
+  call.outputs.clear();
+  for (const Tensor& value : values) call.outputs.push_back(detach(value));
+}
+
+void saved_release(Call& call) { Tape::current().saved().release(call.args[0].integer); }
+
 }  // namespace
 
 void register_autograd(Dispatcher& dispatcher) {
@@ -161,6 +188,11 @@ void register_autograd(Dispatcher& dispatcher) {
       {op_id::kBackwardFeed, &backward_feed},
       {op_id::kBackwardEnd, &backward_end},
       {op_id::kBackwardDrop, &backward_drop},
+      {op_id::kSavedBegin, &saved_begin},
+      {op_id::kSavedEnd, &with_new_results<&saved_end>},
+      {op_id::kSavedValues, &with_new_results<&saved_values>},
+      {op_id::kSavedRelease, &saved_release},
+      {op_id::kSavedStop, &saved_stop},
   };
   for (auto [op, kernel] : kernels) dispatcher.set(op, Key::kAutograd, kernel);
 }

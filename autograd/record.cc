@@ -2,6 +2,7 @@
 
 #include "autograd/nodes/history.h"
 #include "autograd/nodes/operator_node.h"
+#include "autograd/nodes/tape.h"
 #include "autograd/nodes/view_node.h"
 #include "engine/schema/error.h"
 #include "engine/session/context.h"
@@ -14,6 +15,12 @@ Ref<OperatorNode> make_node(const Call& call) {
   const Gradient* gradient = find_gradient(call.op->id);
   check(ErrorKind::kNotImplemented, gradient != nullptr, "[", std::string(call.op->name), "] has no gradient");
   return Ref<OperatorNode>(new OperatorNode(call, *gradient));
+}
+
+void save_results(const Call& call, const Ref<OperatorNode>& node) {
+  node->save_results(call);
+  if (Context::current().saved_tensors == SavedTensors::kClient) [[unlikely]]
+    Tape::current().saved().add(node);
 }
 
 void check_writable(const Tensor& target) {
@@ -54,7 +61,7 @@ void record_in_place(Call& call) {
   for (const Tensor& target : call.outputs) check_writable(target);
   Ref<OperatorNode> node = make_node(call);
   Dispatcher::instance().redispatch(call, Key::kAutograd);
-  if (node) node->save_results(call);
+  if (node) save_results(call, node);
   for (uint32_t i = 0; i < call.outputs.size(); ++i) rebase(call, call.outputs[i], node, i);
 }
 
@@ -67,7 +74,7 @@ void record(Call& call) {
   Ref<OperatorNode> node = make_node(call);
   Dispatcher::instance().redispatch(call, Key::kAutograd);
   if (!node) return;
-  node->save_results(call);
+  save_results(call, node);
   for (uint32_t i = 0; i < call.outputs.size(); ++i) {
     if (has_gradients(call.outputs[i].dtype())) set_history(call.outputs[i], node, i);
   }

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <atomic>
 
+#include "absl/cleanup/cleanup.h"
 #include "autograd/anomaly.h"
 #include "autograd/formulas/formulas.h"
 #include "autograd/nodes/accumulate.h"
 #include "autograd/nodes/client_function_node.h"
 #include "autograd/nodes/history.h"
 #include "autograd/nodes/leaf.h"
+#include "autograd/nodes/operator_node.h"
 #include "engine/device/cancellation.h"
 #include "engine/dispatch/ops.h"
 #include "engine/program/suspension.h"
@@ -210,7 +212,9 @@ bool Task::visit(uint32_t index, int64_t stop) {
   State& state = states_[index];
   if (int64_t hook = add_pending_hook(index); hook != 0) return hook == stop;
   store_captured(index);
-  if (int64_t own = state.node->client_node_id(); own != 0) {
+  int64_t own = state.node->client_node_id();
+  if (own == 0 && state.supplied.empty()) own = state.node->saved_stop();
+  if (own != 0) {
     bool reached = std::any_of(state.gradients.begin(), state.gradients.end(), [](const Tensor& g) { return !!g; });
     if (reached) {
       pending_stops_[own] = {index, 0};
@@ -253,12 +257,22 @@ void Task::run(State& state) {
   bool reached = std::any_of(state.gradients.begin(), state.gradients.end(), [](const Tensor& g) { return !!g; });
   bool runs = reached && (!node.is_leaf() || (options_.accumulate && (capture_all_ || state.captured)));
   if (runs) {
-    node.run(state.gradients, results);
+    run_supplied(state, results);
     if (Context::current().detect_anomaly) check_finite(node, results);
   }
   state.gradients.clear();
   if (runs && !options_.retain_graph) node.release();
   for (size_t i = 0; i < results.size(); ++i) deliver(node.edges[i], std::move(results[i]));
+}
+
+// Runs the node, with the saved tensors that the client has supplied.
+void Task::run_supplied(State& state, Gradients& results) {
+  if (state.supplied.empty()) return state.node->run(state.gradients, results);
+  auto& node = static_cast<OperatorNode&>(*state.node);
+  absl::Cleanup withdraw = [&] { node.withdraw(); };
+  node.supply(state.supplied);
+  node.run(state.gradients, results);
+  state.supplied.clear();
 }
 
 void Task::check_finite(const Node& node, const Gradients& results) const {
@@ -307,6 +321,7 @@ Tensors Task::run_until(int64_t stop, SizesView shapes) {
   const PendingStop& pending = pending_stops_.at(stop);
   State& state = states_[pending.state];
   PassMode mode(options_.create_graph);
+  if (state.node->saved_stop() == stop) return {ops::zeros({}, DType::kBool, Device{})};
   if (state.node->client_node_id() != stop) return {state.gradients[pending.output]};
   Tensors gradients;
   for (uint32_t i = 0; i < state.node->outputs(); ++i) {
@@ -331,6 +346,11 @@ void Task::resume_with(int64_t stop, absl::Span<const Tensor> gradients) {
     for (size_t i = 0; i < gradients.size(); ++i) deliver(function.edges[i], function.fit(i, gradients[i]));
     return;
   }
+  if (state.node->saved_stop() == stop) {
+    check(gradients.size() > 1, "expected the saved tensors of ", state.node->name(), ", got none");
+    state.supplied.assign(gradients.begin() + 1, gradients.end());
+    return make_ready(pending.state);
+  }
   check(gradients.size() == 1, "expected one gradient from a hook, got ", gradients.size());
   Tensor& gradient = state.gradients[pending.output];
   if (gradients[0]) {
@@ -349,6 +369,9 @@ Tensors Task::finish(absl::Span<const Tensor> captures) {
     auto [stop, pending] = *pending_stops_.begin();
     check(states_[pending.state].node->client_node_id() != stop, "cannot end the backward pass before function ", stop,
           " has returned its gradients");
+    check(states_[pending.state].node->saved_stop() != stop,
+          "cannot end the backward pass before the saved tensors of ", states_[pending.state].node->name(),
+          " are supplied");
     const Tensor none;
     resume_with(stop, absl::Span<const Tensor>(&none, 1));
   }

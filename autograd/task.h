@@ -1,6 +1,7 @@
 // Task: one backward pass. Runs to its end, or in steps that stop where the client's code must run.
 //
-// Used by one session's thread. A stop is a client function or a client hook, identified by the client's number for it.
+// Used by one session's thread. A stop is a client function, a client hook or a node whose saved tensors the client
+// stores, identified by the client's number for it.
 // A node runs when all nodes that depend on it have run. Of the ready nodes, leaves run first, then the latest
 // recorded. Nodes that lead to no requested gradient are skipped.
 //
@@ -38,12 +39,14 @@ class Task final : public Pass {
        TaskOptions options);
 
   // Runs until the stop numbered `stop` is next and returns its gradients: for a function, one per result (zeros if
-  // none arrived); for a hook, the one that the hook reads. If the pass does not reach `stop`, returns zeros of
-  // `shapes` (dtype, rank, sizes, ...) and ignores a later resume_with() for `stop`, or throws Error if `shapes` is
-  // empty. Clients need this because they can only guess the graph of recorded gradients.
+  // none arrived); for a hook, the one that the hook reads; for saved tensors that the client stores, a false. If the
+  // pass does not reach `stop`, returns zeros of `shapes` (dtype, rank, sizes, ...) and ignores a later resume_with()
+  // for `stop`, or throws Error if `shapes` is empty. Clients need this because they can only guess the graph of
+  // recorded gradients.
   Tensors run_until(int64_t stop, SizesView shapes = {});
   // Passes in the client's result for `stop`: for a function, the gradients of its inputs; for a hook, the gradient
-  // that replaces the one that the hook read (undefined if the hook does not replace it).
+  // that replaces the one that the hook read (undefined if the hook does not replace it); for a node whose saved
+  // tensors the client stores, the result of run_until() and these tensors.
   void resume_with(int64_t stop, absl::Span<const Tensor> gradients);
   // Runs to the end. Returns one tensor per capture: the leaf's .grad with `accumulate`, else the gradient that
   // arrived, or zeros. Hooks that the client has not requested leave gradients unchanged.
@@ -57,6 +60,7 @@ class Task final : public Pass {
     uint32_t dependencies = 0;                       // edges that have not delivered a gradient yet
     std::unique_ptr<const std::vector<Hook>> hooks;  // copied at the first visit; null if there are none
     uint32_t hooks_done = 0;
+    Tensors supplied;  // the saved tensors that the client stores, for the next run
     bool needed = false;
     bool captured = false;
   };
@@ -89,6 +93,7 @@ class Task final : public Pass {
   int64_t add_pending_hook(uint32_t index);
   void store_captured(uint32_t index);
   void run(State& state);
+  void run_supplied(State& state, Gradients& results);
   void deliver(const Edge& edge, Tensor gradient);
   void check_finite(const Node& node, const Gradients& results) const;
   void make_ready(uint32_t index);

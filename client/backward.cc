@@ -10,11 +10,6 @@
 namespace tt::client {
 namespace {
 
-int64_t next_stop() {
-  static std::atomic<int64_t> stop{0};
-  return ++stop;
-}
-
 void issue(const Tensor& tensor, std::string_view op, Args args, uint32_t site) {
   CallOptions options;
   options.site = site;
@@ -39,6 +34,11 @@ void keep_grad(Handle& tensor, Tensor gradient, bool create_graph) {
 }
 
 }  // namespace
+
+int64_t next_stop(int64_t count) {
+  static std::atomic<int64_t> last{0};
+  return last.fetch_add(count, std::memory_order_relaxed) + 1;
+}
 
 void backward(absl::Span<const Tensor> roots, absl::Span<const Tensor> gradients, bool retain_graph, bool create_graph,
               uint32_t site, absl::Span<const Tensor> inputs) {
@@ -77,7 +77,7 @@ std::vector<Tensor> grad(absl::Span<const Tensor> roots, absl::Span<const Tensor
 }
 
 void custom_function(absl::Span<const Tensor> inputs, absl::Span<const Tensor> outputs, BackwardFunction backward,
-                     uint32_t site) {
+                     uint32_t site, std::string name) {
   check(!outputs.empty(), "expected at least one output of a custom function, got none");
   Ref<GraphNode> node;
   absl::InlinedVector<GraphEdge, 2> edges;
@@ -85,7 +85,8 @@ void custom_function(absl::Span<const Tensor> inputs, absl::Span<const Tensor> o
   node = Ref<GraphNode>(new GraphNode(nullptr, nullptr));
   node->edges = std::move(edges);
   GraphExtras& extras = node->mutable_extras();
-  extras.stop = next_stop();
+  extras.name = std::move(name);
+  extras.stop = next_stop(1);
   extras.function = std::move(backward);
   for (const Tensor& output : outputs) extras.outputs.push_back(*output);
   const ListArg of(inputs), made(outputs);
@@ -97,7 +98,7 @@ void custom_function(absl::Span<const Tensor> inputs, absl::Span<const Tensor> o
 int64_t add_hook(const Tensor& tensor, BackwardFunction hook, uint32_t site) {
   check(tensor->requires_grad, "cannot register a hook on a tensor that doesn't require gradient");
   GraphEdge edge = edge_of(tensor);
-  int64_t stop = next_stop();
+  int64_t stop = next_stop(1);
   TensorMeta meta = *tensor;
   edge.node->mutable_extras().hooks.push_back({stop, edge.output, std::move(hook), std::move(meta)});
   const Arg args[] = {stop, tensor.get()};

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -11,11 +12,13 @@
 
 namespace tt::client {
 
+// Returns the first of `count` unused numbers of stops of a backward pass.
+int64_t next_stop(int64_t count);
 // Records that the caller's code computed `outputs` (floating point, made without recording) from `inputs`. `backward`
 // receives one gradient per output, zeros for outputs that received none, and returns one gradient per input.
-// `backward` should not own the outputs, because the outputs own `backward`.
+// `backward` should not own the outputs, because the outputs own `backward`. `name` is the name of the graph's node.
 void custom_function(absl::Span<const Tensor> inputs, absl::Span<const Tensor> outputs, BackwardFunction backward,
-                     uint32_t site);
+                     uint32_t site, std::string name = "FunctionBackward");
 
 // `hook` receives each gradient of `tensor` and may replace it. Returns the hook's id.
 int64_t add_hook(const Tensor& tensor, BackwardFunction hook, uint32_t site);

@@ -134,14 +134,19 @@ std::vector<uint32_t> BackwardPass::indices_latest_first() const {
 bool BackwardPass::has_client_code() const {
   for (uint32_t i = 0; i < nodes_.size(); ++i) {
     const GraphExtras* extras = nodes_[i]->extras();
-    if (extras && is_needed(i) && (extras->stop != 0 || !extras->hooks.empty())) return true;
+    if (extras && is_needed(i) && (extras->stop != 0 || !extras->hooks.empty() || !extras->packed.empty())) {
+      return true;
+    }
   }
   return false;
 }
 
 void BackwardPass::mark_freed() {
   for (uint32_t i = 0; i < nodes_.size(); ++i) {
-    if (nodes_[i]->op() && nodes_[i]->op()->saves && is_needed(i)) nodes_[i]->freed = true;
+    const bool packed = nodes_[i]->extras() && !nodes_[i]->extras()->packed.empty();
+    if (!nodes_[i]->op() || !(nodes_[i]->op()->saves || packed) || !is_needed(i)) continue;
+    nodes_[i]->freed = true;
+    if (packed) nodes_[i]->mutable_extras().packed.clear();
   }
 }
 
@@ -238,6 +243,7 @@ void BackwardPass::visit_node(GraphNode& node) {
   }
   if (!reached_[index_of(&node)]) return;
   if (extras && extras->stop != 0) return run_function(node, *extras);
+  if (extras && !extras->packed.empty()) supply_saved(node);
   for (const GraphEdge& edge : node.edges) record_arrival(edge);
 }
 
@@ -254,6 +260,19 @@ void BackwardPass::run_hook(const GraphHook& hook) {
   check(replaced.size() == 1, "expected a hook to return one gradient or none, got ", replaced.size());
   const Tensor& result = replaced[0] ? replaced[0] : gradient[0];
   pass_gradients(hook.stop, {&result, 1});
+}
+
+// Supplies the tensors that the client stores for a call's nodes in the engine, the latest node first.
+void BackwardPass::supply_saved(const GraphNode& node) {
+  TensorMeta flag;
+  flag.dtype = DType::kBool;
+  const std::vector<PackedNode> packed = node.extras()->packed;  // copied, because client code may change the graph
+  for (auto i = packed.rbegin(); i != packed.rend(); ++i) {
+    // The flag is passed on, so that an error before this stop is the error of the pass.
+    std::vector<Tensor> tensors = {run_until(i->stop, {&flag, 1})[0]};
+    for (Tensor& tensor : i->unpack(options_.create_graph)) tensors.push_back(std::move(tensor));
+    pass_tensors(i->stop, tensors);
+  }
 }
 
 void BackwardPass::run_function(const GraphNode& node, const GraphExtras& function) {
@@ -289,7 +308,11 @@ void BackwardPass::pass_gradients(int64_t stop, absl::Span<const Tensor> gradien
   for (const Tensor& gradient : gradients) {
     if (options_.create_graph && gradient && gradient->requires_grad) history_.push_back(edge_of(gradient));
   }
-  const ListArg fed(gradients);
+  pass_tensors(stop, gradients);
+}
+
+void BackwardPass::pass_tensors(int64_t stop, absl::Span<const Tensor> tensors) {
+  const ListArg fed(tensors);
   const Arg args[] = {task_, stop, fed.arg(), progress_.get()};
   TensorMeta progress = *progress_;
   progress_ = call("backward_feed", args, {&progress, 1})[0];

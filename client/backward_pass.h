@@ -51,9 +51,11 @@ class BackwardPass {
   void begin(absl::Span<const Tensor> captures);
   void visit_node(GraphNode& node);
   void run_hook(const GraphHook& hook);
+  void supply_saved(const GraphNode& node);
   void run_function(const GraphNode& node, const GraphExtras& function);
   void record_arrival(const GraphEdge& edge);
   Tensors run_until(int64_t stop, absl::Span<const TensorMeta> metas);
+  void pass_tensors(int64_t stop, absl::Span<const Tensor> tensors);
   void pass_gradients(int64_t stop, absl::Span<const Tensor> gradients);
   std::vector<Tensor> end(absl::Span<const Tensor> captures);
 

@@ -54,7 +54,7 @@ class Recorder {
   // Creates the node, with the next sequence number. Call after all edges were added, because edge_of() of a view may
   // create another node.
   Ref<GraphNode> node() {
-    if (edges_.empty()) return {};
+    if (read_.empty()) return {};
     Ref<GraphNode> node = make_node(&op_);
     node->edges = std::move(edges_);
     return node;
@@ -63,10 +63,13 @@ class Recorder {
 
  private:
   void add(const TensorMeta* t) {
-    if (!t || !t->requires_grad || t->is_number) return;
-    Tensor tensor = handle_of(t);
+    if (!t || t->is_number) return;
+    Tensor tensor = t->requires_grad ? handle_of(t) : Tensor();
     // A target without a node did not require grad before this call.
-    if (!tensor->node && std::find(targets_.begin(), targets_.end(), tensor) != targets_.end()) return;
+    if (!tensor || (!tensor->node && std::find(targets_.begin(), targets_.end(), tensor) != targets_.end())) {
+      edges_.push_back({});
+      return;
+    }
     read_.push_back(tensor.get());
     edges_.push_back(edge_of(tensor));
   }
@@ -151,10 +154,10 @@ void check_writable(const Handle& target) {
   fail(ErrorKind::kRuntime, "a view of a leaf Variable that requires grad is being used in an in-place operation.");
 }
 
-void record(const Op& op, Args args, absl::Span<const Tensor> results, bool into) {
+Ref<GraphNode> record(const Op& op, Args args, absl::Span<const Tensor> results, bool into) {
   bool must_record = into;
   for (const Tensor& result : results) must_record |= result->requires_grad;
-  if (!must_record) return;
+  if (!must_record) return {};
   Recorder recorder(op, into ? results : absl::Span<const Tensor>());
   for (size_t i = 0; i < args.size(); ++i) recorder.add(op.params[i], args[i]);
   Ref<GraphNode> node = recorder.node();
@@ -164,6 +167,7 @@ void record(const Op& op, Args args, absl::Span<const Tensor> results, bool into
     else if (node && results[i]->requires_grad)
       set_grad_node(*results[i], node, i);
   }
+  return node;
 }
 
 void remove_from_graph(Handle& handle) {

@@ -9,10 +9,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
+#include "client/saved_tensors.h"
 #include "client/tensor.h"
 #include "engine/schema/op.h"
 #include "engine/schema/thread_cached.h"
@@ -38,11 +40,14 @@ struct GraphHook {
 
 // Rarely used members of a node.
 struct GraphExtras {
+  std::string name;                  // of the client-side function
+  std::shared_ptr<void> attributes;  // of a user of the client
   int64_t stop = 0;  // identifies the client-side function in a pass; 0: none
   BackwardFunction function;
   std::vector<TensorMeta> outputs;
   std::vector<GraphHook> hooks;
-  std::vector<Handle*> retained;  // results that retain their gradients
+  std::vector<Handle*> retained;   // results that retain their gradients
+  std::vector<PackedNode> packed;  // saved tensors that the client stores, by node of the engine, the oldest first
 };
 
 class GraphNode final : public RefCounted, public ThreadCached<GraphNode> {
@@ -59,7 +64,7 @@ class GraphNode final : public RefCounted, public ThreadCached<GraphNode> {
   const GraphExtras* extras() const { return extras_.get(); }  // null if there are none
   GraphExtras& mutable_extras();                               // creates them if there are none
 
-  absl::InlinedVector<GraphEdge, 2> edges;
+  absl::InlinedVector<GraphEdge, 2> edges;  // of a call: one per tensor of a differentiable argument
   bool freed = false;  // a pass has freed its saved values
   uint64_t visit = 0;  // last pass that visited this node
   uint32_t visit_index = 0;
@@ -73,8 +78,8 @@ class GraphNode final : public RefCounted, public ThreadCached<GraphNode> {
 };
 
 // Records a call and its results. `into` means that the results are existing tensors, which the call wrote to.
-// Session::call() calls this function if gradients are enabled.
-void record(const Op& op, Args args, absl::Span<const Tensor> results, bool into);
+// Session::call() calls this function if gradients are enabled. Returns the call's node, or null.
+Ref<GraphNode> record(const Op& op, Args args, absl::Span<const Tensor> results, bool into);
 // Throws Error if a recorded write into `target` is not allowed because `target` is a view of a leaf that requires
 // grad.
 void check_writable(const Handle& target);

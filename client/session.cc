@@ -7,12 +7,14 @@
 
 #include "base/mutex.h"
 #include "client/autocast.h"
+#include "client/backward.h"
 #include "client/call_log.h"
 #include "client/connection/interruption.h"
 #include "client/deferred_uploads.h"
 #include "client/encode.h"
 #include "client/graph.h"
 #include "client/link/link.h"
+#include "client/operand.h"
 #include "client/site_table.h"
 #include "client/wait_policy.h"
 #include "engine/schema/op_ids.h"
@@ -64,6 +66,52 @@ void describe_as(const v1::TensorDescription& description, TensorMeta* meta) {
 
 }  // namespace
 
+// A call that is enclosed in saved_begin and saved_end, or in saved_begin and saved_stop (engine/ops/autograd.yaml).
+class Session::SavedCall {
+ public:
+  SavedCall(std::shared_ptr<SavedTensorHooks> hooks, Args args) : hooks_(std::move(hooks)) {
+    for (const Arg& arg : args) {
+      for_each_tensor(arg, [&](const Handle* t) { inputs_.push_back(Tensor(const_cast<Handle*>(t))); });
+    }
+    if (is_stored()) stop_ = next_stop(kStopsPerCall);
+  }
+  // Whether the client stores the tensors.
+  bool is_stored() const { return hooks_->mode() == SavedTensorHooks::Mode::kClient; }
+  size_t encoded_bytes(size_t results) const { return 128 + 16 * (inputs_.size() + results); }
+  void begin(Link::Appending& appending) const {
+    const Arg args[] = {static_cast<int64_t>(hooks_->mode())};
+    add(appending, "saved_begin", args);
+  }
+  void end(Link::Appending& appending, Ref<Session> session, absl::Span<const Tensor> results) {
+    if (!is_stored()) return static_cast<void>(add(appending, "saved_stop", {}));
+    const ListArg inputs(inputs_), made(results);
+    const Arg args[] = {stop_, inputs.arg(), made.arg()};
+    v1::Instruction* instruction = add(appending, "saved_end", args);
+    TensorMeta meta;
+    meta.dtype = DType::kInt64;
+    description_ = make_ref<Handle>(meta, std::move(session), 0);
+    description_->id = appending.name(1);
+    instruction->set_result(description_->id);
+  }
+  // Waits for the engine's description, and stores the tensors.
+  std::vector<PackedNode> store(Session& session, absl::Span<const Tensor> results, uint32_t site);
+
+ private:
+  static constexpr int64_t kStopsPerCall = int64_t{1} << 20;
+  static v1::Instruction* add(Link::Appending& appending, std::string_view name, Args args) {
+    const Op& op = *find_op(name);
+    v1::Instruction* instruction = appending.add_instruction();
+    instruction->set_op(op.id);
+    encode_args(op, args, instruction);
+    return instruction;
+  }
+
+  const std::shared_ptr<SavedTensorHooks> hooks_;
+  std::vector<Tensor> inputs_;
+  Tensor description_;
+  int64_t stop_ = 0;
+};
+
 struct Session::Impl {
   Impl(std::unique_ptr<Transport> transport, v1::HelloRequest hello) : link(std::move(transport), std::move(hello)) {
     const v1::HelloReply& engine = link.engine();
@@ -80,7 +128,8 @@ struct Session::Impl {
   }
   // If the call waits, it stores the tensors of `args` in `kept`, because other threads of the language run during the
   // wait and may drop the arguments.
-  void queue(const Session* self, const Op& op, Args args, Tensors& results, const CallOptions& options, Tensors* kept);
+  void queue(Session* self, const Op& op, Args args, Tensors& results, const CallOptions& options, Tensors* kept,
+             SavedCall* saved = nullptr);
   // Issues the deferred uploads that the instruction uses, or all of them if it uses no tensor and changes the
   // session's state, such as the beginning of a capture. Calls `before_waiting` before a wait for room.
   void issue_deferred(const Op& op, Args args, absl::Span<const Tensor> into, absl::FunctionRef<void()> before_waiting);
@@ -169,8 +218,8 @@ void Session::Impl::set_autocast(Link::Appending& appending, const AutocastState
   autocast = state;
 }
 
-void Session::Impl::queue(const Session* self, const Op& op, Args args, Tensors& results, const CallOptions& options,
-                          Tensors* kept) {
+void Session::Impl::queue(Session* self, const Op& op, Args args, Tensors& results, const CallOptions& options,
+                          Tensors* kept, SavedCall* saved) {
   for (const Arg& arg : args) {
     for_each_tensor(arg, [&](const Handle* tensor) {
       check(tensor->session.get() == self, "[", op.name,
@@ -196,12 +245,15 @@ void Session::Impl::queue(const Session* self, const Op& op, Args args, Tensors&
   if (deferred.any()) [[unlikely]]
     issue_deferred(op, args, options.into, before_waiting);
   const bool autocasts = (options.autocast.enabled() || autocast_used) && has_autocast_policy(op);
-  if (autocasts && !autocast_used.exchange(true)) add_autocast_session(const_cast<Session*>(self));
-  Link::Appending appending = link.append(encoded_size(args), before_waiting);
+  if (autocasts && !autocast_used.exchange(true)) add_autocast_session(self);
+  const size_t bytes = encoded_size(args) + (saved ? saved->encoded_bytes(results.size()) : 0);
+  Link::Appending appending = link.append(bytes, before_waiting);
   if (blocked) sites.count_wait(options.site, WaitKind::kWindow, seconds_since(*blocked));
   if (autocasts && options.into.empty()) [[unlikely]]
     set_autocast(appending, options.autocast, options.site);
   if (options.into.empty()) appending.check_names(op, results.size());
+  if (saved) [[unlikely]]
+    saved->begin(appending);
   v1::Instruction* instruction = appending.add_instruction();
   if (calls.active()) [[unlikely]]
     calls.add(op.id, options.site);
@@ -218,6 +270,8 @@ void Session::Impl::queue(const Session* self, const Op& op, Args args, Tensors&
   if (options.site != 0) instruction->set_site(options.site);
   if (!options.grad) instruction->set_no_grad(true);
   if (options.inference) instruction->set_inference(true);
+  if (saved) [[unlikely]]
+    saved->end(appending, Ref<Session>(self), absl::MakeConstSpan(results));
 }
 
 // Checks `into` and returns the handles that the results are written to.
@@ -279,12 +333,43 @@ Tensors Session::call(const Op& op, Args args, const CallOptions& options) {
   }
   if (op.is_dynamic && options.into.empty() && op.num_outputs != 0) impl_->check_wait(options.site);
   Tensors kept;
-  impl_->queue(this, op, args, results, options, &kept);  // if interrupted, nothing was written
+  std::optional<SavedCall> saved;
+  if (options.saved != nullptr && grad && inference.requires_grad) [[unlikely]]
+    saved.emplace(*options.saved, args);
+  impl_->queue(this, op, args, results, options, &kept,
+               saved ? &*saved : nullptr);  // if interrupted, nothing was written
   mark_written(inference, options.into);
   bump_written(op, args);
   if (op.is_dynamic && options.into.empty()) impl_->wait_for_sizes(op, results, options.site);
-  if (grad) record(op, args, absl::MakeConstSpan(results), !options.into.empty());
+  if (!grad) return results;
+  Ref<GraphNode> node = record(op, args, absl::MakeConstSpan(results), !options.into.empty());
+  if (saved && saved->is_stored() && node) [[unlikely]]
+    node->mutable_extras().packed = saved->store(*this, absl::MakeConstSpan(results), options.site);
   return results;
+}
+
+std::vector<PackedNode> Session::SavedCall::store(Session& session, absl::Span<const Tensor> results, uint32_t site) {
+  std::vector<int64_t> numbers;
+  {
+    Impl& impl = *session.impl_;
+    Waiting waiting(impl, site);
+    v1::ReadResult answer = std::move(impl.link.read({&description_->id, 1}, /*meta_only=*/false)[0]);
+    if (answer.has_error()) throw impl.link.remote_error(answer.error());
+    describe_as(answer.tensor(), description_.get());
+    numbers.resize(static_cast<size_t>(description_->numel()));
+    const absl::Span<char> bytes(reinterpret_cast<char*>(numbers.data()), numbers.size() * sizeof(int64_t));
+    if (answer.data().size() == bytes.size())
+      std::copy(answer.data().begin(), answer.data().end(), bytes.begin());
+    else
+      impl.link.download(description_->id, bytes);
+  }
+  if (numbers.empty()) return {};
+  const Arg stop[] = {stop_};
+  const std::vector<TensorMeta> metas = described_others(numbers);
+  Tensors others;
+  if (!metas.empty()) others = session.call_with_metas(*find_op("saved_values"), stop, metas);
+  session.call_with_metas(*find_op("saved_release"), stop, {});
+  return pack_saved(hooks_, stop_, numbers, inputs_, results, absl::MakeConstSpan(others));
 }
 
 Tensors Session::call_with_metas(const Op& op, Args args, absl::Span<const TensorMeta> metas,

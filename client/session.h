@@ -25,6 +25,7 @@
 namespace tt::client {
 
 class CallLog;
+class SavedTensorHooks;  // client/saved_tensors.h
 
 // Options of a call; the defaults suit an ordinary call.
 struct CallOptions {
@@ -33,6 +34,8 @@ struct CallOptions {
   uint32_t site = 0;                   // number from Session::site; 0: none
   absl::Span<const Tensor> into = {};  // tensors to write the results to; empty: new tensors
   AutocastState autocast = {};         // does not apply to a call that writes to existing tensors
+  // Where tensors are saved for backward; null: in the engine, which shares their storages.
+  const std::shared_ptr<SavedTensorHooks>* saved = nullptr;
 };
 
 // A tensor's metadata and bytes.
@@ -141,6 +144,7 @@ class Session : public RefCounted {
  private:
   struct Impl;
   class Waiting;
+  class SavedCall;
   explicit Session(std::unique_ptr<Impl> impl);
   friend struct Handle;
   friend class PendingValue;

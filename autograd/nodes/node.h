@@ -49,6 +49,8 @@ class Node : public RefCounted {
   virtual bool is_leaf() const { return false; }
   // The client's number for this node if the client computes its gradients, else 0.
   virtual int64_t client_node_id() const { return 0; }
+  // The client's number for this node if the client stores its saved tensors, else 0. The node is an OperatorNode then.
+  virtual int64_t saved_stop() const { return 0; }
   // Returns zeros shaped like the gradient of `output`. Used when a required gradient is missing.
   virtual Tensor zeros(uint32_t output) const = 0;
 

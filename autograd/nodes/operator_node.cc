@@ -163,11 +163,25 @@ void OperatorNode::save(const Call& call, int16_t param, int32_t edge, const Ten
   if (is_overwritten(call, tensor)) {
     GradMode off(false);
     tensor = ops::clone(tensor);
-  } else {
-    tensor = detach(tensor);
   }
-  uint32_t version = tensor.version();
-  saved_.push_back({std::move(tensor), version, param, edge});
+  store(std::move(tensor), param, edge);
+}
+
+// Saves the tensor where the client has selected (saved_begin).
+void OperatorNode::store(Tensor tensor, int16_t at, int32_t edge) {
+  const SavedTensors where = Context::current().saved_tensors;
+  if (where == SavedTensors::kShared || where == SavedTensors::kClient) [[likely]] {
+    tensor = detach(tensor);
+    uint32_t version = tensor.version();
+    saved_.push_back({std::move(tensor), version, at, edge});
+    return;
+  }
+  GradMode off(false);
+  auto meta = std::make_unique<const TensorMeta>(tensor.meta());
+  const bool moves = where == SavedTensors::kOnCpu && tensor.device().type == DeviceType::kCUDA;
+  Tensor copy = moves ? ops::to_device(tensor, Device{}) : ops::clone(tensor);
+  uint32_t version = copy.version();
+  saved_.push_back({std::move(copy), version, at, edge, std::move(meta)});
 }
 
 void OperatorNode::save_results(const Call& call) {
@@ -178,7 +192,7 @@ void OperatorNode::save_results(const Call& call) {
   for (size_t i = 0; i < std::min(call.outputs.size(), kFewResults); ++i) {
     const Tensor& result = call.outputs[i];
     auto at = static_cast<int16_t>(~i);
-    if (saved_results_ >> i & 1) saved_.push_back({detach(result), result.version(), at, -1});
+    if (saved_results_ >> i & 1) store(result, at, -1);
     if (call.outputs.size() > 1 && many_results_.empty()) save_shape(at, result.meta());
   }
   if (op_->is_pointwise) save_broadcast_sizes(call);
@@ -230,15 +244,20 @@ Tensor OperatorNode::restore(const Saved& saved) {
          " instead. Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
          "torch.autograd.set_detect_anomaly(True).");
   }
-  if (!Context::current().grad_enabled) return saved.tensor;
+  Tensor tensor = saved.tensor;
+  if (saved.meta && tensor.device() != saved.meta->device) {
+    GradMode off(false);
+    tensor = ops::to_device(tensor, saved.meta->device);
+  }
+  if (!Context::current().grad_enabled) return tensor;
   if (saved.at < 0) {
-    Tensor result = detach(saved.tensor);
+    Tensor result = detach(tensor);
     set_history(result, Ref<Node>(this), static_cast<uint32_t>(~saved.at));
     return result;
   }
-  if (saved.edge < 0 || !edges[static_cast<size_t>(saved.edge)].node) return saved.tensor;
+  if (saved.edge < 0 || !edges[static_cast<size_t>(saved.edge)].node) return tensor;
   const Edge& edge = edges[static_cast<size_t>(saved.edge)];
-  Tensor argument = detach(saved.tensor);
+  Tensor argument = detach(tensor);
   set_history(argument, edge.node, edge.output);
   return argument;
 }
@@ -272,6 +291,43 @@ void OperatorNode::release() {
   released_ = true;
   saved_.clear();
   count_host_bytes();
+}
+
+std::vector<Tensor> OperatorNode::saved_tensors() const {
+  std::vector<Tensor> tensors;
+  for (const Saved& saved : saved_) {
+    if (saved.tensor) tensors.push_back(saved.tensor);
+  }
+  return tensors;
+}
+
+void OperatorNode::leave_saved_to_client(int64_t stop) {
+  for (Saved& saved : saved_) {
+    if (saved.tensor) saved.meta = std::make_unique<const TensorMeta>(saved.tensor.meta());
+  }
+  saved_stop_ = stop;
+  withdraw();
+}
+
+void OperatorNode::withdraw() {
+  for (Saved& saved : saved_) saved.tensor = Tensor();
+}
+
+void OperatorNode::supply(absl::Span<const Tensor> tensors) {
+  size_t next = 0;
+  for (Saved& saved : saved_) {
+    if (!saved.meta) continue;
+    check(next < tensors.size() && tensors[next], "expected a tensor for each of the saved tensors of ", name(),
+          ", got ", tensors.size());
+    const Tensor& tensor = tensors[next++];
+    check(tensor.sizes() == saved.meta->sizes && tensor.dtype() == saved.meta->dtype &&
+              tensor.device() == saved.meta->device,
+          "[saved_tensors_hooks] expected unpack_hook to return a tensor like the one that pack_hook received, ",
+          describe(*saved.meta), ", got ", describe(tensor.meta()));
+    saved.tensor = detach(tensor);
+    saved.version = tensor.version();
+  }
+  check(released_ || next == tensors.size(), "expected ", next, " saved tensors of ", name(), ", got ", tensors.size());
 }
 
 Tensor OperatorNode::zeros(uint32_t output) const {
@@ -316,7 +372,7 @@ const std::vector<Sizes>& Backward::shapes() { return *node_.list_sizes_; }
 
 const TensorMeta& Backward::meta(int16_t param) {
   static const TensorMeta kNumber;
-  if (const Saved* saved = node_.find_saved(param)) return saved->tensor.meta();
+  if (const Saved* saved = node_.find_saved(param)) return saved->meta ? *saved->meta : saved->tensor.meta();
   const Shape* shape = node_.find_shape(param);
   return shape ? *shape : kNumber;
 }

@@ -16,10 +16,12 @@ namespace tt::autograd {
 // A tensor saved for backward, and the version of its storage at that time. It is saved without its history, which
 // would create reference cycles: a tensor written to in place may depend on this node.
 struct Saved {
-  Tensor tensor;  // undefined for an absent list entry
+  Tensor tensor;  // undefined for an absent list entry, and while the client stores the tensor
   uint32_t version = 0;
   int16_t at = 0;     // parameter index, or ~i for result i
   int32_t edge = -1;  // index of the edge that gives the tensor's history, or -1
+  // The tensor's metadata when it was saved, if `tensor` is on another device or the client stores it; else null.
+  std::unique_ptr<const TensorMeta> meta = nullptr;
 };
 
 // Metadata of an argument, or of one of several results, whose value is not saved.
@@ -40,6 +42,15 @@ class OperatorNode final : public Node, public ThreadCached<OperatorNode> {
   void run(Gradients& gradients, Gradients& results) override;
   void release() override;
   Tensor zeros(uint32_t output) const override;
+  int64_t saved_stop() const override { return saved_stop_; }
+
+  // The saved tensors, without absent list entries.
+  std::vector<Tensor> saved_tensors() const;
+  // Frees the saved tensors. A pass stops at `stop` until the client supplies them.
+  void leave_saved_to_client(int64_t stop);
+  // Sets the saved tensors for one run(). Throws Error unless they match those that were saved.
+  void supply(absl::Span<const Tensor> tensors);
+  void withdraw();
 
  private:
   friend class Backward;
@@ -47,6 +58,7 @@ class OperatorNode final : public Node, public ThreadCached<OperatorNode> {
   void add_edges(const Call& call);
   void save_arguments(const Call& call);
   void save(const Call& call, int16_t param, int32_t edge, const TensorMeta* t);
+  void store(Tensor tensor, int16_t at, int32_t edge);
   void copy_lists();
   void save_broadcast_sizes(const Call& call);
   void save_shape(int16_t at, const TensorMeta& meta);
@@ -68,6 +80,7 @@ class OperatorNode final : public Node, public ThreadCached<OperatorNode> {
   std::unique_ptr<char[]> bytes_;                   // storage of the lists and strings in args_
   uint32_t needed_ = 0;                             // bit mask of the parameters that need a gradient
   uint32_t saved_results_ = 0;
+  int64_t saved_stop_ = 0;  // the client's number for the saved tensors that it stores; 0: the node stores them
   bool released_ = false;
 };
 

@@ -15,6 +15,7 @@ Tape::Tape() : meter_(new TapeMeter) { meter_->enter(); }
 Tape::~Tape() {
   passes_.clear();
   suspended_.reset();
+  saved_ = SavedNodes();
   histories_.break_cycles();
   meter_->leave();
 }
@@ -41,9 +42,15 @@ void Tape::skipped(const Op& op, Args args, const Error& error, uint32_t /*site*
     if (auto found = passes_.find(args[0].integer); found != passes_.end()) found->second->invalidate_gradients(error);
     return;
   }
+  if (op.id == op_id::kSavedEnd) {
+    saved_.cancel();
+    Context::current().saved_tensors = SavedTensors::kShared;
+    return;
+  }
   if (op.id != op_id::kBackward && op.id != op_id::kBackwardBegin) return;
   const size_t captures = op.id == op_id::kBackward ? 2 : 3;
-  if (args.size() <= captures + 1 || args[captures].kind != Arg::Kind::kTensors || !args[captures + 1].to_bool()) return;
+  if (args.size() <= captures + 1 || args[captures].kind != Arg::Kind::kTensors || !args[captures + 1].to_bool())
+    return;
   const auto reason = std::make_shared<const Error>(error.kind(), error.message());
   for (const TensorMeta* t : args[captures].list()) {
     if (!t) continue;

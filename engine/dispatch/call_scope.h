@@ -53,6 +53,14 @@ class Activity {
   std::atomic<uint64_t> packed_{0};
 };
 
+// Where nodes of the tape save the tensors that their gradients read.
+enum class SavedTensors : uint8_t {
+  kShared,  // in the node, which shares their storages
+  kClient,  // in the node, until the client has stored them
+  kOnCpu,   // in the node, as copies on the CPU
+  kCopied,  // in the node, as copies on their device
+};
+
 class CallScope : public AllocScope {
  public:
   bool grad_enabled = true;     // set from each instruction's flags
@@ -61,6 +69,7 @@ class CallScope : public AllocScope {
   // Whether the next call of the dispatcher is an instruction's, to which autocast applies. The call clears it.
   bool autocasts = false;
   Autocast autocast;
+  SavedTensors saved_tensors = SavedTensors::kShared;
   bool allow_tf32 = false;  // float32 products may use TF32 on devices that support it
   Activity activity;
   uint64_t fused = 0;  // calls executed inside another call's loop, since the executor last reset this

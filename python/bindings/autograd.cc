@@ -88,15 +88,27 @@ py::list run_grad(py::handle roots, py::handle gradients, py::handle inputs, boo
 
 py::list reached_leaves(py::handle roots) { return to_python(client::reached_leaves(handles_of(roots, "a root"))); }
 
-// Returns the name of grad_fn in PyTorch's spelling: add -> AddBackward0.
-py::object node_name(py::handle o) {
-  client::Tensor tensor = tensor_of(o, "tensor");
-  const client::GraphNode* node =
-      tensor->requires_grad && !tensor->is_leaf() ? client::edge_of(tensor).node.get() : nullptr;
-  if (!node) return py::none();
-  std::string name = node->op() ? "" : "Function";
+// Wraps a Python object that may be released on any thread.
+std::shared_ptr<PyObject> share(PyObject* owned) {
+  return std::shared_ptr<PyObject>(owned, [](PyObject* o) {
+    if (!Py_IsInitialized()) return;
+    PyGILState_STATE state = PyGILState_Ensure();
+    Py_DECREF(o);
+    PyGILState_Release(state);
+  });
+}
+
+// Returns a node's name in PyTorch's spelling: add -> AddBackward0.
+std::string node_name(const client::GraphNode& node) {
+  if (node.is_leaf()) return "AccumulateGrad";
+  if (!node.op()) {
+    const client::GraphExtras* extras = node.extras();
+    if (extras && !extras->name.empty()) return extras->name;
+    return node.edges.size() == 1 ? "AsStridedBackward0" : "GraphBackward";
+  }
+  std::string name;
   bool upper = true;
-  for (char c : node->op() ? node->op()->name : std::string_view()) {
+  for (char c : node.op()->name) {
     if (c == '_') {
       upper = true;
     } else {
@@ -104,7 +116,51 @@ py::object node_name(py::handle o) {
       upper = false;
     }
   }
-  return py::str(name + (node->op() ? "Backward0" : "Backward"));
+  return name + "Backward0";
+}
+
+// A node of the client's graph: teletensor._C.GraphNode.
+struct NodeReference {
+  Ref<client::GraphNode> node;
+};
+
+py::object grad_node(py::handle o) {
+  client::Tensor tensor = tensor_of(o, "tensor");
+  if (!tensor->requires_grad) return py::none();
+  const client::GraphEdge edge = client::edge_of(tensor);
+  return py::make_tuple(NodeReference{edge.node}, edge.output);
+}
+
+py::list next_functions(const NodeReference& self) {
+  py::list list;
+  for (const client::GraphEdge& edge : self.node->edges) {
+    list.append(py::make_tuple(edge.node ? py::cast(NodeReference{edge.node}) : py::none(), edge.output));
+  }
+  return list;
+}
+
+// Returns the dict that belongs to the node.
+py::object attributes(const NodeReference& self) {
+  std::shared_ptr<void>& found = self.node->mutable_extras().attributes;
+  if (!found) found = share(throw_if_null(PyDict_New()));
+  return py::reinterpret_borrow<py::object>(static_cast<PyObject*>(found.get()));
+}
+
+py::object leaf_of(const NodeReference& self) {
+  client::Handle* leaf = self.node->leaf();
+  return leaf ? steal(wrap(client::Tensor(leaf))) : py::none();
+}
+
+void bind_graph_node(py::module_& m) {
+  py::class_<NodeReference>(m, "GraphNode")
+      .def("name", [](const NodeReference& self) { return node_name(*self.node); })
+      .def("next_functions", &next_functions)
+      .def("attributes", &attributes)
+      .def("leaf", &leaf_of)
+      .def("outputs", [](const NodeReference& self) { return self.node->op() ? self.node->op()->num_outputs : 1; })
+      .def("sequence", [](const NodeReference& self) { return self.node->sequence(); })
+      .def("key", [](const NodeReference& self) { return reinterpret_cast<uintptr_t>(self.node.get()); });
+  m.def("grad_node", &grad_node, "The node and the output's number that receive the tensor's gradient, or None.");
 }
 
 // Makes the Python object refer to a tensor without history that shares the storage of `value`: `x.detach_()`.
@@ -139,13 +195,40 @@ void become(py::handle o, py::handle value) {
   replace_handle(o.ptr(), tensor_of(value, "value"));
 }
 
+// Hooks of Python: pack(tensor) returns any object, from which unpack(object, create_graph) makes a tensor.
+class PythonSavedTensorHooks final : public client::SavedTensorHooks {
+ public:
+  PythonSavedTensorHooks(Mode mode, py::object pack, py::object unpack)
+      : SavedTensorHooks(mode), pack_(share(pack.release().ptr())), unpack_(share(unpack.release().ptr())) {}
+
+  std::shared_ptr<void> pack(const client::Tensor& tensor) override {
+    const bool grad = std::exchange(python::Mode::current().grad, false);
+    PyObject* packed = PyObject_CallFunctionObjArgs(pack_.get(), steal(wrap(tensor)).ptr(), nullptr);
+    python::Mode::current().grad = grad;
+    return share(throw_if_null(packed));
+  }
+  client::Tensor unpack(const std::shared_ptr<void>& packed, bool create_graph) override {
+    const bool grad = std::exchange(python::Mode::current().grad, create_graph);
+    PyObject* result = PyObject_CallFunctionObjArgs(unpack_.get(), static_cast<PyObject*>(packed.get()), nullptr);
+    python::Mode::current().grad = grad;
+    const py::object tensor = steal(result);
+    check(ErrorKind::kType, is_tensor(tensor.ptr()),
+          "Output of saved tensor unpack_hook expected to be a Tensor but got result of type ",
+          Py_TYPE(tensor.ptr())->tp_name);
+    return tensor_of(tensor, "the result of unpack_hook");
+  }
+
+ private:
+  const std::shared_ptr<PyObject> pack_, unpack_;
+};
+
 }  // namespace
 
 void bind_autograd(py::module_& m) {
   m.def("backward", &run_backward);
   m.def("grad", &run_grad);
   m.def("reached_leaves", &reached_leaves, "The leaves into which a backward pass from the roots would accumulate.");
-  m.def("node_name", &node_name);
+  bind_graph_node(m);
   m.def("replace_data", &replace_data);
   m.def("become", &become);
   m.def("detach_in_place", [](py::handle o) { replace(o, o); });
@@ -155,13 +238,26 @@ void bind_autograd(py::module_& m) {
     client::set_grads(targets, gradients_of(grads, targets.size()), site_of(targets[0]));
     for (py::handle leaf : leaves) forget_grad(leaf.ptr());
   });
-  m.def("retain_grad", [](py::handle o) { client::retain_grad(tensor_of(o, "tensor")); });
-  m.def("custom_function", [](py::handle inputs, py::handle outputs, py::object callable) {
-    Handles of = handles_of(inputs, "an input");
-    check(ErrorKind::kValue, !of.empty(), "a custom function expects at least one tensor, got none");
-    client::custom_function(of, handles_of(outputs, "an output"), backward_function(std::move(callable)),
-                            site_of(of[0]));
+  m.def("push_saved_hooks", [](int mode, py::object pack, py::object unpack) {
+    Mode::current().saved_hooks.push_back(std::make_shared<PythonSavedTensorHooks>(
+        static_cast<client::SavedTensorHooks::Mode>(mode), std::move(pack), std::move(unpack)));
   });
+  m.def("pop_saved_hooks", [] {
+    auto& hooks = Mode::current().saved_hooks;
+    check(!hooks.empty(), "there are no hooks of saved tensors to remove");
+    const auto last = std::move(hooks.back());  // destroyed after the entry: its destructor may call Python
+    hooks.pop_back();
+  });
+  m.def("retain_grad", [](py::handle o) { client::retain_grad(tensor_of(o, "tensor")); });
+  m.def(
+      "custom_function",
+      [](py::handle inputs, py::handle outputs, py::object callable, std::string name) {
+        Handles of = handles_of(inputs, "an input");
+        check(ErrorKind::kValue, !of.empty(), "a custom function expects at least one tensor, got none");
+        client::custom_function(of, handles_of(outputs, "an output"), backward_function(std::move(callable)),
+                                site_of(of[0]), std::move(name));
+      },
+      py::arg(), py::arg(), py::arg(), py::arg("name") = "FunctionBackward");
   m.def("add_hook", [](py::handle o, py::object callable) {
     client::Tensor tensor = tensor_of(o, "tensor");
     return client::add_hook(tensor, backward_function(std::move(callable)), site_of(tensor));

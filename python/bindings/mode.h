@@ -3,9 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <vector>
 
 #include "client/autocast.h"
+#include "client/saved_tensors.h"
 #include "client/session.h"
 
 namespace tt::python {
@@ -13,6 +16,7 @@ namespace tt::python {
 struct Mode {
   bool grad = true;
   bool inference = false;
+  std::vector<std::shared_ptr<client::SavedTensorHooks>> saved_hooks;  // the last one applies
   static Mode& current();  // returns the Mode of the calling thread
 };
 
@@ -32,10 +36,13 @@ uint32_t current_site(client::Session& session);
 // Returns the options of an operator call from this thread.
 inline client::CallOptions call_options(client::Session& session) {
   const Mode& mode = Mode::current();
-  return {.grad = mode.grad,
-          .inference = mode.inference,
-          .site = current_site(session),
-          .autocast = client::autocast_settings().state()};
+  client::CallOptions options{.grad = mode.grad,
+                              .inference = mode.inference,
+                              .site = current_site(session),
+                              .autocast = client::autocast_settings().state()};
+  if (!mode.saved_hooks.empty()) [[unlikely]]
+    options.saved = &mode.saved_hooks.back();
+  return options;
 }
 
 }  // namespace tt::python

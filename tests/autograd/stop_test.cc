@@ -139,5 +139,75 @@ TEST_F(StopTest, OperatorsSetUpLeaves) {
   EXPECT_TRUE(grad_of(x).empty());
 }
 
+// Saved tensors that the client stores.
+class SavedTest : public StopTest {
+ protected:
+  // Records x * w, leaves the saved tensors to the client under `stop`, and returns the product.
+  static Tensor product(int64_t stop, const Tensor& x, const Tensor& w, std::vector<double>* description = nullptr) {
+    ops::saved_begin(0);
+    Tensor y = ops::mul(x, w);
+    Tensor text = ops::saved_end(stop, {x, w}, {y});
+    if (description) *description = read(text);
+    ops::saved_release(stop);
+    return ops::sum(y, std::nullopt, false, std::nullopt);
+  }
+};
+
+TEST_F(SavedTest, ClientSuppliesSavedTensors) {
+  Tensor x = leaf({2}, {1, 2}), w = leaf({2}, {3, 4});
+  std::vector<double> description;
+  Tensor y = product(31, x, w, &description);
+  EXPECT_EQ(description, (V{2, 0, 0, 0, 1}));  // two tensors: inputs 0 and 1
+  Task task({&y, 1}, {}, {}, {});
+  const Tensor flag = task.run_until(31)[0];
+  const Tensor supplied[] = {flag, values({2}, {10, 20}, DType::kFloat64), values({2}, {30, 40}, DType::kFloat64)};
+  task.resume_with(31, supplied);
+  task.finish({});
+  EXPECT_EQ(grad_of(x), (V{30, 40}));
+  EXPECT_EQ(grad_of(w), (V{10, 20}));
+}
+
+TEST_F(SavedTest, RejectsPassesWithoutTheSavedTensors) {
+  Tensor x = leaf({2}, {1, 2}), w = leaf({2}, {3, 4}), y = product(32, x, w);
+  EXPECT_THAT(error_of([&] { Task({&y, 1}, {}, {}, {}).finish({}); }), ::testing::HasSubstr("are supplied"));
+  const Tensor good = values({2}, {1, 1}, DType::kFloat64);
+  const std::vector<std::vector<Tensor>> kWrong = {{good},
+                                                   {good, good},
+                                                   {good, good, good, good},
+                                                   {good, good, values({3}, {1, 1, 1}, DType::kFloat64)},
+                                                   {good, good, values({2}, {1, 1}, DType::kFloat32)}};
+  for (const std::vector<Tensor>& wrong : kWrong) {
+    Task task({&y, 1}, {}, {}, {});
+    task.run_until(32);
+    EXPECT_FALSE(error_of([&] {
+                   task.resume_with(32, wrong);
+                   task.finish({});
+                 }).empty());
+  }
+}
+
+TEST_F(SavedTest, RejectsInvalidInstructions) {
+  EXPECT_THAT(error_of([] { ops::saved_begin(3); }), ::testing::HasSubstr("a mode from 0 to 2"));
+  EXPECT_THAT(error_of([] { ops::saved_values(77); }), ::testing::HasSubstr("no saved tensors are described under 77"));
+  EXPECT_THAT(error_of([] { ops::saved_end(0, {}, {}); }), ::testing::HasSubstr("a new stop"));
+  ops::saved_release(77);
+  Tensor x = leaf({2}, {1, 2}), y = ops::mul(x, x);
+  backward(ops::sum(y, std::nullopt, false, std::nullopt));
+  EXPECT_EQ(grad_of(x), (V{2, 4}));
+}
+
+TEST_F(SavedTest, CopiesMayBeSaved) {
+  for (int64_t mode : {1, 2}) {
+    Tensor x = leaf({2}, {1, 2}), w = ops::clone(x);
+    ops::saved_begin(mode);
+    Tensor y = ops::mul(w, w);
+    ops::saved_stop();
+    std::fill_n(w.data_as<double>(), 2, 0.0);
+    w->storage->bump_version();
+    backward(ops::sum(y, std::nullopt, false, std::nullopt));
+    EXPECT_EQ(grad_of(x), (V{2, 4}));
+  }
+}
+
 }  // namespace
 }  // namespace tt::autograd::testing

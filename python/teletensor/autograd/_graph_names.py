@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from typing import Any, Callable, NamedTuple
 
+from .. import _C
 from .._C import Tensor
 from .._grad_mode import no_grad
 from ._passes import current_pass
@@ -28,8 +28,8 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
 
     if not tensor.requires_grad:
         raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
-    node = tensor.grad_fn
-    return GradientEdge(Node("AccumulateGrad") if node is None else node, 0, tensor)
+    node, output = _C.grad_node(tensor)
+    return GradientEdge(Node._of(node, tensor), output, tensor)
 
 
 def tensor_of(value: Any) -> Any:
@@ -125,47 +125,7 @@ def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable, *, mode: s
     return _MultiHandle(tuple(t.register_hook(lambda g, i=i: run(i, g)) for i, t in pairs))
 
 
-# -- hooks of saved tensors, which are in the engine
-
-_refusals: list[str] = []  # messages of disable_saved_tensors_hooks, innermost last
-
-
-class saved_tensors_hooks:
-    """Raises NotImplementedError: the engine saves tensors for backward without calling Python."""
-
-    __not_implemented__ = "the engine saves tensors for backward without calling Python; use torch.utils.checkpoint"
-
-    def __init__(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]):
-        if _refusals:
-            raise RuntimeError(_refusals[-1])
-        raise NotImplementedError(
-            f"{type(self).__name__}: the engine saves tensors for backward without calling Python; use "
-            "torch.utils.checkpoint to save less memory"
-        )
-
-
-class save_on_cpu(saved_tensors_hooks):
-    """Raises NotImplementedError; see saved_tensors_hooks."""
-
-    def __init__(self, pin_memory: bool = False, device_type: str = "cuda"):
-        super().__init__(lambda tensor: tensor, lambda packed: packed)
-
-
-@contextmanager
-def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
-    """In the ``with`` block, saved_tensors_hooks raises RuntimeError with this message."""
-    _refusals.append(error_message)
-    try:
-        yield
-    finally:
-        _refusals.pop()
-
-
-def allow_mutation_on_saved_tensors():
-    """Raises NotImplementedError: the engine does not copy saved tensors before they are changed."""
-    raise NotImplementedError(
-        "allow_mutation_on_saved_tensors: the engine does not copy saved tensors when they are changed; clone them before"
-    )
+# -- names that have no effect or are not supported
 
 
 class node_creation_hook:

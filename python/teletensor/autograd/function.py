@@ -11,6 +11,7 @@ import functools
 from .. import _C
 from .._C import Tensor
 from .._grad_mode import no_grad, set_grad_enabled
+from ._saved_tensors import PackedTensor, pack_current
 
 
 class FunctionCtx:
@@ -34,17 +35,18 @@ class FunctionCtx:
     def _finish_forward(self) -> None:
         """Records the versions of the saved tensors: forward may still change a tensor after saving it."""
         self._saved_versions = [None if t is None else t._version for t in self._saved]
+        self._saved = tuple(pack_current(t) for t in self._saved)
 
     @property
     def saved_tensors(self) -> tuple:
         """The tensors passed to save_for_backward. Raises RuntimeError if one was changed in place since forward."""
         for t, version in zip(self._saved, self._saved_versions):
-            if t is not None and t._version != version:
+            if isinstance(t, Tensor) and t._version != version:
                 raise RuntimeError(
                     "one of the variables needed for gradient computation has been modified by an inplace operation: a saved "
                     f"tensor of size {list(t.shape)} is at version {t._version}; expected version {version} instead"
                 )
-        return self._saved
+        return tuple(t.unpack() if isinstance(t, PackedTensor) else t for t in self._saved)
 
     saved_variables = saved_tensors
 
@@ -102,7 +104,7 @@ class Function:
             }  # fmt: skip
             inputs = [a for a in args if isinstance(a, Tensor)]
             backward = functools.partial(cls._run_backward, ctx, args, len(outputs), indices, constants)
-            _C.custom_function(inputs, [outputs[i] for i in indices], backward)
+            _C.custom_function(inputs, [outputs[i] for i in indices], backward, cls.__name__ + "Backward")
         return tuple(outputs) if many else outputs[0]
 
     @staticmethod

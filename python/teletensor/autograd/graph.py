@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any, Callable
 
 from .. import _C
@@ -9,19 +10,24 @@ from .._C import Tensor
 from .._grad_mode import set_grad_enabled
 from ._graph_names import (
     GradientEdge,
-    allow_mutation_on_saved_tensors,
-    disable_saved_tensors_hooks,
     get_gradient_edge,
     increment_version,
     node_creation_hook,
     queue_callback,
     region_activation_memory_budget,
     register_multi_grad_hook,
-    save_on_cpu,
-    saved_tensors_hooks,
     set_override_stale_capture_stream,
     set_warn_on_accumulate_grad_stream_mismatch,
 )  # fmt: skip
+from ._graph_names import (
+    _MultiHandle as _Handles,
+)
+from ._saved_tensors import (
+    allow_mutation_on_saved_tensors,
+    disable_saved_tensors_hooks,
+    save_on_cpu,
+    saved_tensors_hooks,
+)
 
 __all__ = [
     "GradientEdge", "Node", "allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks", "get_gradient_edge",
@@ -31,18 +37,96 @@ __all__ = [
 
 
 class Node:
-    """A recorded operation, returned by ``tensor.grad_fn``."""
+    """An operation in the graph that computed a tensor: ``tensor.grad_fn``, or a node that follows it.
 
-    def __init__(self, name: str, metadata: dict[str, Any] | None = None):
-        self._name = name
-        self.metadata = {} if metadata is None else metadata  # for users; the nodes of one tensor share it
+    Two objects of one node are equal. Nodes belong to the client's copy of the graph: a node of an operation that the engine
+    composes of others, such as ``layer_norm``, stands for all of them.
+    """
+
+    _node: Any
+    _tensor: Callable[[], Tensor | None]
+
+    @classmethod
+    def _of(cls, node: Any, tensor: Tensor | None = None) -> Node:
+        """The object of a node of the client's graph, which computed the tensor."""
+        self = cls.__new__(cls)
+        self._node = node
+        self._tensor = (lambda: None) if tensor is None else weakref.ref(tensor)
+        return self
 
     def name(self) -> str:
-        """PyTorch's name of the operation's gradient, e.g. ``AddBackward0``."""
-        return self._name
+        """PyTorch's name of the operation's gradient, e.g. ``AddBackward0``; ``AccumulateGrad`` for a leaf."""
+        return self._node.name()
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """A dict for users, which exists as long as the node."""
+        return self._node.attributes()
+
+    @property
+    def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
+        """The nodes that receive the gradients of the operation's tensors, each with the number of its output."""
+        return tuple((None if node is None else Node._of(node), output) for node, output in self._node.next_functions())
+
+    @property
+    def variable(self) -> Tensor:
+        """The leaf of an ``AccumulateGrad`` node. Raises RuntimeError if it no longer exists."""
+        if self.name() != "AccumulateGrad":
+            raise AttributeError(f"{self.name()!r} object has no attribute 'variable'")
+        leaf = self._node.leaf()
+        if leaf is None:
+            raise RuntimeError("the leaf tensor of this node no longer exists")
+        return leaf
+
+    def _sequence_nr(self) -> int:
+        """Greater for operations that were recorded later; the maximum for leaves."""
+        return (1 << 64) - 1 if self.name() == "AccumulateGrad" else self._node.sequence()
+
+    def _watched(self, name: str) -> Tensor:
+        """The tensor whose gradient is the only one that the node receives."""
+        tensor = self.variable if self.name() == "AccumulateGrad" else self._tensor()
+        if tensor is None:
+            raise NotImplementedError(
+                f"[{name}] the tensor that this node computed no longer exists; register the hook while it does, or on a tensor"
+            )
+        if self._node.outputs() != 1:
+            raise NotImplementedError(f"[{name}] expected a node with one result; call register_hook() of each tensor")
+        return tensor
+
+    def register_prehook(self, fn: Callable) -> RemovableHandle:
+        """Calls ``fn(grad_outputs)`` before the node runs; a tuple replaces the gradients, None does not."""
+
+        def run(gradient: Tensor) -> Tensor | None:
+            replaced = fn((gradient,))
+            return replaced[0] if isinstance(replaced, tuple) else replaced
+
+        return register_hook(self._watched("register_prehook"), run)
+
+    def register_hook(self, fn: Callable) -> Any:
+        """Calls ``fn(grad_inputs, grad_outputs)`` after the node of a leaf has accumulated a gradient.
+
+        Raises:
+            NotImplementedError: the node is not ``AccumulateGrad``.
+        """
+        if self.name() != "AccumulateGrad":
+            raise NotImplementedError(
+                "[register_hook] the engine computes the gradients of an operation's inputs without calling Python; call "
+                "register_hook() of the tensors that the operation reads"
+            )
+        received: list[Tensor] = []
+        leaf = self._watched("register_hook")
+        before = register_hook(leaf, lambda gradient: received.append(gradient))
+        after = leaf.register_post_accumulate_grad_hook(lambda _: fn((), tuple(received[-1:])) and None)
+        return _Handles((before, after))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Node) and self._node.key() == other._node.key()
+
+    def __hash__(self) -> int:
+        return hash(self._node.key())
 
     def __repr__(self) -> str:
-        return f"<{self._name} object>"
+        return f"<{self.name()} object at {self._node.key():#x}>"
 
 
 class RemovableHandle:
@@ -77,13 +161,9 @@ def register_hook(tensor: Tensor, hook: Callable) -> RemovableHandle:
 
 
 def _grad_fn(tensor: Tensor) -> Node | None:
-    name = None if _C._is_wrapper(tensor) else _C.node_name(tensor)
-    if name is None:
+    if _C._is_wrapper(tensor) or not tensor.requires_grad or tensor.is_leaf:
         return None
-    known = tensor.__dict__.get("_node_metadata")
-    if known is None or known[0] != name:  # an operation in place has given the tensor another node
-        known = tensor.__dict__["_node_metadata"] = (name, {})
-    return Node(name, known[1])
+    return Node._of(_C.grad_node(tensor)[0], tensor)
 
 
 Tensor.grad_fn = property(_grad_fn, doc="The operation that computed the tensor, or None.")

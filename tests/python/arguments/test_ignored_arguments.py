@@ -377,9 +377,9 @@ UNUSED = {
     ("_storage.py", "device"), ("_tensor.py", "context"), ("_tensor.py", "protocol"), ("_tensor.py", "return_scalar"),
     ("accelerator.py", "check_available"),
     ("as_torch.py", "path"), ("as_torch.py", "target"), ("autograd/__init__.py", "volatile"),
-    ("autograd/_graph_names.py", "device_type"), ("autograd/_graph_names.py", "enabled"),
-    ("autograd/_graph_names.py", "pack_hook"), ("autograd/_graph_names.py", "pin_memory"),
-    ("autograd/_graph_names.py", "unpack_hook"), ("cpu.py", "device"), ("cpu.py", "event"), ("cpu.py", "priority"),
+    # The engine copies saved tensors from and to its own page-locked memory.
+    ("autograd/_saved_tensors.py", "pin_memory"), ("autograd/_graph_names.py", "enabled"),
+    ("cpu.py", "device"), ("cpu.py", "event"), ("cpu.py", "priority"),
     ("cpu.py", "stream"), ("cuda/graphs.py", "allow_unused_input"), ("distributed/__init__.py", "timeout_s"),
     ("distributed/_coalescing.py", "device"), ("distributed/_coalescing.py", "group"),
     ("distributed/_collectives.py", "device_ids"), ("distributed/_collectives.py", "name"),

@@ -67,15 +67,9 @@ def test_cpu_synchronize_raises_the_errors_of_earlier_work(torch):
     assert torch.cpu.get_capabilities()["device"].startswith("cpu")
 
 
-def test_hooks_of_saved_tensors_raise(torch):
-    graph = torch.autograd.graph
-    for make in (lambda: graph.saved_tensors_hooks(id, id), graph.save_on_cpu, graph.allow_mutation_on_saved_tensors):
-        with pytest.raises(NotImplementedError, match="saved|saves"):
-            make()
-    with graph.disable_saved_tensors_hooks("not here"), pytest.raises(RuntimeError, match="not here"):
-        graph.save_on_cpu()
+def test_callbacks_outside_of_a_backward_pass_raise(torch):
     with pytest.raises(RuntimeError, match="during backward pass"):
-        graph.queue_callback(print)
+        torch.autograd.graph.queue_callback(print)
 
 
 def test_multi_grad_hook_after_a_failed_pass(torch):

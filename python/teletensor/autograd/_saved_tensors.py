@@ -1,0 +1,161 @@
+"""Where tensors are saved for backward: saved_tensors_hooks, save_on_cpu and allow_mutation_on_saved_tensors.
+
+The tape is in the engine. Within saved_tensors_hooks, each recorded operation waits for the engine's description of the
+tensors that it has saved, which the client then holds as pack_hook returned them; the engine frees its own. The other two
+are modes of the engine and wait for nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Callable
+
+from .. import _C
+from .._C import Tensor
+from .._grad_mode import no_grad
+
+_CLIENT, _ON_CPU, _COPIED = 0, 1, 2  # modes of the operator saved_begin
+
+
+class _State(threading.local):
+    """The calling thread's hooks."""
+
+    def __init__(self) -> None:
+        self.hooks: list[saved_tensors_hooks] = []  # innermost last
+        self.refusals: list[str] = []  # messages of disable_saved_tensors_hooks, innermost last
+
+
+_state = _State()
+
+
+class saved_tensors_hooks:
+    """In the ``with`` block, operations pass each tensor that they save for backward to ``pack_hook``.
+
+    Args:
+        pack_hook: called with a saved tensor, without recording; must not change it. Returns any object, which is kept in
+            place of the tensor.
+        unpack_hook: called with that object when backward needs the tensor. Returns a tensor of the same sizes, dtype and
+            device and, up to an acceptable error, the same values.
+
+    The innermost hooks apply. Raises RuntimeError on entry within disable_saved_tensors_hooks.
+    """
+
+    _mode = _CLIENT
+
+    def __init__(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]):
+        self.pack_hook, self.unpack_hook = pack_hook, unpack_hook
+
+    def __enter__(self) -> None:
+        if _state.refusals:
+            raise RuntimeError(_state.refusals[-1])
+        for name in ("pack_hook", "unpack_hook"):
+            if not callable(getattr(self, name)):
+                raise TypeError(f"[saved_tensors_hooks] expected a callable {name}, got {type(getattr(self, name)).__name__}")
+        _C.push_saved_hooks(self._mode, self.pack_hook, self.unpack_hook)
+        _state.hooks.append(self)
+
+    def __exit__(self, *exc: object) -> None:
+        _state.hooks.pop()
+        _C.pop_saved_hooks()
+
+
+class save_on_cpu(saved_tensors_hooks):
+    """In the ``with`` block, operations on GPUs save tensors in the CPU's memory of the engine, until backward.
+
+    ``pin_memory`` has no effect: the engine copies from and to its own page-locked memory. Operations on the CPU save
+    copies, so the saved tensors may be changed, as in PyTorch.
+
+    Raises:
+        NotImplementedError: ``device_type`` is not "cuda".
+    """
+
+    _mode = _ON_CPU
+
+    def __init__(self, pin_memory: bool = False, device_type: str = "cuda"):
+        if device_type != "cuda":
+            raise NotImplementedError(f"[save_on_cpu] expected the device type 'cuda', got {device_type!r}")
+        # Called for the tensors that custom Functions save, which this process holds.
+        super().__init__(lambda tensor: (tensor.device, tensor.detach().to("cpu", copy=True)), lambda packed: packed[1].to(packed[0]))
+
+
+@contextmanager
+def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
+    """In the ``with`` block, entering saved_tensors_hooks raises RuntimeError with this message; so does this if it is
+    within saved_tensors_hooks."""
+    if _state.hooks:
+        raise RuntimeError(error_message)
+    _state.refusals.append(error_message)
+    try:
+        yield
+    finally:
+        _state.refusals.pop()
+
+
+class _AllowMutationOnSavedContext:
+    """What allow_mutation_on_saved_tensors() returns."""
+
+    def clear(self) -> None:
+        """Has no effect: the copies belong to the graphs that use them."""
+
+
+class _copied_saved_tensors(saved_tensors_hooks):
+    """The engine saves copies."""
+
+    _mode = _COPIED
+
+
+@contextmanager
+def allow_mutation_on_saved_tensors() -> Iterator[_AllowMutationOnSavedContext]:
+    """In the ``with`` block, operations save copies of tensors, which may then be changed in place before backward.
+
+    Unlike in PyTorch, each saved tensor is copied, not only those that are changed, and backward may run outside of the
+    block.
+    """
+    with _copied_saved_tensors(lambda tensor: tensor.detach().clone(), lambda tensor: tensor):
+        yield _AllowMutationOnSavedContext()
+
+
+# -- tensors that Function.save_for_backward saves
+
+
+class PackedTensor:
+    """A tensor that the innermost hooks have packed."""
+
+    def __init__(self, hooks: saved_tensors_hooks, tensor: Tensor):
+        version = tensor._version
+        with no_grad():
+            self.packed = hooks.pack_hook(tensor)
+        if tensor._version != version:
+            raise RuntimeError(
+                "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook cannot be "
+                "modified by in-place operations as this can lead to unexpected side-effects. Please open an issue if you need "
+                "to perform in-place operations on the input to a pack hook."
+            )
+        self.hooks, self.requires_grad, self.version = hooks, tensor.requires_grad, version
+        self.storage = tensor._storage
+
+    def unpack(self) -> Tensor:
+        """The tensor that unpack_hook returns."""
+        tensor = self.hooks.unpack_hook(self.packed)
+        if not isinstance(tensor, Tensor):
+            raise TypeError(
+                f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type(tensor).__name__}"
+            )
+        if tensor._storage == self.storage and tensor._version != self.version:
+            raise RuntimeError(
+                "one of the variables needed for gradient computation has been modified by an inplace operation: the tensor that "
+                f"unpack_hook returned is at version {tensor._version}; expected version {self.version} instead"
+            )
+        if self.requires_grad and _C.is_grad_enabled() and not tensor.requires_grad:
+            raise NotImplementedError(
+                "[saved_tensors_hooks] second derivatives through the saved tensors of a custom Function: unpack_hook has "
+                "returned a tensor without the history of the tensor that was saved; call the Function outside of the hooks"
+            )
+        return tensor
+
+
+def pack_current(tensor: Tensor | None) -> Any:
+    """The tensor as the innermost hooks pack it; the tensor itself if there are none."""
+    return PackedTensor(_state.hooks[-1], tensor) if _state.hooks and tensor is not None else tensor

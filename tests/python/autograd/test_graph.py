@@ -1,0 +1,62 @@
+"""Nodes of graphs: names, next functions, hooks; values are those of PyTorch 2.15."""
+
+import pytest
+
+
+def test_next_functions_lead_to_the_leaves(torch):
+    x, w = torch.ones(2, requires_grad=True), torch.ones(2)
+    y = (x * w + 1).exp()
+    names, node = [], y.grad_fn
+    while node is not None:
+        names.append((node.name(), [output for _, output in node.next_functions]))
+        node = node.next_functions[0][0] if node.next_functions else None
+    assert names == [("ExpBackward0", [0]), ("AddBackward0", [0]), ("MulBackward0", [0, 0]), ("AccumulateGrad", [])]
+    mul = y.grad_fn.next_functions[0][0].next_functions[0][0]
+    assert mul.next_functions[1] == (None, 0) and mul.next_functions[0][0].variable is not None
+    assert mul.next_functions[0][0].variable.grad is None and torch.equal(mul.next_functions[0][0].variable, x)
+    with pytest.raises(AttributeError, match="'MulBackward0' object has no attribute 'variable'"):
+        _ = mul.variable
+
+
+def test_nodes_are_equal_and_keep_their_metadata(torch):
+    x = torch.ones(2, requires_grad=True)
+    y = x * 2
+    node = y.grad_fn
+    node.metadata["name"] = "first"
+    z = y + 1
+    assert y.grad_fn == node and hash(y.grad_fn) == hash(node) and len({node, y.grad_fn}) == 1 and node != z.grad_fn
+    assert z.grad_fn.next_functions[0][0].metadata == {"name": "first"} and z.grad_fn.metadata == {}
+    assert node._sequence_nr() < z.grad_fn._sequence_nr() < node.next_functions[0][0]._sequence_nr()
+    a, b = torch.split((x * 1).repeat(2), 2)
+    edge = torch.autograd.graph.get_gradient_edge(b)
+    assert (edge.node, edge.output_nr) == (b.grad_fn, 1) and edge.node == a.grad_fn
+    assert torch.autograd.graph.get_gradient_edge(x).node == node.next_functions[0][0]
+    y.mul_(3)
+    assert y.grad_fn != node and y.grad_fn.metadata == {} and x.grad_fn is None
+
+
+def test_hooks_of_nodes(torch):
+    x, rows = torch.ones(2, requires_grad=True), []
+    y = x * 3
+    z = y * 2
+    leaf = y.grad_fn.next_functions[0][0]
+    handles = [
+        y.grad_fn.register_prehook(lambda grads: (rows.append(grads[0].tolist()), (grads[0] * 10,))[1]),
+        leaf.register_prehook(lambda grads: rows.append(grads[0].tolist())),
+        leaf.register_hook(lambda inputs, outputs: rows.append((inputs, outputs[0].tolist(), x.grad.tolist()))),
+    ]
+    z.sum().backward(retain_graph=True)
+    assert rows == [[2, 2], [60, 60], ((), [60, 60], [60, 60])] and x.grad.tolist() == [60, 60]
+    for handle in handles:
+        handle.remove()
+    x.grad = None
+    z.sum().backward()
+    assert len(rows) == 3 and x.grad.tolist() == [6, 6]
+    with pytest.raises(NotImplementedError, match="without calling Python"):
+        z.grad_fn.register_hook(print)
+    node = (z * 2).grad_fn
+    with pytest.raises(NotImplementedError, match="no longer exists"):
+        node.register_prehook(print)
+    part = torch.split(x * 1, 1)[0]
+    with pytest.raises(NotImplementedError, match="a node with one result"):
+        part.grad_fn.register_prehook(print)
