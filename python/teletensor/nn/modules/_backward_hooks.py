@@ -100,6 +100,68 @@ class BackwardHook:
         return tuple(grad_inputs[i] for i in self.places)
 
 
+class OperationHook:
+    """Calls the hooks of register_backward_hook: they receive the gradients of the module's last operation.
+
+    Only modules whose result one operation computes from their positional arguments are supported.
+    """
+
+    def __init__(self, module: Any, hooks: list[Callable], pre_hooks: list[Callable]):
+        if pre_hooks:
+            raise RuntimeError("Cannot use both regular backward hooks and full backward hooks on a single Module.")
+        self.module, self.hooks = module, hooks
+        self.next: list[int | None] = []  # for each gradient of the operation's inputs, its place among the arguments' gradients
+        self.grad_output: Tensor | None = None
+        self.own: Any = None  # the node that the wrapped arguments come from
+
+    def setup_input_hook(self, args: tuple) -> tuple:
+        """The arguments, whose gradients pass through the hooks."""
+        wrapped, places = BackwardHook._wrapped(args, self._on_inputs)
+        if places:
+            self.own = wrapped[places[0]].grad_fn
+        return wrapped
+
+    def setup_output_hook(self, result: Any) -> Any:
+        """The result. Raises NotImplementedError unless one operation has computed it from the arguments."""
+        value = result
+        while not isinstance(value, Tensor):
+            value = next(iter(value.values() if isinstance(value, dict) else value))
+        node = value.grad_fn
+        if node is None or node == self.own:
+            return result
+        if any(n is not None and n != self.own for n, _ in node.next_functions):
+            raise NotImplementedError(
+                f"[register_backward_hook] expected a module whose result is one operation on its arguments, got "
+                f"{type(self.module).__name__}, which computes {node.name()} from other tensors too: use "
+                "register_full_backward_hook, whose hook receives the gradients of the module's arguments"
+            )
+        self.next = [None if n is None else i for n, i in node.next_functions]
+
+        def keep(gradient: Tensor) -> None:
+            self.grad_output = gradient
+
+        value.register_hook(keep)
+        return result
+
+    def _on_inputs(self, gradients: tuple) -> tuple | None:
+        if self.grad_output is None:
+            return None
+        grad_input = tuple(None if i is None else gradients[i] for i in self.next)
+        changed = None
+        for hook in self.hooks:
+            value = hook(self.module, grad_input, (self.grad_output,))
+            if value is not None:
+                grad_input = changed = _as_many("hook", "grad_input", value, len(self.next))
+        self.grad_output = None
+        if changed is None:
+            return None
+        replaced = list(gradients)
+        for place, gradient in zip(self.next, changed):
+            if place is not None:
+                replaced[place] = gradient
+        return tuple(replaced)
+
+
 def _as_many(hook: str, kind: str, changed: Any, expected: int) -> tuple:
     changed = changed if isinstance(changed, tuple) else (changed,)
     if len(changed) != expected:

@@ -24,14 +24,11 @@ _global_forward_hooks_with_kwargs: dict = {}
 _global_forward_hooks_always_called: dict = {}
 _global_backward_pre_hooks: OrderedDict = OrderedDict()
 _global_backward_hooks: OrderedDict = OrderedDict()
+_global_is_full: list[bool] = []  # empty, or whether the hooks of all modules are full backward hooks
+_MIXED = "Cannot use both regular backward hooks and full backward hooks on {}. Please use only one of them."
 _global_buffer_registration_hooks: OrderedDict = OrderedDict()
 _global_module_registration_hooks: OrderedDict = OrderedDict()
 _global_parameter_registration_hooks: OrderedDict = OrderedDict()
-
-_NOT_FULL = (
-    "hooks on the gradients of a module's last operation are not implemented; use register_full_backward_hook, whose hook "
-    "receives the gradients of the module's inputs"
-)
 
 
 def registered(hooks: dict, module: Any, name: str, value: Any) -> Any:
@@ -132,9 +129,10 @@ class ModuleCalls:
         pre_hooks = [*_global_backward_pre_hooks.values(), *self._backward_pre_hooks.values()]
         if not (hooks or pre_hooks):
             return None
-        from ._backward_hooks import BackwardHook
+        from ._backward_hooks import BackwardHook, OperationHook
 
-        return BackwardHook(self, hooks, pre_hooks)
+        is_full = (not self._backward_hooks or self._is_full_backward_hook) and (not _global_backward_hooks or _global_is_full[0])
+        return (BackwardHook if is_full else OperationHook)(self, hooks, pre_hooks)
 
     # -- registration
 
@@ -176,12 +174,21 @@ class ModuleCalls:
 
         A return value other than None replaces grad_input. The hook runs in the client.
         """
+        if self._is_full_backward_hook is False:
+            raise RuntimeError(_MIXED.format("a single Module"))
         self._is_full_backward_hook = True
         return register(self._backward_hooks, hook, prepend=prepend)
 
     def register_backward_hook(self, hook: Callable) -> RemovableHandle:
-        """Not implemented, and deprecated in PyTorch."""
-        raise NotImplementedError(f"register_backward_hook: {_NOT_FULL}")
+        """Calls ``hook(module, grad_input, grad_output)`` with the gradients of the module's last operation. Deprecated.
+
+        A forward pass raises NotImplementedError unless its result is one operation on the module's arguments, as for
+        activations and losses.
+        """
+        if self._is_full_backward_hook is True:
+            raise RuntimeError(_MIXED.format("a single Module"))
+        self._is_full_backward_hook = False
+        return register(self._backward_hooks, hook)
 
 
 def register_module_forward_pre_hook(hook: Callable) -> RemovableHandle:
@@ -204,12 +211,18 @@ def register_module_full_backward_pre_hook(hook: Callable) -> RemovableHandle:
 
 def register_module_full_backward_hook(hook: Callable) -> RemovableHandle:
     """Calls ``hook(module, grad_input, grad_output)`` in the backward pass of every module."""
+    if _global_is_full == [False]:
+        raise RuntimeError(_MIXED.format("as a global Module hook"))
+    _global_is_full[:] = [True]
     return register(_global_backward_hooks, hook)
 
 
 def register_module_backward_hook(hook: Callable) -> RemovableHandle:
-    """Not implemented, and deprecated in PyTorch."""
-    raise NotImplementedError(f"register_module_backward_hook: {_NOT_FULL}")
+    """Like Module.register_backward_hook, for every module. Deprecated."""
+    if _global_is_full == [True]:
+        raise RuntimeError(_MIXED.format("as a global Module hook"))
+    _global_is_full[:] = [False]
+    return register(_global_backward_hooks, hook)
 
 
 def register_module_buffer_registration_hook(hook: Callable) -> RemovableHandle:

@@ -1,0 +1,55 @@
+"""Module.register_backward_hook, the deprecated form: values are those of PyTorch 2.15."""
+
+import pytest
+
+ROWS = [  # module, arguments that require no grad, (sums of grad_input, sums of grad_output)
+    ("ReLU", (), ([2.0], [3.0])),
+    ("Tanh", (), ([0.5005], [3.0])),
+    ("LeakyReLU", (), ([2.01], [3.0])),
+    ("GELU", (), ([2.0139], [3.0])),
+    ("MSELoss", ([-2.0, 4.0, 6.0],), ([-2.6667], [1.0])),
+    ("Identity", (), None),
+]
+
+
+def total(gradients):
+    return [round(g.sum().item(), 4) for g in gradients if g is not None]
+
+
+@pytest.mark.parametrize("name, further, expected", ROWS)
+def test_gradients_of_the_last_operation(torch, name, further, expected):
+    rows, x = [], torch.tensor([[-1.0, 2.0, 3.0]], requires_grad=True)
+    module = getattr(torch.nn, name)()
+    handle = module.register_backward_hook(lambda m, inputs, outputs: rows.append((total(inputs), total(outputs), m is module)))
+    module(x, *[torch.tensor([values]) for values in further]).sum().backward()
+    assert rows == ([] if expected is None else [(*expected, True)])
+    handle.remove()
+    module(x, *[torch.tensor([values]) for values in further]).sum().backward()
+    assert len(rows) == (expected is not None)
+
+
+def test_replaced_gradients_and_errors(torch):
+    x = torch.tensor([-1.0, 2.0], requires_grad=True)
+    relu, linear, full = torch.nn.ReLU(), torch.nn.Linear(2, 1), torch.nn.ReLU()
+    relu.register_backward_hook(lambda m, inputs, outputs: (inputs[0] * 5,))
+    relu(x).sum().backward()
+    assert x.grad.tolist() == [0, 5]
+    linear.register_backward_hook(print)
+    with pytest.raises(NotImplementedError, match="one operation on its arguments, got Linear"):
+        linear(x)
+    full.register_full_backward_hook(print)
+    for call in (lambda: full.register_backward_hook(print), lambda: relu.register_full_backward_hook(print)):
+        with pytest.raises(RuntimeError, match="Cannot use both regular backward hooks and full backward hooks on a single Module"):
+            call()
+
+
+def test_hooks_of_all_modules(torch, monkeypatch):
+    from teletensor.nn.modules import _calls
+
+    monkeypatch.setattr(_calls, "_global_is_full", [])
+    rows, x = [], torch.tensor([-1.0, 2.0], requires_grad=True)
+    with torch.nn.modules.module.register_module_backward_hook(lambda m, inputs, outputs: rows.append(total(inputs))):
+        torch.nn.ReLU()(x).sum().backward()
+        with pytest.raises(RuntimeError, match="Cannot use both.*global"):
+            torch.nn.modules.module.register_module_full_backward_hook(print)
+    assert rows == [[1]]
