@@ -8,6 +8,14 @@ import warnings
 
 from . import _C
 
+times_disabled = 0  # how often a block or call has disabled recording
+
+
+def _set_grad_enabled(mode: bool) -> bool:
+    global times_disabled
+    times_disabled += not mode
+    return _C.set_grad_enabled(mode)
+
 
 def is_grad_enabled() -> bool:
     """Whether the calling thread records operations for gradients."""
@@ -100,7 +108,7 @@ class no_grad(_NoArgModeContext):  # noqa: N801 - PyTorch's name
     enabled = False
 
     def __enter__(self) -> None:
-        self.before = _C.set_grad_enabled(self.enabled)
+        self.before = _set_grad_enabled(self.enabled)
 
     def __exit__(self, *exc) -> None:
         _C.set_grad_enabled(self.before)
@@ -117,14 +125,14 @@ class set_grad_enabled(_ModeContext):  # noqa: N801
 
     def __init__(self, mode: bool):
         self.mode = bool(mode)
-        self.before = _C.set_grad_enabled(self.mode)
+        self.before = _set_grad_enabled(self.mode)
 
     def __call__(self, function):
         _C.set_grad_enabled(self.before)  # a decorator has no effect until the function runs
         return super().__call__(function)
 
     def __enter__(self) -> None:
-        _C.set_grad_enabled(self.mode)
+        _set_grad_enabled(self.mode)
 
     def __exit__(self, *exc) -> None:
         _C.set_grad_enabled(self.before)
@@ -147,7 +155,7 @@ class inference_mode(_ModeContext):  # noqa: N801
         self.mode = mode
 
     def __enter__(self) -> None:
-        self.before = _C.set_inference_mode(self.mode), _C.set_grad_enabled(not self.mode)
+        self.before = _C.set_inference_mode(self.mode), _set_grad_enabled(not self.mode)
 
     def __exit__(self, *exc) -> None:
         _C.set_inference_mode(self.before[0])

@@ -1,0 +1,74 @@
+"""torch.autograd.forward_ad: tangents against torch.func.jvp and closed forms, levels, errors."""
+
+import pytest
+
+FUNCTIONS = {
+    "polynomial": lambda torch, x: x**3 + 2 * x,
+    "sin of a product": lambda torch, x: (x * x).sin() / (1 + x.exp()),
+    "matmul": lambda torch, x: x.reshape(2, 2) @ x.reshape(2, 2).t(),
+    "softmax": lambda torch, x: torch.softmax(x, 0),
+    "norm": lambda torch, x: x.norm(),
+    "layer_norm": lambda torch, x: torch.nn.functional.layer_norm(x, (4,)),
+    "constant branch": lambda torch, x: x * x.detach() + torch.ones(4),
+    "itself": lambda torch, x: x,
+}
+
+
+@pytest.fixture
+def fwd(torch):
+    import teletensor.autograd.forward_ad as module
+
+    yield module
+    module._level = None
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_tangents(torch, fwd, name):
+    x, t = torch.tensor([0.5, -1.0, 2.0, 0.1]), torch.tensor([1.0, 2.0, -1.0, 0.5])
+    value, expected = torch.func.jvp(lambda v: FUNCTIONS[name](torch, v), (x,), (t,))
+    with fwd.dual_level():
+        primal, tangent = fwd.unpack_dual(FUNCTIONS[name](torch, fwd.make_dual(x, t)))
+        assert torch.equal(primal, value) and torch.allclose(tangent, expected) and not primal.requires_grad
+        assert fwd.unpack_dual(x * 2).tangent is None
+    assert fwd.unpack_dual(x).tangent is None
+
+
+def test_several_duals_and_backward_over_forward(torch, fwd):
+    w, x = torch.tensor([1.0, 2.0], requires_grad=True), torch.tensor([3.0, 4.0])
+    with fwd.dual_level():
+        a, b = fwd.make_dual(w, torch.ones(2)), fwd.make_dual(x, torch.tensor([0.5, 0.0]))
+        primal, tangent = fwd.unpack_dual(a**3 * b)
+        assert torch.allclose(tangent, 3 * w**2 * x + w**3 * torch.tensor([0.5, 0.0]))
+        tangent.sum().backward()
+    assert torch.allclose(w.grad, 6 * w * x + 3 * w**2 * torch.tensor([0.5, 0.0])) and primal.requires_grad
+
+
+def test_modules_with_dual_parameters(torch, fwd):
+    net, x = torch.nn.Linear(3, 2), torch.ones(1, 3)
+    parameters = {name: p.detach() for name, p in net.named_parameters()}
+    with fwd.dual_level():
+        for name, p in parameters.items():
+            delattr(net, name)
+            setattr(net, name, fwd.make_dual(p, torch.ones_like(p)))
+        assert fwd.unpack_dual(net(x)).tangent.tolist() == [[4, 4]]
+
+
+def test_levels_and_errors(torch, fwd):
+    x, t = torch.ones(2), torch.ones(2)
+    cases = [
+        (lambda: fwd.make_dual(x, torch.ones(3)), RuntimeError, "different size"),
+        (lambda: fwd.make_dual(x.long(), t), ValueError, "Expected primal to be floating point or complex, but got: torch.int64"),
+        (lambda: fwd.make_dual(x, t.double()), RuntimeError, "expected a tangent of dtype"),
+        (lambda: fwd.enter_dual_level(), RuntimeError, "Nested forward mode AD"),
+        (lambda: torch.no_grad()(fwd.make_dual)(x, t), NotImplementedError, "outside of no_grad"),
+        (lambda: fwd.unpack_dual(torch.no_grad()(torch.sin)(fwd.make_dual(x, t))), NotImplementedError, "to be recorded"),
+    ]
+    with fwd.dual_level():
+        for run, kind, text in cases:
+            with pytest.raises(kind, match=text):
+                run()
+        with fwd.set_fwd_grad_enabled(False):
+            assert fwd.make_dual(x, t) is x
+    for run in (lambda: fwd.make_dual(x, t), fwd.exit_dual_level):
+        with pytest.raises(RuntimeError, match="Trying to"):
+            run()
