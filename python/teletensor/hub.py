@@ -1,19 +1,23 @@
-"""torch.hub: entry points of a folder's hubconf.py. Nothing is downloaded."""
+"""torch.hub: entry points of a folder's hubconf.py, and files of weights. Repositories are not downloaded."""
 
 from __future__ import annotations
 
 import builtins
+import contextlib
+import hashlib
 import importlib.util
 import os
 import re
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlparse  # noqa: F401 - libraries import it from here
+from urllib.parse import urlparse
 
 __all__ = ["download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir"]
 
 HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")  # the hash in a file's name
+_READ_BYTES = 1 << 20
 _directory: str | None = None
 
 
@@ -88,13 +92,13 @@ def _folder(github: str | os.PathLike) -> str | os.PathLike:
         if os.path.isfile(os.path.join(folder, "hubconf.py")):
             return folder
     raise NotImplementedError(
-        f"torch.hub does not download: clone {github} yourself and pass its folder (with source='local' to load)"
+        f"torch.hub does not download repositories: clone {github} yourself and pass its folder (with source='local' to load)"
     )
 
 
 def _check(force_reload: bool) -> None:
     if force_reload:
-        raise NotImplementedError("force_reload=True is not supported: torch.hub does not download")
+        raise NotImplementedError("force_reload=True is not supported: torch.hub does not download repositories")
 
 
 def list(github, force_reload=False, skip_validation=False, trust_repo="check", verbose=True) -> builtins.list[str]:
@@ -129,20 +133,80 @@ def load(
 
 
 def download_url_to_file(url: str, dst: str, hash_prefix: str | None = None, progress: bool = True) -> None:
-    """Raises NotImplementedError: nothing is downloaded."""
-    raise NotImplementedError(f"torch.hub does not download: fetch {url} by other means and write it to {dst}")
+    """Downloads a file. `dst` does not exist, or is the old file, until the download is complete.
+
+    Args:
+        hash_prefix: the beginning of the file's SHA-256 in hexadecimal digits, which is checked.
+        progress: shows a bar if the package tqdm is installed.
+
+    Raises:
+        RuntimeError: the hash differs.
+        OSError: the file cannot be fetched or written.
+    """
+    from urllib.request import Request, urlopen
+
+    dst = os.path.expanduser(dst)
+    digest = hashlib.sha256()
+    with urlopen(Request(url, headers={"User-Agent": "torch.hub"})) as answer:  # noqa: S310 - the caller chose the URL
+        length = answer.headers.get("Content-Length")
+        file = tempfile.NamedTemporaryFile(dir=os.path.dirname(os.path.abspath(dst)), suffix=".partial", delete=False)
+        try:
+            with file, _progress_bar(int(length) if length else None, progress) as bar:
+                while part := answer.read(_READ_BYTES):
+                    file.write(part)
+                    digest.update(part)
+                    bar.update(len(part))
+            if hash_prefix is not None and not digest.hexdigest().startswith(hash_prefix):
+                raise RuntimeError(f'invalid hash value (expected "{hash_prefix}", got "{digest.hexdigest()}")')
+            os.chmod(file.name, 0o666 & ~_umask())
+            os.replace(file.name, dst)
+        except BaseException:
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(file.name)
+            raise
+
+
+def _umask() -> int:
+    before = os.umask(0o077)
+    os.umask(before)
+    return before
+
+
+class _NoBar:
+    """Shows nothing."""
+
+    def __enter__(self) -> _NoBar:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        pass
+
+    def update(self, count: int) -> None:
+        """Does nothing."""
+
+
+def _progress_bar(total: int | None, shown: bool) -> Any:
+    tqdm = getattr(sys.modules[__name__], "tqdm", None) if shown else None
+    return _NoBar() if tqdm is None else tqdm(total=total, unit="B", unit_scale=True, unit_divisor=1024)
 
 
 def load_state_dict_from_url(
     url: str, model_dir=None, map_location=None, progress=True, check_hash=False, file_name=None, weights_only=False
 ) -> dict:
-    """Loads a file that is in the folder `model_dir` (checkpoints in the hub) already."""
+    """Loads a file of the folder `model_dir` (checkpoints in the hub), which is downloaded if it is not there.
+
+    Args:
+        check_hash: whether the name of the file has the form ``name-HASH.ext``, with 8 or more digits of its SHA-256, which
+            are checked when it is downloaded.
+    """
     from . import load as load_file
 
-    name = file_name or os.path.basename(url.partition("?")[0])
-    path = os.path.join(os.path.join(get_dir(), "checkpoints") if model_dir is None else model_dir, name)
-    if check_hash:
-        raise NotImplementedError("check_hash=True is not supported: verify the file when you download it")
+    folder = os.path.join(get_dir(), "checkpoints") if model_dir is None else os.path.expanduser(model_dir)
+    name = file_name or os.path.basename(urlparse(url).path)
+    path = os.path.join(folder, name)
     if not os.path.exists(path):
-        raise NotImplementedError(f"torch.hub does not download: fetch {url} by other means and write it to {path}")
+        os.makedirs(folder, exist_ok=True)
+        found = HASH_REGEX.search(name) if check_hash else None
+        sys.stderr.write(f'Downloading: "{url}" to {path}\n')
+        download_url_to_file(url, path, found[1] if found else None, progress=progress)
     return load_file(path, map_location=map_location, weights_only=weights_only)

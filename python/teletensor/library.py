@@ -227,7 +227,7 @@ def register_vmap(op: Any, func: Callable | None = None, /, *, lib: Library | No
 
 
 def register_torch_dispatch(op: Any, torch_dispatch_class: Any, func: Callable | None = None, /, *, lib: Library | None = None) -> Any:
-    """Raises NotImplementedError."""
+    """Raises NotImplementedError: the __torch_dispatch__ of the class itself is called, also for custom operators."""
     raise NotImplementedError("[register_torch_dispatch] define the class's __torch_dispatch__ instead")
 
 
@@ -237,7 +237,7 @@ def triton_op(name: str, fn: Callable | None = None, /, *, mutates_args: Any, sc
 
 
 def wrap_triton(triton_kernel: Any, /) -> Any:
-    """Raises NotImplementedError."""
+    """Raises NotImplementedError: Triton's kernels need tensors with addresses in this process."""
     raise NotImplementedError("[wrap_triton] Triton's kernels need tensors with addresses in this process")
 
 

@@ -166,4 +166,8 @@ def _grad_fn(tensor: Tensor) -> Node | None:
     return Node._of(_C.grad_node(tensor)[0], tensor)
 
 
+Tensor.output_nr = property(
+    lambda tensor: _C.grad_node(tensor)[1] if tensor.requires_grad and not _C._is_wrapper(tensor) else 0,
+    doc="The number of the tensor among the results of its grad_fn; 0 for a leaf.",
+)
 Tensor.grad_fn = property(_grad_fn, doc="The operation that computed the tensor, or None.")

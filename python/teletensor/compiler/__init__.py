@@ -134,17 +134,17 @@ def save_cache_artifacts() -> None:
 
 
 def load_cache_artifacts(serialized_artifacts: bytes) -> None:
-    """Raises NotImplementedError."""
+    """Raises NotImplementedError: the engine compiles while it runs and has no files of compiled code."""
     raise NotImplementedError("[load_cache_artifacts] graphs are not compiled, so there is no cache of them")
 
 
 def load_compiled_function(file: Any, *, f_globals: Any = None, external_data: Any = None) -> Callable:
-    """Raises NotImplementedError."""
+    """Raises NotImplementedError: the engine compiles while it runs and has no files of compiled code."""
     raise NotImplementedError("[load_compiled_function] graphs are not compiled, so compiled functions cannot be loaded")
 
 
 def precompile(*args: Any, **kwargs: Any) -> Any:
-    """Raises NotImplementedError."""
+    """Raises NotImplementedError: the engine compiles while it runs and has no files of compiled code."""
     raise NotImplementedError("[precompile] graphs are not compiled")
 
 

@@ -6,6 +6,7 @@ Annotated code runs like all other code: the engine receives the operators that 
 import builtins
 from typing import Any, Callable, Final
 
+from ..futures import Future
 from ..nn import Module
 from . import annotations
 from ._settings import (
@@ -18,7 +19,7 @@ from ._types import (
 )  # fmt: skip
 
 __all__ = [
-    "Attribute", "CompilationUnit", "Error", "Final", "RecursiveScriptClass", "RecursiveScriptModule", "ScriptFunction",
+    "Attribute", "CompilationUnit", "Error", "Final", "Future", "RecursiveScriptClass", "RecursiveScriptModule", "ScriptFunction",
     "ScriptModule", "ScriptWarning", "TopLevelTracedModule", "TracedModule", "TracerWarning", "TracingCheckError", "annotate",
     "annotations", "enable_onednn_fusion", "export", "export_opnames", "fork", "freeze", "ignore", "interface", "is_scripting",
     "is_tracing", "isinstance", "jit_module_from_flatbuffer", "last_executed_optimized_graph", "load", "onednn_fusion_enabled",

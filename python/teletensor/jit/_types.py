@@ -93,7 +93,7 @@ def jit_module_from_flatbuffer(f: Any) -> Any:
 
 
 def export_opnames(m: Any) -> list[str]:
-    """Raises NotImplementedError."""
+    """Raises NotImplementedError: there is no TorchScript, so a module has no list of operators."""
     raise NotImplementedError("[jit.export_opnames] there is no TorchScript, so a module has no list of operators")
 
 

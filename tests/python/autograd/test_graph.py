@@ -60,3 +60,8 @@ def test_hooks_of_nodes(torch):
     part = torch.split(x * 1, 1)[0]
     with pytest.raises(NotImplementedError, match="a node with one result"):
         part.grad_fn.register_prehook(print)
+
+
+def test_output_numbers(torch):
+    x = torch.ones(3, requires_grad=True)
+    assert [t.output_nr for t in (x, torch.ones(1), *torch.unbind(x * 1))] == [0, 0, 0, 1, 2]

@@ -44,7 +44,9 @@ class HuggingFaceStorageReader(FileSystemReader):
 
 
 class HuggingFaceStorageWriter:
-    """Not supported: the constructor raises."""
+    """Its constructor raises NotImplementedError; use teletensor.checkpoint.save, which writes safetensors files."""
+
+    __not_implemented__ = "teletensor.checkpoint.save writes safetensors files, also of the ranks of a group"
 
     def __init__(self, *args, **kwargs):
         raise NotImplementedError(
@@ -53,7 +55,9 @@ class HuggingFaceStorageWriter:
 
 
 class QuantizedHuggingFaceStorageReader:
-    """Not supported: the constructor raises."""
+    """Its constructor raises NotImplementedError; HuggingFaceStorageReader reads files that are not quantized."""
+
+    __not_implemented__ = "weights in blocks of 8-bit floats are not dequantized; HuggingFaceStorageReader reads other files"
 
     def __init__(self, *args, **kwargs):
         raise NotImplementedError("[QuantizedHuggingFaceStorageReader] not supported")

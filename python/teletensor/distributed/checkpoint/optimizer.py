@@ -10,3 +10,6 @@ def load_sharded_optimizer_state_dict(model_state_dict, optimizer_key, storage_r
     raise NotImplementedError(
         "[load_sharded_optimizer_state_dict] not supported: load() reads the result of get_optimizer_state_dict() in place"
     )
+
+
+load_sharded_optimizer_state_dict.__not_implemented__ = "deprecated in PyTorch; load() with get_optimizer_state_dict() does it"
