@@ -336,6 +336,7 @@ Tensors Session::call(const Op& op, Args args, const CallOptions& options) {
   std::optional<SavedCall> saved;
   if (options.saved != nullptr && grad && inference.requires_grad) [[unlikely]]
     saved.emplace(*options.saved, args);
+  if (saved && saved->is_stored()) impl_->check_wait(options.site);
   impl_->queue(this, op, args, results, options, &kept,
                saved ? &*saved : nullptr);  // if interrupted, nothing was written
   mark_written(inference, options.into);
