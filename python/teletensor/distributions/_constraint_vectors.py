@@ -37,6 +37,9 @@ class _Multinomial(Constraint):
     def check(self, x):
         return (x >= 0).all(-1) & (x.sum(-1) <= self.upper_bound)
 
+    def __repr__(self) -> str:
+        return "Multinomial()"
+
 
 class _Simplex(Constraint):
     """Non-negative vectors whose sum is 1."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from .. import _C
+from .._functions import broadcast_shapes
 from . import constraints
 from .discrete import Binomial
 from .distribution import Distribution
@@ -179,5 +180,7 @@ class Multinomial(Distribution):
 
     def log_prob(self, value):
         self._validate_sample(value)
+        shape = broadcast_shapes(self.logits.shape, value.shape)
+        logits, value = self.logits.expand(shape), value.expand(shape)
         ways = (value.sum(-1) + 1).lgamma() - (value + 1).lgamma().sum(-1)
-        return ways + _C.torch.where(value == 0, 0.0, self.logits * value).sum(-1)
+        return ways + _C.torch.where(value == 0, 0.0, logits * value).sum(-1)

@@ -57,6 +57,7 @@ class Laplace(_LocationScale):
 
     mean = property(lambda self: self.loc)
     variance = property(lambda self: 2 * self.scale**2)
+    stddev = property(lambda self: math.sqrt(2) * self.scale)
 
     def log_prob(self, value):
         self._validate_sample(value)
@@ -100,6 +101,7 @@ class Gumbel(_LocationScale):
 
     mean = property(lambda self: self.loc + self.scale * euler_constant)
     variance = property(lambda self: (math.pi**2 / 6) * self.scale**2)
+    stddev = property(lambda self: (math.pi / math.sqrt(6)) * self.scale)
 
     def log_prob(self, value):
         self._validate_sample(value)

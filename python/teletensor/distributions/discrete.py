@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from .. import _C
 from . import constraints
 from .distribution import _Elementwise
@@ -50,7 +52,7 @@ class Bernoulli(_ProbsOrLogits, ExponentialFamily):
 
     mean = property(lambda self: self.probs)
     variance = property(lambda self: self.probs * (1 - self.probs))
-    mode = property(lambda self: (self.probs > 0.5).to(self.probs.dtype))
+    mode = property(lambda self: _C.torch.where(self.probs == 0.5, math.nan, (self.probs > 0.5).to(self.probs.dtype)))
 
     def sample(self, sample_shape=()):
         return self.probs.detach().expand(self._extended_shape(sample_shape)).contiguous().bernoulli()

@@ -39,7 +39,7 @@ class Uniform(_Elementwise):
     def log_prob(self, value):
         self._validate_sample(value)
         inside = (value >= self.low) & (value < self.high)
-        return _C.torch.where(inside, -(self.high - self.low).log(), -math.inf)
+        return inside.to(self.low.dtype).log() - (self.high - self.low).log()
 
     def cdf(self, value):
         self._validate_sample(value)
