@@ -91,6 +91,10 @@ def jvp(func: Callable, primals: tuple, tangents: tuple, *, strict: bool = False
     """Returns (func(*primals), J v), where v are the tangents."""
     if strict:
         raise NotImplementedError("[jvp] strict=True is not supported: independent outputs have a derivative of zero")
+    if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
+        raise RuntimeError(
+            f"[jvp] expected tuples of primals and tangents, got {type(primals).__name__} and {type(tangents).__name__}"
+        )
     if len(tree.leaves(primals)) != len(tree.leaves(tangents)):
         raise RuntimeError(
             f"[jvp] expected one tangent per primal, got {len(tree.leaves(primals))} primals, "

@@ -59,6 +59,8 @@ def functional_call(
     dicts = parameter_and_buffer_dicts if isinstance(parameter_and_buffer_dicts, (tuple, list)) else [parameter_and_buffer_dicts]
     values: dict[str, Tensor] = {}
     for given in dicts:
+        if not isinstance(given, dict):
+            raise ValueError(f"[functional_call] expected a dict, or a list of dicts, got {type(given).__name__}")
         repeated = values.keys() & given.keys()
         if repeated:
             raise ValueError(f"[functional_call] expected each name once, got {sorted(repeated)} more than once")
