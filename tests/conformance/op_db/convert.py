@@ -140,6 +140,10 @@ def difference(ours, theirs, *, values: bool = True, tolerance_factor: float = 1
 def _plain_difference(a, b, values: bool) -> str:
     if isinstance(b, (torch.dtype, torch.device, torch.Size)):
         return "" if str(a) == str(b) else f"{a}, PyTorch has {b}"
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        if (a.dtype, a.shape) != (b.dtype, b.shape):
+            return f"an array of {a.dtype} {a.shape}, PyTorch has {b.dtype} {b.shape}"
+        return _value_difference(a, b, TOLERANCES.get(b.dtype.name, 0.0)) if values else ""
     if type(a) is not type(b):
         return f"a {type(a).__name__}, PyTorch has a {type(b).__name__}"
     if not values or a == b or (isinstance(b, float) and np.isclose(a, b, rtol=1e-5, equal_nan=True)):
