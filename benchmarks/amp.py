@@ -166,9 +166,9 @@ def measure(args: argparse.Namespace) -> None:
 def main() -> None:
     """Measures both packages and prints a table."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--steps", type=int, default=150, help="training steps whose loss is reported")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--timed", type=int, default=8, help="steps per round")
+    parser.add_argument("--steps", type=int, default=60, help="training steps whose loss is reported")
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--timed", type=int, default=4, help="steps per round")
     parser.add_argument("--data", type=Path, default=TEXT)
     parser.add_argument("--no-peer", action="store_true", help="without PyTorch")
     parser.add_argument("--package", help=argparse.SUPPRESS)
@@ -185,7 +185,7 @@ def main() -> None:
     for package in ("teletensor",) if args.no_peer else ("teletensor", "torch"):
         python = sys.executable if package == "teletensor" else interpreter()
         command = [python, "-W", "ignore", "-m", "benchmarks.amp", "--package", package, *map(str, given)]
-        output = subprocess.run(command, cwd=ROOT, env=os.environ, check=True, capture_output=True, text=True).stdout
+        output = subprocess.run(command, cwd=ROOT, env=os.environ, check=True, stdout=subprocess.PIPE, text=True).stdout
         results[package] = json.loads(output.splitlines()[-1])
     table = Table(title=f"training steps on the CPU, and the loss after {args.steps} steps", title_justify="left")
     for column in (
