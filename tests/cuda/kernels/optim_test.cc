@@ -91,24 +91,25 @@ TEST(CudaOptimTest, GradientScaling) {
                              filled({8}),
                              filled({8}),
                              like({filled({8})}, true)[0],
-                             constant({}, found, DType::kFloat32),
-                             constant({}, 2, DType::kFloat32)};
+                             tt::testing::constant({}, found, DType::kFloat32),
+                             tt::testing::constant({}, 2, DType::kFloat32)};
     expect_cpu_and_gpu_agree(numbers, 1e-5, [](const Tensors& t) {
       ops::adam_step({t[0]}, {t[1]}, {t[2]}, {t[3]}, {}, 1, 0.1, 0.9, 0.99, 1e-3, 0.01, false, false, false, t[4],
                      t[5]);
       ops::sgd_step({t[0]}, {t[1]}, {}, 0.1, 0, 0, 0, false, false, false, t[4]);
       return Tensors();
     });
-    const Tensors scale = {constant({}, 4, DType::kFloat32), constant({}, 1, DType::kInt32),
-                           constant({}, found, DType::kFloat32)};
+    const Tensors scale = {tt::testing::constant({}, 4, DType::kFloat32), tt::testing::constant({}, 1, DType::kInt32),
+                           tt::testing::constant({}, found, DType::kFloat32)};
     expect_cpu_and_gpu_agree(scale, 0, [](const Tensors& t) {
       ops::amp_update_scale(t[0], t[1], t[2], 2.0, 0.5, 2);
       return Tensors();
     });
   }
   for (double value : {1.0, static_cast<double>(INFINITY), static_cast<double>(NAN)}) {
-    const Tensors grads = {filled({5000}), constant({3}, value, DType::kFloat32), filled({7}, DType::kFloat16),
-                           constant({}, 0, DType::kFloat32), constant({}, 0.5, DType::kFloat32)};
+    const Tensors grads = {filled({5000}), tt::testing::constant({3}, value, DType::kFloat32),
+                           filled({7}, DType::kFloat16), tt::testing::constant({}, 0, DType::kFloat32),
+                           tt::testing::constant({}, 0.5, DType::kFloat32)};
     expect_cpu_and_gpu_agree(grads, 1e-3, [](const Tensors& t) {
       ops::amp_unscale({t[0], t[1], t[2]}, t[3], t[4]);
       return Tensors{t[3]};
