@@ -30,6 +30,7 @@ def main() -> int:
     parser.add_argument("--limit", type=float, default=600, help="seconds for all calls of one name (default: 600)")
     parser.add_argument("--journal", type=Path, default=BUILD / "differential.jsonl", help="file of finished rows")
     parser.add_argument("--keep", action="store_true", help="use rows of the journal although sources have changed")
+    parser.add_argument("--partial", action="store_true", help="write what the journal has, without further calls")
     parser.add_argument("--page", type=Path, help="output file for the table as Markdown")
     parser.add_argument("--python", help="an interpreter with PyTorch and the packages of its tests")
     args = parser.parse_args()
@@ -47,8 +48,8 @@ def main() -> int:
         def done(row: Row) -> None:
             progress.update(task, advance=1, description=f"after {row.name}"[:50])
 
-        run(names, args.samples, workers, journal, done)
-    rows = [journal.rows[name] for name in names]
+        run([] if args.partial else names, args.samples, workers, journal, done)
+    rows = [journal.rows[name] for name in names if name in journal.rows]
     found, stale = differences(rows)
     for d in found:
         if not d.why:
@@ -59,7 +60,7 @@ def main() -> int:
     seconds = f"{time.monotonic() - start:.0f} s{' (continued)' if is_resumed else ''}"
     console.print(f"{summary(rows, found)}; {seconds}", markup=False, soft_wrap=True)
     if args.page:
-        args.page.write_text(page(rows, version.split("+")[0]))
+        args.page.write_text(page(rows, version.split("+")[0], [n for n in names if n not in journal.rows]))
     return int(any(not d.why for d in found))
 
 

@@ -74,8 +74,8 @@ def summary(rows: list[Row], found: list[Difference]) -> str:
     )
 
 
-def page(rows: list[Row], version: str) -> str:
-    """The differences as a Markdown table, one row per reason."""
+def page(rows: list[Row], version: str, lacking: list[str] | tuple = ()) -> str:
+    """The differences as a Markdown table, one row per reason. `lacking`: names that were not compared."""
     found, _ = differences(rows)
     by_reason: dict[str, list[Difference]] = defaultdict(list)
     for d in found:
@@ -85,7 +85,8 @@ def page(rows: list[Row], version: str) -> str:
         example = group[0]
         text = f"{example.path.removeprefix('torch.')}, {example.argument}: {example.text}".replace("|", "\\|").replace("\n", " ")[:200]
         lines.append(f"| {text} | {_names(group)} | {len(group)} | {why} |")
-    return PAGE.format(version=version, summary=summary(rows, found)) + "".join(line + "\n" for line in lines)
+    total = summary(rows, found) + (f"; not compared: {', '.join(f'`{name}`' for name in lacking)}" if lacking else "")
+    return PAGE.format(version=version, summary=total) + "".join(line + "\n" for line in lines)
 
 
 def _names(group: list[Difference]) -> str:
