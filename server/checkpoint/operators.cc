@@ -68,15 +68,16 @@ std::string bytes_of(const Tensor& tensor, std::string_view name, uint64_t limit
 }
 
 // The tensors that call.args[i] lists. `in_background`: whether the session goes on while they are written. Their
-// elements are then copied before they change; those of other devices at once.
+// elements are then copied before they change; those of other devices, and those that other sessions may write, at
+// once.
 std::vector<std::shared_ptr<TensorSnapshot>> tensors_of(const Call& call, size_t i, bool in_background) {
   std::vector<std::shared_ptr<TensorSnapshot>> tensors;
   for (const TensorMeta* meta : call.args[i].list()) {
     const Tensor tensor = Tensor::from(meta);
     check(ErrorKind::kNotImplemented, tensor.device().type != DeviceType::kMeta, "a meta tensor has no data");
-    const bool is_shared = tensor.device().type == DeviceType::kCPU;
-    tensors.push_back(std::make_shared<TensorSnapshot>(is_shared ? detach(tensor) : host_copy(tensor)));
-    if (is_shared && in_background) service().snapshots().add(tensor, tensors.back());
+    const bool is_copied = tensor.device().type != DeviceType::kCPU || (in_background && tensor->storage->is_shared());
+    tensors.push_back(std::make_shared<TensorSnapshot>(is_copied ? host_copy(tensor) : detach(tensor)));
+    if (!is_copied && in_background) service().snapshots().add(tensor, tensors.back());
   }
   return tensors;
 }

@@ -9,6 +9,7 @@
 #include "engine/program/poison.h"
 #include "engine/schema/op_ids.h"
 #include "engine/session/context.h"
+#include "server/checkpoint/service.h"
 
 namespace tt::server {
 namespace {
@@ -65,6 +66,8 @@ void ShareService::add(const std::string& capability, const Tensor& tensor, doub
       value.error = Error(poison->kind, poison->message);
     }
   }
+  // A checkpoint that is being written needs the values before another session changes them.
+  if (auto* checkpoints = context.services.find<CheckpointService>()) checkpoints->snapshots().before_write(tensor);
   tensor->storage->mark_shared();
   offer(capability, std::move(value), timeout);
 }

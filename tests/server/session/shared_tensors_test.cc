@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "tests/server/checkpoint/files.h"
 #include "tests/server/engine_memory.h"
 #include "tests/server/session/session_fixture.h"
 
@@ -194,6 +195,43 @@ TEST_F(SharedTensorsTest, ReceivedTensorsArePassedOn) {
   import(*anna_, 4, {4}, "third_capability_0123456789abcd");  // by the session itself
   double_in_place(*anna_, 4);
   EXPECT_EQ(value(*carl, 1).first, (V{4, 8}));
+}
+
+// Another session writes without the saving session's knowledge, so the values are copied before it can.
+TEST_F(SharedTensorsTest, ASaveInTheBackgroundHasTheValuesBeforeAnotherSessionWrites) {
+  const std::string header = R"({"a":{"dtype":"F32","shape":[4000000],"data_offsets":[0,16000000]},)"
+                             R"("x":{"dtype":"F32","shape":[4],"data_offsets":[16000000,16000016]}})";
+  for (const bool is_shared_first : {true, false}) {
+    const std::string capability(32, is_shared_first ? 'a' : 'b');
+    const testing::TemporaryFolder folder;
+    Session::Options options = session_options();
+    options.shared_tensors = principal_;
+    options.checkpoint_root = std::make_shared<const CheckpointRoot>(folder.string());
+    Session saver(std::move(options));
+    make(saver, 1);
+    if (is_shared_first) share(saver, 1, 2, capability);
+    v1::Frame save;
+    Instruction(&save, "literal")
+        .bytes(header)
+        .integers({static_cast<int64_t>(header.size())})
+        .integer(static_cast<int64_t>(DType::kUInt8))
+        .integer(0)
+        .result(3);
+    Instruction(&save, "zeros").integers({4'000'000}).none().none().result(4);
+    Instruction(&save, "checkpoint_write").handle(3).handles({4, 1}).bytes("x").integer(7).result(5);
+    run(saver, save);
+    if (!is_shared_first) share(saver, 1, 2, capability);
+    const std::unique_ptr<Session> other = open(principal_);
+    import(*other, 1, {4}, capability);
+    double_in_place(*other, 1);
+    v1::Frame wait;
+    Instruction(&wait, "checkpoint_wait").handle(5).result(6);
+    run(saver, wait);
+    EXPECT_EQ(value(saver, 1).first, (V{2, 4, 6, 8}));
+    const std::string file = testing::read_file(folder / "x");
+    ASSERT_GE(file.size(), 16u);
+    EXPECT_EQ(testing::floats_of(file.substr(file.size() - 16)), (V{1, 2, 3, 4})) << is_shared_first;
+  }
 }
 
 }  // namespace
