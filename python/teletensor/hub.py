@@ -155,7 +155,8 @@ def download_url_to_file(url: str, dst: str, hash_prefix: str | None = None, pro
                 while part := answer.read(_READ_BYTES):
                     file.write(part)
                     digest.update(part)
-                    bar.update(len(part))
+                    if bar is not None:
+                        bar.update(len(part))
             if hash_prefix is not None and not digest.hexdigest().startswith(hash_prefix):
                 raise RuntimeError(f'invalid hash value (expected "{hash_prefix}", got "{digest.hexdigest()}")')
             os.chmod(file.name, 0o666 & ~_umask())
@@ -172,22 +173,9 @@ def _umask() -> int:
     return before
 
 
-class _NoBar:
-    """Shows nothing."""
-
-    def __enter__(self) -> _NoBar:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        pass
-
-    def update(self, count: int) -> None:
-        """Does nothing."""
-
-
 def _progress_bar(total: int | None, shown: bool) -> Any:
     tqdm = getattr(sys.modules[__name__], "tqdm", None) if shown else None
-    return _NoBar() if tqdm is None else tqdm(total=total, unit="B", unit_scale=True, unit_divisor=1024)
+    return contextlib.nullcontext() if tqdm is None else tqdm(total=total, unit="B", unit_scale=True, unit_divisor=1024)
 
 
 def load_state_dict_from_url(

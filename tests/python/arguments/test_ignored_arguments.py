@@ -412,7 +412,7 @@ UNUSED = {
     ("distributed/tensor/parallel/style.py", "name"), ("distributed/tensor/placement_types.py", "dim"),
     ("distributed/tensor/placement_types.py", "reduce_op"), ("distributions/_transform_types.py", "y"),
     ("distributions/_transforms_elementwise.py", "y"), ("distributions/_transforms_vectors.py", "intermediates"),
-    ("distributions/utils.py", "owner"), ("hub.py", "progress"), ("hub.py", "skip_validation"),
+    ("distributions/utils.py", "owner"), ("hub.py", "skip_validation"),
     ("hub.py", "trust_repo"), ("hub.py", "verbose"), ("jit/__init__.py", "check_inputs"),
     ("jit/__init__.py", "check_tolerance"), ("jit/__init__.py", "check_trace"), ("jit/__init__.py", "example_inputs"),
     ("jit/__init__.py", "example_inputs_is_kwarg"),

@@ -102,8 +102,6 @@ def test_hub_lists_and_explains_a_local_folder(torch, tmp_path):
     assert torch.hub.list(tmp_path) == ["model"] and torch.hub.help(tmp_path, "model") == "The doc."
     with pytest.raises(NotImplementedError, match="does not download"):
         torch.hub.load("owner/name", "model")
-    with pytest.raises(NotImplementedError, match="does not download"):
-        torch.hub.load_state_dict_from_url("https://example.org/x.pt", str(tmp_path))
     with pytest.raises(FileNotFoundError, match="hubconf.py"):
         torch.hub.load(tmp_path / "none", "model", source="local")
 
