@@ -1,7 +1,7 @@
 """Invertible functions with log-determinants of their Jacobians."""
 
-from ._transform_types import _InverseTransform as _InverseTransform  # libraries dispatch by this class
 from ._transform_types import ComposeTransform, IndependentTransform, ReshapeTransform, Transform, identity_transform
+from ._transform_types import _InverseTransform as _InverseTransform  # libraries dispatch by this class
 from ._transforms_elementwise import (
     AbsTransform,
     AffineTransform,

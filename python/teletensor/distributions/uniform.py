@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-from .. import _C
 from . import constraints
 from .distribution import _Elementwise
 
