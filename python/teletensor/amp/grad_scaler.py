@@ -106,17 +106,23 @@ class GradScaler:
         for device, members in grads.items():
             found[device] = found_inf if device == found_inf.device else found_inf.to(device)
             _C.ops.amp_unscale(members, found[device], inv_scale.to(device))
-        return self._found_on_any_rank(optimizer, found)
+        return self._found_on_any_rank(optimizer, found, found_inf.device)
 
-    def _found_on_any_rank(self, optimizer: Any, found: dict) -> dict:
-        """Combines the ranks' results if the optimizer's parameters are divided among ranks."""
+    def _groups_of(self, optimizer: Any) -> list:
+        """The process groups among whose ranks the optimizer's gradients are divided."""
         params = [p for group in optimizer.param_groups for p in group["params"] if hasattr(p, "_unit")]
-        if not params:
+        return list(dict.fromkeys(p._unit.group for p in params))
+
+    def _found_on_any_rank(self, optimizer: Any, found: dict, device: Any) -> dict:
+        """Combines the ranks' results if gradients are divided among ranks. A rank without gradients takes part."""
+        groups = self._groups_of(optimizer)
+        if not groups:
             return found
         from ..distributed.fsdp._norm import any_over_ranks
 
-        groups = dict.fromkeys(p._unit.group for p in params)
-        return {device: any_over_ranks(flag, groups).float() for device, flag in found.items()}
+        own = sum((flag.to(device) for flag in found.values()), start=_number(0.0, device))
+        flag = any_over_ranks(own, groups).float()
+        return {other: flag.to(other) for other in found or (device,)}
 
     def unscale_(self, optimizer) -> None:
         """Divides the gradients by the scale, so that they can be clipped. Call at most once per update()."""

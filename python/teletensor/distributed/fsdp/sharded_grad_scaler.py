@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from ..._C import Tensor
 from ...amp.grad_scaler import GradScaler
 from .. import distributed_c10d
-from ._norm import any_over_ranks
 
 __all__ = ["ShardedGradScaler"]
 
@@ -23,5 +21,5 @@ class ShardedGradScaler(GradScaler):
         super().__init__(device, init_scale, growth_factor, backoff_factor, growth_interval, enabled)
         self.process_group = process_group or distributed_c10d._get_default_group()
 
-    def _found_on_any_rank(self, optimizer, found: Tensor) -> Tensor:
-        return any_over_ranks(found, [self.process_group])
+    def _groups_of(self, optimizer) -> list:
+        return [self.process_group]
