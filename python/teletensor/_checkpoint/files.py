@@ -6,6 +6,7 @@ user, accepts all paths; relative ones start at the working folder in which it w
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import math
@@ -149,7 +150,8 @@ def write_parts(
         in_background: whether the session's next calls need not wait for the file: the tensors are copied in the engine.
     """
     while _abandoned:
-        _C.ops.checkpoint_wait(_abandoned.pop())
+        with contextlib.suppress(ConnectionError):  # of a session that has ended, and its saves with it
+            _C.ops.checkpoint_wait(_abandoned.pop())
     work = next(_numbers) if in_background else 0
     status = _C.ops.checkpoint_write_parts(
         _bytes_tensor(data), list(tensors), path=path, positions=list(positions), places=list(places), hexadecimal=hexadecimal,
