@@ -110,7 +110,6 @@ torch.ByteTensor(torch.ByteStorage._from_buffer(b"abc"))
 torch.autograd._profiler_enabled()
 torch._C.Generator is torch.Generator
 torch._C._LinAlgError is torch.linalg.LinAlgError
-torch._C._get_accelerator()
 torch._C._cuda_clearCublasWorkspaces()
 [module("_utils")._get_device_index(d, allow_cpu=True) for d in (3, "cuda:2", "cpu", torch.device("cuda", 1))]
 module("_utils")._get_device_index("cpu")
