@@ -188,12 +188,10 @@ def main() -> None:
         output = subprocess.run(command, cwd=ROOT, env=os.environ, check=True, stdout=subprocess.PIPE, text=True).stdout
         results[package] = json.loads(output.splitlines()[-1])
     table = Table(title=f"training steps on the CPU, and the loss after {args.steps} steps", title_justify="left")
-    for column in (
-        "workload",
-        "precision",
-        *(f"{p}: {what}" for p in results for what in ("ms", "of float32", "loss")),
-    ):
-        table.add_column(column, justify="left" if column in ("workload", "precision") else "right")
+    table.add_column("workload"), table.add_column("precision")
+    for package in results:
+        for what in (f"{package}, ms", "/ float32", "loss"):
+            table.add_column(what, justify="right")
     for workload in results["teletensor"]:
         for mode in MODES:
             cells = []
@@ -201,7 +199,7 @@ def main() -> None:
                 ms, loss = found[workload]["ms"], found[workload]["loss"].get(mode)
                 cells += [f"{ms[mode]:.2f}", f"{ms[mode] / ms['float32']:.2f}", "" if loss is None else f"{loss:.3f}"]
             table.add_row(workload, mode, *cells)
-    Console().print(table)
+    Console(width=None if sys.stdout.isatty() else 110).print(table)
 
 
 if __name__ == "__main__":
