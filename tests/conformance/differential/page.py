@@ -83,7 +83,8 @@ def page(rows: list[Row], version: str, lacking: list[str] | tuple = ()) -> str:
     lines = []
     for why, group in sorted(by_reason.items()):
         example = group[0]
-        text = f"{example.path.removeprefix('torch.')}, {example.argument}: {example.text}".replace("|", "\\|").replace("\n", " ")[:200]
+        told = re.sub(r" \(issued at [^()]*\)", "", example.text)  # a path of this machine
+        text = f"{example.path.removeprefix('torch.')}, {example.argument}: {told}".replace("|", "\\|").replace("\n", " ")[:200]
         lines.append(f"| {text} | {_names(group)} | {len(group)} | {why} |")
     total = summary(rows, found) + (f"; not compared: {', '.join(f'`{name}`' for name in lacking)}" if lacking else "")
     return PAGE.format(version=version, summary=total) + "".join(line + "\n" for line in lines)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import json
 import pickle
+import re
 import struct
 import tarfile
 import warnings
@@ -19,6 +20,12 @@ import torch
 from tests.python.files.cases import CASES, LEGACY, ODD, describe, model
 
 FIXTURES = Path(__file__).parent / "fixtures"
+
+
+def relative_paths(pickled: bytes) -> bytes:
+    """Shortens the paths of sources, which the legacy format stores, to what follows site-packages/."""
+    path = re.compile(rb"X....(?:/[ -~]*?/site-packages/)([ -~]*?\.py)(?=q)", re.DOTALL)
+    return path.sub(lambda m: b"X" + struct.pack("<I", len(m[1])) + m[1], pickled)
 
 
 def more() -> dict:
@@ -93,7 +100,9 @@ def main() -> None:
         torch.save(value, FIXTURES / f"{name}.pt")
         if name == "conj":
             expected[name] = describe(torch, torch.load(FIXTURES / f"{name}.pt"))
-    torch.save(model(torch), FIXTURES / "module.legacy.pt", _use_new_zipfile_serialization=False)
+    legacy = io.BytesIO()
+    torch.save(model(torch), legacy, _use_new_zipfile_serialization=False)
+    (FIXTURES / "module.legacy.pt").write_bytes(relative_paths(legacy.getvalue()))
     torch.serialization.set_crc32_options(False)
     torch.save(CASES["views"](torch), FIXTURES / "views.no_checksums.pt")
     expected["views.no_checksums"] = expected["views"]
