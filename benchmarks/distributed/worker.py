@@ -10,6 +10,10 @@ import json
 import os
 import sys
 import time
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parents[2]))
+from benchmarks.gpt import make_gpt  # noqa: E402
 
 LIBRARY, WORKLOAD, SECONDS, *SIZES = sys.argv[1:]
 
@@ -91,36 +95,11 @@ def mlp() -> dict:
 
 
 def gpt() -> dict:
-    """The character GPT of examples/data_parallel.py: two layers, four heads, width 128, 16 texts of 64 characters."""
+    """A character GPT: two layers, four heads, width 128, 16 texts of 64 characters."""
     torch.manual_seed(0)
-    nn, width, heads, length, symbols = torch.nn, 128, 4, 64, 65
-
-    class Block(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
-            self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
-            self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
-
-        def forward(self, x):
-            q, k, v = (t.unflatten(-1, (heads, -1)).transpose(1, 2) for t in self.qkv(self.norm1(x)).chunk(3, -1))
-            y = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-            x = x + self.out(y.transpose(1, 2).flatten(2))
-            return x + self.down(nn.functional.gelu(self.up(self.norm2(x))))
-
-    class GPT(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.token, self.position = nn.Embedding(symbols, width), nn.Embedding(length, width)
-            self.blocks = nn.Sequential(Block(), Block())
-            self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, symbols)
-
-        def forward(self, tokens):
-            x = self.token(tokens) + self.position(torch.arange(length))
-            return self.head(self.norm(self.blocks(x))).flatten(0, 1)
-
+    symbols, length = 65, 64
     tokens = torch.randint(0, symbols, (16, length + 1))
-    return training(GPT(), tokens[:, :-1].contiguous(), tokens[:, 1:].reshape(-1))
+    return training(make_gpt(torch, symbols, length, layers=2), tokens[:, :-1].contiguous(), tokens[:, 1:].reshape(-1))
 
 
 def fsdp() -> dict:

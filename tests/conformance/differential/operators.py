@@ -12,7 +12,7 @@ from torch.utils._pytree import tree_map
 
 import teletensor
 
-from ..op_db.checks import Allowance
+from ..op_db.checks import Allowance, arguments_text
 from ..op_db.convert import Converter, difference, leaves
 from ..op_db.differences import allowance_of
 from ..op_db.forms import find
@@ -156,11 +156,4 @@ def compare(path: str, call: Call, allowance: Allowance) -> str | None:
 
 def short(call: Call) -> str:
     """The call's arguments, with sizes instead of values."""
-    def text(value) -> str:
-        if isinstance(value, torch.Tensor):
-            return f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}"
-        if isinstance(value, (list, tuple)):
-            return "(" + ", ".join(map(text, value)) + ")"
-        return repr(value)
-
-    return ", ".join([*map(text, call.args), *(f"{k}={text(v)}" for k, v in call.kwargs.items())])[:200]
+    return arguments_text(call.args, call.kwargs)[:200]

@@ -70,17 +70,21 @@ class Allowance:
     random_where: str = ""  # values are random in samples whose description matches this
 
 
-def described(sample) -> str:
-    """A short description: sizes and arguments."""
-    def short(value) -> str:
+def arguments_text(args, kwargs) -> str:
+    """The arguments of a call, with dtypes and sizes instead of values."""
+    def text(value) -> str:
         if isinstance(value, torch.Tensor):
             return f"{dtype_name(value.dtype)}{list(value.shape)}"
         if isinstance(value, (list, tuple)):
-            return "(" + ", ".join(map(short, value)) + ")"
+            return "(" + ", ".join(map(text, value)) + ")"
         return repr(value)
 
-    rest = [short(sample.input), *map(short, sample.args), *(f"{k}={short(v)}" for k, v in sample.kwargs.items())]
-    return ", ".join(rest)
+    return ", ".join([*map(text, args), *(f"{k}={text(v)}" for k, v in kwargs.items())])
+
+
+def described(sample) -> str:
+    """A short description of a sample: sizes and arguments."""
+    return arguments_text((sample.input, *sample.args), sample.kwargs)
 
 
 def _chosen(samples: Iterator, most: int) -> list:

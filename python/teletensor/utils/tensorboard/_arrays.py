@@ -1,4 +1,4 @@
-"""Arrays of what callers pass to a SummaryWriter, and arrangements of images."""
+"""Converts the arguments of SummaryWriter to arrays, and arranges images in grids."""
 
 from __future__ import annotations
 
