@@ -12,7 +12,7 @@ import importlib.abc
 import importlib.machinery
 import importlib.util
 import sys
-from types import ModuleType
+from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 import teletensor
@@ -21,16 +21,25 @@ _TORCH_VERSION = "2.15.0"  # the PyTorch release whose names and semantics telet
 _PRIVATE = "_C."  # torch._C's submodules are those of teletensor._c_aliases; teletensor._C is an extension module
 
 
-class _Torch(ModuleType):
-    """teletensor under PyTorch's name and version."""
+# Types of attributes that are kept in torch's namespace; others, such as numbers, may be computed at each use.
+_CONSTANT = (type, ModuleType, FunctionType, BuiltinFunctionType, teletensor.dtype)
 
-    __version__ = _TORCH_VERSION
 
-    def __getattr__(self, name: str) -> Any:
-        return self if name == "torch" else getattr(teletensor, name)  # PyTorch's module has itself as attribute
+def _torch_module() -> ModuleType:
+    """teletensor under PyTorch's name and version. A plain module: Python finds the attributes of subclasses more slowly."""
+    torch = ModuleType("torch", teletensor.__doc__)
 
-    def __dir__(self) -> list[str]:
-        return dir(teletensor)
+    def attribute(name: str) -> Any:
+        if name == "torch":  # PyTorch's module has itself as attribute
+            return torch
+        value = getattr(teletensor, name)
+        if isinstance(value, _CONSTANT) and vars(teletensor).get(name) is value:
+            setattr(torch, name, value)  # found without this function from now on
+        return value
+
+    torch.__version__, torch.__getattr__, torch.__dir__ = _TORCH_VERSION, attribute, lambda: dir(teletensor)
+    torch._is_teletensor = True
+    return torch
 
 
 def _own_name(torch_name: str) -> str:
@@ -60,7 +69,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
         if spec.name == "torch":
-            return _Torch("torch", teletensor.__doc__)
+            return _torch_module()
         module = importlib.import_module(_own_name(spec.name))
         self._specs[spec.name] = module.__spec__
         return module
@@ -70,7 +79,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             module.__spec__ = self._specs.pop(name)
 
 
-if "torch" in sys.modules and not isinstance(sys.modules["torch"], _Torch):
+if "torch" in sys.modules and not hasattr(sys.modules["torch"], "_is_teletensor"):
     raise ImportError("PyTorch is already imported in this process, so teletensor cannot replace it")
 if "torch" not in sys.modules:
     sys.meta_path.insert(0, _Finder())

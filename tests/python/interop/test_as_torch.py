@@ -15,7 +15,8 @@ from torch.utils.data import DataLoader
 import teletensor
 assert torch.Tensor is teletensor.Tensor and nn is teletensor.nn and F is teletensor.nn.functional
 assert torch.__version__ == "2.15.0" and teletensor.__version__ != torch.__version__
-assert torch.torch is torch
+assert torch.torch is torch and torch.cat is teletensor.cat and "cat" in vars(torch) and "cat" in dir(torch)
+assert torch.float32 is teletensor.float32 and not hasattr(torch, "no_such_name") and type(torch) is type(teletensor)
 assert nn.__spec__.name == "teletensor.nn" and torch.Tensor.__module__ == "torch"
 import torch._C._nn, torch._C._fft as fft
 from torch._C import _TensorMeta
