@@ -123,14 +123,40 @@ def test_a_journal_continues_only_for_the_same_sources(tmp_path):
 
 
 def test_reasons_are_complete():
-    assert [e for e in page.TABLE if set(e) - {"argument", "saying"} != {"names", "why"} or not e["why"]] == []
+    assert [e for e in page.TABLE if set(e) - {"argument", "saying"} != {"names", "kind", "why"} or not e["why"]] == []
+    assert [e for e in page.TABLE if not set(e["kind"].split(", ")) <= page.KINDS.keys()] == []
 
 
+def test_a_reason_for_results_is_about_a_few_names_and_one_difference():
+    results = [e for e in page.TABLE if "result" in e["kind"]]
+    assert [e for e in results if e["kind"] != "result" or "saying" not in e or "*" in str(e["names"])] == []
+
+
+SUM = "Expected reduce to be one of prod, mean, amax or amin but got sum"
+OUTSIDE = "index 6 is out of bounds"
 ROWS = [
     (["torch.add", "by position", "result 1: 2 of 3 values, at [0] 1, PyTorch has 2"], False),
-    (["torch.kthvalue", "k=1", "result 1: 2 of 3 values, at [0] 1, PyTorch has 2"], True),
-    (["torch.kthvalue", "k=1", "result 0: 2 of 3 values, at [0] 1, PyTorch has 2"], False),
+    (["torch.nn.functional.ctc_loss", "blank=1", "7 of 16 values, at [2] 1, PyTorch has 2 <- float32[5, 2]"], True),
+    (["torch.nn.functional.ctc_loss", "blank=2", "7 of 16 values, at [2] 1, PyTorch has 2 <- float32[5, 2]"], False),
+    (["torch.index_reduce", "reduce='sum'", f"no error, PyTorch raises RuntimeError: {SUM}"], True),
+    (["torch.index_reduce", "reduce='sum'", "2 of 3 values, at [0] 1, PyTorch has 2"], False),
+    (["torch.gather", "dim=0", f"IndexError: [gather] {OUTSIDE} ; PyTorch raises RuntimeError: {OUTSIDE}"], True),
+    (["torch.gather", "dim=0", f"IndexError: [gather] {OUTSIDE} <- float32[3]"], False),
 ]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("f(x): no error, PyTorch raises TypeError: no", "accepted"),
+        ("step 1: ValueError: [f] bad: x <- float32[]", "refused"),
+        ("ValueError: bad; PyTorch raises TypeError: no", "exception"),
+        ("result 1: sizes [], PyTorch has [5] <- float32[5]", "result"),
+        ("repr RNNCell(1), PyTorch has ValueError", "result"),
+    ],
+)
+def test_kind_of_a_difference(text, kind):
+    assert page.kind_of(text) == kind
 
 
 @pytest.mark.parametrize(("found", "is_explained"), ROWS)

@@ -146,7 +146,10 @@ class OptimizerPair(optimizer_checks.Pair):
 
     def __init__(self, info, call: Call):
         differentiable = call.kwargs.get("differentiable")
-        super().__init__(info, {"differentiable": True} if differentiable else {}, torch.float64)  # hides little by rounding
+        # float64 hides little by rounding; Muon computes in bfloat16
+        super().__init__(info, {"differentiable": True} if differentiable else {}, torch.float32 if info.name == "Muon" else torch.float64)
+        exact = lambda v: v.double() if isinstance(v, torch.Tensor) else v  # noqa: E731 - the step sizes have lr's dtype
+        call = Call(call.what, tuple(map(exact, call.args)), {k: exact(v) for k, v in call.kwargs.items()})
         convert = SampleConverter()
         args, kwargs = convert(call.args), convert(call.kwargs)
         self.opt, self.refused = outcome(lambda: info.optim_cls(self.theirs, *call.args, **call.kwargs))

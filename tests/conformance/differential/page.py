@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +13,13 @@ import yaml
 from .pool import Row
 
 TABLE = yaml.safe_load(Path(__file__).with_name("reasons.yaml").read_text())
+# Kinds of differences, each with its text in the totals. A reason explains only differences of the kinds that it names.
+KINDS = {
+    "accepted": "calls that PyTorch refuses are accepted",
+    "refused": "calls that PyTorch accepts raise an exception",
+    "exception": "raise an exception of another type",
+    "result": "return another result",
+}
 
 PAGE = """# Calls with moved arguments, compared with PyTorch
 
@@ -23,11 +30,11 @@ arguments, state dicts, gradients of modules, and exception types, and writes th
 
 {summary}.
 
-Each difference has a reason (`tests/conformance/differential/reasons.yaml`); a number that differs without an error is never
-one, unless the number is random or undefined in PyTorch as well.
+Each difference has a reason (`tests/conformance/differential/reasons.yaml`), which names the kinds of differences that it
+explains. Another result, without an exception, is explained only if it is undefined in PyTorch or no number.
 
-| difference, in an example | of | calls | why |
-|---|---|---:|---|
+| difference, in an example | of | calls | kind | why |
+|---|---|---:|---|---|
 """
 
 
@@ -39,10 +46,21 @@ class Difference:
     why: str  # empty if not explained
 
 
+def kind_of(text: str) -> str:
+    """The kind of a difference (KINDS)."""
+    if re.search(r"(^|: )no error, PyTorch raises \w", text):
+        return "accepted"
+    if re.search(r"; PyTorch raises \w", text):
+        return "exception"
+    return "refused" if re.search(r"(^|: )\w*(Error|Exception)\b: ", text) else "result"
+
+
 def entry_of(path: str, argument: str, text: str) -> dict | None:
     """The first entry of reasons.yaml that explains a difference."""
-    name = path.removeprefix("torch.")
+    name, kind = path.removeprefix("torch."), kind_of(text)
     for entry in TABLE:
+        if kind not in entry["kind"].split(", "):
+            continue
         names = entry["names"] if isinstance(entry["names"], list) else [entry["names"]]
         is_named = any(fnmatch.fnmatchcase(name, n) for n in names)
         if is_named and fnmatch.fnmatchcase(argument, entry.get("argument", "*")) and re.search(entry.get("saying", ""), text):
@@ -66,11 +84,13 @@ def summary(rows: list[Row], found: list[Difference]) -> str:
     counts = {kind: sum(row.counts.get(kind, 0) for row in rows) for kind in ("passed", "failed", "skipped", "missing")}
     overloads = {overload for row in rows for overload in row.overloads}
     functions = {overload.split("#")[0] for overload in overloads}
+    by_kind = Counter(kind_of(d.text) for d in found)
+    kinds = [f"{by_kind[kind]} {text}" for kind, text in KINDS.items()]
     return (
         f"{len(functions)} functions, methods and classes, {len(overloads)} overloads, {counts['passed'] + counts['failed']} "
-        f"comparisons: {counts['passed']} as in PyTorch, {counts['failed']} differ, {sum(not d.why for d in found)} of them "
-        f"without a reason; {counts['skipped']} calls have no counterpart (PyTorch does not implement them, or their layout is "
-        f"not strided), {counts['missing']} are of absent names"
+        f"comparisons: {counts['passed']} as in PyTorch, {counts['failed']} differ ({', '.join(kinds)}), "
+        f"{sum(not d.why for d in found)} of them without a reason; {counts['skipped']} calls have no counterpart (PyTorch does "
+        f"not implement them, or their layout is not strided), {counts['missing']} are of absent names"
     )
 
 
@@ -85,7 +105,8 @@ def page(rows: list[Row], version: str, lacking: list[str] | tuple = ()) -> str:
         example = group[0]
         told = re.sub(r" \(issued at [^()]*\)", "", example.text)  # a path of this machine
         text = f"{example.path.removeprefix('torch.')}, {example.argument}: {told}".replace("|", "\\|").replace("\n", " ")[:200]
-        lines.append(f"| {text} | {_names(group)} | {len(group)} | {why} |")
+        kinds = ", ".join(sorted({kind_of(d.text) for d in group}))
+        lines.append(f"| {text} | {_names(group)} | {len(group)} | {kinds} | {why} |")
     total = summary(rows, found) + (f"; not compared: {', '.join(f'`{name}`' for name in lacking)}" if lacking else "")
     return PAGE.format(version=version, summary=total) + "".join(line + "\n" for line in lines)
 
