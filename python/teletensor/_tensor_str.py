@@ -65,7 +65,8 @@ class _Formatter:
                 self.scientific = limit if self.integral else limit or low < 1e-4
             if _options["sci_mode"] is not None:
                 self.scientific = _options["sci_mode"]
-        self.width = max((len(self.plain(v)) for v in values), default=0)
+        counted = [v for v in values if math.isfinite(v) and v != 0] if floating else values  # as in PyTorch
+        self.width = max((len(self.plain(v)) for v in counted), default=1)
 
     def plain(self, value) -> str:
         if not self.floating:

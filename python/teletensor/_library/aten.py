@@ -180,6 +180,8 @@ class AtenOverload(OpOverload):
             moved = {n: v for n, v in zip(names, args) if n in _KEYWORDS}
             if moved and self._schema.arguments[names.index(next(iter(moved)))].kwarg_only is False:
                 args, kwargs = tuple(v for n, v in zip(names, args) if n not in moved), {**moved, **kwargs}
+        if "reduction" in names[len(args) :] and "reduction" not in kwargs:  # torch's functions have another default
+            kwargs["reduction"] = self._schema.arguments[names.index("reduction")].default
         kwargs = {n: v for n, v in kwargs.items() if v is not None}
         if "self" in kwargs:  # Python's functions call it input
             args = (kwargs.pop("self"), *args)

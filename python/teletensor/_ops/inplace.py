@@ -6,6 +6,7 @@ unaffected.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 from typing import Callable
@@ -29,6 +30,8 @@ def _view_in_place(name: str) -> Callable:
 
     def view(self: Tensor, *args, **kwargs) -> Tensor:
         if self.requires_grad and self.is_leaf and _C.is_grad_enabled():
+            with contextlib.suppress(IndexError, RuntimeError):  # TypeErrors come first
+                function(self, *args, **kwargs)
             raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
         _C.become(self, function(self, *args, **kwargs))
         return self
@@ -192,6 +195,8 @@ def flipud(self: Tensor) -> Tensor:
 @_method
 def renorm(self: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     """Scales down the slices along a dimension whose p-norm exceeds maxnorm."""
+    if isinstance(p, Tensor) and p.numel() != 1:
+        raise TypeError(f"renorm(): argument 'p' must be Number, not Tensor of shape {list(p.shape)}")
     if p <= 0:
         raise RuntimeError("renorm: non-positive-norm not supported")
     if self.dim() < 2:
@@ -260,6 +265,7 @@ def is_shared(self: Tensor) -> bool:
 @_method
 def map_(self: Tensor, other: Tensor, callable: Callable) -> Tensor:
     """Applies a Python function to each pair of elements, in place. Waits for the engine."""
+    check_kind("map_", "other", other, Tensor)
     pairs = zip(self.reshape(-1).tolist(), other.expand_as(self).reshape(-1).tolist())
     values = [callable(a, b) for a, b in pairs]
     return self.copy_(_C.tensor(values, dtype=self.dtype, device=self.device).reshape(self.shape))

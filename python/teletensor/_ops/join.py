@@ -9,7 +9,7 @@ import operator
 from .. import _C
 from .._C import Tensor
 from .._functions import meshgrid
-from .._options import check_flags, check_layout
+from .._options import check_flags, check_kind, check_layout
 from .out_variant import out_variant
 
 __all__ = [
@@ -42,6 +42,7 @@ def unique_consecutive(input: Tensor, return_inverse: bool = False, return_count
 
 
 def _unique_slices(input: Tensor, dim: int, consecutive: bool, return_inverse: bool, return_counts: bool):
+    check_kind("unique_consecutive" if consecutive else "unique", "dim", dim, int)
     slices = input.movedim(dim, 0)
     if input.numel() == 0:
         if slices.shape[0]:

@@ -7,6 +7,7 @@ import math
 
 from .. import _C
 from .._C import Tensor
+from .._options import check_kind
 from .out_variant import exact_out_variant, out_variant
 
 __all__ = [
@@ -104,6 +105,8 @@ grid_sampler_2d = grid_sampler_3d = grid_sampler
 
 def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
     """A convolution over time. `input`: (time, batch, channels). `weight`: (width, input channels, output channels)."""
+    for name, value in (("input", input), ("weight", weight), ("bias", bias)):
+        check_kind("conv_tbc", name, value, Tensor)
     if input.dim() != 3 or weight.dim() != 3 or bias.dim() != 1:
         raise RuntimeError(
             "conv_tbc: expected a 3-D input (time, batch, channels), a 3-D weight (width, input channels, output channels) and "

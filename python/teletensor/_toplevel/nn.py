@@ -7,6 +7,7 @@ from .._C import Tensor
 from .._generator import Generator
 from .._options import check_flags
 from ..nn import functional as F  # noqa: N812 - PyTorch's name
+from .losses import none_by_default
 
 
 def adaptive_max_pool1d(input: Tensor, output_size) -> tuple[Tensor, Tensor]:
@@ -17,11 +18,16 @@ def adaptive_max_pool1d(input: Tensor, output_size) -> tuple[Tensor, Tensor]:
 def _dropout(name: str):
     function = getattr(F, name)
 
+    def checked(p: float) -> float:
+        if p < 0 or p > 1:
+            raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p}")
+        return p
+
     def drop(input: Tensor, p: float, train: bool) -> Tensor:
-        return function(input, p, train)
+        return function(input, checked(p), train)
 
     def drop_in_place(input: Tensor, p: float, train: bool) -> Tensor:
-        return function(input, p, train, True)
+        return function(input, checked(p), train, True)
 
     drop.__name__, drop.__doc__ = name, f"functional.{name}, where `train` is required."
     drop_in_place.__name__, drop_in_place.__doc__ = f"{name}_", f"{name}, in place."
@@ -88,6 +94,7 @@ def rrelu_(
 _REDUCTIONS = ("none", "mean", "sum")
 
 
+@none_by_default
 def triplet_margin_loss(
     anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2, eps: float = 1e-6, swap: bool = False,
     reduction: int = 1,

@@ -60,9 +60,11 @@ class Categorical(Distribution):
     variance = property(lambda self: _C.torch.full_like(self.probs[..., 0], math.nan))
 
     def expand(self, batch_shape, _instance=None):
-        name = "logits" if "logits" in self.__dict__ else "probs"
-        new = type(self)(**{name: self._param.expand(*batch_shape, self._num_events)}, validate_args=False)
-        new._validate_args = self._validate_args
+        new = self._copy_for(Categorical, _instance)
+        for name in self.__dict__.keys() & {"probs", "logits"}:
+            setattr(new, name, getattr(self, name).expand(*batch_shape, self._num_events))
+        new._num_events = self._num_events
+        new._set_shapes(batch_shape)
         return new
 
     def sample(self, sample_shape=()):
@@ -108,8 +110,9 @@ class OneHotCategorical(Distribution):
     param_shape = property(lambda self: self._categorical.param_shape)
 
     def expand(self, batch_shape, _instance=None):
-        new = type(self)(logits=self.logits.expand(*batch_shape, *self.event_shape), validate_args=False)
-        new._validate_args = self._validate_args
+        new = self._copy_for(OneHotCategorical, _instance)
+        new._categorical = self._categorical.expand(batch_shape)
+        new._set_shapes(batch_shape, self.event_shape)
         return new
 
     def sample(self, sample_shape=()):

@@ -110,9 +110,11 @@ class Gumbel(_LocationScale):
 
     def cdf(self, value):
         self._validate_sample(value)
-        return (-((self.loc - value) / self.scale).exp()).exp()
+        below = (-((self.loc - value) / self.scale).exp()).exp()
+        return _C.torch.where(self.scale < 0, 1 - below, below)
 
     def icdf(self, value):
+        value = _C.torch.where(self.scale < 0, 1 - value, value)
         return self.loc - self.scale * (-value.log()).log()
 
     def entropy(self):
@@ -147,14 +149,16 @@ class Pareto(_Elementwise):
 
     def log_prob(self, value):
         self._validate_sample(value)
-        return self.alpha.log() + self.alpha * self.scale.log() - (self.alpha + 1) * value.log()
+        return self.alpha.log() - (self.alpha + 1) * (value / self.scale).log() - self.scale.abs().log()
 
     def cdf(self, value):
         self._validate_sample(value)
-        return 1 - (self.scale / value) ** self.alpha
+        above = (-self.alpha * (value / self.scale).log()).exp()
+        return _C.torch.where(self.scale < 0, above, 1 - above)
 
     def icdf(self, value):
-        return self.scale * (1 - value) ** (-1 / self.alpha)
+        above = _C.torch.where(self.scale < 0, value, 1 - value)
+        return self.scale * above ** (-1 / self.alpha)
 
     def entropy(self):
         return (self.scale / self.alpha).log() + (1 + 1 / self.alpha)
@@ -184,13 +188,15 @@ class Weibull(_Elementwise):
     def log_prob(self, value):
         self._validate_sample(value)
         k, ratio = self.concentration, value / self.scale
-        return (k / self.scale).log() + (k - 1) * ratio.log() - ratio**k
+        return (k / self.scale).abs().log() + (k - 1) * ratio.abs().log() - ratio**k
 
     def cdf(self, value):
         self._validate_sample(value)
-        return -(-((value / self.scale) ** self.concentration)).expm1()
+        below = -(-((value / self.scale) ** self.concentration)).expm1()
+        return _C.torch.where(self.scale < 0, 1 - below, below)
 
     def icdf(self, value):
+        value = _C.torch.where(self.scale < 0, 1 - value, value)
         return self.scale * (-(-value).log1p()) ** (1 / self.concentration)
 
     def entropy(self):

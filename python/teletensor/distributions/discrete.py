@@ -127,10 +127,11 @@ class Binomial(_ProbsOrLogits):
 
     def _common_count(self, method: str) -> int:
         """The number of trials, if it is the same for all distributions. Waits for the engine."""
-        least, most = int(self.total_count.min()), int(self.total_count.max())
+        least, most = float(self.total_count.min()), int(self.total_count.max())
         if least != most:
             raise NotImplementedError(
-                f"Inhomogeneous total count not supported by `{method}`: expected equal counts, got {least} to {most}."
+                f"Inhomogeneous total count not supported by `{method}`: expected equal integers, got {least:g} to "
+                f"{float(self.total_count.max()):g}."
             )
         return most
 
@@ -180,7 +181,8 @@ class NegativeBinomial(_ProbsOrLogits):
     def log_prob(self, value):
         self._validate_sample(value)
         n, log = self.total_count, _C.functional.logsigmoid
-        return n * log(-self.logits) + value * log(self.logits) + (n + value).lgamma() - (value + 1).lgamma() - n.lgamma()
+        ways = (n + value).lgamma() - (value + 1).lgamma() - n.lgamma()
+        return n * log(-self.logits) + value * log(self.logits) + _C.torch.where(n + value == 0, 0.0, ways)
 
 
 class Poisson(_Elementwise, ExponentialFamily):

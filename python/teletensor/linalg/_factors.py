@@ -122,7 +122,7 @@ def lu_unpack(
 def lu(A: Tensor, *, pivot: bool = True) -> results.LU:
     """P, L and U with P L U = A."""
     factors = lu_factor_ex(A, pivot=pivot)
-    return lu_unpack(factors.LU, factors.pivots)
+    return lu_unpack(factors.LU, factors.pivots, unpack_pivots=pivot)
 
 
 def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False) -> Tensor:

@@ -15,6 +15,7 @@ from .. import _C
 from .._C import Tensor
 from .._ops.join import pdist  # noqa: F401
 from .._ops.out_variant import out_variant, exact_out_variant
+from .._options import check_kind
 from .._overridable import overridable as _overridable
 from .._overridable import wrap_functions as _wrap_functions
 from . import _reduction as _Reduction  # noqa: F401, N812 - PyTorch's name
@@ -287,6 +288,7 @@ def _convolution(name: str, n: int):
 
     def convolution(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1) -> Tensor:
         if isinstance(padding, str):
+            check_kind(name, "weight", weight, Tensor)
             if padding == "valid":
                 padding = 0
             elif padding == "same":
@@ -427,6 +429,7 @@ def embedding(
     input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False
 ) -> Tensor:
     """Selects rows of weight by index."""
+    check_kind("embedding", "weight", weight, Tensor)
     if weight.dim() != 2:
         raise RuntimeError("'weight' must be 2-D")
     count = weight.shape[0]
@@ -455,6 +458,8 @@ def _normalize(input, p, dim, eps) -> Tensor:
 def pad(input, pad, mode: str = "constant", value=None) -> Tensor:
     """Pads the ends of the last dimensions; negative padding crops. `pad` starts with the last dimension's two ends."""
     pad = list(pad)
+    if any(isinstance(n, str) for n in pad):
+        raise TypeError(f"pad(): argument 'pad' must be tuple of ints, got {pad}")
     if len(pad) % 2 or len(pad) // 2 > input.dim():
         raise RuntimeError(f"Padding length must be even and at most twice the number of dimensions, got {pad}")
     if mode == "constant":
@@ -547,6 +552,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     for dim, (a, b) in enumerate(zip(input1.shape[:-1], input2.shape[:-1])):
         if a != b:
             raise RuntimeError(f"bilinear(): input batch dimensions do not match at dim {dim}: got {a} and {b}")
+    check_kind("bilinear", "weight", weight, Tensor)
     out, n1, n2 = weight.shape
     for name, size, expected in (("input1", input1.shape[-1], n1), ("input2", input2.shape[-1], n2)):
         if size != expected:

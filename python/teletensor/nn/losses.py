@@ -240,6 +240,8 @@ def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, r
 
 def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False) -> Tensor:
     """The p-norm of x1 - x2 + eps over the last dimension."""
+    if isinstance(p, str):
+        raise TypeError("pairwise_distance(): argument 'p' must be float, not str")
     return (x1 - x2 + eps).norm(p, -1, keepdim)
 
 

@@ -14,10 +14,28 @@ def _ntuple(value, n: int) -> tuple[int, ...]:
     return (value,) * n if isinstance(value, int) else tuple(value)
 
 
+def _unpooled_size(output_size, default_size: list[int], stride: tuple[int, ...]) -> list[int]:
+    """The last dimensions of ``output_size``; ValueError unless they differ from the default by less than a stride."""
+    n = len(default_size)
+    if len(output_size) not in (n, n + 2):
+        raise ValueError(
+            f"output_size should be a sequence containing {n} or {n + 2} elements, but it has a length of '{len(output_size)}'"
+        )
+    size = [int(v) for v in output_size][-n:]
+    for output, expected, st in zip(size, default_size, stride):
+        if not expected - st < output < expected + st:
+            raise ValueError(f"invalid output_size {size} (expected {default_size}, plus or minus less than a stride)")
+    return size
+
+
 def _unpool(n: int):
     def max_unpool(
         input: Tensor, indices: Tensor, kernel_size, stride=None, padding=0, output_size=None
     ) -> Tensor:
+        kernel, padding = _ntuple(kernel_size, n), _ntuple(padding, n)
+        stride = kernel if stride is None else _ntuple(stride, n)
+        default_size = [(input.shape[d - len(kernel)] - 1) * stride[d] + kernel[d] - 2 * padding[d] for d in range(len(kernel))]
+        size = default_size if output_size is None else _unpooled_size(output_size, default_size, stride)
         if input.shape != indices.shape:
             raise RuntimeError(
                 f"Expected shape of indices to be same as that of the input tensor ({list(input.shape)}) but got indices "
@@ -27,17 +45,8 @@ def _unpool(n: int):
             raise RuntimeError(
                 f"Input to max_unpooling{n}d should be a {n + 1}d or {n + 2}d Tensor, but got a tensor with {input.dim()} dimensions."
             )
-        kernel, padding = _ntuple(kernel_size, n), _ntuple(padding, n)
-        stride = kernel if stride is None else _ntuple(stride, n)
         if min(stride) <= 0:
             raise RuntimeError(f"strides should be greater than zero, but got stride: {list(stride)}")
-        default_size = [(s - 1) * st - 2 * p + k for s, st, p, k in zip(input.shape[-n:], stride, padding, kernel)]
-        size = default_size if output_size is None else list(output_size)[-n:]
-        for output, expected, st in zip(size, default_size, stride):
-            if not expected - st < output < expected + st:
-                raise ValueError(
-                    f"invalid output_size {size} (expected {default_size}, plus or minus less than a stride)"
-                )
         leading_shape = input.shape[:-n]
         zeros = _C.torch.zeros(*leading_shape, math.prod(size), dtype=input.dtype, device=input.device)
         return zeros.scatter(-1, indices.flatten(-n), input.flatten(-n)).reshape(*leading_shape, *size)

@@ -181,6 +181,8 @@ class SequentialLR(CompositeScheduler):
     """Runs schedulers one after another. Scheduler i + 1 starts at milestones[i]."""
 
     def __init__(self, optimizer: Optimizer, schedulers: list[LRScheduler], milestones: list[int], last_epoch: int = -1):
+        if schedulers and optimizer is None:
+            raise ValueError("SequentialLR expects all schedulers to belong to the same optimizer, but got None")
         self._set_schedulers(optimizer, schedulers)
         if len(milestones) != len(schedulers) - 1:
             raise ValueError(

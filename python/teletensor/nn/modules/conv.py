@@ -37,8 +37,8 @@ class _Convolution(Module):
         self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
         self.transposed = type(self).transposed
         self.kernel_size, self.stride, self.dilation = as_tuple(kernel_size), as_tuple(stride), as_tuple(dilation)
-        self.padding = padding if isinstance(padding, str) else as_tuple(padding)
-        if isinstance(padding, str) and padding not in _PADDINGS:
+        self.padding = padding if isinstance(padding, str) and not self.transposed else as_tuple(padding)
+        if isinstance(padding, str) and not self.transposed and padding not in _PADDINGS:
             raise ValueError(f"Invalid padding string {padding!r}, should be one of {', '.join(_PADDINGS)}")
         if padding == "same" and any(s != 1 for s in self.stride):
             raise ValueError("padding='same' is not supported for strided convolutions")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .. import functional as F
 from .module import Module
+from .utils import _ntuple, _single
 
 __all__ = [
     "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool1d", "AdaptiveMaxPool2d",
@@ -11,10 +12,6 @@ __all__ = [
     "FractionalMaxPool3d", "LPPool1d", "LPPool2d", "LPPool3d", "MaxPool1d",
     "MaxPool2d", "MaxPool3d", "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d",
 ]  # fmt: skip
-
-
-def _single(value) -> tuple:
-    return tuple(value) if isinstance(value, (tuple, list)) else (value,)
 
 
 class _MaxPool(Module):
@@ -59,7 +56,7 @@ class _MaxUnpool(Module):
 
     def __init__(self, kernel_size, stride=None, padding=0):
         super().__init__()
-        as_tuple = lambda v: tuple(v) if isinstance(v, (tuple, list)) else (v,) * self.ndim  # noqa: E731
+        as_tuple = _ntuple(self.ndim)
         self.kernel_size, self.padding = as_tuple(kernel_size), as_tuple(padding)
         self.stride = as_tuple(kernel_size if stride is None else stride)
 
@@ -238,7 +235,7 @@ class _FractionalMaxPool(Module):
             raise ValueError(f"{type(self).__name__} requires specifying either an output size, or a pooling ratio")
         if output_size is not None and output_ratio is not None:
             raise ValueError("only one of output_size and output_ratio may be specified")
-        as_tuple = lambda v: tuple(v) if isinstance(v, (tuple, list)) else (v,) * self.ndim  # noqa: E731
+        as_tuple = _ntuple(self.ndim)
         self.kernel_size, self.return_indices = as_tuple(kernel_size), return_indices
         self.register_buffer("_random_samples", _random_samples)
         self.output_size = None if output_size is None else as_tuple(output_size)

@@ -271,7 +271,7 @@ class RNNCellBase(Module):
     def extra_repr(self) -> str:
         nonlinearity = getattr(self, "nonlinearity", "tanh")
         shown = "" if nonlinearity == "tanh" else f", nonlinearity={nonlinearity}"
-        return f"{self.input_size}, {self.hidden_size}" + ("" if self.bias else ", bias=False") + shown
+        return f"{self.input_size}, {self.hidden_size}" + ("" if self.bias is True else f", bias={self.bias}") + shown
 
 
 class RNNCell(RNNCellBase):
