@@ -12,7 +12,8 @@ constexpr size_t kMaxMessage = 4096 + 256;
 
 static_assert(static_cast<int>(ErrorKind::kRuntime) == v1::RUNTIME &&
               static_cast<int>(ErrorKind::kOutOfMemory) == v1::OUT_OF_MEMORY &&
-              static_cast<int>(ErrorKind::kLinAlg) == v1::LINALG);
+              static_cast<int>(ErrorKind::kLinAlg) == v1::LINALG &&
+              static_cast<int>(ErrorKind::kPermission) == v1::PERMISSION);
 
 v1::Error to_wire(const Poison& poison) {
   v1::Error wire;

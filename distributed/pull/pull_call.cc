@@ -18,7 +18,7 @@ constexpr int kMaxShownSizes = 16;
 
 ErrorKind checked_kind(uint32_t kind) {
   const bool known = kind >= static_cast<uint32_t>(ErrorKind::kRuntime) &&
-                     kind <= static_cast<uint32_t>(ErrorKind::kLinAlg) &&
+                     kind <= static_cast<uint32_t>(ErrorKind::kPermission) &&
                      kind != static_cast<uint32_t>(ErrorKind::kConnection);
   return known ? static_cast<ErrorKind>(kind) : ErrorKind::kRuntime;
 }

@@ -26,6 +26,11 @@ enum class ErrorKind : uint8_t {
   kOutOfMemory = 6,
   kConnection = 7,  // raised only by clients: the engine is unreachable
   kLinAlg = 8,      // a matrix does not have the requested decomposition
+  // Errors of the operating system for a path on the engine's host.
+  kFileNotFound = 9,
+  kIsADirectory = 10,
+  kNotADirectory = 11,
+  kPermission = 12,
 };
 
 class Error : public std::exception {

@@ -1,5 +1,6 @@
 #include "python/bindings/errors.h"
 
+#include <cerrno>
 #include <new>
 #include <string_view>
 
@@ -23,14 +24,32 @@ PyObject* exception_type(ErrorKind kind) {
     case ErrorKind::kOutOfMemory: return out_of_memory_error;
     case ErrorKind::kLinAlg: return linalg_error;
     case ErrorKind::kConnection: return PyExc_ConnectionError;
+    case ErrorKind::kFileNotFound: return PyExc_FileNotFoundError;
+    case ErrorKind::kIsADirectory: return PyExc_IsADirectoryError;
+    case ErrorKind::kNotADirectory: return PyExc_NotADirectoryError;
+    case ErrorKind::kPermission: return PyExc_PermissionError;
   }
   return PyExc_RuntimeError;
 }
 
+// The `errno` attribute of the exception, which only OSErrors have; else 0. Permission errors are EACCES, also if the
+// operating system reported EPERM.
+int error_number(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::kFileNotFound: return ENOENT;
+    case ErrorKind::kIsADirectory: return EISDIR;
+    case ErrorKind::kNotADirectory: return ENOTDIR;
+    case ErrorKind::kPermission: return EACCES;
+    default: return 0;
+  }
+}
+
 // Replaces invalid UTF-8: messages may quote the user's bytes.
-void set_error(PyObject* type, std::string_view message) {
+void set_error(PyObject* type, std::string_view message, int number = 0) {
   Owned text(PyUnicode_DecodeUTF8(message.data(), static_cast<Py_ssize_t>(message.size()), "replace"));
-  if (text) PyErr_SetObject(type, text.get());
+  if (!text) return;
+  Owned arguments(number == 0 ? Py_BuildValue("(O)", text.get()) : Py_BuildValue("(iO)", number, text.get()));
+  if (arguments) PyErr_SetObject(type, arguments.get());
 }
 
 }  // namespace
@@ -57,7 +76,7 @@ void set_python_error(const std::exception& e) {
     return;
   }
   if (auto* error = dynamic_cast<const Error*>(&e)) {
-    set_error(exception_type(error->kind()), error->message());
+    set_error(exception_type(error->kind()), error->message(), error_number(error->kind()));
     return;
   }
   set_error(PyExc_RuntimeError, e.what());

@@ -98,7 +98,7 @@ class PendingSave:
 
         Raises:
             TimeoutError: after `timeout` seconds; the files are still being written.
-            RuntimeError: the error of the engine. The previous checkpoint is unchanged.
+            OSError, RuntimeError: the error of the engine, as of save(). The previous checkpoint is unchanged.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         while deadline is not None and not self.done():
@@ -166,7 +166,8 @@ def save(
         metadata: strings to store in each file.
 
     Raises:
-        RuntimeError: the engine cannot write; the previous checkpoint is unchanged.
+        IsADirectoryError, NotADirectoryError, PermissionError: as open(), on the engine's host.
+        RuntimeError: the engine cannot write, for example because its disk is full; the previous checkpoint is unchanged.
         TypeError: a value is neither a tensor nor plain data.
     """
     _start(state, path, metadata, max_shard_size, False).result()
@@ -246,6 +247,7 @@ def load(path: str | os.PathLike, *, device=None, only: Sequence[str] | None = N
         only: names of the tensors to read; the result is then a dict of them.
 
     Raises:
+        FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError: as open(), on the engine's host.
         RuntimeError: the engine cannot read the files.
         ValueError: the files are damaged.
     """

@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "engine/schema/error.h"
+#include "server/checkpoint/file_error.h"
 #include "server/checkpoint/replacement_file.h"
 
 namespace tt::server {
@@ -23,10 +24,6 @@ namespace {
 constexpr size_t kMaxPath = 4096;
 
 absl::string_view text(std::string_view s) { return {s.data(), s.size()}; }
-
-[[noreturn]] void fail_with(int error, std::string_view verb, std::string_view path) {
-  fail(ErrorKind::kRuntime, "cannot ", verb, " '", path, "': ", std::strerror(error));
-}
 
 // Makes the entries of a folder durable.
 void sync_folder(int folder, std::string_view path) {
@@ -203,8 +200,8 @@ FileDescriptor CheckpointRoot::open_file(std::string_view path) const {
   }
   struct stat status {};
   if (fstat(file.get(), &status) != 0) fail_with(errno, "open", path);
-  check(ErrorKind::kValue, S_ISREG(status.st_mode), "expected a file, but '", path, "' is ",
-        S_ISDIR(status.st_mode) ? "a folder" : "neither a file nor a folder");
+  if (S_ISDIR(status.st_mode)) fail_with(EISDIR, "open", path);
+  check(ErrorKind::kValue, S_ISREG(status.st_mode), "expected a file, but '", path, "' is neither a file nor a folder");
   return file;
 }
 

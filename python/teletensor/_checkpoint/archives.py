@@ -136,6 +136,7 @@ def read_archive(path: str, device: _C.device | None) -> Any:
 
     Raises:
         LoadError: as torch.load.
+        FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError: as open(), on the engine's host.
         RuntimeError: the engine cannot read the file.
     """
     from ..serialization._locations import Placement

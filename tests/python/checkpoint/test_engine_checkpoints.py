@@ -45,6 +45,45 @@ def test_paths_that_leave_the_root_are_refused(root, path):
     assert "symbolic link" in run(root, "ck.load('file.safetensors')")
 
 
+# An expression, the exception, the name of its errno.
+PATH_ERRORS = [
+    ("ck.load('none.safetensors')", "FileNotFoundError", "ENOENT"),
+    ("ck.load('none/x.safetensors')", "FileNotFoundError", "ENOENT"),
+    ("ck.load('none')", "FileNotFoundError", "ENOENT"),
+    ("ck.load('empty')", "FileNotFoundError", "ENOENT"),
+    ("ck.load('none.pt')", "FileNotFoundError", "ENOENT"),
+    ("ck.load_into({}, 'none.safetensors')", "FileNotFoundError", "ENOENT"),
+    ("ck.names('none.safetensors')", "FileNotFoundError", "ENOENT"),
+    ("ck.load('folder.safetensors')", "IsADirectoryError", "EISDIR"),
+    ("ck.load('folder.pt')", "IsADirectoryError", "EISDIR"),
+    ("ck.save({'x': torch.ones(2)}, 'folder.safetensors')", "IsADirectoryError", "EISDIR"),
+    ("ck.load('file/x.safetensors')", "NotADirectoryError", "ENOTDIR"),
+    ("ck.load('file')", "NotADirectoryError", "ENOTDIR"),
+    ("ck.save({'x': torch.ones(2)}, 'file/x.safetensors')", "NotADirectoryError", "ENOTDIR"),
+    ("ck.save_async({'x': torch.ones(2)}, 'file/x.safetensors').result()", "NotADirectoryError", "ENOTDIR"),
+    ("ck.load('closed.safetensors')", "PermissionError", "EACCES"),
+    ("ck.load('../none.safetensors')", "ValueError", None),
+    ("ck.load('/none.safetensors')", "ValueError", None),
+]
+
+
+def test_errors_of_paths_are_those_of_open(root):
+    for folder in ("empty", "folder.safetensors", "folder.pt"):
+        (root / folder).mkdir()
+    (root / "file").write_text("x")
+    (root / "closed.safetensors").touch(0)
+    rows = [row for row in PATH_ERRORS if os.geteuid() != 0 or row[1] != "PermissionError"]  # root may open every file
+    code = f"import errno\nfor call, kind, name in {rows!r}:" + """
+    try:
+        eval(call)
+        print(call, "raises nothing")
+    except Exception as e:
+        right = type(e).__name__ == kind and (name is None or e.errno == getattr(errno, name)) and "[checkpoint_" in str(e)
+        print("ok" if right else (call, kind, e))
+"""
+    assert run(root, code).splitlines() == ["ok"] * len(rows)
+
+
 def test_principals_have_subfolders(tmp_path):
     root, socket = tmp_path / "root", tmp_path / "engine.sock"
     root.mkdir()

@@ -4,10 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/file.h>
+#include <sys/fsuid.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <functional>
 
 #include "server/checkpoint/replacement_file.h"
 #include "tests/server/checkpoint/files.h"
@@ -81,8 +83,41 @@ TEST_F(CheckpointRootTest, ReadsOnlyRegularFiles) {
   ASSERT_EQ(mkfifo(path("fifo").c_str(), 0600), 0);
   EXPECT_THAT(error_of([&] { root_.open_file("fifo"); }), HasSubstr("neither a file nor a folder"));
   fs::create_directory(path("folder"));
-  EXPECT_THAT(error_of([&] { root_.open_file("folder"); }), HasSubstr("is a folder"));
+  EXPECT_THAT(error_of([&] { root_.open_file("folder"); }), HasSubstr("Is a directory"));
   EXPECT_THAT(error_of([&] { root_.open_file("missing"); }), HasSubstr("No such file or directory"));
+}
+
+ErrorKind kind_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.kind();
+  }
+  ADD_FAILURE() << "expected an error";
+  return ErrorKind::kRuntime;
+}
+
+TEST_F(CheckpointRootTest, ErrorsOfPathsHaveTheirKinds) {
+  fs::create_directory(path("folder.json"));
+  write_file(path("file.json"), "x");
+  EXPECT_EQ(kind_of([&] { root_.open_file("none.json"); }), ErrorKind::kFileNotFound);
+  EXPECT_EQ(kind_of([&] { root_.open_file("none/x.json"); }), ErrorKind::kFileNotFound);
+  EXPECT_EQ(kind_of([&] { root_.list("none"); }), ErrorKind::kFileNotFound);
+  EXPECT_EQ(kind_of([&] { root_.rename("none.json", "x.json"); }), ErrorKind::kFileNotFound);
+  EXPECT_EQ(kind_of([&] { root_.open_file("folder.json"); }), ErrorKind::kIsADirectory);
+  EXPECT_EQ(kind_of([&] { replace("folder.json", "x"); }), ErrorKind::kIsADirectory);
+  EXPECT_EQ(kind_of([&] { root_.list("file.json"); }), ErrorKind::kNotADirectory);
+  EXPECT_EQ(kind_of([&] { replace("file.json/x.json", "x"); }), ErrorKind::kNotADirectory);
+  EXPECT_EQ(kind_of([&] { root_.open_file("../x.json"); }), ErrorKind::kValue);
+
+  fs::permissions(outside_.string(), fs::perms::all);
+  fs::permissions(path("file.json"), fs::perms::none);
+  const int user = setfsuid(65534);  // the superuser may open every file; another user may not
+  EXPECT_EQ(kind_of([&] { root_.open_file("file.json"); }), ErrorKind::kPermission);
+  if (geteuid() == 0) {
+    EXPECT_EQ(kind_of([&] { replace("x.json", "x"); }), ErrorKind::kPermission);
+  }
+  setfsuid(static_cast<uid_t>(user));
 }
 
 TEST_F(CheckpointRootTest, PrincipalsHaveSubfolders) {

@@ -41,7 +41,7 @@ class _Writes:
         """Waits for the files.
 
         Raises:
-            RuntimeError: the engine cannot write them.
+            OSError, RuntimeError: the engine cannot write them.
         """
         for status in [write.wait() for write in self.writes]:
             status.item()
@@ -60,7 +60,7 @@ class _Reads:
         """Waits until everything was read.
 
         Raises:
-            RuntimeError: the engine cannot read a file.
+            OSError, RuntimeError: the engine cannot read a file.
         """
         for status in self.statuses:
             status.item()
@@ -185,7 +185,7 @@ class FileSystemWriter(StorageWriter):
         for file in sorted(missing):  # a network file system may list files late, but opens them
             try:
                 files.read_header(files.join(self._temporary, file))
-            except RuntimeError as error:
+            except (OSError, RuntimeError) as error:
                 raise RuntimeError(
                     f"[checkpoint] the engine of rank 0 does not see {file}, which another rank wrote: expected a path on a "
                     f"disk that all engines share, got '{self.path}' ({error})"
@@ -202,10 +202,8 @@ class FileSystemWriter(StorageWriter):
 def _exists(path: str) -> bool:
     try:
         return _index.FILE in files.list_folder(path)
-    except RuntimeError as error:
-        if "No such file or directory" in str(error):
-            return False
-        raise
+    except FileNotFoundError:
+        return False
 
 
 class FileSystemReader(StorageReader):
