@@ -51,11 +51,13 @@ class CheckpointJob {
   }
 
   bool is_background() const { return is_background_; }
+  // Whether the task must use little of the processors' and the disk's time now.
+  bool yields() const { return is_background_ && !hurries_.load(std::memory_order_relaxed); }
   // Ends the pauses of a background task, because an instruction waits for it.
   void hurry() { hurries_.store(true, std::memory_order_relaxed); }
   // Called by the task, on its thread, between two pieces of work. Sleeps in a background task.
   void pause() {
-    if (is_background_ && !hurries_.load(std::memory_order_relaxed)) std::this_thread::sleep_for(pace_.next_pause());
+    if (yields()) std::this_thread::sleep_for(pace_.next_pause());
   }
 
   // Bytes read or written so far, and in total.

@@ -9,13 +9,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <ctime>
+#include <memory>
+#include <system_error>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
-#include "engine/schema/error.h"
+#include "server/checkpoint/file_error.h"
 
 namespace tt::server {
 namespace {
@@ -24,7 +25,7 @@ constexpr std::string_view kPrefix = ".checkpoint-";
 constexpr std::string_view kSuffix = ".tmp";
 // A writer locks its file right after creating it. Until a file is older than this, it may not be locked yet.
 constexpr time_t kUnlockedSeconds = 60;
-constexpr size_t kBufferBytes = size_t{8} << 20;
+constexpr size_t kAlignment = 4096;  // of writes without the page cache
 
 // Removes temporary files whose writers have died: their locks are free. Errors are ignored.
 void remove_abandoned(int folder) {
@@ -53,8 +54,8 @@ std::string new_temporary_name() {
 
 bool is_temporary_name(std::string_view name) { return name.starts_with(kPrefix) && name.ends_with(kSuffix); }
 
-ReplacementFile::ReplacementFile(CheckpointRoot::Place place, bool bypasses_cache)
-    : place_(std::move(place)), buffer_(allocate_io_buffer(kBufferBytes)) {
+ReplacementFile::ReplacementFile(CheckpointRoot::Place place, bool bypasses_cache) : place_(std::move(place)) {
+  buffers_[filled_].memory = allocate_io_buffer(kBufferBytes);
   remove_abandoned(place_.folder.get());
   const std::string name = new_temporary_name();
   file_.reset(openat(place_.folder.get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
@@ -69,18 +70,16 @@ ReplacementFile::~ReplacementFile() {
   if (!temporary_.empty()) unlinkat(place_.folder.get(), temporary_.c_str(), 0);
 }
 
-void ReplacementFile::fail_to(const char* verb) const {
-  fail(ErrorKind::kRuntime, "cannot ", verb, " '", place_.path, "': ", std::strerror(errno));
-}
+void ReplacementFile::fail_to(const char* verb) const { fail_with(errno, verb, place_.path); }
 
 void ReplacementFile::reserve(uint64_t bytes) {
   if (bytes == 0 || fallocate(file_.get(), 0, 0, static_cast<off_t>(bytes)) == 0) return;
   if (errno != EOPNOTSUPP && errno != ENOSYS && errno != EINTR) fail_to("write");
 }
 
-void ReplacementFile::write_buffer() {
-  for (size_t done = 0; done < buffered_;) {
-    const ssize_t written = write(file_.get(), buffer_.get() + done, buffered_ - done);
+void ReplacementFile::write_bytes(const char* data, size_t size) {
+  for (size_t done = 0; done < size;) {
+    const ssize_t written = write(file_.get(), data + done, size - done);
     if (written < 0 && errno == EINTR) continue;
     // A write that ended within a block: use the page cache.
     if (written < 0 && errno == EINVAL && std::exchange(is_direct_, false) && fcntl(file_.get(), F_SETFL, 0) == 0) {
@@ -92,15 +91,42 @@ void ReplacementFile::write_buffer() {
   if (!is_direct_) {
     // Starts the transfer to the disk, so that commit() has little left to wait for; it reports a failure.
     static_cast<void>(
-        sync_file_range(file_.get(), static_cast<off_t>(size_), static_cast<off_t>(buffered_), SYNC_FILE_RANGE_WRITE));
+        sync_file_range(file_.get(), static_cast<off_t>(size_), static_cast<off_t>(size), SYNC_FILE_RANGE_WRITE));
   }
-  size_ += buffered_;
-  buffered_ = 0;
+  size_ += size;
+}
+
+void ReplacementFile::write_buffer() {
+  Buffer& full = buffers_[filled_];
+  const size_t size = std::exchange(buffered_, 0);
+  if (!is_overlapped_) {
+    wait_for_writes();
+    return write_bytes(full.memory.get(), size);
+  }
+  const auto write =
+      std::make_shared<std::packaged_task<void()>>([this, data = full.memory.get(), size] { write_bytes(data, size); });
+  full.written = write->get_future();
+  try {
+    writes_.add([write] { (*write)(); });
+  } catch (const std::system_error&) {  // no more threads
+    (*write)();
+  }
+  filled_ = (filled_ + 1) % kBuffers;
+  Buffer& next = buffers_[filled_];
+  if (next.written.valid()) next.written.get();
+  if (!next.memory) next.memory = allocate_io_buffer(kBufferBytes);
+}
+
+void ReplacementFile::wait_for_writes() {
+  for (size_t i = 0; i < kBuffers; ++i) {
+    std::future<void>& written = buffers_[(filled_ + i) % kBuffers].written;
+    if (written.valid()) written.get();
+  }
 }
 
 absl::Span<char> ReplacementFile::space() {
   if (buffered_ == kBufferBytes) write_buffer();
-  return {buffer_.get() + buffered_, kBufferBytes - buffered_};
+  return {buffers_[filled_].memory.get() + buffered_, kBufferBytes - buffered_};
 }
 
 void ReplacementFile::append(const void* data, size_t size) {
@@ -116,8 +142,13 @@ void ReplacementFile::append(const void* data, size_t size) {
 }
 
 void ReplacementFile::write_end() {
+  wait_for_writes();
+  const char* data = buffers_[filled_].memory.get();
+  const size_t size = std::exchange(buffered_, 0);
+  const size_t aligned = is_direct_ ? size / kAlignment * kAlignment : 0;
+  write_bytes(data, aligned);
   if (std::exchange(is_direct_, false) && fcntl(file_.get(), F_SETFL, 0) != 0) fail_to("write");
-  if (buffered_ != 0) write_buffer();
+  write_bytes(data + aligned, size - aligned);
 }
 
 void ReplacementFile::overwrite(uint64_t offset, std::string_view bytes) {

@@ -30,6 +30,7 @@ uint32_t append_tensor(ReplacementFile& file, TensorSnapshot& tensor, Checkpoint
   uint32_t checksum = 0;
   for (size_t left = tensor.bytes(); left != 0;) {
     job.check_cancelled();
+    file.set_overlapped(!job.yields());
     const size_t size = tensor.read(file.space(), &checksum);
     file.advance(size);
     left -= size;

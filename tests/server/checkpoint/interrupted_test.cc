@@ -11,11 +11,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdarg>
 #include <map>
 
+#include "absl/strings/str_cat.h"
 #include "server/checkpoint/parts_file.h"
 #include "server/checkpoint/replacement_file.h"
 #include "server/checkpoint/tensor_file.h"
@@ -27,9 +29,9 @@ namespace {
 enum class Interruption : uint8_t { kNone, kKill, kFullDisk };
 
 Interruption interruption = Interruption::kNone;
-int call_number = 0;     // of the next call
-int interrupted_at = 0;  // call
-std::string call_names;  // of all calls so far, one letter each
+std::atomic<int> call_number = 0;  // of the next call
+int interrupted_at = 0;            // call
+std::string call_names;            // of all calls so far, one letter each
 
 // Counts a call. Returns true if it must fail.
 bool fails(char name, bool needs_space) {
@@ -102,14 +104,22 @@ class InterruptedTest : public ::testing::Test {
     fs::create_directory(folder_ / "root");
   }
 
-  static std::shared_ptr<TensorSnapshot> tensor(float value) {
-    Tensor x = empty({4}, DType::kFloat32, Device{});
-    std::fill_n(x.data_as<float>(), 4, value);
+  static std::shared_ptr<TensorSnapshot> tensor(float value, int64_t count = 4) {
+    Tensor x = empty({count}, DType::kFloat32, Device{});
+    std::fill_n(x.data_as<float>(), count, value);
     return std::make_shared<TensorSnapshot>(x);
   }
   void save_file(float value) const {
     CheckpointJob job(notifier_, false);
     write_tensors(root_, "a/x.safetensors", kHeader, {tensor(value)}, job);
+  }
+  // Two full buffers, which a foreground task writes on another thread, whole blocks, and less than a block.
+  void save_large_file(float value) const {
+    CheckpointJob job(notifier_, false);
+    constexpr int64_t kCount = (16 << 18) + 5000;
+    const std::string header =
+        absl::StrCat(R"({"x":{"dtype":"F32","shape":[)", kCount, R"(],"data_offsets":[0,)", 4 * kCount, "]}}");
+    write_tensors(root_, "large.safetensors", header, {tensor(value, kCount)}, job);
   }
   // With a checksum before the tensor, which is written at the end.
   void save_parts(float value) const {
@@ -228,6 +238,10 @@ TEST_F(InterruptedTest, SafetensorsFile) {
   check([this](float value) { save_file(value); });
 }
 
+TEST_F(InterruptedTest, LargeFile) {
+  check([this](float value) { save_large_file(value); });
+}
+
 TEST_F(InterruptedTest, FileInPyTorchsFormat) {
   check([this](float value) { save_parts(value); });
 }
@@ -242,6 +256,9 @@ TEST_F(InterruptedTest, SyncsTheFileBeforeTheRenameAndTheFolderAfterwards) {
   call_names.clear();
   EXPECT_FALSE(is_out_of_space([&] { save_file(2); }, 1000));
   EXPECT_EQ(call_names, "oawsrs");
+  call_names.clear();
+  EXPECT_FALSE(is_out_of_space([&] { save_large_file(2); }, 1000));
+  EXPECT_EQ(call_names, "oawwwwsrs");
 }
 
 }  // namespace
