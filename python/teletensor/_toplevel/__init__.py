@@ -30,6 +30,7 @@ NAMES = {
     "_event": "Event Stream",
     "_storage": "UntypedStorage",
     "_toplevel.asserts": "_assert",
+    "testing._file_check": "FileCheck",
     "_toplevel.autocast": "autocast_decrement_nesting autocast_increment_nesting clear_autocast_cache get_autocast_cpu_dtype "
     "is_autocast_cache_enabled is_autocast_ipu_enabled is_autocast_xla_enabled set_autocast_cache_enabled set_autocast_cpu_dtype "
     "set_autocast_cpu_enabled set_autocast_dtype set_autocast_enabled set_autocast_gpu_dtype",

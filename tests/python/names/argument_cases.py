@@ -11,11 +11,31 @@ def operands(torch):
     return {
         "x": x, "y": torch.cos(x), "t": torch.tensor([1.0, -1.0, 1.0]), "leaf": torch.ones(1, 3, requires_grad=True),
         "logs": torch.log_softmax(torch.sin(torch.arange(24.0)).reshape(2, 3, 4), 2), "D": torch.distributions,
-        "v": torch.tensor([-1000.5, -1.0, 0.5, 2.0]), "F": torch.nn.functional,
+        "v": torch.tensor([-1000.5, -1.0, 0.5, 2.0]), "F": torch.nn.functional, "check": torch.testing.FileCheck,
     }  # fmt: skip
 
 
 ROWS = """
+torch.testing.FileCheck is torch.FileCheck
+check().check("b").check("c").run("a b\\nc")
+check().check("c").check("b").run("a b\\nc")
+check().check_not("d").check("b").check_not("a").run("a b\\nc")
+check().check_not("a").check("b").run("a b\\nc")
+check().check("a").check_not("b").check("c").run("a b\\nc")
+check().check("b").check_not("c").run("a b\\nc")
+check().check("a").check_same("b").check_next("c").run("a b\\nc")
+check().check("a").check_same("c").run("a b\\nc")
+check().check("a").check_next("b").run("a b\\nc")
+check().check("a").check_next("d").run("a b\\nc\\nd")
+check().check_dag("c").check_dag("a").check("d").run("a b\\nc d")
+check().check_dag("c").check_dag("a").check("b").run("a b\\nc")
+check().check_count("a", 2).check("b").run("a a a b")
+check().check_count("a", 2, exactly=True).check("b").run("a a a b")
+check().check_count("a", 3, exactly=True).run("a a a b")
+check().check_count("a", 3).run("a a b")
+check().check_regex("a+b").check("c").run("x aaab c")
+check().check_regex("a+c").run("x aaab c")
+check().run("a")
 torch.kl_div(x, y)
 torch.kl_div(x, y, 1)
 torch.ops.aten.kl_div(x, y)
