@@ -6,6 +6,7 @@
 #include "kernels/cuda/runtime/device.h"
 #include "kernels/cuda/runtime/runtime.h"
 #include "kernels/cuda/runtime/stream.h"
+#include "kernels/cuda/runtime/tracer.h"
 
 #define TT_EXPORT __attribute__((visibility("default")))
 
@@ -29,6 +30,7 @@ TT_EXPORT int teletensor_cuda_register(tt::Devices* devices, tt::Dispatcher* dis
     if (count > 0) {
       tt::cuda::register_backend(*dispatcher);
       tt::set_native_stream(tt::DeviceType::kCUDA, &stream_handle);
+      tt::set_device_tracer(tt::cuda::make_tracer().release());  // never destroyed: used until the process ends
     }
     return count;
   } catch (const std::exception& error) {

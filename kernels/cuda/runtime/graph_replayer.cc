@@ -9,7 +9,9 @@
 
 #include "absl/strings/numbers.h"
 #include "engine/schema/error.h"
+#include "kernels/cuda/runtime/event_tracer.h"
 #include "kernels/cuda/runtime/runtime.h"
+#include "kernels/cuda/runtime/tracer.h"
 
 namespace tt::cuda {
 namespace {
@@ -135,6 +137,11 @@ void GraphReplayer::add(const KernelLaunch& launch) {
   MutexLock lock(mutex_);
   if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
   if (!conf().on || capturing_) return launch.issue(launch, stream_);
+  if (is_traced()) [[unlikely]] {
+    end_trace();
+    const TimedLaunch timed(device_, stream_);
+    return launch.issue(launch, stream_);
+  }
   if (trace_.size() == kMaxLaunches) end_trace();
   const bool held_before = holding_ && trace_.size() > 0;
   trace_.add(launch);

@@ -9,6 +9,7 @@
 #include "kernels/cuda/runtime/fft.h"
 #include "kernels/cuda/runtime/library_status.h"
 #include "kernels/cuda/runtime/solver.h"
+#include "kernels/cuda/runtime/tracer.h"
 
 namespace tt::cuda {
 namespace {
@@ -68,6 +69,17 @@ TEST(LibraryTest, CusolverHasRequiredSymbols) {
   EXPECT_GE(noted("cuSOLVER").version, "11");
   // Functions that older versions may lack. Version 12 belongs to CUDA 13.
   if (noted("cuSOLVER").version >= "12") EXPECT_TRUE(solver->has_eig());
+}
+
+TEST(LibraryTest, CuptiHasRequiredSymbols) {
+  if (!Library("CUPTI", {"libcupti.so.13", "libcupti.so.12"})) GTEST_SKIP() << "CUPTI is not installed";
+  const auto tracer = make_cupti_tracer({});
+  try {
+    tracer->stop(tracer->start(1));
+  } catch (const Error& error) {  // without a driver
+    EXPECT_EQ(error.message().find("has no function"), std::string::npos) << error.message();
+  }
+  EXPECT_NE(noted("CUPTI").version, "");
 }
 
 }  // namespace

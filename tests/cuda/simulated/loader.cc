@@ -14,8 +14,8 @@ namespace {
 
 // Keyed by the part of the file name that all versions share.
 const std::map<std::string, const LibraryFunctions*>& tables() {
-  static const std::map<std::string, const LibraryFunctions*> tables = {{"cufft", &simulated_cufft()},
-                                                                        {"cusolver", &simulated_cusolver()}};
+  static const std::map<std::string, const LibraryFunctions*> tables = {
+      {"cufft", &simulated_cufft()}, {"cupti", &simulated_cupti()}, {"cusolver", &simulated_cusolver()}};
   return tables;
 }
 

@@ -3,7 +3,7 @@
 //
 // They compute when the stream executes the work and reject the arguments that the real libraries reject.
 // TELETENSOR_SIMULATED_WITHOUT lists libraries that cannot be opened, as in "cufft,cusolver", so that our own kernels
-// are used instead.
+// are used instead, or as in "cupti".
 #pragma once
 
 #include <map>
@@ -23,6 +23,7 @@ void* entry(Function function) {
 bool has_simulated_library(const std::string& name);  // "cufft"
 
 const LibraryFunctions& simulated_cufft();
+const LibraryFunctions& simulated_cupti();
 const LibraryFunctions& simulated_cusolver();
 
 }  // namespace tt::cuda

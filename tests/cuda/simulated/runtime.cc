@@ -200,14 +200,16 @@ void SimulatedRuntime::raise_failure() {
   cuda_error(std::exchange(failure_, {}));
 }
 
-void SimulatedRuntime::enqueue(StreamHandle handle, std::function<void()> work) {
+void SimulatedRuntime::enqueue(StreamHandle handle, std::function<void()> work, SimulatedWork what) {
   Lock lock(mutex_);
   auto& stream = *static_cast<Stream*>(handle);
+  what.device = stream.device;
+  what.stream = stream.number;
   if (!failing_kernel_.empty()) work = [this, why = std::exchange(failing_kernel_, {})] { failure_ = why; };
   if (stream.capturing) {
     stream.captured.push_back(std::move(work));
   } else {
-    add(stream, {std::move(work), nullptr, nullptr});
+    add(stream, {traced(std::move(work), what), nullptr, nullptr});
   }
 }
 
@@ -227,13 +229,15 @@ void SimulatedRuntime::copy(void* to, const void* from, size_t bytes, StreamHand
   Lock lock(mutex_);
   const auto read = use_registered(from), written = use_registered(to);
   note(read ? "cudaMemcpyAsync from registered" : written ? "cudaMemcpyAsync to registered" : "cudaMemcpyAsync", bytes);
-  enqueue(stream, [to, from, bytes, read, written] { std::memmove(to, from, bytes); });
+  const SimulatedWork what{SimulatedWork::kCopy, bytes};
+  enqueue(
+      stream, [to, from, bytes, read, written] { std::memmove(to, from, bytes); }, what);
   // Pageable memory is read before the call returns.
   if (!reachable(to) || !reachable(from)) synchronize(stream);
 }
 
 void SimulatedRuntime::fill(void* to, int byte, size_t bytes, StreamHandle stream) {
-  enqueue(stream, [=] { std::memset(to, byte, bytes); });
+  enqueue(stream, [=] { std::memset(to, byte, bytes); }, {SimulatedWork::kFill, bytes});
 }
 
 void SimulatedRuntime::check_launch() {
@@ -365,6 +369,7 @@ StreamHandle SimulatedRuntime::create_stream() {
   note("cudaStreamCreate");
   auto made = std::make_unique<Stream>();
   made->device = current_device;
+  made->number = next_stream_++;
   return streams_.insert(std::move(made)).first->get();
 }
 

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "kernels/cuda/runtime/runtime.h"
+#include "tests/cuda/simulated/cupti.h"
 #include "tests/cuda/simulated/guarded_memory.h"
 
 namespace tt::cuda {
@@ -48,7 +49,7 @@ class SimulatedRuntime final : public Runtime {
   void forget_calls();
   uint64_t held() const;  // bytes of device memory
 
-  void enqueue(StreamHandle stream, std::function<void()> work);
+  void enqueue(StreamHandle stream, std::function<void()> work, SimulatedWork what = {});
 
   int device_count(std::string* why) override;
   Properties properties(int device) override;
@@ -104,6 +105,7 @@ class SimulatedRuntime final : public Runtime {
   };
   struct Stream {
     int device;
+    uint32_t number;  // of the process's streams
     std::deque<Job> queue;
     bool capturing = false;
     std::string refusal;  // why the captured work cannot become a graph
@@ -141,6 +143,7 @@ class SimulatedRuntime final : public Runtime {
   std::map<const char*, size_t> pinned_;
   std::map<const char*, Registered> registered_;
   PhysicalHandle next_piece_ = 1;
+  uint32_t next_stream_ = 7;  // a CUDA context creates streams of its own
   std::vector<std::string> calls_;
   std::string failing_kernel_;
   std::string failure_;
