@@ -1,5 +1,8 @@
 #include "engine/session/context.h"
 
+#include <chrono>
+#include <thread>
+
 #include "engine/device/devices.h"
 #include "engine/device/parallel.h"
 #include "engine/dispatch/written_tensors.h"
@@ -25,6 +28,17 @@ Stream& Context::stream(Device device) {
   Backend& backend = Devices::instance().backend(device);
   if (!account) return backend.stream();
   return *streams_.emplace_back(backend.lease_stream());
+}
+
+void Context::finish_device_work() {
+  if (capturing()) return;
+  for (const std::unique_ptr<Stream>& stream : streams_) {
+    try {
+      const std::unique_ptr<Event> event = stream->record();
+      while (!event->done()) std::this_thread::sleep_for(std::chrono::microseconds(50));
+    } catch (const Error&) {  // the device was lost
+    }
+  }
 }
 
 ReplayCounts Context::replays() const {
@@ -53,6 +67,7 @@ Graphs& Context::graphs() {
 }
 
 void Context::start_profiler(Profiler::Options options) {
+  profiler_ = nullptr;  // ends a trace of the devices before the next one starts
   profiler_ = std::make_unique<Profiler>(options);
   may_observe_kernels_ = true;
 }

@@ -39,6 +39,9 @@ struct Context final : CallScope {
   // The stream for this context's work on a device: leased by the session at first use, or the device's default stream
   // if there is no session. Throws Error if the device does not exist.
   Stream& stream(Device device) override;
+  // Waits until the streams have executed all work so far. Does not throw: errors of the work are reported when a value
+  // is read. Does not wait while a graph is captured.
+  void finish_device_work();
   // Replay counts summed over all streams.
   ReplayCounts replays() const;
   // Errors that this context's asynchronous device calls may still report.

@@ -15,7 +15,7 @@
 namespace tt {
 namespace {
 
-constexpr uint64_t kMagic = 0x32464f5250545454;  // "TTTPROF2"
+constexpr uint64_t kMagic = 0x33464f5250545454;  // "TTTPROF3"
 constexpr uint64_t kMaxEvents = uint64_t{1} << 24;
 static_assert(sizeof(Profiler::Event) == 48 && sizeof(Profiler::Frame) == 48);
 
@@ -26,6 +26,21 @@ int64_t allocated() {
 
 void append(std::string* out, const void* data, size_t size) { out->append(static_cast<const char*>(data), size); }
 
+template <typename T>
+void append(std::string* out, const std::vector<T>& values) {
+  append(out, values.data(), values.size() * sizeof(T));
+}
+
+// As a JSON string. Names of kernels and messages are ASCII.
+std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c >= ' ' && c <= '~' ? c : '?';
+  }
+  return out + "\"";
+}
+
 }  // namespace
 
 uint64_t Profiler::now() {
@@ -33,13 +48,55 @@ uint64_t Profiler::now() {
   return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(since).count());
 }
 
-void Profiler::add(Event event) {
-  if (events_.size() < options_.max_events) {
-    event.allocated = allocated();
-    events_.push_back(event);
-  } else {
-    ++dropped_;
+Profiler::Profiler(Options options) : options_(options) {
+  if (!options.devices) return;
+  if (device_tracer() == nullptr) {
+    devices_.notice = "the engine's devices record no events";
+    return;
   }
+  try {
+    trace_ = device_tracer()->start(options.max_events);
+    owner_ = Context::current().account.get();
+    set_trace_of(owner_, trace_);
+  } catch (const Error& error) {
+    devices_.notice = error.message();
+  }
+}
+
+Profiler::~Profiler() { stop_devices(); }
+
+void Profiler::stop_devices() {
+  if (trace_ == 0) return;
+  while (!open_launches_.empty()) end_launches(kNoEvent);
+  set_trace_of(owner_, 0);
+  devices_ = device_tracer()->stop(std::exchange(trace_, 0));
+  for (DeviceActivity& activity : devices_.activities) {
+    activity.launch = activity.launch < launches_.size() ? launches_[activity.launch] : kNoEvent;
+  }
+}
+
+void Profiler::begin_launches() {
+  if (trace_ == 0) return;
+  if (launches_.size() < 2 * options_.max_events) launches_.push_back(kNoEvent);  // further launches share the last one
+  open_launches_.push_back(static_cast<uint32_t>(launches_.size() - 1));
+  device_tracer()->begin_launches(trace_, open_launches_.back());
+}
+
+void Profiler::end_launches(uint32_t event) {
+  if (open_launches_.empty()) return;
+  if (launches_[open_launches_.back()] == kNoEvent) launches_[open_launches_.back()] = event;
+  open_launches_.pop_back();
+  device_tracer()->end_launches();
+}
+
+uint32_t Profiler::add(Event event) {
+  if (events_.size() >= options_.max_events) {
+    ++dropped_;
+    return kNoEvent;
+  }
+  event.allocated = allocated();
+  events_.push_back(event);
+  return static_cast<uint32_t>(events_.size() - 1);
 }
 
 void Profiler::begin_frame(Frame frame) {
@@ -68,18 +125,24 @@ void Profiler::begin_instruction(const Op& op, uint32_t count, uint32_t site) {
   instruction_.site = site;
   instruction_.merged = static_cast<uint16_t>(std::min<uint32_t>(count - 1, UINT16_MAX));
   next_instruction_ += count;
+  begin_launches();
 }
 
 void Profiler::end_instruction(bool suspended) {
   if (!std::exchange(in_instruction_, false)) return;
   if (suspended) next_instruction_ = instruction_.instruction;
   instruction_.duration = now() - instruction_.start;
-  add(instruction_);
+  const uint32_t event = add(instruction_);
+  while (open_launches_.size() > 1) end_launches(event);  // kernels that failed
+  end_launches(event);
 }
 
 void Profiler::begin_kernel(const Call& call) {
+  if (call.chain_length > 1 && chain_start_ != 0) return;
+  begin_launches();
   if (call.chain_length == 1) return open_.push_back(now());
-  if (chain_start_ == 0) chain_start_ = now(), chain_position_ = 0;
+  chain_start_ = now();
+  chain_position_ = 0;
 }
 
 void Profiler::end_kernel(const Call& call) {
@@ -104,7 +167,9 @@ void Profiler::end_kernel(const Call& call) {
   }
   event.depth = static_cast<uint16_t>(open_.size());
   if (options_.shapes) event.shapes = add_shapes(call);
-  add(event);
+  const bool is_first = call.chain_length == 1 || chain_position_ == 1;
+  const uint32_t position = add(event);
+  if (is_first) end_launches(position);  // a chain's launches belong to its first operator
 }
 
 uint32_t Profiler::add_shapes(const Call& call) {
@@ -134,31 +199,37 @@ uint32_t Profiler::add_shapes(const Call& call) {
 }
 
 uint64_t Profiler::host_bytes() const {
-  return events_.capacity() * sizeof(Event) + frames_.capacity() * sizeof(Frame) + shapes_.capacity() * sizeof(int64_t);
+  return events_.capacity() * sizeof(Event) + frames_.capacity() * sizeof(Frame) +
+         shapes_.capacity() * sizeof(int64_t) + launches_.capacity() * sizeof(uint32_t) +
+         (trace_ == 0 ? 0 : device_tracer()->host_bytes());
 }
 
 std::string Profiler::bytes() const {
   absl::btree_set<uint16_t> ops;
   for (const Event& event : events_) ops.insert(event.op);
-  std::string names = "{";
+  std::string operators, activities;
   for (const uint16_t op : ops) {
-    absl::StrAppend(&names, names.size() == 1 ? "" : ",", "\"", op, "\":\"", message_part(find_op(op)->name), "\"");
+    absl::StrAppend(&operators, operators.empty() ? "" : ",", "\"", op, "\":\"", message_part(find_op(op)->name), "\"");
   }
-  names += "}";
+  for (const std::string& name : devices_.names) {
+    absl::StrAppend(&activities, activities.empty() ? "" : ",", quoted(name));
+  }
+  const std::string names = absl::StrCat("{\"operators\":{", operators, "},\"activities\":[", activities,
+                                         "],\"notice\":", quoted(devices_.notice), "}");
   std::vector<Frame> frames = frames_;
   if (in_frame_) {
     frames.push_back(frame_);
     frames.back().ended = now();
   }
-  const uint64_t header[] = {kMagic,         sizeof(Event), events_.size(), dropped_,
-                             shapes_.size(), names.size(),  frames.size()};
+  const uint64_t header[] = {kMagic,          sizeof(Event), events_.size(), dropped_,
+                             shapes_.size(),  names.size(),  frames.size(),  devices_.activities.size(),
+                             devices_.dropped};
   std::string out;
-  out.reserve(sizeof(header) + events_.size() * sizeof(Event) + frames.size() * sizeof(Frame) +
-              shapes_.size() * sizeof(int64_t) + names.size());
   append(&out, header, sizeof(header));
-  append(&out, events_.data(), events_.size() * sizeof(Event));
-  append(&out, frames.data(), frames.size() * sizeof(Frame));
-  append(&out, shapes_.data(), shapes_.size() * sizeof(int64_t));
+  append(&out, events_);
+  append(&out, frames);
+  append(&out, devices_.activities);
+  append(&out, shapes_);
   return out + names;
 }
 
@@ -168,12 +239,15 @@ void start(Call& call) {
   const int64_t max_events = call.args[1].integer;
   check(ErrorKind::kValue, max_events > 0 && static_cast<uint64_t>(max_events) <= kMaxEvents,
         "[profiler_start] expected 1 to ", kMaxEvents, " events, got ", max_events);
-  Context::current().start_profiler({call.args[0].to_bool(), static_cast<uint64_t>(max_events)});
+  Context::current().start_profiler(
+      {call.args[0].to_bool(), static_cast<uint64_t>(max_events), call.args[2].to_bool()});
 }
 
 void stop(Call& call) {
   Context& context = Context::current();
   check(ErrorKind::kRuntime, context.profiler() != nullptr, "[profiler_stop] no profile is being recorded");
+  if (context.profiler()->records_devices()) context.finish_device_work();
+  context.profiler()->stop_devices();
   const std::string bytes = context.profiler()->bytes();
   call.outputs.assign(1, empty({static_cast<int64_t>(bytes.size())}, DType::kUInt8, Device{}));
   std::memcpy(call.outputs[0].data(), bytes.data(), bytes.size());

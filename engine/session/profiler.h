@@ -2,13 +2,15 @@
 //
 // Owned by the session's Context while a profile is recorded; without one, nothing is called. Used by the thread on
 // which the Context is current. Times are nanoseconds of the engine's monotonic clock (CLOCK_MONOTONIC on Linux). On a
-// GPU, a kernel's time is that of its launch.
+// GPU, a kernel's time is that of its launch; what the GPU executed is recorded separately, if requested and possible
+// (device/device_tracer.h).
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "engine/device/device_tracer.h"
 #include "engine/dispatch/dispatcher.h"
 
 namespace tt {
@@ -18,6 +20,7 @@ class Profiler {
   struct Options {
     bool shapes = false;  // records the sizes of tensor arguments and results
     uint64_t max_events = 0;
+    bool devices = false;  // records what devices execute
   };
 
   // One event, as bytes() contains it (little endian).
@@ -48,7 +51,10 @@ class Profiler {
     uint64_t first_instruction = 0;  // position among the session's instructions, as Event::instruction
   };
 
-  explicit Profiler(Options options) : options_(options) {}
+  explicit Profiler(Options options);
+  ~Profiler();
+  Profiler(const Profiler&) = delete;
+  Profiler& operator=(const Profiler&) = delete;
 
   // `frame` has the members up to `received`.
   void begin_frame(Frame frame);
@@ -60,16 +66,23 @@ class Profiler {
   void end_kernel(const Call& call);
   uint64_t host_bytes() const;
 
+  bool records_devices() const { return trace_ != 0; }
+  // Ends the recording of devices. Requires that the session's work on devices is done.
+  void stop_devices();
   // Header (magic, size of an event, numbers of events, of events that exceeded max_events, of entries in the table of
-  // shapes, of bytes of text, of frames; seven uint64), events, frames, the table of int64 (per entry: number of tensor
-  // arguments, and per tensor its number of dimensions and its sizes; then the same of the results), and a JSON object
-  // with the names of the operators.
+  // shapes, of bytes of text, of frames, of device activities, of device activities that were lost; nine uint64),
+  // events, frames, device activities (`launch` is the position of the event that launched it, or kNoEvent), the table
+  // of int64 (per entry: number of tensor arguments, and per tensor its number of dimensions and its sizes; then the
+  // same of the results), and a JSON object: "operators" (names by number), "activities" (names by position), "notice".
   std::string bytes() const;
 
+  static constexpr uint32_t kNoEvent = UINT32_MAX;
   static uint64_t now();
 
  private:
-  void add(Event event);
+  uint32_t add(Event event);  // returns its position, or kNoEvent
+  void begin_launches();
+  void end_launches(uint32_t event);
   uint32_t add_shapes(const Call& call);
 
   const Options options_;
@@ -85,6 +98,11 @@ class Profiler {
   bool in_instruction_ = false;
   uint64_t next_instruction_ = 0;
   uint64_t dropped_ = 0;
+  uint32_t trace_ = 0;                   // of the device tracer; 0: none
+  const void* owner_ = nullptr;          // the account whose copies are part of the trace
+  std::vector<uint32_t> launches_;       // the event of each launch number
+  std::vector<uint32_t> open_launches_;  // numbers of the launches that this thread is in
+  DeviceTrace devices_;                  // filled by stop_devices()
 };
 
 // Registers profiler_start, profiler_stop and profiler_clock.

@@ -7,6 +7,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "base/mutex.h"
+#include "engine/device/device_tracer.h"
 #include "engine/session/context.h"
 #include "engine/tensor/storage.h"
 
@@ -19,6 +20,7 @@ class CopyStream {
   // Calls `issue` with the stream on `device`, which is leased at first use.
   void with_stream(Device device, absl::FunctionRef<void(Stream&)> issue) {
     MutexLock lock(mutex_);
+    const TracedCopies traced(context_.account.get());
     issue(context_.stream(device));
   }
   // Allocates memory that is charged to the account and ordered after earlier work in this stream.

@@ -38,5 +38,6 @@ __getattr__, __dir__ = lazy_attributes(
         "function": "NestedIOFunction",
         "grad_mode": "enforce_grad_layout_policy set_multithreading_enabled",
         "gradcheck": "gradcheck gradgradcheck",
+        "profiler": "DeviceType",
     },
 )

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from .._planned import not_implemented
-from ..profiler import _active
+from ..profiler import DeviceType, _active
+from ..profiler import ProfilerActivity as _Activity
 from ..profiler import profile as _profile
 from ..profiler._events import EventList, FunctionEvent
 
@@ -17,7 +18,7 @@ class profile(_profile):  # noqa: N801 - PyTorch's name
 
     Args:
         enabled: False: records nothing.
-        use_device: must be None: GPU times are not measured.
+        use_device: None, or "cuda": also measures what GPUs execute.
         record_shapes, with_flops, profile_memory, with_stack, acc_events: see torch.profiler.profile.
         use_kineto, use_cpu: have no effect; the engine records.
     """
@@ -27,11 +28,12 @@ class profile(_profile):  # noqa: N801 - PyTorch's name
                  with_modules: bool = False, use_kineto: bool = False, use_cpu: bool = True, experimental_config=None,
                  acc_events: bool = False, custom_trace_id_callback=None,
                  post_processing_timeout_s: float | None = None):  # fmt: skip
-        if use_device is not None:
-            raise NotImplementedError(f"[profile] use_device={use_device!r}: GPU times are not measured")
+        if use_device not in (None, "cuda"):
+            raise NotImplementedError(f"[profile] use_device={use_device!r}: only 'cuda' is measured")
         if not use_cpu:
             raise NotImplementedError("[profile] use_cpu=False: only the CPU is measured")
-        super().__init__(record_shapes=record_shapes, with_flops=with_flops, profile_memory=profile_memory,
+        activities = [_Activity.CPU] + [_Activity.CUDA] * (use_device is not None)
+        super().__init__(activities=activities, record_shapes=record_shapes, with_flops=with_flops, profile_memory=profile_memory,
                          with_stack=with_stack, with_modules=with_modules, experimental_config=experimental_config,
                          acc_events=acc_events, custom_trace_id_callback=custom_trace_id_callback,
                          post_processing_timeout_s=post_processing_timeout_s)  # fmt: skip
@@ -87,6 +89,6 @@ not_implemented(
 )  # fmt: skip
 
 __all__ = [  # noqa: F822 - not_implemented() adds some of them
-    "EnforceUnique", "EventList", "FunctionEvent", "emit_itt", "emit_nvtx", "load_nvprof", "parse_nvprof_trace", "profile",
+    "DeviceType", "EnforceUnique", "EventList", "FunctionEvent", "emit_itt", "emit_nvtx", "load_nvprof", "parse_nvprof_trace", "profile",
     "record_function",
 ]  # fmt: skip

@@ -8,6 +8,7 @@
 
 from .._planned import not_implemented
 from ._active import record_function
+from ._device import DeviceType
 from .profiler import (
     ProfilerAction, ProfilerActivity, profile, schedule, supported_activities, tensorboard_trace_handler,
 )  # fmt: skip
@@ -22,7 +23,7 @@ not_implemented(globals(), "the engine's profiler has no such observers and sett
                 classes="ExecutionTraceObserver CuspyConfig PerformanceMetricsConfig ProfilerActivityConfig")  # fmt: skip
 
 __all__ = [
-    "CuspyConfig", "ExecutionTraceObserver", "PerformanceMetricsConfig", "ProfilerAction", "ProfilerActivity",
+    "CuspyConfig", "DeviceType", "ExecutionTraceObserver", "PerformanceMetricsConfig", "ProfilerAction", "ProfilerActivity",
     "ProfilerActivityConfig", "kineto_available", "profile", "record_function", "schedule", "supported_activities",
     "tensorboard_trace_handler",
 ]  # fmt: skip

@@ -7,6 +7,7 @@ import dataclasses
 from collections.abc import Iterable
 
 from .. import _C
+from ._device import UNNAMED, Activity, DeviceType, Kernel
 from ._flops import flops
 from ._recording import Annotation, Recorded
 
@@ -30,7 +31,7 @@ class Interval:
 
 @dataclasses.dataclass(eq=False)
 class FunctionEvent:
-    """An operator or a kernel in the engine, or a range of record_function. Times are microseconds.
+    """An operator or a kernel in the engine, a range of record_function, or what a GPU executed. Times are microseconds.
 
     Attributes:
         name: ``aten::`` and the operator's name, or the range's name.
@@ -42,6 +43,10 @@ class FunctionEvent:
         input_shapes: sizes of the tensor arguments, with record_shapes.
         stack: the source line that issued it, with with_stack.
         fused: number of operators that ran in the same loop, whose time was divided equally among them; 1: none.
+        device_type: CUDA for a kernel, a copy or a fill that a GPU executed.
+        kernels: name, device and duration of what this operator launched on GPUs.
+        activity: what the GPU executed; None for other events.
+        launched_by: the operator that launched this event on a GPU; None for copies of transfers.
     """
 
     name: str
@@ -59,10 +64,32 @@ class FunctionEvent:
     cpu_parent: FunctionEvent | None = None
     cpu_children: list[FunctionEvent] = dataclasses.field(default_factory=list)
     count: int = 1
+    device_type: DeviceType = DeviceType.CPU
+    device_index: int = 0
+    kernels: list[Kernel] = dataclasses.field(default_factory=list)
+    activity: Activity | None = None
+    launched_by: FunctionEvent | None = None
 
     key = property(lambda self: self.name)
     cpu_time = property(lambda self: self.cpu_time_total)
     client_time = property(lambda self: self.client_range.elapsed_us() if self.client_range else 0.0)
+    device_time = cuda_time = property(lambda self: self.device_time_total)
+    cuda_time_total = property(lambda self: self.device_time_total)
+    self_cuda_time_total = property(lambda self: self.self_device_time_total)
+
+    @property
+    def device_time_total(self) -> float:
+        """The GPU's time for what was launched by this operator, and by the operators and kernels in it."""
+        if self.device_type == DeviceType.CUDA:
+            return self.time_range.elapsed_us()
+        return self.self_device_time_total + sum(child.device_time_total for child in self.cpu_children)
+
+    @property
+    def self_device_time_total(self) -> float:
+        """The GPU's time, excluding the operators and kernels in it."""
+        if self.device_type == DeviceType.CUDA:
+            return self.time_range.elapsed_us()
+        return sum(kernel.duration for kernel in self.kernels)
 
     @property
     def self_cpu_time_total(self) -> float:
@@ -89,11 +116,13 @@ class Builder:
     def __init__(self, recorded: Recorded, shapes: bool, memory: bool, stack: bool, with_flops: bool):
         self._recorded, self._shapes, self._memory = recorded, shapes, memory
         self._stack, self._flops, self._allocated = stack, with_flops, None
+        self._by_position: dict[int, FunctionEvent] = {}  # of the engine's events
 
     def build(self) -> list[FunctionEvent]:
         """Returns all events in the order of their starts; those that contain others come first."""
         operators = self._operators()
         events = self._annotations(operators) + operators + [k for o in operators for k in _descendants(o)]
+        events += self._device_events()
         events.sort(key=lambda event: (event.time_range.start, -event.time_range.end))
         for number, event in enumerate(events):
             event.id = number
@@ -130,9 +159,10 @@ class Builder:
         """One event per instruction. The kernels that ran in it are its children, except its own."""
         operators: dict[int, list[FunctionEvent]] = {}
         open_kernels: list[tuple[int, FunctionEvent]] = []  # by depth, until the enclosing operator ends
-        for event in self._recorded.events:
+        for position, event in enumerate(self._recorded.events):
             if event["kind"] == _KERNEL:
                 made, depth = self._kernel(event), int(event["depth"])
+                made.id, self._by_position[position] = position, made
                 while open_kernels and open_kernels[-1][0] == depth + 1:
                     child = open_kernels.pop()[1]
                     made.append_cpu_child(child)
@@ -145,8 +175,10 @@ class Builder:
             number = int(event["instruction"])
             if number in operators:
                 _resume(operators[number], parts)
+                self._replace(parts[0], operators[number][0])
             else:
                 operators[number] = parts
+            self._by_position[position] = operators[number][0]
         return [part for parts in operators.values() for part in parts]
 
     def _instruction(self, event, kernels: list[FunctionEvent]) -> list[FunctionEvent]:
@@ -163,6 +195,7 @@ class Builder:
         if len(kernels) == 1 and kernels[0].name == name:  # the operator has a kernel of its own
             only = kernels.pop()
             made.input_shapes, made.flops = only.input_shapes, only.flops
+            self._by_position[only.id], made.id = made, only.id
             kernels = only.cpu_children
         for kernel in kernels:
             made.append_cpu_child(kernel)
@@ -173,6 +206,28 @@ class Builder:
     def _issued(self, event: FunctionEvent, call) -> None:
         event.client_range, event.thread = self._interval(call), int(call["thread"])
         event.stack = self._line(int(call["site"]))
+
+    def _replace(self, part: FunctionEvent, whole: FunctionEvent) -> None:
+        if self._by_position.get(part.id) is part:
+            self._by_position[part.id] = whole
+
+    def _device_events(self) -> list[FunctionEvent]:
+        """What GPUs executed. Operators that were fused into a kernel have an equal part of its time."""
+        made = []
+        for activity in self._recorded.activities:
+            launcher = None if activity.launch is None else self._by_position.get(activity.launch)
+            name = f"{launcher.name} (GPU)" if activity.name == UNNAMED and launcher else activity.name
+            event = FunctionEvent(name, Interval(activity.start, activity.end), device_type=DeviceType.CUDA,
+                                  device_index=activity.device, activity=activity, launched_by=launcher)  # fmt: skip
+            made.append(event)
+            if launcher is None:
+                continue
+            positions = range(activity.launch, activity.launch + launcher.fused)
+            fused = [e for e in (self._by_position.get(p) for p in positions) if e is not None and e.fused == launcher.fused]
+            for part in fused if len(fused) == launcher.fused else [launcher]:
+                share = event.time_range.elapsed_us() / (launcher.fused if len(fused) == launcher.fused else 1)
+                part.kernels.append(Kernel(name, activity.device, share))
+        return made
 
     def _annotations(self, operators: list[FunctionEvent]) -> list[FunctionEvent]:
         """Ranges contain the operators that their thread issued in them, including those in inner ranges."""
@@ -235,8 +290,14 @@ class FunctionEventAvg:
     input_shapes: list[list[int]] | None = None
     stack: list[str] = dataclasses.field(default_factory=list)
     is_user_annotation: bool = False
+    device_type: DeviceType = DeviceType.CPU
+    device_time_total: float = 0.0
+    self_device_time_total: float = 0.0
 
     cpu_time = property(lambda self: self.cpu_time_total / self.count if self.count else 0.0)
+    device_time = cuda_time = property(lambda self: self.device_time_total / self.count if self.count else 0.0)
+    cuda_time_total = property(lambda self: self.device_time_total)
+    self_cuda_time_total = property(lambda self: self.self_device_time_total)
 
     def add(self, event: FunctionEvent) -> FunctionEventAvg:
         """Adds an event with the same key."""
@@ -245,6 +306,9 @@ class FunctionEventAvg:
         if not _is_within(event):
             self.cpu_time_total += event.cpu_time_total
             self.cpu_memory_usage += event.cpu_memory_usage
+            self.device_time_total += event.device_time_total
+        self.self_device_time_total += event.self_device_time_total
+        self.device_type = event.device_type
         self.self_cpu_time_total += event.self_cpu_time_total
         self.client_time_total += event.client_time
         self.self_cpu_memory_usage += event.self_cpu_memory_usage
@@ -283,7 +347,9 @@ class EventList(list):
         for event in self:
             shapes = str(event.input_shapes) if group_by_input_shapes else ""
             lines = tuple(event.stack[:group_by_stack_n])
-            group = groups.setdefault((event.name, event.is_user_annotation, shapes, lines), FunctionEventAvg(event.name))
+            group = groups.setdefault(
+                (event.name, event.is_user_annotation, event.device_type, shapes, lines), FunctionEventAvg(event.name)
+            )
             if group_by_input_shapes:
                 group.input_shapes = event.input_shapes
             group.stack = list(lines)
@@ -294,12 +360,16 @@ class EventList(list):
         """Returns the totals of all events of the engine."""
         total = FunctionEventAvg("Total")
         for event in self:
-            if not event.is_user_annotation and (not isinstance(event, FunctionEvent) or event.cpu_parent is None):
+            is_top = not isinstance(event, FunctionEvent) or event.cpu_parent is None
+            if is_top and not event.is_user_annotation and event.device_type == DeviceType.CPU:
                 total.count += event.count
                 total.cpu_time_total += event.cpu_time_total
                 total.flops += event.flops
             if not event.is_user_annotation:
                 total.self_cpu_time_total += event.self_cpu_time_total
+            if event.device_type == DeviceType.CUDA:
+                total.device_time_total += event.device_time_total
+                total.self_device_time_total += event.self_device_time_total
         return total
 
     def table(self, sort_by: str | None = None, row_limit: int = 100, max_src_column_width: int = 75,
@@ -308,7 +378,7 @@ class EventList(list):
         """Returns the events as a table.
 
         Args:
-            sort_by: a column, such as "self_cpu_time_total", "cpu_time_total", "count" or "client_time_total".
+            sort_by: a column, such as "self_cpu_time_total", "cuda_time_total", "count" or "client_time_total".
             row_limit: the maximum number of rows.
             time_unit: "s", "ms" or "us"; by default chosen per number.
         """
@@ -320,7 +390,7 @@ class EventList(list):
     def __str__(self) -> str:
         return self.table()
 
-    supported_export_stacks_metrics = staticmethod(lambda: ["self_cpu_time_total"])
+    supported_export_stacks_metrics = staticmethod(lambda: ["self_cpu_time_total", "self_cuda_time_total"])
 
     def export_chrome_trace(self, path: str) -> None:
         """Writes the events in Chrome's trace event format."""
@@ -335,6 +405,6 @@ class EventList(list):
         totals: collections.Counter[str] = collections.Counter()
         for event in self:
             for line in event.stack[:1]:
-                totals[f"{line};{event.name}".replace(" ", "_")] += int(event.self_cpu_time_total)
+                totals[f"{line};{event.name}".replace(" ", "_")] += int(getattr(event, metric))
         with open(path, "w", encoding="utf-8") as file:
             file.writelines(f"{stack} {time}\n" for stack, time in totals.items() if time > 0)

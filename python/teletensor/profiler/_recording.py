@@ -11,10 +11,14 @@ import warnings
 import numpy as np
 
 from .. import _C, _connection
+from ._device import ACTIVITY, Activity, activities
 from ._frames import Frame, match
 
 MAX_EVENTS = 1 << 20  # limit for the engine's events (48 MB), and for the client's calls (32 MB)
-_HEADER = np.dtype([(name, "<u8") for name in ("magic", "event_size", "events", "dropped", "shapes", "names", "frames")])
+_HEADER = np.dtype(
+    [(name, "<u8") for name in ("magic", "event_size", "events", "dropped", "shapes", "names", "frames", "activities",
+                                "lost_activities")]
+)  # fmt: skip
 _EVENT = np.dtype(
     [("start", "<u8"), ("duration", "<u8"), ("allocated", "<i8"), ("instruction", "<u8"), ("site", "<u4"),
      ("shapes", "<u4"), ("op", "<u2"), ("kind", "<u2"), ("depth", "<u2"), ("merged", "<u2")]
@@ -26,7 +30,7 @@ _FRAME = np.dtype(
     [(name, "<u8") for name in ("sequence", "awaited", "received", "started", "ended", "first_instruction")]
 )
 _SENT_FRAME = np.dtype([(name, "<u8") for name in ("sequence", "sent", "written", "acknowledged")])
-_MAGIC = int.from_bytes(b"TTTPROF2"[::-1], "big")
+_MAGIC = int.from_bytes(b"TTTPROF3"[::-1], "big")
 
 
 @dataclasses.dataclass
@@ -50,6 +54,8 @@ class Recorded:
         names: operators by number.
         sites: source lines by number.
         frames: that were sent and executed during the recording.
+        activities: of GPUs.
+        notice: why something of GPUs is missing; may be empty.
         annotations: in the order of their starts.
         start, end: of the recording.
     """
@@ -60,6 +66,8 @@ class Recorded:
     names: dict[int, str]
     sites: dict[int, str]
     frames: list[Frame]
+    activities: list[Activity]
+    notice: str
     annotations: list[Annotation]
     start: int
     end: int
@@ -79,14 +87,19 @@ class Recorded:
 
 
 class Recording:
-    """A recording in progress of the calls that use the current session. Only one exists at a time."""
+    """A recording in progress of the calls that use the current session. Only one exists at a time.
 
-    def __init__(self, shapes: bool):
+    Args:
+        shapes: whether the sizes of tensors are recorded.
+        devices: whether what GPUs execute is recorded.
+    """
+
+    def __init__(self, shapes: bool, devices: bool = False):
         self._session = _connection.connection()
         self._offset = _clock_offset()
         self.annotations: list[Annotation] = []
         self._session.start_call_log(MAX_EVENTS)
-        _C.ops.profiler_start(shapes, MAX_EVENTS)
+        _C.ops.profiler_start(shapes, MAX_EVENTS, devices)
         self._session.flush()  # the engine records the frames that begin after the start
         self._start = time.perf_counter_ns()
 
@@ -117,18 +130,32 @@ class Recording:
         at += events.nbytes
         frames = np.frombuffer(content, _FRAME, int(header["frames"]), at).copy()
         at += frames.nbytes
+        records = np.frombuffer(content, ACTIVITY, int(header["activities"]), at).copy()
+        at += records.nbytes
         shapes = np.frombuffer(content, "<i8", int(header["shapes"]), at)
         at += shapes.nbytes
-        names = {int(number): name for number, name in json.loads(content[at:] or b"{}").items()}
+        texts = json.loads(content[at:])
+        names = {int(number): name for number, name in texts["operators"].items()}
         events["start"] = events["start"].astype(np.int64) - self._offset
         for name in ("awaited", "received", "started", "ended"):
             known = frames[name] != 0
             frames[name][known] = frames[name][known].astype(np.int64) - self._offset
+        for name in ("start", "end"):
+            records[name] = records[name].astype(np.int64) - self._offset
         for annotation in self.annotations:
             annotation.end = annotation.end or end
         matched = match(frames, np.frombuffer(sent, _SENT_FRAME), self._start)
-        return Recorded(events, np.frombuffer(calls, _CALL), shapes, names, sites, matched, self.annotations,
-                        self._start, end)  # fmt: skip
+        on_devices = activities(records, texts["activities"], self._start)
+        return Recorded(events, np.frombuffer(calls, _CALL), shapes, names, sites, matched, on_devices,
+                        _notice(texts["notice"], int(header["lost_activities"])), self.annotations, self._start,
+                        end)  # fmt: skip
+
+
+def _notice(text: str, lost: int) -> str:
+    parts = [text] if text else []
+    if lost:
+        parts.append(f"{lost} records of GPU events were lost")
+    return "; ".join(parts)
 
 
 def _clock_offset() -> int:

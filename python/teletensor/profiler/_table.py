@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ._device import DeviceType
+
 _UNITS = {"s": 1e6, "ms": 1e3, "us": 1.0}
-_SORT_KEYS = ("cpu_time", "cpu_time_total", "self_cpu_time_total", "client_time_total", "count", "flops", "cpu_memory_usage",
+_SORT_KEYS = ("cpu_time", "cpu_time_total", "self_cpu_time_total", "device_time", "device_time_total",
+              "self_device_time_total", "client_time_total", "count", "flops", "cpu_memory_usage",
               "self_cpu_memory_usage")  # fmt: skip
 
 
@@ -32,16 +35,21 @@ def table(events: Sequence, sort_by: str | None, row_limit: int, source_width: i
     Raises:
         ValueError: an unknown column or unit.
     """
+    sort_by = None if sort_by is None else sort_by.replace("cuda", "device")
     if sort_by is not None and sort_by not in _SORT_KEYS:
-        raise ValueError(f"[table] expected sort_by in {list(_SORT_KEYS)}, got {sort_by!r}; GPU times are not measured")
+        raise ValueError(f"[table] expected sort_by in {list(_SORT_KEYS)}, got {sort_by!r}")
     if unit is not None and unit not in _UNITS:
         raise ValueError(f"[table] expected time_unit in {list(_UNITS)}, got {unit!r}")
     total = sum(e.self_cpu_time_total for e in events if not e.is_user_annotation)
+    device_total = sum(e.self_device_time_total for e in events if e.device_type == DeviceType.CUDA)
     rows = [e for e in events if not top_level_only or getattr(e, "cpu_parent", None) is None]
     if sort_by is not None:
         rows = sorted(rows, key=lambda e: getattr(e, sort_by) if sort_by != "client_time_total" else _client(e), reverse=True)
     rows = rows[:row_limit] if row_limit >= 0 else rows
-    columns = ["Name", "Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg", "Issue total"]
+    columns = ["Name", "Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg"]
+    if device_total:
+        columns += ["Self CUDA", "Self CUDA %", "CUDA total", "CUDA time avg"]
+    columns.append("Issue total")
     if with_memory:
         columns += ["CPU Mem", "Self CPU Mem"]
     columns.append("# of Calls")
@@ -53,7 +61,11 @@ def table(events: Sequence, sort_by: str | None, row_limit: int, source_width: i
     for e in rows:
         share = [f"{100 * part / total:.2f}%" if total else "--" for part in (e.self_cpu_time_total, e.cpu_time_total)]
         line = [_cut(e.key, name_width), share[0], _time(e.self_cpu_time_total, unit), share[1], _time(e.cpu_time_total, unit),
-                _time(e.cpu_time, unit), _time(_client(e), unit)]  # fmt: skip
+                _time(e.cpu_time, unit)]  # fmt: skip
+        if device_total:
+            line += [_time(e.self_device_time_total, unit), f"{100 * e.self_device_time_total / device_total:.2f}%",
+                     _time(e.device_time_total, unit), _time(e.device_time, unit)]  # fmt: skip
+        line.append(_time(_client(e), unit))
         if with_memory:
             line += [_bytes(e.cpu_memory_usage), _bytes(e.self_cpu_memory_usage)]
         line.append(str(e.count))
@@ -74,6 +86,8 @@ def table(events: Sequence, sort_by: str | None, row_limit: int, source_width: i
 
     text = ["=" * len(rule), header] if header is not None else []
     text += [rule, aligned(columns), rule, *map(aligned, lines), rule, f"Self CPU time total: {_time(total, unit)}"]
+    if device_total:
+        text.append(f"Self CUDA time total: {_time(device_total, unit)}")
     return "\n".join(text) + "\n"
 
 

@@ -11,16 +11,19 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
+from ._device import DeviceType
 from ._frames import Frame
 
-_ENGINE = 0  # the engine's process number in the trace
-_EXECUTOR = 1
-_LINK = 1  # the number of the process with the frames
+# Numbers of processes and threads in the trace. Those of GPUs are their indices, and their threads are streams, as in
+# PyTorch's traces; the client has the number of its process. Others are larger than any number of a process.
+_ENGINE = 1 << 22
+_LINK = _ENGINE + 1
+_EXECUTOR, _RANGES, _COPIES = 1, 2, 3
 
 
 def write(path: str, events: Iterable, metadata: dict[str, str], memory: Iterable[tuple[float, int]] = (),
           frames: Iterable[Frame] = ()) -> None:  # fmt: skip
-    """Writes a trace: what the client issued, its frames on their way, what the engine executed, and the session's memory.
+    """Writes a trace: what the client issued, its frames on their way, what the engine and GPUs executed, and memory.
 
     Args:
         path: compressed if it ends with ".gz".
@@ -33,7 +36,11 @@ def write(path: str, events: Iterable, metadata: dict[str, str], memory: Iterabl
         _name("process_name", _ENGINE, 0, "engine"), _name("thread_name", _ENGINE, _EXECUTOR, "executor"),
         _name("process_name", client, 0, "client"),
     ]  # fmt: skip
+    events = list(events)
+    entries += _device_entries([event for event in events if event.device_type == DeviceType.CUDA])
     for event in events:
+        if event.device_type == DeviceType.CUDA:
+            continue
         details = {"Input Dims": event.input_shapes} if event.input_shapes else {}
         if event.stack:
             details["Call stack"] = "; ".join(event.stack)
@@ -47,13 +54,13 @@ def write(path: str, events: Iterable, metadata: dict[str, str], memory: Iterabl
                                   event.client_range, {}))  # fmt: skip
         if event.is_user_annotation and not event.cpu_children:
             continue
-        thread = _EXECUTOR if not event.is_user_annotation else _EXECUTOR + 1
+        thread = _RANGES if event.is_user_annotation else _EXECUTOR
         entries.append(_slice(event.name, kind, _ENGINE, thread, event.time_range, details))
         if event.client_range is not None and not event.is_user_annotation:
             arrow = {"name": "issue", "cat": "issue", "id": event.id}
             entries.append({"ph": "s", **arrow, "pid": client, "tid": event.thread, "ts": event.client_range.start})
             entries.append({"ph": "f", "bp": "e", **arrow, "pid": _ENGINE, "tid": thread, "ts": event.time_range.start})
-    entries.append(_name("thread_name", _ENGINE, _EXECUTOR + 1, "ranges"))
+    entries.append(_name("thread_name", _ENGINE, _RANGES, "ranges"))
     entries += _frames(frames)
     for time, size in memory:
         entries.append({"ph": "C", "name": "memory", "pid": _ENGINE, "ts": time, "args": {"bytes": size}})
@@ -62,6 +69,39 @@ def write(path: str, events: Iterable, metadata: dict[str, str], memory: Iterabl
     Path(path).absolute().parent.mkdir(parents=True, exist_ok=True)
     with opener(path, "wt", encoding="utf-8") as file:
         json.dump(content, file)
+
+
+def _device_entries(events: list) -> list[dict]:
+    """A row per stream of a GPU, the calls that launched its work, and arrows from the call, or from the operator."""
+    entries, calls = [], set()
+    for device in sorted({event.device_index for event in events}):
+        entries += [
+            _name("process_name", device, 0, f"GPU {device}"),
+            {"ph": "M", "name": "process_labels", "pid": device, "tid": 0, "args": {"labels": f"GPU {device}"}},
+            {"ph": "M", "name": "process_sort_index", "pid": device, "tid": 0, "args": {"sort_index": _LINK + 1 + device}},
+        ]
+    for device, stream in sorted({(event.device_index, event.activity.stream) for event in events}):
+        entries.append(_name("thread_name", device, stream, f"stream {stream}"))
+    for event in events:
+        activity, call = event.activity, event.activity.call
+        details = activity.details() | ({"operator": event.launched_by.name} if event.launched_by else {})
+        entries.append(_slice(event.name, activity.category, event.device_index, activity.stream, event.time_range, details))
+        thread = _EXECUTOR if event.launched_by else _COPIES
+        if call is not None and call.correlation not in calls:
+            calls.add(call.correlation)
+            entries.append({"ph": "X", "name": call.name, "cat": call.category, "pid": _ENGINE, "tid": thread,
+                            "ts": call.start, "dur": max(0.0, call.end - call.start), "args": call.details()})  # fmt: skip
+        begin = call.start if call is not None else event.launched_by.time_range.start if event.launched_by else None
+        if begin is None:
+            continue
+        # A call that launched several kernels has an arrow to each.
+        arrow = {"name": "ac2g", "cat": "ac2g", "id": f"{activity.correlation}.{event.id}"}
+        entries.append({"ph": "s", **arrow, "pid": _ENGINE, "tid": thread, "ts": begin})
+        entries.append({"ph": "f", "bp": "e", **arrow, "pid": event.device_index, "tid": activity.stream,
+                        "ts": event.time_range.start})  # fmt: skip
+    if any(event.launched_by is None for event in events):
+        entries.append(_name("thread_name", _ENGINE, _COPIES, "copies"))
+    return entries
 
 
 def _frames(frames: Iterable[Frame]) -> list[dict]:

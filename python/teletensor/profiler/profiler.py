@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from .. import _connection
 from . import _active
 from ._active import record_function
+from ._device import DeviceType
 from ._events import Builder, EventList
 from ._frames import Frame
 from ._recording import Recorded, Recording
@@ -21,7 +22,11 @@ __all__ = ["ProfilerAction", "ProfilerActivity", "profile", "schedule", "support
 
 
 class ProfilerActivity(enum.Enum):
-    """What is measured. Only CPU is supported: instructions and kernels of the engine, and the client's calls."""
+    """What is measured.
+
+    CPU: instructions and kernels of the engine, and the client's calls. CUDA: what the engine's GPUs execute. The other
+    members are not supported.
+    """
 
     CPU = 0
     CUDA = 2
@@ -41,8 +46,12 @@ class ProfilerAction(enum.Enum):
 
 
 def supported_activities() -> set[ProfilerActivity]:
-    """Returns the activities that can be measured."""
-    return {ProfilerActivity.CPU}
+    """Returns the activities that can be measured: CUDA if the engine has a GPU."""
+    return {ProfilerActivity.CPU, ProfilerActivity.CUDA} if _has_gpu() else {ProfilerActivity.CPU}
+
+
+def _has_gpu() -> bool:
+    return any(d["device"].startswith("cuda") for d in _connection.connection().engine()["devices"])
 
 
 def schedule(*, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0,
@@ -98,27 +107,31 @@ def tensorboard_trace_handler(dir_name: str, worker_name: str | None = None, use
     return handler
 
 
-def _check_activities(activities: Iterable[ProfilerActivity] | None) -> None:
-    requested = set() if activities is None else set(activities)
-    for activity in requested - supported_activities():
+def _check_activities(activities: Iterable[ProfilerActivity] | None) -> set[ProfilerActivity] | None:
+    if activities is None:
+        return None
+    requested = set(activities)
+    for activity in requested - {ProfilerActivity.CPU}:
         if not isinstance(activity, ProfilerActivity):
             raise TypeError(f"[profile] expected members of ProfilerActivity, got {activity!r}")
-        has_gpu = any(d["device"].startswith("cuda") for d in _connection.connection().engine()["devices"])
-        if activity != ProfilerActivity.CUDA or has_gpu:
-            raise NotImplementedError(f"[profile] {activity} is not measured; pass activities=[ProfilerActivity.CPU]")
-        warnings.warn("CUDA is not available, disabling CUDA profiling", stacklevel=4)
-    if activities is not None and not requested:
+        if activity != ProfilerActivity.CUDA:
+            raise NotImplementedError(f"[profile] {activity} is not measured; pass ProfilerActivity.CPU or CUDA")
+        if not _has_gpu():
+            warnings.warn("CUDA is not available, disabling CUDA profiling", stacklevel=4)
+    if not requested:
         raise AssertionError("No valid profiler activities found")
+    return requested
 
 
 class profile:  # noqa: N801 - PyTorch's name
     """Records the current session: what the client issues, and when the engine executes instructions and kernels.
 
-    Times are those of the engine; ``client_range`` of an event is when the client issued it. On a GPU the time of an operator
-    is that of its launch. Only one profile can be recorded at a time.
+    Times are those of the engine; ``client_range`` of an event is when the client issued it. The CPU time of an operator on
+    a GPU is that of its launch; ``device_time_total`` is the GPU's. Only one profile can be recorded at a time.
 
     Args:
-        activities: what to measure; by default the CPU. See supported_activities().
+        activities: what to measure; by default supported_activities(). Without the CPU, only what GPUs execute is reported.
+            Warns if GPU events were requested and the engine cannot record them.
         schedule: the action per step, see schedule(). By default everything until stop() is recorded.
         on_trace_ready: called with the profile when its results can be read.
         record_shapes: whether events have `input_shapes`.
@@ -146,7 +159,7 @@ class profile:  # noqa: N801 - PyTorch's name
         for name, value in unsupported.items():
             if value:
                 raise NotImplementedError(f"[profile] {name} is not supported")
-        _check_activities(activities)
+        self._activities = _check_activities(activities)
         self._options = {"shapes": record_shapes, "memory": profile_memory, "stack": with_stack, "with_flops": with_flops}
         self._schedule = schedule if schedule is not None else lambda step: ProfilerAction.RECORD
         self.on_trace_ready, self._has_schedule, self._keeps_events = on_trace_ready, schedule is not None, acc_events
@@ -195,12 +208,15 @@ class profile:  # noqa: N801 - PyTorch's name
             return
         if _active.active is not None:
             raise RuntimeError("[profile] another profile is being recorded; only one is possible at a time")
-        self._recording = Recording(self._options["shapes"] or self._options["with_flops"])
+        wants_devices = self._activities is None or ProfilerActivity.CUDA in self._activities
+        self._recording = Recording(self._options["shapes"] or self._options["with_flops"], wants_devices and _has_gpu())
         _active.active = self._recording
 
     def _save(self) -> None:
         recording, self._recording, _active.active = self._recording, None, None
         self._recorded, self._events = recording.stop(), None
+        if self._recorded.notice:
+            warnings.warn(f"[profile] {self._recorded.notice}", stacklevel=3)
         if self.on_trace_ready is not None:
             self.on_trace_ready(self)
         if self._keeps_events:
@@ -226,6 +242,8 @@ class profile:  # noqa: N801 - PyTorch's name
             raise AssertionError("Profiler must be stopped to get events: nothing was recorded yet")
         if self._events is None:
             built = Builder(self._recorded, **self._options).build()
+            if self._activities == {ProfilerActivity.CUDA}:
+                built = [event for event in built if event.device_type == DeviceType.CUDA]
             self._events = EventList([*self._earlier, *built], profile_memory=self._options["memory"],
                                      with_flops=self._options["with_flops"])  # fmt: skip
         return self._events
