@@ -15,7 +15,7 @@ from .. import _C
 from .._C import Tensor
 from .._ops.join import pdist  # noqa: F401
 from .._ops.out_variant import out_variant, exact_out_variant
-from .._options import check_kind
+from .._options import check_flags, check_kind
 from .._overridable import overridable as _overridable
 from .._overridable import wrap_functions as _wrap_functions
 from . import _reduction as _Reduction  # noqa: F401, N812 - PyTorch's name
@@ -379,6 +379,12 @@ def adaptive_max_pool2d(input, output_size, return_indices: bool = False):
     if return_indices:
         return tuple(_ops.adaptive_max_pool2d_with_indices(input, size))
     return _ops.adaptive_max_pool2d(input, size)
+
+
+def adaptive_max_pool2d_with_indices(input, output_size, return_indices: bool = False) -> tuple[Tensor, Tensor]:
+    """adaptive_max_pool2d and the indices of the maxima, whatever ``return_indices`` is."""
+    check_flags("adaptive_max_pool2d_with_indices", return_indices=return_indices)
+    return adaptive_max_pool2d(input, output_size, True)
 
 
 # -- norms, embeddings, shapes
