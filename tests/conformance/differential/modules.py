@@ -26,6 +26,7 @@ from .steps import Outcome, Step, outcome, refused_by_both
 MODULES = {f"torch.{info.name}": info for info in module_db}
 OPTIMIZERS = {f"torch.optim.{info.name}": info for info in optim_db}
 STEPS = 4
+FLOAT32_STEPS = 100.0  # factor of tolerances: with differentiable=True PyTorch computes 1 - beta**step in float32
 
 
 class Pair:
@@ -164,13 +165,14 @@ def _optimizer(info, call: Call) -> Iterator[Outcome]:
 def optimizer_difference(info, call: Call) -> str:
     """How parameters and states of an optimizer differ after a few steps; empty if they do not."""
     pair = OptimizerPair(info, call)
+    factor = optimizer_checks.OptimizerChecks(info).factor * (FLOAT32_STEPS if call.kwargs.get("differentiable") else 1)
     if (found := refused_by_both(pair.refusal, pair.refused)) is not None:
         return found
     for step in range(STEPS):
         theirs, ours = pair.step(step)
         if (found := refused_by_both(ours, theirs)) is not None:
             return found
-        if found := pair.compare(optimizer_checks.OptimizerChecks(info).factor):
+        if found := pair.compare(factor):
             return f"step {step}: {found}"
     return ""
 
