@@ -100,6 +100,17 @@ def test_repeated_steps_are_recorded_alike(torch, profiler):
     assert [step() for _ in range(4)] == expected
 
 
+def test_kernels_of_a_captured_graph_belong_to_its_replay(torch, profiler):
+    x = torch.ones(8, 8, device="cuda")
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        y = (x @ x).sum()
+    prof = run(torch, profiler, graph.replay, activities=on_gpu(profiler))
+    launchers = [event.launched_by for event in device_events(prof) if event.activity.category == "kernel"]
+    assert len(launchers) >= 2 and len(set(map(id, launchers))) == 1 and "graph" in launchers[0].name
+    assert y.item() == 512
+
+
 def test_trace(torch, profiler, tmp_path):
     x = torch.rand(32, 32, device="cuda")
 
@@ -217,3 +228,25 @@ def test_profile_without_cupti(own_daemon, environment, message):
     # Times of CUDA events are used instead.
     assert "GPU times are those of CUDA events" in found["warnings"][0] and found["kinds"] == ["CPU", "CUDA"]
     assert found["matmul"] > 0 and "Self CUDA" in found["table"] and "aten::matmul (GPU)" in found["operators"]
+
+
+SHARED = """
+import subprocess, sys
+import teletensor as torch
+from teletensor.profiler import profile
+OTHER = "import teletensor as t; x = t.ones(4, 4, device='cuda'); print([x.cumsum(0).sum().item() for _ in range(9)])"
+x = torch.rand(8, 8, device="cuda")
+for command in ([sys.executable, "-c", "pass"], [sys.executable, "-c", OTHER]):
+    with profile() as prof:
+        (x @ x).sum().item()
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        (x @ x).sum().item()
+    print(sum(e.activity is not None and e.activity.category == "kernel" for e in prof.events()))
+"""
+
+
+def test_work_of_other_sessions_is_not_recorded(own_daemon):
+    result = run_script(SHARED, own_daemon())
+    assert result.returncode == 0, result.stderr
+    alone, beside = map(int, result.stdout.split())
+    assert alone == beside >= 4
