@@ -1,7 +1,7 @@
 """Private names of torch._C that libraries use, found by attribute access on teletensor._C and by imports of torch._C.x.
 
-`_nn`, `_fft`, `_linalg` and `_special` are modules of functions. Functions that switch TorchScript's optimizations or
-record statistics do nothing.
+`_nn`, `_fft`, `_linalg` and `_special` are modules of functions, `_profiler` has the ranges of generated code. Functions
+that switch TorchScript's optimizations or record statistics do nothing.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 from .. import _C
 
-_MODULES = ("_fft", "_linalg", "_nn", "_special")
+_MODULES = ("_fft", "_linalg", "_nn", "_profiler", "_special")
 _LIBRARY = {
     "_AutoDispatchBelowAutograd": ("operators", "BelowAutograd"), "DispatchKey": ("dispatch_keys", "DispatchKey"),
     "DispatchKeySet": ("dispatch_keys", "DispatchKeySet"), "_ExcludeDispatchKeyGuard": ("dispatch_keys", "ExcludeDispatchKeyGuard"),

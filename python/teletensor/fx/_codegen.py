@@ -26,6 +26,11 @@ if TYPE_CHECKING:
 
 TransformCodeFunc = Callable[[list], list]  # changes the lines of a generated function's body
 
+# Ranges of generated code in profiles. The first one is named after the file once the code is complete.
+GRAPH_PLACEHOLDER = "ENTER_GRAPH_PLACEHOLDER_KEY"
+_RECORD = "torch._C._profiler._RecordFunctionFast('## {} ##')"
+RECORD_GRAPH = _RECORD.format(GRAPH_PLACEHOLDER)
+
 reflectable_magic_methods = {
     "add": "{} + {}", "sub": "{} - {}", "mul": "{} * {}", "floordiv": "{} // {}", "truediv": "{} / {}", "div": "{} / {}",
     "mod": "{} % {}", "pow": "{} ** {}", "lshift": "{} << {}", "rshift": "{} >> {}", "and_": "{} & {}", "or_": "{} | {}",
@@ -244,14 +249,13 @@ class _FunctionWriter:
         record_func: bool = False,
         additional_meta: list[str] | None = None,
     ) -> None:
-        if record_func:
-            raise NotImplementedError("[fx] python_code(record_func=True) requires the profiler's record functions")
         self._codegen, self._nodes, self._root, self._names = codegen, list(nodes), root_module, namespace
         self._verbose, self._expanded, self._colored = verbose, expanded_def, colored
         self._stride = include_stride or os.environ.get("FX_GRAPH_SHOW_STRIDE", "0") == "1"
         self._device = include_device or os.environ.get("FX_GRAPH_SHOW_DEVICE", "0") == "1"
         self._show_meta = os.environ.get("FX_GRAPH_SHOW_META", "0") == "1"
         self._additional_meta = additional_meta or []
+        self._records = record_func
         self._dim, self._blue = paint("dim", colored), paint("blue", colored)
         self._parameters: list[str] = []
         self._body: list[str] = []
@@ -264,12 +268,21 @@ class _FunctionWriter:
         for name, builtin in _custom_builtins.items():
             self._add_global(name, builtin.obj)
         last_uses = self._last_uses()
+        if self._records:
+            self._body.append(f"_rf = {RECORD_GRAPH}; _rf.__enter__()\n")
         for i, node in enumerate(self._nodes):
             if self._verbose:
                 self._write_source_line(node)
             self._body.append(f"# COUNTER: {i}\n")
+            is_recorded = self._records and node.op in ("call_function", "call_method", "call_module")
+            if is_recorded:
+                self._body.append(f"_rf_{node.name} = {_RECORD.format(i)}; _rf_{node.name}.__enter__()\n")
             self._write_node(node)
             self._delete_unused(node, last_uses.get(node, []))
+            if is_recorded:
+                self._body.append(f"_rf_{node.name}.__exit__(None, None, None)\n")
+        if self._records:
+            self._body.append("_rf.__exit__(None, None, None)\n")
         body = self._body or ["pass\n"]
         wraps = ""
         if self._wrapped:

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Callable
 
 from ._codegen import (  # noqa: F401 - PyTorch defines them here
+    GRAPH_PLACEHOLDER,
+    RECORD_GRAPH,
     CodeGen,
     PythonCode,
     TransformCodeFunc,
@@ -447,7 +449,8 @@ class Graph(SymbolicSizes):
             include_stride, include_device: prints them too.
             colored: adds terminal colors.
             expanded_def: prints one parameter per line.
-            record_func: not implemented.
+            record_func: encloses the function, and each call of a node, in a range for profiles: the name of the graph's
+                file, and the node's index.
             additional_meta: keys of `meta` to print.
         """
         namespace = _Namespace()

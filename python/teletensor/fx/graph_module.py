@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import copy
+import hashlib
 import itertools
+import json
 import linecache
 import os
 import sys
@@ -31,11 +34,14 @@ from ._source import (  # noqa: F401
     _loader,
     _method_from_src,
 )  # fmt: skip
-from .graph import Graph, PythonCode, _PyTreeCodeGen
+from .experimental import _config
+from .graph import GRAPH_PLACEHOLDER, RECORD_GRAPH, Graph, PythonCode, _PyTreeCodeGen
 from .node import Node
+from .traceback import _register_fx_metadata
 
 __all__ = ["reduce_graph_module", "GraphModule"]
 
+FX_GRAPH_MODULE_FILE_PREFIX = "fx_generated_"
 _USER_PRESERVED_ATTRIBUTES_KEY = "_user_preserved_attributes"
 _NODE_HOOKS = ("_replace_hooks", "_create_node_hooks", "_erase_node_hooks", "_deepcopy_hooks")
 
@@ -192,11 +198,14 @@ class GraphModule(nn.Module):
         codegen = self._graph._codegen
         if isinstance(codegen, _PyTreeCodeGen):
             self._in_spec, self._out_spec = codegen.pytree_info.in_spec, codegen.pytree_info.out_spec
-        generated = self._graph.python_code(root_module="self")
+        is_recorded = _config.enrich_profiler_metadata
+        generated = self._graph.python_code(root_module="self", record_func=is_recorded)
         self._code, self._lineno_map = generated.src, generated._lineno_map
         self._prologue_start = generated._prologue_start
-        cls = type(self)
-        cls.forward = _forward_from_src(self._code, generated.globals, self._graph._co_fields)
+        cls, fields = type(self), self._graph._co_fields
+        if is_recorded:
+            fields = {"co_filename": self._register_metadata(generated)}
+        cls.forward = _forward_from_src(self._code, generated.globals, fields)
         if "_wrapped_call" not in vars(cls):
             cls._wrapped_call = _WrappedCall(cls, vars(cls).get("__call__"))
 
@@ -208,6 +217,23 @@ class GraphModule(nn.Module):
             if isinstance(child, GraphModule):
                 child.recompile()
         return generated
+
+    def _register_metadata(self, generated: PythonCode) -> str:
+        """Registers the nodes under the name of a file, which depends on the code and on them, and puts the name into the
+        code. Returns the name.
+        """
+        nodes = {
+            i: {"name": n.name, "op": n.op, "target": str(n.target), "stack_trace": n.meta.get("stack_trace")}
+            for i, n in enumerate(self._graph.nodes)
+        }
+        digest = hashlib.sha256(json.dumps({"code": self._code, "node_metadata": nodes}).encode()).digest()
+        name = f"{FX_GRAPH_MODULE_FILE_PREFIX}_{base64.b32encode(digest)[:51].decode().lower()}.py"
+        _register_fx_metadata(
+            name,
+            {"lineno_map": generated._lineno_map, "prologue_start": generated._prologue_start, "node_metadata": nodes},
+        )
+        self._code = self._code.replace(RECORD_GRAPH, RECORD_GRAPH.replace(GRAPH_PLACEHOLDER, name))
+        return name
 
     def print_readable(
         self,

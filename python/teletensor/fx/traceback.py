@@ -34,6 +34,13 @@ class _State(threading.local):
 _state = _State()
 # Files and functions whose frames belong to a recorded stack trace besides `forward`.
 _STACK_TRACE_ANCHORS: set[tuple[str, str]] = set()
+# Of GraphModules that were compiled with enrich_profiler_metadata: by file name, the line numbers and the nodes.
+_FX_METADATA_REGISTRY: dict[str, dict[str, Any]] = {}
+
+
+def _register_fx_metadata(module_name: str, metadata: dict[str, Any]) -> None:
+    """Stores the metadata of a generated file."""
+    _FX_METADATA_REGISTRY[module_name] = metadata
 
 
 class NodeSourceAction(Enum):

@@ -496,3 +496,28 @@ def case_operators(torch):
     before, changed = str(traced.graph), traced.graph.eliminate_dead_code()
     traced.recompile()
     return before, traced.code, changed, traced(torch.zeros(2))
+
+
+def case_recorded_ranges(torch):
+    """Generated code that records ranges: its text, the metadata of its nodes, and the ranges in a profile."""
+    from importlib import import_module
+
+    module = lambda name: import_module(f"{torch.__name__}.{name}")  # noqa: E731
+    config, registry, profiler = module("fx.experimental._config"), module("fx.traceback")._FX_METADATA_REGISTRY, module("profiler")
+    traced = torch.fx.symbolic_trace(net(torch))
+    found = [traced.graph.python_code("self", record_func=True).src, traced.code]
+    config.enrich_profiler_metadata = True
+    try:
+        traced.recompile()
+    finally:
+        config.enrich_profiler_metadata = False
+    name = traced.forward.__code__.co_filename
+    with profiler.profile(activities=[profiler.ProfilerActivity.CPU]) as profile:
+        traced(torch.ones(2, 4))
+    metadata = copy.deepcopy(registry[name])
+    for node in metadata["node_metadata"].values():
+        del node["target"]  # the texts of functions are each library's
+    ranges = sorted({event.name for event in profile.events() if event.name.startswith("## ")})
+    found += [metadata, [text.replace(name, "FILE") for text in [traced.code, *ranges]]]
+    traced.recompile()
+    return [*found, len(name), name.startswith("fx_generated__"), "_rf" in traced.code]

@@ -362,7 +362,6 @@ ERRORS = [
     (lambda: fx.Graph().materialize_symints([1]), NotImplementedError, "there are no symbolic sizes"),
     (lambda: fx.Graph().find_nodes(op="call_function"), AssertionError, "target must not be None"),
     (lambda: fx.map_arg((), 3), AssertionError, "fn must be a callable"),
-    (lambda: chain()[0].python_code("self", record_func=True), NotImplementedError, "record_func"),
     (lambda: chain()[1]["a"].replace_all_uses_with(with_meta(), propagate_meta=True), AssertionError, "already has .meta keys"),
 ]  # fmt: skip
 

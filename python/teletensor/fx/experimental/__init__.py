@@ -2,7 +2,7 @@
 
 import importlib
 
-_MODULES = ("const_fold", "normalize", "optimization", "proxy_tensor", "rewriter")
+_MODULES = ("_config", "const_fold", "normalize", "optimization", "proxy_tensor", "rewriter")
 
 
 def __getattr__(name: str):
