@@ -96,3 +96,18 @@ def as_arrays(samples: list) -> Any:
     import numpy as np
 
     return {"ids": np.array(samples), "large": np.stack([np.full(20_000, s, np.float32) for s in samples])}
+
+
+class PageFaults:
+    """Samples are the page faults of allocating, filling and freeing 8 MiB, as text."""
+
+    def __len__(self) -> int:
+        return 10
+
+    def __getitem__(self, i: int) -> str:
+        import resource
+
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        blocks = [b"x" * (256 << 10) for _ in range(32)]
+        del blocks
+        return str(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)

@@ -315,3 +315,19 @@ def test_mixed_epochs(torch):
     assert [next(first) for _ in range(3)] == [0, 1, 2]
     assert list(loader) == list(range(20))
     assert list(loader) == list(range(20))
+
+
+@pytest.mark.skipif(IN_PROCESS, reason="starts clients")
+@pytest.mark.skipif(sys.platform != "linux", reason="requires glibc")
+@pytest.mark.parametrize("options", ["num_workers=0", "num_workers=1", "num_workers=1, multiprocessing_context='spawn'"])
+def test_memory_of_freed_samples_is_reused(options):
+    """Loading allocates and frees 8 MiB per sample without new pages from the system (2,048 per sample without reuse)."""
+    client = run(f"""
+        import teletensor as torch
+        from tests.python.data.datasets import PageFaults
+        if __name__ == "__main__":
+            print(*torch.utils.data.DataLoader(PageFaults(), None, {options}))
+    """)
+    out, err = client.communicate(timeout=60)
+    assert client.returncode == 0, err
+    assert sum(map(int, out.split()[4:])) < 1000, out

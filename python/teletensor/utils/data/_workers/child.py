@@ -25,7 +25,7 @@ from ..collate import (
     default_convert,
     stack_arrays,
 )  # fmt: skip
-from .fetch import Fetch
+from .fetch import Fetch, keep_freed_memory
 from .info import WorkerInfo, seed_process, set_process_info
 from .messages import BATCH, CHECK_SECONDS, END, ERROR, SAMPLES, SESSION_NEEDED, Setup, Task, failure
 from .shared import INLINE, Numbers, SegmentWriter, SessionNeededError, SharedArray, encode, receive, send
@@ -178,6 +178,7 @@ def worker_main(sock: socket.socket, closed: list[int], setup: Setup) -> None:
         _connection.refuse_sessions(SessionNeededError)
     else:
         os.environ.update(setup.environment)
+    keep_freed_memory()
     seed_process(setup.base_seed, setup.number)
     seed = setup.base_seed + setup.number
     set_process_info(WorkerInfo(setup.number, setup.num_workers, seed, setup.options.dataset))

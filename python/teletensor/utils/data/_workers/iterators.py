@@ -20,7 +20,7 @@ from ...._utils import ExceptionWrapper
 from ..collate import map_leaves
 from ..sampler import numbers_of
 from .choice import THREADS, choose
-from .fetch import Fetch
+from .fetch import Fetch, keep_freed_memory
 from .messages import CHECK_SECONDS, DIED, END, ERROR, SESSION_NEEDED, Result, Setup, Task
 from .parent import ProcessWorker
 from .threads import ThreadWorker, collate_later, stack_now
@@ -55,6 +55,7 @@ class BaseIterator:
         self._dataset, self._num_workers = loader.dataset, loader.num_workers
         self._indices: Iterator = iter(self._index_sampler)
         self._base_seed = numbers_of(loader.generator).seed()
+        keep_freed_memory()
         self._length: int | None = None
         self._begin_counting(loader)
 
