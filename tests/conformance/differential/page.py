@@ -31,7 +31,8 @@ arguments, state dicts, gradients of modules, and exception types, and writes th
 {summary}.
 
 Each difference has a reason (`tests/conformance/differential/reasons.yaml`), which names the kinds of differences that it
-explains. Another result, without an exception, is explained only if it is undefined in PyTorch or no number.
+explains. A number that differs, without an exception, is explained only if it is random or undefined, if its rounding is
+amplified, or if PyTorch's is a fault; the reason says which.
 
 | difference, in an example | of | calls | kind | why |
 |---|---|---:|---|---|
