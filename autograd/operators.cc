@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "autograd/nodes/client_function_node.h"
+#include "autograd/nodes/graph_nodes.h"
 #include "autograd/nodes/history.h"
 #include "autograd/nodes/tape.h"
 #include "autograd/record.h"
@@ -169,6 +170,48 @@ void saved_values(Call& call) {
   for (const Tensor& value : values) call.outputs.push_back(detach(value));
 }
 
+void graph_is_freed(Call& call) {
+  const Args& args = call.args;
+  const Task task(list_of(args[0]), list_of(args[1]), list_of(args[2]), {args[3].to_bool(), true, false});
+  call.outputs.assign(1, empty({}, DType::kBool, Device{}));
+  *call.outputs[0].data_as<bool>() = task.needs_freed_tensors();
+}
+
+CallName call_name(const Call& call, size_t first) {
+  const int64_t op = call.args[first + 1].integer;
+  check(op >= 0 && op <= op_id::kMax, "expected the number of an operator, got ", op);
+  return {static_cast<uint64_t>(call.args[first].integer), static_cast<uint16_t>(op), call.args[first + 2].integer};
+}
+
+void graph_describe(Call& call) {
+  const std::string text = describe(find_call(call.tensor(0), call_name(call, 1)));
+  const auto size = static_cast<int64_t>(text.size());
+  call.outputs.assign(1, empty({&size, 1}, DType::kUInt8, Device{}));
+  std::copy(text.begin(), text.end(), call.outputs[0].data_as<char>());
+}
+
+void graph_saved(Call& call) {
+  const std::vector<Ref<OperatorNode>> nodes = find_call(call.tensor(0), call_name(call, 1));
+  const int64_t node = call.args[4].integer;
+  check(node >= 0 && node < static_cast<int64_t>(nodes.size()), "expected one of ", nodes.size(), " nodes, got ", node);
+  const Tensor saved = nodes[static_cast<size_t>(node)]->saved_at(call.args[5].integer);
+  call.outputs.assign(1, saved.requires_grad() ? saved : detach(saved));
+}
+
+void graph_hook(Call& call) {
+  const int64_t stop = call.args[0].integer;
+  const Tensor root = call.tensor(2);
+  const CallName name = call_name(call, 3);
+  const bool is_after = static_cast<Hook::Kind>(call.args[1].integer) == Hook::Kind::kAfter;
+  const HookSizes sizes = is_after ? hook_after(stop, root, name, call.args[6].ints(), list_of(call.args[7]))
+                                   : hook_before(stop, root, name);
+  const int64_t count = 2;
+  call.outputs.assign(1, empty({&count, 1}, DType::kInt64, Device{}));
+  auto* numbers = call.outputs[0].data_as<int64_t>();
+  numbers[0] = sizes.inputs;
+  numbers[1] = sizes.outputs;
+}
+
 void saved_release(Call& call) { Tape::current().saved().release(call.args[0].integer); }
 
 }  // namespace
@@ -193,6 +236,10 @@ void register_autograd(Dispatcher& dispatcher) {
       {op_id::kSavedValues, &with_new_results<&saved_values>},
       {op_id::kSavedRelease, &saved_release},
       {op_id::kSavedStop, &saved_stop},
+      {op_id::kGraphIsFreed, &with_new_results<&graph_is_freed>},
+      {op_id::kGraphDescribe, &with_new_results<&graph_describe>},
+      {op_id::kGraphSaved, &with_new_results<&graph_saved>},
+      {op_id::kGraphHook, &with_new_results<&graph_hook>},
   };
   for (auto [op, kernel] : kernels) dispatcher.set(op, Key::kAutograd, kernel);
 }

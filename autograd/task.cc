@@ -38,6 +38,8 @@ class PassMode {
   bool inference_;
 };
 
+bool is_defined(const Tensor& gradient) { return !!gradient; }
+
 }  // namespace
 
 Task::Task(absl::Span<const Tensor> roots, absl::Span<const Tensor> gradients, absl::Span<const Tensor> captures,
@@ -210,34 +212,40 @@ void Task::invalidate_gradients(const Error& error) {
 
 bool Task::visit(uint32_t index, int64_t stop) {
   State& state = states_[index];
-  if (int64_t hook = add_pending_hook(index); hook != 0) return hook == stop;
+  if (int64_t hook = add_pending_hook(index, Hook::Kind::kTensor); hook != 0) return hook == stop;
   store_captured(index);
+  if (int64_t hook = add_pending_hook(index, Hook::Kind::kBefore); hook != 0) return hook == stop;
   int64_t own = state.node->client_node_id();
   if (own == 0 && state.supplied.empty()) own = state.node->saved_stop();
   if (own != 0) {
-    bool reached = std::any_of(state.gradients.begin(), state.gradients.end(), [](const Tensor& g) { return !!g; });
+    bool reached = std::any_of(state.gradients.begin(), state.gradients.end(), is_defined);
     if (reached) {
       pending_stops_[own] = {index, 0};
       return own == stop;
     }
   }
-  run(state);
-  return false;
+  const int64_t after = run(index);
+  return after != 0 && after == stop;
 }
 
-// Adds the node's next client hook to pending_stops_ and returns the number of the hook's stop. Returns 0 if no hook is
-// left.
-int64_t Task::add_pending_hook(uint32_t index) {
+// Adds the node's next client hook of this kind to pending_stops_ and returns the number of the hook's stop. Returns 0
+// if no hook is left.
+int64_t Task::add_pending_hook(uint32_t index, Hook::Kind kind) {
   State& state = states_[index];
   if (!state.hooks) {
     if (!state.node->hooks || state.node->hooks->empty()) return 0;
     // A hook may add and remove hooks of its node. As in PyTorch, the changes apply to the next pass.
-    state.hooks = std::make_unique<const std::vector<Hook>>(*state.node->hooks);
+    auto hooks = std::make_unique<std::vector<Hook>>(*state.node->hooks);
+    std::stable_sort(hooks->begin(), hooks->end(), [](const Hook& a, const Hook& b) { return a.kind < b.kind; });
+    state.hooks = std::move(hooks);
   }
-  while (state.hooks_done < state.hooks->size()) {
+  while (state.hooks_done < state.hooks->size() && (*state.hooks)[state.hooks_done].kind == kind) {
     const Hook& hook = (*state.hooks)[state.hooks_done++];
-    if (!state.gradients[hook.output]) continue;
-    pending_stops_[hook.stop] = {index, hook.output};
+    const bool reached = kind == Hook::Kind::kTensor
+                             ? is_defined(state.gradients[hook.output])
+                             : std::any_of(state.gradients.begin(), state.gradients.end(), is_defined);
+    if (!reached) continue;
+    pending_stops_[hook.stop] = {index, hook.output, kind};
     return hook.stop;
   }
   return 0;
@@ -245,24 +253,32 @@ int64_t Task::add_pending_hook(uint32_t index) {
 
 void Task::store_captured(uint32_t index) {
   State& state = states_[index];
-  if (!state.captured || (options_.accumulate && state.node->is_leaf())) return;
+  if (!state.captured || state.captures_stored || (options_.accumulate && state.node->is_leaf())) return;
+  state.captures_stored = true;
   for (Capture& capture : captures_) {
     if (capture.state == index) capture.gradient = state.gradients[capture.output];
   }
 }
 
-void Task::run(State& state) {
+int64_t Task::run(uint32_t index) {
+  State& state = states_[index];
   Node& node = *state.node;
   Gradients results(node.edges.size());
-  bool reached = std::any_of(state.gradients.begin(), state.gradients.end(), [](const Tensor& g) { return !!g; });
+  bool reached = std::any_of(state.gradients.begin(), state.gradients.end(), is_defined);
   bool runs = reached && (!node.is_leaf() || (options_.accumulate && (capture_all_ || state.captured)));
+  // After add_pending_hook(), a hook of kAfter is the first one that is left.
+  const bool is_held = state.hooks && state.hooks_done < state.hooks->size();
+  Gradients outputs;
+  if (is_held) outputs = state.gradients;
   if (runs) {
     run_supplied(state, results);
     if (Context::current().detect_anomaly) check_finite(node, results);
   }
   state.gradients.clear();
   if (runs && !options_.retain_graph) node.release();
+  if (is_held) return hold(index, (*state.hooks)[state.hooks_done].call, std::move(outputs), std::move(results));
   for (size_t i = 0; i < results.size(); ++i) deliver(node.edges[i], std::move(results[i]));
+  return 0;
 }
 
 // Runs the node, with the saved tensors that the client has supplied.
@@ -321,6 +337,7 @@ Tensors Task::run_until(int64_t stop, SizesView shapes) {
   const PendingStop& pending = pending_stops_.at(stop);
   State& state = states_[pending.state];
   PassMode mode(options_.create_graph);
+  if (pending.kind != Hook::Kind::kTensor) return gradients_at(pending);
   if (state.node->saved_stop() == stop) return {ops::zeros({}, DType::kBool, Device{})};
   if (state.node->client_node_id() != stop) return {state.gradients[pending.output]};
   Tensors gradients;
@@ -338,6 +355,8 @@ void Task::resume_with(int64_t stop, absl::Span<const Tensor> gradients) {
   pending_stops_.erase(found);
   State& state = states_[pending.state];
   PassMode mode(options_.create_graph);
+  if (pending.kind == Hook::Kind::kBefore) return resume_before(pending, gradients);
+  if (pending.kind == Hook::Kind::kAfter) return resume_after(pending, gradients);
   if (state.node->client_node_id() == stop) {
     const auto& function = static_cast<const ClientFunctionNode&>(*state.node);
     check(gradients.size() == function.edges.size(), "expected a gradient for each of ", function.edges.size(),
@@ -361,19 +380,23 @@ void Task::resume_with(int64_t stop, absl::Span<const Tensor> gradients) {
   make_ready(pending.state);
 }
 
+bool Task::needs_freed_tensors() const {
+  return std::any_of(states_.begin(), states_.end(),
+                     [](const State& state) { return state.needed && state.node->is_released(); });
+}
+
 Tensors Task::finish(absl::Span<const Tensor> captures) {
   while (true) {
     advance(0);
     if (pending_stops_.empty()) break;
-    // Skips a hook that the client has not requested.
     auto [stop, pending] = *pending_stops_.begin();
     check(states_[pending.state].node->client_node_id() != stop, "cannot end the backward pass before function ", stop,
           " has returned its gradients");
     check(states_[pending.state].node->saved_stop() != stop,
           "cannot end the backward pass before the saved tensors of ", states_[pending.state].node->name(),
           " are supplied");
-    const Tensor none;
-    resume_with(stop, absl::Span<const Tensor>(&none, 1));
+    PassMode mode(options_.create_graph);
+    skip(stop);
   }
   PassMode mode(options_.create_graph);
   Tensors results;

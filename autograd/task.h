@@ -17,6 +17,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
+#include "autograd/nodes/hooked_call.h"
 #include "autograd/nodes/node.h"
 #include "autograd/nodes/tape.h"
 #include "engine/schema/arg.h"
@@ -52,6 +53,8 @@ class Task final : public Pass {
   // arrived, or zeros. Hooks that the client has not requested leave gradients unchanged.
   Tensors finish(absl::Span<const Tensor> captures);
   void invalidate_gradients(const Error& error) override;
+  // Whether a node that the pass runs needs saved tensors that were freed.
+  bool needs_freed_tensors() const;
 
  private:
   struct State {
@@ -63,10 +66,23 @@ class Task final : public Pass {
     Tensors supplied;  // the saved tensors that the client stores, for the next run
     bool needed = false;
     bool captured = false;
+    bool captures_stored = false;
   };
   struct PendingStop {
     uint32_t state;
-    uint32_t output;  // for a hook: the output whose gradient it reads
+    uint32_t output;  // for a hook of a tensor: the output whose gradient it reads
+    Hook::Kind kind = Hook::Kind::kTensor;
+    const HookedCall* call = nullptr;  // for a hook of kAfter
+  };
+  // The gradients that hooks of kAfter hold back.
+  struct HeldCall {
+    std::shared_ptr<const HookedCall> call;
+    std::vector<int64_t> stops;  // copied at the first visit
+    size_t stops_done = 0;
+    uint32_t nodes_left = 0;
+    std::vector<Tensor> inputs;
+    std::vector<uint32_t> deliveries;  // per input: how many edges deliver to it
+    std::vector<Tensor> outputs;       // the gradients of the results
   };
   struct Capture {
     uint32_t state;
@@ -90,9 +106,18 @@ class Task final : public Pass {
   // Runs one node's hooks and then the node. At the next stop, adds the stop to pending_stops_ and returns; the result
   // is true if the stop is `stop`.
   bool visit(uint32_t index, int64_t stop);
-  int64_t add_pending_hook(uint32_t index);
+  int64_t add_pending_hook(uint32_t index, Hook::Kind kind);
   void store_captured(uint32_t index);
-  void run(State& state);
+  // Runs the node. Returns the stop of a hook that runs after it, or 0.
+  int64_t run(uint32_t index);
+  HeldCall& held_call(const std::shared_ptr<HookedCall>& call);
+  int64_t hold(uint32_t index, const std::shared_ptr<HookedCall>& call, Gradients outputs, Gradients results);
+  // Returns the stop of the next hook of the call. Delivers the gradients and returns 0 if none is left.
+  int64_t next_after(HeldCall& held);
+  Tensors gradients_at(const PendingStop& pending) const;
+  void resume_before(const PendingStop& pending, absl::Span<const Tensor> gradients);
+  void resume_after(const PendingStop& pending, absl::Span<const Tensor> gradients);
+  void skip(int64_t stop);
   void run_supplied(State& state, Gradients& results);
   void deliver(const Edge& edge, Tensor gradient);
   void check_finite(const Node& node, const Gradients& results) const;
@@ -107,6 +132,7 @@ class Task final : public Pass {
   absl::flat_hash_map<int64_t, PendingStop> pending_stops_;   // the stops that the pass has reached, by number
   absl::flat_hash_set<int64_t> unreached_stops_;              // requested stops that the pass does not reach
   absl::flat_hash_map<const Node*, uint32_t> nested_states_;  // states of nodes that another pass has marked
+  absl::flat_hash_map<const HookedCall*, std::unique_ptr<HeldCall>> held_calls_;
   bool capture_all_ = false;
 };
 

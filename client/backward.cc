@@ -42,7 +42,7 @@ int64_t next_stop(int64_t count) {
 
 void backward(absl::Span<const Tensor> roots, absl::Span<const Tensor> gradients, bool retain_graph, bool create_graph,
               uint32_t site, absl::Span<const Tensor> inputs) {
-  BackwardPass pass(roots, gradients, {true, retain_graph, create_graph, site});
+  BackwardPass pass(roots, gradients, {true, retain_graph, create_graph, site, !inputs.empty()});
   std::vector<Tensor> captures;
   if (inputs.empty()) captures = pass.tensors_with_grad();
   for (const Tensor& input : inputs) {

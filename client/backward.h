@@ -30,8 +30,8 @@ void set_requires_grad(const Tensor& leaf, bool value, uint32_t site);
 void move_leaf(const Tensor& source, const Tensor& target, uint32_t site);
 // Sets `.grad` of several leaves at once. A null gradient clears `.grad`.
 void set_grads(absl::Span<const Tensor> leaves, absl::Span<const Tensor> grads, uint32_t site);
-// Returns the leaves into which a backward pass from the roots would accumulate gradients. Throws Error if a root does not
-// require grad, or its graph was freed.
+// Returns the leaves into which a backward pass from the roots would accumulate gradients. Throws Error if a root does
+// not require grad.
 std::vector<Tensor> reached_leaves(absl::Span<const Tensor> roots);
 // Makes backward() keep the gradient of a tensor that is not a leaf.
 void retain_grad(const Tensor& tensor);

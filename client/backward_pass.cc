@@ -15,6 +15,12 @@ int64_t next_number() {
   return ++number;
 }
 
+constexpr const char* kFreedMessage =
+    "Trying to backward through the graph a second time (or directly access saved tensors after they have already been "
+    "freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify "
+    "retain_graph=True if you need to backward through the graph a second time or if you need to access saved tensors "
+    "after calling backward.";
+
 }  // namespace
 
 BackwardPass::BackwardPass(absl::Span<const Tensor> roots, absl::Span<const Tensor> gradients, BackwardOptions options)
@@ -50,12 +56,6 @@ void BackwardPass::discover() {
   }
   for (size_t i = 0; i < nodes_.size(); ++i) {
     GraphNode* node = nodes_[i].get();
-    check(
-        !node->freed,
-        "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
-        "been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). "
-        "Specify retain_graph=True if you need to backward through the graph a second time or if you need to access "
-        "saved tensors after calling backward.");
     for (const GraphEdge& edge : node->edges) {
       if (edge.node) visit(edge.node.get());
     }
@@ -110,8 +110,12 @@ bool BackwardPass::reaches(const Tensor& tensor) const {
 // A node is older than the nodes that depend on it, so iterating from the oldest node visits every edge's target before
 // the node itself.
 void BackwardPass::find_needed(absl::Span<const Tensor> captures) {
-  if (options_.accumulate) return;
+  if (options_.accumulate && !options_.only_captures) return;
   needed_.assign(nodes_.size(), false);
+  for (uint32_t i = 0; options_.accumulate && i < nodes_.size(); ++i) {
+    const GraphExtras* extras = nodes_[i]->extras();
+    needed_[i] = extras && (extras->stop != 0 || !extras->hooks.empty());
+  }
   for (const Tensor& capture : captures) {
     if (uint32_t index = index_of(edge_of(capture).node.get()); index != kNone) needed_[index] = true;
   }
@@ -141,12 +145,37 @@ bool BackwardPass::has_client_code() const {
   return false;
 }
 
+// Throws Error if the pass needs saved tensors that an earlier pass has freed. Waits for the engine if only the engine
+// has this information.
+void BackwardPass::check_not_freed(absl::Span<const Tensor> captures) {
+  bool is_known = true;
+  for (uint32_t i = 0; i < nodes_.size(); ++i) {
+    if (nodes_[i]->freed == GraphNode::Freed::kNo || !is_needed(i)) continue;
+    check(nodes_[i]->freed != GraphNode::Freed::kYes, kFreedMessage);
+    is_known = false;
+  }
+  if (is_known) [[likely]]
+    return;
+  const ListArg roots(roots_), gradients(gradients_), targets(captures);
+  const Arg args[] = {roots.arg(), gradients.arg(), targets.arg(), options_.accumulate};
+  CallOptions options;
+  options.grad = false;
+  options.site = options_.site;
+  const Tensor freed = session_->call(*find_op("graph_is_freed"), args, options)[0];
+  check(session_->read(freed, options_.site).bytes[0] == 0, kFreedMessage);
+}
+
 void BackwardPass::mark_freed() {
   for (uint32_t i = 0; i < nodes_.size(); ++i) {
-    const bool packed = nodes_[i]->extras() && !nodes_[i]->extras()->packed.empty();
-    if (!nodes_[i]->op() || !(nodes_[i]->op()->saves || packed) || !is_needed(i)) continue;
-    nodes_[i]->freed = true;
-    if (packed) nodes_[i]->mutable_extras().packed.clear();
+    GraphNode& node = *nodes_[i];
+    if (!node.op() || !is_needed(i)) continue;
+    const bool packed = node.extras() && !node.extras()->packed.empty();
+    if (packed) node.mutable_extras().packed.clear();
+    if (packed || node.saves_tensors()) {
+      node.freed = GraphNode::Freed::kYes;
+    } else if (node.op()->is_composite && node.first != 0) {
+      node.freed = GraphNode::Freed::kMaybe;
+    }
   }
 }
 
@@ -154,6 +183,7 @@ void BackwardPass::mark_freed() {
 
 std::vector<Tensor> BackwardPass::run(absl::Span<const Tensor> captures) {
   find_needed(captures);
+  check_not_freed(captures);
   std::vector<Tensor> results = has_client_code() ? issue_steps(captures) : issue(captures);
   if (!options_.retain_graph) mark_freed();
   return results;
@@ -239,12 +269,29 @@ void BackwardPass::visit_node(GraphNode& node) {
   // Copied, because client code may add and remove hooks of this node.
   std::vector<GraphHook> hooks = extras ? extras->hooks : std::vector<GraphHook>();
   for (const GraphHook& hook : hooks) {
-    if (arrived_.contains({&node, hook.output})) run_hook(hook);
+    if (hook.kind == HookKind::kTensor && arrived_.contains({&node, hook.output})) run_hook(hook);
   }
   if (!reached_[index_of(&node)]) return;
-  if (extras && extras->stop != 0) return run_function(node, *extras);
+  if (extras && extras->stop != 0) return run_function(node, *extras, hooks);
+  for (const GraphHook& hook : hooks) {
+    if (hook.kind == HookKind::kBefore) run_node_hook(hook);
+  }
   if (extras && !extras->packed.empty()) supply_saved(node);
-  for (const GraphEdge& edge : node.edges) record_arrival(edge);
+  std::vector<Tensor> replaced;  // of the last hook of kAfter: one per edge with a node
+  bool is_replaced = false;
+  for (const GraphHook& hook : hooks) {
+    if (hook.kind != HookKind::kAfter) continue;
+    std::vector<Tensor> passed = run_node_hook(hook);
+    if (!hook.function) continue;
+    replaced = std::move(passed);
+    is_replaced = true;
+  }
+  size_t number = 0;
+  for (const GraphEdge& edge : node.edges) {
+    if (!edge.node) continue;
+    if (!is_replaced || replaced[number]) record_arrival(edge);
+    ++number;
+  }
 }
 
 void BackwardPass::record_arrival(const GraphEdge& edge) {
@@ -275,14 +322,52 @@ void BackwardPass::supply_saved(const GraphNode& node) {
   }
 }
 
-void BackwardPass::run_function(const GraphNode& node, const GraphExtras& function) {
+// Returns the gradients that the hook has passed on. Waits for the engine, because only it knows which gradients are
+// defined, and their sizes. A removed hook passes all on without waiting.
+std::vector<Tensor> BackwardPass::run_node_hook(const GraphHook& hook) {
+  TensorMeta none;  // in place of an undefined gradient
+  none.dtype = DType::kBool;
+  none.sizes = {0};
+  none.strides = {1};
+  const std::vector<TensorMeta> metas(hook.inputs + hook.outputs, none);
+  Tensors found = run_until(hook.stop, metas);
+  const size_t count = hook.kind == HookKind::kAfter ? hook.inputs : hook.outputs;
+  if (!hook.function) {
+    pass_tensors(hook.stop, absl::MakeConstSpan(found).first(count));
+    return {};
+  }
+  session_->describe(found, options_.site);
+  std::vector<Tensor> gradients;
+  bool reached = false;
+  for (const Tensor& gradient : found) {
+    gradients.push_back(gradient->dtype == DType::kBool ? Tensor() : gradient);
+    reached |= !!gradients.back();
+  }
+  std::vector<Tensor> replaced(count);
+  if (reached) replaced = hook.function(gradients, options_.create_graph);
+  check(replaced.size() == count, "expected a hook to return ", count, " gradients, got ", replaced.size());
+  pass_gradients(hook.stop, replaced);
+  return replaced;
+}
+
+void BackwardPass::run_function(const GraphNode& node, const GraphExtras& function, absl::Span<const GraphHook> hooks) {
   std::vector<TensorMeta> metas;
   metas.reserve(function.outputs.size());
   for (const TensorMeta& output : function.outputs) metas.push_back(gradient_meta(output));
-  Tensors gradients = run_until(function.stop, metas);
-  std::vector<Tensor> fed = function.function({gradients.begin(), gradients.end()}, options_.create_graph);
+  const Tensors arrived = run_until(function.stop, metas);
+  std::vector<Tensor> gradients(arrived.begin(), arrived.end());
+  for (const GraphHook& hook : hooks) {
+    if (hook.kind == HookKind::kBefore && hook.function) gradients = hook.function(gradients, options_.create_graph);
+  }
+  std::vector<Tensor> fed = function.function(gradients, options_.create_graph);
   check(fed.size() == node.edges.size(), "a function returned an incorrect number of gradients (expected ",
         node.edges.size(), ", got ", fed.size(), ")");
+  for (const GraphHook& hook : hooks) {
+    if (hook.kind != HookKind::kAfter || !hook.function) continue;
+    std::vector<Tensor> both = fed;
+    both.insert(both.end(), gradients.begin(), gradients.end());
+    fed = hook.function(std::move(both), options_.create_graph);
+  }
   for (size_t i = 0; i < fed.size(); ++i) {
     if (fed[i]) record_arrival(node.edges[i]);
   }

@@ -18,30 +18,31 @@ struct BackwardOptions {
   bool retain_graph = false;
   bool create_graph = false;
   uint32_t site = 0;
+  bool only_captures = false;  // with `accumulate`: only the captured leaves accumulate
 };
 
 class BackwardPass {
  public:
-  // Throws Error if a root does not require grad, a gradient is missing or does not match, or the graph was already
-  // freed.
+  // Throws Error if a root does not require grad, or a gradient is missing or does not match.
   BackwardPass(absl::Span<const Tensor> roots, absl::Span<const Tensor> gradients, BackwardOptions options);
 
   // Returns the reached leaves, and the results that retain their gradient.
   std::vector<Tensor> tensors_with_grad() const;
   bool reaches(const Tensor& tensor) const;
   // Issues the pass. Returns one result per capture; every capture must be reached. A result is null if client-side
-  // functions returned no gradient for it.
+  // functions returned no gradient for it. Throws Error if the pass needs saved tensors that were freed.
   std::vector<Tensor> run(absl::Span<const Tensor> captures);
 
  private:
   void discover();
   void visit(GraphNode* node);
   uint32_t index_of(const GraphNode* node) const;  // kNone if not reached
-  bool is_needed(uint32_t index) const { return options_.accumulate || needed_[index]; }
+  bool is_needed(uint32_t index) const { return needed_.empty() || needed_[index]; }
   void find_needed(absl::Span<const Tensor> captures);
   // Whether the pass runs client-side functions or hooks.
   bool has_client_code() const;
-  // Marks nodes as freed: their saved values are released by this pass.
+  void check_not_freed(absl::Span<const Tensor> captures);
+  // Marks nodes as freed: their saved tensors are released by this pass.
   void mark_freed();
 
   std::vector<Tensor> issue(absl::Span<const Tensor> captures);
@@ -52,7 +53,8 @@ class BackwardPass {
   void visit_node(GraphNode& node);
   void run_hook(const GraphHook& hook);
   void supply_saved(const GraphNode& node);
-  void run_function(const GraphNode& node, const GraphExtras& function);
+  std::vector<Tensor> run_node_hook(const GraphHook& hook);
+  void run_function(const GraphNode& node, const GraphExtras& function, absl::Span<const GraphHook> hooks);
   void record_arrival(const GraphEdge& edge);
   Tensors run_until(int64_t stop, absl::Span<const TensorMeta> metas);
   void pass_tensors(int64_t stop, absl::Span<const Tensor> tensors);
@@ -76,7 +78,7 @@ class BackwardPass {
   uint64_t id_;                        // marks nodes as visited
   // Index of each node, set before client code runs, because a nested pass overwrites GraphNode::visit_index.
   absl::flat_hash_map<const GraphNode*, uint32_t> index_;
-  std::vector<bool> needed_;                   // whether the node leads to a capture
+  std::vector<bool> needed_;                   // whether the pass runs the node; empty: all nodes
   std::vector<bool> reached_;                  // whether any gradient has arrived at the node
   absl::flat_hash_set<NodeOutput> arrived_;    // (node, output) pairs that received a gradient
   absl::InlinedVector<GraphEdge, 4> history_;  // edges that gradients depend on, with create_graph

@@ -45,24 +45,29 @@ class Recorder {
  public:
   Recorder(const Op& op, absl::Span<const Tensor> targets) : op_(op), targets_(targets) {}
 
-  void add(const Param& param, const Arg& arg) {
+  void add(size_t index, const Param& param, const Arg& arg) {
+    const uint32_t bit = uint32_t{1} << index;
+    tensors_ |= bit * static_cast<uint32_t>(arg.kind == Arg::Kind::kTensor || arg.kind == Arg::Kind::kTensors);
     if (!param.differentiable) return;
-    if (arg.kind == Arg::Kind::kTensor) add(arg.tensor);
+    if (arg.kind == Arg::Kind::kTensor) add(arg.tensor, bit);
     if (arg.kind != Arg::Kind::kTensors) return;
-    for (const TensorMeta* t : arg.list()) add(t);
+    for (const TensorMeta* t : arg.list()) add(t, bit);
   }
   // Creates the node, with the next sequence number. Call after all edges were added, because edge_of() of a view may
-  // create another node.
-  Ref<GraphNode> node() {
+  // create another node. `first` is the id of the call's first result.
+  Ref<GraphNode> node(uint64_t first) {
     if (read_.empty()) return {};
     Ref<GraphNode> node = make_node(&op_);
     node->edges = std::move(edges_);
+    node->needed = needed_;
+    node->tensors = tensors_;
+    node->first = first;
     return node;
   }
   bool reads(const Tensor& target) const { return std::find(read_.begin(), read_.end(), target.get()) != read_.end(); }
 
  private:
-  void add(const TensorMeta* t) {
+  void add(const TensorMeta* t, uint32_t bit) {
     if (!t || t->is_number) return;
     Tensor tensor = t->requires_grad ? handle_of(t) : Tensor();
     // A target without a node did not require grad before this call.
@@ -70,6 +75,7 @@ class Recorder {
       edges_.push_back({});
       return;
     }
+    needed_ |= bit;
     read_.push_back(tensor.get());
     edges_.push_back(edge_of(tensor));
   }
@@ -78,6 +84,7 @@ class Recorder {
   absl::Span<const Tensor> targets_;
   absl::InlinedVector<GraphEdge, 2> edges_;
   absl::InlinedVector<const Handle*, 2> read_;
+  uint32_t needed_ = 0, tensors_ = 0;
 };
 
 Ref<GraphNode> make_write(const Op& op, GraphEdge old, GraphEdge written) {
@@ -122,6 +129,13 @@ GraphExtras& GraphNode::mutable_extras() {
   return *extras_;
 }
 
+bool GraphNode::saves_tensors() const {
+  if (!op_) return false;
+  return std::any_of(op_->saved.begin(), op_->saved.end(), [this](const SavedPart& part) {
+    return (part.params & needed) != 0 && ((part.args & tensors) != 0 || part.results != 0);
+  });
+}
+
 void set_grad_node(Handle& tensor, Ref<GraphNode> node, uint32_t output) {
   tensor.requires_grad = true;
   if (tensor.retains_grad && tensor.node) {
@@ -159,8 +173,8 @@ Ref<GraphNode> record(const Op& op, Args args, absl::Span<const Tensor> results,
   for (const Tensor& result : results) must_record |= result->requires_grad;
   if (!must_record) return {};
   Recorder recorder(op, into ? results : absl::Span<const Tensor>());
-  for (size_t i = 0; i < args.size(); ++i) recorder.add(op.params[i], args[i]);
-  Ref<GraphNode> node = recorder.node();
+  for (size_t i = 0; i < args.size(); ++i) recorder.add(i, op.params[i], args[i]);
+  Ref<GraphNode> node = recorder.node(results[0]->id);
   for (uint32_t i = 0; i < results.size(); ++i) {
     if (into)
       rebase(op, results[i], node, i, recorder.reads(results[i]));

@@ -31,18 +31,25 @@ struct GraphEdge {
   uint32_t output = 0;
 };
 
+// Hooks of a tensor run first, then those of kBefore, which read the gradients of all results of the node. Hooks of
+// kAfter read the gradients of the node's inputs and results, after the node has run.
+enum class HookKind : uint8_t { kTensor = 0, kBefore = 1, kAfter = 2 };  // numbers of graph_hook
+
 struct GraphHook {
   int64_t stop;
-  uint32_t output;
-  BackwardFunction function;
-  TensorMeta meta;  // metadata of the gradient
+  uint32_t output;            // of kTensor
+  BackwardFunction function;  // null: a removed hook of kBefore or kAfter, where the engine still stops
+  TensorMeta meta;            // of kTensor: metadata of the gradient
+  HookKind kind = HookKind::kTensor;
+  uint32_t inputs = 0;   // of kAfter: the number of gradients of inputs
+  uint32_t outputs = 0;  // of kBefore and kAfter: the number of gradients of results
 };
 
 // Rarely used members of a node.
 struct GraphExtras {
   std::string name;                  // of the client-side function
   std::shared_ptr<void> attributes;  // of a user of the client
-  int64_t stop = 0;  // identifies the client-side function in a pass; 0: none
+  int64_t stop = 0;                  // identifies the client-side function in a pass; 0: none
   BackwardFunction function;
   std::vector<TensorMeta> outputs;
   std::vector<GraphHook> hooks;
@@ -64,9 +71,20 @@ class GraphNode final : public RefCounted, public ThreadCached<GraphNode> {
   const GraphExtras* extras() const { return extras_.get(); }  // null if there are none
   GraphExtras& mutable_extras();                               // creates them if there are none
 
+  // Whether the engine's node of the call saves tensors; false for a composite operator.
+  bool saves_tensors() const;
+
   absl::InlinedVector<GraphEdge, 2> edges;  // of a call: one per tensor of a differentiable argument
-  bool freed = false;  // a pass has freed its saved values
-  uint64_t visit = 0;  // last pass that visited this node
+  enum class Freed : uint8_t {
+    kNo,
+    kYes,    // a pass has freed its saved tensors
+    kMaybe,  // a pass has freed what the engine's nodes of this composite operator have saved, if anything
+  };
+  Freed freed = Freed::kNo;
+  uint32_t needed = 0;   // of a call, a bit mask: the parameters that need a gradient
+  uint32_t tensors = 0;  // of a call, a bit mask: the parameters for which tensors were passed
+  uint64_t first = 0;    // of a call: the id of its first result, by which the engine's nodes of the call are found
+  uint64_t visit = 0;    // last pass that visited this node
   uint32_t visit_index = 0;
 
  private:

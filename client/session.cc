@@ -138,7 +138,7 @@ struct Session::Impl {
   void add_uploaded(Link::Appending& appending, const DeferredUpload& upload);
   // Names the result of an upload whose instruction is issued later.
   Tensor defer(Session* self, uint64_t transfer, Args args, uint32_t site);
-  void wait_for_sizes(const Op& op, Tensors& results, uint32_t site);
+  void wait_for_sizes(Tensors& results, uint32_t site);
   // Call before a wait that the program may not intend.
   void check_wait(uint32_t site) const {
     if (restricts_waits()) [[unlikely]]
@@ -341,7 +341,7 @@ Tensors Session::call(const Op& op, Args args, const CallOptions& options) {
                saved ? &*saved : nullptr);  // if interrupted, nothing was written
   mark_written(inference, options.into);
   bump_written(op, args);
-  if (op.is_dynamic && options.into.empty()) impl_->wait_for_sizes(op, results, options.site);
+  if (op.is_dynamic && options.into.empty()) impl_->wait_for_sizes(results, options.site);
   if (!grad) return results;
   Ref<GraphNode> node = record(op, args, absl::MakeConstSpan(results), !options.into.empty());
   if (saved && saved->is_stored() && node) [[unlikely]]
@@ -452,7 +452,7 @@ Tensor Session::Impl::defer(Session* self, uint64_t transfer, Args args, uint32_
   return result;
 }
 
-void Session::Impl::wait_for_sizes(const Op&, Tensors& results, uint32_t site) {
+void Session::Impl::wait_for_sizes(Tensors& results, uint32_t site) {
   Waiting waiting(*this, site);
   absl::InlinedVector<uint64_t, 4> handles;
   for (const Tensor& tensor : results) handles.push_back(tensor->id);
@@ -461,6 +461,11 @@ void Session::Impl::wait_for_sizes(const Op&, Tensors& results, uint32_t site) {
     if (answers[i].has_error()) throw link.remote_error(answers[i].error());
     describe_as(answers[i].tensor(), results[i].get());
   }
+}
+
+void Session::describe(Tensors& results, uint32_t site) {
+  impl_->check_wait(site);
+  impl_->wait_for_sizes(results, site);
 }
 
 // ---- Bytes

@@ -96,6 +96,9 @@ class Session : public RefCounted {
   Tensors call_with_metas(const Op& op, Args args, absl::Span<const TensorMeta> results,
                           const CallOptions& options = {});
 
+  // Waits for the metadata of results of call_with_metas() that the caller does not know, and sets it.
+  void describe(Tensors& results, uint32_t site = 0);
+
   // Waits for the value. Throws RemoteError with the root error if the tensor is poisoned. A value of up to the
   // engine's max_inline_bytes is part of the reply; larger values are downloaded. `site` is the line to which the wait
   // is attributed.

@@ -1,5 +1,6 @@
 #include "autograd/nodes/node.h"
 
+#include "autograd/nodes/hooked_call.h"
 #include "autograd/nodes/tape.h"
 
 namespace tt::autograd {
@@ -36,6 +37,7 @@ void Node::enter_tape() {
   Tape& tape = Tape::current();
   sequence_ = tape.next_sequence();
   site_ = Context::current().site;
+  first_result_ = Context::current().first_result;
   meter_ = &tape.meter();
   meter_->enter();
   set_host_bytes(kNodeBytes + edges.size() * sizeof(Edge));
@@ -48,7 +50,7 @@ void Node::add_hook(Hook hook) {
   }
   if (!hooks) hooks = std::make_unique<std::vector<Hook>>();
   const size_t before = hooks->capacity();
-  hooks->push_back(hook);
+  hooks->push_back(std::move(hook));
   meter_->add(static_cast<int64_t>((hooks->capacity() - before) * sizeof(Hook)));
 }
 

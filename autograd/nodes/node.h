@@ -26,10 +26,19 @@ struct Edge {
   DType dtype = DType::kFloat32;  // dtype of the argument and of its gradient
 };
 
-// A point in the pass where the client's code reads, and may replace, the gradient of a result.
+struct HookedCall;  // autograd/nodes/hooked_call.h
+
+// A point in the pass where the client's code reads, and may replace, gradients.
 struct Hook {
-  int64_t stop;
-  uint32_t output;
+  enum class Kind : uint8_t {
+    kTensor,  // the gradient of result `output`
+    kBefore,  // the gradients of all results, after the hooks of kTensor
+    kAfter,   // the gradients that `call` computes, after its nodes have run
+  };
+  int64_t stop = 0;  // of kTensor and kBefore
+  uint32_t output = 0;
+  Kind kind = Kind::kTensor;
+  std::shared_ptr<HookedCall> call = nullptr;
 };
 
 using Gradients = absl::InlinedVector<Tensor, 2>;  // an undefined entry means no gradient
@@ -47,6 +56,9 @@ class Node : public RefCounted {
   // Frees the saved tensors. A later run() that needs them fails.
   virtual void release() {}
   virtual bool is_leaf() const { return false; }
+  // Whether release() has freed tensors that run() needs.
+  virtual bool is_released() const { return false; }
+  virtual bool is_operator() const { return false; }  // whether it is an OperatorNode
   // The client's number for this node if the client computes its gradients, else 0.
   virtual int64_t client_node_id() const { return 0; }
   // The client's number for this node if the client stores its saved tensors, else 0. The node is an OperatorNode then.
@@ -57,6 +69,8 @@ class Node : public RefCounted {
   // Position on the tape. A node's sequence is larger than those of the nodes that it depends on, except that leaves
   // have the largest possible sequence.
   uint64_t sequence() const { return sequence_; }
+  // The name of the first result of the instruction that recorded the node; see CallScope::first_result.
+  uint64_t first_result() const { return first_result_; }
   uint32_t site() const { return site_; }  // the user's source line that issued the operation
   uint32_t outputs() const { return outputs_; }
 
@@ -79,6 +93,7 @@ class Node : public RefCounted {
   uint64_t sequence_ = 0;
 
  private:
+  uint64_t first_result_ = 0;
   TapeMeter* meter_ = nullptr;  // null until enter_tape() or, for a leaf, the first hook
   size_t host_bytes_ = 0;
   uint32_t site_ = 0;

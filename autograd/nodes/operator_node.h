@@ -43,6 +43,15 @@ class OperatorNode final : public Node, public ThreadCached<OperatorNode> {
   void release() override;
   Tensor zeros(uint32_t output) const override;
   int64_t saved_stop() const override { return saved_stop_; }
+  bool is_released() const override { return released_; }
+  bool is_operator() const override { return true; }
+  const Op& op() const { return *op_; }
+
+  // Returns a JSON object: the operator, the numbers and sizes of its arguments, and where it has saved tensors.
+  std::string to_json() const;
+  // Returns the saved tensor at `place` of the description, with its history in grad mode. Throws Error if it was
+  // modified since it was saved, was freed, or is stored by the client.
+  Tensor saved_at(int64_t place);
 
   // The saved tensors, without absent list entries.
   std::vector<Tensor> saved_tensors() const;
@@ -55,6 +64,8 @@ class OperatorNode final : public Node, public ThreadCached<OperatorNode> {
  private:
   friend class Backward;
 
+  std::string describe_saved() const;
+  int64_t input_number(int32_t edge) const;  // the number of an edge among those with a node, or -1
   void add_edges(const Call& call);
   void save_arguments(const Call& call);
   void save(const Call& call, int16_t param, int32_t edge, const TensorMeta* t);

@@ -90,15 +90,6 @@ def names_in(formula: str) -> tuple[set[str], set[str]]:
     return values, metas - values
 
 
-def reads_values(op: Operator) -> bool:
-    """Whether a gradient formula reads the values of tensor arguments or results."""
-    if op.custom_gradient:
-        return True
-    tensors = {p.name for p in op.params if p.is_tensor or p.is_tensor_list}
-    values = {name for formula in op.gradients.values() for name in names_in(str(formula).strip())[0]}
-    return bool(values & tensors) or any(re.fullmatch(r"result\d*", name) for name in values)
-
-
 class Compiler:
     """Compiles the expressions of one operator.
 

@@ -2,35 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
 from pathlib import Path
 
 from .declaration import Operator
-from .expression import Compiler, Value, functions_of, language_type, names_in
+from .expression import Compiler, Value, functions_of, language_type
+from .saved import Part, custom_parts, formula_part
 from .schema import HEADER
-
-
-@dataclass
-class _Part:
-    """Bit sets of one formula: the parameters it computes gradients for, and the values it reads."""
-
-    params: int
-    args: int = 0
-    metas: int = 0
-    results: int = 0
-    plain: int = 0
-
-    def row(self) -> str:
-        return f"{{{self.params:#x}, {self.args:#x}, {self.metas:#x}, {self.results:#x}}}"
-
-
-def result_index(op: Operator, name: str) -> int | None:
-    """Returns 0 for `result`, i for `result<i>`, None for other names."""
-    match = re.fullmatch(r"result(\d*)", name)
-    if not match or name in {p.name for p in op.params}:
-        return None
-    return int(match[1] or 0)
 
 
 def _names(op: Operator, metas: set[str]) -> dict[str, Value]:
@@ -54,24 +31,6 @@ def _names(op: Operator, metas: set[str]) -> dict[str, Value]:
     return names
 
 
-def _part(op: Operator, keys: list[str], formula: str) -> tuple[_Part, set[str]]:
-    """Returns the bit sets of a formula, and the names from which it reads only attributes."""
-    values, metas = names_in(formula.strip())
-    part = _Part(params=sum(1 << op.signature.index(k) for k in keys))
-    for i, p in enumerate(op.params):
-        if p.name in values and (p.is_tensor or p.is_tensor_list):
-            part.args |= 1 << i
-        elif p.name in metas and (p.is_tensor or p.is_tensor_list):
-            part.metas |= 1 << i
-        elif p.name in values:
-            part.plain |= 1 << i
-    for name in values | metas:
-        index = result_index(op, name)
-        if index is not None:
-            part.results |= 1 << index
-    return part, metas
-
-
 def _emit_gradient(op: Operator, compiler: Compiler, keys: list[str], value: Value) -> str:
     """Returns the statement that passes a formula's value to the node's edges."""
     if len(keys) > 1:
@@ -93,11 +52,11 @@ def _emit_gradient(op: Operator, compiler: Compiler, keys: list[str], value: Val
     return f"b.set_gradient({index}, {value.code})"
 
 
-def _formulas(op: Operator, operators: dict[str, Operator], functions: dict[str, str]) -> tuple[str, list[_Part]]:
+def _formulas(op: Operator, operators: dict[str, Operator], functions: dict[str, str]) -> tuple[str, list[Part]]:
     parts, statements, lists = [], [], set()
     for key, formula in op.gradients.items():
         keys, text = op.gradient_keys(key), str(formula)
-        part, metas = _part(op, keys, text)
+        part, metas = formula_part(op, keys, text)
         compiler = Compiler(op, operators, functions, "formulas", _names(op, metas))
         statement = _emit_gradient(op, compiler, keys, compiler.compile(text))
         wanted = " || ".join(f"b.needs({op.signature.index(k)})" for k in keys)
@@ -109,21 +68,6 @@ def _formulas(op: Operator, operators: dict[str, Operator], functions: dict[str,
     return f"void gradient_{op.name}(Backward& b) {{\n{''.join(statements)}}}\n", parts
 
 
-def _custom(op: Operator) -> list[_Part]:
-    """Returns the part of a hand-written gradient, which saves all tensor arguments, or the names listed in `saves`."""
-    names = op.entry["grad"].get("saves", [p.name for p in op.params if p.is_tensor or p.is_tensor_list])
-    part = _Part(params=sum(1 << i for i, p in enumerate(op.params) if p.name in op.differentiable_params))
-    for name in names:
-        index = result_index(op, name)
-        if index is None:
-            part.args |= 1 << op.signature.index(name)
-        else:
-            part.results |= 1 << index
-    part.metas = sum(1 << i for i, p in enumerate(op.params) if p.is_tensor) & ~part.args
-    part.plain = sum(1 << i for i, p in enumerate(op.params) if not p.is_tensor and not p.is_tensor_list)
-    return [part]
-
-
 def emit_gradients(operators: list[Operator], headers: list[Path]) -> str:
     """Returns the source of all gradients and their table; `headers` are autograd/formulas/formulas*.h."""
     by_name, functions = {op.name: op for op in operators}, functions_of(headers)
@@ -132,7 +76,7 @@ def emit_gradients(operators: list[Operator], headers: list[Path]) -> str:
         if op.is_composite or not (op.gradients or op.custom_gradient):
             continue
         if op.custom_gradient:
-            body, parts, run = "", _custom(op), op.custom_gradient
+            body, parts, run = "", custom_parts(op), op.custom_gradient
             customs[run] = f"void {run}(Backward& b);\n"
         else:
             body, parts = _formulas(op, by_name, functions)

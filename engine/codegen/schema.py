@@ -6,7 +6,7 @@ import ast
 
 from .body import bodies
 from .declaration import DeclarationError, Operator
-from .expression import reads_values
+from .saved import saved_parts
 from .signature import Param
 
 HEADER = "// Generated from engine/ops/*.yaml by engine/codegen; do not edit.\n"
@@ -130,14 +130,22 @@ def _infer(op: Operator) -> str:
     )
 
 
+def _saved(op: Operator) -> str:
+    """Returns the table of the values that the operator's gradient formulas read; empty if they read none."""
+    rows = [f"{{{part.params:#x}, {part.args:#x}, {part.results:#x}}}" for part in saved_parts(op) if part.args or part.results]
+    return f"const SavedPart k_saved_{op.name}[] = {{{', '.join(rows)}}};\n" if rows else ""
+
+
 def _row(op: Operator) -> str:
     cpp = lambda flag: "true" if flag else "false"  # noqa: E731
     params = f"k_params_{op.name}" if op.params else "{}"
+    saved = f"k_saved_{op.name}" if _saved(op) else "{}"
     flags = [op.is_pointwise, op.is_view, op.is_dynamic, op.is_random, bool(op.differentiable_params)]
-    flags += [reads_values(op), op.entry.get("device") == "any", bool(op.entry.get("float8"))]
+    flags += [op.is_composite, op.entry.get("device") == "any", bool(op.entry.get("float8"))]
     return (
         f"    {{{op.id}, {cpp_string(op.name)}, {params}, {op.signature.num_outputs}, "
-        f"{', '.join(map(cpp, flags))}, OutRule::k{op.out.capitalize()}, &infer_{op.name}}},\n"
+        f"{', '.join(map(cpp, flags))}, {saved}, OutRule::k{op.out.capitalize()}, "
+        f"&infer_{op.name}}},\n"
     )
 
 
@@ -155,7 +163,7 @@ def emit_table(operators: list[Operator]) -> str:
 namespace tt {{
 namespace {{
 
-{"".join(_params(op) + _infer(op) for op in operators)}
+{"".join(_params(op) + _saved(op) + _infer(op) for op in operators)}
 const Op kOps[] = {{
 {"".join(_row(op) for op in operators)}}};
 }}  // namespace

@@ -173,6 +173,7 @@ class ChainRun {
   void run_step(size_t i) {
     const auto args = arguments(i, i);
     CallScope::current().site = steps_[i].site;
+    CallScope::current().first_result = steps_[i].result;
     try {
       steps_[i].op->check_args(args);
     } catch (const Error& error) {

@@ -70,7 +70,8 @@ class CallScope : public AllocScope {
   bool autocasts = false;
   Autocast autocast;
   SavedTensors saved_tensors = SavedTensors::kShared;
-  bool allow_tf32 = false;  // float32 products may use TF32 on devices that support it
+  uint64_t first_result = 0;  // the name of the running instruction's first result, or of the tensor it writes; 0: none
+  bool allow_tf32 = false;    // float32 products may use TF32 on devices that support it
   Activity activity;
   uint64_t fused = 0;  // calls executed inside another call's loop, since the executor last reset this
 

@@ -74,8 +74,8 @@ int8_t read_arg(ChainReader& reader, size_t inputs, size_t steps, Arg* arg) {
 
 }  // namespace
 
-void ChainWriter::begin_step(const Op& op, uint32_t site, size_t args) {
-  code_.insert(code_.end(), {int64_t{op.id}, int64_t{site}, static_cast<int64_t>(args)});
+void ChainWriter::begin_step(const Op& op, uint32_t site, uint64_t result, size_t args) {
+  code_.insert(code_.end(), {int64_t{op.id}, int64_t{site}, static_cast<int64_t>(result), static_cast<int64_t>(args)});
 }
 
 void ChainWriter::add_input(size_t index) { code_.push_back(head(Arg::Kind::kTensor, static_cast<uint32_t>(index))); }
@@ -116,12 +116,14 @@ CodedSteps read_chain(absl::Span<const int64_t> code, size_t inputs) {
           "pointwise_chain accepts only pointwise operators, got ",
           op != nullptr ? op->name : "an unknown operator id");
     const auto site = static_cast<uint32_t>(reader.word());
+    const auto result = static_cast<uint64_t>(reader.word());
     const auto args = static_cast<uint64_t>(reader.word());
     check(ErrorKind::kValue, args <= op->params.size(), "[", op->name, "] takes ", op->params.size(),
           " arguments, got ", args);
     CodedStep& step = steps.emplace_back();
     step.op = op;
     step.site = site;
+    step.result = result;
     for (uint64_t i = 0; i < args; ++i) {
       step.from.push_back(read_arg(reader, inputs, steps.size() - 1, &step.args.emplace_back()));
     }

@@ -1,8 +1,8 @@
 // ChainCode: the `steps` argument of pointwise_chain, which encodes several pointwise calls as a list of integers.
 //
-// Each step contains its operator's id, its source line and its arguments. An argument is an input of the chain, the
-// result of an earlier step, or a value. The pass fuse_pointwise writes the code, and the composite run_chain reads it.
-// The code may also arrive over the wire, so reading checks everything.
+// Each step contains its operator's id, its source line, its result's name and its arguments. An argument is an input
+// of the chain, the result of an earlier step, or a value. The pass fuse_pointwise writes the code, and the composite
+// run_chain reads it. The code may also arrive over the wire, so reading checks everything.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,8 @@ namespace tt {
 class ChainWriter {
  public:
   void clear() { code_.clear(); }
-  void begin_step(const Op& op, uint32_t site, size_t args);
+  // `result` is the name that the result of the replaced instruction had.
+  void begin_step(const Op& op, uint32_t site, uint64_t result, size_t args);
   void add_input(size_t index);   // an index into the chain's inputs
   void add_result(size_t index);  // an index into the earlier steps
   void add_value(const Arg& arg);
@@ -34,6 +35,7 @@ class ChainWriter {
 struct CodedStep {
   const Op* op = nullptr;
   uint32_t site = 0;
+  uint64_t result = 0;
   absl::InlinedVector<Arg, 4> args;
   absl::InlinedVector<int8_t, 4> from;
 };

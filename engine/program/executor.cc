@@ -169,6 +169,7 @@ void set_scope(const Instruction& instruction) {
   scope.grad_enabled = (instruction.flags & Instruction::kGrad) != 0 && !scope.inference;
   scope.autocasts = scope.autocast.state.enabled();
   scope.site = instruction.site;
+  scope.first_result = instruction.results.empty() ? 0 : instruction.results[0];
 }
 
 // Poisons every name whose storage the failed kernel may have partly written.

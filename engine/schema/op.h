@@ -69,6 +69,14 @@ enum class OutRule : uint8_t {
   kTyped,  // an error, but the argument `dtype` defaults to out's dtype
 };
 
+// One formula of a gradient. Each mask has one bit per parameter or per result. The node of a call saves the tensors
+// among `args` and `results` until backward if one of `params` needs a gradient.
+struct SavedPart {
+  uint32_t params;   // parameters whose gradients the formula computes
+  uint32_t args;     // tensor arguments whose values it reads
+  uint32_t results;  // results whose values it reads
+};
+
 struct Op {
   using Infer = void (*)(Args args, Inference* out);
 
@@ -80,11 +88,12 @@ struct Op {
   bool is_view;
   bool is_dynamic;  // output shapes depend on data: infer() computes dtypes, sizes are unknown
   bool is_random;
-  bool differentiable;  // some parameter is differentiable
-  bool saves;           // a gradient formula reads values of arguments or results, which are kept until backward
-  bool any_devices;     // its tensors may be on several devices, because it only passes them on
-  bool takes_float8;    // accepts 8-bit floating types, which most operators reject
-  OutRule out;          // the dtype rule for callers that pass `out=`
+  bool differentiable;                // some parameter is differentiable
+  bool is_composite;                  // computed with other operators, whose gradients are its gradient
+  bool any_devices;                   // its tensors may be on several devices, because it only passes them on
+  bool takes_float8;                  // accepts 8-bit floating types, which most operators reject
+  absl::Span<const SavedPart> saved;  // the values that its gradient formulas read; empty for composites
+  OutRule out;                        // the dtype rule for callers that pass `out=`
   Infer infer;
 
   // Throws Error (TypeError) if an argument has the wrong kind or is missing. `args` must have as many entries as

@@ -5,7 +5,8 @@
 
 #include "client/backward.h"
 #include "engine/schema/op_ids.h"
-#include "python/bindings/dtensor.h"
+#include "python/bindings/gradients.h"
+#include "python/bindings/graph_nodes.h"
 #include "python/bindings/mode.h"
 #include "python/bindings/object.h"
 #include "python/bindings/operators.h"
@@ -16,60 +17,18 @@ namespace py = pybind11;
 namespace tt::python {
 namespace {
 
-using Handles = std::vector<client::Tensor>;
-
-client::Tensor tensor_of(py::handle o, const char* what) {
-  check(ErrorKind::kType, is_tensor(o.ptr()), what, " must be a Tensor, not ", Py_TYPE(o.ptr())->tp_name);
-  check(ErrorKind::kNotImplemented, !is_dtensor(handle_of(o.ptr())), what, " must not be a DTensor");
-  check_has_values(handle_of(o.ptr()).get(), what);
-  return handle_of(o.ptr());
-}
-
 // Returns the handles of a sequence of Tensors.
 Handles handles_of(py::handle list, const char* what) {
   Handles result;
   for (py::handle o : list) result.push_back(tensor_of(o, what));
   return result;
 }
-// Like handles_of; None becomes a null handle.
-Handles gradients_of(py::handle list) {
-  Handles result;
-  for (py::handle o : list) result.push_back(o.is_none() ? client::Tensor() : tensor_of(o, "a gradient"));
-  return result;
-}
 // Like gradients_of(list), but throws Error unless there are `count` gradients.
 Handles gradients_of(py::handle list, size_t count) {
-  Handles result = gradients_of(list);
+  Handles result = python::gradients_of(list);
   check(result.size() == count, "expected one gradient per tensor, got ", count, " tensors and ", result.size(),
         " gradients");
   return result;
-}
-
-py::object steal(PyObject* o) { return py::reinterpret_steal<py::object>(throw_if_null(o)); }
-
-py::list to_python(const Handles& handles) {
-  py::list list;
-  for (const client::Tensor& t : handles) list.append(t ? steal(wrap(t)) : py::none());
-  return list;
-}
-
-uint32_t site_of(const client::Tensor& tensor) { return current_site(*tensor->session); }
-
-// Wraps a Python callable (gradients, create_graph) -> gradients for a backward pass. The callable may be destroyed on
-// any thread that frees the graph, so its deleter acquires the GIL.
-client::BackwardFunction backward_function(py::object callable) {
-  std::shared_ptr<PyObject> held(callable.release().ptr(), [](PyObject* o) {
-    if (!Py_IsInitialized()) return;
-    PyGILState_STATE state = PyGILState_Ensure();
-    Py_DECREF(o);
-    PyGILState_Release(state);
-  });
-  return [held](Handles gradients, bool create_graph) {
-    PyObject* result =
-        PyObject_CallFunction(held.get(), "OO", to_python(gradients).ptr(), create_graph ? Py_True : Py_False);
-    if (!result) throw PythonErrorSet();
-    return gradients_of(steal(result));
-  };
 }
 
 void run_backward(py::handle roots, py::handle gradients, bool retain_graph, bool create_graph, py::handle inputs) {
@@ -87,81 +46,6 @@ py::list run_grad(py::handle roots, py::handle gradients, py::handle inputs, boo
 }
 
 py::list reached_leaves(py::handle roots) { return to_python(client::reached_leaves(handles_of(roots, "a root"))); }
-
-// Wraps a Python object that may be released on any thread.
-std::shared_ptr<PyObject> share(PyObject* owned) {
-  return std::shared_ptr<PyObject>(owned, [](PyObject* o) {
-    if (!Py_IsInitialized()) return;
-    PyGILState_STATE state = PyGILState_Ensure();
-    Py_DECREF(o);
-    PyGILState_Release(state);
-  });
-}
-
-// Returns a node's name in PyTorch's spelling: add -> AddBackward0.
-std::string node_name(const client::GraphNode& node) {
-  if (node.is_leaf()) return "AccumulateGrad";
-  if (!node.op()) {
-    const client::GraphExtras* extras = node.extras();
-    if (extras && !extras->name.empty()) return extras->name;
-    return node.edges.size() == 1 ? "AsStridedBackward0" : "GraphBackward";
-  }
-  std::string name;
-  bool upper = true;
-  for (char c : node.op()->name) {
-    if (c == '_') {
-      upper = true;
-    } else {
-      name += upper ? static_cast<char>(std::toupper(c)) : c;
-      upper = false;
-    }
-  }
-  return name + "Backward0";
-}
-
-// A node of the client's graph: teletensor._C.GraphNode.
-struct NodeReference {
-  Ref<client::GraphNode> node;
-};
-
-py::object grad_node(py::handle o) {
-  client::Tensor tensor = tensor_of(o, "tensor");
-  if (!tensor->requires_grad) return py::none();
-  const client::GraphEdge edge = client::edge_of(tensor);
-  return py::make_tuple(NodeReference{edge.node}, edge.output);
-}
-
-py::list next_functions(const NodeReference& self) {
-  py::list list;
-  for (const client::GraphEdge& edge : self.node->edges) {
-    list.append(py::make_tuple(edge.node ? py::cast(NodeReference{edge.node}) : py::none(), edge.output));
-  }
-  return list;
-}
-
-// Returns the dict that belongs to the node.
-py::object attributes(const NodeReference& self) {
-  std::shared_ptr<void>& found = self.node->mutable_extras().attributes;
-  if (!found) found = share(throw_if_null(PyDict_New()));
-  return py::reinterpret_borrow<py::object>(static_cast<PyObject*>(found.get()));
-}
-
-py::object leaf_of(const NodeReference& self) {
-  client::Handle* leaf = self.node->leaf();
-  return leaf ? steal(wrap(client::Tensor(leaf))) : py::none();
-}
-
-void bind_graph_node(py::module_& m) {
-  py::class_<NodeReference>(m, "GraphNode")
-      .def("name", [](const NodeReference& self) { return node_name(*self.node); })
-      .def("next_functions", &next_functions)
-      .def("attributes", &attributes)
-      .def("leaf", &leaf_of)
-      .def("outputs", [](const NodeReference& self) { return self.node->op() ? self.node->op()->num_outputs : 1; })
-      .def("sequence", [](const NodeReference& self) { return self.node->sequence(); })
-      .def("key", [](const NodeReference& self) { return reinterpret_cast<uintptr_t>(self.node.get()); });
-  m.def("grad_node", &grad_node, "The node and the output's number that receive the tensor's gradient, or None.");
-}
 
 // Makes the Python object refer to a tensor without history that shares the storage of `value`: `x.detach_()`.
 void replace(py::handle o, py::handle value) {
@@ -228,7 +112,7 @@ void bind_autograd(py::module_& m) {
   m.def("backward", &run_backward);
   m.def("grad", &run_grad);
   m.def("reached_leaves", &reached_leaves, "The leaves into which a backward pass from the roots would accumulate.");
-  bind_graph_node(m);
+  bind_graph_nodes(m);
   m.def("replace_data", &replace_data);
   m.def("become", &become);
   m.def("detach_in_place", [](py::handle o) { replace(o, o); });

@@ -129,7 +129,7 @@ class Chain {
     inputs_.clear();
     for (size_t i = 0; i < length_; ++i) {
       const Instruction& step = instructions_[i];
-      writer.begin_step(*step.op, step.site, step.args.size());
+      writer.begin_step(*step.op, step.site, step.results.empty() ? 0 : step.results[0], step.args.size());
       for (const Arg& arg : step.args) {
         if (arg.kind != Arg::Kind::kSlot) {
           writer.add_value(arg);

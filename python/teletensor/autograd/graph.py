@@ -22,6 +22,8 @@ from ._graph_names import (
 from ._graph_names import (
     _MultiHandle as _Handles,
 )
+from ._node_hooks import NodeHandle, add_after, add_before
+from ._node_values import NodeValues
 from ._saved_tensors import (
     allow_mutation_on_saved_tensors,
     disable_saved_tensors_hooks,
@@ -40,7 +42,9 @@ class Node:
     """An operation in the graph that computed a tensor: ``tensor.grad_fn``, or a node that follows it.
 
     Two objects of one node are equal. Nodes belong to the client's copy of the graph: a node of an operation that the engine
-    composes of others, such as ``layer_norm``, stands for all of them.
+    composes of others, such as ``layer_norm``, stands for all of them. Attributes such as ``_saved_self`` and
+    ``_raw_saved_result`` have the values that the operation has saved for backward; reading one waits for the engine, which
+    finds the node from the tensor whose ``grad_fn`` was read.
     """
 
     _node: Any
@@ -48,7 +52,7 @@ class Node:
 
     @classmethod
     def _of(cls, node: Any, tensor: Tensor | None = None) -> Node:
-        """The object of a node of the client's graph, which computed the tensor."""
+        """The object of a node of the client's graph, which the tensor's graph contains."""
         self = cls.__new__(cls)
         self._node = node
         self._tensor = (lambda: None) if tensor is None else weakref.ref(tensor)
@@ -66,7 +70,9 @@ class Node:
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
         """The nodes that receive the gradients of the operation's tensors, each with the number of its output."""
-        return tuple((None if node is None else Node._of(node), output) for node, output in self._node.next_functions())
+        return tuple(
+            (None if node is None else Node._of(node, self._tensor()), output) for node, output in self._node.next_functions()
+        )
 
     @property
     def variable(self) -> Tensor:
@@ -82,42 +88,46 @@ class Node:
         """Greater for operations that were recorded later; the maximum for leaves."""
         return (1 << 64) - 1 if self.name() == "AccumulateGrad" else self._node.sequence()
 
-    def _watched(self, name: str) -> Tensor:
-        """The tensor whose gradient is the only one that the node receives."""
+    def _root(self, name: str) -> Tensor:
+        """A tensor from which the engine finds the node."""
         tensor = self.variable if self.name() == "AccumulateGrad" else self._tensor()
         if tensor is None:
             raise NotImplementedError(
-                f"[{name}] the tensor that this node computed no longer exists; register the hook while it does, or on a tensor"
+                f"[{name}] the tensor from which this node was reached no longer exists: the engine finds a node from a tensor of "
+                "its graph; keep the tensor whose grad_fn you read"
             )
-        if self._node.outputs() != 1:
-            raise NotImplementedError(f"[{name}] expected a node with one result; call register_hook() of each tensor")
         return tensor
 
-    def register_prehook(self, fn: Callable) -> RemovableHandle:
-        """Calls ``fn(grad_outputs)`` before the node runs; a tuple replaces the gradients, None does not."""
-
-        def run(gradient: Tensor) -> Tensor | None:
-            replaced = fn((gradient,))
-            return replaced[0] if isinstance(replaced, tuple) else replaced
-
-        return register_hook(self._watched("register_prehook"), run)
+    def register_prehook(self, fn: Callable) -> NodeHandle:
+        """Calls ``fn(grad_outputs)`` before the node runs, after the hooks of tensors; a tuple replaces the gradients."""
+        return add_before(self._node, self._root("register_prehook"), fn)
 
     def register_hook(self, fn: Callable) -> Any:
-        """Calls ``fn(grad_inputs, grad_outputs)`` after the node of a leaf has accumulated a gradient.
+        """Calls ``fn(grad_inputs, grad_outputs)`` after the node has run; a tuple replaces grad_inputs.
+
+        A backward pass waits for the engine at each hook of a node.
 
         Raises:
-            NotImplementedError: the node is not ``AccumulateGrad``.
+            NotImplementedError: the engine composes the operation of others, whose gradients do not correspond to its inputs.
         """
+        root = self._root("register_hook")
         if self.name() != "AccumulateGrad":
-            raise NotImplementedError(
-                "[register_hook] the engine computes the gradients of an operation's inputs without calling Python; call "
-                "register_hook() of the tensors that the operation reads"
-            )
-        received: list[Tensor] = []
-        leaf = self._watched("register_hook")
-        before = register_hook(leaf, lambda gradient: received.append(gradient))
-        after = leaf.register_post_accumulate_grad_hook(lambda _: fn((), tuple(received[-1:])) and None)
+            return add_after(self._node, root, fn)
+        received: list[tuple] = []
+        before = add_before(self._node, root, lambda gradients: received.append(gradients))
+        after = root.register_post_accumulate_grad_hook(lambda _: fn((), received.pop()) and None)
         return _Handles((before, after))
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith(("_saved_", "_raw_saved_")) or "_node" not in self.__dict__ or self._node.operator() is None:
+            described = self.name() if "_node" in self.__dict__ else "Node"
+            raise AttributeError(f"{described!r} object has no attribute {name!r}")
+        return NodeValues(self._node, self._root(name)).value(name)
+
+    def __dir__(self) -> list[str]:
+        tensor = self._tensor()
+        saved = NodeValues(self._node, tensor).names() if tensor is not None and self._node.operator() is not None else []
+        return [*super().__dir__(), *saved]
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Node) and self._node.key() == other._node.key()

@@ -126,10 +126,10 @@ TEST(ProgramTest, ClearKeepsOrdinaryCapacity) {
 // where(add(input 0, 2.5), input 1, 1+2j), encoded.
 std::vector<int64_t> chain_code() {
   ChainWriter writer;
-  writer.begin_step(op(op_id::kAdd), 3, 2);
+  writer.begin_step(op(op_id::kAdd), 3, 7, 2);
   writer.add_input(0);
   writer.add_value(Arg(2.5));
-  writer.begin_step(op(op_id::kWhere), 4, 3);
+  writer.begin_step(op(op_id::kWhere), 4, 8, 3);
   writer.add_result(0);
   writer.add_input(1);
   writer.add_value(Arg(std::complex<double>(1, 2)));
@@ -164,6 +164,7 @@ TEST(ChainCodeTest, RoundTrip) {
   ASSERT_EQ(steps.size(), 2u);
   EXPECT_EQ(steps[0].op->name, "add");
   EXPECT_EQ(steps[0].site, 3u);
+  EXPECT_EQ(steps[0].result, 7u);
   EXPECT_THAT(steps[0].from, ElementsAre(0, -1, -1));
   EXPECT_EQ(steps[0].args[1].real, 2.5);
   EXPECT_EQ(steps[0].args.size(), steps[0].op->params.size()) << "defaults must be filled in";
@@ -200,7 +201,7 @@ TEST(ChainCodeTest, RejectsInvalidCode) {
   EXPECT_THROW(read_chain(code, kMaxChainInputs + 1), Error);
   for (int64_t index : {8, 127, 128, 255, 256, 300}) {
     std::vector<int64_t> far = code;
-    far[3] = 1 | index << 8;  // the input of the first step
+    far[4] = 1 | index << 8;  // the input of the first step
     EXPECT_THROW(read_chain(far, kMaxChainInputs), Error) << index;
     EXPECT_THROW(read_chain(far, 301), Error) << index;
   }
@@ -208,7 +209,7 @@ TEST(ChainCodeTest, RejectsInvalidCode) {
   no_pointwise[0] = op_id::kMatmul;
   EXPECT_THROW(read_chain(no_pointwise, 2), Error);
   std::vector<int64_t> long_chain;
-  for (size_t i = 0; i <= kMaxChainSteps; ++i) long_chain.insert(long_chain.end(), code.begin(), code.begin() + 6);
+  for (size_t i = 0; i <= kMaxChainSteps; ++i) long_chain.insert(long_chain.end(), code.begin(), code.begin() + 7);
   EXPECT_THROW(read_chain(long_chain, 2), Error);
 }
 
