@@ -107,7 +107,7 @@ def _params(op: Operator) -> str:
         )
     if not rows:
         return ""
-    return f"{''.join(statics)}const Param k_params_{op.name}[] = {{\n{''.join(rows)}}};\n"
+    return f"{''.join(statics)}constexpr Param k_params_{op.name}[] = {{\n{''.join(rows)}}};\n"
 
 
 def _infer(op: Operator) -> str:
@@ -133,7 +133,7 @@ def _infer(op: Operator) -> str:
 def _saved(op: Operator) -> str:
     """Returns the table of the values that the operator's gradient formulas read; empty if they read none."""
     rows = [f"{{{part.params:#x}, {part.args:#x}, {part.results:#x}}}" for part in saved_parts(op) if part.args or part.results]
-    return f"const SavedPart k_saved_{op.name}[] = {{{', '.join(rows)}}};\n" if rows else ""
+    return f"constexpr SavedPart k_saved_{op.name}[] = {{{', '.join(rows)}}};\n" if rows else ""
 
 
 def _row(op: Operator) -> str:
@@ -164,7 +164,7 @@ namespace tt {{
 namespace {{
 
 {"".join(_params(op) + _saved(op) + _infer(op) for op in operators)}
-const Op kOps[] = {{
+constexpr Op kOps[] = {{
 {"".join(_row(op) for op in operators)}}};
 }}  // namespace
 

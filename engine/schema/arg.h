@@ -48,23 +48,23 @@ struct Arg {
   };
   double imaginary = 0;
 
-  Arg() : integer(0) {}
-  Arg(const TensorMeta* t) : kind(t ? Kind::kTensor : Kind::kNone), tensor(t) {}  // NOLINT
-  Arg(absl::Span<const TensorMeta* const> list)                                   // NOLINT
+  constexpr Arg() : integer(0) {}
+  constexpr Arg(const TensorMeta* t) : kind(t ? Kind::kTensor : Kind::kNone), tensor(t) {}  // NOLINT
+  constexpr Arg(absl::Span<const TensorMeta* const> list)                                   // NOLINT
       : kind(Kind::kTensors), size(static_cast<uint32_t>(list.size())), tensors(list.data()) {}
-  Arg(bool v) : kind(Kind::kBool), integer(v) {}                                              // NOLINT
-  Arg(int v) : kind(Kind::kInt), integer(v) {}                                                // NOLINT
-  Arg(int64_t v) : kind(Kind::kInt), integer(v) {}                                            // NOLINT
-  Arg(double v) : kind(Kind::kFloat), real(v) {}                                              // NOLINT
+  constexpr Arg(bool v) : kind(Kind::kBool), integer(v) {}                                              // NOLINT
+  constexpr Arg(int v) : kind(Kind::kInt), integer(v) {}                                                // NOLINT
+  constexpr Arg(int64_t v) : kind(Kind::kInt), integer(v) {}                                            // NOLINT
+  constexpr Arg(double v) : kind(Kind::kFloat), real(v) {}                                              // NOLINT
   Arg(std::complex<double> v) : kind(Kind::kComplex), real(v.real()), imaginary(v.imag()) {}  // NOLINT
-  Arg(DType v) : kind(Kind::kInt), integer(static_cast<int64_t>(v)) {}                        // NOLINT
+  constexpr Arg(DType v) : kind(Kind::kInt), integer(static_cast<int64_t>(v)) {}                        // NOLINT
   Arg(Device v) : kind(Kind::kInt), integer(v.encode()) {}                                    // NOLINT
   Arg(const Scalar& s);                                                                       // NOLINT
-  Arg(absl::Span<const int64_t> list)                                                         // NOLINT
+  constexpr Arg(absl::Span<const int64_t> list)                                                         // NOLINT
       : kind(Kind::kInts), size(static_cast<uint32_t>(list.size())), integers(list.data()) {}
-  Arg(absl::Span<const double> list)  // NOLINT
+  constexpr Arg(absl::Span<const double> list)  // NOLINT
       : kind(Kind::kFloats), size(static_cast<uint32_t>(list.size())), reals(list.data()) {}
-  Arg(std::string_view s)  // NOLINT
+  constexpr Arg(std::string_view s)  // NOLINT
       : kind(Kind::kString), size(static_cast<uint32_t>(s.size())), characters(s.data()) {}
   template <typename T>
   Arg(const std::optional<T>& v) : Arg() {  // NOLINT
