@@ -333,7 +333,7 @@ TEST_F(FusePointwise, ReleasesInputsOfOtherTypesAtTheirStep) {
 // The fused operator, sent by a client.
 TEST_F(FusePointwise, ChecksChainFromWire) {
   ChainWriter writer;
-  writer.begin_step(*find_op(op_id::kMul), 5, 2);
+  writer.begin_step(*find_op(op_id::kMul), 5, 0, 2);
   writer.add_input(0);
   writer.add_input(1);
   const std::vector<int64_t> code(writer.code().begin(), writer.code().end());
@@ -356,7 +356,7 @@ TEST_F(FusePointwise, ChecksChainFromWire) {
   far[3] = 1 | 200 << 8;
   EXPECT_NE(poison_of(13, std::vector<Slot>(300, kA), far), "");
   writer.clear();
-  writer.begin_step(*find_op(op_id::kMul), 5, 2);
+  writer.begin_step(*find_op(op_id::kMul), 5, 0, 2);
   writer.add_value(Arg(std::string_view("x")));
   writer.add_input(0);
   EXPECT_NE(poison_of(14, {kA}, {writer.code().begin(), writer.code().end()}), "");
