@@ -166,8 +166,12 @@ void Task::count_dependencies() {
     State& state = states_[i];
     state.needed = reaches_requested(state);
     if (!state.needed) continue;
+    state.runs = options_.accumulate;
     for (const Edge& edge : state.node->edges) {
-      if (edge.node) ++states_[find(edge.node.get())].dependencies;
+      if (!edge.node) continue;
+      State& input = states_[find(edge.node.get())];
+      ++input.dependencies;
+      state.runs |= input.needed;
     }
   }
   for (uint32_t i = 0; i < states_.size(); ++i) {
@@ -214,6 +218,7 @@ bool Task::visit(uint32_t index, int64_t stop) {
   State& state = states_[index];
   if (int64_t hook = add_pending_hook(index, Hook::Kind::kTensor); hook != 0) return hook == stop;
   store_captured(index);
+  if (!state.runs) return false;
   if (int64_t hook = add_pending_hook(index, Hook::Kind::kBefore); hook != 0) return hook == stop;
   int64_t own = state.node->client_node_id();
   if (own == 0 && state.supplied.empty()) own = state.node->saved_stop();
@@ -382,7 +387,7 @@ void Task::resume_with(int64_t stop, absl::Span<const Tensor> gradients) {
 
 bool Task::needs_freed_tensors() const {
   return std::any_of(states_.begin(), states_.end(),
-                     [](const State& state) { return state.needed && state.node->is_released(); });
+                     [](const State& state) { return state.runs && state.node->is_released(); });
 }
 
 Tensors Task::finish(absl::Span<const Tensor> captures) {

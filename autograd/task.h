@@ -64,7 +64,8 @@ class Task final : public Pass {
     std::unique_ptr<const std::vector<Hook>> hooks;  // copied at the first visit; null if there are none
     uint32_t hooks_done = 0;
     Tensors supplied;  // the saved tensors that the client stores, for the next run
-    bool needed = false;
+    bool needed = false;  // receives gradients
+    bool runs = false;    // passes gradients on; a tensor that grad() was asked for is differentiated no further
     bool captured = false;
     bool captures_stored = false;
   };

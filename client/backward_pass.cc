@@ -119,10 +119,11 @@ void BackwardPass::find_needed(absl::Span<const Tensor> captures) {
   for (const Tensor& capture : captures) {
     if (uint32_t index = index_of(edge_of(capture).node.get()); index != kNone) needed_[index] = true;
   }
+  runs_.assign(nodes_.size(), options_.accumulate);
   std::vector<uint32_t> order = indices_latest_first();
   for (auto i = order.rbegin(); i != order.rend(); ++i) {
     for (const GraphEdge& edge : nodes_[*i]->edges) {
-      if (edge.node && needed_[index_of(edge.node.get())]) needed_[*i] = true;
+      if (edge.node && needed_[index_of(edge.node.get())]) needed_[*i] = runs_[*i] = true;
     }
   }
 }
@@ -150,7 +151,7 @@ bool BackwardPass::has_client_code() const {
 void BackwardPass::check_not_freed(absl::Span<const Tensor> captures) {
   bool is_known = true;
   for (uint32_t i = 0; i < nodes_.size(); ++i) {
-    if (nodes_[i]->freed == GraphNode::Freed::kNo || !is_needed(i)) continue;
+    if (nodes_[i]->freed == GraphNode::Freed::kNo || !runs(i)) continue;
     check(nodes_[i]->freed != GraphNode::Freed::kYes, kFreedMessage);
     is_known = false;
   }
@@ -168,7 +169,7 @@ void BackwardPass::check_not_freed(absl::Span<const Tensor> captures) {
 void BackwardPass::mark_freed() {
   for (uint32_t i = 0; i < nodes_.size(); ++i) {
     GraphNode& node = *nodes_[i];
-    if (!node.op() || !is_needed(i)) continue;
+    if (!node.op() || !runs(i)) continue;
     const bool packed = node.extras() && !node.extras()->packed.empty();
     if (packed) node.mutable_extras().packed.clear();
     if (packed || node.saves_tensors()) {
@@ -271,7 +272,8 @@ void BackwardPass::visit_node(GraphNode& node) {
   for (const GraphHook& hook : hooks) {
     if (hook.kind == HookKind::kTensor && arrived_.contains({&node, hook.output})) run_hook(hook);
   }
-  if (!reached_[index_of(&node)]) return;
+  const uint32_t index = index_of(&node);
+  if (!reached_[index] || !runs(index)) return;
   if (extras && extras->stop != 0) return run_function(node, *extras, hooks);
   for (const GraphHook& hook : hooks) {
     if (hook.kind == HookKind::kBefore) run_node_hook(hook);

@@ -38,6 +38,7 @@ class BackwardPass {
   void visit(GraphNode* node);
   uint32_t index_of(const GraphNode* node) const;  // kNone if not reached
   bool is_needed(uint32_t index) const { return needed_.empty() || needed_[index]; }
+  bool runs(uint32_t index) const { return runs_.empty() || runs_[index]; }
   void find_needed(absl::Span<const Tensor> captures);
   // Whether the pass runs client-side functions or hooks.
   bool has_client_code() const;
@@ -78,7 +79,8 @@ class BackwardPass {
   uint64_t id_;                        // marks nodes as visited
   // Index of each node, set before client code runs, because a nested pass overwrites GraphNode::visit_index.
   absl::flat_hash_map<const GraphNode*, uint32_t> index_;
-  std::vector<bool> needed_;                   // whether the pass runs the node; empty: all nodes
+  std::vector<bool> needed_;                   // whether gradients reach the node; empty: all nodes
+  std::vector<bool> runs_;                     // whether the node passes them on; empty: all nodes
   std::vector<bool> reached_;                  // whether any gradient has arrived at the node
   absl::flat_hash_set<NodeOutput> arrived_;    // (node, output) pairs that received a gradient
   absl::InlinedVector<GraphEdge, 4> history_;  // edges that gradients depend on, with create_graph

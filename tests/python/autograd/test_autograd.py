@@ -89,6 +89,58 @@ def test_retain_grad(torch):
     assert y.grad.tolist() == [6, 6]
 
 
+# Results whose graph autograd.grad() of a later tensor leaves as it is; of a leaf [1, 2].
+INTERMEDIATES = {
+    "one operation": lambda torch, x: x.exp(),
+    "fused operations": lambda torch, x: (x.exp() * 3 + 1).sigmoid(),
+    "a composed operator": lambda torch, x: torch.nn.functional.cosine_similarity(x, x.exp(), dim=0),
+    "several results": lambda torch, x: torch.sort(x.exp())[0],
+    "a view": lambda torch, x: x.exp()[1:],
+    "written in place": lambda torch, x: (x * x).add_(x),
+}
+
+
+@pytest.mark.parametrize("function", INTERMEDIATES.values(), ids=INTERMEDIATES)
+def test_grad_of_an_intermediate_keeps_the_graph_before_it(torch, function):
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    function(torch, x).pow(2).sum().backward()
+    whole, x.grad = x.grad, None
+    y = function(torch, x)
+    z = y.pow(2).sum()
+    (g,) = torch.autograd.grad(z, y)
+    torch.testing.assert_close(g, 2 * y.detach())
+    with pytest.raises(RuntimeError, match="backward through the graph a second time"):
+        z.backward()
+    x.grad = None
+    y.backward(g)
+    torch.testing.assert_close(x.grad, whole)
+    with pytest.raises(RuntimeError, match="backward through the graph a second time"):
+        y.backward(g)
+
+
+def test_grad_of_a_functions_result_does_not_run_its_backward(torch):
+    runs = []
+
+    class Double(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            runs.append(g.tolist())
+            return g * 2
+
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    y = Double.apply(x)
+    seen = []
+    y.register_hook(lambda g: seen.append(g.tolist()))
+    (g,) = torch.autograd.grad((y * y).sum(), y)
+    assert (g.tolist(), seen, runs) == ([4, 8], [[4, 8]], [])
+    y.backward(g)
+    assert (x.grad.tolist(), runs) == ([8, 16], [[4, 8]])
+
+
 def test_custom_function(torch):
     class Cube(torch.autograd.Function):
         @staticmethod
