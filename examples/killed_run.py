@@ -55,9 +55,7 @@ class Run:
         """Continues from the checkpoint, if there is one."""
         try:
             state = checkpoint.load(self.args.name)
-        except RuntimeError as error:
-            if "No such file" not in str(error):
-                raise
+        except FileNotFoundError:
             report(event="started", step=0)
             return
         self.model.load_state_dict(state["model"])
