@@ -30,7 +30,7 @@ constexpr CUpti_ActivityKind kKinds[] = {CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATIO
                                          CUPTI_ACTIVITY_KIND_MEMCPY2,
                                          CUPTI_ACTIVITY_KIND_MEMSET};
 constexpr size_t kAlignment = 8;            // of buffers, required by CUPTI
-constexpr uint64_t kSlack = 1'000'000'000;  // nanoseconds by which times may lie outside of a trace
+constexpr uint64_t kClockTolerance = 1'000'000'000;  // nanoseconds by which times may lie outside of a trace
 
 uint64_t CUPTIAPI now() {
   const auto since = std::chrono::steady_clock::now().time_since_epoch();
@@ -187,7 +187,8 @@ class CuptiTracer final : public DeviceTracer {
   static void finish(uint64_t start, DeviceTrace* trace) {
     const uint64_t end = now();
     const size_t removed = std::erase_if(trace->activities, [&](const DeviceActivity& activity) {
-      return activity.end < activity.start || activity.start + kSlack < start || activity.end > end + kSlack;
+      return activity.end < activity.start || activity.start + kClockTolerance < start ||
+             activity.end > end + kClockTolerance;
     });
     if (removed > 0) {
       trace->notice = absl::StrCat(removed, " GPU events have times outside of the profile and were left out");

@@ -9,7 +9,8 @@
 namespace tt::cuda {
 namespace {
 
-// Newer versions append members to the records, which begin as below from version 12.0 to 13.5.
+// Newer versions append members to the records, which begin as below in versions 12.4 and 13.0; others were not
+// compared.
 using KernelRecord = CUpti_ActivityKernel9;
 using CopyRecord = CUpti_ActivityMemcpy5;
 using PeerCopyRecord = CUpti_ActivityMemcpyPtoP4;

@@ -1,4 +1,4 @@
-"""Arguments at their defaults, outside of what a function expects, and parameters of distributions that are invalid."""
+"""Arguments at their defaults, unexpected arguments, and invalid parameters of distributions."""
 
 import warnings
 
