@@ -19,7 +19,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from tests.python.distributed.test_network import Hosts
+from tests.python.distributed.failures.test_network import Hosts
 
 from .. import peers
 from .__main__ import ROOT, free_port

@@ -19,7 +19,7 @@ import sys
 import time
 from pathlib import Path
 
-from tests.python.distributed import failure_cases as cases
+from tests.python.distributed.failures import failure_cases as cases
 from tests.python.distributed.ranks import Rank, free_port
 
 MOST_DESCRIPTORS = 8  # maximum growth of a surviving engine

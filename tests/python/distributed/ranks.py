@@ -1,4 +1,4 @@
-"""Ranks: processes with a private engine each, which run functions of this folder's *_cases modules as a group.
+"""Ranks: processes with a private engine each, which run functions of the *_cases modules of the subfolders as a group.
 
 The processes are started once and form a new group for each call, since starting an engine takes longer than most cases.
 """

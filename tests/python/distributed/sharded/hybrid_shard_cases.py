@@ -14,8 +14,8 @@ from teletensor.distributed.fsdp import FullyShardedDataParallel as FSDP  # noqa
 from teletensor.distributed.fsdp import fully_shard
 from teletensor.distributed.fsdp.sharded_grad_scaler import ShardedGradScaler
 
+from ..data_parallel.data_parallel_cases import batch, loss_of, part
 from . import fsdp_cases, fully_shard_cases
-from .data_parallel_cases import batch, loss_of, part
 from .fsdp_cases import BLOCKS, tower, train
 
 

@@ -8,9 +8,9 @@ import time
 
 import pytest
 
-from ...conftest import IN_PROCESS
+from ....conftest import IN_PROCESS
+from ..values import DTYPES
 from . import pull_cases as cases
-from .values import DTYPES
 
 
 def connect(engine, **options):

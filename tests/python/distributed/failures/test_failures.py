@@ -8,8 +8,8 @@ import time
 
 import pytest
 
+from ..ranks import Ranks, free_port
 from . import failure_cases as cases
-from .ranks import Ranks, free_port
 
 LARGE = 1 << 20  # items of a collective that takes milliseconds
 

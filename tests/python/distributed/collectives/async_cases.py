@@ -10,7 +10,7 @@ import numpy as np
 import teletensor as torch
 import teletensor.distributed as dist
 
-from .values import DTYPES, array, check, reduced, tensor
+from ..values import DTYPES, array, check, reduced, tensor
 
 
 def works(rank: int, size: int) -> dict:

@@ -6,9 +6,9 @@ import subprocess
 import sys
 import textwrap
 
-from ...conftest import client_environment
+from ....conftest import client_environment
+from ..ranks import free_port
 from . import init_cases as cases
-from .ranks import free_port
 
 
 def test_from_the_environment_several_times(ranks):

@@ -10,7 +10,7 @@ from teletensor.distributed.device_mesh import init_device_mesh
 from teletensor.distributed.fsdp import fully_shard
 from teletensor.nn.parallel import DistributedDataParallel
 
-from .data_parallel_cases import batch, difference, loss_of, model, part
+from ..data_parallel.data_parallel_cases import batch, difference, loss_of, model, part
 
 
 def collectives(rank: int, size: int, length: int) -> list[str]:

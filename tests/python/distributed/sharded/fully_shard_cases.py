@@ -9,7 +9,7 @@ from teletensor import nn
 from teletensor.distributed import fsdp
 from teletensor.distributed.fsdp import fully_shard
 
-from .data_parallel_cases import batch, loss_of, part
+from ..data_parallel.data_parallel_cases import batch, loss_of, part
 from .fsdp_cases import Tower, tower, train
 
 

@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from ...conftest import SIMULATED
-from . import device_cases, failure_cases
-from .ranks import Ranks
-from .test_failures import form, kill
+from ....conftest import SIMULATED
+from ..failures import failure_cases
+from ..failures.test_failures import form, kill
+from ..ranks import Ranks
+from . import device_cases
 
 SHARED = {"TELETENSOR_SIMULATED_UUID": "one for all"}
 

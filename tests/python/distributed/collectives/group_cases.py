@@ -9,7 +9,7 @@ import teletensor as torch
 import teletensor.distributed as dist
 from teletensor.distributed import distributed_c10d
 
-from .values import array, check, reduced, tensor
+from ..values import array, check, reduced, tensor
 
 
 def _sum_of(group) -> list[float]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from ...conftest import SIMULATED
-from . import context_parallel_cases, device_cases, pipeline_cases
-from .ranks import Ranks
+from ....conftest import SIMULATED
+from ..model_parallel import context_parallel_cases, pipeline_cases
+from ..ranks import Ranks
+from . import device_cases
 
 
 @pytest.fixture(scope="module")

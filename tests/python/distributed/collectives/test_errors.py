@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from ..ranks import free_port
 from . import error_cases as cases
-from .ranks import free_port
 
 
 def lines(messages: list[str], *parts: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ...operators.samples import OPERATORS
+from ....operators.samples import OPERATORS
 from . import dtensor_row_cases as cases
 
 NAMES = [

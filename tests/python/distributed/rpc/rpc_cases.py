@@ -13,7 +13,7 @@ import teletensor.distributed as dist
 from teletensor.distributed import rpc
 from teletensor.futures import wait_all
 
-from .object_cases import assert_same, values_of
+from ..collectives.object_cases import assert_same, values_of
 
 
 def run(rank: int, size: int, case: str, port: int, options: dict, settings: dict | None = None):

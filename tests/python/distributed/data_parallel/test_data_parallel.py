@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from ..ranks import free_port
 from . import data_parallel_cases as cases
-from .ranks import free_port
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4])

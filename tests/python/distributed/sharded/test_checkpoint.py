@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from ..ranks import free_port
 from . import checkpoint_cases as cases
-from .ranks import free_port
 
 
 @pytest.mark.parametrize("kind", ["ddp", "fsdp", "fsdp_originals", "fully_shard", "no_shard"])

@@ -11,9 +11,9 @@ from contextlib import suppress
 
 import pytest
 
+from ..ranks import Rank, free_port
+from ..rpc import rpc_failure_cases as rpc_cases
 from . import failure_cases as cases
-from . import rpc_failure_cases as rpc_cases
-from .ranks import Rank, free_port
 
 
 def ip(*arguments: str) -> None:

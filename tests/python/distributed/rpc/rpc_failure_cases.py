@@ -9,7 +9,7 @@ import teletensor as torch
 from teletensor.distributed import rpc
 from teletensor.distributed._object_encoding import encode
 
-from .failure_cases import engine_pid  # noqa: F401 - called by the tests
+from ..failures.failure_cases import engine_pid  # noqa: F401 - called by the tests
 from .rpc_cases import Counter, counter_of, echo, never, raised, scaled
 
 

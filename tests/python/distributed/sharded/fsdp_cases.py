@@ -16,7 +16,7 @@ from teletensor.distributed.fsdp import wrap
 from teletensor.distributed.fsdp.sharded_grad_scaler import ShardedGradScaler
 from teletensor.utils.checkpoint import checkpoint
 
-from .data_parallel_cases import STEPS, batch, loss_of, model, part, train_alone
+from ..data_parallel.data_parallel_cases import STEPS, batch, loss_of, model, part, train_alone
 
 POLICIES = {
     "none": None,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from ..values import DTYPES
 from . import rpc_cases as cases
-from .values import DTYPES
 
 
 def run(group, size: int, case, settings: dict | None = None, **options) -> list:

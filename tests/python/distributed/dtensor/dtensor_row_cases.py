@@ -14,7 +14,7 @@ from teletensor.distributed.device_mesh import init_device_mesh
 from teletensor.distributed.tensor import DTensor, Partial, Replicate, Shard
 from teletensor.distributed.tensor._spec import Spec, local_box
 
-from ...operators.samples import SAMPLES, arguments, call
+from ....operators.samples import SAMPLES, arguments, call
 
 MAX_COMBINATIONS = 24  # of placements, per sample
 

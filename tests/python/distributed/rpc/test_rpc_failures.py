@@ -9,8 +9,8 @@ import time
 
 import pytest
 
+from ..ranks import Ranks, free_port
 from . import rpc_failure_cases as cases
-from .ranks import Ranks, free_port
 
 OK = ["", ""]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from ..ranks import Ranks
 from . import async_cases as cases
-from .ranks import Ranks
 
 
 @pytest.mark.parametrize("size", [1, 3])

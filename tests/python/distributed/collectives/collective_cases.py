@@ -7,7 +7,7 @@ import numpy as np
 import teletensor as torch
 import teletensor.distributed as dist
 
-from .values import DTYPES, SIZES, array, check, operations, reduced, tensor
+from ..values import DTYPES, SIZES, array, check, operations, reduced, tensor
 
 LARGE = 1 << 18  # items; 1 MiB of float32
 
