@@ -20,7 +20,7 @@
 
 #include "client/connect.h"
 #include "client/connection/private_engine.h"
-#include "client/session.h"
+#include "client/session/session.h"
 #include "client/transport/grpc_transport.h"
 #include "engine/schema/op.h"
 #include "teletensor/v1/engine.grpc.pb.h"

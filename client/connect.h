@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "client/session.h"
+#include "client/session/session.h"
 
 namespace tt::client {
 

@@ -76,7 +76,7 @@ def emit_header(operators: list[Operator]) -> str:
 #include <cmath>
 #include <optional>
 #include <string_view>
-#include "client/operand.h"
+#include "client/session/operand.h"
 namespace tt::client {{
 {"".join(rows)}}}  // namespace tt::client
 """

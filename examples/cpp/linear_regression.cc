@@ -2,7 +2,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "client/backward.h"
+#include "client/autograd/backward.h"
 #include "client/connect.h"
 #include "teletensor/ops.h"
 

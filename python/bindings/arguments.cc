@@ -1,6 +1,6 @@
 #include "python/bindings/arguments.h"
 
-#include "client/tensor.h"
+#include "client/session/tensor.h"
 #include "python/bindings/object.h"
 #include "python/bindings/parse.h"
 #include "python/bindings/types.h"

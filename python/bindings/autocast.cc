@@ -4,7 +4,7 @@
 #include <string_view>
 #include <utility>
 
-#include "client/autocast.h"
+#include "client/session/autocast.h"
 #include "engine/schema/error.h"
 #include "python/bindings/object.h"
 #include "python/bindings/parse.h"

@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include "client/backward.h"
+#include "client/autograd/backward.h"
 #include "engine/schema/op_ids.h"
 #include "python/bindings/gradients.h"
 #include "python/bindings/graph_nodes.h"

@@ -3,7 +3,7 @@
 
 #include <pybind11/pybind11.h>
 
-#include "client/session.h"
+#include "client/session/session.h"
 
 namespace tt::python {
 

@@ -5,7 +5,7 @@
 
 #include <optional>
 
-#include "client/session.h"
+#include "client/session/session.h"
 
 namespace tt::python {
 

@@ -9,7 +9,7 @@
 
 #include <optional>
 
-#include "client/session.h"
+#include "client/session/session.h"
 #include "engine/schema/op.h"
 
 namespace tt::python {

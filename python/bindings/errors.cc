@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "client/connection/interruption.h"
-#include "client/session.h"
+#include "client/session/session.h"
 #include "python/bindings/object.h"
 
 namespace tt::python {

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "client/backward.h"
+#include "client/autograd/backward.h"
 
 namespace tt::python {
 

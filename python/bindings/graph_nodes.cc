@@ -2,7 +2,7 @@
 
 #include <pybind11/stl.h>
 
-#include "client/graph_nodes.h"
+#include "client/autograd/graph_nodes.h"
 #include "python/bindings/gradients.h"
 #include "python/bindings/mode.h"
 #include "python/bindings/object.h"

@@ -7,9 +7,9 @@
 #include <optional>
 #include <vector>
 
-#include "client/autocast.h"
-#include "client/saved_tensors.h"
-#include "client/session.h"
+#include "client/session/autocast.h"
+#include "client/session/saved_tensors.h"
+#include "client/session/session.h"
 
 namespace tt::python {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <new>
 
-#include "client/backward.h"
+#include "client/autograd/backward.h"
 #include "engine/schema/op_ids.h"
 #include "python/bindings/convert.h"
 #include "python/bindings/dtensor.h"

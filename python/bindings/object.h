@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "client/session.h"
-#include "client/tensor.h"
+#include "client/session/session.h"
+#include "client/session/tensor.h"
 
 namespace tt::python {
 

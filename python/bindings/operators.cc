@@ -5,7 +5,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
-#include "client/backward.h"
+#include "client/autograd/backward.h"
 #include "engine/schema/op_ids.h"
 #include "python/bindings/convert.h"
 #include "python/bindings/dtensor.h"

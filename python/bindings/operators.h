@@ -3,7 +3,7 @@
 
 #include <Python.h>
 
-#include "client/session.h"
+#include "client/session/session.h"
 #include "engine/schema/op.h"
 #include "python/bindings/parse.h"
 

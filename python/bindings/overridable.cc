@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
-#include "client/autocast.h"
+#include "client/session/autocast.h"
 #include "python/bindings/torch_function.h"
 
 namespace tt::python {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
-#include "client/session.h"
+#include "client/session/session.h"
 #include "engine/schema/op.h"
 #include "python/bindings/object.h"
 

@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "client/session.h"
+#include "client/session/session.h"
 #include "engine/schema/scalar.h"
 
 namespace tt::python {

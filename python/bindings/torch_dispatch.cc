@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "client/backward.h"
+#include "client/autograd/backward.h"
 #include "engine/schema/op_ids.h"
 #include "python/bindings/arguments.h"
 #include "python/bindings/dtensor.h"

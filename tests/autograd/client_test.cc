@@ -1,7 +1,7 @@
 // Backward through the client: leaves, captures, client functions, hooks, and errors that the client raises without a
 // round trip.
 
-#include "client/backward.h"
+#include "client/autograd/backward.h"
 #include "client/connect.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

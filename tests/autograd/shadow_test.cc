@@ -5,7 +5,7 @@
 #include <random>
 #include <variant>
 
-#include "client/backward.h"
+#include "client/autograd/backward.h"
 #include "client/connect.h"
 #include "tests/autograd/fixture.h"
 #include "tests/server/daemon.h"

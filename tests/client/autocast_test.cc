@@ -1,7 +1,7 @@
 // Autocast regions of C++ clients: the dtypes of results, and the instructions that a session sends.
-#include "client/autocast.h"
+#include "client/session/autocast.h"
 
-#include "client/operand.h"
+#include "client/session/operand.h"
 #include "tests/client/fixture.h"
 
 namespace tt::client::testing {

@@ -1,4 +1,4 @@
-#include "client/deferred_uploads.h"
+#include "client/session/deferred_uploads.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

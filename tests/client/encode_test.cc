@@ -1,8 +1,8 @@
-#include "client/encode.h"
+#include "client/session/encode.h"
 
 #include <gtest/gtest.h>
 
-#include "client/session.h"
+#include "client/session/session.h"
 
 namespace tt::client {
 namespace {

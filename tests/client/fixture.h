@@ -6,7 +6,7 @@
 
 #include <memory>
 
-#include "client/session.h"
+#include "client/session/session.h"
 #include "engine/schema/op_ids.h"
 #include "tests/client/fake_engine.h"
 

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "client/tensor.h"
+#include "client/session/tensor.h"
 #include "engine/schema/op.h"
 #include "proto/wire.h"
 

@@ -24,7 +24,8 @@ struct Handle final : public RefCounted, public TensorMeta {
 
   Ref<Session> session;
   uint64_t id;
-  // Node in the client's copy of the autograd graph (client/graph.h). Null for leaves and tensors without gradient.
+  // Node in the client's copy of the autograd graph (client/session/graph.h). Null for leaves and tensors without
+  // gradient.
   Ref<GraphNode> node;
   Ref<GraphNode> leaf_node;           // node of a leaf that a recorded operation has used
   uint32_t output = 0;                // index of this tensor among the results of `node`

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <string>
 
-#include "client/graph.h"
-#include "client/tensor.h"
+#include "client/session/graph.h"
+#include "client/session/tensor.h"
 
 namespace tt::client {
 

@@ -10,7 +10,7 @@
 #include <memory>
 #include <vector>
 
-#include "client/tensor.h"
+#include "client/session/tensor.h"
 #include "engine/schema/meta.h"
 
 namespace tt::client {

@@ -1,4 +1,4 @@
-#include "client/site_table.h"
+#include "client/session/site_table.h"
 
 #include <algorithm>
 

@@ -14,8 +14,8 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
-#include "client/saved_tensors.h"
-#include "client/tensor.h"
+#include "client/session/saved_tensors.h"
+#include "client/session/tensor.h"
 #include "engine/schema/op.h"
 #include "engine/schema/thread_cached.h"
 
@@ -103,6 +103,9 @@ Ref<GraphNode> record(const Op& op, Args args, absl::Span<const Tensor> results,
 void check_writable(const Handle& target);
 // Returns the edge that receives `tensor`'s gradient. Requires that `tensor` requires grad.
 GraphEdge edge_of(const Tensor& tensor);
+
+// Returns the first of `count` unused numbers of stops of a backward pass.
+int64_t next_stop(int64_t count);
 
 // Makes `tensor` the result of `node` with index `output`. The tensor then requires grad.
 void set_grad_node(Handle& tensor, Ref<GraphNode> node, uint32_t output);

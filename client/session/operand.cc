@@ -1,8 +1,8 @@
-#include "client/operand.h"
+#include "client/session/operand.h"
 
 #include <cstring>
 
-#include "client/autocast.h"
+#include "client/session/autocast.h"
 #include "engine/schema/float8.h"
 
 namespace tt::client {

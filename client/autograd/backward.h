@@ -1,5 +1,5 @@
-// Client side of autograd, in addition to backward() and grad() (client/session.h): client-side functions and hooks,
-// leaves, and retained gradients. Nothing here waits for the engine. Incorrect use throws Error at once.
+// Client side of autograd, in addition to backward() and grad() (client/session/session.h): client-side functions and
+// hooks, leaves, and retained gradients. Nothing here waits for the engine. Incorrect use throws Error at once.
 #pragma once
 
 #include <cstdint>
@@ -7,13 +7,11 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "client/graph.h"
-#include "client/tensor.h"
+#include "client/session/graph.h"
+#include "client/session/tensor.h"
 
 namespace tt::client {
 
-// Returns the first of `count` unused numbers of stops of a backward pass.
-int64_t next_stop(int64_t count);
 // Records that the caller's code computed `outputs` (floating point, made without recording) from `inputs`. `backward`
 // receives one gradient per output, zeros for outputs that received none, and returns one gradient per input.
 // `backward` should not own the outputs, because the outputs own `backward`. `name` is the name of the graph's node.

@@ -1,4 +1,4 @@
-#include "client/graph.h"
+#include "client/session/graph.h"
 
 #include <algorithm>
 #include <atomic>
@@ -161,6 +161,11 @@ GraphEdge edge_of(const Tensor& tensor) {
   if (handle.node) return {handle.node, handle.output};
   if (!handle.leaf_node) handle.leaf_node = Ref<GraphNode>(new GraphNode(nullptr, &handle));
   return {handle.leaf_node, 0};
+}
+
+int64_t next_stop(int64_t count) {
+  static std::atomic<int64_t> last{0};
+  return last.fetch_add(count, std::memory_order_relaxed) + 1;
 }
 
 void check_writable(const Handle& target) {

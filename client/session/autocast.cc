@@ -1,8 +1,8 @@
-#include "client/autocast.h"
+#include "client/session/autocast.h"
 
 #include "absl/container/flat_hash_set.h"
 #include "base/mutex.h"
-#include "client/session.h"
+#include "client/session/session.h"
 #include "engine/schema/error.h"
 
 namespace tt::client {

@@ -1,10 +1,10 @@
-#include "client/backward_pass.h"
+#include "client/autograd/backward_pass.h"
 
 #include <algorithm>
 #include <atomic>
 
 #include "absl/cleanup/cleanup.h"
-#include "client/operand.h"
+#include "client/session/operand.h"
 #include "engine/schema/error.h"
 
 namespace tt::client {

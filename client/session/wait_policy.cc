@@ -1,4 +1,4 @@
-#include "client/wait_policy.h"
+#include "client/session/wait_policy.h"
 
 #include <algorithm>
 #include <atomic>

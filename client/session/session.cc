@@ -1,4 +1,4 @@
-#include "client/session.h"
+#include "client/session/session.h"
 
 #include <algorithm>
 #include <atomic>
@@ -6,17 +6,16 @@
 #include <utility>
 
 #include "base/mutex.h"
-#include "client/autocast.h"
-#include "client/backward.h"
-#include "client/call_log.h"
 #include "client/connection/interruption.h"
-#include "client/deferred_uploads.h"
-#include "client/encode.h"
-#include "client/graph.h"
 #include "client/link/link.h"
-#include "client/operand.h"
-#include "client/site_table.h"
-#include "client/wait_policy.h"
+#include "client/session/autocast.h"
+#include "client/session/call_log.h"
+#include "client/session/deferred_uploads.h"
+#include "client/session/encode.h"
+#include "client/session/graph.h"
+#include "client/session/operand.h"
+#include "client/session/site_table.h"
+#include "client/session/wait_policy.h"
 #include "engine/schema/op_ids.h"
 
 namespace tt::client {

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "absl/types/span.h"
-#include "client/session.h"
+#include "client/session/session.h"
 #include "engine/schema/operand.h"
 
 namespace tt::client {
@@ -14,7 +14,7 @@ using ListArg = BasicListArg<Tensor>;
 
 // Returns the session of the first tensor in `args`. Throws Error (TypeError) if there is none.
 Session& session_of(std::string_view op, Args args);
-// Calls an operator with this thread's grad mode and autocast (client/autocast.h).
+// Calls an operator with this thread's grad mode and autocast (client/session/autocast.h).
 Tensors call_op(Session& session, uint16_t op, Args args, absl::Span<const Tensor> into = {});
 
 // While an instance exists, calls of its thread are not recorded for backward.

@@ -8,8 +8,8 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/types/span.h"
-#include "client/graph.h"
-#include "client/session.h"
+#include "client/session/graph.h"
+#include "client/session/session.h"
 
 namespace tt::client {
 

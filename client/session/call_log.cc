@@ -1,4 +1,4 @@
-#include "client/call_log.h"
+#include "client/session/call_log.h"
 
 #include <sys/syscall.h>
 #include <unistd.h>

@@ -1,9 +1,9 @@
-#include "client/tensor.h"
+#include "client/session/tensor.h"
 
 #include <new>
 
-#include "client/graph.h"
-#include "client/session.h"
+#include "client/session/graph.h"
+#include "client/session/session.h"
 
 namespace tt::client {
 namespace {

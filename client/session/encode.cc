@@ -1,4 +1,4 @@
-#include "client/encode.h"
+#include "client/session/encode.h"
 
 #include <algorithm>
 

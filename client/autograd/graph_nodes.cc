@@ -1,12 +1,12 @@
-#include "client/graph_nodes.h"
+#include "client/autograd/graph_nodes.h"
 
 #include <algorithm>
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
-#include "client/backward.h"
-#include "client/operand.h"
-#include "client/session.h"
+#include "client/autograd/backward.h"
+#include "client/session/operand.h"
+#include "client/session/session.h"
 #include "engine/schema/error.h"
 
 namespace tt::client {

@@ -1,10 +1,8 @@
-#include "client/backward.h"
+#include "client/autograd/backward.h"
 
-#include <atomic>
-
-#include "client/backward_pass.h"
-#include "client/operand.h"
-#include "client/session.h"
+#include "client/autograd/backward_pass.h"
+#include "client/session/operand.h"
+#include "client/session/session.h"
 #include "engine/schema/error.h"
 
 namespace tt::client {
@@ -34,11 +32,6 @@ void keep_grad(Handle& tensor, Tensor gradient, bool create_graph) {
 }
 
 }  // namespace
-
-int64_t next_stop(int64_t count) {
-  static std::atomic<int64_t> last{0};
-  return last.fetch_add(count, std::memory_order_relaxed) + 1;
-}
 
 void backward(absl::Span<const Tensor> roots, absl::Span<const Tensor> gradients, bool retain_graph, bool create_graph,
               uint32_t site, absl::Span<const Tensor> inputs) {

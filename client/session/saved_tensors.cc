@@ -1,4 +1,4 @@
-#include "client/saved_tensors.h"
+#include "client/session/saved_tensors.h"
 
 #include "engine/schema/error.h"
 

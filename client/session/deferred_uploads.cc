@@ -1,4 +1,4 @@
-#include "client/deferred_uploads.h"
+#include "client/session/deferred_uploads.h"
 
 #include <algorithm>
 #include <utility>

@@ -16,7 +16,7 @@
 #include "client/link/counters.h"
 #include "client/link/frame_log.h"
 #include "client/link/remote_error.h"
-#include "client/tensor.h"
+#include "client/session/tensor.h"
 #include "client/transport/transport.h"
 #include "engine/schema/autocast.h"
 #include "engine/schema/error.h"
@@ -25,7 +25,7 @@
 namespace tt::client {
 
 class CallLog;
-class SavedTensorHooks;  // client/saved_tensors.h
+class SavedTensorHooks;  // client/session/saved_tensors.h
 
 // Options of a call; the defaults suit an ordinary call.
 struct CallOptions {
@@ -86,10 +86,11 @@ class Session : public RefCounted {
                               uint64_t memory_limit = 0);
   ~Session() override;
 
-  // Infers the results' metadata, names the results, records the call in the client's autograd graph (client/graph.h)
-  // if a result requires grad, and queues the instruction. `args` may contain Handles of this session only. The results
-  // are `options.into` if it is given. Waits for the sizes if the operator is dynamic. Throws Error at once if the
-  // rules reject the arguments; nothing is sent then. If the session has ended, throws the error that ended it.
+  // Infers the results' metadata, names the results, records the call in the client's autograd graph
+  // (client/session/graph.h) if a result requires grad, and queues the instruction. `args` may contain Handles of this
+  // session only. The results are `options.into` if it is given. Waits for the sizes if the operator is dynamic. Throws
+  // Error at once if the rules reject the arguments; nothing is sent then. If the session has ended, throws the error
+  // that ended it.
   Tensors call(const Op& op, Args args, const CallOptions& options = {});
   // Like call(), with metadata from the caller instead of infer() (for backward and related operators). Does not record
   // the call in the client's autograd graph.
