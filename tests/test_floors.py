@@ -73,7 +73,7 @@ STACKS = (
     ("proto",),
     ("server", "server/transfer", "server/checkpoint", "server/session", "server/rpc", "server/admin", "server/daemon"),
     ("client/connection", "client/transport", "client/link", "client/session", "client/autograd", "client"),
-    ("python", "python/bindings"),
+    ("python", "python/bindings/tensor", "python/bindings/autograd", "python/bindings"),
 )
 # The other floors whose folders a floor's folders may include. A folder's own entry takes precedence over its floor's.
 BELOW = {

@@ -1,4 +1,4 @@
-"""Emits the tables of Python functions and methods (python/bindings/operators.h)."""
+"""Emits the tables of Python functions and methods (python/bindings/tensor/operators.h)."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def emit(operators: list[Operator]) -> str:
     return f"""{HEADER}#include <Python.h>
 
 #include "engine/schema/op_ids.h"
-#include "python/bindings/operators.h"
+#include "python/bindings/tensor/operators.h"
 
 namespace tt::python {{
 namespace {{

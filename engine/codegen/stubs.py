@@ -56,7 +56,7 @@ def _parameters(op: Operator, method: bool, variadic: bool) -> str:
     further = []
     if not method and not op.is_view and op.signature.num_outputs != 0:
         further.append("out: Tensor | tuple[Tensor, ...] | None = None")
-    # Keywords of the parser that are not parameters of the operator (python/bindings/parse.cc).
+    # Keywords of the parser that are not parameters of the operator (python/bindings/tensor/parse.cc).
     if any(p.type == "Device" for p in op.params):  # creates a tensor
         further += ["layout: str | None = None", "pin_memory: _bool = False", "memory_format: str | None = None"]
         further.append("requires_grad: _bool = False")

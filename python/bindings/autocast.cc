@@ -6,8 +6,8 @@
 
 #include "client/session/autocast.h"
 #include "engine/schema/error.h"
-#include "python/bindings/object.h"
-#include "python/bindings/parse.h"
+#include "python/bindings/tensor/object.h"
+#include "python/bindings/tensor/parse.h"
 
 namespace py = pybind11;
 

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/session/autocast.h"
-#include "python/bindings/torch_function.h"
+#include "python/bindings/tensor/torch_function.h"
 
 namespace tt::python {
 namespace {

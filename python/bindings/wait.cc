@@ -7,7 +7,7 @@
 #include <atomic>
 
 #include "client/connection/interruption.h"
-#include "python/bindings/object.h"
+#include "python/bindings/tensor/object.h"
 
 namespace tt::python {
 namespace {

@@ -1,6 +1,6 @@
 """torch.overrides: functions for types that implement __torch_function__, and modes that override functions.
 
-The dispatch itself is in C++ (bindings/torch_function.h) and in teletensor/_overridable.py.
+The dispatch itself is in C++ (bindings/tensor/torch_function.h) and in teletensor/_overridable.py.
 """
 
 from __future__ import annotations

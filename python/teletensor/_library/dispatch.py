@@ -1,4 +1,4 @@
-"""Passes operator calls to dispatch modes and to __torch_dispatch__ of tensors; called by bindings/torch_dispatch.h.
+"""Passes operator calls to dispatch modes and to __torch_dispatch__ of tensors; called by bindings/tensor/torch_dispatch.h.
 
 An operator of the engine reaches handlers as PyTorch's operator (torch.ops.aten) with the same name and arguments, else as
 an operator of the namespace teletensor. Handlers run above autocast and above the engine's recording of gradients: a

@@ -1,4 +1,4 @@
-#include "python/bindings/types.h"
+#include "python/bindings/tensor/types.h"
 
 #include <structmember.h>
 #include <algorithm>
@@ -11,8 +11,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "engine/schema/error.h"
-#include "python/bindings/object.h"
-#include "python/bindings/parse.h"
+#include "python/bindings/tensor/object.h"
+#include "python/bindings/tensor/parse.h"
 
 namespace tt::python {
 namespace {

@@ -1,4 +1,4 @@
-#include "python/bindings/read.h"
+#include "python/bindings/tensor/read.h"
 
 #include <pybind11/pybind11.h>
 
@@ -6,9 +6,9 @@
 #include <memory>
 
 #include "engine/schema/float8.h"
-#include "python/bindings/mode.h"
-#include "python/bindings/object.h"
-#include "python/bindings/torch_dispatch.h"
+#include "python/bindings/tensor/mode.h"
+#include "python/bindings/tensor/object.h"
+#include "python/bindings/tensor/torch_dispatch.h"
 
 namespace tt::python {
 namespace {

@@ -1,4 +1,4 @@
-#include "python/bindings/convert.h"
+#include "python/bindings/tensor/convert.h"
 
 #include <cmath>
 #include <cstring>
@@ -8,12 +8,12 @@
 
 #include "engine/schema/float8.h"
 #include "engine/schema/op_ids.h"
-#include "python/bindings/mode.h"
-#include "python/bindings/object.h"
-#include "python/bindings/operators.h"
-#include "python/bindings/parse.h"
-#include "python/bindings/read.h"
-#include "python/bindings/torch_dispatch.h"
+#include "python/bindings/tensor/mode.h"
+#include "python/bindings/tensor/object.h"
+#include "python/bindings/tensor/operators.h"
+#include "python/bindings/tensor/parse.h"
+#include "python/bindings/tensor/read.h"
+#include "python/bindings/tensor/torch_dispatch.h"
 
 namespace tt::python {
 namespace {

@@ -1,16 +1,16 @@
-#include "python/bindings/parse.h"
+#include "python/bindings/tensor/parse.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "absl/algorithm/container.h"
 #include "engine/schema/op_ids.h"
-#include "python/bindings/convert.h"
-#include "python/bindings/mode.h"
-#include "python/bindings/object.h"
-#include "python/bindings/read.h"
-#include "python/bindings/torch_function.h"
-#include "python/bindings/types.h"
+#include "python/bindings/tensor/convert.h"
+#include "python/bindings/tensor/mode.h"
+#include "python/bindings/tensor/object.h"
+#include "python/bindings/tensor/read.h"
+#include "python/bindings/tensor/torch_function.h"
+#include "python/bindings/tensor/types.h"
 
 namespace tt::python {
 namespace {

@@ -1,11 +1,11 @@
-#include "python/bindings/torch_function.h"
+#include "python/bindings/tensor/torch_function.h"
 
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "python/bindings/torch_dispatch.h"
+#include "python/bindings/tensor/torch_dispatch.h"
 
 namespace tt::python {
 

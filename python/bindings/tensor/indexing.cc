@@ -1,15 +1,15 @@
-#include "python/bindings/indexing.h"
+#include "python/bindings/tensor/indexing.h"
 
 #include <algorithm>
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
 #include "engine/schema/op_ids.h"
-#include "python/bindings/convert.h"
-#include "python/bindings/object.h"
-#include "python/bindings/operators.h"
-#include "python/bindings/torch_dispatch.h"
-#include "python/bindings/torch_function.h"
+#include "python/bindings/tensor/convert.h"
+#include "python/bindings/tensor/object.h"
+#include "python/bindings/tensor/operators.h"
+#include "python/bindings/tensor/torch_dispatch.h"
+#include "python/bindings/tensor/torch_function.h"
 
 namespace tt::python {
 namespace {

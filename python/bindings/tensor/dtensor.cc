@@ -1,4 +1,4 @@
-#include "python/bindings/dtensor.h"
+#include "python/bindings/tensor/dtensor.h"
 
 #include <pybind11/stl.h>
 
@@ -6,11 +6,11 @@
 #include <utility>
 #include <vector>
 
-#include "python/bindings/arguments.h"
-#include "python/bindings/object.h"
-#include "python/bindings/parse.h"
-#include "python/bindings/torch_dispatch.h"
-#include "python/bindings/types.h"
+#include "python/bindings/tensor/arguments.h"
+#include "python/bindings/tensor/object.h"
+#include "python/bindings/tensor/parse.h"
+#include "python/bindings/tensor/torch_dispatch.h"
+#include "python/bindings/tensor/types.h"
 
 namespace py = pybind11;
 

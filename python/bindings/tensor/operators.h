@@ -5,7 +5,7 @@
 
 #include "client/session/session.h"
 #include "engine/schema/op.h"
-#include "python/bindings/parse.h"
+#include "python/bindings/tensor/parse.h"
 
 namespace tt::python {
 

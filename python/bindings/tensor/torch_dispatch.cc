@@ -1,15 +1,15 @@
-#include "python/bindings/torch_dispatch.h"
+#include "python/bindings/tensor/torch_dispatch.h"
 
 #include <string>
 
 #include "client/autograd/backward.h"
 #include "engine/schema/op_ids.h"
-#include "python/bindings/arguments.h"
-#include "python/bindings/dtensor.h"
-#include "python/bindings/mode.h"
-#include "python/bindings/operators.h"
-#include "python/bindings/torch_function.h"
-#include "python/bindings/types.h"
+#include "python/bindings/tensor/arguments.h"
+#include "python/bindings/tensor/dtensor.h"
+#include "python/bindings/tensor/mode.h"
+#include "python/bindings/tensor/operators.h"
+#include "python/bindings/tensor/torch_function.h"
+#include "python/bindings/tensor/types.h"
 
 namespace py = pybind11;
 

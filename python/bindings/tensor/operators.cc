@@ -1,4 +1,4 @@
-#include "python/bindings/operators.h"
+#include "python/bindings/tensor/operators.h"
 
 #include <deque>
 #include <string>
@@ -7,13 +7,13 @@
 #include "absl/strings/str_cat.h"
 #include "client/autograd/backward.h"
 #include "engine/schema/op_ids.h"
-#include "python/bindings/convert.h"
-#include "python/bindings/dtensor.h"
-#include "python/bindings/mode.h"
-#include "python/bindings/object.h"
-#include "python/bindings/read.h"
-#include "python/bindings/torch_dispatch.h"
-#include "python/bindings/torch_function.h"
+#include "python/bindings/tensor/convert.h"
+#include "python/bindings/tensor/dtensor.h"
+#include "python/bindings/tensor/mode.h"
+#include "python/bindings/tensor/object.h"
+#include "python/bindings/tensor/read.h"
+#include "python/bindings/tensor/torch_dispatch.h"
+#include "python/bindings/tensor/torch_function.h"
 
 namespace tt::python {
 namespace {

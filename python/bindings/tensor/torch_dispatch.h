@@ -7,8 +7,8 @@
 #include <Python.h>
 
 #include "engine/schema/op.h"
-#include "python/bindings/object.h"
-#include "python/bindings/parse.h"
+#include "python/bindings/tensor/object.h"
+#include "python/bindings/tensor/parse.h"
 
 namespace tt::python {
 

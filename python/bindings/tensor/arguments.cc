@@ -1,9 +1,9 @@
-#include "python/bindings/arguments.h"
+#include "python/bindings/tensor/arguments.h"
 
 #include "client/session/tensor.h"
-#include "python/bindings/object.h"
-#include "python/bindings/parse.h"
-#include "python/bindings/types.h"
+#include "python/bindings/tensor/object.h"
+#include "python/bindings/tensor/parse.h"
+#include "python/bindings/tensor/types.h"
 
 namespace py = pybind11;
 

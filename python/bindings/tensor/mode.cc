@@ -1,12 +1,12 @@
 #include <Python.h>
 
-#include "python/bindings/mode.h"
+#include "python/bindings/tensor/mode.h"
 
 #include <string>
 #include <string_view>
 
 #include "absl/container/flat_hash_map.h"
-#include "python/bindings/object.h"
+#include "python/bindings/tensor/object.h"
 
 namespace tt::python {
 

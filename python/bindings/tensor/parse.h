@@ -12,7 +12,7 @@
 #include "absl/container/inlined_vector.h"
 #include "client/session/session.h"
 #include "engine/schema/op.h"
-#include "python/bindings/object.h"
+#include "python/bindings/tensor/object.h"
 
 namespace tt::python {
 

@@ -1,4 +1,4 @@
-#include "python/bindings/object.h"
+#include "python/bindings/tensor/object.h"
 
 #include <structmember.h>
 
@@ -7,17 +7,17 @@
 
 #include "client/autograd/backward.h"
 #include "engine/schema/op_ids.h"
-#include "python/bindings/convert.h"
-#include "python/bindings/dtensor.h"
-#include "python/bindings/errors.h"
-#include "python/bindings/indexing.h"
-#include "python/bindings/mode.h"
-#include "python/bindings/operators.h"
-#include "python/bindings/parse.h"
-#include "python/bindings/read.h"
-#include "python/bindings/torch_dispatch.h"
-#include "python/bindings/torch_function.h"
-#include "python/bindings/types.h"
+#include "python/bindings/tensor/convert.h"
+#include "python/bindings/tensor/dtensor.h"
+#include "python/bindings/tensor/errors.h"
+#include "python/bindings/tensor/indexing.h"
+#include "python/bindings/tensor/mode.h"
+#include "python/bindings/tensor/operators.h"
+#include "python/bindings/tensor/parse.h"
+#include "python/bindings/tensor/read.h"
+#include "python/bindings/tensor/torch_dispatch.h"
+#include "python/bindings/tensor/torch_function.h"
+#include "python/bindings/tensor/types.h"
 
 namespace tt::python {
 

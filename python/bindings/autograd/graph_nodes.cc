@@ -1,11 +1,11 @@
-#include "python/bindings/graph_nodes.h"
+#include "python/bindings/autograd/graph_nodes.h"
 
 #include <pybind11/stl.h>
 
 #include "client/autograd/graph_nodes.h"
-#include "python/bindings/gradients.h"
-#include "python/bindings/mode.h"
-#include "python/bindings/object.h"
+#include "python/bindings/autograd/gradients.h"
+#include "python/bindings/tensor/mode.h"
+#include "python/bindings/tensor/object.h"
 
 namespace py = pybind11;
 

@@ -1,10 +1,10 @@
-#include "python/bindings/gradients.h"
+#include "python/bindings/autograd/gradients.h"
 
-#include "python/bindings/dtensor.h"
-#include "python/bindings/mode.h"
-#include "python/bindings/object.h"
-#include "python/bindings/operators.h"
-#include "python/bindings/torch_dispatch.h"
+#include "python/bindings/tensor/dtensor.h"
+#include "python/bindings/tensor/mode.h"
+#include "python/bindings/tensor/object.h"
+#include "python/bindings/tensor/operators.h"
+#include "python/bindings/tensor/torch_dispatch.h"
 
 namespace py = pybind11;
 

@@ -1,4 +1,4 @@
-#include "python/bindings/errors.h"
+#include "python/bindings/tensor/errors.h"
 
 #include <cerrno>
 #include <new>
@@ -6,7 +6,7 @@
 
 #include "client/connection/interruption.h"
 #include "client/session/session.h"
-#include "python/bindings/object.h"
+#include "python/bindings/tensor/object.h"
 
 namespace tt::python {
 namespace {

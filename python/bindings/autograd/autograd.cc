@@ -1,16 +1,16 @@
-#include "python/bindings/autograd.h"
+#include "python/bindings/autograd/autograd.h"
 
 #include <memory>
 #include <vector>
 
 #include "client/autograd/backward.h"
 #include "engine/schema/op_ids.h"
-#include "python/bindings/gradients.h"
-#include "python/bindings/graph_nodes.h"
-#include "python/bindings/mode.h"
-#include "python/bindings/object.h"
-#include "python/bindings/operators.h"
-#include "python/bindings/torch_dispatch.h"
+#include "python/bindings/autograd/gradients.h"
+#include "python/bindings/autograd/graph_nodes.h"
+#include "python/bindings/tensor/mode.h"
+#include "python/bindings/tensor/object.h"
+#include "python/bindings/tensor/operators.h"
+#include "python/bindings/tensor/torch_dispatch.h"
 
 namespace py = pybind11;
 

@@ -10,8 +10,8 @@
 #include <string>
 
 #include "absl/container/inlined_vector.h"
-#include "python/bindings/object.h"
-#include "python/bindings/parse.h"
+#include "python/bindings/tensor/object.h"
+#include "python/bindings/tensor/parse.h"
 
 namespace tt::python {
 
