@@ -85,4 +85,12 @@ void encode_args(const Op& op, Args args, v1::Instruction* instruction) {
   for (size_t i = 0; i < count; ++i) encode_arg(args[i], instruction->add_args());
 }
 
+void decode_description(const v1::TensorDescription& description, TensorMeta* meta) {
+  meta->dtype = static_cast<DType>(description.dtype());
+  meta->device = decode_device(description.device());
+  meta->sizes.assign(description.sizes().begin(), description.sizes().end());
+  meta->strides = contiguous_strides(meta->sizes);
+  meta->offset = 0;
+}
+
 }  // namespace tt::client

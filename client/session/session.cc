@@ -13,7 +13,7 @@
 #include "client/session/deferred_uploads.h"
 #include "client/session/encode.h"
 #include "client/session/graph.h"
-#include "client/session/operand.h"
+#include "client/session/saved_call.h"
 #include "client/session/site_table.h"
 #include "client/session/wait_policy.h"
 #include "engine/schema/op_ids.h"
@@ -44,72 +44,7 @@ Tensor first_tensor(Args args) {
   return nullptr;
 }
 
-template <typename F>
-void for_each_tensor(const Arg& arg, F f) {
-  if (arg.kind == Arg::Kind::kTensor) {
-    f(static_cast<const Handle*>(arg.tensor));
-  } else if (arg.kind == Arg::Kind::kTensors) {
-    for (const TensorMeta* tensor : arg.list()) {
-      if (tensor) f(static_cast<const Handle*>(tensor));
-    }
-  }
-}
-
-void describe_as(const v1::TensorDescription& description, TensorMeta* meta) {
-  meta->dtype = static_cast<DType>(description.dtype());
-  meta->device = decode_device(description.device());
-  meta->sizes.assign(description.sizes().begin(), description.sizes().end());
-  meta->strides = contiguous_strides(meta->sizes);
-  meta->offset = 0;
-}
-
 }  // namespace
-
-// A call that is enclosed in saved_begin and saved_end, or in saved_begin and saved_stop (engine/ops/autograd.yaml).
-class Session::SavedCall {
- public:
-  SavedCall(std::shared_ptr<SavedTensorHooks> hooks, Args args) : hooks_(std::move(hooks)) {
-    for (const Arg& arg : args) {
-      for_each_tensor(arg, [&](const Handle* t) { inputs_.push_back(Tensor(const_cast<Handle*>(t))); });
-    }
-    if (is_stored()) stop_ = next_stop(kStopsPerCall);
-  }
-  // Whether the client stores the tensors.
-  bool is_stored() const { return hooks_->mode() == SavedTensorHooks::Mode::kClient; }
-  size_t encoded_bytes(size_t results) const { return 128 + 16 * (inputs_.size() + results); }
-  void begin(Link::Appending& appending) const {
-    const Arg args[] = {static_cast<int64_t>(hooks_->mode())};
-    add(appending, "saved_begin", args);
-  }
-  void end(Link::Appending& appending, Ref<Session> session, absl::Span<const Tensor> results) {
-    if (!is_stored()) return static_cast<void>(add(appending, "saved_stop", {}));
-    const ListArg inputs(inputs_), made(results);
-    const Arg args[] = {stop_, inputs.arg(), made.arg()};
-    v1::Instruction* instruction = add(appending, "saved_end", args);
-    TensorMeta meta;
-    meta.dtype = DType::kInt64;
-    description_ = make_ref<Handle>(meta, std::move(session), 0);
-    description_->id = appending.name(1);
-    instruction->set_result(description_->id);
-  }
-  // Waits for the engine's description, and stores the tensors.
-  std::vector<PackedNode> store(Session& session, absl::Span<const Tensor> results, uint32_t site);
-
- private:
-  static constexpr int64_t kStopsPerCall = int64_t{1} << 20;
-  static v1::Instruction* add(Link::Appending& appending, std::string_view name, Args args) {
-    const Op& op = *find_op(name);
-    v1::Instruction* instruction = appending.add_instruction();
-    instruction->set_op(op.id);
-    encode_args(op, args, instruction);
-    return instruction;
-  }
-
-  const std::shared_ptr<SavedTensorHooks> hooks_;
-  std::vector<Tensor> inputs_;
-  Tensor description_;
-  int64_t stop_ = 0;
-};
 
 struct Session::Impl {
   Impl(std::unique_ptr<Transport> transport, v1::HelloRequest hello) : link(std::move(transport), std::move(hello)) {
@@ -138,6 +73,7 @@ struct Session::Impl {
   // Names the result of an upload whose instruction is issued later.
   Tensor defer(Session* self, uint64_t transfer, Args args, uint32_t site);
   void wait_for_sizes(Tensors& results, uint32_t site);
+  std::vector<int64_t> read_description(SavedCall& saved, uint32_t site);
   // Call before a wait that the program may not intend.
   void check_wait(uint32_t site) const {
     if (restricts_waits()) [[unlikely]]
@@ -343,33 +279,11 @@ Tensors Session::call(const Op& op, Args args, const CallOptions& options) {
   if (op.is_dynamic && options.into.empty()) impl_->wait_for_sizes(results, options.site);
   if (!grad) return results;
   Ref<GraphNode> node = record(op, args, absl::MakeConstSpan(results), !options.into.empty());
-  if (saved && saved->is_stored() && node) [[unlikely]]
-    node->mutable_extras().packed = saved->store(*this, absl::MakeConstSpan(results), options.site);
-  return results;
-}
-
-std::vector<PackedNode> Session::SavedCall::store(Session& session, absl::Span<const Tensor> results, uint32_t site) {
-  std::vector<int64_t> numbers;
-  {
-    Impl& impl = *session.impl_;
-    Waiting waiting(impl, site);
-    v1::ReadResult answer = std::move(impl.link.read({&description_->id, 1}, /*meta_only=*/false)[0]);
-    if (answer.has_error()) throw impl.link.remote_error(answer.error());
-    describe_as(answer.tensor(), description_.get());
-    numbers.resize(static_cast<size_t>(description_->numel()));
-    const absl::Span<char> bytes(reinterpret_cast<char*>(numbers.data()), numbers.size() * sizeof(int64_t));
-    if (answer.data().size() == bytes.size())
-      std::copy(answer.data().begin(), answer.data().end(), bytes.begin());
-    else
-      impl.link.download(description_->id, bytes);
+  if (saved && saved->is_stored() && node) [[unlikely]] {
+    const std::vector<int64_t> description = impl_->read_description(*saved, options.site);
+    node->mutable_extras().packed = saved->store(*this, description, absl::MakeConstSpan(results));
   }
-  if (numbers.empty()) return {};
-  const Arg stop[] = {stop_};
-  const std::vector<TensorMeta> metas = described_others(numbers);
-  Tensors others;
-  if (!metas.empty()) others = session.call_with_metas(*find_op("saved_values"), stop, metas);
-  session.call_with_metas(*find_op("saved_release"), stop, {});
-  return pack_saved(hooks_, stop_, numbers, inputs_, results, absl::MakeConstSpan(others));
+  return results;
 }
 
 Tensors Session::call_with_metas(const Op& op, Args args, absl::Span<const TensorMeta> metas,
@@ -458,8 +372,13 @@ void Session::Impl::wait_for_sizes(Tensors& results, uint32_t site) {
   std::vector<v1::ReadResult> answers = link.read(handles, /*meta_only=*/true);
   for (size_t i = 0; i < answers.size(); ++i) {
     if (answers[i].has_error()) throw link.remote_error(answers[i].error());
-    describe_as(answers[i].tensor(), results[i].get());
+    decode_description(answers[i].tensor(), results[i].get());
   }
+}
+
+std::vector<int64_t> Session::Impl::read_description(SavedCall& saved, uint32_t site) {
+  Waiting waiting(*this, site);
+  return saved.read_description(link);
 }
 
 void Session::describe(Tensors& results, uint32_t site) {

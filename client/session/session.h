@@ -148,7 +148,6 @@ class Session : public RefCounted {
  private:
   struct Impl;
   class Waiting;
-  class SavedCall;
   explicit Session(std::unique_ptr<Impl> impl);
   friend struct Handle;
   friend class PendingValue;

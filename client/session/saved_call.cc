@@ -1,0 +1,73 @@
+#include "client/session/saved_call.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "client/session/encode.h"
+#include "client/session/graph.h"
+#include "client/session/operand.h"
+
+namespace tt::client {
+namespace {
+
+constexpr int64_t kStopsPerCall = int64_t{1} << 20;
+
+v1::Instruction* add(Link::Appending& appending, std::string_view name, Args args) {
+  const Op& op = *find_op(name);
+  v1::Instruction* instruction = appending.add_instruction();
+  instruction->set_op(op.id);
+  encode_args(op, args, instruction);
+  return instruction;
+}
+
+}  // namespace
+
+SavedCall::SavedCall(std::shared_ptr<SavedTensorHooks> hooks, Args args) : hooks_(std::move(hooks)) {
+  for (const Arg& arg : args) {
+    for_each_tensor(arg, [&](const Handle* t) { inputs_.push_back(Tensor(const_cast<Handle*>(t))); });
+  }
+  if (is_stored()) stop_ = next_stop(kStopsPerCall);
+}
+
+void SavedCall::begin(Link::Appending& appending) const {
+  const Arg args[] = {static_cast<int64_t>(hooks_->mode())};
+  add(appending, "saved_begin", args);
+}
+
+void SavedCall::end(Link::Appending& appending, Ref<Session> session, absl::Span<const Tensor> results) {
+  if (!is_stored()) return static_cast<void>(add(appending, "saved_stop", {}));
+  const ListArg inputs(inputs_), made(results);
+  const Arg args[] = {stop_, inputs.arg(), made.arg()};
+  v1::Instruction* instruction = add(appending, "saved_end", args);
+  TensorMeta meta;
+  meta.dtype = DType::kInt64;
+  description_ = make_ref<Handle>(meta, std::move(session), 0);
+  description_->id = appending.name(1);
+  instruction->set_result(description_->id);
+}
+
+std::vector<int64_t> SavedCall::read_description(Link& link) {
+  v1::ReadResult answer = std::move(link.read({&description_->id, 1}, /*meta_only=*/false)[0]);
+  if (answer.has_error()) throw link.remote_error(answer.error());
+  decode_description(answer.tensor(), description_.get());
+  std::vector<int64_t> numbers(static_cast<size_t>(description_->numel()));
+  const absl::Span<char> bytes(reinterpret_cast<char*>(numbers.data()), numbers.size() * sizeof(int64_t));
+  if (answer.data().size() == bytes.size())
+    std::copy(answer.data().begin(), answer.data().end(), bytes.begin());
+  else
+    link.download(description_->id, bytes);
+  return numbers;
+}
+
+std::vector<PackedNode> SavedCall::store(Session& session, absl::Span<const int64_t> description,
+                                         absl::Span<const Tensor> results) const {
+  if (description.empty()) return {};
+  const Arg stop[] = {stop_};
+  const std::vector<TensorMeta> metas = described_others(description);
+  Tensors others;
+  if (!metas.empty()) others = session.call_with_metas(*find_op("saved_values"), stop, metas);
+  session.call_with_metas(*find_op("saved_release"), stop, {});
+  return pack_saved(hooks_, stop_, description, inputs_, results, absl::MakeConstSpan(others));
+}
+
+}  // namespace tt::client
