@@ -1,5 +1,5 @@
-// Client side of autograd, in addition to backward() and grad() (client/session/session.h): client-side functions and
-// hooks, leaves, and retained gradients. Nothing here waits for the engine. Incorrect use throws Error at once.
+// Client side of autograd: backward() and grad(), client-side functions and hooks, leaves, and retained gradients.
+// Nothing here waits for the engine. Incorrect use throws Error at once.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,17 @@
 #include "client/session/tensor.h"
 
 namespace tt::client {
+
+// Reverse-mode differentiation, issued without waiting; see docs/autograd.md. A null gradient means ones, and requires
+// a root with one element.
+//
+// Accumulates into the `.grad` of the leaves that the roots reach, or only of the leaves in `inputs`.
+void backward(absl::Span<const Tensor> roots, absl::Span<const Tensor> gradients, bool retain_graph, bool create_graph,
+              uint32_t site, absl::Span<const Tensor> inputs = {});
+// Returns the gradients with respect to `inputs`; an entry is null if there is no gradient (requires allow_unused).
+std::vector<Tensor> grad(absl::Span<const Tensor> roots, absl::Span<const Tensor> gradients,
+                         absl::Span<const Tensor> inputs, bool retain_graph, bool create_graph, bool allow_unused,
+                         uint32_t site);
 
 // Records that the caller's code computed `outputs` (floating point, made without recording) from `inputs`. `backward`
 // receives one gradient per output, zeros for outputs that received none, and returns one gradient per input.

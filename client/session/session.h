@@ -156,15 +156,4 @@ class Session : public RefCounted {
   const uint64_t serial_;
 };
 
-// Reverse-mode differentiation, issued without waiting; see docs/autograd.md. A null gradient means ones, and requires
-// a root with one element.
-//
-// Accumulates into the `.grad` of the leaves that the roots reach, or only of the leaves in `inputs`.
-void backward(absl::Span<const Tensor> roots, absl::Span<const Tensor> gradients, bool retain_graph, bool create_graph,
-              uint32_t site, absl::Span<const Tensor> inputs = {});
-// Returns the gradients with respect to `inputs`; an entry is null if there is no gradient (requires allow_unused).
-std::vector<Tensor> grad(absl::Span<const Tensor> roots, absl::Span<const Tensor> gradients,
-                         absl::Span<const Tensor> inputs, bool retain_graph, bool create_graph, bool allow_unused,
-                         uint32_t site);
-
 }  // namespace tt::client
