@@ -22,9 +22,9 @@ namespace tt::cpu {
 namespace {
 
 constexpr int64_t kGrain = 16 * 1024;  // minimum number of multiplications per thread
-// The minimum number of multiplications for which LAPACK should divide one matrix among threads. kBlocks is for
-// algorithms that consist of blocked products. kColumns is for algorithms with one or two barriers per column, which
-// are slow if another process uses the same cores.
+// The minimum number of multiplications for which one matrix should be divided among threads. kBlocks is for algorithms
+// that consist of blocked products. kColumns is for algorithms with one or two barriers per column, which are slow if
+// another process uses the same cores; several such matrices are divided among threads, one each.
 constexpr int64_t kBlocks = 2 * 1024 * 1024, kColumns = int64_t{4} << 30;
 
 // Calls body(i, solver) for every matrix of a batch. `work` is the number of multiplications per matrix. `make` creates
@@ -228,7 +228,7 @@ void qr_factored(const Tensor& input, std::string_view mode, Tensor& Q, Tensor& 
   const Tensor a = contiguous(input);
   with_linalg_element(input.dtype(), [&]<typename T>(std::type_identity<T>) {
     const auto make = [&] { return Householder<T>(m, n, columns); };
-    each_matrix(matrix_count(input), m * n * k, kColumns, make, [&](int64_t i, Householder<T>& qr) {
+    each_matrix(matrix_count(input), m * n * k, kBlocks, make, [&](int64_t i, Householder<T>& qr) {
       std::vector<T> tau(static_cast<size_t>(k));
       qr.factor(a.data_as<T>() + i * m * n, tau.data());
       qr.triangle(rows, R.data_as<T>() + i * rows * n);
@@ -243,7 +243,7 @@ void householder_factored(const Tensor& input, Tensor& a, Tensor& tau) {
   const Tensor matrices = contiguous(input);
   with_linalg_element(input.dtype(), [&]<typename T>(std::type_identity<T>) {
     const auto make = [&] { return Householder<T>(m, n, 0); };
-    each_matrix(matrix_count(input), m * n * k, kColumns, make, [&](int64_t i, Householder<T>& qr) {
+    each_matrix(matrix_count(input), m * n * k, kBlocks, make, [&](int64_t i, Householder<T>& qr) {
       qr.factor(matrices.data_as<T>() + i * m * n, tau.data_as<T>() + i * k);
       qr.reflections(a.data_as<T>() + i * m * n);
     });
@@ -259,7 +259,7 @@ void eigh_decomposed(const Tensor& input, std::string_view UPLO, bool vectors, T
   std::vector<int32_t> info(static_cast<size_t>(batch));
   with_linalg_element(input.dtype(), [&]<typename T>(std::type_identity<T>) {
     const auto make = [&] { return Eigh<T>(n, upper, vectors); };
-    each_matrix(batch, 9 * n * n * n, kColumns, make, [&](int64_t i, Eigh<T>& eigh) {
+    each_matrix(batch, 9 * n * n * n, batch == 1 ? kBlocks : kColumns, make, [&](int64_t i, Eigh<T>& eigh) {
       info[static_cast<size_t>(i)] =
           eigh.decompose(a.data_as<T>() + i * n * n, eigenvalues.data_as<real_of_t<T>>() + i * n,
                          vectors ? eigenvectors.data_as<T>() + i * n * n : nullptr);

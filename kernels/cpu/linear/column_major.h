@@ -5,25 +5,41 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 
 #include "engine/schema/error.h"
 #include "kernels/common/math/complex.h"
+#include "kernels/cpu/iteration/transpose.h"
 
 namespace tt::cpu {
 
-// to[c][r] = from[r][c], in square tiles that fit the L1 cache.
+// to[c * to_stride + r] = from[r * from_stride + c] for a matrix of rows x columns.
 template <typename T>
-void transpose_copy(const T* from, int64_t rows, int64_t columns, T* to) {
-  constexpr int64_t kSquare = 16;
-  for (int64_t r = 0; r < rows; r += kSquare) {
-    const int64_t r_end = std::min(rows, r + kSquare);
-    for (int64_t c = 0; c < columns; c += kSquare) {
-      const int64_t c_end = std::min(columns, c + kSquare);
-      for (int64_t i = r; i < r_end; ++i) {
-        for (int64_t j = c; j < c_end; ++j) to[j * rows + i] = from[i * columns + j];
+void transpose_copy(const T* from, int64_t from_stride, int64_t rows, int64_t columns, T* to, int64_t to_stride) {
+  using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+  if constexpr (sizeof(T) == sizeof(Bits)) {
+    constexpr int64_t kStrip = 16;  // whole cache lines
+    for (int64_t c = 0; c < columns; c += kStrip) {
+      transpose_plane(reinterpret_cast<const Bits*>(from + c), reinterpret_cast<Bits*>(to + c * to_stride),
+                      {std::min(kStrip, columns - c), rows, from_stride, to_stride});
+    }
+  } else {
+    constexpr int64_t kSquare = 16;  // tiles fit the L1 cache
+    for (int64_t r = 0; r < rows; r += kSquare) {
+      const int64_t r_end = std::min(rows, r + kSquare);
+      for (int64_t c = 0; c < columns; c += kSquare) {
+        const int64_t c_end = std::min(columns, c + kSquare);
+        for (int64_t i = r; i < r_end; ++i) {
+          for (int64_t j = c; j < c_end; ++j) to[j * to_stride + i] = from[i * from_stride + j];
+        }
       }
     }
   }
+}
+// to[c][r] = from[r][c]
+template <typename T>
+void transpose_copy(const T* from, int64_t rows, int64_t columns, T* to) {
+  transpose_copy(from, columns, rows, columns, to, rows);
 }
 
 // Throws Error (RuntimeError) if a size, or a workspace's number of elements, exceeds LAPACK's 32-bit integers.

@@ -1,4 +1,11 @@
 // Eigenvalues and singular values.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "engine/device/cancellation.h"
+#include "engine/device/parallel.h"
 #include "kernels/cpu/linear/column_major.h"
 #include "kernels/cpu/linear/matrices.h"
 
@@ -11,6 +18,15 @@ bool triangle_is_finite(const T* a, int64_t n, bool upper) {
     if (!all_finite(a + i * n + (upper ? i : 0), upper ? n - i : i + 1)) return false;
   }
   return true;
+}
+
+// The larger of a number's two parts, without signs.
+template <typename T>
+real_of_t<T> largest_part(T x) {
+  if constexpr (is_complex_v<T>)
+    return std::max(std::abs(x.re), std::abs(x.im));
+  else
+    return std::abs(x);
 }
 
 // Converts LAPACK's eigenvectors of a real matrix: a complex pair is stored as two columns, the real and the
@@ -30,22 +46,84 @@ void paired_vectors(const R* columns, const R* imaginary, int64_t n, Complex<R>*
 
 }  // namespace
 
+// Up to this size, LAPACK's driver is faster.
+constexpr int64_t kDriverRows = 32;
+// From this size, two threads are faster than one for the reduction to tridiagonal form, whose products with vectors
+// synchronise the threads at every column.
+constexpr int64_t kSharedRows = 768;
+
 template <typename T>
-Eigh<T>::Eigh(int64_t n, bool upper, bool vectors) : n_(to_lapack_int(n)), upper_(upper), job_(vectors ? 'V' : 'N') {
+Eigh<T>::Eigh(int64_t n, bool upper, bool vectors) : n_(to_lapack_int(n)), upper_(upper), vectors_(vectors) {
   const double size = static_cast<double>(n);
   check_lapack_sizes(vectors ? 2 * size * size + 64 * size : 64 * size);
   columns_.resize(lapack::padded_elements(n, n));
-  lapack::heevd(job_, 'L', n_, columns_.data(), n_, static_cast<real_of_t<T>*>(nullptr), space_);
+  if (uses_driver()) {
+    lapack::heevd(job(), 'L', n_, columns_.data(), n_, static_cast<R*>(nullptr), space_);
+    space_.allocate();
+    return;
+  }
+  beside_.resize(static_cast<size_t>(n));
+  tau_.resize(static_cast<size_t>(n));
+  vectors_of_tridiagonal_.resize(static_cast<size_t>(n * n));
+  lapack::hetrd('L', n_, columns_.data(), n_, static_cast<R*>(nullptr), beside_.data(), tau_.data(), space_);
   space_.allocate();
+  tridiagonal_.emplace(n_);
 }
 
 template <typename T>
-int32_t Eigh<T>::decompose(const T* a, real_of_t<T>* values, T* vectors) {
+bool Eigh<T>::uses_driver() const {
+  return !vectors_ || upper_ || n_ <= kDriverRows;
+}
+
+// Multiplies the triangle by a power of two if its largest element is so large or small that squares of elements
+// would overflow or underflow. Returns the factor.
+template <typename T>
+real_of_t<T> Eigh<T>::scale() {
+  R largest = 0;
+  for (int64_t j = 0; j < n_; ++j) {
+    for (int64_t i = j; i < n_; ++i)
+      largest = std::max(largest, largest_part(columns_[static_cast<size_t>(j * n_ + i)]));
+  }
+  const R safe = std::sqrt(std::numeric_limits<R>::min() / std::numeric_limits<R>::epsilon());
+  if (largest == 0 || (largest > safe && largest < 1 / safe)) return 1;
+  const R factor = std::ldexp(R(1), -std::ilogb(largest));
+  for (T& x : columns_) x = x * T(factor);
+  return factor;
+}
+
+template <typename T>
+int32_t Eigh<T>::decompose(const T* a, R* values, T* vectors) {
   if (!triangle_is_finite(a, n_, upper_)) return n_;
   transpose_copy(a, n_, n_, columns_.data());
-  const int info = lapack::heevd(job_, upper_ ? 'U' : 'L', n_, columns_.data(), n_, values, space_);
-  if (info == 0 && job_ == 'V') transpose_copy(columns_.data(), n_, n_, vectors);
-  return info;
+  std::optional<PoolLease> alone;
+  if (n_ < kSharedRows) alone.emplace(1);
+  if (uses_driver()) {
+    const int info = lapack::heevd(job(), upper_ ? 'U' : 'L', n_, columns_.data(), n_, values, space_);
+    if (info == 0 && vectors_) transpose_copy(columns_.data(), n_, n_, vectors);
+    return info;
+  }
+  const R factor = scale();
+  lapack::hetrd('L', n_, columns_.data(), n_, values, beside_.data(), tau_.data(), space_);
+  check_cancelled();
+  alone.reset();
+  if (const int info = tridiagonal_->decompose(values, beside_.data(), vectors_of_tridiagonal_.data())) return info;
+  for (int i = 0; i < n_ && factor != 1; ++i) values[i] /= factor;
+  // The vectors of the matrix are the reflections times the vectors of its tridiagonal form. The first reflection
+  // begins at the second row.
+  T* product = converted_vectors();
+  reflectors_.apply(n_ - 1, n_, n_ - 1, columns_.data() + 1, n_, tau_.data(), product + 1, n_);
+  transpose_copy(product, n_, n_, vectors);
+  return 0;
+}
+
+template <typename T>
+T* Eigh<T>::converted_vectors() {
+  if constexpr (is_complex_v<T>) {
+    converted_.assign(vectors_of_tridiagonal_.begin(), vectors_of_tridiagonal_.end());
+    return converted_.data();
+  } else {
+    return vectors_of_tridiagonal_.data();
+  }
 }
 
 template <typename T>

@@ -1,4 +1,4 @@
-// LU, Cholesky and QR factorisation, and triangular solves.
+// Cholesky and QR factorisation.
 #include "kernels/cpu/linear/column_major.h"
 #include "kernels/cpu/linear/matrices.h"
 
@@ -23,17 +23,6 @@ void Workspace<T>::allocate() {
 
 }  // namespace lapack
 
-template <typename T>
-Lu<T>::Lu(int64_t m, int64_t n) : m_(to_lapack_int(m)), n_(to_lapack_int(n)), columns_(lapack::padded_elements(m, n)) {}
-
-template <typename T>
-int32_t Lu<T>::factor(T* a, int32_t* pivots) {
-  transpose_copy(a, m_, n_, columns_.data());
-  const int info = lapack::getrf(m_, n_, columns_.data(), m_, pivots);
-  transpose_copy(columns_.data(), n_, m_, a);
-  return info;
-}
-
 // LAPACK reads `a` as its transpose, and a's lower triangle as the transpose's upper triangle. It factors the transpose
 // into U^H U, where U^T = L.
 template <typename T>
@@ -47,15 +36,8 @@ int32_t cholesky(T* a, int64_t n) {
   return 0;
 }
 
-// LAPACK reads the arguments as a^T and b^T, so the equation solved is x a^T = b^T.
-template <typename T>
-void solve_triangular(const T* a, T* b, int64_t n, int64_t k, bool upper, bool transposed, bool unit) {
-  const char uplo = upper ? 'L' : 'U', diagonal = unit ? 'U' : 'N';
-  const int size = to_lapack_int(n), columns = to_lapack_int(k);
-  if (size == 0 || columns == 0) return;
-  if (columns == 1) return lapack::trsv(uplo, transposed ? 'N' : 'T', diagonal, size, a, size, b);
-  lapack::trsm('R', uplo, transposed ? 'T' : 'N', diagonal, columns, size, a, size, b, columns);
-}
+// Up to this number of reflections, LAPACK's routines are faster than Reflectors.
+constexpr int kUnblocked = 64;
 
 template <typename T>
 Householder<T>::Householder(int64_t m, int64_t n, int64_t q_columns)
@@ -64,6 +46,7 @@ Householder<T>::Householder(int64_t m, int64_t n, int64_t q_columns)
       q_columns_(to_lapack_int(q_columns)),
       columns_(lapack::padded_elements(m, std::max(n, q_columns))) {
   const int k = std::min(m_, n_), ld = std::max(m_, 1);
+  if (k > kUnblocked) return;
   lapack::geqrf(m_, n_, columns_.data(), ld, nullptr, space_);
   const T factoring = space_.work[0];
   if (q_columns_ > 0) lapack::orgqr(m_, q_columns_, std::min(k, q_columns_), columns_.data(), ld, nullptr, space_);
@@ -77,7 +60,10 @@ Householder<T>::Householder(int64_t m, int64_t n, int64_t q_columns)
 template <typename T>
 void Householder<T>::factor(const T* a, T* tau) {
   transpose_copy(a, m_, n_, columns_.data());
-  lapack::geqrf(m_, n_, columns_.data(), std::max(m_, 1), tau, space_);
+  if (std::min(m_, n_) > kUnblocked)
+    reflectors_.factor(m_, n_, columns_.data(), m_, tau);
+  else
+    lapack::geqrf(m_, n_, columns_.data(), std::max(m_, 1), tau, space_);
 }
 
 template <typename T>
@@ -95,15 +81,16 @@ void Householder<T>::reflections(T* a) const {
 template <typename T>
 void Householder<T>::orthogonal(const T* tau, T* q) {
   const int k = std::min({m_, n_, q_columns_});
-  lapack::orgqr(m_, q_columns_, k, columns_.data(), std::max(m_, 1), tau, space_);
+  if (std::min(m_, n_) > kUnblocked)
+    reflectors_.form(m_, q_columns_, k, columns_.data(), m_, tau);
+  else
+    lapack::orgqr(m_, q_columns_, k, columns_.data(), std::max(m_, 1), tau, space_);
   transpose_copy(columns_.data(), q_columns_, m_, q);
 }
 
-#define TT_FACTORS_OF(T)                                                               \
-  template struct lapack::Workspace<T>;                                                \
-  template class Lu<T>;                                                                \
-  template int32_t cholesky<T>(T*, int64_t);                                           \
-  template void solve_triangular<T>(const T*, T*, int64_t, int64_t, bool, bool, bool); \
+#define TT_FACTORS_OF(T)                     \
+  template struct lapack::Workspace<T>;      \
+  template int32_t cholesky<T>(T*, int64_t); \
   template class Householder<T>;
 TT_FACTORS_OF(float)
 TT_FACTORS_OF(double)

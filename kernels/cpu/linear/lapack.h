@@ -40,12 +40,11 @@ struct Workspace {
   void p##getrf_(const int* m, const int* n, T* a, const int* lda, int* pivots, int* info);                            \
   void p##potrf_(const char* uplo, const int* n, T* a, const int* lda, int* info, size_t);                             \
   void p##geqrf_(const int* m, const int* n, T* a, const int* lda, T* tau, T* work, const int* lwork, int* info);      \
+  void p##geqrt3_(const int* m, const int* n, T* a, const int* lda, T* t, const int* ldt, int* info);                  \
   void orgqr_of_type(const int* m, const int* n, const int* k, T* a, const int* lda, const T* tau, T* work,            \
                      const int* lwork, int* info);                                                                     \
   void p##getrs_(const char* trans, const int* n, const int* k, const T* a, const int* lda, const int* pivots, T* b,   \
                  const int* ldb, int* info, size_t);                                                                   \
-  void p##trsm_(const char* side, const char* uplo, const char* trans, const char* diag, const int* m, const int* n,   \
-                const T* alpha, const T* a, const int* lda, T* b, const int* ldb, size_t, size_t, size_t, size_t);     \
   void p##trsv_(const char* uplo, const char* trans, const char* diag, const int* n, const T* a, const int* lda, T* x, \
                 const int* step, size_t, size_t, size_t);                                                              \
   void p##gemm_(const char* transa, const char* transb, const int* m, const int* n, const int* k, const T* alpha,      \
@@ -73,25 +72,31 @@ struct Workspace {
     p##geqrf_(&m, &n, a, &lda, tau, space.work.data(), &size, &info);                                                  \
     return info;                                                                                                       \
   }                                                                                                                    \
+  /* The diagonal of `t` (n x n) receives the factors tau. */                                                          \
+  inline int geqrt3(int m, int n, T* a, int lda, T* t) {                                                               \
+    int info = 0;                                                                                                      \
+    p##geqrt3_(&m, &n, a, &lda, t, &n, &info);                                                                         \
+    return info;                                                                                                       \
+  }                                                                                                                    \
   inline int orgqr(int m, int n, int k, T* a, int lda, const T* tau, Workspace<T>& space) {                            \
     int info = 0;                                                                                                      \
     const int size = space.work_size();                                                                                \
     orgqr_of_type(&m, &n, &k, a, &lda, tau, space.work.data(), &size, &info);                                          \
     return info;                                                                                                       \
   }                                                                                                                    \
-  inline void trsm(char side, char uplo, char trans, char diag, int m, int n, const T* a, int lda, T* b, int ldb) {    \
-    const T one(1);                                                                                                    \
-    p##trsm_(&side, &uplo, &trans, &diag, &m, &n, &one, a, &lda, b, &ldb, 1, 1, 1, 1);                                 \
-  }                                                                                                                    \
   inline void trsv(char uplo, char trans, char diag, int n, const T* a, int lda, T* x) {                               \
     const int step = 1;                                                                                                \
     p##trsv_(&uplo, &trans, &diag, &n, a, &lda, x, &step, 1, 1, 1);                                                    \
   }                                                                                                                    \
+  /* c = alpha op(a) op(b) + beta c, where c is m x n */                                                               \
+  inline void gemm(char trans_a, char trans_b, int m, int n, int k, T alpha, const T* a, int lda, const T* b, int ldb, \
+                   T beta, T* c, int ldc) {                                                                            \
+    p##gemm_(&trans_a, &trans_b, &m, &n, &k, &alpha, a, &lda, b, &ldb, &beta, c, &ldc, 1, 1);                          \
+  }                                                                                                                    \
   /* c = op(a) op(b), where c is m x n */                                                                              \
   inline void gemm(char trans_a, char trans_b, int m, int n, int k, const T* a, int lda, const T* b, int ldb, T* c,    \
                    int ldc) {                                                                                          \
-    const T zero(0), one(1);                                                                                           \
-    p##gemm_(&trans_a, &trans_b, &m, &n, &k, &one, a, &lda, b, &ldb, &zero, c, &ldc, 1, 1);                            \
+    gemm(trans_a, trans_b, m, n, k, T(1), a, lda, b, ldb, T(0), c, ldc);                                               \
   }                                                                                                                    \
   /* c = a b, all n x n */                                                                                             \
   inline void gemm(int n, const T* a, const T* b, T* c) { gemm('N', 'N', n, n, n, a, n, b, n, c, n); }
@@ -106,12 +111,41 @@ TT_LAPACK(Complex<double>, z, zungqr_)
 // eigen_svd.cc computes the sizes that these routines do not report.
 #define TT_LAPACK(T, p)                                                                                                \
   extern "C" {                                                                                                         \
+  void p##sytrd_(const char* uplo, const int* n, T* a, const int* lda, T* d, T* e, T* tau, T* work, const int* lwork,  \
+                 int* info, size_t);                                                                                   \
+  void p##stedc_(const char* job, const int* n, T* d, T* e, T* z, const int* ldz, T* work, const int* lwork,           \
+                 int* iwork, const int* liwork, int* info, size_t);                                                    \
+  void p##laed1_(const int* n, T* d, T* q, const int* ldq, int* order, const T* rho, const int* cut, T* work,          \
+                 int* iwork, int* info);                                                                               \
   void p##syevd_(const char* job, const char* uplo, const int* n, T* a, const int* lda, T* values, T* work,            \
                  const int* lwork, int* iwork, const int* liwork, int* info, size_t, size_t);                          \
   void p##geev_(const char* left, const char* right, const int* n, T* a, const int* lda, T* re, T* im, T* vl,          \
                 const int* ldvl, T* vr, const int* ldvr, T* work, const int* lwork, int* info, size_t, size_t);        \
   void p##gesdd_(const char* job, const int* m, const int* n, T* a, const int* lda, T* s, T* u, const int* ldu, T* vt, \
                  const int* ldvt, T* work, const int* lwork, int* iwork, int* info, size_t);                           \
+  }                                                                                                                    \
+  inline int hetrd(char uplo, int n, T* a, int lda, T* d, T* e, T* tau, Workspace<T>& space) {                         \
+    int info = 0;                                                                                                      \
+    const int size = space.work_size();                                                                                \
+    p##sytrd_(&uplo, &n, a, &lda, d, e, tau, space.work.data(), &size, &info, 1);                                      \
+    return info;                                                                                                       \
+  }                                                                                                                    \
+  /* Eigenvalues (d) and eigenvectors (z) of the tridiagonal matrix itself. `work` has 1 + 4 n + n^2 elements, `iwork` \
+     3 + 5 n. */                                                                                                       \
+  inline int stedc(int n, T* d, T* e, T* z, int ldz, T* work, int* iwork) {                                            \
+    int info = 0;                                                                                                      \
+    const char job = 'I';                                                                                              \
+    const int size = 1 + 4 * n + n * n, isize = 3 + 5 * n;                                                             \
+    p##stedc_(&job, &n, d, e, z, &ldz, work, &size, iwork, &isize, &info, 1);                                          \
+    return info;                                                                                                       \
+  }                                                                                                                    \
+  /* Eigenvalues (d) and eigenvectors (q) of diag(d) + rho z z^T, where z is the last row of q's first `cut` rows and  \
+     the first row of the others. Element i of the ascending values is d[order[i] - 1]; before, `order` sorts each of  \
+     the two parts. `work` has 4 n + n^2 elements, `iwork` 4 n. */                                                     \
+  inline int laed1(int n, T* d, T* q, int ldq, int* order, T rho, int cut, T* work, int* iwork) {                      \
+    int info = 0;                                                                                                      \
+    p##laed1_(&n, d, q, &ldq, order, &rho, &cut, work, iwork, &info);                                                  \
+    return info;                                                                                                       \
   }                                                                                                                    \
   inline int heevd(char job, char uplo, int n, T* a, int lda, T* values, Workspace<T>& space) {                        \
     int info = 0;                                                                                                      \
@@ -140,6 +174,8 @@ TT_LAPACK(double, d)
 
 #define TT_LAPACK(T, R, p)                                                                                             \
   extern "C" {                                                                                                         \
+  void p##hetrd_(const char* uplo, const int* n, T* a, const int* lda, R* d, R* e, T* tau, T* work, const int* lwork,  \
+                 int* info, size_t);                                                                                   \
   void p##heevd_(const char* job, const char* uplo, const int* n, T* a, const int* lda, R* values, T* work,            \
                  const int* lwork, R* rwork, const int* lrwork, int* iwork, const int* liwork, int* info, size_t,      \
                  size_t);                                                                                              \
@@ -148,6 +184,12 @@ TT_LAPACK(double, d)
                 size_t);                                                                                               \
   void p##gesdd_(const char* job, const int* m, const int* n, T* a, const int* lda, R* s, T* u, const int* ldu, T* vt, \
                  const int* ldvt, T* work, const int* lwork, R* rwork, int* iwork, int* info, size_t);                 \
+  }                                                                                                                    \
+  inline int hetrd(char uplo, int n, T* a, int lda, R* d, R* e, T* tau, Workspace<T>& space) {                         \
+    int info = 0;                                                                                                      \
+    const int size = space.work_size();                                                                                \
+    p##hetrd_(&uplo, &n, a, &lda, d, e, tau, space.work.data(), &size, &info, 1);                                      \
+    return info;                                                                                                       \
   }                                                                                                                    \
   inline int heevd(char job, char uplo, int n, T* a, int lda, R* values, Workspace<T>& space) {                        \
     int info = 0;                                                                                                      \

@@ -3,20 +3,24 @@
 // Matrices are row-major and contiguous. Arguments are only read unless documented otherwise. An object processes
 // matrices of one size, one after the other, and allocates its memory once; a loop over a batch creates one per
 // thread. Constructors throw std::bad_alloc, and Error (RuntimeError) if a size exceeds LAPACK's integers. LAPACK
-// uses its own threads (lapack.h): callers must hold a PoolLease or be inside a parallel loop.
+// uses its own threads (lapack.h): callers must hold a PoolLease or be inside a parallel loop. Factorisations that
+// consist of blocks throw Cancelled.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "kernels/cpu/linear/lapack.h"
+#include "kernels/cpu/linear/reflectors.h"
+#include "kernels/cpu/linear/tridiagonal.h"
 
 namespace tt::cpu {
 
 template <typename T>
 class Lu {
  public:
-  Lu(int64_t m, int64_t n);
+  Lu(int64_t m, int64_t n);  // m and n are at least 1
   // Overwrites `a` (m x n) with L (whose unit diagonal is not stored) and U. `pivots` receives min(m, n) elements: row
   // i was exchanged with row pivots[i] - 1, in order. Returns the index of the first zero on U's diagonal, counted from
   // 1, or 0 if there is none.
@@ -24,7 +28,7 @@ class Lu {
 
  private:
   int m_, n_;
-  std::vector<T> columns_;
+  std::vector<T> panel_;  // columns that are being factored, one after the other
 };
 
 // Overwrites the lower triangle of a (n x n) with L. Returns the order of the first leading minor that is not positive,
@@ -55,6 +59,7 @@ class Householder {
  private:
   int m_, n_, q_columns_;
   std::vector<T> columns_;
+  Reflectors<T> reflectors_;
   lapack::Workspace<T> space_;
 };
 
@@ -62,16 +67,26 @@ class Householder {
 template <typename T>
 class Eigh {
  public:
+  using R = real_of_t<T>;
   Eigh(int64_t n, bool upper, bool vectors);
   // `a` is n x n; only its upper or lower triangle is read. `values` has n elements. `vectors` is n x n, and unused if
   // not requested. Returns nonzero if the triangle is not finite or the iteration does not converge.
-  int32_t decompose(const T* a, real_of_t<T>* values, T* vectors);
+  int32_t decompose(const T* a, R* values, T* vectors);
 
  private:
+  // Whether LAPACK's driver computes everything. Otherwise its parts are called, and Tridiagonal and Reflectors replace
+  // the slow ones.
+  bool uses_driver() const;
+  char job() const { return vectors_ ? 'V' : 'N'; }
+  R scale();
+  T* converted_vectors();
+
   int n_;
-  bool upper_;
-  char job_;
-  std::vector<T> columns_;
+  bool upper_, vectors_;
+  std::vector<T> columns_, tau_, converted_;
+  std::vector<R> beside_, vectors_of_tridiagonal_;  // the tridiagonal matrix: elements beside the diagonal
+  Reflectors<T> reflectors_;
+  std::optional<Tridiagonal<R>> tridiagonal_;
   lapack::Workspace<T> space_;
 };
 

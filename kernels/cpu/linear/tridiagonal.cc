@@ -1,0 +1,113 @@
+#include "kernels/cpu/linear/tridiagonal.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+
+#include "engine/device/cancellation.h"
+#include "engine/device/parallel.h"
+#include "kernels/cpu/linear/lapack.h"
+
+namespace tt::cpu {
+namespace {
+
+constexpr int kMinPart = 64;                         // rows per part; smaller ones take less time than waking a thread
+constexpr int kWorkPerRow = 5, kIntegersPerRow = 8;  // beside the n^2 elements of a part
+
+int64_t at(int row, int column, int ld) { return row + int64_t{column} * ld; }
+
+}  // namespace
+
+template <typename R>
+Tridiagonal<R>::Tridiagonal(int n)
+    : n_(n),
+      work_(static_cast<size_t>(at(0, n + kWorkPerRow, n))),
+      integers_(static_cast<size_t>(at(0, kIntegersPerRow, n))),
+      order_(static_cast<size_t>(n)) {
+  int count = 1;
+  while (count * 2 <= num_threads() && n / (count * 2) >= kMinPart) count *= 2;
+  for (int i = 0; i < count; ++i) {
+    const int begin = static_cast<int>(int64_t{n} * i / count), end = static_cast<int>(int64_t{n} * (i + 1) / count);
+    parts_.push_back({begin, end - begin});
+  }
+}
+
+// The workspaces of parts do not overlap: that of rows [b, b + s) has s (n + 5) elements.
+template <typename R>
+int Tridiagonal<R>::decompose(Part part, R* d, R* e, R* z) {
+  const int info = lapack::stedc(part.size, d + part.begin, e + part.begin, z + at(part.begin, part.begin, n_), n_,
+                                 work_.data() + at(0, part.begin, n_ + kWorkPerRow),
+                                 integers_.data() + kIntegersPerRow * part.begin);
+  std::iota(order_.data() + part.begin, order_.data() + part.begin + part.size, 1);
+  return info;
+}
+
+template <typename R>
+int Tridiagonal<R>::merge(Part left, Part right, R rho, R* d, R* z) {
+  return lapack::laed1(left.size + right.size, d + left.begin, z + at(left.begin, left.begin, n_), n_,
+                       order_.data() + left.begin, rho, left.size, work_.data() + at(0, left.begin, n_ + kWorkPerRow),
+                       integers_.data() + kIntegersPerRow * left.begin);
+}
+
+template <typename R>
+void Tridiagonal<R>::sort(R* d, R* z) {
+  R* sorted = work_.data();
+  for (int i = 0; i < n_; ++i) sorted[i] = d[order_[static_cast<size_t>(i)] - 1];
+  std::copy_n(sorted, n_, d);
+  for (int i = 0; i < n_; ++i)
+    std::copy_n(z + at(0, order_[static_cast<size_t>(i)] - 1, n_), n_, sorted + at(0, i, n_));
+  std::copy_n(sorted, int64_t{n_} * n_, z);
+}
+
+template <typename R>
+int Tridiagonal<R>::decompose(R* d, R* e, R* z) {
+  if (parts_.size() == 1) return decompose(parts_[0], d, e, z);
+  std::fill_n(z, int64_t{n_} * n_, R(0));
+  // A cut replaces the element e beside the diagonal by e times a product of a vector with itself, which also holds
+  // two elements of the diagonal.
+  std::vector<R> rho;
+  for (size_t i = 1; i < parts_.size(); ++i) {
+    const int cut = parts_[i].begin;
+    rho.push_back(e[cut - 1]);
+    d[cut - 1] -= std::abs(e[cut - 1]);
+    d[cut] -= std::abs(e[cut - 1]);
+  }
+  std::atomic<int> info{0};
+  parallel_for(static_cast<int64_t>(parts_.size()), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      if (const int failed = decompose(parts_[static_cast<size_t>(i)], d, e, z)) info = failed;
+    }
+  });
+  for (std::vector<Part> left = parts_; left.size() > 1 && info == 0;) {
+    check_cancelled();
+    const auto merge_pair = [&](size_t pair) {
+      const Part &a = left[2 * pair], &b = left[2 * pair + 1];
+      if (const int failed = merge(a, b, rho[2 * pair], d, z)) info = failed;
+    };
+    const size_t pairs = left.size() / 2;
+    if (pairs == 1) {
+      merge_pair(0);  // alone, so that its products use all threads
+    } else {
+      parallel_for(static_cast<int64_t>(pairs), 1, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) merge_pair(static_cast<size_t>(i));
+      });
+    }
+    std::vector<Part> merged;
+    std::vector<R> between;
+    for (size_t i = 0; i < pairs; ++i) {
+      merged.push_back({left[2 * i].begin, left[2 * i].size + left[2 * i + 1].size});
+      if (i + 1 < pairs) between.push_back(rho[2 * i + 1]);
+    }
+    left = merged, rho = between;
+  }
+  if (info == 0) sort(d, z);
+  return info;
+}
+
+template class Tridiagonal<float>;
+template class Tridiagonal<double>;
+
+}  // namespace tt::cpu
