@@ -81,7 +81,7 @@ TEST_F(AutocastTest, ClearsKeptCasts) {
 
 TEST_F(AutocastTest, RejectsOtherDtypesAndDevices) {
   EXPECT_THROW(Autocast(DeviceType::kCPU, DType::kFloat32), Error);
-  EXPECT_THROW(Autocast(DeviceType::kMeta), Error);
+  EXPECT_THROW(Autocast{DeviceType::kMeta}, Error);
 }
 
 TensorMeta meta_of(DType dtype, Device device, Sizes sizes = {2}) {
