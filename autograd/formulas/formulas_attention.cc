@@ -9,9 +9,9 @@
 namespace tt::autograd::formulas {
 
 Tensors attention_grad(const Tensor& g, const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask,
-                       const Tensor& output, const Tensor& logsumexp, bool is_causal, double scale) {
+                       const Tensor& output, const Tensor& logsumexp, bool is_causal, double scale, bool allow_cudnn) {
   if (!Context::current().grad_enabled) {
-    return ops::attention_backward(g, query, key, value, mask, output, logsumexp, is_causal, scale);
+    return ops::attention_backward(g, query, key, value, mask, output, logsumexp, is_causal, scale, allow_cudnn);
   }
   Tensor scores = ops::mul(ops::matmul(query, ops::transpose(key, -2, -1)), scale);
   if (mask) scores = ops::add(scores, mask);

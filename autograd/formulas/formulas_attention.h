@@ -8,9 +8,9 @@
 namespace tt::autograd::formulas {
 
 // Returns the gradients of query, key and value. Calls one fused operator or, if the pass itself is recorded,
-// differentiable operators, which materialize all attention scores.
+// differentiable operators, which materialize all attention scores. `allow_cudnn`: GPUs may use cuDNN's gradient.
 Tensors attention_grad(const Tensor& g, const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask,
-                       const Tensor& output, const Tensor& logsumexp, bool is_causal, double scale);
+                       const Tensor& output, const Tensor& logsumexp, bool is_causal, double scale, bool allow_cudnn);
 
 // Throws Error (NotImplementedError): the second derivative of `what` is not implemented.
 Tensor no_second_derivative(const Tensor& g, std::string_view what);

@@ -14,6 +14,7 @@ command -v nvcc >/dev/null || { echo "gpu-bundle: nvcc not found; install a CUDA
 
 echo "gpu-bundle: building"
 # ARCHITECTURES=90, for example, builds a smaller bundle for one kind of machine.
+deploy/gpu/fetch_headers.sh
 cmake --preset cuda ${ARCHITECTURES:+-D "TT_CUDA_ARCHITECTURES=$ARCHITECTURES"} >/dev/null
 cmake --build --preset cuda --target teletensord teletensor_python teletensor_cuda allocator_bench
 

@@ -51,7 +51,7 @@ Tensor added_mask(const Tensor& mask, DType dtype) {
 }  // namespace
 
 Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask,
-                                    bool is_causal, std::optional<double> scale) {
+                                    bool is_causal, std::optional<double> scale, bool allow_cudnn) {
   check(!(mask && is_causal), "Explicit attn_mask should not be set when is_causal=True");
   const double factor = scale.value_or(1 / std::sqrt(static_cast<double>(query.size(-1))));
   if (mask && mask.meta().requires_grad) return with_scores(query, key, value, mask, is_causal, factor);
@@ -67,7 +67,7 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
   }
   const Tensors outputs =
       ops::attention_forward(as_batches(query, batch_shape, batches), as_batches(key, batch_shape, batches),
-                             as_batches(value, batch_shape, batches), bias, is_causal, factor);
+                             as_batches(value, batch_shape, batches), bias, is_causal, factor, allow_cudnn);
   return ops::reshape(outputs[0], result);
 }
 

@@ -6,8 +6,8 @@
 namespace tt::composites {
 
 // softmax(query key^T scale + mask) value. Rows that are masked completely give zeros. `mask` may be undefined. The
-// full score matrix is stored only if the mask requires a gradient.
+// full score matrix is stored only if the mask requires a gradient. `allow_cudnn`: GPUs may use cuDNN's attention.
 Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask,
-                                    bool is_causal, std::optional<double> scale);
+                                    bool is_causal, std::optional<double> scale, bool allow_cudnn);
 
 }  // namespace tt::composites

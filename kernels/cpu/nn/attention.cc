@@ -217,7 +217,7 @@ void backward_batch(const Problem<T>& p, int64_t batch, const T* grad, const T* 
 }  // namespace
 
 void attention_forward(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask, bool is_causal,
-                       double scale, Tensor& output, Tensor& logsumexp) {
+                       double scale, bool /*allow_cudnn*/, Tensor& output, Tensor& logsumexp) {
   AccumulateBuffer result(output), sums(logsumexp, accumulate_type(query.dtype()));
   with_real(accumulate_type(query.dtype()), [&]<typename T>(std::type_identity<T>) {
     const Problem<T> p(query, key, value, mask, is_causal, scale);
@@ -237,7 +237,7 @@ void attention_forward(const Tensor& query, const Tensor& key, const Tensor& val
 
 void attention_backward(const Tensor& grad, const Tensor& query, const Tensor& key, const Tensor& value,
                         const Tensor& mask, const Tensor& output, const Tensor& logsumexp, bool is_causal, double scale,
-                        Tensor& query_grad, Tensor& key_grad, Tensor& value_grad) {
+                        bool /*allow_cudnn*/, Tensor& query_grad, Tensor& key_grad, Tensor& value_grad) {
   AccumulateBuffer dq(query_grad), dk(key_grad), dv(value_grad);
   with_real(accumulate_type(query.dtype()), [&]<typename T>(std::type_identity<T>) {
     const Problem<T> p(query, key, value, mask, is_causal, scale);

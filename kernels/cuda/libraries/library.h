@@ -15,6 +15,8 @@ class Library {
   Library(std::string name, std::initializer_list<const char*> files);
 
   explicit operator bool() const { return handle_ != nullptr; }
+  // For code that looks up functions itself.
+  void* handle() const { return handle_; }
   // Why the object is empty: the loader's message for the first file.
   const std::string& why() const { return why_; }
   // Accepts the numbering of cuBLAS and cuDNN: 91300 is 9.13.0.

@@ -1,7 +1,4 @@
 // scaled_mm: products of 8-bit matrices by cuBLASLt.
-#include <array>
-#include <atomic>
-
 #include "kernels/common/linalg/matmul_operand.h"
 #include "kernels/common/linalg/product_chain.h"
 #include "kernels/cuda/iteration/copy.h"
@@ -15,17 +12,6 @@ namespace tt::cuda {
 namespace {
 
 constexpr int64_t kBytes = 16;  // required alignment of addresses and strides
-
-// Returns the compute capability of a device, as 89 for 8.9. Caches it, because the query is slow.
-int compute_capability(int device) {
-  static std::array<std::atomic<int>, 128> known{};
-  std::atomic<int>& capability = known[static_cast<size_t>(device)];
-  if (capability == 0) {
-    const Properties properties = runtime().properties(device);
-    capability = 10 * properties.major + properties.minor;
-  }
-  return capability;
-}
 
 bool is_aligned(const Tensor& t) { return reinterpret_cast<uintptr_t>(t.data()) % kBytes == 0; }
 

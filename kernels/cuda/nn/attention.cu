@@ -11,6 +11,7 @@
 #include "kernels/cuda/iteration/atomic_accumulate.h"
 #include "kernels/cuda/iteration/fill.h"
 #include "kernels/cuda/kernels.h"
+#include "kernels/cuda/nn/library_attention.h"
 #include "kernels/cuda/runtime/blas.h"
 
 namespace tt::cuda {
@@ -254,8 +255,9 @@ void backward(const Problem& p, const Tensor& grad, const Tensor& output, const 
 }  // namespace
 
 void attention_forward(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask, bool is_causal,
-                       double scale, Tensor& output, Tensor& logsumexp) {
+                       double scale, bool allow_cudnn, Tensor& output, Tensor& logsumexp) {
   if (logsumexp.numel() == 0) return;
+  if (allow_cudnn && attend_by_library(query, key, value, mask, is_causal, scale, output, logsumexp)) return;
   const Problem p(query, key, value, mask, is_causal, scale);
   if (p.columns == 0) {
     fill_zeros(queue_of(output), output);
@@ -266,7 +268,11 @@ void attention_forward(const Tensor& query, const Tensor& key, const Tensor& val
 
 void attention_backward(const Tensor& grad, const Tensor& query, const Tensor& key, const Tensor& value,
                         const Tensor& mask, const Tensor& output, const Tensor& logsumexp, bool is_causal, double scale,
-                        Tensor& query_grad, Tensor& key_grad, Tensor& value_grad) {
+                        bool allow_cudnn, Tensor& query_grad, Tensor& key_grad, Tensor& value_grad) {
+  if (allow_cudnn && differentiate_by_library(grad, query, key, value, mask, output, logsumexp, is_causal, scale,
+                                              query_grad, key_grad, value_grad)) {
+    return;
+  }
   const Problem p(query, key, value, mask, is_causal, scale);
   const AccumulateBuffer dk(key_grad), dv(value_grad);
   for (const AccumulateBuffer* sums : {&dk, &dv}) fill_zeros(queue_of(sums->tensor()), sums->tensor());

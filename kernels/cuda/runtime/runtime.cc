@@ -1,5 +1,8 @@
 #include "kernels/cuda/runtime/runtime.h"
 
+#include <array>
+#include <atomic>
+
 namespace tt::cuda {
 namespace {
 
@@ -12,6 +15,16 @@ std::unique_ptr<Runtime>& the_runtime() {
 
 Runtime& runtime() { return *the_runtime(); }
 void set_runtime(std::unique_ptr<Runtime> runtime) { the_runtime() = std::move(runtime); }
+
+int compute_capability(int device) {
+  static std::array<std::atomic<int>, 128> known{};  // the query is slow
+  std::atomic<int>& capability = known[static_cast<size_t>(device)];
+  if (capability == 0) {
+    const Properties properties = runtime().properties(device);
+    capability = 10 * properties.major + properties.minor;
+  }
+  return capability;
+}
 
 void make_current(Device device) {
   thread_local int current = -1;  // cudaSetDevice costs more than this comparison

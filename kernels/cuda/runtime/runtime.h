@@ -103,6 +103,8 @@ class Runtime {
 
 // Returns the process-wide instance.
 Runtime& runtime();
+// Returns a device's compute capability, as 89 for 8.9.
+int compute_capability(int device);
 // Makes `device` the calling thread's current device. Cheap if it already is.
 void make_current(Device device);
 void set_runtime(std::unique_ptr<Runtime> runtime);

@@ -28,13 +28,15 @@ bool is_table(const void* library) {
 
 }  // namespace
 
-bool has_simulated_library(const std::string& name) {
+bool is_hidden_library(const std::string& name) {
   const char* without = std::getenv("TELETENSOR_SIMULATED_WITHOUT");
   for (const absl::string_view hidden : absl::StrSplit(without ? without : "", ',')) {
-    if (hidden == absl::string_view(name)) return false;
+    if (hidden == absl::string_view(name)) return true;
   }
-  return !tables().at(name)->empty();
+  return false;
 }
+
+bool has_simulated_library(const std::string& name) { return !is_hidden_library(name) && !tables().at(name)->empty(); }
 
 void* open_library(const std::string& file, std::string* why) {
   for (const auto& [name, table] : tables()) {

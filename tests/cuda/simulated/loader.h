@@ -20,6 +20,7 @@ void* entry(Function function) {
   return reinterpret_cast<void*>(function);
 }
 
+bool is_hidden_library(const std::string& name);      // whether TELETENSOR_SIMULATED_WITHOUT lists it
 bool has_simulated_library(const std::string& name);  // "cufft"
 
 const LibraryFunctions& simulated_cufft();
