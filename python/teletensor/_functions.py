@@ -315,8 +315,8 @@ _deterministic = (False, False)  # mode, warn_only
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
     """Requires results to be identical from run to run. The results of CPU kernels always are.
 
-    The results of GPU kernels are identical too, with one exception: the gradients of embedding and max pooling may
-    differ in their last bits, because several threads accumulate into one location.
+    The results of GPU kernels are identical too, with one exception: the gradients of embedding, max pooling and
+    cuDNN's attention may differ in their last bits, because several threads accumulate into one location.
 
     Raises:
         NotImplementedError: ``mode`` is True and the engine has a GPU. With ``warn_only`` this is a warning.
@@ -325,8 +325,8 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
     check_flags("use_deterministic_algorithms", mode=mode, warn_only=warn_only)
     if mode and any(d["device"].startswith("cuda") for d in _connection.connection().engine()["devices"]):
         message = (
-            "[use_deterministic_algorithms] on a GPU the gradients of embedding and of max pooling may differ in their last "
-            "bits from run to run"
+            "[use_deterministic_algorithms] on a GPU the gradients of embedding, max pooling and cuDNN's attention may differ "
+            "in their last bits from run to run"
         )
         if not warn_only:
             raise NotImplementedError(f"{message}; pass warn_only=True to accept this")

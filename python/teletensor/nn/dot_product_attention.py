@@ -27,6 +27,8 @@ _ORDER = (
     SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.CUDNN_ATTENTION, SDPBackend.OVERRIDEABLE, SDPBackend.MATH,
 )  # fmt: skip
 allowed: tuple[SDPBackend, ...] = _ORDER
+# Whether sdpa_kernel named CUDNN_ATTENTION. Otherwise GPUs use the engine's own kernels in its place.
+cudnn_selected = False
 
 
 def allow(backend: SDPBackend, enabled: bool) -> None:
@@ -56,20 +58,33 @@ def scaled_dot_product_attention(
         key, value = key.repeat_interleave(groups, -3), value.repeat_interleave(groups, -3)
     if over_ranks is not None:
         return over_ranks(query, key, value, attn_mask, dropout_p, is_causal, scale)
-    if dropout_p == 0.0 and _is_fused(query):
-        return _ops.attention(query, key, value, attn_mask, is_causal, scale=scale)
+    if dropout_p == 0.0:
+        backend = _backend(query)
+        if backend is SDPBackend.CUDNN_ATTENTION and cudnn_selected:
+            return _ops.attention(query, key, value, attn_mask, is_causal, scale=scale, allow_cudnn=True)
+        if backend is not SDPBackend.MATH:
+            return _ops.attention(query, key, value, attn_mask, is_causal, scale=scale)
     attention_weights = _attention_weights(query, key, attn_mask, is_causal, scale)
     return (_ops.dropout(attention_weights, dropout_p, True) if dropout_p else attention_weights) @ value
 
 
-def _is_fused(query: Tensor) -> bool:
-    """Whether a fused implementation is preferred. Raises RuntimeError if no implementation is allowed."""
+def _backend(query: Tensor) -> SDPBackend:
+    """The preferred implementation among those allowed. Raises RuntimeError if there is none.
+
+    CUDNN_ATTENTION is for 16-bit numbers on GPUs. The engine decides whether cuDNN supports the case, and otherwise uses
+    its own fused kernels.
+    """
     for backend in allowed:
         if backend in (SDPBackend.MATH, SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION):
-            return backend is not SDPBackend.MATH
-        if backend is SDPBackend.CUDNN_ATTENTION and query.is_cuda:
-            return True
+            return backend
+        if backend is SDPBackend.CUDNN_ATTENTION and query.is_cuda and _is_16_bit(query):
+            return backend
     raise RuntimeError("No available kernel. Aborting execution.")
+
+
+def _is_16_bit(query: Tensor) -> bool:
+    """Whether the engine computes attention of this tensor in 16-bit numbers."""
+    return query.dtype in (_C.float16, _C.bfloat16) or _C.autocast_dtype("cuda") is not None
 
 
 def _attention_weights(query: Tensor, key: Tensor, mask, is_causal: bool = False, scale: float | None = None) -> Tensor:
