@@ -149,12 +149,29 @@ def block_step() -> float:
     return seconds(step, 20) * 1e6
 
 
+def attention_step(backend: str) -> float:
+    """Microseconds of causal attention and its gradient. FLASH_ATTENTION is teletensor's own kernels."""
+    attention = importlib.import_module(f"{torch.__name__}.nn.attention")
+    samples, length = (1, 128) if SMALL else (8, 2048)
+    q, k, v = (torch.randn(samples, 16, length, 64, device=DEVICE).to(torch.bfloat16).requires_grad_() for _ in range(3))
+    grad = torch.randn(samples, 16, length, 64, device=DEVICE).to(torch.bfloat16)
+
+    def step():
+        with attention.sdpa_kernel(getattr(attention.SDPBackend, backend)):
+            torch.autograd.grad(F.scaled_dot_product_attention(q, k, v, is_causal=True), (q, k, v), grad)
+
+    return seconds(step, 20) * 1e6
+
+
 def main() -> None:
     rows = [{"what": f"matmul 8192 {n}", "value": matmul(getattr(torch, n), 8192), "unit": "TFLOP/s"}
             for n in ("bfloat16", "float16", "float32")]  # fmt: skip
     rows += [{"what": k, "value": v, "unit": "GB/s"} for k, v in (memory_bound() | transfers()).items()]
     rows.append({"what": "MLP 784-512-256-10, batch 128, Adam step", "value": mlp_step(), "unit": "us"})
     rows.append({"what": "GPT block 1024, 8 x 1024 tokens, bfloat16 step", "value": block_step(), "unit": "us"})
+    for name, backend in (("FlashAttention", "FLASH_ATTENTION"), ("cuDNN", "CUDNN_ATTENTION")):
+        what = f"attention 8 x 16 x 2048 x 64 bfloat16, causal, with gradients, {name}"
+        rows.append({"what": what, "value": attention_step(backend), "unit": "us"})
     print(json.dumps(rows))
 
 
