@@ -35,6 +35,14 @@ TT_CLONES void subtract_row(T* __restrict to, const T* __restrict from, T factor
   for (int64_t i = 0; i < n; ++i) to[i] -= factor * from[i];
 }
 template <typename T>
+TT_CLONES void exchange_rows(T* __restrict a, T* __restrict b, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    const T x = a[i];
+    a[i] = b[i];
+    b[i] = x;
+  }
+}
+template <typename T>
 TT_CLONES void divide_row(T* __restrict to, T divisor, int64_t n) {
   for (int64_t i = 0; i < n; ++i) to[i] = to[i] / divisor;
 }
@@ -116,8 +124,7 @@ struct Factorisation {
   // Exchanges rows of a matrix with n columns.
   void exchange(T* a, int64_t n, const int32_t* pivots, int64_t count) const {
     for (int64_t i = 0; i < count; ++i) {
-      if (const int64_t row = pivots[i] - 1; row != i)
-        std::swap_ranges(a + i * stride, a + i * stride + n, a + row * stride);
+      if (const int64_t row = pivots[i] - 1; row != i) exchange_rows(a + i * stride, a + row * stride, n);
     }
   }
 
