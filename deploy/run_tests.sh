@@ -18,7 +18,7 @@ export GTEST_OUTPUT="xml:$root/$results/gtest/"
 echo "== C++ ($build)"
 # The fast tier leaves out C++ programs of more than 7 s; of Python, folders that start many processes, and the rows'
 # run through a daemon.
-slow_programs="$([[ $tier == fast ]] && echo 'broken_link|abuse|cuda_test|client_engine|store_test|shm_test|client_test|exhaustion|stop_test|killed|session_test|pointwise_test_baseline|transfer_test')"
+slow_programs="$([[ $tier == fast ]] && echo 'broken_link|abuse|cuda_test|attention_plan_test|client_engine|store_test|shm_test|client_test|exhaustion|stop_test|killed|session_test|pointwise_test_baseline|transfer_test')"
 ctest --test-dir "$build" --output-on-failure -j 2 ${slow_programs:+-E "$slow_programs"} \
   --output-junit "$root/$results/ctest.xml" || failed=1
 

@@ -116,6 +116,23 @@ void describe(fe::graph::Graph& graph, const FusedAttentionCall& c, bool backwar
   backward ? add_backward(graph, c, operands) : add_forward(graph, c, operands);
 }
 
+// Launches the plan of a graph. `scratch` is its workspace.
+fe::error_t execute(const fe::graph::Graph& graph, cudnnHandle_t handle, const FusedAttentionCall& c, bool backward,
+                    void* scratch) {
+  std::unordered_map<int64_t, void*> pointers = {{kQuery, const_cast<void*>(c.query)},
+                                                 {kKey, const_cast<void*>(c.key)},
+                                                 {kValue, const_cast<void*>(c.value)},
+                                                 {kOutput, c.output},
+                                                 {kLogsumexp, c.logsumexp}};
+  if (backward) {
+    pointers.insert({{kGrad, const_cast<void*>(c.grad)},
+                     {kQueryGrad, c.query_grad},
+                     {kKeyGrad, c.key_grad},
+                     {kValueGrad, c.value_grad}});
+  }
+  return graph.execute(handle, pointers, scratch);
+}
+
 using Key = std::vector<int64_t>;
 
 // Returns all properties that a plan depends on.
@@ -164,24 +181,10 @@ class CudnnAttention final : public FusedAttention {
       MutexLock lock(mutex_);
       cudnnHandle_t handle = handle_of(device);
       dnn_->must("cudnnSetStream", dnn_->set_stream(handle, static_cast<cudaStream_t>(stream)));
-      execute(*plan_of(device, c, backward), handle, c, backward, scratch);
+      fe::error_t status = execute(plan_of(device, c, backward)->graph, handle, c, backward, scratch);
+      check(status.is_good(), "cuDNN error: ", status.get_message(), " (from attention)");
     });
     return true;
-  }
-  static void execute(Plan& plan, cudnnHandle_t handle, const FusedAttentionCall& c, bool backward, void* scratch) {
-    std::unordered_map<int64_t, void*> pointers = {{kQuery, const_cast<void*>(c.query)},
-                                                   {kKey, const_cast<void*>(c.key)},
-                                                   {kValue, const_cast<void*>(c.value)},
-                                                   {kOutput, c.output},
-                                                   {kLogsumexp, c.logsumexp}};
-    if (backward) {
-      pointers.insert({{kGrad, const_cast<void*>(c.grad)},
-                       {kQueryGrad, c.query_grad},
-                       {kKeyGrad, c.key_grad},
-                       {kValueGrad, c.value_grad}});
-    }
-    fe::error_t status = plan.graph.execute(handle, pointers, scratch);
-    check(status.is_good(), "cuDNN error: ", status.get_message(), " (from attention)");
   }
 
   cudnnHandle_t handle_of(int device) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -251,7 +254,11 @@ std::string why_attention_is_rejected(const FusedAttentionCall& call, bool backw
   describe(graph, call, backward, capability);
   graph.set_device_properties(properties);
   status = graph.build({fe::HeurMode_t::A});
-  return status.is_good() ? "" : status.get_message() + " (rejected)";
+  if (status.is_bad()) return status.get_message() + " (rejected)";
+  // Without a handle, this fails where the launches would start, after a check of the addresses.
+  alignas(kAttentionAlignment) static char workspace[1];
+  status = execute(graph, nullptr, call, backward, workspace);
+  return status.get_code() == fe::error_code_t::INVALID_VARIANT_PACK ? status.get_message() : "";
 }
 
 }  // namespace tt::cuda

@@ -17,6 +17,7 @@ int store_handle(void** handle) {
 #define TT_STORES_HANDLE(name) \
   extern "C" int name(void** handle) { return store_handle(handle); }
 
+TT_STORES_HANDLE(cuCtxGetCurrent)
 TT_STORES_HANDLE(cuKernelGetFunction)
 TT_STORES_HANDLE(cuLibraryGetKernel)
 TT_STORES_HANDLE(cuLibraryGetModule)
@@ -24,7 +25,6 @@ TT_STORES_HANDLE(cuLibraryLoadData)
 TT_STORES_HANDLE(cuLibraryLoadFromFile)
 TT_STORES_HANDLE(cuModuleGetFunction)
 TT_STORES_HANDLE(cuModuleLoadData)
-TT_SUCCEEDS(cuCtxGetCurrent)
 TT_SUCCEEDS(cuCtxGetLimit)
 TT_SUCCEEDS(cuCtxPopCurrent)
 TT_SUCCEEDS(cuCtxPushCurrent)
