@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kMinCapability = 80;
 constexpr int64_t kMultiple = 8, kMaxDepth = 128;  // of depth and width; larger ones only on some devices
-constexpr int64_t kMinRows = 2;                    // one row uses other kernels, with known faults on Blackwell
+constexpr int64_t kMinRows = 2;  // one row uses other kernels: github.com/pytorch/pytorch/issues/193893
 // Gradients of a sequence that does not fill the last tile are NaN in some versions of cuDNN if a row's logsumexp is
 // below -88 (github.com/NVIDIA/cudnn-frontend/issues/1072, github.com/pytorch/pytorch/issues/196678).
 constexpr int64_t kTile = 128;
