@@ -33,7 +33,7 @@ def table(ours: list[dict], theirs: list[dict]) -> str:
     lines = ["| measurement | teletensor | PyTorch | unit | ratio | target ratio |", "|---|---|---|---|---|---|"]
     for what, row in ours[0].items():
         own = statistics.median(run[what]["value"] for run in ours)
-        peer = statistics.median(run[what]["value"] for run in theirs) if theirs else None
+        peer = statistics.median(run[what]["value"] for run in theirs) if theirs and what in theirs[0] else None
         ratio = "" if peer is None else f"{(peer / own if row['unit'] == 'us' else own / peer):.2f}"
         peer_text = "" if peer is None else f"{peer:.1f}"
         lines.append(f"| {what} | {own:.1f} | {peer_text} | {row['unit']} | {ratio} | {TARGETS.get(what, '')} |")

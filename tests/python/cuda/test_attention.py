@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from tests.conftest import IN_PROCESS, SIMULATED
+from tests.python.session.test_session import run_script
 
 pytestmark = pytest.mark.skipif(IN_PROCESS, reason="the engine in this process has no GPU")
 
@@ -64,6 +65,7 @@ def results(torch, attention, backend, inputs, dtype, device="cuda", **options) 
 
 
 def assert_equal_up_to_rounding(got, want, dtype_name: str) -> None:
+    """Compares relatively to the largest element. Rounding weights and their gradients costs a third of the tolerance."""
     tolerance = {"float16": 2e-3, "bfloat16": 1.6e-2}[dtype_name]
     for name, x, y in zip(("output", "query's gradient", "key's gradient", "value's gradient"), got, want):
         assert np.isfinite(x).all(), name
@@ -75,7 +77,8 @@ def assert_equal_up_to_rounding(got, want, dtype_name: str) -> None:
 @pytest.mark.parametrize("shape, passes", SHAPES)
 def test_cudnn_agrees_with_own_kernels(torch, attention, shape, passes, causal, dtype):
     backends, kind = attention.SDPBackend, getattr(torch, dtype)
-    inputs, options = arrays(shape), {"is_causal": causal, "scale": 0.25}
+    inputs = [torch.tensor(x).to(kind).float().numpy() for x in arrays(shape)]
+    options = {"is_causal": causal, "scale": 0.25}
     before = plans(torch)
     own = results(torch, attention, backends.FLASH_ATTENTION, inputs, kind, **options)
     assert plans(torch) == before
@@ -161,6 +164,19 @@ def test_autocast_and_unsupported_dtypes(torch, attention):
     assert not masked.any().item()
     with attention.sdpa_kernel([attention.SDPBackend.CUDNN_ATTENTION, attention.SDPBackend.MATH]):
         assert attend(x, x, x).dtype is torch.float32
+
+
+def test_engine_without_cudnn(own_daemon):
+    script = """
+import teletensor as torch, teletensor.nn.attention as attention
+x = torch.arange(256, device="cuda").reshape(1, 1, 16, 16).div(256).half()
+attend = torch.nn.functional.scaled_dot_product_attention
+with attention.sdpa_kernel(attention.SDPBackend.CUDNN_ATTENTION):
+    y = attend(x, x, x)
+print(torch.equal(y, attend(x, x, x)))
+"""
+    result = run_script(script, own_daemon(TELETENSOR_SIMULATED_WITHOUT="cudnn"))
+    assert result.stdout.strip() == "True", result.stderr
 
 
 def test_captured_graph(torch, attention):
