@@ -67,7 +67,7 @@ inline std::string bytes_of(const std::vector<float>& values) {
 }
 inline std::vector<float> floats_of(const std::string& bytes) {
   std::vector<float> values(bytes.size() / sizeof(float));
-  std::memcpy(values.data(), bytes.data(), values.size() * sizeof(float));
+  if (!values.empty()) std::memcpy(values.data(), bytes.data(), values.size() * sizeof(float));
   return values;
 }
 

@@ -34,7 +34,8 @@ struct Handle {
 };
 
 std::mutex mutex;
-std::set<const Handle*> handles;
+// Never destroyed: handles live as long as the process, and would count as leaked without this set.
+auto& handles = *new std::set<const Handle*>;
 
 Handle* own(cusolverDnHandle_t handle) {
   auto* const found = reinterpret_cast<Handle*>(handle);
