@@ -83,7 +83,7 @@ void pull(Call& call) {
   source.address = text(call, 0);
   source.token = text(call, 1);
   source.capability = text(call, 2);
-  source.timeout = PullService::checked_timeout(call.args[6].to_double());
+  source.timeout = checked_timeout(call.args[6].to_double());
   const TensorMeta& meta = call.inferred.outputs[0];
   Tensor value = service().pull(source, meta.sizes, meta.dtype);
   call.outputs.resize(1);

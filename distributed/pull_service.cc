@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "absl/strings/str_cat.h"
 #include "distributed/formation.h"
 #include "distributed/pull/wire.h"
 #include "distributed/store/grpc_options.h"
@@ -11,54 +10,26 @@
 #include "engine/schema/op_ids.h"
 
 namespace tt::distributed {
-namespace {
-
-constexpr uint64_t kOfferBytes = 512;  // of bookkeeping, besides the tensor
-
-void check_status(const absl::Status& status) {
-  if (status.ok()) return;
-  fail(absl::IsInvalidArgument(status) || absl::IsAlreadyExists(status) ? ErrorKind::kValue : ErrorKind::kRuntime,
-       status.message());
-}
-
-}  // namespace
 
 PullService::~PullService() {
   current_ = nullptr;
-  if (offers_) offers_->withdraw_all(owner_);
+  if (OfferTable* table = offers_.used_table()) table->withdraw_all(offers_.owner());
 }
 
 const PullServer& PullService::serve(const std::string& towards) {
-  check_status(check_address(towards, false));
+  check_ok(check_address(towards, false));
   absl::StatusOr<std::shared_ptr<PullServer>> server = PullServer::shared(local_address_towards(towards));
-  check_status(server.status());
+  check_ok(server.status());
   if (std::find(servers_.begin(), servers_.end(), *server) == servers_.end()) servers_.push_back(*server);
   return **server;
 }
 
-OfferTable& PullService::offers() {
-  if (!offers_) {
-    offers_ = OfferTable::shared();
-    owner_ = offers_->new_owner();
-  }
-  return *offers_;
-}
-
 void PullService::offer(const std::string& capability, OfferedValue value, double timeout) {
-  check_status(OfferTable::check_capability(capability));
-  check_status(offers().offer(capability, std::make_shared<const OfferedValue>(std::move(value)), owner_,
-                              checked_timeout(timeout)));
+  offers_.offer(capability, std::move(value), timeout);
 }
 
 void PullService::withdraw(const std::string& capability) {
-  if (offers_) offers_->withdraw(capability, owner_);
-}
-
-std::chrono::milliseconds PullService::checked_timeout(double seconds) {
-  constexpr double kMaxSeconds = std::chrono::duration<double>(OfferTable::kMaxTimeout).count();
-  check(ErrorKind::kValue, seconds > 0 && seconds <= kMaxSeconds, "expected a timeout of at most ", kMaxSeconds,
-        " seconds, got ", seconds);
-  return std::chrono::milliseconds(std::max<int64_t>(1, static_cast<int64_t>(seconds * 1000)));
+  if (OfferTable* table = offers_.used_table()) table->withdraw(capability, offers_.owner());
 }
 
 const std::shared_ptr<grpc::Channel>& PullService::channel_to(const std::string& address) {
@@ -74,9 +45,9 @@ const std::shared_ptr<grpc::Channel>& PullService::channel_to(const std::string&
 
 Tensor PullService::pull(const PullCall::Source& source, SizesView sizes, DType dtype) {
   if (!current_) {
-    check_status(check_address(source.address, false));
-    check_status(check_token(source.token));
-    check_status(OfferTable::check_capability(source.capability));
+    check_ok(check_address(source.address, false));
+    check_ok(check_token(source.token));
+    check_ok(OfferTable::check_capability(source.capability));
     check_cancelled();
     current_ = std::make_shared<PullCall>(channel_to(source.address), source, empty(sizes, dtype, Device{}), notifier_);
   }
@@ -95,15 +66,7 @@ Tensor PullService::pull(const PullCall::Source& source, SizesView sizes, DType 
 }
 
 void PullService::skipped(const Op& op, Args args, const Error& error, uint32_t /*site*/) {
-  if (op.id != op_id::kPullOffer || args.size() != 3) return;
-  if (args[1].kind != Arg::Kind::kString || args[2].kind != Arg::Kind::kFloat) return;
-  try {
-    offer(std::string(args[1].string()), {Tensor(), error}, args[2].to_double());
-  } catch (const Error&) {
-    // The arguments are invalid, so the offer would have failed too.
-  }
+  offers_.offer_error(op_id::kPullOffer, op, args, error);
 }
-
-uint64_t PullService::host_bytes() const { return offers_ ? offers_->num_offers(owner_) * kOfferBytes : 0; }
 
 }  // namespace tt::distributed

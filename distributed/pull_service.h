@@ -4,16 +4,15 @@
 // session's offers and ends its pull; the transfer of an offer that was pulled continues.
 #pragma once
 
-#include <chrono>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "distributed/pull/offer_table.h"
 #include "distributed/pull/pull_call.h"
 #include "distributed/pull/pull_server.h"
+#include "distributed/pull/session_offers.h"
 #include "engine/session/service.h"
 
 namespace tt::distributed {
@@ -35,20 +34,15 @@ class PullService final : public SessionService {
 
   // Offers the error of a poisoned tensor.
   void skipped(const Op& op, Args args, const Error& error, uint32_t site) override;
-  uint64_t host_bytes() const override;
-
-  // Throws Error (ValueError) unless the number of seconds is positive and finite.
-  static std::chrono::milliseconds checked_timeout(double seconds);
+  uint64_t host_bytes() const override { return offers_.host_bytes(); }
 
  private:
   static constexpr size_t kMaxChannels = 256;
   const std::shared_ptr<grpc::Channel>& channel_to(const std::string& address);
-  OfferTable& offers();
 
   const std::shared_ptr<SuspensionNotifier> notifier_;
   std::vector<std::shared_ptr<PullServer>> servers_;
-  std::shared_ptr<OfferTable> offers_;  // null before the first offer
-  uint64_t owner_ = 0;
+  SessionOffers offers_{OfferTable::shared};
   absl::flat_hash_map<std::string, std::shared_ptr<grpc::Channel>> channels_;  // by address
   std::shared_ptr<PullCall> current_;                                          // of the suspended instruction
 };

@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "distributed/pull_service.h"
 #include "engine/device/devices.h"
 #include "engine/dispatch/new_results.h"
 #include "engine/program/poison.h"
@@ -16,14 +14,6 @@ namespace {
 
 using distributed::OfferedValue;
 using distributed::OfferTable;
-
-constexpr uint64_t kExportBytes = 512;  // of bookkeeping, besides the tensor
-
-void check_status(const absl::Status& status) {
-  if (status.ok()) return;
-  fail(absl::IsInvalidArgument(status) || absl::IsAlreadyExists(status) ? ErrorKind::kValue : ErrorKind::kRuntime,
-       status.message());
-}
 
 ShareService& service() {
   auto* found = Context::current().services.find<ShareService>();
@@ -40,21 +30,7 @@ std::shared_ptr<OfferTable> SharedTensors::table() {
 }
 
 ShareService::~ShareService() {
-  if (table_) table_->limit_all(owner_, kAfterSession);
-}
-
-OfferTable& ShareService::table() {
-  if (!table_) {
-    table_ = shared_->table();
-    owner_ = table_->new_owner();
-  }
-  return *table_;
-}
-
-void ShareService::offer(const std::string& capability, OfferedValue value, double timeout) {
-  check_status(OfferTable::check_capability(capability));
-  check_status(table().offer(capability, std::make_shared<const OfferedValue>(std::move(value)), owner_,
-                             distributed::PullService::checked_timeout(timeout)));
+  if (OfferTable* table = offers_.used_table()) table->limit_all(offers_.owner(), kAfterSession);
 }
 
 void ShareService::add(const std::string& capability, const Tensor& tensor, double timeout) {
@@ -69,22 +45,22 @@ void ShareService::add(const std::string& capability, const Tensor& tensor, doub
   // A checkpoint that is being written needs the values before another session changes them.
   if (auto* checkpoints = context.services.find<CheckpointService>()) checkpoints->snapshots().before_write(tensor);
   tensor->storage->mark_shared();
-  offer(capability, std::move(value), timeout);
+  offers_.offer(capability, std::move(value), timeout);
 }
 
 Ref<Storage> ShareService::take(const std::string& capability) {
-  check_status(OfferTable::check_capability(capability));
+  distributed::check_ok(OfferTable::check_capability(capability));
   absl::StatusOr<OfferTable::Value> taken = absl::NotFoundError("");
   constexpr auto kAtOnce = OfferTable::Milliseconds(1000);
   // The callback runs during take(), or never: a wait that take() starts is cancelled. If another thread completes it
   // first, that thread holds the last reference to the result.
   auto result = std::make_shared<std::pair<Mutex, absl::StatusOr<OfferTable::Value>>>();
   result->second = absl::NotFoundError("");
-  const uint64_t wait = table().take(capability, kAtOnce, [result](absl::StatusOr<OfferTable::Value> value) {
+  const uint64_t wait = offers_.table().take(capability, kAtOnce, [result](absl::StatusOr<OfferTable::Value> value) {
     MutexLock lock(result->first);
     result->second = std::move(value);
   });
-  if (wait != 0) table().cancel(wait);
+  if (wait != 0) offers_.table().cancel(wait);
   {
     MutexLock lock(result->first);
     taken = std::move(result->second);
@@ -97,16 +73,8 @@ Ref<Storage> ShareService::take(const std::string& capability) {
 }
 
 void ShareService::skipped(const Op& op, Args args, const Error& error, uint32_t /*site*/) {
-  if (op.id != op_id::kShareExport || args.size() != 3) return;
-  if (args[1].kind != Arg::Kind::kString || args[2].kind != Arg::Kind::kFloat) return;
-  try {
-    offer(std::string(args[1].string()), {Tensor(), error}, args[2].to_double());
-  } catch (const Error&) {
-    // The arguments are invalid, so the export would have failed too.
-  }
+  offers_.offer_error(op_id::kShareExport, op, args, error);
 }
-
-uint64_t ShareService::host_bytes() const { return table_ ? table_->num_offers(owner_) * kExportBytes : 0; }
 
 namespace {
 

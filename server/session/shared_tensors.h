@@ -12,6 +12,7 @@
 
 #include "base/mutex.h"
 #include "distributed/pull/offer_table.h"
+#include "distributed/pull/session_offers.h"
 #include "engine/dispatch/dispatcher.h"
 #include "engine/session/service.h"
 #include "engine/tensor/tensor.h"
@@ -34,7 +35,8 @@ class SharedTensors {
 // end kAfterSession after its destruction, so that a process may end before another one has received its tensors.
 class ShareService final : public SessionService {
  public:
-  explicit ShareService(std::shared_ptr<SharedTensors> shared) : shared_(std::move(shared)) {}
+  explicit ShareService(std::shared_ptr<SharedTensors> shared)
+      : offers_([shared = std::move(shared)] { return shared->table(); }) {}
   ~ShareService() override;
 
   // Waits for the device. Throws Error if the capability or the timeout is invalid, or the session has too many
@@ -46,18 +48,13 @@ class ShareService final : public SessionService {
 
   // Exports the error of a poisoned tensor.
   void skipped(const Op& op, Args args, const Error& error, uint32_t site) override;
-  uint64_t host_bytes() const override;
+  uint64_t host_bytes() const override { return offers_.host_bytes(); }
 
   // As long as a session may have no connection before it is freed.
   static constexpr distributed::OfferTable::Milliseconds kAfterSession = std::chrono::seconds(60);
 
  private:
-  distributed::OfferTable& table();
-  void offer(const std::string& capability, distributed::OfferedValue value, double timeout);
-
-  const std::shared_ptr<SharedTensors> shared_;
-  std::shared_ptr<distributed::OfferTable> table_;  // null before the first use
-  uint64_t owner_ = 0;
+  distributed::SessionOffers offers_;
 };
 
 void register_shared_tensors(Dispatcher& dispatcher);
