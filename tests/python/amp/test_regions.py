@@ -1,5 +1,6 @@
 """Autocast regions: nesting, the cache of casts, gradients, client-side functions, several threads and sessions."""
 
+import pickle
 import threading
 
 import numpy as np
@@ -54,12 +55,38 @@ def test_state_functions(torch):
     with pytest.warns(UserWarning, match="CPU Autocast only supports dtypes of torch.bfloat16, torch.float16"):
         with torch.autocast("cpu", torch.float64):
             assert not torch.is_autocast_enabled("cpu")
-    with pytest.warns(FutureWarning, match="torch.cpu.amp.autocast"):
-        assert torch.cpu.amp.autocast(dtype=torch.float16).fast_dtype is torch.float16
     with pytest.raises(ValueError, match="device_type"):
         torch.autocast(torch.bfloat16)
     with pytest.raises(TypeError, match="requires a callable"):
         torch.autocast("cpu")(3)
+
+
+@pytest.mark.parametrize(
+    ("device", "name", "instead"),
+    [
+        *((d, name, f"{name}('{d}', args...)") for d in ("cpu", "cuda") for name in ("autocast", "GradScaler")),
+        *(("cuda", name, f"{name}(args..., device_type='cuda')") for name in ("custom_fwd", "custom_bwd")),
+    ],
+)
+def test_deprecated_names(torch, device, name, instead):
+    def call(name, *args, **options):
+        with pytest.warns(FutureWarning) as found:
+            result = getattr(getattr(torch, device).amp, name)(*args, **options)
+        assert found[0].filename == __file__
+        text = f"`torch.{device}.amp.{name}(args...)` is deprecated. Please use `torch.amp.{instead}` instead."
+        assert str(found[0].message) == text
+        return result
+
+    if name.startswith("custom_"):
+        assert call(name, abs).__name__ == "abs"
+        return
+    made = call(name, enabled=False)
+    assert isinstance(made, getattr(torch.amp, name))
+    if name == "GradScaler":
+        assert type(pickle.loads(pickle.dumps(made))) is type(made)
+    else:
+        assert (made.device, made.fast_dtype) == (device, {"cpu": torch.bfloat16, "cuda": torch.float16}[device])
+        assert call(name, False, torch.float32).fast_dtype is torch.float32
 
 
 def multiply(torch, w, times=3, **options):

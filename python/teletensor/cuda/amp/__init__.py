@@ -2,43 +2,26 @@
 
 from __future__ import annotations
 
-import warnings
-
+from ... import _C
 from ...amp import autocast_mode as _mode
+from ...amp._deprecated import autocast_of, warn
 from . import grad_scaler
 from .grad_scaler import GradScaler
 
 __all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd", "grad_scaler"]
 
-
-class autocast(_mode.autocast):  # noqa: N801 - PyTorch's name
-    """torch.autocast("cuda")."""
-
-    def __init__(self, enabled: bool = True, dtype=_mode._C.float16, cache_enabled: bool = True):
-        warnings.warn(
-            "`torch.cuda.amp.autocast(args...)` is deprecated. Please use `torch.amp.autocast('cuda', args...)` instead.",
-            FutureWarning, stacklevel=2,
-        )  # fmt: skip
-        super().__init__("cuda", dtype, enabled, cache_enabled)
+autocast = autocast_of("cuda", _C.float16, __name__)
 
 
 def custom_fwd(fwd=None, *, cast_inputs=None):
     """torch.amp.custom_fwd of "cuda"."""
-    warnings.warn(
-        "`torch.cuda.amp.custom_fwd(args...)` is deprecated. "
-        "Please use `torch.amp.custom_fwd(args..., device_type='cuda')` instead.",
-        FutureWarning, stacklevel=2,
-    )  # fmt: skip
+    warn("cuda", "custom_fwd", "custom_fwd(args..., device_type='cuda')")
     return _mode.custom_fwd(fwd, device_type="cuda", cast_inputs=cast_inputs)
 
 
 def custom_bwd(bwd):
     """torch.amp.custom_bwd of "cuda"."""
-    warnings.warn(
-        "`torch.cuda.amp.custom_bwd(args...)` is deprecated. "
-        "Please use `torch.amp.custom_bwd(args..., device_type='cuda')` instead.",
-        FutureWarning, stacklevel=2,
-    )  # fmt: skip
+    warn("cuda", "custom_bwd", "custom_bwd(args..., device_type='cuda')")
     return _mode.custom_bwd(bwd, device_type="cuda")
 
 
