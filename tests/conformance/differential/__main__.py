@@ -14,11 +14,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from benchmarks.peers import interpreter
-
-from ..op_db.__main__ import PACKAGES
+from .. import peer
 from .page import differences, page, summary
-from .pool import BUILD, Journal, Limits, Row, Worker, fingerprint, run
+from .pool import Journal, Limits, Row, Worker, fingerprint, run
 
 
 def main() -> int:
@@ -28,14 +26,14 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=2, help="processes (default: 2)")
     parser.add_argument("--call-limit", type=float, default=120, help="seconds for one call (default: 120)")
     parser.add_argument("--limit", type=float, default=600, help="seconds for all calls of one name (default: 600)")
-    parser.add_argument("--journal", type=Path, default=BUILD / "differential.jsonl", help="file of finished rows")
+    parser.add_argument("--journal", type=Path, default=peer.BUILD / "differential.jsonl", help="file of finished rows")
     parser.add_argument("--keep", action="store_true", help="use rows of the journal although sources have changed")
     parser.add_argument("--partial", action="store_true", help="write what the journal has, without further calls")
     parser.add_argument("--page", type=Path, help="output file for the table as Markdown")
-    parser.add_argument("--python", help="an interpreter with PyTorch and the packages of its tests")
+    peer.add_option(parser)
     args = parser.parse_args()
     console, limits, start = Console(), Limits(args.call_limit, args.limit), time.monotonic()
-    python = args.python or interpreter(*PACKAGES)
+    python = peer.python_of(args)
     workers = [Worker(python, limits) for _ in range(args.workers)]
     known, version = workers[0].names()
     names = [n for n in known if not args.names or any(fnmatch.fnmatchcase(n, p) for p in args.names)]

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[3]
-BUILD = Path(os.environ.get("TELETENSOR_BUILD", ROOT / "build"))
+from .. import peer
+
 MODULE = "tests.conformance.differential.worker"
 
 
@@ -117,16 +117,12 @@ class Worker:
         return json.loads(line)
 
     def _start(self) -> None:
-        in_process = BUILD / "tests/python"  # the package of the tests, if it is built: no other process takes part
-        package = in_process if (in_process / "teletensor").exists() else BUILD / "python"
-        path = f"{package}:{ROOT}:{os.environ.get('PYTHONPATH', '')}"
-        environment = {
-            **os.environ, "PYTHONPATH": path, "PYTHONWARNINGS": "ignore", "OMP_NUM_THREADS": "1",
-            "TELETENSOR_DAEMON": str(BUILD / "bin/teletensord"), "TELETENSOR_IN_PROCESS": "1" if package is in_process else "",
-        }  # fmt: skip
+        in_process = peer.BUILD / "tests/python"  # the package of the tests, if it is built: no other process takes part
+        package = in_process if (in_process / "teletensor").exists() else peer.BUILD / "python"
+        environment = {**peer.environment(package), "TELETENSOR_IN_PROCESS": "1" if package is in_process else ""}
         self.buffer = b""
         self.process = subprocess.Popen(
-            self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment, cwd=ROOT
+            self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment, cwd=peer.ROOT
         )
         self.selector = selectors.DefaultSelector()
         self.selector.register(self.process.stdout, selectors.EVENT_READ)
@@ -146,11 +142,11 @@ class Worker:
 def fingerprint(most: int) -> str:
     """A hash of the sources and the engine on which rows depend."""
     found = hashlib.sha256(str(most).encode())
-    for folder in (ROOT / "python/teletensor", ROOT / "tests/conformance"):
+    for folder in (peer.ROOT / "python/teletensor", peer.ROOT / "tests/conformance"):
         for path in sorted(p for p in folder.rglob("*") if p.suffix in (".py", ".yaml", ".txt")):
             if path.name != "reasons.yaml":
                 found.update(path.read_bytes())
-    for path in sorted(BUILD.glob("python/teletensor/_C*.so")):
+    for path in sorted(peer.BUILD.glob("python/teletensor/_C*.so")):
         found.update(f"{path.name} {path.stat().st_size} {path.stat().st_mtime_ns}".encode())
     return found.hexdigest()
 

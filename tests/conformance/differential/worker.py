@@ -8,7 +8,6 @@ a call ends it or hangs.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import warnings
@@ -19,6 +18,7 @@ import torch
 import teletensor
 from teletensor import _connection
 
+from ..worker_loop import replies, requests, text_of
 from . import modules, operators, scripts
 from .steps import Step
 
@@ -46,29 +46,22 @@ def answer(name: str, most: int, first: int, make: Callable, emit: Callable[[lis
 
 
 def main() -> int:
-    rows = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # output of operators is not an event
+    emit = replies()
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     if os.environ.get("TELETENSOR_IN_PROCESS"):
         _connection._current = teletensor._C.connect_in_process()
         teletensor._C.set_session(_connection._current)
     known = makers()
-
-    def emit(event: list) -> None:
-        rows.write(json.dumps(event, default=str) + "\n")
-        rows.flush()
-
     emit(["ready"])
-    for line in sys.stdin:
-        name, most, first = json.loads(line)
+    for name, most, first in requests():
         if name == "?":
             emit(["names", list(known), torch.__version__])
             continue
         try:
             answer(name, most, first, known[name], emit)
         except Exception as e:  # noqa: BLE001 - a fault in making the samples
-            emit(["broken", f"{type(e).__name__}: {e}"])
+            emit(["broken", text_of(e)])
     return 0
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-import json
 import os
 import sys
 import traceback
@@ -20,6 +19,7 @@ from typing import Any
 import teletensor.as_torch  # noqa: F401 - `import torch` returns teletensor
 import teletensor.distributed as dist
 
+from ..worker_loop import replies, requests
 from . import stand_ins
 from .absent import AbsentName, provide
 
@@ -85,17 +85,10 @@ def outcome(module: ModuleType, call: dict[str, Any]) -> dict[str, str]:
 
 
 def main() -> int:
-    replies = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # prints of the tests
+    reply = replies()
     module = load(sys.argv[1])
-    for line in sys.stdin:
-        call = json.loads(line)
-        if call["name"] == "?":
-            reply: Any = tests_of(module)
-        else:
-            reply = outcome(module, call)
-        replies.write(json.dumps(reply) + "\n")
-        replies.flush()
+    for call in requests():
+        reply(tests_of(module) if call["name"] == "?" else outcome(module, call))
         if call["name"] != "?" and dist.is_initialized():
             dist.destroy_process_group()
     return 0

@@ -10,9 +10,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.peers import interpreter
-
-from ..op_db.__main__ import COUNTS, PACKAGES, Worker, run
+from .. import peer
+from ..op_db.__main__ import COUNTS, Worker, run
 from .differences import reasons
 
 KINDS = (("modules", "nn."), ("optimizers", "optim."))
@@ -92,8 +91,9 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=2, help="processes (default: 2)")
     parser.add_argument("--limit", type=float, default=900, help="seconds for one module (default: 900)")
     parser.add_argument("--verbose", action="store_true", help="print every check that differs")
+    peer.add_option(parser)
     args = parser.parse_args()
-    console, python = Console(), interpreter(*PACKAGES)
+    console, python = Console(), peer.python_of(args)
     make = lambda: Worker(python, args.limit, "tests.conformance.module_db.worker")  # noqa: E731
     first = make()
     about = first.ask("?", 0)

@@ -1,20 +1,18 @@
-"""`python -m tests.conformance.module_db.worker`: reads lines of `name|`, writes one line of JSON each.
+"""`python -m tests.conformance.module_db.worker`: answers [name, 0] by the row of a module or optimizer (worker_loop.py).
 
 Requires an interpreter with PyTorch. The parent process restarts it if a module crashes it.
 """
 
 from __future__ import annotations
 
-import json
-import os
 import sys
 import time
 from dataclasses import asdict
 
-import torch
 from torch.testing._internal.common_modules import module_db
 from torch.testing._internal.common_optimizers import optim_db
 
+from ..worker_loop import serve_rows
 from .module_checks import ModuleChecks
 from .optimizer_checks import OptimizerChecks
 
@@ -36,23 +34,9 @@ def row(name: str, checks) -> dict:
 
 def main() -> int:
     """Answers requests until the input ends."""
-    torch.set_num_threads(1)
-    makers = {info.name: lambda info=info: ModuleChecks(info) for info in module_db}
-    makers |= {f"optim.{info.name}": lambda info=info: OptimizerChecks(info) for info in optim_db}
-    rows = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # output of modules is not a row
-    for line in sys.stdin:
-        name = line.strip().rsplit("|", 1)[0]
-        if name == "?":
-            reply = {"names": sorted(makers), "version": torch.__version__}
-        else:
-            try:
-                reply = row(name, makers[name]())
-            except Exception as e:  # noqa: BLE001 - a fault of the suite
-                reply = {"name": name, "broken": f"{type(e).__name__}: {e}"}
-        rows.write(json.dumps(reply, default=str) + "\n")
-        rows.flush()
-    return 0
+    makers = {info.name: (info, ModuleChecks) for info in module_db}
+    makers |= {f"optim.{info.name}": (info, OptimizerChecks) for info in optim_db}
+    return serve_rows({name: lambda _, name=name, made=made: row(name, made[1](made[0])) for name, made in makers.items()})
 
 
 if __name__ == "__main__":

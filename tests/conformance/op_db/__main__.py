@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import queue
 import selectors
 import subprocess
@@ -17,14 +16,10 @@ from typing import Callable
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.peers import interpreter
-
+from .. import peer
 from .differences import absence, reasons
 
-ROOT = Path(__file__).resolve().parents[3]
-BUILD = Path(os.environ.get("TELETENSOR_BUILD", ROOT / "build"))
 COUNTS = ("passed", "failed", "on_purpose", "skipped")
-PACKAGES = ("scipy", "expecttest", "hypothesis", "yaml")
 
 
 class Worker:
@@ -37,7 +32,7 @@ class Worker:
     def ask(self, name: str, most: int) -> dict:
         if self.process is None or self.process.poll() is not None:
             self._start()
-        self.process.stdin.write(f"{name}|{most}\n")
+        self.process.stdin.write(json.dumps([name, most]) + "\n")
         self.process.stdin.flush()
         with selectors.DefaultSelector() as selector:
             selector.register(self.process.stdout, selectors.EVENT_READ)
@@ -49,15 +44,10 @@ class Worker:
         return {"name": name, "broken": status}
 
     def _start(self) -> None:
-        path = f"{BUILD / 'python'}:{ROOT}:{os.environ.get('PYTHONPATH', '')}"
-        environment = {
-            **os.environ, "PYTHONPATH": path, "PYTHONWARNINGS": "ignore", "OMP_NUM_THREADS": "1",
-            "TELETENSOR_DAEMON": str(BUILD / "bin/teletensord"),
-        }  # fmt: skip
-        command = [self.python, "-m", self.module]
         self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment, cwd=ROOT
-        )
+            [self.python, "-m", self.module], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            text=True, env=peer.environment(), cwd=peer.ROOT,
+        )  # fmt: skip
 
     def stop(self) -> None:
         if self.process is not None:
@@ -170,9 +160,10 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=2, help="processes (default: 2)")
     parser.add_argument("--limit", type=float, default=300, help="seconds for one operator (default: 300)")
     parser.add_argument("--verbose", action="store_true", help="print every check that differs")
+    peer.add_option(parser)
     args = parser.parse_args()
     console = Console()
-    python = interpreter(*PACKAGES)
+    python = peer.python_of(args)
     asking = Worker(python, args.limit)
     about = asking.ask("?", 0)
     asking.stop()

@@ -1,20 +1,19 @@
-"""`python -m tests.conformance.op_db.worker`: reads lines of `name|most samples`, writes one line of JSON each.
+"""`python -m tests.conformance.op_db.worker`: answers [name, most samples] by the row of an operator (worker_loop.py).
 
 Requires an interpreter with PyTorch. The parent process restarts it if an operator crashes it.
 """
 
 from __future__ import annotations
 
-import json
-import os
+import functools
 import sys
 import time
 from collections import defaultdict
 from dataclasses import asdict
 
-import torch
 from torch.testing._internal.common_methods_invocations import op_db
 
+from ..worker_loop import serve_rows
 from .checks import Allowance, Checks, MissingOperator
 from .differences import allowance_of
 
@@ -38,24 +37,10 @@ def row(name: str, infos: list, most: int) -> dict:
 
 
 def main() -> int:
-    torch.set_num_threads(1)
     by_name = defaultdict(list)
     for info in op_db:
         by_name[info.name].append(info)
-    rows = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # output of operators is not a row
-    for line in sys.stdin:
-        name, most = line.strip().rsplit("|", 1)
-        if name == "?":
-            reply = {"names": sorted(by_name), "version": torch.__version__}
-        else:
-            try:
-                reply = row(name, by_name[name], int(most))
-            except Exception as e:  # a fault of the suite, or an exception of a type that PyTorch never raises
-                reply = {"name": name, "broken": f"{type(e).__name__}: {e}"}
-        rows.write(json.dumps(reply, default=str) + "\n")
-        rows.flush()
-    return 0
+    return serve_rows({name: functools.partial(row, name, infos) for name, infos in by_name.items()})
 
 
 if __name__ == "__main__":

@@ -11,8 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from benchmarks.peers import interpreter
-
+from .. import peer
 from . import check
 from .ours import BUILD
 from .reasons import TABLE
@@ -24,10 +23,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="tests.conformance.signatures", description=__doc__)
     parser.add_argument("--recorded", action="store_true", help="use the recorded declarations; needs no PyTorch")
     parser.add_argument("--page", type=Path, default=ROOT / "docs/signatures.md", help="output file for the table")
+    peer.add_option(parser)
     args = parser.parse_args()
     sys.path.insert(0, str(BUILD / "python"))
     if not args.recorded:
-        command = [interpreter("yaml"), "-m", "tests.conformance.signatures.declarations"]
+        command = [peer.python_of(args, "yaml"), "-m", "tests.conformance.signatures.declarations"]
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
         check.DECLARATIONS.write_text(subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, text=True).stdout)
     result = check.check()
