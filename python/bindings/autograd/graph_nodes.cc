@@ -84,7 +84,7 @@ py::object packed_values(const NodeReference& self) {
   const std::vector<client::PackedNode> packed = extras->packed;  // unpack() may change the graph
   py::list list;
   for (const client::PackedNode& node : packed) list.append(to_python(node.unpack(Mode::current().grad)));
-  return std::move(list);
+  return list;
 }
 
 py::str describe(const NodeReference& self, py::handle root) {
