@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from tests.conformance import peer
-from tests.conformance.op_db.__main__ import Worker
+from tests.conformance.rows import Worker
 
 WORKER = """
 import os, sys

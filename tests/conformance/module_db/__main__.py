@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from .. import peer
-from ..op_db.__main__ import COUNTS, Worker, run
+from ..rows import COUNTS, Worker, run
 from .differences import reasons
 
 KINDS = (("modules", "nn."), ("optimizers", "optim."))

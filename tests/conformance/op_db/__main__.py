@@ -5,55 +5,17 @@ from __future__ import annotations
 
 import argparse
 import json
-import queue
-import selectors
-import subprocess
 import sys
-import threading
 from pathlib import Path
-from typing import Callable
 
 from rich.console import Console
 from rich.table import Table
 
 from .. import peer
+from ..rows import COUNTS, Worker, run
 from .differences import absence, reasons
 
-COUNTS = ("passed", "failed", "on_purpose", "skipped")
-
-
-class Worker:
-    """A process that runs operators; restarted if it died or timed out. `module`: the Python module that it runs."""
-
-    def __init__(self, python: str, limit: float, module: str = "tests.conformance.op_db.worker"):
-        self.python, self.limit, self.module = python, limit, module
-        self.process: subprocess.Popen | None = None
-
-    def ask(self, name: str, most: int) -> dict:
-        if self.process is None or self.process.poll() is not None:
-            self._start()
-        self.process.stdin.write(json.dumps([name, most]) + "\n")
-        self.process.stdin.flush()
-        with selectors.DefaultSelector() as selector:
-            selector.register(self.process.stdout, selectors.EVENT_READ)
-            line = self.process.stdout.readline() if selector.select(self.limit) else None
-        if line:
-            return json.loads(line)
-        status = "took too long" if line is None else f"ended the process ({self.process.wait()})"
-        self.stop()
-        return {"name": name, "broken": status}
-
-    def _start(self) -> None:
-        self.process = subprocess.Popen(
-            [self.python, "-m", self.module], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-            text=True, env=peer.environment(), cwd=peer.ROOT,
-        )  # fmt: skip
-
-    def stop(self) -> None:
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait()
-            self.process = None
+MODULE = "tests.conformance.op_db.worker"
 
 
 def judge(row: dict) -> dict:
@@ -76,32 +38,6 @@ def judge(row: dict) -> dict:
         state = "without_samples"
         reasons.add("PyTorch has no CPU samples")
     return {**row, **counts, "state": state, "reasons": sorted(reasons)}
-
-
-def run(names: list[str], most: int, make: Callable[[], Worker], workers: int, judge: Callable, console: Console) -> list[dict]:
-    """Each operator's row, in the order of the names, computed by several workers and completed by `judge`."""
-    todo: queue.SimpleQueue[str] = queue.SimpleQueue()
-    for name in names:
-        todo.put(name)
-    rows: dict[str, dict] = {}
-
-    def drive() -> None:
-        worker = make()
-        while True:
-            try:
-                name = todo.get_nowait()
-            except queue.Empty:
-                break
-            rows[name] = judge(worker.ask(name, most))
-        worker.stop()
-
-    threads = [threading.Thread(target=drive) for _ in range(workers)]
-    with console.status("comparing with PyTorch"):
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    return [rows[name] for name in names]
 
 
 def show(console: Console, rows: list[dict], verbose: bool) -> None:
@@ -164,7 +100,7 @@ def main() -> int:
     args = parser.parse_args()
     console = Console()
     python = peer.python_of(args)
-    asking = Worker(python, args.limit)
+    asking = Worker(python, args.limit, MODULE)
     about = asking.ask("?", 0)
     asking.stop()
     names = about["names"]
@@ -174,7 +110,7 @@ def main() -> int:
             lines = Path(asked[0]).read_text().splitlines()
             asked = [line.split("|")[0].strip() for line in lines if line and not line.startswith("#")]
         names = [name for name in names if name in set(asked)]
-    rows = run(names, args.samples, lambda: Worker(python, args.limit), args.workers, judge, console)
+    rows = run(names, args.samples, lambda: Worker(python, args.limit, MODULE), args.workers, judge, console)
     show(console, rows, args.verbose)
     if not args.names:
         for stale in set(reasons()) - {why for row in rows for why in row["reasons"]}:
