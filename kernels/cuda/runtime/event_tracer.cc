@@ -21,12 +21,6 @@ uint64_t now() {
   return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(since).count());
 }
 
-EventHandle recorded(StreamHandle stream) {
-  const EventHandle event = runtime().create_event(/*timing=*/true);
-  runtime().record(event, stream);
-  return event;
-}
-
 }  // namespace
 
 EventTracer::EventTracer() { the_tracer = this; }
@@ -59,7 +53,7 @@ bool EventTracer::prepare(uint32_t number, Device device) {
   }
   if (trace.bases.contains(device.index)) return true;
   const StreamHandle stream = runtime().create_stream();
-  const EventHandle event = recorded(stream);
+  const EventHandle event = record_event(stream, /*timed=*/true);
   runtime().synchronize_event(event);
   trace.bases[device.index] = {event, now()};
   runtime().destroy_stream(stream);
@@ -133,14 +127,14 @@ TimedLaunch::TimedLaunch(Device device, StreamHandle stream) {
   if (tracer == nullptr || open_launches.empty()) return;
   const auto [trace, launch] = open_launches.back();
   if (!tracer->prepare(trace, device)) return;
-  launch_ = {launch, device, stream, recorded(stream), nullptr};
+  launch_ = {launch, device, stream, record_event(stream, /*timed=*/true), nullptr};
   trace_ = trace;
 }
 
 TimedLaunch::~TimedLaunch() {
   if (trace_ == 0) return;
   try {
-    launch_.end = recorded(launch_.stream);
+    launch_.end = record_event(launch_.stream, /*timed=*/true);
     the_tracer.load()->add(trace_, launch_);
   } catch (const Error&) {  // the device was lost
     runtime().destroy_event(launch_.begin);

@@ -26,6 +26,17 @@ int compute_capability(int device) {
   return capability;
 }
 
+EventHandle record_event(StreamHandle stream, bool timed) {
+  const EventHandle event = runtime().create_event(timed);
+  try {
+    runtime().record(event, stream);
+  } catch (...) {
+    runtime().destroy_event(event);
+    throw;
+  }
+  return event;
+}
+
 void make_current(Device device) {
   thread_local int current = -1;  // cudaSetDevice costs more than this comparison
   if (current == device.index) return;

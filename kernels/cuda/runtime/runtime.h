@@ -105,6 +105,8 @@ class Runtime {
 Runtime& runtime();
 // Returns a device's compute capability, as 89 for 8.9.
 int compute_capability(int device);
+// Creates an event and records it in the stream. Throws Error as Runtime::record() does, and then leaves no event.
+EventHandle record_event(StreamHandle stream, bool timed);
 // Makes `device` the calling thread's current device. Cheap if it already is.
 void make_current(Device device);
 void set_runtime(std::unique_ptr<Runtime> runtime);

@@ -25,8 +25,7 @@ class CudaGraph final : public Graph {
 CudaEvent::CudaEvent(GraphReplayer& replayer, bool timed) {
   make_current(replayer.device());
   replayer.flush();
-  handle_ = runtime().create_event(timed);
-  runtime().record(handle_, replayer.stream());
+  handle_ = record_event(replayer.stream(), timed);
 }
 
 CudaEvent::~CudaEvent() { runtime().destroy_event(handle_); }

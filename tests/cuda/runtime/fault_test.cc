@@ -134,5 +134,16 @@ TEST_F(FaultTest, CellOfFailedKernelIsNotReusedByNextCall) {
   EXPECT_FALSE(poison(1));
 }
 
+TEST_F(FaultTest, LostDeviceKeepsNoEvent) {
+  Stream& stream = engine_.context().stream(engine_.gpu(1));
+  stream.record();  // an event can be recorded, and is destroyed with its object
+  const int before = engine_.runtime().events();
+  engine_.runtime().lose(1, "the device is lost");
+  EXPECT_THROW(stream.record(), Error);
+  EXPECT_THROW(stream.record_timed(), Error);
+  EXPECT_EQ(engine_.runtime().events(), before);
+  engine_.runtime().lose(1, "");  // the next tests use the device
+}
+
 }  // namespace
 }  // namespace tt::cuda

@@ -404,8 +404,14 @@ void SimulatedRuntime::synchronize_device() {
   raise_failure();
 }
 
-EventHandle SimulatedRuntime::create_event(bool) { return new Event; }
-void SimulatedRuntime::destroy_event(EventHandle event) noexcept { delete static_cast<Event*>(event); }
+EventHandle SimulatedRuntime::create_event(bool) {
+  ++events_;
+  return new Event;
+}
+void SimulatedRuntime::destroy_event(EventHandle event) noexcept {
+  --events_;
+  delete static_cast<Event*>(event);
+}
 
 void SimulatedRuntime::record(EventHandle handle, StreamHandle stream_handle) {
   Lock lock(mutex_);

@@ -6,6 +6,7 @@
 // process (guarded_memory.h). Thread-safe.
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <map>
@@ -47,7 +48,8 @@ class SimulatedRuntime final : public Runtime {
   void note(const char* call, uint64_t value = 0);
   std::vector<std::string> calls() const;  // "cudaMalloc 2097152", in order
   void forget_calls();
-  uint64_t held() const;  // bytes of device memory
+  uint64_t held() const;                  // bytes of device memory
+  int events() const { return events_; }  // that exist
 
   void enqueue(StreamHandle stream, std::function<void()> work, SimulatedWork what = {});
 
@@ -135,6 +137,7 @@ class SimulatedRuntime final : public Runtime {
   std::shared_ptr<void> use_registered(const void* p) const;
 
   const Options options_;
+  std::atomic<int> events_{0};
   mutable std::recursive_mutex mutex_;  // guards all members below
   GuardedMemory guarded_;
   std::vector<Device> devices_;
