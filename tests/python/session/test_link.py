@@ -97,7 +97,7 @@ def expected(engine):
 def test_delay_and_jitter(engine, expected):
     with RelayProcess(engine, delay=5, jitter=10) as relay:
         assert train(relay.address, STEPS) == expected
-        assert relay.stats()["bytes"][0] > STEPS * 96 * 256 * 4  # the batches passed the relay
+        assert relay.stats()["bytes"][0] > STEPS * 96 * 256 * 2  # the batches passed the relay; on a slow link they are compressed
 
 
 def test_reordered_connections(engine, expected):
