@@ -239,9 +239,12 @@ Dense<T> hermitian(const std::string& kind, int64_t n) {
     const Dense<T> c = adjoint(b);
     for (size_t i = 0; i < a.elements.size(); ++i) a.elements[i] = b.elements[i] + c.elements[i];
     using R = real_of_t<T>;
-    const R factor = kind == "tiny"   ? std::numeric_limits<R>::min() * 16
-                     : kind == "huge" ? std::numeric_limits<R>::max() / 64
-                                      : 1;
+    const R limit = std::numeric_limits<R>::min();
+    const R factor = kind == "subnormal" ? std::numeric_limits<R>::denorm_min() * (1 << 20)
+                     : kind == "tiny"    ? limit * 16
+                     : kind == "huge"    ? std::numeric_limits<R>::max() / 64
+                     : kind == "small"   ? std::sqrt(std::sqrt(std::sqrt(limit)))  // 2e-5, or 3e-39
+                                         : 1;
     for (T& x : a.elements) x = x * T(factor);
   }
   return a;
@@ -250,10 +253,10 @@ Dense<T> hermitian(const std::string& kind, int64_t n) {
 TYPED_TEST(Decompositions, EigenvectorsOfHermitianMatrices) {
   using T = TypeParam;
   using R = real_of_t<T>;
-  for (const int threads : {1, 2, 4}) {
+  for (const int threads : {1, 4}) {
     set_num_threads(threads);
     for (const int64_t n : {2, 32, 33, 64, 65, 128, 131, 260}) {
-      for (const std::string kind : {"random", "diagonal", "rank one", "tiny", "huge"}) {
+      for (const std::string kind : {"random", "diagonal", "rank one", "small", "tiny", "huge", "subnormal"}) {
         if (n > 131 && kind != "random") continue;
         for (const bool upper : {false, true}) {
           const Dense<T> a = hermitian<T>(kind, n);
@@ -272,7 +275,9 @@ TYPED_TEST(Decompositions, EigenvectorsOfHermitianMatrices) {
               wanted(i, j) = a(i, j) / T(unit);
             }
           }
-          EXPECT_LT(difference(scaled * adjoint(vectors), wanted), 4 * tolerance<T>(n))
+          // Subnormal numbers have fewer bits.
+          const double allowed = kind == "subnormal" ? 1e-4 : 4 * tolerance<T>(n);
+          EXPECT_LT(difference(scaled * adjoint(vectors), wanted), allowed)
               << kind << " " << n << " on " << threads << " threads";
         }
       }
@@ -284,7 +289,7 @@ TYPED_TEST(Decompositions, EigenvectorsOfHermitianMatrices) {
 template <typename R>
 void expect_decomposed_in_parts() {
   const int before = num_threads();
-  for (const int threads : {1, 2, 3, 4, 8}) {
+  for (const int threads : {1, 3, 8}) {
     set_num_threads(threads);
     for (const int n : {128, 257, 520}) {
       for (const int zero_every : {0, 1, 2, 64}) {

@@ -26,10 +26,12 @@ constexpr int64_t kGrain = 16 * 1024;  // minimum number of multiplications per 
 // that consist of blocked products. kColumns is for algorithms with one or two barriers per column, which are slow if
 // another process uses the same cores; several such matrices are divided among threads, one each.
 constexpr int64_t kBlocks = 2 * 1024 * 1024, kColumns = int64_t{4} << 30;
+// kBlocks for one matrix. Of several matrices each must be so large that most of its products use all threads.
+int64_t divisible_in_blocks(int64_t batch) { return batch == 1 ? kBlocks : 16 * kBlocks; }
 
 // Calls body(i, solver) for every matrix of a batch. `work` is the number of multiplications per matrix. `make` creates
 // one solver per thread. Many matrices are divided among the pool's threads; few matrices of at least `divisible` work
-// run one after the other, each on all threads.
+// run one after the other, each on all threads. A body may throw, also Cancelled: exceptions are stored and rethrown.
 template <typename Make, typename Body>
 void each_matrix(int64_t batch, int64_t work, int64_t divisible, Make make, Body body) {
   Mutex mutex;
@@ -131,7 +133,7 @@ void lu_factored(const Tensor& input, std::string_view checked_by, Tensor& LU, T
   const int64_t m = input.size(-2), n = input.size(-1), k = std::min(m, n);
   with_linalg_element(input.dtype(), [&]<typename T>(std::type_identity<T>) {
     each_matrix(
-        matrix_count(input), m * n * k, kBlocks, [&] { return Lu<T>(m, n); },
+        matrix_count(input), m * n * k, divisible_in_blocks(matrix_count(input)), [&] { return Lu<T>(m, n); },
         [&](int64_t i, Lu<T>& lu) {
           int32_t* failed = info.data_as<int32_t>() + i;
           *failed = 0;
@@ -228,7 +230,8 @@ void qr_factored(const Tensor& input, std::string_view mode, Tensor& Q, Tensor& 
   const Tensor a = contiguous(input);
   with_linalg_element(input.dtype(), [&]<typename T>(std::type_identity<T>) {
     const auto make = [&] { return Householder<T>(m, n, columns); };
-    each_matrix(matrix_count(input), m * n * k, kBlocks, make, [&](int64_t i, Householder<T>& qr) {
+    const int64_t divisible = Householder<T>::is_blocked(m, n) ? divisible_in_blocks(matrix_count(input)) : kColumns;
+    each_matrix(matrix_count(input), m * n * k, divisible, make, [&](int64_t i, Householder<T>& qr) {
       std::vector<T> tau(static_cast<size_t>(k));
       qr.factor(a.data_as<T>() + i * m * n, tau.data());
       qr.triangle(rows, R.data_as<T>() + i * rows * n);
@@ -243,7 +246,8 @@ void householder_factored(const Tensor& input, Tensor& a, Tensor& tau) {
   const Tensor matrices = contiguous(input);
   with_linalg_element(input.dtype(), [&]<typename T>(std::type_identity<T>) {
     const auto make = [&] { return Householder<T>(m, n, 0); };
-    each_matrix(matrix_count(input), m * n * k, kBlocks, make, [&](int64_t i, Householder<T>& qr) {
+    const int64_t divisible = Householder<T>::is_blocked(m, n) ? divisible_in_blocks(matrix_count(input)) : kColumns;
+    each_matrix(matrix_count(input), m * n * k, divisible, make, [&](int64_t i, Householder<T>& qr) {
       qr.factor(matrices.data_as<T>() + i * m * n, tau.data_as<T>() + i * k);
       qr.reflections(a.data_as<T>() + i * m * n);
     });
@@ -259,7 +263,7 @@ void eigh_decomposed(const Tensor& input, std::string_view UPLO, bool vectors, T
   std::vector<int32_t> info(static_cast<size_t>(batch));
   with_linalg_element(input.dtype(), [&]<typename T>(std::type_identity<T>) {
     const auto make = [&] { return Eigh<T>(n, upper, vectors); };
-    each_matrix(batch, 9 * n * n * n, batch == 1 ? kBlocks : kColumns, make, [&](int64_t i, Eigh<T>& eigh) {
+    each_matrix(batch, 9 * n * n * n, kColumns, make, [&](int64_t i, Eigh<T>& eigh) {
       info[static_cast<size_t>(i)] =
           eigh.decompose(a.data_as<T>() + i * n * n, eigenvalues.data_as<real_of_t<T>>() + i * n,
                          vectors ? eigenvectors.data_as<T>() + i * n * n : nullptr);

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <optional>
 
 #include "engine/device/cancellation.h"
 #include "engine/device/parallel.h"
@@ -48,10 +47,6 @@ void paired_vectors(const R* columns, const R* imaginary, int64_t n, Complex<R>*
 
 // Up to this size, LAPACK's driver is faster.
 constexpr int64_t kDriverRows = 32;
-// From this size, two threads are faster than one for the reduction to tridiagonal form, whose products with vectors
-// synchronise the threads at every column.
-constexpr int64_t kSharedRows = 768;
-
 template <typename T>
 Eigh<T>::Eigh(int64_t n, bool upper, bool vectors) : n_(to_lapack_int(n)), upper_(upper), vectors_(vectors) {
   const double size = static_cast<double>(n);
@@ -86,7 +81,7 @@ real_of_t<T> Eigh<T>::scale() {
   }
   const R safe = std::sqrt(std::numeric_limits<R>::min() / std::numeric_limits<R>::epsilon());
   if (largest == 0 || (largest > safe && largest < 1 / safe)) return 1;
-  const R factor = std::ldexp(R(1), -std::ilogb(largest));
+  const R factor = std::ldexp(R(1), std::min(-std::ilogb(largest), std::numeric_limits<R>::max_exponent - 1));
   for (T& x : columns_) x = x * T(factor);
   return factor;
 }
@@ -95,8 +90,6 @@ template <typename T>
 int32_t Eigh<T>::decompose(const T* a, R* values, T* vectors) {
   if (!triangle_is_finite(a, n_, upper_)) return n_;
   transpose_copy(a, n_, n_, columns_.data());
-  std::optional<PoolLease> alone;
-  if (n_ < kSharedRows) alone.emplace(1);
   if (uses_driver()) {
     const int info = lapack::heevd(job(), upper_ ? 'U' : 'L', n_, columns_.data(), n_, values, space_);
     if (info == 0 && vectors_) transpose_copy(columns_.data(), n_, n_, vectors);
@@ -105,7 +98,7 @@ int32_t Eigh<T>::decompose(const T* a, R* values, T* vectors) {
   const R factor = scale();
   lapack::hetrd('L', n_, columns_.data(), n_, values, beside_.data(), tau_.data(), space_);
   check_cancelled();
-  alone.reset();
+  const PoolLease lease;  // the rest consists of parts and of products
   if (const int info = tridiagonal_->decompose(values, beside_.data(), vectors_of_tridiagonal_.data())) return info;
   for (int i = 0; i < n_ && factor != 1; ++i) values[i] /= factor;
   // The vectors of the matrix are the reflections times the vectors of its tridiagonal form. The first reflection

@@ -36,9 +36,6 @@ int32_t cholesky(T* a, int64_t n) {
   return 0;
 }
 
-// Up to this number of reflections, LAPACK's routines are faster than Reflectors.
-constexpr int kUnblocked = 64;
-
 template <typename T>
 Householder<T>::Householder(int64_t m, int64_t n, int64_t q_columns)
     : m_(to_lapack_int(m)),
@@ -46,7 +43,7 @@ Householder<T>::Householder(int64_t m, int64_t n, int64_t q_columns)
       q_columns_(to_lapack_int(q_columns)),
       columns_(lapack::padded_elements(m, std::max(n, q_columns))) {
   const int k = std::min(m_, n_), ld = std::max(m_, 1);
-  if (k > kUnblocked) return;
+  if (is_blocked(m, n)) return;
   lapack::geqrf(m_, n_, columns_.data(), ld, nullptr, space_);
   const T factoring = space_.work[0];
   if (q_columns_ > 0) lapack::orgqr(m_, q_columns_, std::min(k, q_columns_), columns_.data(), ld, nullptr, space_);
@@ -60,7 +57,7 @@ Householder<T>::Householder(int64_t m, int64_t n, int64_t q_columns)
 template <typename T>
 void Householder<T>::factor(const T* a, T* tau) {
   transpose_copy(a, m_, n_, columns_.data());
-  if (std::min(m_, n_) > kUnblocked)
+  if (is_blocked(m_, n_))
     reflectors_.factor(m_, n_, columns_.data(), m_, tau);
   else
     lapack::geqrf(m_, n_, columns_.data(), std::max(m_, 1), tau, space_);
@@ -81,7 +78,7 @@ void Householder<T>::reflections(T* a) const {
 template <typename T>
 void Householder<T>::orthogonal(const T* tau, T* q) {
   const int k = std::min({m_, n_, q_columns_});
-  if (std::min(m_, n_) > kUnblocked)
+  if (is_blocked(m_, n_))
     reflectors_.form(m_, q_columns_, k, columns_.data(), m_, tau);
   else
     lapack::orgqr(m_, q_columns_, k, columns_.data(), std::max(m_, 1), tau, space_);

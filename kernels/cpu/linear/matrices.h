@@ -7,6 +7,7 @@
 // consist of blocks throw Cancelled.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -45,6 +46,9 @@ void solve_triangular(const T* a, T* b, int64_t n, int64_t k, bool upper, bool t
 template <typename T>
 class Householder {
  public:
+  // Whether an m x n matrix is factored in blocks. LAPACK's routines are faster for few reflections; they synchronise
+  // their threads at every column.
+  static bool is_blocked(int64_t m, int64_t n) { return std::min(m, n) > 64; }
   // `q_columns` is the number of columns of Q that orthogonal() will compute, 0 to m.
   Householder(int64_t m, int64_t n, int64_t q_columns);
   // Factors `a` (m x n). `tau` receives the min(m, n) factors of the reflections 1 - tau v v^H, whose product is Q.

@@ -14,6 +14,7 @@ namespace {
 
 // Reflections per block: more make the products faster, and the factorisation of a block slower.
 constexpr int kBlock = 64, kFactoredBlock = 32;
+constexpr int kColumns = 4096;  // of the matrix that reflections are applied to, at a time: limits the workspace
 
 int64_t at(int row, int column, int ld) { return row + int64_t{column} * ld; }
 
@@ -53,6 +54,13 @@ void Reflectors<T>::load(int rows, int count, const T* v, int ldv, const T* tau)
 
 template <typename T>
 void Reflectors<T>::reflect(bool adjoint, int columns, T* c, int ldc) {
+  for (int first = 0; first < columns; first += kColumns) {
+    reflect_columns(adjoint, std::min(kColumns, columns - first), c + at(0, first, ldc), ldc);
+  }
+}
+
+template <typename T>
+void Reflectors<T>::reflect_columns(bool adjoint, int columns, T* c, int ldc) {
   const int64_t size = at(0, columns, count_);
   products_.resize(static_cast<size_t>(2 * size));
   T *x = products_.data(), *y = x + size;

@@ -30,6 +30,7 @@ class Reflectors {
   void load(int rows, int count, const T* v, int ldv, const T* tau);
   // c = (1 - V T V^H) c, or with T^H if `adjoint`, for the loaded block.
   void reflect(bool adjoint, int columns, T* c, int ldc);
+  void reflect_columns(bool adjoint, int columns, T* c, int ldc);
 
   int rows_ = 0, count_ = 0;
   std::vector<T> v_, inverse_t_, t_, products_;
