@@ -226,17 +226,10 @@ grpc::Status EngineService::Upload(grpc::ServerContext* context, grpc::ServerRea
   (*call)->carry(chunk.transfer());
   auto upload = session->begin_upload(chunk.transfer(), chunk.total_bytes(), *device, chunk.resume(), call->get(),
                                       has_digest ? chunk.digest() : std::string());
-  // The instruction may have failed or been cancelled while memory was allocated; the client need not send the bytes.
-  const bool unneeded = absl::IsCancelled(upload.status()) && !session->over();
-  if (!upload.ok() && !unneeded) return refuse_transfer(context, upload.status());
+  if (!upload.ok()) return refuse_transfer(context, upload.status());
   if (chunk.resume()) {
-    context->AddInitialMetadata("teletensor-received",
-                                absl::StrCat(unneeded ? chunk.total_bytes() : (*upload)->received()));
+    context->AddInitialMetadata("teletensor-received", absl::StrCat((*upload)->received()));
     reader->SendInitialMetadata();
-  }
-  if (unneeded) {
-    reply->set_bytes(chunk.total_bytes());
-    return grpc::Status::OK;
   }
   if (chunk.through_shared_memory()) {
     (*call)->release_buffers();

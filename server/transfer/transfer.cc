@@ -68,7 +68,8 @@ absl::StatusOr<std::unique_ptr<Upload>> Transfers::begin(uint64_t transfer, uint
     }
   }
   if (closed_) return absl::FailedPreconditionError("the session has ended");
-  if (!is_current(entry)) return absl::CancelledError("the transfer is no longer needed");
+  // The instruction failed or was cancelled meanwhile. The bytes are received and dropped, as if it had been before.
+  if (!is_current(entry)) return upload_into(nullptr, nullptr, resume ? bytes : 0);
   if (refusal) return refuse(entry, *refusal);
   entry->upload.storage = storage;
   if (bytes == 0) entry->state = State::kComplete;

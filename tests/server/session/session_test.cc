@@ -2,10 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstring>
 #include <thread>
 #include <utility>
 
+#include "engine/device/cancellation.h"
 #include "tests/server/session/session_fixture.h"
 
 namespace tt::server {
@@ -382,6 +384,33 @@ TEST_F(SessionTest, EndedUploadDoesNotAffectItsContinuation) {
   ASSERT_TRUE((*again)->append(bytes_of({2})).ok());
   Ref<Storage> storage = transfers->take(1, 8, Device{}).storage;
   EXPECT_EQ(std::memcmp(storage->data(), bytes_of({1, 2}).data(), 8), 0);
+}
+
+// Memory is allocated outside the lock; the frame is cancelled as soon as it is.
+TEST_F(SessionTest, UploadIsAcceptedIfItsFrameIsCancelledWhileItBegins) {
+  auto account = std::make_shared<Account>("test");
+  auto transfers = std::make_shared<Transfers>(account, 8, session_options().transfer_timeouts);
+  constexpr uint64_t kRounds = 2000, kBytes = 1 << 20;
+  const uint64_t before = engine_bytes();
+  std::atomic<uint64_t> round{0}, cancelled_rounds{0};
+  std::thread cancelled([&] {
+    Cancellation cancellation;
+    cancellation.request(CancelReason::kClient);
+    const CancellationScope scope(&cancellation);
+    for (uint64_t transfer = 1; transfer <= kRounds; ++transfer) {
+      while (round < transfer || engine_bytes() == before) {
+      }
+      EXPECT_THROW(transfers->take(transfer, kBytes, Device{}), Cancelled);
+      cancelled_rounds = transfer;
+    }
+  });
+  for (uint64_t transfer = 1; transfer <= kRounds; ++transfer) {
+    round = transfer;
+    auto upload = transfers->begin(transfer, kBytes);
+    EXPECT_TRUE(upload.ok()) << upload.status();
+    while (cancelled_rounds < transfer) std::this_thread::yield();
+  }
+  cancelled.join();
 }
 
 TEST_F(SessionTest, TooManyWaitingUploadsAreUnavailable) {
