@@ -40,6 +40,7 @@ PullCall::PullCall(const std::shared_ptr<grpc::Channel>& channel, const Source& 
   grpc::GenericStub(channel).PrepareBidiStreamingCall(&context_, kPullMethod, grpc::StubOptions(), this);
   StartWriteLast(&request_, grpc::WriteOptions());
   StartRead(&reply_);
+  progress_.store(Clock::now().time_since_epoch().count(), std::memory_order_release);
   StartCall();
 }
 
@@ -72,6 +73,7 @@ Tensor PullCall::result() {
 
 void PullCall::OnReadDone(bool ok) {
   if (!ok) return;  // OnDone() follows
+  progress_.load(std::memory_order_acquire);  // ThreadSanitizer does not see that gRPC orders its callbacks
   try {
     accept(reply_);
   } catch (const Error& error) {
@@ -81,7 +83,7 @@ void PullCall::OnReadDone(bool ok) {
     }
     return context_.TryCancel();
   }
-  progress_.store(Clock::now().time_since_epoch().count(), std::memory_order_relaxed);
+  progress_.store(Clock::now().time_since_epoch().count(), std::memory_order_release);
   StartRead(&reply_);
 }
 
@@ -112,6 +114,7 @@ void PullCall::accept_first(grpc::ByteBuffer* reply) {
 }
 
 void PullCall::OnDone(const grpc::Status& status) {
+  progress_.load(std::memory_order_acquire);  // as in OnReadDone()
   const std::shared_ptr<SuspensionNotifier> notifier = notifier_;
   {
     MutexLock lock(mutex_);
