@@ -55,3 +55,11 @@ function(tt_test name)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
   add_test(NAME ${name} COMMAND ${name})
 endfunction()
+
+# Registers another run of a GoogleTest binary, with a report of its own (deploy/run_tests.sh).
+function(tt_test_variant name)
+  cmake_parse_arguments(ARG "" "" "COMMAND;ENVIRONMENT" ${ARGN})
+  add_test(NAME ${name} COMMAND ${ARG_COMMAND})
+  set_tests_properties(${name} PROPERTIES ENVIRONMENT
+    "${ARG_ENVIRONMENT};GTEST_OUTPUT=xml:${PROJECT_BINARY_DIR}/test-results/gtest/${name}.xml")
+endfunction()
