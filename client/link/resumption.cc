@@ -13,20 +13,26 @@ absl::Status Resumption::run(const absl::Status& why, std::chrono::steady_clock:
   using Clock = std::chrono::steady_clock;
   constexpr auto kTimeout = std::chrono::milliseconds(700);
   constexpr auto kPause = std::chrono::milliseconds(20), kSilentPause = std::chrono::milliseconds(100);
+  constexpr int kMaxStreams = 20;
   const bool new_series = replied_.exchange(false, std::memory_order_relaxed);
-  if (new_series) begun_ = last_silence_ = Clock::now();
+  if (new_series) {
+    begun_ = refused_since_ = Clock::now();
+    streams_ = 0;
+  }
   absl::Status status = why;
-  for (bool first = new_series; first || Clock::now() - last_silence_ < kTimeout; first = false) {
+  for (bool first = new_series; first || Clock::now() - refused_since_ < kTimeout; first = false) {
     if (!first) std::this_thread::sleep_for(absl::IsDeadlineExceeded(status) ? kSilentPause : kPause);
     v1::HelloReply reply;
     const Clock::time_point start = Clock::now();
     status = transport_.hello(hello_, &reply);
     *round_trip = Clock::now() - start;
-    if (absl::IsDeadlineExceeded(status) && start - begun_ < lease_) {
-      last_silence_ = Clock::now();
-    } else if (status.ok()) {
+    if (status.ok()) {
       if (reply.session_key() != hello_.resume_key()) return absl::NotFoundError("it has lost the session");
+      if (++streams_ <= kMaxStreams) refused_since_ = Clock::now();
       return transport_.open(hello_.resume_key());
+    }
+    if (absl::IsDeadlineExceeded(status) && start - begun_ < lease_) {
+      refused_since_ = Clock::now();
     } else if (!absl::IsUnavailable(status)) {
       return status;
     }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 
@@ -59,6 +60,7 @@ void FakeEngine::execute(const v1::Frame& frame, std::deque<v1::Reply>* replies)
 }
 
 absl::Status FakeTransport::hello(const v1::HelloRequest& request, v1::HelloReply* reply) {
+  std::this_thread::sleep_for(engine_->hello_delay);
   std::lock_guard lock(engine_->mutex);
   ++engine_->hellos;
   if (engine_->dead) return absl::UnavailableError("connection refused");

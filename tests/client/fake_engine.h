@@ -4,6 +4,7 @@
 // For tests that need a failure at an exact moment; all other tests use teletensord.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -47,6 +48,7 @@ class FakeEngine {
   uint64_t last_sequence = 0;
   bool closed = false;
   bool dead = false;       // no process listens
+  std::chrono::milliseconds hello_delay{0};
   int silent = 0;          // number of Hellos that are not answered
   bool forgetful = false;  // Hello opens a new session instead of resuming
   bool paused = false;     // frames arrive but are not executed
