@@ -9,30 +9,31 @@ Resumption::Resumption(Transport& transport, v1::HelloRequest hello, const v1::H
   hello_.set_resume_key(reply.session_key());
 }
 
-absl::Status Resumption::run(const absl::Status& why, std::chrono::steady_clock::duration* round_trip) {
-  using Clock = std::chrono::steady_clock;
+absl::Status Resumption::run(const absl::Status& why, Clock::duration* round_trip) {
   constexpr auto kTimeout = std::chrono::milliseconds(700);
   constexpr auto kPause = std::chrono::milliseconds(20), kSilentPause = std::chrono::milliseconds(100);
-  constexpr int kMaxStreams = 20;
-  const bool new_series = replied_.exchange(false, std::memory_order_relaxed);
-  if (new_series) {
-    begun_ = refused_since_ = Clock::now();
-    streams_ = 0;
-  }
+  constexpr int kMaxShortStreams = 20;
+  const Clock::time_point begin = Clock::now();
+  const bool short_stream = !replied_.exchange(false, std::memory_order_relaxed) && begin - opened_ < kTimeout;
+  short_streams_ = short_stream ? short_streams_ + 1 : 0;
+  if (short_streams_ > kMaxShortStreams) return why;
+  Clock::time_point refused_since = begin;
   absl::Status status = why;
-  for (bool first = new_series; first || Clock::now() - refused_since_ < kTimeout; first = false) {
-    if (!first) std::this_thread::sleep_for(absl::IsDeadlineExceeded(status) ? kSilentPause : kPause);
+  for (bool first = true; first || Clock::now() - refused_since < kTimeout; first = false) {
+    if (!first || short_stream) {
+      std::this_thread::sleep_for(absl::IsDeadlineExceeded(status) ? kSilentPause : kPause);
+    }
     v1::HelloReply reply;
     const Clock::time_point start = Clock::now();
     status = transport_.hello(hello_, &reply);
     *round_trip = Clock::now() - start;
     if (status.ok()) {
       if (reply.session_key() != hello_.resume_key()) return absl::NotFoundError("it has lost the session");
-      if (++streams_ <= kMaxStreams) refused_since_ = Clock::now();
+      opened_ = Clock::now();
       return transport_.open(hello_.resume_key());
     }
-    if (absl::IsDeadlineExceeded(status) && start - begun_ < lease_) {
-      refused_since_ = Clock::now();
+    if (absl::IsDeadlineExceeded(status) && start - begin < lease_) {
+      refused_since = Clock::now();
     } else if (!absl::IsUnavailable(status)) {
       return status;
     }

@@ -89,6 +89,7 @@ absl::Status FakeTransport::open(const std::string&) {
 bool FakeTransport::breaks_at(Break::Kind kind, int count) {
   std::vector<Break>& breaks = engine_->breaks;
   if (breaks.empty() || breaks.front().kind != kind || breaks.front().at != count) return false;
+  std::this_thread::sleep_for(breaks.front().delay);
   breaks.erase(breaks.begin());
   return true;
 }

@@ -23,6 +23,7 @@ namespace tt::client::testing {
 struct Break {
   enum Kind { kNever, kBeforeDelivery, kAfterDelivery, kBeforeReply, kAfterReply } kind = kNever;
   int at = 0;
+  std::chrono::milliseconds delay{0};  // how long the stream lasts before
 };
 
 class FakeEngine {

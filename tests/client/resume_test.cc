@@ -102,13 +102,21 @@ TEST_F(ResumeTest, GivesUpAfterRepeatedBreaks) {
   EXPECT_LE(engine->hellos, 70);
 }
 
-// A slow link: the breaks take longer than the client tries if connections are refused.
+// Handshakes in all take longer than the client tries if connections are refused.
 TEST_F(ResumeTest, EngineThatAnswersHandshakesIsNotGone) {
   for (int i = 0; i < 10; ++i) engine->breaks.push_back({Break::kBeforeReply, 1});
   engine->hello_delay = std::chrono::milliseconds(100);
   connect();
   run_script();
   expect_each_once();
+}
+
+// The engine executes something long, and each stream breaks before the reply.
+TEST_F(ResumeTest, StreamsThatLastAreResumed) {
+  engine->breaks.assign(3, {Break::kBeforeReply, 1, std::chrono::seconds(1)});
+  connect();
+  Tensor a = make();
+  EXPECT_EQ(number(session->read(a)), 1);
 }
 
 // Longer than the client tries if connections are refused.
