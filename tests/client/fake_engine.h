@@ -48,7 +48,7 @@ class FakeEngine {
   std::vector<Break> breaks;  // consumed from the front
   uint64_t last_sequence = 0;
   bool closed = false;
-  bool dead = false;       // no process listens
+  bool dead = false;  // no process listens
   std::chrono::milliseconds hello_delay{0};
   int silent = 0;          // number of Hellos that are not answered
   bool forgetful = false;  // Hello opens a new session instead of resuming

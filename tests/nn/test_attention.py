@@ -34,6 +34,48 @@ def test_gradients_equal_unblocked_attention(torch):
         np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-8, atol=1e-10)
 
 
+# Relative to the largest element of a result. Products of bfloat16 round weights and gradients to 8 bits.
+PRECISIONS = {"float64": 1e-12, "float32": 1e-5, "float16": 2e-3, "bfloat16": 2e-2}
+MASKS = {
+    "none": lambda rows, columns: None,
+    "causal": lambda rows, columns: None,
+    "rows": lambda rows, columns: np.where(np.arange(rows * columns).reshape(rows, columns) % 7 == 0, -np.inf, 0.25),
+    "first column hidden": lambda rows, columns: np.where(np.arange(columns) == 0, -np.inf, 0.0),
+}
+
+
+@pytest.mark.parametrize("dtype", PRECISIONS)
+@pytest.mark.parametrize("mask", MASKS)
+def test_blocks_of_every_size(torch, dtype, mask):
+    for heads, rows, columns, depth, width in [
+        (8, 64, 64, 32, 32), (1, 128, 256, 64, 64), (3, 129, 257, 40, 24), (2, 300, 100, 16, 48), (4, 500, 300, 33, 31),
+        (16, 16, 300, 64, 64), (1, 1, 700, 64, 64), (2, 3, 5, 7, 2),
+    ]:  # fmt: skip
+        torch.manual_seed(rows)
+        shapes = [(1, heads, rows, depth), (1, heads, columns, depth), (1, heads, columns, width)]
+        inputs = [torch.randn(*shape).to(getattr(torch, dtype)).requires_grad_() for shape in shapes]
+        doubles = [x.detach().double().requires_grad_() for x in inputs]
+        grad = torch.randn(1, heads, rows, width).to(getattr(torch, dtype))
+        added = MASKS[mask](rows, columns)
+        causal = {"is_causal": True} if mask == "causal" else {}
+        tensor = None if added is None else torch.tensor(np.broadcast_to(added, (rows, columns))).to(grad.dtype)
+        result = torch.nn.functional.scaled_dot_product_attention(*inputs, attn_mask=tensor, **causal)
+        q, k, v = doubles
+        scores = q @ k.transpose(-1, -2) / math.sqrt(depth)
+        if mask == "causal":
+            scores = scores + torch.full((rows, columns), -math.inf, dtype=torch.float64).triu(1)
+        elif tensor is not None:
+            scores = scores + tensor.double()
+        expected = scores.softmax(-1) @ v
+        gradients = torch.autograd.grad(result, inputs, grad)
+        wanted = torch.autograd.grad(expected, doubles, grad.double())
+        for got, want in zip((result, *gradients), (expected, *wanted)):
+            assert got.dtype == grad.dtype
+            got, want = got.detach().double().numpy(), want.detach().numpy()
+            error = np.abs(got - want).max() / max(np.abs(want).max(), 0.1)  # one visible column: no gradients
+            assert error < PRECISIONS[dtype], (heads, rows, columns, depth, width, error)
+
+
 def test_fully_masked_rows_are_zero(torch):
     x = torch.randn(2, 4)
     mask = torch.tensor([[False, False], [True, False]])
@@ -81,7 +123,9 @@ def test_multihead_attention_with_other_widths(torch):
 
 
 def test_causal_encoder_ignores_later_tokens(torch):
-    layer = torch.nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True, norm_first=True, activation="gelu")
+    layer = torch.nn.TransformerEncoderLayer(
+        8, 2, 16, dropout=0.0, batch_first=True, norm_first=True, activation="gelu"
+    )
     net = torch.nn.TransformerEncoder(layer, 2)
     mask = torch.nn.Transformer.generate_square_subsequent_mask(6)
     x = torch.randn(1, 6, 8)

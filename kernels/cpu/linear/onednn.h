@@ -23,7 +23,14 @@ namespace tt::cpu {
 // All parameters that determine a primitive's code.
 class PrimitiveKey {
  public:
-  enum class Kind : int64_t { kMatmul, kConvolution, kConvolutionData, kConvolutionWeights, kReorder };
+  enum class Kind : int64_t {
+    kMatmul,
+    kBFloat16Product,
+    kConvolution,
+    kConvolutionData,
+    kConvolutionWeights,
+    kReorder
+  };
 
   PrimitiveKey(Kind kind, int threads) { add(static_cast<int64_t>(kind)).add(threads); }
   PrimitiveKey& add(int64_t number) {
