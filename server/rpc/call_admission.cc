@@ -21,7 +21,7 @@ struct Quota {
 };
 
 // Indexed by CallAdmission::Kind. A holder is an address, or a session for streams and transfers. A session has one
-// current stream. Older streams may still exist, since a running frame delays their end.
+// current stream. Older streams may still exist: one that executes a frame, and those that end at this moment.
 constexpr Quota kQuotas[CallAdmission::kKinds] = {
     {"Hello calls", 64, 16}, {"streams", 1100, 8},    {"transfers", 640, 128},
     {"requests", 64, 16},    {"Admin calls", 64, 16}, {"reflection calls", 16, 4},

@@ -119,8 +119,13 @@ grpc::Status EngineService::serve_session(grpc::ServerContext* context, FrameStr
     FrameArrival arrival{Profiler::now()};
     if (!stream->Read(&buffer)) break;
     arrival.received = Profiler::now();
-    // A broken stream may have left frames unread; the client resends them.
+    // A broken stream may have left frames unread; the client resends them. It also resends a frame that is still being
+    // executed: only the newest stream waits for its end, so that a client may reconnect as often as it must.
     if (!attachment.is_current()) break;
+    if (session->busy() &&
+        !session->wait_until_idle([&] { return attachment.is_current() && !context->IsCancelled(); })) {
+      break;
+    }
     reply.Clear();
     if (buffer.refusal()) {
       session->reject(*buffer.refusal(), &reply);

@@ -111,6 +111,7 @@ class Session::RunningFrame {
   ~RunningFrame() {
     MutexLock lock(session_.progress_mutex_);
     session_.running_.store(0, std::memory_order_relaxed);
+    if (session_.waiting_ != 0) session_.progress_.notify_all();
   }
   RunningFrame(const RunningFrame&) = delete;
   RunningFrame& operator=(const RunningFrame&) = delete;
@@ -220,6 +221,18 @@ void Session::wait_for(Suspension& suspension) {
     wake_up_->wait(seen, suspension.deadline());
   }
   set_phase(SessionActivity::Phase::kExecute);
+}
+
+bool Session::wait_until_idle(absl::FunctionRef<bool()> wanted) {
+  MutexLock lock(progress_mutex_);
+  ++waiting_;
+  bool continues = wanted();
+  while (continues && busy()) {
+    progress_.wait_for(progress_mutex_, kPollInterval);
+    continues = wanted();
+  }
+  --waiting_;
+  return continues;
 }
 
 void Session::reject(const Error& error, v1::Reply* reply) {

@@ -118,6 +118,8 @@ class Session {
   const std::string& principal() const { return options_.principal; }
   // Whether a frame is being executed.
   bool busy() const { return running_.load(std::memory_order_relaxed) != 0; }
+  // Waits until no frame is being executed. Returns false as soon as `wanted` does, which is called every 50 ms.
+  bool wait_until_idle(absl::FunctionRef<bool()> wanted);
   // Refuses frames from now on, and ends the running frame's waits for transfers. Does not wait.
   void stop();
   // Registers a transfer's call: limited in number, and cancelled when the session ends. See TransferMonitor::begin.

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <list>
 #include <thread>
 
 #include "teletensor/v1/admin.grpc.pb.h"
@@ -44,10 +45,12 @@ class RawClient {
   }
   ~RawClient() { break_off(); }
 
-  bool run(v1::Frame frame, v1::Reply* reply) {
+  bool run(v1::Frame frame, v1::Reply* reply) { return write(std::move(frame)) && await(reply); }
+  bool write(v1::Frame frame) {
     frame.set_sequence(++sequence_);
-    return stream_->Write(frame) && stream_->Read(reply);
+    return stream_->Write(frame);
   }
+  bool await(v1::Reply* reply) { return stream_->Read(reply); }
   grpc::Status finish() {
     grpc::Status status = stream_->Finish();
     stream_ = nullptr;
@@ -313,6 +316,35 @@ TEST(DaemonTest, ResumedStreamExecutesNothingTwice) {
   read(&look, 1, 1);
   ASSERT_TRUE(again.run(look, &reply));
   EXPECT_EQ(floats_of(reply.reads(0).data()), std::vector<float>{2});
+}
+
+// More often than a session may have streams.
+TEST(DaemonTest, StreamIsResumedManyTimesWhileItsFrameIsExecuted) {
+  Daemon daemon;
+  v1::Frame frame;
+  testing::uploaded(&frame, 1, 7, {1});
+  read(&frame, 1, 1);
+  RawClient first(daemon);
+  ASSERT_TRUE(first.write(frame));
+  std::list<RawClient> again;
+  for (int i = 0; i < 20; ++i) {
+    again.emplace_back(daemon, first.hello().session_key());
+    ASSERT_TRUE(again.back().write(frame));
+    std::this_thread::sleep_for(milliseconds(100));
+  }
+  v1::UploadReply uploaded;
+  auto context = again.back().context_for();
+  auto writer = again.back().stub().Upload(context.get(), &uploaded);
+  v1::UploadChunk chunk;
+  chunk.set_transfer(7);
+  chunk.set_total_bytes(4);
+  chunk.set_data(std::string("\0\0\x80\x3f", 4));
+  writer->Write(chunk);
+  writer->WritesDone();
+  ASSERT_TRUE(writer->Finish().ok());
+  v1::Reply reply;
+  ASSERT_TRUE(again.back().await(&reply));
+  EXPECT_EQ(floats_of(reply.reads(0).data()), std::vector<float>{1});
 }
 
 TEST(DaemonTest, LeaseExpiryFreesVanishedClient) {
