@@ -49,7 +49,7 @@ MASKS = {
 def test_blocks_of_every_size(torch, dtype, mask):
     for heads, rows, columns, depth, width in [
         (8, 64, 64, 32, 32), (1, 128, 256, 64, 64), (3, 129, 257, 40, 24), (2, 300, 100, 16, 48), (4, 500, 300, 33, 31),
-        (16, 16, 300, 64, 64), (1, 1, 700, 64, 64), (2, 3, 5, 7, 2),
+        (16, 16, 300, 64, 64), (1, 1, 700, 64, 64), (2, 3, 5, 7, 2), (4, 160, 288, 40, 24), (4, 320, 96, 16, 48),
     ]:  # fmt: skip
         torch.manual_seed(rows)
         shapes = [(1, heads, rows, depth), (1, heads, columns, depth), (1, heads, columns, width)]
@@ -150,3 +150,15 @@ def test_transformer_trains(torch):
     assert losses[-1].item() < losses[0].item()
     with pytest.raises(RuntimeError, match="equal to d_model"):
         net(torch.zeros(5, 2, 6), target)
+
+
+@pytest.mark.parametrize("dtype", PRECISIONS)
+@pytest.mark.parametrize(
+    "shape", [(1, 1, 64, 96), (2, 1, 1, 96), (1, 4, 64, 1), (2, 4, 64, 96), (96,), (64, 96), (1, 1)]
+)
+def test_masks_are_broadcast(torch, dtype, shape):
+    q, k, v = (torch.randn(2, 4, n, 64).to(getattr(torch, dtype)) for n in (64, 96, 96))
+    mask = torch.randn(*shape).to(q.dtype)
+    result = torch.nn.functional.scaled_dot_product_attention(q, k, v, mask)
+    expected = plain(*(t.double().numpy() for t in (q, k, v)), mask.double().numpy())
+    assert np.abs(result.double().numpy() - expected).max() < PRECISIONS[dtype]

@@ -31,9 +31,12 @@ namespace {
 constexpr int64_t kRows = 128;     // rows per block of scores; many, because every product packs its operands
 constexpr int64_t kColumns = 256;  // columns per block: 128 KiB in float32, which fits the L2 cache
 // Multiplications per thread, about 10 us.
-constexpr int64_t kGrain = 1 << 20;
-// Below this number of multiplications, products of bfloat16 do not save the time to compile them (0.3 ms per shape).
+constexpr double kGrain = 1 << 20;
+// Below this number of multiplications, products of bfloat16 do not save the time to compile them: 0.5 ms per shape,
+// two shapes per shape of blocks and five for gradients. The sizes of all sequences must be multiples of
+// kBFloat16Multiple, so that sequences of many lengths have few shapes of blocks.
 constexpr double kMinBFloat16Work = 1 << 22;
+constexpr int64_t kBFloat16Multiple = 32;
 
 template <typename T>
 inline constexpr DType kDTypeOf = std::is_same_v<T, double>     ? DType::kFloat64
@@ -62,20 +65,21 @@ TT_CLONES void score_grad_row(T* __restrict grads, const T* __restrict weights, 
   for (int64_t i = 0; i < n; ++i) grads[i] = weights[i] * (grads[i] - delta) * scale;
 }
 
-// A vector of 64 bytes, in as many registers as the clone needs.
+// A vector of 64 bytes, in as many registers as the clone needs, and one at any address.
 template <typename T>
 struct Lanes {
-  typedef T Vector __attribute__((vector_size(64), aligned(alignof(T)), may_alias));
+  typedef T Vector __attribute__((vector_size(64)));
+  typedef T Memory __attribute__((vector_size(64), aligned(alignof(T)), may_alias));
   static constexpr int64_t kCount = 64 / sizeof(T);
 };
 
 template <typename T>
-[[gnu::always_inline]] inline typename Lanes<T>::Vector& lanes_at(T* p) {
-  return *reinterpret_cast<typename Lanes<T>::Vector*>(p);
+[[gnu::always_inline]] inline typename Lanes<T>::Memory& lanes_at(T* p) {
+  return *reinterpret_cast<typename Lanes<T>::Memory*>(p);
 }
 template <typename T>
-[[gnu::always_inline]] inline const typename Lanes<T>::Vector& lanes_at(const T* p) {
-  return *reinterpret_cast<const typename Lanes<T>::Vector*>(p);
+[[gnu::always_inline]] inline const typename Lanes<T>::Memory& lanes_at(const T* p) {
+  return *reinterpret_cast<const typename Lanes<T>::Memory*>(p);
 }
 
 // Folds n elements: step(total, i) adds elements [i, i + kCount) to a vector of totals, last(total, i) adds one element
@@ -112,7 +116,11 @@ TT_CLONES T scale_row(T* __restrict row, int64_t n, T scale, const T* mask, int6
   const auto keep_larger = [](auto& most, const auto& x) { most = x > most ? x : most; };
   return fold(
       n, -std::numeric_limits<T>::infinity(),
-      [&](auto& most, int64_t i) { keep_larger(most, lanes_at(row + i) *= scale); },
+      [&](auto& most, int64_t i) {
+        const typename Lanes<T>::Vector scaled = lanes_at(row + i) * scale;
+        lanes_at(row + i) = scaled;
+        keep_larger(most, scaled);
+      },
       [&](T& most, int64_t i) { keep_larger(most, row[i] *= scale); }, keep_larger);
 }
 template <typename T>
@@ -159,6 +167,20 @@ void product(int64_t m, int64_t n, int64_t k, Operand<In> a, Operand<In> b, T* c
   }
 }
 
+// Converts a mask. It stays broadcast where it was: most masks are the same for all heads.
+Tensor converted_mask(const Tensor& mask, DType dtype) {
+  Geometry once{mask.sizes(), mask.strides(), mask.meta().offset};
+  for (size_t d = 0; d < once.sizes.size(); ++d) {
+    if (once.strides[d] == 0) once.sizes[d] = std::min<int64_t>(once.sizes[d], 1);
+  }
+  const Tensor result = contiguous_as(view_of(mask, once), dtype);
+  Geometry whole{mask.sizes(), result.strides(), result.meta().offset};
+  for (size_t d = 0; d < whole.sizes.size(); ++d) {
+    if (once.strides[d] == 0) whole.strides[d] = 0;
+  }
+  return view_of(result, whole);
+}
+
 // The operands of one call: elements of type In, computed in T. They are contiguous except for the mask.
 template <typename In, typename T>
 struct Problem : AttentionShape {
@@ -171,8 +193,7 @@ struct Problem : AttentionShape {
         key(contiguous_as(k, kDTypeOf<In>)),
         value(contiguous_as(v, kDTypeOf<In>)),
         scale(static_cast<T>(factor)) {
-    // The mask keeps its strides, because most masks are broadcast over the heads.
-    if (m) mask = m.dtype() == kDTypeOf<T> ? m : contiguous_as(m, kDTypeOf<T>);
+    if (m) mask = m.dtype() == kDTypeOf<T> ? m : converted_mask(m, kDTypeOf<T>);
     check(std::max(depth, width) <= INT_MAX, "heads of ", std::max(depth, width), " elements are too large");
   }
   Operand<In> q(int64_t batch, int64_t row) const {
@@ -194,6 +215,10 @@ struct Problem : AttentionShape {
            row * mask.stride(2) + column * mask.stride(3);
   }
   int64_t mask_step() const { return mask ? mask.stride(3) : 0; }
+  // The multiplications of products of `m` rows with all columns, of `depths` elements in all.
+  double work(int64_t m, int64_t depths) const {
+    return static_cast<double>(m) * static_cast<double>(columns) * static_cast<double>(depths);
+  }
   int64_t row_block() const { return std::min(rows, kRows); }
   int64_t column_block() const { return std::min(columns, kColumns); }
 };
@@ -352,7 +377,8 @@ template <typename F>
 void with_types(const AttentionShape& shape, DType dtype, F&& f) {
   const double work = static_cast<double>(shape.batches) * static_cast<double>(shape.rows) *
                       static_cast<double>(shape.columns) * static_cast<double>(shape.depth + shape.width);
-  const bool low = work >= kMinBFloat16Work && shape.rows >= 16 && shape.columns >= 16 && has_bfloat16_products();
+  const bool low = work >= kMinBFloat16Work && shape.rows % kBFloat16Multiple == 0 &&
+                   shape.columns % kBFloat16Multiple == 0 && has_bfloat16_products();
   if (dtype == DType::kFloat32) return f.template operator()<float, float, float>();
   if (dtype == DType::kFloat64) return f.template operator()<double, double, double>();
   if (dtype == DType::kFloat16) return f.template operator()<Half, float, float>();
@@ -363,8 +389,8 @@ void with_types(const AttentionShape& shape, DType dtype, F&& f) {
 
 // Runs body(begin, end) over [0, n), each of which takes `work` multiplications, with products on one thread.
 template <typename T>
-void parallel_products(int64_t n, int64_t work, absl::FunctionRef<void(int64_t, int64_t)> body) {
-  parallel_for(n, kGrain / std::max<int64_t>(work, 1) + 1, [&](int64_t begin, int64_t end) {
+void parallel_products(int64_t n, double work, absl::FunctionRef<void(int64_t, int64_t)> body) {
+  parallel_for(n, static_cast<int64_t>(kGrain / std::max(work, 1.0)) + 1, [&](int64_t begin, int64_t end) {
     const PoolLease alone(1);
     std::optional<OpenBlasCall> allowed;
     if (std::is_same_v<T, double>) allowed.emplace();
@@ -382,14 +408,13 @@ void attention_forward(const Tensor& query, const Tensor& key, const Tensor& val
     const int64_t blocks = (p.rows + kRows - 1) / kRows;
     Out* const out = output.data_as<Out>();
     T* const logs = sums.tensor().data_as<T>();
-    parallel_products<T>(p.batches * blocks, p.row_block() * p.columns * (p.depth + p.width),
-                         [&](int64_t begin, int64_t end) {
-                           Forward<In, T> forward(p);
-                           for (int64_t b = begin; b < end; ++b) {
-                             const int64_t batch = b / blocks, i = b % blocks * kRows, row = batch * p.rows + i;
-                             forward.run(batch, i, out + row * p.width, logs + row);
-                           }
-                         });
+    parallel_products<T>(p.batches * blocks, p.work(p.row_block(), p.depth + p.width), [&](int64_t begin, int64_t end) {
+      Forward<In, T> forward(p);
+      for (int64_t b = begin; b < end; ++b) {
+        const int64_t batch = b / blocks, i = b % blocks * kRows, row = batch * p.rows + i;
+        forward.run(batch, i, out + row * p.width, logs + row);
+      }
+    });
   });
   sums.copy_to_output();
 }
@@ -403,7 +428,7 @@ void attention_backward(const Tensor& grad, const Tensor& query, const Tensor& k
     const Tensor g = contiguous_as(grad, kDTypeOf<In>), y = contiguous_as(output, kDTypeOf<In>),
                  logs = contiguous_as(logsumexp, kDTypeOf<T>);
     for (Tensor* t : {&dq.tensor(), &dk.tensor(), &dv.tensor()}) std::fill_n(t->data_as<T>(), t->numel(), T(0));
-    parallel_products<T>(p.batches, p.rows * p.columns * (3 * p.depth + 2 * p.width), [&](int64_t begin, int64_t end) {
+    parallel_products<T>(p.batches, p.work(p.rows, 3 * p.depth + 2 * p.width), [&](int64_t begin, int64_t end) {
       Backward<In, T> backward(p);
       for (int64_t b = begin; b < end; ++b) {
         backward.run(b, g.data_as<In>() + b * p.rows * p.width, y.data_as<In>() + b * p.rows * p.width,
