@@ -13,7 +13,10 @@
 namespace tt::cpu {
 namespace {
 
-constexpr int64_t kColumns = 2048;  // columns of the result computed at a time, which stay in the L1 cache
+// Columns of the result computed at a time, so that threads share them. Rows of b are read in pieces of kColumns, whose
+// sums stay in the L1 cache; columns of b are read one by one.
+constexpr int64_t kColumns = 512;
+constexpr int64_t kDots = 32;
 
 // Rewrites `g` as a row vector times a matrix: a column result is the transpose of such a product.
 Gemm as_row(Gemm g) {
@@ -106,17 +109,17 @@ void run_dots(const Gemm& row) {
 
 template <typename T>
 void run(const Gemm& g) {
-  const int64_t blocks = (g.n + kColumns - 1) / kColumns;
-  const int64_t grain =
-      std::max<int64_t>(1, (int64_t{1} << 18) / (std::min(g.n, kColumns) * std::max<int64_t>(g.k, 1)));
+  const bool by_columns = g.b.row_stride == 1 && (g.a.column_stride == 1 || g.k == 1);
+  const int64_t columns = by_columns ? kDots : kColumns, blocks = (g.n + columns - 1) / columns;
+  const int64_t grain = std::max<int64_t>(1, (int64_t{1} << 18) / (std::min(g.n, columns) * std::max<int64_t>(g.k, 1)));
   parallel_for(g.batch * blocks, grain, [&](int64_t begin, int64_t end) {
     for (int64_t task = begin; task < end; ++task) {
-      const int64_t entry = task / blocks, first = task % blocks * kColumns;
-      const int64_t n = std::min(kColumns, g.n - first);
+      const int64_t entry = task / blocks, first = task % blocks * columns;
+      const int64_t n = std::min(columns, g.n - first);
       const T* x = static_cast<const T*>(g.a.data) + (g.a_offsets ? g.a_offsets[entry] : 0);
       const T* b = static_cast<const T*>(g.b.data) + (g.b_offsets ? g.b_offsets[entry] : 0) + first * g.b.column_stride;
       T* y = static_cast<T*>(g.c) + entry * g.n + first;
-      if (g.b.row_stride == 1 && (g.a.column_stride == 1 || g.k == 1)) {
+      if (by_columns) {
         dots(g.k, n, x, b, g.b.column_stride, y);
       } else {
         std::fill(y, y + n, T{0});
