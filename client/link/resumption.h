@@ -22,9 +22,10 @@ class Resumption {
   // Repeats the handshake and opens a new stream. Retries until the session's lease has passed if nothing answers
   // (DEADLINE_EXCEEDED: the network is interrupted), and until 700 ms after that if the connection is refused or breaks
   // (UNAVAILABLE): long enough for an unstable connection, and short enough that callers get an error for a dead engine
-  // within a second. Does not try again after 20 successive streams that broke within 700 ms without a reply. Returns
-  // the last failure, or `why` if there was none; NOT_FOUND if the engine has lost the session. Blocks. One thread at a
-  // time. `round_trip` receives the duration of the successful handshake.
+  // within a second. Does not try again after 20 successive streams that broke within 700 ms without a reply; streams
+  // that last longer may break any number of times, because a frame may take any time. Returns the last failure, or
+  // `why` if there was none; NOT_FOUND if the engine has lost the session. Blocks. One thread at a time. `round_trip`
+  // receives the duration of the successful handshake.
   absl::Status run(const absl::Status& why, Clock::duration* round_trip);
   // Call when a reply has arrived. Any thread may call it.
   void reply_arrived() { replied_.store(true, std::memory_order_relaxed); }
