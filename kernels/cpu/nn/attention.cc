@@ -9,7 +9,6 @@
 #include <memory>
 #include <optional>
 #include <type_traits>
-#include <vector>
 
 #include "engine/device/parallel.h"
 #include "engine/schema/half.h"

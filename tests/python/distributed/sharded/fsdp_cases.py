@@ -6,6 +6,7 @@ import contextlib
 import copy
 import functools
 import gc
+import time
 
 import teletensor as torch
 import teletensor.distributed as dist
@@ -445,8 +446,12 @@ def skips_steps(rank: int, size: int, sharded: bool) -> list:
 
 
 def held_bytes() -> int:
-    """Bytes of this session's tensors in the engine."""
-    return _C.ops.memory_stats(0).tolist()[-3]
+    """Bytes of this session's tensors in the engine. A collective that has ended may release its buffers later."""
+    held = []
+    for _ in range(5):
+        held.append(_C.ops.memory_stats(0).tolist()[-3])
+        time.sleep(0.01)
+    return min(held)
 
 
 def peak_bytes() -> int:
