@@ -24,8 +24,8 @@ struct BFloat16Product {
 
 // Whether the CPU has instructions for it (AVX512_BF16 or AMX).
 bool has_bfloat16_products();
-// Requires has_bfloat16_products(), and a PoolLease of one thread. The first product of a shape takes about 0.3 ms
-// more.
+// Requires has_bfloat16_products(), and a PoolLease of one thread. The first product of a shape takes about 0.5 ms
+// more, and up to 3 ms if its sizes are odd.
 void bfloat16_product(const BFloat16Product& p);
 
 }  // namespace tt::cpu
