@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from .. import _C
-from . import _rendezvous
+from . import _failure_file, _rendezvous
 from ._backend import Backend, BackendConfig, check_available, transport
 from ._errors import DistStoreError
 from ._process_group import ProcessGroup
@@ -147,6 +147,7 @@ def init_process_group(
     pg.bound_device_id = device_id
     _world.default_pg = pg
     _name_rank_in_tracebacks(pg.rank())
+    _failure_file.write_at_exit()
 
 
 def _name_rank_in_tracebacks(rank: int) -> None:
@@ -156,6 +157,7 @@ def _name_rank_in_tracebacks(rank: int) -> None:
         previous = sys.__excepthook__
 
     def hook(kind, value, where) -> None:
+        _failure_file.write(value)
         if previous is not sys.__excepthook__:
             previous(kind, value, where)
             return

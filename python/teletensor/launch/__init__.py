@@ -36,8 +36,29 @@ def run(args: argparse.Namespace) -> int:
 
 def main(argv: list[str] | None = None) -> int:
     """Runs ``teletensor launch`` with the arguments, which do not include the name of the command."""
-    parser = argparse.ArgumentParser(
+    arguments = sys.argv[1:] if argv is None else argv
+    if any(argument.replace("_", "-").startswith("--print-completion") for argument in arguments):
+        return _print_completion(arguments)
+    return run(parser().parse_args(arguments))
+
+
+def parser() -> argparse.ArgumentParser:
+    """Returns the parser of the flags, the script and its arguments."""
+    flags = argparse.ArgumentParser(
         prog="teletensor launch", allow_abbrev=False, description="Starts one process per rank."
     )
-    add_arguments(parser)
-    return run(parser.parse_args(argv))
+    add_arguments(flags)
+    return flags
+
+
+def _print_completion(arguments: list[str]) -> int:
+    """Prints a completion script: --print-completion needs no script of a rank."""
+    flags = parser()
+    shell = flags.parse_args([*arguments, "-"]).print_completion
+    try:
+        import shtab
+    except ImportError:
+        print("teletensor launch: --print-completion needs the package shtab: pip install shtab", file=sys.stderr)
+        return 1
+    print(shtab.complete(flags, shell=shell))
+    return 0

@@ -115,7 +115,7 @@ class _Remote:
 
 async def run(options: Options, output: Output) -> int:
     """Runs the command on all hosts and returns the exit code."""
-    signals = Signals()
+    signals = Signals(options.signals)
     token = options.token or secrets.token_hex(32)
     server = StoreServer(token)
     address = _address(options)

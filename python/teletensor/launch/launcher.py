@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import os
 import secrets
+import shutil
 import signal
 import socket
 import tempfile
@@ -13,10 +15,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from .failure import Failure
 from .logs import Output
 from .membership import Leader, Member, Node, State
 from .options import STDERR, Options, is_this_host
-from .ranks import Failure, Guard, Ranks, environments
+from .ranks import Guard, Ranks, environments
 from .rendezvous import LocalStore, StoreClient, StoreError, StoreServer
 
 _FLUSH_SECONDS = 5.0
@@ -39,11 +42,11 @@ def new_leader(store: LocalStore, options: Options, run_id: str, replaceable: bo
 class Signals:
     """Signals that end the run, and the exits of children, as events of the loop."""
 
-    def __init__(self):
+    def __init__(self, numbers: tuple[int, ...]):
         self.changed = asyncio.Event()
         self.received: list[int] = []
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for number in numbers:
             # A launcher started by nohup, or in the background by a shell, keeps ignoring the signals that they set to
             # ignored.
             if signal.getsignal(number) is not signal.SIG_IGN:
@@ -95,11 +98,12 @@ class Launcher:
         self._ranks: Ranks | None = None
         self._beat_at = 0.0
         self._folder: Path | None = None
+        self._failures = tempfile.TemporaryDirectory(prefix="teletensor-failures-", ignore_cleanup_errors=True)
         self._described_round = 0
 
     async def run(self, on_start: Callable[[Signals], None] | None = None) -> int:
         """Runs all rounds and returns the exit code. `on_start` receives the object that can end the run."""
-        self._signals = Signals()
+        self._signals = Signals(self._options.signals)
         if on_start:
             on_start(self._signals)
         self._guard = Guard()
@@ -115,6 +119,7 @@ class Launcher:
             if self._server:
                 await self._server.stop()
             await self._output.flush(_FLUSH_SECONDS)
+            self._failures.cleanup()
 
     async def _run(self) -> int:
         options = self._options
@@ -225,11 +230,20 @@ class Launcher:
         """Publishes that a rank has failed, or that all have finished."""
         if self._member.node.status != "running":
             return
-        failed = self._ranks.failed()
-        if failed:
-            self._publish("failed", dataclasses.asdict(failed.failure(self._host)))
+        failure = self._ranks.failed(self._host)
+        if failure:
+            self._copy_failure_file(failure.rank)
+            self._publish("failed", dataclasses.asdict(failure))
         elif self._ranks.finished():
             self._publish("finished")
+
+    def _copy_failure_file(self, rank: int) -> None:
+        """Makes a rank's failure file that of this launcher, if another launcher started it."""
+        own = os.environ.get("TORCHELASTIC_ERROR_FILE")
+        source = next(Path(self._failures.name).glob(f"*/{rank}.json"), None)
+        if own and source:
+            with contextlib.suppress(OSError):
+                shutil.copyfile(source, own)
 
     async def _start(self, state: State) -> None:
         """Starts the ranks if this node is in the group."""
@@ -245,7 +259,8 @@ class Launcher:
             )
         per_rank = environments(options, state, group_rank, self._token, os.environ)
         try:
-            self._ranks = Ranks(options, per_rank, self._output, self._log_folder(state), self._guard)
+            failures = Path(tempfile.mkdtemp(dir=self._failures.name))
+            self._ranks = Ranks(options, per_rank, self._output, self._log_folder(state), failures, self._guard)
             self._publish("running")
         except OSError as e:
             code = 127 if isinstance(e, FileNotFoundError) else 126
@@ -254,7 +269,7 @@ class Launcher:
 
     def _log_folder(self, state: State) -> Path | None:
         options = self._options
-        if not any(options.redirects.values()) and not any(options.tee.values()):
+        if not any(options.redirects.values()) and not any(options.tee.values()) and not options.filters:
             return None
         if self._folder is None:
             self._folder = Path(options.log_dir or tempfile.mkdtemp(prefix="teletensor-launch-"))

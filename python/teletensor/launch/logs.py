@@ -59,9 +59,12 @@ class Output:
         """Calls `callback` once the queue is no longer full."""
         self._on_room.append(callback)
 
-    def prefix(self, stream: int, rank: int) -> bytes:
-        text = f"[{rank}]"
-        return (f"\x1b[{_COLORS[rank % len(_COLORS)]}m{text}\x1b[0m " if self._colors[stream] else f"{text} ").encode()
+    def prefix(self, stream: int, rank: int, text: str | None = None) -> bytes:
+        """Returns the prefix of a rank's lines: `text`, by default "[rank] ", in the rank's colour."""
+        text = f"[{rank}] " if text is None else text
+        label, space = text.rstrip(" "), " " * (len(text) - len(text.rstrip(" ")))
+        color = _COLORS[rank % len(_COLORS)]
+        return (f"\x1b[{color}m{label}\x1b[0m{space}" if self._colors[stream] and label else text).encode()
 
     def write(self, stream: int, data: bytes) -> None:
         """Queues whole lines."""
@@ -151,6 +154,21 @@ class LineSplitter:
         return [rest + b"\n"] if rest else []
 
 
+class FilterFile:
+    """The lines of one stream of all ranks that contain one of some texts, appended to a file."""
+
+    def __init__(self, path: Path, texts: tuple[str, ...]):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._texts = [text.encode() for text in texts]
+        self._file = path.open("ab", buffering=0)
+
+    def write(self, prefix: bytes, lines: list[bytes]) -> None:
+        self._file.write(b"".join(prefix + line for line in lines if any(text in line for text in self._texts)))
+
+    def close(self) -> None:
+        self._file.close()
+
+
 class Stream:
     """One stream of a rank, read from a pipe, which it owns.
 
@@ -159,10 +177,14 @@ class Stream:
         output: the launcher's streams; `stream` is STDOUT or STDERR.
         prefix: of each line that is shown; None shows nothing.
         path: a file to which the bytes are appended unchanged, or None.
+        filtered: the file for lines with certain texts, with their prefix in it, or None.
     """
 
-    def __init__(self, fd: int, output: Output, stream: int, prefix: bytes | None, path: Path | None):
-        self._fd, self._output, self._stream, self._prefix = fd, output, stream, prefix
+    def __init__(
+        self, fd: int, output: Output, stream: int, prefix: bytes | None, path: Path | None,
+        filtered: tuple[FilterFile, bytes] | None = None,
+    ):  # fmt: skip
+        self._fd, self._output, self._stream, self._prefix, self._filtered = fd, output, stream, prefix, filtered
         self._lines = LineSplitter()
         self._tail: collections.deque[bytes] = collections.deque(maxlen=_TAIL_LINES)
         self._file = None
@@ -197,6 +219,9 @@ class Stream:
 
     def _show(self, lines: list[bytes]) -> None:
         self._tail.extend(line[:_TAIL_WIDTH] for line in lines)
+        if self._filtered is not None and lines:
+            file, prefix = self._filtered
+            file.write(prefix, lines)
         if self._prefix is not None and lines:
             self._output.write(self._stream, b"".join(self._prefix + line for line in lines))
 

@@ -12,8 +12,10 @@ import json
 import time
 from collections.abc import Callable
 
+from .failure import Failure
 from .rendezvous import Store
 
+_UNSURE_SECONDS = 3.0  # how long the failures of other nodes are waited for
 _MIN_CHECKS = 3  # checks without a heartbeat before a node is lost
 
 
@@ -34,7 +36,7 @@ class Node:
     round: int = 0
     status: str = "ready"  # ready, running, finished, failed, left
     beat: int = 0  # heartbeat counter of the launcher
-    failure: dict | None = None  # the failed rank, or the signal that ended the launcher; see ranks.Failure
+    failure: dict | None = None  # the failed rank, or the signal that ended the launcher; see failure.Failure
 
 
 @dataclasses.dataclass
@@ -112,6 +114,7 @@ class Leader:
         self._enough_since: float | None = None
         self._expected: set[int] = set()  # nodes that were present at a restart; the next round waits for them only
         self._beats: dict[int, _Beat] = {}
+        self._failed_since: float | None = None  # of the present round
         self._gone: dict[int, str] = {}  # the reason by --node-rank
         self._write()
 
@@ -211,7 +214,7 @@ class Leader:
         failed = [nodes[k] for k in group if k in nodes and nodes[k].status == "failed"]
         missing = [n for n in self._nodes() if n.number in group and n.number not in nodes]
         if failed:
-            self._fail(failed[0].failure, "")
+            self._fail_with_first(failed, running=any(nodes[k].status == "running" for k in group if k in nodes))
         elif missing:
             self._handle_missing(missing)
         elif all(nodes[k].status == "finished" for k in group):
@@ -219,6 +222,17 @@ class Leader:
         elif len(group) < self._max and any(n.status == "ready" and n.number not in group for n in present):
             if not any(nodes[k].status == "finished" for k in group):
                 self._restart(None, "a node has joined")
+
+    def _fail_with_first(self, failed: list[Node], running: bool) -> None:
+        """Ends the round with the first of the nodes' failures. If it reports a lost rank, that rank may be on a node
+        whose failure is still to be published.
+        """
+        if self._failed_since is None:
+            self._failed_since = self._clock()
+        failures = sorted((node.failure for node in failed), key=lambda failure: Failure(**failure).order)
+        unsure = running and failures[0].get("caused_by_peer", False)
+        if not unsure or self._clock() - self._failed_since >= _UNSURE_SECONDS:
+            self._fail(failures[0], "")
 
     def _handle_missing(self, missing: list[Node]) -> None:
         """Handles nodes of the group that are lost, or have left because of a signal."""
@@ -240,6 +254,7 @@ class Leader:
     def _restart(self, failure: dict | None, message: str) -> None:
         self._expected = {n.number for n in self.present()}
         self._joining_since, self._enough_since = self._clock(), None
+        self._failed_since = None
         self.state.round += 1
         self.state.phase, self.state.group = "joining", []
         self.state.failure, self.state.message = failure, message

@@ -11,12 +11,18 @@ import dataclasses
 import os
 import secrets
 import shlex
+import signal
 import socket
+import string
+from collections.abc import Mapping
 
 STDOUT, STDERR = 1, 2  # bits of --redirects and --tee
 DEFAULT_SSH = "ssh -T -o BatchMode=yes {host} {command}"
 _C10D_PORT = 29400  # torchrun's default ports
 _STATIC_PORT = 29500
+_SIGNALS = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT")
+_SHUTDOWN_VARIABLE = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT"
+_PREFIX_MACROS = ("rank", "local_rank", "role_name", "hostname")
 # Keys of --rdzv-conf, with their defaults in seconds or counts.
 _CONF = {
     "join_timeout": 600.0,
@@ -62,6 +68,10 @@ class Options:
     keep_alive_attempts: int
     read_timeout: float
     grace: float
+    line_prefix: str | None  # template with ${rank}, ${local_rank}, ${role_name}, ${hostname}; None: "[rank]"
+    filters: dict[int, tuple[str, ...]]  # by STDOUT, STDERR: lines with one of the texts are also written to one file
+    signals: tuple[int, ...]  # that end the run and are passed on to the ranks
+    virtual_local_rank: bool
 
 
 class _UnderscoreParser:
@@ -169,13 +179,35 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="local ranks whose output is shown, such as 0,2 (default: all)",
     )
     add(
-        "--grace",
-        torchrun=False,
-        default=10.0,
-        type=float,
-        metavar="SECONDS",
-        help="time from SIGTERM to SIGKILL when ranks are stopped (default: 10)",
-    )
+        "--log-line-prefix-template", default=None, metavar="TEMPLATE",
+        help="prefix of each line, with ${rank}, ${local_rank}, ${role_name}, ${hostname} (default: [RANK])",
+    )  # fmt: skip
+    for stream in ("stdout", "stderr"):
+        add(
+            f"--duplicate-{stream}-filters", default="", metavar="TEXTS",
+            help=f"also write lines of {stream} with one of these texts to DIR/ID/attempt_K/filtered_{stream}.log; a comma in a "
+            "text is doubled",
+        )  # fmt: skip
+    add(
+        "--signals-to-handle", default=",".join(_SIGNALS), metavar="NAMES",
+        help=f"signals that end the run and are passed on to the ranks (default: {','.join(_SIGNALS)})",
+    )  # fmt: skip
+    add(
+        "--grace", "--shutdown-timeout", default=None, type=float, metavar="SECONDS",
+        help=f"time from SIGTERM to SIGKILL when ranks are stopped (default: {_SHUTDOWN_VARIABLE}, then 10)",
+    )  # fmt: skip
+    add(
+        "--virtual-local-rank", action="store_true",
+        help="LOCAL_RANK is 0 in each rank, and CUDA_VISIBLE_DEVICES has its GPU only",
+    )  # fmt: skip
+    add("--run-path", action="store_true", help="the script is an absolute path that Python runs, whatever --no-python says")
+    add("--event-log-handler", default="null", help="accepted for torchrun's scripts: null")
+    add("--logs-specs", default=None, help="not supported: use --log-dir, --redirects and --tee")
+    add("--numa-binding", default=None, help="not supported: use numactl in the command with --no-python")
+    add(
+        "--print-completion", choices=("bash", "zsh", "tcsh"), default=None,
+        help="print a completion script for the shell and exit (needs the package shtab)",
+    )  # fmt: skip
     parser.add_argument("script", help="script, module or program of each rank")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments")
     _read_environment(parser, group.torchrun)
@@ -195,7 +227,7 @@ def _read_environment(parser: argparse.ArgumentParser, actions: list[argparse.Ac
 
 def _check_environment(args: argparse.Namespace) -> None:
     """Checks values from the environment as argparse checks those of the command line."""
-    for name in ("standalone", "module", "no_python"):
+    for name in ("standalone", "module", "no_python", "virtual_local_rank", "run_path"):
         if not isinstance(getattr(args, name), bool):
             raise OptionError(f"PET_{name.upper()}: expected 0 or 1, got {getattr(args, name)!r}")
     if args.rdzv_backend not in (None, "c10d", "static"):
@@ -313,8 +345,51 @@ def _conf(text: str) -> tuple[dict[str, float], bool | None, int | None]:
     return numbers, is_host, rank
 
 
+def _grace(args: argparse.Namespace, environment: Mapping[str, str]) -> float:
+    grace = args.grace if args.grace is not None else environment.get(_SHUTDOWN_VARIABLE, 10.0)
+    try:
+        grace = float(grace)
+    except ValueError:
+        raise OptionError(f"{_SHUTDOWN_VARIABLE}: expected a number, got {grace!r}") from None
+    if not grace >= 0:
+        raise OptionError(f"--grace: expected a number of at least 0, got {grace}")
+    return grace
+
+
+def _signals(text: str) -> tuple[int, ...]:
+    numbers = []
+    for name in filter(None, (name.strip() for name in text.split(","))):
+        number = getattr(signal, name if name.startswith("SIG") else f"SIG{name}", None)
+        if not isinstance(number, signal.Signals) or number in (signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD):
+            raise OptionError(f"--signals-to-handle: expected names such as SIGTERM,SIGUSR1, got {name!r}")
+        numbers.append(int(number))
+    return tuple(numbers)
+
+
+def _line_prefix(text: str | None) -> str | None:
+    try:
+        string.Template(text or "").substitute(dict.fromkeys(_PREFIX_MACROS, ""))
+    except (KeyError, ValueError):
+        names = ", ".join(f"${{{name}}}" for name in _PREFIX_MACROS)
+        raise OptionError(f"--log-line-prefix-template: expected a template of {names}, got {text!r}") from None
+    return text
+
+
+def _filters(args: argparse.Namespace) -> dict[int, tuple[str, ...]]:
+    """Texts separated by commas; a doubled comma stands for a comma."""
+    filters = {}
+    for stream, text in ((STDOUT, args.duplicate_stdout_filters), (STDERR, args.duplicate_stderr_filters)):
+        texts = tuple(t.replace("\0", ",") for t in text.replace(",,", "\0").split(",") if t)
+        if texts:
+            filters[stream] = texts
+    return filters
+
+
 def _command(args: argparse.Namespace, python: str) -> tuple[str, ...]:
-    if args.no_python:
+    if args.run_path:
+        if not os.path.isabs(args.script) or args.module:
+            raise OptionError(f"--run-path: expected an absolute path without --module, got {args.script!r}")
+    elif args.no_python:
         if args.module:
             raise OptionError("--module and --no-python exclude each other")
         return (args.script, *args.arguments)
@@ -417,8 +492,10 @@ def check(args: argparse.Namespace, python: str, environment: dict[str, str]) ->
         raise OptionError(f"--max-restarts: expected a number of at least 0, got {args.max_restarts}")
     if not args.monitor_interval > 0:
         raise OptionError(f"--monitor-interval: expected a positive number, got {args.monitor_interval}")
-    if not args.grace >= 0:
-        raise OptionError(f"--grace: expected a number of at least 0, got {args.grace}")
+    if args.event_log_handler != "null":
+        raise OptionError(f"--event-log-handler: expected null, got {args.event_log_handler!r}")
+    _reject(args, "here: use --log-dir, --redirects and --tee", "logs_specs")
+    _reject(args, "here: use numactl in the command with --no-python", "numa_binding")
     shown = None
     if args.local_ranks_filter is not None:
         if not all(r.strip().isdigit() for r in args.local_ranks_filter.split(",")):
@@ -442,7 +519,9 @@ def check(args: argparse.Namespace, python: str, environment: dict[str, str]) ->
         monitor_interval=args.monitor_interval, role=args.role, log_dir=args.log_dir, redirects=redirects, tee=tee,
         ranks_shown=shown, join_timeout=conf["join_timeout"], last_call_timeout=conf["last_call_timeout"],
         keep_alive_interval=conf["keep_alive_interval"], keep_alive_attempts=int(conf["keep_alive_max_attempt"]),
-        read_timeout=conf["read_timeout"], grace=args.grace,
+        read_timeout=conf["read_timeout"], grace=_grace(args, environment),
+        line_prefix=_line_prefix(args.log_line_prefix_template), filters=_filters(args),
+        signals=_signals(args.signals_to_handle), virtual_local_rank=args.virtual_local_rank,
     )  # fmt: skip
 
 

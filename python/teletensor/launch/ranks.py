@@ -4,41 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
-import dataclasses
+import json
 import os
 import signal
+import socket
+import string
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
 from . import guard as _guard
-from .logs import Output, Stream
+from .failure import Failure
+from .logs import FilterFile, Output, Stream
 from .membership import State
 from .options import STDERR, STDOUT, Options, cores
 
 _PR_SET_PDEATHSIG = 1
+_UNSURE_SECONDS = 3.0  # after the first exit, how long the ranks that are exiting are waited for
 _libc = ctypes.CDLL(None, use_errno=True)
-
-
-@dataclasses.dataclass(frozen=True)
-class Failure:
-    """A rank that failed."""
-
-    rank: int
-    host: str
-    pid: int
-    code: int  # exit code; 128 + N for signal N
-    error: str  # the last lines of standard error
-
-    def describe(self) -> str:
-        how = f"exit code {self.code}"
-        if self.code > 128:
-            try:
-                how = f"killed by {signal.Signals(self.code - 128).name}, {how}"
-            except ValueError:
-                pass
-        return f"rank {self.rank} failed first, on {self.host} (pid {self.pid}): {how}"
 
 
 def end_with(parent: int) -> None:
@@ -80,12 +65,21 @@ def environments(
     return [
         {
             **common,
-            "LOCAL_RANK": str(local),
+            **_local_rank(options, local, inherited),
             "RANK": str(sum(ranks[:group_rank]) + local),
             "ROLE_RANK": str(sum(same_role[:group_rank]) + local),
         }
         for local in range(own["ranks"])
     ]
+
+
+def _local_rank(options: Options, local: int, inherited: Mapping[str, str]) -> dict[str, str]:
+    """With --virtual-local-rank every rank is local rank 0 and sees its own GPU only."""
+    if not options.virtual_local_rank:
+        return {"LOCAL_RANK": str(local)}
+    visible = [name.strip() for name in inherited.get("CUDA_VISIBLE_DEVICES", "").split(",") if name.strip()]
+    own = visible[local] if local < len(visible) else str(local)
+    return {"LOCAL_RANK": "0", "CUDA_VISIBLE_DEVICES": own}
 
 
 class Guard:
@@ -122,16 +116,20 @@ class Rank:
     """One process, the leader of a session of its own, with its two streams."""
 
     def __init__(
-        self, options: Options, environment: dict[str, str], output: Output, folder: Path | None, guard: Guard
-    ):
-        self.rank, self._local = int(environment["RANK"]), int(environment["LOCAL_RANK"])
+        self, options: Options, local: int, environment: dict[str, str], output: Output, folder: Path | None,
+        failures: Path, guard: Guard, filters: dict[int, FilterFile],
+    ):  # fmt: skip
+        self.rank, self._local = int(environment["RANK"]), local
         self._guard = guard
+        self._failure_file = failures / f"{self.rank}.json"
+        environment = {**environment, "TORCHELASTIC_ERROR_FILE": str(self._failure_file)}
         pipes = [os.pipe(), os.pipe()]
         parent = os.getpid()
         try:
             self._process = subprocess.Popen(
-                options.command, env=environment, stdin=subprocess.DEVNULL, stdout=pipes[0][1], stderr=pipes[1][1],
-                start_new_session=True, preexec_fn=lambda: end_with(parent),
+                [word.replace("${local_rank}", str(local)) for word in options.command],  # torchrun's macro
+                env=environment, stdin=subprocess.DEVNULL, stdout=pipes[0][1], stderr=pipes[1][1], start_new_session=True,
+                preexec_fn=lambda: end_with(parent),
             )  # fmt: skip
         except BaseException:
             for read, _ in pipes:
@@ -142,18 +140,29 @@ class Rank:
                 os.close(write)
         self.pid = self._process.pid
         self._code: int | None = None
+        self._ended_at = 0.0
         self._reaped = False
         guard.add(self.pid)
-        self._out = self._stream(options, output, STDOUT, pipes[0][0], folder)
-        self._err = self._stream(options, output, STDERR, pipes[1][0], folder)
+        self._out = self._stream(options, output, STDOUT, pipes[0][0], folder, filters)
+        self._err = self._stream(options, output, STDERR, pipes[1][0], folder, filters)
 
-    def _stream(self, options: Options, output: Output, stream: int, fd: int, folder: Path | None) -> Stream:
+    def _stream(
+        self, options: Options, output: Output, stream: int, fd: int, folder: Path | None, filters: dict[int, FilterFile]
+    ) -> Stream:
         redirected = options.redirects.get(self._local, options.redirects.get(-1, 0)) & stream
         in_file = redirected or options.tee.get(self._local, options.tee.get(-1, 0)) & stream
         shown = not redirected and (options.ranks_shown is None or self._local in options.ranks_shown)
         name = "stdout.log" if stream == STDOUT else "stderr.log"
         path = folder / str(self.rank) / name if in_file and folder is not None else None
-        return Stream(fd, output, stream, output.prefix(stream, self.rank) if shown else None, path)
+        text = None
+        if options.line_prefix is not None:
+            text = string.Template(options.line_prefix).substitute(
+                rank=self.rank, local_rank=self._local, role_name=options.role, hostname=socket.gethostname()
+            )
+        prefix = output.prefix(stream, self.rank, text) if shown else None
+        filtered = filters.get(stream)
+        plain = f"[{self.rank}] " if text is None else text
+        return Stream(fd, output, stream, prefix, path, (filtered, plain.encode()) if filtered else None)
 
     @property
     def code(self) -> int | None:
@@ -162,13 +171,27 @@ class Rank:
             # The process is not reaped before finish(), so that its id, which names its group, is not used again.
             info = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             if info is not None:
+                self._ended_at = time.time()
                 self._code = info.si_status if info.si_code == os.CLD_EXITED else 128 + info.si_status
         return self._code
 
+    def recorded(self) -> dict | None:
+        """Returns the contents of the rank's failure file; None if it has not written one."""
+        try:
+            with self._failure_file.open() as file:
+                record = json.load(file)
+            return {"time": float(record["time"]), "caused_by_peer": bool(record["caused_by_peer"]),
+                    "traceback": str(record["message"]["extraInfo"]["py_callstack"])}  # fmt: skip
+        except (OSError, ValueError, TypeError, KeyError):  # absent, or written by another program
+            return None
+
     def failure(self, host: str) -> Failure:
-        """Describes the failed rank, with its complete output."""
-        self.finish()
-        return Failure(self.rank, host, self.pid, self.code, self._err.tail())
+        """Describes the rank, which has failed or, having written its file, is about to (code 0)."""
+        record = self.recorded() or {"time": self._ended_at, "caused_by_peer": False, "traceback": ""}
+        return Failure(
+            self.rank, host, self.pid, self.code or 0, self._err.tail() or record["traceback"], record["time"],
+            record["caused_by_peer"],
+        )  # fmt: skip
 
     def kill(self, number: int) -> None:
         """Sends a signal to the rank and to the processes that it has started."""
@@ -193,24 +216,44 @@ class Ranks:
     """The ranks of this node in one round."""
 
     def __init__(
-        self, options: Options, environments: list[dict[str, str]], output: Output, folder: Path | None, guard: Guard
-    ):
-        """Raises OSError if the command cannot be executed."""
+        self, options: Options, environments: list[dict[str, str]], output: Output, folder: Path | None, failures: Path,
+        guard: Guard,
+    ):  # fmt: skip
+        """Raises OSError if the command cannot be executed. `failures` is an empty folder for the failure files."""
         self._ranks: list[Rank] = []
+        self._filters = {
+            stream: FilterFile(folder / f"filtered_{'stdout' if stream == STDOUT else 'stderr'}.log", texts)
+            for stream, texts in options.filters.items()
+            if folder is not None
+        }
+        self._failed_at: float | None = None
         try:
-            for environment in environments:
-                self._ranks.append(Rank(options, environment, output, folder, guard))
+            for local, environment in enumerate(environments):
+                self._ranks.append(Rank(options, local, environment, output, folder, failures, guard, self._filters))
         except BaseException:
             for rank in self._ranks:
                 rank.finish()
             raise
 
-    def failed(self) -> Rank | None:
-        """Returns a rank that has failed. Prefers ranks that were not terminated by SIGTERM, which another process may
-        have sent.
+    def failed(self, host: str) -> Failure | None:
+        """Returns the first failure, once it is known: a rank that has written its failure file may still be exiting,
+        and when all failures report a lost rank, that rank may be one whose exit is still to be seen.
         """
         failed = [rank for rank in self._ranks if rank.code]
-        return min(failed, key=lambda rank: (rank.code == 128 + signal.SIGTERM, rank.rank)) if failed else None
+        if not failed:
+            return None
+        now = time.monotonic()
+        if self._failed_at is None:
+            self._failed_at = now
+        exiting = [rank for rank in self._ranks if rank.code is None and rank.recorded()]
+        first = min([*failed, *exiting], key=lambda rank: rank.failure(host).order)
+        running = any(rank.code is None for rank in self._ranks)
+        unsure = first in exiting or running and first.failure(host).caused_by_peer
+        if unsure and now - self._failed_at < _UNSURE_SECONDS:
+            return None
+        first = min(failed, key=lambda rank: rank.failure(host).order)
+        first.finish()
+        return first.failure(host)
 
     def finished(self) -> bool:
         return all(rank.code == 0 for rank in self._ranks)
@@ -244,3 +287,5 @@ class Ranks:
                     pass
         for rank in self._ranks:
             rank.finish()
+        for file in self._filters.values():
+            file.close()

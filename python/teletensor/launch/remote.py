@@ -13,7 +13,7 @@ from .logs import Output
 from .options import Options
 
 
-def _with_int_keys(keys_as_text: dict[str, int]) -> dict[int, int]:
+def _with_int_keys(keys_as_text: dict) -> dict:
     return {int(key): value for key, value in keys_as_text.items()}
 
 
@@ -22,6 +22,8 @@ def _options(values: dict) -> Options:
     values["command"], values["ssh"] = tuple(values["command"]), tuple(values["ssh"])
     values["endpoint"] = tuple(values["endpoint"])
     values["redirects"], values["tee"] = _with_int_keys(values["redirects"]), _with_int_keys(values["tee"])
+    values["filters"] = {stream: tuple(texts) for stream, texts in _with_int_keys(values["filters"]).items()}
+    values["signals"] = tuple(values["signals"])
     if values["ranks_shown"] is not None:
         values["ranks_shown"] = frozenset(values["ranks_shown"])
     return Options(**values)

@@ -48,10 +48,11 @@ def eventually(condition, what: str):
 class Launch:
     """A launcher. `folder` contains the script and what the ranks write."""
 
-    def __init__(self, folder: Path, arguments: tuple[str, ...], environment: dict[str, str], **keywords):
+    def __init__(self, folder: Path, arguments: tuple[str, ...], environment: dict[str, str], module: str,
+                 **keywords):  # fmt: skip
         self.folder = folder
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "teletensor.launch", *arguments],
+            [sys.executable, "-m", module, *arguments],
             env=environment, cwd=folder, text=True,
             # The launcher ignores signals that its parent ignores, as nohup does.
             preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
@@ -86,12 +87,13 @@ def launch(tmp_path):
     started: list[Launch] = []
 
     def start(
-        *arguments: str, script: str | None = None, name: str = "script.py", environment=None, **keywords
-    ) -> Launch:
+        *arguments: str, script: str | None = None, name: str = "script.py", environment=None,
+        module: str = "teletensor.launch", **keywords,
+    ) -> Launch:  # fmt: skip
         if script is not None:
             (tmp_path / name).write_text(PRELUDE + script)
         base = {k: v for k, v in client_environment().items() if not k.startswith(_PREFIXES)}
-        started.append(Launch(tmp_path, arguments, {**base, **(environment or {})}, **keywords))
+        started.append(Launch(tmp_path, arguments, {**base, **(environment or {})}, module, **keywords))
         return started[-1]
 
     yield start

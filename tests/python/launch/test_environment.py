@@ -1,5 +1,6 @@
 """The environment and the command of each rank."""
 
+import json
 import os
 import sys
 
@@ -123,3 +124,27 @@ def test_roles_of_two_nodes(launch, tmp_path):
         ("b", "0", "2", "0", "0", "2", "3"), ("b", "1", "2", "0", "1", "2", "3"), ("a", "0", "1", "1", "0", "1", "3"),
     ]  # fmt: skip
     assert len(set(values(environments(tmp_path), "MASTER_ADDR", "MASTER_PORT"))) == 1
+
+
+def test_virtual_local_rank(launch, tmp_path):
+    run = launch("-n", "2", "--virtual-local-rank", "script.py", script=RECORD, environment={"CUDA_VISIBLE_DEVICES": "4,6"})
+    assert run.finish()[0] == 0
+    assert values(environments(tmp_path), "LOCAL_RANK", "CUDA_VISIBLE_DEVICES") == [("0", "4"), ("0", "6")]
+
+
+@pytest.mark.parametrize(
+    "module, arguments, expected",
+    [
+        ("run", [], ["a", "1"]),
+        ("launch", [], ["--local-rank=1", "a", "1"]),
+        ("launch", ["--use-env"], ["a", "1"]),
+    ],
+)
+def test_commands_of_pytorch(launch, tmp_path, module, arguments, expected):
+    script = "record(f'arguments.{rank}', json.dumps(sys.argv[1:]))"
+    run = launch(
+        *arguments, "--nproc-per-node=2", "script.py", "a", "${local_rank}", script=script,
+        module=f"teletensor.distributed.{module}",
+    )  # fmt: skip
+    assert run.finish()[0] == 0
+    assert json.loads(run.wait_for("arguments.1")[0]) == expected

@@ -79,6 +79,15 @@ def test_signal_to_the_launcher(launch, tmp_path, number):
     assert not processes_in(tmp_path)
 
 
+def test_chosen_signals_are_passed_on(launch):
+    script = "signal.signal(signal.SIGUSR1, lambda *_: (record(f'received.{rank}', 1), sys.exit(0))); record_pid()\ntime.sleep(99)"
+    run = launch("-n", "2", "--signals-to-handle", "SIGTERM,USR1", "script.py", script=script)
+    run.pids(2)
+    run.send(signal.SIGUSR1)
+    assert run.finish()[0] == 128 + signal.SIGUSR1
+    assert len(run.wait_for("received.*", 2)) == 2
+
+
 def test_second_interrupt_kills(launch):
     script = "signal.signal(signal.SIGINT, lambda *_: record(f'interrupted.{rank}', 1)); record_pid()\nwhile True: time.sleep(1)"
     run = launch("-n", "2", "--grace", "100000", "script.py", script=script)
@@ -133,3 +142,53 @@ def test_program_that_cannot_be_executed(launch, tmp_path):
     (tmp_path / "data").write_text("no program")
     code, _, err = launch("--no-python", "./data").finish()
     assert code == 126 and "./data" in err
+
+
+# Rank 1 fails first. Rank 0 notices while rank 1's interpreter still exits, and may end before it.
+FIRST = """
+import teletensor.distributed as dist
+dist.init_process_group()
+x = teletensor.ones(3)
+if rank == 1:
+    time.sleep(0.3)
+    {fail}
+try:
+    dist.all_reduce(x)
+    x.tolist()
+except Exception as error:
+    {react}
+"""
+
+
+@pytest.mark.parametrize(
+    "fail, code, shown",
+    [
+        ("sys.exit(7)", 7, "exit code 7"),
+        ("raise KeyError('the first failure')", 1, "KeyError: 'the first failure'"),
+        ("os.kill(os.getpid(), signal.SIGKILL)", 137, "killed by SIGKILL"),
+    ],
+)
+@pytest.mark.parametrize("react", ["raise", "os._exit(3)"])
+def test_first_failure_is_named_by_the_time_of_the_failure(launch, fail, code, shown, react):
+    script = "import teletensor\n" + FIRST.format(fail=fail, react=react)
+    status, _, err = launch("-n", "2", "script.py", script=script).finish()
+    assert "rank 1 failed first" in err and shown in err.partition("failed first")[2], err
+    assert status == code
+
+
+def test_traceback_of_record(launch, tmp_path):
+    script = """
+import atexit
+from teletensor.distributed.elastic.multiprocessing.errors import record
+@record
+def main():
+    if rank == 0:
+        atexit.register(lambda: time.sleep(2))  # ends last
+        raise ValueError("recorded")
+    wait_for("none")
+os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+rank and sys.exit((time.sleep(1), 5)[1])
+main()
+"""
+    code, _, err = launch("-n", "2", "script.py", script=script).finish()
+    assert code == 1 and "rank 0 failed first" in err and "ValueError: recorded" in err and "Traceback" in err

@@ -162,3 +162,18 @@ def test_splitter_divides_very_long_lines():
     splitter = LineSplitter()
     lines = [line for _ in range(40) for line in splitter.feed(b"x" * 65536)] + splitter.end()
     assert len(lines) > 1 and sum(len(line) - 1 for line in lines) == 40 * 65536
+
+
+def test_prefix_template_and_filters(launch, tmp_path):
+    script = "print('apple', rank); print('pear'); print('a,b', file=sys.stderr)"
+    code, out, _ = launch(
+        "-n", "2", "--role", "r", "--log-line-prefix-template", "<${role_name} ${rank}/${local_rank}>", "--log-dir", "logs",
+        "--redirects", "2", "--duplicate-stdout-filters", "apple,nut", "--duplicate-stderr-filters", "a,,b", "script.py",
+        script=script,
+    ).finish()  # fmt: skip
+    assert code == 0 and sorted(out.splitlines()) == sorted(
+        line for r in range(2) for line in (f"<r {r}/{r}>apple {r}", f"<r {r}/{r}>pear")
+    )
+    (attempt,) = (tmp_path / "logs").glob("*/attempt_0")
+    assert sorted((attempt / "filtered_stdout.log").read_text().splitlines()) == ["<r 0/0>apple 0", "<r 1/1>apple 1"]
+    assert sorted((attempt / "filtered_stderr.log").read_text().splitlines()) == ["<r 0/0>a,b", "<r 1/1>a,b"]

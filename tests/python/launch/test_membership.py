@@ -110,6 +110,29 @@ def test_failure_restarts_and_then_closes():
     assert run.step(*members) == "closed" and run.state.code == 5
 
 
+def test_first_failure_among_nodes():
+    run = Run(3, 3)
+    members = [run.join(rank) for rank in range(3)]
+    run.step(*members)
+    run.set("running", *members)
+    consequence = {**FAILURE, "rank": 0, "code": 1, "time": 10.0, "caused_by_peer": True}
+    run.set("failed", members[0], failure=consequence)
+    assert run.step(*members) == "running"  # the cause may be on a node whose failure is still to be published
+    run.set("failed", members[1], failure={**FAILURE, "code": 9, "time": 12.0})
+    run.set("failed", members[2], failure={**FAILURE, "code": 7, "time": 11.0})
+    assert run.step(*members) == "closed" and run.state.code == 7
+
+
+def test_consequence_of_a_failure_that_nobody_publishes():
+    run = Run(2, 2)
+    members = [run.join(0), run.join(1)]
+    run.step(*members)
+    run.set("running", *members)
+    run.set("failed", members[0], failure={**FAILURE, "code": 3, "caused_by_peer": True})
+    assert run.step(*members) == "running"
+    assert run.step(*members, seconds=4) == "closed" and run.state.code == 3
+
+
 def test_restart_does_not_wait_for_further_nodes():
     run = Run(1, 4, restarts=1)
     members = [run.join(0), run.join(1)]

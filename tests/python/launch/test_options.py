@@ -54,6 +54,14 @@ def options(*arguments, environment=TOKEN):
         (["--local-ranks-filter", "a"], "--local-ranks-filter"),
         (["--rdzv-id", "a/b"], "--rdzv-id"),
         (["-m", "--no-python"], "exclude each other"),
+        (["--signals-to-handle", "SIGTERM,SIGNONE"], "--signals-to-handle"),
+        (["--signals-to-handle", "SIGKILL"], "--signals-to-handle"),
+        (["--log-line-prefix-template", "${nothing}"], "--log-line-prefix-template"),
+        (["--shutdown-timeout", "-1"], "--grace"),
+        (["--run-path"], "--run-path"),
+        (["--event-log-handler", "x"], "--event-log-handler"),
+        (["--logs-specs", "x"], "--logs-specs"),
+        (["--numa-binding", "node"], "--numa-binding"),
     ],
 )
 def test_rejected(arguments, message):

@@ -1,0 +1,3 @@
+"""torch.distributed.elastic.multiprocessing: `errors`."""
+
+from . import errors
