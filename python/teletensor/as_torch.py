@@ -1,8 +1,9 @@
 """``import teletensor.as_torch``: afterwards ``import torch`` returns teletensor in this process.
 
 For libraries that import PyTorch by name (einops, transformers, timm): they treat teletensor's tensors as PyTorch's.
-PyTorch itself can then not be imported; if it has already been imported, this module raises ImportError. Libraries that
-read PyTorch's package metadata also need the distribution in deploy/teletensor-as-torch.
+PyTorch itself can then not be imported; if it has already been imported, this module raises ImportError. ``python -m
+teletensor.as_torch script.py args...``, or ``teletensor run``, runs an unmodified program and its child processes in this
+way, with PyTorch's package metadata; the distribution in deploy/teletensor-as-torch does it for a whole environment.
 """
 
 from __future__ import annotations
@@ -65,7 +66,9 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         top, _, rest = name.partition(".")
         if top != "torch" or rest and not _exists(_own_name(name)):
             return None
-        return importlib.machinery.ModuleSpec(name, self, is_package=True)
+        own = importlib.util.find_spec(_own_name(name)) if rest else None
+        package = own is None or own.submodule_search_locations is not None or name == "torch._C"
+        return importlib.machinery.ModuleSpec(name, self, is_package=package)
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
         if spec.name == "torch":
@@ -73,6 +76,11 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         module = importlib.import_module(_own_name(spec.name))
         self._specs[spec.name] = module.__spec__
         return module
+
+    def get_code(self, name: str) -> Any:
+        """The code of a module that ``python -m torch.x`` runs."""
+        spec = importlib.util.find_spec(_own_name(name))
+        return spec.loader.get_code(spec.name)
 
     def exec_module(self, module: ModuleType) -> None:
         for name in [name for name, spec in self._specs.items() if spec.name == module.__name__]:
@@ -85,3 +93,8 @@ if "torch" not in sys.modules:
     sys.meta_path.insert(0, _Finder())
     teletensor._C.__path__ = []  # so that submodules of torch._C are looked for
     teletensor.Tensor.__module__ = "torch"  # opt_einsum selects its backend by this name
+
+if __name__ == "__main__":
+    from teletensor._script import main
+
+    sys.exit(main())

@@ -1,82 +1,17 @@
-"""The ``teletensor`` command: shows and controls a running engine, and launches the ranks of a group."""
+"""The ``teletensor`` command: runs PyTorch programs, shows and controls a running engine, launches the ranks of a group."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import time
 
-from . import _C, launch
+from . import _C, _script, _status_view, _top, launch
 from ._version import __version__
 
-
-def _bytes(n) -> str:
-    value = float(n)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if value < 1024 or unit == "GiB":
-            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
-        value /= 1024
-    return ""
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
-
-
-def _device(number: int) -> str:
-    """Decodes the device number used in instructions."""
-    return "cpu" if number == 0 else f"cuda:{number & 0xFF}"
-
-
-def _device_description(device: dict) -> str:
-    capability, driver = device["compute_capability"], device["driver"]
-    return f"{device['name']}, capability {capability}, driver {driver}" if capability else device["name"]
-
-
-def _libraries(status: dict) -> str:
-    """Lists the libraries that the devices have used so far, and the missing ones."""
-    libraries = {library["name"]: library for device in status["devices"] for library in device["libraries"]}
-    found = [f"{name} {library['version']}" for name, library in libraries.items() if library["version"]]
-    lines = [f"libraries: {', '.join(found)}"] if found else []
-    lines += [f"{name} is missing: {library['missing']}" for name, library in libraries.items() if library["missing"]]
-    return "\n".join(lines)
-
-
-def _tables(status: dict, address: str, rates: dict):
-    """Returns the status as a rich renderable. `rates` maps session ids to instructions per second."""
-    from rich.console import Group
-    from rich.table import Table
-    from rich.text import Text
-
-    head = Text(
-        f"engine {status['engine_version']} at {address}, pid {status['pid']}, up {_duration(status['uptime_seconds'])}, "
-        f"resident {_bytes(status['resident_bytes'])}"
-    )
-    devices = Table(title="devices", title_justify="left")
-    for column in ("device", "name", "memory", "allocated", "active", "reserved", "peak", "limit", "out of memory"):
-        devices.add_column(column, justify="left" if column in ("device", "name") else "right")
-    for d in status["devices"]:
-        memory, limit = d["memory"], int(d["memory"]["limit"])
-        devices.add_row(
-            _device(int(d["device"]["device"])), _device_description(d["device"]), _bytes(d["device"]["total_memory"]),
-            *(_bytes(memory[k]) for k in ("allocated", "active", "reserved", "peak_allocated")),
-            _bytes(limit) if limit else "none", memory["out_of_memory"],
-        )  # fmt: skip
-    sessions = Table(title=f"sessions ({len(status['sessions'])})", title_justify="left")
-    for column in ("id", "client", "age", "link", "handles", "held", "peak", "limit", "instructions", "per s", "replayed", "failed"):
-        sessions.add_column(column, justify="left" if column in ("client", "link") else "right")
-    for s in status["sessions"]:
-        limit = int(s["limit_bytes"])
-        sessions.add_row(
-            s["id"], s["client"], _duration(s["age_seconds"]), "up" if s["connected"] else "lost", s["handles"],
-            _bytes(s["held_bytes"]), _bytes(s["peak_bytes"]), _bytes(limit) if limit else "none", s["instructions"],
-            f"{rates.get(s['id'], 0):,.0f}", s["replayed"], s["failed"],
-        )  # fmt: skip
-    libraries = _libraries(status)
-    return Group(head, devices, *([Text(libraries)] if libraries else []), sessions)
+_ALL_COLUMNS = 160  # terminal columns for the tables of status --wide
 
 
 def _status(admin: _C.Admin, args) -> None:
@@ -86,33 +21,21 @@ def _status(admin: _C.Admin, args) -> None:
         return
     from rich.console import Console
 
-    Console().print(_tables(json.loads(text), admin.address, {}))
+    console = Console(width=max(_ALL_COLUMNS, Console().width) if args.wide else None)
+    console.print(
+        _status_view.view(
+            json.loads(text), admin.address, width=console.width, hint=lambda what, n: "use --wide or a wider terminal"
+        )
+    )
 
 
-def _top(admin: _C.Admin, args) -> None:
-    from rich.live import Live
-
-    before: dict[str, int] = {}
-    rates: dict[str, float] = {}
-    at = time.monotonic()
-    with Live(refresh_per_second=4, screen=sys.stdout.isatty()) as live:
-        rounds = 0
-        while args.count is None or rounds < args.count:
-            status = json.loads(admin.status())
-            now = time.monotonic()
-            counts = {s["id"]: int(s["instructions"]) for s in status["sessions"]}
-            if before:
-                rates = {k: (n - before.get(k, n)) / max(now - at, 1e-6) for k, n in counts.items()}
-            before, at = counts, now
-            live.update(_tables(status, admin.address, rates))
-            rounds += 1
-            if args.count is None or rounds < args.count:
-                time.sleep(args.interval)
+def _top_command(admin: _C.Admin, args) -> None:
+    _top.run(admin, args.interval, args.count)
 
 
 def _empty_cache(admin: _C.Admin, _args) -> None:
     released = json.loads(admin.empty_cache())["released"]
-    print(f"released {_bytes(released)}")
+    print(f"released {_status_view.size(released)}")
 
 
 def _drain(admin: _C.Admin, args) -> None:
@@ -139,7 +62,7 @@ def _profile(admin: _C.Admin, args) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="teletensor", description="Controls an engine and launches ranks.")
+    parser = argparse.ArgumentParser(prog="teletensor", description="Runs PyTorch programs, controls an engine and launches ranks.")
     parser.add_argument("--version", action="version", version=f"teletensor {__version__}")
     parser.add_argument(
         "--address",
@@ -154,11 +77,14 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     status = commands.add_parser("status", help="version, devices, sessions and memory")
     status.add_argument("--json", action="store_true", help="print JSON")
+    status.add_argument("--wide", action="store_true", help="all columns, also if the terminal is narrower")
     status.set_defaults(run=_status)
-    top = commands.add_parser("top", help="status, updated continuously, with instructions per second")
+    top = commands.add_parser(
+        "top", help="status, updated continuously, with instructions per second; keys: q, c (columns), j and k (rows)"
+    )
     top.add_argument("--interval", type=float, default=1.0, help="seconds between updates (default: 1)")
     top.add_argument("--count", type=int, default=None, help="stop after this many updates")
-    top.set_defaults(run=_top)
+    top.set_defaults(run=_top_command)
     empty = commands.add_parser("empty-cache", help="return cached memory to the system")
     empty.set_defaults(run=_empty_cache)
     drain = commands.add_parser("drain", help="accept no new sessions, wait for the existing ones, then exit")
@@ -175,6 +101,8 @@ def _parser() -> argparse.ArgumentParser:
                          help="columns of the table, of: principal, session, phase, op, kernel, site")  # fmt: skip
     profile.add_argument("--limit", type=int, default=30, help="maximum number of rows (default: 30)")
     profile.set_defaults(run=_profile)
+    script = commands.add_parser("run", help="run an unmodified PyTorch program with teletensor", allow_abbrev=False)
+    _script.add_arguments(script)
     ranks = commands.add_parser("launch", help="start one process per rank, on one or several hosts", allow_abbrev=False)
     launch.add_arguments(ranks)
     return parser
@@ -188,15 +116,30 @@ def _reject_engine_options(args) -> None:
             raise ValueError(f"--{flag.replace('_', '-')} has no effect on launch{hint}")
 
 
+def _select_engine(args) -> None:
+    """Passes the options that select an engine to a program in its environment."""
+    if args.admin_token:
+        raise ValueError("--admin-token has no effect on run")
+    for variable, value in (("TELETENSOR_ADDRESS", args.address), ("TELETENSOR_TOKEN", args.token)):
+        if value:
+            os.environ[variable] = value
+
+
 def main(argv: list[str] | None = None) -> int:
     """Runs the command and returns its exit status."""
     args = _parser().parse_args(argv)
     try:
+        if args.command == "run":
+            _select_engine(args)
+            return _script.run(args)
         if args.command == "launch":
             _reject_engine_options(args)
             return launch.run(args)
         args.run(_C.Admin(args.address, args.token, admin_token=args.admin_token), args)
-    except (ConnectionError, ValueError) as e:
+    except ConnectionError as e:
+        print(f"teletensor: {e}\nSelect the engine with --address or TELETENSOR_ADDRESS.", file=sys.stderr)
+        return 1
+    except ValueError as e:
         print(f"teletensor: {e}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import client_environment
+
 ROOT = Path(__file__).resolve().parents[3]
 
 ASKS = """
@@ -27,7 +29,7 @@ except ModuleNotFoundError:
     print("right")
 """
 
-# The package of deploy/teletensor-as-torch is on the path, and nothing imports teletensor.as_torch first.
+# The folder with the package `torch` is on the path, and nothing imports teletensor.as_torch first.
 PACKAGE = """
 import torch.nn as nn, torch
 import teletensor
@@ -41,10 +43,63 @@ print("right")
     [(ASKS, "right"), (PACKAGE, "right"), ("import sys; sys.modules['torch'] = sys\nimport teletensor.as_torch", "already")],
 )
 def test_import_in_a_new_process(torch, code, said):
-    path = [*sys.path, str(ROOT / "deploy/teletensor-as-torch")] if code is PACKAGE else sys.path
+    path = [*sys.path, str(ROOT / "python/teletensor/_torch_path")] if code is PACKAGE else sys.path
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={"PYTHONPATH": ":".join(path)})
     assert said in done.stdout + done.stderr
     assert done.returncode == (said == "already")
+
+
+PROGRAM = """
+import sys, subprocess, importlib.metadata, multiprocessing, torch
+
+def child(queue):
+    import torch
+    queue.put(torch._is_teletensor and float(torch.ones(2).sum()))
+
+if __name__ == "__main__":
+    assert importlib.metadata.version("torch") == "2.15.0+teletensor", importlib.metadata.version("torch")
+    context = multiprocessing.get_context("spawn")
+    queue = context.Queue()
+    process = context.Process(target=child, args=(queue,))
+    process.start()
+    print(sys.argv[1:], queue.get(timeout=120), __file__ if "__file__" in globals() else None)
+    process.join()
+    sys.exit(7)
+"""
+
+
+@pytest.mark.parametrize("command", [["teletensor.as_torch"], ["teletensor.cli", "run"]])
+@pytest.mark.parametrize("module", [False, True])
+def test_unmodified_program(torch, tmp_path, command, module):
+    (tmp_path / "program.py").write_text(PROGRAM)
+    words = ["-m", "program"] if module else ["program.py"]
+    done = subprocess.run(
+        [sys.executable, "-m", *command, *words, "--flag", "x"], cwd=tmp_path, capture_output=True, text=True, timeout=240,
+        env=client_environment(),
+    )  # fmt: skip
+    assert done.returncode == 7, done.stderr
+    assert done.stdout.startswith("['--flag', 'x'] 2.0") and "program.py" in done.stdout
+
+
+def test_unmodified_ranks(torch, tmp_path):
+    (tmp_path / "rank.py").write_text("import torch.distributed as d; d.init_process_group('gloo'); print(d.get_rank())")
+    words = ["run", "-m", "torch.distributed.run", "--nproc-per-node=2", "rank.py"]
+    done = subprocess.run(
+        [sys.executable, "-m", "teletensor.cli", *words], cwd=tmp_path, capture_output=True, text=True, timeout=240,
+        env=client_environment(),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.split()) == ["0", "1", "[0]", "[1]"]
+
+
+@pytest.mark.parametrize(
+    "words, message", [(["nothing.py"], "no file 'nothing.py'"), (["-m", "-c", "x"], "exclude each other")]
+)
+def test_program_that_cannot_run(torch, words, message):
+    done = subprocess.run(
+        [sys.executable, "-m", "teletensor.as_torch", *words], capture_output=True, text=True, env=client_environment()
+    )
+    assert done.returncode == 2 and message in done.stderr
 
 
 def test_annotated_code_runs(torch):

@@ -133,6 +133,7 @@ def test_status_command(daemon):
     nowhere = [*command[:3], "--address", "unix:/nowhere", "status"]
     wrong = subprocess.run(nowhere, env=environment, capture_output=True, text=True, timeout=30)
     assert wrong.returncode == 1 and "no answer from the engine" in wrong.stderr
+    assert "--address or TELETENSOR_ADDRESS" in wrong.stderr
 
 
 def test_tokens_are_required(tmp_path):
