@@ -1,10 +1,12 @@
-"""Kills the process groups of a launcher that was killed. Runs as a process of its own, by path, without this package.
+"""Kills the process groups of a launcher that was killed, and removes its temporary folder, which is the argument. Runs as
+a process of its own, by path, without this package.
 
 PR_SET_PDEATHSIG ends the ranks themselves when their launcher is killed, but not the processes that a rank has started,
 such as the program of a shell script. Standard input contains lines "+PGID" and "-PGID"; its end is the launcher's end.
 """
 
 import os
+import shutil
 import signal
 import sys
 
@@ -20,6 +22,7 @@ def main() -> None:
             os.killpg(group, signal.SIGKILL)
         except ProcessLookupError:
             pass
+    shutil.rmtree(sys.argv[1], ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -106,7 +106,7 @@ class Launcher:
         self._signals = Signals(self._options.signals)
         if on_start:
             on_start(self._signals)
-        self._guard = Guard()
+        self._guard = Guard(self._failures.name)
         try:
             return await self._run()
         except StoreError as e:

@@ -83,11 +83,11 @@ def _local_rank(options: Options, local: int, inherited: Mapping[str, str]) -> d
 
 
 class Guard:
-    """The process that kills the ranks' process groups if this launcher is killed. See guard.py."""
+    """The process that kills the ranks' process groups and removes `folder` if this launcher is killed. See guard.py."""
 
-    def __init__(self):
+    def __init__(self, folder: str):
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", _guard.__file__], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+            [sys.executable, "-I", "-S", _guard.__file__, folder], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL, start_new_session=True,
         )  # fmt: skip
 

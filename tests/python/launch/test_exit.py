@@ -106,13 +106,15 @@ record(f"pid.child{rank}", child.pid)
 
 
 def test_killed_launcher_leaves_nothing(launch, tmp_path):
-    run = launch("-n", "2", "script.py", script=CHILDREN + SLEEP)
+    (tmp_path / "tmp").mkdir()
+    run = launch("-n", "2", "script.py", script=CHILDREN + SLEEP, environment={"TMPDIR": str(tmp_path / "tmp")})
     pids = run.pids(4)
     assert all(alive(pid) for pid in pids)
     run.send(signal.SIGKILL)
     run.process.wait()
     all_ended(pids)
     eventually(lambda: not processes_in(tmp_path), "the end of all processes")
+    eventually(lambda: not any((tmp_path / "tmp").iterdir()), "no temporary files")
 
 
 def test_killed_guard_and_launcher_leave_no_rank(launch, tmp_path):
