@@ -41,4 +41,10 @@ Backend& Devices::backend(Device d) const {
   fail(ErrorKind::kRuntime, "this engine has no device ", to_string(d), "; it has ", have);
 }
 
+void Devices::add_cache(std::function<void(uint64_t)> forget) { caches_.push_back(std::move(forget)); }
+
+void Devices::forget(uint64_t tenant) const {
+  for (const auto& forget : caches_) forget(tenant);
+}
+
 }  // namespace tt

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -35,12 +36,19 @@ class Devices {
   Stream& stream(Device d) const { return backend(d).stream(); }
   std::vector<DeviceInfo> list() const;
 
+  // Adds a cache that keeps host memory between calls: compiled code, plans. Its `forget` releases what it keeps for a
+  // tenant, or for tenant 0 what it keeps beyond a few MiB. Any thread may call it.
+  void add_cache(std::function<void(uint64_t tenant)> forget);
+  // Calls `forget` of all caches.
+  void forget(uint64_t tenant) const;
+
  private:
   struct Entry {
     DeviceInfo info;
     std::unique_ptr<Backend> backend;
   };
   std::vector<Entry> entries_;
+  std::vector<std::function<void(uint64_t)>> caches_;
 };
 
 // Adds the CPU. Defined in memory/cpu_backend.cc, because the CPU's memory is a caching pool.

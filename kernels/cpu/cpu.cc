@@ -1,7 +1,10 @@
 #include "kernels/cpu/cpu.h"
 
+#include "engine/device/devices.h"
 #include "engine/schema/op_ids.h"
+#include "kernels/cpu/fft/fft.h"
 #include "kernels/cpu/iteration/copy.h"
+#include "kernels/cpu/linear/onednn.h"
 #include "kernels/cpu/pointwise/pointwise.h"
 
 namespace tt::cpu {
@@ -14,6 +17,10 @@ void register_backend(Dispatcher& dispatcher) {
   // assign and clone work for every dtype, and are registered here because they have no `kernel:`.
   dispatcher.set(op_id::kAssign, Key::kCPU, &assign);
   dispatcher.set(op_id::kClone, Key::kCPU, &clone);
+  Devices::instance().add_cache([](uint64_t tenant) {
+    forget_primitives(tenant);
+    forget_fft_plans();
+  });
 }
 
 }  // namespace tt::cpu

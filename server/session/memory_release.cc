@@ -41,7 +41,11 @@ void MemoryRelease::run() {
     requested_ = false;
     const std::vector<Tenant> ended = std::exchange(ended_, {});
     lock.unlock();
-    for (Tenant tenant : ended) Devices::instance().allocator(Device{}).forget(tenant);
+    for (Tenant tenant : ended) {
+      Devices::instance().allocator(Device{}).forget(tenant);
+      Devices::instance().forget(tenant);
+    }
+    Devices::instance().forget(kNoTenant);
     if (mallinfo2().fordblks > kUnused) malloc_trim(0);
     lock.lock();
   }

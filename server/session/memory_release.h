@@ -1,5 +1,5 @@
-// MemoryRelease: returns the memory of ended sessions to the system: tensor memory from the CPU's pool, other memory
-// from malloc's arenas.
+// MemoryRelease: returns the memory of ended sessions to the system: tensor memory from the CPU's pool, what the kernels'
+// caches keep, other memory from malloc's arenas.
 //
 // Runs on a separate thread, a moment after a session has ended, so that the buffers of its stream have been freed too,
 // and at most a few times per second. Does not trim malloc's arenas if little of their memory is unused. Thread-safe.

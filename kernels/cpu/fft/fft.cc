@@ -7,9 +7,11 @@
 
 #include "base/mutex.h"
 #include "engine/device/parallel.h"
+#include "engine/memory/workspace_charge.h"
 #include "engine/schema/error.h"
 #include "engine/schema/rules/shape_rules.h"
 #include "kernels/common/math/complex.h"
+#include "kernels/cpu/fft/fft.h"
 #include "kernels/cpu/fft/fft_plan.h"
 #include "kernels/cpu/iteration/contiguous.h"
 #include "kernels/cpu/iteration/copy.h"
@@ -21,34 +23,52 @@ namespace {
 constexpr int64_t kBlockElements = 1 << 18;  // maximum number per block of lines; its buffers fit the caches
 constexpr int64_t kGrain = 1 << 15;          // minimum number of elements per thread
 
-// Cache of the plans for recently used lengths. Creating a plan costs as much as transforming a few lines.
+// Cache of the plans for recently used lengths, bounded in bytes. Creating a plan costs as much as transforming a few
+// lines.
 template <typename R>
 class Plans {
  public:
   static std::shared_ptr<const FftPlan<R>> get(int64_t n, bool for_reals) {
-    static Plans plans;
-    const MutexLock lock(plans.mutex_);
-    auto& kept = plans.kept_;
-    for (size_t i = 0; i < kept.size(); ++i) {
-      if (kept[i].plan->length() != n || kept[i].for_reals != for_reals) continue;
-      std::rotate(kept.begin(), kept.begin() + i, kept.begin() + i + 1);
-      return kept[0].plan;
+    Plans& plans = instance();
+    {
+      const MutexLock lock(plans.mutex_);
+      auto& kept = plans.kept_;
+      for (size_t i = 0; i < kept.size(); ++i) {
+        if (kept[i].plan->length() != n || kept[i].for_reals != for_reals) continue;
+        std::rotate(kept.begin(), kept.begin() + i, kept.begin() + i + 1);
+        return kept[0].plan;
+      }
     }
+    const WorkspaceCharge charge(static_cast<uint64_t>(FftPlan<R>::creation_bytes(n)));
     auto plan = std::make_shared<const FftPlan<R>>(n, for_reals);
-    if (n <= kLongestKept) {
-      if (kept.size() == kMaxKept) kept.pop_back();
-      kept.insert(kept.begin(), {plan, for_reals});
-    }
+    const MutexLock lock(plans.mutex_);
+    plans.keep(plan, for_reals);
     return plan;
+  }
+  static void clear() {
+    const MutexLock lock(instance().mutex_);
+    instance().kept_.clear();
   }
 
  private:
-  static constexpr size_t kMaxKept = 16;
-  static constexpr int64_t kLongestKept = 1 << 16;
+  static constexpr size_t kMaxBytes = size_t{4} << 20;
   struct Kept {
     std::shared_ptr<const FftPlan<R>> plan;
     bool for_reals;
   };
+
+  static Plans& instance() {
+    static Plans plans;
+    return plans;
+  }
+  void keep(std::shared_ptr<const FftPlan<R>> plan, bool for_reals) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (plan->bytes() > kMaxBytes) return;
+    kept_.insert(kept_.begin(), {std::move(plan), for_reals});
+    size_t bytes = 0, count = 0;
+    while (count < kept_.size() && (bytes += kept_[count].plan->bytes()) <= kMaxBytes) ++count;
+    kept_.erase(kept_.begin() + count, kept_.end());
+  }
+
   Mutex mutex_;
   std::vector<Kept> kept_ ABSL_GUARDED_BY(mutex_);  // most recently used first
 };
@@ -82,6 +102,8 @@ void for_each_block(const FftPlan<R>& plan, const LineSet& set, Body body) {
   const bool single = plan.vectorises_line() && set.inner < lanes;
   const int64_t count = single ? 1 : std::clamp<int64_t>(kBlockElements / plan.length(), 1, std::min(lanes, lines));
   const int64_t blocks = (lines + count - 1) / count;
+  const int64_t threads = std::min<int64_t>(blocks, num_threads());
+  const WorkspaceCharge charge(plan.bytes() + static_cast<uint64_t>(4 * plan.buffer_size(count) * threads) * sizeof(R));
   parallel_for(blocks, std::max<int64_t>(1, kGrain / (count * plan.length())), [&](int64_t begin, int64_t end) {
     const int64_t size = plan.buffer_size(count);
     AlignedVector<R> memory(static_cast<size_t>(4 * size));
@@ -286,6 +308,11 @@ void with_parts(DType complex, F f) {
 }
 
 }  // namespace
+
+void forget_fft_plans() {
+  Plans<float>::clear();
+  Plans<double>::clear();
+}
 
 void fft_c2c(const Tensor& input, absl::Span<const int64_t> dim, double scale, bool forward, Tensor& out) {
   if (out.numel() == 0) return;

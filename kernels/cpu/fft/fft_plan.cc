@@ -120,6 +120,28 @@ template <typename R>
 FftPlan<R>::~FftPlan() = default;
 
 template <typename R>
+size_t FftPlan<R>::bytes() const {
+  size_t elements = roots_.size();
+  for (const std::vector<Stage>* stages : {&stages_, &line_stages_}) {
+    for (const Stage& s : *stages) elements += s.twiddles.size() + s.radix_roots.size();
+  }
+  if (!bluestein_) return elements * sizeof(R);
+  const Bluestein& c = *bluestein_;
+  elements += c.re.size() + c.im.size() + c.filter_re.size() + c.filter_im.size();
+  return elements * sizeof(R) + c.plan.bytes();
+}
+
+template <typename R>
+double FftPlan<R>::creation_bytes(int64_t n) {
+  // Per element: a root in double, up to 6 numbers of the roots and of the stages' twiddles.
+  const double direct = sizeof(Root) + 6 * sizeof(R);
+  if (n == 1 || !radices(n).empty()) return static_cast<double>(n) * direct;
+  double size = 1;
+  while (size < 2 * static_cast<double>(n) - 1) size *= 2;
+  return size * (direct + 8 * sizeof(R));  // with the filter, its buffers and w
+}
+
+template <typename R>
 bool FftPlan<R>::vectorises_line() const {
   return bluestein_ ? bluestein_->plan.vectorises_line() : !line_stages_.empty();
 }

@@ -67,6 +67,10 @@ class FftPlan {
   FftPlan& operator=(const FftPlan&) = delete;
 
   int64_t length() const { return n_; }
+  // The bytes of the plan's tables.
+  size_t bytes() const;
+  // At least the bytes that creating a plan of length n allocates.
+  static double creation_bytes(int64_t n);
   // Whether a single line is vectorised. If not, callers should transform as many lines at once as a vector has
   // elements.
   bool vectorises_line() const;

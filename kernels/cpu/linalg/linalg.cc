@@ -10,6 +10,7 @@
 #include "engine/device/cancellation.h"
 #include "engine/device/parallel.h"
 #include "engine/dispatch/dispatcher.h"
+#include "engine/memory/workspace_charge.h"
 #include "engine/schema/error.h"
 #include "kernels/common/linalg/decomposition.h"
 #include "kernels/common/math/complex_math.h"
@@ -30,10 +31,13 @@ constexpr int64_t kBlocks = 2 * 1024 * 1024, kColumns = int64_t{4} << 30;
 int64_t divisible_in_blocks(int64_t batch) { return batch == 1 ? kBlocks : 16 * kBlocks; }
 
 // Calls body(i, solver) for every matrix of a batch. `work` is the number of multiplications per matrix. `make` creates
-// one solver per thread. Many matrices are divided among the pool's threads; few matrices of at least `divisible` work
+// one solver per thread, which allocates about `workspace` bytes. Many matrices are divided among the pool's threads; few matrices of at least `divisible` work
 // run one after the other, each on all threads. A body may throw, also Cancelled: exceptions are stored and rethrown.
 template <typename Make, typename Body>
-void each_matrix(int64_t batch, int64_t work, int64_t divisible, Make make, Body body) {
+void each_matrix(int64_t batch, int64_t work, int64_t divisible, double workspace, Make make, Body body) {
+  const bool one_by_one = batch < num_threads() && work >= divisible;
+  const auto solvers = static_cast<double>(one_by_one ? 1 : std::min<int64_t>(batch, num_threads()));
+  const WorkspaceCharge charge(static_cast<uint64_t>(std::min(workspace * solvers, 1e18)));
   Mutex mutex;
   std::exception_ptr thrown;
   const auto loop = [&](int64_t begin, int64_t end) {
@@ -50,7 +54,7 @@ void each_matrix(int64_t batch, int64_t work, int64_t divisible, Make make, Body
       thrown = std::current_exception();
     }
   };
-  if (batch < num_threads() && work >= divisible) {
+  if (one_by_one) {
     PoolLease lease;
     for (int64_t i = 0; i < batch && !thrown; ++i) {
       loop(i, i + 1);
@@ -66,7 +70,13 @@ void each_matrix(int64_t batch, int64_t work, int64_t divisible, Make make, Body
 template <typename Body>
 void each_matrix(int64_t batch, int64_t work, Body body) {
   each_matrix(
-      batch, work, kBlocks, [] { return 0; }, [&](int64_t i, int) { body(i); });
+      batch, work, kBlocks, 0, [] { return 0; }, [&](int64_t i, int) { body(i); });
+}
+
+// The bytes of `count` matrices of rows x columns elements of type T.
+template <typename T>
+double matrix_bytes(int64_t rows, int64_t columns, double count = 1) {
+  return static_cast<double>(rows) * static_cast<double>(columns) * count * static_cast<double>(sizeof(T));
 }
 
 // Throws if a matrix could not be decomposed. An empty `function` means that the caller does not check.
@@ -133,7 +143,8 @@ void lu_factored(const Tensor& input, std::string_view checked_by, Tensor& LU, T
   const int64_t m = input.size(-2), n = input.size(-1), k = std::min(m, n);
   with_linalg_element(input.dtype(), [&]<typename T>(std::type_identity<T>) {
     each_matrix(
-        matrix_count(input), m * n * k, divisible_in_blocks(matrix_count(input)), [&] { return Lu<T>(m, n); },
+        matrix_count(input), m * n * k, divisible_in_blocks(matrix_count(input)), matrix_bytes<T>(m, std::min<int64_t>(n, 64)),
+        [&] { return Lu<T>(m, n); },
         [&](int64_t i, Lu<T>& lu) {
           int32_t* failed = info.data_as<int32_t>() + i;
           *failed = 0;
@@ -151,8 +162,11 @@ void lu_permutation(const Tensor& pivots, int64_t rows, Tensor& out) {
 void lu_solved(const Tensor& A, const Tensor& B, const Tensor& LU, const Tensor& pivots, bool transposed, Tensor& out) {
   const int64_t n = A.size(-1), k = B.size(-1), batch = matrix_count(A);
   const std::vector<int64_t> order = orders(pivots, batch, n);
+  const double copy_elements = transposed ? 1 : 0;
   const Tensor lu = contiguous(LU), b = contiguous(B);
   with_linalg_element(A.dtype(), [&]<typename T>(std::type_identity<T>) {
+    const WorkspaceCharge charge(
+        static_cast<uint64_t>(matrix_bytes<T>(n, k, copy_elements * static_cast<double>(num_threads()))));
     each_matrix(batch, n * n * k, [&](int64_t i) {
       const int64_t* rows = order.data() + i * n;
       const T* factors = lu.data_as<T>() + i * n * n;
@@ -231,7 +245,8 @@ void qr_factored(const Tensor& input, std::string_view mode, Tensor& Q, Tensor& 
   with_linalg_element(input.dtype(), [&]<typename T>(std::type_identity<T>) {
     const auto make = [&] { return Householder<T>(m, n, columns); };
     const int64_t divisible = Householder<T>::is_blocked(m, n) ? divisible_in_blocks(matrix_count(input)) : kColumns;
-    each_matrix(matrix_count(input), m * n * k, divisible, make, [&](int64_t i, Householder<T>& qr) {
+    const double workspace = matrix_bytes<T>(m, std::max(n, columns) + 256);
+    each_matrix(matrix_count(input), m * n * k, divisible, workspace, make, [&](int64_t i, Householder<T>& qr) {
       std::vector<T> tau(static_cast<size_t>(k));
       qr.factor(a.data_as<T>() + i * m * n, tau.data());
       qr.triangle(rows, R.data_as<T>() + i * rows * n);
@@ -247,7 +262,8 @@ void householder_factored(const Tensor& input, Tensor& a, Tensor& tau) {
   with_linalg_element(input.dtype(), [&]<typename T>(std::type_identity<T>) {
     const auto make = [&] { return Householder<T>(m, n, 0); };
     const int64_t divisible = Householder<T>::is_blocked(m, n) ? divisible_in_blocks(matrix_count(input)) : kColumns;
-    each_matrix(matrix_count(input), m * n * k, divisible, make, [&](int64_t i, Householder<T>& qr) {
+    const double workspace = matrix_bytes<T>(m, n + 256);
+    each_matrix(matrix_count(input), m * n * k, divisible, workspace, make, [&](int64_t i, Householder<T>& qr) {
       qr.factor(matrices.data_as<T>() + i * m * n, tau.data_as<T>() + i * k);
       qr.reflections(a.data_as<T>() + i * m * n);
     });
@@ -263,7 +279,8 @@ void eigh_decomposed(const Tensor& input, std::string_view UPLO, bool vectors, T
   std::vector<int32_t> info(static_cast<size_t>(batch));
   with_linalg_element(input.dtype(), [&]<typename T>(std::type_identity<T>) {
     const auto make = [&] { return Eigh<T>(n, upper, vectors); };
-    each_matrix(batch, 9 * n * n * n, kColumns, make, [&](int64_t i, Eigh<T>& eigh) {
+    const double workspace = matrix_bytes<T>(n, n, vectors ? 4 : 2);  // the matrix, and those of divide and conquer
+    each_matrix(batch, 9 * n * n * n, kColumns, workspace, make, [&](int64_t i, Eigh<T>& eigh) {
       info[static_cast<size_t>(i)] =
           eigh.decompose(a.data_as<T>() + i * n * n, eigenvalues.data_as<real_of_t<T>>() + i * n,
                          vectors ? eigenvectors.data_as<T>() + i * n * n : nullptr);
@@ -280,7 +297,7 @@ void eig_decomposed(const Tensor& input, bool vectors, Tensor& eigenvalues, Tens
   with_linalg_element(input.dtype(), [&]<typename T>(std::type_identity<T>) {
     using C = Complex<real_of_t<T>>;
     each_matrix(
-        batch, 25 * n * n * n, kColumns, [&] { return Eig<T>(n, vectors); },
+        batch, 25 * n * n * n, kColumns, matrix_bytes<T>(n, n, vectors ? 2 : 1), [&] { return Eig<T>(n, vectors); },
         [&](int64_t i, Eig<T>& eig) {
           info[static_cast<size_t>(i)] = eig.decompose(a.data_as<T>() + i * n * n, eigenvalues.data_as<C>() + i * n,
                                                        vectors ? eigenvectors.data_as<C>() + i * n * n : nullptr);
@@ -300,7 +317,9 @@ void svd_decomposed(const Tensor& input, bool full_matrices, bool vectors, Tenso
     }
     const auto some = full_matrices ? SingularVectors::kFull : SingularVectors::kThin;
     const auto make = [&] { return Svd<T>(m, n, vectors ? some : SingularVectors::kNone); };
-    each_matrix(batch, 20 * m * n * k, kColumns, make, [&](int64_t i, Svd<T>& svd) {
+    const int64_t u = !vectors ? 0 : full_matrices ? m : k, vh = !vectors ? 0 : full_matrices ? n : k;
+    const double workspace = matrix_bytes<T>(m, n + u) + matrix_bytes<T>(vh, n) + matrix_bytes<T>(k, k, vectors ? 6 : 1);
+    each_matrix(batch, 20 * m * n * k, kColumns, workspace, make, [&](int64_t i, Svd<T>& svd) {
       info[static_cast<size_t>(i)] =
           svd.decompose(a.data_as<T>() + i * m * n, vectors ? U.data_as<T>() + i * m * U.size(-1) : nullptr,
                         S.data_as<real_of_t<T>>() + i * k, vectors ? Vh.data_as<T>() + i * Vh.size(-2) * n : nullptr);
@@ -317,7 +336,7 @@ void matrix_exp(const Tensor& input, Tensor& out) {
   const Tensor a = contiguous(input);
   with_linalg_element(input.dtype(), [&]<typename T>(std::type_identity<T>) {
     const auto make = [&] { return Exponential<T>(n); };
-    each_matrix(matrix_count(input), 10 * n * n * n, kBlocks, make, [&](int64_t i, Exponential<T>& exponential) {
+    each_matrix(matrix_count(input), 10 * n * n * n, kBlocks, matrix_bytes<T>(n, n, 7), make, [&](int64_t i, Exponential<T>& exponential) {
       exponential.of(a.data_as<T>() + i * n * n, out.data_as<T>() + i * n * n);
     });
   });

@@ -44,7 +44,7 @@ void bfloat16_product(const BFloat16Product& p) {
   }
   PrimitiveKey key(PrimitiveKey::Kind::kBFloat16Product, 1);
   key.add(p.m).add(p.n).add(p.k).add(p.a_step).add(p.a_transposed).add(p.b_step).add(p.b_transposed).add(p.add);
-  PrimitiveUse use(key, [&] { return prepare(p); });
+  PrimitiveUse use(key, kProductBytes, [&] { return prepare(p); });
   use.set(DNNL_ARG_SRC, p.a);
   use.set(DNNL_ARG_WEIGHTS, p.b);
   use.set(DNNL_ARG_DST, p.c);

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <list>
+#include <optional>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "base/mutex.h"
+#include "engine/memory/alloc_scope.h"
+#include "engine/memory/allocator.h"
 #include "engine/schema/error.h"
 #include "engine/tensor/storage.h"
 
@@ -13,8 +16,12 @@ namespace tt::cpu {
 
 namespace {
 
-// Compiled code takes about 50 KB per primitive; a network has a few hundred different shapes.
-constexpr size_t kMaxPrimitives = 512;
+// Bounds of the cache. A network has a few hundred different shapes of 50 to 300 KB each. A tenant keeps at most half, so
+// that it does not displace all primitives of the others.
+constexpr size_t kMaxBytes = size_t{64} << 20;
+constexpr size_t kMaxTenantBytes = size_t{32} << 20;
+constexpr size_t kIdleBytes = size_t{8} << 20;  // what remains after a session whose tenant has others
+constexpr size_t kReorderBytes = size_t{16} << 10;
 
 dnnl::stream& thread_stream() {
   thread_local dnnl::stream stream(onednn_engine());
@@ -96,31 +103,86 @@ class PrimitiveCache {
     auto it = places_.find(key);
     if (it == places_.end()) return nullptr;
     entries_.splice(entries_.begin(), entries_, it->second);
-    return it->second->second;
+    return it->second->primitive;
   }
+
+  // Charges `account` for a primitive that it is about to create; drops older ones of its tenant if they leave no room.
+  HostCharge charge(const std::shared_ptr<Account>& account, size_t bytes) {
+    if (!account) return {};
+    Entries dropped;
+    if (!account->has_host_room(bytes)) {
+      MutexLock lock(mutex_);
+      drop(0, account->tenant(), &dropped);
+    }
+    dropped.clear();  // refunds
+    check(ErrorKind::kOutOfMemory, account->has_host_room(bytes), "out of memory: requested ", bytes,
+          " bytes for compiled code of a kernel; the session has a limit of ", account->limit(), " bytes and holds ",
+          account->held(), " bytes of tensors and ", account->host_bytes(), " bytes of bookkeeping");
+    return {account, bytes};
+  }
+
   // If two threads create the same primitive, the first one inserted is kept.
-  std::shared_ptr<CachedPrimitive> insert(const PrimitiveKey& key, PreparedPrimitive prepared) {
+  std::shared_ptr<CachedPrimitive> insert(const PrimitiveKey& key, size_t bytes, Tenant tenant, HostCharge charge,
+                                          PreparedPrimitive prepared) {
     auto made = std::make_shared<CachedPrimitive>();
     made->prepared = std::move(prepared);
+    Entries dropped;  // destroyed after the lock is released: freeing compiled code takes a while
     MutexLock lock(mutex_);
-    if (auto it = places_.find(key); it != places_.end()) return it->second->second;
-    entries_.emplace_front(key, made);
+    if (auto it = places_.find(key); it != places_.end()) return it->second->primitive;
+    if (bytes > kMaxTenantBytes) return made;  // used once
+    drop(kMaxTenantBytes - bytes, tenant, &dropped);
+    drop(kMaxBytes - bytes, std::nullopt, &dropped);
+    entries_.push_front({key, made, bytes, tenant, std::move(charge)});
     places_.emplace(key, entries_.begin());
-    if (entries_.size() > kMaxPrimitives) {
-      places_.erase(entries_.back().first);
-      entries_.pop_back();
-    }
+    bytes_ += bytes;
     return made;
   }
 
+  void forget(Tenant tenant) {
+    Entries dropped;
+    MutexLock lock(mutex_);
+    tenant == kNoTenant ? drop(kIdleBytes, std::nullopt, &dropped) : drop(0, tenant, &dropped);
+  }
+
+  size_t bytes() {
+    MutexLock lock(mutex_);
+    return bytes_;
+  }
+
  private:
+  struct Entry {
+    PrimitiveKey key;
+    std::shared_ptr<CachedPrimitive> primitive;
+    size_t bytes;
+    Tenant tenant;  // of the session that created it; kNoTenant: none
+    HostCharge charge;
+  };
+  using Entries = std::list<Entry>;
+
   // Disables oneDNN's own cache: ours is searched without building a descriptor.
   PrimitiveCache() { dnnl::set_primitive_cache_capacity(0); }
 
-  using Entries = std::list<std::pair<PrimitiveKey, std::shared_ptr<CachedPrimitive>>>;
+  // Moves entries of a tenant, by default of all, to `dropped`, the least recently used first, until the others have at
+  // most `most` bytes.
+  void drop(size_t most, std::optional<Tenant> tenant, Entries* dropped) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    size_t total = 0;
+    for (const Entry& entry : entries_) total += !tenant || entry.tenant == *tenant ? entry.bytes : 0;
+    for (auto it = entries_.end(); total > most && it != entries_.begin();) {
+      --it;
+      if (tenant && it->tenant != *tenant) continue;
+      total -= it->bytes;
+      bytes_ -= it->bytes;
+      places_.erase(it->key);
+      const auto next = std::next(it);
+      dropped->splice(dropped->begin(), entries_, it);
+      it = next;
+    }
+  }
+
   Mutex mutex_;
   Entries entries_ ABSL_GUARDED_BY(mutex_);  // most recently used first
   absl::flat_hash_map<PrimitiveKey, Entries::iterator> places_ ABSL_GUARDED_BY(mutex_);
+  size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace
@@ -133,10 +195,17 @@ PrimitiveKey& PrimitiveKey::add(const dnnl::memory::desc& desc) {
   return add(d.data_type).add(d.format_kind).add(d.extra.flags);
 }
 
-PrimitiveUse::PrimitiveUse(const PrimitiveKey& key, absl::FunctionRef<PreparedPrimitive()> make) try {
+void forget_primitives(Tenant tenant) { PrimitiveCache::instance().forget(tenant); }
+size_t cached_primitive_bytes() { return PrimitiveCache::instance().bytes(); }
+
+PrimitiveUse::PrimitiveUse(const PrimitiveKey& key, size_t bytes, absl::FunctionRef<PreparedPrimitive()> make) try {
   PrimitiveCache& cache = PrimitiveCache::instance();
   cached_ = cache.find(key);
-  if (!cached_) cached_ = cache.insert(key, make());
+  if (!cached_) {
+    const std::shared_ptr<Account> account = AllocScope::current().account;
+    HostCharge charge = cache.charge(account, bytes);
+    cached_ = cache.insert(key, bytes, account ? account->tenant() : kNoTenant, std::move(charge), make());
+  }
   arguments_ = cached_->take();
 } catch (const dnnl::error& e) {
   rethrow(e);
@@ -231,7 +300,7 @@ dnnl::memory::desc any_desc(SizesView sizes, DType dtype) {
 void onednn_reorder(int threads, const dnnl::memory::desc& from, const void* source, const dnnl::memory::desc& to,
                     void* target) {
   PrimitiveKey key(PrimitiveKey::Kind::kReorder, threads);
-  PrimitiveUse use(key.add(from).add(to), [&] {
+  PrimitiveUse use(key.add(from).add(to), kReorderBytes, [&] {
     dnnl::reorder::primitive_desc pd(onednn_engine(), from, onednn_engine(), to, onednn_attributes());
     return PreparedPrimitive{dnnl::reorder(pd),
                              {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}, {DNNL_ARG_SCRATCHPAD, pd.scratchpad_desc()}},

@@ -1,5 +1,10 @@
 // oneDNN wrappers: one engine per process, and a cache of primitives.
 //
+// The cache is bounded in bytes, for the process and for each tenant, and the bytes are charged to the session that
+// created the primitive as bookkeeping, until the primitive leaves the cache. oneDNN does not report the size of a
+// primitive's code and tables, so that the bytes are estimates from measurements. They must not depend on the sizes
+// of tensors without bound: see convolution.cc for how it divides wide images.
+//
 // Creating a primitive takes 200 to 350 us (it compiles code), finding a cached one about 50 ns. A PrimitiveUse has
 // exclusive use of a primitive and its argument slots for one execution. Create it while holding a PoolLease, and
 // include the lease's width in the key, because a primitive is built for a number of threads. Everything here is
@@ -66,8 +71,9 @@ struct CachedPrimitive;  // onednn.cc
 
 class PrimitiveUse {
  public:
-  // Finds the primitive for `key` in the cache, or creates it with `make`, which may throw dnnl::error.
-  PrimitiveUse(const PrimitiveKey& key, absl::FunctionRef<PreparedPrimitive()> make);
+  // Finds the primitive for `key` in the cache, or creates it with `make`, which may throw dnnl::error. `bytes` estimates
+  // the memory that the primitive takes. Throws Error(kOutOfMemory) if the session's limit has no room for them.
+  PrimitiveUse(const PrimitiveKey& key, size_t bytes, absl::FunctionRef<PreparedPrimitive()> make);
   ~PrimitiveUse();
   PrimitiveUse(const PrimitiveUse&) = delete;
   PrimitiveUse& operator=(const PrimitiveUse&) = delete;
@@ -84,6 +90,14 @@ class PrimitiveUse {
   std::shared_ptr<CachedPrimitive> cached_;
   std::unique_ptr<Arguments> arguments_;
 };
+
+// Estimate of the memory of a matrix product's primitive: 40 to 320 KB were measured.
+inline constexpr size_t kProductBytes = size_t{96} << 10;
+
+// Drops the primitives that sessions of a tenant created, or for kNoTenant the least recently used ones beyond a few MiB.
+void forget_primitives(uint64_t tenant);
+// The estimated bytes of all cached primitives.
+size_t cached_primitive_bytes();
 
 dnnl::engine& onednn_engine();
 // Attributes that let the caller provide the scratchpad, so that one scratchpad per thread serves all primitives.

@@ -77,7 +77,7 @@ struct Problem {
     PrimitiveKey key(PrimitiveKey::Kind::kMatmul, threads);
     key.add(static_cast<int64_t>(g.dtype)).add(a.sizes).add(a.strides).add(b.sizes).add(b.strides);
     key.add(bias != nullptr).add(packed_b);
-    return PrimitiveUse(key, [&] { return prepare(packed_b); });
+    return PrimitiveUse(key, kProductBytes, [&] { return prepare(packed_b); });
   }
   PreparedPrimitive prepare(bool packed_b) const {
     const memory::desc a_desc = strided_desc(a.sizes, a.strides, g.dtype);

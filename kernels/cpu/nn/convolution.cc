@@ -69,24 +69,27 @@ Tensor lay_out_weights(const Tensor& w, SizesView sizes, const memory::desc& wan
   return wanted == plain ? w : packed(w, plain, wanted, threads, used_before(w, wanted));
 }
 
-// Buffer for a primitive's result that must be contiguous in `t`. finish() copies it if the primitive uses another
-// layout.
+// Buffer for a primitive's result in `t`. finish() copies it if the primitive uses another layout.
 class ResultBuffer {
  public:
-  // `sizes` are t's sizes as the primitive describes them (weights may be grouped).
+  // `sizes` are t's sizes as the primitive describes them: weights may be grouped, and are then contiguous.
   ResultBuffer(Tensor t, SizesView sizes, const memory::desc& given, int threads)
       : target_(std::move(t)), sizes_(sizes), given_(given), threads_(threads) {
-    if (given != plain_desc(sizes, target_.dtype())) bytes_ = bytes_for(given, target_.dtype());
+    if (!target_.is_contiguous() || given != plain_desc(sizes, target_.dtype())) {
+      bytes_ = bytes_for(given, target_.dtype());
+    }
   }
   void* data() const { return bytes_ ? bytes_.data() : target_.data(); }
   void finish() {
     if (!bytes_) return;
     if (Tensor view = strided_view(bytes_, sizes_, given_)) {
       const Geometry plain{{sizes_.begin(), sizes_.end()}, contiguous_strides(sizes_), target_->offset, true};
-      copy(view, view_of(target_, plain));
-    } else {
-      onednn_reorder(threads_, given_, bytes_.data(), plain_desc(sizes_, target_.dtype()), target_.data());
+      copy(view, target_.is_contiguous() ? view_of(target_, plain) : target_);
+      return;
     }
+    const Tensor result = target_.is_contiguous() ? target_ : empty(target_.sizes(), target_.dtype(), Device{});
+    onednn_reorder(threads_, given_, bytes_.data(), plain_desc(sizes_, target_.dtype()), result.data());
+    if (!result.same(target_)) copy(result, target_);
   }
 
  private:
@@ -135,6 +138,13 @@ struct Problem {
   }
 };
 
+// The memory of a convolution's compiled code and tables, measured with oneDNN 2.6 (see docs/benchmarks.md): it grows
+// with the width of the output, because oneDNN compiles and describes a kernel for each number of columns.
+size_t primitive_bytes(PrimitiveKey::Kind kind, const Problem& c) {
+  const auto columns = static_cast<size_t>(c.y.back());
+  return kind == PrimitiveKey::Kind::kConvolution ? (size_t{40} << 10) + columns * 1400 : (size_t{80} << 10) + columns * 300;
+}
+
 template <typename Descriptor>
 PreparedPrimitive prepared_primitive(dnnl::primitive primitive, const Descriptor& pd,
                                      std::vector<std::pair<int, memory::desc>> arguments) {
@@ -169,7 +179,8 @@ void onednn_convolution(const Tensor& x, const Tensor& w, const Tensor& bias, co
   const Problem c(some_x.sizes(), w.sizes(), some_y.sizes(), params, x.dtype());
   PoolLease lease;
   const int threads = lease.width();
-  PrimitiveUse use(c.key(PrimitiveKey::Kind::kConvolution, threads, static_cast<bool>(bias)), [&] {
+  const auto kind = PrimitiveKey::Kind::kConvolution;
+  PrimitiveUse use(c.key(kind, threads, static_cast<bool>(bias)), primitive_bytes(kind, c), [&] {
     const auto pd = c.forward(static_cast<bool>(bias));
     std::vector<std::pair<int, memory::desc>> arguments = {
         {DNNL_ARG_SRC, pd.src_desc()}, {DNNL_ARG_WEIGHTS, pd.weights_desc()}, {DNNL_ARG_DST, pd.dst_desc()}};
@@ -196,7 +207,8 @@ void onednn_convolution_data(const Tensor& g, const Tensor& w, const Convolution
   const Problem c(some_x.sizes(), w.sizes(), some_y.sizes(), params, g.dtype());
   PoolLease lease;
   const int threads = lease.width();
-  PrimitiveUse use(c.key(PrimitiveKey::Kind::kConvolutionData, threads, false), [&] {
+  const auto kind = PrimitiveKey::Kind::kConvolutionData;
+  PrimitiveUse use(c.key(kind, threads, false), primitive_bytes(kind, c), [&] {
     dnnl::convolution_backward_data::desc desc(dnnl::algorithm::convolution_direct, any_desc(c.x, c.dtype),
                                                any_desc(c.w, c.dtype), any_desc(c.y, c.dtype), c.stride, c.dilation,
                                                c.left, c.right);
@@ -223,7 +235,8 @@ void onednn_convolution_weights(const Tensor& g, const Tensor& x, const Convolut
   const Problem c(x.sizes(), dw.sizes(), g.sizes(), params, g.dtype());
   PoolLease lease;
   const int threads = lease.width();
-  PrimitiveUse use(c.key(PrimitiveKey::Kind::kConvolutionWeights, threads, false), [&] {
+  const auto kind = PrimitiveKey::Kind::kConvolutionWeights;
+  PrimitiveUse use(c.key(kind, threads, false), primitive_bytes(kind, c), [&] {
     dnnl::convolution_backward_weights::desc desc(dnnl::algorithm::convolution_direct, any_desc(c.x, c.dtype),
                                                   any_desc(c.w, c.dtype), any_desc(c.y, c.dtype), c.stride, c.dilation,
                                                   c.left, c.right);
@@ -242,6 +255,115 @@ void onednn_convolution_weights(const Tensor& g, const Tensor& x, const Convolut
   use.run();
   result_buffer.finish();
 }
+
+// A convolution whose output is wider than kWidest is computed in pieces of kPiece output columns: the memory and the time
+// that a primitive takes to compile grow with the width, and the pieces of all widths use one primitive. Padding of the
+// last dimension is written into the pieces at the borders as zeros.
+constexpr int64_t kWidest = 2048, kPiece = 2048;
+
+// The columns of input and output that one piece consists of.
+struct Pieces {
+  int64_t out_width, stride, left, in_columns;
+  ConvolutionParams params;  // of the convolution of one piece
+
+  Pieces(SizesView out, SizesView weight, const ConvolutionParams& whole)
+      : out_width(out.back()),
+        stride(whole.stride.back()),
+        left(whole.padding.back()),
+        in_columns((kPiece - 1) * stride + (weight.back() - 1) * whole.dilation.back() + 1),
+        params(whole) {
+    params.padding.back() = 0;
+  }
+  // Calls body(first output column, its number of columns, first input column), which may be negative.
+  template <typename Body>
+  void for_each(Body body) const {
+    for (int64_t begin = 0; begin < out_width; begin += kPiece) {
+      check_cancelled();
+      body(begin, std::min(kPiece, out_width - begin), begin * stride - left);
+    }
+  }
+};
+
+Tensor column_view(const Tensor& t, int64_t begin, int64_t count) {
+  Geometry part{t.sizes(), t.strides(), t->offset + begin * t.strides().back(), true};
+  part.sizes.back() = count;
+  return view_of(t, part);
+}
+
+// Columns [begin, begin + count) of `t`; those outside of it are zeros, in a copy.
+Tensor padded_columns(const Tensor& t, int64_t begin, int64_t count) {
+  const int64_t width = t.sizes().back(), from = std::clamp<int64_t>(begin, 0, width);
+  const int64_t to = std::clamp<int64_t>(begin + count, 0, width);
+  if (to - from == count) return column_view(t, begin, count);
+  Sizes sizes(t.sizes().begin(), t.sizes().end());
+  sizes.back() = count;
+  Tensor padded = empty(sizes, t.dtype(), Device{});
+  std::memset(padded.data(), 0, static_cast<size_t>(padded.numel()) * item_size(t.dtype()));
+  if (from < to) copy(column_view(t, from, to - from), column_view(padded, from - begin, to - from));
+  return padded;
+}
+
+// Adds each column of `piece`, a contiguous tensor, to column `begin` + its number of `sum`, which is contiguous too.
+// Columns outside of `sum` are dropped.
+void add_columns(const Tensor& piece, int64_t begin, Tensor& sum) {
+  const int64_t count = piece.sizes().back(), width = sum.sizes().back(), rows = piece.numel() / count;
+  const int64_t from = std::max<int64_t>(0, -begin), to = std::min(count, width - begin);
+  with_element(piece.dtype(), [&]<typename T>(std::type_identity<T>) {
+    with_element(sum.dtype(), [&]<typename S>(std::type_identity<S>) {
+      if constexpr (std::is_convertible_v<T, S> && std::is_convertible_v<S, T>) {
+        for (int64_t r = 0; r < rows; ++r) {
+          const T* added = piece.data_as<T>() + r * count;
+          S* row = sum.data_as<S>() + r * width + begin;
+          for (int64_t j = from; j < to; ++j) row[j] = static_cast<S>(row[j] + static_cast<S>(added[j]));
+        }
+      }
+    });
+  });
+}
+
+void wide_convolution(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvolutionParams& params,
+                      const Tensor& out) {
+  const Pieces pieces(out.sizes(), w.sizes(), params);
+  pieces.for_each([&](int64_t begin, int64_t count, int64_t from) {
+    const Tensor input = padded_columns(x, from, pieces.in_columns);
+    if (count == kPiece) return onednn_convolution(input, w, bias, pieces.params, column_view(out, begin, count));
+    Sizes sizes(out.sizes().begin(), out.sizes().end());
+    sizes.back() = kPiece;
+    const Tensor result = empty(sizes, out.dtype(), Device{});
+    onednn_convolution(input, w, bias, pieces.params, result);
+    copy(column_view(result, 0, count), column_view(out, begin, count));
+  });
+}
+
+void wide_convolution_data(const Tensor& g, const Tensor& w, const ConvolutionParams& params, const Tensor& dx) {
+  const Pieces pieces(g.sizes(), w.sizes(), params);
+  Sizes sizes(dx.sizes().begin(), dx.sizes().end());
+  // Neighbouring pieces overlap by the reach of the weights: sums of 16-bit floats are rounded once.
+  Tensor sum = dx.dtype() == DType::kFloat32 ? dx : empty(sizes, DType::kFloat32, Device{});
+  std::memset(sum.data(), 0, static_cast<size_t>(sum.numel()) * sizeof(float));
+  sizes.back() = pieces.in_columns;
+  const Tensor piece = empty(sizes, dx.dtype(), Device{});
+  pieces.for_each([&](int64_t begin, int64_t, int64_t from) {
+    onednn_convolution_data(padded_columns(g, begin, kPiece), w, pieces.params, piece);
+    add_columns(piece, from, sum);
+  });
+  if (!sum.same(dx)) copy(sum, dx);
+}
+
+void wide_convolution_weights(const Tensor& g, const Tensor& x, const ConvolutionParams& params, Tensor& dw) {
+  const Pieces pieces(g.sizes(), dw.sizes(), params);
+  Tensor sum = dw.dtype() == DType::kFloat32 ? dw : empty(dw.sizes(), DType::kFloat32, Device{});
+  std::memset(sum.data(), 0, static_cast<size_t>(sum.numel()) * sizeof(float));
+  Tensor piece = empty(dw.sizes(), dw.dtype(), Device{});
+  pieces.for_each([&](int64_t begin, int64_t, int64_t from) {
+    onednn_convolution_weights(padded_columns(g, begin, kPiece), padded_columns(x, from, pieces.in_columns),
+                               pieces.params, piece);
+    add_columns(piece, 0, sum);
+  });
+  if (!sum.same(dw)) copy(sum, dw);
+}
+
+bool is_wide(const Tensor& output) { return output.sizes().back() > kWidest; }
 
 void zero(Tensor& t) { std::memset(t.data(), 0, static_cast<size_t>(t.numel()) * item_size(t.dtype())); }
 
@@ -298,7 +420,8 @@ void convolution(const Tensor& x, const Tensor& w, const Tensor& bias, const Con
     if (b) add_bias(b, result);
   } else {
     with_fallback(
-        compute, [&] { onednn_convolution(input, weight, b, params, result); },
+        compute,
+        [&] { (is_wide(result) ? wide_convolution : onednn_convolution)(input, weight, b, params, result); },
         [&] {
           patch_convolution(contiguous(input), weight, params, result);
           if (b) add_bias(b, result);
@@ -314,7 +437,8 @@ void convolution_data(const Tensor& g, const Tensor& w, const ConvolutionParams&
   const Tensor gradient = converted(g, compute), weight = contiguous_as(w, compute);
   Tensor result = computed(dx, compute);
   with_fallback(
-      compute, [&] { onednn_convolution_data(gradient, weight, params, result); },
+      compute,
+      [&] { (is_wide(gradient) ? wide_convolution_data : onednn_convolution_data)(gradient, weight, params, result); },
       [&] { patch_convolution_data(contiguous(gradient), weight, params, result); });
   copy_to_output(result, dx);
 }
@@ -326,7 +450,8 @@ void convolution_weights(const Tensor& g, const Tensor& x, const ConvolutionPara
   const Tensor gradient = converted(g, compute), input = converted(x, compute);
   Tensor result = computed(dw, compute);
   with_fallback(
-      compute, [&] { onednn_convolution_weights(gradient, input, params, result); },
+      compute,
+      [&] { (is_wide(gradient) ? wide_convolution_weights : onednn_convolution_weights)(gradient, input, params, result); },
       [&] { patch_convolution_weights(contiguous(gradient), contiguous(input), params, result); });
   copy_to_output(result, dw);
 }
