@@ -5,9 +5,24 @@
 #include "absl/strings/str_cat.h"
 #include "distributed/operators.h"
 #include "engine/device/cancellation.h"
+#include "engine/memory/alloc_scope.h"
+#include "engine/memory/bytes.h"
 #include "engine/session/context.h"
 
 namespace tt::distributed {
+namespace {
+
+// Charges the current session for `what`. Throws Error(kOutOfMemory) if its limit has no room.
+HostCharge charge(std::string_view what, uint64_t bytes) {
+  const std::shared_ptr<Account>& account = AllocScope::current().account;
+  if (!account) return {};
+  check(ErrorKind::kOutOfMemory, account->has_host_room(bytes), "out of memory: ", what, " requires ",
+        bytes_text(bytes), "; the session has a limit of ", bytes_text(account->limit()), " and holds ",
+        bytes_text(account->held()), " of tensors and ", bytes_text(account->host_bytes()), " of bookkeeping");
+  return {account, bytes};
+}
+
+}  // namespace
 
 GroupService::~GroupService() {
   current_.reset();
@@ -69,13 +84,13 @@ bool GroupService::is_completed(int64_t number) const {
 void GroupService::add_group(int64_t number, std::shared_ptr<ProcessGroup> group) {
   check(ErrorKind::kValue, !groups_.contains(number), "group ", number, " already exists");
   check(groups_.size() < kMaxGroups, "a session has at most ", kMaxGroups, " groups");
-  groups_.emplace(number, std::move(group));
+  groups_.emplace(number, OwnGroup{charge("a group", kGroupBytes), std::move(group)});
 }
 
 const std::shared_ptr<ProcessGroup>& GroupService::group(int64_t number) const {
   auto found = groups_.find(number);
   check(ErrorKind::kValue, found != groups_.end(), "group ", number, " does not exist, or was destroyed");
-  return found->second;
+  return found->second.group;
 }
 
 void GroupService::destroy_group(int64_t number) {
@@ -113,10 +128,18 @@ int GroupService::serve_store(const std::string& address, const std::string& tok
   }
   end_released_stores();
   check(stores_.size() < kMaxStores, "a session serves at most ", kMaxStores, " stores");
-  auto server = StoreServer::start(address, token);
+  HostCharge own = charge("a store", kStoreBytes);
+  const std::shared_ptr<Account> account = AllocScope::current().account;
+  auto server = StoreServer::start(address, token, [account](int64_t bytes) {
+    if (!account) return true;
+    if (bytes <= 0) return account->refund_host(static_cast<uint64_t>(-bytes)), true;
+    if (!account->has_host_room(static_cast<uint64_t>(bytes))) return false;
+    account->charge_host(static_cast<uint64_t>(bytes));
+    return true;
+  });
   check(server.ok(), "cannot serve a store on ", address, ": ", server.status().message());
   const std::string bound = absl::StrCat(address.substr(0, address.rfind(':') + 1), (*server)->port());
-  stores_.push_back({*std::move(server), bound, token});
+  stores_.push_back({std::move(own), *std::move(server), bound, token});
   return stores_.back().server->port();
 }
 

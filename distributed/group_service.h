@@ -17,6 +17,7 @@
 #include "distributed/group/process_group.h"
 #include "distributed/reducer/reducer.h"
 #include "distributed/store/store_server.h"
+#include "engine/memory/account.h"
 #include "engine/session/service.h"
 
 namespace tt::distributed {
@@ -52,7 +53,8 @@ class GroupService final : public SessionService {
   // Stops tracking a collective that was started; it continues for the other ranks.
   void drop(int64_t number) { started_.erase(number); }
 
-  // Adds a group under a number that the session chose. Throws Error if the number is in use, or there are too many.
+  // Adds a group under a number that the session chose. Throws Error if the number is in use, if there are too many, or
+  // if the session's memory limit has no room for the group.
   void add_group(int64_t number, std::shared_ptr<ProcessGroup> group);
   // Throws Error (ValueError) if there is none.
   const std::shared_ptr<ProcessGroup>& group(int64_t number) const;
@@ -64,7 +66,8 @@ class GroupService final : public SessionService {
   const std::shared_ptr<Reducer>& reducer(int64_t number) const;
   void destroy_reducer(int64_t number);
 
-  // Serves a store on "host:port", unless the session serves it; returns the port. Throws Error.
+  // Serves a store on "host:port", unless the session serves it; returns the port. Its bytes, which its clients send, are
+  // charged to the session. Throws Error.
   int serve_store(const std::string& address, const std::string& token);
   // Ends the store at a port as soon as no group in it has members, which is checked here and when the session serves
   // another store. Throws Error (ValueError) if there is none.
@@ -75,7 +78,11 @@ class GroupService final : public SessionService {
   void skipped(const Op& op, Args args, const Error& error, uint32_t site) override;
 
  private:
-  static constexpr size_t kMaxGroups = 1024;
+  static constexpr size_t kMaxGroups = 256;
+  // Charged per group and per store: threads, descriptors, buffers; and a rank's slots in the memory that a group on one
+  // host shares.
+  static constexpr uint64_t kGroupBytes = uint64_t{1280} << 10;
+  static constexpr uint64_t kStoreBytes = uint64_t{512} << 10;
   static constexpr size_t kMaxStarted = 65'536;
   static constexpr size_t kMaxStores = 16;
   static constexpr size_t kMaxReducers = 1024;
@@ -87,13 +94,18 @@ class GroupService final : public SessionService {
   int64_t value_ = 0;
   absl::flat_hash_map<int64_t, std::optional<PendingCall>> started_;
   struct ServedStore {
+    HostCharge charge;
     std::unique_ptr<StoreServer> server;
     std::string address, token;
     bool is_released = false;
   };
   void end_released_stores();
   std::vector<ServedStore> stores_;
-  absl::flat_hash_map<int64_t, std::shared_ptr<ProcessGroup>> groups_;
+  struct OwnGroup {
+    HostCharge charge;
+    std::shared_ptr<ProcessGroup> group;
+  };
+  absl::flat_hash_map<int64_t, OwnGroup> groups_;
   absl::flat_hash_map<int64_t, std::shared_ptr<Reducer>> reducers_;
 };
 

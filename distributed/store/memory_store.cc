@@ -62,11 +62,21 @@ size_t bytes_of(const std::string& key, const std::string& value) { return key.s
 
 }  // namespace
 
-MemoryStore::MemoryStore() : deadline_thread_([this] { end_waits_at_deadlines(); }) {}
+MemoryStore::MemoryStore(Charge charge)
+    : charge_(std::move(charge)), deadline_thread_([this] { end_waits_at_deadlines(); }) {}
 
 MemoryStore::~MemoryStore() {
   close("the store was destroyed");
   deadline_thread_.join();
+  MutexLock lock(mutex_);
+  charge(-charged_);
+}
+
+bool MemoryStore::charge(int64_t bytes) {
+  if (!charge_ || bytes == 0) return true;
+  if (!charge_(bytes)) return false;
+  charged_ += bytes;
+  return true;
 }
 
 void MemoryStore::close(const std::string& reason) {
@@ -99,6 +109,12 @@ absl::Status MemoryStore::store_pair(const std::string& key, std::string value, 
     return absl::ResourceExhaustedError(absl::StrCat("[store] ", quoted(key), " requires ", after,
                                                      " bytes with overhead; the other pairs have ", others, " of ",
                                                      kMaxTotalBytes));
+  }
+  if (!charge(static_cast<int64_t>(after) - static_cast<int64_t>(before))) {
+    if (inserted) pairs_.erase(pair);
+    return absl::ResourceExhaustedError(absl::StrCat("[store] ", quoted(key), " requires ", after,
+                                                     " bytes with overhead, which exceed the memory limit of the "
+                                                     "session that serves the store"));
   }
   bytes_ = bytes_ - before + after;
   pair->second = std::move(value);
@@ -159,6 +175,7 @@ MemoryStore::Waiter MemoryStore::take(uint64_t id) {
   waiters_.erase(found);
   deadlines_.erase({waiter.deadline, id});
   waiting_bytes_ -= waiter.key_bytes;
+  charge(-static_cast<int64_t>(waiter.key_bytes));
   return waiter;
 }
 
@@ -191,6 +208,9 @@ uint64_t MemoryStore::async_get(std::vector<std::string> keys, Milliseconds time
       if (waiter.key_bytes > kMaxTotalBytes - waiting_bytes_) {
         result = absl::ResourceExhaustedError(absl::StrCat("[store] too many calls wait: their keys have ",
                                                            waiting_bytes_, " of ", kMaxTotalBytes, " bytes"));
+      } else if (!charge(static_cast<int64_t>(waiter.key_bytes))) {
+        result = absl::ResourceExhaustedError(
+            "[store] a call cannot wait: its keys exceed the memory limit of the session that serves the store");
       } else {
         const uint64_t id = ++last_waiter_;
         waiter.deadline = Clock::now() + std::min<Milliseconds>(timeout, kMaxTimeout);
@@ -348,6 +368,7 @@ absl::StatusOr<bool> MemoryStore::erase(const std::string& key) {
   const auto found = pairs_.find(key);
   if (found == pairs_.end()) return false;
   bytes_ -= bytes_of(key, found->second);
+  charge(-static_cast<int64_t>(bytes_of(key, found->second)));
   pairs_.erase(found);
   return true;
 }
@@ -433,6 +454,7 @@ void MemoryStore::erase_keys_of(const std::string& group) {
   absl::erase_if(pairs_, [&](const auto& pair) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (!absl::StartsWith(pair.first, prefix)) return false;
     bytes_ -= bytes_of(pair.first, pair.second);
+    charge(-static_cast<int64_t>(bytes_of(pair.first, pair.second)));
     return true;
   });
 }

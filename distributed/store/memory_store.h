@@ -29,8 +29,12 @@ namespace tt::distributed {
 class MemoryStore final : public Store {
  public:
   using Values = absl::StatusOr<std::vector<std::string>>;
+  // Charges the owner for bytes of the store, or refunds them if negative. Returns false, having charged nothing, if the
+  // owner's memory limit is reached. Called under the store's lock: must not block or call the store.
+  using Charge = std::function<bool(int64_t bytes)>;
 
-  MemoryStore();
+  // Without `charge` only the limits of limits.h apply.
+  explicit MemoryStore(Charge charge = {});
   // Calls close(). No other call may be running, and all memberships must have been destroyed.
   ~MemoryStore() override;
 
@@ -107,8 +111,11 @@ class MemoryStore final : public Store {
   bool make_room_for_member() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void erase_keys_of(const std::string& group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void end_waits_at_deadlines();
+  bool charge(int64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  const Charge charge_;
   Mutex mutex_;
+  int64_t charged_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Status closed_ ABSL_GUARDED_BY(mutex_);  // OK until close()
   absl::flat_hash_map<std::string, std::string> pairs_ ABSL_GUARDED_BY(mutex_);
   size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;

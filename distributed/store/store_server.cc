@@ -23,6 +23,8 @@ constexpr std::chrono::milliseconds kShutdownGrace{200};  // for sending the las
 
 // A store, and the id that distinguishes it from earlier and later stores at the same address.
 struct Served {
+  explicit Served(MemoryStore::Charge charge) : store(std::move(charge)) {}
+
   MemoryStore store;
   uint64_t id = 0;
 };
@@ -289,7 +291,8 @@ absl::StatusOr<uint64_t> random_id() {
 
 class StoreServer::Impl {
  public:
-  explicit Impl(const std::string& token) : service_(served_, token) {}
+  Impl(const std::string& token, MemoryStore::Charge charge)
+      : served_(std::move(charge)), service_(served_, token) {}
   ~Impl() {
     served_.store.close("the store has stopped");
     if (server_) server_->Shutdown(std::chrono::system_clock::now() + kShutdownGrace);
@@ -320,10 +323,11 @@ class StoreServer::Impl {
   std::unique_ptr<grpc::Server> server_;
 };
 
-absl::StatusOr<std::unique_ptr<StoreServer>> StoreServer::start(const std::string& address, const std::string& token) {
+absl::StatusOr<std::unique_ptr<StoreServer>> StoreServer::start(const std::string& address, const std::string& token,
+                                                                MemoryStore::Charge charge) {
   if (absl::Status status = check_address(address, true); !status.ok()) return status;
   if (absl::Status status = check_token(token); !status.ok()) return status;
-  auto impl = std::make_unique<Impl>(token);
+  auto impl = std::make_unique<Impl>(token, std::move(charge));
   if (absl::Status status = impl->start(address); !status.ok()) return status;
   return std::unique_ptr<StoreServer>(new StoreServer(std::move(impl)));
 }

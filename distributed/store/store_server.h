@@ -18,7 +18,9 @@ class StoreServer {
  public:
   // Listens on "host:port"; port 0 selects a free port. Clients must present `token`.
   // INVALID_ARGUMENT for a malformed address or token, UNAVAILABLE if the address cannot be bound.
-  static absl::StatusOr<std::unique_ptr<StoreServer>> start(const std::string& address, const std::string& token);
+  // The store's bytes are charged with `charge`.
+  static absl::StatusOr<std::unique_ptr<StoreServer>> start(const std::string& address, const std::string& token,
+                                                            MemoryStore::Charge charge = {});
   // Ends all calls with UNAVAILABLE and closes the port. Waits for running callbacks, but not for clients.
   ~StoreServer();
 

@@ -365,6 +365,34 @@ TEST(MemoryStoreTest, RemembersMembersOfOldGroupsOnlyUpToALimit) {
   EXPECT_EQ(store.join("lasting", 0, departures.callback()).status().code(), absl::StatusCode::kAlreadyExists);
 }
 
+TEST(MemoryStoreTest, ChargesItsOwner) {
+  int64_t held = 0;
+  {
+    MemoryStore store([&held](int64_t bytes) {
+      if (held + bytes > 10'000) return false;
+      held += bytes;
+      return true;
+    });
+    const std::string value(4'000, 'x'), key = "a", other = "b", third = "c";
+    ASSERT_TRUE(store.set({&key, 1}, {&value, 1}).ok());
+    ASSERT_TRUE(store.set({&other, 1}, {&value, 1}).ok());
+    EXPECT_GE(held, 8'000);
+    const absl::Status refused = store.set({&third, 1}, {&value, 1});
+    EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+    EXPECT_THAT(refused.message(), HasSubstr("memory limit of the session that serves the store"));
+    EXPECT_FALSE(*store.check({&third, 1}));
+    ASSERT_TRUE(*store.erase(other));
+    EXPECT_LT(held, 5'000);
+    const int64_t before = held;
+    const uint64_t wait = store.async_get({third}, std::chrono::milliseconds(60'000), 0, [](MemoryStore::Values) {});
+    EXPECT_GT(held, before);
+    EXPECT_TRUE(store.cancel(wait));
+    EXPECT_EQ(held, before);
+    ASSERT_TRUE(store.set({&third, 1}, {&value, 1}).ok());
+  }
+  EXPECT_EQ(held, 0);
+}
+
 TEST(MemoryStoreTest, LimitsTheNumberOfMembers) {
   MemoryStore store;
   std::vector<std::unique_ptr<Membership>> members;

@@ -44,6 +44,8 @@ def _form(
     )  # fmt: skip
     try:
         handle.item()
+    except _C.OutOfMemoryError:  # the group does not fit the session's limit
+        raise
     except RuntimeError as error:
         raise DistStoreError(str(error)) from None
     pg = ProcessGroup(
