@@ -211,13 +211,18 @@ def check_timeout(timeout) -> None:
 def _canonicalize_group_rank(
     pg: ProcessGroup, global_rank: int | None = None, group_rank: int | None = None, return_global: bool = False
 ) -> int:
+    """Returns a rank in the group, or with `return_global` in the default group. Raises ValueError if there is none."""
     if group_rank is not None:
         if global_rank is not None:
             raise ValueError("Can't specify both group_rank and global_rank")
-        return get_global_rank(pg, group_rank) if return_global else group_rank
-    if global_rank is None:
+    elif global_rank is None:
         raise ValueError("Must specify global_rank or group_rank")
-    return global_rank if return_global else get_group_rank(pg, global_rank)
+    rank = get_group_rank(pg, global_rank) if group_rank is None else group_rank
+    if not 0 <= rank < pg.size():
+        raise ValueError(f"Invalid rank: expected a rank from 0 to {pg.size() - 1}, got {rank}")
+    if return_global:
+        return get_global_rank(pg, rank) if global_rank is None else global_rank
+    return rank
 
 
 def _check_not_self_rank(pg: ProcessGroup, rank: int, kind: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 import warnings
 
@@ -127,6 +128,29 @@ def destroyed_subgroup(rank: int, size: int) -> list:
     except RuntimeError as error:
         message = str(error)
     return [before, _sum_of(None), message]
+
+
+def rejected_ranks(rank: int, size: int) -> dict[str, str]:
+    """Errors of calls with a rank that does not exist: raised at the call, on every rank, before any is involved."""
+    x, sub = torch.ones(2), dist.new_group([0, 1])
+    calls = {f"{name} {wrong}": functools.partial(call, wrong) for wrong in (size, 99, -1) for name, call in {
+        "send": lambda r: dist.send(x, r), "isend": lambda r: dist.isend(x, r), "recv": lambda r: dist.recv(x, r),
+        "irecv": lambda r: dist.irecv(x, r), "send in group": lambda r: dist.send(x, group_dst=r, group=sub),
+        "broadcast": lambda r: dist.broadcast(x, r), "broadcast in group": lambda r: dist.broadcast(x, group_src=r, group=sub),
+        "reduce": lambda r: dist.reduce(x, r), "gather": lambda r: dist.gather(x, dst=r), "scatter": lambda r: dist.scatter(x, src=r),
+        "message": lambda r: dist.P2POp(dist.isend, x, r), "gather_object": lambda r: dist.gather_object(1, dst=r),
+        "broadcast_object": lambda r: dist.broadcast_object_list([1], r), "send_object": lambda r: dist.send_object_list([1], r),
+        "recv_object": lambda r: dist.recv_object_list([1], r), "scatter_object": lambda r: dist.scatter_object_list([None], None, r),
+    }.items()}  # fmt: skip
+    messages = {}
+    for name, call in calls.items():
+        messages[name] = "no error"
+        try:
+            call()
+        except Exception as error:  # noqa: BLE001 - compared by the test
+            messages[name] = f"{type(error).__name__}: {error}"
+    dist.barrier()
+    return messages
 
 
 def rejected_arguments(rank: int, size: int) -> dict[str, str]:

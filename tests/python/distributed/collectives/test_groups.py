@@ -65,6 +65,12 @@ EXPECTED = {
 }
 
 
+def test_ranks_that_do_not_exist(ranks):
+    for messages in ranks.run(2, cases.rejected_ranks):
+        wrong = {name: message for name, message in messages.items() if "expected a rank from 0 to 1, got" not in message}
+        assert not wrong and all(message.startswith("ValueError: ") for message in messages.values())
+
+
 def test_arguments_are_checked_before_a_rank_is_involved(ranks):
     for rank, messages in enumerate(ranks.run(2, cases.rejected_arguments)):
         for name, expected in EXPECTED.items():
