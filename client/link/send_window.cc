@@ -70,6 +70,7 @@ void SendWindow::end_send(bool went_out) {
 }
 
 uint64_t SendWindow::flush() {
+  if (has_releases()) append_releases();
   const uint64_t last = last_issued();
   flush_through(last);
   return last;

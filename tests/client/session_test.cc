@@ -95,6 +95,18 @@ TEST_F(SessionTest, DownloadsLargeValues) {
   EXPECT_THROW(session->read_into(big, absl::MakeSpan(bytes).subspan(1)), Error);
 }
 
+TEST_F(SessionTest, SynchronizeWaitsForReleases) {
+  connect();
+  for (size_t i = 0; i < 20; ++i) {
+    Tensor a = make();
+    session->synchronize();
+    a = nullptr;
+    session->synchronize();
+    std::lock_guard lock(engine->mutex);
+    EXPECT_EQ(engine->released.size(), i + 1);
+  }
+}
+
 TEST_F(SessionTest, ReleasesAreSentOnce) {
   connect();
   Tensor a = make();
