@@ -153,6 +153,10 @@ def tensordot(a: Tensor, b: Tensor, dims=2, out: Tensor | None = None) -> Tensor
 @exact_out_variant
 def _tensordot(a: Tensor, b: Tensor, dims) -> Tensor:
     if isinstance(dims, int):
+        if dims < 0:
+            raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
+        if dims > min(a.dim(), b.dim()):
+            raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
         dims = (list(range(a.dim() - dims, a.dim())), list(range(dims)))
     left, right = [[d % t.dim() for d in ds] for t, ds in zip((a, b), dims)]
     if len(left) != len(right):

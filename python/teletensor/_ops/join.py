@@ -91,6 +91,17 @@ def cartesian_prod(*tensors) -> Tensor:
     return _torch.stack([g.reshape(-1) for g in meshgrid(*tensors)], 1)
 
 
+_MAX_COMBINED = 1 << 26  # indices that combinations() computes in the client
+
+
+def _check_combinations(n: int, r: int, with_replacement: bool) -> None:
+    most = r + 1 if n > 1 and with_replacement else n if r < n else 1  # rows are at least so many
+    if r * most <= _MAX_COMBINED:
+        most = math.comb(n + r - 1 if with_replacement else n, r)
+    if r * most > _MAX_COMBINED:
+        raise RuntimeError(f"combinations: expected at most {_MAX_COMBINED} indices in the result, got more for {n} elements and r={r}")
+
+
 def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
     """All choices of r elements of a vector, one per row."""
     if input.dim() != 1:
@@ -102,8 +113,12 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
     if r == 2:
         n = input.shape[0]
         return input[triu_indices(n, n, 0 if with_replacement else 1, device=input.device).transpose(0, 1)]
+    n = input.shape[0]
+    if n == 0 or (r > n and not with_replacement):
+        return input.new_empty(0, r)
+    _check_combinations(n, r, with_replacement)
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
-    rows = list(choose(_builtin_range(input.shape[0]), r))
+    rows = list(choose(_builtin_range(n), r))
     return input[_C.tensor(rows, dtype=_C.int64, device=input.device).reshape(len(rows), r)]
 
 

@@ -178,9 +178,11 @@ def repeat_interleave(
     times = [times] * size if isinstance(times, int) else times * size if len(times) == 1 else times
     if any(n < 0 for n in times):
         raise RuntimeError("repeats can not be negative")
-    indices = [i for i, n in enumerate(times) for _ in range(n)]
-    _check_output_size(output_size, len(indices))
-    return input.index_select(dim, _C.tensor(indices, dtype=_C.int64, device=input.device))
+    count = sum(times)
+    _check_output_size(output_size, count)
+    ends = repeats.to(input.device, _C.int64).reshape(-1).expand(size).cumsum(0)
+    places = _torch.arange(count, device=input.device)
+    return input.index_select(dim, _torch.searchsorted(ends, places, right=True))
 
 
 repeat_interleave.__overloads__ = ("input, repeats, dim=None, *, output_size=None", "repeats, *, output_size=None")

@@ -36,7 +36,7 @@ class LKJCholesky(Distribution):
         from Beta(i - 1 / 2, ...), which is another distribution for dim > 2.
         """
         like = {"dtype": self.concentration.dtype, "device": self.concentration.device}
-        index = _C.tensor([0.0, *range(self.dim - 1)], **like)
+        index = _C.torch.arange(-1, self.dim - 1, **like).clamp_min(0)
         remaining = (self.concentration + 0.5 * (self.dim - 2)).unsqueeze(-1) - 0.5 * index
         return Beta(0.5 * index + 0.5, remaining, validate_args=False)
 

@@ -6,6 +6,7 @@ import numbers
 
 from .. import _C
 from .._C import Tensor
+from .._ops.join import tril_indices
 from .._functions import _FLOATS, broadcast_tensors
 from .._grad_mode import enable_grad
 
@@ -71,9 +72,11 @@ class lazy_property:  # noqa: N801 - PyTorch's name
         return value
 
 
-def _lower_positions(n: int, diag: int) -> list[int]:
+def _lower_positions(n: int, diag: int, device) -> Tensor:
     """The positions, in row order, of an n x n matrix's elements on and below a diagonal."""
-    return [i * n + j for i in range(n) for j in range(min(i + diag + 1, n))]
+    skipped = min(max(-diag, 0), n)  # rows without elements
+    rows, columns = tril_indices(n - skipped, n, diag + skipped, device=device)
+    return (rows + skipped) * n + columns
 
 
 def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
@@ -81,24 +84,18 @@ def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
     n = mat.shape[-1]
     if not -n <= diag < n:
         raise ValueError(f"diag ({diag}) provided is outside [{-n}, {n - 1}].")
-    positions = _C.tensor(_lower_positions(n, diag), dtype=_C.int64, device=mat.device)
-    return mat.flatten(-2).index_select(-1, positions)
+    return mat.flatten(-2).index_select(-1, _lower_positions(n, diag, mat.device))
 
 
 def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
     """Square matrices with these elements on and below a diagonal, in row order, and 0 above it."""
     count, b = vec.shape[-1], 1 + 2 * diag
     n = round((-b + (b * b + 8 * count + 4 * abs(diag) * (diag + 1)) ** 0.5) / 2)
-    positions = _lower_positions(n, diag)
-    if len(positions) != count:
+    positions = _lower_positions(n, diag, vec.device)
+    if positions.shape[0] != count:
         raise ValueError(
             f"The size of last dimension is {count} which cannot be expressed as the lower triangular part of a "
             "square D x D matrix."
         )
-    # Each element of the matrix is an element of the vector, or the zero appended to it.
-    source = [count] * (n * n)
-    for i, position in enumerate(positions):
-        source[position] = i
-    padded = _C.torch.cat([vec, _C.torch.zeros_like(vec[..., :1]) if count else vec.new_zeros((*vec.shape[:-1], 1))], -1)
-    picked = padded.index_select(-1, _C.tensor(source, dtype=_C.int64, device=vec.device))
-    return picked.reshape(*vec.shape[:-1], n, n)
+    matrix = vec.new_zeros(*vec.shape[:-1], n * n).index_copy(-1, positions, vec)
+    return matrix.reshape(*vec.shape[:-1], n, n)

@@ -112,8 +112,8 @@ def vander(x: Tensor, N: int | None = None) -> Tensor:
     N = x.shape[-1] if N is None else N
     if N <= 1:
         raise RuntimeError(f"linalg.vander: N must be greater than 1, got {N}")
-    powers = [_torch.ones_like(x).unsqueeze(-1)] + [x.unsqueeze(-1)] * (N - 1)
-    return _torch.cat(powers, -1).cumprod(-1)
+    x = x.unsqueeze(-1)
+    return _torch.cat([_torch.ones_like(x), x.expand(*x.shape[:-1], N - 1)], -1).cumprod(-1)
 
 
 def tensorinv(A: Tensor, ind: int = 2) -> Tensor:

@@ -7,6 +7,8 @@ import math
 from .. import _C
 from .._C import Tensor
 
+_MAX_WEIGHTS = 1 << 26
+
 
 def _triangle(x: float) -> float:
     return max(0.0, 1.0 - abs(x))
@@ -17,6 +19,12 @@ def _cubic(x: float, a: float = -0.5) -> float:
     if x < 1:
         return ((a + 2) * x - (a + 3)) * x * x + 1
     return (((x - 5) * x + 8) * x - 4) * a if x < 2 else 0.0
+
+
+def check_count(weights: int) -> None:
+    """Raises RuntimeError if the client would compute so many weights that it had no memory or time for them."""
+    if weights > _MAX_WEIGHTS:
+        raise RuntimeError(f"[interpolate] expected sizes that need at most {_MAX_WEIGHTS} weights per dimension, got {weights}")
 
 
 def _weights(size: int, to: int, filter_, width: float, scale: float) -> list[list[float]]:
@@ -37,6 +45,7 @@ def _weights(size: int, to: int, filter_, width: float, scale: float) -> list[li
 
 def weights(size: int, to: int, mode: str, align_corners: bool, factor: float | None) -> list[list[float]]:
     """The weights of `size` input elements for each of `to` output elements."""
+    check_count(size * to)
     if align_corners:
         scale = (size - 1) / (to - 1) if to > 1 else 0.0
     else:

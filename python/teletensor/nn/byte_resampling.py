@@ -35,6 +35,7 @@ def _plain_rows(size: int, to: int, mode: str, align_corners: bool, factor: floa
         scale, shift = (size - 1) / (to - 1) if to > 1 else 0.0, 0.0
     else:
         scale, shift = 1 / factor if factor else size / to, 0.5
+    antialiasing.check_count(4 * to)
     centers = [scale * (i + shift) - shift for i in range(to)]
     if mode == "bilinear":
         return [_row(max(c, 0.0), size, 2, antialiasing._triangle) for c in centers]

@@ -6,8 +6,6 @@ the operator (``inplace``, ``training``, padding by name).
 
 from __future__ import annotations
 
-import array
-import functools
 import math
 import warnings
 
@@ -21,6 +19,7 @@ from .._overridable import wrap_functions as _wrap_functions
 from . import _reduction as _Reduction  # noqa: F401, N812 - PyTorch's name
 from .dot_product_attention import multi_head_attention_forward, scaled_dot_product_attention  # noqa: F401
 from .embedding_bag import embedding_bag, divide_by_frequency, renorm_rows
+from .pad_indices import pad_index
 from .resampling import fold, interpolate, unfold, upsample, upsample_bilinear, upsample_nearest  # noqa: F401
 
 globals().update({name: fn for name, fn in vars(_C.functional).items() if not name.startswith("_")})
@@ -480,7 +479,7 @@ def pad(input, pad, mode: str = "constant", value=None) -> Tensor:
     while pad and not (pad[-1] or pad[-2]):
         pad = pad[:-2]
     dims = range(input.dim() - len(pad) // 2, input.dim())
-    indices = [_pad_index(mode, input.shape[d], *pad[2 * (dims.stop - 1 - d):][:2], input.device) for d in dims]
+    indices = [pad_index(mode, input.shape[d], *pad[2 * (dims.stop - 1 - d):][:2], input.device) for d in dims]
     if len(dims) > 1 and math.prod(input.shape[:dims.start]) >= _MANY_PLANES:  # indexing all dimensions at once is faster
         return input[(..., *(p.reshape(-1, *[1] * (len(dims) - 1 - i)) for i, p in enumerate(indices)))]
     for d, p in zip(dims, indices, strict=True):
@@ -489,30 +488,6 @@ def pad(input, pad, mode: str = "constant", value=None) -> Tensor:
 
 
 _MANY_PLANES = 32
-
-
-def _pad_index(mode: str, size: int, before: int, after: int, device) -> Tensor:
-    data = _pad_index_bytes(mode, size, before, after)
-    return _C.from_bytes(data, _C.int64, [len(data) // 8], device)
-
-
-@functools.lru_cache(maxsize=64)  # layers repeat the same padding
-def _pad_index_bytes(mode: str, size: int, before: int, after: int) -> bytes:
-    positions = range(-before, size + after)
-    if mode == "reflect":
-        if max(before, after) >= size:
-            raise RuntimeError(
-                f"Padding size should be less than the corresponding input dimension, but got: padding "
-                f"({before}, {after}) at a dimension of size {size}"
-            )
-        index = [abs(p) if p < size else 2 * (size - 1) - p for p in positions]
-    elif mode == "replicate":
-        index = [min(max(p, 0), size - 1) for p in positions]
-    elif mode == "circular":
-        index = [p % size for p in positions]
-    else:
-        raise NotImplementedError(f"Unrecognised padding mode {mode}")
-    return array.array("q", index).tobytes()
 
 
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:

@@ -130,7 +130,7 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     tensor.zero_()
     per_group = tensor.shape[0] // groups
     centre = tuple(n // 2 for n in tensor.shape[2:])
-    for g in range(groups):
+    for g in range(groups if per_group else 0):
         for d in range(min(per_group, tensor.shape[1])):
             tensor[(g * per_group + d, d, *centre)] = 1
     return tensor

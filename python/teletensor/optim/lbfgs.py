@@ -63,7 +63,7 @@ class LBFGS(Optimizer):
 
     @staticmethod
     def _store_update(state: dict, y: Tensor, s: Tensor, history_size: int) -> None:
-        state.setdefault("al", [None] * history_size)
+        state.setdefault("al", [None] * min(history_size, 1 << 16))
         ys = float(y.dot(s))
         if ys > 1e-10:
             memory = [state[k] for k in ("old_dirs", "old_stps", "ro")]

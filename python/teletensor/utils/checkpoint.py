@@ -147,6 +147,8 @@ def checkpoint_sequential(functions, segments: int, input, use_reentrant: bool |
         return forward
 
     size, start = len(functions) // segments, 0
+    if size == 0:
+        raise ValueError(f"[checkpoint_sequential] expected at most {len(functions)} segments, got {segments}")
     for _ in range(segments - 1):
         input = checkpoint(run(start, start + size), input, use_reentrant=use_reentrant, **kwargs)
         start += size
