@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/frame_limits.h"
 
 namespace tt::client {
 namespace {
@@ -93,24 +94,27 @@ RemoteError Link::remote_error(const v1::Error& error) const {
 
 // ---- Appending
 
-Link::Appending::Appending(Link& link, size_t bytes, absl::FunctionRef<void()> before_waiting)
+Link::Appending::Appending(Link& link, const FrameSize& size, absl::FunctionRef<void()> before_waiting)
     : link_(link), lock_(link) {
-  uint64_t limit = link_.engine_.limits().max_frame_bytes();
-  check(ErrorKind::kValue, limit == 0 || bytes <= limit, "expected an instruction of at most ", limit,
-        " bytes, which is the engine's limit, got one of about ", bytes);
-  if (link_.window_.is_full(bytes)) [[unlikely]] {
+  const size_t limit = link_.window_.max_instruction_bytes();
+  check(ErrorKind::kValue, size.bytes <= limit, "expected an instruction of at most ", limit,
+        " bytes, which is the engine's limit, got one of about ", size.bytes);
+  if (link_.window_.is_full(size)) [[unlikely]] {
     before_waiting();
-    link_.wait_for_room(bytes);
+    link_.wait_for_room(size);
   }
-  link_.window_.building().count_bytes(bytes);
+  link_.window_.building().count(size);
 }
 
-Link::Appending::Appending(Link& link, size_t bytes) : link_(link), lock_(link) {
-  link_.window_.building().count_bytes(bytes);
+Link::Appending::Appending(Link& link, const FrameSize& size) : link_(link), lock_(link) {
+  link_.window_.begin_frame_for(size);
+  link_.window_.building().count(size);
 }
 
 void Link::Appending::check_names(const Op& op, size_t count) const {
   link_.mutex_.assume_held();
+  check(count <= frame_limits::kResults, "[", op.name, "] makes ", count,
+        " tensors, but the engine allows at most ", frame_limits::kResults, " per call");
   const uint64_t limit = link_.engine_.limits().max_handles();
   const uint64_t live = link_.window_.live_handles();
   check(limit == 0 || live + count <= limit, "[", op.name, "] makes ", count, " tensors, but this session has ", live,

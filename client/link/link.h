@@ -84,8 +84,8 @@ class Link {
     }
     // Adds a cleared instruction, which carries the handles released before it.
     v1::Instruction* add_instruction();
-    // Throws Error (RuntimeError) if the session would have more handles than the engine allows. Call it before
-    // add_instruction().
+    // Throws Error (RuntimeError) if the engine does not allow so many results, or so many handles in the session. Call
+    // it before add_instruction().
     void check_names(const Op& op, size_t count) const;
     // Returns the first of `count` new handles.
     uint64_t name(size_t count) {
@@ -96,18 +96,20 @@ class Link {
 
    private:
     friend class Link;
-    Appending(Link& link, size_t bytes, absl::FunctionRef<void()> before_waiting);
-    Appending(Link& link, size_t bytes);  // ignores the limits
+    Appending(Link& link, const FrameSize& size, absl::FunctionRef<void()> before_waiting);
+    Appending(Link& link, const FrameSize& size);  // does not wait
     Link& link_;
     CallLock lock_;
   };
-  // Waits while the frame has no room for `bytes` more. Other threads of the embedding language run during the wait and
-  // may drop the caller's arguments, so `before_waiting` is called first to keep them alive.
-  Appending append(size_t bytes, absl::FunctionRef<void()> before_waiting) {
-    return Appending(*this, bytes, before_waiting);
+  // Waits while the frame has no room for a part of this size. Other threads of the embedding language run during the
+  // wait and may drop the caller's arguments, so `before_waiting` is called first to keep them alive. Throws Error
+  // (ValueError) if the engine would refuse a frame of this part alone.
+  Appending append(const FrameSize& size, absl::FunctionRef<void()> before_waiting) {
+    return Appending(*this, size, before_waiting);
   }
-  // Appends without waiting. Only for a few bytes that precede an instruction.
-  Appending append_beyond_limits(size_t bytes) { return Appending(*this, bytes); }
+  // Appends without waiting, to a new frame if the current one has no room. Only for a few bytes that precede an
+  // instruction.
+  Appending append_at_once(const FrameSize& size) { return Appending(*this, size); }
 
   // Drops a handle with the next instruction or frame. Never waits, never throws.
   void release(uint64_t handle) noexcept;
@@ -190,7 +192,8 @@ class Link {
   // ---- wait.cc
   // Performs any free role until `done` returns true. Throws if the link ends first or the thread is interrupted.
   void drive(absl::FunctionRef<bool()> done) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void wait_for_room(size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void wait_for_room(const FrameSize& size) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Requires at most SendWindow::kMaxReads handles.
   void request(absl::Span<const uint64_t> handles, bool meta_only, PendingRead* pending)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Handles replies if it is time to; `arrived` tells whether the answer to a read in frame `sequence` is among them.

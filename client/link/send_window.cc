@@ -9,7 +9,10 @@ SendWindow::SendWindow() : building_(std::make_unique<OutgoingFrame>()) {}
 
 void SendWindow::set_limits(const v1::Limits& limits) {
   // The byte count is an estimate, so the maximum is well below the size that the engine refuses.
-  if (const uint64_t bytes = limits.max_frame_bytes()) max_bytes_ = std::min<size_t>(max_bytes_, bytes / 2);
+  if (const uint64_t bytes = limits.max_frame_bytes()) {
+    max_bytes_ = std::min<size_t>(max_bytes_, bytes / 2);
+    max_instruction_bytes_ = bytes - std::min<size_t>(bytes / 2, kReservedBytes);
+  }
   max_in_flight_ = limits.max_frames_in_flight();
 }
 
@@ -17,22 +20,30 @@ v1::Instruction* SendWindow::add_instruction() {
   v1::Instruction* instruction = building_->message().add_instructions();
   if (!releases_.empty()) {
     instruction->mutable_release()->Add(releases_.begin(), releases_.end());
-    building_->count_bytes(releases_.size() * sizeof(uint64_t));
-    releases_.clear();
+    count_releases();
   }
   return instruction;
 }
 
-void SendWindow::append_releases() {
-  building_->count_bytes(releases_.size() * sizeof(uint64_t));
-  building_->message().mutable_release()->Add(releases_.begin(), releases_.end());
+void SendWindow::count_releases() {
+  building_->count(size_of_releases());
   releases_.clear();
 }
 
+void SendWindow::append_releases() {
+  if (is_full(size_of_releases())) end_frame();
+  building_->message().mutable_release()->Add(releases_.begin(), releases_.end());
+  count_releases();
+}
+
 void SendWindow::seal() {
+  building_->message().mutable_release()->Add(releases_.begin(), releases_.end());
+  count_releases();
+  end_frame();
+}
+
+void SendWindow::end_frame() {
   v1::Frame& frame = building_->message();
-  frame.mutable_release()->Add(releases_.begin(), releases_.end());
-  releases_.clear();
   frame.set_sequence(++sealed_);
   frame.set_received(acknowledged_);
   in_flight_.push_back(std::move(building_));

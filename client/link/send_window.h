@@ -1,5 +1,8 @@
 // SendWindow: the frames of a Link, from their first instruction until they are acknowledged; also numbers new handles.
 //
+// Every frame is within the engine's limits, whatever is appended: begin_frame_for(), release() and append_releases()
+// start a new frame when the current one has no room.
+//
 // One frame is under construction. seal() assigns the next sequence number to it; begin_send() returns the oldest
 // sealed frame that was not sent on this stream. A sent frame is kept until it is acknowledged, because rewind() marks
 // all unacknowledged frames as unsent when a stream breaks. Cleared frames are reused.
@@ -27,6 +30,11 @@ class SendWindow {
   static constexpr size_t kMaxBytes = size_t{4} << 20;  // per frame, unless the engine's limit is lower
   static constexpr size_t kMaxNames = size_t{1} << 18;  // names of results, per frame
   static constexpr int kMaxReads = 4096;                // per frame; half of the engine's limit
+  // Per frame. With kMaxReleases more releases at the end, the total is at most frame_limits::kMemory.
+  static constexpr size_t kMaxMemory = size_t{7} << 19;
+  static constexpr size_t kMaxReleases = 8192;  // per instruction, and at the end of a frame
+  // Bytes of the engine's limit that a single instruction leaves free: for releases and short instructions before it.
+  static constexpr size_t kReservedBytes = size_t{256} << 10;
   // Unacknowledged bytes from which on only InFlightLimit::kBase frames may be in flight.
   static constexpr size_t kMaxInFlightBytes = size_t{16} << 20;
 
@@ -39,12 +47,19 @@ class SendWindow {
 
   OutgoingFrame& building() { return *building_; }
   const OutgoingFrame& building() const { return *building_; }
-  // Whether the frame has no room for `bytes` more. An empty frame is never full.
-  bool is_full(size_t bytes) const {
+  // Whether the frame has no room for a part of this size. An empty frame is never full.
+  bool is_full(const FrameSize& part) const {
     return !building_->empty() &&
-           (building_->instructions() >= kMaxInstructions || building_->bytes() + bytes > max_bytes_ ||
-            building_->names() >= kMaxNames || building_->reads() >= kMaxReads);
+           (building_->instructions() >= kMaxInstructions || building_->bytes() + part.bytes > max_bytes_ ||
+            building_->size().memory + part.memory > kMaxMemory || building_->names() >= kMaxNames ||
+            building_->reads() >= kMaxReads);
   }
+  // Starts a new frame if the current one has no room for the part.
+  void begin_frame_for(const FrameSize& part) {
+    if (is_full(part)) seal();
+  }
+  // Maximum encoded size of one instruction; a larger one must not be appended.
+  size_t max_instruction_bytes() const { return max_instruction_bytes_; }
   // Adds a cleared instruction, which carries the handles released before it.
   v1::Instruction* add_instruction();
   // Returns the first of `count` new handles.
@@ -54,10 +69,13 @@ class SendWindow {
   }
   // Number of handles that were named and not released.
   uint64_t live_handles() const { return next_handle_ - 1 - released_; }
-  // Releases a handle with the next instruction, or with the next frame if none follows.
+  // Releases a handle with the next instruction, or with the current frame if it is sent before. Ends the frame when
+  // kMaxReleases handles wait, so that a list of any length is divided among frames.
   void release(uint64_t handle) {
     releases_.push_back(handle);
     ++released_;
+    if (releases_.size() >= kMaxReleases) [[unlikely]]
+      seal();
   }
   bool has_releases() const { return !releases_.empty(); }
   // Moves the queued releases into the frame, so that it is sent even without an instruction.
@@ -113,9 +131,17 @@ class SendWindow {
   bool all_acknowledged() const { return acknowledged_ == sealed_; }
 
  private:
+  // Assigns the next sequence number to the frame, and starts a new frame.
+  void end_frame();
+  FrameSize size_of_releases() const {
+    return {releases_.size() * sizeof(uint64_t), releases_.size() * frame_memory::kNumber};
+  }
+  // Adds the size of the queued releases to the frame, and clears the queue.
+  void count_releases();
   OutgoingFrame& frame_at(uint64_t sequence) { return *in_flight_[sequence - in_flight_.front()->sequence()]; }
 
   size_t max_bytes_ = kMaxBytes;
+  size_t max_instruction_bytes_ = kMaxBytes - kReservedBytes;
   uint64_t max_unacknowledged_ = InFlightLimit::kBase;
   uint64_t max_in_flight_ = 0;  // the engine's limit of frames in flight; 0: none
   std::unique_ptr<OutgoingFrame> building_;

@@ -10,7 +10,7 @@ namespace tt::client {
 void Link::check_connection() {
   {
     CallLock lock(*this);
-    window_.building().count_bytes(1);
+    window_.building().count({1, 0});
   }
   synchronize();
 }

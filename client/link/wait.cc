@@ -1,6 +1,7 @@
 // Waits of Link's callers: for answers, for room in a frame, for the link's end. Waiting callers write and read
 // themselves.
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
@@ -8,8 +9,8 @@
 
 namespace tt::client {
 
-constexpr size_t kReadBytes = 24;    // size of a request in a frame
-constexpr size_t kNumberBytes = 12;  // size of the request of a number
+constexpr FrameSize kReadSize{24, frame_memory::kRead};           // of a request in a frame
+constexpr FrameSize kNumberSize{12, 2 * frame_memory::kNumber};  // of the request of a number
 
 void Link::drive(absl::FunctionRef<bool()> done) {
   InterruptTimer timer;
@@ -41,15 +42,15 @@ void Link::sleep(std::chrono::milliseconds timeout) {
   --sleeping_callers_;
 }
 
-void Link::wait_for_room(size_t bytes) {
-  while (window_.is_full(bytes)) {
+void Link::wait_for_room(const FrameSize& size) {
+  while (window_.is_full(size)) {
     bool interrupted = false;
     {
       MutexUnlock unlocked(mutex_);
       ReleaseInterpreterLock release;  // its destructor acquires the language's lock: mutex_ must not be held
       InterruptTimer timer;
       MutexLock lock(mutex_);
-      while (window_.is_full(bytes) && !over_ && !interrupted) {
+      while (window_.is_full(size) && !over_ && !interrupted) {
         if (timer.is_due()) {
           interrupted = check_interrupt();
         } else {
@@ -112,6 +113,10 @@ void Link::synchronize() {
 }
 
 void Link::request(absl::Span<const uint64_t> handles, bool meta_only, PendingRead* pending) {
+  const FrameSize size{kReadSize.bytes * handles.size(), kReadSize.memory * handles.size()};
+  if (window_.building().reads() + static_cast<int>(handles.size()) > 2 * SendWindow::kMaxReads) window_.seal();
+  window_.begin_frame_for(size);
+  window_.building().count(size);
   *pending = {window_.sealed() + 1, next_request_, std::vector<v1::ReadResult>(handles.size()), handles.size()};
   for (uint64_t handle : handles) {
     v1::Read* read = window_.building().message().add_reads();
@@ -124,24 +129,31 @@ void Link::request(absl::Span<const uint64_t> handles, bool meta_only, PendingRe
 
 std::vector<v1::ReadResult> Link::read(absl::Span<const uint64_t> handles, bool meta_only) {
   CallLock lock(*this);
-  PendingRead pending;
-  window_.building().count_bytes(kReadBytes * handles.size());
-  request(handles, meta_only, &pending);
-  window_.flush();
-  absl::Cleanup leave = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { reads_.remove(&pending); };
-  drive([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return pending.missing == 0; });
-  return std::move(pending.results);
+  std::vector<v1::ReadResult> results;
+  for (size_t at = 0; at < handles.size(); at += SendWindow::kMaxReads) {  // usually once
+    PendingRead pending;
+    request(handles.subspan(at, SendWindow::kMaxReads), meta_only, &pending);
+    window_.flush();
+    absl::Cleanup leave = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { reads_.remove(&pending); };
+    drive([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return pending.missing == 0; });
+    if (results.empty()) {
+      results = std::move(pending.results);
+    } else {
+      std::move(pending.results.begin(), pending.results.end(), std::back_inserter(results));
+    }
+  }
+  return results;
 }
 
 void Link::begin_read(absl::Span<const uint64_t> handles, bool meta_only, PendingRead* pending) {
-  Appending appending(*this, kReadBytes * handles.size(), [] {});
+  Appending appending(*this, FrameSize(), [] {});  // request() counts the size
   mutex_.assume_held();
   request(handles, meta_only, pending);
 }
 
 Ref<PendingNumber> Link::read_number(uint64_t handle, absl::FunctionRef<void()> before_waiting) {
   if (engine_.limits().max_number_reads() == 0) return nullptr;
-  Appending appending(*this, kNumberBytes, before_waiting);
+  Appending appending(*this, kNumberSize, before_waiting);
   mutex_.assume_held();
   if (numbers_.is_full()) return nullptr;
   return numbers_.add(handle, window_.sealed() + 1, &window_.building().message());
@@ -230,7 +242,7 @@ bool Link::finish(std::chrono::milliseconds timeout, InterruptTimer timer) noexc
     if (!over_ && !closing_) {
       closing_ = true;
       window_.building().message().set_close(true);
-      window_.building().count_bytes(1);
+      window_.building().count({1, 0});
       uint64_t last = window_.flush();
       if (sender_.wake()) wake_sender_.notify_one();
       interrupted = !wait_for_end(last, timeout, &timer);

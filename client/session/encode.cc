@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/schema/error.h"
+
 namespace tt::client {
 namespace {
 
@@ -67,17 +69,21 @@ void encode_arg(const Arg& arg, v1::Argument* out) {
 
 }  // namespace
 
-size_t encoded_size(Args args) {
+FrameSize encoded_size(const Op& op, Args args, size_t max_inline_bytes) {
   constexpr size_t kInstruction = 24, kScalar = 22, kListEntry = 10;
-  size_t bytes = kInstruction;
+  size_t characters = 0, numbers = 0;
   for (const Arg& arg : args) {
-    bytes += kScalar;
-    if (arg.kind == Arg::Kind::kString)
-      bytes += arg.size;
-    else
-      bytes += kListEntry * arg.size;  // other kinds have size 0 or a few entries
+    if (arg.kind == Arg::Kind::kString) [[unlikely]] {
+      check(ErrorKind::kValue, arg.size <= max_inline_bytes, "[", op.name, "] expected a string of at most ",
+            max_inline_bytes, " bytes, which is the engine's limit, got ", arg.size);
+      characters += arg.size;
+    } else {
+      numbers += arg.size;  // other kinds have size 0 or a few entries
+    }
   }
-  return bytes;
+  return {kInstruction + kScalar * args.size() + kListEntry * numbers + characters,
+          frame_memory::kInstruction + frame_memory::kArgument * args.size() + frame_memory::kNumber * numbers +
+              frame_memory::kCharacter * characters};
 }
 
 void encode_args(const Op& op, Args args, v1::Instruction* instruction) {

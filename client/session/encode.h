@@ -3,6 +3,7 @@
 
 #include <cstddef>
 
+#include "client/link/outgoing_frame.h"
 #include "client/session/tensor.h"
 #include "engine/schema/op.h"
 #include "proto/wire.h"
@@ -21,8 +22,9 @@ void for_each_tensor(const Arg& arg, F f) {
   }
 }
 
-// Estimates the encoded size of `args` in bytes. The result is at least the number of inline bytes in `args`.
-size_t encoded_size(Args args);
+// Returns the size of an instruction with these arguments. Throws Error (ValueError) if a string has more than
+// `max_inline_bytes`, because the engine would refuse the frame.
+FrameSize encoded_size(const Op& op, Args args, size_t max_inline_bytes);
 
 // Appends `args` to a cleared instruction, omitting trailing arguments that equal their defaults. Tensor arguments must
 // be Handles. Does not fail. Memory is allocated from the message's arena.

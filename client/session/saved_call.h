@@ -25,8 +25,14 @@ class SavedCall {
 
   // Whether the client stores the tensors.
   bool is_stored() const { return hooks_->mode() == SavedTensorHooks::Mode::kClient; }
-  // Estimates the size in bytes of the instructions that begin() and end() add.
-  size_t encoded_bytes(size_t results) const { return 128 + 16 * (inputs_.size() + results); }
+  // Estimates the size of the instructions that begin() and end() add.
+  FrameSize encoded_size(size_t results) const {
+    const size_t handles = inputs_.size() + results;
+    return {128 + 16 * handles, 2 * (frame_memory::kInstruction + 3 * frame_memory::kArgument) +
+                                    frame_memory::kNumber * handles};
+  }
+  // Number of handles that end() names.
+  size_t names() const { return is_stored() ? 1 : 0; }
   // Add the instructions before and after that of the call.
   void begin(Link::Appending& appending) const;
   void end(Link::Appending& appending, Ref<Session> session, absl::Span<const Tensor> results);

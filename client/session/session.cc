@@ -24,7 +24,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr auto kCloseTimeout = std::chrono::seconds(5);
-constexpr size_t kSettingBytes = 32;  // size of set_autocast in a frame
+constexpr FrameSize kSettingSize{32, frame_memory::kInstruction + 3 * frame_memory::kArgument};  // of set_autocast
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
@@ -35,6 +35,15 @@ const Ref<Handle>& root_of(const Ref<Handle>& tensor) { return tensor->base ? te
 
 // Returns the tensor of an argument. Arguments contain raw pointers; the caller keeps references during the call.
 Tensor tensor_of(const Arg& arg) { return Tensor(static_cast<Handle*>(const_cast<TensorMeta*>(arg.tensor))); }
+
+// Returns the part of a source line's text that the engine keeps, without a part of a character at its end.
+std::string_view beginning(std::string_view utf8) {
+  constexpr size_t kMaxText = 256;
+  if (utf8.size() <= kMaxText) return utf8;
+  size_t size = kMaxText;
+  while (size > 0 && (static_cast<unsigned char>(utf8[size]) & 0xC0) == 0x80) --size;
+  return utf8.substr(0, size);
+}
 
 Tensor first_tensor(Args args) {
   for (const Arg& arg : args) {
@@ -181,12 +190,14 @@ void Session::Impl::queue(Session* self, const Op& op, Args args, Tensors& resul
     issue_deferred(op, args, options.into, before_waiting);
   const bool autocasts = (options.autocast.enabled() || autocast_used) && has_autocast_policy(op);
   if (autocasts && !autocast_used.exchange(true)) add_autocast_session(self);
-  const size_t bytes = encoded_size(args) + (saved ? saved->encoded_bytes(results.size()) : 0);
-  Link::Appending appending = link.append(bytes, before_waiting);
+  FrameSize size = encoded_size(op, args, max_inline_bytes);
+  if (saved) [[unlikely]]
+    size = size + saved->encoded_size(results.size());
+  Link::Appending appending = link.append(size, before_waiting);
   if (blocked) sites.count_wait(options.site, WaitKind::kWindow, seconds_since(*blocked));
   if (autocasts && options.into.empty()) [[unlikely]]
     set_autocast(appending, options.autocast, options.site);
-  if (options.into.empty()) appending.check_names(op, results.size());
+  if (options.into.empty()) appending.check_names(op, results.size() + (saved ? saved->names() : 0));
   if (saved) [[unlikely]]
     saved->begin(appending);
   v1::Instruction* instruction = appending.add_instruction();
@@ -299,18 +310,20 @@ Tensors Session::call_with_metas(const Op& op, Args args, absl::Span<const Tenso
 
 void Session::clear_autocast_cache() {
   static const Op& op = *find_op(op_id::kClearAutocastCache);
-  Link::Appending appending = impl_->link.append_beyond_limits(kSettingBytes);
+  Link::Appending appending = impl_->link.append_at_once(kSettingSize);
   if (impl_->autocast.enabled()) impl_->add_setting(appending, op, {}, 0);
 }
 
 void Session::end_autocast() {
-  Link::Appending appending = impl_->link.append_beyond_limits(kSettingBytes);
+  Link::Appending appending = impl_->link.append_at_once(kSettingSize);
   impl_->set_autocast(appending, {.cache = impl_->autocast.cache}, 0);
 }
 
 // ---- Deferred uploads
 
-constexpr size_t kUploadedBytes = 96;  // size of an `uploaded` instruction in a frame
+// Size of an `uploaded` instruction in a frame, for a tensor of many dimensions.
+constexpr FrameSize kUploadedSize{96, frame_memory::kInstruction + 4 * frame_memory::kArgument +
+                                          64 * frame_memory::kNumber};
 
 void Session::Impl::add_uploaded(Link::Appending& appending, const DeferredUpload& upload) {
   static const Op& uploaded = *find_op("uploaded");
@@ -332,7 +345,7 @@ void Session::Impl::issue_deferred(const Op& op, Args args, absl::Span<const Ten
   auto issue = [&](const Handle* tensor) {
     has_tensors = true;
     if (!deferred.contains(tensor->id)) return;
-    Link::Appending appending = link.append(kUploadedBytes, before_waiting);
+    Link::Appending appending = link.append(kUploadedSize, before_waiting);
     if (auto upload = deferred.take(tensor->id)) add_uploaded(appending, *upload);
   };
   for (const Arg& arg : args) for_each_tensor(arg, issue);
@@ -342,13 +355,14 @@ void Session::Impl::issue_deferred(const Op& op, Args args, absl::Span<const Ten
 
 void Session::Impl::issue_if_deferred(uint64_t handle) {
   if (!deferred.any() || !deferred.contains(handle)) return;
-  Link::Appending appending = link.append_beyond_limits(kUploadedBytes);
+  Link::Appending appending = link.append_at_once(kUploadedSize);
   if (auto upload = deferred.take(handle)) add_uploaded(appending, *upload);
 }
 
 void Session::Impl::issue_all_deferred() {
   if (!deferred.any()) return;
-  Link::Appending appending = link.append_beyond_limits(kUploadedBytes * DeferredUploads::kMax);
+  Link::Appending appending = link.append_at_once(
+      {kUploadedSize.bytes * DeferredUploads::kMax, kUploadedSize.memory * DeferredUploads::kMax});
   while (auto upload = deferred.take_oldest()) add_uploaded(appending, *upload);
 }
 
@@ -357,7 +371,7 @@ Tensor Session::Impl::defer(Session* self, uint64_t transfer, Args args, uint32_
   Inference inference;
   infer(uploaded, args, /*grad=*/false, &inference);
   Tensor result = make_ref<Handle>(std::move(inference.outputs[0]), Ref<Session>(self), 0);
-  Link::Appending appending = link.append_beyond_limits(kUploadedBytes);
+  Link::Appending appending = link.append_at_once(kUploadedSize);
   appending.check_names(uploaded, 1);
   result->id = appending.name(1);
   auto oldest = deferred.add({result->id, transfer, result->sizes, result->dtype, result->device, site});
@@ -583,8 +597,12 @@ uint32_t Session::site(std::string_view file, uint32_t line, std::string_view fu
   bool is_new = false;
   uint32_t number = impl_->sites.number(file, line, function, &is_new);
   if (is_new) {
+    file = beginning(file);
+    function = beginning(function);
     // Does not wait, because the lock is held.
-    Link::Appending appending = impl_->link.append_beyond_limits(file.size() + function.size() + 16);
+    const size_t characters = file.size() + function.size();
+    Link::Appending appending =
+        impl_->link.append_at_once({characters + 16, frame_memory::kSite + frame_memory::kCharacter * characters});
     v1::Site* site = appending.frame().add_sites();
     site->set_id(number);
     site->set_file(file.data(), file.size());

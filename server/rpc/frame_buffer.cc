@@ -4,6 +4,7 @@
 
 #include "engine/memory/bytes.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "proto/frame_limits.h"
 #include "server/rpc/frame_size.h"
 
 namespace tt::server {
@@ -17,7 +18,7 @@ constexpr uint64_t kMaxKept = 2 << 20;
 constexpr uint64_t kUnmeasuredBytes = 64 << 10;
 // Memory that a frame may use even if the account has no room. Without it, a session at its limit could not release
 // anything.
-constexpr uint64_t kMinBudget = 4 << 20;
+constexpr uint64_t kMinBudget = frame_limits::kMemory;
 
 }  // namespace
 

@@ -63,7 +63,12 @@ TEST(Encode, Lists) {
 TEST(Encode, EstimateCoversInlineBytes) {
   std::string text(100'000, 'x');
   const Arg args[] = {std::string_view(text)};
-  EXPECT_GE(encoded_size(args), text.size());
+  const Param params[] = {kParams[0]};
+  const Op op{.id = 1, .name = "text", .params = params, .num_outputs = 1};
+  const FrameSize size = encoded_size(op, args, text.size());
+  EXPECT_GE(size.bytes, text.size());
+  EXPECT_GE(size.memory, size.bytes);
+  EXPECT_THROW(encoded_size(op, args, text.size() - 1), Error);
 }
 
 }  // namespace

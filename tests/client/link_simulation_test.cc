@@ -57,8 +57,8 @@ class SimulatedLink {
   };
 
   void issue() {
-    for (; issued_until_ <= now_ && !window_.is_full(workload_.bytes); issued_until_ += workload_.issue) {
-      window_.building().count_bytes(workload_.bytes);
+    for (; issued_until_ <= now_ && !window_.is_full({workload_.bytes, 0}); issued_until_ += workload_.issue) {
+      window_.building().count({workload_.bytes, 0});
       window_.add_instruction();
     }
     issued_until_ = std::max(issued_until_, now_);

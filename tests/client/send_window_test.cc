@@ -15,7 +15,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 void append(SendWindow& window) {
-  window.building().count_bytes(1);
+  window.building().count({1, 0});
   window.add_instruction();
 }
 
@@ -61,7 +61,7 @@ TEST(SendWindowTest, LongLinkAllowsMoreFramesWithinByteLimit) {
   append(window);
   EXPECT_FALSE(window.may_send());
   window.acknowledge(3);
-  window.building().count_bytes(SendWindow::kMaxInFlightBytes);
+  window.building().count({SendWindow::kMaxInFlightBytes, 0});
   ASSERT_TRUE(window.may_send());
   send(window);
   append(window);
@@ -163,10 +163,33 @@ TEST(SendWindowTest, ReleasesAreSentWithNextInstructionOrFrame) {
 
 TEST(SendWindowTest, LargeInstructionStartsNewFrame) {
   SendWindow window;
-  EXPECT_FALSE(window.is_full(2 * SendWindow::kMaxBytes));  // an empty frame accepts any size
+  EXPECT_FALSE(window.is_full({2 * SendWindow::kMaxBytes, 0}));  // an empty frame accepts any size
   append(window);
-  EXPECT_FALSE(window.is_full(100));
-  EXPECT_TRUE(window.is_full(SendWindow::kMaxBytes));
+  EXPECT_FALSE(window.is_full({100, 100}));
+  EXPECT_TRUE(window.is_full({SendWindow::kMaxBytes, 100}));
+  EXPECT_TRUE(window.is_full({100, SendWindow::kMaxMemory + 1}));
+}
+
+TEST(SendWindowTest, ReleasesAreDividedAmongFrames) {
+  constexpr uint64_t kHandles = 10 * SendWindow::kMaxReleases + 5;
+  SendWindow window;
+  window.set_max_unacknowledged(100);
+  for (uint64_t handle = 1; handle <= kHandles; ++handle) window.release(handle);
+  EXPECT_EQ(window.sealed(), 10u);
+  append(window);
+  window.flush();
+  uint64_t last = 0;
+  const auto expect_next = [&](const auto& handles) {
+    for (const uint64_t handle : handles) ASSERT_EQ(handle, ++last);
+  };
+  while (window.may_send()) {
+    const v1::Frame& frame = window.begin_send({}).message();
+    for (const v1::Instruction& instruction : frame.instructions()) expect_next(instruction.release());
+    expect_next(frame.release());
+    EXPECT_LE(frame.ByteSizeLong(), size_t{100'000});
+    window.end_send(true);
+  }
+  EXPECT_EQ(last, kHandles);
 }
 
 TEST(PendingReadsTest, AcknowledgesFrameAfterItsReads) {
