@@ -407,6 +407,18 @@ void Session::release_names() {
   }
 }
 
+bool Session::wait_for_frames(std::chrono::steady_clock::time_point* idle_since) {
+  constexpr auto kPoll = std::chrono::milliseconds(20), kIdle = std::chrono::milliseconds(200);
+  const uint64_t before = executed();
+  MutexLock lock(progress_mutex_);
+  ++waiting_;
+  progress_.wait_for(progress_mutex_, kPoll);
+  --waiting_;
+  const auto now = std::chrono::steady_clock::now();
+  if (busy() || executed() != before) *idle_since = now;
+  return !over() && !stopped_.load(std::memory_order_acquire) && now - *idle_since < kIdle;
+}
+
 absl::StatusOr<std::unique_ptr<TransferMonitor::Call>> Session::begin_call(TransferMonitor::Direction direction,
                                                                            std::function<void()> cancel) {
   return monitor_->begin(options_.id, direction, std::move(cancel));
@@ -415,7 +427,8 @@ absl::StatusOr<std::unique_ptr<TransferMonitor::Call>> Session::begin_call(Trans
 absl::StatusOr<std::unique_ptr<Upload>> Session::begin_upload(uint64_t transfer, uint64_t bytes, Device device,
                                                               bool resume, const TransferMonitor::Call* call,
                                                               const std::string& digest) {
-  auto upload = transfers_->begin(transfer, bytes, device, resume, digest);
+  auto idle_since = std::chrono::steady_clock::now();
+  auto upload = transfers_->begin(transfer, bytes, device, resume, digest, [&] { return wait_for_frames(&idle_since); });
   if (absl::IsAlreadyExists(upload.status())) monitor_->cancel_upload(options_.id, transfer, call);
   if (!upload.ok() || digest.empty() || (*upload)->received() != 0) return upload;
   if (Ref<Storage> source = content_index_->find(digest, bytes)) {

@@ -127,7 +127,7 @@ class Session {
                                                                     std::function<void()> cancel);
   // See Transfers::begin. If the transfer is already in progress, cancels the calls that carry it, except `call`,
   // because the client has abandoned them. If a tensor of the principal has bytes with this digest, the upload is
-  // complete.
+  // complete. If the session has no memory left, waits while it executes frames, which may release some.
   absl::StatusOr<std::unique_ptr<Upload>> begin_upload(uint64_t transfer, uint64_t bytes, Device device = {},
                                                        bool resume = false, const TransferMonitor::Call* call = nullptr,
                                                        const std::string& digest = {});
@@ -177,6 +177,9 @@ class Session {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(execution_mutex_, mutex_);
   // Executes the frame's first `count` instructions, except those that were executed before.
   void run_instructions(size_t count) ABSL_EXCLUSIVE_LOCKS_REQUIRED(execution_mutex_, mutex_);
+  // Waits for a moment. Returns false if the session has been idle since `idle_since`, which this function updates, for
+  // so long that no frame seems to be on its way.
+  bool wait_for_frames(std::chrono::steady_clock::time_point* idle_since);
   // Releases the lock until the instruction can run or the frame is cancelled.
   void wait_for(Suspension& suspension) ABSL_EXCLUSIVE_LOCKS_REQUIRED(execution_mutex_, mutex_);
   void refuse(const Error& error, size_t instruction, v1::Reply* reply)

@@ -19,7 +19,8 @@ constexpr size_t kRemembered = 1024;
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Upload>> Transfers::begin(uint64_t transfer, uint64_t bytes, Device device, bool resume,
-                                                         std::string digest) {
+                                                         std::string digest,
+                                                         absl::FunctionRef<bool()> wait_for_memory) {
   if (transfer == 0) return absl::InvalidArgumentError("expected a nonzero transfer number, got 0");
   auto upload_into = [&](EntryPtr entry, Ref<Storage> storage, uint64_t received,
                          std::unique_ptr<Sha256> hash = nullptr) {
@@ -59,13 +60,17 @@ absl::StatusOr<std::unique_ptr<Upload>> Transfers::begin(uint64_t transfer, uint
   }
   Ref<Storage> storage;
   std::optional<Error> refusal;
-  {
+  for (bool is_last = transfer == awaited_;; is_last = is_last || transfer == awaited_) {
+    refusal.reset();
     MutexUnlock unlocked(mutex_);  // the kernel may take long to allocate
     try {
       storage = copy_stream_->allocate(device, bytes);
     } catch (const Error& error) {
       refusal = error;
     }
+    // Frames before the transfer's instruction may release memory, so only the refusal at its turn is final.
+    if (!refusal || refusal->kind() != ErrorKind::kOutOfMemory || is_last) break;
+    is_last = !wait_for_memory();
   }
   if (closed_) return absl::FailedPreconditionError("the session has ended");
   // The instruction failed or was cancelled meanwhile. The bytes are received and dropped, as if it had been before.

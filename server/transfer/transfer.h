@@ -14,6 +14,7 @@
 #include <string>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "base/mutex.h"
@@ -68,8 +69,11 @@ class Transfers final : public Expirable, public std::enable_shared_from_this<Tr
   // transfer starts over or, with `resume`, continues after its received bytes. If the transfer is already complete,
   // taken or abandoned, the client lost the reply: the bytes are dropped or, with `resume`, the upload is complete at
   // once. If `digest` is not empty, the bytes must have this SHA-256, and are added to the session's contents.
-  absl::StatusOr<std::unique_ptr<Upload>> begin(uint64_t transfer, uint64_t bytes, Device device = {},
-                                                bool resume = false, std::string digest = {});
+  // If the account has no room, calls `wait_for_memory` without a lock and tries again, until that returns false or the
+  // transfer's instruction waits for it: only then have all frames before it released their memory.
+  absl::StatusOr<std::unique_ptr<Upload>> begin(
+      uint64_t transfer, uint64_t bytes, Device device = {}, bool resume = false, std::string digest = {},
+      absl::FunctionRef<bool()> wait_for_memory = [] { return false; });
 
   // Returns a transfer if it is complete, else throws Suspended. Throws Error if `transfer` did not arrive in time, was
   // refused or already taken, does not have `bytes`, or is not on `device`; throws Cancelled in a cancelled frame, and

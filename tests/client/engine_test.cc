@@ -32,6 +32,32 @@ uint64_t held_bytes(const Daemon& daemon) {
   return bytes;
 }
 
+// The upload's call may overtake the frames that release the memory which it needs.
+TEST(Engine, UploadAfterDropFitsIntoMemory) {
+  constexpr int64_t kBytes = 40 << 20;
+  Daemon daemon({"--session-memory-limit", "64MB"});
+  for (const bool shared_memory : {true, false}) {
+    Ref<Session> session = connect_to(daemon, shared_memory);
+    const std::string bytes(kBytes, 'x');
+    Tensor tensor = full(*session, {kBytes / 4}, 1);
+    for (int i = 0; i < 6; ++i) {
+      if (i == 3) session->synchronize();
+      tensor = nullptr;
+      if (i == 4) session->synchronize();
+      tensor = session->upload(bytes, DType::kUInt8, {kBytes}, Device());
+      const Arg args[] = {tensor.get(), Arg(0), Arg(i), Arg(1)};
+      EXPECT_EQ(session->read(session->call(op("narrow"), args)[0]).bytes, "x") << i;
+    }
+    try {  // while a tensor is in use, another one does not fit
+      session->read(session->upload(bytes, DType::kUInt8, {kBytes}, Device()));
+      ADD_FAILURE();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kOutOfMemory);
+    }
+    session->close();
+  }
+}
+
 TEST(Engine, ComputesResults) {
   Daemon daemon;
   Ref<Session> session = connect_to(daemon);
