@@ -68,6 +68,7 @@ Link::~Link() {
   if (uploads_) uploads_->stop();
   background_downloads_.stop();
   sender_thread_.join();
+  if (canceller_.joinable()) canceller_.join();
 }
 
 bool Link::is_forked_copy() const { return forks.load(std::memory_order_relaxed) != forks_; }

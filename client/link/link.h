@@ -9,7 +9,8 @@
 //
 // Every wait of a caller throws Interrupted if its thread is interrupted (client/connection/interruption.h). The link
 // remains usable: sent frames are executed, and answers without a waiting caller are dropped. A second interrupt, while
-// frames from before the first one are unanswered, cancels the frames that the engine has not executed.
+// frames from before the first one are unanswered, cancels the frames that the engine has not executed; if the engine
+// does not answer within a second, a thread of its own repeats that until it has.
 //
 // Thread-safe: one mutex, never held during a call of the transport or a hook. In a forked child calls throw, and
 // release() and the destructor do nothing. After the link has ended, every call throws the error that ended it:
@@ -149,6 +150,9 @@ class Link {
   // Converts an error of the engine to the exception for the caller.
   RemoteError remote_error(const v1::Error& error) const;
 
+  // Throws Interrupted if `timer` is due and the calling thread is interrupted. For waits outside this class.
+  void check_interrupt(InterruptTimer* timer);
+
   // Ends the session in the engine, then ends the link. Cancels the session's work if it takes longer than `timeout`.
   // Returns false if an interrupt ended the wait.
   bool close(std::chrono::milliseconds timeout) noexcept { return finish(timeout, InterruptTimer()); }
@@ -204,6 +208,9 @@ class Link {
   // Whether the calling thread is interrupted. Handles a second interrupt.
   bool check_interrupt() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void record_interrupt() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Cancels everything issued so far; in the background if the engine does not answer soon.
+  void cancel_surely() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void run_canceller();
   absl::StatusOr<uint64_t> cancel_queued() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Waits until the frame is acknowledged or the link has ended. Returns false if an interrupt ended the wait.
   bool wait_for_end(uint64_t sequence, std::chrono::milliseconds timeout, InterruptTimer* timer)
@@ -237,6 +244,8 @@ class Link {
   uint64_t asked_after_ ABSL_GUARDED_BY(mutex_) = 0;  // number of instructions at the last call of has_arrived()
   uint64_t next_request_ ABSL_GUARDED_BY(mutex_) = 1;
   uint64_t interrupted_at_ ABSL_GUARDED_BY(mutex_) = 0;  // the last sequence issued at the time of the last interrupt
+  uint64_t cancel_through_ ABSL_GUARDED_BY(mutex_) = 0;  // the last sequence that canceller_ cancels
+  bool cancelling_ ABSL_GUARDED_BY(mutex_) = false;      // canceller_ runs
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   bool reading_ ABSL_GUARDED_BY(mutex_) = false;
   bool resuming_ ABSL_GUARDED_BY(mutex_) = false;
@@ -254,6 +263,7 @@ class Link {
   int sleeping_callers_ ABSL_GUARDED_BY(mutex_) = 0;
   int downloads_ ABSL_GUARDED_BY(mutex_) = 0;  // number of downloads in progress
   std::thread sender_thread_;
+  std::thread canceller_;  // started when it is first needed; assigned under the mutex
   std::optional<UploadQueue> uploads_;  // empty if the transport has no background uploads
   DownloadQueue background_downloads_{[this](uint64_t handle, absl::Span<char> into) { download(handle, into); }};
 };

@@ -39,10 +39,7 @@ void Link::recover_transfer(const absl::Status& status, TransferRetry* retry, Mo
     retry->ignore_time_since_failure();
   }
   if (cause == TransferRetry::Cause::kFailed) retry->throw_if_final(status);
-  if (retry->timer.is_due()) {
-    MutexLock lock(mutex_);
-    if (check_interrupt()) throw Interrupted();
-  }
+  check_interrupt(&retry->timer);
   std::this_thread::sleep_for(retry->next_pause());
 }
 

@@ -77,8 +77,48 @@ bool Link::check_interrupt() {
 
 void Link::record_interrupt() {
   const bool again = window_.acknowledged() < interrupted_at_;  // frames from before the last interrupt are unfinished
-  if (again) (void)cancel_queued();  // an engine without cancellation executes the frames, as after one interrupt
   interrupted_at_ = window_.last_issued();
+  if (again) cancel_surely();
+}
+
+void Link::check_interrupt(InterruptTimer* timer) {
+  if (!timer->is_due()) return;
+  MutexLock lock(mutex_);
+  if (check_interrupt()) throw Interrupted();
+}
+
+// Whether the engine may accept the cancellation if it is asked again. An engine without cancellation executes the
+// frames, as after one interrupt.
+static bool may_succeed_later(const absl::Status& status) {
+  return !status.ok() && !absl::IsUnimplemented(status) && !absl::IsNotFound(status);
+}
+
+void Link::cancel_surely() {
+  bool repeats = true;
+  absl::Cleanup start = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (!repeats || over_) return;
+    cancel_through_ = window_.sealed();
+    if (std::exchange(cancelling_, true)) return;
+    if (canceller_.joinable()) canceller_.join();  // it has ended
+    canceller_ = std::thread([this] { run_canceller(); });
+  };
+  repeats = may_succeed_later(cancel_queued().status());  // throws Interrupted
+}
+
+void Link::run_canceller() {
+  constexpr auto kPause = std::chrono::milliseconds(100);
+  MutexLock lock(mutex_);
+  while (!over_ && window_.acknowledged() < cancel_through_) {
+    const uint64_t through = cancel_through_;
+    absl::Status status;
+    {
+      MutexUnlock unlocked(mutex_);
+      status = transport_->cancel(through).status();
+    }
+    if (!may_succeed_later(status) && through == cancel_through_) break;
+    if (!status.ok() && !over_) callers_.wait_for(mutex_, kPause);
+  }
+  cancelling_ = false;
 }
 
 absl::StatusOr<uint64_t> Link::cancel_queued() {

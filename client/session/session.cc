@@ -496,7 +496,9 @@ absl::Span<char> PendingValue::get(uint32_t site) {
 
 absl::Span<char> PendingValue::finish_download(uint32_t site, Clock::time_point start) {
   if (!download_->done()) {
-    for (InterruptTimer timer; !download_->wait_for(timer.max_sleep());) timer.check();
+    for (InterruptTimer timer; !download_->wait_for(timer.max_sleep());) {
+      session_->impl_->link.check_interrupt(&timer);
+    }
     session_->impl_->sites.count_wait(site, WaitKind::kRead, seconds_since(start));
   }
   return download_->bytes();

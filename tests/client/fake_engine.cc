@@ -179,6 +179,10 @@ absl::Status FakeTransport::download(uint64_t handle, uint64_t, absl::Span<char>
 absl::StatusOr<uint64_t> FakeTransport::cancel(uint64_t through) {
   std::lock_guard lock(engine_->mutex);
   if (!engine_->can_cancel) return absl::UnimplementedError("Cancel");
+  if (engine_->lost_cancels > 0) {
+    --engine_->lost_cancels;
+    return absl::DeadlineExceededError("no answer");
+  }
   engine_->cancels.push_back(through);
   engine_->cancelled_through = std::max(engine_->cancelled_through, through);
   uint64_t executed = engine_->last_sequence;

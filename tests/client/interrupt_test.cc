@@ -162,6 +162,24 @@ TEST_F(InterruptTest, SecondInterruptCancelsRunningWork) {
   EXPECT_EQ(number(session->read(d)), static_cast<float>(d->id));
 }
 
+// As if the engine were too busy to answer.
+TEST_F(InterruptTest, CancellationIsRepeatedUntilItIsAnswered) {
+  Tensor a = make();
+  session->synchronize();
+  set_paused(true);
+  Tensor b = add(a, a);
+  {
+    std::lock_guard lock(engine->mutex);
+    engine->lost_cancels = 3;
+  }
+  expect_interrupted([&] { session->read(b); });
+  expect_interrupted([&] { session->read(b); });
+  while (cancels().empty()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  set_paused(false);
+  EXPECT_THROW(session->read(b), RemoteError);
+  EXPECT_THAT(cancels(), SizeIs(1));
+}
+
 TEST_F(InterruptTest, FinishedWorkIsNotCancelled) {
   Tensor a = make();
   set_paused(true);
