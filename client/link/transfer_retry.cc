@@ -28,6 +28,7 @@ void TransferRetry::throw_if_final(const absl::Status& status) const {
   // ALREADY_EXISTS: the engine has not noticed yet that the previous call broke.
   const bool temporary = absl::IsUnavailable(status) || absl::IsCancelled(status) || absl::IsInternal(status) ||
                          absl::IsUnknown(status) || absl::IsAlreadyExists(status);
+  if (absl::IsNotFound(status)) fail(ErrorKind::kConnection, "[transfer] failed: ", status.message());
   if (!temporary) fail(ErrorKind::kRuntime, "[transfer] failed: ", status.message());
   if (failed_at_ - last_progress_ >= kTimeout) {
     fail(ErrorKind::kConnection, "[transfer] ", name_, " stopped at ", progress.bytes, " of ", bytes_,

@@ -26,8 +26,8 @@ class TransferRetry {
   };
   // Records a call's failure. Throws Error (kOutOfMemory) if the engine's memory is exhausted.
   Cause record(const absl::Status& status);
-  // Throws Error unless another call may succeed: kConnection after 30 s without progress, kRuntime for a failure with
-  // another cause than the connection.
+  // Throws Error unless another call may succeed: kConnection after 30 s without progress and if the session has
+  // ended, kRuntime for a failure with another cause than the connection.
   void throw_if_final(const absl::Status& status) const;
   // Does not count the time since record() as time without progress.
   void ignore_time_since_failure();

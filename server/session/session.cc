@@ -147,7 +147,7 @@ void Session::execute(const v1::Frame& frame, v1::Reply* reply, FrameArrival arr
 void Session::execute_next(const v1::Frame& frame, v1::Reply* reply) {
   uint64_t last = executed();
   if (over() || stopped_.load(std::memory_order_acquire)) {
-    *reply->mutable_fault() = to_wire(Error(ErrorKind::kRuntime, "the session has ended"));
+    *reply->mutable_fault() = to_wire(ended());
   } else if (frame.sequence() <= last && frame.sequence() != 0) {
     repeat(frame, reply);
   } else if (frame.sequence() != last + 1) {
@@ -162,7 +162,7 @@ void Session::run(const v1::Frame& frame, v1::Reply* reply) {
   uint64_t bytes_left = reply_room();
   run_program(frame, &bytes_left, reply);
   if (cancellation_.reason() == CancelReason::kEnded) {
-    *reply->mutable_fault() = to_wire(Error(ErrorKind::kRuntime, "the session was ended"));
+    *reply->mutable_fault() = to_wire(ended());
     return free_everything();
   }
   set_phase(SessionActivity::Phase::kReply);
@@ -238,7 +238,11 @@ bool Session::wait_until_idle(absl::FunctionRef<bool()> wanted) {
 void Session::reject(const Error& error, v1::Reply* reply) {
   MutexLock execution(execution_mutex_);
   MutexLock lock(mutex_);
-  refuse(over() ? Error(ErrorKind::kRuntime, "the session has ended") : error, 0, reply);
+  if (over()) {
+    *reply->mutable_fault() = to_wire(ended());
+  } else {
+    refuse(error, 0, reply);
+  }
   reply->set_executed(executed());
 }
 
@@ -269,7 +273,16 @@ void Session::enforce_time_limit() {
   wake_up_->notify();
 }
 
-void Session::stop() {
+Error Session::ended() const {
+  MutexLock lock(progress_mutex_);
+  return Error(ErrorKind::kConnection, absl::StrCat("[connection] the session ", end_));
+}
+
+void Session::stop(std::string why) {
+  {
+    MutexLock lock(progress_mutex_);
+    if (!stopped_) end_ = std::move(why);
+  }
   stopped_.store(true, std::memory_order_release);
   transfers_->close();
 }
@@ -519,8 +532,8 @@ std::shared_ptr<SharedSegment> Session::offer_segment() {
   return fresh;
 }
 
-void Session::begin_closing() {
-  stop();
+void Session::begin_closing(std::string why) {
+  stop(std::move(why));
   monitor_->end_session(options_.id);
   cancellation_.request(CancelReason::kEnded);
   wake_up_->notify();

@@ -120,8 +120,9 @@ class Session {
   bool busy() const { return running_.load(std::memory_order_relaxed) != 0; }
   // Waits until no frame is being executed. Returns false as soon as `wanted` does, which is called every 50 ms.
   bool wait_until_idle(absl::FunctionRef<bool()> wanted);
-  // Refuses frames from now on, and ends the running frame's waits for transfers. Does not wait.
-  void stop();
+  // Refuses frames from now on, and ends the running frame's waits for transfers. Does not wait. `why` is for the
+  // client: "expired", "was ended by engine shutdown".
+  void stop(std::string why = "has ended");
   // Registers a transfer's call: limited in number, and cancelled when the session ends. See TransferMonitor::begin.
   absl::StatusOr<std::unique_ptr<TransferMonitor::Call>> begin_call(TransferMonitor::Direction direction,
                                                                     std::function<void()> cancel);
@@ -147,8 +148,8 @@ class Session {
   absl::StatusOr<std::shared_ptr<SharedSegment>> segment_of(uint64_t nonce) const;
   std::shared_ptr<SharedSegment> offer_segment();
 
-  // Cancels the running frame, and refuses later ones. Does not wait: close() frees the session's memory.
-  void begin_closing();
+  // Cancels the running frame, and stops the session. Does not wait: close() frees the session's memory.
+  void begin_closing(std::string why = "has ended");
   // Frees everything that the session owns. Cancels the running frame and waits for its end, which may take as long as
   // a library call in it. Idempotent.
   void close();
@@ -182,6 +183,7 @@ class Session {
   bool wait_for_frames(std::chrono::steady_clock::time_point* idle_since);
   // Releases the lock until the instruction can run or the frame is cancelled.
   void wait_for(Suspension& suspension) ABSL_EXCLUSIVE_LOCKS_REQUIRED(execution_mutex_, mutex_);
+  Error ended() const;  // the error of a frame after the session's end
   void refuse(const Error& error, size_t instruction, v1::Reply* reply)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(execution_mutex_, mutex_);
   void repeat(const v1::Frame& frame, v1::Reply* reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -245,6 +247,7 @@ class Session {
   CondVar progress_;
   int waiting_ ABSL_GUARDED_BY(progress_mutex_) = 0;
   uint64_t cancel_through_ ABSL_GUARDED_BY(progress_mutex_) = 0;
+  std::string end_ ABSL_GUARDED_BY(progress_mutex_) = "has ended";  // why the session was stopped
   v1::SessionStatus status_ ABSL_GUARDED_BY(progress_mutex_);  // updated at the end of each frame
   std::shared_ptr<SharedSegment> segment_ ABSL_GUARDED_BY(progress_mutex_);
   HostCharge segment_charge_ ABSL_GUARDED_BY(progress_mutex_);

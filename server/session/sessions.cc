@@ -59,6 +59,9 @@ void describe_engine(const Limits& limits, v1::HelloReply* reply) {
 // Escapes a client's name for logs and terminals.
 std::string printable(absl::string_view name) { return absl::CHexEscape(name.substr(0, 128)); }
 
+// Why a session ends when the engine ends.
+constexpr char kShutdown[] = "was ended by engine shutdown";
+
 // Limits log lines about sessions, since clients can open and end sessions at any rate.
 LogLimit& log_sessions() {
   static LogLimit limit(200, std::chrono::milliseconds(100));
@@ -105,14 +108,15 @@ absl::Status Sessions::hello(const v1::HelloRequest& request, v1::HelloReply* re
 absl::Status Sessions::open(const v1::HelloRequest& request, absl::string_view address, absl::string_view principal,
                             std::shared_ptr<Session>* session) {
   MutexLock lock(mutex_);
-  if (stopped_) return absl::UnavailableError("the engine is shutting down");
   if (!request.resume_key().empty()) {
+    if (stopped_) return absl::NotFoundError("the session has ended: the engine is shutting down");
     auto found = entries_.find(request.resume_key());
     if (found == entries_.end()) return absl::NotFoundError("the session has ended");
     if (found->second.attachment == 0) start_lease(found->second);
     *session = found->second.session;
     return absl::OkStatus();
   }
+  if (stopped_) return absl::UnavailableError("the engine is shutting down");
   const size_t sessions = entries_.size() + closing_.size();
   if (sessions >= options_.max_sessions) {
     return absl::ResourceExhaustedError(
@@ -239,21 +243,21 @@ void Sessions::stop() {
 void Sessions::end_all(std::chrono::milliseconds timeout) {
   MutexLock lock(mutex_);
   stopped_ = true;
-  for (auto& [key, entry] : entries_) entry.session->stop();
+  for (auto& [key, entry] : entries_) entry.session->stop(kShutdown);
   auto any_busy = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return std::any_of(entries_.begin(), entries_.end(), [](auto& at) { return at.second.session->busy(); });
   };
   for (const auto deadline = Clock::now() + timeout; any_busy() && Clock::now() < deadline;) {
     changed_.wait_for(mutex_, kFramePollInterval);
   }
-  while (!entries_.empty()) begin_closing(entries_.begin(), "ended by engine shutdown");
+  while (!entries_.empty()) begin_closing(entries_.begin(), kShutdown);
   changed_.wait(mutex_, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return closing_.empty(); });
 }
 
 // Never waits for the session: a library call in it may take minutes.
 void Sessions::begin_closing(Entries::iterator at, std::string why) {
   const std::string key = at->first;
-  at->second.session->begin_closing();
+  at->second.session->begin_closing(why);
   log_sessions().info(absl::StrCat("session ", at->second.session->id(), " ", why, "; its memory is being released"));
   closing_.emplace(key, std::move(at->second));
   entries_.erase(at);

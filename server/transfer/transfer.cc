@@ -152,7 +152,7 @@ Transfers::CompletedUpload Transfers::take(uint64_t transfer, uint64_t bytes, De
   }
   if (!can_be_taken(transfer)) throw Suspended{std::make_shared<AwaitedTransfer>(shared_from_this(), transfer)};
   awaited_ = 0;
-  check(!closed_, "the session ended while transfer ", transfer, " was pending");
+  check(ErrorKind::kConnection, !closed_, "the session ended while transfer ", transfer, " was pending");
   auto found = entries_.find(transfer);
   const EntryPtr entry = found == entries_.end() ? nullptr : found->second;
   if (entry && entry->state == State::kComplete) {

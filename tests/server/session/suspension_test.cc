@@ -106,7 +106,9 @@ TEST_F(SuspensionTest, AllowsDownloadAndStatus) {
 TEST_F(SuspensionTest, EndsWithClose) {
   auto reply = suspend();
   session_->close();
-  EXPECT_THAT(reply.get().fault().message(), HasSubstr("the session was ended"));
+  const v1::Error fault = reply.get().fault();
+  EXPECT_EQ(fault.kind(), v1::CONNECTION);
+  EXPECT_EQ(fault.message(), "[connection] the session has ended");
   EXPECT_EQ(engine_bytes(), bytes_before_);
 }
 
