@@ -199,6 +199,7 @@ bool Link::read_one(std::chrono::milliseconds timeout) {
   if (arrived) {
     handle(reply);
   } else if (status) {
+    all_read_ = true;
     stream_broke(*std::move(status));
   }
   clear_acknowledged();
@@ -219,6 +220,7 @@ void Link::clear_acknowledged() {
 
 void Link::handle(v1::Reply& reply) {
   resumption_->reply_arrived();
+  interrupted_since_.reset();
   for (v1::ReadResult& result : *reply.mutable_reads()) reads_.answer(result);
   numbers_.answer(reply);
   window_.acknowledge(numbers_.answered_through(reads_.answered_through(reply.executed())));
@@ -240,20 +242,32 @@ void Link::end(Error error) {
 
 void Link::stream_broke(absl::Status status) {
   if (closing_) return end(Error(ErrorKind::kConnection, "[connection] the session is closed"));
-  if (!broken_) broken_ = std::move(status);
+  // The status of a read is the stream's own. A failed write only shows that it has ended.
+  if (!broken_ || absl::IsUnavailable(*broken_)) broken_ = std::move(status);
+  if (interrupted_since_) return;
+  interrupted_since_ = InFlightLimit::Clock::now();
+  has_warned_ = false;
+}
+
+void Link::read_rest() {
+  constexpr auto kTimeout = std::chrono::milliseconds(100);
+  while (!all_read_ && !over_ && read_one(kTimeout)) {
+  }
 }
 
 void Link::resume() {
   resuming_ = true;
+  read_rest();
   const absl::Status why = *broken_;
   InFlightLimit::Clock::duration round_trip{};
   absl::Status status;
-  {
+  if (!over_) {
     MutexUnlock unlocked(mutex_);
     status = resumption_->run(why, &round_trip);
   }
   resuming_ = false;
   broken_.reset();
+  all_read_ = false;
   window_.rewind();
   in_flight_limit_.connected(round_trip);
   window_.set_max_unacknowledged(in_flight_limit_.frames());

@@ -183,6 +183,8 @@ class Link {
   void clear_acknowledged() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void role_is_free() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void stream_broke(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Handles the replies that had arrived when a write failed; they may contain the reason.
+  void read_rest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void resume() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void end(Error error) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -203,6 +205,11 @@ class Link {
   // Handles replies if it is time to; `arrived` tells whether the answer to a read in frame `sequence` is among them.
   bool poll_for(uint64_t sequence, absl::FunctionRef<bool()> arrived) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool wait_for(uint64_t sequence, absl::FunctionRef<bool()> arrived) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Sleeps until the link's state changes or the next check for interrupts is due. During an interruption of the
+  // connection it warns the user. Returns whether the language turned the warning into an exception, which ends the
+  // wait.
+  bool sleep_in_wait(const InterruptTimer& timer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool warn_of_interruption() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Sleeps until the link's state changes or `timeout` has passed.
   void sleep(std::chrono::milliseconds timeout) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether the calling thread is interrupted. Handles a second interrupt.
@@ -252,6 +259,10 @@ class Link {
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::optional<absl::Status> broken_ ABSL_GUARDED_BY(mutex_);      // why the stream broke, until resumed
+  bool all_read_ ABSL_GUARDED_BY(mutex_) = false;                   // a read has returned the stream's final status
+  // When the stream broke, until a reply arrives; several streams may break in between.
+  std::optional<InFlightLimit::Clock::time_point> interrupted_since_ ABSL_GUARDED_BY(mutex_);
+  bool has_warned_ ABSL_GUARDED_BY(mutex_) = false;  // of this interruption
   std::optional<Error> over_ ABSL_GUARDED_BY(mutex_);               // why the link ended
   std::optional<v1::Error> refused_frame_ ABSL_GUARDED_BY(mutex_);  // the engine's error, if it refused a frame
   Counters counters_ ABSL_GUARDED_BY(mutex_);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
 #include "client/link/link.h"
 
 namespace tt::client {
@@ -17,19 +18,37 @@ void Link::drive(absl::FunctionRef<bool()> done) {
   while (!done()) {
     throw_if_over();
     if (timer.is_due() && check_interrupt()) throw Interrupted();
-    // If this caller can be interrupted, the sender thread resumes the session, because a resumption cannot be
-    // interrupted.
-    if (broken_ && !writing_ && !reading_ && !resuming_ && !timer.interruptible()) {
-      resume();
-    } else if (!broken_ && !resuming_ && !writing_ && may_send()) {
+    // The sender thread resumes the session, because a resumption cannot be interrupted.
+    if (!broken_ && !resuming_ && !writing_ && may_send()) {
       sender_.set_callers_send(true);
       write_one(timer.max_sleep());
     } else if (!broken_ && !resuming_ && !reading_) {
       read_one(timer.max_sleep());
-    } else {
-      sleep(timer.max_sleep());
+    } else if (sleep_in_wait(timer)) {
+      throw Interrupted();
     }
   }
+}
+
+bool Link::sleep_in_wait(const InterruptTimer& timer) {
+  if (!broken_) {
+    sleep(timer.max_sleep());
+    return false;
+  }
+  sleep(std::min(timer.max_sleep(), kInterruptInterval));
+  return warn_of_interruption();
+}
+
+bool Link::warn_of_interruption() {
+  constexpr auto kPatience = std::chrono::seconds(2);
+  if (!broken_ || !interrupted_since_ || has_warned_) return false;
+  if (InFlightLimit::Clock::now() - *interrupted_since_ < kPatience) return false;
+  has_warned_ = true;
+  const std::string message =
+      absl::StrCat("[connection] the connection to the engine at ", transport_->address(), " is interrupted (",
+                   broken_->message(), "); trying to connect again for ", engine_.lease_seconds(), " s");
+  MutexUnlock unlocked(mutex_);
+  return warn(message);
 }
 
 void Link::sleep(std::chrono::milliseconds timeout) {
@@ -54,7 +73,7 @@ void Link::wait_for_room(const FrameSize& size) {
         if (timer.is_due()) {
           interrupted = check_interrupt();
         } else {
-          sleep(timer.max_sleep());
+          interrupted = sleep_in_wait(timer);
         }
       }
     }
@@ -301,6 +320,7 @@ bool Link::finish(std::chrono::milliseconds timeout, InterruptTimer timer) noexc
     stopping_ = true;
     if (sender_.wake()) wake_sender_.notify_one();
   }
+  resumption_->stop();
   transport_->shutdown();
   return !interrupted;
 }

@@ -1,16 +1,15 @@
 #include "client/transport/grpc_transport.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <optional>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "client/connection/channel.h"
+#include "client/connection/process.h"
 #include "client/transport/call_events.h"
 #include "client/transport/grpc_call.h"
 #include "client/transport/interruptible_call.h"
@@ -52,14 +51,6 @@ size_t received(const grpc::ClientContext& context) {
   return valid ? bytes : 0;
 }
 
-// Whether a connection attempt failed because the network is interrupted. `message` is gRPC's.
-bool is_unreachable(absl::string_view message) {
-  for (const int error : {ENETUNREACH, EHOSTUNREACH, ENETDOWN, EHOSTDOWN, ETIMEDOUT}) {
-    if (absl::StrContains(message, std::strerror(error))) return true;
-  }
-  return absl::StrContains(message, "DNS resolution failed");
-}
-
 absl::Status check_size(size_t got, size_t expected) {
   if (got == expected) return absl::OkStatus();
   return absl::DataLossError(absl::StrCat("expected ", expected, " bytes, got ", got));
@@ -77,7 +68,11 @@ struct GrpcTransport::Stream {
 
 GrpcTransport::GrpcTransport(Address address, std::string token, const TransferOptions& options,
                              std::unique_ptr<PrivateEngine> engine)
-    : address_(std::move(address)), token_(std::move(token)), options_(options), engine_(std::move(engine)) {}
+    : address_(std::move(address)),
+      token_(std::move(token)),
+      options_(options),
+      engine_(std::move(engine)),
+      private_engine_(engine_ ? engine_->pid() : -1) {}
 
 GrpcTransport::~GrpcTransport() { shutdown(); }
 
@@ -105,9 +100,6 @@ absl::Status GrpcTransport::hello(const v1::HelloRequest& hello, v1::HelloReply*
   if (resumes && absl::IsDeadlineExceeded(status)) {
     resume_timeout_ = std::max(resume_timeout_, std::min(2 * resume_timeout_, kMaxResumeTimeout));
   }
-  if (absl::IsUnavailable(status) && is_unreachable(status.message())) {
-    return absl::DeadlineExceededError(status.message());
-  }
   if (!status.ok()) return status;
   resume_timeout_ = std::max(kResumeTimeout, 4 * duration);
   hello_.set_resume_key(reply->session_key());
@@ -131,7 +123,13 @@ absl::Status GrpcTransport::send_hello(Connection& connection, const v1::HelloRe
   connection.content_addressed = reply->content_addressed();
   if (options_.shared_memory && reply->has_shared_memory())
     connection.memory = SharedMemory::open(reply->shared_memory());
+  if (connection.memory) connection.engine = static_cast<pid_t>(reply->shared_memory().pid());
   return absl::OkStatus();
+}
+
+bool GrpcTransport::engine_has_ended() const {
+  const pid_t process = private_engine_ != -1 ? private_engine_ : connection()->engine;
+  return process != -1 && process_has_ended(process);
 }
 
 bool GrpcTransport::is_shut_down() const {

@@ -37,6 +37,7 @@ class GrpcTransport final : public Transport {
   ~GrpcTransport() override;
 
   absl::Status hello(const v1::HelloRequest& request, v1::HelloReply* reply) override;
+  bool engine_has_ended() const override;
   absl::Status open(const std::string& session_key) override;
   std::optional<absl::Status> send(const v1::Frame& frame, std::chrono::milliseconds timeout) override;
   std::optional<absl::Status> receive(v1::Reply* reply, std::chrono::milliseconds timeout) override;
@@ -66,6 +67,7 @@ class GrpcTransport final : public Transport {
     std::string session_key{};
     uint32_t max_templates = 0;            // v1::Limits
     std::shared_ptr<SharedMemory> memory;  // may be null
+    pid_t engine = -1;                     // number of the engine's process on this host; -1: unknown
     v1::Codec codec = v1::CODEC_NONE;      // of chunks
     bool content_addressed = false;        // the engine uses digests
     std::shared_ptr<UploadChannel> uploads = std::make_shared<UploadChannel>();
@@ -107,6 +109,7 @@ class GrpcTransport final : public Transport {
   const std::string token_;
   const TransferOptions options_;
   std::unique_ptr<PrivateEngine> engine_;
+  const pid_t private_engine_;  // its process; -1: none
 
   Mutex hello_mutex_;  // held during a Hello, because the engine uses only the segment of the last Hello
   v1::HelloRequest hello_ ABSL_GUARDED_BY(hello_mutex_);  // resumes the session

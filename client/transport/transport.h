@@ -50,9 +50,12 @@ class Transport {
   static constexpr std::chrono::milliseconds kForever = std::chrono::milliseconds::max();
 
   virtual ~Transport() = default;
-  // Opens or resumes a session. Fails with DEADLINE_EXCEEDED if nothing answers, with UNAVAILABLE if the connection is
-  // refused or breaks.
+  // Opens or resumes a session. Fails with NOT_FOUND, UNAUTHENTICATED or PERMISSION_DENIED if the engine refuses, with
+  // another code if it does not answer.
   virtual absl::Status hello(const v1::HelloRequest& request, v1::HelloReply* reply) = 0;
+  // Whether the engine's process is known to have ended, so that its sessions are gone. Call after hello(). Any thread
+  // may call it.
+  virtual bool engine_has_ended() const { return false; }
   // Opens the session stream, or reopens it after a failure.
   virtual absl::Status open(const std::string& session_key) = 0;
   // Sends a frame. Blocks for flow control only, for at most `timeout`. Returns nothing if nothing was sent by then.

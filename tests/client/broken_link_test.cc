@@ -1,6 +1,7 @@
 // The client and a real teletensord when their connections break, end or become silent.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <atomic>
@@ -100,7 +101,7 @@ INSTANTIATE_TEST_SUITE_P(OfA, LinkThatBreaks, ::testing::Bool(),
                          [](const auto& info) { return info.param ? "InterruptibleThread" : "Thread"; });
 
 void expect_connection_error_when_the_link_ends(const std::function<void(Session&)>& transfer) {
-  Daemon daemon;
+  Daemon daemon({"--lease", "1"});
   Relay relay({.listen = daemon.address() + ".relay", .target = daemon.address()});
   Ref<Session> session = connect({.address = relay.address(), .token = daemon.token(), .shared_memory = false});
   Clock::time_point ended;
@@ -131,6 +132,73 @@ TEST(EndedLink, DownloadIsConnectionError) {
     if (!tensor) tensor = full(session, {16 << 20}, 1);
     session.read(tensor);
   });
+}
+
+// Longer than the moment after which the link's end used to be assumed.
+TEST(RefusedLink, SessionContinuesWhenConnectionsAreAcceptedAgain) {
+  Daemon daemon;
+  Relay relay({.listen = daemon.address() + ".relay", .target = daemon.address()});
+  Ref<Session> session = connect({.address = relay.address(), .token = daemon.token(), .shared_memory = false});
+  const Tensor ones = full(*session, {2}, 1);
+  session->synchronize();
+  relay.refuse(true);
+  relay.cut();
+  std::jthread accepts([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+    relay.refuse(false);
+  });
+  EXPECT_EQ(read(*session, add(*session, ones, Arg(1.0))), (std::vector<float>{2, 2}));
+}
+
+// However a session meets the end of its engine, its calls throw the same exception, soon.
+TEST(StoppedEngine, EveryCallIsConnectionError) {
+  Daemon daemon;
+  Relay relay({.listen = daemon.address() + ".relay", .target = daemon.address()});
+  // Neither session can detect the end of the engine's process.
+  const auto open = [&] {
+    return connect({.address = relay.address(), .token = daemon.token(), .shared_memory = false});
+  };
+  Ref<Session> idle = open(), waiting = open(), issuing = open(), uploading = open();
+  const Tensor ones = full(*idle, {2}, 1);
+  idle->synchronize();
+  const auto expect_connection_error = [](const char* what, const auto& call) {
+    try {
+      call();
+      ADD_FAILURE() << what;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kConnection) << what << ": " << error.message();
+    }
+  };
+  std::vector<std::jthread> threads;
+  threads.emplace_back([&] {
+    expect_connection_error("waiting", [&] {
+      for (Tensor big = full(*waiting, {1000, 1000}, 0);;) {
+        for (int i = 0; i < 20; ++i) {
+          const Arg args[] = {big.get(), big.get()};
+          big = waiting->call(op("matmul"), args)[0];
+        }
+        waiting->read(big);
+      }
+    });
+  });
+  threads.emplace_back([&] {
+    expect_connection_error("issuing", [&] {
+      for (Tensor x = full(*issuing, {8}, 0);;) x = add(*issuing, x, Arg(1.0));
+    });
+  });
+  threads.emplace_back([&] {
+    const std::string bytes(1 << 20, 'x');
+    expect_connection_error("uploading", [&] {
+      for (;;) uploading->read(uploading->upload(bytes, DType::kUInt8, {1 << 20}, Device()));
+    });
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  const auto stopped = Clock::now();
+  kill(daemon.pid(), SIGTERM);
+  threads.clear();
+  expect_connection_error("idle", [&] { read(*idle, ones); });
+  expect_connection_error("idle, again", [&] { idle->synchronize(); });
+  EXPECT_LT(Clock::now() - stopped, std::chrono::seconds(30));  // and not the lease
 }
 
 // ---- Silent connections: no end and no error is delivered, and both sides must detect this themselves

@@ -64,6 +64,10 @@ absl::Status FakeTransport::hello(const v1::HelloRequest& request, v1::HelloRepl
   std::lock_guard lock(engine_->mutex);
   ++engine_->hellos;
   if (engine_->dead) return absl::UnavailableError("connection refused");
+  if (engine_->refusing > 0) {
+    --engine_->refusing;
+    return absl::UnavailableError("connection refused");
+  }
   if (engine_->silent > 0) {
     --engine_->silent;
     return absl::DeadlineExceededError("no answer");
@@ -75,6 +79,11 @@ absl::Status FakeTransport::hello(const v1::HelloRequest& request, v1::HelloRepl
   *reply->mutable_limits() = engine_->limits;
   reply->set_lease_seconds(engine_->lease_seconds);
   return absl::OkStatus();
+}
+
+bool FakeTransport::engine_has_ended() const {
+  std::lock_guard lock(engine_->mutex);
+  return engine_->has_ended;
 }
 
 absl::Status FakeTransport::open(const std::string&) {
@@ -133,6 +142,7 @@ std::optional<absl::Status> FakeTransport::send(const v1::Frame& frame, std::chr
 
 std::optional<absl::Status> FakeTransport::receive(v1::Reply* reply, std::chrono::milliseconds timeout) {
   std::unique_lock lock(engine_->mutex);
+  if (broken_) return absl::UnavailableError("connection reset");
   auto is_over = [&] {
     if (!broken_) run_arrived();
     return !replies_.empty() || broken_ || shut_down_ || engine_->dead;

@@ -48,9 +48,11 @@ class FakeEngine {
   std::vector<Break> breaks;  // consumed from the front
   uint64_t last_sequence = 0;
   bool closed = false;
-  bool dead = false;  // no process listens
+  bool dead = false;       // connections are refused
+  bool has_ended = false;  // the process is known to have ended
   std::chrono::milliseconds hello_delay{0};
   int silent = 0;          // number of Hellos that are not answered
+  int refusing = 0;        // number of Hellos whose connections are refused
   bool forgetful = false;  // Hello opens a new session instead of resuming
   bool paused = false;     // frames arrive but are not executed
   bool full = false;       // frames do not arrive: flow control
@@ -69,6 +71,7 @@ class FakeTransport final : public Transport {
   explicit FakeTransport(std::shared_ptr<FakeEngine> engine) : engine_(std::move(engine)) {}
 
   absl::Status hello(const v1::HelloRequest& request, v1::HelloReply* reply) override;
+  bool engine_has_ended() const override;
   absl::Status open(const std::string& session_key) override;
   std::optional<absl::Status> send(const v1::Frame& frame, std::chrono::milliseconds timeout) override;
   std::optional<absl::Status> receive(v1::Reply* reply, std::chrono::milliseconds timeout) override;

@@ -96,13 +96,42 @@ TEST_F(ResumeTest, ManyThreadsSurviveBrokenStream) {
 
 TEST_F(ResumeTest, GivesUpAfterRepeatedBreaks) {
   for (int i = 0; i < 2000; ++i) engine->breaks.push_back({Break::kBeforeReply, 1});
+  engine->lease_seconds = 0.1;
   connect();
   Tensor a = make();
-  EXPECT_THROW(session->read(a), Error);  // gives up in about a second
-  EXPECT_LE(engine->hellos, 70);
+  EXPECT_THROW(session->read(a), Error);
+  EXPECT_LE(engine->hellos, 10);
 }
 
-// Handshakes in all take longer than the client tries if connections are refused.
+// Each stream lasts as long as one that executes a frame might, but never has a reply.
+TEST_F(ResumeTest, StreamsThatLastWithoutReplyAreNotResumedForever) {
+  engine->breaks.assign(2000, {Break::kBeforeReply, 1, std::chrono::milliseconds(750)});
+  engine->lease_seconds = 1;
+  connect();
+  Tensor a = make();
+  EXPECT_THROW(session->read(a), Error);
+  EXPECT_LE(engine->hellos, 10);
+}
+
+// A connection that is refused for a moment is not the end, whatever refuses it.
+TEST_F(ResumeTest, WaitsWhileConnectionsAreRefused) {
+  engine->breaks = {{Break::kBeforeReply, 2}};
+  connect();
+  engine->refusing = 8;
+  run_script();
+  expect_each_once();
+  EXPECT_EQ(engine->refusing, 0);
+}
+
+TEST_F(ResumeTest, RefusedConnectionsEndWithTheLease) {
+  engine->breaks = {{Break::kBeforeReply, 1}};
+  engine->lease_seconds = 0.3;
+  connect();
+  engine->refusing = 1000;
+  Tensor a = make();
+  EXPECT_THROW(session->read(a), Error);
+}
+
 TEST_F(ResumeTest, EngineThatAnswersHandshakesIsNotGone) {
   for (int i = 0; i < 10; ++i) engine->breaks.push_back({Break::kBeforeReply, 1});
   engine->hello_delay = std::chrono::milliseconds(100);
@@ -119,7 +148,6 @@ TEST_F(ResumeTest, StreamsThatLastAreResumed) {
   EXPECT_EQ(number(session->read(a)), 1);
 }
 
-// Longer than the client tries if connections are refused.
 TEST_F(ResumeTest, WaitsWhileNothingAnswers) {
   engine->breaks = {{Break::kBeforeReply, 2}};
   connect();
@@ -147,7 +175,7 @@ TEST_F(ResumeTest, LostEngineIsConnectionError) {
   std::thread killer([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     std::lock_guard lock(engine->mutex);
-    engine->dead = true;
+    engine->dead = engine->has_ended = true;
     engine->changed.notify_all();
   });
   try {
@@ -169,7 +197,7 @@ TEST_F(ResumeTest, LostEngineFailsBlockedCallers) {
   std::thread killer([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     std::lock_guard lock(engine->mutex);
-    engine->dead = true;
+    engine->dead = engine->has_ended = true;
     engine->changed.notify_all();
   });
   EXPECT_THROW(for (;;) add(a, a), Error);
@@ -236,7 +264,7 @@ TEST_F(TransferRetryTest, EndedLinkIsConnectionError) {
   std::thread killer([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     std::lock_guard lock(engine->mutex);
-    engine->dead = true;
+    engine->dead = engine->has_ended = true;
     engine->changed.notify_all();
   });
   try {

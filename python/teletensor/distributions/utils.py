@@ -6,9 +6,9 @@ import numbers
 
 from .. import _C
 from .._C import Tensor
-from .._ops.join import tril_indices
 from .._functions import _FLOATS, broadcast_tensors
 from .._grad_mode import enable_grad
+from .._ops.join import tril_indices
 
 __all__ = [
     "broadcast_all", "clamp_probs", "lazy_property", "logits_to_probs", "probs_to_logits", "tril_matrix_to_vec",
