@@ -132,6 +132,73 @@ def test_stalls(engine, expected):
         assert relay.stats()["connections"] == 2
 
 
+# A read, and issuing calls until the window is full. Each waits for 3 s; warnings are shown once per interruption.
+INTERRUPTED = """
+import sys, warnings
+import teletensor as torch
+warnings.simplefilter("always")
+x = torch.ones(4)
+torch.synchronize()
+def read():
+    print((x + 1).sum().item())
+def issue():
+    for _ in range(50_000):
+        y = x + 1
+    print(y.sum().item())
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    for wait in read, issue:
+        print("ready", flush=True)
+        sys.stdin.readline()
+        wait()
+    print(*(w.message for w in caught), sep="|", flush=True)
+warnings.simplefilter("error", UserWarning)
+print("ready", flush=True)
+sys.stdin.readline()
+try:
+    read()
+except UserWarning:
+    print("raised", flush=True)
+sys.stdin.readline()
+read()
+"""
+
+
+def test_refused_link_is_waited_for_with_a_warning(engine):
+    with RelayProcess(engine) as relay:
+        process = subprocess.Popen(
+            [sys.executable, "-c", INTERRUPTED],
+            env=client_environment(TELETENSOR_ADDRESS=relay.address, TELETENSOR_SHARED_MEMORY="0"),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        try:
+
+            def wait_while_refused() -> str:
+                assert process.stdout.readline() == "ready\n"
+                relay.command("refuse")
+                relay.command("cut")
+                process.stdin.write("\n")
+                process.stdin.flush()
+                time.sleep(3)
+                relay.command("accept")
+                return process.stdout.readline().strip()
+
+            assert wait_while_refused() == "8.0"
+            assert wait_while_refused() == "8.0"
+            caught = process.stdout.readline().strip().split("|")
+            assert len(caught) == 2
+            assert all("[connection] the connection to the engine at" in message for message in caught)
+            assert wait_while_refused() == "raised"
+            output, _ = process.communicate("\n", timeout=60)
+            assert output == "8.0\n"
+            assert process.returncode == 0
+        finally:
+            process.kill()
+            process.wait()
+
+
 @pytest.fixture
 def lossy_network():
     """A link of 50 Mbit/s that loses one of a hundred packets, between this process and a network namespace."""
