@@ -214,6 +214,14 @@ void graph_hook(Call& call) {
 
 void saved_release(Call& call) { Tape::current().saved().release(call.args[0].integer); }
 
+void saved_bytes_watch(Call& call) { Tape::current().saved_bytes().watch(call.args[0].integer, call.tensor(1)); }
+
+void saved_bytes_release(Call& call) { Tape::current().saved_bytes().release(call.args[0].integer); }
+
+void saved_bytes_restore(Call& call) { Tape::current().saved_bytes().restore(call.args[0].integer, call.tensor(1)); }
+
+void saved_bytes_drop(Call& call) { Tape::current().saved_bytes().drop(call.args[0].integer); }
+
 }  // namespace
 
 void register_autograd(Dispatcher& dispatcher) {
@@ -236,6 +244,10 @@ void register_autograd(Dispatcher& dispatcher) {
       {op_id::kSavedValues, &with_new_results<&saved_values>},
       {op_id::kSavedRelease, &saved_release},
       {op_id::kSavedStop, &saved_stop},
+      {op_id::kSavedBytesWatch, &saved_bytes_watch},
+      {op_id::kSavedBytesRelease, &saved_bytes_release},
+      {op_id::kSavedBytesRestore, &saved_bytes_restore},
+      {op_id::kSavedBytesDrop, &saved_bytes_drop},
       {op_id::kGraphIsFreed, &with_new_results<&graph_is_freed>},
       {op_id::kGraphDescribe, &with_new_results<&graph_describe>},
       {op_id::kGraphSaved, &with_new_results<&graph_saved>},

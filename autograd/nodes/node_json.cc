@@ -98,7 +98,7 @@ std::string OperatorNode::describe_saved() const {
   }
   for (const Saved& one : saved_) {
     saved.push_back(absl::StrCat("[", json_string(place_name(*op_, one.at)), ",", input_number(one.edge), ",",
-                                 one.tensor ? 1 : 0, ",", one.meta && !one.tensor ? 1 : 0, "]"));
+                                 one.is_stored() ? 1 : 0, ",", one.meta && !one.is_stored() ? 1 : 0, "]"));
     if (!one.tensor && !one.meta) continue;
     const TensorMeta& meta = one.meta ? *one.meta : one.tensor.meta();
     sizes.push_back(absl::StrCat(json_string(place_name(*op_, one.at)), ":", text_of_list(meta.sizes)));
@@ -128,7 +128,7 @@ Tensor OperatorNode::saved_at(int64_t place) {
   check(place >= 0 && place < static_cast<int64_t>(saved_.size()), "[", std::string(op_->name),
         "] expected the place of one of ", saved_.size(), " saved tensors, got ", place);
   const Saved& saved = saved_[static_cast<size_t>(place)];
-  check(!!saved.tensor, "[", std::string(op_->name), "] the tensor at place ", place, " is not stored in the engine");
+  check(saved.is_stored(), "[", std::string(op_->name), "] the tensor at place ", place, " is not stored in the engine");
   return restore(saved);
 }
 

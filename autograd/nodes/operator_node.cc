@@ -5,6 +5,7 @@
 
 #include "autograd/formulas/formulas.h"
 #include "autograd/nodes/history.h"
+#include "autograd/nodes/tape.h"
 #include "engine/dispatch/ops.h"
 #include "engine/schema/error.h"
 #include "engine/session/context.h"
@@ -170,6 +171,15 @@ void OperatorNode::save(const Call& call, int16_t param, int32_t edge, const Ten
 // Saves the tensor where the client has selected (saved_begin).
 void OperatorNode::store(Tensor tensor, int16_t at, int32_t edge) {
   const SavedTensors where = Context::current().saved_tensors;
+  if (where == SavedTensors::kShared) {
+    if (Ref<SharedBytes> bytes = Tape::current().saved_bytes().find(*tensor->storage)) [[unlikely]] {
+      auto meta = std::make_unique<TensorMeta>(tensor.meta());
+      meta->requires_grad = false;
+      const uint32_t version = bytes->version();
+      saved_.push_back({Tensor(), version, at, edge, std::move(meta), std::move(bytes)});
+      return;
+    }
+  }
   if (where == SavedTensors::kShared || where == SavedTensors::kClient) [[likely]] {
     tensor = detach(tensor);
     uint32_t version = tensor.version();
@@ -234,17 +244,17 @@ const Saved* OperatorNode::find_saved(int16_t at) const {
 }
 
 Tensor OperatorNode::restore(const Saved& saved) {
-  if (!saved.tensor) return {};
-  uint32_t version = saved.tensor.version();
+  if (!saved.is_stored()) return {};
+  Tensor tensor = saved.bytes ? saved.bytes->view(*saved.meta, name()) : saved.tensor;
+  const uint32_t version = saved.bytes ? saved.bytes->version() : tensor.version();
   if (version != saved.version) {
     fail(ErrorKind::kRuntime,
          "one of the variables needed for gradient computation has been modified by an inplace operation: [",
-         describe(saved.tensor.meta()), "], ", saved.at < 0 ? "a result of " : "an argument of ", name(),
+         describe(tensor.meta()), "], ", saved.at < 0 ? "a result of " : "an argument of ", name(),
          ", is at version ", version, "; expected version ", saved.version,
          " instead. Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
          "torch.autograd.set_detect_anomaly(True).");
   }
-  Tensor tensor = saved.tensor;
   if (saved.meta && tensor.device() != saved.meta->device) {
     GradMode off(false);
     tensor = ops::to_device(tensor, saved.meta->device);
@@ -296,7 +306,7 @@ void OperatorNode::release() {
 std::vector<Tensor> OperatorNode::saved_tensors() const {
   std::vector<Tensor> tensors;
   for (const Saved& saved : saved_) {
-    if (saved.tensor) tensors.push_back(saved.tensor);
+    if (saved.is_stored()) tensors.push_back(saved.bytes ? saved.bytes->view(*saved.meta, name()) : saved.tensor);
   }
   return tensors;
 }
@@ -304,6 +314,7 @@ std::vector<Tensor> OperatorNode::saved_tensors() const {
 void OperatorNode::leave_saved_to_client(int64_t stop) {
   for (Saved& saved : saved_) {
     if (saved.tensor) saved.meta = std::make_unique<const TensorMeta>(saved.tensor.meta());
+    saved.bytes = {};
   }
   saved_stop_ = stop;
   withdraw();

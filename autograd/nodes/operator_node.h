@@ -7,6 +7,7 @@
 #include "absl/container/inlined_vector.h"
 #include "autograd/nodes/gradient.h"
 #include "autograd/nodes/node.h"
+#include "autograd/nodes/saved_bytes.h"
 #include "engine/dispatch/dispatcher.h"
 #include "engine/dispatch/operand.h"
 #include "engine/schema/thread_cached.h"
@@ -20,8 +21,13 @@ struct Saved {
   uint32_t version = 0;
   int16_t at = 0;     // parameter index, or ~i for result i
   int32_t edge = -1;  // index of the edge that gives the tensor's history, or -1
-  // The tensor's metadata when it was saved, if `tensor` is on another device or the client stores it; else null.
+  // The tensor's metadata when it was saved, if `tensor` is on another device, the client stores it, or `bytes` is set;
+  // else null.
   std::unique_ptr<const TensorMeta> meta = nullptr;
+  // If set, the tensor is `meta` over these bytes, and `tensor` is undefined.
+  Ref<SharedBytes> bytes = {};
+
+  bool is_stored() const { return tensor || bytes; }
 };
 
 // Metadata of an argument, or of one of several results, whose value is not saved.

@@ -42,6 +42,10 @@ void Tape::skipped(const Op& op, Args args, const Error& error, uint32_t /*site*
     if (auto found = passes_.find(args[0].integer); found != passes_.end()) found->second->invalidate_gradients(error);
     return;
   }
+  if (op.id == op_id::kSavedBytesRestore) {
+    if (!args.empty() && args[0].kind == Arg::Kind::kInt) saved_bytes_.fail(args[0].integer, error);
+    return;
+  }
   if (op.id == op_id::kSavedEnd) {
     saved_.cancel();
     Context::current().saved_tensors = SavedTensors::kShared;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "autograd/nodes/saved_bytes.h"
 #include "autograd/nodes/saved_nodes.h"
 #include "engine/session/context.h"
 
@@ -56,7 +57,7 @@ class Tape final : public SessionService {
  public:
   Tape();
   ~Tape() override;
-  uint64_t host_bytes() const override { return meter_->bytes() + saved_.host_bytes(); }
+  uint64_t host_bytes() const override { return meter_->bytes() + saved_.host_bytes() + saved_bytes_.host_bytes(); }
   // Invalidates the gradients that a backward pass which is not executed should have added to.
   void skipped(const Op& op, Args args, const Error& error, uint32_t site) override;
   TapeMeter& meter() { return *meter_; }
@@ -79,12 +80,14 @@ class Tape final : public SessionService {
 
   HistoryList& histories() { return histories_; }
   SavedNodes& saved() { return saved_; }
+  SavedBytes& saved_bytes() { return saved_bytes_; }
 
  private:
   TapeMeter* const meter_;
   uint64_t sequence_ = 0;
   HistoryList histories_;
   SavedNodes saved_;
+  SavedBytes saved_bytes_;
   absl::flat_hash_map<int64_t, std::shared_ptr<Pass>> passes_;
   std::shared_ptr<Pass> suspended_;
 };

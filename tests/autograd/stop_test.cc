@@ -209,5 +209,64 @@ TEST_F(SavedTest, CopiesMayBeSaved) {
   }
 }
 
+// Saved views of a tensor whose bytes the client releases and restores.
+class SavedBytesTest : public StopTest {
+ protected:
+  // Returns sum(x * view of base), whose node saves the view.
+  static Tensor product(const Tensor& x, const Tensor& base) {
+    Tensor view = view_of(base, {{2}, {1}, 2});
+    return ops::sum(ops::mul(x, view), std::nullopt, false, std::nullopt);
+  }
+};
+
+TEST_F(SavedBytesTest, BytesAreFreedAndRestored) {
+  Tensor x = leaf({2}, {1, 2}), base = values({4}, {1, 2, 3, 4}, DType::kFloat64);
+  ops::saved_bytes_watch(1, base);
+  Tensor y = product(x, base);
+  ops::saved_bytes_release(1);
+  EXPECT_EQ(base->storage->ref_count(), 1);  // no node refers to the bytes
+  base = Tensor();
+  EXPECT_THAT(error_of([&] { backward(y, {true, true}); }), ::testing::HasSubstr("released after the forward pass"));
+  for (double scale : {10.0, 20.0}) {  // a graph that is kept is restored twice
+    ops::saved_bytes_restore(1, values({4}, {0, 0, scale, scale}, DType::kFloat64));
+    ops::set_grads({x}, {Tensor()});
+    backward(y, {true, true});
+    EXPECT_EQ(grad_of(x), (V{scale, scale}));
+    ops::saved_bytes_release(1);
+  }
+  ops::saved_bytes_drop(1);
+}
+
+TEST_F(SavedBytesTest, WritesBeforeAndAfterAreDetected) {
+  Tensor x = leaf({2}, {1, 2}), base = values({4}, {1, 2, 3, 4}, DType::kFloat64);
+  ops::saved_bytes_watch(2, base);
+  Tensor y = product(x, base), unchanged = values({4}, {1, 2, 3, 4}, DType::kFloat64);
+  unchanged->storage->bump_version();  // the version of the new bytes does not matter
+  ops::saved_bytes_release(2);
+  ops::saved_bytes_restore(2, unchanged);
+  backward(y, {true, true});
+  unchanged->storage->bump_version();
+  EXPECT_THAT(error_of([&] { backward(y, {true, true}); }), ::testing::HasSubstr("modified by an inplace operation"));
+  Tensor again = values({4}, {1, 2, 3, 4}, DType::kFloat64);
+  ops::saved_bytes_release(2);
+  ops::saved_bytes_restore(2, again);  // the write between save and release is not forgotten
+  EXPECT_THAT(error_of([&] { backward(y, {true, true}); }), ::testing::HasSubstr("modified by an inplace operation"));
+}
+
+TEST_F(SavedBytesTest, RejectsInvalidInstructions) {
+  Tensor base = values({4}, {1, 2, 3, 4}, DType::kFloat64), view = view_of(base, {{2}, {1}, 2});
+  EXPECT_THAT(error_of([&] { ops::saved_bytes_watch(3, view); }), ::testing::HasSubstr("the start of its storage"));
+  ops::saved_bytes_watch(3, base);
+  EXPECT_THAT(error_of([&] { ops::saved_bytes_watch(3, ops::clone(base)); }), ::testing::HasSubstr("is in use"));
+  EXPECT_THAT(error_of([&] { ops::saved_bytes_watch(4, base); }), ::testing::HasSubstr("is watched already"));
+  EXPECT_THAT(error_of([] { ops::saved_bytes_release(5); }), ::testing::HasSubstr("has the number 5"));
+  EXPECT_THAT(error_of([] { ops::saved_bytes_restore(5, values({1}, {1})); }), ::testing::HasSubstr("number 5"));
+  EXPECT_THAT(error_of([] { ops::saved_bytes_drop(5); }), ::testing::HasSubstr("has the number 5"));
+  ops::saved_bytes_release(3);
+  for (const Tensor& wrong : {values({3}, {1, 1, 1}, DType::kFloat64), values({4}, {1, 1, 1, 1}, DType::kFloat32), view})
+    EXPECT_FALSE(error_of([&] { ops::saved_bytes_restore(3, wrong); }).empty());
+  ops::saved_bytes_drop(3);
+}
+
 }  // namespace
 }  // namespace tt::autograd::testing

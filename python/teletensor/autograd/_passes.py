@@ -33,3 +33,10 @@ def current_pass() -> list[Callable[[], None]] | None:
     """
     passes = _passes()
     return passes[-1] if passes else None
+
+
+def at_end_of_outermost_pass(call: Callable[[], None]) -> None:
+    """Registers a call at the end of this thread's outermost pass, unless it is registered. Requires a pass."""
+    calls = _passes()[0]
+    if call not in calls:
+        calls.append(call)

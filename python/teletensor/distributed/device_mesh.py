@@ -69,6 +69,7 @@ class DeviceMesh:
             )
         self._groups: list[ProcessGroup | None] = self._form_groups() if _groups is None else _groups
         self._own_members: tuple[Member, ...] | None = None
+        self._parent: DeviceMesh | None = None  # the mesh of which this is a slice
 
     def _members(self) -> tuple[Member, ...]:
         """The ranks that this process drives: its own. Empty if it is not in the mesh."""
@@ -181,7 +182,9 @@ class DeviceMesh:
             return [part(depth + 1, [*position[:dim], k, *position[dim + 1 :]]) for k in range(self.shape[dim])]
 
         groups = [self._groups[dim] for dim in dims]
-        return DeviceMesh(self.device_type, part(0, own), mesh_dim_names=names, _groups=groups)
+        result = DeviceMesh(self.device_type, part(0, own), mesh_dim_names=names, _groups=groups)
+        result._parent = self if self._parent is None else self._parent
+        return result
 
     def _flatten(self, mesh_dim_name: str | None = None) -> DeviceMesh:
         """Returns a mesh of one dimension with the same ranks. All ranks of the default group must call it."""

@@ -8,10 +8,13 @@ from collections.abc import Callable
 
 from ...nn.modules.container import ModuleDict, ModuleList
 from ...nn.modules.module import Module
-from . import _groups, _unit
+from .._process_group import ProcessGroup
+from .._world import get_world_size
+from ..device_mesh import DeviceMesh, init_device_mesh
+from . import _unit
 from ._nested import cast_floats
+from ._parameter_unit import ParameterUnit
 from ._run import Runner
-from ._unit import ShardedUnit
 from .api import CPUOffloadPolicy, MixedPrecisionPolicy, OffloadPolicy
 from .fully_sharded_data_parallel import unit_parameters, unsupported
 
@@ -27,8 +30,12 @@ class DataParallelMeshDims:
 class UnshardHandle:
     """The result of ``FSDPModule.unshard(async_op=True)``."""
 
+    def __init__(self, runner: Runner):
+        self._runner = runner
+
     def wait(self) -> None:
-        """Has no effect: the module's forward waits."""
+        """Gives the module its gathered parameters."""
+        self._runner.unshard()
 
 
 class GradientReductionHandle:
@@ -49,7 +56,7 @@ def _not_supported(name: str, hint: str) -> Callable:
 class FSDPModule:
     """The methods that fully_shard adds to a module."""
 
-    _fsdp_unit: ShardedUnit | None
+    _fsdp_unit: ParameterUnit | None
     _fsdp_runner: Runner
     _fsdp_policy: MixedPrecisionPolicy
 
@@ -64,13 +71,17 @@ class FSDPModule:
         raise NotImplementedError("[deepcopy] sharded modules cannot be copied: copy them before fully_shard")
 
     def _apply(self, fn: Callable, recurse: bool = True) -> Module:
+        self.reshard()
+        result = super()._apply(fn, recurse)
         for unit in self._fsdp_units(recurse=False):
-            unit.check_unchanged(fn)
-        return super()._apply(fn, recurse)
+            unit.adopt()
+        return result
 
-    def _load_from_state_dict(self, state_dict, prefix, local_metadata, *args) -> None:
-        unsupported("load_state_dict", **{"assign=True": local_metadata.get("assign_to_params_buffers")})
-        super()._load_from_state_dict(state_dict, prefix, local_metadata, *args)
+    def state_dict(self, *args, **kwargs):
+        """The module's state, with DTensors of this rank's parts of the parameters."""
+        for module in self._fsdp_modules(recurse=True):
+            module.reshard()
+        return super().state_dict(*args, **kwargs)
 
     def __call__(self, *args, **kwargs):
         return _run(self, super().__call__, args, kwargs)
@@ -78,17 +89,22 @@ class FSDPModule:
     def _fsdp_modules(self, recurse: bool) -> list[FSDPModule]:
         return [m for m in self.modules() if isinstance(m, FSDPModule)] if recurse else [self]
 
-    def _fsdp_units(self, recurse: bool = True) -> list[ShardedUnit]:
+    def _fsdp_units(self, recurse: bool = True) -> list[ParameterUnit]:
         return [m._fsdp_unit for m in self._fsdp_modules(recurse) if m._fsdp_unit is not None]
 
     def unshard(self, async_op: bool = False) -> UnshardHandle | None:
-        """Starts to gather the parameters, which the next forward uses. ``async_op``: whether a handle is returned."""
+        """Gives the module its gathered parameters until its next forward or reshard(). ``async_op``: only starts to gather
+        them, and returns a handle."""
         for unit in self._fsdp_units(recurse=False):
             unit.start_gather()
-        return UnshardHandle() if async_op else None
+        if async_op:
+            return UnshardHandle(self._fsdp_runner)
+        self._fsdp_runner.unshard()
+        return None
 
     def reshard(self) -> None:
         """Frees parameters that unshard() gathered."""
+        self._fsdp_runner.reshard()
         for unit in self._fsdp_units(recurse=False):
             unit.release()
 
@@ -126,14 +142,37 @@ class FSDPModule:
     def set_is_last_backward(self, is_last_backward: bool) -> None:
         """Has no effect on results: each backward pass completes its reductions."""
 
-    set_reshard_after_backward = _not_supported("set_reshard_after_backward", "parameters are always freed")
+    def set_modules_to_forward_prefetch(self, modules: list[FSDPModule]) -> None:
+        """Sets the modules whose parameters are gathered while this module's forward runs, instead of the one that followed
+        in the previous pass."""
+        self._fsdp_runner.forward_prefetch = [m._fsdp_runner for m in _check_modules(modules)]
+
+    def set_modules_to_backward_prefetch(self, modules: list[FSDPModule]) -> None:
+        """Sets the modules whose parameters are gathered while this module's backward runs, instead of the one that ran
+        before it in forward."""
+        self._fsdp_runner.backward_prefetch = [m._fsdp_runner for m in _check_modules(modules)]
+
+    def set_reshard_after_backward(self, reshard_after_backward: bool, *, recurse: bool = True) -> None:
+        """Has no effect: parameters are freed after backward, and each forward gathers them."""
+
+    def set_unshard_in_backward(self, unshard_in_backward: bool) -> None:
+        """Whether backward gathers parameters that were freed after forward. Without them, a backward pass that needs one of
+        them raises RuntimeError."""
+        self._fsdp_runner.gathers_in_backward = unshard_in_backward
+
+    def set_post_optim_event(self, event) -> None:
+        """Has no effect: the session executes its calls in order, so that parameters are gathered after the optimizer's step."""
+
+    def set_allocate_memory_from_process_group_for_comm(self, enable: bool) -> None:
+        """Has no effect: the engine allocates memory."""
+
+    def set_separate_reduce_scatter_group(self, enable: bool) -> None:
+        """Has no effect on results: one group runs its collectives in order."""
+
+    def set_reduce_scatter_max_input_buffers(self, count: int) -> None:
+        """Has no effect on results: one reduction runs at a time."""
+
     set_keep_unsharded_storage = _not_supported("set_keep_unsharded_storage", "parameters are always freed")
-    set_modules_to_forward_prefetch = _not_supported(
-        "set_modules_to_forward_prefetch", "the order of the previous pass is used"
-    )
-    set_modules_to_backward_prefetch = _not_supported(
-        "set_modules_to_backward_prefetch", "the order of the forward pass is used"
-    )
     set_manual_backward_finalization = _not_supported(
         "set_manual_backward_finalization", "backward completes its reductions"
     )
@@ -141,17 +180,8 @@ class FSDPModule:
     set_custom_all_gather = _not_supported("set_custom_all_gather", "the engine runs the collectives")
     set_custom_reduce_scatter = _not_supported("set_custom_reduce_scatter", "the engine runs the collectives")
     set_all_reduce_hook = _not_supported("set_all_reduce_hook", "the engine runs the collectives")
-    set_post_optim_event = _not_supported("set_post_optim_event", "the session executes its calls in order")
     set_reduce_scatter_unused_params = _not_supported(
         "set_reduce_scatter_unused_params", "a unit is reduced as a whole"
-    )
-    set_reduce_scatter_max_input_buffers = _not_supported(
-        "set_reduce_scatter_max_input_buffers", "one reduction runs at a time"
-    )
-    set_separate_reduce_scatter_group = _not_supported("set_separate_reduce_scatter_group", "one group is used")
-    set_unshard_in_backward = _not_supported("set_unshard_in_backward", "backward gathers the parameters that it needs")
-    set_allocate_memory_from_process_group_for_comm = _not_supported(
-        "set_allocate_memory_from_process_group_for_comm", "the engine allocates memory"
     )
     set_symm_mem_for_comm = _not_supported("set_symm_mem_for_comm", "the engine allocates memory")
 
@@ -176,58 +206,76 @@ def _sharded_class(cls: type) -> type:
     return type(f"FSDP{cls.__name__}", (FSDPModule, cls), {})
 
 
+def _check_modules(modules: list) -> list[FSDPModule]:
+    for module in modules:
+        if not isinstance(module, FSDPModule):
+            raise ValueError(f"expected modules that fully_shard returned, got {type(module)}")
+    return list(modules)
+
+
+def _mesh_of(mesh) -> DeviceMesh:
+    if mesh is None:
+        return init_device_mesh("cpu", (get_world_size(),))
+    if isinstance(mesh, ProcessGroup):
+        return DeviceMesh.from_group(mesh, "cpu")
+    if mesh.ndim not in (1, 2):
+        raise ValueError(f"fully_shard expects a 1D or 2D DeviceMesh but got {mesh}")
+    return mesh
+
+
 def fully_shard(
-    module: Module, *, mesh=None, reshard_after_forward: bool | int | None = None, shard_placement_fn: Callable | None = None,
-    mp_policy: MixedPrecisionPolicy | None = None, offload_policy: OffloadPolicy | None = None,
-    ignored_params: set | None = None, dp_mesh_dims: DataParallelMeshDims | None = None,
+    module: Module | list[Module], *, mesh=None, reshard_after_forward: bool | int | None = None,
+    shard_placement_fn: Callable | None = None, mp_policy: MixedPrecisionPolicy | None = None,
+    offload_policy: OffloadPolicy | None = None, ignored_params: set | None = None,
+    dp_mesh_dims: DataParallelMeshDims | None = None,
 ) -> FSDPModule:  # fmt: skip
     """Shards the parameters of a module, without those of submodules that are already sharded, and returns the module.
 
-    Call it on submodules first. Each parameter becomes a vector of this rank's elements, under the same name; a rank may
-    have none. ``full_tensor()`` of it returns the parameter's values from all ranks. The parameters form one unit: they are
-    concatenated and divided into equal parts, and are gathered when the module runs. See FullyShardedDataParallel, which
-    describes memory and recomputation.
+    Call it on submodules first. Each parameter becomes a DTensor of its own shape that is divided along its first dimension.
+    The parameters form one unit: they are gathered in one collective when the module runs, and their gradients are averaged
+    in one. Create the optimizer afterwards.
+
+    A unit frees its gathered parameters after forward. Backward gathers them again. Parameters on the meta device need values
+    before the first forward (``to_empty()``).
 
     Args:
-        mesh: a mesh with one dimension, or a process group; by default the group of init_process_group(). In a mesh with two
-            dimensions, the second one divides the parameters, and the first one replicates them.
-        reshard_after_forward: whether the parameters are freed after forward and the forward pass is run again in
-            backward. None: true unless this is the root. A module that contains sharded modules keeps its own
-            parameters.
+        module: a module, or several, each of which becomes a unit.
+        mesh: a mesh with one dimension, or a process group; by default all ranks. In a mesh with two dimensions, the second
+            one divides the parameters, and the first one replicates them. Parameters that are DTensors already, of another
+            slice of the same mesh, are divided further.
+        reshard_after_forward: whether the parameters are freed after forward; None: true unless this is the root. An int,
+            the number of ranks over which PyTorch keeps them divided, frees them too.
+        shard_placement_fn: returns the Shard of a parameter along another dimension, which the ranks must divide evenly.
         mp_policy: dtypes of computation, reduction and outputs.
         offload_policy: ``CPUOffloadPolicy()`` stores this rank's parts of parameters and gradients on the CPU.
         ignored_params: parameters that are not sharded; their gradients are not averaged.
 
     Raises:
-        NotImplementedError: a list of modules, ``shard_placement_fn``, ``dp_mesh_dims``, an int in
-            ``reshard_after_forward``, ``param_dtype_override_fn``.
+        NotImplementedError: ``dp_mesh_dims``, ``param_dtype_override_fn``.
     """
     if isinstance(module, (list, tuple)):
-        raise NotImplementedError("[fully_shard] a list of modules is not supported: put them into one module")
+        if not module:
+            raise ValueError("[fully_shard] expected at least one module")
+        for m in module:
+            fully_shard(m, mesh=mesh, reshard_after_forward=reshard_after_forward, shard_placement_fn=shard_placement_fn,
+                        mp_policy=mp_policy, offload_policy=offload_policy, ignored_params=ignored_params)  # fmt: skip
+        return module
     if isinstance(module, (ModuleList, ModuleDict)):
         raise ValueError(f"fully_shard does not support containers that do not implement forward: {module}")
     if isinstance(module, FSDPModule):
         raise ValueError("[fully_shard] the module is already sharded")
     mp_policy = mp_policy or MixedPrecisionPolicy()
-    unsupported("fully_shard", shard_placement_fn=shard_placement_fn, dp_mesh_dims=dp_mesh_dims,
-                param_dtype_override_fn=mp_policy.param_dtype_override_fn)  # fmt: skip
-    if reshard_after_forward is not None and not isinstance(reshard_after_forward, bool):
-        raise NotImplementedError(
-            f"[fully_shard] expected a bool or None in reshard_after_forward, got {reshard_after_forward}"
-        )
-    groups = (
-        _groups.of_mesh("fully_shard", mesh)
-        if hasattr(mesh, "get_group")
-        else _groups.of_strategy("fully_shard", mesh, None, is_hybrid=False, may_form=False)
-    )
+    unsupported("fully_shard", dp_mesh_dims=dp_mesh_dims, param_dtype_override_fn=mp_policy.param_dtype_override_fn)
+    if isinstance(reshard_after_forward, int) and not isinstance(reshard_after_forward, bool):
+        reshard_after_forward = True
+    mesh = _mesh_of(mesh)
     places = unit_parameters(module, FSDPModule, set(), set(ignored_params or ()))
-    module._fsdp_unit = ShardedUnit(
-        module, places, groups, sharded=True, originals=True, param_dtype=mp_policy.param_dtype,
+    module._fsdp_unit = ParameterUnit(
+        module, places, mesh, placement_fn=shard_placement_fn, param_dtype=mp_policy.param_dtype,
         reduce_dtype=mp_policy.reduce_dtype, offload=isinstance(offload_policy, CPUOffloadPolicy),
     ) if places else None  # fmt: skip
     module._fsdp_policy = mp_policy
     module._fsdp_runner = Runner(module, module._fsdp_unit, reshard_after_forward)
-    module._fsdp_runner.has_nested_units = any(isinstance(m, FSDPModule) for m in module.modules())
     module.__class__ = _sharded_class(type(module))
     return module
 
@@ -249,9 +297,7 @@ def register_fsdp_forward_method(module: Module, method_name: str) -> None:
 
 def share_comm_ctx(modules: list[FSDPModule]) -> None:
     """Has no effect: all modules share the session's order of calls."""
-    for module in modules:
-        if not isinstance(module, FSDPModule):
-            raise ValueError(f"expected modules that fully_shard returned, got {type(module)}")
+    _check_modules(modules)
 
 
 for _class in (FSDPModule, UnshardHandle, GradientReductionHandle, DataParallelMeshDims):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator
 
 from ..._C import Tensor
@@ -36,6 +37,17 @@ def tensors_in(value) -> list[Tensor]:
 def with_tensors(value, tensors: Iterator[Tensor]):
     """Returns a copy of the containers with other tensors."""
     return map_tensors(lambda _: next(tensors), value)
+
+
+def results_in(value) -> list[Tensor]:
+    """Returns the tensors of a module's result, also those in the fields of dataclasses."""
+    if isinstance(value, Tensor):
+        return [value]
+    if isinstance(value, dict):
+        value = list(value.values())
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        value = [getattr(value, field.name, None) for field in dataclasses.fields(value)]
+    return [t for item in value for t in results_in(item)] if isinstance(value, (tuple, list)) else []
 
 
 def cast_floats(value, dtype):

@@ -1,23 +1,24 @@
 """Forward and backward of a sharded unit.
 
-A unit either keeps the gathered parameters from forward to backward, or frees them after forward. The engine's tape refers
-to the parameters that it needs in backward. Therefore a unit that frees them does not record its forward pass: backward
-gathers the parameters again, and runs forward again with recording.
+A unit's parameters are gathered for its forward. A unit either keeps them until backward, or frees them after forward. The
+tape saves views of gathered parameters that it needs in backward; the engine's operators ``saved_bytes_*`` free the bytes of
+these views, and restore them from parameters that are gathered again when the first gradient of the unit's results arrives.
 """
 
 from __future__ import annotations
 
-import contextlib
+import collections
+import itertools
 from collections.abc import Callable
 
 from ... import _C
 from ..._C import Tensor
 from ..._grad_mode import enable_grad, no_grad
-from ..._random import get_rng_state, set_rng_state
 from ...autograd import Function
+from ...autograd._passes import at_end_of_outermost_pass, current_pass
 from ...nn.modules.module import Module
-from ._nested import tensors_in, with_tensors
-from ._unit import ShardedUnit
+from ._nested import map_tensors, results_in, tensors_in
+from ._unit import ShardedUnit, end_backward
 
 
 class Order:
@@ -44,7 +45,7 @@ class Order:
 
     def release_unused(self) -> None:
         """Frees parameters that were gathered in advance for units that did not run."""
-        for runner in self._before:
+        for runner in {*self._before, *self._now}:
             runner.unit.release()
 
     def previous(self, position: int) -> Runner | None:
@@ -53,6 +54,8 @@ class Order:
 
 
 _root: Runner | None = None  # the unit whose forward pass is the outermost one in progress
+_numbers = itertools.count(1)  # of saved bytes; see saved_bytes_watch
+_dropped: collections.deque[int] = collections.deque()  # numbers of saved bytes that no graph needs
 
 
 class Runner:
@@ -61,27 +64,39 @@ class Runner:
     Args:
         module: the module.
         unit: its parameters, or None if it has none of its own.
-        frees: whether the gathered parameters are freed after forward; requires that no nested module has a unit.
+        frees: whether the gathered parameters are freed after forward. None: true unless this is the root.
     """
 
     def __init__(self, module: Module, unit: ShardedUnit | None, frees: bool | None):
         self.module, self.unit = module, unit
-        self.frees = frees  # None: true unless this is the root
-        self.has_nested_units = False
+        self.frees = frees
         self.order = Order()
-        self.prefetches_backward = "before"  # "before" or "after" this unit's gradients, or None
+        self.prefetches_backward: str | None = "before"  # "before" or "after" this unit's gradients, or None
+        self.forward_prefetch: list[Runner] | None = None  # units to gather in advance; None: the next one
+        self.backward_prefetch: list[Runner] | None = None
+        self.gathers_in_backward = True
         self.is_root: bool | None = None
+        self.waiting = 0  # forward passes without their backward pass
+        self._in_backward: list[_Pass] = []  # whose parameters are installed
+        self._is_unsharded = False  # by unshard()
+        if unit is not None:
+            unit.reset = self._reset
 
     def frees_after_forward(self) -> bool:
-        if self.unit is None or self.unit.ranks == 1 or self.has_nested_units:
+        if self.unit is None or self.unit.ranks == 1:
             return False
         return not self.is_root if self.frees is None else self.frees
 
     def __call__(self, call: Callable, args: tuple, kwargs: dict):
         """Returns ``call(*args, **kwargs)``, which runs the module with the gathered parameters."""
         global _root
+        if self._in_backward:
+            if current_pass() is not None:
+                return call(*args, **kwargs)  # activation checkpoints run it again, with the parameters of backward
+            end_backward()  # a backward pass was interrupted by an error
         if _root is None:
-            self.is_root = True
+            if current_pass() is None:
+                self.is_root = True
             self.order.begin()
             _root = self
             try:
@@ -96,115 +111,188 @@ class Runner:
     def _run(self, call: Callable, args: tuple, kwargs: dict):
         if self.unit is None:
             return call(*args, **kwargs)
-        order = _root.order
+        while _dropped:
+            _C.ops.saved_bytes_drop(_dropped.popleft())
+        self.reshard()
+        order, unit = _root.order, self.unit
         position = order.enter(self)
-        records = _C.is_grad_enabled() and self.unit.requires_grad
-        if records and self.frees_after_forward():
-            inputs = tensors_in((args, kwargs))
-            result: list = []
-            outputs = _Recomputed.apply(self, call, (args, kwargs), order, position, result, self.unit.anchor, *inputs)
-            return with_tensors(result[0], iter(outputs))
-        tensors = list(_Gathered.apply(self.unit, self.unit.anchor)) if records else self.unit.gather()
+        if not _C.is_grad_enabled():
+            tensors = unit.views(unit.gather())
+            self._prefetch_forward(order, position)
+            with unit.installed(unit.presented(tensors)):
+                return call(*args, **kwargs)
+        this = _Pass(self, order, position)
+        this.base = unit.gather()
+        if self.frees_after_forward():
+            this.watch()
+        if unit.requires_grad:
+            tensors = list(_Gathered.apply(unit, this, unit.anchor))
+        else:
+            tensors = unit.views(this.base)
+            args, kwargs = _entered(this, args, kwargs)
         self._prefetch_forward(order, position)
-        with self.unit.installed(tensors):
-            return call(*args, **kwargs)
+        with unit.installed(unit.presented(tensors)):
+            result = call(*args, **kwargs)
+        del tensors
+        this.leave_forward([t for t in results_in(result) if t.requires_grad])
+        return result
 
     def _prefetch_forward(self, order: Order, position: int) -> None:
         following = order.next(position)
-        if following is not None and following is not self:
-            following.unit.start_gather()
+        for runner in [following] if self.forward_prefetch is None else self.forward_prefetch:
+            if runner is not None and runner is not self and runner.unit is not None:
+                runner.unit.start_gather()
 
     def prefetch_backward(self, order: Order, position: int) -> None:
+        """Gathers the units whose backward pass is expected next, if their parameters are freed."""
         before = order.previous(position)
-        if before is not None and before is not self and before.frees_after_forward():
-            before.unit.start_gather()
+        for runner in [before] if self.backward_prefetch is None else self.backward_prefetch:
+            if runner is not None and runner is not self and runner.waiting and not runner._in_backward:
+                runner.unit.start_gather()
+
+    def unshard(self) -> None:
+        """Gives the module the gathered parameters until its next forward or reshard()."""
+        if self._is_unsharded or self._in_backward or self.unit is None:
+            return
+        unit = self.unit
+        this = _Pass(self, self.order, 0)
+        this.base = unit.gather()
+        records = _C.is_grad_enabled() and unit.requires_grad
+        tensors = list(_Gathered.apply(unit, None, unit.anchor, this.base)) if records else unit.views(this.base)
+        unit.install(unit.presented(tensors))
+        self._is_unsharded = True
+
+    def reshard(self) -> None:
+        """Ends unshard()."""
+        if self._is_unsharded:
+            self._is_unsharded = False
+            self.unit.uninstall()
+
+    def _reset(self) -> None:
+        for this in list(self._in_backward):
+            this.leave_backward()
+
+
+class _Pass:
+    """One forward pass of a unit and its backward pass."""
+
+    def __init__(self, runner: Runner, order: Order, position: int):
+        self.runner, self.order, self.position = runner, order, position
+        self.base: Tensor | None = None  # the gathered parameters; None while they are freed
+        self._number = 0  # of the saved bytes; 0 if the parameters are kept
+        self._version = 0  # of the unit in forward
+        self._is_waiting = self._in_backward = False
+
+    def __del__(self):
+        if self._number:
+            _dropped.append(self._number)  # a finalizer issues nothing: the session may be in use
+        self._stop_waiting()
+
+    def _stop_waiting(self) -> None:
+        self.runner.waiting -= self._is_waiting
+        self._is_waiting = False
+
+    def watch(self) -> None:
+        """Makes the bytes of the parameters that the tape saves from now on releasable."""
+        self._number = next(_numbers)
+        self._version = self.runner.unit.version()
+        _C.ops.saved_bytes_watch(self._number, self.base)
+
+    def leave_forward(self, outputs: list[Tensor]) -> None:
+        """Frees the parameters, unless no gradient of an output could announce the backward pass."""
+        for output in outputs:
+            output.register_hook(self._enter_backward)
+        if self._number and outputs:
+            _C.ops.saved_bytes_release(self._number)
+            self.base = None
+            self._is_waiting = True
+            self.runner.waiting += 1
+
+    def _enter_backward(self, grad: Tensor) -> None:
+        """The hook of the outputs: gathers the parameters, and gives them to the tape and to the module."""
+        if self._in_backward or (self.base is None and not self.runner.gathers_in_backward):
+            return
+        unit = self.runner.unit
+        self._in_backward = True
+        self._stop_waiting()
+        at_end_of_outermost_pass(end_backward)
+        with no_grad():
+            if self.base is None:
+                if unit.version() != self._version:
+                    raise RuntimeError(
+                        "one of the variables needed for gradient computation has been modified by an inplace operation: sharded "
+                        f"parameters of {type(self.runner.module).__name__} were changed between forward and backward"
+                    )
+                self.base = unit.gather()
+                _C.ops.saved_bytes_restore(self._number, self.base)
+        if self.runner.prefetches_backward == "before":
+            self.runner.prefetch_backward(self.order, self.position)
+        with enable_grad():
+            records = unit.requires_grad
+            tensors = list(_Gathered.apply(unit, None, unit.anchor, self.base)) if records else unit.views(self.base)
+        unit.install(unit.presented(tensors))
+        self.runner._in_backward.append(self)
+
+    def leave_backward(self) -> None:
+        """Frees the parameters again. A graph that is kept gathers them again in its next pass."""
+        if not self._in_backward:
+            return
+        self._in_backward = False
+        self.runner._in_backward.remove(self)
+        self.runner.unit.uninstall()
+        if self._number:
+            _C.ops.saved_bytes_release(self._number)
+            self.base = None
+        if self.runner.prefetches_backward == "after":
+            self.runner.prefetch_backward(self.order, self.position)
 
 
 class _Gathered(Function):
-    """Returns a unit's gathered parameters. backward reduces their gradients."""
+    """Returns a unit's gathered parameters. backward reduces their gradients, and ends the unit's backward pass.
+
+    The node precedes all others of the unit's forward pass, so that it runs after all of them.
+    """
 
     @staticmethod
-    def forward(ctx, unit: ShardedUnit, anchor: Tensor):
-        ctx.unit = unit
-        tensors = unit.gather()
+    def forward(ctx, unit: ShardedUnit, this: _Pass | None, anchor: Tensor, base: Tensor | None = None):
+        ctx.unit, ctx.this = unit, this
+        tensors = unit.views(this.base if base is None else base)
         ctx.mark_non_differentiable(*(t for t, entry in zip(tensors, unit.entries) if not entry.requires_grad))
         return tuple(tensors)
 
     @staticmethod
     def backward(ctx, *grads):
         _reject_create_graph()
+        at_end_of_outermost_pass(end_backward)
         ctx.unit.reduce([g if entry.requires_grad else None for g, entry in zip(grads, ctx.unit.entries, strict=True)])
-        return None, None
+        if ctx.this is not None:
+            ctx.this.leave_backward()
+        return None, None, None, None
+
+
+class _Entered(Function):
+    """Returns the inputs of a unit without trainable parameters. backward ends the unit's backward pass."""
+
+    @staticmethod
+    def forward(ctx, this: _Pass, *inputs: Tensor):
+        ctx.this = this
+        return tuple(t.view_as(t) for t in inputs)
+
+    @staticmethod
+    def backward(ctx, *grads):
+        ctx.this.leave_backward()
+        return None, *grads
+
+
+def _entered(this: _Pass, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+    """The arguments, with a node before the unit's others."""
+    inputs = [t for t in tensors_in((args, kwargs)) if t.requires_grad]
+    if not inputs:
+        return args, kwargs
+    outputs = {id(t): new for t, new in zip(inputs, _Entered.apply(this, *inputs), strict=True)}
+    return map_tensors(lambda t: outputs.get(id(t), t), (args, kwargs))
 
 
 def _reject_create_graph() -> None:
     if _C.is_grad_enabled():
         raise NotImplementedError("[fsdp] backward(create_graph=True) is not supported")
-
-
-class _Modes:
-    """The modes of forward that backward restores: autocast, the generator's state, and the module's buffers."""
-
-    def __init__(self, module: Module):
-        self._autocast = {kind: _C.autocast_dtype(kind) for kind in ("cpu", "cuda")}
-        self._generator = get_rng_state()
-        self._buffers = [(m, name, buffer.detach().clone()) for m in module.modules()
-                         for name, buffer in m._buffers.items() if buffer is not None]  # fmt: skip
-
-    @contextlib.contextmanager
-    def restored(self):
-        now = {kind: _C.autocast_dtype(kind) for kind in self._autocast}
-        generator = get_rng_state()
-        buffers = [(m, name, m._buffers[name]) for m, name, _ in self._buffers]
-        self._set(self._autocast, self._generator, [(m, name, b.clone()) for m, name, b in self._buffers])
-        try:
-            yield
-        finally:
-            self._set(now, generator, buffers)
-
-    @staticmethod
-    def _set(autocast: dict, generator: Tensor, buffers: list) -> None:
-        for kind, dtype in autocast.items():
-            _C.set_autocast_dtype(kind, dtype)
-        set_rng_state(generator)
-        for module, name, buffer in buffers:
-            module._buffers[name] = buffer
-
-
-class _Recomputed(Function):
-    """Runs a module without recording, and runs it again with recording in backward."""
-
-    @staticmethod
-    def forward(ctx, runner: Runner, call: Callable, arguments, order: Order, position: int, result: list, anchor: Tensor,
-                *inputs: Tensor):  # fmt: skip
-        ctx.runner, ctx.call, ctx.order, ctx.position = runner, call, order, position
-        ctx.arguments, ctx.inputs = arguments, inputs
-        ctx.modes = _Modes(runner.module)
-        unit = runner.unit
-        tensors = unit.gather()
-        runner._prefetch_forward(order, position)
-        args, kwargs = arguments
-        with no_grad(), unit.installed(tensors):
-            result.append(call(*args, **kwargs))
-        return tuple(tensors_in(result[0]))
-
-    @staticmethod
-    def backward(ctx, *grads):
-        _reject_create_graph()
-        runner, unit = ctx.runner, ctx.runner.unit
-        leaves = unit.gather()
-        for leaf, entry in zip(leaves, unit.entries, strict=True):
-            leaf.requires_grad = entry.requires_grad
-        if runner.prefetches_backward == "before":
-            runner.prefetch_backward(ctx.order, ctx.position)
-        inputs = [t.detach().requires_grad_(t.requires_grad) for t in ctx.inputs]
-        args, kwargs = with_tensors(ctx.arguments, iter(inputs))
-        with enable_grad(), ctx.modes.restored(), unit.installed(leaves):
-            outputs = tensors_in(ctx.call(*args, **kwargs))
-        pairs = [(o, g) for o, g in zip(outputs, grads, strict=True) if o.requires_grad and g is not None]
-        if pairs:
-            _C.backward([o for o, _ in pairs], [g for _, g in pairs], False, False, [])
-        unit.reduce([leaf.grad for leaf in leaves])
-        if runner.prefetches_backward == "after":
-            runner.prefetch_backward(ctx.order, ctx.position)
-        return (None,) * 7 + tuple(t.grad for t in inputs)

@@ -26,6 +26,14 @@ _MAX_REDUCTIONS = 1  # maximum number of reductions in progress when another one
 _live: weakref.WeakSet[ShardedUnit] = weakref.WeakSet()
 
 
+def end_backward() -> None:
+    """Ends a backward pass: finishes its reductions, and frees parameters that were gathered but not used."""
+    flush()
+    for unit in list(_live):
+        unit.reset()
+        unit.release()
+
+
 def _finish_reductions(leave: int = 0) -> None:
     while len(_reductions) > leave:
         unit, work, part = _reductions.popleft()
@@ -42,12 +50,6 @@ def _finish_replications() -> None:
         unit, work, part = _replications.popleft()
         work.wait()
         unit._accumulate(part)
-
-
-def _after_backward() -> None:
-    flush()
-    for unit in list(_live):
-        unit.release()  # gathered in advance, but not used
 
 
 def flush() -> None:
@@ -67,6 +69,7 @@ def discard(units: list[ShardedUnit]) -> None:
         queue.extend(kept)
     for unit in units:
         unit.release()
+        unit.reset()
         unit._unreduced = unit._unreplicated = None
 
 
@@ -143,11 +146,8 @@ class ShardedUnit:
 
     def __init__(self, owner: Module, places: list, groups: ShardGroups, *, sharded: bool, originals: bool, param_dtype=None,
                  reduce_dtype=None, offload: bool = False):  # fmt: skip
-        self.group, self.replicas = groups
         self.owner, self.originals = owner, originals
-        self.ranks = self.group.size() if sharded else 1  # number of parts
-        self.rank = self.group.rank() if sharded else 0
-        self.entries: list[Entry] = []
+        self._set_ranks(groups, sharded)
         parameters = self._collect(places)
         first = parameters[0]
         for parameter in parameters:
@@ -175,6 +175,15 @@ class ShardedUnit:
             flat = self._flatten([parameter.detach() for parameter in parameters], self.dtype)
             self.shard = flat.view(self.ranks, -1)[self.rank].clone().to(self.storage_device)
         self.exposed = self._expose()
+        self._set_state()
+
+    def _set_ranks(self, groups: ShardGroups, sharded: bool) -> None:
+        self.group, self.replicas = groups
+        self.ranks = self.group.size() if sharded else 1  # number of parts
+        self.rank = self.group.rank() if sharded else 0
+        self.entries: list[Entry] = []
+
+    def _set_state(self) -> None:
         self.synchronizes = True
         self.averages_replicas = True
         self.divisor: float | None = None  # divisor of the sum of gradients; None: the number of ranks
@@ -183,9 +192,11 @@ class ShardedUnit:
         self._gathering: tuple | None = None  # the Work, and the tensor that it fills
         # A tensor that requires grad, so that a unit is recorded even if its inputs do not require grad.
         self.anchor = _C.torch.zeros((), device=self.device, requires_grad=self.requires_grad)
+        self._replaced: list[list[tuple[Module, str, Parameter | None]]] = []  # by each install()
+        self.reset: Callable[[], None] = lambda: None  # ends what an interrupted pass has begun (Runner)
         _live.add(self)
-        if _after_backward not in gradients.after_backward:
-            gradients.after_backward.append(_after_backward)
+        if flush not in gradients.after_backward:
+            gradients.after_backward.append(flush)
 
     def _collect(self, places: list) -> list[Parameter]:
         """Creates the entries; returns their parameters."""
@@ -267,7 +278,16 @@ class ShardedUnit:
     def start_gather(self) -> None:
         """Starts to gather the parameters, unless it has started."""
         if self._gathering is None:
-            self._gathering = self._start(self.shard.detach(), self.param_dtype)
+            with no_grad():
+                self._gathering = self._start(self._part(), self.param_dtype)
+
+    def _part(self) -> Tensor:
+        """This rank's part, as a vector."""
+        return self.shard.detach()
+
+    def version(self) -> int:
+        """The number of changes of this rank's part in place."""
+        return self.shard._version + sum(p._version for p in self.exposed)
 
     def _start(self, part: Tensor, dtype) -> tuple:
         part = part.to(self.device).to(dtype)
@@ -280,15 +300,28 @@ class ShardedUnit:
         pieces = full[: self.numel].split([entry.numel for entry in self.entries])
         return [piece.view(entry.shape) for piece, entry in zip(pieces, self.entries, strict=True)]
 
-    def gather(self) -> list[Tensor]:
-        """Returns the gathered parameters, as views of one tensor. The unit does not keep them."""
+    def gather(self) -> Tensor:
+        """Returns the gathered parameters, as one tensor that views() divides. The unit does not keep them."""
         with no_grad():
             self.start_gather()
             work, full = self._gathering
             self._gathering = None
             if work is not None:
                 work.wait()
-            return [view.detach() for view in self._views(full)]
+            return self._arranged(full)
+
+    def _arranged(self, full: Tensor) -> Tensor:
+        """The parameters one after the other, of the ranks' parts one after the other."""
+        return full
+
+    def views(self, base: Tensor) -> list[Tensor]:
+        """The parameters, as views of a result of gather() without history."""
+        with no_grad():
+            return [view.detach() for view in self._views(base)]
+
+    def presented(self, tensors: list[Tensor]) -> list[Tensor]:
+        """The tensors that the modules use, of gathered ones."""
+        return tensors
 
     def gather_flat(self, part: Tensor) -> list[Tensor]:
         """Gathers tensors that are laid out like the ranks' parts, in their dtype; one tensor per parameter."""
@@ -306,25 +339,33 @@ class ShardedUnit:
             if work is not None:
                 work.wait()
 
-    @contextlib.contextmanager
-    def installed(self, tensors: list[Tensor]) -> Iterator[None]:
-        """Replaces the modules' parameters by other tensors, one per entry."""
-        before = []
+    def install(self, tensors: list[Tensor]) -> None:
+        """Replaces the modules' parameters by other tensors, one per entry, until uninstall(). Nests."""
+        before: list[tuple[Module, str, Parameter | None]] = []
         for tensor, entry in zip(tensors, self.entries, strict=True):
             for module, name in entry.places:
                 before.append((module, name, module._parameters.get(name)))
                 module._parameters[name] = tensor
-        flat = None if self.originals else self.owner._parameters.pop(self.FLAT_NAME)
+        if not self.originals:
+            before.append((self.owner, self.FLAT_NAME, self.owner._parameters.pop(self.FLAT_NAME)))
+        self._replaced.append(before)
+
+    def uninstall(self) -> None:
+        """Gives the modules the parameters that they had before the last install()."""
+        for module, name, parameter in self._replaced.pop():
+            if parameter is None:
+                del module._parameters[name]
+            else:
+                module._parameters[name] = parameter
+
+    @contextlib.contextmanager
+    def installed(self, tensors: list[Tensor]) -> Iterator[None]:
+        """Replaces the modules' parameters by other tensors, one per entry."""
+        self.install(tensors)
         try:
             yield
         finally:
-            for module, name, parameter in before:
-                if parameter is None:
-                    del module._parameters[name]
-                else:
-                    module._parameters[name] = parameter
-            if flat is not None:
-                self.owner._parameters[self.FLAT_NAME] = flat
+            self.uninstall()
 
     def store(self, tensors: list[Tensor]) -> None:
         """Copies this rank's elements of full parameters to its part."""

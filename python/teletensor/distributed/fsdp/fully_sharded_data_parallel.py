@@ -76,9 +76,8 @@ class FullyShardedDataParallel(Module):
     from all ranks when the module runs and again in backward, which averages their gradients over the ranks. While a unit
     runs, the parameters of the next one are gathered. The optimizer must be created afterwards, from ``parameters()``.
 
-    With FULL_SHARD, a unit frees its parameters after forward, and backward runs its forward again, as
-    torch.utils.checkpoint does. The root, and units that contain other units, keep theirs and do not run twice, like all
-    units with SHARD_GRAD_OP.
+    With FULL_SHARD, a unit frees its parameters after forward and gathers them again in backward. The root keeps its own, as
+    all units do with SHARD_GRAD_OP. A graph that refers to freed parameters fails if a parameter was changed in between.
 
     With HYBRID_SHARD, parameters are divided among the ranks of one group, such as those of a host, and ranks with the same
     part average their gradients. Each gradient is averaged within the first group and then over the second one.
@@ -152,7 +151,6 @@ class FullyShardedDataParallel(Module):
         ) if places else None  # fmt: skip
         frees = None if strategy in (ShardingStrategy.FULL_SHARD, ShardingStrategy.HYBRID_SHARD) else False
         self._runner = Runner(module, self._unit, frees)
-        self._runner.has_nested_units = any(isinstance(m, FullyShardedDataParallel) for m in module.modules())
         self._runner.prefetches_backward = {
             BackwardPrefetch.BACKWARD_PRE: "before", BackwardPrefetch.BACKWARD_POST: "after", None: None,
         }[backward_prefetch]  # fmt: skip
