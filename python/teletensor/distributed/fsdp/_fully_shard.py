@@ -218,8 +218,6 @@ def _mesh_of(mesh) -> DeviceMesh:
         return init_device_mesh("cpu", (get_world_size(),))
     if isinstance(mesh, ProcessGroup):
         return DeviceMesh.from_group(mesh, "cpu")
-    if mesh.ndim not in (1, 2):
-        raise ValueError(f"fully_shard expects a 1D or 2D DeviceMesh but got {mesh}")
     return mesh
 
 

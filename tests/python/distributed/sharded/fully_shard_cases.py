@@ -7,7 +7,9 @@ import copy
 import teletensor as torch
 from teletensor import nn
 from teletensor.distributed import fsdp
+from teletensor.distributed.device_mesh import init_device_mesh
 from teletensor.distributed.fsdp import fully_shard
+from teletensor.distributed.tensor import Replicate, Shard
 
 from ..data_parallel.data_parallel_cases import batch, loss_of, part
 from .fsdp_cases import Tower, tower, train
@@ -30,7 +32,7 @@ def trains(rank: int, size: int, reshard_after_forward: bool | None = None, offl
     module, alone = shard(tower(), reshard_after_forward=reshard_after_forward, offload_policy=policy), tower()
     train(module, rank, size)
     train(alone)
-    numel = sum(p.numel() for p in module.parameters())
+    numel = sum(p.to_local().numel() for p in module.parameters())
     names = [n for n, _ in module.named_parameters()] == [n for n, _ in alone.named_parameters()]
     return [difference(module, alone), numel, names, type(module).__name__, isinstance(module, Tower)]
 
@@ -99,18 +101,18 @@ def methods(rank: int, size: int) -> list:
     module.set_gradient_divide_factor(1.0)
     module.half(x).sum().backward()
     alone.half(x).sum().backward()
-    grad = module.weight.grad
-    return [*results, (grad - size * 1.0).abs().max().item() if grad.numel() else 0.0]
+    return [*results, (module.weight.grad.full_tensor() - size * 1.0).abs().max().item()]
 
 
 def rejected(rank: int, size: int) -> list[str]:
     messages = []
     module = fully_shard(nn.Linear(2, 2))
     for call in (
-        lambda: fully_shard([nn.Linear(2, 2)]), lambda: fully_shard(nn.Linear(2, 2), reshard_after_forward=2),
-        lambda: fully_shard(nn.ModuleList()), lambda: fully_shard(module),
-        lambda: fully_shard(nn.Linear(2, 2), shard_placement_fn=print), lambda: module.set_symm_mem_for_comm(),
-        lambda: copy.deepcopy(module), module.double, lambda: module.load_state_dict(module.state_dict(), assign=True),
+        lambda: fully_shard([]), lambda: fully_shard(nn.ModuleList()), lambda: fully_shard(module),
+        lambda: fully_shard(nn.Linear(2, 3), shard_placement_fn=lambda p: Shard(1) if p.dim() > 1 else Replicate()),
+        lambda: fully_shard(nn.Linear(3, 2), shard_placement_fn=lambda p: Shard(p.dim() - 1)),
+        lambda: fully_shard(nn.PReLU(), mesh=init_device_mesh("cpu", (1, 1, 2))),
+        lambda: module.set_symm_mem_for_comm(), lambda: copy.deepcopy(module),
     ):  # fmt: skip
         try:
             call()

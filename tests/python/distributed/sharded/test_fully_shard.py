@@ -43,4 +43,4 @@ def test_methods(ranks):
 
 def test_rejected_arguments(ranks):
     (messages, _) = ranks.run(2, cases.rejected)
-    assert len(messages) == 9, messages
+    assert len(messages) == 8, messages
