@@ -101,7 +101,7 @@ class GradScaler:
                     continue
                 if grad.dtype is _C.float16 and not allow_fp16:
                     raise ValueError("Attempting to unscale FP16 gradients.")
-                grads[grad.device].append(grad)
+                grads[grad.device] += _C.dtensor_locals(grad) if _C.is_dtensor(grad) else [grad]
         found = {}
         for device, members in grads.items():
             found[device] = found_inf if device == found_inf.device else found_inf.to(device)
@@ -110,8 +110,13 @@ class GradScaler:
 
     def _groups_of(self, optimizer: Any) -> list:
         """The process groups among whose ranks the optimizer's gradients are divided."""
-        params = [p for group in optimizer.param_groups for p in group["params"] if hasattr(p, "_unit")]
-        return list(dict.fromkeys(p._unit.group for p in params))
+        groups: dict = {}
+        for p in (p for group in optimizer.param_groups for p in group["params"]):
+            if _C.is_dtensor(p):
+                groups.update(dict.fromkeys(_C.dtensor_spec(p).mesh.get_all_groups()))
+            elif hasattr(p, "_unit"):
+                groups[p._unit.group] = None
+        return list(groups)
 
     def _found_on_any_rank(self, optimizer: Any, found: dict, device: Any) -> dict:
         """Combines the ranks' results if gradients are divided among ranks. A rank without gradients takes part."""

@@ -14,6 +14,7 @@ from ..._C import Tensor
 from ..._grad_mode import no_grad
 from ...nn.modules.module import Module
 from ...optim import Optimizer
+from ._broadcast import broadcast_values
 from ._shards import boxes_of, copy_value
 
 __all__ = [
@@ -33,9 +34,12 @@ class StateDictOptions:
         dict. cpu_offload: whether tensors are copied to the CPU. ignore_frozen_params: whether parameters that do not
         require grad are left out. strict: whether a model's state dict must have exactly the model's names.
         flatten_optimizer_state_dict: whether an optimizer's state dict has one level: ``state.<parameter>.<key>``.
+        broadcast_from_rank0: whether the values of a full state dict that is set are those of rank 0; all other ranks may
+        pass an empty dict. Requires `full_state_dict`.
 
     Raises:
-        NotImplementedError: ``keep_submodule_prefixes=False``, ``broadcast_from_rank0=True``, ``dsd_fqn_modifiers``.
+        ValueError: ``broadcast_from_rank0`` without ``full_state_dict``.
+        NotImplementedError: ``keep_submodule_prefixes=False``, ``dsd_fqn_modifiers``.
     """
 
     full_state_dict: bool = False
@@ -48,11 +52,12 @@ class StateDictOptions:
     dsd_fqn_modifiers: str = "_fqn_modifiers"
 
     def __post_init__(self) -> None:
-        if not self.keep_submodule_prefixes or self.broadcast_from_rank0 or self.dsd_fqn_modifiers != "_fqn_modifiers":
+        if not self.keep_submodule_prefixes or self.dsd_fqn_modifiers != "_fqn_modifiers":
             raise NotImplementedError(
-                "[StateDictOptions] expected keep_submodule_prefixes=True, broadcast_from_rank0=False and the default "
-                "dsd_fqn_modifiers"
+                "[StateDictOptions] expected keep_submodule_prefixes=True and the default dsd_fqn_modifiers"
             )
+        if self.broadcast_from_rank0 and not self.full_state_dict:
+            raise ValueError("full_state_dict must be True when broadcast_from_rank0 is True.")
 
 
 def _clean(model: Module, name: str) -> str:
@@ -185,6 +190,8 @@ def set_model_state_dict(model: Module, model_state_dict: dict[str, Any], *, opt
         RuntimeError: names are missing or unexpected, and ``options.strict``.
     """
     options = options or StateDictOptions()
+    if options.broadcast_from_rank0:
+        model_state_dict = broadcast_values(model_state_dict, _device_of(model))
     with _sharded_state_dicts(model, False):
         own = model.state_dict()
         by_name = {_clean(model, key): key for key in own}
@@ -205,6 +212,10 @@ def set_model_state_dict(model: Module, model_state_dict: dict[str, Any], *, opt
     from ...nn.modules.module import _IncompatibleKeys
 
     return _IncompatibleKeys(missing, unexpected)
+
+
+def _device_of(model: Module) -> _C.device:
+    return next((p.device for p in model.parameters() if p.device.type != "meta"), _C.device("cpu"))
 
 
 # Optimizers.
@@ -320,6 +331,8 @@ def set_optimizer_state_dict(
     """
     options = options or StateDictOptions()
     names = _names_by_id(model)
+    if options.broadcast_from_rank0:
+        optim_state_dict = broadcast_values(optim_state_dict, _device_of(model))
     if options.flatten_optimizer_state_dict:
         own = get_optimizer_state_dict(model, optimizers)
         optim_state_dict = _nested(optim_state_dict, own)

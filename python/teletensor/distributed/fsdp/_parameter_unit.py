@@ -40,6 +40,7 @@ class ParameterEntry(Entry):
         self.part_shape[dim] = self.chunk
         self.part_numel = self.numel // max(local.shape[dim], 1) * self.chunk
         self.parameter: Parameter | None = None  # the DTensor of this rank's part
+        self.grad_offset = 0  # in the ranks' parts of the gradients
 
     def own(self, whole: Tensor, ranks: int, rank: int) -> Tensor:
         """This rank's part, without padding."""
@@ -87,6 +88,9 @@ class ParameterUnit(ShardedUnit):
         self._set_ranks(_groups.of_mesh("fully_shard", mesh), sharded=True)
         self._placement_fn, self._offload = placement_fn, offload
         self._param_dtype, self._reduce_dtype = param_dtype, reduce_dtype
+        self._trainable: list[ParameterEntry] = []
+        self._has_unused = False  # whether the last backward pass computed no gradient of a trainable parameter
+        self._unreduced = None
         parameters = self._collect(places)
         self.requires_grad = any(entry.requires_grad for entry in self.entries)
         self.numel = sum(entry.numel for entry in self.entries)
@@ -114,7 +118,7 @@ class ParameterUnit(ShardedUnit):
                 entry = ParameterEntry(
                     parameter, f"{path}{'.' if path else ''}{name}", offset, self._dim_of(parameter, name), self.ranks
                 )
-                known[id(parameter)] = entry
+                known[id(parameter)], parameter._in_unit = entry, True
                 offset += entry.part_numel
                 self.entries.append(entry)
                 parameters.append(parameter)
@@ -191,7 +195,14 @@ class ParameterUnit(ShardedUnit):
                 )
             if entry.requires_grad is not parameter.requires_grad:
                 entry.requires_grad = parameter.requires_grad
-        self.requires_grad = any(entry.requires_grad for entry in self.entries)
+        trainable = [entry for entry in self.entries if entry.requires_grad]
+        if self._unreduced is not None and trainable != self._trainable:
+            raise RuntimeError("[fully_shard] requires_grad was changed between backward passes whose gradients are added up")
+        offset = 0
+        for entry in trainable:
+            entry.grad_offset = offset
+            offset += entry.part_numel
+        self._trainable, self.requires_grad = trainable, bool(trainable)
         self.param_dtype = self._param_dtype or self.dtype
         self.reduce_dtype = self._reduce_dtype or self.param_dtype
 
@@ -244,22 +255,36 @@ class ParameterUnit(ShardedUnit):
 
     # Gradients.
 
+    def _mark_unused(self, grads: list[Tensor | None]) -> None:
+        self._has_unused = any(g is None and entry.requires_grad for g, entry in zip(grads, self.entries, strict=True))
+
     def _flatten(self, tensors: list[Tensor | None], dtype) -> Tensor:
+        """The gradients of the trainable parameters, and for each of them one number: 1 if it has a gradient, else 0."""
+        found = [t for t, entry in zip(tensors, self.entries, strict=True) if entry.requires_grad]
         rows = [
             _C.torch.zeros(self.ranks, entry.part_numel, dtype=dtype, device=self.device)
             if t is None else entry.split(t.to(dtype), self.ranks)
-            for t, entry in zip(tensors, self.entries, strict=True)
+            for t, entry in zip(found, self._trainable, strict=True)
         ]  # fmt: skip
-        return (_C.torch.cat(rows, 1) if len(rows) > 1 else rows[0].contiguous()).view(-1)
+        flags = _C.tensor([float(t is not None) for t in found], dtype=dtype, device=self.device)
+        return _C.torch.cat([*rows, flags.expand(self.ranks, len(found))], 1).view(-1)
+
+    def _used(self, part: Tensor) -> list[bool]:
+        """Whether a parameter has a gradient on any rank. Waits only if one has none on this rank."""
+        count = len(self._trainable)
+        if not self._has_unused:
+            return [True] * count
+        return [flag > 0 for flag in part.narrow(0, part.numel() - count, count).tolist()]
 
     def _accumulate(self, part: Tensor) -> None:
         with no_grad():
+            used = self._used(part)
             part = part.to(self.dtype).to(self.storage_device)
-            for entry in self.entries:
-                if not entry.requires_grad:
+            for entry, is_used in zip(self._trainable, used, strict=True):
+                if not is_used:
                     continue
                 local = entry.parameter.to_locals()[0]
-                grad = part.narrow(0, entry.offset, entry.part_numel).view(entry.part_shape)
+                grad = part.narrow(0, entry.grad_offset, entry.part_numel).view(entry.part_shape)
                 grad = grad.narrow(entry.dim, 0, local.shape[entry.dim])
                 if local.grad is None:
                     local.grad = grad

@@ -256,6 +256,7 @@ class _Gathered(Function):
     @staticmethod
     def forward(ctx, unit: ShardedUnit, this: _Pass | None, anchor: Tensor, base: Tensor | None = None):
         ctx.unit, ctx.this = unit, this
+        ctx.set_materialize_grads(False)
         tensors = unit.views(this.base if base is None else base)
         ctx.mark_non_differentiable(*(t for t, entry in zip(tensors, unit.entries) if not entry.requires_grad))
         return tuple(tensors)

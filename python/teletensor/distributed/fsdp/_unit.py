@@ -384,6 +384,7 @@ class ShardedUnit:
         synchronizes. Does not wait for the reduction."""
         if not self.requires_grad:
             return
+        self._mark_unused(grads)
         with no_grad():
             flat = self._flatten(grads, self.reduce_dtype)
             if self._unreduced is not None:
@@ -400,9 +401,12 @@ class ShardedUnit:
                 part = flat
                 work = self.group.allreduce([part], _options.AllreduceOptions(reduceOp=op))
             else:
-                part = _C.torch.empty(self.part_numel, dtype=self.reduce_dtype, device=self.device)
+                part = _C.torch.empty(flat.numel() // self.ranks, dtype=self.reduce_dtype, device=self.device)
                 work = self.group.reduce_scatter_single(part, flat, _options.ReduceScatterOptions(reduceOp=op))
             _reductions.append((self, work, part))
+
+    def _mark_unused(self, grads: list[Tensor | None]) -> None:
+        """Called with the gradients of each backward pass."""
 
     def _reduction(self) -> ReduceOp:
         return ReduceOp.AVG if self.divisor is None else ReduceOp.SUM
