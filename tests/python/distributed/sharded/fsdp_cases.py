@@ -395,6 +395,31 @@ def two_passes(rank: int, size: int) -> float:
     return difference(module, alone)
 
 
+class Scaled(nn.Linear):
+    """A module with Python state: each call multiplies by the number of calls."""
+
+    calls = 0
+
+    def forward(self, x):
+        self.calls += 1
+        return super().forward(x) * self.calls
+
+
+def python_state(rank: int, size: int) -> list:
+    """Forward runs once: the gradient is that of the first call."""
+    results = []
+    for wrap_in in (lambda m: FSDP(m, auto_wrap_policy=wrap.ModuleWrapPolicy({Scaled})),
+                    lambda m: fsdp.fully_shard([*m, m]) and m):  # fmt: skip
+        inner = nn.Sequential(Scaled(2, 2, bias=False), Scaled(2, 2, bias=False))
+        for child in inner:
+            nn.init.ones_(child.weight)
+        wrap_in(inner)(torch.ones(1, 2)).sum().backward()
+        grads = [p.grad for m in inner for p in m.parameters()]
+        whole = [g.full_tensor() if hasattr(g, "full_tensor") else g for g in grads]
+        results += [m.calls for m in inner] + sorted({v for g in whole for v in g.reshape(-1).tolist()})
+    return results
+
+
 def failed_loss(rank: int, size: int) -> str:
     module = FSDP(tower(), auto_wrap_policy=BLOCKS)
     x, y = batch(0)
@@ -466,7 +491,12 @@ def memory(rank: int, size: int, strategy: str) -> dict:
     start = held_bytes()
     torch.manual_seed(1)
     inner = nn.Sequential(*(nn.Linear(width, width) for _ in range(depth)))
-    module = FSDP(inner, auto_wrap_policy=POLICIES["linear"], sharding_strategy=fsdp.ShardingStrategy[strategy])
+    if strategy == "fully_shard":
+        for child in inner:
+            fsdp.fully_shard(child)
+        module = fsdp.fully_shard(inner)
+    else:
+        module = FSDP(inner, auto_wrap_policy=POLICIES["linear"], sharding_strategy=fsdp.ShardingStrategy[strategy])
     optimizer = torch.optim.AdamW(module.parameters(), lr=1e-3)
     x = torch.ones(1, width)
     for _ in range(2):

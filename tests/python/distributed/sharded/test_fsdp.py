@@ -127,6 +127,10 @@ def test_two_passes_before_backward(ranks):
     assert max(ranks.run(2, cases.two_passes)) < 1e-5
 
 
+def test_forward_runs_once(ranks):
+    assert ranks.run(2, cases.python_state) == [[1, 1, 2.0] * 2] * 2
+
+
 def test_failed_loss_is_an_error_on_all_ranks(ranks):
     assert "no error" not in ranks.run(2, cases.failed_loss)
 
@@ -144,13 +148,16 @@ def test_grad_scaler_skips_a_step_on_all_ranks(ranks, sharded):
 
 def test_memory_of_a_rank(own_ranks):
     ranks = own_ranks(4)  # in whose engines no earlier test has left memory that is freed later
-    full, keeps, replicated = (
-        ranks.run(4, cases.memory, strategy=s)[0] for s in ("FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD")
+    in_place, full, keeps, replicated = (
+        ranks.run(4, cases.memory, strategy=s)[0] for s in ("fully_shard", "FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD")
     )
     # 8 layers: a fourth of parameters, gradients and two moments, which is 8 layers.
     assert full["held"] < 8.3
     assert full["forward"] < 0.1
     assert full["peak"] < 5  # one unit, the next one, and their gradients
+    assert in_place["held"] < 8.3
+    assert in_place["forward"] < 0.1
+    assert in_place["peak"] < 5
     assert keeps["held"] < 8.3
     assert 6.9 < keeps["forward"] < 8.3  # backward does not need the weight of the first layer
     assert 31 < replicated["held"] < 33
