@@ -204,9 +204,15 @@ def set_model_state_dict(model: Module, model_state_dict: dict[str, Any], *, opt
         else:
             missing = [name for name in by_name if name not in model_state_dict and name not in frozen]
             unexpected = [name for name in model_state_dict if name not in by_name]
+            created: dict[str, Tensor] = {}
             for name, value in model_state_dict.items():
-                if name in by_name and boxes_of(own[by_name[name]]) is not None:
-                    copy_value(own[by_name[name]], value)
+                target = own.get(by_name.get(name, ""))
+                if isinstance(target, Tensor) and target.device.type == "meta":
+                    created[by_name[name]] = target = _empty_like(target, value.device)
+                if boxes_of(target) is not None:
+                    copy_value(target, value)
+            if created:
+                model.load_state_dict(created, strict=False, assign=True)
     if options.strict and (missing or unexpected):
         raise RuntimeError(f"Error(s) in loading state_dict: missing {missing}, unexpected {unexpected}")
     from ...nn.modules.module import _IncompatibleKeys
@@ -216,6 +222,16 @@ def set_model_state_dict(model: Module, model_state_dict: dict[str, Any], *, opt
 
 def _device_of(model: Module) -> _C.device:
     return next((p.device for p in model.parameters() if p.device.type != "meta"), _C.device("cpu"))
+
+
+def _empty_like(target: Tensor, device: _C.device) -> Tensor:
+    """A tensor without values like one on the meta device, with the same placements."""
+    if not _C.is_dtensor(target):
+        return _C.torch.empty(target.shape, dtype=target.dtype, device=device)
+    from ..tensor._dispatch import make
+
+    locals_ = [_C.torch.empty(t.shape, dtype=t.dtype, device=device) for t in _C.dtensor_locals(target)]
+    return make(locals_, _C.dtensor_spec(target), target.shape)
 
 
 # Optimizers.
@@ -245,6 +261,9 @@ def _initialize(optimizer: Optimizer) -> None:
             if rate is not None:
                 group["lr"] = rate
         optimizer.zero_grad(set_to_none=True)
+
+
+_init_optim_state = _initialize  # PyTorch's name
 
 
 def _state_of(parameter: Tensor, named: _Named, values: dict) -> dict:
