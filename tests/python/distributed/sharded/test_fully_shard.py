@@ -41,6 +41,45 @@ def test_methods(ranks):
         assert max(differences) < 1e-5
 
 
+def test_parameters_keep_their_shapes(ranks):
+    results = ranks.run(2, cases.parameters)
+    assert [result[2] for result in results] == [[9, 3, 5, 1], [6, 2, 0, 0]]
+    for difference, shapes, _, placements, size, is_distributed, has_state in results:
+        assert difference < 1e-5
+        assert shapes == [(5, 3), (5,), (1, 5), (1,)] or shapes == [[5, 3], [5], [1, 5], [1]]
+        assert (placements, size, is_distributed, has_state) == (["S(0)"], 2, True, True)
+
+
+def test_activation_checkpoints_prefetch_and_placement(ranks):
+    assert max(max(differences) for differences in ranks.run(2, cases.checkpoints)) < 1e-5
+
+
+def test_passes_that_are_repeated_or_interrupted(ranks):
+    for before, is_error, after in ranks.run(2, cases.passes):
+        assert max(before, after) < 1e-5
+        assert is_error
+
+
+def test_full_state_dicts_and_meta_device(ranks):
+    assert ranks.run(2, cases.state_dicts) == [[rank == 0, 0, True, True] for rank in range(2)]
+
+
+def test_unused_parameters(ranks):
+    assert ranks.run(2, cases.unused) == [[[True, True], [True, False]]] * 2
+
+
+def test_grad_scaler(ranks):
+    for scale, difference in ranks.run(2, cases.scales):
+        assert scale == 4
+        assert difference < 1e-5
+
+
+def test_over_tensor_parallelism(ranks):
+    for difference, shape in ranks.run(4, cases.tensor_parallel):
+        assert difference < 1e-5
+        assert shape == [10, 20]
+
+
 def test_rejected_arguments(ranks):
     (messages, _) = ranks.run(2, cases.rejected)
     assert len(messages) == 8, messages
