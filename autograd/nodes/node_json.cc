@@ -128,7 +128,8 @@ Tensor OperatorNode::saved_at(int64_t place) {
   check(place >= 0 && place < static_cast<int64_t>(saved_.size()), "[", std::string(op_->name),
         "] expected the place of one of ", saved_.size(), " saved tensors, got ", place);
   const Saved& saved = saved_[static_cast<size_t>(place)];
-  check(saved.is_stored(), "[", std::string(op_->name), "] the tensor at place ", place, " is not stored in the engine");
+  check(saved.is_stored(), "[", std::string(op_->name), "] the tensor at place ", place,
+        " is not stored in the engine");
   return restore(saved);
 }
 

@@ -250,8 +250,8 @@ Tensor OperatorNode::restore(const Saved& saved) {
   if (version != saved.version) {
     fail(ErrorKind::kRuntime,
          "one of the variables needed for gradient computation has been modified by an inplace operation: [",
-         describe(tensor.meta()), "], ", saved.at < 0 ? "a result of " : "an argument of ", name(),
-         ", is at version ", version, "; expected version ", saved.version,
+         describe(tensor.meta()), "], ", saved.at < 0 ? "a result of " : "an argument of ", name(), ", is at version ",
+         version, "; expected version ", saved.version,
          " instead. Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
          "torch.autograd.set_detect_anomaly(True).");
   }

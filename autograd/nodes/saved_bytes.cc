@@ -30,9 +30,8 @@ void SharedBytes::release() {
 
 void SharedBytes::restore(Tensor base) {
   check_base(base);
-  check(base.numel() == meta_.numel() && base.dtype() == meta_.dtype && base.device() == meta_.device,
-        "expected ", meta_.numel(), " elements like those that were released, ", describe(meta_), ", got ",
-        describe(base.meta()));
+  check(base.numel() == meta_.numel() && base.dtype() == meta_.dtype && base.device() == meta_.device, "expected ",
+        meta_.numel(), " elements like those that were released, ", describe(meta_), ", got ", describe(base.meta()));
   version_ = version();
   base_ = std::move(base);
   base_version_ = base_.version();

@@ -1,10 +1,11 @@
-// SavedBytes: saved tensors whose bytes the client frees after the forward pass and gives again before backward, such as
-// parameters that are gathered from the ranks of a group.
+// SavedBytes: saved tensors whose bytes the client frees after the forward pass and gives again before backward, such
+// as parameters that are gathered from the ranks of a group.
 //
 // While the client watches a tensor, nodes that save a view of it keep the view's geometry and a reference to a
-// SharedBytes instead of the view. The client releases the bytes and restores them with another tensor of the same size.
-// A node that needs them in between throws Error. Nothing else refers to the bytes through a SharedBytes: tensors over the
-// old bytes that the session, a transfer or a collective still uses keep their storage, which is freed after the last use.
+// SharedBytes instead of the view. The client releases the bytes and restores them with another tensor of the same
+// size. A node that needs them in between throws Error. Nothing else refers to the bytes through a SharedBytes: tensors
+// over the old bytes that the session, a transfer or a collective still uses keep their storage, which is freed after
+// the last use.
 //
 // Owned by the Tape; used on the session's thread.
 #pragma once
@@ -26,12 +27,13 @@ class SharedBytes final : public RefCounted {
   // Version of the bytes, as a storage counts it: the number of writes in place to them. Bytes that are restored have
   // the version of those that were released, whatever was written to them before.
   uint32_t version() const;
-  // Returns a tensor over the bytes. `user` names the node in the error. Throws Error if the bytes are released, and the
-  // error of the tensor with which they should have been restored.
+  // Returns a tensor over the bytes. `user` names the node in the error. Throws Error if the bytes are released, and
+  // the error of the tensor with which they should have been restored.
   Tensor view(const TensorMeta& meta, absl::string_view user) const;
   // No effect if the bytes are released already.
   void release();
-  // Throws Error unless `base` has the size, dtype and device of the first tensor. Replaces bytes that are not released.
+  // Throws Error unless `base` has the size, dtype and device of the first tensor. Replaces bytes that are not
+  // released.
   void restore(Tensor base);
   // The bytes could not be restored: later uses throw `error`.
   void fail(const Error& error);

@@ -263,7 +263,8 @@ TEST_F(SavedBytesTest, RejectsInvalidInstructions) {
   EXPECT_THAT(error_of([] { ops::saved_bytes_restore(5, values({1}, {1})); }), ::testing::HasSubstr("number 5"));
   EXPECT_THAT(error_of([] { ops::saved_bytes_drop(5); }), ::testing::HasSubstr("has the number 5"));
   ops::saved_bytes_release(3);
-  for (const Tensor& wrong : {values({3}, {1, 1, 1}, DType::kFloat64), values({4}, {1, 1, 1, 1}, DType::kFloat32), view})
+  for (const Tensor& wrong :
+       {values({3}, {1, 1, 1}, DType::kFloat64), values({4}, {1, 1, 1, 1}, DType::kFloat32), view})
     EXPECT_FALSE(error_of([&] { ops::saved_bytes_restore(3, wrong); }).empty());
   ops::saved_bytes_drop(3);
 }
