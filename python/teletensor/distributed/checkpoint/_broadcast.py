@@ -10,7 +10,6 @@ from .._collectives import broadcast
 from .._objects import broadcast_object_list
 from .._world import get_rank
 
-
 _TENSOR = b"tensor"  # a tensor is described by (_TENSOR, its shape, its dtype)
 
 

@@ -134,7 +134,9 @@ class ParameterUnit(ShardedUnit):
         if placement is None:
             return 0
         if not isinstance(placement, Shard):
-            raise NotImplementedError(f"[fully_shard] expected shard_placement_fn to return Shard or None, got {placement!r}")
+            raise NotImplementedError(
+                f"[fully_shard] expected shard_placement_fn to return Shard or None, got {placement!r}"
+            )
         dim = range(parameter.dim())[placement.dim]
         size = parameter.to_local().shape[dim] if isinstance(parameter, DTensor) else parameter.shape[dim]
         if dim and size % self.ranks:
@@ -158,7 +160,9 @@ class ParameterUnit(ShardedUnit):
         if local.device.type != "meta":
             local = local.to(self.storage_device)
         entry.parameter = Parameter(make([local], self._placed(entry), list(entry.whole_shape)), entry.requires_grad)
-        entry.parameter.__dict__.update({k: v for k, v in parameter.__dict__.items() if k not in entry.parameter.__dict__})
+        entry.parameter.__dict__.update(
+            {k: v for k, v in parameter.__dict__.items() if k not in entry.parameter.__dict__}
+        )
         entry.parameter._in_unit = True
         for module, name in entry.places:
             module._parameters[name] = entry.parameter
@@ -197,7 +201,9 @@ class ParameterUnit(ShardedUnit):
                 entry.requires_grad = parameter.requires_grad
         trainable = [entry for entry in self.entries if entry.requires_grad]
         if self._unreduced is not None and trainable != self._trainable:
-            raise RuntimeError("[fully_shard] requires_grad was changed between backward passes whose gradients are added up")
+            raise RuntimeError(
+                "[fully_shard] requires_grad was changed between backward passes whose gradients are added up"
+            )
         offset = 0
         for entry in trainable:
             entry.grad_offset = offset

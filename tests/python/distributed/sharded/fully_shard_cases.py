@@ -8,7 +8,11 @@ import teletensor as torch
 from teletensor import nn
 from teletensor.distributed import fsdp
 from teletensor.distributed.checkpoint.state_dict import (
-    StateDictOptions, get_model_state_dict, get_optimizer_state_dict, set_model_state_dict, set_optimizer_state_dict,
+    StateDictOptions,
+    get_model_state_dict,
+    get_optimizer_state_dict,
+    set_model_state_dict,
+    set_optimizer_state_dict,
 )  # fmt: skip
 from teletensor.distributed.device_mesh import init_device_mesh
 from teletensor.distributed.fsdp import fully_shard
