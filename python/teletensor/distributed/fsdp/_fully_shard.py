@@ -213,11 +213,12 @@ def _check_modules(modules: list) -> list[FSDPModule]:
     return list(modules)
 
 
-def _mesh_of(mesh) -> DeviceMesh:
+def _mesh_of(mesh, module: Module) -> DeviceMesh:
+    kind = next((p.device.type for p in module.parameters() if p.device.type != "meta"), "cpu")
     if mesh is None:
-        return init_device_mesh("cpu", (get_world_size(),))
+        return init_device_mesh(kind, (get_world_size(),))
     if isinstance(mesh, ProcessGroup):
-        return DeviceMesh.from_group(mesh, "cpu")
+        return DeviceMesh.from_group(mesh, kind)
     return mesh
 
 
@@ -266,7 +267,7 @@ def fully_shard(
     unsupported("fully_shard", dp_mesh_dims=dp_mesh_dims, param_dtype_override_fn=mp_policy.param_dtype_override_fn)
     if isinstance(reshard_after_forward, int) and not isinstance(reshard_after_forward, bool):
         reshard_after_forward = True
-    mesh = _mesh_of(mesh)
+    mesh = _mesh_of(mesh, module)
     places = unit_parameters(module, FSDPModule, set(), set(ignored_params or ()))
     module._fsdp_unit = ParameterUnit(
         module, places, mesh, placement_fn=shard_placement_fn, param_dtype=mp_policy.param_dtype,

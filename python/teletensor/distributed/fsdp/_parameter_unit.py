@@ -192,6 +192,9 @@ class ParameterUnit(ShardedUnit):
     def _adopt(self) -> None:
         self.exposed = [entry.parameter for entry in self.entries]
         self.dtype = self.exposed[0].dtype
+        device = self._local(self.entries[0]).device
+        if not self._offload and device.type != "meta":
+            self.device = self.storage_device = device
         for entry, parameter in zip(self.entries, self.exposed, strict=True):
             if parameter.dtype is not self.dtype:
                 raise AssertionError(

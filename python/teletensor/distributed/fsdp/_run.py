@@ -170,7 +170,7 @@ class Runner:
 
     def _reset(self) -> None:
         for this in list(self._in_backward):
-            this.leave_backward()
+            this.leave_backward(prefetches=False)
 
 
 class _Pass:
@@ -233,7 +233,7 @@ class _Pass:
         unit.install(unit.presented(tensors))
         self.runner._in_backward.append(self)
 
-    def leave_backward(self) -> None:
+    def leave_backward(self, prefetches: bool = True) -> None:
         """Frees the parameters again. A graph that is kept gathers them again in its next pass."""
         if not self._in_backward:
             return
@@ -243,7 +243,7 @@ class _Pass:
         if self._number:
             _C.ops.saved_bytes_release(self._number)
             self.base = None
-        if self.runner.prefetches_backward == "after":
+        if prefetches and self.runner.prefetches_backward == "after":
             self.runner.prefetch_backward(self.order, self.position)
 
 

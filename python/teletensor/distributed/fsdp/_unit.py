@@ -29,8 +29,10 @@ _live: weakref.WeakSet[ShardedUnit] = weakref.WeakSet()
 def end_backward() -> None:
     """Ends a backward pass: finishes its reductions, and frees parameters that were gathered but not used."""
     flush()
-    for unit in list(_live):
+    units = list(_live)
+    for unit in units:
         unit.reset()
+    for unit in units:
         unit.release()
 
 
@@ -68,8 +70,8 @@ def discard(units: list[ShardedUnit]) -> None:
         queue.clear()
         queue.extend(kept)
     for unit in units:
-        unit.release()
         unit.reset()
+        unit.release()
         unit._unreduced = unit._unreplicated = None
 
 
@@ -190,8 +192,9 @@ class ShardedUnit:
         self._unreduced: Tensor | None = None  # gradients of backward passes that did not synchronize
         self._unreplicated: Tensor | None = None  # gradients that were not averaged over replicas
         self._gathering: tuple | None = None  # the Work, and the tensor that it fills
+        self._gathered_version = 0  # of the parts that are gathered
         # A tensor that requires grad, so that a unit is recorded even if its inputs do not require grad.
-        self.anchor = _C.torch.zeros((), device=self.device, requires_grad=self.requires_grad)
+        self.anchor = _C.torch.zeros((), device=self.device, requires_grad=True)
         self._replaced: list[list[tuple[Module, str, Parameter | None]]] = []  # by each install()
         self.reset: Callable[[], None] = lambda: None  # ends what an interrupted pass has begun (Runner)
         _live.add(self)
@@ -280,6 +283,7 @@ class ShardedUnit:
         if self._gathering is None:
             with no_grad():
                 self._gathering = self._start(self._part(), self.param_dtype)
+            self._gathered_version = self.version()
 
     def _part(self) -> Tensor:
         """This rank's part, as a vector."""
@@ -302,6 +306,8 @@ class ShardedUnit:
 
     def gather(self) -> Tensor:
         """Returns the gathered parameters, as one tensor that views() divides. The unit does not keep them."""
+        if self._gathering is not None and self._gathered_version != self.version():
+            self.release()  # the parameters were changed since they were gathered in advance
         with no_grad():
             self.start_gather()
             work, full = self._gathering
