@@ -2,10 +2,11 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <linux/tcp.h>  // with tcpi_bytes_received, unlike <netinet/tcp.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -17,7 +18,9 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "proto/keepalive.h"
 #include "server/log.h"
 #include "server/rpc/call_admission.h"
@@ -30,6 +33,14 @@ constexpr size_t kMaxConnections = 4096;
 constexpr size_t kOtherDescriptors = 200;
 // Time that a connection has to present a token before a new connection may replace it.
 constexpr std::chrono::seconds kGrace{1};
+// The same for a connection whose peer has sent nothing since its preface. A client continues as soon as it receives the
+// engine's settings.
+constexpr std::chrono::milliseconds kSilentGrace{400};
+// What an HTTP/2 client sends first, without waiting for the server, and the time within which it must arrive.
+constexpr absl::string_view kPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+constexpr std::chrono::seconds kPrefaceTimeout{2};
+// Connections without a complete preface: in total a fraction of all connections, and half of it per address.
+constexpr size_t kSilentFraction = 8;
 // Limits per address: the number of connections without a token that gRPC handles at a time, the number of further
 // connections that wait, and the time that they wait.
 constexpr size_t kUnauthenticated = 8;
@@ -145,6 +156,13 @@ std::string peer_of(const sockaddr_storage& name) {
   return absl::StrCat("ipv6:[", text, "]:", port);
 }
 
+// Bytes received on a TCP connection; 0 for other sockets.
+uint64_t received_bytes(int fd) {
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 ? info.tcpi_bytes_received : 0;
+}
+
 uint64_t inode_of(int fd) {
   struct stat info;
   return fstat(fd, &info) == 0 ? info.st_ino : 0;
@@ -175,10 +193,12 @@ Acceptor::Acceptor(size_t per_address, std::vector<Listener> listeners)
     : per_address_(per_address),
       total_(allowed_connections()),
       listeners_(std::move(listeners)),
-      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      silent_(epoll_create1(EPOLL_CLOEXEC)) {}
 
 Acceptor::~Acceptor() {
   stop();
+  close(silent_);
   close(wake_);
 }
 
@@ -193,6 +213,7 @@ void Acceptor::stop() {
   if (thread_.joinable()) thread_.join();
   for (const Waiting& each : waiting_) close(each.fd);
   waiting_.clear();
+  while (!silent_connections_.empty()) close_silent(silent_connections_.begin());
   for (const Listener& listener : listeners_) close(listener.fd);
   listeners_.clear();
 }
@@ -201,11 +222,14 @@ void Acceptor::run() {
   std::vector<pollfd> watched;
   watched.reserve(listeners_.size() + 1);
   for (const Listener& listener : listeners_) watched.push_back({listener.fd, POLLIN, 0});
+  watched.push_back({silent_, POLLIN, 0});
   watched.push_back({wake_, POLLIN, 0});
   for (;;) {
-    if (poll(watched.data(), watched.size(), waiting_.empty() ? -1 : kPollMilliseconds) < 0 && errno != EINTR) return;
+    const int timeout = waiting_.empty() && silent_connections_.empty() ? -1 : kPollMilliseconds;
+    if (poll(watched.data(), watched.size(), timeout) < 0 && errno != EINTR) return;
     if (watched.back().revents != 0) return;
     if (!waiting_.empty()) serve_waiting();
+    if (!silent_connections_.empty()) read_prefaces();
     for (size_t i = 0; i < listeners_.size(); ++i) {
       if (watched[i].revents == 0) continue;
       errno = 0;
@@ -225,21 +249,100 @@ bool Acceptor::accept_one(const Listener& listener) {
   const int fd = accept4(listener.fd, reinterpret_cast<sockaddr*>(&name), &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
   if (fd < 0) return errno == EINTR || errno == ECONNABORTED;
   const std::string peer = listener.is_unix ? "unix:" : peer_of(name);
-  receive({fd, listener.fd, peer, address_of(peer), Clock::now()});
+  Waiting connection{fd, listener.fd, peer, address_of(peer), Clock::now()};
+  switch (preface_of(fd)) {
+    case Preface::kComplete: receive(std::move(connection)); break;
+    case Preface::kIncomplete: add_silent(std::move(connection)); break;
+    case Preface::kInvalid: close(fd);
+  }
   return true;
+}
+
+// Examines the received bytes without consuming them.
+Acceptor::Preface Acceptor::preface_of(int fd) {
+  char bytes[kPreface.size()];
+  const ssize_t received = recv(fd, bytes, sizeof bytes, MSG_PEEK | MSG_DONTWAIT);
+  if (received < 0) return errno == EAGAIN || errno == EINTR ? Preface::kIncomplete : Preface::kInvalid;
+  const absl::string_view text(bytes, static_cast<size_t>(received));
+  if (text.empty() || !absl::StartsWith(kPreface, text)) return Preface::kInvalid;  // empty: the peer has closed
+  return text == kPreface ? Preface::kComplete : Preface::kIncomplete;
+}
+
+// Keeps a connection until its preface is complete. At a limit, closes the oldest such connection.
+void Acceptor::add_silent(Waiting connection) {
+  const size_t most = std::max<size_t>(total_ / kSilentFraction, 8);
+  const auto is_same = [&](const Waiting& each) { return each.address == connection.address; };
+  auto& all = silent_connections_;
+  if (static_cast<size_t>(std::count_if(all.begin(), all.end(), is_same)) >= most / 2) {
+    close_silent(std::find_if(all.begin(), all.end(), is_same));
+  } else if (all.size() >= most) {
+    close_silent(all.begin());
+  }
+  epoll_event event{};
+  event.events = EPOLLIN | EPOLLRDHUP | EPOLLET;
+  event.data.fd = connection.fd;
+  if (epoll_ctl(silent_, EPOLL_CTL_ADD, connection.fd, &event) != 0) {
+    close(connection.fd);
+    return;
+  }
+  const int fd = connection.fd;
+  silent_by_fd_[fd] = all.insert(all.end(), std::move(connection));
+}
+
+void Acceptor::close_silent(std::list<Waiting>::iterator at) {
+  silent_by_fd_.erase(at->fd);
+  close(at->fd);  // also removes it from the epoll set
+  silent_connections_.erase(at);
+}
+
+// Passes on the connections whose preface is now complete, and closes those whose time has passed.
+void Acceptor::read_prefaces() {
+  epoll_event events[64];
+  const int ready = epoll_wait(silent_, events, 64, 0);
+  for (int i = 0; i < ready; ++i) {
+    const auto found = silent_by_fd_.find(events[i].data.fd);
+    if (found == silent_by_fd_.end()) continue;
+    const auto at = found->second;
+    const Preface preface = preface_of(at->fd);
+    if (preface == Preface::kInvalid) close_silent(at);
+    if (preface != Preface::kComplete) continue;
+    epoll_ctl(silent_, EPOLL_CTL_DEL, at->fd, nullptr);
+    Waiting connection = std::move(*at);
+    silent_by_fd_.erase(found);
+    silent_connections_.erase(at);
+    receive(std::move(connection));
+  }
+  const Clock::time_point oldest = Clock::now() - kPrefaceTimeout;
+  while (!silent_connections_.empty() && silent_connections_.front().since < oldest) {
+    close_silent(silent_connections_.begin());
+  }
+}
+
+// Whether a connection from this address has presented a token.
+bool Acceptor::serves(const std::string& address) {
+  MutexLock lock(mutex_);
+  return count(address, false) > count(address, true);
 }
 
 void Acceptor::receive(Waiting connection) {
   if (pass_to_grpc(connection)) return;
-  const auto others = std::count_if(waiting_.begin(), waiting_.end(),
-                                    [&](const Waiting& each) { return each.address == connection.address; });
-  if (static_cast<size_t>(others) < kWaiting && waiting_.size() < total_ / 4) {
-    waiting_.push_back(std::move(connection));
-    return;
+  const auto is_same = [&](const Waiting& each) { return each.address == connection.address; };
+  const auto others = static_cast<size_t>(std::count_if(waiting_.begin(), waiting_.end(), is_same));
+  auto closed = waiting_.end();
+  if (others >= kWaiting) {
+    closed = std::find_if(waiting_.begin(), waiting_.end(), is_same);
+  } else if (waiting_.size() >= std::max<size_t>(total_ / 4, 1)) {
+    // Addresses with live sessions keep their places.
+    closed = std::find_if(waiting_.begin(), waiting_.end(), [&](const Waiting& each) { return !serves(each.address); });
+    if (closed == waiting_.end()) closed = waiting_.begin();
   }
-  close(connection.fd);
-  static LogLimit limit;
-  limit.warn(absl::StrCat("closed a connection from ", connection.address, ": too many connections are waiting"));
+  if (closed != waiting_.end()) {
+    close(closed->fd);
+    static LogLimit limit;
+    limit.warn(absl::StrCat("closed a connection from ", closed->address, ": too many connections are waiting"));
+    waiting_.erase(closed);
+  }
+  waiting_.push_back(std::move(connection));
 }
 
 // Passes waiting connections to gRPC, the newest first, and closes those that have waited for kTimeout. During a flood
@@ -273,7 +376,8 @@ bool Acceptor::pass_to_grpc(const Waiting& waiting) {
     }
     const bool is_unix = waiting.address == "unix";
     std::string key = is_unix ? absl::StrCat("unix ", ++unix_connections_) : connection_of(waiting.peer);
-    connections_[key] = {waiting.fd, inode_of(waiting.fd), waiting.address, Clock::now(), is_unix};
+    connections_[key] = {waiting.fd, inode_of(waiting.fd), waiting.address, Clock::now(), is_unix,
+                         received_bytes(waiting.fd)};
   }
   Sink::NewConnectionParameters connection;
   connection.listener_fd = waiting.listener_fd;
@@ -313,18 +417,27 @@ void Acceptor::sweep() {
   absl::erase_if(connections_, [](const auto& each) { return inode_of(each.second.fd) != each.second.inode; });
 }
 
-// Closes the oldest connection that has presented no token within kGrace, and returns false if there is none. Considers
-// only connections from `address` unless `address` is null.
+// Closes the oldest connection that has presented no token within kGrace, or has sent nothing within kSilentGrace, and
+// returns false if there is none. Considers only connections from `address` unless `address` is null.
 bool Acceptor::make_room(const std::string* address) {
-  auto oldest = connections_.end();
+  auto oldest = connections_.end(), silent = connections_.end();
   for (auto it = connections_.begin(); it != connections_.end(); ++it) {
     const Connection& each = it->second;
     if (each.authenticated || (address != nullptr && each.address != *address)) continue;
     if (oldest == connections_.end() || each.accepted < oldest->second.accepted) oldest = it;
+    const bool is_silent = each.first_bytes != 0 && received_bytes(each.fd) == each.first_bytes;
+    if (is_silent && (silent == connections_.end() || each.accepted < silent->second.accepted)) silent = it;
   }
-  if (oldest == connections_.end() || Clock::now() - oldest->second.accepted < kGrace) return false;
-  shut_down(oldest->second);
-  connections_.erase(oldest);
+  const auto age = [now = Clock::now()](const auto& at) { return now - at->second.accepted; };
+  auto replaced = connections_.end();
+  if (silent != connections_.end() && age(silent) >= kSilentGrace) {
+    replaced = silent;
+  } else if (oldest != connections_.end() && age(oldest) >= kGrace) {
+    replaced = oldest;
+  }
+  if (replaced == connections_.end()) return false;
+  shut_down(replaced->second);
+  connections_.erase(replaced);
   return true;
 }
 

@@ -1,8 +1,11 @@
 // Acceptor: the engine's listening sockets, with connection limits.
 //
 // Accepts connections itself and passes them to gRPC, because gRPC 1.51's listener has no limit and stops permanently
-// when file descriptors run out. Connections are limited in total and per address; at a limit, a new connection
-// replaces one that has not presented a token. Thread-safe; runs one thread.
+// when file descriptors run out. A connection is passed on after its peer has sent the HTTP/2 preface, which a client
+// does at once, so that silent peers take the place of nobody: they are closed after a short time, and before that the
+// oldest gives way to a new connection. Connections are limited in total and per address; at a limit, a new connection
+// replaces one that has not presented a token, first one that has sent nothing since its preface. Connections that have
+// to wait are served newest first. Thread-safe; runs one thread.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -10,6 +13,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <list>
 #include <memory>
 #include <string>
 #include <thread>
@@ -56,6 +60,7 @@ class Acceptor {
     std::string address;
     Clock::time_point accepted;
     bool authenticated = false;
+    uint64_t first_bytes = 0;  // received before the connection was passed to gRPC
     Clock::time_point refused_since{};  // start of the interval of one second in which `refusals` are counted
     int refusals = 0;
   };
@@ -71,8 +76,15 @@ class Acceptor {
   enum class Admission { kAdmit, kWait, kRefused };
 
   Acceptor(size_t per_address, std::vector<Listener> listeners);
+  enum class Preface { kComplete, kIncomplete, kInvalid };
+
   void run();
   bool accept_one(const Listener& listener);
+  static Preface preface_of(int fd);
+  void add_silent(Waiting connection);
+  void read_prefaces();
+  void close_silent(std::list<Waiting>::iterator at);
+  bool serves(const std::string& address);
   void receive(Waiting connection);
   void serve_waiting();
   bool pass_to_grpc(const Waiting& connection);
@@ -85,10 +97,14 @@ class Acceptor {
   const size_t per_address_;
   const size_t total_;
   std::vector<Listener> listeners_;
-  const int wake_;  // an eventfd
+  const int wake_;    // an eventfd
+  const int silent_;  // an epoll descriptor for silent_connections_
   std::unique_ptr<Sink> sink_;
   std::thread thread_;
-  std::vector<Waiting> waiting_;  // used by thread_ only
+  // Used by thread_ only, the oldest first: connections whose preface is incomplete, and those that wait for a place.
+  std::list<Waiting> silent_connections_;
+  absl::flat_hash_map<int, std::list<Waiting>::iterator> silent_by_fd_;
+  std::vector<Waiting> waiting_;
 
   Mutex mutex_;
   // The key is connection_of(peer), or "unix" and a number for unix sockets.

@@ -1,10 +1,16 @@
 // Attacks on a teletensord without a token, or with too many calls: other clients must not be affected.
+#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
+#include <atomic>
+#include <deque>
 #include <thread>
 
 #include "teletensor/v1/admin.grpc.pb.h"
@@ -31,6 +37,8 @@ constexpr uint64_t kMaxGrowth = 64 * kMiB;
 #endif
 constexpr char kReflection[] = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo";
 constexpr char kHello[] = "/teletensor.v1.Engine/Hello";
+// What a client sends first: the preface and empty settings.
+constexpr std::string_view kPreface("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0", 33);
 const std::vector<std::string> kWithPort = {"--listen", "127.0.0.1:0"};
 
 Http2Peer::Metadata bearer(const std::string& token) { return {{"authorization", "Bearer " + token}}; }
@@ -354,6 +362,69 @@ TEST(AbuseTest, ConnectionsWithoutTokenAreEvicted) {
     }
   }
   EXPECT_LE(connected, 16u + 64u);  // including connections that wait
+}
+
+// Opens `per_second` connections to a port until it is destroyed, at most 1,500, and keeps the last 600 open. Each sends
+// `text` and nothing else.
+class Flood {
+ public:
+  Flood(int port, int per_second, std::string text)
+      : thread_([this, port, per_second, text = std::move(text)] { run(port, per_second, text); }) {}
+  ~Flood() {
+    stopping_ = true;
+    thread_.join();
+    for (int fd : open_) close(fd);
+  }
+  int opened() const { return opened_; }
+
+ private:
+  void run(int port, int per_second, const std::string& text) {
+    sockaddr_in name{};
+    name.sin_family = AF_INET;
+    name.sin_port = htons(static_cast<uint16_t>(port));
+    name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const auto interval = std::chrono::microseconds(1'000'000 / per_second);
+    for (auto next = steady_clock::now(); !stopping_ && opened_ < 1500; next += interval) {
+      std::this_thread::sleep_until(next);
+      const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+      if (connect(fd, reinterpret_cast<sockaddr*>(&name), sizeof name) == 0) ++opened_;
+      if (!text.empty()) send(fd, text.data(), text.size(), MSG_NOSIGNAL);
+      open_.push_back(fd);
+      if (open_.size() <= 600) continue;
+      close(open_.front());
+      open_.pop_front();
+    }
+  }
+
+  std::atomic<bool> stopping_{false};
+  std::atomic<int> opened_{0};
+  std::deque<int> open_;
+  std::thread thread_;
+};
+
+TEST(AbuseTest, SilentConnectionsTakeNoPlaces) {
+  for (int per_second : {20, 800}) {
+    Daemon daemon(kWithPort);
+    Flood flood(daemon.port(), per_second, "");
+    while (flood.opened() < 12) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    for (int i = 0; i < 12; ++i) {
+      Client client(daemon, channel_to(daemon.port()));
+      EXPECT_TRUE(client.works()) << per_second << " per second, client " << i << ": "
+                                  << client.status().error_message();
+    }
+    EXPECT_GE(flood.opened(), 12);
+  }
+}
+
+// A peer may send what a client sends first, and then nothing.
+TEST(AbuseTest, ConnectionsWithOnlyAPrefaceDelayClientsBriefly) {
+  Daemon daemon(kWithPort);
+  Flood flood(daemon.port(), 15, std::string(kPreface));
+  while (flood.opened() < 10) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  for (int i = 0; i < 4; ++i) {
+    Client client(daemon, channel_to(daemon.port()));
+    EXPECT_TRUE(client.works()) << i << ": " << client.status().error_message();
+  }
 }
 
 TEST(AbuseTest, SurvivesExhaustedFileDescriptors) {
