@@ -3,6 +3,7 @@
 // There is one per kind of memory. It is owned by its device's Backend and lives as long as the process. Thread-safe.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -71,6 +72,12 @@ class Allocator {
   virtual void forget(Tenant tenant) = 0;
   // Limits the reserved bytes; 0: no limit.
   virtual void set_limit(uint64_t bytes) = 0;
+  // Returns free memory that nobody has used for `idle` to the system: unused segments, and the pages of large free
+  // blocks in other segments. Call every few seconds: `now` is the time of the call, and ages are known to the interval
+  // between calls. The system calls are made without the allocator's lock.
+  virtual void release_idle(std::chrono::steady_clock::time_point now, std::chrono::steady_clock::duration idle) = 0;
+  // Records `owner` as the holder of the block at `p` in snapshots and errors, if the block's holder is recorded.
+  virtual void set_owner(void* p, const std::shared_ptr<Account>& owner) = 0;
 
   // Private pools, for graphs. A graph contains the addresses of its temporaries, so their memory must stay reserved
   // while the graph may be launched. Between begin and end, allocations in `stream`'s order use `pool`, and their

@@ -47,6 +47,7 @@ struct Block final : ThreadCached<Block> {
   Block* left = nullptr;  // neighbours in the segment; null at its ends
   Block* right = nullptr;
   State state = State::kFree;
+  bool discarded = false;  // free, and its pages have been returned to the system
   uint64_t freed_at = 0;  // value of the pool's search counter when the block was freed
   // The tenant whose bytes a free block contains; kNoTenant if they belong to several tenants or an unknown one.
   Tenant tenant = kNoTenant;

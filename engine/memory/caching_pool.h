@@ -8,6 +8,8 @@
 // formats the error.
 #pragma once
 
+#include <chrono>
+#include <deque>
 #include <memory>
 #include <optional>
 
@@ -49,6 +51,8 @@ struct PoolParts {
 
 class CachingPool final : public Allocator {
  public:
+  using Clock = std::chrono::steady_clock;
+
   CachingPool(Device device, PoolParts parts, PoolSizes sizes, const AllocConf& conf);
   CachingPool(Device device, std::unique_ptr<SegmentSource> segments, PoolSizes sizes = {});
   ~CachingPool() override;  // requires that no allocation is in use
@@ -61,6 +65,8 @@ class CachingPool final : public Allocator {
   void empty_cache(const Stream* stream = nullptr) override;
   void forget(Tenant tenant) override;
   void set_limit(uint64_t bytes) override;
+  void release_idle(Clock::time_point now, Clock::duration idle) override;
+  void set_owner(void* p, const std::shared_ptr<Account>& owner) override;
   uint64_t make_pool() override;
   void begin_pool(uint64_t pool, Stream& stream) override;
   void end_pool(uint64_t pool, Stream& stream) override;
@@ -106,6 +112,7 @@ class CachingPool final : public Allocator {
   Block* grow_and_find(const Request& request, size_t segment_bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   size_t segment_bytes(const Request& request) const;
   void collect_garbage() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::pair<char*, size_t> remove_segment(Segment* segment) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void release_segment(Segment* segment) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool release_oversize(const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Releases unused segments of `stream`, or of all streams. Returns false if there were none.
@@ -134,6 +141,9 @@ class CachingPool final : public Allocator {
   absl::flat_hash_map<void*, Block*> used_ ABSL_GUARDED_BY(mutex_);
   uint64_t searches_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t limit_ ABSL_GUARDED_BY(mutex_) = 0;
+  // The times of recent calls of release_idle(), and `searches_` at each: a block was free since then if its freed_at is
+  // not larger.
+  std::deque<std::pair<Clock::time_point, uint64_t>> marks_ ABSL_GUARDED_BY(mutex_);
   std::optional<uint64_t> total_ ABSL_GUARDED_BY(mutex_);  // the system's total memory, once queried
 };
 

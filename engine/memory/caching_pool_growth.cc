@@ -1,6 +1,8 @@
 // CachingPool: allocation when no cached block fits, trying the cheapest source first.
 #include <algorithm>
+#include <cstdint>
 #include <map>
+#include <utility>
 
 #include "engine/memory/asan.h"
 #include "engine/memory/caching_pool.h"
@@ -78,13 +80,19 @@ Block* CachingPool::grow_and_find(const Request& request, size_t segment_bytes) 
   return grow(request, segment_bytes) ? mark_used(best_fit(request), request) : nullptr;
 }
 
-void CachingPool::release_segment(Segment* segment) {
+// Removes an unused segment; the caller must unmap its memory.
+std::pair<char*, size_t> CachingPool::remove_segment(Segment* segment) {
   char* data = segment->data;
   const size_t bytes = segment->bytes;
   stats_.subtract(&PoolStats::reserved, segment->small, bytes);
   ++stats_.system_frees;
   heap_.remove(segment);
   if (on_cpu()) allow_access(data, bytes);
+  return {data, bytes};
+}
+
+void CachingPool::release_segment(Segment* segment) {
+  const auto [data, bytes] = remove_segment(segment);
   source_->unmap(data, bytes);
 }
 
@@ -181,6 +189,61 @@ void CachingPool::forget(Tenant tenant) {
     }
   }
   for (Segment* segment : unused) release_segment(segment);
+}
+
+void CachingPool::release_idle(Clock::time_point now, Clock::duration idle) {
+  // Free memory that is kept: less would be obtained again at once.
+  constexpr uint64_t kMinUnused = uint64_t{16} << 20;
+  // Smaller free blocks keep their pages.
+  constexpr size_t kMinDiscarded = size_t{128} << 10;
+  MutexLock lock(mutex_);
+  if (capturing()) return;
+  if (!deferred_.empty()) collect_deferred();
+  const bool keeps = stats_.all.reserved.now - stats_.all.allocated.now < kMinUnused;
+  // A cached block of a size class prevents the release of its segment.
+  if (!keeps && size_classes_.held() > 0) flush_size_classes();
+  marks_.emplace_back(now, searches_++);
+  while (marks_.size() > 1 && marks_[1].first <= now - idle) marks_.pop_front();
+  if (keeps || marks_.front().first > now - idle) return;
+  const uint64_t last = marks_.front().second;
+  std::vector<Segment*> unused;
+  std::vector<Block*> partial;
+  for (const FreeBlocks* blocks : {&shared_.small, &shared_.large}) {
+    for (Block* block : *blocks) {
+      if (block->freed_at > last) continue;
+      if (block->is_whole_segment()) {
+        unused.push_back(block->segment);
+      } else if (on_cpu() && !block->discarded && block->size >= kMinDiscarded) {
+        partial.push_back(block);
+      }
+    }
+  }
+  std::vector<std::pair<char*, size_t>> released;
+  released.reserve(unused.size());
+  for (Segment* segment : unused) released.push_back(remove_segment(segment));
+  // In use meanwhile, so that no other thread allocates or merges them.
+  for (Block* block : partial) heap_.use(block, block->size, /*split=*/false);
+  lock.unlock();
+  for (const auto& [data, bytes] : released) source_->unmap(data, bytes);
+  for (const Block* block : partial) {
+    char* const from = block->data + (-reinterpret_cast<uintptr_t>(block->data) & (sizes_.page - 1));
+    const size_t bytes = static_cast<size_t>(block->data + block->size - from) & ~(sizes_.page - 1);
+    source_->discard(from, bytes);
+  }
+  lock.lock();
+  for (Block* block : partial) {
+    const bool merges = (block->left && block->left->is_free()) || (block->right && block->right->is_free());
+    if (merges) block->freed_at = searches_;  // a neighbour was freed meanwhile
+    heap_.free(block)->discarded = !merges;
+  }
+}
+
+void CachingPool::set_owner(void* p, const std::shared_ptr<Account>& owner) {
+  std::shared_ptr<const Account> before;  // released after the lock
+  MutexLock lock(mutex_);
+  const auto at = used_.find(p);
+  if (at == used_.end() || !at->second->owner) return;
+  before = std::exchange(at->second->owner, owner);
 }
 
 uint64_t CachingPool::capacity() {

@@ -2,15 +2,16 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <fstream>
+#include <optional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "engine/device/parallel.h"
 #include "engine/memory/caching_pool.h"
+#include "engine/memory/host_memory.h"
 #include "engine/memory/system_memory.h"
 
 namespace tt {
@@ -78,12 +79,9 @@ std::string model_name() {
 
 // The memory of the machine, or the limit of the process's container.
 uint64_t total_memory() {
-  uint64_t total = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-  for (const char* path : {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
-    uint64_t limit = 0;  // "max" (no limit) does not parse as a number
-    if (std::ifstream(path) >> limit && limit > 0) total = std::min(total, limit);
-  }
-  return total;
+  const std::optional<HostMemory> host = read_host_memory();
+  if (host) return host->total;
+  return static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
 }  // namespace
@@ -92,10 +90,10 @@ void add_cpu(Devices& devices) {
   DeviceInfo info;
   info.name = absl::StrCat(model_name(), ", ", num_threads(), " cores, ", vector_extension());
   info.total_memory = total_memory();
-  auto pool = std::make_unique<CachingPool>(info.device, std::make_unique<SystemMemory>());
-  // If the process exceeded this limit, the operating system would kill it. With the limit, one tenant gets an error
-  // instead.
-  pool->set_limit(info.total_memory - info.total_memory / 16);
+  auto pool = std::make_unique<CachingPool>(info.device, std::make_unique<SystemMemory>([] { return read_host_memory(); }));
+  // If the host ran out of memory, the operating system would kill a process. With the limit and with the check of
+  // available memory, one tenant gets an error instead.
+  pool->set_limit(default_memory_limit(info.total_memory));
   devices.add(std::move(info), std::make_unique<CpuBackend>(std::move(pool)));
 }
 

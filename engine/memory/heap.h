@@ -71,6 +71,7 @@ inline Block* Heap::free(Block* block) {
     block = left;
   }
   block->state = Block::State::kFree;
+  block->discarded = false;
   insert(block);
   return block;
 }
@@ -92,6 +93,7 @@ inline Block* Heap::split_off(Block* block, size_t size) {
   rest->stream = block->stream;
   rest->segment = block->segment;
   rest->state = block->state;
+  rest->discarded = block->discarded;
   rest->tenant = block->tenant;
   rest->left = block;
   rest->right = block->right;

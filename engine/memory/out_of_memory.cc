@@ -12,7 +12,11 @@ constexpr size_t kNamed = 4;
 
 std::string bound_text(const OutOfMemory& o) {
   std::string text = o.limit ? absl::StrCat("the limit is ", bytes_text(o.limit)) : "";
-  if (o.system) {
+  if (o.system && o.system->kept_free > 0) {
+    absl::StrAppend(&text, text.empty() ? "" : ", ", bytes_text(o.system->free), " of the host's ",
+                    bytes_text(o.system->total), " are available, of which ", bytes_text(o.system->kept_free),
+                    " are kept free");
+  } else if (o.system) {
     absl::StrAppend(&text, text.empty() ? "" : ", ", bytes_text(o.system->free), " of ", bytes_text(o.system->total),
                     " are free on the device");
   }
@@ -33,12 +37,24 @@ std::string holders_text(const OutOfMemory& o) {
   return text;
 }
 
+// Whether the host's available memory was the reason, and not the limit.
+bool is_host_short(const OutOfMemory& o) {
+  const uint64_t reserved = o.stats.all.reserved.now;
+  const bool fits_limit = o.limit == 0 || (o.requested <= o.limit && reserved <= o.limit - o.requested);
+  return o.system && o.system->kept_free > 0 && fits_limit && o.system->free <= o.system->total;
+}
+
 // Suggests remedies, the most likely one first.
 std::string advice(const OutOfMemory& o) {
   const uint64_t unused = o.stats.all.reserved.now - std::min(o.stats.all.reserved.now, o.stats.all.active.now);
   const uint64_t needed = o.device.type == DeviceType::kCUDA ? o.requested : UINT64_MAX;
   if (o.capturing)
     return "run the program once before capturing it, to reduce the memory needed; or empty the cache first";
+  if (is_host_short(o)) {
+    const uint64_t own = std::min(o.stats.all.reserved.now, o.system->total - o.system->free);
+    return absl::StrCat("end other processes: they and the rest of the engine use ",
+                        bytes_text(o.system->total - o.system->free - own), " of the host's memory");
+  }
   if (unused >= needed && !o.expandable) {
     return "free memory is fragmented: start the engine with TELETENSOR_ALLOC_CONF=expandable_segments:True";
   }

@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdint>
 
 namespace tt {
@@ -26,13 +27,43 @@ char* map_aligned(size_t bytes) {
 
 }  // namespace
 
+bool SystemMemory::has_room(size_t bytes) {
+  const Clock::time_point now = Clock::now();
+  if (now - read_at_ >= kReadInterval || bytes > room_) {
+    const std::optional<HostMemory> host = read_();
+    if (!host) return true;
+    // Mapped pages that were never written are not resident, but may be written at any time. The process's other
+    // memory is taken for written pages, so this is a lower bound.
+    const uint64_t mapped = mapped_.load(std::memory_order_relaxed);
+    const uint64_t promised = mapped - std::min(mapped, host->resident) + kept_free_memory(host->total);
+    room_ = host->available - std::min(host->available, promised);
+    read_at_ = now;
+  }
+  if (bytes > room_) return false;
+  room_ -= bytes;
+  return true;
+}
+
 void* SystemMemory::map(size_t bytes) {
-  if (bytes < kHugePage) return map_pages(bytes);
-  char* segment = map_aligned(bytes);
-  if (segment) madvise(segment, bytes, MADV_HUGEPAGE);  // best effort: fails if the kernel has no huge pages
+  if (read_ && !has_room(bytes)) return nullptr;
+  char* segment = bytes < kHugePage ? map_pages(bytes) : map_aligned(bytes);
+  if (!segment) return nullptr;
+  if (bytes >= kHugePage) madvise(segment, bytes, MADV_HUGEPAGE);  // fails if the kernel has no huge pages
+  mapped_.fetch_add(bytes, std::memory_order_relaxed);
   return segment;
 }
 
-void SystemMemory::unmap(void* segment, size_t bytes) { munmap(segment, bytes); }
+void SystemMemory::unmap(void* segment, size_t bytes) {
+  munmap(segment, bytes);
+  mapped_.fetch_sub(bytes, std::memory_order_relaxed);
+}
+
+void SystemMemory::discard(void* p, size_t bytes) { madvise(p, bytes, MADV_DONTNEED); }
+
+std::optional<SystemMemoryInfo> SystemMemory::info() {
+  const std::optional<HostMemory> host = read_ ? read_() : std::nullopt;
+  if (!host) return std::nullopt;
+  return SystemMemoryInfo{host->available, host->total, kept_free_memory(host->total)};
+}
 
 }  // namespace tt

@@ -1,11 +1,15 @@
-// MemoryRelease: returns the memory of ended sessions to the system: tensor memory from the CPU's pool, what the kernels'
-// caches keep, other memory from malloc's arenas.
+// MemoryRelease: returns unused memory to the system: tensor memory from the pools of host memory, what the kernels'
+// caches keep for sessions that have ended, other memory from malloc's arenas.
 //
-// Runs on a separate thread, a moment after a session has ended, so that the buffers of its stream have been freed too,
-// and at most a few times per second. Does not trim malloc's arenas if little of their memory is unused. Thread-safe.
+// Runs on a separate thread: every kInterval for what has been unused for kIdle, and for all free memory if the host has
+// little left; and a moment after a session has ended, so that the buffers of its stream have been freed too. Does not
+// trim malloc's arenas if little of their memory is unused. A loop that allocates the same memory again within kIdle is
+// not affected. Thread-safe.
 #pragma once
 
 #include <chrono>
+#include <cstddef>
+#include <deque>
 #include <thread>
 #include <vector>
 
@@ -16,6 +20,9 @@ namespace tt::server {
 
 class MemoryRelease {
  public:
+  static constexpr std::chrono::seconds kIdle{10};
+  static constexpr std::chrono::milliseconds kInterval{2500};
+
   MemoryRelease() : thread_([this] { run(); }) {}
   ~MemoryRelease();
   MemoryRelease(const MemoryRelease&) = delete;
@@ -26,12 +33,17 @@ class MemoryRelease {
 
  private:
   void run();
+  void release_idle();
+  void trim_malloc(bool at_once);
 
   Mutex mutex_;
   CondVar changed_;
   std::vector<Tenant> ended_ ABSL_GUARDED_BY(mutex_);  // tenants that ended since the last release
   bool requested_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  // malloc's unused bytes at the last kIdle / kInterval intervals, and after the last trim. Used by thread_ only.
+  std::deque<size_t> unused_;
+  size_t trimmed_ = 0;
   std::thread thread_;
 };
 

@@ -26,11 +26,16 @@ class BoundedMemory final : public SegmentSource {
     taken -= bytes;
     memory_.unmap(segment, bytes);
   }
+  void discard(void* p, size_t bytes) override {
+    discarded += bytes;
+    memory_.discard(p, bytes);
+  }
   std::optional<SystemMemoryInfo> info() override {
     if (capacity_ == SIZE_MAX) return std::nullopt;
     return SystemMemoryInfo{capacity_ - taken, capacity_};
   }
   size_t taken = 0;
+  size_t discarded = 0;
 
  private:
   size_t capacity_;
