@@ -20,6 +20,8 @@ absl::Status timed_out(OfferTable::Milliseconds timeout) {
       absl::StrCat("[pull] timed out after ", timeout.count(), " ms: no tensor was offered under this capability"));
 }
 
+uint64_t bytes_of(const OfferedValue& value) { return value.tensor ? value.tensor->storage->bytes() : 0; }
+
 }  // namespace
 
 std::shared_ptr<OfferTable> OfferTable::shared() {
@@ -79,6 +81,7 @@ OfferTable::Entry OfferTable::remove(Entries::iterator at) {
     const auto owned = offers_of_.find(entry.owner);
     owned->second.erase(entry.id);
     if (owned->second.empty()) offers_of_.erase(owned);
+    if (!entry.has_owner) bytes_without_owner_ -= bytes_of(*entry.value);
     remember_ended(at->first);
   } else {
     --waits_;
@@ -133,19 +136,27 @@ bool OfferTable::withdraw(const std::string& capability, uint64_t owner) {
   return true;
 }
 
-void OfferTable::limit_all(uint64_t owner, Milliseconds timeout) {
+void OfferTable::limit_all(uint64_t owner, Milliseconds timeout, uint64_t max_bytes) {
+  std::vector<Entry> ended;  // freed without the lock
   MutexLock lock(mutex_);
   const auto owned = offers_of_.find(owner);
   if (owned == offers_of_.end()) return;
   const Clock::time_point latest = Clock::now() + timeout;
   for (const uint64_t id : owned->second) {
     Entry& entry = entries_.at(by_id_.at(id));
+    entry.has_owner = false;
+    bytes_without_owner_ += bytes_of(*entry.value);
     if (entry.deadline <= latest) continue;
     deadlines_.erase({entry.deadline, id});
     entry.deadline = latest;
     deadlines_.emplace(latest, id);
   }
+  for (auto at = deadlines_.begin(); max_bytes != 0 && bytes_without_owner_ > max_bytes && at != deadlines_.end();) {
+    const auto found = entries_.find(by_id_.at((at++)->second));
+    if (!found->second.has_owner) ended.push_back(remove(found));
+  }
   changed_.notify_all();
+  lock.unlock();
 }
 
 void OfferTable::withdraw_all(uint64_t owner) {

@@ -68,8 +68,10 @@ class OfferTable {
   // Ends an offer that has not been taken. Returns false if the owner has none under this capability.
   bool withdraw(const std::string& capability, uint64_t owner);
   void withdraw_all(uint64_t owner);
-  // Ends the owner's offers after `timeout` at the latest.
-  void limit_all(uint64_t owner, Milliseconds timeout);
+  // Call when the owner has ended. Its offers end after `timeout` at the latest; those with the earliest ends are ended
+  // at once while the offers of ended owners have more than `max_bytes` in total (0: no limit), because no account that
+  // can still be exceeded is charged for them.
+  void limit_all(uint64_t owner, Milliseconds timeout, uint64_t max_bytes);
   size_t num_offers(uint64_t owner) const;
 
   // Calls `taken` once: at once if there is an offer or will be none, otherwise at the offer, or with DEADLINE_EXCEEDED
@@ -84,6 +86,7 @@ class OfferTable {
     Clock::time_point deadline;
     Value value;         // of an offer; null for a wait
     uint64_t owner = 0;  // of an offer
+    bool has_owner = true;
     Milliseconds timeout{};
     Taken taken;  // of a wait
   };
@@ -102,6 +105,7 @@ class OfferTable {
   absl::flat_hash_map<uint64_t, absl::flat_hash_set<uint64_t>> offers_of_ ABSL_GUARDED_BY(mutex_);  // ids by owner
   absl::flat_hash_set<std::string> ended_ ABSL_GUARDED_BY(mutex_);
   std::deque<std::string> ended_order_ ABSL_GUARDED_BY(mutex_);  // the oldest first
+  uint64_t bytes_without_owner_ ABSL_GUARDED_BY(mutex_) = 0;  // of the offers whose owner has ended
   size_t waits_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t last_id_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t last_owner_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -1,5 +1,10 @@
 #include "engine/tensor/storage.h"
 
+#include <algorithm>
+#include <utility>
+
+#include "absl/container/inlined_vector.h"
+#include "base/mutex.h"
 #include "engine/device/devices.h"
 #include "engine/memory/alloc_scope.h"
 #include "engine/memory/bytes.h"
@@ -21,6 +26,71 @@ namespace {
 }
 
 }  // namespace
+
+// Bytes that storages of several sessions refer to, and the accounts that are charged for them. Thread-safe.
+class SharedBytes final : public RefCounted {
+ public:
+  // Takes over bytes for which `account` is charged.
+  SharedBytes(void* data, size_t bytes, Device device, Allocator& allocator, std::shared_ptr<Account> account)
+      : data_(data), bytes_(bytes), device_(device), allocator_(allocator) {
+    tenant_ = account ? account->tenant() : kNoTenant;
+    holders_.push_back({std::move(account), 1});
+  }
+  ~SharedBytes() override { allocator_.deallocate(data_, bytes_, tenant_); }
+
+  void* data() const { return data_; }
+  size_t bytes() const { return bytes_; }
+  Device device() const { return device_; }
+
+  // Charges the account if it has no other storage over the bytes. Throws Error(kOutOfMemory).
+  void add_holder(const std::shared_ptr<Account>& account) {
+    MutexLock lock(mutex_);
+    for (Holder& holder : holders_) {
+      if (holder.account != account) continue;
+      ++holder.storages;
+      return;
+    }
+    if (account) {
+      const uint32_t site = AllocScope::current().site;
+      MemoryHistory* const history = account->history();
+      if (!account->charge(bytes_, device_)) {
+        if (history) history->out_of_memory(bytes_, device_, site);
+        over_budget(*account, device_, bytes_);
+      }
+      if (history) history->allocated(data_, bytes_, device_, site);
+    }
+    // Bytes that several tenants can write are zeroed before any of them gets the memory again.
+    if (!account || account->tenant() != tenant_) tenant_ = kNoTenant;
+    holders_.push_back({account, 1});
+  }
+
+  void remove_holder(const std::shared_ptr<Account>& account) {
+    MutexLock lock(mutex_);
+    const auto holder =
+        std::find_if(holders_.begin(), holders_.end(), [&](const Holder& each) { return each.account == account; });
+    if (--holder->storages > 0) return;
+    holders_.erase(holder);
+    if (account) {
+      if (account->history()) account->history()->freed(data_, bytes_, device_);
+      account->refund(bytes_, device_);
+    }
+    if (!holders_.empty() && holders_.front().account) allocator_.set_owner(data_, holders_.front().account);
+  }
+
+ private:
+  struct Holder {
+    std::shared_ptr<Account> account;
+    size_t storages;
+  };
+
+  void* const data_;
+  const size_t bytes_;
+  const Device device_;
+  Allocator& allocator_;
+  Mutex mutex_;
+  Tenant tenant_ = kNoTenant;  // written under the mutex
+  absl::InlinedVector<Holder, 2> holders_ ABSL_GUARDED_BY(mutex_);
+};
 
 Storage::Storage(Device device, size_t bytes) : bytes_(bytes), device_(device) {
   if (device.type == DeviceType::kMeta || bytes == 0) return;
@@ -55,16 +125,33 @@ void Storage::allocate(Allocator& allocator, Stream* stream) {
     history->allocated(data_, bytes_, device_, scope.site);
 }
 
-Storage::Storage(Ref<Storage> owner)
-    : data_(owner->data_), bytes_(owner->bytes_), device_(owner->device_), shared_(true), owner_(std::move(owner)) {}
+Storage::Storage(Ref<SharedBytes> bytes, const std::shared_ptr<Account>& account)
+    : data_(bytes->data()), bytes_(bytes->bytes()), device_(bytes->device()), shared_(true), account_(account) {
+  bytes->add_holder(account);
+  shared_bytes_ = std::move(bytes);
+}
+
+void Storage::share() {
+  if (allocator_) {
+    shared_bytes_ = make_ref<SharedBytes>(data_, bytes_, device_, *allocator_, account_);
+    allocator_ = nullptr;
+  }
+  shared_.store(true, std::memory_order_release);
+}
 
 Ref<Storage> Storage::over(const Ref<Storage>& shared, const std::shared_ptr<Account>& account) {
   if (shared->account_ && shared->account_ == account) return shared;
-  return Ref<Storage>(new Storage(shared->owner_ ? shared->owner_ : shared));
+  if (shared->bytes_ == 0) return Ref<Storage>(new Storage(shared->device_, 0));
+  check(bool(shared->shared_bytes_), "[storage] expected a storage that its session has shared");
+  return Ref<Storage>(new Storage(shared->shared_bytes_, account));
 }
 
 Storage::~Storage() {
   delete packed_weights_.load(std::memory_order_acquire);
+  if (shared_bytes_) {
+    shared_bytes_->remove_holder(account_);
+    return;
+  }
   // Recorded before another thread can get the memory.
   if (account_ && account_->history() && allocator_) [[unlikely]]
     account_->history()->freed(data_, bytes_, device_);

@@ -21,6 +21,8 @@ class PackedWeights {
   virtual ~PackedWeights() = default;
 };
 
+class SharedBytes;
+
 class Storage final : public RefCounted, public ThreadCached<Storage> {
  public:
   // Charges the current AllocScope's account, then allocates. Throws Error(kOutOfMemory) without charging. Meta
@@ -28,8 +30,10 @@ class Storage final : public RefCounted, public ThreadCached<Storage> {
   Storage(Device device, size_t bytes);
   // Allocates host memory from `staging`, a pool other than the CPU's whose memory a device can access directly.
   Storage(Allocator& staging, size_t bytes);
-  // Returns a storage over the bytes of another session's storage, which it keeps, or `shared` itself if it is charged
-  // to `account`. Versions and pending errors are those of each session. Charges nothing.
+  // Returns a storage over the bytes of another session's storage, on which share() was called, or `shared` itself if it
+  // is charged to `account`. Versions and pending errors are those of each session. `account` is charged for all bytes,
+  // once for all its storages over them, until the last of these is destroyed: every session that can keep the bytes
+  // allocated pays for them. Throws Error(kOutOfMemory) without charging.
   static Ref<Storage> over(const Ref<Storage>& shared, const std::shared_ptr<Account>& account);
   ~Storage() override;
 
@@ -42,7 +46,8 @@ class Storage final : public RefCounted, public ThreadCached<Storage> {
   void bump_version() { ++version_; }
   // Whether another session may write to the bytes, so that nothing derived from them may be kept. Thread-safe.
   bool is_shared() const { return shared_.load(std::memory_order_acquire); }
-  void mark_shared() { shared_.store(true, std::memory_order_release); }
+  // Call on the session's thread, before another session gets the storage for over().
+  void share();
   // Calls with pending device checks that the bytes depend on (engine/session/async_errors.h). Written only by the
   // session's thread.
   PendingErrors pending_errors;
@@ -51,7 +56,7 @@ class Storage final : public RefCounted, public ThreadCached<Storage> {
   PackedWeights& packed_weights(absl::FunctionRef<std::unique_ptr<PackedWeights>()> make);
 
  private:
-  explicit Storage(Ref<Storage> owner);
+  Storage(Ref<SharedBytes> bytes, const std::shared_ptr<Account>& account);
   void allocate(Allocator& allocator, Stream* stream);
 
   void* data_ = nullptr;
@@ -61,7 +66,7 @@ class Storage final : public RefCounted, public ThreadCached<Storage> {
   uint32_t version_ = 0;
   std::atomic<bool> shared_{false};
   std::shared_ptr<Account> account_;
-  const Ref<Storage> owner_;                             // of the bytes, if they belong to another session's storage
+  Ref<SharedBytes> shared_bytes_;                        // owns the bytes after share()
   std::atomic<PackedWeights*> packed_weights_{nullptr};  // owned
 };
 

@@ -30,7 +30,7 @@ std::shared_ptr<OfferTable> SharedTensors::table() {
 }
 
 ShareService::~ShareService() {
-  if (OfferTable* table = offers_.used_table()) table->limit_all(offers_.owner(), kAfterSession);
+  if (OfferTable* table = offers_.used_table()) table->limit_all(offers_.owner(), kAfterSession, max_bytes_);
 }
 
 void ShareService::add(const std::string& capability, const Tensor& tensor, double timeout) {
@@ -44,7 +44,7 @@ void ShareService::add(const std::string& capability, const Tensor& tensor, doub
   }
   // A checkpoint that is being written needs the values before another session changes them.
   if (auto* checkpoints = context.services.find<CheckpointService>()) checkpoints->snapshots().before_write(tensor);
-  tensor->storage->mark_shared();
+  tensor->storage->share();
   offers_.offer(capability, std::move(value), timeout);
 }
 

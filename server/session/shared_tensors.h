@@ -2,7 +2,9 @@
 //
 // A session exports a tensor's storage under a capability. The session that imports it gets a tensor over the same
 // bytes. Both sessions may write, on threads of their own and without an order between them, as processes that share
-// memory do. Each session counts its own writes for autograd. The bytes remain charged to the exporting session.
+// memory do. Each session counts its own writes for autograd. Every session that has a tensor over the bytes is charged for
+// all of them, as processes that map the same memory are; an import that exceeds the session's limit is refused. Exports
+// that outlive their session have together at most the bytes of that session's limit.
 #pragma once
 
 #include <chrono>
@@ -35,8 +37,9 @@ class SharedTensors {
 // end kAfterSession after its destruction, so that a process may end before another one has received its tensors.
 class ShareService final : public SessionService {
  public:
-  explicit ShareService(std::shared_ptr<SharedTensors> shared)
-      : offers_([shared = std::move(shared)] { return shared->table(); }) {}
+  // `max_bytes` limits the principal's exports without a session; 0: no limit.
+  ShareService(std::shared_ptr<SharedTensors> shared, uint64_t max_bytes)
+      : max_bytes_(max_bytes), offers_([shared = std::move(shared)] { return shared->table(); }) {}
   ~ShareService() override;
 
   // Waits for the device. Throws Error if the capability or the timeout is invalid, or the session has too many
@@ -54,6 +57,7 @@ class ShareService final : public SessionService {
   static constexpr distributed::OfferTable::Milliseconds kAfterSession = std::chrono::seconds(60);
 
  private:
+  const uint64_t max_bytes_;
   distributed::SessionOffers offers_;
 };
 

@@ -1,7 +1,7 @@
 """How tensors are pickled for other processes of a user: as a capability to use the same bytes in the same engine.
 
 The other process gets a tensor over these bytes. They are freed when no process uses them, and are charged to the memory
-limit of the process that created them. A tensor that was sent and not received is kept until its process has ended, and 60 s
+limit of every process that uses them. A tensor that was sent and not received is kept until its process has ended, and 60 s
 longer. Tensors of an engine in this process are copied.
 """
 

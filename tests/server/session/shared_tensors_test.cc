@@ -96,12 +96,75 @@ TEST_F(SharedTensorsTest, BothSessionsSeeWritesAndTheLastOneFreesTheBytes) {
   double_in_place(*bert_, 1);
   EXPECT_EQ(value(*anna_, 1).first, (V{4, 8, 12, 16}));
   EXPECT_GE(anna_->account()->held(), held);
-  EXPECT_EQ(bert_->account()->held(), 0u);
+  EXPECT_EQ(bert_->account()->held(), 16u);
   anna_ = nullptr;
   EXPECT_EQ(value(*bert_, 1).first, (V{4, 8, 12, 16}));
   EXPECT_GT(testing::engine_bytes(), before_);
   bert_ = nullptr;
   EXPECT_EQ(testing::engine_bytes(), before_);
+}
+
+// A session that imports what others export and drop pays for it, so it cannot exceed its limit.
+TEST_F(SharedTensorsTest, ASurvivingImporterIsCharged) {
+  constexpr uint64_t kBytes = 4 << 20;
+  const auto importer = open(principal_, 10 << 20);
+  for (uint64_t round = 1; round <= 4; ++round) {
+    auto exporter = open(principal_, 5 << 20);
+    const std::string capability = absl::StrCat(kCapability, round);
+    v1::Frame frame;
+    Instruction(&frame, "zeros").integers({kBytes / 4}).none().none().result(1);
+    run(*exporter, frame);
+    share(*exporter, 1, 2, capability);
+    import(*importer, round, {kBytes / 4}, capability);
+    exporter = nullptr;
+    EXPECT_EQ(importer->account()->held(), kBytes * std::min<uint64_t>(round, 2));
+  }
+  EXPECT_THAT(value(*importer, 4).second,
+              HasSubstr(absl::StrCat("requested 4 MiB; session ", importer->id(), " holds 8 MiB of its 10 MiB limit")));
+  EXPECT_LT(testing::engine_bytes(), before_ + 3 * kBytes);
+  v1::Frame drop;
+  drop.add_release(1);
+  run(*importer, drop);
+  EXPECT_EQ(importer->account()->held(), kBytes);
+}
+
+TEST_F(SharedTensorsTest, EachHolderIsChargedOnce) {
+  make(*anna_, 1);
+  const uint64_t annas = anna_->account()->held();
+  for (uint64_t i = 1; i <= 3; ++i) {
+    const std::string capability = absl::StrCat(kCapability, i);
+    share(*anna_, 1, 10 + i, capability);
+    import(*bert_, i, {4}, capability);
+  }
+  EXPECT_EQ(bert_->account()->held(), 16u);
+  v1::Frame drop;
+  for (uint64_t handle : {1, 11, 12, 13}) drop.add_release(handle);
+  run(*anna_, drop);
+  EXPECT_EQ(anna_->account()->held(), annas - 16) << "the exporter pays no longer than it holds the bytes";
+  v1::Frame two;
+  two.add_release(1);
+  two.add_release(3);
+  run(*bert_, two);
+  EXPECT_EQ(bert_->account()->held(), 16u);
+  EXPECT_EQ(value(*bert_, 2).first, (V{1, 2, 3, 4}));
+  bert_ = nullptr;
+  EXPECT_EQ(testing::engine_bytes(), before_);
+}
+
+TEST_F(SharedTensorsTest, ExportsWithoutASessionAreLimitedTogether) {
+  constexpr uint64_t kBytes = 4 << 20;
+  for (uint64_t round = 1; round <= 4; ++round) {
+    const auto exporter = open(principal_, 9 << 20);
+    v1::Frame frame;
+    Instruction(&frame, "zeros").integers({kBytes / 4}).none().none().result(1);
+    run(*exporter, frame);
+    share(*exporter, 1, 2, absl::StrCat(kCapability, round));
+  }
+  EXPECT_LT(testing::engine_bytes(), before_ + 3 * kBytes);
+  import(*bert_, 1, {4}, absl::StrCat(kCapability, 1));
+  EXPECT_THAT(value(*bert_, 1).second, HasSubstr(kNone));
+  import(*bert_, 4, {4}, absl::StrCat(kCapability, 4));
+  EXPECT_EQ(value(*bert_, 4).first, (V{0, 0, 0, 0}));
 }
 
 TEST_F(SharedTensorsTest, ACapabilityIsUsedOnce) {
