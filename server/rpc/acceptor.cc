@@ -41,9 +41,11 @@ constexpr absl::string_view kPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 constexpr std::chrono::seconds kPrefaceTimeout{2};
 // Connections without a complete preface: in total a fraction of all connections, and half of it per address.
 constexpr size_t kSilentFraction = 8;
-// Limits per address: the number of connections without a token that gRPC handles at a time, the number of further
-// connections that wait, and the time that they wait.
+// Limits per address: the number of connections without a token that gRPC handles at a time, of those that have sent
+// more than their preface (their calls occupy threads) and of the others, the number of further connections that wait,
+// and the time that they wait.
 constexpr size_t kUnauthenticated = 8;
+constexpr size_t kOnlyPreface = 64;
 constexpr size_t kWaiting = 64;
 constexpr std::chrono::seconds kTimeout{10};
 constexpr int kPollMilliseconds = 50;
@@ -321,7 +323,9 @@ void Acceptor::read_prefaces() {
 // Whether a connection from this address has presented a token.
 bool Acceptor::serves(const std::string& address) {
   MutexLock lock(mutex_);
-  return count(address, false) > count(address, true);
+  return std::any_of(connections_.begin(), connections_.end(), [&](const auto& each) {
+    return each.second.authenticated && each.second.address == address;
+  });
 }
 
 void Acceptor::receive(Waiting connection) {
@@ -390,26 +394,38 @@ bool Acceptor::pass_to_grpc(const Waiting& waiting) {
 // necessary.
 Acceptor::Admission Acceptor::admit(const std::string& address) {
   const size_t of_address = address == "unix" ? total_ - total_ / 4 : std::min(per_address_, total_ / 2);
-  const auto full = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return connections_.size() >= total_ || count(address, false) >= of_address ||
-           count(address, true) >= kUnauthenticated;
-  };
   if (auto found = penalties_.find(address); found != penalties_.end()) {
     if (Clock::now() < found->second) return Admission::kWait;
     penalties_.erase(found);
   }
-  if (full()) sweep();
-  const bool unauthenticated = count(address, true) >= kUnauthenticated;
-  if ((unauthenticated || count(address, false) >= of_address) && !make_room(&address)) {
-    return unauthenticated ? Admission::kWait : Admission::kRefused;
+  const size_t only_preface = std::clamp(total_ / kSilentFraction, kUnauthenticated, kOnlyPreface);
+  Counts of = count(address);
+  if (connections_.size() >= total_ || of.all >= of_address || of.calling >= kUnauthenticated ||
+      of.silent >= only_preface) {
+    sweep();
+    of = count(address);
+  }
+  if (of.calling >= kUnauthenticated && !make_room(&address, /*among_calling=*/true)) return Admission::kWait;
+  if (of.silent >= only_preface && !make_room(&address)) return Admission::kWait;
+  if (count(address).all >= of_address && !make_room(&address)) {
+    return of.calling + of.silent > 0 ? Admission::kWait : Admission::kRefused;
   }
   return connections_.size() < total_ || make_room(nullptr) ? Admission::kAdmit : Admission::kRefused;
 }
 
-size_t Acceptor::count(const std::string& address, bool only_unauthenticated) const {
-  return static_cast<size_t>(std::count_if(connections_.begin(), connections_.end(), [&](const auto& each) {
-    return each.second.address == address && !(only_unauthenticated && each.second.authenticated);
-  }));
+// Whether the peer of a connection without a token has sent nothing since its preface.
+bool Acceptor::is_silent(const Connection& connection) {
+  return connection.first_bytes != 0 && received_bytes(connection.fd) == connection.first_bytes;
+}
+
+Acceptor::Counts Acceptor::count(const std::string& address) const {
+  Counts counts;
+  for (const auto& [key, each] : connections_) {
+    if (each.address != address) continue;
+    ++counts.all;
+    if (!each.authenticated) ++(is_silent(each) ? counts.silent : counts.calling);
+  }
+  return counts;
 }
 
 // Removes connections that gRPC has closed.
@@ -418,15 +434,16 @@ void Acceptor::sweep() {
 }
 
 // Closes the oldest connection that has presented no token within kGrace, or has sent nothing within kSilentGrace, and
-// returns false if there is none. Considers only connections from `address` unless `address` is null.
-bool Acceptor::make_room(const std::string* address) {
+// returns false if there is none. Considers only connections from `address` unless `address` is null, and with
+// `among_calling` none of the latter kind.
+bool Acceptor::make_room(const std::string* address, bool among_calling) {
   auto oldest = connections_.end(), silent = connections_.end();
   for (auto it = connections_.begin(); it != connections_.end(); ++it) {
     const Connection& each = it->second;
     if (each.authenticated || (address != nullptr && each.address != *address)) continue;
-    if (oldest == connections_.end() || each.accepted < oldest->second.accepted) oldest = it;
-    const bool is_silent = each.first_bytes != 0 && received_bytes(each.fd) == each.first_bytes;
-    if (is_silent && (silent == connections_.end() || each.accepted < silent->second.accepted)) silent = it;
+    auto& first = is_silent(each) ? silent : oldest;
+    if (among_calling && &first == &silent) continue;
+    if (first == connections_.end() || each.accepted < first->second.accepted) first = it;
   }
   const auto age = [now = Clock::now()](const auto& at) { return now - at->second.accepted; };
   auto replaced = connections_.end();

@@ -73,6 +73,10 @@ class Acceptor {
     std::string address;
     Clock::time_point since;
   };
+  // Connections from one address: all, and without a token those that have sent more than their preface, and others.
+  struct Counts {
+    size_t all = 0, calling = 0, silent = 0;
+  };
   enum class Admission { kAdmit, kWait, kRefused };
 
   Acceptor(size_t per_address, std::vector<Listener> listeners);
@@ -89,10 +93,11 @@ class Acceptor {
   void serve_waiting();
   bool pass_to_grpc(const Waiting& connection);
   Admission admit(const std::string& address) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool make_room(const std::string* address) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool make_room(const std::string* address, bool among_calling = false) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static void shut_down(const Connection& connection);
   void sweep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  size_t count(const std::string& address, bool only_unauthenticated) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static bool is_silent(const Connection& connection);
+  Counts count(const std::string& address) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const size_t per_address_;
   const size_t total_;

@@ -419,7 +419,7 @@ TEST(AbuseTest, SilentConnectionsTakeNoPlaces) {
 // A peer may send what a client sends first, and then nothing.
 TEST(AbuseTest, ConnectionsWithOnlyAPrefaceDelayClientsBriefly) {
   Daemon daemon(kWithPort);
-  Flood flood(daemon.port(), 15, std::string(kPreface));
+  Flood flood(daemon.port(), 100, std::string(kPreface));
   while (flood.opened() < 10) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   for (int i = 0; i < 4; ++i) {
     Client client(daemon, channel_to(daemon.port()));
