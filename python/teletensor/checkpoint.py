@@ -146,7 +146,7 @@ def _start(state, path, metadata: Mapping[str, str] | None, max_shard_size, in_b
         written = [removed, *written]
         if count > 1:
             text = json.dumps(index, indent=2, sort_keys=True).encode()
-            written.append(files.write_bytes(files.join(temporary, _INDEX), text))
+            written.append(files.write_json(files.join(temporary, _INDEX), text))
         return files.commit(written, temporary, path)
 
     return PendingSave(writes, commit)

@@ -11,8 +11,10 @@ import itertools
 import json
 import math
 import os
+import re
 import struct
 import weakref
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 
 from .. import _C
@@ -29,6 +31,10 @@ _MAX_COPIED_BYTES = 256 << 20  # outputs of one instruction that the engine read
 _MAX_NAMES_BYTES = 1 << 20  # the size of a frame is limited
 
 CHECKSUMS = "teletensor.crc32"  # metadata key: the CRC-32 of each tensor, in the order of the tensors' bytes
+
+# Metadata key: the CRC-32 of the header, in which the digits of all checksums are zeros.
+HEADER_CHECKSUM = "teletensor.header_crc32"
+_ZEROS = "0" * 8
 
 _numbers = itertools.count(1)  # numbers of the background writes
 
@@ -73,8 +79,8 @@ def _bytes_of(tensor: Tensor) -> bytes:
 
 def _header(tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None) -> tuple[bytes, list[int]]:
     """The header of a safetensors file, and the places of the checksums in it: pairs of a tensor's number and an index."""
-    checksums = " ".join(["0" * 8] * len(tensors))
-    entries: dict = {"__metadata__": {CHECKSUMS: checksums, **(metadata or {})}}
+    checksums = " ".join([_ZEROS] * len(tensors))
+    entries: dict = {"__metadata__": {HEADER_CHECKSUM: _ZEROS, CHECKSUMS: checksums, **(metadata or {})}}
     end = 0
     for name, tensor in tensors.items():
         if name == "__metadata__" or name in entries:
@@ -82,9 +88,31 @@ def _header(tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None) -
         begin, end = end, end + byte_size(tensor)
         entries[name] = {"dtype": _NAMES[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [begin, end]}
     text = json.dumps(entries, separators=(",", ":")).encode()
-    first = text.index(CHECKSUMS.encode()) + len(CHECKSUMS) + 3
+    text = text.ljust(-(-(len(text) + 8) // 8) * 8 - 8)  # so that the tensors' bytes are aligned
+    first = _value_of(text, CHECKSUMS)
     places = [number for i in range(len(tensors)) for number in (i, first + 9 * i)]
-    return text.ljust(-(-(len(text) + 8) // 8) * 8 - 8), places  # so that the tensors' bytes are aligned
+    own = _value_of(text, HEADER_CHECKSUM)
+    return text[:own] + f"{zlib.crc32(text):08x}".encode() + text[own + 8 :], places
+
+
+def _value_of(header: bytes, key: str) -> int:
+    """The index of the first character of a string of the metadata; -1 if there is none."""
+    start = f'"{key}":"'.encode()
+    at = header.find(start)
+    return at if at < 0 else at + len(start)
+
+
+def _check_header(path: str, header: bytes, count: int) -> None:
+    """Raises ValueError unless the header, which has `count` tensors, has its checksum. Older files have none."""
+    own, first = _value_of(header, HEADER_CHECKSUM), _value_of(header, CHECKSUMS)
+    if own < 0:
+        return
+    plain = bytearray(header)
+    plain[own : own + 8] = _ZEROS.encode()
+    if first >= 0:
+        plain[first : first + 9 * count - 1] = " ".join([_ZEROS] * count).encode()
+    if len(plain) != len(header) or header[own : own + 8] != f"{zlib.crc32(plain):08x}".encode():
+        raise ValueError(f"[checkpoint] '{path}' is damaged: wrong checksum of the header")
 
 
 class Write:
@@ -187,13 +215,25 @@ def read_ranges(path: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
     return found
 
 
+def write_json(path: str, text: bytes) -> Tensor:
+    """Writes a file with the JSON text of a dict, and its checksum; returns the status. Does not wait."""
+    return write_bytes(path, text[:-1] + f',"crc32":"{zlib.crc32(text):08x}"}}'.encode())
+
+
+_CHECKSUM_AT_END = re.compile(rb',"crc32":"([0-9a-f]{8})"}\Z')
+
+
 def read_json(path: str):
-    """Reads a file with JSON text.
+    """Reads a file that write_json() wrote, or one with other JSON text, which has no checksum.
 
     Raises:
-        ValueError: the text is not JSON.
+        ValueError: the text is not JSON, or its checksum is wrong.
     """
     data = read_bytes(path)
+    if match := _CHECKSUM_AT_END.search(data):
+        data = data[: match.start()] + b"}"
+        if match[1] != f"{zlib.crc32(data):08x}".encode():
+            raise ValueError(f"[checkpoint] '{path}' is damaged: wrong checksum")
     try:
         return json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -210,6 +250,7 @@ def read_header_with_checksums(path: str) -> tuple[dict[str, tuple[_C.dtype, lis
     text = _bytes_of(_C.ops.checkpoint_header(path))
     header = json.loads(text)
     metadata = header.pop("__metadata__", {})
+    _check_header(path, text, len(header))
     tensors = {name: (_DTYPES[entry["dtype"]], entry["shape"]) for name, entry in header.items()}
     checksums = metadata.get(CHECKSUMS, "").split() if isinstance(metadata, dict) else []
     if not checksums:

@@ -176,7 +176,7 @@ class FileSystemWriter(StorageWriter):
             expected.update(data[:1] if len(data) == 2 else ())
         self._check_visible(expected)
         metadata.storage_data, metadata.storage_meta = storage, self.storage_meta()
-        written = files.write_bytes(files.join(self._temporary, _index.FILE), _index.to_json(metadata))
+        written = files.write_json(files.join(self._temporary, _index.FILE), _index.to_json(metadata))
         files.commit([written], self._temporary, self.path).item()
 
     def _check_visible(self, expected: set[str]) -> None:
