@@ -30,11 +30,15 @@ class DataParallelMeshDims:
 class UnshardHandle:
     """The result of ``FSDPModule.unshard(async_op=True)``."""
 
+    def wait(self) -> None:
+        """Gives the module its gathered parameters."""
+
+
+class _UnshardHandle(UnshardHandle):
     def __init__(self, runner: Runner):
         self._runner = runner
 
     def wait(self) -> None:
-        """Gives the module its gathered parameters."""
         self._runner.unshard()
 
 
@@ -98,7 +102,7 @@ class FSDPModule:
         for unit in self._fsdp_units(recurse=False):
             unit.start_gather()
         if async_op:
-            return UnshardHandle(self._fsdp_runner)
+            return _UnshardHandle(self._fsdp_runner)
         self._fsdp_runner.unshard()
         return None
 
@@ -166,11 +170,17 @@ class FSDPModule:
     def set_allocate_memory_from_process_group_for_comm(self, enable: bool) -> None:
         """Has no effect: the engine allocates memory."""
 
-    def set_separate_reduce_scatter_group(self, enable: bool) -> None:
+    def set_separate_reduce_scatter_group(self, enable: bool = True, *, recurse: bool = True) -> None:
         """Has no effect on results: one group runs its collectives in order."""
 
-    def set_reduce_scatter_max_input_buffers(self, count: int) -> None:
+    def set_reduce_scatter_max_input_buffers(self, max_input_buffers: int, *, recurse: bool = True) -> None:
         """Has no effect on results: one reduction runs at a time."""
+
+    def set_reduce_scatter_unused_params(self, reduce_scatter_unused_params: bool, *, recurse: bool = True) -> None:
+        """Whether parameters that no rank uses in a backward pass get zeros. Otherwise they get no gradient; then a backward
+        pass in which this rank does not use a parameter waits for the other ranks' gradients."""
+        for unit in self._fsdp_units(recurse):
+            unit.fills_unused = reduce_scatter_unused_params
 
     set_keep_unsharded_storage = _not_supported("set_keep_unsharded_storage", "parameters are always freed")
     set_manual_backward_finalization = _not_supported(
@@ -180,9 +190,6 @@ class FSDPModule:
     set_custom_all_gather = _not_supported("set_custom_all_gather", "the engine runs the collectives")
     set_custom_reduce_scatter = _not_supported("set_custom_reduce_scatter", "the engine runs the collectives")
     set_all_reduce_hook = _not_supported("set_all_reduce_hook", "the engine runs the collectives")
-    set_reduce_scatter_unused_params = _not_supported(
-        "set_reduce_scatter_unused_params", "a unit is reduced as a whole"
-    )
     set_symm_mem_for_comm = _not_supported("set_symm_mem_for_comm", "the engine allocates memory")
 
     def reset_iter_state(self) -> None:

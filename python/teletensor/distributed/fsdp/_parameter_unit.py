@@ -89,6 +89,7 @@ class ParameterUnit(ShardedUnit):
         self._placement_fn, self._offload = placement_fn, offload
         self._param_dtype, self._reduce_dtype = param_dtype, reduce_dtype
         self._trainable: list[ParameterEntry] = []
+        self.fills_unused = False  # whether parameters without a gradient get zeros
         self._has_unused = False  # whether the last backward pass computed no gradient of a trainable parameter
         self._unreduced = None
         parameters = self._collect(places)
@@ -265,7 +266,8 @@ class ParameterUnit(ShardedUnit):
     # Gradients.
 
     def _mark_unused(self, grads: list[Tensor | None]) -> None:
-        self._has_unused = any(g is None and entry.requires_grad for g, entry in zip(grads, self.entries, strict=True))
+        pairs = zip(grads, self.entries, strict=True)
+        self._has_unused = not self.fills_unused and any(g is None and entry.requires_grad for g, entry in pairs)
 
     def _flatten(self, tensors: list[Tensor | None], dtype) -> Tensor:
         """The gradients of the trainable parameters, and for each of them one number: 1 if it has a gradient, else 0."""

@@ -257,7 +257,11 @@ def unused(rank: int, size: int) -> list:
     module.zero_grad()
     unit.reduce([torch.ones(4, 4), None])
     fsdp._unit.flush()
-    return [both, [p.grad is not None for p in module.parameters()]]
+    neither = [p.grad is not None for p in module.parameters()]
+    module.set_reduce_scatter_unused_params(True)
+    unit.reduce([torch.ones(4, 4), None])
+    fsdp._unit.flush()
+    return [both, neither, float(module.bias.grad.full_tensor().sum())]
 
 
 def scales(rank: int, size: int) -> list:

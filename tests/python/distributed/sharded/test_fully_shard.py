@@ -65,7 +65,7 @@ def test_full_state_dicts_and_meta_device(ranks):
 
 
 def test_unused_parameters(ranks):
-    assert ranks.run(2, cases.unused) == [[[True, True], [True, False]]] * 2
+    assert ranks.run(2, cases.unused) == [[[True, True], [True, False], 0.0]] * 2
 
 
 def test_grad_scaler(ranks):
