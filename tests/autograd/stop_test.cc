@@ -1,5 +1,6 @@
 // Client functions and hooks: the client's code runs between the parts of a pass.
 
+#include "autograd/nodes/tape.h"
 #include "tests/autograd/fixture.h"
 
 namespace tt::autograd::testing {
@@ -227,6 +228,8 @@ TEST_F(SavedBytesTest, BytesAreFreedAndRestored) {
   EXPECT_EQ(base->storage->ref_count(), 1);  // no node refers to the bytes
   base = Tensor();
   EXPECT_THAT(error_of([&] { backward(y, {true, true}); }), ::testing::HasSubstr("released after the forward pass"));
+  Tape::current().saved_bytes().fail(1, Error(ErrorKind::kRuntime, "rank 1 is lost"));  // as if it had been an error
+  EXPECT_THAT(error_of([&] { backward(y, {true, true}); }), ::testing::HasSubstr("rank 1 is lost"));
   for (double scale : {10.0, 20.0}) {  // a graph that is kept is restored twice
     ops::saved_bytes_restore(1, values({4}, {0, 0, scale, scale}, DType::kFloat64));
     ops::set_grads({x}, {Tensor()});
