@@ -300,27 +300,33 @@ def _draw(op: Operator, call: _Arguments, into: list | None):
 
 
 def _update(op: Operator, arguments: list) -> list:
-    """Applies an update of lists of tensors to the local tensors."""
-    lists = [value for value in arguments if isinstance(value, list) and value and isinstance(value[0], _C.Tensor)]
-    flat = [t for value in lists for t in value]
-    if not all(_C.is_dtensor(t) for t in flat):
-        raise RuntimeError(f"[{op.name}] expected only DTensors, got Tensors too")
-    for tensors in zip(*lists, strict=True):
+    """Applies an update of lists of tensors to the local tensors.
+
+    The tensors of one parameter have one placement. Different parameters may be on different meshes, or plain tensors, as
+    in a model of which some layers are parallel: each kind is updated by a call of its own.
+    """
+    places = [i for i, value in enumerate(arguments) if isinstance(value, list) and value and isinstance(value[0], _C.Tensor)]
+    by_mesh: dict[Any, list[int]] = {}
+    for number, tensors in enumerate(zip(*(arguments[i] for i in places), strict=True)):
+        distributed = [_C.is_dtensor(t) for t in tensors]
+        if not any(distributed):
+            by_mesh.setdefault(None, []).append(number)
+            continue
+        if not all(distributed):
+            raise RuntimeError(f"[{op.name}] expected a parameter, its gradient and its state to be DTensors, got Tensors too")
         specs = {_C.dtensor_spec(t) for t in tensors}
         if len(specs) > 1 or has_partial(next(iter(specs))):
             raise RuntimeError(f"[{op.name}] expected tensors of one placement, got {', '.join(map(repr, specs))}")
-    meshes = {_C.dtensor_spec(t).mesh for t in flat}
-    if len(meshes) > 1:
-        raise RuntimeError(
-            f"[{op.name}] expected DTensors of one device mesh, got {', '.join(map(repr, meshes))}: use an optimizer for each mesh"
-        )
-    members = meshes.pop()._members()
-    for k, member in enumerate(members):
-        with member.session():
-            local = [
-                [_C.dtensor_locals(t)[k] for t in value] if any(value is v for v in lists) else value
-                for value in arguments
-            ]
-            op.call(local)
+        by_mesh.setdefault(next(iter(specs)).mesh, []).append(number)
+    shared = [i for i, written in enumerate(op.written) if written and i not in places and isinstance(arguments[i], _C.Tensor)]
+    for rest, (mesh, numbers) in zip(range(len(by_mesh) - 1, -1, -1), by_mesh.items(), strict=True):
+        values = [[value[n] for n in numbers] if i in places else value for i, value in enumerate(arguments)]
+        for i in shared if rest else ():  # a step number that every call would increase: only the last one does
+            values[i] = values[i].clone()
+        if mesh is None:
+            op.call(values)
+            continue
+        for k, member in enumerate(mesh._members()):
+            with member.session():
+                op.call([[_C.dtensor_locals(t)[k] for t in value] if i in places else value for i, value in enumerate(values)])
     return []
-

@@ -325,3 +325,47 @@ def lost_engine(rank: int, size: int) -> dict:
     except RuntimeError as error:
         message = str(error)
     return {"before": before, "message": message, "after": torch.ones(3).sum().item()}
+
+
+class _PartlyParallel(nn.Module):
+    """A block whose two linear layers are parallel, as in the usual plan, between a norm and a head that are not."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm, self.up, self.down, self.head = nn.LayerNorm(8), nn.Linear(8, 12), nn.Linear(12, 8), nn.Linear(8, 3)
+
+    def forward(self, x):
+        return self.head(x + self.down(F.gelu(self.up(self.norm(x)))))
+
+
+OPTIMIZERS = {
+    "adamw": lambda p: torch.optim.AdamW(p, lr=0.05), "adam": lambda p: torch.optim.Adam(p, lr=0.05, foreach=False, amsgrad=True),
+    "sgd": lambda p: torch.optim.SGD(p, lr=0.1), "momentum": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9),
+    "rmsprop": lambda p: torch.optim.RMSprop(p, lr=0.01), "adagrad": lambda p: torch.optim.Adagrad(p, lr=0.1),
+}  # fmt: skip
+
+
+def partly_parallel_training(rank: int, size: int) -> dict[str, list[list[float]]]:
+    """The losses of a model of which some layers are parallel, and of the same model on each rank alone."""
+    from teletensor.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+
+    mesh = init_device_mesh("cpu", (size,))
+    result = {}
+    for name, optimizer in OPTIMIZERS.items():
+        losses: list[list[float]] = []
+        for parallel in (False, True):
+            torch.manual_seed(3)
+            model = _PartlyParallel()
+            if parallel:
+                parallelize_module(model, mesh, {"up": ColwiseParallel(), "down": RowwiseParallel()})
+            updates, values = optimizer(model.parameters()), []
+            for step in range(3):
+                x = torch.arange(32.0).reshape(4, 8).add(step).sin()
+                loss = F.cross_entropy(model(x), torch.tensor([0, 1, 2, 0]))
+                updates.zero_grad()
+                loss.backward()
+                updates.step()
+                values.append(loss.item())
+            losses.append(values)
+        result[name] = losses
+    return result

@@ -70,6 +70,12 @@ def test_modules_with_prepared_inputs_and_outputs(ranks):
         assert result == {"output": True, "seen": ["DTensor", "S(0)"], "full": [4, 3]}
 
 
+def test_optimizers_of_partly_parallel_models(ranks):
+    for result in ranks.run(2, cases.partly_parallel_training):
+        for name, (alone, parallel) in result.items():
+            assert parallel == pytest.approx(alone, rel=1e-5) and alone[0] != alone[2], (name, alone, parallel)
+
+
 def test_a_failed_part_is_an_error_on_all_ranks(ranks):
     results = ranks.run(3, cases.failure_on_one_rank)
     assert [r[0] for r in results] != ["no error"] * 3
