@@ -58,11 +58,11 @@ def _not_supported(name: str, hint: str) -> Callable:
 
 
 class FSDPModule:
-    """The methods that fully_shard adds to a module."""
+    """The methods that fully_shard adds to a module.
 
-    _fsdp_unit: ParameterUnit | None
-    _fsdp_runner: Runner
-    _fsdp_policy: MixedPrecisionPolicy
+    A module has the attributes ``_fsdp_unit`` (a ParameterUnit, or None), ``_fsdp_runner`` and ``_fsdp_policy``. They are not
+    annotated: get_type_hints() of a user's class must find the names of all annotations.
+    """
 
     def __new__(cls, *args, **kwargs):
         """Creates an object of the original class, as slices of containers require."""
