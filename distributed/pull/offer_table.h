@@ -105,7 +105,7 @@ class OfferTable {
   absl::flat_hash_map<uint64_t, absl::flat_hash_set<uint64_t>> offers_of_ ABSL_GUARDED_BY(mutex_);  // ids by owner
   absl::flat_hash_set<std::string> ended_ ABSL_GUARDED_BY(mutex_);
   std::deque<std::string> ended_order_ ABSL_GUARDED_BY(mutex_);  // the oldest first
-  uint64_t bytes_without_owner_ ABSL_GUARDED_BY(mutex_) = 0;  // of the offers whose owner has ended
+  uint64_t bytes_without_owner_ ABSL_GUARDED_BY(mutex_) = 0;     // of the offers whose owner has ended
   size_t waits_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t last_id_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t last_owner_ ABSL_GUARDED_BY(mutex_) = 0;

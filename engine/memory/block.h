@@ -48,7 +48,7 @@ struct Block final : ThreadCached<Block> {
   Block* right = nullptr;
   State state = State::kFree;
   bool discarded = false;  // free, and its pages have been returned to the system
-  uint64_t freed_at = 0;  // value of the pool's search counter when the block was freed
+  uint64_t freed_at = 0;   // value of the pool's search counter when the block was freed
   // The tenant whose bytes a free block contains; kNoTenant if they belong to several tenants or an unknown one.
   Tenant tenant = kNoTenant;
 

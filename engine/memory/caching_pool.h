@@ -141,8 +141,8 @@ class CachingPool final : public Allocator {
   absl::flat_hash_map<void*, Block*> used_ ABSL_GUARDED_BY(mutex_);
   uint64_t searches_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t limit_ ABSL_GUARDED_BY(mutex_) = 0;
-  // The times of recent calls of release_idle(), and `searches_` at each: a block was free since then if its freed_at is
-  // not larger.
+  // The times of recent calls of release_idle(), and `searches_` at each: a block was free since then if its freed_at
+  // is not larger.
   std::deque<std::pair<Clock::time_point, uint64_t>> marks_ ABSL_GUARDED_BY(mutex_);
   std::optional<uint64_t> total_ ABSL_GUARDED_BY(mutex_);  // the system's total memory, once queried
 };

@@ -90,7 +90,8 @@ void add_cpu(Devices& devices) {
   DeviceInfo info;
   info.name = absl::StrCat(model_name(), ", ", num_threads(), " cores, ", vector_extension());
   info.total_memory = total_memory();
-  auto pool = std::make_unique<CachingPool>(info.device, std::make_unique<SystemMemory>([] { return read_host_memory(); }));
+  auto pool =
+      std::make_unique<CachingPool>(info.device, std::make_unique<SystemMemory>([] { return read_host_memory(); }));
   // If the host ran out of memory, the operating system would kill a process. With the limit and with the check of
   // available memory, one tenant gets an error instead.
   pool->set_limit(default_memory_limit(info.total_memory));

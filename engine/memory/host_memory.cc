@@ -97,8 +97,6 @@ uint64_t default_memory_limit(uint64_t total) {
   return total - std::min(room, total / 2);
 }
 
-uint64_t kept_free_memory(uint64_t total) {
-  return std::clamp(total / 32, uint64_t{128} << 20, uint64_t{1} << 30);
-}
+uint64_t kept_free_memory(uint64_t total) { return std::clamp(total / 32, uint64_t{128} << 20, uint64_t{1} << 30); }
 
 }  // namespace tt

@@ -17,8 +17,8 @@ struct HostMemory {
 // these paths, for tests. Returns nothing if the kernel does not report available memory.
 std::optional<HostMemory> read_host_memory(const std::string& root = "");
 
-// The limit of the CPU's pool if none is set. Leaves room for the engine's other memory, the client and other processes:
-// an eighth of the total and 256 MiB, at most 4 GiB, but at least a sixteenth and at most half of the total.
+// The limit of the CPU's pool if none is set. Leaves room for the engine's other memory, the client and other
+// processes: an eighth of the total and 256 MiB, at most 4 GiB, but at least a sixteenth and at most half of the total.
 uint64_t default_memory_limit(uint64_t total);
 
 // Available memory that tensors may not use, so that the kernel does not have to end a process: a 32nd of the total, at

@@ -30,10 +30,10 @@ class Storage final : public RefCounted, public ThreadCached<Storage> {
   Storage(Device device, size_t bytes);
   // Allocates host memory from `staging`, a pool other than the CPU's whose memory a device can access directly.
   Storage(Allocator& staging, size_t bytes);
-  // Returns a storage over the bytes of another session's storage, on which share() was called, or `shared` itself if it
-  // is charged to `account`. Versions and pending errors are those of each session. `account` is charged for all bytes,
-  // once for all its storages over them, until the last of these is destroyed: every session that can keep the bytes
-  // allocated pays for them. Throws Error(kOutOfMemory) without charging.
+  // Returns a storage over the bytes of another session's storage, on which share() was called, or `shared` itself if
+  // it is charged to `account`. Versions and pending errors are those of each session. `account` is charged for all
+  // bytes, once for all its storages over them, until the last of these is destroyed: every session that can keep the
+  // bytes allocated pays for them. Throws Error(kOutOfMemory) without charging.
   static Ref<Storage> over(const Ref<Storage>& shared, const std::shared_ptr<Account>& account);
   ~Storage() override;
 

@@ -33,8 +33,8 @@ constexpr size_t kMaxConnections = 4096;
 constexpr size_t kOtherDescriptors = 200;
 // Time that a connection has to present a token before a new connection may replace it.
 constexpr std::chrono::seconds kGrace{1};
-// The same for a connection whose peer has sent nothing since its preface. A client continues as soon as it receives the
-// engine's settings.
+// The same for a connection whose peer has sent nothing since its preface. A client continues as soon as it receives
+// the engine's settings.
 constexpr std::chrono::milliseconds kSilentGrace{400};
 // What an HTTP/2 client sends first, without waiting for the server, and the time within which it must arrive.
 constexpr absl::string_view kPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -323,9 +323,8 @@ void Acceptor::read_prefaces() {
 // Whether a connection from this address has presented a token.
 bool Acceptor::serves(const std::string& address) {
   MutexLock lock(mutex_);
-  return std::any_of(connections_.begin(), connections_.end(), [&](const auto& each) {
-    return each.second.authenticated && each.second.address == address;
-  });
+  return std::any_of(connections_.begin(), connections_.end(),
+                     [&](const auto& each) { return each.second.authenticated && each.second.address == address; });
 }
 
 void Acceptor::receive(Waiting connection) {
@@ -380,8 +379,8 @@ bool Acceptor::pass_to_grpc(const Waiting& waiting) {
     }
     const bool is_unix = waiting.address == "unix";
     std::string key = is_unix ? absl::StrCat("unix ", ++unix_connections_) : connection_of(waiting.peer);
-    connections_[key] = {waiting.fd, inode_of(waiting.fd), waiting.address, Clock::now(), is_unix,
-                         received_bytes(waiting.fd)};
+    connections_[key] = {waiting.fd, inode_of(waiting.fd),      waiting.address, Clock::now(),
+                         is_unix,    received_bytes(waiting.fd)};
   }
   Sink::NewConnectionParameters connection;
   connection.listener_fd = waiting.listener_fd;

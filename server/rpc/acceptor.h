@@ -60,7 +60,7 @@ class Acceptor {
     std::string address;
     Clock::time_point accepted;
     bool authenticated = false;
-    uint64_t first_bytes = 0;  // received before the connection was passed to gRPC
+    uint64_t first_bytes = 0;           // received before the connection was passed to gRPC
     Clock::time_point refused_since{};  // start of the interval of one second in which `refusals` are counted
     int refusals = 0;
   };

@@ -1,10 +1,10 @@
 // MemoryRelease: returns unused memory to the system: tensor memory from the pools of host memory, what the kernels'
 // caches keep for sessions that have ended, other memory from malloc's arenas.
 //
-// Runs on a separate thread: every kInterval for what has been unused for kIdle, and for all free memory if the host has
-// little left; and a moment after a session has ended, so that the buffers of its stream have been freed too. Does not
-// trim malloc's arenas if little of their memory is unused. A loop that allocates the same memory again within kIdle is
-// not affected. Thread-safe.
+// Runs on a separate thread: every kInterval for what has been unused for kIdle, and for all free memory if the host
+// has little left; and a moment after a session has ended, so that the buffers of its stream have been freed too. Does
+// not trim malloc's arenas if little of their memory is unused. A loop that allocates the same memory again within
+// kIdle is not affected. Thread-safe.
 #pragma once
 
 #include <chrono>

@@ -2,9 +2,9 @@
 //
 // A session exports a tensor's storage under a capability. The session that imports it gets a tensor over the same
 // bytes. Both sessions may write, on threads of their own and without an order between them, as processes that share
-// memory do. Each session counts its own writes for autograd. Every session that has a tensor over the bytes is charged for
-// all of them, as processes that map the same memory are; an import that exceeds the session's limit is refused. Exports
-// that outlive their session have together at most the bytes of that session's limit.
+// memory do. Each session counts its own writes for autograd. Every session that has a tensor over the bytes is charged
+// for all of them, as processes that map the same memory are; an import that exceeds the session's limit is refused.
+// Exports that outlive their session have together at most the bytes of that session's limit.
 #pragma once
 
 #include <chrono>

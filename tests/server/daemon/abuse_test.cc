@@ -364,8 +364,8 @@ TEST(AbuseTest, ConnectionsWithoutTokenAreEvicted) {
   EXPECT_LE(connected, 16u + 64u);  // including connections that wait
 }
 
-// Opens `per_second` connections to a port until it is destroyed, at most 1,500, and keeps the last 600 open. Each sends
-// `text` and nothing else.
+// Opens `per_second` connections to a port until it is destroyed, at most 1,500, and keeps the last 600 open. Each
+// sends `text` and nothing else.
 class Flood {
  public:
   Flood(int port, int per_second, std::string text)
