@@ -27,11 +27,17 @@ bool run_signal_handlers() {
   return raised;
 }
 
-// Attributed to the innermost line of Python, which is in this package if its function calls the client.
+// Attributed to the innermost line of Python, which is in this package if its function calls the client. A thread of
+// the client library, which downloads in the background, has no caller that could receive an exception.
 bool show_warning(const char* message) {
   if (!Py_IsInitialized()) return false;
+  const bool has_caller = PyGILState_GetThisThreadState() != nullptr;
   PyGILState_STATE state = PyGILState_Ensure();
   bool raised = PyErr_WarnEx(PyExc_UserWarning, message, 1) != 0;
+  if (raised && !has_caller) {
+    PyErr_WriteUnraisable(nullptr);
+    raised = false;
+  }
   PyGILState_Release(state);
   return raised;
 }
