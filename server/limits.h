@@ -4,8 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "proto/frame_limits.h"
-
 namespace tt::server {
 
 struct Limits {
@@ -15,7 +13,7 @@ struct Limits {
   uint64_t max_frames_in_flight = 512;     // frames sent and not yet acknowledged
   uint64_t max_handles = 1u << 20;
   uint64_t max_instructions = 1u << 16;  // per frame
-  uint64_t max_results = frame_limits::kResults;  // per instruction
+  uint64_t max_results = 1u << 18;       // per instruction
   uint64_t max_names = 1u << 20;         // result names per frame
   uint64_t max_transfers = 256;          // uploads in progress or not yet consumed
   uint64_t max_reads = 1u << 13;         // per frame

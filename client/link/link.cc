@@ -114,8 +114,8 @@ Link::Appending::Appending(Link& link, const FrameSize& size) : link_(link), loc
 
 void Link::Appending::check_names(const Op& op, size_t count) const {
   link_.mutex_.assume_held();
-  check(count <= frame_limits::kResults, "[", op.name, "] makes ", count,
-        " tensors, but the engine allows at most ", frame_limits::kResults, " per call");
+  check(count <= frame_limits::kResults, "[", op.name, "] makes ", count, " tensors, but the engine allows at most ",
+        frame_limits::kResults, " per call");
   const uint64_t limit = link_.engine_.limits().max_handles();
   const uint64_t live = link_.window_.live_handles();
   check(limit == 0 || live + count <= limit, "[", op.name, "] makes ", count, " tensors, but this session has ", live,

@@ -258,11 +258,11 @@ class Link {
   bool resuming_ ABSL_GUARDED_BY(mutex_) = false;
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  std::optional<absl::Status> broken_ ABSL_GUARDED_BY(mutex_);      // why the stream broke, until resumed
-  bool all_read_ ABSL_GUARDED_BY(mutex_) = false;                   // a read has returned the stream's final status
+  std::optional<absl::Status> broken_ ABSL_GUARDED_BY(mutex_);  // why the stream broke, until resumed
+  bool all_read_ ABSL_GUARDED_BY(mutex_) = false;               // a read has returned the stream's final status
   // When the stream broke, until a reply arrives; several streams may break in between.
   std::optional<InFlightLimit::Clock::time_point> interrupted_since_ ABSL_GUARDED_BY(mutex_);
-  bool has_warned_ ABSL_GUARDED_BY(mutex_) = false;  // of this interruption
+  bool has_warned_ ABSL_GUARDED_BY(mutex_) = false;                 // of this interruption
   std::optional<Error> over_ ABSL_GUARDED_BY(mutex_);               // why the link ended
   std::optional<v1::Error> refused_frame_ ABSL_GUARDED_BY(mutex_);  // the engine's error, if it refused a frame
   Counters counters_ ABSL_GUARDED_BY(mutex_);
@@ -274,7 +274,7 @@ class Link {
   int sleeping_callers_ ABSL_GUARDED_BY(mutex_) = 0;
   int downloads_ ABSL_GUARDED_BY(mutex_) = 0;  // number of downloads in progress
   std::thread sender_thread_;
-  std::thread canceller_;  // started when it is first needed; assigned under the mutex
+  std::thread canceller_;               // started when it is first needed; assigned under the mutex
   std::optional<UploadQueue> uploads_;  // empty if the transport has no background uploads
   DownloadQueue background_downloads_{[this](uint64_t handle, absl::Span<char> into) { download(handle, into); }};
 };

@@ -20,13 +20,13 @@ class Resumption {
   // `hello` is the request that opened the session, `reply` the answer. `transport` must outlive this object.
   Resumption(Transport& transport, v1::HelloRequest hello, const v1::HelloReply& reply);
 
-  // Repeats the handshake and opens a new stream. Retries after any failure until the session's lease has passed, except
-  // if the session is known to be gone: the engine refuses to resume it or does not know its token, or the engine's
-  // process on this host has ended. If the engine itself ended the last stream (`why` is CANCELLED or NOT_FOUND: it ends
-  // the session), retries for 700 ms only.
+  // Repeats the handshake and opens a new stream. Retries after any failure until the session's lease has passed,
+  // except if the session is known to be gone: the engine refuses to resume it or does not know its token, or the
+  // engine's process on this host has ended. If the engine itself ended the last stream (`why` is CANCELLED or
+  // NOT_FOUND: it ends the session), retries for 700 ms only.
   //
-  // Streams may break without a reply, because a frame may take any time. Gives up when, since the last reply, more than
-  // 1000 streams broke; or when the lease has passed and more than 5 streams broke that lasted less than 5.5 s on
+  // Streams may break without a reply, because a frame may take any time. Gives up when, since the last reply, more
+  // than 1000 streams broke; or when the lease has passed and more than 5 streams broke that lasted less than 5.5 s on
   // average, so that they are not known to have worked (proto/keepalive.h).
   //
   // Returns the last failure, or `why` if there was none; NOT_FOUND if the engine has lost the session, CANCELLED after

@@ -10,7 +10,7 @@
 
 namespace tt::client {
 
-constexpr FrameSize kReadSize{24, frame_memory::kRead};           // of a request in a frame
+constexpr FrameSize kReadSize{24, frame_memory::kRead};          // of a request in a frame
 constexpr FrameSize kNumberSize{12, 2 * frame_memory::kNumber};  // of the request of a number
 
 void Link::drive(absl::FunctionRef<bool()> done) {

@@ -28,8 +28,8 @@ class SavedCall {
   // Estimates the size of the instructions that begin() and end() add.
   FrameSize encoded_size(size_t results) const {
     const size_t handles = inputs_.size() + results;
-    return {128 + 16 * handles, 2 * (frame_memory::kInstruction + 3 * frame_memory::kArgument) +
-                                    frame_memory::kNumber * handles};
+    return {128 + 16 * handles,
+            2 * (frame_memory::kInstruction + 3 * frame_memory::kArgument) + frame_memory::kNumber * handles};
   }
   // Number of handles that end() names.
   size_t names() const { return is_stored() ? 1 : 0; }

@@ -322,8 +322,8 @@ void Session::end_autocast() {
 // ---- Deferred uploads
 
 // Size of an `uploaded` instruction in a frame, for a tensor of many dimensions.
-constexpr FrameSize kUploadedSize{96, frame_memory::kInstruction + 4 * frame_memory::kArgument +
-                                          64 * frame_memory::kNumber};
+constexpr FrameSize kUploadedSize{
+    96, frame_memory::kInstruction + 4 * frame_memory::kArgument + 64 * frame_memory::kNumber};
 
 void Session::Impl::add_uploaded(Link::Appending& appending, const DeferredUpload& upload) {
   static const Op& uploaded = *find_op("uploaded");
@@ -361,8 +361,8 @@ void Session::Impl::issue_if_deferred(uint64_t handle) {
 
 void Session::Impl::issue_all_deferred() {
   if (!deferred.any()) return;
-  Link::Appending appending = link.append_at_once(
-      {kUploadedSize.bytes * DeferredUploads::kMax, kUploadedSize.memory * DeferredUploads::kMax});
+  Link::Appending appending =
+      link.append_at_once({kUploadedSize.bytes * DeferredUploads::kMax, kUploadedSize.memory * DeferredUploads::kMax});
   while (auto upload = deferred.take_oldest()) add_uploaded(appending, *upload);
 }
 

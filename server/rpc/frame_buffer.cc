@@ -19,6 +19,7 @@ constexpr uint64_t kUnmeasuredBytes = 64 << 10;
 // Memory that a frame may use even if the account has no room. Without it, a session at its limit could not release
 // anything.
 constexpr uint64_t kMinBudget = frame_limits::kMemory;
+static_assert(Limits().max_results == frame_limits::kResults);
 
 }  // namespace
 

@@ -441,7 +441,8 @@ absl::StatusOr<std::unique_ptr<Upload>> Session::begin_upload(uint64_t transfer,
                                                               bool resume, const TransferMonitor::Call* call,
                                                               const std::string& digest) {
   auto idle_since = std::chrono::steady_clock::now();
-  auto upload = transfers_->begin(transfer, bytes, device, resume, digest, [&] { return wait_for_frames(&idle_since); });
+  auto upload =
+      transfers_->begin(transfer, bytes, device, resume, digest, [&] { return wait_for_frames(&idle_since); });
   if (absl::IsAlreadyExists(upload.status())) monitor_->cancel_upload(options_.id, transfer, call);
   if (!upload.ok() || digest.empty() || (*upload)->received() != 0) return upload;
   if (Ref<Storage> source = content_index_->find(digest, bytes)) {

@@ -57,7 +57,7 @@ class FakeEngine {
   bool paused = false;     // frames arrive but are not executed
   bool full = false;       // frames do not arrive: flow control
   bool can_cancel = true;
-  int lost_cancels = 0;  // number of Cancels that are not answered
+  int lost_cancels = 0;                        // number of Cancels that are not answered
   std::vector<uint64_t> cancels;               // `through` of each request
   uint64_t cancelled_through = 0;              // frames up to this one are answered without execution
   std::deque<absl::Status> transfer_failures;  // statuses of the next transfer calls, in order

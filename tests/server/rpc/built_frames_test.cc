@@ -1,5 +1,5 @@
-// The engine accepts every frame that a client builds, whatever the program does: the frames of drawn sequences of calls
-// pass the checks of FrameBuffer and decode(), also in a session that has no memory left.
+// The engine accepts every frame that a client builds, whatever the program does: the frames of drawn sequences of
+// calls pass the checks of FrameBuffer and decode(), also in a session that has no memory left.
 #include <gmock/gmock.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <gtest/gtest.h>
@@ -298,8 +298,9 @@ TEST_F(BuiltFrames, InstructionThatDoesNotFitIsErrorOfCall) {
   };
   expect_error("at most 262144 per call", [&] { call("unbind", {tensors_[0].get()}, Limits().max_results + 1); });
   const std::string too_long(Limits().max_inline_bytes + 1, 'x');
-  expect_error("expected a string of at most 65536 bytes",
-               [&] { call("literal", {std::string_view(too_long), SizesView{}, DType::kUInt8, Device()}, 1); });
+  expect_error("expected a string of at most 65536 bytes", [&] {
+    call("literal", {std::string_view(too_long), SizesView{}, DType::kUInt8, Device()}, 1);
+  });
   const std::vector<const TensorMeta*> list(2'000'000, tensors_[0].get());
   expect_error("expected an instruction of at most",
                [&] { call("cat", {Arg(absl::Span<const TensorMeta* const>(list))}, 1); });
