@@ -51,9 +51,12 @@ std::string advice(const OutOfMemory& o) {
   if (o.capturing)
     return "run the program once before capturing it, to reduce the memory needed; or empty the cache first";
   if (is_host_short(o)) {
-    const uint64_t own = std::min(o.stats.all.reserved.now, o.system->total - o.system->free);
-    return absl::StrCat("end other processes: they and the rest of the engine use ",
-                        bytes_text(o.system->total - o.system->free - own), " of the host's memory");
+    const uint64_t used = o.system->total - o.system->free;
+    const uint64_t others = used - std::min(o.stats.all.reserved.now, used);
+    if (others > o.stats.all.reserved.now) {
+      return absl::StrCat("end other processes: they and the rest of the engine use ", bytes_text(others),
+                          " of the host's memory");
+    }
   }
   if (unused >= needed && !o.expandable) {
     return "free memory is fragmented: start the engine with TELETENSOR_ALLOC_CONF=expandable_segments:True";
