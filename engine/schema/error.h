@@ -24,7 +24,7 @@ enum class ErrorKind : uint8_t {
   kValue = 4,
   kNotImplemented = 5,
   kOutOfMemory = 6,
-  kConnection = 7,  // raised only by clients: the engine is unreachable
+  kConnection = 7,  // the engine is unreachable, or has ended the session
   kLinAlg = 8,      // a matrix does not have the requested decomposition
   // Errors of the operating system for a path on the engine's host.
   kFileNotFound = 9,
