@@ -6,11 +6,14 @@ else: nothing is imported. Users add their own with add_safe_globals().
 
 from __future__ import annotations
 
+import contextlib
+import threading
 from collections import Counter, OrderedDict
 from typing import Any, Callable
 
 from .. import _C
 from ..storage import DTYPES
+from . import _program
 from ._errors import LoadError, damaged, require
 
 _BLOCKED_MODULES = ("sys", "os", "posix", "nt")  # not even if a user adds their functions
@@ -248,11 +251,37 @@ def is_registered(value: object) -> bool:
     return any(value is added for _, added in _registered.values())
 
 
+class _Scope(threading.local):
+    of_program = False  # whether the thread's load allows the classes of the program
+
+
+_scope = _Scope()
+
+
+@contextlib.contextmanager
+def classes_of_program(allowed: bool):
+    """Whether loads in a block allow the calling program's own classes (``_program``): ``weights_only=False``."""
+    before, _scope.of_program = _scope.of_program, allowed
+    try:
+        yield
+    finally:
+        _scope.of_program = before
+
+
 class Globals:
     """The allowed names during one load."""
 
     def __init__(self, keys) -> None:
         self._table = _table(keys)
+        self._of_program = _scope.of_program
+
+    def may_call(self, value: object) -> bool:
+        """Whether a file may call a value that find() has returned."""
+        return isinstance(value, Constructor) or is_registered(value) or (self._of_program and _program.may_construct(value))
+
+    def may_create(self, kind: object) -> bool:
+        """Whether a file may create objects of a class and set their attributes."""
+        return is_registered(kind) or (self._of_program and _program.may_create(kind))
 
     def __contains__(self, path: str) -> bool:
         return path in self._table or registered(path) is not None
@@ -269,17 +298,14 @@ class Globals:
         found = self._table.get(path)
         if found is None:
             found = registered(path)
+        if found is None and self._of_program:
+            found = _program.find(path[: -len(name) - 1], name)
         if found is None:
             short = path.removeprefix("builtins.")[:200]
-            if path.startswith("torch.nn.modules."):
-                raise LoadError(
-                    f"[load] Unsupported global: GLOBAL {short}: the file contains a module, whose code is not loaded. Save its "
-                    "state_dict() where it can be loaded, and load that into a module that the program creates"
-                )
             raise LoadError(
                 f"[load] Weights only load failed. Unsupported global: GLOBAL {short} was not an allowed global by default. Please use "
                 f"`torch.serialization.add_safe_globals([{short}])` or the `torch.serialization.safe_globals([{short}])` context "
-                "manager to allowlist this global if you trust this class/function. Files are read without running code, also with "
-                "weights_only=False"
+                "manager to allowlist this global if you trust this class/function. weights_only=False allows the classes that the "
+                "program itself has defined or imported; code in files is never run"
             )
         return found

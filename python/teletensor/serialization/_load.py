@@ -17,7 +17,7 @@ from ..utils.serialization import config
 from . import _settings
 from ._archive import Archive, BytesSource, FileSource, Source, is_archive
 from ._errors import LoadError, as_caller_errors, as_load_errors, damaged, require, shown
-from ._globals import Globals, StorageType, full_name
+from ._globals import Globals, StorageType, classes_of_program, full_name
 from ._locations import Placement
 from ._save import check_pickle_module
 from ._unpickler import Input, Keys, Scanner, Unpickler
@@ -226,7 +226,7 @@ def load(
         raise ValueError("f must be a file path in order to use the mmap argument")
     if is_path and os.fsdecode(f).endswith(".safetensors"):
         return _load_safetensors(f, map_location)
-    with as_load_errors():
+    with as_load_errors(), classes_of_program(weights_only is False):
         return _read(f, mmap, placement, encoding, errors)
 
 

@@ -187,13 +187,13 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the pickler in 
 
 
 def _reject_code(obj) -> None:
-    """Raises NotImplementedError for objects of this package with code: modules, optimizers, generators."""
-    from ..nn import Module
+    """Raises NotImplementedError for objects of this package that load cannot create, such as generators."""
+    from ._program import may_create
 
     kind = type(obj)
-    if isinstance(obj, Module):
-        what = "its state_dict()"
-    elif kind.__module__.startswith("teletensor."):
+    if may_create(kind):
+        return
+    if kind.__module__.startswith("teletensor."):
         what = (
             "its state_dict()"
             if hasattr(obj, "state_dict")

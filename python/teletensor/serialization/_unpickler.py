@@ -7,12 +7,12 @@ time and memory proportional to the pickle's length. Errors are LoadErrors.
 from __future__ import annotations
 
 import struct
-from collections import Counter, OrderedDict
+from collections import Counter, OrderedDict, defaultdict
 from typing import Any, Callable
 
 from .. import _C
 from ._errors import damaged, require, shown
-from ._globals import Constructor, Globals, StorageType, is_registered
+from ._globals import Constructor, Globals, StorageType
 
 _MAX_LINE = 1 << 16  # bytes of a name
 _MAX_DIGITS = 4300  # of a number in decimal notation, whose conversion takes quadratic time
@@ -217,7 +217,7 @@ class Unpickler:
 
     def _set_items(self, items: list) -> None:
         target = self._top()
-        require(type(target) in (dict, OrderedDict, Counter) and len(items) % 2 == 0, "a dict and pairs", target)
+        require(type(target) in (dict, OrderedDict, Counter, defaultdict) and len(items) % 2 == 0, "a dict and pairs", target)
         for i in range(0, len(items), 2):
             self._keys.check(items[i])
             target[items[i]] = items[i + 1]
@@ -250,7 +250,7 @@ class Unpickler:
 
     def reduce(self) -> None:
         args, function = self._arguments(), self._pop()
-        if not (isinstance(function, Constructor) or is_registered(function)) or not callable(function):
+        if not self._names.may_call(function) or not callable(function):
             raise damaged(f"Trying to call reduce for unrecognized function {shown(function)}")
         self._push(function(*args))
 
@@ -258,7 +258,7 @@ class Unpickler:
         args, kind = self._arguments(), self._pop()
         if isinstance(kind, Constructor) and kind.creates is not None and not options:
             return self._push(kind(*args))
-        if not isinstance(kind, type) or not is_registered(kind):
+        if not isinstance(kind, type) or not self._names.may_create(kind):
             raise damaged(
                 f"Can only create new object for nn.Parameter or classes allowlisted via `add_safe_globals` but got {shown(kind)}"
             )
@@ -278,7 +278,7 @@ class Unpickler:
         if type(value) is OrderedDict:
             require(type(state) is dict and all(type(key) is str for key in state), "attributes", state)
             value.__dict__.update(state)
-        elif not is_registered(type(value)):
+        elif not self._names.may_create(type(value)):
             raise damaged(
                 f"Can only build Tensor, Parameter, OrderedDict or types allowlisted via `add_safe_globals`, but got {type(value)}"
             )

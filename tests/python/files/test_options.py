@@ -203,13 +203,8 @@ def test_skip_data(torch):
 
 
 def test_objects_with_code(torch):
-    model = torch.nn.Linear(2, 2)
-    for value, advice in (
-        (model, "state_dict"), ({"model": [model]}, "state_dict"), (torch.optim.SGD(model.parameters(), lr=1), "state_dict"),
-        (torch.Generator(), "get_state"),
-    ):  # fmt: skip
-        with pytest.raises(NotImplementedError, match=rf"\[save\].*{advice}"):
-            torch.save(value, io.BytesIO())
+    with pytest.raises(NotImplementedError, match=r"\[save\].*get_state"):
+        torch.save(torch.Generator(), io.BytesIO())
     with pytest.raises((AttributeError, pickle.PicklingError)):
         torch.save(lambda: 1, io.BytesIO())
 
