@@ -133,6 +133,8 @@ void hook(Call& call) {
   edge.node->add_hook({call.args[0].integer, edge.output});
 }
 
+void count_data_write(Call& call) { Tape::current().count_data_write(call.tensor(0)); }
+
 void unhook(Call& call) {
   Tensor input = call.tensor(1);
   if (!input.requires_grad()) return;
@@ -234,6 +236,7 @@ void register_autograd(Dispatcher& dispatcher) {
       {op_id::kCustomFunction, &custom_function},
       {op_id::kHook, &hook},
       {op_id::kUnhook, &unhook},
+      {op_id::kCountDataWrite, &count_data_write},
       {op_id::kBackwardBegin, &backward_begin},
       {op_id::kBackwardUntil, &backward_until},
       {op_id::kBackwardFeed, &backward_feed},

@@ -345,9 +345,11 @@ Tensors Task::run_until(int64_t stop, SizesView shapes) {
   if (pending.kind != Hook::Kind::kTensor) return gradients_at(pending);
   if (state.node->saved_stop() == stop) return {ops::zeros({}, DType::kBool, Device{})};
   if (state.node->client_node_id() != stop) return {state.gradients[pending.output]};
+  const Tensors described = zeros_of(shapes);
   Tensors gradients;
   for (uint32_t i = 0; i < state.node->outputs(); ++i) {
-    gradients.push_back(state.gradients[i] ? state.gradients[i] : state.node->zeros(i));
+    const bool undefined = i < described.size() && described[i].dtype() == DType::kBool;
+    gradients.push_back(state.gradients[i] ? state.gradients[i] : undefined ? described[i] : state.node->zeros(i));
   }
   return gradients;
 }

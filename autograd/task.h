@@ -40,7 +40,7 @@ class Task final : public Pass {
        TaskOptions options);
 
   // Runs until the stop numbered `stop` is next and returns its gradients: for a function, one per result (zeros if
-  // none arrived); for a hook, the one that the hook reads; for saved tensors that the client stores, a false. If the
+  // none arrived, or the empty tensor that `shapes` describes as boolean); for a hook, the one that the hook reads; for saved tensors that the client stores, a false. If the
   // pass does not reach `stop`, returns zeros of `shapes` (dtype, rank, sizes, ...) and ignores a later resume_with()
   // for `stop`, or throws Error if `shapes` is empty. Clients need this because they can only guess the graph of
   // recorded gradients.

@@ -49,6 +49,11 @@ Tensor prod_grad(const Tensor& g, const Tensor& input);
 Tensor prod_dim_grad(const Tensor& g, const Tensor& input, int64_t dim, bool keepdim);
 // Gradient of amax and amin, and of max and min over all elements. Equal extrema share the gradient evenly.
 Tensor extremum_grad(const Tensor& g, const Tensor& input, const Tensor& result, Dims dims, bool keepdim);
+// Gradients of clamp, where `min` or `max` may be absent. As in PyTorch 2.15, an element at a bound that is a number gets
+// no gradient, and one at a bound that is a tensor shares it with the bound.
+Tensor clamp_grad(const Tensor& g, const Operand& input, const Operand& min, const Operand& max);
+Tensor clamp_grad_min(const Tensor& g, const Operand& input, const Operand& min, const Operand& max);
+Tensor clamp_grad_max(const Tensor& g, const Operand& input, const Operand& min, const Operand& max);
 // Gradient of max, min, median and kthvalue along a dimension: `g` at the selected elements, zeros elsewhere.
 Tensor selected_grad(const Tensor& g, SizesView sizes, const Tensor& indices, int64_t dim, bool keepdim);
 // Gradient of a reduction over the ranks of a group. Throws Error unless `op` is "sum", or "avg" with `sums`.

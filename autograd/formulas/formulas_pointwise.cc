@@ -80,4 +80,48 @@ Tensor gelu_tanh_second_derivative(const Operand& input) {
   return ops::mul(d, ops::add(u1, ops::mul(input, bend)));
 }
 
+// ---- clamp
+
+namespace {
+
+bool is_tensor(const Operand& bound) { return bound.has_value() && !bound.arg().is_number(); }
+
+// `g` where the input is at `bound` is halved, unless the other bound is there too.
+Tensor halved_at(const Tensor& g, const Operand& input, const Operand& bound, const Operand& min, const Operand& max) {
+  Tensor at_bound = ops::eq(input, bound);
+  if (min.has_value() && max.has_value()) at_bound = ops::logical_and(at_bound, ops::lt(min, max));
+  return ops::where(at_bound, ops::mul(g, 0.5), g);
+}
+
+}  // namespace
+
+Tensor clamp_grad(const Tensor& g, const Operand& input, const Operand& min, const Operand& max) {
+  if (!is_tensor(min) && !is_tensor(max)) {
+    Tensor result = g;
+    if (min.has_value()) result = ops::where(ops::gt(input, min), result, 0.0);
+    if (max.has_value()) result = ops::where(ops::lt(input, max), result, 0.0);
+    return result;
+  }
+  Tensor result = g;
+  if (min.has_value()) result = ops::masked_fill(halved_at(result, input, min, min, max), ops::lt(input, min), 0.0);
+  if (max.has_value()) result = ops::masked_fill(halved_at(result, input, max, min, max), ops::gt(input, max), 0.0);
+  return result;
+}
+
+Tensor clamp_grad_min(const Tensor& g, const Operand& input, const Operand& min, const Operand& max) {
+  const Tensor half = halved_at(g, input, min, min, max);
+  if (!max.has_value()) return ops::masked_fill(half, ops::gt(input, min), 0.0);
+  const Tensor below = ops::logical_and(ops::lt(input, min), ops::le(min, max));
+  const Tensor at_bound = ops::logical_and(ops::eq(input, min), ops::lt(min, max));
+  return ops::where(ops::logical_or(below, at_bound), half, 0.0);
+}
+
+Tensor clamp_grad_max(const Tensor& g, const Operand& input, const Operand& min, const Operand& max) {
+  const Tensor half = halved_at(g, input, max, min, max);
+  if (!min.has_value()) return ops::masked_fill(half, ops::lt(input, max), 0.0);
+  const Tensor above = ops::logical_or(ops::gt(input, max), ops::lt(max, min));
+  const Tensor at_bound = ops::logical_and(ops::eq(input, max), ops::lt(min, max));
+  return ops::where(ops::logical_or(above, at_bound), half, 0.0);
+}
+
 }  // namespace tt::autograd::formulas

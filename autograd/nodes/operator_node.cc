@@ -182,7 +182,7 @@ void OperatorNode::store(Tensor tensor, int16_t at, int32_t edge) {
   }
   if (where == SavedTensors::kShared || where == SavedTensors::kClient) [[likely]] {
     tensor = detach(tensor);
-    uint32_t version = tensor.version();
+    uint32_t version = Tape::current().tracked_version(tensor);
     saved_.push_back({std::move(tensor), version, at, edge});
     return;
   }
@@ -190,7 +190,7 @@ void OperatorNode::store(Tensor tensor, int16_t at, int32_t edge) {
   auto meta = std::make_unique<const TensorMeta>(tensor.meta());
   const bool moves = where == SavedTensors::kOnCpu && tensor.device().type == DeviceType::kCUDA;
   Tensor copy = moves ? ops::to_device(tensor, Device{}) : ops::clone(tensor);
-  uint32_t version = copy.version();
+  uint32_t version = Tape::current().tracked_version(copy);
   saved_.push_back({std::move(copy), version, at, edge, std::move(meta)});
 }
 
@@ -246,7 +246,7 @@ const Saved* OperatorNode::find_saved(int16_t at) const {
 Tensor OperatorNode::restore(const Saved& saved) {
   if (!saved.is_stored()) return {};
   Tensor tensor = saved.bytes ? saved.bytes->view(*saved.meta, name()) : saved.tensor;
-  const uint32_t version = saved.bytes ? saved.bytes->version() : tensor.version();
+  const uint32_t version = saved.bytes ? saved.bytes->version() : Tape::current().tracked_version(tensor);
   if (version != saved.version) {
     fail(ErrorKind::kRuntime,
          "one of the variables needed for gradient computation has been modified by an inplace operation: [",
@@ -336,7 +336,7 @@ void OperatorNode::supply(absl::Span<const Tensor> tensors) {
           "[saved_tensors_hooks] expected unpack_hook to return a tensor like the one that pack_hook received, ",
           describe(*saved.meta), ", got ", describe(tensor.meta()));
     saved.tensor = detach(tensor);
-    saved.version = tensor.version();
+    saved.version = Tape::current().tracked_version(tensor);
   }
   check(released_ || next == tensors.size(), "expected ", next, " saved tensors of ", name(), ", got ", tensors.size());
 }

@@ -10,6 +10,7 @@
 #include "autograd/nodes/saved_bytes.h"
 #include "autograd/nodes/saved_nodes.h"
 #include "engine/session/context.h"
+#include "engine/tensor/tensor.h"
 
 namespace tt::autograd {
 
@@ -57,7 +58,10 @@ class Tape final : public SessionService {
  public:
   Tape();
   ~Tape() override;
-  uint64_t host_bytes() const override { return meter_->bytes() + saved_.host_bytes() + saved_bytes_.host_bytes(); }
+  uint64_t host_bytes() const override {
+    return meter_->bytes() + saved_.host_bytes() + saved_bytes_.host_bytes() +
+           data_writes_.capacity() * sizeof(DataWrites::value_type);
+  }
   // Invalidates the gradients that a backward pass which is not executed should have added to.
   void skipped(const Op& op, Args args, const Error& error, uint32_t site) override;
   TapeMeter& meter() { return *meter_; }
@@ -78,11 +82,27 @@ class Tape final : public SessionService {
   // Returns the pass that the instruction left; null at its first run.
   std::shared_ptr<Pass> take_suspended() { return std::exchange(suspended_, nullptr); }
 
+  // The number of in-place writes to the tensor's storage, without those through `.data`, plus a constant per storage.
+  // A saved tensor is unchanged if this number is. Called for every saved tensor.
+  uint32_t tracked_version(const Tensor& tensor) const {
+    if (data_writes_.empty()) [[likely]]
+      return tensor.version();
+    auto found = data_writes_.find(tensor->storage.get());
+    return tensor.version() - (found == data_writes_.end() ? 0 : found->second);
+  }
+  // Excludes the last write to the tensor's storage from tracked_version().
+  void count_data_write(const Tensor& tensor) { ++data_writes_[tensor->storage.get()]; }
+
   HistoryList& histories() { return histories_; }
   SavedNodes& saved() { return saved_; }
   SavedBytes& saved_bytes() { return saved_bytes_; }
 
  private:
+  // The numbers of writes through `.data`, by storage. An entry is not removed with its storage: a later storage at the
+  // same address continues the number, which only shifts its tracked versions. There are therefore at most as many
+  // entries as storages that have existed at the same time.
+  using DataWrites = absl::flat_hash_map<const Storage*, uint32_t>;
+
   TapeMeter* const meter_;
   uint64_t sequence_ = 0;
   HistoryList histories_;
@@ -90,6 +110,7 @@ class Tape final : public SessionService {
   SavedBytes saved_bytes_;
   absl::flat_hash_map<int64_t, std::shared_ptr<Pass>> passes_;
   std::shared_ptr<Pass> suspended_;
+  DataWrites data_writes_;
 };
 
 }  // namespace tt::autograd

@@ -70,7 +70,7 @@ std::vector<Tensor> grad(absl::Span<const Tensor> roots, absl::Span<const Tensor
 }
 
 void custom_function(absl::Span<const Tensor> inputs, absl::Span<const Tensor> outputs, BackwardFunction backward,
-                     uint32_t site, std::string name) {
+                     uint32_t site, std::string name, bool wants_undefined) {
   check(!outputs.empty(), "expected at least one output of a custom function, got none");
   Ref<GraphNode> node;
   absl::InlinedVector<GraphEdge, 2> edges;
@@ -81,6 +81,7 @@ void custom_function(absl::Span<const Tensor> inputs, absl::Span<const Tensor> o
   extras.name = std::move(name);
   extras.stop = next_stop(1);
   extras.function = std::move(backward);
+  extras.wants_undefined = wants_undefined;
   for (const Tensor& output : outputs) extras.outputs.push_back(*output);
   const ListArg of(inputs), made(outputs);
   const Arg args[] = {extras.stop, of.arg(), made.arg()};

@@ -15,6 +15,15 @@ int64_t next_number() {
   return ++number;
 }
 
+// Stands for an undefined gradient of a stop whose gradients the engine describes.
+TensorMeta undefined_gradient() {
+  TensorMeta none;
+  none.dtype = DType::kBool;
+  none.sizes = {0};
+  none.strides = {1};
+  return none;
+}
+
 constexpr const char* kFreedMessage =
     "Trying to backward through the graph a second time (or directly access saved tensors after they have already been "
     "freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify "
@@ -324,27 +333,31 @@ void BackwardPass::supply_saved(const GraphNode& node) {
   }
 }
 
+// Waits for the engine's description of `found`, and sets `gradients` to those that are defined and null pointers.
+// Returns whether any is.
+bool BackwardPass::find_defined(Tensors& found, std::vector<Tensor>& gradients) {
+  session_->describe(found, options_.site);
+  gradients.clear();
+  bool reached = false;
+  for (const Tensor& gradient : found) {
+    gradients.push_back(gradient->dtype == DType::kBool ? Tensor() : gradient);
+    reached |= !!gradients.back();
+  }
+  return reached;
+}
+
 // Returns the gradients that the hook has passed on. Waits for the engine, because only it knows which gradients are
 // defined, and their sizes. A removed hook passes all on without waiting.
 std::vector<Tensor> BackwardPass::run_node_hook(const GraphHook& hook) {
-  TensorMeta none;  // in place of an undefined gradient
-  none.dtype = DType::kBool;
-  none.sizes = {0};
-  none.strides = {1};
-  const std::vector<TensorMeta> metas(hook.inputs + hook.outputs, none);
+  const std::vector<TensorMeta> metas(hook.inputs + hook.outputs, undefined_gradient());
   Tensors found = run_until(hook.stop, metas);
   const size_t count = hook.kind == HookKind::kAfter ? hook.inputs : hook.outputs;
   if (!hook.function) {
     pass_tensors(hook.stop, absl::MakeConstSpan(found).first(count));
     return {};
   }
-  session_->describe(found, options_.site);
   std::vector<Tensor> gradients;
-  bool reached = false;
-  for (const Tensor& gradient : found) {
-    gradients.push_back(gradient->dtype == DType::kBool ? Tensor() : gradient);
-    reached |= !!gradients.back();
-  }
+  const bool reached = find_defined(found, gradients);
   std::vector<Tensor> replaced(count);
   if (reached) replaced = hook.function(gradients, options_.create_graph);
   check(replaced.size() == count, "expected a hook to return ", count, " gradients, got ", replaced.size());
@@ -355,9 +368,13 @@ std::vector<Tensor> BackwardPass::run_node_hook(const GraphHook& hook) {
 void BackwardPass::run_function(const GraphNode& node, const GraphExtras& function, absl::Span<const GraphHook> hooks) {
   std::vector<TensorMeta> metas;
   metas.reserve(function.outputs.size());
-  for (const TensorMeta& output : function.outputs) metas.push_back(gradient_meta(output));
-  const Tensors arrived = run_until(function.stop, metas);
+  for (const TensorMeta& output : function.outputs)
+    metas.push_back(function.wants_undefined ? undefined_gradient() : gradient_meta(output));
+  Tensors arrived = run_until(function.stop, metas);
   std::vector<Tensor> gradients(arrived.begin(), arrived.end());
+  if (function.wants_undefined) {
+    if (!find_defined(arrived, gradients)) return pass_gradients(function.stop, std::vector<Tensor>(node.edges.size()));
+  }
   for (const GraphHook& hook : hooks) {
     if (hook.kind == HookKind::kBefore && hook.function) gradients = hook.function(gradients, options_.create_graph);
   }

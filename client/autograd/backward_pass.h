@@ -54,6 +54,7 @@ class BackwardPass {
   void visit_node(GraphNode& node);
   void run_hook(const GraphHook& hook);
   void supply_saved(const GraphNode& node);
+  bool find_defined(Tensors& found, std::vector<Tensor>& gradients);
   std::vector<Tensor> run_node_hook(const GraphHook& hook);
   void run_function(const GraphNode& node, const GraphExtras& function, absl::Span<const GraphHook> hooks);
   void record_arrival(const GraphEdge& edge);

@@ -51,6 +51,7 @@ struct GraphExtras {
   std::shared_ptr<void> attributes;  // of a user of the client
   int64_t stop = 0;                  // identifies the client-side function in a pass; 0: none
   BackwardFunction function;
+  bool wants_undefined = false;  // the function receives a null for an undefined gradient, instead of zeros
   std::vector<TensorMeta> outputs;
   std::vector<GraphHook> hooks;
   std::vector<Handle*> retained;   // results that retain their gradients

@@ -245,6 +245,39 @@ static void bump_written(const Op& op, Args args) {
   }
 }
 
+// Whether the tensor is the `.data` of another tensor, or a view of it.
+static bool is_data(const Handle& tensor) { return (tensor.base ? *tensor.base : tensor).is_data; }
+
+// Reports the writes of a call through `.data` to the engine, so that backward accepts them.
+void Session::count_data_writes(const Op& op, Args args, const CallOptions& options) {
+  const auto count = [&](const Handle& tensor) {
+    if (!is_data(tensor)) [[likely]]
+      return;
+    CallOptions counting;
+    counting.grad = false;
+    counting.site = options.site;
+    const Arg written[] = {Arg(&tensor)};
+    Tensors none;
+    impl_->queue(this, *find_op(op_id::kCountDataWrite), written, none, counting, &none);
+  };
+  for (const Tensor& tensor : options.into) count(*tensor);
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (op.params[i].written) for_each_tensor(args[i], [&](const Handle* tensor) { count(*tensor); });
+  }
+}
+
+// A recorded operation reads the `.data` itself, so that backward must notice later writes to it.
+static void track_data(Args args) {
+  for (const Arg& arg : args) {
+    for_each_tensor(arg, [](const Handle* tensor) {
+      if (!is_data(*tensor)) [[likely]]
+        return;
+      Handle& mutable_tensor = const_cast<Handle&>(*tensor);
+      (mutable_tensor.base ? *mutable_tensor.base : mutable_tensor).is_data = false;
+    });
+  }
+}
+
 Tensors Session::call(const Op& op, Args args, const CallOptions& options) {
   if (impl_->calls.active()) [[unlikely]]
     impl_->calls.begin();
@@ -270,6 +303,7 @@ Tensors Session::call(const Op& op, Args args, const CallOptions& options) {
       Tensor viewed = first_tensor(args);
       for (Tensor& view : results) {
         if (op.differentiable) view->base = root_of(viewed);
+        if (!op.differentiable) view->is_data = is_data(*viewed);
         view->viewed_storage = viewed->storage_number();
         view->viewed_storage_bytes = viewed->storage_bytes();
       }
@@ -287,9 +321,11 @@ Tensors Session::call(const Op& op, Args args, const CallOptions& options) {
                saved ? &*saved : nullptr);  // if interrupted, nothing was written
   mark_written(inference, options.into);
   bump_written(op, args);
+  count_data_writes(op, args, options);
   if (op.is_dynamic && options.into.empty()) impl_->wait_for_sizes(results, options.site);
   if (!grad) return results;
   Ref<GraphNode> node = record(op, args, absl::MakeConstSpan(results), !options.into.empty());
+  if (node) track_data(args);
   if (saved && saved->is_stored() && node) [[unlikely]] {
     const std::vector<int64_t> description = impl_->read_description(*saved, options.site);
     node->mutable_extras().packed = saved->store(*this, description, absl::MakeConstSpan(results));

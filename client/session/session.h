@@ -152,6 +152,7 @@ class Session : public RefCounted {
   friend struct Handle;
   friend class PendingValue;
   void release(uint64_t handle) noexcept;
+  void count_data_writes(const Op& op, Args args, const CallOptions& options);
   std::unique_ptr<Impl> impl_;
   const uint64_t serial_;
 };

@@ -37,6 +37,9 @@ struct Handle final : public RefCounted, public TensorMeta {
   // Set by a user of the client whose handle stands for other tensors; such a handle has no id, and calls reject it.
   Ref<RefCounted> stands_for;
   bool retains_grad = false;
+  // Whether writes to this tensor and its views do not count as changes of the tensor whose `.data` it is. Ends when a
+  // recorded operation uses it.
+  bool is_data = false;
 
   // A view of a tensor that requires grad has a history, even if its node has not been created yet.
   bool is_leaf() const { return !node && !(base && requires_grad && base->requires_grad); }

@@ -268,9 +268,10 @@ class UntypedStorage:
         return self.clone()
 
     def __deepcopy__(self, memo: dict) -> UntypedStorage:
-        if id(self) not in memo:
-            memo[id(self)] = self.clone()
-        return memo[id(self)]
+        copies = memo.setdefault("torch", {})  # also of the tensors with this storage
+        if self not in copies:
+            copies[self] = self.clone()
+        return copies[self]
 
     def __reduce__(self):
         from .serialization._by_value import reduce_storage

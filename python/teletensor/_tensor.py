@@ -77,6 +77,19 @@ def __complex__(self: Tensor) -> complex:
     return complex(self.item())
 
 
+def _copied_with_storage(self: Tensor, memo: dict) -> Tensor:
+    """A copy whose storage is the copy of this tensor's storage in `memo`: tensors that share bytes still do."""
+    storage = self.untyped_storage()
+    copies = memo.setdefault("torch", {})
+    if storage not in copies:
+        if self.is_contiguous() and self.nbytes == storage.nbytes():
+            result = self.detach().clone()
+            copies[storage] = result.untyped_storage()
+            return result
+        copies[storage] = storage.clone()
+    return copies[storage]._as(self.dtype, self.storage_offset(), self.shape, self.stride())
+
+
 @_method
 def __deepcopy__(self: Tensor, memo: dict) -> Tensor:
     if not self.is_leaf:
@@ -85,8 +98,11 @@ def __deepcopy__(self: Tensor, memo: dict) -> Tensor:
         )
     if id(self) in memo:
         return memo[id(self)]
-    result = type(self)(self.detach().clone())
+    copied = self.detach().clone() if _C.is_dtensor(self) or self.device.type == "meta" else _copied_with_storage(self, memo)
+    result = copied if type(self) is Tensor else type(self)(copied)
     result.requires_grad = self.requires_grad
+    if self.grad is not None:
+        result.grad = copy.deepcopy(self.grad, memo)
     result.__dict__.update(copy.deepcopy(self.__dict__, memo))
     memo[id(self)] = result
     return result
@@ -105,7 +121,7 @@ def __reduce_ex__(self: Tensor, protocol: int):
 
 def _numpy_dtype(self: Tensor, name: str, force: bool) -> str:
     """The name of NumPy's dtype for the tensor. Raises the errors of PyTorch's Tensor.numpy()."""
-    if self.requires_grad and not force:
+    if self.requires_grad and not force and _C.is_grad_enabled():
         raise RuntimeError(
             f"Can't call {name}() on Tensor that requires grad. Use tensor.detach().{name}() instead."
         )
@@ -305,8 +321,10 @@ def retain_grad(self: Tensor) -> None:
 
 
 def _data(self: Tensor) -> Tensor:
-    """The values without gradient history."""
-    return self.detach()
+    """The values without gradient history. backward() accepts in-place writes to them."""
+    result = self.detach()
+    _C.mark_data(result)
+    return result
 
 
 def _set_data(self: Tensor, value: Tensor) -> None:

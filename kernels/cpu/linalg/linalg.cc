@@ -154,6 +154,37 @@ void lu_factored(const Tensor& input, std::string_view checked_by, Tensor& LU, T
   check_info(checked_by, input, info);
 }
 
+void ldl_factored(const Tensor& input, bool hermitian, Tensor& LD, Tensor& pivots, Tensor& info) {
+  copy_into(LD, input);
+  const int64_t n = input.size(-1);
+  if (n == 0) std::fill_n(info.data_as<int32_t>(), info.numel(), 0);
+  if (LD.numel() == 0) return;
+  with_linalg_element(input.dtype(), [&]<typename T>(std::type_identity<T>) {
+    each_matrix(
+        matrix_count(input), n * n * n, kColumns, [&] { return Ldl<T>(n, hermitian); },
+        [&](int64_t i, Ldl<T>& ldl) {
+          info.data_as<int32_t>()[i] = ldl.factor(LD.data_as<T>() + i * n * n, pivots.data_as<int32_t>() + i * n);
+        });
+  });
+}
+
+void ldl_solved(const Tensor& LD, const Tensor& pivots, const Tensor& B, bool hermitian, Tensor& out) {
+  check_pivots(pivots);
+  copy_into(out, B);
+  if (out.numel() == 0) return;
+  const int64_t n = LD.size(-1), k = B.size(-1);
+  const Tensor factors = contiguous(LD), plain = contiguous(pivots);
+  with_linalg_element(LD.dtype(), [&]<typename T>(std::type_identity<T>) {
+    for (int64_t i = 0; i < matrix_count(LD); ++i) Ldl<T>::check_pivots(plain.data_as<int32_t>() + i * n, n);
+    each_matrix(
+        matrix_count(LD), n * n * k, kColumns, [&] { return Ldl<T>(n, hermitian); },
+        [&](int64_t i, Ldl<T>& ldl) {
+          ldl.solve(factors.data_as<T>() + i * n * n, plain.data_as<int32_t>() + i * n, out.data_as<T>() + i * n * k,
+                    k);
+        });
+  });
+}
+
 void lu_permutation(const Tensor& pivots, int64_t rows, Tensor& out) {
   const std::vector<int64_t> order = orders(pivots, rows > 0 ? out.numel() / rows : 0, rows);
   std::copy(order.begin(), order.end(), out.data_as<int64_t>());

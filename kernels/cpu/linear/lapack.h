@@ -45,6 +45,10 @@ struct Workspace {
                      const int* lwork, int* info);                                                                     \
   void p##getrs_(const char* trans, const int* n, const int* k, const T* a, const int* lda, const int* pivots, T* b,   \
                  const int* ldb, int* info, size_t);                                                                   \
+  void p##sytrf_(const char* uplo, const int* n, T* a, const int* lda, int* pivots, T* work, const int* lwork,         \
+                 int* info, size_t);                                                                                   \
+  void p##sytrs_(const char* uplo, const int* n, const int* k, const T* a, const int* lda, const int* pivots, T* b,    \
+                 const int* ldb, int* info, size_t);                                                                   \
   void p##trsv_(const char* uplo, const char* trans, const char* diag, const int* n, const T* a, const int* lda, T* x, \
                 const int* step, size_t, size_t, size_t);                                                              \
   void p##gemm_(const char* transa, const char* transb, const int* m, const int* n, const int* k, const T* alpha,      \
@@ -59,6 +63,17 @@ struct Workspace {
   inline int getrs(char trans, int n, int k, const T* a, int lda, const int* pivots, T* b, int ldb) {                  \
     int info = 0;                                                                                                      \
     p##getrs_(&trans, &n, &k, a, &lda, pivots, b, &ldb, &info, 1);                                                     \
+    return info;                                                                                                       \
+  }                                                                                                                    \
+  inline int sytrf(char uplo, int n, T* a, int lda, int* pivots, Workspace<T>& space) {                                \
+    int info = 0;                                                                                                      \
+    const int size = space.work_size();                                                                                \
+    p##sytrf_(&uplo, &n, a, &lda, pivots, space.work.data(), &size, &info, 1);                                         \
+    return info;                                                                                                       \
+  }                                                                                                                    \
+  inline int sytrs(char uplo, int n, int k, const T* a, int lda, const int* pivots, T* b, int ldb) {                   \
+    int info = 0;                                                                                                      \
+    p##sytrs_(&uplo, &n, &k, a, &lda, pivots, b, &ldb, &info, 1);                                                      \
     return info;                                                                                                       \
   }                                                                                                                    \
   inline int potrf(char uplo, int n, T* a, int lda) {                                                                  \
@@ -105,6 +120,29 @@ TT_LAPACK(float, s, sorgqr_)
 TT_LAPACK(double, d, dorgqr_)
 TT_LAPACK(Complex<float>, c, cungqr_)
 TT_LAPACK(Complex<double>, z, zungqr_)
+#undef TT_LAPACK
+
+// Hermitian matrices; of real ones, sytrf and sytrs.
+#define TT_LAPACK(T, p)                                                                                                \
+  extern "C" {                                                                                                         \
+  void p##hetrf_(const char* uplo, const int* n, T* a, const int* lda, int* pivots, T* work, const int* lwork,         \
+                 int* info, size_t);                                                                                   \
+  void p##hetrs_(const char* uplo, const int* n, const int* k, const T* a, const int* lda, const int* pivots, T* b,    \
+                 const int* ldb, int* info, size_t);                                                                   \
+  }                                                                                                                    \
+  inline int hetrf(char uplo, int n, T* a, int lda, int* pivots, Workspace<T>& space) {                                \
+    int info = 0;                                                                                                      \
+    const int size = space.work_size();                                                                                \
+    p##hetrf_(&uplo, &n, a, &lda, pivots, space.work.data(), &size, &info, 1);                                         \
+    return info;                                                                                                       \
+  }                                                                                                                    \
+  inline int hetrs(char uplo, int n, int k, const T* a, int lda, const int* pivots, T* b, int ldb) {                   \
+    int info = 0;                                                                                                      \
+    p##hetrs_(&uplo, &n, &k, a, &lda, pivots, b, &ldb, &info, 1);                                                      \
+    return info;                                                                                                       \
+  }
+TT_LAPACK(Complex<float>, c)
+TT_LAPACK(Complex<double>, z)
 #undef TT_LAPACK
 
 // Eigenvalues and singular values of real matrices and, below, of complex ones, which also require real workspace.

@@ -18,6 +18,28 @@
 
 namespace tt::cpu {
 
+// Factors a symmetric matrix (Hermitian if `hermitian`) as L D L^T or L D L^H, as LAPACK's sytrf and hetrf do. One per
+// thread.
+template <typename T>
+class Ldl {
+ public:
+  Ldl(int64_t n, bool hermitian);  // n is at least 1
+  // Reads the lower triangle of `a` (n x n, row-major) and overwrites it with L and D; zeroes the upper triangle.
+  // `pivots` receives n elements. Returns the index of the first zero block of D, counted from 1, or 0 if there is none.
+  int32_t factor(T* a, int32_t* pivots);
+  // Overwrites `b` (n x k, row-major) with X, where A X = B. `ldl` and `pivots` are results of factor(), checked by
+  // check_pivots().
+  void solve(const T* ldl, const int32_t* pivots, T* b, int64_t k);
+  // Throws Error (RuntimeError) unless `pivots` describes exchanges and blocks of an n x n matrix.
+  static void check_pivots(const int32_t* pivots, int64_t n);
+
+ private:
+  int n_;
+  bool hermitian_;
+  std::vector<T> columns_, right_;  // column-major copies
+  lapack::Workspace<T> space_;
+};
+
 template <typename T>
 class Lu {
  public:

@@ -115,6 +115,8 @@ void bind_autograd(py::module_& m) {
   bind_graph_nodes(m);
   m.def("replace_data", &replace_data);
   m.def("become", &become);
+  m.def("mark_data", [](py::handle o) { const_cast<client::Handle&>(*tensor_of(o, "tensor")).is_data = true; },
+        "Marks the result of detach() as `.data`: backward accepts writes to it.");
   m.def("detach_in_place", [](py::handle o) { replace(o, o); });
   m.def("set_grads", [](py::handle leaves, py::handle grads) {
     Handles targets = handles_of(leaves, "a leaf");
@@ -135,13 +137,13 @@ void bind_autograd(py::module_& m) {
   m.def("retain_grad", [](py::handle o) { client::retain_grad(tensor_of(o, "tensor")); });
   m.def(
       "custom_function",
-      [](py::handle inputs, py::handle outputs, py::object callable, std::string name) {
+      [](py::handle inputs, py::handle outputs, py::object callable, std::string name, bool wants_undefined) {
         Handles of = handles_of(inputs, "an input");
         check(ErrorKind::kValue, !of.empty(), "a custom function expects at least one tensor, got none");
         client::custom_function(of, handles_of(outputs, "an output"), backward_function(std::move(callable)),
-                                site_of(of[0]), std::move(name));
+                                site_of(of[0]), std::move(name), wants_undefined);
       },
-      py::arg(), py::arg(), py::arg(), py::arg("name") = "FunctionBackward");
+      py::arg(), py::arg(), py::arg(), py::arg("name") = "FunctionBackward", py::arg("wants_undefined") = false);
   m.def("add_hook", [](py::handle o, py::object callable) {
     client::Tensor tensor = tensor_of(o, "tensor");
     return client::add_hook(tensor, backward_function(std::move(callable)), site_of(tensor));

@@ -121,6 +121,15 @@ bool is_sequence(PyObject* o) {
   return !dimensions || PyObject_IsTrue(dimensions.get()) != 0;
 }
 
+// Returns the dtype of an array or of one of NumPy's numbers, and nullopt for another object. Throws Error (TypeError) if
+// no dtype corresponds to the array's.
+std::optional<DType> entry_dtype(PyObject* o) {
+  const std::optional<DType> dtype = buffer_dtype(o);
+  check(ErrorKind::kType, dtype || !is_array(o), "can't convert an entry of type ", Py_TYPE(o)->tp_name,
+        ": its items have no corresponding dtype");
+  return dtype;
+}
+
 void add_leaf(PyObject* o, FlattenedData* flat, bool in_array) {
   Scalar value;
   bool plain = !in_array;
@@ -146,8 +155,9 @@ void add_leaf(PyObject* o, FlattenedData* flat, bool in_array) {
     if (v == -1 && PyErr_Occurred()) throw PythonErrorSet();
     value = Scalar(v);
   }
-  if (plain && !PyFloat_Check(o) && !PyLong_Check(o) && !PyComplex_Check(o)) {
-    const std::optional<DType> dtype = buffer_dtype(o);
+  // Exact types: numpy.float64 and numpy.complex128 are subclasses of Python's numbers.
+  if (plain && !PyFloat_CheckExact(o) && !PyLong_Check(o) && !PyComplex_CheckExact(o)) {
+    const std::optional<DType> dtype = entry_dtype(o);
     flat->add_type(dtype);
     plain = !dtype;
   }
@@ -164,7 +174,7 @@ void flatten(PyObject* o, size_t depth, FlattenedData* flat, bool in_array = fal
     return add_leaf(o, flat, in_array);
   }
   if (!in_array && is_array(o)) {
-    flat->add_type(buffer_dtype(o));
+    flat->add_type(entry_dtype(o));
     in_array = true;
   }
   // Copied to a tuple: converting an entry may run Python code that changes the list.

@@ -165,7 +165,14 @@ PyObject* call_resizing(const Op& op, uint16_t id, const ParsedArgs& parsed, con
   check(ErrorKind::kType, results.size() == parsed.into.size(), op.name, "(): expected ", results.size(),
         " out tensors, got ", parsed.into.size());
   for (size_t i = 0; i < results.size(); ++i) {
-    store_resized(is_tensor(out) ? out : PyTuple_GET_ITEM(out, static_cast<Py_ssize_t>(i)), op, results[i], session);
+    PyObject* target = out;  // a tensor, or a tuple or list of tensors, which other code may have changed
+    if (!is_tensor(out)) {
+      check(ErrorKind::kType, static_cast<size_t>(PySequence_Fast_GET_SIZE(out)) == results.size(), op.name,
+            "(): expected ", results.size(), " out tensors");
+      target = PySequence_Fast_GET_ITEM(out, static_cast<Py_ssize_t>(i));
+      check(ErrorKind::kType, is_tensor(target), op.name, "(): expected out tensors");
+    }
+    store_resized(target, op, results[i], session);
   }
   return Py_NewRef(out);
 }

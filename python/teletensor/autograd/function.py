@@ -59,11 +59,13 @@ class FunctionCtx:
         self._dirty.update(t._handle for t in tensors)
 
     def set_materialize_grads(self, value: bool) -> None:
-        """Whether backward receives zeros, which is the default, or None for outputs that are not differentiable.
+        """Whether backward receives zeros, which is the default, or None for outputs that received no gradient.
 
-        Missing gradients of differentiable outputs are always zeros.
+        Without zeros a backward pass waits for the engine at this function, since only the engine knows which gradients
+        are missing.
         """
-        self._materialize = value
+        self._materialize = bool(value)
+
 
 class Function:
     """Subclasses define ``forward(ctx, *args)`` and ``backward(ctx, *grads)``; see torch.autograd.Function."""
@@ -94,6 +96,8 @@ class Function:
         ctx._finish_forward()
         if not (_C.is_grad_enabled() and any(ctx.needs_input_grad)):
             return result
+        if any(isinstance(a, Tensor) and a._handle in ctx._dirty and a.requires_grad and a.is_leaf for a in args):
+            raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
         many = isinstance(result, (tuple, list))
         outputs = [cls._detach_if_input(ctx, r, args) for r in (result if many else [result])]
         indices = [i for i, t in enumerate(outputs) if cls._is_differentiable(ctx, t)]
@@ -104,7 +108,9 @@ class Function:
             }  # fmt: skip
             inputs = [a for a in args if isinstance(a, Tensor)]
             backward = functools.partial(cls._run_backward, ctx, args, len(outputs), indices, constants)
-            _C.custom_function(inputs, [outputs[i] for i in indices], backward, cls.__name__ + "Backward")
+            _C.custom_function(
+                inputs, [outputs[i] for i in indices], backward, cls.__name__ + "Backward", wants_undefined=not ctx._materialize
+            )
         return tuple(outputs) if many else outputs[0]
 
     @staticmethod

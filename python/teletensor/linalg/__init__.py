@@ -9,7 +9,8 @@ from .._C import LinAlgError
 from .._overridable import wrap_functions as _wrap_functions
 from ._eigen import eig, eigh, eigvals, eigvalsh, lstsq, matrix_rank, pinv, svd, svdvals
 from ._factors import (
-    cholesky, cholesky_ex, det, householder_product, inv, inv_ex, lu, lu_factor, lu_factor_ex, lu_solve, qr, slogdet,
+    cholesky, cholesky_ex, det, householder_product, inv, inv_ex, ldl_factor, ldl_factor_ex, ldl_solve, lu,
+    lu_factor, lu_factor_ex, lu_solve, qr, slogdet,
     solve, solve_ex, solve_triangular,
 )  # fmt: skip
 from ._norms import cond, matrix_norm, norm, vector_norm
@@ -24,12 +25,13 @@ globals().update(
     out_variants(
         globals(),
         (
-            "cholesky_ex", "cond", "eig", "eigh", "eigvals", "householder_product", "inv_ex", "lstsq", "lu", "lu_factor",
+            "cholesky_ex", "cond", "eig", "eigh", "eigvals", "householder_product", "inv_ex", "ldl_factor", "ldl_factor_ex", "lstsq", "lu",
+            "lu_factor",
             "lu_factor_ex", "matrix_power", "matrix_rank", "matrix_sqrth", "pinv", "polar", "qr", "slogdet", "solve_ex", "svd", "tensorinv",
             "tensorsolve",
         ),
         exact=(
-            "cholesky", "cross", "det", "eigvalsh", "inv", "lu_solve", "matrix_norm", "multi_dot", "norm", "solve",
+            "cholesky", "cross", "det", "eigvalsh", "inv", "ldl_solve", "lu_solve", "matrix_norm", "multi_dot", "norm", "solve",
             "solve_triangular", "svdvals", "vecdot", "vector_norm",
         ),
     )
@@ -37,7 +39,8 @@ globals().update(
 
 __all__ = [
     "LinAlgError", "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh",
-    "householder_product", "inv", "inv_ex", "lstsq", "lu", "lu_factor", "lu_factor_ex", "lu_solve", "matmul",
+    "householder_product", "inv", "inv_ex", "ldl_factor", "ldl_factor_ex", "ldl_solve", "lstsq", "lu", "lu_factor",
+    "lu_factor_ex", "lu_solve", "matmul",
     "matrix_exp", "matrix_norm", "matrix_power", "matrix_rank", "matrix_sqrth", "multi_dot", "norm", "pinv", "polar", "qr",
     "slogdet", "solve", "solve_ex", "solve_triangular", "svd", "svdvals", "tensorinv", "tensorsolve", "vander", "vecdot",
     "vector_norm",

@@ -234,3 +234,64 @@ def ormqr(input: Tensor, input2: Tensor, input3: Tensor, left: bool = True, tran
     if left:
         return _reflect(input, tau, other, forward=transpose)
     return _reflect(input, tau, other.mH, forward=not transpose).mH
+
+
+def _refuse_gradient(name: str, result: Tensor, *inputs: Tensor) -> None:
+    """Records that `result` depends on the inputs, but raises PyTorch's error in a backward pass."""
+
+    def backward(gradients, create_graph):
+        raise RuntimeError(f"derivative for aten::{name} is not implemented")
+
+    if _C.is_grad_enabled() and any(t.requires_grad for t in inputs):
+        _C.custom_function(list(inputs), [result], backward, "NotImplemented")
+
+
+def _require_ldl(A: Tensor, name: str) -> None:
+    results.require_matrix(A, name)
+    results.require_square(A, name)
+    if not (A.dtype.is_floating_point or A.dtype.is_complex):
+        raise NotImplementedError(f"{name}: Expected a floating point or complex tensor as input. Got {A.dtype}")
+
+
+def ldl_factor_ex(A: Tensor, *, hermitian: bool = False, check_errors: bool = False) -> results.LDLFactorEx:
+    """L and the block diagonal D with L D L^T = A (L^H if hermitian), the pivots, and the position of the first zero block.
+
+    As in PyTorch, there is no gradient. Computed on the CPU by LAPACK's sytrf and hetrf, also for a matrix on a GPU.
+    """
+    _require_ldl(A, "torch.linalg.ldl_factor_ex")
+    factors = [t.to(A.device) for t in _ops.ldl_factored(A.detach().cpu(), hermitian)]
+    _refuse_gradient("linalg_ldl_factor_ex", factors[0], A)
+    if check_errors and bool(factors[2].any()):
+        raise RuntimeError("torch.linalg.ldl_factor_ex: D has a zero block, so the factorization is singular")
+    return results.LDLFactorEx(*factors)
+
+
+def ldl_factor(A: Tensor, *, hermitian: bool = False) -> results.LDLFactor:
+    """L and the block diagonal D in one matrix, and the pivots; an error if D has a zero block."""
+    return results.LDLFactor(*ldl_factor_ex(A, hermitian=hermitian, check_errors=True)[:2])
+
+
+def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False) -> Tensor:
+    """X with A X = B, from ldl_factor(A). As in PyTorch, there is no gradient."""
+    name = "torch.linalg.ldl_solve"
+    _require_ldl(LD, name)
+    results.require_matrix(B, name)
+    if LD.dtype is not B.dtype:
+        raise RuntimeError(f"{name}: Expected B and LD to have the same dtype, but found {B.dtype} and {LD.dtype}")
+    if LD.shape[:-1] != pivots.shape:
+        raise RuntimeError(
+            f"{name}: Expected LD.shape[:-1] and pivots.shape to be the same, but got pivots with shape {list(pivots.shape)} instead"
+        )
+    if pivots.dtype.is_floating_point or pivots.dtype.is_complex or pivots.dtype is _C.bool:
+        raise RuntimeError(f"{name}: Expected pivots to be integers. Got {pivots.dtype}")
+    if LD.shape[-1] != B.shape[-2]:
+        raise RuntimeError(
+            f"Incompatible matrix sizes for {name}: each A matrix is {LD.shape[-1]} by {LD.shape[-1]} but each b matrix is "
+            f"{B.shape[-2]} by {B.shape[-1]}"
+        )
+    batch = _torch.empty(LD.shape[:-2], device="meta").add(_torch.empty(B.shape[:-2], device="meta")).shape
+    factors = LD.expand(*batch, *LD.shape[-2:]), pivots.to(_C.int32).expand(*batch, pivots.shape[-1])
+    arguments = [t.detach().cpu() for t in (*factors, B.expand(*batch, *B.shape[-2:]))]
+    solution = _ops.ldl_solved(*arguments, hermitian).to(B.device)
+    _refuse_gradient("linalg_ldl_solve", solution, LD, B)
+    return solution

@@ -53,6 +53,17 @@ class LUFactorEx(NamedTuple):
     info: Tensor
 
 
+class LDLFactor(NamedTuple):
+    LD: Tensor
+    pivots: Tensor
+
+
+class LDLFactorEx(NamedTuple):
+    LD: Tensor
+    pivots: Tensor
+    info: Tensor
+
+
 class Eig(NamedTuple):
     eigenvalues: Tensor
     eigenvectors: Tensor
