@@ -59,7 +59,8 @@ from ._layouts import (  # noqa: E402
     channels_last, channels_last_3d, contiguous_format, layout, legacy_contiguous_format, memory_format, preserve_format, strided,
 )  # fmt: skip
 from ._ops import tensor_queries as _tensor_queries  # noqa: E402
-from ._random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state  # noqa: E402
+from ._generator import manual_seed  # noqa: E402
+from ._random import get_rng_state, initial_seed, seed, set_rng_state  # noqa: E402
 from ._ops.spectral import istft, stft  # noqa: E402
 from ._tensor_str import set_printoptions  # noqa: E402
 from . import autograd, random, types, version  # noqa: E402

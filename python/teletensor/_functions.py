@@ -178,8 +178,8 @@ def _checked_dtype(name: str, dtype):
 class finfo:  # noqa: N801 - PyTorch's name
     """Limits of a floating-point dtype: bits, eps, max, min, tiny, smallest_normal, resolution."""
 
-    def __init__(self, dtype=None):
-        dtype = _C.default_dtype() if dtype is None else _checked_dtype("finfo", dtype)
+    def __init__(self, type=None):
+        dtype = _C.default_dtype() if type is None else _checked_dtype("finfo", type)
         dtype = dtype.to_real() if dtype.is_complex else dtype  # the limits of the real and imaginary parts
         if dtype not in _FLOATS:
             raise TypeError("torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'")
@@ -214,8 +214,8 @@ _FLOATS = {
 class iinfo:  # noqa: N801 - PyTorch's name
     """Limits of an integer dtype: bits, min, max."""
 
-    def __init__(self, dtype):
-        _checked_dtype("iinfo", dtype)
+    def __init__(self, type):
+        dtype = _checked_dtype("iinfo", type)
         if dtype.is_floating_point or dtype.is_complex or dtype is _C.bool:
             raise TypeError("torch.iinfo() requires an integer input type. Use torch.finfo to handle 'torch.iinfo'")
         self.dtype, self.bits = dtype, 8 * dtype.itemsize

@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 import random
 
-from . import _C
+from . import _C, _random
 from ._C import Tensor
 from ._mt19937 import MT19937
 from ._random import check_state
 
-__all__ = ["Generator"]
+__all__ = ["Generator", "default_generator", "manual_seed"]
 
 
 def _signed(seed: int) -> int:
@@ -85,13 +85,111 @@ class Generator:
         _C.ops.set_rng_state(self._session)
 
 
+class _SessionGenerator(Generator):
+    """The generator from which calls without ``generator=`` draw."""
+
+    def __init__(self) -> None:
+        self.device = _C.device("cpu")
+
+    def manual_seed(self, seed: int) -> Generator:
+        """torch.manual_seed."""
+        _random.manual_seed(seed)
+        return self
+
+    def seed(self) -> int:
+        """torch.seed."""
+        return _random.seed()
+
+    def initial_seed(self) -> int:
+        """torch.initial_seed."""
+        return _random.initial_seed()
+
+    def get_state(self) -> Tensor:
+        """torch.get_rng_state."""
+        return _random.get_rng_state()
+
+    def set_state(self, state: Tensor) -> Generator:
+        """torch.set_rng_state."""
+        _random.set_rng_state(state)
+        return self
+
+    def draw_in_client(self):
+        """A Python generator for random choices in the client."""
+        return _random.draw_in_client()
+
+    def __enter__(self) -> Generator:
+        return self
+
+    def __exit__(self, *exc) -> None:
+        pass
+
+
+default_generator = _SessionGenerator()
+
+
+def manual_seed(seed: int) -> Generator:
+    """Restarts the session's generator from a seed; after connect_all(), that of each session. Returns that generator."""
+    return default_generator.manual_seed(seed)
+
+
+def _is_number(*values) -> bool:
+    return all(isinstance(value, (int, float)) for value in values)
+
+
+# PyTorch's checks of distributions' parameters that are numbers.
+
+
+def _check_normal(mean=0.0, std=1.0, *_, **__) -> None:
+    if _is_number(std) and not std >= 0:
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
+
+
+def _check_normal_(self, mean=0.0, std=1.0, **_) -> None:
+    _check_normal(mean, std)
+
+
+def _check_log_normal_(self, mean=1.0, std=2.0, **_) -> None:
+    if _is_number(std) and not std > 0:
+        raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}")
+
+
+def _check_uniform_(self, from_=0.0, to=1.0, **kwargs) -> None:
+    from_ = kwargs.get("from", from_)
+    if _is_number(from_, to) and not from_ <= to:
+        raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={from_:g} > to={to:g}")
+
+
+def _check_exponential_(self, lambd=1.0, **_) -> None:
+    if _is_number(lambd) and not lambd > 0:
+        raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd:g}")
+
+
+def _check_cauchy_(self, median=0.0, sigma=1.0, **_) -> None:
+    if _is_number(sigma) and not sigma > 0:
+        raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
+
+
+def _check_bernoulli(self, p=None, **_) -> None:
+    if _is_number(p) and not 0 <= p <= 1:
+        raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
+
+
+_CHECKS = {
+    "normal": _check_normal, "normal_": _check_normal_, "log_normal_": _check_log_normal_, "uniform_": _check_uniform_,
+    "exponential_": _check_exponential_, "cauchy_": _check_cauchy_, "bernoulli": _check_bernoulli, "bernoulli_": _check_bernoulli,
+}  # fmt: skip
+
+
 def with_generator(function):
     """Adds ``generator=`` to a function that draws from the session's generator."""
+    check = _CHECKS.get(function.__name__)
 
     @functools.wraps(function)
     def draw(*args, generator: Generator | None = None, **kwargs):
         if args and isinstance(args[-1], Generator):
             *args, generator = args
+        if check is not None:
+            check(*args, **kwargs)
         if generator is None:
             return function(*args, **kwargs)
         with generator:

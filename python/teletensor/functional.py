@@ -7,14 +7,21 @@ from ._C import Tensor
 from ._functions import broadcast_shapes, broadcast_tensors, meshgrid
 from ._ops.einsum import einsum, tensordot
 from ._ops.join import atleast_1d, atleast_2d, atleast_3d, block_diag, cartesian_prod, unique, unique_consecutive
+from ._ops.linalg import chain_matmul, lu
 from ._ops.norm import norm
+from ._ops.shape import unravel_index
+from ._ops.spectral import istft, stft
 from ._overridable import wrap_functions as _wrap_functions
 from .nn import functional as F  # noqa: N812 - PyTorch's name
 
 __all__ = [
     "F", "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "broadcast_shapes", "broadcast_tensors", "cartesian_prod",
-    "einsum", "meshgrid", "norm", "split", "tensordot", "unique", "unique_consecutive",
+    "cdist", "chain_matmul", "einsum", "istft", "lu", "meshgrid", "norm", "split", "stft", "tensordot", "unique",
+    "unique_consecutive", "unravel_index",
 ]  # fmt: skip
+
+
+cdist = _C.torch.cdist
 
 
 def split(tensor: Tensor, split_size_or_sections, dim: int = 0) -> tuple[Tensor, ...]:

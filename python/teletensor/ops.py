@@ -13,6 +13,20 @@ __all__ = ["OpOverload", "OpOverloadPacket", "load_library", "loaded_libraries"]
 loaded_libraries: set[str] = set()
 
 
+def _enter_range(name: str, args: str | None = None) -> Any:
+    """Starts a range of a profile; returns what ends it."""
+    from .profiler import record_function
+
+    return record_function(name, args).__enter__()
+
+
+_PROFILER = {
+    "_record_function_enter": _enter_range,
+    "_record_function_enter_new": _enter_range,
+    "_record_function_exit": lambda handle: handle.__exit__(),
+}
+
+
 class _Namespace:
     """The operators of a namespace as attributes."""
 
@@ -23,6 +37,8 @@ class _Namespace:
         found = registry.packet(self.name, name)
         if found is None and self.name == "aten":
             found = _aten.packet(name)
+        if found is None and self.name == "profiler":
+            found = _PROFILER.get(name)
         if found is None:
             raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{name}'")
         return found

@@ -3,8 +3,9 @@
 import contextlib
 
 from . import _C
+from ._generator import manual_seed
 from ._options import check_flags, check_kind
-from ._random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state
+from ._random import get_rng_state, initial_seed, seed, set_rng_state
 
 __all__ = ["get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state", "fork_rng", "thread_safe_generator"]
 

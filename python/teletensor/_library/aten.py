@@ -96,6 +96,10 @@ def _sparse(name: str) -> Callable:
 
 
 _OWN: dict[str, Callable] = {
+    "sym_numel": lambda self: self.numel(),
+    "sym_size": lambda self, dim=None: self.shape if dim is None else self.shape[dim],
+    "sym_storage_offset": lambda self: self.storage_offset(),
+    "sym_stride": lambda self, dim=None: self.stride() if dim is None else self.stride(dim),
     "_pin_memory": lambda self, device=None: self.pin_memory(),
     "_sparse_addmm": _sparse("_sparse_addmm"),
     "_sparse_mm_reduce_impl": _sparse("_sparse_mm_reduce_impl"),

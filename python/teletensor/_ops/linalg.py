@@ -62,10 +62,17 @@ def qr(input: Tensor, some: bool = True) -> tuple[Tensor, Tensor]:
     return linalg.qr(input, "reduced" if some else "complete")
 
 
-def lu(A: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, ...]:
-    """linalg.lu_factor_ex: L and U in one matrix, the pivots and, optionally, the index of the first zero pivot."""
+def _lu(A: Tensor, pivot: bool, get_infos: bool) -> tuple[Tensor, ...]:
     factors = linalg.lu_factor_ex(A, pivot=pivot)
     return factors if get_infos else factors[:2]
+
+
+_lu_into = out_variants({"lu": _lu}, ("lu",))["lu"]
+
+
+def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out=None) -> tuple[Tensor, ...]:
+    """linalg.lu_factor_ex: L and U in one matrix, the pivots and, optionally, the index of the first zero pivot."""
+    return _lu_into(A, pivot, get_infos, out=out)
 
 
 def lu_solve(b: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
@@ -77,7 +84,7 @@ globals().update(
     out_variants(
         globals(),
         (
-            "cholesky", "cholesky_inverse", "cholesky_solve", "geqrf", "inverse", "lu", "lu_solve", "lu_unpack", "orgqr", "ormqr",
+            "cholesky", "cholesky_inverse", "cholesky_solve", "geqrf", "inverse", "lu_solve", "lu_unpack", "orgqr", "ormqr",
             "pinverse", "qr", "svd", "triangular_solve",
         ),
         ("cross",),

@@ -80,8 +80,7 @@ def _splitter(name: str, min_dims: int, dim: int) -> Callable:
                     f"divisible by the split_size {indices_or_sections}!"
                 )
             return _torch.split(input, size // indices_or_sections, along)
-        ends = [0, *indices_or_sections, input.shape[along]]
-        return tuple(input.narrow(along, a, max(b - a, 0)) for a, b in zip(ends, ends[1:]))
+        return _torch.tensor_split(input, tuple(indices_or_sections), along)
 
     split.__name__, split.__doc__ = name, f"Splits input into equal pieces, or at indices, along dimension {dim}."
     split.__overloads__ = ("input, sections", "input, indices", "input, *indices", "input, indices_or_sections")

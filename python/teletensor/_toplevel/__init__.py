@@ -69,6 +69,7 @@ NAMES = {
     "futures": "Future",
     "_layouts": "sparse_bsc sparse_bsr sparse_coo sparse_csc sparse_csr",
     "jit": "CompilationUnit ScriptFunction ScriptModule fork",
+    "jit._types": "TensorType",
     "random": "thread_safe_generator",
     "serialization": "load save",
     "storage": "TypedStorage DoubleStorage FloatStorage HalfStorage BFloat16Storage LongStorage IntStorage ShortStorage "

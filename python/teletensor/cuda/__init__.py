@@ -120,12 +120,14 @@ def __getattr__(name: str):
         from .status import default_generators
 
         return default_generators()
+    if name == "_initialized":
+        return is_initialized()
     return _lazy(name)
 
 
 _lazy, __dir__ = lazy_attributes(
     globals(),
-    ("graph_annotations", "jiterator", "nccl", "nvtx", "profiler", "sparse", "tunable"),
+    ("_utils", "graph_annotations", "jiterator", "nccl", "nvtx", "profiler", "sparse", "tunable"),
     {
         "_storages": "DoubleStorage FloatStorage HalfStorage BFloat16Storage LongStorage IntStorage ShortStorage CharStorage "
         "ByteStorage BoolStorage ComplexDoubleStorage ComplexFloatStorage",

@@ -1,5 +1,6 @@
 """Probability distributions; see torch.distributions. Argument checks wait for the engine and are off by default."""
 
+from .._lazy import lazy_attributes
 from . import constraint_registry, constraints, kl, transforms, utils
 from .bernoulli import Bernoulli
 from .categorical import Categorical, Multinomial, OneHotCategorical, OneHotCategoricalStraightThrough
@@ -51,3 +52,5 @@ __all__ = [
     "constraint_registry", "constraints", "identity_transform", "kl", "kl_divergence", "register_kl", "transform_to",
     "transforms", "utils",
 ]  # fmt: skip
+
+__getattr__, __dir__ = lazy_attributes(globals(), None)  # the modules of single distributions

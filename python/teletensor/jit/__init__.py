@@ -57,6 +57,11 @@ def optimize_for_inference(mod: Module, other_methods: Any = None) -> Module:
     return mod
 
 
+def _get_trace_graph(f: Any, args: Any = (), kwargs: Any = None, *options: Any, **named_options: Any) -> Any:
+    """Raises NotImplementedError: there are no graphs of TorchScript. torch.fx.symbolic_trace records a graph of calls."""
+    raise NotImplementedError("[jit._get_trace_graph] there are no TorchScript graphs; use torch.fx.symbolic_trace")
+
+
 def wait(future: Any) -> Any:
     """Returns its argument, because fork() returns the result instead of a future."""
     return future

@@ -11,8 +11,8 @@ from .._C import Tensor
 _ops = _C.ops
 
 
-class SDPBackend(enum.IntEnum):
-    """The implementations of scaled_dot_product_attention."""
+class SDPBackend(enum.Enum):
+    """The implementations of scaled_dot_product_attention. As in PyTorch, not integers."""
 
     ERROR = -1
     MATH = 0
@@ -20,6 +20,14 @@ class SDPBackend(enum.IntEnum):
     EFFICIENT_ATTENTION = 2
     CUDNN_ATTENTION = 3
     OVERRIDEABLE = 4
+
+    def __int__(self) -> int:
+        return self.value
+
+    __index__ = __int__
+
+
+SDPBackend.__module__ = __name__.rpartition(".")[0] + ".attention"
 
 
 # The implementations that may be used, the preferred ones first: sdpa_kernel and torch.backends.cuda change them.

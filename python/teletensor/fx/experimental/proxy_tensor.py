@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Callable, NoReturn
 
-__all__ = ["make_fx"]
+__all__ = ["get_proxy_mode", "make_fx"]
+
+
+def get_proxy_mode() -> None:
+    """The active recording of make_fx: always None, since make_fx is not implemented."""
+    return None
 
 
 def make_fx(f: Callable, *options: Any, **named_options: Any) -> NoReturn:

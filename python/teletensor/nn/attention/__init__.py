@@ -24,6 +24,14 @@ __all__ = [
 WARN_FOR_UNFUSED_KERNELS = False
 
 
+def _cur_sdpa_kernel_backends(with_priority: bool = False) -> list[SDPBackend]:
+    """The implementations that scaled_dot_product_attention may use now; ``with_priority``: the preferred ones first."""
+    order = (
+        SDPBackend.CUDNN_ATTENTION, SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH, SDPBackend.OVERRIDEABLE,
+    )  # fmt: skip
+    return list(_attention.allowed) if with_priority else [b for b in order if b in _attention.allowed]
+
+
 @contextlib.contextmanager
 def sdpa_kernel(backends: list[SDPBackend] | SDPBackend, set_priority: bool = False) -> Iterator[dict]:
     """Selects the implementations that scaled_dot_product_attention may use in the ``with`` block, in all threads.

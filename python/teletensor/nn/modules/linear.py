@@ -48,6 +48,10 @@ class Linear(Module):
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
 
 
+class NonDynamicallyQuantizableLinear(Linear):
+    """A Linear that dynamic quantization leaves as it is, such as the output projection of MultiheadAttention."""
+
+
 class Bilinear(Module):
     """x1 W x2 + b for every output feature."""
 
