@@ -31,7 +31,8 @@ constexpr int64_t kBlocks = 2 * 1024 * 1024, kColumns = int64_t{4} << 30;
 int64_t divisible_in_blocks(int64_t batch) { return batch == 1 ? kBlocks : 16 * kBlocks; }
 
 // Calls body(i, solver) for every matrix of a batch. `work` is the number of multiplications per matrix. `make` creates
-// one solver per thread, which allocates about `workspace` bytes. Many matrices are divided among the pool's threads; few matrices of at least `divisible` work
+// one solver per thread, which allocates about `workspace` bytes. Many matrices are divided among the pool's threads;
+// few matrices of at least `divisible` work
 // run one after the other, each on all threads. A body may throw, also Cancelled: exceptions are stored and rethrown.
 template <typename Make, typename Body>
 void each_matrix(int64_t batch, int64_t work, int64_t divisible, double workspace, Make make, Body body) {
@@ -143,8 +144,8 @@ void lu_factored(const Tensor& input, std::string_view checked_by, Tensor& LU, T
   const int64_t m = input.size(-2), n = input.size(-1), k = std::min(m, n);
   with_linalg_element(input.dtype(), [&]<typename T>(std::type_identity<T>) {
     each_matrix(
-        matrix_count(input), m * n * k, divisible_in_blocks(matrix_count(input)), matrix_bytes<T>(m, std::min<int64_t>(n, 64)),
-        [&] { return Lu<T>(m, n); },
+        matrix_count(input), m * n * k, divisible_in_blocks(matrix_count(input)),
+        matrix_bytes<T>(m, std::min<int64_t>(n, 64)), [&] { return Lu<T>(m, n); },
         [&](int64_t i, Lu<T>& lu) {
           int32_t* failed = info.data_as<int32_t>() + i;
           *failed = 0;
@@ -349,7 +350,8 @@ void svd_decomposed(const Tensor& input, bool full_matrices, bool vectors, Tenso
     const auto some = full_matrices ? SingularVectors::kFull : SingularVectors::kThin;
     const auto make = [&] { return Svd<T>(m, n, vectors ? some : SingularVectors::kNone); };
     const int64_t u = !vectors ? 0 : full_matrices ? m : k, vh = !vectors ? 0 : full_matrices ? n : k;
-    const double workspace = matrix_bytes<T>(m, n + u) + matrix_bytes<T>(vh, n) + matrix_bytes<T>(k, k, vectors ? 6 : 1);
+    const double workspace =
+        matrix_bytes<T>(m, n + u) + matrix_bytes<T>(vh, n) + matrix_bytes<T>(k, k, vectors ? 6 : 1);
     each_matrix(batch, 20 * m * n * k, kColumns, workspace, make, [&](int64_t i, Svd<T>& svd) {
       info[static_cast<size_t>(i)] =
           svd.decompose(a.data_as<T>() + i * m * n, vectors ? U.data_as<T>() + i * m * U.size(-1) : nullptr,
@@ -367,9 +369,10 @@ void matrix_exp(const Tensor& input, Tensor& out) {
   const Tensor a = contiguous(input);
   with_linalg_element(input.dtype(), [&]<typename T>(std::type_identity<T>) {
     const auto make = [&] { return Exponential<T>(n); };
-    each_matrix(matrix_count(input), 10 * n * n * n, kBlocks, matrix_bytes<T>(n, n, 7), make, [&](int64_t i, Exponential<T>& exponential) {
-      exponential.of(a.data_as<T>() + i * n * n, out.data_as<T>() + i * n * n);
-    });
+    each_matrix(matrix_count(input), 10 * n * n * n, kBlocks, matrix_bytes<T>(n, n, 7), make,
+                [&](int64_t i, Exponential<T>& exponential) {
+                  exponential.of(a.data_as<T>() + i * n * n, out.data_as<T>() + i * n * n);
+                });
   });
 }
 

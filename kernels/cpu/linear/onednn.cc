@@ -16,8 +16,8 @@ namespace tt::cpu {
 
 namespace {
 
-// Bounds of the cache. A network has a few hundred different shapes of 50 to 300 KB each. A tenant keeps at most half, so
-// that it does not displace all primitives of the others.
+// Bounds of the cache. A network has a few hundred different shapes of 50 to 300 KB each. A tenant keeps at most half,
+// so that it does not displace all primitives of the others.
 constexpr size_t kMaxBytes = size_t{64} << 20;
 constexpr size_t kMaxTenantBytes = size_t{32} << 20;
 constexpr size_t kIdleBytes = size_t{8} << 20;  // what remains after a session whose tenant has others

@@ -71,8 +71,9 @@ struct CachedPrimitive;  // onednn.cc
 
 class PrimitiveUse {
  public:
-  // Finds the primitive for `key` in the cache, or creates it with `make`, which may throw dnnl::error. `bytes` estimates
-  // the memory that the primitive takes. Throws Error(kOutOfMemory) if the session's limit has no room for them.
+  // Finds the primitive for `key` in the cache, or creates it with `make`, which may throw dnnl::error. `bytes`
+  // estimates the memory that the primitive takes. Throws Error(kOutOfMemory) if the session's limit has no room for
+  // them.
   PrimitiveUse(const PrimitiveKey& key, size_t bytes, absl::FunctionRef<PreparedPrimitive()> make);
   ~PrimitiveUse();
   PrimitiveUse(const PrimitiveUse&) = delete;
@@ -94,7 +95,8 @@ class PrimitiveUse {
 // Estimate of the memory of a matrix product's primitive: 40 to 320 KB were measured.
 inline constexpr size_t kProductBytes = size_t{96} << 10;
 
-// Drops the primitives that sessions of a tenant created, or for kNoTenant the least recently used ones beyond a few MiB.
+// Drops the primitives that sessions of a tenant created, or for kNoTenant the least recently used ones beyond a few
+// MiB.
 void forget_primitives(uint64_t tenant);
 // The estimated bytes of all cached primitives.
 size_t cached_primitive_bytes();

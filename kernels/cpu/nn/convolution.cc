@@ -139,10 +139,11 @@ struct Problem {
 };
 
 // The memory of a convolution's compiled code and tables, measured with oneDNN 2.6 (see docs/benchmarks.md): it grows
-// with the width of the output, because oneDNN compiles and describes a kernel for each number of columns.
+// with the width of the output, and by at most 140 bytes per column of the input that these columns read.
 size_t primitive_bytes(PrimitiveKey::Kind kind, const Problem& c) {
   const auto columns = static_cast<size_t>(c.y.back());
-  return kind == PrimitiveKey::Kind::kConvolution ? (size_t{40} << 10) + columns * 1400 : (size_t{80} << 10) + columns * 300;
+  if (kind != PrimitiveKey::Kind::kConvolution) return (size_t{80} << 10) + columns * 300;
+  return (size_t{40} << 10) + columns * 1400 + static_cast<size_t>(c.x.back()) * 140;
 }
 
 template <typename Descriptor>
@@ -256,30 +257,37 @@ void onednn_convolution_weights(const Tensor& g, const Tensor& x, const Convolut
   result_buffer.finish();
 }
 
-// A convolution whose output is wider than kWidest is computed in pieces of kPiece output columns: the memory and the time
-// that a primitive takes to compile grow with the width, and the pieces of all widths use one primitive. Padding of the
-// last dimension is written into the pieces at the borders as zeros.
-constexpr int64_t kWidest = 2048, kPiece = 2048;
+// A convolution is computed in pieces along its last dimension if its output has more than kWidest columns, if the
+// columns of its input that they start at span more than kWidestSpan, or if the padding exceeds kMostPadding: the
+// memory and the time that a primitive takes to compile grow with these, and the pieces of all widths use one
+// primitive. Padding of the last dimension is written into the pieces at the borders as zeros.
+constexpr int64_t kWidest = 2048, kWidestSpan = 8192, kMostPadding = 64;
+
+// The number of output columns of a piece.
+int64_t widest_piece(const ConvolutionParams& params) {
+  return std::clamp<int64_t>(kWidestSpan / params.stride.back(), 1, kWidest);
+}
 
 // The columns of input and output that one piece consists of.
 struct Pieces {
-  int64_t out_width, stride, left, in_columns;
+  int64_t out_width, columns, stride, left, in_columns;
   ConvolutionParams params;  // of the convolution of one piece
 
   Pieces(SizesView out, SizesView weight, const ConvolutionParams& whole)
       : out_width(out.back()),
+        columns(std::min(out_width, widest_piece(whole))),
         stride(whole.stride.back()),
         left(whole.padding.back()),
-        in_columns((kPiece - 1) * stride + (weight.back() - 1) * whole.dilation.back() + 1),
+        in_columns((columns - 1) * stride + (weight.back() - 1) * whole.dilation.back() + 1),
         params(whole) {
     params.padding.back() = 0;
   }
   // Calls body(first output column, its number of columns, first input column), which may be negative.
   template <typename Body>
   void for_each(Body body) const {
-    for (int64_t begin = 0; begin < out_width; begin += kPiece) {
+    for (int64_t begin = 0; begin < out_width; begin += columns) {
       check_cancelled();
-      body(begin, std::min(kPiece, out_width - begin), begin * stride - left);
+      body(begin, std::min(columns, out_width - begin), begin * stride - left);
     }
   }
 };
@@ -326,9 +334,11 @@ void wide_convolution(const Tensor& x, const Tensor& w, const Tensor& bias, cons
   const Pieces pieces(out.sizes(), w.sizes(), params);
   pieces.for_each([&](int64_t begin, int64_t count, int64_t from) {
     const Tensor input = padded_columns(x, from, pieces.in_columns);
-    if (count == kPiece) return onednn_convolution(input, w, bias, pieces.params, column_view(out, begin, count));
+    if (count == pieces.columns) {
+      return onednn_convolution(input, w, bias, pieces.params, column_view(out, begin, count));
+    }
     Sizes sizes(out.sizes().begin(), out.sizes().end());
-    sizes.back() = kPiece;
+    sizes.back() = pieces.columns;
     const Tensor result = empty(sizes, out.dtype(), Device{});
     onednn_convolution(input, w, bias, pieces.params, result);
     copy(column_view(result, 0, count), column_view(out, begin, count));
@@ -339,12 +349,12 @@ void wide_convolution_data(const Tensor& g, const Tensor& w, const ConvolutionPa
   const Pieces pieces(g.sizes(), w.sizes(), params);
   Sizes sizes(dx.sizes().begin(), dx.sizes().end());
   // Neighbouring pieces overlap by the reach of the weights: sums of 16-bit floats are rounded once.
-  Tensor sum = dx.dtype() == DType::kFloat32 ? dx : empty(sizes, DType::kFloat32, Device{});
+  Tensor sum = dx.dtype() == DType::kFloat32 && dx.is_contiguous() ? dx : empty(sizes, DType::kFloat32, Device{});
   std::memset(sum.data(), 0, static_cast<size_t>(sum.numel()) * sizeof(float));
   sizes.back() = pieces.in_columns;
   const Tensor piece = empty(sizes, dx.dtype(), Device{});
   pieces.for_each([&](int64_t begin, int64_t, int64_t from) {
-    onednn_convolution_data(padded_columns(g, begin, kPiece), w, pieces.params, piece);
+    onednn_convolution_data(padded_columns(g, begin, pieces.columns), w, pieces.params, piece);
     add_columns(piece, from, sum);
   });
   if (!sum.same(dx)) copy(sum, dx);
@@ -352,18 +362,20 @@ void wide_convolution_data(const Tensor& g, const Tensor& w, const ConvolutionPa
 
 void wide_convolution_weights(const Tensor& g, const Tensor& x, const ConvolutionParams& params, Tensor& dw) {
   const Pieces pieces(g.sizes(), dw.sizes(), params);
-  Tensor sum = dw.dtype() == DType::kFloat32 ? dw : empty(dw.sizes(), DType::kFloat32, Device{});
+  Tensor sum = dw.dtype() == DType::kFloat32 && dw.is_contiguous() ? dw : empty(dw.sizes(), DType::kFloat32, Device{});
   std::memset(sum.data(), 0, static_cast<size_t>(sum.numel()) * sizeof(float));
   Tensor piece = empty(dw.sizes(), dw.dtype(), Device{});
   pieces.for_each([&](int64_t begin, int64_t, int64_t from) {
-    onednn_convolution_weights(padded_columns(g, begin, kPiece), padded_columns(x, from, pieces.in_columns),
+    onednn_convolution_weights(padded_columns(g, begin, pieces.columns), padded_columns(x, from, pieces.in_columns),
                                pieces.params, piece);
     add_columns(piece, 0, sum);
   });
   if (!sum.same(dw)) copy(sum, dw);
 }
 
-bool is_wide(const Tensor& output) { return output.sizes().back() > kWidest; }
+bool is_wide(const Tensor& output, const ConvolutionParams& params) {
+  return output.sizes().back() > widest_piece(params) || params.padding.back() > kMostPadding;
+}
 
 void zero(Tensor& t) { std::memset(t.data(), 0, static_cast<size_t>(t.numel()) * item_size(t.dtype())); }
 
@@ -421,7 +433,7 @@ void convolution(const Tensor& x, const Tensor& w, const Tensor& bias, const Con
   } else {
     with_fallback(
         compute,
-        [&] { (is_wide(result) ? wide_convolution : onednn_convolution)(input, weight, b, params, result); },
+        [&] { (is_wide(result, params) ? wide_convolution : onednn_convolution)(input, weight, b, params, result); },
         [&] {
           patch_convolution(contiguous(input), weight, params, result);
           if (b) add_bias(b, result);
@@ -438,7 +450,9 @@ void convolution_data(const Tensor& g, const Tensor& w, const ConvolutionParams&
   Tensor result = computed(dx, compute);
   with_fallback(
       compute,
-      [&] { (is_wide(gradient) ? wide_convolution_data : onednn_convolution_data)(gradient, weight, params, result); },
+      [&] {
+        (is_wide(gradient, params) ? wide_convolution_data : onednn_convolution_data)(gradient, weight, params, result);
+      },
       [&] { patch_convolution_data(contiguous(gradient), weight, params, result); });
   copy_to_output(result, dx);
 }
@@ -451,7 +465,10 @@ void convolution_weights(const Tensor& g, const Tensor& x, const ConvolutionPara
   Tensor result = computed(dw, compute);
   with_fallback(
       compute,
-      [&] { (is_wide(gradient) ? wide_convolution_weights : onednn_convolution_weights)(gradient, input, params, result); },
+      [&] {
+        (is_wide(gradient, params) ? wide_convolution_weights : onednn_convolution_weights)(gradient, input, params,
+                                                                                            result);
+      },
       [&] { patch_convolution_weights(contiguous(gradient), contiguous(input), params, result); });
   copy_to_output(result, dw);
 }

@@ -29,6 +29,13 @@ for i in range(40):
     F.conv1d(torch.randn(2, 4, 16_000 + i), torch.randn(4, 4, 5))[0, 0, 0].item()
 assert fuzz.resident(pid, "VmHWM") < before + (96 << 20), fuzz.resident(pid, "VmHWM")
 """,
+    # A primitive for 2,000 columns at a stride of 200 took 22 MB.
+    "wide strides": """
+torch.connect(address)
+for i in range(12):
+    F.conv1d(torch.randn(1, 2, 400_000), torch.randn(2, 2, 5), stride=200 + i)[0, 0, 0].item()
+assert fuzz.resident(pid, "VmHWM") < before + (96 << 20), fuzz.resident(pid, "VmHWM")
+""",
     "long padding": """
 torch.connect(address)
 F.conv1d(torch.randn(1, 2, 5), torch.randn(2, 2, 3), padding=500_000).sum().item()
