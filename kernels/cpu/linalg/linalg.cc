@@ -162,7 +162,7 @@ void ldl_factored(const Tensor& input, bool hermitian, Tensor& LD, Tensor& pivot
   if (LD.numel() == 0) return;
   with_linalg_element(input.dtype(), [&]<typename T>(std::type_identity<T>) {
     each_matrix(
-        matrix_count(input), n * n * n, kColumns, [&] { return Ldl<T>(n, hermitian); },
+        matrix_count(input), n * n * n, kColumns, matrix_bytes<T>(n, n + 64), [&] { return Ldl<T>(n, hermitian); },
         [&](int64_t i, Ldl<T>& ldl) {
           info.data_as<int32_t>()[i] = ldl.factor(LD.data_as<T>() + i * n * n, pivots.data_as<int32_t>() + i * n);
         });
@@ -178,7 +178,7 @@ void ldl_solved(const Tensor& LD, const Tensor& pivots, const Tensor& B, bool he
   with_linalg_element(LD.dtype(), [&]<typename T>(std::type_identity<T>) {
     for (int64_t i = 0; i < matrix_count(LD); ++i) Ldl<T>::check_pivots(plain.data_as<int32_t>() + i * n, n);
     each_matrix(
-        matrix_count(LD), n * n * k, kColumns, [&] { return Ldl<T>(n, hermitian); },
+        matrix_count(LD), n * n * k, kColumns, matrix_bytes<T>(n, n + k), [&] { return Ldl<T>(n, hermitian); },
         [&](int64_t i, Ldl<T>& ldl) {
           ldl.solve(factors.data_as<T>() + i * n * n, plain.data_as<int32_t>() + i * n, out.data_as<T>() + i * n * k,
                     k);
