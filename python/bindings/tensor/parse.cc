@@ -177,7 +177,8 @@ class Binder {
   bool set_out(PyObject* value) {
     if (value == Py_None) return true;
     if (is_tensor(value)) return push_out(value), true;
-    if (!PyTuple_Check(value) && !PyList_Check(value)) return refuse("out must be a Tensor or a tuple of Tensors");
+    const bool is_list = PyList_Check(value) && op_.num_outputs != 1;
+    if (!PyTuple_Check(value) && !is_list) return refuse("out must be a Tensor or a tuple of Tensors");
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(value); ++i) {
       PyObject* item = PySequence_Fast_GET_ITEM(value, i);
       if (!is_tensor(item)) return refuse("out must be a Tensor or a tuple of Tensors");

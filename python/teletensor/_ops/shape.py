@@ -10,6 +10,7 @@ from .. import _C
 from .._C import Tensor
 from .._options import check_flags, check_layout
 from .out_variant import exact_out_variant, out_variants
+from .overloads import tensor_split
 
 __all__ = [
     "as_strided_scatter", "column_stack", "constant_pad_nd", "diagonal_scatter", "dsplit", "dstack", "empty_permuted",
@@ -80,7 +81,7 @@ def _splitter(name: str, min_dims: int, dim: int) -> Callable:
                     f"divisible by the split_size {indices_or_sections}!"
                 )
             return _torch.split(input, size // indices_or_sections, along)
-        return _torch.tensor_split(input, tuple(indices_or_sections), along)
+        return tensor_split(input, tuple(indices_or_sections), along)
 
     split.__name__, split.__doc__ = name, f"Splits input into equal pieces, or at indices, along dimension {dim}."
     split.__overloads__ = ("input, sections", "input, indices", "input, *indices", "input, indices_or_sections")

@@ -454,6 +454,20 @@ UNUSED |= {
 }  # fmt: skip
 
 
+# Options of PyTorch that select among ways to the same result (FakeTensorMode's caches and fallbacks; when FSDP's buffers
+# are freed and which streams it uses; `unsafe` of a registration), methods that subclasses define, and the names of
+# parameters that are checked by a declaration (`mean`, `median`).
+UNUSED |= {
+    ("_decomp/__init__.py", "unsafe"), ("_generator.py", "mean"), ("_generator.py", "median"),
+    *(("_subclasses/fake_tensor.py", name) for name in (
+        "allow_fallback_kernels", "export", "func", "static_shapes", "tensor_contents", "types",
+    )),
+    ("distributed/elastic/multiprocessing/errors/error_handler.py", "rootcause_error_file"),
+    *(("distributed/fsdp/_fully_shard.py", name) for name in ("event", "max_input_buffers", "recurse", "reshard_after_backward")),
+    ("distributed/fsdp/_run.py", "grad"), ("distributed/fsdp/_unit.py", "grads"),
+}  # fmt: skip
+
+
 def unused_arguments(source: str) -> list[str]:
     """The parameters of functions whose bodies never use them, except of bodies that only raise."""
     found = []
