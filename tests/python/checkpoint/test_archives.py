@@ -78,7 +78,7 @@ assert str(back["x"].device) == "cuda:1" and back["v"].untyped_storage() == back
 assert back["x"].cpu().tolist() == (x / 2).cpu().tolist() and back["v"][0].item() == 5
 assert ck.load("x.pth")["x"].device.type == "cpu" and ck.load("x.pth", device="meta")["x"].device.type == "meta"
 bad = torch.arange(3)[torch.tensor([7])]
-for state, path, kind in (({"x": bad}, "x.pth", IndexError), ({"m": torch.nn.Linear(1, 1)}, "x.pth", NotImplementedError)):
+for state, path, kind in (({"x": bad}, "x.pth", IndexError), ({"m": (i for i in ())}, "x.pth", Exception)):
     try:
         ck.save(state, path)
     except kind:

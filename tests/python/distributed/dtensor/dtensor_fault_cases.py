@@ -129,15 +129,16 @@ def second_derivatives(rank: int, size: int) -> list[list[float]]:
     return results
 
 
-def meshes(rank: int, size: int) -> list[str]:
-    """Tensors of two meshes in one update or backward pass."""
+def meshes(rank: int, size: int) -> list:
+    """Tensors of two meshes in one update, which is allowed, and in one backward pass."""
     three = _mesh()
     two = init_device_mesh("cpu", (2,))
     p, q = (nn.Parameter(distribute_tensor(torch.ones(4), m)) for m in (two, three))
     p.sum().backward()
     q.sum().backward()
+    torch.optim.SGD([p, q], lr=0.5).step()
     return [
-        _error(torch.optim.SGD([p, q], lr=1.0).step),
+        [t.full_tensor().tolist() for t in (p, q)],
         _error(lambda: torch.autograd.backward([p.sum(), q.sum()])),
         _error(lambda: torch.autograd.grad([p.sum()], [q])),
     ]

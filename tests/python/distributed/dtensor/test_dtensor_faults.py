@@ -42,7 +42,9 @@ def test_second_derivatives(controller):
 
 
 def test_two_meshes(controller):
-    for message in _run(controller, cases.meshes):
+    updated, *messages = _run(controller, cases.meshes)
+    assert updated == [[0.5] * 4] * 2
+    for message in messages:
         assert message.startswith("RuntimeError") and "expected DTensors of one device mesh" in message
 
 

@@ -425,8 +425,9 @@ def failed_loss(rank: int, size: int) -> str:
     x, y = batch(0)
     if rank == 1:
         y = y + 1000  # no such class: the loss is an error
-    loss_of(module, part(x, rank, size), part(y, rank, size)).backward()
+    loss = loss_of(module, part(x, rank, size), part(y, rank, size))
     try:
+        loss.backward()  # may wait for the engine
         next(module.parameters()).grad.tolist()
     except (RuntimeError, IndexError) as error:
         return str(error)
