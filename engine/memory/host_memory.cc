@@ -32,9 +32,13 @@ uint64_t sum_of(const std::string& path, std::initializer_list<absl::string_view
 struct GroupFiles {
   const char* limit;
   const char* used;
+  // Keys of memory.stat that count the children too, as `used` does.
+  const char* inactive_pages;
+  const char* active_pages;
 };
-constexpr GroupFiles kVersion1{"memory.limit_in_bytes", "memory.usage_in_bytes"};
-constexpr GroupFiles kVersion2{"memory.max", "memory.current"};
+constexpr GroupFiles kVersion1{"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file",
+                               "total_active_file"};
+constexpr GroupFiles kVersion2{"memory.max", "memory.current", "inactive_file", "active_file"};
 
 // Lowers `memory` to the limits of the group at `folder`, and of its parents up to `top`.
 void apply_groups(const std::string& top, std::string folder, const GroupFiles& files, HostMemory* memory) {
@@ -45,7 +49,7 @@ void apply_groups(const std::string& top, std::string folder, const GroupFiles& 
     const std::optional<uint64_t> used = limit ? number_in(group + files.used) : std::nullopt;
     if (used) {
       // Pages of files are counted as used, but the kernel takes them back before the limit is reached.
-      const uint64_t files_cached = sum_of(group + "memory.stat", {"inactive_file", "active_file"});
+      const uint64_t files_cached = sum_of(group + "memory.stat", {files.inactive_pages, files.active_pages});
       const uint64_t held = *used - std::min(*used, files_cached);
       memory->available = std::min(memory->available, *limit - std::min(*limit, held));
     }

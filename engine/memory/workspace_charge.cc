@@ -1,5 +1,6 @@
 #include "engine/memory/workspace_charge.h"
 
+#include "engine/device/devices.h"
 #include "engine/memory/alloc_scope.h"
 #include "engine/memory/bytes.h"
 #include "engine/schema/error.h"
@@ -10,7 +11,12 @@ WorkspaceCharge::WorkspaceCharge(uint64_t bytes) : bytes_(bytes) {
   constexpr uint64_t kNegligible = uint64_t{64} << 10;  // not worth the atomic operations of small calls
   const std::shared_ptr<Account>& account = AllocScope::current().account;
   if (!account || bytes < kNegligible) return;
-  check(ErrorKind::kOutOfMemory, account->charge(bytes), "out of memory on cpu: requested a workspace of ",
+  bool charged = account->charge(bytes);
+  if (!charged) {  // what caches keep for the session makes room
+    Devices::instance().forget(account->tenant());
+    charged = account->charge(bytes);
+  }
+  check(ErrorKind::kOutOfMemory, charged, "out of memory on cpu: requested a workspace of ",
         bytes_text(bytes), "; the session has a limit of ", bytes_text(account->limit()), " and holds ",
         bytes_text(account->held()), "; try: smaller batches, or `del` tensors that are no longer needed");
   account_ = account;

@@ -107,8 +107,11 @@ void Storage::allocate(Allocator& allocator, Stream* stream) {
   const std::shared_ptr<Account>& account = scope.account;
   MemoryHistory* const history = account ? account->history() : nullptr;
   if (account && !account->charge(bytes_, device_)) [[unlikely]] {
-    if (history) history->out_of_memory(bytes_, device_, scope.site);
-    over_budget(*account, device_, bytes_);
+    Devices::instance().forget(account->tenant());  // what caches keep for the session makes room
+    if (!account->charge(bytes_, device_)) {
+      if (history) history->out_of_memory(bytes_, device_, scope.site);
+      over_budget(*account, device_, bytes_);
+    }
   }
   try {
     data_ = allocator.allocate(bytes_, {stream, account ? account->tenant() : kNoTenant, &account, scope.site});

@@ -1,6 +1,7 @@
 #include "kernels/cpu/cpu.h"
 
 #include "engine/device/devices.h"
+#include "engine/memory/allocator.h"
 #include "engine/schema/op_ids.h"
 #include "kernels/cpu/fft/fft.h"
 #include "kernels/cpu/iteration/copy.h"
@@ -19,7 +20,7 @@ void register_backend(Dispatcher& dispatcher) {
   dispatcher.set(op_id::kClone, Key::kCPU, &clone);
   Devices::instance().add_cache([](uint64_t tenant) {
     forget_primitives(tenant);
-    forget_fft_plans();
+    if (tenant == kNoTenant) forget_fft_plans();  // a few MiB for all tenants together
   });
 }
 

@@ -93,6 +93,7 @@ def _pages(names: Sequence[str], columns: Sequence[str], rows: Sequence[Mapping[
 def _table(title: str, names: Sequence[str], columns: Sequence[str], rows: Sequence[Mapping[str, str]], width: int):
     """A table whose second column, a name, gives way when the terminal is narrow; all others stay whole."""
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(title=title, title_justify="left")
     widths = {column: _width(column, rows) for column in (*names, *columns)}
@@ -101,7 +102,7 @@ def _table(title: str, names: Sequence[str], columns: Sequence[str], rows: Seque
     for column, wide in widths.items():
         table.add_column(column, justify="left" if column in _LEFT else "right", no_wrap=True, width=wide)
     for row in rows:
-        table.add_row(*(row[column] for column in widths))
+        table.add_row(*(Text(row[column]) for column in widths))  # a client chooses its name: no markup
     return table
 
 

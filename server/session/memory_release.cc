@@ -33,7 +33,7 @@ MemoryRelease::~MemoryRelease() {
 void MemoryRelease::session_ended(Tenant tenant) {
   MutexLock lock(mutex_);
   requested_ = true;
-  if (tenant != kNoTenant) ended_.push_back(tenant);
+  tenant == kNoTenant ? void(shared_ = true) : ended_.push_back(tenant);
   changed_.notify_all();
 }
 
@@ -48,6 +48,7 @@ void MemoryRelease::run() {
     }
     if (stopping_) return;
     const bool requested = std::exchange(requested_, false);
+    const bool shared = std::exchange(shared_, false);
     const std::vector<Tenant> ended = std::exchange(ended_, {});
     MutexUnlock unlocked(mutex_);
     for (Tenant tenant : ended) {
@@ -55,7 +56,7 @@ void MemoryRelease::run() {
       Devices::instance().forget(tenant);
     }
     if (requested) {
-      Devices::instance().forget(kNoTenant);
+      if (shared) Devices::instance().forget(kNoTenant);
       trim_malloc(/*at_once=*/true);
     }
     if (Clock::now() < next) continue;

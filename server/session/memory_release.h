@@ -40,6 +40,7 @@ class MemoryRelease {
   CondVar changed_;
   std::vector<Tenant> ended_ ABSL_GUARDED_BY(mutex_);  // tenants that ended since the last release
   bool requested_ ABSL_GUARDED_BY(mutex_) = false;
+  bool shared_ ABSL_GUARDED_BY(mutex_) = false;  // a session ended whose tenant has others
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   // malloc's unused bytes at the last kIdle / kInterval intervals, and after the last trim. Used by thread_ only.
   std::deque<size_t> unused_;

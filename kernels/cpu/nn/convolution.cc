@@ -321,8 +321,8 @@ void add_columns(const Tensor& piece, int64_t begin, Tensor& sum) {
       if constexpr (std::is_convertible_v<T, S> && std::is_convertible_v<S, T>) {
         for (int64_t r = 0; r < rows; ++r) {
           const T* added = piece.data_as<T>() + r * count;
-          S* row = sum.data_as<S>() + r * width + begin;
-          for (int64_t j = from; j < to; ++j) row[j] = static_cast<S>(row[j] + static_cast<S>(added[j]));
+          S* row = sum.data_as<S>() + r * width;
+          for (int64_t j = from; j < to; ++j) row[begin + j] = static_cast<S>(row[begin + j] + static_cast<S>(added[j]));
         }
       }
     });

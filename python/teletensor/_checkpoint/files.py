@@ -80,7 +80,9 @@ def _bytes_of(tensor: Tensor) -> bytes:
 def _header(tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None) -> tuple[bytes, list[int]]:
     """The header of a safetensors file, and the places of the checksums in it: pairs of a tensor's number and an index."""
     checksums = " ".join([_ZEROS] * len(tensors))
-    entries: dict = {"__metadata__": {HEADER_CHECKSUM: _ZEROS, CHECKSUMS: checksums, **(metadata or {})}}
+    # The keys of this file's checksums are also in metadata that was read from another file.
+    own = {HEADER_CHECKSUM: _ZEROS, CHECKSUMS: checksums}
+    entries: dict = {"__metadata__": {**own, **{k: v for k, v in (metadata or {}).items() if k not in own}}}
     end = 0
     for name, tensor in tensors.items():
         if name == "__metadata__" or name in entries:

@@ -99,6 +99,7 @@ class Launcher:
         self._beat_at = 0.0
         self._folder: Path | None = None
         self._failures = tempfile.TemporaryDirectory(prefix="teletensor-failures-", ignore_cleanup_errors=True)
+        self._round_failures: Path | None = None
         self._described_round = 0
 
     async def run(self, on_start: Callable[[Signals], None] | None = None) -> int:
@@ -240,10 +241,9 @@ class Launcher:
     def _copy_failure_file(self, rank: int) -> None:
         """Makes a rank's failure file that of this launcher, if another launcher started it."""
         own = os.environ.get("TORCHELASTIC_ERROR_FILE")
-        source = next(Path(self._failures.name).glob(f"*/{rank}.json"), None)
-        if own and source:
-            with contextlib.suppress(OSError):
-                shutil.copyfile(source, own)
+        if own and self._round_failures:
+            with contextlib.suppress(OSError):  # the rank has written none
+                shutil.copyfile(self._round_failures / f"{rank}.json", own)
 
     async def _start(self, state: State) -> None:
         """Starts the ranks if this node is in the group."""
@@ -259,7 +259,7 @@ class Launcher:
             )
         per_rank = environments(options, state, group_rank, self._token, os.environ)
         try:
-            failures = Path(tempfile.mkdtemp(dir=self._failures.name))
+            failures = self._round_failures = Path(tempfile.mkdtemp(dir=self._failures.name))
             self._ranks = Ranks(options, per_rank, self._output, self._log_folder(state), failures, self._guard)
             self._publish("running")
         except OSError as e:

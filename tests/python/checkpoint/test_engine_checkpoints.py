@@ -425,6 +425,17 @@ print(f"{wrong} wrong, {found > 100} found")
 """
 
 
+def test_metadata_of_another_checkpoint(root):
+    code = """
+ck.save({"a": torch.ones(2), "b": torch.ones(3)}, "a.safetensors", metadata={"note": "x"})
+import safetensors
+metadata = safetensors.safe_open(ROOT + "/a.safetensors", "np").metadata()
+ck.save({"c": torch.arange(3.0)}, "b.safetensors", metadata=metadata)  # with the checksums of the first one
+print(ck.load("b.safetensors")["c"].tolist(), safetensors.safe_open(ROOT + "/b.safetensors", "np").metadata()["note"])
+"""
+    assert run(root, f"ROOT = {str(root)!r}\n" + code).strip() == "[0.0, 1.0, 2.0] x"
+
+
 def test_flipped_bits_are_detected(root):
     assert "0 wrong, True found" in run(root, f"ROOT = {str(root)!r}\n" + FLIPPED)
 

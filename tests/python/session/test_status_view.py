@@ -71,3 +71,11 @@ def test_rows_fit_the_terminal(width, height):
 def test_pages_have_all_columns(width):
     found = [columns(lines(width, page=page)) for page in range(6)]
     assert found[0] != found[1] and set.union(*found) == {"id", "client", *_status_view._SESSION_COLUMNS}
+
+
+def test_names_of_clients_are_no_markup():
+    status = STATUS | {"sessions": [session(0) | {"client": "x[/y] [red]z"}]}
+    console = Console(width=200, force_terminal=False)
+    with console.capture() as capture:
+        console.print(_status_view.view(status, "host:7070", width=200))
+    assert "x[/y] [red]z" in capture.get()
