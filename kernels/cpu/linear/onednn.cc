@@ -134,7 +134,6 @@ class PrimitiveCache {
     drop(kMaxBytes - bytes, std::nullopt, &dropped);
     entries_.push_front({key, made, bytes, tenant, std::move(charge)});
     places_.emplace(key, entries_.begin());
-    bytes_ += bytes;
     return made;
   }
 
@@ -142,11 +141,6 @@ class PrimitiveCache {
     Entries dropped;
     MutexLock lock(mutex_);
     tenant == kNoTenant ? drop(kIdleBytes, std::nullopt, &dropped) : drop(0, tenant, &dropped);
-  }
-
-  size_t bytes() {
-    MutexLock lock(mutex_);
-    return bytes_;
   }
 
  private:
@@ -171,7 +165,6 @@ class PrimitiveCache {
       --it;
       if (tenant && it->tenant != *tenant) continue;
       total -= it->bytes;
-      bytes_ -= it->bytes;
       places_.erase(it->key);
       const auto next = std::next(it);
       dropped->splice(dropped->begin(), entries_, it);
@@ -182,7 +175,6 @@ class PrimitiveCache {
   Mutex mutex_;
   Entries entries_ ABSL_GUARDED_BY(mutex_);  // most recently used first
   absl::flat_hash_map<PrimitiveKey, Entries::iterator> places_ ABSL_GUARDED_BY(mutex_);
-  size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace
@@ -196,7 +188,6 @@ PrimitiveKey& PrimitiveKey::add(const dnnl::memory::desc& desc) {
 }
 
 void forget_primitives(Tenant tenant) { PrimitiveCache::instance().forget(tenant); }
-size_t cached_primitive_bytes() { return PrimitiveCache::instance().bytes(); }
 
 PrimitiveUse::PrimitiveUse(const PrimitiveKey& key, size_t bytes, absl::FunctionRef<PreparedPrimitive()> make) try {
   PrimitiveCache& cache = PrimitiveCache::instance();

@@ -98,8 +98,6 @@ inline constexpr size_t kProductBytes = size_t{96} << 10;
 // Drops the primitives that sessions of a tenant created, or for kNoTenant the least recently used ones beyond a few
 // MiB.
 void forget_primitives(uint64_t tenant);
-// The estimated bytes of all cached primitives.
-size_t cached_primitive_bytes();
 
 dnnl::engine& onednn_engine();
 // Attributes that let the caller provide the scratchpad, so that one scratchpad per thread serves all primitives.
