@@ -237,11 +237,10 @@ DType where(const Arg& condition, const Arg& input, const Arg& other) {
   check(is_bool(condition) || same(condition) == DType::kUInt8,
         "where expected condition to be a boolean tensor, but got a tensor with dtype ", name(same(condition)));
   const DType t = promote(input, other);
-  // A number must be convertible to the integral result dtype or, otherwise, to at least the default float, as in
-  // PyTorch.
+  // A number must be convertible to the result dtype, except to a floating dtype of at most 16 bits, as in PyTorch.
+  const bool is_narrow = is_floating(t) && item_size(t) <= 2;
   for (const Arg* arg : {&input, &other}) {
-    if (arg->is_number() && !is_float8(t))
-      check_convertible(arg->scalar(), is_integral(t) ? t : tt::promote(t, kDefaultFloat));
+    if (arg->is_number() && !is_narrow) check_convertible(arg->scalar(), t);
   }
   return t;
 }

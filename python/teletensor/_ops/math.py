@@ -7,6 +7,7 @@ import math
 
 from .. import _C
 from .._C import Tensor
+from .._functions import result_type
 from .out_variant import inplace_variant, out_variants
 
 __all__ = [
@@ -45,9 +46,19 @@ def _addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta=1, alpha=1) -> Tens
     return product + (input if beta == 1 else input * beta) if beta != 0 else product
 
 
+def _require_tensors(function: str, input: Tensor, other: Tensor) -> None:
+    for i, (name, value) in enumerate((("input", input), ("other", other))):
+        if not isinstance(value, Tensor):
+            raise TypeError(f"{function}(): argument '{name}' (position {i + 1}) must be Tensor, not {type(value).__name__}")
+
+
 def logaddexp2(input: Tensor, other: Tensor) -> Tensor:
     """log2(2^input + 2^other), without overflow."""
-    return _torch.logaddexp(input * math.log(2), other * math.log(2)) / math.log(2)
+    _require_tensors("logaddexp2", input, other)
+    dtype = result_type(input, other)
+    if not dtype.is_floating_point:
+        raise NotImplementedError(f"logaddexp2() is not implemented for {dtype}")
+    return _torch.logaddexp(input.to(dtype) * math.log(2), other.to(dtype) * math.log(2)) / math.log(2)
 
 
 def logcumsumexp(input: Tensor, dim: int) -> Tensor:
@@ -64,11 +75,11 @@ def logcumsumexp(input: Tensor, dim: int) -> Tensor:
 
 def ldexp(input: Tensor, other: Tensor) -> Tensor:
     """input * 2^other."""
-    for i, (name, value) in enumerate((("input", input), ("other", other))):
-        if not isinstance(value, Tensor):
-            raise TypeError(f"ldexp(): argument '{name}' (position {i + 1}) must be Tensor, not {type(value).__name__}")
-    inexact = input.is_floating_point() or input.is_complex()
-    return input * (_torch.exp2(other) if other.is_complex() else _torch.exp2(other.to(input.dtype if inexact else _C.default_dtype())))
+    _require_tensors("ldexp", input, other)
+    if not (other.is_floating_point() or other.is_complex()):
+        inexact = input.is_floating_point() or input.is_complex()
+        other = other.to(input.dtype if inexact else _C.default_dtype())
+    return input * _torch.exp2(other)
 
 
 def frexp(input: Tensor) -> tuple[Tensor, Tensor]:

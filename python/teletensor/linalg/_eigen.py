@@ -125,6 +125,8 @@ def lstsq(A: Tensor, b: Tensor, rcond=None, *, driver: str | None = None) -> res
             f"torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss), but it is set to {driver!r}"
         )
     results.require_matrix(A, "torch.linalg.lstsq")
+    if A.dtype not in _EPSILON:
+        raise RuntimeError(f"This function doesn't handle types other than float and double, got {A.dtype}")
     vector = b.dim() == A.dim() - 1
     right = b.unsqueeze(-1) if vector else b
     if right.shape[-2] != A.shape[-2]:

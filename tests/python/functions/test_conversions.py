@@ -24,6 +24,33 @@ def test_result_type_of_tensors(torch):
             torch.result_type(*pair)
 
 
+def test_functions_of_different_dtypes(torch):
+    """Functions composed of others promote their operands first."""
+    i, f, d = torch.tensor([1, 2, 3]), torch.tensor([0.1, 0.2, 0.3]), torch.tensor([0.1, 0.2, 0.3], dtype=torch.float64)
+    h, zero_dim = torch.tensor([1, 2, 3], dtype=torch.float16), torch.tensor(0.3, dtype=torch.float64)
+    for function, a, b, dtype, value in (
+        ("logaddexp2", i, d, torch.float64, 1.6190718204),
+        ("logaddexp2", i, zero_dim, torch.float64, 1.6920452287),
+        ("logaddexp2", i, h, torch.float16, 2),
+        ("logaddexp2", f, d, torch.float64, 1.1),
+        ("ldexp", i, d, torch.float64, 1.0717734625),
+        ("ldexp", i, h, torch.float16, 2),
+        ("ldexp", h, f, torch.float32, 1.0717734),
+        ("ldexp", h, i, torch.float16, 2),
+        ("dist", i, d, torch.float64, 3.3674916481),
+        ("dist", f, i, torch.float32, 3.3674917),
+    ):
+        result = getattr(torch, function)(a, b)
+        assert result.dtype is dtype, (function, a.dtype, b.dtype)
+        assert result.flatten()[0].item() == pytest.approx(value, rel=1e-8 if dtype is torch.float64 else 1e-6), function
+    for function in (torch.ldexp, torch.logaddexp2):
+        with pytest.raises(TypeError, match="must be Tensor, not int"):
+            function(f, 2)
+    with pytest.raises(NotImplementedError):
+        torch.logaddexp2(i, i)
+    assert torch.where(i > 1, h, 1e300).tolist() == [float("inf"), 2, 3]
+
+
 def test_type_as_moves_to_the_device(torch):
     x, target = torch.ones(2), torch.empty(1, dtype=torch.int32, device="meta")
     assert x.type_as(target).device.type == "meta" and x.type_as(target).dtype is torch.int32
