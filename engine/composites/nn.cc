@@ -141,14 +141,8 @@ Tensor pairwise_distances(const Tensor& x1, const Tensor& x2, double p, std::opt
   return ops::vector_norm(ops::sub(ops::unsqueeze(x1, -2), ops::unsqueeze(x2, -3)), p, Sizes{-1});
 }
 
-double epsilon(DType dtype) {
-  switch (to_real(dtype)) {
-    case DType::kFloat16: return 0x1p-10;
-    case DType::kBFloat16: return 0x1p-7;
-    case DType::kFloat32: return 0x1p-23;
-    default: return 0x1p-52;
-  }
-}
+// Of the dtype in which a norm of `dtype` is computed.
+double epsilon(DType dtype) { return to_real(dtype) == DType::kFloat64 ? 0x1p-52 : 0x1p-23; }
 
 // As in PyTorch, averages the squares of complex numbers, not of their absolute values.
 Tensor rms_normalize(const Tensor& input, SizesView normalized_shape, const Tensor& weight, double eps) {

@@ -31,6 +31,14 @@ def test_instance_norm_checks_sizes(torch):
         nn.functional.instance_norm(torch.ones(2, 3, 4), running_mean=torch.ones(3))
 
 
+@pytest.mark.parametrize("name", ["float16", "bfloat16", "float32"])
+def test_rms_norm_of_small_numbers(torch, name):
+    """The default eps is float32's machine epsilon for 16-bit dtypes too, as in PyTorch; their own is larger than x * x."""
+    x = torch.tensor([0.001, 0.002, 0.0003], dtype=getattr(torch, name))
+    expected = [0.7420905, 1.4841810, 0.2226272]
+    assert torch.nn.functional.rms_norm(x, (3,)).tolist() == pytest.approx(expected, rel=1e-6 if name == "float32" else 6e-3)
+
+
 def test_reset_parameters(torch):
     nn = torch.nn
     for norm in (nn.LayerNorm(3), nn.GroupNorm(1, 3), nn.RMSNorm(3), nn.LayerNorm(3, elementwise_affine=False)):
