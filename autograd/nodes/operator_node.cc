@@ -7,6 +7,7 @@
 #include "autograd/nodes/history.h"
 #include "autograd/nodes/tape.h"
 #include "engine/dispatch/ops.h"
+#include "engine/schema/default_float.h"
 #include "engine/schema/error.h"
 #include "engine/session/context.h"
 
@@ -284,6 +285,18 @@ size_t OperatorNode::first_edge(size_t param) const {
   return edge;
 }
 
+// The default dtype for a formula, in which it computes functions of integers and numbers, such as log(2) for 2^x: at
+// least the gradients' precision.
+static DType formula_float(const Gradients& gradients) {
+  DType t = default_float();
+  for (const Tensor& gradient : gradients) {
+    if (gradient && has_gradients(gradient.dtype()) && !is_float8(gradient.dtype())) {
+      t = promote(t, to_real(gradient.dtype()));
+    }
+  }
+  return t;
+}
+
 std::string OperatorNode::name() const { return node_name(op_->name); }
 
 void OperatorNode::run(Gradients& gradients, Gradients& results) {
@@ -292,6 +305,7 @@ void OperatorNode::run(Gradients& gradients, Gradients& results) {
         "been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). "
         "Specify retain_graph=True if you need to backward through the graph a second time or if you need to access "
         "saved tensors after calling backward.");
+  const DefaultFloat default_float(formula_float(gradients));
   Backward backward(*this, gradients, results);
   gradient_->run(backward);
 }

@@ -70,7 +70,7 @@ void encode_arg(const Arg& arg, v1::Argument* out) {
 }  // namespace
 
 FrameSize encoded_size(const Op& op, Args args, size_t max_inline_bytes) {
-  constexpr size_t kInstruction = 24, kScalar = 22, kListEntry = 10;
+  constexpr size_t kInstruction = 26, kScalar = 22, kListEntry = 10;
   size_t characters = 0, numbers = 0;
   for (const Arg& arg : args) {
     if (arg.kind == Arg::Kind::kString) [[unlikely]] {

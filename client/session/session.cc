@@ -16,6 +16,7 @@
 #include "client/session/saved_call.h"
 #include "client/session/site_table.h"
 #include "client/session/wait_policy.h"
+#include "engine/schema/default_float.h"
 #include "engine/schema/op_ids.h"
 
 namespace tt::client {
@@ -68,6 +69,10 @@ struct Session::Impl {
   void require_known(const Op& op) const {
     check(ErrorKind::kNotImplemented, op.id <= max_op_id, "[", op.name, "] the engine (version ",
           link.engine().engine_version(), ") is older than this client and does not have this operator");
+  }
+  void require_default_dtypes(const Op& op) const {
+    check(ErrorKind::kNotImplemented, link.engine().default_dtypes(), "[", op.name, "] the engine (version ",
+          link.engine().engine_version(), ") is older than this client and supports no default dtype but float32");
   }
   // If the call waits, it stores the tensors of `args` in `kept`, because other threads of the language run during the
   // wait and may drop the arguments.
@@ -181,6 +186,8 @@ void Session::Impl::queue(Session* self, const Op& op, Args args, Tensors& resul
       for_each_tensor(arg, [&](const Handle* tensor) { kept->push_back(Tensor(const_cast<Handle*>(tensor))); });
     }
   };
+  if (options.default_float != kDefaultFloat) [[unlikely]]
+    require_default_dtypes(op);
   std::optional<Clock::time_point> blocked;
   auto before_waiting = [&] {
     keep();
@@ -216,6 +223,8 @@ void Session::Impl::queue(Session* self, const Op& op, Args args, Tensors& resul
   if (options.site != 0) instruction->set_site(options.site);
   if (!options.grad) instruction->set_no_grad(true);
   if (options.inference) instruction->set_inference(true);
+  if (options.default_float != kDefaultFloat) [[unlikely]]
+    instruction->set_default_dtype(static_cast<uint32_t>(options.default_float));
   if (saved) [[unlikely]]
     saved->end(appending, Ref<Session>(self), absl::MakeConstSpan(results));
 }
@@ -284,6 +293,9 @@ Tensors Session::call(const Op& op, Args args, const CallOptions& options) {
   impl_->require_known(op);
   op.check_args(args);
   bool grad = options.grad && !options.inference;
+  std::optional<DefaultFloat> default_float;
+  if (options.default_float != kDefaultFloat) [[unlikely]]
+    default_float.emplace(options.default_float);
   Inference inference;
   if (options.autocast.enabled() && options.into.empty() && has_autocast_policy(op)) [[unlikely]] {
     impl_->require_known(*find_op(op_id::kSetAutocast));

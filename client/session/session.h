@@ -16,6 +16,7 @@
 #include "client/link/counters.h"
 #include "client/link/frame_log.h"
 #include "client/link/remote_error.h"
+#include "client/session/default_dtype.h"
 #include "client/session/tensor.h"
 #include "client/transport/transport.h"
 #include "engine/schema/autocast.h"
@@ -34,6 +35,7 @@ struct CallOptions {
   uint32_t site = 0;                   // number from Session::site; 0: none
   absl::Span<const Tensor> into = {};  // tensors to write the results to; empty: new tensors
   AutocastState autocast = {};         // does not apply to a call that writes to existing tensors
+  DType default_float = default_dtype();
   // Where tensors are saved for backward; null: in the engine, which shares their storages.
   const std::shared_ptr<SavedTensorHooks>* saved = nullptr;
 };

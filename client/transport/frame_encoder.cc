@@ -79,6 +79,7 @@ bool FrameEncoder::describe(const v1::Instruction& instruction, uint64_t next) {
   append(&key_, instruction.release_size());
   append(&key_, static_cast<char>((instruction.no_grad() ? 1 : 0) | (instruction.inference() ? 2 : 0) |
                                   (instruction.result() != 0 ? 4 : 0)));
+  append(&key_, static_cast<char>(instruction.default_dtype()));
   if (instruction.result() != 0) add_handle(instruction.result());
   std::for_each(instruction.into().begin(), instruction.into().end(), add_handle);
   std::for_each(instruction.release().begin(), instruction.release().end(), add_handle);

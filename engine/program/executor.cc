@@ -9,6 +9,7 @@
 #include "engine/dispatch/dispatcher.h"
 #include "engine/dispatch/partial_writes.h"
 #include "engine/memory/bytes.h"
+#include "engine/schema/default_float.h"
 
 namespace tt {
 namespace {
@@ -168,6 +169,7 @@ void set_scope(const Instruction& instruction) {
   scope.inference = (instruction.flags & Instruction::kInference) != 0;
   scope.grad_enabled = (instruction.flags & Instruction::kGrad) != 0 && !scope.inference;
   scope.autocasts = scope.autocast.state.enabled();
+  DefaultFloat::set(instruction.default_float());
   scope.site = instruction.site;
   scope.first_result = instruction.results.empty() ? 0 : instruction.results[0];
 }
@@ -194,6 +196,7 @@ std::shared_ptr<Suspension> Executor::run(const Program& program, SlotTable& slo
     if (CallScope& scope = CallScope::current(); scope.observes_kernels()) [[unlikely]]
       scope.after_instructions(suspended);
   };
+  const DefaultFloat default_float;  // set by set_scope()
   const std::vector<Instruction>& instructions = program.instructions();
   size_t i = std::exchange(next_, 0);
   size_t done = std::exchange(done_, 0);

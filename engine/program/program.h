@@ -14,6 +14,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
 #include "engine/schema/arg.h"
+#include "engine/schema/default_float.h"
 #include "engine/schema/op.h"
 
 namespace tt {
@@ -33,7 +34,22 @@ struct Instruction {
     kGrad = 1,       // the caller's grad mode was on
     kInference = 2,  // the caller was in inference mode
     kInto = 4,       // results are written to the existing tensors named by `results`
+    // The caller's default dtype (engine/schema/default_float.h); neither: float32.
+    kFloat64 = 8,
+    kFloat16 = 16,
+    kBFloat16 = kFloat64 | kFloat16,
   };
+  // The flags of a default dtype, and the reverse.
+  static uint8_t flags_of(DType default_float) {
+    return default_float == DType::kFloat64    ? kFloat64
+           : default_float == DType::kFloat16  ? kFloat16
+           : default_float == DType::kBFloat16 ? kBFloat16
+                                               : 0;
+  }
+  DType default_float() const {
+    constexpr DType kDefaults[] = {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBFloat16};
+    return kDefaults[(flags & kBFloat16) / kFloat64];
+  }
   const Op* op = nullptr;
   Args args;                       // tensors as kSlot and kSlots
   absl::Span<const Slot> results;  // new names; with kInto, names of the tensors to write

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "engine/schema/default_float.h"
 
 namespace tt {
 namespace {
@@ -30,7 +31,7 @@ int64_t Scalar::to_int() const {
 DType Scalar::dtype() const {
   if (category_ == Category::kBool) return DType::kBool;
   if (category_ == Category::kInteger) return beyond_ ? DType::kUInt64 : DType::kInt64;
-  return category_ == Category::kFloating ? kDefaultFloat : tt::to_complex(kDefaultFloat);
+  return category_ == Category::kFloating ? default_float() : default_complex();
 }
 
 std::string Scalar::to_string() const {

@@ -244,7 +244,7 @@ void bind_modes(py::module_& m) {
   m.def("set_inference_mode", [](bool on) { return std::exchange(Mode::current().inference, on); });
   bind_autocast(m);
   m.def("set_other_spellings", [](py::function function) { set_other_spellings(function.ptr()); });
-  m.def("default_dtype", [] { return py::reinterpret_borrow<py::object>(dtype_object(default_float())); });
+  m.def("default_dtype", [] { return py::reinterpret_borrow<py::object>(dtype_object(client::default_dtype())); });
   m.def("default_device", [] { return py::reinterpret_steal<py::object>(device_object(default_device())); });
   m.def("swap_default_device", [](py::object device) {
     return py::reinterpret_steal<py::object>(throw_if_null(swap_default_device(device.ptr())));
@@ -253,7 +253,7 @@ void bind_modes(py::module_& m) {
   m.def("placed", [](py::object device) {  // resolves the device's index
     return py::reinterpret_steal<py::object>(device_object(device_from(device.ptr())));
   });
-  m.def("set_default_dtype", [](py::object t) { set_default_float(dtype_from(t.ptr())); });
+  m.def("set_default_dtype", [](py::object t) { client::set_default_dtype(dtype_from(t.ptr())); });
 }
 
 void add_functions(py::module_& parent, const char* name, PyMethodDef* table) {

@@ -127,7 +127,7 @@ class FrameMeasurer {
     return fields([this](int field, WireFormat::WireType type) {
       if (type != WireFormat::WIRETYPE_LENGTH_DELIMITED) {
         const bool is_single =
-            field <= v1::Instruction::kInferenceFieldNumber && field != v1::Instruction::kArgsFieldNumber &&
+            field <= v1::Instruction::kDefaultDtypeFieldNumber && field != v1::Instruction::kArgsFieldNumber &&
             field != v1::Instruction::kIntoFieldNumber && field != v1::Instruction::kReleaseFieldNumber;
         return number(is_single && type == kVarint, type);
       }

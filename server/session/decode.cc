@@ -53,10 +53,18 @@ class Decoder {
     instruction.flags =
         static_cast<uint8_t>((wire.no_grad() ? 0 : Instruction::kGrad) |
                              (wire.inference() ? Instruction::kInference : 0) | (into ? Instruction::kInto : 0));
+    if (wire.default_dtype() != 0) [[unlikely]]
+      instruction.flags |= Instruction::flags_of(decode_default(wire.default_dtype(), op));
     instruction.site = wire.site();
   }
 
  private:
+  static DType decode_default(uint32_t number, const Op& op) {
+    require(is_valid(number) && is_default_float(static_cast<DType>(number)), op,
+            "expected the default dtype to be a floating dtype of at least 16 bits, got number ", number);
+    return static_cast<DType>(number);
+  }
+
   template <typename T, typename Field>
   absl::Span<const T> copy(const Field& field) {
     return memory_.copy(span_of<T>(field));
@@ -189,6 +197,8 @@ void encode(const Program& program, v1::Frame* frame) {
     wire->mutable_release()->Add(instruction.release.begin(), instruction.release.end());
     wire->set_no_grad((instruction.flags & Instruction::kGrad) == 0);
     wire->set_inference((instruction.flags & Instruction::kInference) != 0);
+    if (const DType t = instruction.default_float(); t != kDefaultFloat)
+      wire->set_default_dtype(static_cast<uint32_t>(t));
     wire->set_site(instruction.site);
   }
   uint64_t request = 0;

@@ -99,6 +99,7 @@ absl::Status Sessions::hello(const v1::HelloRequest& request, v1::HelloReply* re
     reply->set_codec(v1::CODEC_ZSTD);
   }
   reply->set_content_addressed(true);
+  reply->set_default_dtypes(true);
   if (request.shared_memory()) {
     if (auto segment = session->offer_segment()) *reply->mutable_shared_memory() = segment->describe();
   }

@@ -35,6 +35,7 @@ class FakeEngine {
   std::condition_variable changed;
   v1::Limits limits;
   uint32_t max_op_id = UINT16_MAX;
+  bool default_dtypes = true;
   double lease_seconds = 60;
   std::vector<v1::Instruction> executed;  // each once
   std::vector<int> frame_sizes;           // instructions per executed frame

@@ -51,6 +51,7 @@ class Instruction {
   }
   Instruction& into(uint64_t h) { return wire_->add_into(h), *this; }
   Instruction& release(uint64_t h) { return wire_->add_release(h), *this; }
+  Instruction& default_dtype(DType t) { return wire_->set_default_dtype(static_cast<uint32_t>(t)), *this; }
   Instruction& site(uint32_t id) { return wire_->set_site(id), *this; }
 
  private:

@@ -83,7 +83,8 @@ bool is_bool(const Arg& a) {
 DType promote_all(std::initializer_list<const Arg*> args) {
   Ranks ranks;
   for (const Arg* a : args) ranks.add(*a);
-  return merge(ranks.dimensioned, merge(ranks.zero_dim, ranks.number)).value_or(kDefaultFloat);
+  const std::optional<DType> common = merge(ranks.dimensioned, merge(ranks.zero_dim, ranks.number));
+  return common ? *common : default_float();
 }
 
 DType same(const Arg& tensor) {
@@ -261,7 +262,7 @@ DType require_equal(std::initializer_list<const Arg*> args) {
     check(*common == a->tensor->dtype, "expected all tensors to have the same dtype, got ", name(*common), " and ",
           name(a->tensor->dtype));
   }
-  return common.value_or(kDefaultFloat);
+  return common ? *common : default_float();
 }
 
 DType given_floating_or(std::optional<DType> given, DType otherwise) {

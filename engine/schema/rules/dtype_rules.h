@@ -8,10 +8,12 @@
 #include <string_view>
 
 #include "engine/schema/arg.h"
+#include "engine/schema/default_float.h"
 #include "engine/schema/op.h"
 
 namespace tt::dtype_rules {
 
+using tt::default_float;
 using tt::scalar_type_name;
 
 // PyTorch's promotion: tensors with dimensions rank above zero-dim tensors, and zero-dim tensors above numbers. A lower
@@ -22,7 +24,6 @@ DType promote(const A&... args) {
   return promote_all({&args...});
 }
 DType same(const Arg& tensor);  // for a number, its default dtype
-inline DType default_float() { return kDefaultFloat; }
 inline DType boolean() { return DType::kBool; }
 inline DType index() { return DType::kInt64; }
 // complex128 if an argument is complex, otherwise float64.
@@ -35,7 +36,8 @@ DType double_precision(const A&... args) {
 // Integers become the default float.
 template <typename... A>
 DType floating(const A&... args) {
-  return to_float(promote(args...));
+  const DType t = promote(args...);
+  return is_integral(t) ? default_float() : t;
 }
 // These functions throw if the operator does not support the promoted dtype.
 DType require_floating(DType t);
@@ -126,11 +128,11 @@ template <typename... S>
 DType dtype_of_numbers(const S&... numbers) {
   Category c = Category::kBool;
   ((c = std::max(c, Scalar(numbers).category())), ...);
-  if (c == Category::kComplex) return to_complex(kDefaultFloat);
-  return c == Category::kBool ? DType::kBool : c == Category::kInteger ? DType::kInt64 : kDefaultFloat;
+  if (c == Category::kComplex) return default_complex();
+  return c == Category::kBool ? DType::kBool : c == Category::kInteger ? DType::kInt64 : default_float();
 }
 inline DType linspace(Scalar start, Scalar end) {
-  return start.is_real() && end.is_real() ? kDefaultFloat : to_complex(kDefaultFloat);
+  return start.is_real() && end.is_real() ? default_float() : default_complex();
 }
 DType bincount(const Arg& weights);  // int64 without weights
 // The dtype of a sum: int64 for bool and integers.

@@ -363,7 +363,7 @@ DType optimizer_step_all(std::initializer_list<const Arg*> lists) {
             name(list[i]->dtype));
     }
   }
-  return kDefaultFloat;
+  return DType::kFloat32;
 }
 
 }  // namespace dtype_rules

@@ -192,7 +192,7 @@ DType product_all(std::initializer_list<const Arg*> args) {
     check(*common == t, "expected m1 and m2 to have the same dtype, but got: ", cpp_type_name(*common),
           " != ", cpp_type_name(t));
   }
-  DType t = common.value_or(kDefaultFloat);
+  DType t = common ? *common : default_float();
   check(t != DType::kBool, "\"addmm_impl_cpu_\" not implemented for 'Bool'");
   return t;
 }

@@ -6,6 +6,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "client/session/default_dtype.h"
 #include "engine/schema/float8.h"
 #include "engine/schema/op_ids.h"
 #include "python/bindings/tensor/mode.h"
@@ -17,8 +18,6 @@
 
 namespace tt::python {
 namespace {
-
-DType default_float_ = kDefaultFloat;  // guarded by the GIL
 
 // Returns the dtype for a buffer's format character; nullopt if the format is unsupported.
 std::optional<DType> dtype_of_format(const char* format, Py_ssize_t itemsize) {
@@ -281,13 +280,6 @@ bool is_array(PyObject* o) {
   return PyObject_CheckBuffer(o) && !PyBytes_Check(o) && PyObject_HasAttrString(o, "__array_interface__");
 }
 
-DType default_float() { return default_float_; }
-void set_default_float(DType t) {
-  check(ErrorKind::kType, is_floating(t) && !is_float8(t),
-        "only floating-point types of at least 16 bits are supported as the default type");
-  default_float_ = t;
-}
-
 client::Tensor tensor_from(PyObject* data, std::optional<DType> dtype, Device device, client::Session& session) {
   if (is_tensor(data)) {
     const Arg args[] = {Arg(static_cast<const TensorMeta*>(handle_of(data).get()))};
@@ -301,9 +293,9 @@ client::Tensor tensor_from(PyObject* data, std::optional<DType> dtype, Device de
   flatten(data, 0, &flat);
   const DType plain = flat.plain == Category::kBool       ? DType::kBool
                       : flat.plain == Category::kInteger  ? DType::kInt64
-                      : flat.plain == Category::kFloating ? default_float_
-                                                          : to_complex(default_float_);
-  const DType natural = !flat.typed     ? (flat.values.empty() ? default_float_ : plain)
+                      : flat.plain == Category::kFloating ? client::default_dtype()
+                                                          : to_complex(client::default_dtype());
+  const DType natural = !flat.typed     ? (flat.values.empty() ? client::default_dtype() : plain)
                         : flat.is_plain ? promote(*flat.typed, plain)
                                         : *flat.typed;
   DType result = dtype.value_or(natural);

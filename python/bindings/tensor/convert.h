@@ -22,7 +22,4 @@ bool is_array(PyObject* o);
 // Returns the dtype of an array or a NumPy scalar; nullopt for other objects.
 std::optional<DType> buffer_dtype(PyObject* o);
 
-DType default_float();
-void set_default_float(DType t);
-
 }  // namespace tt::python

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "client/session/default_dtype.h"
+#include "engine/schema/default_float.h"
 #include "python/bindings/tensor/arguments.h"
 #include "python/bindings/tensor/object.h"
 #include "python/bindings/tensor/parse.h"
@@ -60,6 +62,7 @@ bool has_dtensor(const Arg& arg) {
 // The sizes of the results, or None if they depend on data.
 py::object result_sizes(const Op& op, Args args) {
   if (op.is_dynamic) return py::none();
+  const DefaultFloat default_float(client::default_dtype());
   Inference inferred;
   infer(op, args, false, &inferred);
   py::list sizes;

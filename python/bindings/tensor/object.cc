@@ -6,6 +6,7 @@
 #include <new>
 
 #include "client/autograd/backward.h"
+#include "client/session/default_dtype.h"
 #include "engine/schema/op_ids.h"
 #include "python/bindings/tensor/convert.h"
 #include "python/bindings/tensor/dtensor.h"
@@ -52,10 +53,10 @@ PyObject* make(PyTypeObject* type, PyObject* args, PyObject*) {
     if (count > 1 || given == first || !first || PyLong_Check(first)) {
       check(ErrorKind::kType, ints_from(given, &sizes), "Tensor(): expected a tensor, data, or sizes as ints");
       if (!first) sizes.push_back(0);
-      const Arg empty[] = {Arg(absl::Span<const int64_t>(sizes)), Arg(default_float()), Arg(default_device())};
+      const Arg empty[] = {Arg(absl::Span<const int64_t>(sizes)), Arg(client::default_dtype()), Arg(default_device())};
       return wrap(call_op(op_id::kEmpty, empty, session)[0], type);
     }
-    return wrap(tensor_from(first, default_float(), default_device(), session), type);
+    return wrap(tensor_from(first, client::default_dtype(), default_device(), session), type);
   });
 }
 

@@ -6,6 +6,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "client/autograd/backward.h"
+#include "engine/schema/default_float.h"
 #include "engine/schema/op_ids.h"
 #include "python/bindings/tensor/convert.h"
 #include "python/bindings/tensor/dtensor.h"
@@ -62,6 +63,7 @@ bool fits_out(const Op& op, ParsedArgs* parsed) {
   for (size_t i = 0; op.out == OutRule::kTyped && i < op.params.size(); ++i) {
     if (op.params[i].name == "dtype" && parsed->args[i].is_none()) parsed->args[i] = Arg(out[0]->dtype);
   }
+  const DefaultFloat default_float(client::default_dtype());
   thread_local Inference inferred;
   infer(op, parsed->args, false, &inferred);
   if (inferred.outputs.size() != out.size()) return !op.is_dynamic;  // a wrong number is rejected by the call

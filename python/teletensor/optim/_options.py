@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from typing import Any
 
+from .. import _C
 from .._C import Tensor
 
 _FUSED_DEVICES = ("cuda", "cpu")
@@ -71,8 +72,13 @@ def check_implementation(group: dict, params: list[Tensor]) -> None:
         )
 
 
-def as_float32(value: float) -> float:
-    """The number rounded to float32, the precision of state dicts, so that training resumed from a state dict gives the
-    same result.
+def state_dtype() -> _C.dtype:
+    """The dtype of numbers in state dicts, as in PyTorch: float64 if it is the default dtype, otherwise float32."""
+    return _C.float64 if _C.default_dtype() is _C.float64 else _C.float32
+
+
+def as_saved(value: float) -> float:
+    """The number rounded to the precision of state dicts, so that training resumed from a state dict gives the same
+    result.
     """
-    return struct.unpack("f", struct.pack("f", value))[0]
+    return value if state_dtype() is _C.float64 else struct.unpack("f", struct.pack("f", value))[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import _C
-from ._options import as_float32, check_lr
+from ._options import as_saved, check_lr
 from ._per_parameter import PerParameterOptimizer
 from ._stateless import function_of_module
 from .optimizer import implementation, require_non_negative
@@ -30,7 +30,7 @@ class ASGD(PerParameterOptimizer):
         })  # fmt: skip
 
     def _start(self, group, p, state):
-        state["eta"], state["mu"], state["ax"] = as_float32(float(group["lr"])), 1.0, _C.torch.zeros_like(p)
+        state["eta"], state["mu"], state["ax"] = as_saved(float(group["lr"])), 1.0, _C.torch.zeros_like(p)
 
     def _step(self, group, p, grad, state):
         p.mul_(1 - group["lambd"] * state["eta"]).add_(grad, alpha=-state["eta"])
@@ -39,8 +39,8 @@ class ASGD(PerParameterOptimizer):
         else:
             state["ax"].lerp_(p, state["mu"])
         lr = float(group["lr"])
-        state["eta"] = as_float32(lr / (1 + group["lambd"] * lr * state["step"]) ** group["alpha"])
-        state["mu"] = as_float32(1 / max(1, state["step"] - group["t0"]))
+        state["eta"] = as_saved(lr / (1 + group["lambd"] * lr * state["step"]) ** group["alpha"])
+        state["mu"] = as_saved(1 / max(1, state["step"] - group["t0"]))
 
 
 __getattr__ = function_of_module(__name__, "asgd")

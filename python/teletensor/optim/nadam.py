@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ._options import as_float32
+from ._options import as_saved
 from ._per_parameter import AdamVariant
 from ._stateless import function_of_module
 from .optimizer import implementation, require_non_negative
@@ -35,7 +35,7 @@ class NAdam(AdamVariant):
         step, beta1, lr = state["step"], group["betas"][0], float(group["lr"])
         mean, squares = self._moments(group, grad, state)
         mu, following = (beta1 * (1 - 0.5 * 0.96 ** (t * group["momentum_decay"])) for t in (step, step + 1))
-        product = state["mu_product"] = as_float32(state["mu_product"] * mu)
+        product = state["mu_product"] = as_saved(state["mu_product"] * mu)
         scale = squares.div(1 - group["betas"][1] ** step).sqrt().add(group["eps"])
         p.addcdiv_(grad, scale, value=-lr * (1 - mu) / (1 - product))
         p.addcdiv_(mean, scale, value=-lr * following / (1 - product * following))

@@ -20,7 +20,7 @@ from ._grouping import (  # noqa: F401 - other libraries' optimizers import thes
     group_tensors,
 )  # fmt: skip
 from ._hooks import OptimizerHooks, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
-from ._options import check_implementation, implementation, require_non_negative
+from ._options import check_implementation, implementation, require_non_negative, state_dtype
 
 __all__ = [
     "Optimizer", "implementation", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook", "require_non_negative",
@@ -60,10 +60,7 @@ def _as_tensor(number) -> Tensor:
     """A number of a parameter's state as PyTorch saves it."""
     if isinstance(number, Tensor):
         return number.clone()  # parameters may share it
-    from .. import get_default_dtype
-
-    dtype = _C.float64 if get_default_dtype() is _C.float64 else _C.float32
-    return _C.tensor(float(number), dtype=dtype, device="cpu")
+    return _C.tensor(float(number), dtype=state_dtype(), device="cpu")
 
 
 def _shards(param: Tensor, values: dict) -> dict:

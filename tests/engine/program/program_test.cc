@@ -74,6 +74,14 @@ TEST(ProgramTest, EqualityIsStructural) {
   EXPECT_TRUE(other == sample()) << "source lines must not affect equality";
   other.mutable_instructions()[1].flags = 0;
   EXPECT_FALSE(other == sample());
+  for (DType t : {DType::kFloat64, DType::kFloat16, DType::kBFloat16}) {
+    Program default_float = sample();
+    default_float.mutable_instructions()[1].flags |= Instruction::flags_of(t);
+    EXPECT_EQ(default_float.instructions()[1].default_float(), t);
+    EXPECT_FALSE(default_float == sample());
+    EXPECT_NE(default_float.fingerprint(), sample().fingerprint());
+  }
+  EXPECT_EQ(sample().instructions()[1].default_float(), DType::kFloat32);
   Program shorter = sample();
   shorter.mutable_instructions().pop_back();
   EXPECT_FALSE(shorter == sample());

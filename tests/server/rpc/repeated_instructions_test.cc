@@ -115,6 +115,7 @@ TEST_F(RepeatedInstructionsTest, EveryKindOfArgumentIsRestored) {
     frame.add_instructions()->add_args();  // no value
     frame.mutable_instructions(1)->set_no_grad(true);
     frame.mutable_instructions(2)->set_inference(true);
+    if (i != 2) frame.mutable_instructions(3)->set_default_dtype(i == 3 ? 6 : 9);
     testing::read(&frame, 1, 1);
     frame.add_release(i);
     frame.set_close(i == 4);

@@ -40,6 +40,38 @@ TEST_F(SessionTest, ExecutesInOrderAndAnswersReads) {
   EXPECT_THAT(floats_of(reply.reads(0).data()), ElementsAre(11, 22, 13, 24));
 }
 
+// The default dtype applies to its instruction only, also in chains that the engine fuses.
+TEST_F(SessionTest, DefaultDtypeIsOfItsInstruction) {
+  v1::Frame frame;
+  testing::Instruction(&frame, "arange").integer(1 << 16).integer(5).integer(0).result(1);
+  const DType defaults[] = {DType::kFloat64, DType::kFloat32, DType::kBFloat16, DType::kFloat64};
+  uint64_t name = 2;
+  for (DType t : defaults) {
+    testing::Instruction(&frame, "div").handle(1).integer(3).result(name).default_dtype(t);
+    testing::Instruction(&frame, "mul").handle(name).real(0.1).result(name + 1).default_dtype(t);
+    testing::Instruction(&frame, "mul").handle(1).real(1.5).result(name + 2).default_dtype(t).release(name);
+    for (uint64_t result : {name + 1, name + 2}) {
+      read(&frame, result, result);
+      frame.mutable_reads(frame.reads_size() - 1)->set_meta_only(true);
+    }
+    name += 3;
+  }
+  // Steps with different defaults are no chain.
+  testing::Instruction(&frame, "div").handle(1).integer(3).result(name).default_dtype(DType::kFloat64);
+  testing::Instruction(&frame, "add").handle(name).handle(1).result(name + 1);
+  testing::Instruction(&frame, "div").handle(1).integer(7).result(name + 2).release(name);
+  testing::Instruction(&frame, "mul").handle(name + 2).handle(name + 1).result(name + 3);
+  read(&frame, name + 3, name + 3);
+  frame.mutable_reads(frame.reads_size() - 1)->set_meta_only(true);
+  frame.add_release(name + 1);
+  frame.add_release(name + 2);
+  v1::Reply reply = run(frame);
+  ASSERT_FALSE(reply.has_fault()) << reply.fault().message();
+  ASSERT_EQ(reply.reads_size(), 9);
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(reply.reads(i).tensor().dtype(), static_cast<uint32_t>(defaults[i / 2])) << i;
+  EXPECT_EQ(reply.reads(8).tensor().dtype(), static_cast<uint32_t>(DType::kFloat64));
+}
+
 TEST_F(SessionTest, ReadsPrecedeReleases) {
   v1::Frame frame;
   literal(&frame, 1, {1}, {5});
