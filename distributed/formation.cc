@@ -112,7 +112,8 @@ std::unique_ptr<Backend> connect_shared_memory(MemberValues& member_values, cons
 }  // namespace
 
 std::unique_ptr<Backend> connect_backend(Store& store, const ProcessGroup::Options& options, const std::string& backend,
-                                         const std::string& host, const std::function<bool()>& is_cancelled) {
+                                         const std::string& host, const PeerPolicy& peers,
+                                         const std::function<bool()>& is_cancelled) {
   MemberValues member_values(store, options, is_cancelled);
   const std::string domain = backend == "gloo" ? "" : shared_memory_domain();
   const std::vector<std::string> ranks = member_values.exchange("rank", absl::StrCat(backend, "\n", domain));
@@ -132,6 +133,7 @@ std::unique_ptr<Backend> connect_backend(Store& store, const ProcessGroup::Optio
   gloo.size = options.size;
   gloo.timeout = options.timeout;
   gloo.host = host;
+  gloo.peers = peers;
   return GlooBackend::connect(store, gloo, is_cancelled);
 }
 

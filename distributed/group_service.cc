@@ -130,14 +130,19 @@ int GroupService::serve_store(const std::string& address, const std::string& tok
   check(stores_.size() < kMaxStores, "a session serves at most ", kMaxStores, " stores");
   HostCharge own = charge("a store", kStoreBytes);
   const std::shared_ptr<Account> account = AllocScope::current().account;
-  auto server = StoreServer::start(address, token, [account](int64_t bytes) {
+  const auto charge_contents = [account](int64_t bytes) {
     if (!account) return true;
     if (bytes <= 0) return account->refund_host(static_cast<uint64_t>(-bytes)), true;
     if (!account->has_host_room(static_cast<uint64_t>(bytes))) return false;
     account->charge_host(static_cast<uint64_t>(bytes));
     return true;
+  };
+  absl::StatusOr<std::unique_ptr<StoreServer>> server;
+  const absl::Status listening = peers_.listen(address, [&](const std::string& at) {
+    server = StoreServer::start(at, token, charge_contents);
+    return server.status();
   });
-  check(server.ok(), "cannot serve a store on ", address, ": ", server.status().message());
+  check(listening.ok(), "cannot serve a store on ", address, ": ", listening.message());
   const std::string bound = absl::StrCat(address.substr(0, address.rfind(':') + 1), (*server)->port());
   stores_.push_back({std::move(own), *std::move(server), bound, token});
   return stores_.back().server->port();

@@ -15,6 +15,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/functional/function_ref.h"
 #include "distributed/group/process_group.h"
+#include "distributed/peers/peer_policy.h"
 #include "distributed/reducer/reducer.h"
 #include "distributed/store/store_server.h"
 #include "engine/memory/account.h"
@@ -34,10 +35,13 @@ struct PendingCall {
 
 class GroupService final : public SessionService {
  public:
-  explicit GroupService(std::shared_ptr<SuspensionNotifier> notifier) : notifier_(std::move(notifier)) {}
+  // `peers` limits where the session's stores are served, and where its groups connect to.
+  GroupService(std::shared_ptr<SuspensionNotifier> notifier, PeerPolicy peers)
+      : notifier_(std::move(notifier)), peers_(std::move(peers)) {}
   ~GroupService() override;
 
   const std::shared_ptr<SuspensionNotifier>& notifier() const { return notifier_; }
+  const PeerPolicy& peers() const { return peers_; }
 
   // Runs the current instruction's collective: the first call starts it and throws Suspended, and so do the calls until
   // it is complete. Then returns its results, or throws its error. In a cancelled frame, aborts the group and throws
@@ -66,8 +70,8 @@ class GroupService final : public SessionService {
   const std::shared_ptr<Reducer>& reducer(int64_t number) const;
   void destroy_reducer(int64_t number);
 
-  // Serves a store on "host:port", unless the session serves it; returns the port. Its bytes, which its clients send, are
-  // charged to the session. Throws Error.
+  // Serves a store on "host:port", unless the session serves it; returns the port. Its bytes, which its clients send,
+  // are charged to the session. Throws Error.
   int serve_store(const std::string& address, const std::string& token);
   // Ends the store at a port as soon as no group in it has members, which is checked here and when the session serves
   // another store. Throws Error (ValueError) if there is none.
@@ -79,8 +83,8 @@ class GroupService final : public SessionService {
 
  private:
   static constexpr size_t kMaxGroups = 256;
-  // Charged per group and per store: threads, descriptors, buffers; and a rank's slots in the memory that a group on one
-  // host shares.
+  // Charged per group and per store: threads, descriptors, buffers; and a rank's slots in the memory that a group on
+  // one host shares.
   static constexpr uint64_t kGroupBytes = uint64_t{1280} << 10;
   static constexpr uint64_t kStoreBytes = uint64_t{512} << 10;
   static constexpr size_t kMaxStarted = 65'536;
@@ -90,6 +94,7 @@ class GroupService final : public SessionService {
   Tensors finish(std::optional<PendingCall>& pending);
 
   const std::shared_ptr<SuspensionNotifier> notifier_;
+  const PeerPolicy peers_;
   std::optional<PendingCall> current_;  // of the suspended instruction
   int64_t value_ = 0;
   absl::flat_hash_map<int64_t, std::optional<PendingCall>> started_;

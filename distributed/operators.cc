@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstring>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -91,15 +92,23 @@ void check_ranks(const ProcessGroup& group, int64_t ranks) {
         ranks);
 }
 
-std::shared_ptr<Store> open_store(const std::string& address, const std::string& token,
+std::shared_ptr<Store> open_store(const PeerPolicy& peers, const std::string& address, const std::string& token,
                                   std::chrono::milliseconds timeout, const std::function<bool()>& is_cancelled) {
   constexpr std::chrono::milliseconds kSlice{1'000};  // how often a waiting rank checks whether its session has ended
   const auto deadline = std::chrono::steady_clock::now() + timeout;
   for (;;) {
-    auto store = RemoteStore::connect(address, token, std::min(timeout, kSlice));
-    if (store.ok()) return *std::move(store);
-    const bool may_start_later = absl::IsUnavailable(store.status()) && std::chrono::steady_clock::now() < deadline;
-    check(may_start_later && !is_cancelled(), "cannot reach the store at ", address, ": ", store.status().message());
+    absl::StatusOr<std::string> resolved = peers.resolve(address);
+    absl::Status status = resolved.status();
+    if (resolved.ok()) {
+      auto store = RemoteStore::connect(*resolved, token, std::min(timeout, kSlice));
+      if (store.ok()) return *std::move(store);
+      status = store.status();
+    }
+    // The store's process may start later, and its name may become known only then.
+    const bool may_start_later = absl::IsUnavailable(status) || absl::IsNotFound(status);
+    check(may_start_later && std::chrono::steady_clock::now() < deadline && !is_cancelled(),
+          "cannot reach the store at ", address, ": ", status.message());
+    if (!resolved.ok()) std::this_thread::sleep_for(std::min(timeout, kSlice));
   }
 }
 
@@ -140,12 +149,13 @@ void group_create(Call& call) {
     auto group =
         std::make_shared<ProcessGroup>(options, service().notifier(), std::make_unique<NcclBackend>(options.timeout));
     service().add_group(number, group);
+    const PeerPolicy& peers = service().peers();
     auto work = group->form(
         [=](const std::function<bool()>& is_cancelled) {
-          return open_store(address, token, options.timeout, is_cancelled);
+          return open_store(peers, address, token, options.timeout, is_cancelled);
         },
         [=](Store& store, const ProcessGroup::Options& of, const std::function<bool()>& is_cancelled) {
-          return connect_backend(store, of, backend, local_address_towards(address), is_cancelled);
+          return connect_backend(store, of, backend, local_address_towards(address), peers, is_cancelled);
         });
     return PendingCall{std::move(group), std::move(work), {}, [number] { service().destroy_group(number); }};
   };

@@ -18,7 +18,8 @@ PullService::~PullService() {
 
 const PullServer& PullService::serve(const std::string& towards) {
   check_ok(check_address(towards, false));
-  absl::StatusOr<std::shared_ptr<PullServer>> server = PullServer::shared(local_address_towards(towards));
+  check_ok(peers_.check_network(towards));
+  absl::StatusOr<std::shared_ptr<PullServer>> server = PullServer::shared(local_address_towards(towards), peers_);
   check_ok(server.status());
   if (std::find(servers_.begin(), servers_.end(), *server) == servers_.end()) servers_.push_back(*server);
   return **server;
@@ -48,8 +49,10 @@ Tensor PullService::pull(const PullCall::Source& source, SizesView sizes, DType 
     check_ok(check_address(source.address, false));
     check_ok(check_token(source.token));
     check_ok(OfferTable::check_capability(source.capability));
+    absl::StatusOr<std::string> resolved = peers_.resolve(source.address);
+    check_ok(resolved.status());
     check_cancelled();
-    current_ = std::make_shared<PullCall>(channel_to(source.address), source, empty(sizes, dtype, Device{}), notifier_);
+    current_ = std::make_shared<PullCall>(channel_to(*resolved), source, empty(sizes, dtype, Device{}), notifier_);
   }
   if (cancel_requested()) {
     current_ = nullptr;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "distributed/peers/peer_policy.h"
 #include "distributed/pull/pull_call.h"
 #include "distributed/pull/pull_server.h"
 #include "distributed/pull/session_offers.h"
@@ -19,7 +20,9 @@ namespace tt::distributed {
 
 class PullService final : public SessionService {
  public:
-  explicit PullService(std::shared_ptr<SuspensionNotifier> notifier) : notifier_(std::move(notifier)) {}
+  // `peers` limits the engines from which and to which the session copies.
+  PullService(std::shared_ptr<SuspensionNotifier> notifier, PeerPolicy peers)
+      : notifier_(std::move(notifier)), peers_(std::move(peers)) {}
   ~PullService() override;
 
   // Starts, or finds, the process's server on the interface through which this host reaches "host:port". Throws Error.
@@ -41,6 +44,7 @@ class PullService final : public SessionService {
   const std::shared_ptr<grpc::Channel>& channel_to(const std::string& address);
 
   const std::shared_ptr<SuspensionNotifier> notifier_;
+  const PeerPolicy peers_;
   std::vector<std::shared_ptr<PullServer>> servers_;
   SessionOffers offers_{OfferTable::shared};
   absl::flat_hash_map<std::string, std::shared_ptr<grpc::Channel>> channels_;  // by address

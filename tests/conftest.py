@@ -34,13 +34,21 @@ def client_environment(**more: str) -> dict[str, str]:
 
 
 class Daemon:
-    """A teletensord for a test, on a unix socket, without authentication. `environment` extends this process's."""
+    """A teletensord for a test, on a unix socket, without authentication, for peers on this host's loopback network.
+
+    `environment` extends this process's.
+    """
 
     def __init__(self, folder: Path, *options: str, **environment: str):
         self.socket = folder / "engine.sock"
         self.log = open(folder / "engine.log", "w+")  # noqa: SIM115 - lives as long as the process
         command = [str(BUILD / "bin/teletensord"), "--listen", f"unix:{self.socket}", "--no-auth", *options]
-        environment = {**os.environ, "TELETENSOR_CUDA_PLUGIN": SIMULATED, **environment}
+        environment = {
+            "TELETENSOR_PEER_NETWORKS": "127.0.0.0/8,::1",
+            **os.environ,
+            "TELETENSOR_CUDA_PLUGIN": SIMULATED,
+            **environment,
+        }
         self.process = subprocess.Popen(command, stdout=self.log, stderr=subprocess.STDOUT, env=environment)
         self.wait_until_up()
 

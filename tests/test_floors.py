@@ -60,6 +60,7 @@ STACKS = (
     ),
     ("autograd/formulas", "autograd/nodes", "autograd"),
     (
+        "distributed/peers",
         "distributed/store",
         "distributed/group",
         "distributed/shm",

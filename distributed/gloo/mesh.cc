@@ -4,6 +4,7 @@
 #include <gloo/transport/unbound_buffer.h>
 
 #include <algorithm>
+#include <cstring>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -180,6 +181,7 @@ class MeshContext final : public Mesh {
       std::vector<char> address(full);
       const size_t begin = static_cast<size_t>(options_.rank) * kAddressBytes;
       std::copy_n(theirs.begin() + static_cast<ptrdiff_t>(begin), kAddressBytes, address.begin());
+      check_allowed(peer, theirs.substr(begin, kAddressBytes));
       try {
         transportContext_->getPair(peer)->connect(address);
       } catch (const std::exception& error) {
@@ -194,6 +196,14 @@ class MeshContext final : public Mesh {
   }
 
  private:
+  // Gloo connects to any address of any family.
+  void check_allowed(int peer, const std::string& published) const {
+    sockaddr_storage address{};
+    std::memcpy(&address, published.data(), published.size());
+    check(options_.peers.allows(address), "rank ", peer,
+          " published an address that the engine's options --peer-networks and --peer-ports do not allow");
+  }
+
   void check_continues() const { check(!is_cancelled_(), "connecting the ranks was cancelled"); }
 
   // Publishes this rank's addresses and returns those of all ranks.

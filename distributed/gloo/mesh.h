@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "distributed/peers/peer_policy.h"
 #include "distributed/store/store.h"
 
 namespace tt::distributed {
@@ -18,6 +19,7 @@ struct MeshOptions {
   int size = 1;
   std::chrono::milliseconds timeout{30'000};  // of forming the group, and of each operation afterwards
   std::string host;                           // local address or host name on which the other ranks reach this one
+  PeerPolicy peers = PeerPolicy::any();       // of the addresses that the other ranks publish
 };
 
 // The connected ranks. Thread-safe where gloo::Context is.

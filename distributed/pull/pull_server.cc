@@ -190,27 +190,31 @@ class PullServer::Impl {
     if (server_) server_->Shutdown(std::chrono::system_clock::now() + kShutdownGrace);
   }
 
-  absl::Status start(const std::string& host) {
+  absl::Status start(const std::string& host, const PeerPolicy& peers) {
     const std::string bracketed = absl::StrContains(host, ":") ? absl::StrCat("[", host, "]") : host;
-    int port = 0;
-    grpc::ServerBuilder builder;
-    set_server_options(&builder, absl::StrCat(bracketed, ":0"), "pull", &port);
-    builder.RegisterCallbackGenericService(&service_);
-    builder.SetMaxReceiveMessageSize(kMaxRequestBytes);
-    builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxCallsPerConnection);
-    server_ = builder.BuildAndStart();
-    if (!server_ || port == 0) {
-      return absl::UnavailableError(
-          absl::StrCat("[pull] cannot listen on ", host, ": expected the name or the address of an interface"));
-    }
-    address_ = absl::StrCat(bracketed, ":", port);
-    return absl::OkStatus();
+    return peers.listen(absl::StrCat(bracketed, ":0"), [&](const std::string& at) { return listen(at); });
   }
 
   const std::string& address() const { return address_; }
   const std::string& token() const { return token_; }
 
  private:
+  absl::Status listen(const std::string& at) {
+    int port = 0;
+    grpc::ServerBuilder builder;
+    set_server_options(&builder, at, "pull", &port);
+    builder.RegisterCallbackGenericService(&service_);
+    builder.SetMaxReceiveMessageSize(kMaxRequestBytes);
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxCallsPerConnection);
+    server_ = builder.BuildAndStart();
+    if (!server_ || port == 0) {
+      return absl::UnavailableError(
+          absl::StrCat("[pull] cannot listen on ", at, ": expected the name or the address of an interface"));
+    }
+    address_ = absl::StrCat(at.substr(0, at.rfind(':') + 1), port);
+    return absl::OkStatus();
+  }
+
   // In this order: the server's calls use the service and the table.
   const std::string token_;
   const std::shared_ptr<OfferTable> offers_;
@@ -219,7 +223,7 @@ class PullServer::Impl {
   std::unique_ptr<grpc::Server> server_;
 };
 
-absl::StatusOr<std::shared_ptr<PullServer>> PullServer::shared(const std::string& host,
+absl::StatusOr<std::shared_ptr<PullServer>> PullServer::shared(const std::string& host, const PeerPolicy& peers,
                                                                std::chrono::milliseconds stall_limit) {
   static Mutex mutex;
   static auto& servers = *new absl::flat_hash_map<std::string, std::weak_ptr<PullServer>>;
@@ -231,7 +235,7 @@ absl::StatusOr<std::shared_ptr<PullServer>> PullServer::shared(const std::string
   absl::StatusOr<std::string> token = random_token();
   if (!token.ok()) return token.status();
   auto impl = std::make_unique<Impl>(*std::move(token), stall_limit);
-  if (absl::Status status = impl->start(host); !status.ok()) return status;
+  if (absl::Status status = impl->start(host, peers); !status.ok()) return status;
   std::shared_ptr<PullServer> server(new PullServer(std::move(impl)));
   servers[host] = server;
   return server;

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "distributed/peers/peer_policy.h"
 #include "distributed/pull/offer_table.h"
 
 namespace tt::distributed {
@@ -19,8 +20,8 @@ class PullServer {
   static constexpr std::chrono::milliseconds kStallLimit{60'000};
 
   // Returns the process's server on this address of the host. The first call starts it, with its limit. UNAVAILABLE if
-  // the address cannot be bound.
-  static absl::StatusOr<std::shared_ptr<PullServer>> shared(const std::string& host,
+  // the address cannot be bound, PERMISSION_DENIED if `peers` does not allow it.
+  static absl::StatusOr<std::shared_ptr<PullServer>> shared(const std::string& host, const PeerPolicy& peers,
                                                             std::chrono::milliseconds stall_limit = kStallLimit);
   // Ends all calls and closes the port.
   ~PullServer();

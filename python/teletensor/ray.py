@@ -104,8 +104,9 @@ class _Engine:
             _daemon(), "--listen", f"{self._host}:{self._port}", "--token-file", f"/proc/self/fd/{token}",
             "--admin-token-file", f"/proc/self/fd/{admin_token}", *self._options,
         ]  # fmt: skip
+        peers = {"TELETENSOR_PEER_NETWORKS": "0.0.0.0/0,::/0"}  # the token is that of one program
         return subprocess.Popen(
-            command, env={**os.environ, **self._environment}, stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log,
+            command, env={**peers, **os.environ, **self._environment}, stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log,
             pass_fds=self._tokens, preexec_fn=lambda: end_with(parent),
         )  # fmt: skip
 

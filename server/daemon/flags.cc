@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
+#include "distributed/peers/peer_policy.h"
 #include "proto/default_socket.h"
 #include "server/rpc/address.h"
 #include "server/version.h"
@@ -25,6 +26,12 @@ std::filesystem::path default_token_file() {
 }
 
 std::string address_error(std::string& text) { return std::string(parse_address(text).status().message()); }
+std::string network_error(std::string& text) {
+  return std::string(distributed::PeerPolicy::parse({text}, {}).status().message());
+}
+std::string ports_error(std::string& text) {
+  return std::string(distributed::PeerPolicy::parse({}, {text}).status().message());
+}
 
 constexpr char kFooter[] = R"(
 Every option can also be set by TELETENSOR_<OPTION> in the environment, or in a file with --config.
@@ -102,6 +109,19 @@ void add_options(CLI::App& app, Flags* flags) {
       ->envname("TELETENSOR_PROFILE_RATE")
       ->check(CLI::Range(0.0, 1000.0))
       ->type_name("N")
+      ->capture_default_str();
+  app.add_option("--peer-networks", flags->peer_networks,
+                 "networks of the engines with which sessions may form groups and exchange tensors, this engine's own "
+                 "among them, such as 10.0.0.0/8; default: none, with --private all")
+      ->envname("TELETENSOR_PEER_NETWORKS")
+      ->delimiter(',')
+      ->check(CLI::Validator(&network_error, "", "network"))
+      ->type_name("NETWORK");
+  app.add_option("--peer-ports", flags->peer_ports, "ports of these engines, and for listening at a session's request")
+      ->envname("TELETENSOR_PEER_PORTS")
+      ->delimiter(',')
+      ->check(CLI::Validator(&ports_error, "", "ports"))
+      ->type_name("PORTS")
       ->capture_default_str();
   app.add_flag("--no-compression", flags->no_compression, "neither accept nor send compressed chunks of tensors")
       ->envname("TELETENSOR_NO_COMPRESSION");

@@ -16,6 +16,8 @@ struct Flags {
   bool no_auth = false;
   bool open_reflection = false;
   bool no_compression = false;
+  std::vector<std::string> peer_networks;             // of the other engines; empty: none
+  std::vector<std::string> peer_ports{"1024-65535"};  // of the other engines, and for listening
   size_t connections_per_address = 256;
   bool private_engine = false;
   int client_fd = -1;                     // pidfd of a private engine's client, readable once the client has ended

@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/mutex.h"
+#include "distributed/peers/peer_policy.h"
 #include "engine/device/failed_check.h"
 #include "server/checkpoint/root.h"
 #include "server/daemon/backends.h"
@@ -90,6 +91,12 @@ std::function<std::shared_ptr<const CheckpointRoot>(absl::string_view)> checkpoi
   return [](absl::string_view) { return CheckpointRoot::unrestricted(); };
 }
 
+// Returns the engines with which sessions may communicate.
+absl::StatusOr<distributed::PeerPolicy> peer_policy(const Flags& flags) {
+  if (flags.private_engine && flags.peer_networks.empty()) return distributed::PeerPolicy::any();
+  return distributed::PeerPolicy::parse(flags.peer_networks, flags.peer_ports);
+}
+
 // Exits the process after `grace`, even if work (a library call, a device) is still running; the system frees its
 // memory.
 class GracePeriod {
@@ -139,6 +146,9 @@ int serve(const Flags& flags, const std::vector<std::string>& listen, PrivateFol
   options.compression = !flags.no_compression;
   if (flags.private_engine) options.tenant = Account::new_tenant();  // one client: reused memory need not be zeroed
   options.checkpoint_root = checkpoint_roots(flags);
+  absl::StatusOr<distributed::PeerPolicy> peers = peer_policy(flags);
+  if (!peers.ok()) return print_error(peers.status());
+  options.peers = *std::move(peers);
   Sessions sessions(options);
   Listener::Options listening{*addresses, flags.open_reflection, flags.connections_per_address, flags.profile_rate};
   auto listener = Listener::start(listening, *auth, sessions, [&shutdown] { shutdown.end(); });

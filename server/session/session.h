@@ -18,6 +18,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "base/mutex.h"
+#include "distributed/peers/peer_policy.h"
 #include "engine/device/cancellation.h"
 #include "engine/program/executor.h"
 #include "engine/program/slot_table.h"
@@ -92,6 +93,7 @@ class Session {
     std::shared_ptr<ContentIndex> contents = nullptr;                 // of the principal; null: creates one
     std::shared_ptr<const CheckpointRoot> checkpoint_root = nullptr;  // null: the session may not use checkpoints
     std::shared_ptr<SharedTensors> shared_tensors = nullptr;          // of the principal; null: creates one
+    distributed::PeerPolicy peers{};                                  // the other engines; by default none
   };
 
   explicit Session(Options options);

@@ -18,6 +18,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "base/mutex.h"
+#include "distributed/peers/peer_policy.h"
 #include "proto/wire.h"
 #include "server/limits.h"
 #include "server/session/memory_release.h"
@@ -43,6 +44,7 @@ class Sessions {
     bool compression = true;                        // whether transfers' chunks may be compressed
     // Returns where the sessions of a principal store checkpoints; null: nowhere. Empty: no session does.
     std::function<std::shared_ptr<const CheckpointRoot>(absl::string_view principal)> checkpoint_root;
+    distributed::PeerPolicy peers;  // the other engines, and where sessions may listen; by default none and nowhere
   };
 
   explicit Sessions(const Options& options);

@@ -60,7 +60,7 @@ class Engine:
             self.tcp = f"127.0.0.1:{free.getsockname()[1]}"
         flags = ["--listen", self.socket, "--listen", self.tcp, "--token-file", str(folder / "token"),
                  "--admin-token-file", str(folder / "admin-token"), "--lease", str(LEASE),
-                 "--session-memory-limit", str(SESSION_LIMIT)]
+                 "--session-memory-limit", str(SESSION_LIMIT), "--peer-networks", "127.0.0.0/8"]
         self.process = subprocess.Popen([str(build / "bin/teletensord"), *flags], stdout=self.log, stderr=self.log,
                                         env={**os.environ, "TELETENSOR_CUDA_PLUGIN": ""})
         deadline = time.monotonic() + 30

@@ -5,6 +5,7 @@ Usage: ``python -m tests.adversary.attacks NAME ADDRESS TOKEN SEED``
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import queue
@@ -272,6 +273,135 @@ def unfed_uploads(address: str, token: str, rng: random.Random) -> None:
         peer.close()
 
 
+# ---- Memory, threads and ports that an account could miss, by programs of real clients
+
+
+def _programs(script: str) -> None:
+    """Runs a program with the client's package again and again. It ends itself, by an error of the engine or not."""
+    while True:
+        subprocess.run([sys.executable, "-c", "import teletensor as torch\n" + script], stderr=subprocess.DEVNULL, check=False)
+
+
+def many_shapes(address: str, token: str, rng: random.Random) -> None:
+    """Makes libraries compile and plan for hundreds of shapes."""
+    _programs("""
+import random
+for i in range(300):
+    x = torch.randn(1, random.randint(1, 8), random.randint(16_000, 130_000))
+    torch.conv1d(x, torch.randn(4, x.shape[1], 5), padding=random.choice([0, 2, 100_000])).sum().item()
+    torch.fft.rfft(x[0, 0, :random.randint(1000, 16_000)]).abs().sum().item()
+    torch.linalg.svdvals(torch.randn(random.randint(2, 60), 40)).sum().item()
+""")
+
+
+def share(queue, done) -> None:
+    """Sends a tensor of 20 MB, and ends its session once it was received."""
+    import teletensor as torch
+
+    queue.put(torch.ones(5 << 20))
+    done.wait(5)
+
+
+def shared_memory(address: str, token: str, rng: random.Random) -> None:
+    """Keeps tensors of sessions that have ended."""
+    _programs("""
+import teletensor.multiprocessing as mp
+from tests.adversary.attacks import share
+context, kept = mp.get_context("spawn"), []
+while True:
+    queue, done = context.Queue(), context.Event()
+    maker = context.Process(target=share, args=(queue, done))
+    maker.start()
+    kept.append(queue.get(timeout=20))
+    done.set()
+    maker.join()
+""")
+
+
+def released_lists(address: str, token: str, rng: random.Random) -> None:
+    """Drops a list of a million tensors at once."""
+    _programs("""
+x = torch.zeros(1)
+views = []
+for _ in range(4):
+    views.extend(x.expand(1 << 17).unbind())
+views.clear()
+assert (x + 1).item() == 1
+""")
+
+
+def full_stores(address: str, token: str, rng: random.Random) -> None:
+    """Serves stores and fills them."""
+    _programs("""
+import teletensor.distributed as dist
+stores = []
+for i in range(64):
+    stores.append(dist.TCPStore("127.0.0.1", 0, 1, True))
+    for k in range(256):
+        stores[-1].set(str(k), "x" * (1 << 20))
+""")
+
+
+def many_groups(address: str, token: str, rng: random.Random) -> None:
+    """Forms as many groups as the engine allows."""
+    _programs("""
+import teletensor.distributed as dist
+dist.init_process_group("gloo", store=dist.TCPStore("127.0.0.1", 0, 1, True), rank=0, world_size=1)
+groups = [dist.new_group([0]) for _ in range(1000)]
+""")
+
+
+def forbidden_ports(address: str, token: str, rng: random.Random) -> None:
+    """Looks for ports and hosts through the engine; ends if two refused targets can be distinguished."""
+    import teletensor as torch
+    from teletensor import _C
+
+    torch.connect(address, token=token)
+    while True:
+        target = f"{rng.choice(['127.0.0.1', '0.0.0.0', 'localhost', '10.0.0.1', 'nobody.invalid'])}:{rng.randrange(1, 1024)}"
+        call = rng.choice([
+            lambda: _C.ops.store_serve(target, "token"),
+            lambda: _C.ops.pull(target, "token", "0" * 32, size=[1], dtype=torch.float32, device="cpu", timeout=0.1)])
+        try:
+            call().tolist()
+        except RuntimeError as error:
+            if f"--peer-networks and --peer-ports allow, got {target}" in str(error):
+                continue
+            raise SystemExit(f"{target}: {error}") from None
+        raise SystemExit(f"{target} was allowed")
+
+
+def silent_connections(address: str, token: str, rng: random.Random) -> None:
+    """Opens hundreds of silent connections per second; ends if a client with the token is refused meanwhile."""
+    host, port = address.rsplit(":", 1)
+    silent: list[socket.socket] = []
+    while True:
+        for _ in range(100):
+            with contextlib.suppress(OSError):
+                silent.append(socket.create_connection((host, int(port)), timeout=2))
+        for old in silent[:-400]:
+            old.close()
+        del silent[:-400]
+        peer = Peer(address, token)
+        try:
+            peer.hello(client="honest")
+        except grpc.RpcError as error:
+            raise SystemExit(f"a client with the token was refused: {error.details()}") from None
+        peer.close()
+
+
+def flapping_link(address: str, token: str, rng: random.Random) -> None:
+    """Breaks a session's connection while work is queued, and resumes it, without end."""
+    walk = Walk(address, token, rng)
+    while True:
+        try:
+            walk.send()
+            walk.break_link()
+            walk.key = walk.key or b""
+        except (grpc.RpcError, EOFError, StopIteration, ValueError):
+            walk = Walk(address, token, rng)
+
+
 # ---- Random sequences
 
 
@@ -392,7 +522,8 @@ def administration(address: str, token: str, rng: random.Random) -> None:
 ATTACKS: dict[str, Attack] = {attack.__name__: attack for attack in (
     held_reflection_streams, unfinished_hellos, guessed_tokens, session_flood, empty_instructions, many_reads,
     instruction_bombs, memory_hog, endless_work, killed_clients, unread_downloads, unfed_uploads, random_walk,
-    administration)}
+    administration, many_shapes, shared_memory, released_lists, full_stores, many_groups, forbidden_ports,
+    silent_connections, flapping_link)}
 
 
 if __name__ == "__main__":

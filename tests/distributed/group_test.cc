@@ -24,7 +24,7 @@ class Rank {
       : group_(std::make_shared<ProcessGroup>(options, notifier_)) {
     formed_ = group_->form([store](const std::function<bool()>&) { return store; },
                            [backend](Store& s, const ProcessGroup::Options& o, const std::function<bool()>& cancelled) {
-                             return connect_backend(s, o, backend, "127.0.0.1", cancelled);
+                             return connect_backend(s, o, backend, "127.0.0.1", PeerPolicy::any(), cancelled);
                            });
   }
   ProcessGroup& group() { return *group_; }

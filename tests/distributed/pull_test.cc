@@ -162,7 +162,7 @@ class PullTest : public testing::Test {
  protected:
   static void SetUpTestSuite() { grpc_init(); }  // as in an engine, gRPC does not stop with the last server
   void SetUp() override {
-    auto server = PullServer::shared("127.0.0.1");
+    auto server = PullServer::shared("127.0.0.1", PeerPolicy::any());
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
     owner_ = offers_->new_owner();
@@ -213,8 +213,8 @@ class PullTest : public testing::Test {
 };
 
 TEST_F(PullTest, TheProcessHasOneServerPerAddress) {
-  EXPECT_EQ(*PullServer::shared("127.0.0.1"), server_);
-  EXPECT_FALSE(PullServer::shared("192.0.2.1").ok());  // of no host
+  EXPECT_EQ(*PullServer::shared("127.0.0.1", PeerPolicy::any()), server_);
+  EXPECT_FALSE(PullServer::shared("192.0.2.1", PeerPolicy::any()).ok());  // of no host
 }
 
 TEST_F(PullTest, TensorsOfAllSizesArrive) {
@@ -330,7 +330,7 @@ class StalledCall : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteB
 };
 
 TEST_F(PullTest, AReceiverThatTakesNoBytesLosesTheTransfer) {
-  auto server = PullServer::shared("127.0.0.2", Milliseconds(100));
+  auto server = PullServer::shared("127.0.0.2", PeerPolicy::any(), Milliseconds(100));
   ASSERT_TRUE(server.ok()) << server.status();
   const std::string with = next_capability();
   const auto value = value_of({16 << 20});  // more than the buffers of a connection

@@ -17,10 +17,12 @@ void bind_extra(pybind11::module_& m) {
     static auto engine = [] {
       server::register_backends(0, 0);
       server::Sessions::Options options;
-      options.lease = std::chrono::hours(24);  // no stream is attached, so the lease starts at once
+      options.lease = std::chrono::hours(24);          // no stream is attached, so the lease starts at once
+      options.peers = distributed::PeerPolicy::any();  // this process is its only client
       return std::make_shared<server::InProcessEngine>(std::move(options));
     }();
-    return Connection(client::Session::connect(std::make_unique<InProcessTransport>(engine, record), "in-process rows"));
+    return Connection(
+        client::Session::connect(std::make_unique<InProcessTransport>(engine, record), "in-process rows"));
   };
   m.def("connect_in_process", connect, pybind11::arg("record") = "");
 }

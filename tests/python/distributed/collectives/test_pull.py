@@ -220,7 +220,7 @@ def test_malformed_tickets_are_refused_at_once(torch, change):
         ({"token": "\n"}, "expected a token of printable ASCII"),
         ({"token": "wrong"}, "the token does not belong"),
         ({"address": "nonsense"}, "expected an address"),
-        ({"address": "127.0.0.1:1"}, "cannot be reached"),
+        ({"address": "127.0.0.1:65534"}, "cannot be reached"),
     ],
 )
 def test_wrong_tickets_are_errors_of_the_copy(torch, change, error):
