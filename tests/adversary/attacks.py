@@ -10,6 +10,7 @@ import itertools
 import os
 import queue
 import random
+import re
 import signal
 import socket
 import subprocess
@@ -277,9 +278,13 @@ def unfed_uploads(address: str, token: str, rng: random.Random) -> None:
 
 
 def _programs(script: str) -> None:
-    """Runs a program with the client's package again and again. It ends itself, by an error of the engine or not."""
+    """Runs a program with the client's package again and again; ends if it fails otherwise than by the engine's refusal."""
     while True:
-        subprocess.run([sys.executable, "-c", "import teletensor as torch\n" + script], stderr=subprocess.DEVNULL, check=False)
+        done = subprocess.run([sys.executable, "-c", "import teletensor as torch\n" + script], stderr=subprocess.PIPE, text=True,
+                              check=False)
+        refusal = re.search(r"out of memory|at most|memory limit|exceeds|session has ended|timed out", done.stderr)
+        if done.returncode != 0 and not refusal:
+            raise SystemExit(done.stderr)
 
 
 def many_shapes(address: str, token: str, rng: random.Random) -> None:
@@ -392,12 +397,14 @@ def silent_connections(address: str, token: str, rng: random.Random) -> None:
 
 def flapping_link(address: str, token: str, rng: random.Random) -> None:
     """Breaks a session's connection while work is queued, and resumes it, without end."""
+    from tests.adversary.wire import operators
+
+    OPERATORS.extend(operators())
     walk = Walk(address, token, rng)
     while True:
         try:
             walk.send()
             walk.break_link()
-            walk.key = walk.key or b""
         except (grpc.RpcError, EOFError, StopIteration, ValueError):
             walk = Walk(address, token, rng)
 
