@@ -2,6 +2,7 @@
 
 #include <deque>
 #include <string>
+#include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
@@ -19,13 +20,15 @@
 namespace tt::python {
 namespace {
 
-// Returns the entry's type `torch.return_types.<name>`, which is created on first use.
-PyTypeObject* result_type(const Entry& entry) {
-  static auto* types = new absl::flat_hash_map<const Entry*, PyTypeObject*>();
-  PyTypeObject*& type = (*types)[&entry];
+// Returns the entry's type `torch.return_types.<name>`, or `<name>_out` for calls with `out=`, which is created on
+// first use.
+PyTypeObject* result_type(const Entry& entry, bool is_out) {
+  static auto* types = new absl::flat_hash_map<std::pair<const Entry*, bool>, PyTypeObject*>();
+  PyTypeObject*& type = (*types)[{&entry, is_out}];
   if (type) return type;
   static auto* names = new std::deque<std::string>();  // types keep pointers to their names
-  std::string& full_name = names->emplace_back(absl::StrCat("teletensor.return_types.", entry.name));
+  std::string& full_name =
+      names->emplace_back(absl::StrCat("teletensor.return_types.", entry.name, is_out ? "_out" : ""));
   std::vector<PyStructSequence_Field> fields;
   for (const char* name : entry.results) fields.push_back({name, nullptr});
   fields.push_back({nullptr, nullptr});
@@ -39,9 +42,21 @@ PyObject* wrap_results(const Entry& entry, const Op& op, client::Tensors results
   if (op.num_outputs == 1) return wrap(std::move(results[0]));
   if (op.num_outputs == 0) Py_RETURN_NONE;
   if (op.num_outputs < 0 || entry.results.size() != results.size()) return wrap_tuple(results);
-  Owned tuple(throw_if_null(PyStructSequence_New(result_type(entry))));
+  Owned tuple(throw_if_null(PyStructSequence_New(result_type(entry, false))));
   for (size_t i = 0; i < results.size(); ++i) {
     PyStructSequence_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), throw_if_null(wrap(results[i])));
+  }
+  return tuple.release();
+}
+
+// Returns what a call with `out=` returns: the tensor, or the tensors by name.
+PyObject* wrap_out(const Entry& entry, PyObject* out) {
+  if (is_tensor(out) || static_cast<size_t>(PySequence_Fast_GET_SIZE(out)) != entry.results.size())
+    return Py_NewRef(out);
+  Owned tuple(throw_if_null(PyStructSequence_New(result_type(entry, true))));
+  for (size_t i = 0; i < entry.results.size(); ++i) {
+    const auto at = static_cast<Py_ssize_t>(i);
+    PyStructSequence_SET_ITEM(tuple.get(), at, Py_NewRef(PySequence_Fast_GET_ITEM(out, at)));
   }
   return tuple.release();
 }
@@ -208,12 +223,12 @@ PyObject* call_entry(const Entry& entry, PyObject* module, const PythonCall& cal
       if (in_place) parsed.into.assign(1, handle_of(call.self));
       if (!in_place && !parsed.into.empty() && !fits_out(op, &parsed)) {
         Owned out(call_resizing(op, id, parsed, call, session));
-        return parsed.requires_grad ? require_grad(out.get()) : out.release();
+        return parsed.requires_grad ? require_grad(out.get()) : wrap_out(entry, out.get());
       }
       client::Tensors results = call_op(id, parsed.args, session, parsed.into);
       if (in_place) return Py_NewRef(call.self);
       if (!parsed.into.empty())
-        return parsed.requires_grad ? require_grad(given_out(call)) : Py_NewRef(given_out(call));
+        return parsed.requires_grad ? require_grad(given_out(call)) : wrap_out(entry, given_out(call));
       if (parsed.requires_grad) {
         for (client::Tensor& t : results) client::set_requires_grad(t, true, current_site(session));
       }

@@ -1,0 +1,168 @@
+"""Idioms of programs that once had other results without an error, or did not exist."""
+
+import collections
+import copy
+import datetime
+import importlib
+import io
+import types
+
+import numpy as np
+
+from .record import error
+
+
+def case_numpy_scalars(torch):
+    numbers = [np.float64(0.1), np.float32(0.1), np.float16(0.5), np.int8(3), np.bool_(True)]
+    rows = [
+        getattr(torch, name)(value)
+        for name in ("tensor", "as_tensor")
+        for n in numbers
+        for value in (n, [n], [[n], [n]])
+    ]
+    rows += [str(torch.tensor([n(1j)]).dtype) for n in (np.complex64, np.complex128)]
+    return rows + [
+        torch.tensor([np.float64(0.1), 2]),
+        torch.tensor([1, np.float32(2)]),
+        torch.full((2,), np.float64(0.5)),
+    ]
+
+
+def case_deepcopy_keeps_sharing(torch):
+    x = torch.arange(6.0)
+    a, b, c = copy.deepcopy([x, x[:2], x.view(2, 3).t()])
+    a.mul_(10)
+    p = torch.nn.Parameter(torch.ones(3))
+    q, r = copy.deepcopy((p, p))
+    return [a, b, c, list(c.stride()), b.storage_offset(), x, q is r, q.requires_grad, type(q).__name__]
+
+
+def case_materialize_grads(torch):
+    seen = []
+
+    class Two(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.set_materialize_grads(False)
+            return x * 2, x * 3
+
+        @staticmethod
+        def backward(ctx, p, q):
+            seen.append([g is None for g in (p, q)])
+            return p if q is None else q
+
+    rows = []
+    for used in (0, 1):
+        x = torch.ones(2, requires_grad=True)
+        Two.apply(x)[used].sum().backward()
+        rows.append(x.grad)
+    return rows + seen
+
+
+def case_clamp_at_its_bounds(torch):
+    rows = []
+    for bounds in ({"min": 0.0, "max": 1.0}, {"min": 0.0}, {"max": 1.0}):
+        x = torch.tensor([0.0, 1.0, 0.5, -1.0, 2.0], requires_grad=True)
+        x.clamp(**bounds).sum().backward()
+        rows.append(x.grad)
+    return rows
+
+
+def case_windows_and_draws(torch):
+    rows = [
+        torch.hann_window(4, requires_grad=True).requires_grad,
+        torch.kaiser_window(4, requires_grad=True).requires_grad,
+    ]
+    rows.append("normal expects" in error(torch.normal, 0.0, -1.0, (2,)))
+    generator = torch.manual_seed(0)
+    return rows + [
+        isinstance(generator, torch.Generator),
+        generator is torch.default_generator,
+        generator.initial_seed(),
+    ]
+
+
+def case_sdp_backend(torch):
+    backend = torch.nn.attention.SDPBackend
+    return [
+        type(backend.MATH).__name__,
+        isinstance(backend.MATH, int),
+        backend.MATH == backend.MATH,
+        repr(backend.MATH),
+    ]
+
+
+def case_numpy_without_gradients(torch):
+    x = torch.ones(2, requires_grad=True)
+    with torch.no_grad():
+        return [x.numpy().tolist(), np.asarray(x).tolist(), np.array(x * 2).tolist()]
+
+
+def case_writes_to_data(torch):
+    rows = []
+    for write in (
+        lambda d: d.__setitem__(0, 5.0),
+        lambda d: d.__setitem__(slice(None), torch.tensor([7.0, 8.0])),
+        lambda d: d.mul_(2),
+        lambda d: d.copy_(torch.ones(2)),
+    ):
+        x = torch.tensor([2.0, 3.0], requires_grad=True)
+        y = x * x
+        write(x.data)
+        y.sum().backward()
+        rows.append([x, x.grad])
+    return rows
+
+
+def case_lists_of_results(torch):
+    x = torch.tensor([[3.0, 1.0, 2.0], [4.0, 6.0, 5.0]])
+    rows = []
+    for name in ("max", "min", "mode", "cummax", "cummin", "median", "sort"):
+        out = [torch.empty(0), torch.empty(0, dtype=torch.int64)]
+        result = getattr(torch, name)(x, 1, out=out)
+        rows.append([out, result[0] is out[0], type(result).__name__])
+    return rows
+
+
+def case_files_of_plain_objects(torch):
+    content = {
+        "n": types.SimpleNamespace(a=1, b=torch.ones(2)),
+        "t": datetime.datetime(2024, 1, 2),
+        "o": collections.OrderedDict(a=1),
+    }
+    file = io.BytesIO()
+    torch.save(content, file)
+    file.seek(0)
+    read = torch.load(file, weights_only=False)
+    module = torch.nn.Sequential(torch.nn.Linear(2, 1), torch.nn.ReLU())
+    file = io.BytesIO()
+    torch.save(module, file)
+    file.seek(0)
+    loaded = torch.load(file, weights_only=False)
+    equal = all(torch.equal(a, b) for a, b in zip(module.parameters(), loaded.parameters(), strict=True))
+    return [read["n"].a, read["n"].b, str(read["t"]), read["o"], repr(loaded), equal]
+
+
+def case_small_names(torch):
+    x = torch.arange(6.0).view(2, 3)
+    rows = [
+        torch.finfo(type=torch.float64).bits,
+        torch.functional.cdist(x, x),
+        torch.distributions.normal.Normal.__name__,
+    ]
+    rows.append([list(t.shape) for t in torch.hsplit(x, (1, 2))])
+    lu, pivots = torch.linalg.lu_factor(torch.tensor([[2.0, 1.0], [1.0, 3.0]]))
+    rows += [lu, pivots, torch.functional.lu(torch.tensor([[2.0, 1.0], [1.0, 3.0]]), True, False)[0]]
+    return rows
+
+
+def case_fake_tensors(torch):
+    with importlib.import_module(f"{torch.__name__}._subclasses").FakeTensorMode():
+        x = torch.zeros(3, 4)
+        y = x @ torch.ones(4, 5)
+    return [list(y.shape), str(y.dtype), type(y).__name__]
+
+
+def case_sobol_without_scrambling(torch):
+    engine = torch.quasirandom.SobolEngine(3)
+    return [engine.draw(5), engine.draw(2), engine.fast_forward(3).draw(1), engine.reset().draw(2)]
