@@ -5,6 +5,7 @@
 #include "client/admin.h"
 #include "engine/schema/error.h"
 #include "python/bindings/connection.h"
+#include "python/bindings/tensor/gil.h"
 
 namespace py = pybind11;
 
@@ -26,7 +27,7 @@ std::string to_json(const google::protobuf::Message& message) {
 
 void bind_admin(py::module_& m) {
   using client::Admin;
-  using Free = py::call_guard<py::gil_scoped_release>;
+  using Free = py::call_guard<ReleaseGil>;
   py::class_<Admin> admin(m, "Admin", "Queries and controls an engine. Results are JSON strings.");
   require_init(admin);
   admin

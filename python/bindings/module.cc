@@ -20,6 +20,7 @@
 #include "python/bindings/tensor/convert.h"
 #include "python/bindings/tensor/dtensor.h"
 #include "python/bindings/tensor/errors.h"
+#include "python/bindings/tensor/gil.h"
 #include "python/bindings/tensor/mode.h"
 #include "python/bindings/tensor/object.h"
 #include "python/bindings/tensor/operators.h"
@@ -135,19 +136,19 @@ void bind_connection(py::module_& m) {
   require_init(connection);
   connection
       .def(
-          "close", [](const Connection& c) { c.session().close(); }, py::call_guard<py::gil_scoped_release>())
+          "close", [](const Connection& c) { c.session().close(); }, py::call_guard<ReleaseGil>())
       .def(
           "synchronize",
           [](const Connection& c) {
             uint32_t site = current_site(c.session());
-            py::gil_scoped_release released;
+            ReleaseGil released;
             c.session().synchronize(site);
           },
           "Waits until everything issued so far has been executed.")
       .def(
-          "flush", [](const Connection& c) { c.session().flush(); }, py::call_guard<py::gil_scoped_release>())
+          "flush", [](const Connection& c) { c.session().flush(); }, py::call_guard<ReleaseGil>())
       .def(
-          "cancel", [](const Connection& c) { c.session().cancel(); }, py::call_guard<py::gil_scoped_release>(),
+          "cancel", [](const Connection& c) { c.session().cancel(); }, py::call_guard<ReleaseGil>(),
           "Cancels all issued work that has not been executed; reading its results raises an error.")
       .def("counters", &counters, "Counters of this session and the state of its link, by name (times in seconds).")
       .def(
@@ -181,7 +182,7 @@ void bind_connection(py::module_& m) {
       "connect",
       [](const std::string& address, const std::string& token, const std::string& name, uint64_t memory_limit,
          const std::string& compression, bool content_addressed) {
-        py::gil_scoped_release released;
+        ReleaseGil released;
         std::string used_address;
         auto session = client::connect({.address = address,
                                         .token = token,

@@ -11,6 +11,7 @@
 #include "client/connection/interruption.h"
 #include "distributed/store/remote_store.h"
 #include "python/bindings/connection.h"
+#include "python/bindings/tensor/gil.h"
 
 namespace py = pybind11;
 
@@ -49,7 +50,7 @@ T value_or_throw(absl::StatusOr<T> result) {
 template <typename Function>
 auto without_gil(Function function) {
   auto result = [&] {
-    py::gil_scoped_release released;
+    ReleaseGil released;
     return function();
   }();
   if constexpr (std::is_same_v<decltype(result), absl::Status>)
@@ -66,7 +67,7 @@ std::chrono::milliseconds milliseconds(double seconds) {
 // Closing the connection waits for gRPC's threads.
 struct DeleteWithoutGil {
   void operator()(RemoteStore* store) const {
-    py::gil_scoped_release released;
+    ReleaseGil released;
     delete store;
   }
 };

@@ -21,10 +21,8 @@ bool is_main_thread() { return PyThread_get_thread_ident() == main_thread.load(s
 // caller, which unwinds to Python with Interrupted.
 bool run_signal_handlers() {
   if (!Py_IsInitialized()) return false;
-  PyGILState_STATE state = PyGILState_Ensure();
-  bool raised = PyErr_CheckSignals() != 0;
-  PyGILState_Release(state);
-  return raised;
+  HoldGil held;
+  return PyErr_CheckSignals() != 0;
 }
 
 // Attributed to the innermost line of Python, which is in this package if its function calls the client. A thread of
@@ -32,18 +30,17 @@ bool run_signal_handlers() {
 bool show_warning(const char* message) {
   if (!Py_IsInitialized()) return false;
   const bool has_caller = PyGILState_GetThisThreadState() != nullptr;
-  PyGILState_STATE state = PyGILState_Ensure();
+  HoldGil held;
   bool raised = PyErr_WarnEx(PyExc_UserWarning, message, 1) != 0;
   if (raised && !has_caller) {
     PyErr_WriteUnraisable(nullptr);
     raised = false;
   }
-  PyGILState_Release(state);
   return raised;
 }
 
 void* release_gil() { return PyGILState_Check() ? PyEval_SaveThread() : nullptr; }
-void take_gil(void* state) { PyEval_RestoreThread(static_cast<PyThreadState*>(state)); }
+void take_gil(void* state) { restore_gil(static_cast<PyThreadState*>(state)); }
 
 }  // namespace
 

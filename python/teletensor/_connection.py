@@ -12,7 +12,7 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 
-from . import _C
+from . import _C, _threads
 from ._version import __version__
 
 _current: _C.Connection | None = None
@@ -20,6 +20,7 @@ _all: Engines | None = None  # of connect_all()
 environment: dict[str, str] = {}  # variables by which another process connects to the same engine
 _settings: dict[str, tuple] = {}  # arguments by operator name; issued again in every new session
 _opening = threading.RLock()  # held by connection() while it opens a session
+_has_ended = False  # whether the program is ending
 _refusal: BaseException | type[BaseException] | None = None  # raised by connect()
 
 
@@ -175,6 +176,8 @@ def connection() -> _C.Connection:
     """Returns the open session; opens one if there is none. Threads that call it at once get the same one."""
     if _current is not None:
         return _current
+    if _has_ended and threading.current_thread() is not threading.main_thread():
+        raise ConnectionError("[connection] the program is ending")
     with _opening:
         return _current or connect()
 
@@ -258,4 +261,12 @@ class no_sync(contextlib.ContextDecorator):  # noqa: N801 - named as no_grad
         _C.set_thread_wait_policy(self._before.pop())
 
 
-atexit.register(disconnect)
+def _end() -> None:
+    """Ends the sessions when the program ends, and then the threads that waited for them. Later threads open none."""
+    global _has_ended
+    _has_ended = True
+    disconnect()
+    _threads.join_all()
+
+
+atexit.register(_end)

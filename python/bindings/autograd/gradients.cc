@@ -36,9 +36,8 @@ uint32_t site_of(const client::Tensor& tensor) { return current_site(*tensor->se
 std::shared_ptr<PyObject> share(PyObject* owned) {
   return std::shared_ptr<PyObject>(owned, [](PyObject* o) {
     if (!Py_IsInitialized()) return;
-    PyGILState_STATE state = PyGILState_Ensure();
+    HoldGil held;
     Py_DECREF(o);
-    PyGILState_Release(state);
   });
 }
 

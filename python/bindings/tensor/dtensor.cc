@@ -30,9 +30,8 @@ struct Shards final : public RefCounted {
   Shards(std::vector<client::Tensor> locals, py::object spec) : locals(std::move(locals)), spec(spec.release().ptr()) {}
   ~Shards() override {
     if (!Py_IsInitialized()) return;
-    PyGILState_STATE state = PyGILState_Ensure();
+    HoldGil held;
     Py_DECREF(spec);
-    PyGILState_Release(state);
   }
 
   std::vector<client::Tensor> locals;

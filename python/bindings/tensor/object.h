@@ -4,12 +4,14 @@
 #pragma once
 
 #include <Python.h>
+#include <cxxabi.h>
 
 #include <utility>
 #include <vector>
 
 #include "client/session/session.h"
 #include "client/session/tensor.h"
+#include "python/bindings/tensor/gil.h"
 
 namespace tt::python {
 
@@ -42,6 +44,8 @@ auto guard(F&& body, decltype(body()) failed = {}) noexcept -> decltype(body()) 
   } catch (const std::exception& e) {
     set_python_error(e);
     return failed;
+  } catch (const abi::__forced_unwind&) {  // Python code that `body` called was running when the interpreter ended
+    sleep_until_exit();
   }
 }
 
@@ -67,18 +71,6 @@ class Owned {
 
  private:
   PyObject* p_ = nullptr;
-};
-
-// Releases the GIL during its lifetime, so that other Python threads run.
-class ReleaseGil {
- public:
-  ReleaseGil() : state_(PyEval_SaveThread()) {}
-  ~ReleaseGil() { PyEval_RestoreThread(state_); }
-  ReleaseGil(const ReleaseGil&) = delete;
-  ReleaseGil& operator=(const ReleaseGil&) = delete;
-
- private:
-  PyThreadState* state_;
 };
 
 // Keeps the handles that a call refers to by raw pointers (Args) alive while the call is parsed and issued. Python code

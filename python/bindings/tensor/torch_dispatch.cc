@@ -70,9 +70,8 @@ PyObject* handler_module() {
 struct Wrapper final : public RefCounted {
   ~Wrapper() override {
     if (!weak_reference || !Py_IsInitialized()) return;
-    PyGILState_STATE state = PyGILState_Ensure();
+    HoldGil held;
     Py_DECREF(weak_reference);
-    PyGILState_Release(state);
   }
   PyObject* weak_reference = nullptr;
 };

@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable
 
 from ... import _C
+from ..._threads import Thread
 from .. import _rendezvous
 
 MAX_MESSAGE = 8 << 20  # a store's maximum value
@@ -78,7 +79,7 @@ class Inbox:
         self._prefix, self._next = f"{prefix}/{me}", 0
         self._later, self._receive, self._lost = later, receive, lost
         self._closed = False
-        self.thread = threading.Thread(target=self._run, name=f"rpc-from-{name}", daemon=True)
+        self.thread = Thread(self._run, f"rpc-from-{name}")
 
     def start(self) -> None:
         self.thread.start()

@@ -10,6 +10,8 @@ import threading
 import time
 from collections.abc import Callable
 
+from ..._threads import Thread
+
 _log = logging.getLogger("teletensor.distributed.rpc")
 
 
@@ -27,7 +29,7 @@ class Pool:
         with self._lock:
             self._unfinished += 1
             if self._unfinished > len(self._threads) and len(self._threads) < self._size:
-                thread = threading.Thread(target=self._run, name=f"{self._name}-{len(self._threads)}", daemon=True)
+                thread = Thread(self._run, f"{self._name}-{len(self._threads)}")
                 self._threads.append(thread)
                 thread.start()
         self._tasks.put(task)
@@ -62,7 +64,7 @@ class Timers:
         self._soon: queue.SimpleQueue[Callable | None] = queue.SimpleQueue()
         self._heap: list[tuple[float, int, Callable]] = []  # used by the thread only
         self._numbers = itertools.count()
-        self._thread = threading.Thread(target=self._run, name="rpc-timers", daemon=True)
+        self._thread = Thread(self._run, "rpc-timers")
         self._thread.start()
 
     def soon(self, function: Callable[[], None]) -> None:

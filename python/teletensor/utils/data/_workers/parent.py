@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from ...._threads import Thread
 from .child import worker_main
 from .messages import BATCH, CHECK_SECONDS, DIED, END, ERROR, SAMPLES, SESSION_NEEDED, Result, Setup, Task, failure
 from .shared import Decoder, receive, send
@@ -42,7 +43,7 @@ class ProcessWorker:
             raise
         finally:
             theirs.close()
-        self._thread = threading.Thread(target=self._receive, name=f"loader-{setup.number}", daemon=True)
+        self._thread = Thread(self._receive, f"loader-{setup.number}")
         self._thread.start()
 
     def fileno(self) -> int:
