@@ -1,6 +1,7 @@
 #include "kernels/cpu/nn/convolution.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "engine/device/cancellation.h"
@@ -259,38 +260,15 @@ void onednn_convolution_weights(const Tensor& g, const Tensor& x, const Convolut
 
 // A convolution is computed in pieces along its last dimension if its output has more than kWidest columns, if the
 // columns of its input that they start at span more than kWidestSpan, or if the padding exceeds kMostPadding: the
-// memory and the time that a primitive takes to compile grow with these, and the pieces of all widths use one
-// primitive. Padding of the last dimension is written into the pieces at the borders as zeros.
-constexpr int64_t kWidest = 2048, kWidestSpan = 8192, kMostPadding = 64;
+// memory and the time that a primitive takes to compile grow with these. What remains after the widest pieces is
+// divided into powers of two, and a rest of less than kNarrowest columns, so that all widths share a few primitives. No
+// piece has columns that the whole has not: a zero of a gradient or of the padding, times an infinity, would be NaN.
+constexpr int64_t kWidest = 2048, kWidestSpan = 8192, kMostPadding = 64, kNarrowest = 32;
 
 // The number of output columns of a piece.
 int64_t widest_piece(const ConvolutionParams& params) {
   return std::clamp<int64_t>(kWidestSpan / params.stride.back(), 1, kWidest);
 }
-
-// The columns of input and output that one piece consists of.
-struct Pieces {
-  int64_t out_width, columns, stride, left, in_columns;
-  ConvolutionParams params;  // of the convolution of one piece
-
-  Pieces(SizesView out, SizesView weight, const ConvolutionParams& whole)
-      : out_width(out.back()),
-        columns(std::min(out_width, widest_piece(whole))),
-        stride(whole.stride.back()),
-        left(whole.padding.back()),
-        in_columns((columns - 1) * stride + (weight.back() - 1) * whole.dilation.back() + 1),
-        params(whole) {
-    params.padding.back() = 0;
-  }
-  // Calls body(first output column, its number of columns, first input column), which may be negative.
-  template <typename Body>
-  void for_each(Body body) const {
-    for (int64_t begin = 0; begin < out_width; begin += columns) {
-      check_cancelled();
-      body(begin, std::min(columns, out_width - begin), begin * stride - left);
-    }
-  }
-};
 
 Tensor column_view(const Tensor& t, int64_t begin, int64_t count) {
   Geometry part{t.sizes(), t.strides(), t->offset + begin * t.strides().back(), true};
@@ -298,32 +276,66 @@ Tensor column_view(const Tensor& t, int64_t begin, int64_t count) {
   return view_of(t, part);
 }
 
-// Columns [begin, begin + count) of `t`; those outside of it are zeros, in a copy.
-Tensor padded_columns(const Tensor& t, int64_t begin, int64_t count) {
-  const int64_t width = t.sizes().back(), from = std::clamp<int64_t>(begin, 0, width);
-  const int64_t to = std::clamp<int64_t>(begin + count, 0, width);
-  if (to - from == count) return column_view(t, begin, count);
-  Sizes sizes(t.sizes().begin(), t.sizes().end());
-  sizes.back() = count;
-  Tensor padded = empty(sizes, t.dtype(), Device{});
-  std::memset(padded.data(), 0, static_cast<size_t>(padded.numel()) * item_size(t.dtype()));
-  if (from < to) copy(column_view(t, from, to - from), column_view(padded, from - begin, to - from));
-  return padded;
+// The columns of input and output that one piece consists of, and the parameters of its convolution.
+struct Piece {
+  int64_t out_begin, out_count;
+  int64_t in_begin, in_count;  // columns of the input that exist; in_count is 0 if the piece sees only padding
+  int64_t zeros_before;        // columns of zeros that precede them in a copy; -1: the primitive pads
+  int64_t in_width;            // of the primitive's input
+  ConvolutionParams params;
+
+  Tensor input(const Tensor& x) const {
+    if (zeros_before < 0) return column_view(x, in_begin, in_count);
+    Sizes sizes(x.sizes().begin(), x.sizes().end());
+    sizes.back() = in_width;
+    Tensor padded = empty(sizes, x.dtype(), Device{});
+    std::memset(padded.data(), 0, static_cast<size_t>(padded.numel()) * item_size(x.dtype()));
+    if (in_count > 0) copy(column_view(x, in_begin, in_count), column_view(padded, zeros_before, in_count));
+    return padded;
+  }
+};
+
+// Calls body(piece) for all pieces, from left to right. Throws Cancelled between them.
+template <typename Body>
+void for_each_piece(SizesView input, SizesView weight, SizesView output, const ConvolutionParams& whole, Body body) {
+  const int64_t width = input.back(), columns = widest_piece(whole), stride = whole.stride.back();
+  const int64_t reach = (weight.back() - 1) * whole.dilation.back() + 1;
+  Piece piece{0, 0, 0, 0, 0, 0, whole};
+  for (int64_t begin = 0; begin < output.back(); begin += piece.out_count) {
+    check_cancelled();
+    const int64_t left = output.back() - begin;
+    piece.out_begin = begin;
+    piece.out_count = left >= columns      ? columns
+                      : left >= kNarrowest ? static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(left)))
+                                           : left;
+    const int64_t first = begin * stride - whole.padding.back();
+    const int64_t end = first + (piece.out_count - 1) * stride + reach;
+    piece.in_begin = std::clamp<int64_t>(first, 0, width);
+    piece.in_count = std::clamp<int64_t>(end, 0, width) - piece.in_begin;
+    const int64_t before = piece.in_begin - first, after = end - piece.in_begin - piece.in_count;
+    const bool is_padded_by_primitive = piece.in_count > 0 && before <= kMostPadding && after <= kMostPadding;
+    piece.zeros_before = is_padded_by_primitive ? -1 : before;
+    piece.in_width = is_padded_by_primitive ? piece.in_count : end - first;
+    piece.params.padding.back() = is_padded_by_primitive ? before : 0;
+    body(piece);
+  }
 }
 
-// Adds each column of `piece`, a contiguous tensor, to column `begin` + its number of `sum`, which is contiguous too.
-// Columns outside of `sum` are dropped.
-void add_columns(const Tensor& piece, int64_t begin, Tensor& sum) {
-  const int64_t count = piece.sizes().back(), width = sum.sizes().back(), rows = piece.numel() / count;
-  const int64_t from = std::max<int64_t>(0, -begin), to = std::min(count, width - begin);
+// Adds column `skipped` and the following ones of `piece` to `count` columns of `sum` from `begin`. Both are
+// contiguous.
+void add_columns(const Tensor& piece, int64_t skipped, Tensor& sum, int64_t begin, int64_t count) {
+  constexpr int64_t kGrain = 16 << 10;  // elements per thread
+  const int64_t piece_width = piece.sizes().back(), width = sum.sizes().back(), rows = piece.numel() / piece_width;
   with_element(piece.dtype(), [&]<typename T>(std::type_identity<T>) {
     with_element(sum.dtype(), [&]<typename S>(std::type_identity<S>) {
       if constexpr (std::is_convertible_v<T, S> && std::is_convertible_v<S, T>) {
-        for (int64_t r = 0; r < rows; ++r) {
-          const T* added = piece.data_as<T>() + r * count;
-          S* row = sum.data_as<S>() + r * width;
-          for (int64_t j = from; j < to; ++j) row[begin + j] = static_cast<S>(row[begin + j] + static_cast<S>(added[j]));
-        }
+        parallel_for(rows, std::max<int64_t>(1, kGrain / std::max<int64_t>(count, 1)), [&](int64_t from, int64_t to) {
+          for (int64_t r = from; r < to; ++r) {
+            const T* added = piece.data_as<T>() + r * piece_width + skipped;
+            S* row = sum.data_as<S>() + r * width + begin;
+            for (int64_t j = 0; j < count; ++j) row[j] = static_cast<S>(row[j] + static_cast<S>(added[j]));
+          }
+        });
       }
     });
   });
@@ -331,44 +343,34 @@ void add_columns(const Tensor& piece, int64_t begin, Tensor& sum) {
 
 void wide_convolution(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvolutionParams& params,
                       const Tensor& out) {
-  const Pieces pieces(out.sizes(), w.sizes(), params);
-  pieces.for_each([&](int64_t begin, int64_t count, int64_t from) {
-    const Tensor input = padded_columns(x, from, pieces.in_columns);
-    if (count == pieces.columns) {
-      return onednn_convolution(input, w, bias, pieces.params, column_view(out, begin, count));
-    }
-    Sizes sizes(out.sizes().begin(), out.sizes().end());
-    sizes.back() = pieces.columns;
-    const Tensor result = empty(sizes, out.dtype(), Device{});
-    onednn_convolution(input, w, bias, pieces.params, result);
-    copy(column_view(result, 0, count), column_view(out, begin, count));
+  for_each_piece(x.sizes(), w.sizes(), out.sizes(), params, [&](const Piece& piece) {
+    onednn_convolution(piece.input(x), w, bias, piece.params, column_view(out, piece.out_begin, piece.out_count));
   });
 }
 
 void wide_convolution_data(const Tensor& g, const Tensor& w, const ConvolutionParams& params, const Tensor& dx) {
-  const Pieces pieces(g.sizes(), w.sizes(), params);
   Sizes sizes(dx.sizes().begin(), dx.sizes().end());
   // Neighbouring pieces overlap by the reach of the weights: sums of 16-bit floats are rounded once.
   Tensor sum = dx.dtype() == DType::kFloat32 && dx.is_contiguous() ? dx : empty(sizes, DType::kFloat32, Device{});
   std::memset(sum.data(), 0, static_cast<size_t>(sum.numel()) * sizeof(float));
-  sizes.back() = pieces.in_columns;
-  const Tensor piece = empty(sizes, dx.dtype(), Device{});
-  pieces.for_each([&](int64_t begin, int64_t, int64_t from) {
-    onednn_convolution_data(padded_columns(g, begin, pieces.columns), w, pieces.params, piece);
-    add_columns(piece, from, sum);
+  for_each_piece(dx.sizes(), w.sizes(), g.sizes(), params, [&](const Piece& piece) {
+    if (piece.in_count == 0) return;
+    sizes.back() = piece.in_width;
+    const Tensor part = empty(sizes, dx.dtype(), Device{});
+    onednn_convolution_data(column_view(g, piece.out_begin, piece.out_count), w, piece.params, part);
+    add_columns(part, std::max<int64_t>(piece.zeros_before, 0), sum, piece.in_begin, piece.in_count);
   });
   if (!sum.same(dx)) copy(sum, dx);
 }
 
 void wide_convolution_weights(const Tensor& g, const Tensor& x, const ConvolutionParams& params, Tensor& dw) {
-  const Pieces pieces(g.sizes(), dw.sizes(), params);
   Tensor sum = dw.dtype() == DType::kFloat32 && dw.is_contiguous() ? dw : empty(dw.sizes(), DType::kFloat32, Device{});
   std::memset(sum.data(), 0, static_cast<size_t>(sum.numel()) * sizeof(float));
-  Tensor piece = empty(dw.sizes(), dw.dtype(), Device{});
-  pieces.for_each([&](int64_t begin, int64_t, int64_t from) {
-    onednn_convolution_weights(padded_columns(g, begin, pieces.columns), padded_columns(x, from, pieces.in_columns),
-                               pieces.params, piece);
-    add_columns(piece, 0, sum);
+  Tensor part = empty(dw.sizes(), dw.dtype(), Device{});
+  for_each_piece(x.sizes(), dw.sizes(), g.sizes(), params, [&](const Piece& piece) {
+    if (piece.in_count == 0) return;
+    onednn_convolution_weights(column_view(g, piece.out_begin, piece.out_count), piece.input(x), piece.params, part);
+    add_columns(part, 0, sum, 0, part.sizes().back());
   });
   if (!sum.same(dw)) copy(sum, dw);
 }
