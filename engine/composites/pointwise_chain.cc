@@ -8,6 +8,7 @@
 #include "engine/dispatch/chain.h"
 #include "engine/program/chain_code.h"
 #include "engine/program/poison.h"
+#include "engine/tensor/new_result.h"
 
 namespace tt::composites {
 namespace {
@@ -136,7 +137,7 @@ class ChainRun {
     try {
       if (scope.observes_kernels()) [[unlikely]]
         observe(chain, Tensor());
-      Tensor out = allocate(inferred_[first + length - 1].outputs[0]);
+      Tensor out = new_result(inferred_[first + length - 1].outputs[0]);
       try {
         Dispatcher::instance().chain_kernel(inferred_[first].backend)(chain, out);
       } catch (const std::exception&) {

@@ -1,5 +1,7 @@
 #include "engine/dispatch/dispatcher.h"
 
+#include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "engine/device/cancellation.h"
@@ -10,6 +12,7 @@
 #include "engine/dispatch/written_tensors.h"
 #include "engine/schema/error.h"
 #include "engine/schema/op_ids.h"
+#include "engine/tensor/new_result.h"
 
 namespace tt {
 namespace {
@@ -47,9 +50,72 @@ void stop_before(const Call& call, bool writes) {
   check_cancelled();
 }
 
+// Whether a result has the layout that the client knows: the inferred one, or contiguous if its sizes were not known.
+bool has_inferred_layout(const Call& call, size_t i) {
+  const TensorMeta& result = call.outputs[i].meta();
+  if (call.op->is_dynamic || call.inferred.outputs.size() != call.outputs.size()) return result.is_contiguous();
+  const TensorMeta& inferred = call.inferred.outputs[i];
+  if (result.strides == inferred.strides) [[likely]]
+    return true;
+  for (size_t d = 0; d < result.sizes.size(); ++d) {
+    if (result.sizes[d] > 1 && result.strides[d] != inferred.strides[d]) return false;
+  }
+  return true;
+}
+
+// Copies results whose kernel wrote another layout.
+void conform_outputs(Call& call) {
+  if (call.op->is_view) return;
+  for (size_t i = 0; i < call.outputs.size(); ++i) {
+    if (!call.outputs[i] || has_inferred_layout(call, i)) [[likely]]
+      continue;
+    const Tensor& written = call.outputs[i];
+    const Tensor laid_out = call.op->is_dynamic ? empty(written.sizes(), written.dtype(), written.device())
+                                                : new_result(call.inferred.outputs[i]);
+    copy_into(laid_out, written);
+    call.outputs[i] = laid_out;
+  }
+}
+
+Tensor call_on(const char* name, const Tensor& t, SizesView dims = {}) {
+  const Op* op = find_op(name);
+  const Arg args[] = {Arg(t.get()), Arg(dims)};
+  Call call;
+  call.op = op;
+  call.args = Args(args, op->params.size());
+  Dispatcher::instance().dispatch(call);
+  return call.outputs[0];
+}
+
+// The same for the results of a composite, whose gradients are recorded.
+void conform_composite(Call& call) {
+  for (size_t i = 0; i < call.outputs.size(); ++i) {
+    if (!call.outputs[i] || has_inferred_layout(call, i)) [[likely]]
+      continue;
+    const Tensor written = call.outputs[i];
+    const bool is_plain = call.op->is_dynamic || call.inferred.outputs[i].is_contiguous();
+    if (is_plain) {
+      call.outputs[i] = call_on("contiguous", written);
+      continue;
+    }
+    // Contiguous with the dimensions in the order of the inferred strides, and back.
+    const Sizes& strides = call.inferred.outputs[i].strides;
+    Sizes order(strides.size()), back(strides.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+      return strides[static_cast<size_t>(a)] > strides[static_cast<size_t>(b)];
+    });
+    for (size_t d = 0; d < order.size(); ++d) back[static_cast<size_t>(order[d])] = static_cast<int64_t>(d);
+    call.outputs[i] = call_on("permute", call_on("contiguous", call_on("permute", written, order)), back);
+  }
+}
+
 // A composite creates new tensors by calling operators; a final `assign` copies them into the out tensors.
 void run_composite(Call& call, Kernel composite) {
-  if (!call.into) return composite(call);
+  if (!call.into) {
+    composite(call);
+    return conform_composite(call);
+  }
   Tensors targets = std::move(call.outputs);
   call.outputs.clear();
   call.into = false;
@@ -152,6 +218,7 @@ void Dispatcher::run_backend(Call& call, const Row& row, Key key) const {
   const Activity::Kernel running(scope.activity, call.op->id);
   try {
     kernel(call);
+    if (!call.into) conform_outputs(call);
   } catch (const std::exception& error) {  // costs nothing unless thrown
     if (dynamic_cast<const Cancelled*>(&error) && (call.into || row.writes)) PartialWrites::add(call);
     observe();

@@ -2,6 +2,7 @@
 
 #include "engine/dispatch/dispatcher.h"
 #include "engine/schema/error.h"
+#include "engine/tensor/new_result.h"
 
 namespace tt {
 namespace {
@@ -106,7 +107,8 @@ void allocate_outputs(Call& call) {
   call.outputs.resize(inferred.size());
   if (call.op->is_dynamic) return;
   for (size_t i = 0; i < inferred.size(); ++i) {
-    if (!call.outputs[i]) call.outputs[i] = allocate(inferred[i]);
+    // Other kernels than pointwise ones write contiguous results; see conform_outputs().
+    if (!call.outputs[i]) call.outputs[i] = call.op->is_pointwise ? new_result(inferred[i]) : allocate(inferred[i]);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "engine/schema/error.h"
+#include "engine/schema/layout.h"
 #include "engine/schema/op.h"
 
 namespace tt {
@@ -118,6 +119,7 @@ void infer(const Op& op, Args args, bool grad_enabled, Inference* out) {
   out->alias = false;
   try {
     op.infer(args, out);
+    follow_arguments(op, args, out);
     infer_common(op, args, grad_enabled, out);
     if (is_float8(out->compute)) out->compute = DType::kFloat32;  // computed in float
     for (TensorMeta& meta : out->outputs) {

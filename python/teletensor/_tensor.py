@@ -178,7 +178,7 @@ def to(
 ) -> Tensor:
     """``to(dtype)``, ``to(device)``, ``to(device, dtype)`` or ``to(other)``. Returns self if nothing changes.
 
-    ``non_blocking`` has no effect, since no copy waits; ``memory_format`` does not change the values.
+    ``non_blocking`` has no effect, since no copy waits.
     """
     check_flags("to", non_blocking=non_blocking, copy=copy)
     check_memory_format("to", memory_format)
@@ -204,6 +204,8 @@ def to(
         result = _C.ops.to_device(result, device)
     if dtype is not None and dtype is not result.dtype:
         result = _C.ops.to_dtype(result, dtype)
+    if memory_format is not None and memory_format != "torch.preserve_format":
+        result = _C.ops.contiguous(result, memory_format=memory_format)
     return _C.ops.clone(result) if copy and result is self else result
 
 

@@ -6,6 +6,7 @@
 
 #include "engine/schema/error.h"
 #include "engine/schema/op_ids.h"
+#include "kernels/common/iteration/permuted_chain.h"
 #include "kernels/cpu/iteration/copy.h"
 #include "kernels/cpu/iteration/loop.h"
 
@@ -266,6 +267,7 @@ void run(absl::Span<const ChainStep> steps, const Tensor& out) {
 }  // namespace
 
 void run_chain(absl::Span<const ChainStep> steps, const Tensor& out) {
+  if (run_permuted(steps, out, &run_chain)) return;
   switch (steps[0].compute) {
     case DType::kBFloat16:
       if (computes_in_bfloat16(steps, out)) return run<BFloat16>(steps, out);

@@ -6,6 +6,8 @@
 
 #include "base/mutex.h"
 #include "engine/schema/error.h"
+#include "engine/tensor/new_result.h"
+#include "kernels/common/iteration/permuted_chain.h"
 #include "kernels/cuda/pointwise/chain_source.h"
 #include "kernels/cuda/pointwise/pointwise.h"
 #include "kernels/cuda/runtime/compiler.h"
@@ -85,7 +87,7 @@ void run_one_by_one(absl::Span<const ChainStep> steps, const Tensor& out) {
     }
     Inference inferred;
     infer(*step.op, args, false, &inferred);
-    results.push_back(&step == &steps.back() ? out : allocate(inferred.outputs[0]));
+    results.push_back(&step == &steps.back() ? out : new_result(inferred.outputs[0]));
     run_step({step.op, args, step.compute}, results.back());
   }
 }
@@ -93,6 +95,7 @@ void run_one_by_one(absl::Span<const ChainStep> steps, const Tensor& out) {
 }  // namespace
 
 void run_chain(absl::Span<const ChainStep> steps, const Tensor& out) {
+  if (run_permuted(steps, out, &run_chain)) return;
   for (const ChainStep& step : steps) {
     check(ErrorKind::kNotImplemented, !divides_integers(step), "chains with an integer division are not implemented");
   }

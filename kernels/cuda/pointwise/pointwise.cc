@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/schema/op_ids.h"
+#include "kernels/common/iteration/permuted_chain.h"
 #include "kernels/cuda/iteration/copy.h"
 #include "kernels/cuda/pointwise/chain.h"
 #include "kernels/cuda/pointwise/pointwise_call.h"
@@ -115,7 +116,11 @@ void run_widened(const ChainStep& step, const Tensor& out) {
   if (!result.same(out)) copy(result, out);
 }
 
-void compute(Call& call) { run_step({call.op, call.args, call.inferred.compute}, call.outputs[0]); }
+void compute(Call& call) {
+  const ChainStep step{call.op, call.args, call.inferred.compute};
+  const auto run_one = [](absl::Span<const ChainStep> steps, const Tensor& out) { run_step(steps[0], out); };
+  if (!run_permuted({&step, 1}, call.outputs[0], run_one)) run_step(step, call.outputs[0]);
+}
 
 void pointwise(Call& call) {
   // A result written to another dtype must first wrap or round to its own dtype.

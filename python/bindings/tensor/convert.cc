@@ -120,8 +120,8 @@ bool is_sequence(PyObject* o) {
   return !dimensions || PyObject_IsTrue(dimensions.get()) != 0;
 }
 
-// Returns the dtype of an array or of one of NumPy's numbers, and nullopt for another object. Throws Error (TypeError) if
-// no dtype corresponds to the array's.
+// Returns the dtype of an array or of one of NumPy's numbers, and nullopt for another object. Throws Error (TypeError)
+// if no dtype corresponds to the array's.
 std::optional<DType> entry_dtype(PyObject* o) {
   const std::optional<DType> dtype = buffer_dtype(o);
   check(ErrorKind::kType, dtype || !is_array(o), "can't convert an entry of type ", Py_TYPE(o)->tp_name,

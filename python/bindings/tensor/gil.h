@@ -3,8 +3,8 @@
 // While the interpreter ends, Python ends every other thread inside the call with which it takes the GIL, by
 // pthread_exit. That unwinds the frames of the thread, and the process ends with "terminate called without an active
 // exception" at the first C++ function that throws nothing. Here such a thread sleeps until the process has ended
-// instead, as all threads do from Python 3.14 on. It holds no lock of this library, because code that takes the GIL must
-// not hold one (client/connection/interruption.h).
+// instead, as all threads do from Python 3.14 on. It holds no lock of this library, because code that takes the GIL
+// must not hold one (client/connection/interruption.h).
 #pragma once
 
 #include <Python.h>

@@ -12,6 +12,7 @@
 #include "python/bindings/tensor/dtensor.h"
 #include "python/bindings/tensor/errors.h"
 #include "python/bindings/tensor/indexing.h"
+#include "python/bindings/tensor/memory_format.h"
 #include "python/bindings/tensor/mode.h"
 #include "python/bindings/tensor/operators.h"
 #include "python/bindings/tensor/parse.h"
@@ -172,19 +173,6 @@ PyObject* numel(PyObject* o, PyObject*) { return PyLong_FromLongLong(handle_of(o
 PyObject* element_size(PyObject* o, PyObject*) { return PyLong_FromSize_t(item_size(handle_of(o)->dtype)); }
 PyObject* storage_offset(PyObject* o, PyObject*) { return PyLong_FromLongLong(handle_of(o)->offset); }
 
-// Whether the strides are those of a channels-last tensor of `dims` dimensions.
-bool is_channels_last(const TensorMeta& t, int64_t dims) {
-  if (t.dim() != dims) return false;
-  int64_t expected = 1;
-  for (int64_t i = 0; i < dims; ++i) {
-    const auto d = static_cast<size_t>(i == 0 ? 1 : i == dims - 1 ? 0 : dims - i);
-    if (t.sizes[d] == 1) continue;
-    if (t.strides[d] != expected) return false;
-    expected *= t.sizes[d];
-  }
-  return true;
-}
-
 PyObject* is_contiguous(PyObject* o, PyObject* args, PyObject* keywords) {
   static const char* names[] = {"memory_format", nullptr};
   PyObject* format = Py_None;
@@ -192,14 +180,12 @@ PyObject* is_contiguous(PyObject* o, PyObject* args, PyObject* keywords) {
     return nullptr;
   }
   return guard([&]() -> PyObject* {
-    const TensorMeta& t = *handle_of(o);
-    auto is = [&](const char* name) {
-      return PyUnicode_Check(format) && PyUnicode_CompareWithASCIIString(format, name) == 0;
-    };
-    if (format == Py_None || is("torch.contiguous_format")) return PyBool_FromLong(t.is_contiguous());
-    if (is("torch.channels_last")) return PyBool_FromLong(is_channels_last(t, 4));
-    if (is("torch.channels_last_3d")) return PyBool_FromLong(is_channels_last(t, 5));
-    check(!is("torch.preserve_format"), "preserve memory format is unsupported by the contiguous operator");
+    MemoryFormat wanted = MemoryFormat::kPreserve;
+    if (memory_format_from(format, &wanted)) {
+      if (format == Py_None) wanted = MemoryFormat::kContiguous;
+      check(wanted != MemoryFormat::kPreserve, "preserve memory format is unsupported by the contiguous operator");
+      return PyBool_FromLong(has_format(*handle_of(o), wanted));
+    }
     fail(ErrorKind::kType, "is_contiguous(): argument 'memory_format' must be torch.memory_format, not ",
          Py_TYPE(format)->tp_name);
   });
@@ -330,8 +316,8 @@ PyGetSetDef getset[] = {
     {}};
 
 PyMethodDef methods[] = {
-    {"size", reinterpret_cast<PyCFunction>(slot(checked_method_with_keywords<"size", size>)), METH_VARARGS | METH_KEYWORDS,
-     "size(dim=None): the sizes, or one of them."},
+    {"size", reinterpret_cast<PyCFunction>(slot(checked_method_with_keywords<"size", size>)),
+     METH_VARARGS | METH_KEYWORDS, "size(dim=None): the sizes, or one of them."},
     {"stride", reinterpret_cast<PyCFunction>(slot(checked_method_with_keywords<"stride", stride>)),
      METH_VARARGS | METH_KEYWORDS, "stride(dim=None): the strides in elements, or one of them."},
     {"dim", checked_method<"dim", dim>, METH_NOARGS, "The number of dimensions."},
@@ -342,7 +328,8 @@ PyMethodDef methods[] = {
     {"storage_offset", checked_method<"storage_offset", storage_offset>, METH_NOARGS,
      "The offset from the storage's start, in elements."},
     {"is_contiguous", reinterpret_cast<PyCFunction>(slot(checked_method_with_keywords<"is_contiguous", is_contiguous>)),
-     METH_VARARGS | METH_KEYWORDS, "is_contiguous(memory_format=torch.contiguous_format): whether the elements are contiguous in that order."},
+     METH_VARARGS | METH_KEYWORDS,
+     "is_contiguous(memory_format=torch.contiguous_format): whether the elements are contiguous in that order."},
     {"is_floating_point", checked_method<"is_floating_point", is_floating_point>, METH_NOARGS,
      "Whether the dtype is a floating-point type."},
     {"item", checked_method<"item", item_method>, METH_NOARGS,

@@ -174,6 +174,14 @@ class WithoutAutocast {
   const client::AutocastSettings before_;
 };
 
+// Whether the operator's result has the elements of its first argument, which can be copied to a format directly.
+bool copies(uint16_t id) { return id == op_id::kClone || id == op_id::kContiguous; }
+
+// The handle of the first argument, a tensor.
+client::Tensor first_tensor(const ParsedArgs& parsed) {
+  return client::Tensor(const_cast<client::Handle*>(static_cast<const client::Handle*>(parsed.args[0].tensor)));
+}
+
 PyObject* call_resizing(const Op& op, uint16_t id, const ParsedArgs& parsed, const PythonCall& call,
                         client::Session& session) {
   PyObject* out = given_out(call);
@@ -225,7 +233,14 @@ PyObject* call_entry(const Entry& entry, PyObject* module, const PythonCall& cal
         Owned out(call_resizing(op, id, parsed, call, session));
         return parsed.requires_grad ? require_grad(out.get()) : wrap_out(entry, out.get());
       }
+      const MemoryFormat format = parsed.memory_format;
+      if (format != MemoryFormat::kPreserve && copies(id) && !has_format(*parsed.args[0].tensor, format)) {
+        return wrap(in_format(first_tensor(parsed), format));
+      }
       client::Tensors results = call_op(id, parsed.args, session, parsed.into);
+      if (format != MemoryFormat::kPreserve && !in_place && parsed.into.empty()) [[unlikely]] {
+        for (client::Tensor& t : results) t = in_format(t, format);
+      }
       if (in_place) return Py_NewRef(call.self);
       if (!parsed.into.empty())
         return parsed.requires_grad ? require_grad(given_out(call)) : wrap_out(entry, given_out(call));

@@ -15,34 +15,26 @@
 namespace tt::python {
 namespace {
 
-bool is_memory_format(PyObject* value) {
-  if (!PyUnicode_Check(value)) return false;
-  for (const char* format :
-       {"torch.contiguous_format", "torch.channels_last", "torch.channels_last_3d", "torch.preserve_format"}) {
-    if (PyUnicode_CompareWithASCIIString(value, format) == 0) return true;
-  }
-  return false;
-}
-
 // Whether the operator creates a tensor: it has a device parameter.
 bool creates_tensor(const Op& op) {
   return absl::c_any_of(op.params, [](const Param& p) { return p.type == ParamType::kDevice; });
 }
 
-// Returns true for keywords of PyTorch's functions that have no effect here: the default layout, the memory format or
-// the pinning of the result, and `generator=None`. `generator=` of random functions is implemented in Python
+// Whether the operator's function has PyTorch's keyword `memory_format`.
+bool takes_memory_format(const Op& op) {
+  return op.id == op_id::kClone || op.id == op_id::kContiguous || creates_tensor(op);
+}
+
+// Returns true for keywords of PyTorch's functions that have no effect here: the default layout or the pinning of the
+// result, and `generator=None`. `generator=` of random functions is implemented in Python
 // (_generator.py).
 bool is_ignored_keyword(const Op& op, std::string_view name, PyObject* value) {
   if (name == "generator") return op.is_random && value == Py_None;
-  if (name == "memory_format" && (op.id == op_id::kClone || op.id == op_id::kContiguous)) {
-    return value == Py_None || is_memory_format(value);
-  }
   if (!creates_tensor(op)) return false;
   if (name == "layout") {
     return value == Py_None ||
            (PyUnicode_Check(value) && PyUnicode_CompareWithASCIIString(value, "torch.strided") == 0);
   }
-  if (name == "memory_format") return value == Py_None || is_memory_format(value);
   return name == "pin_memory" && (value == Py_None || PyBool_Check(value));
 }
 
@@ -145,6 +137,9 @@ class Binder {
           return refuse(text("argument 'requires_grad' must be bool, not ", Py_TYPE(value)->tp_name));
         }
         out_->requires_grad = value == Py_True;
+      } else if (name == "memory_format" && takes_memory_format(op_) &&
+                 memory_format_from(value, &out_->memory_format)) {
+        continue;
       } else if (!is_ignored_keyword(op_, name, value)) {
         return refuse(text("got an unexpected keyword argument '", name, "'"));
       }
@@ -291,11 +286,13 @@ class Binder {
     return true;
   }
 
-  // Whether an object is a bool, or a tuple or list that contains one: not accepted for ints, although a bool is an int.
+  // Whether an object is a bool, or a tuple or list that contains one: not accepted for ints, although a bool is an
+  // int.
   static bool has_bool(PyObject* value) {
     if (!PyTuple_Check(value) && !PyList_Check(value)) return PyBool_Check(value);
     PyObject** items = PySequence_Fast_ITEMS(value);
-    return std::any_of(items, items + PySequence_Fast_GET_SIZE(value), [](PyObject* item) { return PyBool_Check(item); });
+    return std::any_of(items, items + PySequence_Fast_GET_SIZE(value),
+                       [](PyObject* item) { return PyBool_Check(item); });
   }
 
   bool set_ints(const Param& p, PyObject* value, Arg* arg) {

@@ -208,7 +208,7 @@ def randint_like(
     if high is None:
         raise TypeError("randint_like() missing 1 required positional arguments: \"high\"")
     with generator or contextlib.nullcontext():
-        drawn = _ops.randint_like(input, low, high, dtype=dtype or input.dtype, device=device, layout=layout)
+        drawn = _ops.randint_like(input, low, high, dtype=dtype or input.dtype, device=device, layout=layout, memory_format=memory_format)
     return drawn.requires_grad_(requires_grad)
 
 

@@ -1,0 +1,225 @@
+#include "engine/schema/layout.h"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <numeric>
+#include <utility>
+
+#include "absl/container/inlined_vector.h"
+#include "engine/schema/op_ids.h"
+
+namespace tt {
+namespace {
+
+using Order = absl::InlinedVector<size_t, 5>;  // of dimensions, the innermost first
+using Operands = absl::InlinedVector<const TensorMeta*, 4>;
+
+// Dimensions with channels last, the innermost first: C, W, H, N or C, W, H, D, N.
+Order channels_last_order(size_t dims) { return dims == 4 ? Order{1, 3, 2, 0} : Order{1, 4, 3, 2, 0}; }
+
+Sizes strides_in(const Order& order, SizesView sizes) {
+  Sizes strides(sizes.size());
+  uint64_t step = 1;  // wraps around for excessive sizes, which infer() rejects
+  for (size_t d : order) {
+    strides[d] = static_cast<int64_t>(step);
+    step *= static_cast<uint64_t>(sizes[d]);
+  }
+  return strides;
+}
+
+// The stride of an operand over a dimension of the result: 0 where it is broadcast.
+int64_t stride_over(const TensorMeta& t, SizesView sizes, size_t d) {
+  const size_t lead = sizes.size() - t.sizes.size();
+  if (d < lead || (t.sizes[d - lead] == 1 && sizes[d] != 1)) return 0;
+  return t.strides[d - lead];
+}
+
+// TensorIterator's comparison: negative if `a` is inside of `b`, positive if it is outside, 0 if no operand decides.
+int compare(const Operands& operands, SizesView sizes, size_t a, size_t b) {
+  for (const TensorMeta* t : operands) {
+    const int64_t x = stride_over(*t, sizes, a), y = stride_over(*t, sizes, b);
+    if (x == 0 || y == 0) continue;
+    if (x != y) return x < y ? -1 : 1;
+    if (sizes[a] > sizes[b]) return 1;
+  }
+  return 0;
+}
+
+// TensorIterator's order: an insertion sort, because the comparison is no total order.
+Order order_of(const Operands& operands, SizesView sizes) {
+  Order order(sizes.size());
+  std::iota(order.rbegin(), order.rend(), size_t{0});
+  for (size_t i = 1; i < order.size(); ++i) {
+    for (size_t at = i, before = i; before-- > 0;) {
+      const int side = compare(operands, sizes, order[before], order[at]);
+      if (side < 0) break;
+      if (side > 0) std::swap(order[before], order[std::exchange(at, before)]);
+    }
+  }
+  return order;
+}
+
+// How the results of an operator that is not pointwise follow its arguments.
+enum class Follow : uint8_t {
+  kNothing,
+  kElements,  // the first result, like a pointwise operator's
+  kInput,     // all results: channels last if the first argument is
+  kWeight,    // or if the second is
+  kList,      // or if all tensors of the list are
+};
+
+constexpr auto kFollow = [] {
+  std::array<Follow, op_id::kMax + 1> table{};
+  for (uint16_t id : {op_id::kToDtype,
+                      op_id::kToDevice,
+                      op_id::kDiv,
+                      op_id::kClamp,
+                      op_id::kFloatPower,
+                      op_id::kNanToNum,
+                      op_id::kRound,
+                      op_id::kLogit,
+                      op_id::kRelu6,
+                      op_id::kGelu,
+                      op_id::kPrelu,
+                      op_id::kDropout,
+                      op_id::kDropoutForward,
+                      op_id::kScaleKept,
+                      op_id::kMaxOther,
+                      op_id::kMinOther,
+                      op_id::kEmptyLike,
+                      op_id::kZerosLike,
+                      op_id::kOnesLike,
+                      op_id::kFullLike,
+                      op_id::kRandLike,
+                      op_id::kRandnLike,
+                      op_id::kRandintLike,
+                      op_id::kUniformLike,
+                      op_id::kNormalLike,
+                      op_id::kBernoulliLike,
+                      op_id::kExponentialLike,
+                      op_id::kRandomLike,
+                      op_id::kBernoulli,
+                      op_id::kFlip,
+                      op_id::kRoll}) {
+    table[id] = Follow::kElements;
+  }
+  for (uint16_t id :
+       {op_id::kMaxPool2d, op_id::kMaxPool2dWithIndices, op_id::kAvgPool2d, op_id::kAdaptiveAvgPool2d,
+        op_id::kAdaptiveMaxPool2d, op_id::kAdaptiveMaxPool2dWithIndices, op_id::kBatchNorm, op_id::kBatchNormForward,
+        op_id::kGroupNorm, op_id::kGroupNormForward, op_id::kInterpolate, op_id::kPad}) {
+    table[id] = Follow::kInput;
+  }
+  for (uint16_t id :
+       {op_id::kConvolution, op_id::kConv2d, op_id::kConv3d, op_id::kConvTranspose2d, op_id::kConvTranspose3d}) {
+    table[id] = Follow::kWeight;
+  }
+  table[op_id::kCat] = Follow::kList;
+  return table;
+}();
+
+// PyTorch's guess whether the strides mean channels last, where sizes of 1 leave it open.
+bool suggests_channels_last(const TensorMeta& t) {
+  if (t.dim() != 4 && t.dim() != 5) return false;
+  if (t.strides[1] == 0) return false;
+  int64_t least = 0;
+  for (size_t d : channels_last_order(t.sizes.size())) {
+    if (t.sizes[d] == 0 || t.strides[d] < least) return false;
+    if (d == 0 && least == t.strides[1]) return false;
+    least = t.sizes[d] > 1 ? t.strides[d] * t.sizes[d] : t.strides[d];
+  }
+  return true;
+}
+
+bool is_tensor_last(Args args, size_t i) {
+  return i < args.size() && args[i].kind == Arg::Kind::kTensor && suggests_channels_last(*args[i].tensor);
+}
+
+bool all_have(const Operands& operands, bool (*holds)(SizesView, SizesView)) {
+  return std::all_of(operands.begin(), operands.end(),
+                     [&](const TensorMeta* t) { return holds(t->sizes, t->strides); });
+}
+
+}  // namespace
+
+bool is_dense(SizesView sizes, SizesView strides) {
+  Order order;
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    if (sizes[d] > 1) order.push_back(d);
+  }
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return strides[a] < strides[b]; });
+  int64_t expected = 1;
+  for (size_t d : order) {
+    if (strides[d] != expected) return false;
+    expected *= sizes[d];
+  }
+  return true;
+}
+
+Sizes channels_last_strides(SizesView sizes) { return strides_in(channels_last_order(sizes.size()), sizes); }
+
+bool is_channels_last(SizesView sizes, SizesView strides) {
+  if (sizes.size() != 4 && sizes.size() != 5) return false;
+  int64_t expected = 1;
+  for (size_t d : channels_last_order(sizes.size())) {
+    if (sizes[d] == 1) continue;
+    if (strides[d] != expected) return false;
+    expected *= sizes[d];
+  }
+  return true;
+}
+
+// Sets the strides of a pointwise operator's result.
+static void follow_operands(Args args, TensorMeta* result) {
+  if (result->sizes.size() < 2) return;
+  bool is_plain = true, has_one_shape = true;
+  for (const Arg& arg : args) {
+    if (arg.kind != Arg::Kind::kTensor) continue;
+    is_plain = is_plain && arg.tensor->is_contiguous();
+    has_one_shape = has_one_shape && arg.tensor->sizes == result->sizes;
+  }
+  if (is_plain) [[likely]]
+    return;
+  if (result->numel() == 0) return;
+  Operands operands;
+  for (const Arg& arg : args) {
+    if (arg.kind == Arg::Kind::kTensor && !arg.tensor->is_number) operands.push_back(arg.tensor);
+  }
+  if (has_one_shape) {
+    if (result->sizes.size() == 4 && all_have(operands, &is_channels_last)) {
+      result->strides = channels_last_strides(result->sizes);
+      return;
+    }
+    const SizesView first = operands[0]->strides;
+    const auto has_first = [&](const TensorMeta* t) { return SizesView(t->strides) == first; };
+    if (std::all_of(operands.begin(), operands.end(), has_first) && is_dense(result->sizes, first)) {
+      result->strides.assign(first.begin(), first.end());
+      return;
+    }
+  }
+  const Order order = order_of(operands, result->sizes);
+  if (!std::is_sorted(order.begin(), order.end(), std::greater<>())) result->strides = strides_in(order, result->sizes);
+}
+
+void follow_arguments(const Op& op, Args args, Inference* out) {
+  if (op.is_pointwise) return follow_operands(args, &out->outputs[0]);
+  bool is_last = false;
+  switch (kFollow[op.id]) {
+    case Follow::kNothing: return;
+    case Follow::kElements: return follow_operands(args, &out->outputs[0]);
+    case Follow::kInput: is_last = is_tensor_last(args, 0); break;
+    case Follow::kWeight: is_last = is_tensor_last(args, 0) || is_tensor_last(args, 1); break;
+    case Follow::kList: {
+      const auto list = args[0].list();
+      is_last = !list.empty() && std::all_of(list.begin(), list.end(),
+                                             [](const TensorMeta* t) { return t && suggests_channels_last(*t); });
+    }
+  }
+  if (!is_last) return;
+  for (TensorMeta& result : out->outputs) {
+    const bool has_channels = result.dim() == 4 || result.dim() == 5;
+    if (has_channels && result.numel() > 0) result.strides = channels_last_strides(result.sizes);
+  }
+}
+
+}  // namespace tt

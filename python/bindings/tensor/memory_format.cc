@@ -1,0 +1,65 @@
+#include "python/bindings/tensor/memory_format.h"
+
+#include <string_view>
+#include <utility>
+
+#include "engine/schema/error.h"
+#include "engine/schema/layout.h"
+#include "engine/schema/op_ids.h"
+#include "python/bindings/tensor/operators.h"
+
+namespace tt::python {
+namespace {
+
+constexpr std::pair<const char*, MemoryFormat> kFormats[] = {
+    {"torch.contiguous_format", MemoryFormat::kContiguous},
+    {"torch.channels_last", MemoryFormat::kChannelsLast},
+    {"torch.channels_last_3d", MemoryFormat::kChannelsLast3d},
+    {"torch.preserve_format", MemoryFormat::kPreserve},
+};
+
+int64_t dims_of(MemoryFormat format) { return format == MemoryFormat::kChannelsLast ? 4 : 5; }
+
+client::Tensor permuted(const client::Tensor& tensor, SizesView dims) {
+  const Arg args[] = {Arg(static_cast<const TensorMeta*>(tensor.get())), Arg(dims)};
+  return call_op(op_id::kPermute, args, *tensor->session)[0];
+}
+
+client::Tensor contiguous(const client::Tensor& tensor) {
+  const Arg args[] = {Arg(static_cast<const TensorMeta*>(tensor.get()))};
+  return call_op(op_id::kContiguous, args, *tensor->session)[0];
+}
+
+}  // namespace
+
+bool memory_format_from(PyObject* value, MemoryFormat* format) {
+  *format = MemoryFormat::kPreserve;
+  if (value == Py_None) return true;
+  if (!PyUnicode_Check(value)) return false;
+  for (const auto& [name, named] : kFormats) {
+    if (PyUnicode_CompareWithASCIIString(value, name) == 0) return *format = named, true;
+  }
+  return false;
+}
+
+bool has_format(const TensorMeta& tensor, MemoryFormat format) {
+  switch (format) {
+    case MemoryFormat::kPreserve: return true;
+    case MemoryFormat::kContiguous: return tensor.is_contiguous();
+    default: return tensor.dim() == dims_of(format) && is_channels_last(tensor.sizes, tensor.strides);
+  }
+}
+
+client::Tensor in_format(const client::Tensor& tensor, MemoryFormat format) {
+  if (format == MemoryFormat::kContiguous) return contiguous(tensor);
+  if (format == MemoryFormat::kPreserve || has_format(*tensor, format)) return tensor;
+  const int64_t dims = dims_of(format);
+  check(tensor->dim() == dims, "required rank ", dims, " tensor to use channels_last", dims == 4 ? "" : "_3d",
+        " format");
+  const int64_t to_last[] = {0, 2, 3, 4, 1}, from_last[] = {0, 4, 1, 2, 3};
+  const int64_t to_last_2d[] = {0, 2, 3, 1}, from_last_2d[] = {0, 3, 1, 2};
+  if (dims == 4) return permuted(contiguous(permuted(tensor, to_last_2d)), from_last_2d);
+  return permuted(contiguous(permuted(tensor, to_last)), from_last);
+}
+
+}  // namespace tt::python

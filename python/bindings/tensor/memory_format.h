@@ -1,0 +1,22 @@
+// MemoryFormat: torch.memory_format, the layouts of new tensors that a program can request.
+#pragma once
+
+#include <Python.h>
+
+#include <cstdint>
+
+#include "client/session/tensor.h"
+
+namespace tt::python {
+
+enum class MemoryFormat : uint8_t { kPreserve, kContiguous, kChannelsLast, kChannelsLast3d };
+
+// Converts None (kPreserve) or one of PyTorch's formats; returns false for other objects.
+bool memory_format_from(PyObject* value, MemoryFormat* format);
+// Whether the tensor has the format. True for kPreserve; false with another number of dimensions than the format's.
+bool has_format(const TensorMeta& tensor, MemoryFormat format);
+// Returns the tensor if it has the format, otherwise a copy in that format, whose gradient is recorded. Throws Error
+// (RuntimeError) if the tensor has another number of dimensions.
+client::Tensor in_format(const client::Tensor& tensor, MemoryFormat format);
+
+}  // namespace tt::python
