@@ -22,6 +22,7 @@ struct DTypeObject {
 };
 struct DeviceObject {
   PyObject_HEAD Device value;
+  int8_t index;  // as given; PyTorch accepts any for a CPU, of which value.index is 0
   bool has_index;
   bool is_foreign;  // value.type is then an index into kForeignTypes
 };
@@ -58,10 +59,9 @@ Device device_of(PyObject* self) {
 }
 std::string device_text(PyObject* self) {
   auto* device = reinterpret_cast<DeviceObject*>(self);
-  const std::string text = device->is_foreign
-                               ? std::string(foreign_type(device)) + ":" + std::to_string(device->value.index)
-                               : to_string(device->value);
-  return device->has_index ? text : text.substr(0, text.find(':'));
+  std::string text = device->is_foreign ? std::string(foreign_type(device)) : to_string(device->value);
+  text = text.substr(0, text.find(':'));
+  return device->has_index ? absl::StrCat(text, ":", static_cast<int>(device->index)) : text;
 }
 
 PyObject* dtype_repr(PyObject* self) {
@@ -108,6 +108,23 @@ Device parse_foreign(uint8_t type, const std::string& text) {
   return {static_cast<DeviceType>(type), static_cast<int8_t>(index)};
 }
 
+// A device of an engine and the index in its name. "cpu:1" is the CPU.
+struct NamedDevice {
+  Device device;
+  int8_t index = 0;
+};
+
+NamedDevice parse_named(const std::string& text) {
+  const size_t colon = text.find(':');
+  const Device device =
+      parse_device(colon != std::string::npos && text.substr(0, colon) != "cuda" ? text.substr(0, colon) : text);
+  if (colon == std::string::npos || device.type == DeviceType::kCUDA) return {device, device.index};
+  int32_t index = 0;
+  check(absl::SimpleAtoi(text.substr(colon + 1), &index) && index >= 0 && index <= INT8_MAX, "Invalid device string: '",
+        text, "'");
+  return {device, static_cast<int8_t>(index)};
+}
+
 // Borrows the string from the object.
 std::string_view text_from(PyObject* o) {
   Py_ssize_t length = 0;
@@ -135,9 +152,16 @@ PyObject* device_new(PyTypeObject* type, PyObject* args, PyObject* keywords) {
     if (index != Py_None) absl::StrAppend(&text, ":", int_from(index));
     const size_t colon = text.find(':');
     const std::optional<uint8_t> foreign = find_foreign(std::string_view(text).substr(0, colon));
-    const Device device = foreign ? parse_foreign(*foreign, text) : parse_device(text);
+    NamedDevice named;
+    if (foreign) {
+      named.device = parse_foreign(*foreign, text);
+      named.index = named.device.index;
+    } else {
+      named = parse_named(text);
+    }
     auto* self = reinterpret_cast<DeviceObject*>(throw_if_null(type->tp_alloc(type, 0)));
-    self->value = device;
+    self->value = named.device;
+    self->index = named.index;
     self->has_index = colon != std::string::npos;
     self->is_foreign = foreign.has_value();
     return reinterpret_cast<PyObject*>(self);
@@ -157,7 +181,7 @@ PyObject* device_compare(PyObject* a, PyObject* b, int what) {
 }
 Py_hash_t device_hash(PyObject* self) {
   auto* device = reinterpret_cast<DeviceObject*>(self);
-  return 4 * device->value.encode() + 2 * device->is_foreign + device->has_index;
+  return 512 * device->value.encode() + 4 * device->index + 2 * device->is_foreign + device->has_index;
 }
 PyObject* device_get_type(PyObject* self, void*) {
   std::string text = device_text(self);
@@ -166,7 +190,7 @@ PyObject* device_get_type(PyObject* self, void*) {
 PyObject* device_get_index(PyObject* self, void*) {
   auto* device = reinterpret_cast<DeviceObject*>(self);
   if (!device->has_index) Py_RETURN_NONE;
-  return PyLong_FromLong(device->value.index);
+  return PyLong_FromLong(device->index);
 }
 
 PyObject* size_new(PyTypeObject* type, PyObject* args, PyObject* keywords) {
@@ -244,7 +268,7 @@ Device device_from(PyObject* o) {
   if (PyUnicode_Check(o)) {
     const std::string_view text = text_from(o);
     if (find_foreign(text.substr(0, text.find(':')))) fail_foreign(text);
-    const Device device = parse_device(text);
+    const Device device = parse_named(std::string(text)).device;
     const bool has_index = text.find(':') != std::string_view::npos;
     return device.type == DeviceType::kCUDA && !has_index ? Device{device.type, current_gpu} : device;
   }
@@ -268,6 +292,7 @@ PyObject* device_object(Device device) {
   auto* self = reinterpret_cast<DeviceObject*>(device_type->tp_alloc(device_type, 0));
   if (self) {
     self->value = device;
+    self->index = device.index;
     self->has_index = device.type == DeviceType::kCUDA;
   }
   return reinterpret_cast<PyObject*>(self);

@@ -158,6 +158,14 @@ def _transpose(call: CallShape) -> Rule:
     return _permuted(call, order)
 
 
+@_rule("view_as_complex", "view_as_real")
+def _complex_view(call: CallShape) -> Rule:
+    """The dimension of the real and the imaginary part is not divided."""
+    shared = min(call.ndim, len(call.outputs[0]))
+    source, target = _range(call.inputs[0], [shared]), _range(call.outputs[0], [shared])
+    return Rule([source], [target], linear="all")
+
+
 @_rule("movedim")
 def _movedim(call: CallShape) -> Rule:
     source, target = ([d % call.ndim for d in call.args[name]] for name in ("source", "destination"))
