@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
 from collections.abc import Callable
 
@@ -10,8 +11,10 @@ from .._C import Tensor
 from ._graph_names import GradientEdge, tensor_of
 from ._passes import run_pass
 
-# Called after each backward pass that accumulates gradients was issued, without arguments.
+# Called after each backward pass that accumulates gradients was issued, without arguments. Not after a pass that a function
+# of another pass starts, such as activation checkpointing: the outer pass has more gradients to come.
 after_backward: list[Callable[[], None]] = []
+_passes = threading.local()  # depth: the number of passes in progress in this thread
 
 
 def _sequence(value) -> list:
@@ -60,9 +63,15 @@ def backward(
     _check_no_dispatch_mode("backward")
     distributed = next((t for t in [*roots, *into] if _C.is_dtensor(t)), None)
     run = _C.backward if distributed is None else type(distributed).run_backward
-    run_pass(run, roots, _gradients(grad_tensors, len(roots)), retain, create_graph, into)
-    for call in list(after_backward):
-        call()
+    given = _gradients(grad_tensors, len(roots))
+    _passes.depth = depth = getattr(_passes, "depth", 0) + 1
+    try:
+        run_pass(run, roots, given, retain, create_graph, into)
+    finally:
+        _passes.depth = depth - 1
+    if depth == 1:
+        for call in list(after_backward):
+            call()
 
 
 def grad(
