@@ -74,7 +74,8 @@ def case_bytes_as_booleans(torch):
 
 DEVICES = """
 torch.device("mps")
-[repr(torch.device("cpu:1")), torch.device("cpu", 3).index, torch.device("cpu:0") == torch.device("cpu"), torch.device("cpu:0") == torch.device("cpu", 0)]
+[repr(torch.device("cpu:1")), torch.device("cpu", 3).index, torch.device("cpu:0") == torch.device("cpu", 0)]
+torch.device("cpu:0") == torch.device("cpu")
 [str(torch.zeros(1, device=place).device) for place in ("cpu:0", "cpu:5", torch.device("cpu:1"))]
 torch.zeros(1, device="cpu:x")
 len({torch.device("cpu"), torch.device("cpu:0"), torch.device("cpu:1"), torch.device("cuda:1")})
