@@ -1,5 +1,6 @@
 """`import torch` gives teletensor in a prepared process."""
 
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -123,3 +124,56 @@ def test_annotated_code_runs(torch):
     x = torch.ones(2)
     assert torch.jit.trace(Net(), x)(x).tolist() == torch.jit.script(Net())(x).tolist() == [3, 3]
     assert torch.jit.annotate(int, 3) == 3 and torch.jit.isinstance([1], torch.jit.annotations.List[int])
+
+
+# A program that was written for PyTorch registers nothing: the functions and classes of its own modules can be called.
+CALLS = """
+import os
+import sys
+import torch
+import torch.distributed.rpc as rpc
+import torch.multiprocessing as mp
+
+class Counter:
+    def __init__(self, start):
+        self.value = start
+        self.module = torch.nn.Linear(2, 2)
+    def add(self, number):
+        self.value += number
+        return self.value
+
+def _total(counter, module):
+    return counter.local_value().add(int(module.weight.sum()))
+
+def _call(method, counter, *args):
+    return method(counter.local_value(), *args)
+
+def work(rank, port):
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
+    rpc.init_rpc(f"worker{rank}", rank=rank, world_size=2)
+    if rank == 0:
+        counter = rpc.remote("worker1", Counter, args=(5,))
+        module = torch.nn.Linear(2, 3)
+        torch.nn.init.ones_(module.weight)
+        print(rpc.rpc_sync("worker1", _total, args=(counter, module)), rpc.rpc_sync("worker1", _call, args=(Counter.add, counter, 4)))
+        print(counter.to_here().value, counter.rpc_sync().add(1))
+        for function in (os.system, sys.exit, lambda: 1):
+            try:
+                rpc.rpc_sync("worker1", function, args=("true",))
+            except ValueError as error:
+                print("registered" in str(error))
+    rpc.shutdown()
+
+if __name__ == "__main__":
+    mp.spawn(work, (sys.argv[1],), nprocs=2)
+"""
+
+
+def test_functions_of_the_program_are_called_on_other_workers(tmp_path):
+    (tmp_path / "calls.py").write_text(CALLS)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "teletensor.as_torch", str(tmp_path / "calls.py"), str(port)]
+    result = subprocess.run(command, env=client_environment(), capture_output=True, text=True, timeout=60)
+    assert result.stdout.split() == ["11", "15", "15", "16", "True", "True", "True"], result.stderr

@@ -1,17 +1,20 @@
 """The functions that this process executes for other workers, by name.
 
-These are the operators of teletensor, its modules and optimizers, and what register() was called with. A worker looks a
-name up in its own table: a message cannot name anything else, and nothing is imported because of a message.
+These are the operators of teletensor, its modules and optimizers, and what register() was called with; in a program that
+imports `torch` (teletensor.as_torch) also the functions and classes of the program's own modules. A worker looks a name up in
+its own tables: a message cannot name anything else, and nothing is imported because of a message.
 """
 
 from __future__ import annotations
 
 import contextlib
 import inspect
+import sys
 import types
 from collections.abc import Callable, Iterator
 
 from ... import _C
+from ...serialization import _program
 
 _by_name: dict[str, Callable] = {}
 _names: dict[int, str] = {}  # by id() of a function in _by_name
@@ -67,6 +70,8 @@ def name_of(function: Callable) -> str:
     if found is None and inspect.ismethod(function) and inspect.isclass(function.__self__):  # a class method
         name = f"{function.__self__.__module__}:{function.__self__.__qualname__}.{function.__name__}"
         found = name if name in _by_name else None
+    if found is None and runs_as_torch():
+        found = _name_in_program(function)
     if found is None:
         name = getattr(function, "__qualname__", type(function).__qualname__)
         raise ValueError(
@@ -79,11 +84,44 @@ def function_of(name: str) -> Callable:
     """The inverse of name_of(). Raises PermissionError if there is no such function here."""
     _add_teletensor()
     found = _by_name.get(name)
+    if found is None and runs_as_torch():
+        found = _found_in_program(name)
     if found is None:
         raise PermissionError(
             f"this worker has no registered function {name!r:.200}: decorate it with rpc.register on all workers"
         )
     return found
+
+
+def runs_as_torch() -> bool:
+    """Whether this process runs a program that was written for PyTorch, which registers nothing."""
+    return hasattr(sys.modules.get("torch"), "_is_teletensor")
+
+
+def _main_or(module: str) -> str:
+    """The module's name; the main module of a process that was spawned has its parent's name."""
+    return "__main__" if module == "__mp_main__" else module
+
+
+def _name_in_program(function: Callable) -> str | None:
+    """The name of a function or class of the program's modules; None for others."""
+    module, path = getattr(function, "__module__", None), getattr(function, "__qualname__", "")
+    name = f"{_main_or(module or '')}:{path}"
+    return name if _found_in_program(name) == function else None
+
+
+def _found_in_program(name: str) -> Callable | None:
+    module, _, path = name.partition(":")
+    owner = sys.modules.get(module)
+    if owner is None or not _program._is_of_program(owner) or "<" in path:
+        return None
+    value: object = owner
+    for part in path.split("."):
+        if part.startswith("__") or not isinstance(value, (types.ModuleType, type)) or part not in vars(value):
+            return None
+        value = getattr(value, part)
+    is_own = _main_or(getattr(value, "__module__", None) or "") == module
+    return value if is_own and (inspect.isclass(value) or inspect.isroutine(value)) else None
 
 
 def method_of(value: object, name: str) -> Callable:
@@ -95,7 +133,8 @@ def method_of(value: object, name: str) -> Callable:
     """
     kind = type(value)
     allowed = kind in _PLAIN or isinstance(value, _C.Tensor) or any(base in _classes for base in kind.__mro__)
-    if not (allowed or any(base in _library_classes() for base in kind.__mro__)):
+    allowed = allowed or any(base in _library_classes() for base in kind.__mro__)
+    if not (allowed or (runs_as_torch() and _name_in_program(kind) is not None)):
         raise PermissionError(
             f"the class {kind.__module__}:{kind.__qualname__} is not registered: decorate it with rpc.register"
         )
@@ -144,6 +183,7 @@ def _add_teletensor() -> None:
     import teletensor as torch
     from teletensor.nn import functional
 
+    from ..nn.api import remote_module  # noqa: F401 - adds its functions
     from ..optim import distributed_optimizer  # noqa: F401 - adds its functions
 
     for space, prefix in ((torch.linalg, "linalg"), (torch.fft, "fft"), (torch.special, "special")):

@@ -1,10 +1,13 @@
-"""The values that messages contain: those of the object collectives, RRefs and registered functions.
+"""The values that messages contain: those of the object collectives, RRefs, RemoteModules and registered functions. In a
+program that was written for PyTorch also objects of the program's own classes and modules, as ``torch.load`` restores them.
 
 Tensors are not part of a message: the sender's engine offers them, and the receiver's engine pulls them (``_pull.py``).
 """
 
 from __future__ import annotations
 
+import inspect
+import io
 from typing import TYPE_CHECKING
 
 from .._object_encoding import _Decoder, _Encoder, decode, encode
@@ -20,23 +23,40 @@ class _ValueEncoder(_Encoder):
         self._channel = channel
 
     def encode(self, value):
+        from ..nn.api.remote_module import RemoteModule
         from ._rref import RRef
 
         if isinstance(value, RRef):
             return {"rref": self._channel.put_rref(value)}
+        if isinstance(value, RemoteModule):
+            return {"remote_module": [value.on, value.device, self._channel.put_rref(value.module_rref)]}
         return super().encode(value)
 
     def _tensor(self, tensor):
         return self._channel.put_tensor(tensor)
 
     def _numpy(self, value):
+        is_function = inspect.isroutine(value) or inspect.isclass(value)
+        if _registry.runs_as_torch() and not is_function and _is_object(value):
+            from ...serialization import save
+
+            content = io.BytesIO()
+            save(value, content)
+            return {"object": self.blob(content.getvalue())}
         if callable(value):
             return {"function": _registry.name_of(value)}
         return super()._numpy(value)
 
 
+def _is_object(value: object) -> bool:
+    """Whether torch.load would create the object: one of a module, or of a class of the program."""
+    from ...serialization._program import may_create
+
+    return may_create(type(value))
+
+
 class _ValueDecoder(_Decoder):
-    KINDS = _Decoder.KINDS | {"rref", "function"}
+    KINDS = _Decoder.KINDS | {"rref", "function", "object", "remote_module"}
 
     def __init__(self, blobs: memoryview, channel: Incoming):
         super().__init__(blobs)
@@ -47,6 +67,22 @@ class _ValueDecoder(_Decoder):
 
     def _rref(self, content):
         return self._channel.get_rref(content)
+
+    def _object(self, place):
+        if not _registry.runs_as_torch():
+            raise ValueError("expected no object: this worker's program does not import torch")
+        from ...serialization import load
+
+        return load(io.BytesIO(bytes(self.blob(place))), map_location="cpu", weights_only=False)
+
+    def _remote_module(self, content):
+        from ..nn.api.remote_module import RemoteModule
+
+        on, device, rref = content
+        if not isinstance(on, str | int) or not isinstance(device, str):
+            raise ValueError("expected the worker and device of a RemoteModule")
+        place = on if isinstance(on, str) else f"rank:{on}"
+        return RemoteModule.init_from_module_rref(f"{place}/{device}", self._channel.get_rref(rref))
 
     def _function(self, name):
         if not isinstance(name, str):

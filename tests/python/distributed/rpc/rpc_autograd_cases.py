@@ -259,3 +259,32 @@ def rref_backward(size: int) -> None:
     local = rpc.RRef((x * y).sum())
     local.backward()
     check(x.grad, y.detach())
+
+
+def remote_module(size: int) -> None:
+    """A module on another worker trains as a local one, and can be sent."""
+    from teletensor.distributed.nn import RemoteModule
+
+    remote = RemoteModule("worker1/cpu", torch.nn.Linear, args=(3, 2), kwargs={"bias": False})
+    (weight,) = remote.remote_parameters()
+    x, before = torch.arange(6.0).reshape(2, 3), weight.to_here()
+    assert (remote(x) - x @ before.T).abs().max() < 1e-6 and remote.forward_async(x).wait().shape == (2, 2)
+    optimizer = DistributedOptimizer(torch.optim.SGD, [weight], lr=0.1)
+    with dist_autograd.context() as context:
+        dist_autograd.backward(context, [remote(x).sum()])
+        optimizer.step(context)
+    assert (weight.to_here() - (before - 0.1 * x.sum(0))).abs().max() < 1e-5
+    again = RemoteModule.init_from_module_rref("rank:1", remote.get_module_rref())
+    assert again.eval() is again and (again(x) - remote(x)).abs().max() == 0
+    assert rpc.rpc_sync("worker1", worker_of, args=(remote,)) == "worker1"
+    for call, kind in ((remote.parameters, ValueError), (lambda: RemoteModule("/", torch.nn.Linear), ValueError)):
+        try:
+            call()
+        except kind:
+            continue
+        raise AssertionError(call)
+
+
+@rpc.register
+def worker_of(module) -> str:
+    return module.on

@@ -43,3 +43,7 @@ def test_backward_of_a_reference(ranks):
 @pytest.mark.parametrize("size", [2, 3])
 def test_training_gives_the_losses_of_one_engine(ranks, size):
     run(ranks, size, cases.training)
+
+
+def test_modules_on_other_workers(ranks):
+    run(ranks, 2, cases.remote_module)
