@@ -257,3 +257,88 @@ def rejected(rank: int, size: int) -> list[str]:
         messages.append(str(error))
     dist.barrier()
     return messages
+
+
+def recomputed(rank: int, size: int, **options) -> float:
+    """Activations that backward recomputes: the pass of each segment ends before the pass of the module."""
+    from teletensor.utils.checkpoint import checkpoint
+
+    class Recomputing(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = model(seed=1 + rank)
+
+        def forward(self, x):
+            first, *middle, last = self.layers
+            return last(checkpoint(nn.Sequential(*middle), first(x), use_reentrant=False))
+
+    module = DistributedDataParallel(Recomputing(), **options)
+    optimizer = torch.optim.AdamW(module.parameters(), lr=1e-2)
+    for step in range(STEPS):
+        x, y = batch(step)
+        optimizer.zero_grad()
+        loss_of(module, part(x, rank, size), part(y, rank, size)).backward()
+        optimizer.step()
+    return difference(module.module.layers, train_alone())
+
+
+def replicated(rank: int, size: int) -> dict:
+    """Training with replicate(), whose submodules recompute their activations."""
+    from teletensor.distributed._composable import checkpoint, replicate
+
+    module = model(seed=1)
+    names = list(module.state_dict())
+    calls = []
+    module[1].register_forward_hook(lambda *_: calls.append(1))
+    checkpoint(module[2])
+    assert replicate(module, bucket_cap_mb=0.001) is module
+    optimizer = torch.optim.AdamW(module.parameters(), lr=1e-2)
+    for step in range(STEPS):
+        x, y = batch(step)
+        optimizer.zero_grad()
+        loss_of(module, part(x, rank, size), part(y, rank, size)).backward()
+        optimizer.step()
+    module.set_requires_gradient_sync(False)
+    optimizer.zero_grad()
+    loss_of(module, *(part(t, rank, size) for t in batch(0))).backward()
+    own = module[0].weight.grad.clone()
+    module.set_requires_gradient_sync(True)
+    optimizer.zero_grad()
+    loss_of(module, *(part(t, rank, size) for t in batch(0))).backward()
+    errors = []
+    for call in (lambda: replicate(module), lambda: replicate(model(), device_id=[1])):
+        try:
+            call()
+        except (AssertionError, RuntimeError) as error:
+            errors.append(str(error).splitlines()[0])
+    assert not own.equal(module[0].weight.grad) and isinstance(module, nn.Sequential)
+    same = names == list(module.state_dict())
+    return {"difference": difference(module, train_alone()), "names": same, "calls": len(calls), "errors": errors}
+
+
+def wrapped(rank: int, size: int) -> dict:
+    """Activations that are recomputed have the same gradients, under the same names."""
+    from teletensor.distributed.algorithms._checkpoint import checkpoint_wrapper as cw
+
+    found, (x, y) = {}, batch(0)
+    plain = model()
+    loss_of(plain, x, y).backward()
+    for name, options in {"default": {}, "reentrant": {"checkpoint_impl": cw.CheckpointImpl.REENTRANT}}.items():
+        module, calls = model(), []
+        cw.apply_activation_checkpointing(
+            module, lambda m, options=options: cw.checkpoint_wrapper(m, **options), lambda m: isinstance(m, nn.Linear)
+        )
+        module[0]._checkpoint_wrapped_module.register_forward_hook(lambda *_, calls=calls: calls.append(1))
+        loss_of(module, x.clone().requires_grad_(), y).backward()
+        found[name] = [
+            len(calls), type(module[0]).__name__, module[0].in_features, list(module.state_dict()) == list(plain.state_dict()),
+            [n for n, _ in module[0].named_parameters()] == ["weight", "bias"],
+            max((p.grad - q.grad).abs().max().item() for p, q in zip(module.parameters(), plain.parameters(), strict=True)),
+        ]  # fmt: skip
+        module.load_state_dict(model(seed=5).state_dict())
+        assert difference(module, model(seed=5)) == 0
+    module = model()
+    cw.apply_activation_checkpointing(module, cw.offload_wrapper)
+    loss_of(module, x, y).backward()
+    found["offloaded"] = max((p.grad - q.grad).abs().max().item() for p, q in zip(module.parameters(), plain.parameters(), strict=True))
+    return found

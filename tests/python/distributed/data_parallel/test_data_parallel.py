@@ -94,3 +94,24 @@ def test_averages_of_large_half_gradients(ranks):
 def test_rejected_arguments(ranks):
     (messages, _) = ranks.run(2, cases.rejected)
     assert len(messages) == 5
+
+
+@pytest.mark.parametrize("options", [{}, {"find_unused_parameters": True}])
+def test_recomputed_activations(ranks, options):
+    assert max(ranks.run(2, cases.recomputed, **options)) < 1e-5
+
+
+def test_replicated_modules(ranks):
+    for result in ranks.run(2, cases.replicated):
+        assert result.pop("difference") < 1e-5
+        first, second = result.pop("errors")
+        assert first.startswith("Each distinct composable distributed API can only be applied to a module once. replicate has")
+        assert second == "Expected device_id to be int or torch.device, but got <class 'list'>"
+        assert result == {"names": True, "calls": cases.STEPS + 2}
+
+
+def test_wrappers_that_recompute_activations(ranks):
+    (result,) = ranks.run(1, cases.wrapped)
+    assert result.pop("offloaded") == 0
+    for of_kind in result.values():
+        assert of_kind[:5] == [2, "CheckpointWrapper", 20, True, True] and of_kind[5] < 1e-6

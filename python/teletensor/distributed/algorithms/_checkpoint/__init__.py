@@ -1,0 +1,1 @@
+"""Wrappers that recompute a module's activations in backward."""
