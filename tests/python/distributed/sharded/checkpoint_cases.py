@@ -293,3 +293,29 @@ def separate_disks(rank: int, size: int, paths: list[str]) -> str:
     with pytest.raises(dcp.CheckpointException) as failure:
         dcp.save({f"x{rank}": torch.ones(3)}, checkpoint_id=paths[rank])
     return str(failure.value)
+
+
+def converted(rank: int, size: int, folder: str) -> list:
+    """Converts a sharded checkpoint to a file and back, and reads the file on all ranks."""
+    from teletensor.distributed.checkpoint import format_utils
+
+    mesh = dist.init_device_mesh("cpu", (size,))
+    whole = torch.arange(24.0).reshape(6, 4)
+    model = {"w": distribute_tensor(whole, mesh, [Shard(0)]), "b": torch.ones(3)}
+    state = {"model": model, "steps": [torch.tensor(1), torch.tensor(2)], "n": 7}
+    dcp.save(state, checkpoint_id=f"{folder}/parts")
+    if rank == 0:
+        format_utils.dcp_to_torch_save(f"{folder}/parts", f"{folder}/file.pt")
+        format_utils.torch_save_to_dcp(f"{folder}/file.pt", f"{folder}/again")
+    dist.barrier()
+    loaded = torch.load(f"{folder}/file.pt")
+    wanted = {"model": {"w": distribute_tensor(torch.zeros(6, 4), mesh, [Shard(1)]), "b": torch.zeros(3)}}
+    dcp.load(wanted, checkpoint_id=f"{folder}/again")
+    read = {"model": {"w": distribute_tensor(torch.zeros(6, 4), mesh, [Shard(0)]), "b": torch.zeros(3)}}
+    reader, planner = format_utils.BroadcastingTorchSaveReader(), format_utils.DynamicMetaLoadPlanner()
+    dcp.load(read, storage_reader=reader, planner=planner, checkpoint_id=f"{folder}/file.pt")
+    return [
+        loaded["model"]["w"].equal(whole), [s.item() for s in loaded["steps"]], loaded["n"], type(loaded["steps"]).__name__,
+        wanted["model"]["w"].full_tensor().equal(whole), wanted["model"]["b"].tolist(),
+        read["model"]["w"].full_tensor().equal(whole), read["model"]["b"].tolist(),
+    ]  # fmt: skip

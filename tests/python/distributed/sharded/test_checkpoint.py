@@ -101,3 +101,8 @@ def test_killed_engine_leaves_the_previous_checkpoint(own_ranks, tmp_path, victi
     for rank in range(2):
         group.all[rank].start(cases.load_alone, path)
         assert group.all[rank].result() == [1, 1, 1]
+
+
+def test_files_and_sharded_checkpoints_are_converted(torch, ranks, tmp_path):
+    for result in ranks.run(2, cases.converted, folder=str(tmp_path)):
+        assert result == [True, [1, 2], 7, "list", True, [1, 1, 1], True, [1, 1, 1]]
