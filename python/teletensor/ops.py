@@ -27,6 +27,30 @@ _PROFILER = {
 }
 
 
+class Collective:
+    """The name of one of PyTorch's collectives, a key of the counts of CommDebugMode. Not called: use torch.distributed."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __str__(self) -> str:
+        return self._name
+
+    __repr__ = __str__
+
+
+_COLLECTIVES = {
+    "c10d": (
+        "_allgather_base_ _reduce_scatter_base_ allgather_ allgather_coalesced_ allreduce_ allreduce_coalesced_ alltoall_ alltoall_base_ "
+        "broadcast_ gather_ reduce_ reduce_scatter_ scatter_"
+    ).split(),
+    "c10d_functional": "all_gather_into_tensor all_reduce all_to_all_single broadcast reduce_scatter_tensor".split(),
+}
+_collectives = {
+    (space, name): Collective(f"{space}.{name}") for space, names in _COLLECTIVES.items() for name in names
+}
+
+
 class _Namespace:
     """The operators of a namespace as attributes."""
 
@@ -39,6 +63,8 @@ class _Namespace:
             found = _aten.packet(name)
         if found is None and self.name == "profiler":
             found = _PROFILER.get(name)
+        if found is None:
+            found = _collectives.get((self.name.removeprefix("_") if self.name == "_c10d_functional" else self.name, name))
         if found is None:
             raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{name}'")
         return found

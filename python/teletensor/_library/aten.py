@@ -169,6 +169,8 @@ class AtenOverload(OpOverload):
         values = tuple(_flat((*args, *kwargs.values())))
         if _C._has_torch_function(values):
             return _C._handle_torch_function(f"torch.ops.{self}", self, values, args, kwargs)
+        if self.sharded is not None and any(isinstance(v, _C.Tensor) and _C.is_dtensor(v) for v in values):
+            return self.sharded(list(args), kwargs)
         function = implementation(self._opname)
         if function is None:
             raise NotImplementedError(f"[torch.ops.{self}] there is no function for this operator")

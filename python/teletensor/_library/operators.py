@@ -53,6 +53,7 @@ class OpOverload:
         self.backward: Callable | None = None
         self.setup_context: Callable | None = None
         self.autocast: dict[str, _C.dtype] = {}
+        self.sharded: Callable | None = None  # computes a call with DTensors: (positional, keyword) -> results
 
     def __repr__(self) -> str:
         return f"<OpOverload(op='{self.namespace}.{self._opname}', overload='{self._overloadname}')>"
@@ -70,6 +71,8 @@ class OpOverload:
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         positional, keyword = self._schema.bind(args, kwargs)
+        if self.sharded is not None and any(map(_C.is_dtensor, _tensors([*positional, *keyword.values()]))):
+            return self.sharded(positional, keyword)
         device = next((t.device.type for t in _tensors([*positional, *keyword.values()])), "cpu")
         if device in ("cpu", "cuda") and _C.autocast_dtype(device) is not None:
             if f"Autocast{device.upper()}" in self.kernels:

@@ -21,6 +21,11 @@ def _parse(text: str) -> list[dict]:
     return records
 
 
+def own_records(pg: ProcessGroup) -> list[dict]:
+    """This rank's records of a group. Waits."""
+    return _parse(bytes(_C.ops.group_records(pg._handle, pg.rank()).tolist()).decode(errors="replace"))
+
+
 def dump_flight_recorder(group: ProcessGroup | None = None) -> dict[int, list[dict]]:
     """Returns the last 64 collectives and messages of each rank of a group, by its rank in the group. Waits.
 

@@ -1,5 +1,7 @@
-"""torch.distributed.tensor.experimental: attention over sequences that are divided among ranks."""
+"""torch.distributed.tensor.experimental: attention over sequences that are divided among ranks, and functions of local tensors."""
 
 from ._attention import context_parallel
+from ._func_map import local_map
+from ._register_sharding import register_sharding
 
-__all__ = ["context_parallel"]
+__all__ = ["context_parallel", "local_map", "register_sharding"]
