@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <utility>
+#include <vector>
 
 #include "engine/device/cancellation.h"
 #include "engine/device/failed_check.h"
@@ -110,11 +111,43 @@ void conform_composite(Call& call) {
   }
 }
 
+// Replaces the tensors in `args` whose bytes the call overwrites by copies, because the tape may save them: the
+// operators that a composite calls do not see that a final `assign` overwrites their arguments. Returns the copies.
+Tensors copy_overwritten(const Call& call, std::vector<Arg>& args) {
+  static const Op* const clone = find_op("clone");
+  Tensors copies;
+  copies.reserve(args.size());
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (args[i].kind != Arg::Kind::kTensor || !args[i].tensor) continue;
+    const Tensor argument = call.tensor(static_cast<int>(i));
+    const bool overwritten = std::any_of(call.outputs.begin(), call.outputs.end(), [&](const Tensor& target) {
+      return argument->storage && target->storage == argument->storage;
+    });
+    if (!overwritten) continue;
+    const Arg source[] = {argument.get()};
+    Call copy;
+    copy.op = clone;
+    copy.args = source;
+    Dispatcher::instance().dispatch(copy);
+    copies.push_back(copy.outputs[0]);
+    args[i] = copies.back().get();
+  }
+  return copies;
+}
+
 // A composite creates new tensors by calling operators; a final `assign` copies them into the out tensors.
 void run_composite(Call& call, Kernel composite) {
   if (!call.into) {
     composite(call);
     return conform_composite(call);
+  }
+  const Args given = call.args;
+  std::vector<Arg> args;
+  Tensors copies;
+  if (call.inferred.requires_grad && CallScope::current().grad_enabled) {
+    args.assign(given.begin(), given.end());
+    copies = copy_overwritten(call, args);
+    call.args = args;
   }
   Tensors targets = std::move(call.outputs);
   call.outputs.clear();
@@ -131,6 +164,7 @@ void run_composite(Call& call, Kernel composite) {
     Dispatcher::instance().dispatch(copy);
   }
   call.outputs = std::move(targets);
+  call.args = given;
   call.into = true;
 }
 

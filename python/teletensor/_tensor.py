@@ -265,7 +265,7 @@ def copy_(self: Tensor, other, non_blocking: bool = False) -> Tensor:
 def fill_(self: Tensor, value) -> Tensor:
     """Sets every element to a number, or to the value of a 0-dimensional tensor, cast to the dtype."""
     if not isinstance(value, Tensor):
-        return _C.ops.full_like(self, value, out=self)
+        return _C.ops.fill(self, value, out=self)
     if value.dim():
         raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got tensor with {value.dim()} dimensions.")
     return self.copy_(value)
@@ -274,7 +274,7 @@ def fill_(self: Tensor, value) -> Tensor:
 @_method
 def zero_(self: Tensor) -> Tensor:
     """Sets every element to 0."""
-    return _C.ops.full_like(self, 0, out=self)
+    return _C.ops.fill(self, 0, out=self)
 
 
 @_method

@@ -8,6 +8,10 @@ WRITES = {
     "index": lambda y: y.data.__setitem__(..., 3.0),
     "add": lambda y: y.data.add_(2.0),
     "view": lambda y: y.data[:1].mul_(3.0),
+    "fill": lambda y: y.data.fill_(3.0),
+    "zero": lambda y: y.data.zero_(),
+    "fill of a view": lambda y: y.data[:1].fill_(3.0),
+    "foreach": lambda y: tt._foreach_zero_([y.data]),
     "copy": lambda y: y.data.copy_(tt.tensor([3.0, 3.0])),
 }
 
@@ -21,6 +25,20 @@ def test_backward_accepts_writes_through_data(write):
     values = y.tolist()
     total.backward()
     assert x.grad.tolist() == [2 * v for v in values]
+
+
+@pytest.mark.parametrize("write", [
+    lambda y: y.clamp_(0, 1), lambda y: y.clip_(max=1), lambda y: y[1:].clamp_(tt.zeros(2), tt.ones(2)), lambda y: y.clamp_(min=0.0),
+])  # fmt: skip
+def test_operators_that_overwrite_what_backward_needs(write):
+    """Written in place, an operator that is made of others keeps a copy of the argument that it overwrites."""
+    x = tt.tensor([-1.0, 0.5, 2.0], requires_grad=True)
+    y = x * 1
+    write(y)
+    y.sum().backward()
+    expected = tt.tensor([-1.0, 0.5, 2.0], requires_grad=True)
+    gradient = [1.0 if value == start else 0.0 for value, start in zip(y.tolist(), expected.tolist(), strict=True)]
+    assert x.grad.tolist() == gradient
 
 
 def test_other_writes_are_still_noticed():
