@@ -102,6 +102,15 @@ DType widest(const Op& op, Args args, DeviceType device, DType lower) {
   return result;
 }
 
+// Whether the call is a product of two vectors, which is not cast on a CPU.
+bool is_dot(const Op& op, Args args) {
+  return op.name == "inner" && args[0].kind == Arg::Kind::kTensor && args[1].kind == Arg::Kind::kTensor &&
+         args[0].tensor->dim() == 1 && args[1].tensor->dim() == 1;
+}
+
+// The arguments that decide the dtype: for a GRU its state, whose dtype the result has.
+Args deciding(const Op& op, Args args) { return op.name == "gru" || op.name == "gru_cell" ? args.subspan(1, 1) : args; }
+
 int dtype_param(const Op& op, Args args) {
   for (size_t i = 0; i < args.size(); ++i) {
     if (op.params[i].name == "dtype") return args[i].is_none() ? static_cast<int>(i) : -1;
@@ -127,7 +136,7 @@ AutocastRule autocast_rule(const Op& op, Args args, const AutocastState& state) 
   for (DeviceType device : {DeviceType::kCUDA, DeviceType::kCPU}) {
     const std::optional<DType> lower = state.dtype(device);
     const AutocastPolicy policy = lower ? autocast_policy(op, device) : kNone;
-    if (policy == kNone || !is_on(args, device)) continue;
+    if (policy == kNone || !is_on(args, device) || (device == DeviceType::kCPU && is_dot(op, args))) continue;
     rule.device = device;
     check(policy != kRefused, "torch.nn.functional.binary_cross_entropy and torch.nn.BCELoss are unsafe to autocast.\n",
           "Many models use a sigmoid layer right before the binary cross entropy layer. In this case, combine the two ",
@@ -137,7 +146,7 @@ AutocastRule autocast_rule(const Op& op, Args args, const AutocastState& state) 
     switch (policy) {
       case kLower: rule.dtype = *lower; break;
       case kFloat32: rule.dtype = DType::kFloat32; break;
-      case kWidest: rule.dtype = widest(op, args, device, *lower); break;
+      case kWidest: rule.dtype = widest(op, deciding(op, args), device, *lower); break;
       case kFloat32Result: rule.float32_param = first_is_cast ? dtype_param(op, args) : -1; break;
       case kRefused:
       case kNone: break;

@@ -27,8 +27,8 @@ _PROFILER = {
 }
 
 
-class Collective:
-    """The name of one of PyTorch's collectives, a key of the counts of CommDebugMode. Not called: use torch.distributed."""
+class OperatorName:
+    """The name of one of PyTorch's operators, a key of counts (CommDebugMode, FlopCounterMode). It is not called."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -47,7 +47,7 @@ _COLLECTIVES = {
     "c10d_functional": "all_gather_into_tensor all_reduce all_to_all_single broadcast reduce_scatter_tensor".split(),
 }
 _collectives = {
-    (space, name): Collective(f"{space}.{name}") for space, names in _COLLECTIVES.items() for name in names
+    (space, name): OperatorName(f"{space}.{name}") for space, names in _COLLECTIVES.items() for name in names
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 
+from .. import _C
 from .._C import Tensor
 from .out_variant import exact_out_variant
 
@@ -171,6 +172,8 @@ def _tensordot(a: Tensor, b: Tensor, dims) -> Tensor:
             b = b.sum(y, True, dtype=b.dtype)
         elif b.shape[y] == 1:
             a = a.sum(x, True, dtype=a.dtype)
+    if len(left) == a.dim() and len(right) == b.dim() and _C.autocast_dtype(a.device.type) is not None:
+        return (a.permute(left) * b.permute(right)).sum()  # a number, which autocast does not cast
     free_a = [d for d in range(a.dim()) if d not in left]
     free_b = [d for d in range(b.dim()) if d not in right]
     inner = math.prod(a.shape[d] for d in left)

@@ -1,0 +1,33 @@
+"""FlopCounterMode: the numbers of PyTorch 2.15."""
+
+from __future__ import annotations
+
+import pytest
+
+
+def test_counts_by_module_and_operator(torch):
+    from teletensor.utils.flop_counter import FlopCounterMode
+
+    module = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
+    with FlopCounterMode(display=False) as counter:
+        module(torch.ones(3, 4)).sum().backward()
+    counts = {name: {str(op): n for op, n in of_module.items()} for name, of_module in counter.get_flop_counts().items()}
+    assert counts.pop("Global") == {"aten.addmm": 288, "aten.mm": 384} and counter.get_total_flops() == 672
+    assert counts == {name: {"aten.addmm": n} for name, n in (("Sequential", 288), ("Sequential.0", 192), ("Sequential.2", 96))}
+    assert "Sequential.0" in counter.get_table() and "Sequential.0" not in counter.get_table(depth=1)
+    with counter, pytest.raises(RuntimeError, match="no profile in progress"):
+        FlopCounterMode().__enter__()
+    assert counter.get_total_flops() == 0
+
+
+@pytest.mark.parametrize(("call", "total"), [
+    ("F.conv2d(T(2, 3, 8, 8), T(4, 3, 3, 3)).sum().backward()", 15552 * 3), ("torch.bmm(T(2, 3, 4), T(2, 4, 5))", 240),
+    ("torch.addmm(T(2, 2), T(2, 3), T(3, 2))", 24), ("F.scaled_dot_product_attention(*[T(1, 2, 4, 8)] * 3)", 1024),
+    ("F.conv_transpose2d(T(2, 3, 8, 8), T(3, 4, 3, 3))", 27648), ("T(3, 4) * 2", 0),
+])  # fmt: skip
+def test_totals(torch, call, total):
+    from teletensor.utils.flop_counter import FlopCounterMode
+
+    with FlopCounterMode(display=False) as counter:
+        eval(call, {"torch": torch, "F": torch.nn.functional, "T": lambda *s: torch.ones(s, requires_grad=True)})  # noqa: S307
+    assert counter.get_total_flops() == total
