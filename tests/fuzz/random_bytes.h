@@ -7,6 +7,8 @@
 #include <cstring>
 #include <random>
 
+#include "engine/schema/dtype.h"
+
 namespace tt::fuzz {
 
 class RandomBytes {
@@ -29,6 +31,12 @@ class RandomBytes {
 inline uint64_t count_from(const char* variable, uint64_t otherwise) {
   const char* text = std::getenv(variable);
   return text ? std::strtoull(text, nullptr, 10) : otherwise;
+}
+
+// The default dtype for a seed: each one that a client can set.
+inline DType default_float_of(uint64_t seed) {
+  constexpr DType kDefaults[] = {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBFloat16};
+  return kDefaults[seed % 4];
 }
 
 }  // namespace tt::fuzz

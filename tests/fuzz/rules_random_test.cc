@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <new>
 
+#include "engine/schema/default_float.h"
 #include "tests/fuzz/random_bytes.h"
 #include "tests/fuzz/rules_call.h"
 
@@ -33,6 +34,7 @@ TEST(RulesRandomTest, RandomCallsReturnResultsOrErrors) {
   const uint64_t calls = count_from("TT_FUZZ_CALLS", 300'000);
   for (uint64_t seed = 0; seed < calls; ++seed) {
     const RandomBytes bytes(seed);
+    const DefaultFloat default_float(default_float_of(seed));
     largest = 0;
     ASSERT_EQ(call_rules(bytes.data(), bytes.size()), "") << "seed " << seed;
     ASSERT_LE(largest, kMaxBytes) << "seed " << seed;
