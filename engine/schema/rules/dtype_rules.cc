@@ -225,6 +225,12 @@ DType clamp(const Arg& input, const Arg& min, const Arg& max) {
   return promote(input, min, max);
 }
 
+DType lerp(const Arg& input, const Arg& end, const Arg& weight) {
+  if (weight.kind != Arg::Kind::kTensor || weight.tensor->dim() > 0) return equal_inexact(input, end, weight);
+  equal_inexact(input, end);
+  return promote(input, end, weight);
+}
+
 DType masked(const Arg& input, const Arg& mask, const Arg& value) {
   check(is_bool(mask), "masked_fill only supports boolean masks, but got mask with dtype ", name(same(mask)));
   const DType t = same(input);

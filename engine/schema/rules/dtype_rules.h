@@ -90,6 +90,7 @@ inline DType real_only(DType t) {
 DType pow(const Arg& input, const Arg& exponent);
 DType div(const Arg& input, const Arg& other, std::optional<std::string_view> rounding_mode);
 DType clamp(const Arg& input, const Arg& min, const Arg& max);
+DType lerp(const Arg& input, const Arg& end, const Arg& weight);  // only a zero-dim weight may have another dtype
 DType masked(const Arg& input, const Arg& mask, const Arg& value = Arg());
 DType where(const Arg& condition, const Arg& input, const Arg& other);
 DType isclose(const Arg& input, const Arg& other, double rtol, double atol);  // the compute dtype

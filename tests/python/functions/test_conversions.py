@@ -43,6 +43,9 @@ def test_functions_of_different_dtypes(torch):
         result = getattr(torch, function)(a, b)
         assert result.dtype is dtype, (function, a.dtype, b.dtype)
         assert result.flatten()[0].item() == pytest.approx(value, rel=1e-8 if dtype is torch.float64 else 1e-6), function
+    assert f.lerp(f + 1, zero_dim).dtype is torch.float32 and f[0].lerp(f[1], zero_dim).dtype is torch.float64
+    with pytest.raises(RuntimeError, match="same dtype"):
+        f.lerp(f, d)
     for function in (torch.ldexp, torch.logaddexp2):
         with pytest.raises(TypeError, match="must be Tensor, not int"):
             function(f, 2)
