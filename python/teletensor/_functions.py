@@ -89,12 +89,12 @@ def numel(input: Tensor) -> int:
 
 
 def get_default_dtype():
-    """The dtype of floating-point data without an explicit dtype."""
+    """The default dtype (`set_default_dtype`)."""
     return _C.default_dtype()
 
 
 def set_default_dtype(d) -> None:
-    """Sets the dtype of floating-point data without an explicit dtype (docs/differences.md lists where it applies)."""
+    """Sets the dtype of floating-point tensors created without a dtype, and of results computed from integers, in all threads."""
     _C.set_default_dtype(d)
 
 
