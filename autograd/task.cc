@@ -333,6 +333,14 @@ Tensors zeros_of(SizesView shapes) {
 
 }  // namespace
 
+// Copies gradients in another order than the row-major order in which the client knows them.
+static Tensors in_row_major_order(Tensors gradients) {
+  for (Tensor& gradient : gradients) {
+    if (gradient && !gradient.is_contiguous()) gradient = ops::contiguous(gradient);
+  }
+  return gradients;
+}
+
 Tensors Task::run_until(int64_t stop, SizesView shapes) {
   if (!pending_stops_.contains(stop) && !advance(stop)) {
     check(!shapes.empty(), "the backward pass does not reach function or hook ", stop);
@@ -342,16 +350,16 @@ Tensors Task::run_until(int64_t stop, SizesView shapes) {
   const PendingStop& pending = pending_stops_.at(stop);
   State& state = states_[pending.state];
   PassMode mode(options_.create_graph);
-  if (pending.kind != Hook::Kind::kTensor) return gradients_at(pending);
+  if (pending.kind != Hook::Kind::kTensor) return in_row_major_order(gradients_at(pending));
   if (state.node->saved_stop() == stop) return {ops::zeros({}, DType::kBool, Device{})};
-  if (state.node->client_node_id() != stop) return {state.gradients[pending.output]};
+  if (state.node->client_node_id() != stop) return in_row_major_order({state.gradients[pending.output]});
   const Tensors described = zeros_of(shapes);
   Tensors gradients;
   for (uint32_t i = 0; i < state.node->outputs(); ++i) {
     const bool undefined = i < described.size() && described[i].dtype() == DType::kBool;
     gradients.push_back(state.gradients[i] ? state.gradients[i] : undefined ? described[i] : state.node->zeros(i));
   }
-  return gradients;
+  return in_row_major_order(std::move(gradients));
 }
 
 void Task::resume_with(int64_t stop, absl::Span<const Tensor> gradients) {
@@ -408,7 +416,7 @@ Tensors Task::finish(absl::Span<const Tensor> captures) {
   PassMode mode(options_.create_graph);
   Tensors results;
   for (const Tensor& capture : captures) results.push_back(capture_of(capture));
-  return results;
+  return in_row_major_order(std::move(results));
 }
 
 Tensor Task::capture_of(const Tensor& tensor) const {

@@ -26,7 +26,8 @@ void LeafNode::run(Gradients& gradients, Gradients&) {
     accumulate(grad, std::move(gradient), !Context::current().grad_enabled);
   } else {
     bool ours = is_sole_owner(gradient) && gradient.is_contiguous();
-    if (!ours) gradient = ops::clone(gradient);
+    // The client knows gradients in row-major order.
+    if (!ours) gradient = gradient.is_contiguous() ? ops::clone(gradient) : ops::contiguous(gradient);
     // A gradient that is a view, and is not recorded itself, is stored without its base.
     grad = gradient->base && !gradient.requires_grad() ? detach(gradient) : std::move(gradient);
   }

@@ -66,7 +66,7 @@ bool has_inferred_layout(const Call& call, size_t i) {
 
 // Copies results whose kernel wrote another layout.
 void conform_outputs(Call& call) {
-  if (call.op->is_view) return;
+  if (call.op->is_view || call.op->id == op_id::kPointwiseChain) return;  // a chain has its last step's layout
   for (size_t i = 0; i < call.outputs.size(); ++i) {
     if (!call.outputs[i] || has_inferred_layout(call, i)) [[likely]]
       continue;
@@ -90,6 +90,7 @@ Tensor call_on(const char* name, const Tensor& t, SizesView dims = {}) {
 
 // The same for the results of a composite, whose gradients are recorded.
 void conform_composite(Call& call) {
+  if (call.op->is_view || call.op->id == op_id::kPointwiseChain) return;
   for (size_t i = 0; i < call.outputs.size(); ++i) {
     if (!call.outputs[i] || has_inferred_layout(call, i)) [[likely]]
       continue;

@@ -161,6 +161,7 @@ Sizes channels_last_strides(SizesView sizes) { return strides_in(channels_last_o
 bool is_channels_last(SizesView sizes, SizesView strides) {
   if (sizes.size() != 4 && sizes.size() != 5) return false;
   int64_t expected = 1;
+  if (std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) return true;  // no elements
   for (size_t d : channels_last_order(sizes.size())) {
     if (sizes[d] == 1) continue;
     if (strides[d] != expected) return false;

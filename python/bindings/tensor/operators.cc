@@ -234,8 +234,10 @@ PyObject* call_entry(const Entry& entry, PyObject* module, const PythonCall& cal
         return parsed.requires_grad ? require_grad(out.get()) : wrap_out(entry, out.get());
       }
       const MemoryFormat format = parsed.memory_format;
-      if (format != MemoryFormat::kPreserve && copies(id) && !has_format(*parsed.args[0].tensor, format)) {
-        return wrap(in_format(first_tensor(parsed), format));
+      if (format != MemoryFormat::kPreserve && copies(id)) {
+        const client::Tensor input = first_tensor(parsed);
+        if (!has_format(*input, format)) return wrap(in_format(input, format));
+        if (id == op_id::kContiguous) return call.self ? Py_NewRef(call.self) : wrap(input);
       }
       client::Tensors results = call_op(id, parsed.args, session, parsed.into);
       if (format != MemoryFormat::kPreserve && !in_place && parsed.into.empty()) [[unlikely]] {
