@@ -396,3 +396,6 @@ def compile(  # noqa: A001 - PyTorch's name
     return (lambda m: m) if model is None else model
 
 
+def on_mesh_of(like: Tensor, constant: Tensor) -> Tensor:
+    """A constant for a computation with `like`: itself, or replicated on `like`'s mesh."""
+    return like._replicated(constant) if _C.is_dtensor(like) else constant

@@ -8,7 +8,7 @@ import operator
 
 from .. import _C
 from .._C import Tensor
-from .._functions import meshgrid
+from .._functions import meshgrid, on_mesh_of
 from .._options import check_flags, check_kind, check_layout
 from .out_variant import out_variant
 
@@ -163,7 +163,7 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     count = x.shape[-1] if N is None else N
     if count < 0:
         raise RuntimeError("N must be non-negative.")
-    powers = _torch.arange(count, device=x.device)
+    powers = on_mesh_of(x, _torch.arange(count, device=x.device))
     return x.unsqueeze(-1) ** (powers if increasing else powers.flip(0))
 
 

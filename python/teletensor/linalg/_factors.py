@@ -108,13 +108,13 @@ def lu_unpack(
     P, L = LU_data.new_empty([0]), LU_data.reshape(-1)[:0]
     U = L
     if unpack_data:
-        eye = _torch.eye(m, k, dtype=LU_data.dtype, device=LU_data.device)
+        eye = results.eye(m, k, LU_data)
         L, U = LU_data[..., :k].tril(-1) + eye, LU_data[..., :k, :].triu()
     if unpack_pivots:
         if LU_pivots.dtype != _C.int32:
             raise RuntimeError("torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype.")
         order = _ops.lu_permutation(LU_pivots, m).unsqueeze(-2)
-        rows = _torch.arange(m, dtype=order.dtype, device=order.device).unsqueeze(-1)
+        rows = results.on_mesh_of(order, _torch.arange(m, dtype=order.dtype, device=order.device)).unsqueeze(-1)
         P = (order == rows).to(LU_data.dtype)
     return results.LU(P, L, U)
 
@@ -209,13 +209,13 @@ def householder_product(A: Tensor, tau: Tensor) -> Tensor:
     m, n = A.shape[-2:]
     if m < n:
         raise RuntimeError("torch.linalg.householder_product: input.shape[-2] must be greater than or equal to input.shape[-1]")
-    eye = _torch.eye(m, n, dtype=A.dtype, device=A.device)
+    eye = results.eye(m, n, A)
     return _reflect(A, tau, eye.expand(*A.shape[:-2], m, n), forward=False)
 
 
 def _reflect(A: Tensor, tau: Tensor, other: Tensor, forward: bool) -> Tensor:
     """Returns H1 H2 ... Hk other or, if forward, Hk^H ... H2^H H1^H other."""
-    vectors = A.tril(-1) + _torch.eye(*A.shape[-2:], dtype=A.dtype, device=A.device)
+    vectors = A.tril(-1) + results.eye(*A.shape[-2:], A)
     k, tau = tau.shape[-1], tau.conj() if forward else tau
     for i in range(k) if forward else reversed(range(k)):
         v = vectors[..., i : i + 1]

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from .. import _C
 from .._C import Tensor
+from .._functions import on_mesh_of
 
 _torch = _C.torch
 
@@ -87,9 +88,14 @@ class Lstsq(NamedTuple):
     singular_values: Tensor
 
 
+def eye(rows: int, columns: int, like: Tensor) -> Tensor:
+    """Returns ones on the diagonal, of `like`'s dtype and device, and on its mesh."""
+    return on_mesh_of(like, _torch.eye(rows, columns, dtype=like.dtype, device=like.device))
+
+
 def identity(n: int, like: Tensor, batch=()) -> Tensor:
-    """Returns a batch of n x n identity matrices, of `like`'s dtype and device."""
-    return _torch.eye(n, dtype=like.dtype, device=like.device).expand(*batch, n, n)
+    """Returns a batch of n x n identity matrices, of `like`'s dtype and device, and on its mesh."""
+    return eye(n, n, like).expand(*batch, n, n)
 
 
 def broadcast_batches(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:

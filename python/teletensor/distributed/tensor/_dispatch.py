@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ... import _C
@@ -28,6 +29,17 @@ _NEW = {"new_empty", "new_zeros", "new_ones", "new_full"}
 
 
 _SAME_SESSION = contextlib.nullcontext()
+_implicit = threading.local()  # replicates: whether ordinary tensors among DTensors are equal on all ranks
+
+
+@contextlib.contextmanager
+def implicit_replication() -> Iterator[None]:
+    """Within the context, operators with DTensors accept ordinary tensors, which must be equal on all ranks. Of this thread."""
+    before, _implicit.replicates = getattr(_implicit, "replicates", False), True
+    try:
+        yield
+    finally:
+        _implicit.replicates = before
 
 
 class Operator:
@@ -83,7 +95,7 @@ class _Arguments:
                     f"[{self.op.name}] expected DTensors of one device mesh, got {self.mesh} and {_C.dtensor_spec(tensor).mesh}"
                 )
             return tensor
-        if tensor.dim() == 0 or self.op.name == "assign":
+        if tensor.dim() == 0 or self.op.name == "assign" or getattr(_implicit, "replicates", False):
             return replicate(tensor, self.mesh)
         raise RuntimeError(
             f"aten.{self.op.name}: got mixed torch.Tensor and DTensor, need to convert all torch.Tensor to DTensor before calling "

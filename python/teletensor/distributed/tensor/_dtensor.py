@@ -239,6 +239,10 @@ class DTensor(_C.Tensor):
     def _version(self) -> int:
         return max(t._version for t in _C.dtensor_locals(self))
 
+    def _replicated(self, tensor: _C.Tensor) -> DTensor:
+        """A tensor that is equal on all ranks as a DTensor on this one's mesh."""
+        return replicate(tensor, self.device_mesh)
+
     def untyped_storage(self):
         raise RuntimeError("[untyped_storage] a DTensor has a storage on each rank: use to_locals()")
 

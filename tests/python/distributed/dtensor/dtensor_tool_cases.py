@@ -117,3 +117,29 @@ def counted(rank: int, size: int) -> dict:
         visualize_sharding(distribute_tensor(torch.ones(4, 3), mesh, [Shard(0)]), use_rich=True)
     found["text"] = text.getvalue()
     return found
+
+
+def factored(rank: int, size: int) -> list[str]:
+    """Functions of linear algebra that are computed from others; returns those whose results differ."""
+    mesh, linalg = init_device_mesh("cpu", (size,)), torch.linalg
+    matrix = torch.arange(16.0).reshape(4, 4) @ torch.arange(16.0).reshape(4, 4).T + 50 * torch.eye(4)
+    functions = {
+        "inv": linalg.inv, "matrix_power": lambda a: linalg.matrix_power(a, -2), "lu": lambda a: linalg.lu(a)[0] @ linalg.lu(a)[2],
+        "cholesky_inverse": lambda a: torch.cholesky_inverse(linalg.cholesky(a)), "qr": lambda a: linalg.qr(a)[1].abs(),
+        "tensorinv": lambda a: linalg.tensorinv(a.reshape(2, 2, 2, 2)), "vander": lambda a: torch.vander(a[0] / 100),
+        "householder": lambda a: linalg.householder_product(a / 100, a[0] / 100),
+    }  # fmt: skip
+    different = []
+    for name, function in functions.items():
+        for placement in (Replicate(), Shard(0), Shard(1)):
+            result = function(distribute_tensor(matrix, mesh, [placement])).full_tensor()
+            if (result - function(matrix)).abs().max() > 1e-3:
+                different.append(f"{name} {placement}")
+    divided = distribute_tensor(matrix, mesh, [Shard(0)])
+    from teletensor.distributed.tensor.experimental import implicit_replication
+
+    with implicit_replication():
+        total = divided + torch.ones(4)
+    if not total.full_tensor().equal(matrix + 1) or "mixed torch.Tensor and DTensor" not in _error(lambda: divided + torch.ones(4)):
+        different.append("implicit_replication")
+    return different

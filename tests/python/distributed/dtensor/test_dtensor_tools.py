@@ -40,3 +40,7 @@ def test_counts_of_collectives(ranks):
         "many": {"c10d_functional.reduce_scatter_tensor": 100},
         "none": {},
     }
+
+
+def test_functions_that_are_computed_from_others(ranks):
+    assert ranks.run(2, cases.factored) == [[], []]
