@@ -2,7 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <complex>
+#include <thread>
+
+#include "engine/schema/default_float.h"
 #include "engine/schema/error.h"
+#include "engine/schema/scalar.h"
 
 namespace tt {
 namespace {
@@ -64,12 +69,31 @@ TEST(DTypeTest, Float8PromotesWithNoOtherType) {
     EXPECT_FALSE(is_integral(t) || is_complex(t) || is_unsigned(t));
     EXPECT_EQ(item_size(t), 1u);
     EXPECT_EQ(to_real(t), t);
-    EXPECT_EQ(to_float(t), t);
     EXPECT_THROW(to_complex(t), Error);
     EXPECT_TRUE(can_cast(kFloat64, t) && can_cast(t, kFloat16) && can_cast(kInt64, t) && can_cast(t, kComplex64));
     EXPECT_FALSE(can_cast(t, kInt8));
   }
   for (int other = 0; other < 15; ++other) EXPECT_FALSE(is_float8(static_cast<DType>(other)));
+}
+
+TEST(DefaultFloatTest, IsOfItsThreadAndScope) {
+  EXPECT_EQ(default_float(), kFloat32);
+  {
+    const DefaultFloat outer(kFloat64);
+    EXPECT_EQ(Scalar(1.5).dtype(), kFloat64);
+    EXPECT_EQ(Scalar(std::complex<double>(0, 1)).dtype(), kComplex128);
+    EXPECT_EQ(Scalar(1).dtype(), kInt64);
+    {
+      const DefaultFloat inner;
+      DefaultFloat::set(kBFloat16);
+      EXPECT_EQ(default_float(), kBFloat16);
+      EXPECT_EQ(default_complex(), kComplex64);
+    }
+    EXPECT_EQ(default_float(), kFloat64);
+    std::thread([] { EXPECT_EQ(default_float(), kFloat32); }).join();
+  }
+  EXPECT_EQ(default_float(), kFloat32);
+  for (int t = 0; t < kNumDTypes; ++t) EXPECT_EQ(is_default_float(static_cast<DType>(t)), t >= 6 && t <= 9);
 }
 
 TEST(DTypeTest, MapsComplexToRealTypesAndBack) {
