@@ -204,7 +204,8 @@ def to(
         result = _C.ops.to_device(result, device)
     if dtype is not None and dtype is not result.dtype:
         result = _C.ops.to_dtype(result, dtype)
-    if memory_format is not None and memory_format != "torch.preserve_format":
+    keeps = memory_format is None or memory_format == "torch.preserve_format"
+    if not keeps and not result.is_contiguous(memory_format=memory_format):
         result = _C.ops.contiguous(result, memory_format=memory_format)
     return _C.ops.clone(result) if copy and result is self else result
 
