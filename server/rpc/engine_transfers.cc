@@ -225,7 +225,7 @@ grpc::Status EngineService::Upload(grpc::ServerContext* context, grpc::ServerRea
   }
   (*call)->carry(chunk.transfer());
   auto upload = session->begin_upload(chunk.transfer(), chunk.total_bytes(), *device, chunk.resume(), call->get(),
-                                      has_digest ? chunk.digest() : std::string());
+                                      has_digest ? chunk.digest() : std::string(), should_continue);
   if (!upload.ok()) return refuse_transfer(context, upload.status());
   if (chunk.resume()) {
     context->AddInitialMetadata("teletensor-received", absl::StrCat((*upload)->received()));

@@ -420,16 +420,27 @@ void Session::release_names() {
   }
 }
 
-bool Session::wait_for_frames(std::chrono::steady_clock::time_point* idle_since) {
+MemoryWait Session::wait_for_frames(std::chrono::steady_clock::time_point* idle_since,
+                                    absl::FunctionRef<bool()> should_continue) {
   constexpr auto kPoll = std::chrono::milliseconds(20), kIdle = std::chrono::milliseconds(200);
-  const uint64_t before = executed();
-  MutexLock lock(progress_mutex_);
-  ++waiting_;
-  progress_.wait_for(progress_mutex_, kPoll);
-  --waiting_;
-  const auto now = std::chrono::steady_clock::now();
-  if (busy() || executed() != before) *idle_since = now;
-  return !over() && !stopped_.load(std::memory_order_acquire) && now - *idle_since < kIdle;
+  constexpr int kMaxPolls = 25;  // other sessions may release memory too
+  const uint64_t before = executed(), held = account_->held();
+  for (int i = 0; i < kMaxPolls; ++i) {
+    {
+      MutexLock lock(progress_mutex_);
+      ++waiting_;
+      progress_.wait_for(progress_mutex_, kPoll);
+      --waiting_;
+    }
+    const auto now = std::chrono::steady_clock::now();
+    const bool has_executed = executed() != before;
+    if (busy() || has_executed) *idle_since = now;
+    if (!should_continue()) return MemoryWait::kCancelled;
+    if (over() || stopped_.load(std::memory_order_acquire) || now - *idle_since >= kIdle) return MemoryWait::kNoMore;
+    // An attempt that cannot succeed would return the pool's unused memory to the system.
+    if (has_executed || account_->held() < held) break;
+  }
+  return MemoryWait::kRetry;
 }
 
 absl::StatusOr<std::unique_ptr<TransferMonitor::Call>> Session::begin_call(TransferMonitor::Direction direction,
@@ -439,10 +450,11 @@ absl::StatusOr<std::unique_ptr<TransferMonitor::Call>> Session::begin_call(Trans
 
 absl::StatusOr<std::unique_ptr<Upload>> Session::begin_upload(uint64_t transfer, uint64_t bytes, Device device,
                                                               bool resume, const TransferMonitor::Call* call,
-                                                              const std::string& digest) {
+                                                              const std::string& digest,
+                                                              absl::FunctionRef<bool()> should_continue) {
   auto idle_since = std::chrono::steady_clock::now();
-  auto upload =
-      transfers_->begin(transfer, bytes, device, resume, digest, [&] { return wait_for_frames(&idle_since); });
+  auto upload = transfers_->begin(transfer, bytes, device, resume, digest,
+                                  [&] { return wait_for_frames(&idle_since, should_continue); });
   if (absl::IsAlreadyExists(upload.status())) monitor_->cancel_upload(options_.id, transfer, call);
   if (!upload.ok() || digest.empty() || (*upload)->received() != 0) return upload;
   if (Ref<Storage> source = content_index_->find(digest, bytes)) {

@@ -130,10 +130,12 @@ class Session {
                                                                     std::function<void()> cancel);
   // See Transfers::begin. If the transfer is already in progress, cancels the calls that carry it, except `call`,
   // because the client has abandoned them. If a tensor of the principal has bytes with this digest, the upload is
-  // complete. If the session has no memory left, waits while it executes frames, which may release some.
-  absl::StatusOr<std::unique_ptr<Upload>> begin_upload(uint64_t transfer, uint64_t bytes, Device device = {},
-                                                       bool resume = false, const TransferMonitor::Call* call = nullptr,
-                                                       const std::string& digest = {});
+  // complete. If the session has no memory left, waits while it executes frames, which may release some;
+  // CANCELLED if `should_continue` returns false meanwhile.
+  absl::StatusOr<std::unique_ptr<Upload>> begin_upload(
+      uint64_t transfer, uint64_t bytes, Device device = {}, bool resume = false,
+      const TransferMonitor::Call* call = nullptr, const std::string& digest = {},
+      absl::FunctionRef<bool()> should_continue = [] { return true; });
   // Waits until frame `after` has been executed, calling `should_continue` regularly, and until the tensor has been
   // computed. INVALID_ARGUMENT if `handle` is not in use, CANCELLED if `should_continue` returned false.
   absl::StatusOr<Download> begin_download(uint64_t handle, uint64_t after, absl::FunctionRef<bool()> should_continue,
@@ -180,9 +182,11 @@ class Session {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(execution_mutex_, mutex_);
   // Executes the frame's first `count` instructions, except those that were executed before.
   void run_instructions(size_t count) ABSL_EXCLUSIVE_LOCKS_REQUIRED(execution_mutex_, mutex_);
-  // Waits for a moment. Returns false if the session has been idle since `idle_since`, which this function updates, for
-  // so long that no frame seems to be on its way.
-  bool wait_for_frames(std::chrono::steady_clock::time_point* idle_since);
+  // Waits until the session has executed a frame or holds less memory, or for half a second. kNoMore if the session has
+  // been idle since `idle_since`, which this function updates, for so long that no frame seems to be on its way;
+  // kCancelled if `should_continue` returns false.
+  MemoryWait wait_for_frames(std::chrono::steady_clock::time_point* idle_since,
+                             absl::FunctionRef<bool()> should_continue);
   // Releases the lock until the instruction can run or the frame is cancelled.
   void wait_for(Suspension& suspension) ABSL_EXCLUSIVE_LOCKS_REQUIRED(execution_mutex_, mutex_);
   Error ended() const;  // the error of a frame after the session's end

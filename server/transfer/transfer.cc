@@ -60,6 +60,7 @@ absl::StatusOr<std::unique_ptr<Upload>> Transfers::begin(uint64_t transfer, uint
   }
   Ref<Storage> storage;
   std::optional<Error> refusal;
+  bool is_cancelled = false;
   for (bool is_last = transfer == awaited_;; is_last = is_last || transfer == awaited_) {
     refusal.reset();
     MutexUnlock unlocked(mutex_);  // the kernel may take long to allocate
@@ -70,11 +71,18 @@ absl::StatusOr<std::unique_ptr<Upload>> Transfers::begin(uint64_t transfer, uint
     }
     // Frames before the transfer's instruction may release memory, so only the refusal at its turn is final.
     if (!refusal || refusal->kind() != ErrorKind::kOutOfMemory || is_last) break;
-    is_last = !wait_for_memory();
+    const MemoryWait waited = wait_for_memory();
+    is_last = waited == MemoryWait::kNoMore;
+    is_cancelled = waited == MemoryWait::kCancelled;
+    if (is_cancelled) break;
   }
   if (closed_) return absl::FailedPreconditionError("the session has ended");
   // The instruction failed or was cancelled meanwhile. The bytes are received and dropped, as if it had been before.
   if (!is_current(entry)) return upload_into(nullptr, nullptr, resume ? bytes : 0);
+  if (is_cancelled) {
+    entries_.erase(transfer);
+    return absl::CancelledError("the upload was cancelled");
+  }
   if (refusal) return refuse(entry, *refusal);
   entry->upload.storage = storage;
   if (bytes == 0) entry->state = State::kComplete;

@@ -34,6 +34,9 @@ namespace tt::server {
 
 class Upload;
 
+// How a wait for memory ended: some may have been released; none will be; the call was cancelled.
+enum class MemoryWait : uint8_t { kRetry, kNoMore, kCancelled };
+
 class Transfers final : public Expirable, public std::enable_shared_from_this<Transfers> {
  public:
   // Maximum time that an instruction waits: `progress` for a transfer that makes no progress, `resume` for a failed
@@ -69,11 +72,12 @@ class Transfers final : public Expirable, public std::enable_shared_from_this<Tr
   // transfer starts over or, with `resume`, continues after its received bytes. If the transfer is already complete,
   // taken or abandoned, the client lost the reply: the bytes are dropped or, with `resume`, the upload is complete at
   // once. If `digest` is not empty, the bytes must have this SHA-256, and are added to the session's contents.
-  // If the account has no room, calls `wait_for_memory` without a lock and tries again, until that returns false or the
-  // transfer's instruction waits for it: only then have all frames before it released their memory.
+  // If the account has no room, calls `wait_for_memory` without a lock and tries again, until that returns kNoMore or
+  // the transfer's instruction waits for it: only then have all frames before it released their memory. CANCELLED if it
+  // returns kCancelled; the transfer may begin again.
   absl::StatusOr<std::unique_ptr<Upload>> begin(
       uint64_t transfer, uint64_t bytes, Device device = {}, bool resume = false, std::string digest = {},
-      absl::FunctionRef<bool()> wait_for_memory = [] { return false; });
+      absl::FunctionRef<MemoryWait()> wait_for_memory = [] { return MemoryWait::kNoMore; });
 
   // Returns a transfer if it is complete, else throws Suspended. Throws Error if `transfer` did not arrive in time, was
   // refused or already taken, does not have `bytes`, or is not on `device`; throws Cancelled in a cancelled frame, and
