@@ -139,7 +139,7 @@ int GroupService::serve_store(const std::string& address, const std::string& tok
   };
   absl::StatusOr<std::unique_ptr<StoreServer>> server;
   const absl::Status listening = peers_.listen(address, [&](const std::string& at) {
-    server = StoreServer::start(at, token, charge_contents);
+    server = StoreServer::start(at, token, charge_contents, open_gate_);
     return server.status();
   });
   check(listening.ok(), "cannot serve a store on ", address, ": ", listening.message());

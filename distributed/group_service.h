@@ -35,9 +35,10 @@ struct PendingCall {
 
 class GroupService final : public SessionService {
  public:
-  // `peers` limits where the session's stores are served, and where its groups connect to.
-  GroupService(std::shared_ptr<SuspensionNotifier> notifier, PeerPolicy peers)
-      : notifier_(std::move(notifier)), peers_(std::move(peers)) {}
+  // `peers` limits where the session's stores are served, and where its groups connect to; `open_gate` limits the
+  // connections to the stores.
+  GroupService(std::shared_ptr<SuspensionNotifier> notifier, PeerPolicy peers, OpenGate open_gate)
+      : notifier_(std::move(notifier)), peers_(std::move(peers)), open_gate_(std::move(open_gate)) {}
   ~GroupService() override;
 
   const std::shared_ptr<SuspensionNotifier>& notifier() const { return notifier_; }
@@ -95,6 +96,7 @@ class GroupService final : public SessionService {
 
   const std::shared_ptr<SuspensionNotifier> notifier_;
   const PeerPolicy peers_;
+  const OpenGate open_gate_;
   std::optional<PendingCall> current_;  // of the suspended instruction
   int64_t value_ = 0;
   absl::flat_hash_map<int64_t, std::optional<PendingCall>> started_;

@@ -19,7 +19,8 @@ PullService::~PullService() {
 const PullServer& PullService::serve(const std::string& towards) {
   check_ok(check_address(towards, false));
   check_ok(peers_.check_network(towards));
-  absl::StatusOr<std::shared_ptr<PullServer>> server = PullServer::shared(local_address_towards(towards), peers_);
+  absl::StatusOr<std::shared_ptr<PullServer>> server =
+      PullServer::shared(local_address_towards(towards), peers_, open_gate_);
   check_ok(server.status());
   if (std::find(servers_.begin(), servers_.end(), *server) == servers_.end()) servers_.push_back(*server);
   return **server;

@@ -21,8 +21,8 @@ namespace tt::distributed {
 class PullService final : public SessionService {
  public:
   // `peers` limits the engines from which and to which the session copies.
-  PullService(std::shared_ptr<SuspensionNotifier> notifier, PeerPolicy peers)
-      : notifier_(std::move(notifier)), peers_(std::move(peers)) {}
+  PullService(std::shared_ptr<SuspensionNotifier> notifier, PeerPolicy peers, OpenGate open_gate)
+      : notifier_(std::move(notifier)), peers_(std::move(peers)), open_gate_(std::move(open_gate)) {}
   ~PullService() override;
 
   // Starts, or finds, the process's server on the interface through which this host reaches "host:port". Throws Error.
@@ -45,6 +45,7 @@ class PullService final : public SessionService {
 
   const std::shared_ptr<SuspensionNotifier> notifier_;
   const PeerPolicy peers_;
+  const OpenGate open_gate_;
   std::vector<std::shared_ptr<PullServer>> servers_;
   SessionOffers offers_{OfferTable::shared};
   absl::flat_hash_map<std::string, std::shared_ptr<grpc::Channel>> channels_;  // by address

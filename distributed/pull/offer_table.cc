@@ -20,8 +20,6 @@ absl::Status timed_out(OfferTable::Milliseconds timeout) {
       absl::StrCat("[pull] timed out after ", timeout.count(), " ms: no tensor was offered under this capability"));
 }
 
-uint64_t bytes_of(const OfferedValue& value) { return value.tensor ? value.tensor->storage->bytes() : 0; }
-
 }  // namespace
 
 std::shared_ptr<OfferTable> OfferTable::shared() {
@@ -81,7 +79,13 @@ OfferTable::Entry OfferTable::remove(Entries::iterator at) {
     const auto owned = offers_of_.find(entry.owner);
     owned->second.erase(entry.id);
     if (owned->second.empty()) offers_of_.erase(owned);
-    if (!entry.has_owner) bytes_without_owner_ -= bytes_of(*entry.value);
+    if (!entry.has_owner && entry.value->tensor) {
+      const auto shared = without_owner_.find(entry.value->tensor->storage.get());
+      if (--shared->second == 0) {
+        bytes_without_owner_ -= shared->first->bytes();
+        without_owner_.erase(shared);
+      }
+    }
     remember_ended(at->first);
   } else {
     --waits_;
@@ -136,6 +140,12 @@ bool OfferTable::withdraw(const std::string& capability, uint64_t owner) {
   return true;
 }
 
+void OfferTable::lose_owner(Entry& entry) {
+  if (!std::exchange(entry.has_owner, false) || !entry.value->tensor) return;
+  const Storage* storage = entry.value->tensor->storage.get();
+  if (without_owner_[storage]++ == 0) bytes_without_owner_ += storage->bytes();
+}
+
 void OfferTable::limit_all(uint64_t owner, Milliseconds timeout, uint64_t max_bytes) {
   std::vector<Entry> ended;  // freed without the lock
   MutexLock lock(mutex_);
@@ -144,8 +154,7 @@ void OfferTable::limit_all(uint64_t owner, Milliseconds timeout, uint64_t max_by
   const Clock::time_point latest = Clock::now() + timeout;
   for (const uint64_t id : owned->second) {
     Entry& entry = entries_.at(by_id_.at(id));
-    entry.has_owner = false;
-    bytes_without_owner_ += bytes_of(*entry.value);
+    lose_owner(entry);
     if (entry.deadline <= latest) continue;
     deadlines_.erase({entry.deadline, id});
     entry.deadline = latest;

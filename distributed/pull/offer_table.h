@@ -94,6 +94,7 @@ class OfferTable {
 
   void insert(const std::string& capability, Entry entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Entry remove(Entries::iterator at) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void lose_owner(Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void remember_ended(const std::string& capability) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void end_at_deadlines();
 
@@ -105,7 +106,9 @@ class OfferTable {
   absl::flat_hash_map<uint64_t, absl::flat_hash_set<uint64_t>> offers_of_ ABSL_GUARDED_BY(mutex_);  // ids by owner
   absl::flat_hash_set<std::string> ended_ ABSL_GUARDED_BY(mutex_);
   std::deque<std::string> ended_order_ ABSL_GUARDED_BY(mutex_);  // the oldest first
-  uint64_t bytes_without_owner_ ABSL_GUARDED_BY(mutex_) = 0;     // of the offers whose owner has ended
+  // Of the offers whose owner has ended: the number per storage, which several may share, and the storages' bytes.
+  absl::flat_hash_map<const Storage*, size_t> without_owner_ ABSL_GUARDED_BY(mutex_);
+  uint64_t bytes_without_owner_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t waits_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t last_id_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t last_owner_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -72,7 +72,7 @@ Tensor PullCall::result() {
 }
 
 void PullCall::OnReadDone(bool ok) {
-  if (!ok) return;  // OnDone() follows
+  if (!ok) return;                            // OnDone() follows
   progress_.load(std::memory_order_acquire);  // ThreadSanitizer does not see that gRPC orders its callbacks
   try {
     accept(reply_);

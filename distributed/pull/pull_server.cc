@@ -159,11 +159,12 @@ class TransferCall final : public grpc::ServerGenericBidiReactor {
 
 class Service final : public grpc::CallbackGenericService {
  public:
-  Service(OfferTable& offers, absl::string_view token, std::chrono::milliseconds stall_limit)
-      : offers_(offers), token_("pull server", token), stall_limit_(stall_limit) {}
+  Service(OfferTable& offers, absl::string_view token, std::chrono::milliseconds stall_limit, const ServerPort& port)
+      : offers_(offers), token_("pull server", token), stall_limit_(stall_limit), port_(port) {}
 
   grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext* context) override {
-    if (absl::Status status = token_.check(*context); !status.ok()) return new RefusedCall(to_grpc(status));
+    const absl::Status status = port_.checked(*context, token_.check(*context));
+    if (!status.ok()) return new RefusedCall(to_grpc(status));
     if (context->method() == kPullMethod) return new TransferCall(offers_, stall_limit_, context);
     return new RefusedCall(grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "unknown method"));
   }
@@ -172,6 +173,7 @@ class Service final : public grpc::CallbackGenericService {
   OfferTable& offers_;
   const RequiredToken token_;
   const std::chrono::milliseconds stall_limit_;
+  const ServerPort& port_;
 };
 
 absl::StatusOr<std::string> random_token() {
@@ -185,45 +187,47 @@ absl::StatusOr<std::string> random_token() {
 class PullServer::Impl {
  public:
   Impl(std::string token, std::chrono::milliseconds stall_limit)
-      : token_(std::move(token)), offers_(OfferTable::shared()), service_(*offers_, token_, stall_limit) {}
+      : token_(std::move(token)), offers_(OfferTable::shared()), service_(*offers_, token_, stall_limit, port_) {}
   ~Impl() {
+    port_.stop();
     if (server_) server_->Shutdown(std::chrono::system_clock::now() + kShutdownGrace);
   }
 
-  absl::Status start(const std::string& host, const PeerPolicy& peers) {
+  absl::Status start(const std::string& host, const PeerPolicy& peers, const OpenGate& open_gate) {
     const std::string bracketed = absl::StrContains(host, ":") ? absl::StrCat("[", host, "]") : host;
-    return peers.listen(absl::StrCat(bracketed, ":0"), [&](const std::string& at) { return listen(at); });
+    return peers.listen(absl::StrCat(bracketed, ":0"), [&](const std::string& at) { return listen(at, open_gate); });
   }
 
   const std::string& address() const { return address_; }
   const std::string& token() const { return token_; }
 
  private:
-  absl::Status listen(const std::string& at) {
-    int port = 0;
+  absl::Status listen(const std::string& at, const OpenGate& open_gate) {
     grpc::ServerBuilder builder;
-    set_server_options(&builder, at, "pull", &port);
+    if (absl::Status status = port_.open(&builder, at, "pull", open_gate); !status.ok()) return status;
     builder.RegisterCallbackGenericService(&service_);
     builder.SetMaxReceiveMessageSize(kMaxRequestBytes);
     builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxCallsPerConnection);
     server_ = builder.BuildAndStart();
-    if (!server_ || port == 0) {
+    if (!server_ || !port_.start()) {
       return absl::UnavailableError(
           absl::StrCat("[pull] cannot listen on ", at, ": expected the name or the address of an interface"));
     }
-    address_ = absl::StrCat(at.substr(0, at.rfind(':') + 1), port);
+    address_ = absl::StrCat(at.substr(0, at.rfind(':') + 1), port_.number());
     return absl::OkStatus();
   }
 
   // In this order: the server's calls use the service and the table.
   const std::string token_;
   const std::shared_ptr<OfferTable> offers_;
+  ServerPort port_;
   Service service_;
   std::string address_;
   std::unique_ptr<grpc::Server> server_;
 };
 
 absl::StatusOr<std::shared_ptr<PullServer>> PullServer::shared(const std::string& host, const PeerPolicy& peers,
+                                                               const OpenGate& open_gate,
                                                                std::chrono::milliseconds stall_limit) {
   static Mutex mutex;
   static auto& servers = *new absl::flat_hash_map<std::string, std::weak_ptr<PullServer>>;
@@ -235,7 +239,7 @@ absl::StatusOr<std::shared_ptr<PullServer>> PullServer::shared(const std::string
   absl::StatusOr<std::string> token = random_token();
   if (!token.ok()) return token.status();
   auto impl = std::make_unique<Impl>(*std::move(token), stall_limit);
-  if (absl::Status status = impl->start(host, peers); !status.ok()) return status;
+  if (absl::Status status = impl->start(host, peers, open_gate); !status.ok()) return status;
   std::shared_ptr<PullServer> server(new PullServer(std::move(impl)));
   servers[host] = server;
   return server;

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "distributed/peers/peer_policy.h"
 #include "distributed/pull/offer_table.h"
+#include "distributed/store/connection_gate.h"
 
 namespace tt::distributed {
 
@@ -22,6 +23,7 @@ class PullServer {
   // Returns the process's server on this address of the host. The first call starts it, with its limit. UNAVAILABLE if
   // the address cannot be bound, PERMISSION_DENIED if `peers` does not allow it.
   static absl::StatusOr<std::shared_ptr<PullServer>> shared(const std::string& host, const PeerPolicy& peers,
+                                                            const OpenGate& open_gate = {},
                                                             std::chrono::milliseconds stall_limit = kStallLimit);
   // Ends all calls and closes the port.
   ~PullServer();

@@ -20,7 +20,8 @@ namespace tt::distributed {
 class SessionOffers {
  public:
   // `find_table` returns the table; called at the first use.
-  explicit SessionOffers(std::function<std::shared_ptr<OfferTable>()> find_table) : find_table_(std::move(find_table)) {}
+  explicit SessionOffers(std::function<std::shared_ptr<OfferTable>()> find_table)
+      : find_table_(std::move(find_table)) {}
 
   OfferTable& table();
   // Null before the first use.

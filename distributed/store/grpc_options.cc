@@ -2,6 +2,8 @@
 
 #include <openssl/crypto.h>
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "proto/keepalive.h"
 
@@ -16,9 +18,18 @@ constexpr int kMaxReconnectMilliseconds = 1'000;
 
 }  // namespace
 
-void set_server_options(grpc::ServerBuilder* builder, const std::string& address, const std::string& service,
-                        int* port) {
-  builder->AddListeningPort(address, grpc::InsecureServerCredentials(), port);
+absl::Status ServerPort::open(grpc::ServerBuilder* builder, const std::string& address, const std::string& service,
+                              const OpenGate& open_gate) {
+  if (open_gate) {
+    absl::StatusOr<std::unique_ptr<ConnectionGate>> gate = open_gate(address);
+    if (!gate.ok()) return gate.status();
+    gate_ = *std::move(gate);
+    number_ = gate_->port();
+    using External = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
+    sink_ = builder->experimental().AddExternalConnectionAcceptor(External::FROM_FD, grpc::InsecureServerCredentials());
+  } else {
+    builder->AddListeningPort(address, grpc::InsecureServerCredentials(), &number_);
+  }
   builder->SetMaxSendMessageSize(-1);
   builder->SetResourceQuota(grpc::ResourceQuota(service).Resize(kMaxBufferBytes));
   builder->AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // two servers must not share a port
@@ -29,6 +40,21 @@ void set_server_options(grpc::ServerBuilder* builder, const std::string& address
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMilliseconds);
   builder->AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   builder->AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kMinPingIntervalMilliseconds);
+  return absl::OkStatus();
+}
+
+bool ServerPort::start() {
+  if (gate_) gate_->start(std::move(sink_));
+  return number_ != 0;
+}
+
+void ServerPort::stop() {
+  if (gate_) gate_->stop();
+}
+
+absl::Status ServerPort::checked(const grpc::GenericCallbackServerContext& context, absl::Status status) const {
+  if (gate_) status.ok() ? gate_->authenticated(context.peer()) : gate_->refused(context.peer());
+  return status;
 }
 
 grpc::ChannelArguments channel_arguments() {

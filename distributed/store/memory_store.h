@@ -29,8 +29,8 @@ namespace tt::distributed {
 class MemoryStore final : public Store {
  public:
   using Values = absl::StatusOr<std::vector<std::string>>;
-  // Charges the owner for bytes of the store, or refunds them if negative. Returns false, having charged nothing, if the
-  // owner's memory limit is reached. Called under the store's lock: must not block or call the store.
+  // Charges the owner for bytes of the store, or refunds them if negative. Returns false, having charged nothing, if
+  // the owner's memory limit is reached. Called under the store's lock: must not block or call the store.
   using Charge = std::function<bool(int64_t bytes)>;
 
   // Without `charge` only the limits of limits.h apply.

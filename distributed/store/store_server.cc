@@ -265,10 +265,12 @@ class JoinCall final : public grpc::ServerGenericBidiReactor {
 // Serves both methods without generated code, which would read requests before the token is checked.
 class Service final : public grpc::CallbackGenericService {
  public:
-  Service(Served& served, absl::string_view token) : served_(served), token_("store", token) {}
+  Service(Served& served, absl::string_view token, const ServerPort& port)
+      : served_(served), token_("store", token), port_(port) {}
 
   grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext* context) override {
-    if (absl::Status status = token_.check(*context); !status.ok()) return new RefusedCall(to_grpc(status));
+    const absl::Status status = port_.checked(*context, token_.check(*context));
+    if (!status.ok()) return new RefusedCall(to_grpc(status));
     if (context->method() == "/teletensor.v1.Store/Call") return new OperationCall(served_);
     if (context->method() == "/teletensor.v1.Store/Join") return new JoinCall(served_, context);
     return new RefusedCall(grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "unknown method"));
@@ -277,6 +279,7 @@ class Service final : public grpc::CallbackGenericService {
  private:
   Served& served_;
   const RequiredToken token_;
+  const ServerPort& port_;
 };
 
 absl::StatusOr<uint64_t> random_id() {
@@ -292,43 +295,44 @@ absl::StatusOr<uint64_t> random_id() {
 class StoreServer::Impl {
  public:
   Impl(const std::string& token, MemoryStore::Charge charge)
-      : served_(std::move(charge)), service_(served_, token) {}
+      : served_(std::move(charge)), service_(served_, token, port_) {}
   ~Impl() {
+    port_.stop();
     served_.store.close("the store has stopped");
     if (server_) server_->Shutdown(std::chrono::system_clock::now() + kShutdownGrace);
   }
 
-  absl::Status start(const std::string& address) {
+  absl::Status start(const std::string& address, const OpenGate& open_gate) {
     absl::StatusOr<uint64_t> id = random_id();
     if (!id.ok()) return id.status();
     served_.id = *id;
     grpc::ServerBuilder builder;
-    set_server_options(&builder, address, "store", &port_);
+    if (absl::Status status = port_.open(&builder, address, "store", open_gate); !status.ok()) return status;
     builder.RegisterCallbackGenericService(&service_);
     builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
     server_ = builder.BuildAndStart();
-    if (server_ && port_ != 0) return absl::OkStatus();
+    if (server_ && port_.start()) return absl::OkStatus();
     return absl::UnavailableError(
         absl::StrCat("[store] cannot listen on ", address, ": it is in use, or not an address of this host"));
   }
 
-  int port() const { return port_; }
+  int port() const { return port_.number(); }
   MemoryStore& store() { return served_.store; }
 
  private:
   // In this order: the server's calls use the service and the store.
   Served served_;
+  ServerPort port_;
   Service service_;
-  int port_ = 0;
   std::unique_ptr<grpc::Server> server_;
 };
 
 absl::StatusOr<std::unique_ptr<StoreServer>> StoreServer::start(const std::string& address, const std::string& token,
-                                                                MemoryStore::Charge charge) {
+                                                                MemoryStore::Charge charge, const OpenGate& open_gate) {
   if (absl::Status status = check_address(address, true); !status.ok()) return status;
   if (absl::Status status = check_token(token); !status.ok()) return status;
   auto impl = std::make_unique<Impl>(token, std::move(charge));
-  if (absl::Status status = impl->start(address); !status.ok()) return status;
+  if (absl::Status status = impl->start(address, open_gate); !status.ok()) return status;
   return std::unique_ptr<StoreServer>(new StoreServer(std::move(impl)));
 }
 

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "distributed/store/connection_gate.h"
 #include "distributed/store/memory_store.h"
 
 namespace tt::distributed {
@@ -18,9 +19,10 @@ class StoreServer {
  public:
   // Listens on "host:port"; port 0 selects a free port. Clients must present `token`.
   // INVALID_ARGUMENT for a malformed address or token, UNAVAILABLE if the address cannot be bound.
-  // The store's bytes are charged with `charge`.
+  // The store's bytes are charged with `charge`. `open_gate` limits connections; without it they are not limited.
   static absl::StatusOr<std::unique_ptr<StoreServer>> start(const std::string& address, const std::string& token,
-                                                            MemoryStore::Charge charge = {});
+                                                            MemoryStore::Charge charge = {},
+                                                            const OpenGate& open_gate = {});
   // Ends all calls with UNAVAILABLE and closes the port. Waits for running callbacks, but not for clients.
   ~StoreServer();
 

@@ -28,6 +28,7 @@
 #include "server/log.h"
 #include "server/rpc/address.h"
 #include "server/rpc/auth.h"
+#include "server/rpc/peer_gate.h"
 #include "server/version.h"
 #include "spdlog/spdlog.h"
 
@@ -149,6 +150,7 @@ int serve(const Flags& flags, const std::vector<std::string>& listen, PrivateFol
   absl::StatusOr<distributed::PeerPolicy> peers = peer_policy(flags);
   if (!peers.ok()) return print_error(peers.status());
   options.peers = *std::move(peers);
+  options.open_gate = &open_peer_gate;
   Sessions sessions(options);
   Listener::Options listening{*addresses, flags.open_reflection, flags.connections_per_address, flags.profile_rate};
   auto listener = Listener::start(listening, *auth, sessions, [&shutdown] { shutdown.end(); });

@@ -89,9 +89,9 @@ Session::Session(Options options)
   content_index_->add(contents_);
   context_.account = account_;
   context_.services.attach(std::make_unique<TransferService>(transfers_));
-  context_.services.attach(std::make_unique<distributed::GroupService>(wake_up_, options_.peers));
+  context_.services.attach(std::make_unique<distributed::GroupService>(wake_up_, options_.peers, options_.open_gate));
   context_.services.attach(std::make_unique<CheckpointService>(options_.checkpoint_root, wake_up_, account_));
-  context_.services.attach(std::make_unique<distributed::PullService>(wake_up_, options_.peers));
+  context_.services.attach(std::make_unique<distributed::PullService>(wake_up_, options_.peers, options_.open_gate));
   context_.services.attach(std::make_unique<ShareService>(
       options_.shared_tensors ? options_.shared_tensors : std::make_shared<SharedTensors>(), options_.memory_limit));
   context_.describe_site = [this](uint32_t id) { return sites_->describe(id); };
@@ -106,6 +106,8 @@ class Session::RunningFrame {
     MutexLock lock(session_.progress_mutex_);
     session_.cancellation_.reset();
     if (sequence <= session_.cancel_through_) session_.cancellation_.request(CancelReason::kClient);
+    // The session has ended since the frame was accepted, perhaps before the reset.
+    if (session_.stopped_.load(std::memory_order_acquire)) session_.cancellation_.request(CancelReason::kEnded);
     session_.running_.store(sequence, std::memory_order_relaxed);
   }
   ~RunningFrame() {

@@ -19,6 +19,7 @@
 #include "absl/status/statusor.h"
 #include "base/mutex.h"
 #include "distributed/peers/peer_policy.h"
+#include "distributed/store/connection_gate.h"
 #include "engine/device/cancellation.h"
 #include "engine/program/executor.h"
 #include "engine/program/slot_table.h"
@@ -94,6 +95,7 @@ class Session {
     std::shared_ptr<const CheckpointRoot> checkpoint_root = nullptr;  // null: the session may not use checkpoints
     std::shared_ptr<SharedTensors> shared_tensors = nullptr;          // of the principal; null: creates one
     distributed::PeerPolicy peers{};                                  // the other engines; by default none
+    distributed::OpenGate open_gate{};                                // listens for them; null: without limits
   };
 
   explicit Session(Options options);

@@ -142,7 +142,7 @@ absl::Status Sessions::open(const v1::HelloRequest& request, absl::string_view a
       ++last_id_, key, printable(request.client()), least_limit(request.memory_limit(), options_.session_memory_limit),
       options_.limits, options_.transfer_timeouts, options_.frame_time_limit, options_.tenant, std::string(principal),
       monitor_, contents, options_.checkpoint_root ? options_.checkpoint_root(principal) : nullptr, shared,
-      options_.peers});
+      options_.peers, options_.open_gate});
   Entry& entry = entries_[key];
   entry.session = *session;
   entry.address = std::string(address);

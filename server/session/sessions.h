@@ -19,6 +19,7 @@
 #include "absl/strings/string_view.h"
 #include "base/mutex.h"
 #include "distributed/peers/peer_policy.h"
+#include "distributed/store/connection_gate.h"
 #include "proto/wire.h"
 #include "server/limits.h"
 #include "server/session/memory_release.h"
@@ -44,7 +45,8 @@ class Sessions {
     bool compression = true;                        // whether transfers' chunks may be compressed
     // Returns where the sessions of a principal store checkpoints; null: nowhere. Empty: no session does.
     std::function<std::shared_ptr<const CheckpointRoot>(absl::string_view principal)> checkpoint_root;
-    distributed::PeerPolicy peers;  // the other engines, and where sessions may listen; by default none and nowhere
+    distributed::PeerPolicy peers;    // the other engines, and where sessions may listen; by default none and nowhere
+    distributed::OpenGate open_gate;  // listens there; null: without limits on connections
   };
 
   explicit Sessions(const Options& options);

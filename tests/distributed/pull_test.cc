@@ -102,6 +102,20 @@ TEST(OfferTable, AnOwnerWithdrawsItsOffersOnly) {
   EXPECT_TRUE(take(table, capability(3)).get().ok());
 }
 
+TEST(OfferTable, BytesThatSeveralOffersShareCountOnceAfterTheirOwner) {
+  OfferTable table;
+  const uint64_t owner = table.new_owner(), other = table.new_owner();
+  const auto value = value_of({1024});
+  const uint64_t bytes = value->tensor->storage->bytes();
+  for (int i = 0; i < 8; ++i) ASSERT_TRUE(table.offer(capability(i), value, owner, kLong).ok());
+  table.limit_all(owner, kLong, bytes);
+  EXPECT_EQ(table.num_offers(owner), 8u);
+  for (int i = 0; i < 7; ++i) EXPECT_TRUE(take(table, capability(i)).get().ok());
+  ASSERT_TRUE(table.offer(capability(9), value_of({1024}), other, kLong).ok());
+  table.limit_all(other, kLong, bytes);  // together more than the limit
+  EXPECT_EQ(table.num_offers(owner) + table.num_offers(other), 1u);
+}
+
 TEST(OfferTable, TheNumbersOfOffersAndWaitsAreBounded) {
   OfferTable table;
   const uint64_t owner = table.new_owner();
@@ -330,7 +344,7 @@ class StalledCall : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteB
 };
 
 TEST_F(PullTest, AReceiverThatTakesNoBytesLosesTheTransfer) {
-  auto server = PullServer::shared("127.0.0.2", PeerPolicy::any(), Milliseconds(100));
+  auto server = PullServer::shared("127.0.0.2", PeerPolicy::any(), {}, Milliseconds(100));
   ASSERT_TRUE(server.ok()) << server.status();
   const std::string with = next_capability();
   const auto value = value_of({16 << 20});  // more than the buffers of a connection
@@ -347,12 +361,12 @@ class HostileServer : public grpc::CallbackGenericService {
  public:
   explicit HostileServer(std::vector<std::string> messages) : messages_(std::move(messages)) {
     grpc::ServerBuilder builder;
-    set_server_options(&builder, "127.0.0.1:0", "hostile", &port_);
+    EXPECT_TRUE(port_.open(&builder, "127.0.0.1:0", "hostile", {}).ok());
     builder.RegisterCallbackGenericService(this);
     server_ = builder.BuildAndStart();
   }
   ~HostileServer() override { server_->Shutdown(std::chrono::system_clock::now()); }
-  std::string address() const { return absl::StrCat("127.0.0.1:", port_); }
+  std::string address() const { return absl::StrCat("127.0.0.1:", port_.number()); }
 
  private:
   class Call : public grpc::ServerGenericBidiReactor {
@@ -376,7 +390,7 @@ class HostileServer : public grpc::CallbackGenericService {
     return new Call(messages_);
   }
   const std::vector<std::string> messages_;
-  int port_ = 0;
+  ServerPort port_;
   std::unique_ptr<grpc::Server> server_;
 };
 

@@ -1,5 +1,11 @@
 """What groups and stores take is charged to the session that causes it."""
 
+import os
+import socket
+import subprocess
+import sys
+
+from tests.conftest import client_environment
 from tests.python.session.test_session import run_script
 
 STORE = """
@@ -44,3 +50,32 @@ def test_store_is_charged(own_daemon):
 def test_groups_are_charged(own_daemon):
     done = run_script(GROUPS, own_daemon("--session-memory-limit", "16MB"))
     assert done.returncode == 0, done.stderr
+
+SERVE = """
+import sys, teletensor.distributed as dist
+store = dist.TCPStore("127.0.0.1", 0, 1, True)
+print(store.port, flush=True)
+sys.stdin.readline()
+client = dist.TCPStore("127.0.0.1", store.port, 1, False)
+client.set("k", "v")
+assert store.get("k") == b"v"
+"""
+
+
+def test_silent_connections_to_a_store(own_daemon):
+    """They take few of the engine's descriptors, and no place of a client with the token."""
+    engine = own_daemon()
+    before = len(os.listdir(f"/proc/{engine.process.pid}/fd"))
+    environment = client_environment(TELETENSOR_ADDRESS=engine.address)
+    pipe = subprocess.PIPE
+    command = [sys.executable, "-c", SERVE]
+    with subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe, text=True) as server:
+        port = int(server.stdout.readline())
+        silent = []
+        for _ in range(1500):
+            silent.append(socket.create_connection(("127.0.0.1", port)))
+        assert len(os.listdir(f"/proc/{engine.process.pid}/fd")) < before + 700
+        server.communicate("go on\n", timeout=60)
+        assert server.returncode == 0
+    for connection in silent:
+        connection.close()

@@ -1,0 +1,41 @@
+#include "server/rpc/peer_gate.h"
+
+#include <cstdlib>
+#include <utility>
+#include <vector>
+
+#include "server/rpc/acceptor.h"
+#include "server/rpc/address.h"
+
+namespace tt::server {
+namespace {
+
+constexpr size_t kPerAddress = 4096;  // the ranks of one host
+
+class PeerGate final : public distributed::ConnectionGate {
+ public:
+  PeerGate(std::unique_ptr<Acceptor> acceptor, int port) : acceptor_(std::move(acceptor)), port_(port) {}
+
+  int port() const override { return port_; }
+  void start(std::unique_ptr<Sink> sink) override { acceptor_->start(std::move(sink)); }
+  void stop() override { acceptor_->stop(); }
+  void authenticated(const std::string& peer) override { acceptor_->authenticated(peer); }
+  void refused(const std::string& peer) override { acceptor_->refused(peer); }
+
+ private:
+  const std::unique_ptr<Acceptor> acceptor_;
+  const int port_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<distributed::ConnectionGate>> open_peer_gate(const std::string& address) {
+  absl::StatusOr<Address> parsed = parse_address(address);
+  if (!parsed.ok()) return parsed.status();
+  std::vector<Address> addresses = {*parsed};
+  absl::StatusOr<std::unique_ptr<Acceptor>> acceptor = Acceptor::listen(&addresses, kPerAddress);
+  if (!acceptor.ok()) return absl::UnavailableError(acceptor.status().message());
+  return std::make_unique<PeerGate>(*std::move(acceptor), std::atoi(addresses[0].port.c_str()));
+}
+
+}  // namespace tt::server
