@@ -69,5 +69,6 @@ def test_pod_for_podman(tmp_path):
     assert {v["name"]: v["value"] for v in engine["env"]} == {
         "TELETENSOR_THREADS": "2",
         "TELETENSOR_GROUP_TOKEN": "abc",
+        "TELETENSOR_PEER_NETWORKS": "10.0.0.0/8,172.16.0.0/12,192.168.0.0/16,fc00::/7",
     }
     assert not [key for key in engine if key.endswith("Probe")]
