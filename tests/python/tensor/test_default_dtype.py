@@ -130,6 +130,7 @@ def evaluated(torch, default, operands):
     return results
 
 
+@pytest.mark.usefixtures("device")
 def test_dtypes_and_values(torch, operands):
     reference = evaluated(torch, "float64", operands)
     for default in DEFAULTS:
@@ -172,6 +173,17 @@ def test_is_of_all_threads(torch, operands):
     thread.start()
     thread.join()
     assert made == [torch.float64] and (operands["i"] / 2).dtype is torch.float64
+
+
+def test_fake_and_meta_tensors(torch, operands):
+    from teletensor._subclasses import FakeTensorMode
+
+    for default in DEFAULTS:
+        torch.set_default_dtype(getattr(torch, default))
+        assert (torch.arange(3, device="meta") / 2).dtype is getattr(torch, default)
+        with FakeTensorMode():
+            made = (torch.zeros(2), torch.arange(3) * 1.5, torch.nn.Linear(2, 2).weight)
+            assert all(t.dtype is getattr(torch, default) for t in made)
 
 
 def test_changes_within_a_frame(torch, operands):
