@@ -69,13 +69,14 @@ void mutate_argument(v1::Argument* arg, Random& random) {
 }
 
 void mutate_instruction(v1::Instruction* instruction, Random& random) {
-  switch (random() % 8) {
+  switch (random() % 9) {
     case 0: instruction->set_op(static_cast<uint32_t>(random() % 1200)); break;
     case 1: instruction->set_result(static_cast<uint64_t>(odd_number(random))); break;
     case 2: instruction->set_result_count(static_cast<uint32_t>(odd_number(random))); break;
     case 3: instruction->add_into(random() % 5); break;
     case 4: instruction->add_release(random() % 5); break;
     case 5: instruction->add_args(); break;
+    case 6: instruction->set_default_dtype(6 + static_cast<uint32_t>(random() % 5)); break;  // the last one is invalid
     default:
       if (v1::Argument* arg = any_of(instruction->mutable_args(), random)) mutate_argument(arg, random);
   }
