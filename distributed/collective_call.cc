@@ -35,7 +35,7 @@ Reduction parse_reduction(std::string_view name, double factor, DType dtype) {
   if (name == "premul_sum") reduction.factor = factor;
   check_reduction(reduction.op, dtype);
   const bool scales = reduction.average || name == "premul_sum";
-  check(ErrorKind::kType, !scales || has_gradients(dtype), "\"", name, "\" requires a floating or complex dtype, got ",
+  check(ErrorKind::kRuntime, !scales || has_gradients(dtype), "\"", name, "\" requires a floating or complex dtype, got ",
         dtype);
   return reduction;
 }

@@ -316,8 +316,8 @@ Loop best_loop_for(ReduceOp op, DType dtype) {
 void check_reduction(ReduceOp op, DType dtype) {
   const bool bitwise = op == ReduceOp::kBand || op == ReduceOp::kBor || op == ReduceOp::kBxor;
   const bool ordered = op == ReduceOp::kMin || op == ReduceOp::kMax;
-  check(ErrorKind::kType, !is_float8(dtype), "reductions are not defined for ", name(dtype));
-  check(ErrorKind::kType, !bitwise || is_integral(dtype), "ReduceOp.", torch_name(op),
+  check(ErrorKind::kRuntime, !is_float8(dtype), "reductions are not defined for ", name(dtype));
+  check(ErrorKind::kRuntime, !bitwise || is_integral(dtype), "ReduceOp.", torch_name(op),
         " requires an integral dtype, got ", name(dtype));
   check(ErrorKind::kValue, !ordered || !is_complex(dtype), "ReduceOp.", torch_name(op),
         " is not defined for complex numbers, got ", name(dtype));

@@ -24,7 +24,7 @@ void each_value(DType dtype, char* items, size_t count, Apply apply) {
     case DType::kFloat64: return each<double, double>(items, count, apply);
     case DType::kComplex64: return each<float, float>(items, count * 2, apply);
     case DType::kComplex128: return each<double, double>(items, count * 2, apply);
-    default: fail(ErrorKind::kType, "expected a floating or complex dtype, got ", dtype);
+    default: fail(ErrorKind::kRuntime, "expected a floating or complex dtype, got ", dtype);
   }
 }
 

@@ -143,7 +143,7 @@ def scatter_object_list(
             raise ValueError("source rank must provide non-None scatter_object_input_list")
         encoded = [encode(obj) for obj in scatter_object_input_list]
         if len(encoded) != pg.size():
-            raise ValueError(f"[scatter_object_list] expected {pg.size()} values, one per rank, got {len(encoded)}")
+            raise RuntimeError(f"[scatter_object_list] expected {pg.size()} values, one per rank, got {len(encoded)}")
     sizes_tensor = (
         _C.tensor([len(data) for data in encoded], dtype=_C.int64, device="cpu")
         if encoded

@@ -31,10 +31,10 @@ def _detached(tensors) -> list[_C.Tensor]:
 def _check_list(op: str, kind: str, tensors, size: int, like: _C.Tensor | None) -> None:
     """Checks a list with one tensor per rank."""
     if len(tensors) != size:
-        raise ValueError(f"[{op}] invalid {kind} tensor list (expected length {size}, got {len(tensors)})")
+        raise RuntimeError(f"[{op}] invalid {kind} tensor list (expected length {size}, got {len(tensors)})")
     for i, tensor in enumerate(tensors):
         if like is not None and tensor.shape != like.shape:
-            raise ValueError(
+            raise RuntimeError(
                 f"[{op}] invalid {kind} tensor size at index {i} (expected {tuple(like.shape)}, got {tuple(tensor.shape)})"
             )
 
@@ -214,7 +214,7 @@ class ProcessGroup:
         if isinstance(input_tensors, _C.Tensor):
             output_tensors, input_tensors = [output_tensors], [input_tensors]
         if len(input_tensors) != 1 or len(output_tensors) != 1:
-            raise ValueError("[all_gather] requires a single-element input and output list")
+            raise RuntimeError("[all_gather] requires a single-element input and output list")
         outputs, (tensor,) = output_tensors[0], input_tensors
         if _may_differ(outputs, self._size) and outputs[self._rank].shape == tensor.shape:
             return self._broadcast_each(outputs, tensor)
@@ -231,17 +231,17 @@ class ProcessGroup:
     def allgather_coalesced(self, output_lists, input_list, opts=None) -> Work:
         """Gathers several tensors of each rank: ``output_lists[rank][i]``."""
         if len(output_lists) != self._size:
-            raise ValueError(
+            raise RuntimeError(
                 f"[all_gather_coalesced] output lists should be equal to world size {self._size}, got {len(output_lists)}"
             )
         for outputs in output_lists:
             if len(outputs) != len(input_list):
-                raise ValueError(
+                raise RuntimeError(
                     f"[all_gather_coalesced] expected {len(input_list)} output tensors per rank, got {len(outputs)}"
                 )
             for i, (output, tensor) in enumerate(zip(outputs, input_list, strict=True)):
                 if output.shape != tensor.shape:
-                    raise ValueError(
+                    raise RuntimeError(
                         f"[all_gather_coalesced] Size of tensor at index {i} (expected {tuple(tensor.shape)}, got {tuple(output.shape)})"
                     )
         return self._gather_all(list(itertools.chain.from_iterable(output_lists)), input_list, opts)
@@ -249,9 +249,9 @@ class ProcessGroup:
     def all_gather_single(self, output_tensor, input_tensor, opts=None) -> Work:
         """Gathers one tensor of each rank into one tensor."""
         if output_tensor.dtype != input_tensor.dtype:
-            raise TypeError("output tensor must have the same type as input tensor")
+            raise RuntimeError("output tensor must have the same type as input tensor")
         if input_tensor.numel() * self._size != output_tensor.numel():
-            raise ValueError("output tensor size must be equal to world_size times input tensor size")
+            raise RuntimeError("output tensor size must be equal to world_size times input tensor size")
         return self._gather_all([output_tensor], [input_tensor], opts)
 
     _allgather_base = all_gather_single
@@ -282,7 +282,7 @@ class ProcessGroup:
         opts = opts or _options.GatherOptions()
         outputs = [output_tensor] if opts.rootRank == self._rank else []
         if outputs and output_tensor.numel() != input_tensor.numel() * self._size:
-            raise ValueError("output tensor size must be equal to world_size times input tensor size")
+            raise RuntimeError("output tensor size must be equal to world_size times input tensor size")
         written = _detached(outputs)
         return self._run("group_gather", written, _detached([input_tensor]), self._handle, root=opts.rootRank,
                          written=written, outputs=outputs, opts=opts)  # fmt: skip
@@ -331,9 +331,9 @@ class ProcessGroup:
     def reduce_scatter_single(self, output_tensor, input_tensor, opts=None) -> Work:
         """Reduces a tensor over all ranks and gives each rank its part."""
         if output_tensor.dtype != input_tensor.dtype:
-            raise TypeError("input tensor must be the same type as the output tensor.")
+            raise RuntimeError("input tensor must be the same type as the output tensor.")
         if output_tensor.numel() * self._size != input_tensor.numel():
-            raise ValueError("input tensor must be the same size as output size times world size")
+            raise RuntimeError("input tensor must be the same size as output size times world size")
         return self._scatter_reduced([output_tensor], [input_tensor], opts)
 
     _reduce_scatter_base = reduce_scatter_single

@@ -84,7 +84,13 @@ def _get_default_store():
 
 
 def _group_or_default_group(pg: ProcessGroup | None = None) -> ProcessGroup:
-    return _get_default_group() if pg is None or pg is _world.default_pg else pg
+    if pg is None or pg is _world.default_pg:
+        return _get_default_group()
+    if not isinstance(pg, ProcessGroup):
+        raise ValueError(
+            f"Process group {pg} is not initialized in the world group map. Please initialize the group first."
+        )
+    return pg
 
 
 def _rank_not_in_group(group=None) -> bool:
@@ -211,7 +217,8 @@ def check_timeout(timeout) -> None:
 def _canonicalize_group_rank(
     pg: ProcessGroup, global_rank: int | None = None, group_rank: int | None = None, return_global: bool = False
 ) -> int:
-    """Returns a rank in the group, or with `return_global` in the default group. Raises ValueError if there is none."""
+    """Returns a rank in the group, or with `return_global` in the default group. Raises RuntimeError if there is none, as
+    PyTorch."""
     if group_rank is not None:
         if global_rank is not None:
             raise ValueError("Can't specify both group_rank and global_rank")
@@ -219,7 +226,7 @@ def _canonicalize_group_rank(
         raise ValueError("Must specify global_rank or group_rank")
     rank = get_group_rank(pg, global_rank) if group_rank is None else group_rank
     if not 0 <= rank < pg.size():
-        raise ValueError(f"Invalid rank: expected a rank from 0 to {pg.size() - 1}, got {rank}")
+        raise RuntimeError(f"Invalid rank: expected a rank from 0 to {pg.size() - 1}, got {rank}")
     if return_global:
         return get_global_rank(pg, rank) if global_rank is None else global_rank
     return rank

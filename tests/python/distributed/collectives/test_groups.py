@@ -46,10 +46,10 @@ EXPECTED = {
     "list": "TypeError: Invalid function argument. Expected parameter `tensor_list` of type List[torch.Tensor]",
     "elements": "TypeError: Invalid function argument. Expected parameter `tensor_list` of type List[torch.Tensor]",
     "dtypes": "ValueError: Invalid usage of tensors with different dtypes",
-    "length": "ValueError: [all_gather] invalid output tensor list (expected length 2, got 1)",
-    "shape": "ValueError: [all_gather] invalid output tensor size at index 1 (expected (2,), got (3,))",
-    "output": "ValueError: output tensor size must be equal to world_size times input tensor size",
-    "input": "ValueError: input tensor must be the same size as output size times world size",
+    "length": "RuntimeError: [all_gather] invalid output tensor list (expected length 2, got 1)",
+    "shape": "RuntimeError: [all_gather] invalid output tensor size at index 1 (expected (2,), got (3,))",
+    "output": "RuntimeError: output tensor size must be equal to world_size times input tensor size",
+    "input": "RuntimeError: input tensor must be the same size as output size times world size",
     "splits": "RuntimeError: Split sizes doesn't match total dim 0 size",
     "uneven": "RuntimeError: Tensor's dim 0 does not divide equally across group size",
     "no list": "ValueError: Argument ``gather_list`` must",
@@ -68,7 +68,7 @@ EXPECTED = {
 def test_ranks_that_do_not_exist(ranks):
     for messages in ranks.run(2, cases.rejected_ranks):
         wrong = {name: message for name, message in messages.items() if "expected a rank from 0 to 1, got" not in message}
-        assert not wrong and all(message.startswith("ValueError: ") for message in messages.values())
+        assert not wrong and all(message.startswith("RuntimeError: ") for message in messages.values())
 
 
 def test_arguments_are_checked_before_a_rank_is_involved(ranks):
