@@ -89,9 +89,13 @@ def _c_alias(name: str):
 _C.__getattr__ = _c_alias
 
 
+# PyTorch's device types with autocast that no engine has: it is always off.
+_OTHER_AUTOCAST = frozenset(("hpu", "ipu", "maia", "mps", "mtia", "privateuseone", "xla", "xpu"))
+
+
 def is_autocast_enabled(device_type: str = "cuda") -> _builtins.bool:
     """Whether autocast is enabled for a device type in this thread."""
-    return _C.autocast_dtype(device_type) is not None
+    return device_type not in _OTHER_AUTOCAST and _C.autocast_dtype(device_type) is not None
 
 
 def is_autocast_cpu_enabled() -> _builtins.bool:
@@ -101,6 +105,8 @@ def is_autocast_cpu_enabled() -> _builtins.bool:
 
 def get_autocast_dtype(device_type: str):
     """Returns the autocast dtype of a device type, also while autocast is disabled."""
+    if device_type in _OTHER_AUTOCAST:
+        return _C.bfloat16 if device_type in ("hpu", "xla") else _C.float16
     return _C.autocast_fast_dtype(device_type)
 
 

@@ -1,4 +1,6 @@
-"""torch.quint8 and the other quantized dtypes: names for observers and fake quantization. No tensor has these dtypes."""
+"""torch.quint8 and the other quantized dtypes: names for observers and fake quantization; and torch.complex32, with which
+programs compare dtypes. No tensor has these dtypes.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +23,21 @@ class QuantizedDType:
 quint8, qint8 = QuantizedDType("quint8", 0, 255), QuantizedDType("qint8", -128, 127)
 qint32 = QuantizedDType("qint32", -(2**31), 2**31 - 1)
 quint4x2, quint2x4 = QuantizedDType("quint4x2", 0, 15), QuantizedDType("quint2x4", 0, 3)
+
+
+class HalfComplexDType:
+    """A dtype of PyTorch that no engine has."""
+
+    is_floating_point, is_complex, is_signed, itemsize = False, True, True, 4
+
+    def __repr__(self) -> str:
+        return "torch.complex32"
+
+    def __reduce__(self) -> str:
+        return "complex32"
+
+
+complex32 = chalf = HalfComplexDType()
 
 
 class qscheme(str):  # noqa: N801 - PyTorch's name

@@ -62,7 +62,7 @@ NAMES = {
     "_toplevel.lobpcg": "lobpcg",
     "_toplevel.removed": "eig lstsq matrix_rank solve symeig",
     "_toplevel.unavailable": f"dequantize dsmm spmm {SPARSE} {QUANTIZED}",
-    "_quantized_names": "qint32 qint8 qscheme quint2x4 quint4x2 quint8 per_channel_affine per_channel_affine_float_qparams "
+    "_quantized_names": "chalf complex32 qint32 qint8 qscheme quint2x4 quint4x2 quint8 per_channel_affine per_channel_affine_float_qparams "
     "per_channel_symmetric per_tensor_affine per_tensor_symmetric",
     "_C": "DisableTorchFunction DisableTorchFunctionSubclass",
     "amp": "GradScaler autocast",

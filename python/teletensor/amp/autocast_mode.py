@@ -17,9 +17,13 @@ __all__ = ["autocast", "autocast_decorator", "custom_bwd", "custom_fwd", "is_aut
 _DTYPES = (_C.bfloat16, _C.float16)
 
 
+# PyTorch's device types with autocast that no engine has: a block has no effect.
+_OTHER_TYPES = frozenset(("hpu", "ipu", "maia", "mps", "mtia", "privateuseone", "xla", "xpu"))
+
+
 def is_autocast_available(device_type: str) -> bool:
     """Whether autocast supports the device type."""
-    return device_type in ("cpu", "cuda")
+    return device_type in ("cpu", "cuda") or device_type in _OTHER_TYPES
 
 
 def has_gpus() -> bool:
@@ -49,7 +53,10 @@ class autocast:  # noqa: N801 - PyTorch's name
     def __init__(self, device_type: str, dtype=None, enabled: bool = True, cache_enabled: bool | None = None):
         if not isinstance(device_type, str):
             raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
-        if not is_autocast_available(device_type):
+        self._has_effect = device_type not in _OTHER_TYPES
+        if not self._has_effect:
+            dtype, enabled = dtype or _C.float16, False
+        elif not is_autocast_available(device_type):
             raise RuntimeError(f"User specified an unsupported autocast device_type '{device_type}'")
         if cache_enabled is not None and not isinstance(cache_enabled, bool):
             raise TypeError(f"enabled must be a bool (got {type(cache_enabled).__name__})")
@@ -71,6 +78,8 @@ class autocast:  # noqa: N801 - PyTorch's name
         self._before: list = []
 
     def __enter__(self) -> autocast:
+        if not self._has_effect:
+            return self
         self._before.append((_C.autocast_dtype(self.device), _C.autocast_fast_dtype(self.device), _C.autocast_cache_enabled()))
         _C.set_autocast_enabled(self.device, self._enabled)
         if self.fast_dtype in _DTYPES:
@@ -80,6 +89,8 @@ class autocast:  # noqa: N801 - PyTorch's name
         return self
 
     def __exit__(self, *exc) -> bool:
+        if not self._has_effect:
+            return False
         active, dtype, cache = self._before.pop()
         _C.set_autocast_enabled(self.device, active is not None)
         _C.set_autocast_fast_dtype(self.device, dtype)

@@ -31,7 +31,7 @@ def _square_sum(matrix):
 def _trace_in_low_rank(q, columns):
     """trace(covariance_q^-1 X X^T), by Woodbury's identity."""
     small = _solve(q._capacitance_tril, q._scaled_factor() @ columns)
-    return _square_sum(columns / q._diag.sqrt().unsqueeze(-1)) - _square_sum(small)
+    return _square_sum(columns / q._unbroadcasted_cov_diag.sqrt().unsqueeze(-1)) - _square_sum(small)
 
 
 def _from_terms(p, log_det_ratio, trace, distance):
@@ -41,16 +41,17 @@ def _from_terms(p, log_det_ratio, trace, distance):
 @register_kl(MultivariateNormal, MultivariateNormal)
 def _full_full(p, q):
     _check_events(p, q)
-    trace = _square_sum(_solve(q._factor, p._factor))
-    distance = _batch_mahalanobis(q._factor, q.loc - p.loc)
+    trace = _square_sum(_solve(q._unbroadcasted_scale_tril, p._unbroadcasted_scale_tril))
+    distance = _batch_mahalanobis(q._unbroadcasted_scale_tril, q.loc - p.loc)
     return _from_terms(p, 2 * (q._half_log_det() - p._half_log_det()), trace, distance)
 
 
 @register_kl(LowRankMultivariateNormal, MultivariateNormal)
 def _low_full(p, q):
     _check_events(p, q)
-    trace = _square_sum(_solve(q._factor, p._factor)) + _square_sum(_solve(q._factor, p._diag.sqrt().diag_embed()))
-    distance = _batch_mahalanobis(q._factor, q.loc - p.loc)
+    columns = _square_sum(_solve(q._unbroadcasted_scale_tril, p._unbroadcasted_cov_factor))
+    trace = columns + _square_sum(_solve(q._unbroadcasted_scale_tril, p._unbroadcasted_cov_diag.sqrt().diag_embed()))
+    distance = _batch_mahalanobis(q._unbroadcasted_scale_tril, q.loc - p.loc)
     return _from_terms(p, 2 * q._half_log_det() - p._log_det(), trace, distance)
 
 
@@ -58,11 +59,12 @@ def _low_full(p, q):
 def _full_low(p, q):
     _check_events(p, q)
     distance = q._mahalanobis(q.loc - p.loc)
-    return _from_terms(p, q._log_det() - 2 * p._half_log_det(), _trace_in_low_rank(q, p._factor), distance)
+    trace = _trace_in_low_rank(q, p._unbroadcasted_scale_tril)
+    return _from_terms(p, q._log_det() - 2 * p._half_log_det(), trace, distance)
 
 
 @register_kl(LowRankMultivariateNormal, LowRankMultivariateNormal)
 def _low_low(p, q):
     _check_events(p, q)
-    trace = _trace_in_low_rank(q, p._factor) + _trace_in_low_rank(q, p._diag.sqrt().diag_embed())
+    trace = _trace_in_low_rank(q, p._unbroadcasted_cov_factor) + _trace_in_low_rank(q, p._unbroadcasted_cov_diag.sqrt().diag_embed())
     return _from_terms(p, q._log_det() - p._log_det(), trace, q._mahalanobis(q.loc - p.loc))

@@ -50,20 +50,21 @@ class LowRankMultivariateNormal(Distribution):
             ) from error
         self.loc, self.cov_factor, self.cov_diag = columns[0][..., 0], columns[1], columns[2][..., 0]
         # Not broadcast, so that one factorisation serves the whole batch if the covariance is the same.
-        self._factor, self._diag = cov_factor, cov_diag
+        self._unbroadcasted_cov_factor, self._unbroadcasted_cov_diag = cov_factor, cov_diag
         self._capacitance_tril = cholesky(_plus_identity(self._scaled_factor() @ cov_factor))
         super().__init__(self.loc.shape[:-1], (n,), validate_args=validate_args)
 
     def _scaled_factor(self):
         """W^T D^-1."""
-        return self._factor.mT / self._diag.unsqueeze(-2)
+        return self._unbroadcasted_cov_factor.mT / self._unbroadcasted_cov_diag.unsqueeze(-2)
 
     def expand(self, batch_shape, _instance=None):
         new = self._copy_for(LowRankMultivariateNormal, _instance)
         n, m = self.cov_factor.shape[-2:]
         new.loc, new.cov_diag = self.loc.expand(*batch_shape, n), self.cov_diag.expand(*batch_shape, n)
         new.cov_factor = self.cov_factor.expand(*batch_shape, n, m)
-        new._factor, new._diag, new._capacitance_tril = self._factor, self._diag, self._capacitance_tril
+        new._unbroadcasted_cov_factor, new._unbroadcasted_cov_diag = self._unbroadcasted_cov_factor, self._unbroadcasted_cov_diag
+        new._capacitance_tril = self._capacitance_tril
         new._set_shapes(batch_shape, self.event_shape)
         return new
 
@@ -76,39 +77,40 @@ class LowRankMultivariateNormal(Distribution):
     @lazy_property
     def variance(self):
         """The diagonal of the covariance."""
-        return (self._factor.square().sum(-1) + self._diag).expand(*self.batch_shape, *self.event_shape)
+        return (self._unbroadcasted_cov_factor.square().sum(-1) + self._unbroadcasted_cov_diag).expand(*self.batch_shape, *self.event_shape)
 
     @lazy_property
     def scale_tril(self):
         """The Cholesky factor of the covariance, as D^1/2 chol(I + D^-1/2 W W^T D^-1/2), which is well conditioned."""
-        deviations = self._diag.sqrt().unsqueeze(-1)
-        scaled = self._factor / deviations
+        deviations = self._unbroadcasted_cov_diag.sqrt().unsqueeze(-1)
+        scaled = self._unbroadcasted_cov_factor / deviations
         return self._expand_matrix(deviations * cholesky(_plus_identity(scaled @ scaled.mT)))
 
     @lazy_property
     def covariance_matrix(self):
         """W W^T + D."""
-        return self._expand_matrix(self._factor @ self._factor.mT + self._diag.diag_embed())
+        factor = self._unbroadcasted_cov_factor
+        return self._expand_matrix(factor @ factor.mT + self._unbroadcasted_cov_diag.diag_embed())
 
     @lazy_property
     def precision_matrix(self):
         """The inverse of the covariance, by Woodbury's identity."""
         half = solve_triangular(self._capacitance_tril, self._scaled_factor(), upper=False)
-        return self._expand_matrix((1 / self._diag).diag_embed() - half.mT @ half)
+        return self._expand_matrix((1 / self._unbroadcasted_cov_diag).diag_embed() - half.mT @ half)
 
     def rsample(self, sample_shape=()):
         shape = self._extended_shape(sample_shape)
         factors = _standard_normal((*shape[:-1], self.cov_factor.shape[-1]), self.loc.dtype, self.loc.device)
         noise = _standard_normal(shape, self.loc.dtype, self.loc.device)
-        return self.loc + _batch_mv(self._factor, factors) + self._diag.sqrt() * noise
+        return self.loc + _batch_mv(self._unbroadcasted_cov_factor, factors) + self._unbroadcasted_cov_diag.sqrt() * noise
 
     def _log_det(self):
-        return 2 * self._capacitance_tril.diagonal(0, -2, -1).log().sum(-1) + self._diag.log().sum(-1)
+        return 2 * self._capacitance_tril.diagonal(0, -2, -1).log().sum(-1) + self._unbroadcasted_cov_diag.log().sum(-1)
 
     def _mahalanobis(self, diff):
         """diff^T covariance^-1 diff."""
         small = _batch_mahalanobis(self._capacitance_tril, _batch_mv(self._scaled_factor(), diff))
-        return (diff.square() / self._diag).sum(-1) - small
+        return (diff.square() / self._unbroadcasted_cov_diag).sum(-1) - small
 
     def log_prob(self, value):
         self._validate_sample(value)

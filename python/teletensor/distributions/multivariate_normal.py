@@ -60,13 +60,13 @@ class MultivariateNormal(Distribution):
         super().__init__(batch_shape, (n,), validate_args=validate_args)
         # Not broadcast, so that the batch shares one factor if the matrix is the same.
         if name == "scale_tril":
-            self._factor = matrix
+            self._unbroadcasted_scale_tril = matrix
         else:
-            self._factor = cholesky(matrix) if name == "covariance_matrix" else _precision_to_scale_tril(matrix)
+            self._unbroadcasted_scale_tril = cholesky(matrix) if name == "covariance_matrix" else _precision_to_scale_tril(matrix)
 
     mean = property(lambda self: self.loc)
     mode = property(lambda self: self.loc)
-    variance = property(lambda self: self._factor.square().sum(-1).expand(*self.batch_shape, *self.event_shape))
+    variance = property(lambda self: self._unbroadcasted_scale_tril.square().sum(-1).expand(*self.batch_shape, *self.event_shape))
 
     def _expand_matrix(self, matrix):
         return matrix.expand(*self.batch_shape, *self.event_shape, *self.event_shape)
@@ -74,24 +74,25 @@ class MultivariateNormal(Distribution):
     @lazy_property
     def scale_tril(self):
         """The Cholesky factor of the covariance."""
-        return self._expand_matrix(self._factor)
+        return self._expand_matrix(self._unbroadcasted_scale_tril)
 
     @lazy_property
     def covariance_matrix(self):
         """The covariance."""
-        return self._expand_matrix(self._factor @ self._factor.mT)
+        return self._expand_matrix(self._unbroadcasted_scale_tril @ self._unbroadcasted_scale_tril.mT)
 
     @lazy_property
     def precision_matrix(self):
         """The inverse of the covariance."""
-        identity = _C.torch.eye(self.event_shape[0], dtype=self._factor.dtype, device=self._factor.device)
-        inverse = solve_triangular(self._factor, identity.expand_as(self._factor), upper=False)
+        factor = self._unbroadcasted_scale_tril
+        identity = _C.torch.eye(self.event_shape[0], dtype=factor.dtype, device=factor.device)
+        inverse = solve_triangular(factor, identity.expand_as(factor), upper=False)
         return self._expand_matrix(inverse.mT @ inverse)
 
     def expand(self, batch_shape, _instance=None):
         new = self._copy_for(MultivariateNormal, _instance)
         n = self.event_shape[0]
-        new.loc, new._factor = self.loc.expand(*batch_shape, n), self._factor
+        new.loc, new._unbroadcasted_scale_tril = self.loc.expand(*batch_shape, n), self._unbroadcasted_scale_tril
         for name in ("covariance_matrix", "precision_matrix", "scale_tril"):
             if name in self.__dict__:
                 setattr(new, name, self.__dict__[name].expand(*batch_shape, n, n))
@@ -100,15 +101,15 @@ class MultivariateNormal(Distribution):
 
     def rsample(self, sample_shape=()):
         eps = _standard_normal(self._extended_shape(sample_shape), self.loc.dtype, self.loc.device)
-        return self.loc + _batch_mv(self._factor, eps)
+        return self.loc + _batch_mv(self._unbroadcasted_scale_tril, eps)
 
     def log_prob(self, value):
         self._validate_sample(value)
-        distance = _batch_mahalanobis(self._factor, value - self.loc)
+        distance = _batch_mahalanobis(self._unbroadcasted_scale_tril, value - self.loc)
         return -0.5 * (self.event_shape[0] * math.log(2 * math.pi) + distance) - self._half_log_det()
 
     def _half_log_det(self):
-        return self._factor.diagonal(0, -2, -1).log().sum(-1)
+        return self._unbroadcasted_scale_tril.diagonal(0, -2, -1).log().sum(-1)
 
     def entropy(self):
         entropy = 0.5 * self.event_shape[0] * (1 + math.log(2 * math.pi)) + self._half_log_det()

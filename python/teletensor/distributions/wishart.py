@@ -55,13 +55,13 @@ class Wishart(ExponentialFamily):
         setattr(self, name, matrix.expand(*batch_shape, *matrix.shape[-2:]))
         super().__init__(batch_shape, matrix.shape[-2:], validate_args=validate_args)
         if name == "scale_tril":
-            self._factor = matrix
+            self._unbroadcasted_scale_tril = matrix
         else:
-            self._factor = cholesky(matrix) if name == "covariance_matrix" else _precision_to_scale_tril(matrix)
+            self._unbroadcasted_scale_tril = cholesky(matrix) if name == "covariance_matrix" else _precision_to_scale_tril(matrix)
 
     def expand(self, batch_shape, _instance=None):
         new = self._copy_for(Wishart, _instance)
-        new.df, new._factor = self.df.expand(batch_shape), self._factor
+        new.df, new._unbroadcasted_scale_tril = self.df.expand(batch_shape), self._unbroadcasted_scale_tril
         for name in ("covariance_matrix", "precision_matrix", "scale_tril"):
             if name in self.__dict__:
                 setattr(new, name, self.__dict__[name].expand(*batch_shape, *self.event_shape))
@@ -74,18 +74,18 @@ class Wishart(ExponentialFamily):
     @lazy_property
     def scale_tril(self):
         """The Cholesky factor of the covariance."""
-        return self._expand_matrix(self._factor)
+        return self._expand_matrix(self._unbroadcasted_scale_tril)
 
     @lazy_property
     def covariance_matrix(self):
         """The covariance of the normal vectors."""
-        return self._expand_matrix(self._factor @ self._factor.mT)
+        return self._expand_matrix(self._unbroadcasted_scale_tril @ self._unbroadcasted_scale_tril.mT)
 
     @lazy_property
     def precision_matrix(self):
         """The inverse of the covariance."""
-        identity = _C.torch.eye(self.event_shape[-1], dtype=self._factor.dtype, device=self._factor.device)
-        return self._expand_matrix(cholesky_solve(identity.expand_as(self._factor), self._factor))
+        identity = _C.torch.eye(self.event_shape[-1], dtype=self._unbroadcasted_scale_tril.dtype, device=self._unbroadcasted_scale_tril.device)
+        return self._expand_matrix(cholesky_solve(identity.expand_as(self._unbroadcasted_scale_tril), self._unbroadcasted_scale_tril))
 
     mean = property(lambda self: self.df[..., None, None] * self.covariance_matrix)
 
@@ -108,7 +108,7 @@ class Wishart(ExponentialFamily):
         """
         if max_try_correction is not None:
             raise NotImplementedError("max_try_correction is not supported: singular samples are not drawn again")
-        p, dtype, device = self.event_shape[-1], self._factor.dtype, self._factor.device
+        p, dtype, device = self.event_shape[-1], self._unbroadcasted_scale_tril.dtype, self._unbroadcasted_scale_tril.device
         shape = (*sample_shape, *self.batch_shape)
         # The diagonal's squares are chi-squared variables of df, df - 1, ... degrees of freedom.
         freedom = self.df.unsqueeze(-1) - _C.torch.arange(p, device=device)
@@ -117,18 +117,18 @@ class Wishart(ExponentialFamily):
         if p > 1:
             below = _standard_normal((*shape, p * (p - 1) // 2), dtype, device)
             noise = noise + vec_to_tril_matrix(below, diag=-1)
-        factor = self._factor @ noise
+        factor = self._unbroadcasted_scale_tril @ noise
         return factor @ factor.mT
 
     def _half_log_det(self):
         """log det of the covariance / 2, and p log(2) / 2."""
-        return self.event_shape[-1] * math.log(2) / 2 + self._factor.diagonal(0, -2, -1).log().sum(-1)
+        return self.event_shape[-1] * math.log(2) / 2 + self._unbroadcasted_scale_tril.diagonal(0, -2, -1).log().sum(-1)
 
     def log_prob(self, value):
         self._validate_sample(value)
         nu, p = self.df, self.event_shape[-1]
-        batch = broadcast_shapes(value.shape, self._factor.shape)
-        solved = cholesky_solve(value.expand(batch), self._factor.expand(batch))
+        batch = broadcast_shapes(value.shape, self._unbroadcasted_scale_tril.shape)
+        solved = cholesky_solve(value.expand(batch), self._unbroadcasted_scale_tril.expand(batch))
         trace = solved.diagonal(0, -2, -1).sum(-1)
         norm = nu * self._half_log_det() + _C.torch.mvlgamma(nu / 2, p)
         return (nu - p - 1) / 2 * slogdet(value)[1] - trace / 2 - norm

@@ -295,6 +295,8 @@ class Proxy:
         cls, orig_method: Callable, types: Any, args: tuple | None = None, kwargs: dict | None = None
     ) -> Proxy:
         args, kwargs = args or (), kwargs or {}
+        if len(args) == 2 and isinstance(args[1], (list, tuple)) and orig_method.__name__ == "einsum":
+            args = (args[0], *args[1])  # PyTorch's function unpacks a list of operands before it is overridden
         tracers: dict[TracerBase, None] = {}
 
         def find(a: Any) -> Any:

@@ -74,6 +74,12 @@ def case_bytes_as_booleans(torch):
 
 DEVICES = """
 torch.device("mps")
+[torch.is_autocast_enabled("mps"), torch.get_autocast_dtype("xpu"), torch.amp.is_autocast_available("mps")]
+torch.autocast("mps", enabled=False).__enter__() is None
+repr(torch.complex32), torch.chalf.itemsize, torch.complex32.is_complex, torch.zeros(1).dtype == torch.complex32
+torch.distributions.MultivariateNormal(torch.zeros(2), torch.eye(2))._unbroadcasted_scale_tril
+[n.args[1:] != () for n in torch.fx.symbolic_trace(lambda a, b: torch.functional.einsum("ij,jk->ik", (a, b))).graph.nodes]
+len(list(torch.fx.symbolic_trace(lambda a, b: torch.einsum("ij,jk->ik", [a, b])).graph.nodes)[2].args)
 [repr(torch.device("cpu:1")), torch.device("cpu", 3).index, torch.device("cpu:0") == torch.device("cpu", 0)]
 torch.device("cpu:0") == torch.device("cpu")
 [str(torch.zeros(1, device=place).device) for place in ("cpu:0", "cpu:5", torch.device("cpu:1"))]
