@@ -84,8 +84,9 @@ class Wishart(ExponentialFamily):
     @lazy_property
     def precision_matrix(self):
         """The inverse of the covariance."""
-        identity = _C.torch.eye(self.event_shape[-1], dtype=self._unbroadcasted_scale_tril.dtype, device=self._unbroadcasted_scale_tril.device)
-        return self._expand_matrix(cholesky_solve(identity.expand_as(self._unbroadcasted_scale_tril), self._unbroadcasted_scale_tril))
+        factor = self._unbroadcasted_scale_tril
+        identity = _C.torch.eye(self.event_shape[-1], dtype=factor.dtype, device=factor.device)
+        return self._expand_matrix(cholesky_solve(identity.expand_as(factor), factor))
 
     mean = property(lambda self: self.df[..., None, None] * self.covariance_matrix)
 
