@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import sys
 from collections import OrderedDict
 from typing import Any, Callable
 
@@ -26,6 +28,17 @@ def register_optimizer_step_post_hook(hook: Callable) -> RemovableHandle:
     return register(_global_optimizer_post_hooks, hook)
 
 
+_NO_RANGE = contextlib.nullcontext()
+
+
+def profiled(name: str, optimizer: Any) -> Any:
+    """A range of the profile in progress, named as PyTorch's; without a profile, a context without effect."""
+    profiles = sys.modules.get("teletensor.profiler._active")  # not imported by programs that do not profile
+    if profiles is None or profiles.active is None:
+        return _NO_RANGE
+    return profiles.record_function(f"Optimizer.{name}#{type(optimizer).__name__}.{name}")
+
+
 def hooked(step: Callable) -> Callable:
     """A step method with the hooks before and after it."""
 
@@ -35,7 +48,8 @@ def hooked(step: Callable) -> Callable:
             self._optimizer_step_pre_hooks or self._optimizer_step_post_hooks or _global_optimizer_pre_hooks
             or _global_optimizer_post_hooks
         ):  # fmt: skip
-            return step(self, *args, **kwargs)
+            with profiled("step", self):
+                return step(self, *args, **kwargs)
         given: tuple = (self, *args)
         for hook in (*_global_optimizer_pre_hooks.values(), *self._optimizer_step_pre_hooks.values()):
             changed = hook(self, given, kwargs)
@@ -43,7 +57,8 @@ def hooked(step: Callable) -> Callable:
                 if not isinstance(changed, tuple) or len(changed) != 2:
                     raise RuntimeError(f"{step} must return None or a tuple of (new_args, new_kwargs), but got {changed}.")
                 given, kwargs = changed
-        result = step(*given, **kwargs)
+        with profiled("step", self):
+            result = step(*given, **kwargs)
         for hook in (*self._optimizer_step_post_hooks.values(), *_global_optimizer_post_hooks.values()):
             hook(self, given, kwargs)
         return result

@@ -19,7 +19,7 @@ from ._grouping import (  # noqa: F401 - other libraries' optimizers import thes
     _use_grad_for_differentiable,
     group_tensors,
 )  # fmt: skip
-from ._hooks import OptimizerHooks, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+from ._hooks import OptimizerHooks, profiled, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from ._options import check_implementation, implementation, require_non_negative, state_dtype
 
 __all__ = [
@@ -179,7 +179,8 @@ class Optimizer(OptimizerHooks):
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Clears the gradients, or sets them to zeros, with one instruction."""
-        clear((p for group in self.param_groups for p in group["params"]), set_to_none)
+        with profiled("zero_grad", self):
+            clear((p for group in self.param_groups for p in group["params"]), set_to_none)
 
     def state_dict(self) -> dict:
         """The state and options, with parameters identified by number."""

@@ -1,4 +1,4 @@
-"""FlopCounterMode: the numbers of PyTorch 2.15."""
+"""FlopCounterMode: the numbers of PyTorch 2.15; and the ranges that profiles name as PyTorch does."""
 
 from __future__ import annotations
 
@@ -31,3 +31,14 @@ def test_totals(torch, call, total):
     with FlopCounterMode(display=False) as counter:
         eval(call, {"torch": torch, "F": torch.nn.functional, "T": lambda *s: torch.ones(s, requires_grad=True)})  # noqa: S307
     assert counter.get_total_flops() == total
+
+
+def test_ranges_of_optimizers(torch):
+    p = torch.nn.Parameter(torch.ones(2))
+    with torch.profiler.profile() as profile:
+        for optimizer in (torch.optim.SGD([p], lr=0.1), torch.optim.Adam([p])):
+            (p * p).sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    found = {e.key: e.count for e in profile.key_averages() if e.key.startswith("Optimizer")}
+    assert found == {f"Optimizer.{name}#{kind}.{name}": 1 for kind in ("Adam", "SGD") for name in ("step", "zero_grad")}
