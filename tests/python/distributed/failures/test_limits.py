@@ -1,5 +1,6 @@
 """What groups and stores take is charged to the session that causes it."""
 
+import contextlib
 import os
 import socket
 import subprocess
@@ -69,13 +70,10 @@ def test_silent_connections_to_a_store(own_daemon):
     environment = client_environment(TELETENSOR_ADDRESS=engine.address)
     pipe = subprocess.PIPE
     command = [sys.executable, "-c", SERVE]
-    with subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe, text=True) as server:
+    with contextlib.ExitStack() as silent, subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe, text=True) as server:
         port = int(server.stdout.readline())
-        silent = []
-        for _ in range(1500):
-            silent.append(socket.create_connection(("127.0.0.1", port)))
-        assert len(os.listdir(f"/proc/{engine.process.pid}/fd")) < before + 700
+        for _ in range(800):
+            silent.enter_context(socket.create_connection(("127.0.0.1", port)))
+        assert len(os.listdir(f"/proc/{engine.process.pid}/fd")) < before + 450
         server.communicate("go on\n", timeout=60)
         assert server.returncode == 0
-    for connection in silent:
-        connection.close()
