@@ -20,7 +20,7 @@ constexpr size_t kRemembered = 1024;
 
 absl::StatusOr<std::unique_ptr<Upload>> Transfers::begin(uint64_t transfer, uint64_t bytes, Device device, bool resume,
                                                          std::string digest,
-                                                         absl::FunctionRef<bool()> wait_for_memory) {
+                                                         absl::FunctionRef<MemoryWait()> wait_for_memory) {
   if (transfer == 0) return absl::InvalidArgumentError("expected a nonzero transfer number, got 0");
   auto upload_into = [&](EntryPtr entry, Ref<Storage> storage, uint64_t received,
                          std::unique_ptr<Sha256> hash = nullptr) {
