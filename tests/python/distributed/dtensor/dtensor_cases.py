@@ -322,7 +322,7 @@ def lost_engine(rank: int, size: int) -> dict:
     try:
         x.sum().item()
         message = ""
-    except RuntimeError as error:
+    except (RuntimeError, ConnectionError) as error:
         message = str(error)
     return {"before": before, "message": message, "after": torch.ones(3).sum().item()}
 

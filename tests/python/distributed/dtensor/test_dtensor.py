@@ -86,4 +86,6 @@ def test_a_failed_part_is_an_error_on_all_ranks(ranks):
 def test_a_lost_engine_of_a_controller_is_named(own_ranks):
     (result,) = own_ranks(1).run_without_group(1, cases.lost_engine)
     assert result["before"] == 12 and result["after"] == 3
-    assert "rank 2" in result["message"] and "dtensor_cases.py" in result["message"]
+    # The other engines report the lost rank, unless the controller has noticed the end of its engine when it issues the call.
+    by_engine = "teletensor-private" in result["message"] and "its process has ended" in result["message"]
+    assert by_engine or ("rank 2" in result["message"] and "dtensor_cases.py" in result["message"]), result["message"]

@@ -40,6 +40,7 @@ futures = [rpc.rpc_async(f"w{1 - rank}", work, args=(torch.ones(100, 100),)) for
 for _ in range(2):
     threading.Thread(target=user_thread, daemon=True).start()
 print("ready", flush=True)
+sys.stdin.readline()  # both ranks are ready
 if rank == 0 and how != "signal":
     time.sleep(float(os.environ["DELAY"]))
     if how == "destroy":
@@ -73,10 +74,13 @@ def test_exit(how):
             RANK=str(rank), WORLD_SIZE="2", LOCAL_RANK=str(rank), MASTER_ADDR="127.0.0.1", MASTER_PORT=port,
             HOW="signal" if is_signal else how, DELAY=str(delay), TELETENSOR_THREADS="1",
         )  # fmt: skip
-        pipe = subprocess.PIPE
-        ranks.append(subprocess.Popen([sys.executable, "-c", RANK], env=environment, stdout=pipe, stderr=pipe, text=True))
+        pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        ranks.append(subprocess.Popen([sys.executable, "-c", RANK], env=environment, text=True, **pipes))
     for rank in ranks:
-        assert rank.stdout.readline() == "ready\n"
+        assert rank.stdout.readline() == "ready\n", rank.stderr.read()
+    for rank in ranks:
+        rank.stdin.write("go on\n")
+        rank.stdin.flush()
     if is_signal:
         time.sleep(delay)
         ranks[0].send_signal(how)
