@@ -36,12 +36,21 @@ class MemberValues {
   MemberValues(Store& store, const ProcessGroup::Options& options, const std::function<bool()>& is_cancelled)
       : store_(store), options_(options), is_cancelled_(is_cancelled), deadline_(Clock::now() + options.timeout) {}
 
+  // Called when this rank is connected. The first rank, whose engine serves the default group's store, waits for the
+  // others: its program may end at once, and the store with it, while they still read from the store.
+  void finish() {
+    if (options_.rank == 0) {
+      exchange("connected", "");
+    } else {
+      publish("connected", "");
+    }
+  }
+
   // Publishes this rank's value and returns the values of all ranks.
   std::vector<std::string> exchange(absl::string_view name, const std::string& mine) {
     std::vector<std::string> keys;
-    for (int r = 0; r < options_.size; ++r) keys.push_back(absl::StrCat(options_.name, "/", name, "/", r));
-    const std::string& key = keys[static_cast<size_t>(options_.rank)];
-    check_status(store_.set({&key, 1}, {&mine, 1}));
+    for (int r = 0; r < options_.size; ++r) keys.push_back(key_of(name, r));
+    publish(name, mine);
     for (;;) {
       check(!is_cancelled_(), "forming group \"", options_.name, "\" was cancelled");
       auto values = store_.get(keys, kSlice);
@@ -52,6 +61,15 @@ class MemberValues {
   }
 
  private:
+  std::string key_of(absl::string_view name, int rank) const {
+    return absl::StrCat(options_.name, "/", name, "/", rank);
+  }
+
+  void publish(absl::string_view name, const std::string& mine) {
+    const std::string key = key_of(name, options_.rank);
+    check_status(store_.set({&key, 1}, {&mine, 1}));
+  }
+
   [[noreturn]] void throw_missing(const std::vector<std::string>& keys) {
     std::vector<int> missing;
     for (int r = 0; r < options_.size; ++r) {
@@ -124,7 +142,10 @@ std::unique_ptr<Backend> connect_backend(Store& store, const ProcessGroup::Optio
     shared = shared && ranks[r] == ranks[0];
   }
   if (shared) {
-    if (std::unique_ptr<Backend> connected = connect_shared_memory(member_values, options)) return connected;
+    if (std::unique_ptr<Backend> connected = connect_shared_memory(member_values, options)) {
+      member_values.finish();
+      return connected;
+    }
   }
   check(backend != "shm", "backend \"shm\" requires that all ranks are on one host and can open one segment");
   GlooBackend::Options gloo;
@@ -134,7 +155,9 @@ std::unique_ptr<Backend> connect_backend(Store& store, const ProcessGroup::Optio
   gloo.timeout = options.timeout;
   gloo.host = host;
   gloo.peers = peers;
-  return GlooBackend::connect(store, gloo, is_cancelled);
+  std::unique_ptr<Backend> connected = GlooBackend::connect(store, gloo, is_cancelled);
+  member_values.finish();
+  return connected;
 }
 
 std::string local_address_towards(const std::string& address) {
