@@ -151,8 +151,9 @@ void ProcessGroup::connect(const OpenStore& open_store, const Connect& connect) 
   }
   std::unique_ptr<Backend> backend = connect(*store, options_, is_cancelled);
   MutexLock lock(mutex_);
-  check(!failure_, failure_ ? *failure_ : "");
   backend_ = std::move(backend);
+  // The group is formed. If a rank has ended since, as programs do that only form a group, the next call fails.
+  if (failure_) backend_->abort(*failure_);
   changed_.notify_all();
 }
 
