@@ -169,7 +169,7 @@ def _check_cauchy_(self, median=0.0, sigma=1.0, **_) -> None:
         raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
 
 
-def _check_bernoulli(self, p=None, **_) -> None:
+def _check_bernoulli(self=None, p=None, **_) -> None:
     if _is_number(p) and not 0 <= p <= 1:
         raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
 

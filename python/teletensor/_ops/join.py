@@ -115,7 +115,7 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
         return input[triu_indices(n, n, 0 if with_replacement else 1, device=input.device).transpose(0, 1)]
     n = input.shape[0]
     if n == 0 or (r > n and not with_replacement):
-        return input.new_empty(0, r)
+        return input[:0].unsqueeze(-1).repeat(1, r)
     _check_combinations(n, r, with_replacement)
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     rows = list(choose(_builtin_range(n), r))

@@ -39,3 +39,10 @@ def test_empty_inputs(torch):
     assert torch.broadcast_tensors() == () and torch.broadcast_shapes() == ()
     assert torch.linalg.norm(torch.ones(2, 2), dtype=torch.float64).dtype is torch.float64
     assert repr(torch.iinfo(torch.int8)) == "iinfo(min=-128, max=127, dtype=int8)"
+
+
+def test_bernoulli_of_a_keyword_and_no_combinations(torch):
+    assert torch.bernoulli(input=torch.ones(3)).tolist() == [1.0, 1.0, 1.0]
+    none = torch.combinations(torch.ones(2, requires_grad=True), 4)
+    assert none.shape == (0, 4) and none.requires_grad
+    assert torch.combinations(torch.ones(0), 3).shape == (0, 3)
