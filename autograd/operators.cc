@@ -10,6 +10,7 @@
 #include "autograd/record.h"
 #include "autograd/task.h"
 #include "engine/dispatch/new_results.h"
+#include "engine/dispatch/ops.h"
 #include "engine/program/suspension.h"
 #include "engine/schema/error.h"
 #include "engine/schema/op_ids.h"
@@ -196,7 +197,9 @@ void graph_saved(Call& call) {
   const std::vector<Ref<OperatorNode>> nodes = find_call(call.tensor(0), call_name(call, 1));
   const int64_t node = call.args[4].integer;
   check(node >= 0 && node < static_cast<int64_t>(nodes.size()), "expected one of ", nodes.size(), " nodes, got ", node);
-  const Tensor saved = nodes[static_cast<size_t>(node)]->saved_at(call.args[5].integer);
+  Tensor saved = nodes[static_cast<size_t>(node)]->saved_at(call.args[5].integer);
+  // The client knows its sizes only, and takes it to be in row-major order.
+  if (!saved.is_contiguous()) saved = ops::contiguous(saved);
   call.outputs.assign(1, saved.requires_grad() ? saved : detach(saved));
 }
 

@@ -64,9 +64,12 @@ bool has_inferred_layout(const Call& call, size_t i) {
   return true;
 }
 
+// Views have the layout that infer() computes, and a fused chain that of its last step, which the client has inferred.
+bool chooses_layout(const Op& op) { return op.is_view || op.id == op_id::kPointwiseChain; }
+
 // Copies results whose kernel wrote another layout.
 void conform_outputs(Call& call) {
-  if (call.op->is_view || call.op->id == op_id::kPointwiseChain) return;  // a chain has its last step's layout
+  if (chooses_layout(*call.op)) return;
   for (size_t i = 0; i < call.outputs.size(); ++i) {
     if (!call.outputs[i] || has_inferred_layout(call, i)) [[likely]]
       continue;
@@ -90,7 +93,7 @@ Tensor call_on(const char* name, const Tensor& t, SizesView dims = {}) {
 
 // The same for the results of a composite, whose gradients are recorded.
 void conform_composite(Call& call) {
-  if (call.op->is_view || call.op->id == op_id::kPointwiseChain) return;
+  if (chooses_layout(*call.op)) return;
   for (size_t i = 0; i < call.outputs.size(); ++i) {
     if (!call.outputs[i] || has_inferred_layout(call, i)) [[likely]]
       continue;

@@ -1,4 +1,4 @@
-// Pointwise loops over a result whose dimensions lie in another order in memory, as with channels last: the dimensions
+// Pointwise loops over a result that is not in row-major order, as with channels last: the dimensions
 // of all operands are permuted so that the result becomes contiguous.
 #pragma once
 

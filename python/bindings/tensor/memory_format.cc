@@ -51,8 +51,8 @@ bool has_format(const TensorMeta& tensor, MemoryFormat format) {
 }
 
 client::Tensor in_format(const client::Tensor& tensor, MemoryFormat format) {
+  if (has_format(*tensor, format)) return tensor;
   if (format == MemoryFormat::kContiguous) return contiguous(tensor);
-  if (format == MemoryFormat::kPreserve || has_format(*tensor, format)) return tensor;
   const int64_t dims = dims_of(format);
   check(tensor->dim() == dims, "required rank ", dims, " tensor to use channels_last", dims == 4 ? "" : "_3d",
         " format");
