@@ -202,6 +202,7 @@ def test_gradients_of_results_in_another_order(torch):
         ((x.t() * 3 + 1) * weight).sum().backward()
     np.testing.assert_allclose(x.grad.numpy(), 3 * weight.t().numpy())
     y = x.t().exp()
-    saved = [y.grad_fn._saved_result, (y * y.sigmoid()).grad_fn._saved_other]
+    z = y * y.sigmoid()
+    saved = [y.grad_fn._saved_result, z.grad_fn._saved_other]
     for t in (*saved, *torch.autograd.grad((y * weight).sum(), x)):
         np.testing.assert_array_equal(bytes_by_strides(torch, t), t.detach().numpy())
