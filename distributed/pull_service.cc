@@ -13,7 +13,7 @@ namespace tt::distributed {
 
 PullService::~PullService() {
   current_ = nullptr;
-  if (OfferTable* table = offers_.used_table()) table->withdraw_all(offers_.owner());
+  offers_.end();
 }
 
 const PullServer& PullService::serve(const std::string& towards) {

@@ -1,7 +1,7 @@
 // PullService: a session's offers to other engines, and its pull in progress.
 //
 // Attached to the session's Context; used on the thread on which the Context is current. Its destruction withdraws the
-// session's offers and ends its pull; the transfer of an offer that was pulled continues.
+// session's offers, stops their transfers and ends its pull.
 #pragma once
 
 #include <memory>

@@ -22,6 +22,25 @@ absl::Status timed_out(OfferTable::Milliseconds timeout) {
 
 }  // namespace
 
+uint64_t OwnerEnd::add(Stop stop) {
+  MutexLock lock(mutex_);
+  if (ended_) return 0;
+  stops_.emplace(++last_id_, std::move(stop));
+  return last_id_;
+}
+
+void OwnerEnd::remove(uint64_t id) {
+  MutexLock lock(mutex_);
+  stops_.erase(id);
+}
+
+void OwnerEnd::end() {
+  MutexLock lock(mutex_);
+  ended_ = true;
+  for (const auto& [id, stop] : stops_) stop();
+  stops_.clear();
+}
+
 std::shared_ptr<OfferTable> OfferTable::shared() {
   static Mutex mutex;
   static auto& table = *new std::weak_ptr<OfferTable>;

@@ -27,10 +27,30 @@
 
 namespace tt::distributed {
 
+// Stops the transfers of an owner's values when the owner ends, because no account is charged for them afterwards.
+// Thread-safe.
+class OwnerEnd {
+ public:
+  using Stop = std::function<void()>;  // called once at most, on any thread; must not block or call this object
+
+  // Returns a number for remove(), or 0 if the owner has ended.
+  uint64_t add(Stop stop);
+  // No call of `stop` starts afterwards.
+  void remove(uint64_t id);
+  void end();
+
+ private:
+  Mutex mutex_;
+  absl::flat_hash_map<uint64_t, Stop> stops_ ABSL_GUARDED_BY(mutex_);
+  uint64_t last_id_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
 // A contiguous tensor on the CPU that nothing writes to, or the error in its place.
 struct OfferedValue {
   Tensor tensor;
   std::optional<Error> error;
+  std::shared_ptr<OwnerEnd> owner_end;  // may be null
 };
 
 class OfferTable {

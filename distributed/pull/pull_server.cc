@@ -25,7 +25,7 @@ constexpr std::chrono::milliseconds kShutdownGrace{200};  // for sending the las
 constexpr size_t kMaxRequestBytes = 1024;
 constexpr int kMaxCallsPerConnection = 4096;
 
-// Cancels a call that makes no progress. Thread-safe.
+// Cancels a call that makes no progress, or when the offered value's owner ends. Thread-safe.
 class StallTimer : public std::enable_shared_from_this<StallTimer> {
  public:
   StallTimer(grpc::GenericCallbackServerContext* context, std::chrono::milliseconds limit)
@@ -33,6 +33,10 @@ class StallTimer : public std::enable_shared_from_this<StallTimer> {
   void start() {
     MutexLock lock(mutex_);
     set();
+  }
+  void cancel() {
+    MutexLock lock(mutex_);
+    if (context_ != nullptr) context_->TryCancel();
   }
   void on_progress() { progressed_.store(true, std::memory_order_relaxed); }
   // After this, the context is not used.
@@ -124,6 +128,7 @@ class TransferCall final : public grpc::ServerGenericBidiReactor {
 
   void OnDone() override {
     timer_->stop();
+    if (stop_ != 0) value_->owner_end->remove(stop_);
     delete this;
   }
 
@@ -133,6 +138,10 @@ class TransferCall final : public grpc::ServerGenericBidiReactor {
     value_ = *std::move(value);
     serialize(first_reply(*value_), &buffer_);
     if (value_->error) return StartWriteAndFinish(&buffer_, grpc::WriteOptions(), grpc::Status::OK);
+    if (value_->owner_end) {
+      stop_ = value_->owner_end->add([timer = timer_] { timer->cancel(); });
+      if (stop_ == 0) return Finish(grpc::Status::CANCELLED);
+    }
     const Tensor& tensor = value_->tensor;
     rest_ = {tensor.data_as<const char>(), static_cast<size_t>(tensor.numel()) * item_size(tensor.dtype())};
     timer_->start();
@@ -151,6 +160,7 @@ class TransferCall final : public grpc::ServerGenericBidiReactor {
   const std::shared_ptr<StallTimer> timer_;
   grpc::ByteBuffer buffer_;
   OfferTable::Value value_;
+  uint64_t stop_ = 0;            // in the value's OwnerEnd
   absl::Span<const char> rest_;  // of the value's bytes: not sent yet
   Mutex mutex_;
   uint64_t wait_ ABSL_GUARDED_BY(mutex_) = 0;  // in the OfferTable

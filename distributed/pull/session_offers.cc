@@ -14,6 +14,7 @@ OfferTable& SessionOffers::table() {
 
 void SessionOffers::offer(const std::string& capability, OfferedValue value, double timeout) {
   check_ok(OfferTable::check_capability(capability));
+  value.owner_end = owner_end_;
   check_ok(table().offer(capability, std::make_shared<const OfferedValue>(std::move(value)), owner_,
                          checked_timeout(timeout)));
 }
@@ -22,10 +23,15 @@ void SessionOffers::offer_error(uint16_t offering, const Op& op, Args args, cons
   if (op.id != offering || args.size() != 3) return;
   if (args[1].kind != Arg::Kind::kString || args[2].kind != Arg::Kind::kFloat) return;
   try {
-    offer(std::string(args[1].string()), {Tensor(), error}, args[2].to_double());
+    offer(std::string(args[1].string()), {Tensor(), error, nullptr}, args[2].to_double());
   } catch (const Error&) {
     // The arguments are invalid, so the instruction would have failed too.
   }
+}
+
+void SessionOffers::end() {
+  if (table_) table_->withdraw_all(owner_);
+  owner_end_->end();
 }
 
 uint64_t SessionOffers::host_bytes() const {

@@ -34,6 +34,8 @@ class SessionOffers {
   // Call for an instruction that is not executed because an argument is poisoned with `error`. If it is an instruction
   // of the operator `offering`, whose arguments are a tensor, a capability and a timeout, offers the error.
   void offer_error(uint16_t offering, const Op& op, Args args, const Error& error);
+  // Withdraws the offers and stops the transfers of those that were taken.
+  void end();
   // Estimated memory of the offers, besides the tensors.
   uint64_t host_bytes() const;
 
@@ -41,6 +43,7 @@ class SessionOffers {
   const std::function<std::shared_ptr<OfferTable>()> find_table_;
   std::shared_ptr<OfferTable> table_;  // null before the first use
   uint64_t owner_ = 0;
+  const std::shared_ptr<OwnerEnd> owner_end_ = std::make_shared<OwnerEnd>();
 };
 
 // Throws Error (ValueError) unless the number of seconds is positive and at most OfferTable::kMaxTimeout.

@@ -36,7 +36,7 @@ OfferTable::Value value_of(Sizes sizes, float first = 0) {
 }
 
 OfferTable::Value error_value(ErrorKind kind, std::string message) {
-  return std::make_shared<const OfferedValue>(OfferedValue{Tensor(), Error(kind, std::move(message))});
+  return std::make_shared<const OfferedValue>(OfferedValue{Tensor(), Error(kind, std::move(message)), nullptr});
 }
 
 // Returns what take() passes to its callback.
@@ -354,6 +354,25 @@ TEST_F(PullTest, AReceiverThatTakesNoBytesLosesTheTransfer) {
   const StalledCall call(channel, {(*server)->address(), (*server)->token(), with, kLong});
   while (offers_->num_offers(owner_) > 0) std::this_thread::yield();  // until it is taken
   while (value.use_count() > 1) std::this_thread::yield();            // until the server has released it
+}
+
+TEST_F(PullTest, TransfersEndWithTheOwnerOfTheirValue) {
+  const std::string with = next_capability();
+  OfferedValue large = *value_of({16 << 20});
+  large.owner_end = std::make_shared<OwnerEnd>();
+  const std::shared_ptr<OwnerEnd> owner_end = large.owner_end;
+  const auto value = std::make_shared<const OfferedValue>(std::move(large));
+  offer(with, value);
+  auto channel = grpc::CreateCustomChannel(channel_target(server_->address()), grpc::InsecureChannelCredentials(),
+                                           channel_arguments());
+  const StalledCall call(channel, source(with));
+  while (offers_->num_offers(owner_) > 0) std::this_thread::yield();
+  owner_end->end();
+  while (value.use_count() > 1) std::this_thread::yield();
+
+  const std::string late = next_capability();  // taken after the end
+  offer(late, value);
+  EXPECT_THAT(error_of(source(late), {16 << 20}), HasSubstr("ended the transfer after 0 of"));
 }
 
 // A server that answers every call with the given messages.
