@@ -60,12 +60,14 @@ class Account {
   // Sets the bookkeeping bytes that the session's thread counted. Requires the session's lock, so a plain store
   // suffices.
   void set_bookkeeping(uint64_t bytes) { bookkeeping_.store(bytes, std::memory_order_relaxed); }
+  // Sets the bytes of the running frame's program, which the frame's size limits. Requires the session's lock.
+  void set_program(uint64_t bytes) { program_.store(bytes, std::memory_order_relaxed); }
   // Charges bookkeeping that the session's thread does not count. Any thread. Never fails: call has_host_room() before,
   // or is_overdrawn() after.
   void charge_host(uint64_t bytes) { host_.fetch_add(bytes, std::memory_order_relaxed); }
   void refund_host(uint64_t bytes) { host_.fetch_sub(bytes, std::memory_order_relaxed); }
   uint64_t host_bytes() const {
-    return bookkeeping_.load(std::memory_order_relaxed) + host_.load(std::memory_order_relaxed);
+    return bookkeeping_.load(std::memory_order_relaxed) + host_.load(std::memory_order_relaxed) + program();
   }
   // The number of bytes by which bookkeeping may still grow.
   uint64_t host_room() const {
@@ -73,13 +75,15 @@ class Account {
     return now < max ? max - now : 0;
   }
   bool has_host_room(uint64_t bytes) const { return bytes <= host_room(); }
-  // Whether bookkeeping exceeds the limit plus the overdraft.
-  bool is_overdrawn() const { return host_bytes() > max_host_bytes() + kHostOverdraft; }
+  // Whether bookkeeping exceeds the limit plus the overdraft. The running frame's program does not count, because its
+  // bytes are freed with the frame: its instructions fail one by one instead.
+  bool is_overdrawn() const { return host_bytes() > max_host_bytes() + kHostOverdraft + program(); }
   const std::string& owner() const { return owner_; }
   // "train.py:12 in step"; empty if unknown.
   std::string describe(uint32_t site) const { return describe_site_ && site ? describe_site_(site) : std::string(); }
 
  private:
+  uint64_t program() const { return program_.load(std::memory_order_relaxed); }
   // The limit for bookkeeping, given the bytes of the tensors that the account holds.
   uint64_t max_host_bytes() const {
     if (limit_ == 0) return kMaxHost;
@@ -93,6 +97,7 @@ class Account {
   const uint64_t tenant_;
   std::atomic<uint64_t> bookkeeping_{0};
   std::atomic<uint64_t> host_{0};
+  std::atomic<uint64_t> program_{0};
   struct Meter {
     std::atomic<uint64_t> held{0};
     std::atomic<uint64_t> peak{0};

@@ -12,6 +12,7 @@ namespace tt {
 namespace {
 
 constexpr size_t kFirstChunk = 1 << 11;    // words: 16 KiB
+constexpr size_t kMaxChunk = 1 << 17;      // 1 MiB, except for a longer list
 constexpr size_t kMaxKeptWords = 1 << 14;  // clear() keeps at most this: 128 KiB
 constexpr size_t kMaxKeptInstructions = 1 << 12;
 
@@ -102,7 +103,7 @@ absl::Span<const Slot> names_in(const Arg& arg) {
 
 void ProgramMemory::grow(size_t words) {
   const size_t last = chunks_.empty() ? kFirstChunk / 2 : chunks_.back().words;
-  const size_t size = std::max(words, 2 * last);
+  const size_t size = std::max(words, std::min(2 * last, kMaxChunk));
   chunks_.push_back({std::make_unique_for_overwrite<uint64_t[]>(size), size});
   next_ = chunks_.back().memory.get();
   left_ = size;
@@ -111,7 +112,7 @@ void ProgramMemory::grow(size_t words) {
 
 void ProgramMemory::clear() {
   if (chunks_.empty()) return;
-  // The last chunk is the largest: the next Program will probably fit in it.
+  // In an ordinary frame the last chunk is the largest: the next Program will probably fit in it.
   Chunk kept = std::move(chunks_.back());
   chunks_.clear();
   bytes_ = 0;

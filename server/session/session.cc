@@ -83,8 +83,7 @@ Session::Session(Options options)
                                              monitor_, wake_up_, contents_)),
       download_states_(std::make_shared<DownloadStates>(options_.transfer_timeouts.resume, monitor_)),
       downloads_(std::make_shared<CopyStream>(account_)),
-      cancellation_(options_.frame_time_limit),
-      program_charge_(account_, 0) {
+      cancellation_(options_.frame_time_limit) {
   slots_.set_limit(options_.limits.max_handles);
   content_index_->add(contents_);
   context_.account = account_;
@@ -174,7 +173,7 @@ void Session::run(const v1::Frame& frame, v1::Reply* reply) {
   answer_reads(frame, false, &bytes_left, reply);
   release_names();
   program_.clear();  // frees the memory of a large program
-  program_charge_.set(program_.bytes());
+  account_->set_program(program_.bytes());
   download_states_->sweep();
   contents_->sweep();
   replies_.forget(frame.received());
@@ -194,7 +193,7 @@ void Session::run_program(const v1::Frame& frame, uint64_t* bytes_left, v1::Repl
   const RunningFrame running(*this, frame.sequence());
   const CancellationScope scope(&cancellation_);
   fuse_pointwise(&program_, slots_, number_reads_, context_.autocast.state.enabled());
-  program_charge_.set(program_.bytes());
+  account_->set_program(program_.bytes());
   if (Profiler* profiler = context_.profiler()) [[unlikely]]
     profiler->begin_frame({frame.sequence(), arrival_.awaited, arrival_.received});
   set_phase(SessionActivity::Phase::kExecute);
@@ -570,7 +569,7 @@ void Session::free_everything() {
   slots_.clear();
   executor_.clear();
   program_.clear();
-  program_charge_.set(0);
+  account_->set_program(0);
   replies_.clear();
   sites_->clear();
   context_.close();

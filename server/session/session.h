@@ -240,7 +240,6 @@ class Session {
   Mutex execution_mutex_;
   Program program_ ABSL_GUARDED_BY(execution_mutex_);                      // program of the running frame
   std::vector<ReadPoint> number_reads_ ABSL_GUARDED_BY(execution_mutex_);  // of the running frame
-  HostCharge program_charge_ ABSL_GUARDED_BY(execution_mutex_);
   FrameArrival arrival_ ABSL_GUARDED_BY(execution_mutex_);  // of the running frame
 
   // Held while a frame executes, but not while it is suspended.

@@ -71,6 +71,19 @@ TEST_F(BookkeepingTest, ChargesGraphOfOneHandle) {
   EXPECT_EQ(value(name + 1).size(), 1u);
 }
 
+TEST_F(BookkeepingTest, AFrameWithALongListFailsAlone) {
+  constexpr size_t kEntries = 2'000'000;  // 16 MB: more than the session's room and overdraft
+  v1::Frame frame;
+  testing::Instruction(&frame, "cat").handles(std::vector<uint64_t>(kEntries, 1)).integer(0).result(2);
+  add(&frame, 3, 1, 1);
+  ASSERT_FALSE(run(frame).has_fault());
+  EXPECT_THAT(error(2).message(), HasSubstr("out of memory on the host"));
+  v1::Frame again;
+  add(&again, 4, 1, 1);
+  run(again);
+  EXPECT_EQ(value(4).size(), 1u);
+}
+
 // Hooks have no result that could hold an error: exceeding the limit ends the session, so that no hook is lost.
 TEST_F(BookkeepingTest, ChargesHooks) {
   v1::Reply reply;
