@@ -28,8 +28,6 @@ using Clock = std::chrono::steady_clock;
 // How often a waiting rank checks whether its session has ended or another rank is lost.
 constexpr std::chrono::milliseconds kSlice{200};
 
-void check_status(const absl::Status& status) { check(status.ok(), status.message()); }
-
 // The values that the ranks of a group publish under one name in the store.
 class MemberValues {
  public:
@@ -55,8 +53,8 @@ class MemberValues {
       check(!is_cancelled_(), "forming group \"", options_.name, "\" was cancelled");
       auto values = store_.get(keys, kSlice);
       if (values.ok()) return *std::move(values);
-      if (!absl::IsDeadlineExceeded(values.status())) check_status(values.status());
-      if (Clock::now() >= deadline_) throw_missing(keys);
+      if (!absl::IsDeadlineExceeded(values.status())) check_store(options_.name, values.status());
+      if (Clock::now() >= deadline_) check_complete(keys);
     }
   }
 
@@ -67,17 +65,19 @@ class MemberValues {
 
   void publish(absl::string_view name, const std::string& mine) {
     const std::string key = key_of(name, options_.rank);
-    check_status(store_.set({&key, 1}, {&mine, 1}));
+    check_store(options_.name, store_.set({&key, 1}, {&mine, 1}));
   }
 
-  [[noreturn]] void throw_missing(const std::vector<std::string>& keys) {
+  // Throws Error if a rank has not published its value.
+  void check_complete(const std::vector<std::string>& keys) {
     std::vector<int> missing;
     for (int r = 0; r < options_.size; ++r) {
       absl::StatusOr<bool> exists = store_.check({&keys[static_cast<size_t>(r)], 1});
-      if (exists.ok() && !*exists) missing.push_back(r);
+      check_store(options_.name, exists.status());
+      if (!*exists) missing.push_back(r);
     }
-    fail(ErrorKind::kRuntime, "timed out after ", static_cast<double>(options_.timeout.count()) / 1000, " s: expected ",
-         options_.size, " ranks in group \"", options_.name, "\", missing: rank ", absl::StrJoin(missing, ", "));
+    check(missing.empty(), "timed out after ", static_cast<double>(options_.timeout.count()) / 1000, " s: expected ",
+          options_.size, " ranks in group \"", options_.name, "\", missing: rank ", absl::StrJoin(missing, ", "));
   }
 
   Store& store_;

@@ -6,24 +6,10 @@
 #include "distributed/operators.h"
 #include "engine/device/cancellation.h"
 #include "engine/memory/alloc_scope.h"
-#include "engine/memory/bytes.h"
+#include "engine/memory/session_charge.h"
 #include "engine/session/context.h"
 
 namespace tt::distributed {
-namespace {
-
-// Charges the current session for `what`. Throws Error(kOutOfMemory) if its limit has no room.
-HostCharge charge(std::string_view what, uint64_t bytes) {
-  const std::shared_ptr<Account>& account = AllocScope::current().account;
-  if (!account) return {};
-  check(ErrorKind::kOutOfMemory, account->has_host_room(bytes), "out of memory: ", what, " requires ",
-        bytes_text(bytes), "; the session has a limit of ", bytes_text(account->limit()), " and holds ",
-        bytes_text(account->held()), " of tensors and ", bytes_text(account->host_bytes()), " of bookkeeping");
-  return {account, bytes};
-}
-
-}  // namespace
-
 GroupService::~GroupService() {
   current_.reset();
   started_.clear();
@@ -84,7 +70,7 @@ bool GroupService::is_completed(int64_t number) const {
 void GroupService::add_group(int64_t number, std::shared_ptr<ProcessGroup> group) {
   check(ErrorKind::kValue, !groups_.contains(number), "group ", number, " already exists");
   check(groups_.size() < kMaxGroups, "a session has at most ", kMaxGroups, " groups");
-  groups_.emplace(number, OwnGroup{charge("a group", kGroupBytes), std::move(group)});
+  groups_.emplace(number, OwnGroup{charge_session("a group", kGroupBytes), std::move(group)});
 }
 
 const std::shared_ptr<ProcessGroup>& GroupService::group(int64_t number) const {
@@ -128,14 +114,15 @@ int GroupService::serve_store(const std::string& address, const std::string& tok
   }
   end_released_stores();
   check(stores_.size() < kMaxStores, "a session serves at most ", kMaxStores, " stores");
-  HostCharge own = charge("a store", kStoreBytes);
+  HostCharge own = charge_session("a store", kStoreBytes);
   const std::shared_ptr<Account> account = AllocScope::current().account;
   const auto charge_contents = [account](int64_t bytes) {
     if (!account) return true;
     if (bytes <= 0) return account->refund_host(static_cast<uint64_t>(-bytes)), true;
-    if (!account->has_host_room(static_cast<uint64_t>(bytes))) return false;
-    account->charge_host(static_cast<uint64_t>(bytes));
-    return true;
+    account->charge_host(static_cast<uint64_t>(bytes));  // first: other stores of the session charge at the same time
+    if (account->has_host_room(1)) return true;
+    account->refund_host(static_cast<uint64_t>(bytes));
+    return false;
   };
   absl::StatusOr<std::unique_ptr<StoreServer>> server;
   const absl::Status listening = peers_.listen(address, [&](const std::string& at) {

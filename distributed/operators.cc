@@ -107,7 +107,7 @@ std::shared_ptr<Store> open_store(const PeerPolicy& peers, const std::string& ad
     // The store's process may start later, and its name may become known only then.
     const bool may_start_later = absl::IsUnavailable(status) || absl::IsNotFound(status);
     check(may_start_later && std::chrono::steady_clock::now() < deadline && !is_cancelled(),
-          "cannot reach the store at ", address, ": ", status.message());
+          "cannot reach rank 0's store at ", address, ": ", status.message());
     if (!resolved.ok()) std::this_thread::sleep_for(std::min(timeout, kSlice));
   }
 }

@@ -13,13 +13,14 @@ namespace tt::distributed {
 class DeviceBackend {
  public:
   virtual ~DeviceBackend() = default;
-  // Connects the ranks, each with its GPU, and returns true. Returns false on all ranks if one of them cannot take part:
-  // it has no library, or shares its GPU with another rank. Called once. The ranks exchange bytes by `host`.
+  // Connects the ranks, each with its GPU, and returns true. Returns false on all ranks if one of them cannot take
+  // part: it has no library, or shares its GPU with another rank. Called once. The ranks exchange bytes by `host`.
   virtual bool connect(Backend& host, int rank, int size, Device device) = 0;
   // Whether run() can execute a collective; depends only on its kind, operation and dtype.
   virtual bool supports(const Collective& collective) const = 0;
-  // Executes a collective, of which input and output are memory of the connected device, after `ready`. With `averages`,
-  // the result of a sum is divided by the number of ranks. The result is complete when the function returns.
+  // Executes a collective, of which input and output are memory of the connected device, after `ready`. With
+  // `averages`, the result of a sum is divided by the number of ranks. The result is complete when the function
+  // returns.
   virtual void run(const Collective& collective, bool averages, const Event& ready) = 0;
   // Makes blocked and later functions throw. Any thread may call it.
   virtual void abort() = 0;

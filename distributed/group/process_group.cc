@@ -14,9 +14,14 @@
 #include "absl/strings/strip.h"
 #include "distributed/group/reduce.h"
 #include "distributed/group/scale.h"
+#include "engine/memory/session_charge.h"
 
 namespace tt::distributed {
 namespace {
+
+std::string lost_store(const std::string& group, absl::string_view reason) {
+  return absl::StrCat("the group \"", group, "\" lost its store, which rank 0 serves: ", reason);
+}
 
 // Begins the reason of a member that leaves after its last collective, whose sequence follows.
 constexpr absl::string_view kDeparture = "departed ";
@@ -80,20 +85,26 @@ void run_inline(const Collective& c, int rank, absl::Span<const Announcement> al
 
 }  // namespace
 
+void check_store(const std::string& group, const absl::Status& status) {
+  check(!absl::IsUnavailable(status), lost_store(group, status.message()));
+  check(status.ok(), status.message());
+}
+
 ProcessGroup::~ProcessGroup() {
   std::shared_ptr<Membership> membership;
   std::string reason = "its session ended during a collective";
   {
     MutexLock lock(mutex_);
     membership = std::move(membership_);
-    if (!reported_failure_.empty()) reason = absl::StrCat("it called a collective with a failed tensor: ", reported_failure_);
+    if (!reported_failure_.empty())
+      reason = absl::StrCat("it called a collective with a failed tensor: ", reported_failure_);
     leaves_properly_ = !failure_ && started_ == complete_;
     if (leaves_properly_) reason = absl::StrCat(kDeparture, complete_);
   }
   if (membership) membership->leave(reason);
   membership = nullptr;  // no callback after this
   fail("the session left the group");
-  std::map<std::pair<int, bool>, std::unique_ptr<TaskQueue>> lanes;
+  decltype(lanes_) lanes;
   {
     MutexLock lock(mutex_);
     lanes.swap(lanes_);
@@ -143,7 +154,7 @@ void ProcessGroup::connect(const OpenStore& open_store, const Connect& connect) 
   throw_if_failed(0);
   auto membership = store->join(options_.name, options_.rank,
                                 [this](int rank, const std::string& reason) { on_member_left(rank, reason); });
-  check(membership.ok(), membership.status().message());
+  check_store(options_.name, membership.status());
   {
     MutexLock lock(mutex_);
     store_ = store;
@@ -393,32 +404,31 @@ void ProcessGroup::on_member_left(int rank, const std::string& reason) {
     return;
   }
   // The engine of the default group's rank 0 serves the store.
-  fail(rank < 0 ? absl::StrCat("the group \"", options_.name, "\" lost its store, which rank 0 serves: ", reason)
+  fail(rank < 0 ? lost_store(options_.name, reason)
                 : absl::StrCat("rank ", rank, " of the group \"", options_.name, "\" failed: ", reason),
        /*tell_members=*/false);
 }
 
 TaskQueue& ProcessGroup::lane(int peer, bool receives) {
-  std::unique_ptr<TaskQueue>& queue = lanes_[{peer, receives}];
-  if (!queue) queue = std::make_unique<TaskQueue>();
-  return *queue;
+  const auto found = lanes_.find({peer, receives});
+  if (found != lanes_.end()) return found->second->queue;
+  auto lane = std::make_unique<Lane>(charge_session("a queue of messages", kLaneBytes));
+  return lanes_.emplace(std::pair(peer, receives), std::move(lane)).first->second->queue;
 }
 
 std::shared_ptr<Work> ProcessGroup::send(Message message) {
   const uint64_t record = recorder_.add("send", message.dtype, message.size / item_size(message.dtype), message.site);
   MutexLock lock(mutex_);
-  return add(lane(message.peer, false), [this, message = std::move(message), record] {
-    run_recorded(record, [&] { send_now(message); });
-  });
+  return add(lane(message.peer, false),
+             [this, message = std::move(message), record] { run_recorded(record, [&] { send_now(message); }); });
 }
 
 std::shared_ptr<Work> ProcessGroup::receive(Message message) {
   const uint64_t record =
       recorder_.add("receive", message.dtype, message.size / item_size(message.dtype), message.site);
   MutexLock lock(mutex_);
-  return add(lane(message.peer, true), [this, message = std::move(message), record] {
-    run_recorded(record, [&] { receive_now(message); });
-  });
+  return add(lane(message.peer, true),
+             [this, message = std::move(message), record] { run_recorded(record, [&] { receive_now(message); }); });
 }
 
 // A receive from any rank. The lane of each peer waits for a message; the first one receives it.
@@ -455,9 +465,7 @@ bool ProcessGroup::claim(AnyReceive& any, int peer) {
   if (any.claimed) return false;
   Backend& backend = await_backend();
   bool arrived = false;
-  on_backend(peer, [&] {
-    arrived = backend.await_message(peer, any.message.tag, sizeof(MessageHeader), any.claimed);
-  });
+  on_backend(peer, [&] { arrived = backend.await_message(peer, any.message.tag, sizeof(MessageHeader), any.claimed); });
   if (!arrived || any.claimed.exchange(true)) return false;
   for (int other = 0; other < size(); ++other) {
     if (other != rank() && other != peer) backend.wake(other);

@@ -29,6 +29,9 @@
 
 namespace tt::distributed {
 
+// Throws Error unless a store's operation succeeded. The message names the rank that serves a lost store.
+void check_store(const std::string& group, const absl::Status& status);
+
 class ProcessGroup : public std::enable_shared_from_this<ProcessGroup> {
  public:
   struct Options {
@@ -82,8 +85,8 @@ class ProcessGroup : public std::enable_shared_from_this<ProcessGroup> {
   std::shared_ptr<Work> start(Request request);
   std::shared_ptr<Work> send(Message message);
   std::shared_ptr<Work> receive(Message message);
-  // Receives from the rank whose message arrives first, `message.peer` is ignored. The work's value is the sender. Later
-  // receives wait until the sender is known. Requires two ranks.
+  // Receives from the rank whose message arrives first, `message.peer` is ignored. The work's value is the sender.
+  // Later receives wait until the sender is known. Requires two ranks.
   std::shared_ptr<Work> receive_any(Message message);
   // Fails the collective in progress and all later ones, on all ranks. Does not wait. The first reason is kept.
   void abort(const std::string& reason);
@@ -125,6 +128,7 @@ class ProcessGroup : public std::enable_shared_from_this<ProcessGroup> {
   void on_member_left(int rank, const std::string& reason);
   void throw_if_failed(uint64_t sequence) const;
   Backend& await_backend();
+  // Returns the queue of the messages to or from a peer; the session is charged for a new one.
   TaskQueue& lane(int peer, bool receives) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void send_now(const Message& message);
   void receive_now(const Message& message);
@@ -147,7 +151,12 @@ class ProcessGroup : public std::enable_shared_from_this<ProcessGroup> {
   uint64_t complete_ ABSL_GUARDED_BY(mutex_) = 0;  // sequence of the last one that ended
   // Ranks that left the group properly, and the last collective of each.
   std::map<int, uint64_t> departed_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::pair<int, bool>, std::unique_ptr<TaskQueue>> lanes_ ABSL_GUARDED_BY(mutex_);
+  struct Lane {
+    HostCharge charge;  // for the queue's thread
+    TaskQueue queue;
+  };
+  static constexpr uint64_t kLaneBytes = uint64_t{128} << 10;
+  std::map<std::pair<int, bool>, std::unique_ptr<Lane>> lanes_ ABSL_GUARDED_BY(mutex_);
   // Used by the queue's thread, except for abort().
   const std::unique_ptr<DeviceBackend> device_backend_;
   enum class DeviceState { kUnknown, kConnected, kUnavailable };

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <map>
 #include <numeric>
 #include <thread>
@@ -307,6 +308,28 @@ TEST_P(GroupTest, RankThatHasLeftIsNamed) {
     if (rank.rank() == 1) return rank.leave();
     EXPECT_THAT(rank.barrier(), HasSubstr("rank 1 has left the group \"test\""));
   });
+}
+
+TEST(GroupFormation, NamesTheRankOfALostStore) {
+  const auto store = std::make_shared<MemoryStore>();
+  store->close("Socket closed");
+  ProcessGroup::Options options;
+  options.name = "job";
+  options.size = 2;
+  options.rank = 1;
+  Rank rank(store, options, "gloo");
+  EXPECT_THAT(rank.formed(), HasSubstr("the group \"job\" lost its store, which rank 0 serves"));
+}
+
+TEST(TaskQueue, ItsThreadEndsWithoutTasksAndStartsAgain) {
+  TaskQueue queue(std::chrono::milliseconds(1));
+  std::atomic<int> done{0};
+  for (int round = 1; round <= 3; ++round) {
+    queue.add([&] { ++done; });
+    queue.add([&] { ++done; });
+    while (queue.has_thread()) std::this_thread::yield();
+    EXPECT_EQ(done, 2 * round);
+  }
 }
 
 TEST(GroupFormation, NamesMissingRanks) {

@@ -1,0 +1,18 @@
+#include "engine/memory/session_charge.h"
+
+#include "engine/memory/alloc_scope.h"
+#include "engine/memory/bytes.h"
+#include "engine/schema/error.h"
+
+namespace tt {
+
+HostCharge charge_session(std::string_view what, uint64_t bytes) {
+  const std::shared_ptr<Account>& account = AllocScope::current().account;
+  if (!account) return {};
+  check(ErrorKind::kOutOfMemory, account->has_host_room(bytes), "out of memory: ", what, " requires ",
+        bytes_text(bytes), "; the session has a limit of ", bytes_text(account->limit()), " and holds ",
+        bytes_text(account->held()), " of tensors and ", bytes_text(account->host_bytes()), " of bookkeeping");
+  return {account, bytes};
+}
+
+}  // namespace tt
