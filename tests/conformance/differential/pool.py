@@ -121,8 +121,10 @@ class Worker:
         package = in_process if (in_process / "teletensor").exists() else peer.BUILD / "python"
         environment = {**peer.environment(package), "TELETENSOR_IN_PROCESS": "1" if package is in_process else ""}
         self.buffer = b""
+        folder = peer.BUILD / "differential"  # calls write files under the names that they are given
+        folder.mkdir(exist_ok=True)
         self.process = subprocess.Popen(
-            self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment, cwd=peer.ROOT
+            self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment, cwd=folder
         )
         self.selector = selectors.DefaultSelector()
         self.selector.register(self.process.stdout, selectors.EVENT_READ)
