@@ -202,6 +202,8 @@ class Link {
   // Requires at most SendWindow::kMaxReads handles.
   void request(absl::Span<const uint64_t> handles, bool meta_only, PendingRead* pending)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Forgets a read; takes its requests out of the frame under construction.
+  void drop(PendingRead* pending) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Handles replies if it is time to; `arrived` tells whether the answer to a read in frame `sequence` is among them.
   bool poll_for(uint64_t sequence, absl::FunctionRef<bool()> arrived) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool wait_for(uint64_t sequence, absl::FunctionRef<bool()> arrived) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

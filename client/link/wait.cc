@@ -193,7 +193,7 @@ std::vector<v1::ReadResult> Link::read(absl::Span<const uint64_t> handles, bool 
     PendingRead pending;
     request(handles.subspan(at, SendWindow::kMaxReads), meta_only, &pending);
     window_.flush();
-    absl::Cleanup leave = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { reads_.remove(&pending); };
+    absl::Cleanup leave = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { drop(&pending); };
     drive([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return pending.missing == 0; });
     if (results.empty()) {
       results = std::move(pending.results);
@@ -273,6 +273,10 @@ bool Link::finish_read(const PendingNumber& number) {
 void Link::abandon_read(PendingRead* pending) noexcept {
   if (is_forked_copy()) return;
   MutexLock lock(mutex_);
+  drop(pending);
+}
+
+void Link::drop(PendingRead* pending) {
   // The frame under construction may release the handles before it answers its reads.
   if (pending->missing > 0 && pending->sequence > window_.sealed()) {
     window_.building().drop_reads(pending->first_request, pending->results.size());

@@ -175,10 +175,11 @@ def test_refused_link_is_waited_for_with_a_warning(engine):
         )
         try:
 
-            def wait_while_refused() -> str:
+            def wait_while_refused(seconds_before: float = 0) -> str:
                 assert process.stdout.readline() == "ready\n"
                 relay.command("refuse")
                 relay.command("cut")
+                time.sleep(seconds_before)
                 process.stdin.write("\n")
                 process.stdin.flush()
                 time.sleep(3)
@@ -190,7 +191,8 @@ def test_refused_link_is_waited_for_with_a_warning(engine):
             caught = process.stdout.readline().strip().split("|")
             assert len(caught) == 2
             assert all("[connection] the connection to the engine at" in message for message in caught)
-            assert wait_while_refused() == "raised"
+            # The client knows that the connection is broken when it reads: the request is in no frame that was sent.
+            assert wait_while_refused(1.5) == "raised"
             output, _ = process.communicate("\n", timeout=60)
             assert output == "8.0\n"
             assert process.returncode == 0
