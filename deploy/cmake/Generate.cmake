@@ -47,11 +47,13 @@ function(tt_static_library name)
   add_dependencies(${name} tt_generated)
 endfunction()
 
-# Defines a GoogleTest binary and registers it with CTest.
+# Defines a GoogleTest binary and registers it with CTest. The code under test is in libraries, so the test itself is not
+# optimised: compiling tests would be most of a build. OPTIMIZE is for tests that run templates of kernels.
 function(tt_test name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "OPTIMIZE" "" "SOURCES;LINK" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_LINK} GTest::gtest_main GTest::gmock)
+  target_compile_options(${name} PRIVATE $<IF:$<BOOL:${ARG_OPTIMIZE}>,-O1,-O0>)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
   add_test(NAME ${name} COMMAND ${name})
 endfunction()
