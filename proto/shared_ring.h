@@ -1,9 +1,9 @@
 // The memory segment shared by an engine and a client on one host, and the protocol for bulk transfers through it.
 //
-// A segment is a header and two lanes, one per direction. A lane is a ring of chunks with one producer and one consumer
-// at a time. Every chunk of a transfer except the last is full; the transfer's RPC gives its size. The counters
-// continue from transfer to transfer for the lifetime of the segment. An abandoned transfer makes its lane unusable
-// (both sides see the RPC fail); a new Hello creates a new segment.
+// A segment is a header, two lanes, one per direction, and the two pipes of a stream (message_pipe.h). A lane is a ring
+// of chunks with one producer and one consumer at a time. Every chunk of a transfer except the last is full; the
+// transfer's RPC gives its size. The counters continue from transfer to transfer for the lifetime of the segment. An
+// abandoned transfer makes its lane unusable (both sides see the RPC fail); a new Hello creates a new segment.
 //
 // Either side may be hostile or die at any time. Therefore each side reads only data bytes and the other side's
 // counters, and checks these counters against its own. A waiting thread calls `should_continue` every kPollInterval to
@@ -35,10 +35,11 @@ namespace tt::shared_ring {
 inline constexpr size_t kChunkBytes = size_t{256} << 10;
 inline constexpr uint32_t kChunks = 32;  // a power of two, because the counters wrap
 // Identifies the layout. Segments with another value are rejected.
-inline constexpr uint32_t kLayout = 1u << 24 | kChunks << 16 | static_cast<uint32_t>(kChunkBytes >> 10);
+inline constexpr uint32_t kLayout = 2u << 24 | kChunks << 16 | static_cast<uint32_t>(kChunkBytes >> 10);
 inline constexpr size_t kHeaderBytes = 4096;
 inline constexpr size_t kLaneBytes = kChunks * kChunkBytes;
-inline constexpr size_t kSegmentBytes = kHeaderBytes + 2 * kLaneBytes;
+inline constexpr uint32_t kPipeBytes = 512u << 10;  // a power of two, because the positions wrap
+inline constexpr size_t kSegmentBytes = kHeaderBytes + 2 * kLaneBytes + 2 * kPipeBytes;
 
 inline constexpr std::chrono::microseconds kSpin{30};  // an idle core takes about 20 us to wake
 inline constexpr std::chrono::milliseconds kPollInterval{10};
@@ -51,11 +52,21 @@ struct LaneCounters {
   std::atomic<uint32_t> producer_sleeps;
 };
 
+// The positions in a pipe: numbers of bytes written and read since the start.
+struct PipeCounters {
+  alignas(128) std::atomic<uint32_t> written;
+  std::atomic<uint32_t> reader_sleeps;
+  alignas(128) std::atomic<uint32_t> read;
+  std::atomic<uint32_t> writer_sleeps;
+};
+
 struct Header {
   uint64_t nonce;
   uint32_t layout;
   LaneCounters upload;    // the client produces
   LaneCounters download;  // the engine produces
+  PipeCounters frames;    // the client writes
+  PipeCounters replies;   // the engine writes
 };
 static_assert(sizeof(Header) <= kHeaderBytes && std::atomic<uint32_t>::is_always_lock_free);
 
@@ -108,6 +119,8 @@ class Segment {
   Header& header() const { return *reinterpret_cast<Header*>(base_); }
   char* upload_chunks() const { return base_ + kHeaderBytes; }
   char* download_chunks() const { return base_ + kHeaderBytes + kLaneBytes; }
+  char* frame_bytes() const { return base_ + kHeaderBytes + 2 * kLaneBytes; }
+  char* reply_bytes() const { return frame_bytes() + kPipeBytes; }
   int descriptor() const { return descriptor_; }
 
  private:
@@ -134,11 +147,13 @@ enum class Outcome {
 namespace internal {
 
 // A thread sleeps on the counter with the bit of the chunk that it waits for. A wake-up has one bit per passed chunk.
-inline void futex_wait(std::atomic<uint32_t>& word, uint32_t seen, uint32_t bits) {
+inline void futex_wait(std::atomic<uint32_t>& word, uint32_t seen, uint32_t bits,
+                       std::chrono::nanoseconds most = kPollInterval) {
   timespec until;
   clock_gettime(CLOCK_MONOTONIC, &until);
-  until.tv_nsec += std::chrono::nanoseconds(kPollInterval).count();
-  if (until.tv_nsec >= 1'000'000'000) until.tv_nsec -= 1'000'000'000, ++until.tv_sec;
+  const int64_t nanoseconds = until.tv_nsec + most.count();
+  until.tv_sec += nanoseconds / 1'000'000'000;
+  until.tv_nsec = nanoseconds % 1'000'000'000;
   syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAIT_BITSET, seen, &until, nullptr, bits);
 }
 inline void futex_wake(std::atomic<uint32_t>& word, uint32_t bits) {

@@ -60,8 +60,8 @@ absl::Status check_size(size_t got, size_t expected) {
 
 struct GrpcTransport::Stream {
   Stream(GrpcTransport& transport, const std::string& session_key, v1::Engine::Stub& stub,
-         const FrameEncoder::Options& encoding)
-      : call(transport, session_key), events(stub, call.context, encoding) {}
+         const FrameEncoder::Options& encoding, std::unique_ptr<SharedMemory::Pipes> pipes)
+      : call(transport, session_key), events(stub, call.context, encoding, std::move(pipes)) {}
   Call call;
   SessionStream events;
 };
@@ -171,10 +171,14 @@ absl::Status GrpcTransport::open(const std::string& session_key) {
     MutexLock lock(mutex_);
     stream.swap(stream_);
   }
+  pipes_are_usable_ = pipes_are_usable_ && !(stream && stream->events.has_broken_pipe());
   stream.reset();
   const std::shared_ptr<Connection> connection = this->connection();
-  stream.reset(new Stream(*this, session_key, *connection->stub,
-                          {connection->max_templates, compression_over(*connection), &upload_rate_}));
+  std::unique_ptr<SharedMemory::Pipes> pipes;
+  if (connection->memory && pipes_are_usable_) pipes = SharedMemory::claim_pipes(connection->memory);
+  FrameEncoder::Options encoding{connection->max_templates, CompressionMode::kNone, &upload_rate_};
+  if (!pipes) encoding.compression = compression_over(*connection);
+  stream.reset(new Stream(*this, session_key, *connection->stub, encoding, std::move(pipes)));
   MutexLock lock(mutex_);
   stream_ = std::move(stream);
   if (shut_down_) stream_->events.abort();

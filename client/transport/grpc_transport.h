@@ -129,6 +129,7 @@ class GrpcTransport final : public Transport {
   // without the mutex.
   struct Stream;
   CallPointer<Stream> stream_;
+  bool pipes_are_usable_ = true;  // until a stream's pipe breaks; used by open()
 };
 
 }  // namespace tt::client

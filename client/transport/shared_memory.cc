@@ -52,6 +52,14 @@ std::shared_ptr<SharedMemory> SharedMemory::open(const v1::SharedMemory& offer) 
   return segment ? std::shared_ptr<SharedMemory>(new SharedMemory(std::move(segment))) : nullptr;
 }
 
+std::unique_ptr<SharedMemory::Pipes> SharedMemory::claim_pipes(const std::shared_ptr<SharedMemory>& memory) {
+  if (memory->has_stream_.exchange(true)) return nullptr;
+  const shared_ring::Segment& segment = *memory->segment_;
+  shared_ring::Header& header = segment.header();
+  return std::make_unique<Pipes>(
+      Pipes{memory, {header.frames, segment.frame_bytes()}, {header.replies, segment.reply_bytes()}});
+}
+
 std::pair<std::unique_lock<Mutex>, std::unique_lock<Mutex>> SharedMemory::claim_all() {
   std::unique_lock upload(upload_.mutex, std::try_to_lock);
   std::unique_lock download(download_.mutex, std::try_to_lock);

@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "base/mutex.h"
-#include "proto/shared_ring.h"
+#include "proto/message_pipe.h"
 #include "proto/wire.h"
 
 namespace tt::client {
@@ -23,6 +23,15 @@ class SharedMemory {
 
   // Identifies the memory in the calls that use it.
   uint64_t nonce() const { return segment_->header().nonce; }
+
+  // The ends of a stream's pipes.
+  struct Pipes {
+    std::shared_ptr<SharedMemory> memory;
+    shared_ring::PipeWriter frames;
+    shared_ring::PipeReader replies;
+  };
+  // Returns null if a stream has used them.
+  static std::unique_ptr<Pipes> claim_pipes(const std::shared_ptr<SharedMemory>& memory);
 
   // Number of threads that may copy one transfer. Throws Error (ValueError) if TELETENSOR_TRANSFER_THREADS is not a
   // number from 1 to shared_ring::kChunks.
@@ -68,6 +77,7 @@ class SharedMemory {
   std::unique_ptr<shared_ring::Segment> segment_;
   Lane upload_;
   Lane download_;
+  std::atomic<bool> has_stream_{false};
 };
 
 }  // namespace tt::client

@@ -1,11 +1,15 @@
 #include "server/rpc/engine_service.h"
 
 #include <memory>
+#include <system_error>
+#include <thread>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "server/convert.h"
 #include "server/log.h"
+#include "server/rpc/pipe_stream.h"
 #include "server/rpc/unary.h"
 
 namespace tt::server {
@@ -20,10 +24,17 @@ bool is_large(const v1::Reply& reply) {
   return reply.reads_size() > kManyReads || reply.number_errors_size() > kManyReads || bytes > kManyBytes;
 }
 
+// gRPC's identifiers of the methods: their indices in the service's declaration.
+constexpr int kHello = 0, kSession = 1, kDownload = 3, kCancel = 4;
+
+absl::Status session_ended() { return absl::NotFoundError("the session has ended"); }
+
+}  // namespace
+
 // Attaches a stream to a session for the duration of a scope.
-class Attachment {
+class EngineService::Attachment {
  public:
-  Attachment(Sessions& sessions, Session& session, grpc::ServerContext* context)
+  Attachment(Sessions& sessions, server::Session& session, grpc::ServerContext* context)
       : sessions_(sessions),
         session_(session),
         number_(sessions.attach(
@@ -34,19 +45,13 @@ class Attachment {
   explicit operator bool() const { return number_ != 0; }
   // Returns false once another stream has been attached, or this stream is known to be broken.
   bool is_current() const { return session_.stream() == number_; }
+  server::Session& session() const { return session_; }
 
  private:
   Sessions& sessions_;
-  Session& session_;
+  server::Session& session_;
   const uint64_t number_;
 };
-
-// gRPC's identifiers of the methods: their indices in the service's declaration.
-constexpr int kHello = 0, kSession = 1, kDownload = 3, kCancel = 4;
-
-absl::Status session_ended() { return absl::NotFoundError("the session has ended"); }
-
-}  // namespace
 
 absl::string_view metadata(const grpc::ServerContext& context, const char* name) {
   auto found = context.client_metadata().find(name);
@@ -113,6 +118,50 @@ grpc::Status EngineService::serve_session(grpc::ServerContext* context, FrameStr
   if (!slot.ok()) return admission_.refuse(*context, slot.status());
   const Attachment attachment(sessions_, *session, context);
   if (!attachment) return to_grpc(session_ended());
+  const absl::string_view nonce = metadata(*context, "teletensor-pipes");
+  status =
+      nonce.empty() ? execute_frames(context, stream, attachment) : serve_pipes(context, stream, nonce, attachment);
+  if (session->over()) {
+    sessions_.end(*session);
+    return status;
+  }
+  if (!status.ok()) return status;
+  // A client that still reads the stream receives this status if it sent no closing frame.
+  return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "the stream ended without a closing frame");
+}
+
+grpc::Status EngineService::serve_pipes(grpc::ServerContext* context, FrameStream* stream, absl::string_view nonce,
+                                        const Attachment& attachment) {
+  server::Session& session = attachment.session();
+  uint64_t number = 0;
+  if (!absl::SimpleAtoi(nonce, &number)) return to_grpc(absl::InvalidArgumentError("expected the segment's number"));
+  absl::StatusOr<std::shared_ptr<SharedSegment>> segment = session.segment_of(number);
+  if (!segment.ok()) return to_grpc(segment.status());
+  auto pipes = (*segment)->claim_pipes();
+  if (!pipes) return to_grpc(absl::FailedPreconditionError("another stream uses the session's shared memory"));
+  PipeStream frames(*segment, std::move(pipes), session.limits().max_frame_bytes, session.account());
+  grpc::Status status;
+  std::thread executor;
+  try {
+    executor = std::thread([&] {
+      status = execute_frames(context, &frames, attachment);
+      context->TryCancel();  // ends the wait below
+    });
+  } catch (const std::system_error& error) {
+    return to_grpc(absl::ResourceExhaustedError(absl::StrCat("cannot start the stream's thread: ", error.what())));
+  }
+  FrameBuffer none(session.limits(), session.account());
+  stream->Read(&none);  // returns when the stream ends: frames of this client do not arrive here
+  context->TryCancel();
+  frames.stop();
+  executor.join();
+  return status;
+}
+
+template <typename Stream>
+grpc::Status EngineService::execute_frames(grpc::ServerContext* context, Stream* stream, const Attachment& attachment) {
+  server::Session* const session = &attachment.session();
+  grpc::Status status;
   FrameBuffer buffer(session->limits(), session->account());
   v1::Reply reply;
   for (;;) {
@@ -141,12 +190,7 @@ grpc::Status EngineService::serve_session(grpc::ServerContext* context, FrameStr
     if (session->over() || !sent) break;
     if (is_large(reply)) v1::Reply().Swap(&reply);
   }
-  if (session->over()) {
-    sessions_.end(*session);
-    return status;
-  }
-  // A client that still reads the stream receives this status if it sent no closing frame.
-  return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "the stream ended without a closing frame");
+  return status;
 }
 
 grpc::Status EngineService::Cancel(grpc::ServerContext* context, const v1::CancelRequest* request,

@@ -40,12 +40,19 @@ class EngineService final : public v1::Engine::Service {
   grpc::Status Cancel(grpc::ServerContext* context, const v1::CancelRequest* request, v1::CancelReply* reply) override;
 
  private:
+  class Attachment;
   using FrameStream = grpc::ServerReaderWriter<v1::Reply, FrameBuffer>;
   using DownloadStream = grpc::ServerSplitStreamer<v1::DownloadRequest, v1::DownloadChunk>;
   using DownloadWriter = grpc::internal::WriterInterface<v1::DownloadChunk>;
 
   // Implements Engine.Session; frames are measured before they are parsed.
   grpc::Status serve_session(grpc::ServerContext* context, FrameStream* stream);
+  // The same for a client on this host that writes frames to the pipes of the segment with this nonce.
+  grpc::Status serve_pipes(grpc::ServerContext* context, FrameStream* stream, absl::string_view nonce,
+                           const Attachment& attachment);
+  // Executes the frames of a FrameStream or PipeStream until it ends. Returns the status of a refused frame.
+  template <typename Stream>
+  grpc::Status execute_frames(grpc::ServerContext* context, Stream* stream, const Attachment& attachment);
   grpc::Status serve_download(grpc::ServerContext* context, DownloadStream* stream);
   grpc::Status answer_download(grpc::ServerContext* context, server::Session& session,
                                const v1::DownloadRequest& request, DownloadWriter* writer);

@@ -538,11 +538,10 @@ absl::StatusOr<std::shared_ptr<SharedSegment>> Session::segment_of(uint64_t nonc
 std::shared_ptr<SharedSegment> Session::offer_segment() {
   const uint64_t limit = account_->limit();
   std::shared_ptr<SharedSegment> fresh;
-  if (limit == 0 || shared_ring::kSegmentBytes <= limit / kSegmentShare) fresh = SharedSegment::create();
+  if (limit == 0 || shared_ring::kSegmentBytes <= limit / kSegmentShare) fresh = SharedSegment::create(account_);
   std::shared_ptr<SharedSegment> replaced = fresh;
   MutexLock lock(progress_mutex_);
   segment_.swap(replaced);  // the old segment is destroyed after the lock is released, and may wait for a device
-  segment_charge_ = HostCharge(account_, fresh ? shared_ring::kSegmentBytes : 0);
   return fresh;
 }
 
@@ -578,7 +577,6 @@ void Session::free_everything() {
   std::shared_ptr<SharedSegment> unused;  // destroyed after the lock is released: the destructor may wait for a device
   MutexLock lock(progress_mutex_);
   segment_.swap(unused);
-  segment_charge_.set(0);
 }
 
 void Session::publish(uint64_t executed) {

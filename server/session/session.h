@@ -257,7 +257,6 @@ class Session {
   std::string end_ ABSL_GUARDED_BY(progress_mutex_) = "has ended";  // why the session was stopped
   v1::SessionStatus status_ ABSL_GUARDED_BY(progress_mutex_);       // updated at the end of each frame
   std::shared_ptr<SharedSegment> segment_ ABSL_GUARDED_BY(progress_mutex_);
-  HostCharge segment_charge_ ABSL_GUARDED_BY(progress_mutex_);
 };
 
 }  // namespace tt::server

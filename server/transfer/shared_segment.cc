@@ -82,7 +82,7 @@ absl::Status hold_lane(AnyLane& lane, absl::FunctionRef<absl::Status()> transfer
 
 }  // namespace
 
-std::shared_ptr<SharedSegment> SharedSegment::create() {
+std::shared_ptr<SharedSegment> SharedSegment::create(std::shared_ptr<Account> account) {
   uint64_t nonce = 0;
   if (getrandom(&nonce, sizeof nonce, 0) != sizeof nonce) return nullptr;
   if (segments_in_use.fetch_add(1) >= kMaxSegments) {
@@ -100,12 +100,14 @@ std::shared_ptr<SharedSegment> SharedSegment::create() {
   }
   segment->header().nonce = nonce;
   segment->header().layout = shared_ring::kLayout;
-  return std::shared_ptr<SharedSegment>(new SharedSegment(std::move(segment), nonce));
+  return std::shared_ptr<SharedSegment>(new SharedSegment(std::move(segment), nonce, std::move(account)));
 }
 
-SharedSegment::SharedSegment(std::unique_ptr<shared_ring::Segment> segment, uint64_t nonce)
+SharedSegment::SharedSegment(std::unique_ptr<shared_ring::Segment> segment, uint64_t nonce,
+                             std::shared_ptr<Account> account)
     : segment_(std::move(segment)),
       nonce_(nonce),
+      charge_(std::move(account), shared_ring::kSegmentBytes),
       upload_{.end = LaneEnd::consumer(segment_->header().upload, segment_->upload_chunks())},
       download_{.end = LaneEnd::producer(segment_->header().download, segment_->download_chunks())} {}
 
@@ -169,6 +171,13 @@ absl::Status SharedSegment::send(ByteSource& tensor, absl::FunctionRef<bool()> s
     }
     return absl::OkStatus();
   });
+}
+
+std::unique_ptr<SharedSegment::Pipes> SharedSegment::claim_pipes() {
+  if (has_stream_.exchange(true)) return nullptr;
+  shared_ring::Header& header = segment_->header();
+  return std::make_unique<Pipes>(
+      Pipes{{header.frames, segment_->frame_bytes()}, {header.replies, segment_->reply_bytes()}});
 }
 
 bool SharedSegment::client_exited() {

@@ -15,7 +15,8 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "base/mutex.h"
-#include "proto/shared_ring.h"
+#include "engine/memory/account.h"
+#include "proto/message_pipe.h"
 #include "proto/wire.h"
 #include "server/transfer/byte_source.h"
 #include "server/transfer/pinned_range.h"
@@ -26,7 +27,8 @@ namespace tt::server {
 class SharedSegment {
  public:
   // Returns null if the system cannot provide a segment or too many are in use; bytes then go through gRPC.
-  static std::shared_ptr<SharedSegment> create();
+  // Its bytes are charged to `account`, which may be null.
+  static std::shared_ptr<SharedSegment> create(std::shared_ptr<Account> account = nullptr);
   ~SharedSegment();
   SharedSegment(const SharedSegment&) = delete;
   SharedSegment& operator=(const SharedSegment&) = delete;
@@ -40,11 +42,18 @@ class SharedSegment {
   absl::Status receive(Upload& upload, absl::FunctionRef<bool()> should_continue);
   absl::Status send(ByteSource& tensor, absl::FunctionRef<bool()> should_continue);
 
+  // The ends of a stream's pipes; null if a stream has them already. The segment must outlive them.
+  struct Pipes {
+    shared_ring::PipeReader frames;
+    shared_ring::PipeWriter replies;
+  };
+  std::unique_ptr<Pipes> claim_pipes();
+
   // Whether a client had opened the segment and its process has ended.
   bool client_exited();
 
  private:
-  SharedSegment(std::unique_ptr<shared_ring::Segment> segment, uint64_t nonce);
+  SharedSegment(std::unique_ptr<shared_ring::Segment> segment, uint64_t nonce, std::shared_ptr<Account> account);
 
   struct Lane {
     shared_ring::LaneEnd end ABSL_GUARDED_BY(mutex);
@@ -57,9 +66,11 @@ class SharedSegment {
 
   std::unique_ptr<shared_ring::Segment> segment_;
   const uint64_t nonce_;
+  const HostCharge charge_;
   Lane upload_;
   Lane download_;
   std::atomic<bool> client_seen_{false};
+  std::atomic<bool> has_stream_{false};
 };
 
 }  // namespace tt::server

@@ -7,12 +7,15 @@
 #include <atomic>
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <optional>
 #include <set>
 #include <string>
 #include <thread>
 
+#include "absl/strings/match.h"
+#include "proto/shared_ring.h"
 #include "tests/client/daemon_session.h"
 
 namespace tt::client::testing {
@@ -48,12 +51,11 @@ void expect_many_uploads(Session& session) {
 
 class LinkThatBreaks : public ::testing::TestWithParam<bool> {};
 
-TEST_P(LinkThatBreaks, RepeatedBreaksLoseNoWork) {
-  std::optional<InterruptibleThread> scope;
-  if (GetParam()) scope.emplace();
+// With shared memory only the bytes of transfers' calls and the end of the stream pass through the relay.
+void expect_no_work_is_lost(bool shared_memory) {
   Daemon daemon;
   Relay relay({.listen = daemon.address() + ".relay", .target = daemon.address()});
-  Ref<Session> session = connect({.address = relay.address(), .token = daemon.token()});
+  Ref<Session> session = connect({.address = relay.address(), .token = daemon.token(), .shared_memory = shared_memory});
   std::optional<RepeatedBreaks> breaks(relay);
   Tensor one = full(*session, {8, 8}, 1);
   Tensor x = full(*session, {8, 8}, 0);
@@ -74,6 +76,48 @@ TEST_P(LinkThatBreaks, RepeatedBreaksLoseNoWork) {
   breaks.reset();
   EXPECT_EQ(read(*session, x)[0], static_cast<float>(steps));
   EXPECT_GE(relay.connections(), 3u);
+}
+
+TEST_P(LinkThatBreaks, RepeatedBreaksLoseNoWork) {
+  std::optional<InterruptibleThread> scope;
+  if (GetParam()) scope.emplace();
+  expect_no_work_is_lost(/*shared_memory=*/false);
+}
+
+TEST_P(LinkThatBreaks, RepeatedBreaksBesideSharedMemoryLoseNoWork) {
+  std::optional<InterruptibleThread> scope;
+  if (GetParam()) scope.emplace();
+  expect_no_work_is_lost(/*shared_memory=*/true);
+}
+
+// The latest segment that this process shares with an engine.
+shared_ring::Header& mapped_segment() {
+  std::ifstream maps("/proc/self/maps");
+  uintptr_t found = 0;
+  for (std::string line; std::getline(maps, line);) {
+    if (absl::StrContains(line, "memfd:teletensor")) found = std::stoull(line, nullptr, 16);
+  }
+  EXPECT_NE(found, 0u);
+  return *reinterpret_cast<shared_ring::Header*>(found);
+}
+
+// A client whose pipes break, whichever side notices it, continues without them.
+TEST(BrokenPipe, TheSessionContinues) {
+  for (const bool client_notices : {true, false}) {
+    Daemon daemon;
+    Ref<Session> session = connect_to(daemon);
+    Tensor x = full(*session, {8, 8}, 0), one = full(*session, {8, 8}, 1);
+    Tensor into[] = {x};
+    for (int step = 1; step <= 2000; ++step) {
+      add(*session, x, one.get(), {.into = into});
+      if (step % 100 == 0) {
+        EXPECT_EQ(read(*session, x)[0], static_cast<float>(step));
+      }
+      if (step != 1000) continue;
+      shared_ring::Header& header = mapped_segment();
+      (client_notices ? header.frames : header.replies).read += 100 << 20;  // more than was written
+    }
+  }
 }
 
 // A large upload and a large download, each of which takes longer than the 50 to 100 ms between broken connections.

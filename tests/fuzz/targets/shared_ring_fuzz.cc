@@ -1,10 +1,14 @@
 // Fuzzes the engine's side of the shared ring against a peer that writes arbitrary values into the header (counters,
 // sleepers), before a transfer and while it waits. Each transfer must end, with success or an error, and access only
-// its own memory.
+// its own memory. The same for the pipes of frames and replies.
+#include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "server/transfer/host_reader.h"
@@ -72,6 +76,23 @@ class Peer {
       case 9: std::memset(segment_->upload_chunks() + input_.byte() * size_t{1000}, input_.byte(), 256); break;
     }
   }
+  // One random step on the pipes.
+  void act_on_pipes() {
+    shared_ring::Header& header = segment_->header();
+    shared_ring::PipeCounters& pipe = input_.byte() % 2 != 0 ? header.frames : header.replies;
+    switch (input_.byte() % 6) {
+      case 0: pipe.written = input_.word(); break;
+      case 1: pipe.read = input_.word(); break;
+      case 2: pipe.reader_sleeps = pipe.writer_sleeps = input_.word(); break;
+      case 3: pipe.written += input_.word() % (shared_ring::kPipeBytes + 9); break;
+      case 4: pipe.read = pipe.written.load(); break;
+      case 5: {
+        char* const at = segment_->frame_bytes() + input_.word() % (2 * shared_ring::kPipeBytes - 256);
+        std::memset(at, input_.byte() % 3, 256);  // sizes of messages
+        break;
+      }
+    }
+  }
   // Acts as an honest client, so that transfers make progress: supplies the bytes or space the engine waits for.
   void help() {
     shared_ring::Header& header = segment_->header();
@@ -83,6 +104,29 @@ class Peer {
   Input& input_;
   std::unique_ptr<shared_ring::Segment> segment_;
 };
+
+void run_pipes(SharedSegment& engine, Peer& peer, Input& input) {
+  auto pipes = engine.claim_pipes();
+  if (!pipes) return;
+  int asked = 0;
+  auto next_sleep = [&]() -> std::optional<std::chrono::nanoseconds> {
+    for (int acts = input.byte() % 3; acts > 0; --acts) peer.act_on_pipes();
+    if (++asked > 3) return std::nullopt;
+    return std::chrono::nanoseconds(100);
+  };
+  for (int messages = 0; messages < 8 && !input.empty(); ++messages, asked = 0) {
+    peer.act_on_pipes();
+    if (input.byte() % 2 != 0) {
+      uint32_t size = 0;
+      if (pipes->frames.await(&size, next_sleep) != shared_ring::Outcome::kReady) continue;
+      std::string message(std::min<uint32_t>(size, 2 * shared_ring::kPipeBytes), '\0');
+      pipes->frames.read(message.data(), static_cast<uint32_t>(message.size()), next_sleep);
+    } else {
+      const std::string message(input.byte() * size_t{6000}, 'x');
+      if (pipes->replies.write(message, next_sleep) != shared_ring::Outcome::kReady) return;
+    }
+  }
+}
 
 void run(Input input) {
   auto engine = SharedSegment::create();
@@ -112,6 +156,7 @@ void run(Input input) {
       const absl::Status status = engine->send(source, should_continue);
       require(!status.ok() || source.left() == 0);
     }
+    if (input.byte() % 4 == 1) run_pipes(*engine, *peer, input);
     if (input.byte() % 4 == 0) {  // a new Hello
       peer = nullptr;
       engine->client_exited();

@@ -35,6 +35,17 @@ def test_dtypes(torch, dtype):
         assert array.dtype == x.numpy().dtype and np.array_equal(array, x.numpy())
 
 
+def test_many_answers_before_many_frames(torch):
+    """More answers than the engine can write ahead, and then more frames than the client can."""
+    values = [torch.full((16_000,), float(i)) for i in range(100)]
+    pending = [value.numpy_async() for value in values]  # 6.4 MB
+    sent = [torch.from_numpy(np.full(16_000, i, np.float32)) for i in range(100)]
+    total = torch.stack(sent).sum(1)
+    assert total.tolist() == [16_000.0 * i for i in range(100)]
+    for i, array in enumerate(pending):
+        assert np.array_equal(array.wait(), np.full(16_000, i, np.float32))
+
+
 def test_views_and_gradients(torch):
     x = torch.arange(2.0 * LARGE).reshape(2, LARGE).requires_grad_()
     with pytest.raises(RuntimeError, match=r"Can't call numpy_async\(\) on Tensor that requires grad"):

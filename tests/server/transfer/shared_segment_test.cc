@@ -5,6 +5,8 @@
 
 #include <atomic>
 #include <cstring>
+#include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -149,6 +151,70 @@ TEST_F(SharedSegmentTest, DetectsExitedClient) {
 TEST_F(SharedSegmentTest, UnseenClientIsNotExited) {
   auto unopened = SharedSegment::create();
   EXPECT_FALSE(unopened->client_exited());
+}
+
+// ---- Pipes
+
+constexpr auto kSoon = [] { return std::optional<std::chrono::nanoseconds>(std::chrono::milliseconds(1)); };
+constexpr auto kNever = [] { return std::optional<std::chrono::nanoseconds>(); };
+
+class PipeTest : public SharedSegmentTest {
+ protected:
+  shared_ring::PipeWriter writer() { return {client_->header().frames, client_->frame_bytes()}; }
+  std::string next(shared_ring::PipeReader& reader) {
+    uint32_t size = 0;
+    EXPECT_EQ(reader.await(&size, kSoon), Outcome::kReady);
+    std::string message(size, '\0');
+    EXPECT_EQ(reader.read(message.data(), size, kSoon), Outcome::kReady);
+    return message;
+  }
+};
+
+TEST_F(PipeTest, MessagesOfAllSizesArriveInOrder) {
+  constexpr size_t kPipe = shared_ring::kPipeBytes;
+  const size_t sizes[] = {0, 1, 3, 1000, kPipe - 9, kPipe - 4, kPipe - 1, kPipe, kPipe + 1, 5 * kPipe + 7, 0, 17};
+  auto pipes = engine_->claim_pipes();
+  ASSERT_NE(pipes, nullptr);
+  EXPECT_EQ(engine_->claim_pipes(), nullptr) << "of a second stream";
+  auto out = writer();
+  std::thread writes([&] {
+    for (int round = 0; round < 20; ++round) {
+      for (const size_t size : sizes) {
+        const std::vector<char> bytes = pattern(size);
+        ASSERT_EQ(out.write({bytes.data(), size}, kSoon), Outcome::kReady);
+      }
+    }
+  });
+  for (int round = 0; round < 20; ++round) {
+    for (const size_t size : sizes) {
+      const std::vector<char> expected = pattern(size);
+      ASSERT_TRUE(next(pipes->frames) == std::string(expected.begin(), expected.end())) << size;
+    }
+  }
+  writes.join();
+}
+
+TEST_F(PipeTest, WaitsEndWhenTheyShould) {
+  auto pipes = engine_->claim_pipes();
+  auto out = writer();
+  uint32_t size = 0;
+  EXPECT_EQ(pipes->frames.await(&size, kNever), Outcome::kStopped);
+  const std::string half(shared_ring::kPipeBytes / 2, 'x');
+  EXPECT_EQ(out.write(half, kNever), Outcome::kReady);
+  EXPECT_EQ(out.await_room(shared_ring::kPipeBytes / 2, kNever), Outcome::kStopped);
+  EXPECT_EQ(next(pipes->frames), half);
+  EXPECT_EQ(out.await_room(shared_ring::kPipeBytes / 2, kNever), Outcome::kReady);
+}
+
+TEST_F(PipeTest, PositionsOfTheOtherSideAreChecked) {
+  auto pipes = engine_->claim_pipes();
+  uint32_t size = 0;
+  client_->header().frames.written = shared_ring::kPipeBytes + 1;
+  EXPECT_EQ(pipes->frames.await(&size, kSoon), Outcome::kCorrupt);
+  client_->header().replies.read = 1;  // more than was written
+  EXPECT_EQ(pipes->replies.await_room(8, kSoon), Outcome::kCorrupt);
+  const std::string message(2 * shared_ring::kPipeBytes, 'x');
+  EXPECT_EQ(pipes->replies.write(message, kSoon), Outcome::kCorrupt);
 }
 
 }  // namespace
