@@ -6,8 +6,9 @@
 // position, checks the other side's, and copies bytes before it inspects them. Each object is used by one thread,
 // except wake().
 //
-// A wait spins for a moment where that has paid off lately (Spin), then sleeps on the other side's position. Before
-// each sleep it calls `next_sleep`, which returns the longest duration of the sleep, or nothing to end the wait.
+// A wait sleeps on the other side's position. A wait for an answer spins before, for a moment, where that has paid off
+// lately (Spin). Before each sleep `next_sleep` is called, which returns the longest duration of the sleep, or nothing
+// to end the wait.
 #pragma once
 
 #include <cstring>
@@ -58,7 +59,7 @@ bool await_position(std::atomic<uint32_t>& theirs, std::atomic<uint32_t>& our_sl
   if (is_there()) return true;
   std::optional<std::chrono::nanoseconds> time = next_sleep();
   if (!time) return false;
-  if (spin->until(is_there)) return true;
+  if (spin != nullptr && spin->until(is_there)) return true;
   while (time) {
     our_sleeps.fetch_add(1, std::memory_order_seq_cst);
     const uint32_t seen = theirs.load(std::memory_order_seq_cst);
@@ -86,7 +87,7 @@ class PipeWriter {
   template <typename NextSleep>
   Outcome await_room(uint32_t bytes, NextSleep&& next_sleep) {
     auto enough = [&](uint32_t read) { return used(read) > kPipeBytes || kPipeBytes - used(read) >= bytes; };
-    if (!internal::await_position(counters_.read, counters_.writer_sleeps, &spin_, enough, next_sleep)) {
+    if (!internal::await_position(counters_.read, counters_.writer_sleeps, nullptr, enough, next_sleep)) {
       return Outcome::kStopped;
     }
     return used(counters_.read.load(std::memory_order_acquire)) > kPipeBytes ? Outcome::kCorrupt : Outcome::kReady;
@@ -130,7 +131,6 @@ class PipeWriter {
   PipeCounters& counters_;
   char* const bytes_;
   uint32_t written_ = 0;
-  Spin spin_;
 };
 
 class PipeReader {
@@ -138,10 +138,10 @@ class PipeReader {
   PipeReader(PipeCounters& counters, const char* bytes) : counters_(counters), bytes_(bytes) {}
 
   // Waits for the next message and stores its size. kCorrupt if the writer's position is invalid. Call it once per
-  // message, then read().
+  // message, then read(). With `spins`, the message is expected within moments, and the other side waits for it too.
   template <typename NextSleep>
-  Outcome await(uint32_t* size, NextSleep&& next_sleep) {
-    const Outcome outcome = await_bytes(sizeof *size, next_sleep);
+  Outcome await(uint32_t* size, bool spins, NextSleep&& next_sleep) {
+    const Outcome outcome = await_bytes(sizeof *size, spins, next_sleep);
     if (outcome == Outcome::kReady) take(reinterpret_cast<char*>(size), sizeof *size);
     return outcome;
   }
@@ -156,7 +156,7 @@ class PipeReader {
       into += part;
       size -= part;
       if (size == 0) return Outcome::kReady;
-      if (const Outcome outcome = await_bytes(1, next_sleep); outcome != Outcome::kReady) return outcome;
+      if (const Outcome outcome = await_bytes(1, true, next_sleep); outcome != Outcome::kReady) return outcome;
     }
   }
 
@@ -164,9 +164,10 @@ class PipeReader {
 
  private:
   template <typename NextSleep>
-  Outcome await_bytes(uint32_t count, NextSleep&& next_sleep) {
+  Outcome await_bytes(uint32_t count, bool spins, NextSleep&& next_sleep) {
     auto enough = [&](uint32_t written) { return written - read_ >= count; };
-    if (!internal::await_position(counters_.written, counters_.reader_sleeps, &spin_, enough, next_sleep)) {
+    if (!internal::await_position(counters_.written, counters_.reader_sleeps, spins ? &spin_ : nullptr, enough,
+                                  next_sleep)) {
       return Outcome::kStopped;
     }
     return counters_.written.load(std::memory_order_acquire) - read_ > kPipeBytes ? Outcome::kCorrupt : Outcome::kReady;

@@ -174,15 +174,17 @@ std::optional<absl::Status> SessionStream::send_through_pipe(const v1::Frame& fr
     encoded.SerializeWithCachedSizesToArray(reinterpret_cast<uint8_t*>(outgoing_bytes_.data()));
     outcome = pipes_->frames.write(outgoing_bytes_, until(std::chrono::milliseconds::max(), stop));
   }
-  if (outcome == Outcome::kReady) return absl::OkStatus();
-  return outcome == Outcome::kCorrupt ? break_pipe() : broke;
+  if (outcome != Outcome::kReady) return outcome == Outcome::kCorrupt ? break_pipe() : broke;
+  if (frame.reads_size() > 0) awaits_answer_.store(true, std::memory_order_relaxed);
+  return absl::OkStatus();
 }
 
 Outcome SessionStream::read_reply(std::string* bytes, std::chrono::milliseconds timeout) {
   constexpr uint32_t kMaxReply = uint32_t{64} << 20;  // more than any engine sends
   uint32_t size = 0;
   auto stop = [this] { return has_ended(); };
-  const Outcome outcome = pipes_->replies.await(&size, until(timeout, stop));
+  const Outcome outcome =
+      pipes_->replies.await(&size, awaits_answer_.load(std::memory_order_relaxed), until(timeout, stop));
   if (outcome != Outcome::kReady) return outcome;
   if (size > kMaxReply) return Outcome::kCorrupt;
   resize(bytes, size);
@@ -211,8 +213,9 @@ std::optional<absl::Status> SessionStream::receive_through_pipe(v1::Reply* reply
     read_ahead_.pop_front();
   }
   if (outcome == Outcome::kReady) {
-    if (reply->ParseFromArray(incoming_bytes_.data(), static_cast<int>(incoming_bytes_.size())))
-      return absl::OkStatus();
+    const bool is_reply = reply->ParseFromArray(incoming_bytes_.data(), static_cast<int>(incoming_bytes_.size()));
+    if (reply->reads_size() > 0) awaits_answer_.store(false, std::memory_order_relaxed);
+    if (is_reply) return absl::OkStatus();
     return break_pipe();
   }
   if (outcome == Outcome::kCorrupt) return break_pipe();

@@ -88,6 +88,7 @@ class SessionStream {
 
   const std::unique_ptr<SharedMemory::Pipes> pipes_;  // the frames' end is used by the thread that sends
   std::string outgoing_bytes_;
+  std::atomic<bool> awaits_answer_{false};  // a frame with reads was sent; a hint
   Mutex receiving_;  // guards the replies' end; acquired before mutex_
   std::string incoming_bytes_ ABSL_GUARDED_BY(receiving_);
   std::deque<std::string> read_ahead_ ABSL_GUARDED_BY(receiving_);  // replies that receive() returns next

@@ -27,7 +27,7 @@ void PipeStream::resize(size_t bytes) {
 bool PipeStream::Read(FrameBuffer* buffer) {
   auto sleep = [this] { return next_sleep(); };
   uint32_t size = 0;
-  if (pipes_->frames.await(&size, sleep) != Outcome::kReady) return false;
+  if (pipes_->frames.await(&size, has_answered_, sleep) != Outcome::kReady) return false;
   if (size <= max_frame_bytes_) {
     resize(size);
     if (pipes_->frames.read(bytes_.data(), size, sleep) != Outcome::kReady) return false;
@@ -36,6 +36,7 @@ bool PipeStream::Read(FrameBuffer* buffer) {
     google::protobuf::io::ArrayInputStream stream(bytes_.data(), static_cast<int>(bytes_.size()));
     return read(&stream);
   });
+  has_answered_ = buffer->frame().reads_size() > 0;
   return true;
 }
 

@@ -42,6 +42,7 @@ class PipeStream {
   const std::unique_ptr<SharedSegment::Pipes> pipes_;
   const uint64_t max_frame_bytes_;
   std::atomic<bool> stopped_{false};
+  bool has_answered_ = false;  // the last frame had reads, so the client's next one may follow at once
   std::string bytes_;  // of the frame or reply in progress
   HostCharge charge_;  // for bytes_
 };

@@ -118,7 +118,7 @@ void run_pipes(SharedSegment& engine, Peer& peer, Input& input) {
     peer.act_on_pipes();
     if (input.byte() % 2 != 0) {
       uint32_t size = 0;
-      if (pipes->frames.await(&size, next_sleep) != shared_ring::Outcome::kReady) continue;
+      if (pipes->frames.await(&size, true, next_sleep) != shared_ring::Outcome::kReady) continue;
       std::string message(std::min<uint32_t>(size, 2 * shared_ring::kPipeBytes), '\0');
       pipes->frames.read(message.data(), static_cast<uint32_t>(message.size()), next_sleep);
     } else {

@@ -163,7 +163,7 @@ class PipeTest : public SharedSegmentTest {
   shared_ring::PipeWriter writer() { return {client_->header().frames, client_->frame_bytes()}; }
   std::string next(shared_ring::PipeReader& reader) {
     uint32_t size = 0;
-    EXPECT_EQ(reader.await(&size, kSoon), Outcome::kReady);
+    EXPECT_EQ(reader.await(&size, true, kSoon), Outcome::kReady);
     std::string message(size, '\0');
     EXPECT_EQ(reader.read(message.data(), size, kSoon), Outcome::kReady);
     return message;
@@ -198,7 +198,7 @@ TEST_F(PipeTest, WaitsEndWhenTheyShould) {
   auto pipes = engine_->claim_pipes();
   auto out = writer();
   uint32_t size = 0;
-  EXPECT_EQ(pipes->frames.await(&size, kNever), Outcome::kStopped);
+  EXPECT_EQ(pipes->frames.await(&size, true, kNever), Outcome::kStopped);
   const std::string half(shared_ring::kPipeBytes / 2, 'x');
   EXPECT_EQ(out.write(half, kNever), Outcome::kReady);
   EXPECT_EQ(out.await_room(shared_ring::kPipeBytes / 2, kNever), Outcome::kStopped);
@@ -210,7 +210,7 @@ TEST_F(PipeTest, PositionsOfTheOtherSideAreChecked) {
   auto pipes = engine_->claim_pipes();
   uint32_t size = 0;
   client_->header().frames.written = shared_ring::kPipeBytes + 1;
-  EXPECT_EQ(pipes->frames.await(&size, kSoon), Outcome::kCorrupt);
+  EXPECT_EQ(pipes->frames.await(&size, true, kSoon), Outcome::kCorrupt);
   client_->header().replies.read = 1;  // more than was written
   EXPECT_EQ(pipes->replies.await_room(8, kSoon), Outcome::kCorrupt);
   const std::string message(2 * shared_ring::kPipeBytes, 'x');
