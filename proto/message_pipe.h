@@ -160,6 +160,7 @@ class PipeReader {
     }
   }
 
+  // As PipeWriter's.
   void wake() { internal::futex_wake(counters_.written, ~0u); }
 
  private:
