@@ -5,7 +5,6 @@
 #include <memory>
 #include <vector>
 
-#include "base/mutex.h"
 #include "engine/device/parallel.h"
 #include "engine/memory/workspace_charge.h"
 #include "engine/schema/error.h"
@@ -13,6 +12,9 @@
 #include "kernels/common/math/complex.h"
 #include "kernels/cpu/fft/fft.h"
 #include "kernels/cpu/fft/fft_plan.h"
+#include "kernels/cpu/fft/long_line.h"
+#include "kernels/cpu/fft/long_transforms.h"
+#include "kernels/cpu/fft/plan_cache.h"
 #include "kernels/cpu/iteration/contiguous.h"
 #include "kernels/cpu/iteration/copy.h"
 #include "kernels/cpu/kernels.h"
@@ -22,56 +24,6 @@ namespace {
 
 constexpr int64_t kBlockElements = 1 << 18;  // maximum number per block of lines; its buffers fit the caches
 constexpr int64_t kGrain = 1 << 15;          // minimum number of elements per thread
-
-// Cache of the plans for recently used lengths, bounded in bytes. Creating a plan costs as much as transforming a few
-// lines.
-template <typename R>
-class Plans {
- public:
-  static std::shared_ptr<const FftPlan<R>> get(int64_t n, bool for_reals) {
-    Plans& plans = instance();
-    {
-      const MutexLock lock(plans.mutex_);
-      auto& kept = plans.kept_;
-      for (size_t i = 0; i < kept.size(); ++i) {
-        if (kept[i].plan->length() != n || kept[i].for_reals != for_reals) continue;
-        std::rotate(kept.begin(), kept.begin() + i, kept.begin() + i + 1);
-        return kept[0].plan;
-      }
-    }
-    const WorkspaceCharge charge(static_cast<uint64_t>(FftPlan<R>::creation_bytes(n)));
-    auto plan = std::make_shared<const FftPlan<R>>(n, for_reals);
-    const MutexLock lock(plans.mutex_);
-    plans.keep(plan, for_reals);
-    return plan;
-  }
-  static void clear() {
-    const MutexLock lock(instance().mutex_);
-    instance().kept_.clear();
-  }
-
- private:
-  static constexpr size_t kMaxBytes = size_t{4} << 20;
-  struct Kept {
-    std::shared_ptr<const FftPlan<R>> plan;
-    bool for_reals;
-  };
-
-  static Plans& instance() {
-    static Plans plans;
-    return plans;
-  }
-  void keep(std::shared_ptr<const FftPlan<R>> plan, bool for_reals) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (plan->bytes() > kMaxBytes) return;
-    kept_.insert(kept_.begin(), {std::move(plan), for_reals});
-    size_t bytes = 0, count = 0;
-    while (count < kept_.size() && (bytes += kept_[count].plan->bytes()) <= kMaxBytes) ++count;
-    kept_.erase(kept_.begin() + count, kept_.end());
-  }
-
-  Mutex mutex_;
-  std::vector<Kept> kept_ ABSL_GUARDED_BY(mutex_);  // most recently used first
-};
 
 // The lines of a contiguous tensor along one dimension.
 struct LineSet {
@@ -169,7 +121,7 @@ void scatter_pairs(const LineSet& set, Block block, Split<R> from, R scale, R* p
 // Transforms complex lines; `to` may equal `from`.
 template <typename R>
 void transform(const Complex<R>* from, Complex<R>* to, const LineSet& set, bool forward, R scale) {
-  const auto plan = Plans<R>::get(set.length, false);
+  const auto plan = PlanCache<FftPlan<R>>::get(set.length, false);
   const auto* in = reinterpret_cast<const R*>(from);
   auto* out = reinterpret_cast<R*>(to);
   for_each_block(*plan, set, [&](Block block, FftBuffers<R> buffers) {
@@ -187,9 +139,9 @@ void transform(const Complex<R>* from, Complex<R>* to, const LineSet& set, bool 
 }
 
 template <typename R>
-void transform(Tensor& t, int64_t dim, bool forward, R scale) {
-  auto* elements = t.data_as<Complex<R>>();
-  transform<R>(elements, elements, LineSet(t.sizes(), dim), forward, scale);
+void transform(const Tensor& from, const Tensor& to, int64_t dim, bool forward, R scale) {
+  if (is_long<R>(to.size(dim), false)) return transform_long<R>(from, to, dim, forward, scale);
+  transform<R>(from.data_as<Complex<R>>(), to.data_as<Complex<R>>(), LineSet(to.sizes(), dim), forward, scale);
 }
 
 // gather_reals() copies every `step`-th element of real lines, starting at `offset`, to index k * count + l.
@@ -229,10 +181,11 @@ void scatter_reals(const LineSet& set, Block block, const R* from, R scale, R* t
 // combined.
 template <typename R>
 void transform_real(const Tensor& x, int64_t dim, R scale, Tensor& out) {
+  if (is_long<R>(x.size(dim), true)) return transform_long_real<R>(x, out, dim, scale);
   const LineSet from(x.sizes(), dim), to(out.sizes(), dim);
   const int64_t n = from.length, half = n / 2;
   const bool even = n % 2 == 0;
-  const auto plan = Plans<R>::get(even ? half : n, even);
+  const auto plan = PlanCache<FftPlan<R>>::get(even ? half : n, even);
   const R* reals = x.data_as<R>();
   auto* spectrum = reinterpret_cast<R*>(out.data_as<Complex<R>>());
   for_each_block(*plan, from, [&](Block block, FftBuffers<R> buffers) {
@@ -265,10 +218,11 @@ void transform_real(const Tensor& x, int64_t dim, R scale, Tensor& out) {
 // `out`.
 template <typename R>
 void transform_to_real(const Tensor& x, int64_t dim, R scale, Tensor& out) {
+  if (is_long<R>(out.size(dim), true)) return transform_long_to_real<R>(x, out, dim, scale);
   const LineSet from(x.sizes(), dim), to(out.sizes(), dim);
   const int64_t n = to.length, half = n / 2;
   const bool even = n % 2 == 0;
-  const auto plan = Plans<R>::get(even ? half : n, even);
+  const auto plan = PlanCache<FftPlan<R>>::get(even ? half : n, even);
   const auto* spectrum = reinterpret_cast<const R*>(x.data_as<Complex<R>>());
   R* reals = out.data_as<R>();
   for_each_block(*plan, to, [&](Block block, FftBuffers<R> buffers) {
@@ -310,8 +264,10 @@ void with_parts(DType complex, F f) {
 }  // namespace
 
 void forget_fft_plans() {
-  Plans<float>::clear();
-  Plans<double>::clear();
+  PlanCache<FftPlan<float>>::clear();
+  PlanCache<FftPlan<double>>::clear();
+  PlanCache<LongLine<float>>::clear();
+  PlanCache<LongLine<double>>::clear();
 }
 
 void fft_c2c(const Tensor& input, absl::Span<const int64_t> dim, double scale, bool forward, Tensor& out) {
@@ -320,10 +276,9 @@ void fft_c2c(const Tensor& input, absl::Span<const int64_t> dim, double scale, b
   if (!direct) copy(input, out);
   with_parts(out.dtype(), [&]<typename R>(R) {
     for (size_t i = 0; i < dim.size(); ++i) {
-      const LineSet set(out.sizes(), shape_rules::wrap_dim(dim[i], out.dim()));
-      auto* to = out.data_as<Complex<R>>();
-      const auto* from = i == 0 && direct ? input.data_as<Complex<R>>() : to;
-      transform<R>(from, to, set, forward, i + 1 == dim.size() ? static_cast<R>(scale) : R(1));
+      const int64_t d = shape_rules::wrap_dim(dim[i], out.dim());
+      const R factor = i + 1 == dim.size() ? static_cast<R>(scale) : R(1);
+      transform<R>(i == 0 && direct ? input : out, out, d, forward, factor);
     }
   });
 }
@@ -334,7 +289,7 @@ void fft_r2c(const Tensor& input, absl::Span<const int64_t> dim, double scale, T
   with_parts(out.dtype(), [&]<typename R>(R) {
     transform_real<R>(x, shape_rules::wrap_dim(dim.back(), x.dim()), static_cast<R>(scale), out);
     for (size_t i = dim.size() - 1; i-- > 0;) {
-      transform<R>(out, shape_rules::wrap_dim(dim[i], out.dim()), true, R(1));
+      transform<R>(out, out, shape_rules::wrap_dim(dim[i], out.dim()), true, R(1));
     }
   });
 }
@@ -347,7 +302,7 @@ void fft_c2r(const Tensor& input, absl::Span<const int64_t> dim, double scale, i
       x = empty(input.sizes(), input.dtype(), input.device());
       copy(input, x);
       for (size_t i = 0; i + 1 < dim.size(); ++i) {
-        transform<R>(x, shape_rules::wrap_dim(dim[i], x.dim()), false, R(1));
+        transform<R>(x, x, shape_rules::wrap_dim(dim[i], x.dim()), false, R(1));
       }
     }
     transform_to_real<R>(contiguous(x), shape_rules::wrap_dim(dim.back(), x.dim()), static_cast<R>(scale), out);

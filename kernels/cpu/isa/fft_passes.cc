@@ -557,6 +557,104 @@ void reals_from_spectra(Split<R> spectra, Split<const R> roots, int64_t half, in
   }
 }
 
+// Loads the elements k, k + 1, ... at `low` and half - k, half - k - 1, ... at `high`. T is a vector or a number.
+template <typename T, typename R>
+TT_INLINE void load_mirrored(const R* low, const R* high, Pair<T>& a, Pair<T>& b) {
+  if constexpr (sizeof(T) == sizeof(R)) {
+    a = {low[0], low[1]};
+    b = {high[0], high[1]};
+  } else {
+    load_pairs<R>(low, a.re, a.im);
+    load_pairs<R>(high - 2 * (kLanes<R> - 1), b.re, b.im);
+    b = {shuffle<R, Reverse<R>>(b.re, b.re), shuffle<R, Reverse<R>>(b.im, b.im)};
+  }
+}
+template <typename T, typename R>
+TT_INLINE void store_mirrored(Pair<T> a, Pair<T> b, R* low, R* high) {
+  if constexpr (sizeof(T) == sizeof(R)) {
+    low[0] = a.re;
+    low[1] = a.im;
+    high[0] = b.re;
+    high[1] = b.im;
+  } else {
+    store_pairs<R>(a.re, a.im, low);
+    store_pairs<R>(shuffle<R, Reverse<R>>(b.re, b.re), shuffle<R, Reverse<R>>(b.im, b.im), high - 2 * (kLanes<R> - 1));
+  }
+}
+
+// Element half - k has the root -conj(roots[k]), so that both elements share their products.
+template <typename R>
+void pairs_of_spectrum(const R* x_low, const R* x_high, Split<const R> roots, int64_t n, R scale, R* y_low, R* y_high) {
+  scale /= 2;
+  over_row<R>(
+      n, [&]<typename T>(int64_t i, T) __attribute__((always_inline)) {
+        Pair<T> a, b;
+        load_mirrored(x_low + 2 * i, x_high - 2 * i, a, b);
+        const T wr = load<T>(roots.re + i), wi = load<T>(roots.im + i);
+        const T dr = a.im + b.im, di = b.re - a.re, p = wr * dr - wi * di, q = wr * di + wi * dr;
+        const T re = a.re + b.re, im = a.im - b.im;
+        store_mirrored<T>({(re + p) * scale, (im + q) * scale}, {(re - p) * scale, (q - im) * scale}, y_low + 2 * i,
+                          y_high - 2 * i);
+      });
+}
+
+template <typename R>
+void pairs_of_reals(const R* x_low, const R* x_high, Split<const R> roots, int64_t n, R* y_low, R* y_high) {
+  over_row<R>(
+      n, [&]<typename T>(int64_t i, T) __attribute__((always_inline)) {
+        Pair<T> a, b;
+        load_mirrored(x_low + 2 * i, x_high - 2 * i, a, b);
+        const T wr = load<T>(roots.re + i), wi = load<T>(roots.im + i);
+        const T dr = a.re - b.re, di = a.im + b.im, p = di * wr - dr * wi, q = dr * wr + di * wi;
+        const T re = a.re + b.re, im = a.im - b.im;
+        store_mirrored<T>({re - p, im + q}, {re + p, q - im}, y_low + 2 * i, y_high - 2 * i);
+      });
+}
+
+template <typename R, bool kTransposedFirst>
+TT_INLINE void transpose_tile(Split<R> x, int64_t x_stride, Split<const R> row_factors, Split<const R> factors,
+                              Split<R> y, int64_t y_stride) {
+  constexpr int lanes = kLanes<R>;
+  Vector<R> re[lanes], im[lanes];
+#pragma GCC unroll 16
+  for (int i = 0; i < lanes; ++i) {
+    re[i] = load<Vector<R>>(x.re + i * x_stride);
+    im[i] = load<Vector<R>>(x.im + i * x_stride);
+  }
+  if constexpr (kTransposedFirst) {
+    transpose<R>(re);
+    transpose<R>(im);
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < lanes; ++i) {
+    const auto fr = load<Vector<R>>(factors.re + i * lanes), fi = load<Vector<R>>(factors.im + i * lanes);
+    const R c = row_factors.re[i], s = row_factors.im[i];
+    const Vector<R> wr = fr * c - fi * s, wi = fr * s + fi * c, r = re[i];
+    re[i] = r * wr - im[i] * wi;
+    im[i] = r * wi + im[i] * wr;
+  }
+  if constexpr (!kTransposedFirst) {
+    transpose<R>(re);
+    transpose<R>(im);
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < lanes; ++i) {
+    store(re[i], y.re + i * y_stride);
+    store(im[i], y.im + i * y_stride);
+  }
+}
+
+template <typename R>
+void transpose_multiplied(Split<R> x, int64_t x_stride, Split<const R> row_factors, Split<const R> factors, Split<R> y,
+                          int64_t y_stride) {
+  transpose_tile<R, true>(x, x_stride, row_factors, factors, y, y_stride);
+}
+template <typename R>
+void multiply_transposed(Split<R> x, int64_t x_stride, Split<const R> row_factors, Split<const R> factors, Split<R> y,
+                         int64_t y_stride) {
+  transpose_tile<R, false>(x, x_stride, row_factors, factors, y, y_stride);
+}
+
 template <typename R>
 FftPasses<R> all_passes() {
   static_assert(kLanes<R> <= kLongestVector);
@@ -573,7 +671,11 @@ FftPasses<R> all_passes() {
           &spectrum_of_reals<R>,
           &reals_from_spectrum<R>,
           &spectra_of_reals<R>,
-          &reals_from_spectra<R>};
+          &reals_from_spectra<R>,
+          &pairs_of_spectrum<R>,
+          &pairs_of_reals<R>,
+          &transpose_multiplied<R>,
+          &multiply_transposed<R>};
 }
 
 #undef TT_INLINE
