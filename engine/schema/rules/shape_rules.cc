@@ -79,10 +79,11 @@ Sizes arange(Scalar start, Scalar end, Scalar step) {
   double from = start.to_double(), to = end.to_double(), by = step.to_double();
   check(by != 0, "step must be nonzero");
   check(std::isfinite(from) && std::isfinite(to), "unsupported range: ", start.to_string(), " -> ", end.to_string());
-  check((by > 0 && to >= from) || (by < 0 && to <= from), "upper bound and lower bound inconsistent with step sign");
   bool integers = std::max({start.category(), end.category(), step.category()}) <= Category::kInteger;
-  if (integers) {  // exact; doubles would round
-    __int128 span = wide(end) - wide(start);
+  const __int128 span = integers ? wide(end) - wide(start) : 0;  // exact; doubles would round
+  const bool rises = integers ? span >= 0 : to >= from, falls = integers ? span <= 0 : to <= from;
+  check((by > 0 && rises) || (by < 0 && falls), "upper bound and lower bound inconsistent with step sign");
+  if (integers) {
     __int128 count = (span + wide(step) + (by > 0 ? -1 : 1)) / wide(step);
     check(count < (static_cast<__int128>(1) << 62), "the range is too long: expected less than 2^62 elements");
     return {static_cast<int64_t>(count)};

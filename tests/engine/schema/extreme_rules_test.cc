@@ -84,6 +84,13 @@ TEST_F(ExtremeRulesTest, UnsignedNumbersKeepTheirValue) {
   EXPECT_EQ(infer_("arange_from", {Arg(Scalar::of_unsigned((uint64_t{1} << 63) + 1)), Arg(beyond)}), "int64[4]");
 }
 
+TEST_F(ExtremeRulesTest, RangesOfEqualDoublesAreOrderedByTheirIntegers) {
+  const int64_t low = std::numeric_limits<int64_t>::min();
+  EXPECT_THAT(infer_("arange_from", {Arg(Scalar(low + 1)), Arg(Scalar(low)), Arg(Scalar(int64_t{1}))}),
+              HasSubstr("inconsistent with step sign"));
+  EXPECT_EQ(infer_("arange_from", {Arg(Scalar(low + 1)), Arg(Scalar(low)), Arg(Scalar(int64_t{-1}))}), "int64[1]");
+}
+
 TEST_F(ExtremeRulesTest, ListsOfViewsAreBounded) {
   const int64_t most = int64_t{1} << 18;
   EXPECT_THAT(infer_("unbind", {t({most + 1}), int64_t{0}}), HasSubstr("at most"));
