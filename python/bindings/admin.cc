@@ -31,8 +31,15 @@ void bind_admin(py::module_& m) {
   py::class_<Admin> admin(m, "Admin", "Queries and controls an engine. Results are JSON strings.");
   require_init(admin);
   admin
-      .def(py::init<const std::string&, const std::string&, double, const std::string&>(), py::arg("address") = "",
-           py::arg("token") = "", py::arg("deadline_seconds") = 5.0, py::arg("admin_token") = "")
+      .def(py::init([](const std::string& address, const std::string& token, double deadline_seconds,
+                       const std::string& admin_token, const std::string& fingerprint, const std::string& ca,
+                       const std::string& certificate, const std::string& key) {
+             return std::make_unique<Admin>(address, token, deadline_seconds, admin_token,
+                                            client::TrustOptions{fingerprint, ca, certificate, key});
+           }),
+           py::arg("address") = "", py::arg("token") = "", py::arg("deadline_seconds") = 5.0,
+           py::arg("admin_token") = "", py::arg("fingerprint") = "", py::arg("ca") = "", py::arg("certificate") = "",
+           py::arg("key") = "")
       .def_property_readonly("address", [](const Admin& a) { return a.address(); })
       .def(
           "status", [](const Admin& a) { return to_json(a.status()); }, Free())

@@ -20,6 +20,7 @@
 #include "python/bindings/tensor/convert.h"
 #include "python/bindings/tensor/dtensor.h"
 #include "python/bindings/tensor/errors.h"
+#include "python/bindings/tensor/function_log.h"
 #include "python/bindings/tensor/gil.h"
 #include "python/bindings/tensor/mode.h"
 #include "python/bindings/tensor/object.h"
@@ -181,11 +182,13 @@ void bind_connection(py::module_& m) {
   m.def(
       "connect",
       [](const std::string& address, const std::string& token, const std::string& name, uint64_t memory_limit,
-         const std::string& compression, bool content_addressed) {
+         const std::string& compression, bool content_addressed, const std::string& fingerprint, const std::string& ca,
+         const std::string& certificate, const std::string& key) {
         ReleaseGil released;
         std::string used_address;
         auto session = client::connect({.address = address,
                                         .token = token,
+                                        .trust = {fingerprint, ca, certificate, key},
                                         .client_name = name,
                                         .memory_limit = memory_limit,
                                         .compression = compression,
@@ -194,7 +197,8 @@ void bind_connection(py::module_& m) {
         return Connection(std::move(session), std::move(used_address));
       },
       py::arg("address"), py::arg("token"), py::arg("client_name"), py::arg("memory_limit"), py::arg("compression"),
-      py::arg("content_addressed"));
+      py::arg("content_addressed"), py::arg("fingerprint") = "", py::arg("ca") = "", py::arg("certificate") = "",
+      py::arg("key") = "");
   m.def(
       "set_session", [](const Connection* c) { set_current_session(c ? c->ref() : Ref<client::Session>()); },
       py::arg("connection").none(true));
@@ -276,7 +280,7 @@ void bind(py::module_& m) {
   });
   init_waits();
   if (!init_errors(m.ptr()) || !init_types(m.ptr()) || !init_tensor_type(m.ptr()) || !init_pending_item_type(m.ptr()) ||
-      !init_torch_function(m.ptr()) || !init_overridable(m.ptr()))
+      !init_torch_function(m.ptr()) || !init_overridable(m.ptr()) || !init_function_log(m.ptr()))
     throw py::error_already_set();
   MethodTables tables = method_tables();
   add_functions(m, "torch", tables.torch);

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/session/autocast.h"
+#include "python/bindings/tensor/function_log.h"
 #include "python/bindings/tensor/torch_function.h"
 
 namespace tt::python {
@@ -62,7 +63,7 @@ std::string public_name(const FunctionObject* self) {
   });
 }
 
-PyObject* call(PyObject* o, PyObject* const* args, size_t flags, PyObject* keywords) {
+PyObject* call_unlogged(PyObject* o, PyObject* const* args, size_t flags, PyObject* keywords) {
   FunctionObject* self = self_of(o);
   const Py_ssize_t count = PyVectorcall_NARGS(flags);
   const PythonCall called{nullptr, args, count, keywords};
@@ -87,6 +88,13 @@ PyObject* call(PyObject* o, PyObject* const* args, size_t flags, PyObject* keywo
     return call_with_autocast(self, called);
   }
   return PyObject_Vectorcall(self->function, args, flags, keywords);
+}
+
+PyObject* call(PyObject* o, PyObject* const* args, size_t flags, PyObject* keywords) {
+  if (!logs_functions) [[likely]]
+    return call_unlogged(o, args, flags, keywords);
+  const LoggedCall logged(self_of(o)->module, self_of(o)->qualname);
+  return call_unlogged(o, args, flags, keywords);
 }
 
 PyObject* bind(PyObject* o, PyObject* instance, PyObject*) {

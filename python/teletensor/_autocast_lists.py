@@ -7,6 +7,7 @@ tensors' dtypes, "as given" without casts, or None: the function's own calls dec
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any, Callable
 
 from . import _C
@@ -82,10 +83,31 @@ def _of_padding(args: tuple, kwargs: dict) -> str | None:
     return "float32" if mode == "replicate" or (mode == "reflect" and len(amounts) <= 4) else None
 
 
+def is_cast(value, device_type: str) -> bool:
+    return (
+        isinstance(value, _C.Tensor)
+        and value.is_floating_point()
+        and value.device.type == device_type
+        and value.dtype is not _C.float64
+    )
+
+
+def cast(value, device_type: str, dtype):
+    """Casts the floating-point tensors on the device type, except float64; searches iterables and mappings."""
+    if isinstance(value, _C.Tensor):
+        return value.to(dtype) if is_cast(value, device_type) else value
+    if isinstance(value, (str, bytes)) or hasattr(value, "__array__"):
+        return value
+    if isinstance(value, Mapping):
+        return {cast(k, device_type, dtype): cast(v, device_type, dtype) for k, v in value.items()}
+    if isinstance(value, Iterable):
+        values = (cast(v, device_type, dtype) for v in value)
+        return type(value)(values) if isinstance(value, (list, tuple)) else values
+    return value
+
+
 def call(function: Callable, listed: tuple, args: tuple, kwargs: dict | None) -> Any:
     """Calls a listed function while autocast is enabled in this thread."""
-    from .amp.autocast_mode import _cast, _is_cast
-
     kwargs = kwargs or {}
     tensors = _tensors([args, kwargs])
     # A call on a GPU may have numbers on the CPU, so GPUs come first.
@@ -95,13 +117,13 @@ def call(function: Callable, listed: tuple, args: tuple, kwargs: dict | None) ->
             continue
         if policy == "padding" and (policy := _of_padding(args, kwargs)) is None:
             break
-        dtypes = {t.dtype for t in tensors if _is_cast(t, device)}
+        dtypes = {t.dtype for t in tensors if is_cast(t, device)}
         if policy == "lower" or (policy == "widest" and dtypes == {lower}):
             dtype = lower
         else:
             dtype = _C.float32
         if policy != "as given":
-            args, kwargs = _cast(args, device, dtype), _cast(kwargs, device, dtype)
+            args, kwargs = cast(args, device, dtype), cast(kwargs, device, dtype)
         _C.set_autocast_enabled(device, False)
         try:
             return function(*args, **kwargs)

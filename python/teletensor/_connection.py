@@ -31,12 +31,17 @@ def connect(
     memory_limit: int = 0,
     compression: str | None = "auto",
     content_addressed: bool = False,
+    fingerprint: str = "",
+    ca: str = "",
+    certificate: str = "",
+    key: str = "",
 ) -> _C.Connection:
     """Opens a session with an engine and makes it this process's session. Closes the previous one.
 
     Args:
-        address: ``"host:port"`` or ``"unix:PATH"``. If empty, ``TELETENSOR_ADDRESS`` is used. If that variable is not
-            set either, a private engine is started, which ends with this process.
+        address: ``"host:port"``, ``"teletensors://host:port"`` (with TLS) or ``"unix:PATH"``. If empty,
+            ``TELETENSOR_ADDRESS`` is used. If that variable is not set either, a private engine is started, which ends with
+            this process.
         token: the engine's token. If empty, it is read from ``TELETENSOR_TOKEN`` or else from the token file.
         memory_limit: the memory limit to request for this session, in bytes; 0 requests the engine's default.
         compression: of tensors' bytes on the connection. ``"auto"`` compresses them if that shortens their transfer over
@@ -45,19 +50,32 @@ def connect(
         content_addressed: do not send uploads of more than 1 MiB whose bytes a tensor of a session with the same token
             has: the engine copies them. Each such upload waits for a round trip, in the background.
             ``TELETENSOR_CONTENT_ADDRESSED=1`` requests it too.
+        fingerprint: with TLS, the SHA-256 fingerprint of the engine's certificate, as teletensord prints it at its start
+            (``TELETENSOR_TLS_FINGERPRINT``). It is remembered for the address after the first connection. Without one, an
+            authority must have signed the certificate for the host's name.
+        ca: file of authorities in PEM format, instead of the system's (``TELETENSOR_TLS_CA``).
+        certificate, key: PEM files by which this client identifies itself, if the engine requires it
+            (``TELETENSOR_TLS_CERTIFICATE``, ``TELETENSOR_TLS_KEY``).
 
     Raises:
-        ValueError: `compression` or its variable has another value.
-        ConnectionError: the engine does not answer, the token is wrong, or no engine can be started.
+        ValueError: `compression` or its variable has another value; options for TLS are malformed, or given for an
+            address without TLS.
+        ConnectionError: the engine does not answer, its certificate is not the expected one, the token is wrong, or no
+            engine can be started.
     """
     global _current, environment
     disconnect()
-    _current = _open(address, token, memory_limit, compression, content_addressed)
-    environment = {name: value for name, value in (("TELETENSOR_ADDRESS", address), ("TELETENSOR_TOKEN", token)) if value}
+    trust = {"fingerprint": fingerprint, "ca": ca, "certificate": certificate, "key": key}
+    _current = _open(address, token, memory_limit, compression, content_addressed, trust)
+    given = {"TELETENSOR_ADDRESS": address, "TELETENSOR_TOKEN": token}
+    given.update({f"TELETENSOR_TLS_{name.upper()}": value for name, value in trust.items()})
+    environment = {name: value for name, value in given.items() if value}
     return _current
 
 
-def _open(address: str, token: str, memory_limit: int, compression: str | None, content_addressed: bool) -> _C.Connection:
+def _open(
+    address: str, token: str, memory_limit: int, compression: str | None, content_addressed: bool, trust: dict[str, str]
+) -> _C.Connection:
     """Opens a session, which becomes the one that calls without a tensor argument use."""
     if _refusal is not None:
         raise _refusal
@@ -68,6 +86,7 @@ def _open(address: str, token: str, memory_limit: int, compression: str | None, 
         memory_limit=memory_limit,
         compression=compression or "none",
         content_addressed=content_addressed,
+        **trust,
     )
     _C.set_session(connection)
     for operator, arguments in _settings.items():
@@ -115,6 +134,9 @@ def connect_all(
     memory_limit: int = 0,
     compression: str | None = "auto",
     content_addressed: bool = False,
+    ca: str = "",
+    certificate: str = "",
+    key: str = "",
 ) -> Engines:
     """Opens a session with each of several engines, which this process controls. Closes the previous sessions.
 
@@ -124,7 +146,8 @@ def connect_all(
     Args:
         addresses: the engines' addresses, as for ``connect()``, or a number of private engines to start. The engines must
             reach each other: the first one serves the store at which they meet, at the host of its address.
-        token, memory_limit, compression, content_addressed: of each session, as for ``connect()``.
+        token, memory_limit, compression, content_addressed, ca, certificate, key: of each session, as for ``connect()``.
+            A fingerprint belongs to one engine; those that connect() has remembered are used.
 
     Raises:
         ValueError: there is no address, or one is given twice.
@@ -136,10 +159,11 @@ def connect_all(
     if not names or len(set(given)) != len(given) or (given and len(given) != len(names)):
         raise ValueError(f"[connect_all] expected distinct addresses of at least one engine, got {addresses!r}")
     disconnect()
+    trust = {"fingerprint": "", "ca": ca, "certificate": certificate, "key": key}
     opened: list[_C.Connection] = []
     try:
         for name in names:
-            opened.append(_open(name, token, memory_limit, compression, content_addressed))
+            opened.append(_open(name, token, memory_limit, compression, content_addressed, trust))
     except BaseException:
         _C.set_session(None)
         for session in opened:

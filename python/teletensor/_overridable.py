@@ -7,6 +7,8 @@ torch.functional, torch.nn.functional, torch.nn.init, torch.linalg, torch.fft an
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable, Iterable
 from types import FunctionType
 from typing import Any
 
@@ -97,3 +99,47 @@ def install(namespace: dict[str, Any]) -> None:
     _wrap_methods()
     wrap_functions(namespace)
     _subclass.install()
+
+
+def handle_torch_function(public_api: Callable, relevant_args: Iterable[Any], *args: Any, **kwargs: Any) -> Any:
+    """Passes a call of a function to the function mode or the relevant arguments that override it.
+
+    Args:
+        public_api: the function, which handlers receive.
+        relevant_args: the arguments whose __torch_function__ may handle the call.
+        args: the positional arguments of the call.
+        kwargs: the keyword arguments of the call.
+
+    Raises:
+        TypeError: every handler returned NotImplemented, or there is none.
+    """
+    name = f"{public_api.__module__}.{public_api.__name__}"
+    return _C._handle_torch_function(name, public_api, tuple(relevant_args), args, kwargs)
+
+
+def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[[Callable], Callable]:
+    """Makes a function overridable. The dispatcher has its signature and returns the arguments that may override it."""
+
+    def decorate(func: Callable) -> Callable:
+        @functools.wraps(func)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            relevant = dispatcher(*args, **kwargs)
+            if _C._has_torch_function(relevant):
+                return handle_torch_function(wrapped, relevant, *args, **kwargs)
+            return func(*args, **kwargs)
+
+        return wrapped
+
+    return decorate
+
+
+for _function in (handle_torch_function, wrap_torch_function):
+    _function.__module__ = "teletensor.overrides"
+
+
+# Functions of torch.overrides that are names of torch.nn.functional too, which dir() does not list.
+PROTOCOL = {
+    "handle_torch_function": handle_torch_function, "has_torch_function": _C._has_torch_function,
+    "has_torch_function_unary": _C._has_torch_function_unary, "has_torch_function_variadic": _C._has_torch_function_variadic,
+    "wrap_torch_function": wrap_torch_function,
+}  # fmt: skip

@@ -10,11 +10,11 @@ from typing import Any
 # Columns in the order of importance: those that do not fit are on the next page. A table's names are on every page.
 _DEVICE_COLUMNS = ("allocated", "reserved", "limit", "memory", "out of memory", "active", "peak")
 _SESSION_COLUMNS = (
-    "link", "held", "limit", "per s", "failed", "age", "peak", "handles", "instructions", "replayed",
+    "link", "held", "limit", "state", "waited", "per s", "principal", "failed", "age", "peak", "handles", "instructions", "replayed",
 )  # fmt: skip
 _DEVICE_NAMES, _SESSION_NAMES = ("device", "name"), ("id", "client")
 _NAME_WIDTH = 16  # the least width of a name before columns are left out for it
-_LEFT = ("device", "name", "client", "link")
+_LEFT = ("device", "name", "client", "link", "principal", "state")
 
 
 def size(n: float) -> str:
@@ -55,9 +55,10 @@ def _device(d: Mapping[str, Any]) -> dict[str, str]:
 def _session(s: Mapping[str, Any], rate: float) -> dict[str, str]:
     limit = int(s["limit_bytes"])
     return {
-        "id": str(s["id"]), "client": s["client"], "age": duration(s["age_seconds"]),
+        "id": str(s["id"]), "client": s["client"], "principal": s["principal"], "age": duration(s["age_seconds"]),
         "link": "up" if s["connected"] else "lost", "handles": str(s["handles"]), "held": size(s["held_bytes"]),
         "peak": size(s["peak_bytes"]), "limit": size(limit) if limit else "none", "instructions": str(s["instructions"]),
+        "state": s["state"] + (f" {s['queue_position']}" if s["queue_position"] else ""), "waited": duration(s["waited_seconds"]),
         "per s": f"{rate:,.0f}", "replayed": str(s["replayed"]), "failed": str(s["failed"]),
     }  # fmt: skip
 
@@ -68,6 +69,24 @@ def _libraries(status: Mapping[str, Any]) -> list[str]:
     found = [f"{name} {library['version']}" for name, library in libraries.items() if library["version"]]
     missing = [f"{name} is missing: {library['missing']}" for name, library in libraries.items() if library["missing"]]
     return ([f"libraries: {', '.join(found)}"] if found else []) + missing
+
+
+def _principals(status: Mapping[str, Any]) -> list[str]:
+    """A line for each principal with limits: what its sessions hold together, and the limits."""
+    lines = []
+    for each in status.get("principals", ()):
+        held, limits = int(each["held_bytes"]) + int(each["bookkeeping_bytes"]), []
+        for field, where in (("memory_limit", ""), ("host_memory_limit", " on the host"), ("gpu_memory_limit", " on each GPU")):
+            if int(each[field]):
+                limits.append(f"{size(each[field])}{where}")
+        for field in ("handle", "transfer"):
+            if int(each[f"{field}_limit"]):
+                limits.append(f"{each[f'{field}_limit']} {field}s (has {each[f'{field}s']})")
+        if int(each["checkpoint_limit"]):
+            limits.append(f"{size(each['checkpoint_limit'])} of checkpoints")
+        if limits:
+            lines.append(f"{each['name']}: {each['sessions']} sessions hold {size(held)}; limits: {', '.join(limits)}")
+    return lines
 
 
 def _width(column: str, rows: Sequence[Mapping[str, str]]) -> int:
@@ -132,17 +151,19 @@ def view(
     devices = [_device(d) for d in status["devices"]]
     every = [_session(s, rates.get(s["id"], 0)) for s in status["sessions"]]
     device_pages = _pages(_DEVICE_NAMES, _DEVICE_COLUMNS, devices, width)
-    session_pages = _pages(_SESSION_NAMES, _SESSION_COLUMNS, every, width)
+    # The engine names the principals only to observers and operators.
+    available = [c for c in _SESSION_COLUMNS if c != "principal" or any(row["principal"] for row in every)]
+    session_pages = _pages(_SESSION_NAMES, available, every, width)
     page %= max(len(device_pages), len(session_pages))
     device_columns, session_columns = (p[min(page, len(p) - 1)] for p in (device_pages, session_pages))
-    libraries, sessions, notes = _libraries(status), every, []
+    facts, sessions, notes = _libraries(status) + _principals(status), every, []
     hidden = [c for c in _DEVICE_COLUMNS if c not in device_columns]
-    hidden += [c for c in _SESSION_COLUMNS if c not in session_columns and c not in hidden]
+    hidden += [c for c in available if c not in session_columns and c not in hidden]
     if hidden:
         notes.append(f"not shown: {', '.join(hidden)}" + (f" ({hint('columns', len(hidden))})" if hint else ""))
     total = len(sessions)
     if height is not None:
-        lines = sum(-(-len(line) // max(width, 1)) for line in (head, *libraries, *notes))
+        lines = sum(-(-len(line) // max(width, 1)) for line in (head, *facts, *notes))
         room = max(1, height - lines - (len(devices) + 5) - 5 - 1)  # the frames of two tables; a line about hidden rows
         first = max(0, min(first, total - room))
         sessions = sessions[first : first + room]
@@ -150,7 +171,7 @@ def view(
             shown = f"sessions {first + 1} to {first + len(sessions)} of {total}"
             notes.append(shown + (f" ({hint('rows', total - len(sessions))})" if hint else ""))
     return Group(
-        Text(head), _table("devices", _DEVICE_NAMES, device_columns, devices, width), *(Text(line) for line in libraries),
+        Text(head), _table("devices", _DEVICE_NAMES, device_columns, devices, width), *(Text(line) for line in facts),
         _table(f"sessions ({total})", _SESSION_NAMES, session_columns, sessions, width),
         *(Text(note, style="dim") for note in notes),
     )  # fmt: skip

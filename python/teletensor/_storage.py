@@ -86,7 +86,7 @@ class UntypedStorage:
         item = dtype.itemsize
         count = self._bytes // item
         size = [count - offset] if size is None else list(size)
-        stride = _contiguous(size) if stride is None else list(stride)
+        stride = contiguous_strides(size) if stride is None else list(stride)
         if len(size) != len(stride):
             raise RuntimeError(f"[set_] expected as many strides as sizes, got {size} and {stride}")
         extent = 0 if 0 in size else offset + 1 + sum((n - 1) * step for n, step in zip(size, stride))
@@ -274,31 +274,30 @@ class UntypedStorage:
         return copies[self]
 
     def __reduce__(self):
-        from .serialization._by_value import reduce_storage
-
         return reduce_storage(self)
 
 
-def _cast(name: str):
-    def cast(self: UntypedStorage):
-        from .storage import TypedStorage
-
-        return getattr(TypedStorage(wrap_storage=self, dtype=_C.uint8), name)()
-
-    cast.__name__, cast.__doc__ = name, "The bytes as numbers, cast to another dtype, as a TypedStorage in new memory."
-    return cast
-
-
-for _name in (
-    "double", "float", "half", "long", "int", "short", "char", "byte", "bool", "bfloat16", "complex_double", "complex_float",
-    "float8_e5m2", "float8_e4m3fn",
-):  # fmt: skip
-    setattr(UntypedStorage, _name, _cast(_name))
-
-
-def _contiguous(size) -> list[int]:
+def contiguous_strides(size) -> list[int]:
+    """The strides of a new tensor of this size, in row-major order."""
     strides, step = [], 1
     for n in reversed(size):
         strides.append(step)
         step *= max(n, 1)
     return strides[::-1]
+
+
+def storage_from_bytes(data: bytes, device: str) -> UntypedStorage:
+    """The storage that reduce_storage() described."""
+    return UntypedStorage._of(_C.from_bytes(data, _C.uint8, [len(data)], _C.device(device)))
+
+
+def reduce_storage(storage: UntypedStorage) -> tuple:
+    """How a storage is pickled. Waits for the bytes."""
+    data = bytearray(storage.nbytes())
+    if data:
+        _C.read_into(storage._view(), data)
+    return storage_from_bytes, (bytes(data), str(storage.device))
+
+
+IN_PICKLES = "teletensor.serialization._by_value"  # the module of functions in pickles of tensors and storages
+storage_from_bytes.__module__ = reduce_storage.__module__ = IN_PICKLES

@@ -7,8 +7,10 @@ import copyreg
 import numbers
 from typing import TYPE_CHECKING, Any, Callable
 
-from . import _C, _dlpack, _storage
+from . import _C, _address, _dlpack, _storage
+from ._by_value import reduce_tensor
 from ._C import Tensor
+from ._ops.shape import empty_strided
 from ._options import check_flags, check_layout, check_memory_format
 from ._pending_array import PendingArray
 from ._tensor_str import tensor_str
@@ -114,8 +116,6 @@ copyreg.pickle(_C.device, lambda device: (_C.device, (str(device),)))  # type: i
 @_method
 def __reduce_ex__(self: Tensor, protocol: int):
     """Pickles the tensor's bytes, for processes of the same user. Waits for the engine."""
-    from .serialization._by_value import reduce_tensor
-
     return reduce_tensor(self)
 
 
@@ -293,29 +293,6 @@ def detach_(self: Tensor) -> Tensor:
 
 
 @_method
-def backward(self: Tensor, gradient=None, retain_graph=None, create_graph=False, inputs=None) -> None:
-    """Accumulates the gradient of this tensor into the leaves of its graph.
-
-    Args:
-        gradient: the gradient with respect to this tensor, of its shape; optional if the tensor has one element.
-        retain_graph: whether the graph is kept for another backward pass; by default the value of ``create_graph``.
-        create_graph: whether the computation of the gradients is recorded, for second derivatives.
-        inputs: the tensors into which gradients are accumulated; by default all leaves.
-    """
-    from .autograd.gradients import backward as run
-
-    run(self, gradient, retain_graph, create_graph, inputs=inputs)
-
-
-@_method
-def register_hook(self: Tensor, hook: Callable):
-    """Calls ``hook(grad)`` when the gradient is computed; a result other than None replaces the gradient."""
-    from .autograd.graph import register_hook as register
-
-    return register(self, hook)
-
-
-@_method
 def retain_grad(self: Tensor) -> None:
     """Makes backward passes store ``.grad`` for this tensor although it is not a leaf."""
     _C.retain_grad(self)
@@ -370,8 +347,6 @@ for _name in ("empty", "zeros", "ones", "full"):
 @_method
 def new_empty_strided(self: Tensor, size, stride, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False) -> Tensor:
     """Creates an uninitialised tensor of given sizes and strides, by default with this tensor's dtype and device."""
-    from ._ops.shape import empty_strided
-
     check_layout("new_empty_strided", layout)
     check_flags("new_empty_strided", pin_memory=pin_memory)
     device = self.device if device is None else device
@@ -406,9 +381,7 @@ def data_ptr(self: Tensor) -> Address | int:
 
     0 if the tensor has no elements.
     """
-    from ._address import data_ptr
-
-    return data_ptr(self)
+    return _address.data_ptr(self)
 
 
 @_method

@@ -8,9 +8,16 @@ import os
 import sys
 import time
 
-from . import _C, _script, _status_view, _top, launch
+from . import _C, _principals, _script, _status_view, _top, launch
 from ._version import __version__
 
+# Options that select an engine, and the variables that have their effect.
+_ENGINE_VARIABLES = (
+    ("address", "TELETENSOR_ADDRESS"),
+    ("token", "TELETENSOR_TOKEN"),
+    ("fingerprint", "TELETENSOR_TLS_FINGERPRINT"),
+    ("ca", "TELETENSOR_TLS_CA"),
+)
 _ALL_COLUMNS = 160  # terminal columns for the tables of status --wide
 
 
@@ -67,13 +74,15 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--address",
         default="",
-        help="host:port or unix:PATH (default: TELETENSOR_ADDRESS, then the socket of your own engine)",
+        help="host:port, teletensors://host:port (TLS) or unix:PATH (default: TELETENSOR_ADDRESS, then the socket of your own engine)",
     )
     parser.add_argument("--token", default="", help="the engine's token (default: TELETENSOR_TOKEN, then the token file)")
     parser.add_argument(
         "--admin-token", default="",
         help="the admin token, not needed for status and top (default: TELETENSOR_ADMIN_TOKEN, then its token file)",
     )  # fmt: skip
+    parser.add_argument("--fingerprint", default="", help="with TLS: of the engine's certificate, as teletensord prints it")
+    parser.add_argument("--ca", default="", metavar="FILE", help="with TLS: authorities (PEM) instead of the system's")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     status = commands.add_parser("status", help="version, devices, sessions and memory")
     status.add_argument("--json", action="store_true", help="print JSON")
@@ -101,6 +110,8 @@ def _parser() -> argparse.ArgumentParser:
                          help="columns of the table, of: principal, session, phase, op, kernel, site")  # fmt: skip
     profile.add_argument("--limit", type=int, default=30, help="maximum number of rows (default: 30)")
     profile.set_defaults(run=_profile)
+    users = commands.add_parser("user", help="add, list and revoke those who may use an engine (its option --principals)")
+    _principals.add_arguments(users)
     script = commands.add_parser("run", help="run an unmodified PyTorch program with teletensor", allow_abbrev=False)
     _script.add_arguments(script)
     ranks = commands.add_parser("launch", help="start one process per rank, on one or several hosts", allow_abbrev=False)
@@ -110,7 +121,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _reject_engine_options(args) -> None:
     """Raises ValueError if an option that selects an engine was given before `launch`."""
-    for flag, variable in (("address", "TELETENSOR_ADDRESS"), ("token", "TELETENSOR_TOKEN"), ("admin_token", "")):
+    for flag, variable in (*_ENGINE_VARIABLES, ("admin_token", "")):
         if getattr(args, flag):
             hint = f"; set {variable} in the ranks' environment" if variable else ""
             raise ValueError(f"--{flag.replace('_', '-')} has no effect on launch{hint}")
@@ -120,9 +131,9 @@ def _select_engine(args) -> None:
     """Passes the options that select an engine to a program in its environment."""
     if args.admin_token:
         raise ValueError("--admin-token has no effect on run")
-    for variable, value in (("TELETENSOR_ADDRESS", args.address), ("TELETENSOR_TOKEN", args.token)):
-        if value:
-            os.environ[variable] = value
+    for flag, variable in _ENGINE_VARIABLES:
+        if getattr(args, flag):
+            os.environ[variable] = getattr(args, flag)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -132,10 +143,13 @@ def main(argv: list[str] | None = None) -> int:
         if args.command == "run":
             _select_engine(args)
             return _script.run(args)
+        if args.command == "user":
+            return _principals.run(args)
         if args.command == "launch":
             _reject_engine_options(args)
             return launch.run(args)
-        args.run(_C.Admin(args.address, args.token, admin_token=args.admin_token), args)
+        admin = _C.Admin(args.address, args.token, admin_token=args.admin_token, fingerprint=args.fingerprint, ca=args.ca)
+        args.run(admin, args)
     except ConnectionError as e:
         print(f"teletensor: {e}\nSelect the engine with --address or TELETENSOR_ADDRESS.", file=sys.stderr)
         return 1

@@ -3,14 +3,107 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
-
-from .distributed._future import Future
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
 
 __all__ = ["Future", "collect_all", "wait_all"]
+
+
+T = TypeVar("T")
+
+
+class Future(Generic[T]):
+    """A value that arrives later. Callbacks run in the thread that completes or first waits for the future.
+
+    A future of a collective is completed by ``wait()`` or ``value()``, on it or on a future derived from it with
+    ``then()``: the client has no thread that waits for the engine.
+
+    Args:
+        compute: returns the value when it is needed; without it, ``set_result`` or ``set_exception`` completes the future.
+        is_ready: whether `compute` would return at once.
+    """
+
+    def __init__(self, *, devices=None, compute: Callable | None = None, is_ready: Callable[[], bool] | None = None):
+        self._compute, self._is_ready = compute, is_ready
+        self._lock = threading.RLock()
+        self._completed = threading.Event()
+        self._value, self._error = None, None
+        self._callbacks: list[Callable[[Future], None]] = []
+
+    def _complete(self, value, error: BaseException | None) -> None:
+        with self._lock:
+            if self._completed.is_set():
+                raise RuntimeError("Future already has a result")
+            self._value, self._error, self._compute = value, error, None
+            self._completed.set()
+            callbacks, self._callbacks = self._callbacks, []
+        for callback in callbacks:
+            callback(self)
+
+    def _finish(self) -> None:
+        with self._lock:
+            if self._completed.is_set() or self._compute is None:
+                compute = None
+            else:
+                compute = self._compute
+                try:
+                    value, error = compute(), None
+                except Exception as e:  # noqa: BLE001 - stored, and raised by wait()
+                    value, error = None, e
+                self._complete(value, error)
+        self._completed.wait()
+
+    def done(self) -> bool:
+        """Whether wait() returns at once. Of a collective's future: makes a round trip to the engine."""
+        if not self._completed.is_set() and self._is_ready is not None and self._is_ready():
+            self._finish()
+        return self._completed.is_set()
+
+    def wait(self):
+        """Waits until the value is available, and returns it or raises its exception."""
+        self._finish()
+        if self._error is not None:
+            raise self._error
+        return self._value
+
+    def value(self):
+        """Same as wait()."""
+        return self.wait()
+
+    def set_result(self, result) -> None:
+        """Completes the future. Raises RuntimeError if it is complete."""
+        self._complete(result, None)
+
+    def set_exception(self, result: BaseException) -> None:
+        """Completes the future with an exception, which wait() raises."""
+        if not isinstance(result, BaseException):
+            raise TypeError(f"{result!r} is of type {type(result).__name__}, not an Exception.")
+        self._complete(None, result)
+
+    def add_done_callback(self, callback: Callable[[Future], None]) -> None:
+        """Calls ``callback(self)`` when the future is complete; at once if it is."""
+        with self._lock:
+            if not self._completed.is_set():
+                self._callbacks.append(callback)
+                return
+        callback(self)
+
+    def then(self, callback: Callable[[Future], object]) -> Future:
+        """Returns a future of ``callback(self)``."""
+        if self._compute is not None:
+            return Future(compute=lambda: (self._finish(), callback(self))[1], is_ready=self._is_ready)
+        derived = Future()
+
+        def run(parent: Future) -> None:
+            try:
+                value = callback(parent)
+            except Exception as e:  # noqa: BLE001 - stored, and raised by wait()
+                derived.set_exception(e)
+            else:
+                derived.set_result(value)
+
+        self.add_done_callback(run)
+        return derived
 
 
 def collect_all(futures: Sequence[Future]) -> Future[list[Future]]:

@@ -12,6 +12,16 @@ from typing import Any
 from ._library import registry
 from ._library.custom_op import CustomOpDef, define_custom_op
 from ._library.operators import OpOverload, OpOverloadPacket
+from ._library.registrations import (
+    _KEYS,
+    _decorator,
+    _overload,
+    register_autocast,
+    register_autograd,
+    register_kernel,
+    register_torch_dispatch,
+    register_vmap,
+)  # fmt: skip
 from ._library.schema import infer_schema, parse
 from ._options import check_kind
 
@@ -115,39 +125,6 @@ def define(qualname: str, schema: Any, *, lib: Library | None = None, tags: Any 
         lib._defined.append(operator)
 
 
-def _overload(op: Any) -> OpOverload:
-    if isinstance(op, CustomOpDef):
-        return op._opoverload
-    if isinstance(op, OpOverloadPacket):
-        return op.default
-    return op if isinstance(op, OpOverload) else registry.find(op)
-
-
-def _decorator(register: Callable, func: Callable | None) -> Any:
-    def apply(f: Callable) -> Callable:
-        register(f)
-        return f
-
-    return apply if func is None else apply(func)
-
-
-_KEYS = {"cpu": "CPU", "cuda": "CUDA", "meta": "Meta", "default": "CompositeExplicitAutograd", None: "CompositeExplicitAutograd"}
-
-
-def register_kernel(op: Any, device_types: Any, func: Callable | None = None, /, *, lib: Library | None = None) -> Any:
-    """Adds a kernel for the device types ("cpu", "cuda"), or for all with None. `lib` has no effect."""
-    operator = _overload(op)
-    kinds = [device_types] if device_types is None or isinstance(device_types, str) else device_types
-
-    def register(f: Callable) -> None:
-        for kind in kinds:
-            if kind not in _KEYS:
-                raise ValueError(f"[register_kernel] expected a device type of cpu, cuda or meta, got {kind!r}")
-            operator.kernels[_KEYS[kind]] = f
-
-    return _decorator(register, func)
-
-
 def impl(qualname: str, types: Any, func: Callable | None = None, *, lib: Library | None = None) -> Any:
     """Adds a kernel for device types ("cpu", "cuda", "default"), or for a dispatch key if `lib` is given."""
     if lib is not None:
@@ -159,17 +136,6 @@ def impl(qualname: str, types: Any, func: Callable | None = None, *, lib: Librar
             operator.kernels[_KEYS.get(kind, kind)] = f
 
     return _decorator(register, func)
-
-
-def register_autograd(op: Any, backward: Callable, /, *, setup_context: Callable | None = None, lib: Library | None = None) -> None:
-    """Sets an operator's derivative: `backward(ctx, *gradients)` returns a gradient or None for each positional argument.
-
-    `setup_context(ctx, inputs, output)` runs after the kernel and may save tensors. `lib` has no effect.
-    """
-    operator = _overload(op)
-    if operator._schema.is_mutable and operator._schema.returns != "()":
-        raise RuntimeError(f"Cannot register autograd formula for non-functional operator {operator} with schema {operator._schema}.")
-    operator.backward, operator.setup_context = backward, setup_context
 
 
 def register_fake(
@@ -196,13 +162,6 @@ def impl_abstract(qualname: str, func: Callable | None = None, *, lib: Library |
     return register_fake(qualname, func)
 
 
-def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: Library | None = None) -> None:
-    """Casts the operator's floating-point tensors to a dtype while autocast is enabled. `lib` has no effect."""
-    if device_type not in ("cpu", "cuda"):
-        raise ValueError(f"Unknown device type: {device_type}")
-    _overload(op).autocast[device_type] = cast_inputs
-
-
 def get_kernel(op: Any, dispatch_key: Any) -> Callable:
     """The kernel registered for a dispatch key. Raises RuntimeError if there is none."""
     operator, key = _overload(op), str(dispatch_key).rpartition(".")[2]
@@ -219,16 +178,6 @@ def get_ctx() -> Any:
 def fallthrough_kernel() -> None:
     """Raises NotImplementedError: an operator has one kernel per device."""
     raise NotImplementedError("[library.fallthrough_kernel] an operator has one kernel per device")
-
-
-def register_vmap(op: Any, func: Callable | None = None, /, *, lib: Library | None = None) -> Any:
-    """Raises NotImplementedError: vmap calls custom operators' functions on batched tensors."""
-    raise NotImplementedError("[register_vmap] vmap has no rules for custom operators")
-
-
-def register_torch_dispatch(op: Any, torch_dispatch_class: Any, func: Callable | None = None, /, *, lib: Library | None = None) -> Any:
-    """Raises NotImplementedError: the __torch_dispatch__ of the class itself is called, also for custom operators."""
-    raise NotImplementedError("[register_torch_dispatch] define the class's __torch_dispatch__ instead")
 
 
 def triton_op(name: str, fn: Callable | None = None, /, *, mutates_args: Any, schema: str | None = None) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ._active_profile import record_function
 from ._library import aten as _aten
 from ._library import registry
 from ._library.operators import OpOverload, OpOverloadPacket
@@ -15,8 +16,6 @@ loaded_libraries: set[str] = set()
 
 def _enter_range(name: str, args: str | None = None) -> Any:
     """Starts a range of a profile; returns what ends it."""
-    from .profiler import record_function
-
     return record_function(name, args).__enter__()
 
 

@@ -8,18 +8,22 @@ from __future__ import annotations
 import ast
 import contextlib
 import functools
-import importlib
 import inspect
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from types import BuiltinFunctionType
 from typing import Any
 
-from . import _C, _overridable, _subclass
+import teletensor
+
+from . import _C, _overridable, _subclass, fft, functional, linalg, special
 from ._C import Tensor
 from ._C import _has_torch_function as has_torch_function
 from ._C import _has_torch_function_unary as has_torch_function_unary  # noqa: F401
 from ._C import _has_torch_function_variadic as has_torch_function_variadic  # noqa: F401
+from ._overridable import handle_torch_function, wrap_torch_function
+from .nn import functional as nn_functional
+from .nn import init
 
 __all__ = [
     "get_ignored_functions", "get_overridable_functions", "get_testing_overrides", "handle_torch_function",
@@ -27,8 +31,13 @@ __all__ = [
     "enable_reentrant_dispatch", "redispatch_function",
 ]  # fmt: skip
 
+# Types of overridable objects whose name is their text. torch.ops adds its operators.
+named_by_text: list[type] = []
 # Public namespaces, relative to the package, in the order in which a function is looked up.
-_NAMESPACES = ("", ".functional", ".nn.functional", ".nn.init", ".linalg", ".fft", ".special")
+_MODULES = {
+    "": teletensor, ".functional": functional, ".nn.functional": nn_functional, ".nn.init": init, ".linalg": linalg, ".fft": fft,
+    ".special": special,
+}  # fmt: skip
 # Functions that create tensors: function modes override them; their arguments do not.
 _CREATING = (
     "arange as_strided as_tensor asarray bartlett_window blackman_window can_cast empty empty_permuted empty_strided eye fill "
@@ -53,7 +62,7 @@ _METHOD_TYPES = (type(Tensor.add), type(Tensor.__add__), _C.OverridableFunction)
 
 
 def _module(place: str) -> Any:
-    return importlib.import_module(f"teletensor{place}")
+    return _MODULES[place]
 
 
 @functools.cache
@@ -85,7 +94,7 @@ def _overridable_functions() -> tuple[dict[Any, list[Callable]], dict[Callable, 
     functions: dict[Any, list[Callable]] = {}
     names: dict[Callable, str] = {}
     ignored = get_ignored_functions()
-    for place in _NAMESPACES:
+    for place in _MODULES:
         for name, function in _functions(place):
             # the function may be in several namespaces; lists it in its own
             if isinstance(function, _C.OverridableFunction):
@@ -114,9 +123,7 @@ def get_overridable_functions() -> dict[Any, list[Callable]]:
 
 def resolve_name(f: Callable) -> str | None:
     """The public name of a function that a handler received, such as "torch.Tensor.add"; None for other functions."""
-    from .ops import OpOverload, OpOverloadPacket
-
-    if isinstance(f, (OpOverload, OpOverloadPacket)):
+    if isinstance(f, tuple(named_by_text)):
         return str(f)
     return _overridable_functions()[1].get(f)
 
@@ -203,38 +210,6 @@ def get_testing_overrides() -> dict[Callable, Callable]:
 def is_tensor_like(inp: Any) -> bool:
     """Whether the object is a Tensor or its type implements __torch_function__."""
     return type(inp) is Tensor or hasattr(inp, "__torch_function__")
-
-
-def handle_torch_function(public_api: Callable, relevant_args: Iterable[Any], *args: Any, **kwargs: Any) -> Any:
-    """Passes a call of a function to the function mode or the relevant arguments that override it.
-
-    Args:
-        public_api: the function, which handlers receive.
-        relevant_args: the arguments whose __torch_function__ may handle the call.
-        args: the positional arguments of the call.
-        kwargs: the keyword arguments of the call.
-
-    Raises:
-        TypeError: every handler returned NotImplemented, or there is none.
-    """
-    name = f"{public_api.__module__}.{public_api.__name__}"
-    return _C._handle_torch_function(name, public_api, tuple(relevant_args), args, kwargs)
-
-
-def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[[Callable], Callable]:
-    """Makes a function overridable. The dispatcher has its signature and returns the arguments that may override it."""
-
-    def decorate(func: Callable) -> Callable:
-        @functools.wraps(func)
-        def wrapped(*args: Any, **kwargs: Any) -> Any:
-            relevant = dispatcher(*args, **kwargs)
-            if has_torch_function(relevant):
-                return handle_torch_function(wrapped, relevant, *args, **kwargs)
-            return func(*args, **kwargs)
-
-        return wrapped
-
-    return decorate
 
 
 class TorchFunctionMode:

@@ -101,7 +101,7 @@ class _Engine:
         parent = os.getpid()
         token, admin_token = self._tokens
         command = [
-            _daemon(), "--listen", f"{self._host}:{self._port}", "--token-file", f"/proc/self/fd/{token}",
+            _daemon(), "--listen", f"{self._host}:{self._port}", "--insecure", "--token-file", f"/proc/self/fd/{token}",
             "--admin-token-file", f"/proc/self/fd/{admin_token}", *self._options,
         ]  # fmt: skip
         peers = {"TELETENSOR_PEER_NETWORKS": "0.0.0.0/0,::/0"}  # the token is that of one program

@@ -274,6 +274,18 @@ for _name, _dtype in _CASTS.items():
     setattr(TypedStorage, _name, _cast(_name, _dtype))
 
 
+def _untyped_cast(name: str):
+    def cast(self: UntypedStorage) -> TypedStorage:
+        return getattr(TypedStorage(wrap_storage=self, dtype=_C.uint8), name)()
+
+    cast.__name__, cast.__doc__ = name, "The bytes as numbers, cast to another dtype, as a TypedStorage in new memory."
+    return cast
+
+
+for _name in _CASTS:
+    setattr(UntypedStorage, _name, _untyped_cast(_name))
+
+
 class _LegacyStorageType(type):
     """Calling a legacy class makes a TypedStorage; isinstance() checks dtype and device type."""
 

@@ -33,7 +33,7 @@ client::Tensor contiguous(const client::Tensor& tensor) {
 }  // namespace
 
 bool memory_format_from(PyObject* value, MemoryFormat* format) {
-  *format = MemoryFormat::kPreserve;
+  *format = MemoryFormat::kNone;
   if (value == Py_None) return true;
   if (!PyUnicode_Check(value)) return false;
   for (const auto& [name, named] : kFormats) {
@@ -44,7 +44,8 @@ bool memory_format_from(PyObject* value, MemoryFormat* format) {
 
 bool has_format(const TensorMeta& tensor, MemoryFormat format) {
   switch (format) {
-    case MemoryFormat::kPreserve: return true;
+    case MemoryFormat::kNone: return true;
+    case MemoryFormat::kPreserve:
     case MemoryFormat::kContiguous: return tensor.is_contiguous();
     default: return tensor.dim() == dims_of(format) && is_channels_last(tensor.sizes, tensor.strides);
   }
@@ -52,6 +53,7 @@ bool has_format(const TensorMeta& tensor, MemoryFormat format) {
 
 client::Tensor in_format(const client::Tensor& tensor, MemoryFormat format) {
   if (has_format(*tensor, format)) return tensor;
+  check(format != MemoryFormat::kPreserve, "preserve memory format is unsupported by the contiguous operator");
   if (format == MemoryFormat::kContiguous) return contiguous(tensor);
   const int64_t dims = dims_of(format);
   check(tensor->dim() == dims, "required rank ", dims, " tensor to use channels_last", dims == 4 ? "" : "_3d",

@@ -9,14 +9,15 @@
 
 namespace tt::python {
 
-enum class MemoryFormat : uint8_t { kPreserve, kContiguous, kChannelsLast, kChannelsLast3d };
+enum class MemoryFormat : uint8_t { kNone, kPreserve, kContiguous, kChannelsLast, kChannelsLast3d };
 
-// Converts None (kPreserve) or one of PyTorch's formats; returns false for other objects.
+// Converts None (kNone) or one of PyTorch's formats; returns false for other objects.
 bool memory_format_from(PyObject* value, MemoryFormat* format);
-// Whether the tensor has the format. True for kPreserve; false with another number of dimensions than the format's.
+// Whether the tensor has the format. True for kNone; kPreserve means kContiguous here, as in PyTorch; false with
+// another number of dimensions than the format's.
 bool has_format(const TensorMeta& tensor, MemoryFormat format);
 // Returns the tensor if it has the format, otherwise a copy in that format, whose gradient is recorded. Throws Error
-// (RuntimeError) if the tensor has another number of dimensions.
+// (RuntimeError) if the tensor has another number of dimensions, and for kPreserve, which says nothing about the copy.
 client::Tensor in_format(const client::Tensor& tensor, MemoryFormat format);
 
 }  // namespace tt::python

@@ -180,10 +180,9 @@ PyObject* is_contiguous(PyObject* o, PyObject* args, PyObject* keywords) {
     return nullptr;
   }
   return guard([&]() -> PyObject* {
-    MemoryFormat wanted = MemoryFormat::kPreserve;
+    MemoryFormat wanted = MemoryFormat::kNone;
     if (memory_format_from(format, &wanted)) {
       if (format == Py_None) wanted = MemoryFormat::kContiguous;
-      check(wanted != MemoryFormat::kPreserve, "preserve memory format is unsupported by the contiguous operator");
       return PyBool_FromLong(has_format(*handle_of(o), wanted));
     }
     fail(ErrorKind::kType, "is_contiguous(): argument 'memory_format' must be torch.memory_format, not ",

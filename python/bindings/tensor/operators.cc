@@ -11,6 +11,7 @@
 #include "engine/schema/op_ids.h"
 #include "python/bindings/tensor/convert.h"
 #include "python/bindings/tensor/dtensor.h"
+#include "python/bindings/tensor/function_log.h"
 #include "python/bindings/tensor/mode.h"
 #include "python/bindings/tensor/object.h"
 #include "python/bindings/tensor/read.h"
@@ -204,7 +205,9 @@ PyObject* call_resizing(const Op& op, uint16_t id, const ParsedArgs& parsed, con
 
 }  // namespace
 
-PyObject* call_entry(const Entry& entry, PyObject* module, const PythonCall& call, bool in_place) noexcept {
+namespace {
+
+PyObject* call_unlogged(const Entry& entry, PyObject* module, const PythonCall& call, bool in_place) noexcept {
   return guard([&]() -> PyObject* {
     CallInProgress call_in_progress;
     std::string reasons;
@@ -234,13 +237,13 @@ PyObject* call_entry(const Entry& entry, PyObject* module, const PythonCall& cal
         return parsed.requires_grad ? require_grad(out.get()) : wrap_out(entry, out.get());
       }
       const MemoryFormat format = parsed.memory_format;
-      if (format != MemoryFormat::kPreserve && copies(id)) {
+      if (format != MemoryFormat::kNone && copies(id)) {
         const client::Tensor input = first_tensor(parsed);
         if (!has_format(*input, format)) return wrap(in_format(input, format));
         if (id == op_id::kContiguous) return call.self ? Py_NewRef(call.self) : wrap(input);
       }
       client::Tensors results = call_op(id, parsed.args, session, parsed.into);
-      if (format != MemoryFormat::kPreserve && !in_place && parsed.into.empty()) [[unlikely]] {
+      if (format != MemoryFormat::kNone && !in_place && parsed.into.empty()) [[unlikely]] {
         for (client::Tensor& t : results) t = in_format(t, format);
       }
       if (in_place) return Py_NewRef(call.self);
@@ -255,6 +258,15 @@ PyObject* call_entry(const Entry& entry, PyObject* module, const PythonCall& cal
     if (PyObject* result = call_other_spelling(entry, call, in_place)) return result;
     fail(ErrorKind::kType, entry.name, "(): ", reasons);
   });
+}
+
+}  // namespace
+
+PyObject* call_entry(const Entry& entry, PyObject* module, const PythonCall& call, bool in_place) noexcept {
+  if (!logs_functions || (!module && !call.self)) [[likely]]  // functions of _C.ops are not public
+    return call_unlogged(entry, module, call, in_place);
+  const LoggedCall logged(entry.name);
+  return call_unlogged(entry, module, call, in_place);
 }
 
 void set_other_spellings(PyObject* function) { Py_XSETREF(other_spellings, Py_NewRef(function)); }
@@ -350,7 +362,7 @@ inline PyObject* compute(uint16_t op, PyObject* a, PyObject* b, const Arg (&oper
 }
 
 // Fast path of Python's operators such as `a + b`, which have no keywords and no overloads.
-PyObject* binary(uint16_t op, PyObject* a, PyObject* b, bool in_place) {
+PyObject* binary_unlogged(uint16_t op, PyObject* a, PyObject* b, bool in_place) {
   return guard([&]() -> PyObject* {
     CallInProgress call_in_progress;
     Arg operands[2];
@@ -359,6 +371,12 @@ PyObject* binary(uint16_t op, PyObject* a, PyObject* b, bool in_place) {
     }
     return compute(op, a, b, operands, in_place);
   });
+}
+PyObject* binary(uint16_t op, PyObject* a, PyObject* b, bool in_place) {
+  if (!logs_functions) [[likely]]
+    return binary_unlogged(op, a, b, in_place);
+  const LoggedCall logged(slot_name(op, !is_tensor(a), in_place));
+  return binary_unlogged(op, a, b, in_place);
 }
 PyObject* unary(uint16_t op, PyObject* a) {
   return guard([&]() -> PyObject* {

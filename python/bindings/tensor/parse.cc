@@ -25,6 +25,14 @@ bool takes_memory_format(const Op& op) {
   return op.id == op_id::kClone || op.id == op_id::kContiguous || creates_tensor(op);
 }
 
+// The format that the results are copied to: none if torch.preserve_format stands for the operator's own choice. A copy
+// in it is checked by in_format(). Throws Error (RuntimeError) if there is no tensor whose format could be preserved.
+MemoryFormat requested_format(const Op& op, MemoryFormat format) {
+  if (format != MemoryFormat::kPreserve || op.id == op_id::kContiguous) return format;
+  check(!op.params.empty() && op.params[0].type == ParamType::kTensor, "unsupported memory format Preserve");
+  return MemoryFormat::kNone;
+}
+
 // Returns true for keywords of PyTorch's functions that have no effect here: the default layout or the pinning of the
 // result, and `generator=None`. `generator=` of random functions is implemented in Python
 // (_generator.py).
@@ -139,7 +147,7 @@ class Binder {
         out_->requires_grad = value == Py_True;
       } else if (name == "memory_format" && takes_memory_format(op_) &&
                  memory_format_from(value, &out_->memory_format)) {
-        continue;
+        out_->memory_format = requested_format(op_, out_->memory_format);
       } else if (!is_ignored_keyword(op_, name, value)) {
         return refuse(text("got an unexpected keyword argument '", name, "'"));
       }

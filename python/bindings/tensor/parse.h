@@ -21,8 +21,8 @@ struct ParsedArgs {
   absl::InlinedVector<Arg, 8> args;
   // The tensors that receive the results: `out=`, or the tensor of an in-place method.
   client::Tensors into;
-  bool requires_grad = false;                            // `requires_grad=` of functions that create tensors
-  MemoryFormat memory_format = MemoryFormat::kPreserve;  // `memory_format=` of functions that create or copy tensors
+  bool requires_grad = false;                        // `requires_grad=` of functions that create tensors
+  MemoryFormat memory_format = MemoryFormat::kNone;  // `memory_format=` of functions that create or copy tensors
   // Session of the first tensor. Null without tensors, and if a tensor is not exactly a Tensor or a Parameter: then the
   // call may be overridden (torch_function.h), and `overridable_session` is the session of the first tensor.
   client::Session* session = nullptr;

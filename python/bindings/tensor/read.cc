@@ -4,8 +4,10 @@
 
 #include <cstring>
 #include <memory>
+#include <optional>
 
 #include "engine/schema/float8.h"
+#include "python/bindings/tensor/function_log.h"
 #include "python/bindings/tensor/mode.h"
 #include "python/bindings/tensor/object.h"
 #include "python/bindings/tensor/torch_dispatch.h"
@@ -103,7 +105,12 @@ PyObject* PendingList::wait() const {
 }
 
 Scalar read_scalar(const client::Tensor& tensor) {
+  std::optional<LoggedCall> logged, logged_read;
+  if (logs_functions) [[unlikely]]
+    logged.emplace("item");
   check_is_number(*tensor);
+  if (logs_functions) [[unlikely]]
+    logged_read.emplace("_local_scalar_dense");
   client::Value value = read(tensor);
   return element(tensor->dtype, value.bytes.data());
 }

@@ -10,18 +10,23 @@ import importlib
 from typing import Any
 
 from .. import _C
+from .._generator import Generator  # noqa: F401
 
 _MODULES = ("_fft", "_linalg", "_nn", "_profiler", "_special")
 _LIBRARY = {
     "_AutoDispatchBelowAutograd": ("operators", "BelowAutograd"), "DispatchKey": ("dispatch_keys", "DispatchKey"),
     "DispatchKeySet": ("dispatch_keys", "DispatchKeySet"), "_ExcludeDispatchKeyGuard": ("dispatch_keys", "ExcludeDispatchKeyGuard"),
 }  # fmt: skip
+_GRAPHS = {
+    **dict.fromkeys(("Graph", "Node", "Use", "Value"), "_graph"), "TracingState": "_tracing_state", "Type": "_graph_types",
+    **dict.fromkeys((
+        "AnyType", "BoolType", "ComplexType", "DeviceObjType", "FloatType", "IntType", "ListType", "NoneType", "StringType", "TensorType",
+        "TupleType",
+    ), "_graph_types"),
+    "_get_tracing_state": "_tracing_state", "_is_tracing": "_tracing_state",
+}  # fmt: skip
 _TensorMeta = type(_C.Tensor)
 _LinAlgError = _C.LinAlgError
-
-
-def _get_tracing_state() -> None:
-    """Returns None: functions are not traced by TorchScript."""
 
 
 def _log_api_usage_once(event: str) -> None:
@@ -38,6 +43,13 @@ def _get_accelerator() -> _C.device:
     from .. import accelerator
 
     return accelerator.current_accelerator() or _C.device("cpu")
+
+
+def _are_functorch_transforms_active() -> bool:
+    """Whether a function transform of torch.func, such as vmap or grad, is running."""
+    from ..func import batching, derivatives
+
+    return batching._running > 0 or derivatives._depth > 0
 
 
 def _cuda_clearCublasWorkspaces() -> None:  # noqa: N802 - PyTorch's name
@@ -71,25 +83,11 @@ def _jit_can_fuse_on_cpu() -> bool:
 _jit_can_fuse_on_gpu = _jit_can_fuse_on_cpu
 
 
-class Graph:
-    """The type of TorchScript's graphs, of which there are none."""
-
-    def __init__(self) -> None:
-        raise NotImplementedError("[torch._C.Graph] there is no TorchScript; teletensor.fx.Graph is a graph of operations")
-
-
-class Value:
-    """The type of values of TorchScript's graphs, of which there are none."""
-
-    def __init__(self) -> None:
-        raise NotImplementedError("[torch._C.Value] there is no TorchScript")
-
-
 def __getattr__(name: str) -> Any:
-    if name == "Generator":
-        return importlib.import_module("teletensor").Generator
     if name in _MODULES:
         return importlib.import_module(f"{__name__}.{name}")
+    if name in _GRAPHS:
+        return getattr(importlib.import_module(f"teletensor.jit.{_GRAPHS[name]}"), name)
     if name in _LIBRARY:
         module, original = _LIBRARY[name]
         return getattr(importlib.import_module(f"teletensor._library.{module}"), original)

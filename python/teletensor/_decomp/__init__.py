@@ -1,11 +1,14 @@
-"""torch._decomp: the registry of decompositions. It contains those that the program registers: operators are decomposed in
-the engine, so none are registered here.
+"""torch._decomp: the registry of decompositions: those of this package, and those that the program registers.
+
+The engine computes operators with its own kernels. Decompositions are for programs that ask for them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from typing import Any
+
+from .decompositions import registered
 
 __all__ = ["core_aten_decompositions", "decomposition_table", "get_decompositions", "register_decomposition"]
 
@@ -48,5 +51,12 @@ def remove_decompositions(decompositions: dict, aten_ops: Iterable) -> None:
 
 
 def core_aten_decompositions() -> dict[Any, Callable]:
-    """Raises NotImplementedError: operators are decomposed in the engine."""
-    raise NotImplementedError("[core_aten_decompositions] operators are decomposed in the engine, not in Python")
+    """A new dict of the decompositions of PyTorch's operators into its core operators, by overload.
+
+    It contains the operators that have a decomposition here. Other programs' decompositions are not in it.
+    """
+    return dict(_core)
+
+
+_core = dict(registered())
+decomposition_table.update(_core)

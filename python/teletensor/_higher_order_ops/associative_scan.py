@@ -72,7 +72,7 @@ def associative_scan(
     if len({x.shape[0] for x in moved}) > 1:
         raise ValueError(f"[associative_scan] expected the same size along dim {dim}, got {[list(x.shape) for x in leaves]}")
     if combine_mode == "generic":
-        from .. import vmap
+        from ..func import vmap
 
         combine_fn = vmap(combine_fn)
 

@@ -27,7 +27,7 @@ _IN_FUNCTIONAL = {
     "l1_loss": "input target reduction", "leaky_relu": "input negative_slope", "linear": "input weight bias",
     "log_sigmoid": "input", "mish": "input", "mse_loss": "input target reduction",
     "nll_loss": "input target weight reduction ignore_index", "nll_loss_nd": "input target weight reduction ignore_index",
-    "one_hot": "tensor num_classes", "pad": "input pad mode value", "relu6": "input", "silu": "input",
+    "one_hot": "input num_classes", "pad": "input pad mode value", "relu6": "input", "silu": "input",
     "smooth_l1_loss": "input target reduction beta", "soft_margin_loss": "input target reduction",
     "softplus": "input beta threshold", "softshrink": "input lambd", "embedding": "weight input padding_idx",
     "scaled_dot_product_attention": "query key value attn_mask dropout_p is_causal",

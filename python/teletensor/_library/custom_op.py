@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from . import registry
+from . import registrations, registry
 from .operators import OpOverload
 from .schema import infer_schema, parse
 
@@ -30,9 +30,7 @@ class CustomOpDef:
 
     def register_kernel(self, device_types: Any, fn: Callable | None = None, /) -> Any:
         """torch.library.register_kernel for this operator."""
-        from .. import library
-
-        return library.register_kernel(self, device_types, fn)
+        return registrations.register_kernel(self, device_types, fn)
 
     def register_fake(self, fn: Callable, /) -> Callable:
         """torch.library.register_fake for this operator."""
@@ -41,27 +39,19 @@ class CustomOpDef:
 
     def register_autograd(self, backward: Callable, /, *, setup_context: Callable | None = None) -> None:
         """torch.library.register_autograd for this operator."""
-        from .. import library
-
-        library.register_autograd(self, backward, setup_context=setup_context)
+        registrations.register_autograd(self, backward, setup_context=setup_context)
 
     def register_autocast(self, device_type: str, cast_inputs: Any) -> None:
         """torch.library.register_autocast for this operator."""
-        from .. import library
-
-        library.register_autocast(self, device_type, cast_inputs)
+        registrations.register_autocast(self, device_type, cast_inputs)
 
     def register_vmap(self, func: Callable | None = None) -> Any:
         """Raises NotImplementedError, as torch.library.register_vmap."""
-        from .. import library
-
-        return library.register_vmap(self, func)
+        return registrations.register_vmap(self, func)
 
     def register_torch_dispatch(self, torch_dispatch_class: Any, fn: Callable | None = None, /) -> Any:
         """Raises NotImplementedError, as torch.library.register_torch_dispatch."""
-        from .. import library
-
-        return library.register_torch_dispatch(self, torch_dispatch_class, fn)
+        return registrations.register_torch_dispatch(self, torch_dispatch_class, fn)
 
     def set_kernel_enabled(self, device_type: str, enabled: bool = True) -> Any:
         """Enables or disables the kernel of a device type; the kernel for all devices then applies. Also works as a

@@ -14,6 +14,7 @@ from typing import Any
 from .. import _C
 from .._C import Tensor
 from ..autograd import Function
+from ..overrides import named_by_text
 from .schema import Schema
 
 _AUTOGRAD_KEYS = ("Autograd", "AutogradCPU", "AutogradCUDA")
@@ -225,3 +226,6 @@ class OpOverloadPacket:
             chosen = overload
             break
         return chosen(*args, **kwargs)
+
+
+named_by_text += [OpOverload, OpOverloadPacket]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 
 from .. import _C
 from .._C import Tensor
+from .._composites import one_operator
 from .out_variant import exact_out_variant
 
 __all__ = ["einsum", "tensordot"]
@@ -26,6 +28,11 @@ def einsum(*args) -> Tensor:
         equation, operands = _from_sublists(equation, *operands)
     if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
         operands = tuple(operands[0])
+    return _contracted(equation, operands)
+
+
+@one_operator("einsum")
+def _contracted(equation: str, operands: Sequence[Tensor]) -> Tensor:
     inputs, output = _einsum_terms(equation.replace(" ", ""), operands)
     terms = [_einsum_diagonal(*term) for term in zip(inputs, operands)]
     sizes: dict[str, int] = {}

@@ -14,7 +14,8 @@ from typing import Callable
 from .. import _C
 from .._C import Tensor
 from .._options import check_kind, check_memory_format, check_optional_flags
-from .._storage import UntypedStorage
+from .._storage import UntypedStorage, contiguous_strides
+from ..storage import TypedStorage
 from .out_variant import exact_out_variant
 
 _METHODS: dict[str, Callable] = {}
@@ -51,32 +52,64 @@ def _check_resizable(self: Tensor) -> None:
         raise RuntimeError("cannot resize variables that require grad")
 
 
-def _check_order(op: str, memory_format) -> None:
-    """Raises NotImplementedError unless the format is row-major, because resize_ keeps elements in row-major order."""
-    check_memory_format(op, memory_format)
-    if memory_format not in (None, "torch.contiguous_format", "torch.preserve_format"):
-        raise NotImplementedError(f"[{op}] expected memory_format to be torch.contiguous_format, got {memory_format}")
+_CHANNELS_LAST = {4: ("torch.channels_last", (1, 3, 2, 0)), 5: ("torch.channels_last_3d", (1, 4, 3, 2, 0))}  # last dimension first
+
+
+def _dense_strides(sizes: list[int], memory_format) -> list[int]:
+    """The strides of an empty tensor of these sizes. Raises RuntimeError if they do not fit the format."""
+    if memory_format in (None, "torch.contiguous_format"):
+        return contiguous_strides(sizes)
+    if memory_format == "torch.preserve_format":
+        raise RuntimeError("[resize_] unsupported memory format Preserve")
+    rank = next(rank for rank, (name, _) in _CHANNELS_LAST.items() if name == memory_format)
+    if len(sizes) != rank:
+        raise RuntimeError(f"[resize_] required rank {rank} tensor to use {memory_format.removeprefix('torch.')} format")
+    strides, step = [0] * rank, 1
+    for d in _CHANNELS_LAST[rank][1]:
+        strides[d] = step
+        step *= sizes[d]
+    return strides
+
+
+def _suggested_format(tensor: Tensor) -> str:
+    """The format whose order of dimensions the strides have; row-major if they do not decide between two."""
+    name, order = _CHANNELS_LAST.get(tensor.dim(), ("", ()))
+    sizes, strides = tensor.shape, tensor.stride()
+    least = 0
+    for d in order:
+        if sizes[d] == 0 or strides[d] < max(least, d == 1) or (d == 0 and least == strides[1]):
+            return "torch.contiguous_format"
+        least = strides[d] * max(sizes[d], 1)
+    return name or "torch.contiguous_format"
 
 
 @_method
 def resize_(self: Tensor, *sizes, size=None, memory_format=None) -> Tensor:
-    """Changes the sizes. Keeps the first elements; additional elements are uninitialised.
+    """Changes the sizes. The elements are those of the storage from the tensor's first one on, in the order of the format;
+    elements beyond the end of the storage are uninitialised.
 
-    If the number of elements grows, the tensor gets a new storage and its views keep the old one.
+    Without a format, the same sizes change nothing. If the storage is too small, the tensor gets a new one and its views
+    keep the old one.
     """
     sizes = sizes if size is None else (*sizes, size)
+    if not sizes:
+        raise TypeError('resize_() missing 1 required positional arguments: "size"')
     sizes = list(sizes[0]) if len(sizes) == 1 and not isinstance(sizes[0], int) else list(sizes)
     _check_resizable(self)
-    _check_order("resize_", memory_format)
-    count = math.prod(sizes)
-    flat = self.reshape(-1)
-    if count <= flat.numel():
-        _C.become(self, flat[:count].reshape(sizes))
+    check_memory_format("resize_", memory_format)
+    if min(sizes, default=0) < 0:
+        raise RuntimeError(f"[resize_] expected sizes that are not negative, got {sizes}")
+    strides = _dense_strides(sizes, memory_format)
+    if memory_format is None and sizes == list(self.shape):
         return self
-    buffer = _C.torch.empty(count, dtype=self.dtype, device=self.device)
-    if flat.numel():
-        buffer[: flat.numel()] = flat
-    _C.become(self, buffer.reshape(sizes))
+    offset, count, item = self.storage_offset(), math.prod(sizes), self.dtype.itemsize
+    base = self
+    if count and (offset + count) * item > self._storage[1]:
+        base = _C.torch.empty(offset + count, dtype=self.dtype, device=self.device)
+        kept = self._storage[1] // item
+        if kept:
+            base[:kept] = self.as_strided((kept,), (1,), 0)
+    _C.become(self, base.as_strided(sizes, strides, offset).detach())
     return self
 
 
@@ -94,9 +127,11 @@ def resize(self: Tensor, *sizes) -> Tensor:
 
 @_method
 def resize_as_(self: Tensor, the_template: Tensor, *, memory_format=None) -> Tensor:
-    """resize_ to the other tensor's sizes."""
-    _check_order("resize_as_", memory_format)
-    return self.resize_(*the_template.shape) if the_template.dim() else self.resize_([])
+    """resize_ to the other tensor's sizes; torch.preserve_format stands for the other tensor's format."""
+    check_memory_format("resize_as_", memory_format)
+    if memory_format == "torch.preserve_format":
+        memory_format = _suggested_format(the_template)
+    return self.resize_(list(the_template.shape), memory_format=memory_format)
 
 
 @_method
@@ -217,8 +252,6 @@ def renorm_(self: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
 @_method
 def storage(self: Tensor):
     """The storage shared by the tensor and its views, as a TypedStorage."""
-    from ..storage import TypedStorage
-
     return TypedStorage(wrap_storage=self.untyped_storage(), dtype=self.dtype)
 
 

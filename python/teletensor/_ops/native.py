@@ -11,31 +11,12 @@ from .._options import check_kind
 from .out_variant import exact_out_variant, out_variant
 
 __all__ = [
-    "batch_norm", "conv_tbc", "grid_sampler", "grid_sampler_2d", "grid_sampler_3d", "histogramdd", "instance_norm",
+    "conv_tbc", "grid_sampler", "grid_sampler_2d", "grid_sampler_3d", "histogramdd",
     "native_batch_norm", "native_dropout", "native_dropout_backward", "native_group_norm", "native_layer_norm",
     "nonzero_static", "segment_reduce",
 ]  # fmt: skip
 
 _torch, _ops, _F = _C.torch, _C.ops, _C.functional
-
-
-def batch_norm(
-    input: Tensor, weight, bias, running_mean, running_var, training: bool, momentum: float, eps: float, cudnn_enabled: bool = False
-) -> Tensor:
-    """functional.batch_norm with another order of arguments."""
-    from ..nn import functional
-
-    return functional.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
-
-
-def instance_norm(
-    input: Tensor, weight, bias, running_mean, running_var, use_input_stats: bool, momentum: float, eps: float,
-    cudnn_enabled: bool = False,
-) -> Tensor:  # fmt: skip
-    """functional.instance_norm with another order of arguments."""
-    from ..nn import functional
-
-    return functional.instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)
 
 
 def _statistics(input: Tensor, dims: list[int], eps: float, keepdim: bool) -> tuple[Tensor, Tensor]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .. import _C
 from .._C import Tensor
+from .padding import pad
 
 __all__ = ["istft", "stft"]
 
@@ -29,8 +30,6 @@ def _check_lengths(n_fft: int, hop_length: int, win_length: int, name: str) -> N
 
 
 def _padded(signal: Tensor, by: int, mode: str) -> Tensor:
-    from ..nn.functional import pad  # not at the top: nn is loaded after this module
-
     return pad(signal.unsqueeze(1), [by, by], mode).squeeze(1)
 
 

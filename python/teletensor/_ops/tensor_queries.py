@@ -7,7 +7,7 @@ from __future__ import annotations
 import warnings
 from typing import Any, Callable
 
-from .. import _C
+from .. import _C, storage
 from .._C import Tensor
 from .._layouts import strided
 from .._options import check_kind
@@ -97,54 +97,28 @@ def unsafe_split_with_sizes(self: Tensor, split_sizes, dim: int = 0):
 
 @_method
 def slice_inverse(self: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Tensor:
-    """torch.slice_inverse."""
-    from .._toplevel import native
-
-    return native.slice_inverse(self, src, dim, start, end, step)
+    """A view, with the sizes and strides of ``src``, of the storage that this tensor is a slice of."""
+    index = [slice(None)] * src.dim()
+    index[dim % src.dim()] = slice(start, end, step)
+    offset = src[tuple(index)].storage_offset() - src.storage_offset()
+    return self.as_strided(list(src.shape), list(src.stride()), self.storage_offset() - offset)
 
 
 @_method
 def storage_type(self: Tensor) -> type:
     """The legacy class of the tensor's storage, such as torch.FloatStorage."""
-    import teletensor
+    name = self.type().rpartition(".")[2].removesuffix("Tensor") + "Storage"
+    if not self.is_cuda:
+        return getattr(storage, name)
+    from ..cuda import _storages
 
-    module, _, name = self.type().removeprefix("torch.").rpartition(".")
-    return getattr(getattr(teletensor, module) if module else teletensor, name.removesuffix("Tensor") + "Storage")
+    return getattr(_storages, name)
 
 
 @_method
 def reinforce(self: Tensor, reward: Any) -> None:
     """Raises RuntimeError, as PyTorch does: stochastic functions were removed."""
     raise RuntimeError("Tensor.reinforce was removed from PyTorch: use the score function of torch.distributions")
-
-
-@_method
-def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], None]):
-    """Calls ``hook(self)`` at the end of each backward pass that accumulates into ``.grad`` of this leaf.
-
-    PyTorch calls it as soon as this gradient has been accumulated, before the other leaves' gradients.
-    """
-    from ..autograd._passes import current_pass
-
-    if not self.requires_grad:
-        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
-    if not self.is_leaf:
-        raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
-    noted: list = []  # the pass in which the hook was called
-
-    def on_gradient(_gradient: Tensor) -> None:
-        calls = current_pass()
-        if calls is None or any(known is calls for known in noted):
-            return
-        noted[:] = [calls]
-
-        def finish() -> None:
-            noted.clear()
-            hook(self)
-
-        calls.append(finish)
-
-    return self.register_hook(on_gradient)
 
 
 def _removed(name: str, replacement: str) -> Callable:

@@ -47,15 +47,15 @@ NAMES = {
     "_toplevel.native": "wait affine_grid_generator convolution embedding_renorm_ fake_quantize_per_channel_affine "
     "frobenius_norm max_pool1d_with_indices native_channel_shuffle norm_except_dim nuclear_norm "
     "slice_inverse view_as_complex_copy view_as_real_copy celu_ selu_ threshold_",
-    "_toplevel.nn": "adaptive_max_pool1d alpha_dropout alpha_dropout_ dropout dropout_ embedding feature_alpha_dropout "
-    "feature_alpha_dropout_ feature_dropout feature_dropout_ group_norm layer_norm max_pool1d max_pool2d max_pool3d rrelu rrelu_ "
-    "triplet_margin_loss",
+    "_toplevel.nn": "adaptive_max_pool1d alpha_dropout alpha_dropout_ batch_norm dropout dropout_ embedding feature_alpha_dropout "
+    "feature_alpha_dropout_ feature_dropout feature_dropout_ group_norm instance_norm layer_norm max_pool1d max_pool2d max_pool3d "
+    "rrelu rrelu_ triplet_margin_loss",
     "_toplevel.private": "PyTorchFileReader _convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo _log_softmax "
     "_sample_dirichlet _shape_as_tensor _softmax _softmax_backward_data _standard_gamma _unique2 _weight_norm",
     "_toplevel.queries": "get_device get_device_module is_distributed is_inference is_nonzero is_same_size is_signed typename",
     "_toplevel.rnn": "gru lstm rnn_relu rnn_tanh",
-    "_toplevel.settings": "get_deterministic_debug_mode get_num_interop_threads init_num_threads is_anomaly_check_nan_enabled "
-    "is_anomaly_enabled is_warn_always_enabled set_anomaly_enabled set_deterministic_debug_mode set_flush_denormal "
+    "_toplevel.settings": "get_deterministic_debug_mode get_num_interop_threads init_num_threads "
+    "is_warn_always_enabled set_deterministic_debug_mode set_flush_denormal "
     "set_num_interop_threads set_warn_always",
     "_toplevel.symbols": "SymBool SymFloat SymInt Tag sym_constrain_range sym_constrain_range_for_size sym_float sym_fresh_size "
     "sym_int sym_ite sym_max sym_min sym_not sym_sqrt sym_sum",
@@ -65,11 +65,15 @@ NAMES = {
     "_quantized_names": "chalf complex32 qint32 qint8 qscheme quint2x4 quint4x2 quint8 per_channel_affine per_channel_affine_float_qparams "
     "per_channel_symmetric per_tensor_affine per_tensor_symmetric",
     "_C": "DisableTorchFunction DisableTorchFunctionSubclass",
+    "autograd.anomaly": "is_anomaly_check_nan_enabled is_anomaly_enabled set_anomaly_enabled",
     "amp": "GradScaler autocast",
     "futures": "Future",
     "_layouts": "sparse_bsc sparse_bsr sparse_coo sparse_csc sparse_csr",
     "jit": "CompilationUnit ScriptFunction ScriptModule fork",
-    "jit._types": "TensorType",
+    "jit._graph": "Graph Node Use Value",
+    "jit._graph_types": "AnyType BoolType ComplexType DeviceObjType FloatType IntType ListType NoneType StringType TensorType "
+    "TupleType Type",
+    "jit._tracing_state": "TracingState",
     "random": "thread_safe_generator",
     "serialization": "load save",
     "storage": "TypedStorage DoubleStorage FloatStorage HalfStorage BFloat16Storage LongStorage IntStorage ShortStorage "

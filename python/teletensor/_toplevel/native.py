@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from .. import _C
 from .._C import Tensor
+from .._ops import tensor_queries
 from .._ops.join import unique
 from .._ops.out_variant import exact_out_variant
 from ..nn import functional as F  # noqa: N812 - PyTorch's name
@@ -99,10 +100,7 @@ def wait(fut):
 
 def slice_inverse(input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Tensor:
     """A view, with the sizes and strides of ``src``, of the storage that ``input`` is a slice of."""
-    index = [slice(None)] * src.dim()
-    index[dim % src.dim()] = slice(start, end, step)
-    offset = src[tuple(index)].storage_offset() - src.storage_offset()
-    return input.as_strided(list(src.shape), list(src.stride()), input.storage_offset() - offset)
+    return tensor_queries.slice_inverse(input, src, dim, start, end, step)
 
 
 def fake_quantize_per_channel_affine(

@@ -40,6 +40,21 @@ def _dropout(name: str):
 feature_alpha_dropout, feature_alpha_dropout_ = _dropout("feature_alpha_dropout")
 
 
+def batch_norm(
+    input: Tensor, weight, bias, running_mean, running_var, training: bool, momentum: float, eps: float, cudnn_enabled: bool = False
+) -> Tensor:
+    """functional.batch_norm with another order of arguments."""
+    return F.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
+
+
+def instance_norm(
+    input: Tensor, weight, bias, running_mean, running_var, use_input_stats: bool, momentum: float, eps: float,
+    cudnn_enabled: bool = False,
+) -> Tensor:  # fmt: skip
+    """functional.instance_norm with another order of arguments."""
+    return F.instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)
+
+
 def embedding(
     weight: Tensor, indices: Tensor, padding_idx: int = -1, scale_grad_by_freq: bool = False, sparse: bool = False
 ) -> Tensor:

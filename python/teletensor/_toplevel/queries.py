@@ -54,15 +54,15 @@ def typename(obj: Any, /) -> str:
 
 def get_device_module(device: Any = None) -> ModuleType:
     """The module of a device type, such as torch.cuda; by default of the accelerator, else of the CPU."""
-    import teletensor
+    from .. import cpu, cuda, mps, mtia, xpu
 
     if device is None:
-        name = "cuda" if teletensor.cuda.is_available() else "cpu"
+        name = "cuda" if cuda.is_available() else "cpu"
     elif isinstance(device, (str, _C.device)):
         name = _C.device(device).type
     else:
         raise RuntimeError(f"Invalid value of device '{device}', expect torch.device, str, or None")
-    module = getattr(teletensor, name, None)
+    module = {"cpu": cpu, "cuda": cuda, "mps": mps, "mtia": mtia, "xpu": xpu}.get(name)
     if module is None:
         raise RuntimeError(f"Device '{name}' does not have a corresponding module registered as 'torch.{name}'.")
     return module

@@ -10,7 +10,6 @@ from .._functions import (
     use_deterministic_algorithms,
 )
 from .._options import check_flags
-from ..autograd import anomaly
 
 _DEBUG_MODES = ("default", "warn", "error")
 
@@ -76,18 +75,3 @@ def set_warn_always(b: bool, /) -> None:
 def is_warn_always_enabled() -> bool:
     """The last value passed to set_warn_always; initially False."""
     return _warn_always
-
-
-def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
-    """autograd.set_detect_anomaly(enabled, check_nan)."""
-    anomaly.set_detect_anomaly(enabled, check_nan)
-
-
-def is_anomaly_enabled() -> bool:
-    """Whether anomaly detection is on."""
-    return anomaly.is_anomaly_enabled()
-
-
-def is_anomaly_check_nan_enabled() -> bool:
-    """Whether anomaly detection checks gradients for NaN."""
-    return anomaly.is_anomaly_check_nan_enabled()

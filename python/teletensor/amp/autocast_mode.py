@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Iterable, Mapping
 
-from .. import _C
+from .. import _C, cuda
+from .._autocast_lists import cast
 
 __all__ = ["autocast", "autocast_decorator", "custom_bwd", "custom_fwd", "is_autocast_available"]
 
@@ -28,8 +28,6 @@ def is_autocast_available(device_type: str) -> bool:
 
 def has_gpus() -> bool:
     """Whether the engine has a GPU."""
-    from .. import cuda
-
     return cuda.is_available()
 
 
@@ -147,7 +145,7 @@ def custom_fwd(fwd=None, *, device_type: str, cast_inputs=None):
         if not is_enabled or cast_inputs is None:
             return fwd(ctx, *args, **kwargs)
         with autocast(device_type, enabled=False):
-            return fwd(ctx, *_cast(args, device_type, cast_inputs), **_cast(kwargs, device_type, cast_inputs))
+            return fwd(ctx, *cast(args, device_type, cast_inputs), **cast(kwargs, device_type, cast_inputs))
 
     return decorated
 
@@ -165,26 +163,3 @@ def custom_bwd(bwd=None, *, device_type: str):
             return bwd(ctx, *grads)
 
     return decorated
-
-
-def _is_cast(value, device_type: str) -> bool:
-    return (
-        isinstance(value, _C.Tensor)
-        and value.is_floating_point()
-        and value.device.type == device_type
-        and value.dtype is not _C.float64
-    )
-
-
-def _cast(value, device_type: str, dtype):
-    """Casts the floating-point tensors on the device type, except float64; searches iterables and mappings."""
-    if isinstance(value, _C.Tensor):
-        return value.to(dtype) if _is_cast(value, device_type) else value
-    if isinstance(value, (str, bytes)) or hasattr(value, "__array__"):
-        return value
-    if isinstance(value, Mapping):
-        return {_cast(k, device_type, dtype): _cast(v, device_type, dtype) for k, v in value.items()}
-    if isinstance(value, Iterable):
-        values = (_cast(v, device_type, dtype) for v in value)
-        return type(value)(values) if isinstance(value, (list, tuple)) else values
-    return value

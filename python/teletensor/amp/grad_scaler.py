@@ -123,10 +123,10 @@ class GradScaler:
         groups = self._groups_of(optimizer)
         if not groups:
             return found
-        from ..distributed.fsdp._norm import any_over_ranks
-
-        own = sum((flag.to(device) for flag in found.values()), start=_number(0.0, device))
-        flag = any_over_ranks(own, groups).float()
+        count = sum((flag.to(device) for flag in found.values()), start=_number(0.0, device)).reshape(1)
+        for group in groups:
+            group.allreduce([count]).wait()
+        flag = (count.reshape(()) > 0).float()
         return {other: flag.to(other) for other in found or (device,)}
 
     def unscale_(self, optimizer) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from .. import _active_profile
 from .._C import Tensor
 from .._grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from .._lazy import lazy_attributes
-from . import graph, variable  # noqa: F401
+from . import _tensor_methods, graph, variable  # noqa: F401
 from .anomaly import detect_anomaly, set_detect_anomaly
 from .function import Function, once_differentiable
 from .gradients import backward, grad
@@ -26,9 +27,7 @@ class Variable(Tensor):
 
 def _profiler_enabled() -> bool:
     """Whether a profile is being recorded."""
-    from ..profiler import _active
-
-    return _active.active is not None
+    return _active_profile.active is not None
 
 
 __getattr__, __dir__ = lazy_attributes(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Callable, NamedTuple
 
-from .. import _C
 from .._C import Tensor
 from .._grad_mode import no_grad
 from ._passes import current_pass
@@ -17,19 +16,6 @@ class GradientEdge(NamedTuple):
     node: Any
     output_nr: int
     ownership_token: Any = None
-
-
-def get_gradient_edge(tensor: Tensor) -> GradientEdge:
-    """Returns a tensor's position in its graph, which backward() and grad() accept instead of the tensor.
-
-    Unlike in PyTorch, the edge keeps the tensor alive.
-    """
-    from .graph import Node
-
-    if not tensor.requires_grad:
-        raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
-    node, output = _C.grad_node(tensor)
-    return GradientEdge(Node._of(node, tensor), output, tensor)
 
 
 def tensor_of(value: Any) -> Any:

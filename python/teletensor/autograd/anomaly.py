@@ -47,3 +47,8 @@ def is_anomaly_enabled() -> bool:
 def is_anomaly_check_nan_enabled() -> bool:
     """The last ``check_nan``; initially True."""
     return _check_nan
+
+
+def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
+    """set_detect_anomaly(enabled, check_nan)."""
+    set_detect_anomaly(enabled, check_nan)

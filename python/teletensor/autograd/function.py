@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 
-from .. import _C
+from .. import _C, _active_profile
 from .._C import Tensor
 from .._grad_mode import no_grad, set_grad_enabled
 from ._saved_tensors import PackedTensor, pack_current
@@ -88,11 +88,11 @@ class Function:
         ctx = FunctionCtx()
         ctx.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
         with no_grad():
-            if cls.setup_context is not None:
-                result = cls.forward(*args)
-                cls.setup_context(ctx, args, result)
+            if _active_profile.active is None:
+                result = cls._run_forward(ctx, args)
             else:
-                result = cls.forward(ctx, *args)
+                with _active_profile.operator_range(cls.__name__):
+                    result = cls._run_forward(ctx, args)
         ctx._finish_forward()
         if not (_C.is_grad_enabled() and any(ctx.needs_input_grad)):
             return result
@@ -112,6 +112,14 @@ class Function:
                 inputs, [outputs[i] for i in indices], backward, cls.__name__ + "Backward", wants_undefined=not ctx._materialize
             )
         return tuple(outputs) if many else outputs[0]
+
+    @classmethod
+    def _run_forward(cls, ctx: FunctionCtx, args: tuple):
+        if cls.setup_context is None:
+            return cls.forward(ctx, *args)
+        result = cls.forward(*args)
+        cls.setup_context(ctx, args, result)
+        return result
 
     @staticmethod
     def _is_differentiable(ctx: FunctionCtx, output) -> bool:
@@ -135,7 +143,9 @@ class Function:
                 output_gradients[index] = _C.torch.zeros(**output)
         for index, gradient in zip(indices, gradients):
             output_gradients[index] = gradient
-        with set_grad_enabled(create_graph):
+        name = cls.__name__ + "Backward"
+        evaluation = _active_profile.operator_range(f"autograd::engine::evaluate_function: {name}")
+        with set_grad_enabled(create_graph), evaluation, _active_profile.operator_range(name):
             found = cls.backward(ctx, *output_gradients)
         found = list(found) if isinstance(found, (tuple, list)) else [found]
         if len(found) < len(args) or any(g is not None for g in found[len(args) :]):

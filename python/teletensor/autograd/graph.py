@@ -10,7 +10,6 @@ from .._C import Tensor
 from .._grad_mode import set_grad_enabled
 from ._graph_names import (
     GradientEdge,
-    get_gradient_edge,
     increment_version,
     node_creation_hook,
     queue_callback,
@@ -137,6 +136,17 @@ class Node:
 
     def __repr__(self) -> str:
         return f"<{self.name()} object at {self._node.key():#x}>"
+
+
+def get_gradient_edge(tensor: Tensor) -> GradientEdge:
+    """Returns a tensor's position in its graph, which backward() and grad() accept instead of the tensor.
+
+    Unlike in PyTorch, the edge keeps the tensor alive.
+    """
+    if not tensor.requires_grad:
+        raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
+    node, output = _C.grad_node(tensor)
+    return GradientEdge(Node._of(node, tensor), output, tensor)
 
 
 class RemovableHandle:

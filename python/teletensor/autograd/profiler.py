@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._active_profile import record_function
 from .._planned import not_implemented
-from ..profiler import DeviceType, _active
+from ..profiler import DeviceType
 from ..profiler import ProfilerActivity as _Activity
 from ..profiler import profile as _profile
 from ..profiler._events import EventList, FunctionEvent
-
-record_function = _active.record_function
 
 
 class profile(_profile):  # noqa: N801 - PyTorch's name

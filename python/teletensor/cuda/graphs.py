@@ -12,7 +12,7 @@ import itertools
 
 from .. import _C
 from .._options import check_flags, check_kind
-from .device_index import index_of
+from .device_index import current_device, index_of
 from .streams import Stream, StreamContext
 
 _numbers = itertools.count(1)
@@ -42,8 +42,6 @@ class CUDAGraph:
         keeps the graph's inputs.
         """
         check_flags("capture_begin", check_input_liveness=check_input_liveness)
-        from . import current_device
-
         _check_pool(pool)
         if capture_error_mode not in ("global", "thread_local", "relaxed"):
             raise RuntimeError(

@@ -11,6 +11,7 @@ from collections import OrderedDict
 from typing import Any
 
 from .. import _C
+from ._devices import device_count, get_device_properties, is_initialized
 from .device_index import device_code, index_of
 
 # In the order of the results of the operator memory_stats.
@@ -67,8 +68,6 @@ memory_cached, max_memory_cached = memory_reserved, max_memory_reserved  # PyTor
 
 def mem_get_info(device=None) -> tuple[int, int]:
     """Free and total bytes of the GPU, as reported by its driver."""
-    from . import get_device_properties
-
     return memory_stats(device)["free_bytes"], get_device_properties(device).total_memory
 
 
@@ -77,8 +76,6 @@ def empty_cache() -> None:
 
     Memory of other sessions is kept; ``teletensor empty-cache`` empties the engine's pools completely.
     """
-    from . import device_count, is_initialized
-
     for index in range(device_count() if is_initialized() else 0):
         _C.ops.empty_cache(device_code(index))
 

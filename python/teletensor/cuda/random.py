@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from .. import _random
 from .._random import initial_seed, manual_seed, seed
+from ._devices import device_count, get_device_name
 
 __all__ = [
     "get_rng_state", "get_rng_state_all", "initial_seed", "manual_seed", "manual_seed_all", "seed", "seed_all",
@@ -17,8 +18,6 @@ manual_seed_all, seed_all = manual_seed, seed
 
 
 def _check(device) -> None:
-    from . import get_device_name
-
     get_device_name(device)  # raises if there is no such GPU
 
 
@@ -36,8 +35,6 @@ def set_rng_state(new_state, device="cuda") -> None:
 
 def get_rng_state_all() -> list:
     """The state of the session's generator, repeated for each GPU."""
-    from . import device_count
-
     return [_random.get_rng_state()] * device_count()
 
 

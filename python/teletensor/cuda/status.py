@@ -8,8 +8,9 @@ from typing import Any
 
 from .. import _C
 from .._planned import not_implemented
+from ._devices import device_count, get_device_capability, get_device_properties, is_available
 from .device_index import index_of
-from .memory import memory_stats, reset_peak_memory_stats
+from .memory import mem_get_info, memory_stats, reset_peak_memory_stats
 
 has_half, has_magma = True, False
 
@@ -39,8 +40,6 @@ def check_error(res: int) -> None:
 
 
 def _capabilities() -> list[str]:
-    from . import device_count, get_device_capability
-
     return ["{}{}".format(*get_device_capability(i)) for i in range(device_count())]
 
 
@@ -56,8 +55,6 @@ def get_gencode_flags() -> str:
 
 def is_tf32_supported() -> bool:
     """Whether there is a GPU that multiplies in TF32: Ampere or later."""
-    from . import get_device_capability, is_available
-
     return is_available() and get_device_capability() >= (8, 0)
 
 
@@ -68,8 +65,6 @@ def get_allocator_backend() -> str:
 
 def device_memory_used(device: Any = None) -> int:
     """Bytes of the GPU that are in use, of all processes of the engine's machine."""
-    from . import mem_get_info
-
     free, total = mem_get_info(device)
     return total - free
 
@@ -88,8 +83,6 @@ def memory_stats_as_nested_dict(device: Any = None) -> dict[str, Any]:
 
 def get_per_process_memory_fraction(device: Any = None) -> float:
     """The fraction of the GPU's memory that this session may use."""
-    from . import get_device_properties
-
     limit = memory_stats(device)["session_limit_bytes"]
     return min(1.0, limit / get_device_properties(device).total_memory) if limit else 1.0
 
@@ -160,8 +153,6 @@ def reset_max_memory_cached(device: Any = None) -> None:
 
 def can_device_access_peer(device: Any, peer_device: Any) -> bool:
     """Whether a GPU can copy from another one: the engine copies between any two of its GPUs."""
-    from . import device_count
-
     for which in (device, peer_device):
         if not 0 <= index_of(which) < device_count():
             raise AssertionError(f"Invalid device id: {which}" if which is device else "Invalid peer device id")
@@ -195,6 +186,4 @@ _add("the engine's counters are for all sessions; subtract an earlier value", "r
 def default_generators() -> tuple:
     """The session's generator, repeated for each GPU."""
     from .. import default_generator
-    from . import device_count
-
     return (default_generator,) * device_count()

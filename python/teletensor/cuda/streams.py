@@ -12,6 +12,7 @@ import itertools
 from .. import _C
 from .._options import check_flags, check_kind
 from . import device_index
+from ._devices import synchronize
 from .device_index import device_code, index_of
 
 _numbers = itertools.count(1)
@@ -86,8 +87,6 @@ class Stream:
 
     def synchronize(self) -> None:
         """Waits until everything issued so far has been executed."""
-        from . import synchronize
-
         synchronize(self.device)
 
     def query(self) -> bool:

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from .. import _C
+from ..futures import Future
 from . import _options
-from ._future import Future
 from ._process_group import ProcessGroup
 from ._reduce_op import ReduceOp, supports_complex
 from ._work import Work

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from .. import _C, _connection
-from . import _rendezvous
+from . import _serving
+from ._device_mesh import DeviceMesh, Member, check_names
 from ._world import default_pg_timeout
-from .device_mesh import DeviceMesh, Member, _check_names
 
 _numbers = itertools.count(1)  # of the groups that this process formed
 
@@ -22,7 +22,7 @@ def _store_host(address: str) -> str:
     """The host name under which the other engines reach the first one."""
     if not address or address.startswith("unix:"):
         return "127.0.0.1"
-    return urlsplit(f"//{address}").hostname or "127.0.0.1"
+    return urlsplit(f"//{address.rpartition('://')[2]}").hostname or "127.0.0.1"
 
 
 def _leave(engines: _connection.Engines, groups: Sequence[Sequence[_C.Tensor]]) -> None:
@@ -54,7 +54,7 @@ class EngineMesh(DeviceMesh):
             )
         self.device_type, self.shape = device_type, tuple(shape)
         self.mesh_dim_names = None if mesh_dim_names is None else tuple(mesh_dim_names)
-        _check_names(self.shape, self.mesh_dim_names)
+        check_names(self.shape, self.mesh_dim_names)
         self._engines = engines
         self._ranks = list(range(math.prod(shape)))
         self._nested = self._nest(self._ranks, self.shape)
@@ -71,7 +71,7 @@ class EngineMesh(DeviceMesh):
     def _form_members(self) -> tuple[Member, ...]:
         host = _store_host(self._engines.addresses[0])
         with self._engines.use(0):
-            port, token = _rendezvous._serve_published(host)
+            port, token = _serving.serve_published(host)
         run = secrets.token_hex(8)
         groups: list[list[_C.Tensor]] = [[] for _ in self._ranks]
         for dim in range(self.ndim):

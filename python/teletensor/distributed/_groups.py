@@ -16,6 +16,7 @@ from . import _failure_file, _rendezvous
 from ._backend import Backend, BackendConfig, check_available, transport
 from ._errors import DistStoreError
 from ._process_group import ProcessGroup
+from ._run_store import run_store
 from ._world import (
     GroupMember,
     _get_default_group,
@@ -37,9 +38,9 @@ def _form(
     """Forms a group with the other ranks, and waits for them."""
     config = BackendConfig(backend)
     check_available(config)
-    address, token = _world.endpoint
+    address, token = run_store.address, run_store.token
     handle = _C.ops.group_create(
-        next(_group_numbers), store=address, token=token, name=f"{_world.run}/{name}", rank=rank, size=len(ranks),
+        next(_group_numbers), store=address, token=token, name=f"{run_store.run}/{name}", rank=rank, size=len(ranks),
         timeout=timeout.total_seconds(), backend=transport(config),
     )  # fmt: skip
     try:
@@ -138,13 +139,13 @@ def init_process_group(
     timeout = default_pg_timeout if timeout is None else timeout
     check_timeout(timeout)
     check_available(BackendConfig(backend))
-    run_store = _rendezvous.find_store(
+    found = _rendezvous.find_store(
         "env://" if init_method is None else init_method, store, rank, world_size, timeout
     )
-    _world.endpoint, _world.run, _world.group_count = (run_store.address, run_store.token), run_store.run, 0
+    run_store.address, run_store.token, run_store.run, _world.group_count = found.address, found.token, found.run, 0
     pg = _form(
-        _world.next_name(), desc="default_pg", rank=run_store.rank, ranks=list(range(run_store.world_size)), backend=backend,
-        timeout=timeout, store=run_store.store,
+        _world.next_name(), desc="default_pg", rank=found.rank, ranks=list(range(found.world_size)), backend=backend,
+        timeout=timeout, store=found.store,
     )  # fmt: skip
     pg.bound_device_id = device_id
     _world.default_pg = pg

@@ -13,6 +13,8 @@ from .. import _C
 from . import _options, _work
 from ._backend import BackendConfig
 from ._reduce_op import name_and_factor
+from ._run_store import run_store
+from ._store import PrefixStore, TCPStore
 from ._work import Work
 
 # numbers of asynchronous collectives; 0 in a call means that the session waits for the collective
@@ -121,12 +123,9 @@ class ProcessGroup:
     def get_group_store(self):
         """Returns a store that the group's ranks share: the one given to init_process_group, or the engines' own."""
         if self._store is None:
-            from ._store import PrefixStore, TCPStore
-            from ._world import _world
-
-            host, _, port = _world.endpoint[0].rpartition(":")
+            host, _, port = run_store.address.rpartition(":")
             engines = TCPStore(host.strip("[]"), int(port), timeout=self._timeout, wait_for_workers=False)
-            self._store = PrefixStore(f"{_world.run}/{self._name}/user", engines)
+            self._store = PrefixStore(f"{run_store.run}/{self._name}/user", engines)
         return self._store
 
     def __repr__(self) -> str:

@@ -15,7 +15,7 @@ import secrets
 from collections.abc import Iterator
 
 from .. import _C, _connection
-from ._world import _world
+from ._run_store import run_store
 
 _LOOPBACK = "127.0.0.1:1"
 _MAX_DIMENSIONS = 64
@@ -46,7 +46,7 @@ def endpoint(towards: str = "", connection: _C.Connection | None = None) -> tupl
             interface through which it reaches this address. By default that of the default group's store, or the loopback
             interface if there is no default group.
     """
-    towards = towards or _world.endpoint[0] or _LOOPBACK
+    towards = towards or run_store.address or _LOOPBACK
     with _session(connection) as session:
         found = _endpoints.get((id(session), towards))
         if found is None:

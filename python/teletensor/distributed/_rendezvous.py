@@ -7,12 +7,9 @@ or a given store, rank 0 publishes the address there, with a random token and th
 from __future__ import annotations
 
 import collections
-import contextlib
 import dataclasses
-import ipaddress
 import json
 import os
-import secrets
 import socket
 import uuid
 from collections.abc import Callable, Iterator
@@ -20,8 +17,9 @@ from datetime import timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from .. import _C, _connection
 from ._errors import DistStoreError
+from ._serving import group_token, is_loopback, serve_groups, serve_published
+from ._store import FileStore, TCPStore
 from ._world import cluster, default_pg_timeout
 
 _GRACE = timedelta(seconds=5)
@@ -39,82 +37,8 @@ class RunStore:
     store: object = None  # the store given by the user
 
 
-# Stores that the session's engine serves: the session, and the result of store_serve by host and port.
-_served: tuple[object, dict[tuple[str, int], _C.Tensor]] = (None, {})
-# The stores used by groups only, which can end when groups use another store.
-_of_groups: set[tuple[str, int]] = set()
-_published: dict[
-    str, tuple[object, int, str]
-] = {}  # by host: a store's session, port and token, which rank 0 published
 # Number of initialisations by address, run and world size. All ranks of a group have initialised it equally often.
 _runs: collections.Counter[tuple[str, str, int]] = collections.Counter()
-
-
-def _serve(host: str, port: int, token: str) -> int:
-    """Makes the engine serve a store, unless it serves this port; returns the port. Port 0 selects a free one."""
-    global _served
-    session = _connection.connection()
-    if _served[0] is not session:
-        _served = (session, {})
-        _of_groups.clear()
-    ports = _served[1]
-    if (host, port) in ports:
-        return port
-    bound = f"[{host}]" if ":" in host else host
-    served = _C.ops.store_serve(f"{bound}:{port}", token)
-    try:
-        chosen = int(served.item())
-    except RuntimeError as error:
-        raise DistStoreError(str(error)) from None
-    ports[host, chosen] = served
-    return chosen
-
-
-def _serve_groups(host: str, port: int, token: str) -> None:
-    """Like _serve, for groups. Stores of earlier groups end when their last members have left."""
-    same_session = _served[0] is _connection.connection()
-    is_new = not same_session or (host, port) not in _served[1]
-    if is_new:
-        if same_session:
-            for earlier in _of_groups.intersection(_served[1]):
-                _C.ops.store_release(_served[1].pop(earlier))
-        _of_groups.clear()
-    _serve(host, port, token)
-    if is_new:
-        _of_groups.add((host, port))
-
-
-def _serve_published(host: str) -> tuple[int, str]:
-    """Makes the engine serve a store with a random token, unless it does; returns its port and token."""
-    session = _connection.connection()
-    if host not in _published or _published[host][0] is not session:
-        token = secrets.token_hex(32)
-        _published[host] = (session, _serve(host, 0, token), token)
-    return _published[host][1:]
-
-
-def _is_loopback(host: str) -> bool:
-    with contextlib.suppress(ValueError):
-        return ipaddress.ip_address(host).is_loopback
-    return host == "localhost"
-
-
-def _group_token() -> str:
-    """Returns the secret that the ranks' engines share: ``TELETENSOR_GROUP_TOKEN``, else this user's, from a file."""
-    if token := os.environ.get("TELETENSOR_GROUP_TOKEN"):
-        return token
-    folder = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "teletensor"
-    path = folder / "group-token"
-    with contextlib.suppress(FileNotFoundError):
-        return path.read_text().strip()
-    folder.mkdir(parents=True, exist_ok=True)
-    temporary = folder / f".group-token-{os.getpid()}-{secrets.token_hex(4)}"
-    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(secrets.token_hex(32))
-    with contextlib.suppress(FileExistsError):  # another rank was first
-        os.link(temporary, path)
-    temporary.unlink()
-    return path.read_text().strip()
 
 
 def _error(text: str) -> ValueError:
@@ -165,11 +89,11 @@ def _store_at(host: str, port: int, rank: int, world_size: int, run: str) -> Run
     """Rendezvous at an address that all ranks know."""
     if not 0 <= port < 2**16:
         raise ValueError(f"port must have value from 0 to 65535 but was {port}.")
-    token = _group_token()
+    token = group_token()
     if rank == 0:
         # A host's name may resolve to another interface on the host itself, so all interfaces are served.
         everywhere = "::" if ":" in host else "0.0.0.0"  # noqa: S104 - the token protects the store
-        _serve_groups("127.0.0.1" if host == "localhost" else host if _is_loopback(host) else everywhere, port, token)
+        serve_groups("127.0.0.1" if host == "localhost" else host if is_loopback(host) else everywhere, port, token)
     bracketed = f"[{host}]" if ":" in host else host
     address = f"{bracketed}:{port}"
     _runs[address, run, world_size] += 1
@@ -182,7 +106,7 @@ def _own_host() -> dict[str, str]:
     remote = os.environ.get("TELETENSOR_ADDRESS", "")
     if remote and not remote.startswith("unix:"):
         host = remote.rpartition(":")[0] or remote
-        if not _is_loopback(host):
+        if not is_loopback(host):
             return {"network": host, "host": host}
     boot = Path("/proc/sys/kernel/random/boot_id")
     network = f"{boot.read_text().strip() if boot.exists() else ''} {os.stat('/proc/self/ns/net').st_ino}"
@@ -225,7 +149,7 @@ def _store_from(store, rank: int, world_size: int, timeout: timedelta) -> RunSto
     host = (
         "127.0.0.1" if distant is None else own["host"] if own["host"] == own["network"] else _address_towards(distant)
     )
-    port, token = _serve_published(host)
+    port, token = serve_published(host)
     address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     run = uuid.uuid4().hex
     store.set(f"{prefix}/address", json.dumps({"address": address, "token": token, "run": run}))
@@ -248,8 +172,6 @@ def _wait(store, keys: list[str], timeout: timedelta, describe: Callable[[str], 
 
 
 def _open_file(url, rank: int, world_size: int):
-    from ._store import FileStore
-
     if not url.path:
         raise _error("file:// rendezvous: path missing")
     rank, world_size = _rank_and_size(url, "file", rank, world_size)
@@ -302,8 +224,6 @@ def _file_handler(url: str, **options) -> Iterator[tuple]:
 
 
 def _tcp_store(host: str, port: int, rank: int, world_size: int, timeout: timedelta):
-    from ._store import TCPStore
-
     return TCPStore(host, port, world_size, is_master=rank == 0, timeout=timeout), rank, world_size
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
 from .. import _C
-from . import _rendezvous
+from . import _serving
 from ._errors import DistNetworkError, DistStoreError
 from ._file_store import FileStore
 from ._hash_store import HashStore
@@ -157,10 +157,10 @@ class TCPStore(Store):
         if world_size == 0:
             raise ValueError("TCPStore world size cannot be 0")
         self.set_timeout(timeout)
-        token = _rendezvous._group_token()
+        token = _serving.group_token()
         if is_master:
-            port = _rendezvous._serve(_listening_host(host_name), port, token)
-            _rendezvous._of_groups.discard((_listening_host(host_name), port))
+            port = _serving.serve(_listening_host(host_name), port, token)
+            _serving.of_groups.discard((_listening_host(host_name), port))
         elif port == 0:
             raise DistNetworkError("[TCPStore] expected the master's port, got 0")
         self._host, self._port, self._token = host_name, port, token
@@ -273,7 +273,7 @@ class TCPStore(Store):
 def _listening_host(host: str) -> str:
     if host == "localhost":
         return "127.0.0.1"
-    if _rendezvous._is_loopback(host):
+    if _serving.is_loopback(host):
         return host
     return "::" if ":" in host else "0.0.0.0"  # noqa: S104 - the token protects the store
 

@@ -6,8 +6,8 @@ import time
 from datetime import timedelta
 
 from .. import _C
+from ..futures import Future
 from ._errors import DistBackendError
-from ._future import Future
 
 _POLL = 0.002  # seconds between two checks of wait(timeout)
 

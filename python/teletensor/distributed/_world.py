@@ -6,7 +6,9 @@ import os
 import warnings
 from datetime import timedelta
 
+from .. import _default_group
 from ._backend import Backend
+from ._cluster import cluster_environment
 from ._process_group import ProcessGroup
 
 # Of a group's formation and of each of its collectives. PyTorch's is 30 minutes, because it detects fewer failures.
@@ -25,8 +27,6 @@ class _World:
         self.pg_group_ranks: dict[ProcessGroup | int, dict[int, int]] = {}  # rank in the group by global rank
         self.pg_backend_config: dict[ProcessGroup, str] = {}
         self.group_count = 0
-        self.run = ""  # prefix of the groups' names in the store
-        self.endpoint = ("", "")  # the store's address and token
 
     def add(self, pg: ProcessGroup, ranks: list[int]) -> None:
         self.pg_map[pg] = (pg.name(), pg._store)
@@ -45,6 +45,7 @@ class _World:
 
 
 _world = _World()
+_default_group.find = lambda: _world.default_pg
 
 
 class _WorldMeta(type):
@@ -195,10 +196,6 @@ def get_node_local_rank(fallback_rank: int | None = None) -> int:
 
 def cluster():
     """Returns this process's rank and size in a job of Slurm or MPI, or None."""
-    try:
-        from ..launch.cluster import cluster_environment
-    except ImportError:
-        return None
     return cluster_environment()
 
 

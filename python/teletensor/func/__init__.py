@@ -11,5 +11,5 @@ __all__ = [  # noqa: F822 - some are imported at their first use
 ]  # fmt: skip
 
 __getattr__, __dir__ = lazy_attributes(
-    globals(), (), {"_names": "debug_unwrap functionalize replace_all_batch_norm_modules_", "_rearrange": "rearrange"}
+    globals(), (), {"_batch_norm": "replace_all_batch_norm_modules_", "_names": "debug_unwrap functionalize", "_rearrange": "rearrange"}
 )

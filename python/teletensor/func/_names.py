@@ -1,12 +1,10 @@
-"""Functions of torch.func that have no effect here, and replace_all_batch_norm_modules_."""
+"""Functions of torch.func that have no effect here."""
 
 from __future__ import annotations
 
 from typing import Any, Callable
 
 from .._C import Tensor
-from ..nn import Module
-from ..nn.modules.normalization import BatchNorm1d, BatchNorm2d, BatchNorm3d, SyncBatchNorm
 
 
 def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Callable[..., Any]:
@@ -24,12 +22,3 @@ def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
     if not isinstance(recurse, bool):
         raise TypeError(f"debug_unwrap: expected recurse to be a bool, got {type(recurse).__name__}")
     return tensor
-
-
-def replace_all_batch_norm_modules_(root: Module) -> Module:
-    """Makes all batch norms use the statistics of the batch, in place: they keep no running statistics."""
-    for module in root.modules():
-        if isinstance(module, (BatchNorm1d, BatchNorm2d, BatchNorm3d, SyncBatchNorm)) and module.track_running_stats:
-            module.running_mean = module.running_var = module.num_batches_tracked = None
-            module.track_running_stats = False
-    return root

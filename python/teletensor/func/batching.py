@@ -14,6 +14,8 @@ from .. import _C
 from .._C import Tensor
 from . import tree
 
+_running = 0  # nesting depth of vmap
+
 
 def _is_dim(value: Any) -> bool:
     return value is None or isinstance(value, int)
@@ -67,7 +69,12 @@ def vmap(
         if size == 0:
             raise ValueError("[vmap] expected a batch of at least one entry, got 0")
         entries = [x.unbind(dim) if dim is not None else [x] * size for x, dim in zip(given, dims)]
-        outputs = [func(*tree.rebuild(args, [e[i] for e in entries]), **kwargs) for i in range(size)]
+        global _running
+        _running += 1
+        try:
+            outputs = [func(*tree.rebuild(args, [e[i] for e in entries]), **kwargs) for i in range(size)]
+        finally:
+            _running -= 1
         columns = list(zip(*(tree.leaves(o) for o in outputs)))
         stack_dims = tree.broadcast(tuple(out_dims) if isinstance(out_dims, list) else out_dims, outputs[0], _is_dim)
         return tree.rebuild(outputs[0], [_stack(c, dim) for c, dim in zip(columns, stack_dims)])

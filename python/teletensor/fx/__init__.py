@@ -12,7 +12,7 @@ from .graph import CodeGen, Graph
 from .graph_module import GraphModule
 from .proxy import Proxy
 from ._symbolic_trace import PH, ProxyableClassMeta, Tracer, symbolic_trace
-from ._patching import wrap
+from ._wrapped import wrap
 from .interpreter import Interpreter, Transformer
 from .subgraph_rewriter import replace_pattern
 from . import traceback

@@ -19,6 +19,7 @@ from ..utils import _pytree as pytree
 from ._names import is_from_torch
 from ._namespace import _custom_builtins
 from ._tensor_text import describe, paint
+from ._wrapped import wrap
 from .node import Node, _get_qualified_name, _type_repr
 
 if TYPE_CHECKING:
@@ -286,8 +287,6 @@ class _FunctionWriter:
         body = self._body or ["pass\n"]
         wraps = ""
         if self._wrapped:
-            from ._patching import wrap
-
             wraps = "\n".join(f'{self._add_global("wrap", wrap)}("{name}")' for name in self._wrapped)
         if self._codegen._body_transformer:
             body = self._codegen._body_transformer(body)

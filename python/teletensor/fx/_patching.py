@@ -1,23 +1,19 @@
-"""Temporary replacement of functions and methods while a tracer runs, and wrap()."""
+"""Temporary replacement of functions and methods while a tracer runs."""
 
 from __future__ import annotations
 
 import builtins
 import contextlib
 import functools
-import inspect
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Callable
+from typing import Any, Callable
 
+from ._wrapped import _wrapped_fns_to_patch, wrap  # noqa: F401
 from .node import map_aggregate
-
-if TYPE_CHECKING:
-    from .proxy import Proxy
+from .proxy import Proxy
 
 _MISSING = object()
 _MARK = "__fx_already_patched"
-# The functions that wrap() registered: by the id of the module's globals and the name, the globals.
-_wrapped_fns_to_patch: dict[tuple[int, str], dict[str, Any]] = {}
 _wrapped_methods_to_patch: list[tuple[type, str]] = []
 
 
@@ -106,8 +102,6 @@ def _maybe_revert_all_patches() -> Iterator[None]:
 
 def _find_proxy(*values: Any) -> Proxy | None:
     """A proxy in nested containers, or None."""
-    from .proxy import Proxy
-
     found: list[Proxy] = []
 
     def look(value: Any) -> Any:
@@ -164,22 +158,3 @@ def _autowrap_check(patcher: _Patcher, namespace: dict[str, Any], function_ids: 
     for name, value in list(namespace.items()):
         if not name.startswith("_") and id(value) in function_ids and callable(value):
             patcher.patch(namespace, name, _create_wrapped_func(value))
-
-
-def wrap(fn_or_name: str | Callable) -> str | Callable:
-    """Registers a global function of the calling module as one that tracing does not enter: its calls become nodes.
-
-    Call it at the top level of the module, with the function, its name or a builtin's name, or use it as a decorator.
-
-    Raises:
-        RuntimeError: the argument is neither a function nor a name.
-        NotImplementedError: it is not called at the top level of a module.
-    """
-    if not callable(fn_or_name) and not isinstance(fn_or_name, str):
-        raise RuntimeError("Unsupported type for global function! Must be either a callable or string name")
-    name = fn_or_name.__name__ if callable(fn_or_name) else fn_or_name
-    caller = inspect.currentframe().f_back
-    if caller.f_code.co_name != "<module>":
-        raise NotImplementedError("wrap must be called at the top level of a module")
-    _wrapped_fns_to_patch[id(caller.f_globals), name] = caller.f_globals
-    return fn_or_name

@@ -18,6 +18,7 @@ from .. import nn
 from .._C import Tensor
 from .._toplevel.asserts import _assert
 from ..utils import _pytree as pytree
+from . import graph_module
 from ._patching import (  # noqa: F401 - PyTorch defines them here
     _autowrap_check,
     _create_wrapped_func,
@@ -27,10 +28,9 @@ from ._patching import (  # noqa: F401 - PyTorch defines them here
     _new_patcher,
     _patch_wrapped_functions,
     _Patcher,
-    _wrapped_fns_to_patch,
     _wrapped_methods_to_patch,
-    wrap,
 )  # fmt: skip
+from ._wrapped import _wrapped_fns_to_patch, wrap  # noqa: F401
 from .graph import Graph, _PyTreeCodeGen, _PyTreeInfo
 from .graph_module import GraphModule
 from .node import Argument, base_types, has_side_effect
@@ -456,6 +456,9 @@ class Tracer(TracerBase):
         for name, value in vars(self).items():
             setattr(copied, name, copy.copy(value) if name == "_autowrap_search" else copy.deepcopy(value, memo))
         return copied
+
+
+graph_module.default_tracer = Tracer
 
 
 def symbolic_trace(root: nn.Module | Callable, concrete_args: dict[str, Any] | None = None) -> GraphModule:

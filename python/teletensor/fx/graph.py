@@ -372,11 +372,9 @@ class Graph(SymbolicSizes):
                 self.erase_node(node)
         changed = len(self.nodes) < before
         if self.owning_module is not None:
-            from .graph_module import GraphModule
-
             used = {node.target for node in self.find_nodes(op="get_attr")}
             for name, child in self.owning_module.named_children():
-                if name in used and isinstance(child, GraphModule):
+                if name in used and isinstance(getattr(child, "graph", None), Graph):
                     changed |= child.graph.eliminate_dead_code()
                     child.recompile()
         return changed

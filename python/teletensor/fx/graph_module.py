@@ -41,6 +41,8 @@ from .traceback import _register_fx_metadata
 
 __all__ = ["reduce_graph_module", "GraphModule"]
 
+default_tracer: type | None = None  # Tracer, which _symbolic_trace sets
+
 FX_GRAPH_MODULE_FILE_PREFIX = "fx_generated_"
 _USER_PRESERVED_ATTRIBUTES_KEY = "_user_preserved_attributes"
 _NODE_HOOKS = ("_replace_hooks", "_create_node_hooks", "_erase_node_hooks", "_deepcopy_hooks")
@@ -67,9 +69,7 @@ def reduce_graph_module(body: dict[str, Any], import_block: str) -> nn.Module:
 
 def _deserialize_graph_module(forward: Callable, body: dict[str, Any], graph_module_cls: type | None = None) -> nn.Module:
     """A GraphModule of the attributes, with the graph of the function; all submodules are leaves."""
-    from ._symbolic_trace import Tracer
-
-    tracer_cls = body.get("_tracer_cls") or Tracer
+    tracer_cls = body.get("_tracer_cls") or default_tracer
 
     class KeepModules(tracer_cls):
         def is_leaf_module(self, _module: nn.Module, _name: str) -> bool:

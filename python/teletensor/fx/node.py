@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Callable
 
 from .._C import Tensor, device, dtype
 from .._toplevel.asserts import _assert
+from ._mutation import _mutates
 from ._names import _qualified_name as _get_qualified_name
 from ._names import _type_repr, typename
 from .immutable_collections import immutable_dict, immutable_list
@@ -34,16 +35,6 @@ def has_side_effect(fn: Callable) -> Callable:
     """Registers a function whose calls eliminate_dead_code() keeps; returns it."""
     _side_effectful_functions.add(fn)
     return fn
-
-
-def _mutates(name: str) -> bool:
-    """Whether a function or method of this name changes its first argument: add_, but not __add__."""
-    return name.endswith("_") and not name.endswith("__") or name in _INPLACE_OPERATORS
-
-
-_INPLACE_OPERATORS = frozenset(
-    "iadd iand ifloordiv ilshift imod imul imatmul ior ipow irshift isub itruediv ixor setitem __setitem__ delitem".split()
-)
 
 
 def _function_is_impure(target: Callable, impure_random: bool) -> bool:

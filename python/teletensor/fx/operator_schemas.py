@@ -16,6 +16,7 @@ import warnings
 from typing import Any, Callable, NamedTuple
 
 from .._C import Tensor, device, dtype
+from ._mutation import _mutates
 from ._names import typename
 
 __all__ = [
@@ -93,8 +94,6 @@ def get_signature_for_torch_op(op: Callable, return_schemas: bool = False) -> An
 
 def check_for_mutable_operation(target: Callable, args: tuple, kwargs: dict) -> None:
     """Raises RuntimeError if a call changes one of its arguments: an in-place function, or one with `out`."""
-    from .node import _mutates
-
     module = getattr(target, "__module__", None) or ""
     name = getattr(target, "__name__", "")
     if kwargs.get("out") is not None or module.startswith(("teletensor", "torch", "_operator")) and _mutates(name):

@@ -12,6 +12,8 @@ from . import annotations
 from ._settings import (
     enable_onednn_fusion, onednn_fusion_enabled, optimized_execution, set_fusion_strategy, set_module, strict_fusion,
 )  # fmt: skip
+from ._trace import _flatten, _get_trace_graph, _unique_state_dict  # noqa: F401 - names that libraries import
+from ._tracing_state import _is_tracing as is_tracing
 from ._types import (
     Attribute, CompilationUnit, Error, RecursiveScriptClass, RecursiveScriptModule, ScriptFunction, ScriptModule, ScriptWarning,
     TopLevelTracedModule, TracedModule, TracerWarning, TracingCheckError, export_opnames, jit_module_from_flatbuffer,
@@ -57,11 +59,6 @@ def optimize_for_inference(mod: Module, other_methods: Any = None) -> Module:
     return mod
 
 
-def _get_trace_graph(f: Any, args: Any = (), kwargs: Any = None, *options: Any, **named_options: Any) -> Any:
-    """Raises NotImplementedError: there are no graphs of TorchScript. torch.fx.symbolic_trace records a graph of calls."""
-    raise NotImplementedError("[jit._get_trace_graph] there are no TorchScript graphs; use torch.fx.symbolic_trace")
-
-
 def wait(future: Any) -> Any:
     """Returns its argument, because fork() returns the result instead of a future."""
     return future
@@ -104,9 +101,6 @@ def fork(func: Callable, *args: Any, **options: Any) -> Any:
 def is_scripting() -> bool:
     """Always False."""
     return False
-
-
-is_tracing = is_scripting
 
 
 def annotate(the_type: Any, the_value: Any) -> Any:

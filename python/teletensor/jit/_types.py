@@ -27,27 +27,6 @@ class TracingCheckError(Exception):
         super().__init__(self.message)
 
 
-class TensorType:
-    """The type of tensors in TorchScript, for annotations: there are no graphs whose values have it."""
-
-    _instance: TensorType | None = None
-
-    @classmethod
-    def get(cls) -> TensorType:
-        """The type of a tensor of which nothing else is known."""
-        if cls._instance is None:
-            cls._instance = cls()
-        return cls._instance
-
-    @staticmethod
-    def kind() -> str:
-        """The name of the kind of type."""
-        return "TensorType"
-
-    def __repr__(self) -> str:
-        return "Tensor"
-
-
 class Attribute(NamedTuple):
     """A module's attribute with its type, which is not checked."""
 

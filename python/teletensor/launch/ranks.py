@@ -22,6 +22,8 @@ from .membership import State
 from .options import STDERR, STDOUT, Options, cores
 
 _PR_SET_PDEATHSIG = 1
+# Others notice a process that a signal ends, by its closed sockets, before its exit code is known.
+_NOTICED_SECONDS = 0.1
 _UNSURE_SECONDS = 3.0  # after the first exit, how long the ranks that are exiting are waited for
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -171,9 +173,16 @@ class Rank:
             # The process is not reaped before finish(), so that its id, which names its group, is not used again.
             info = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             if info is not None:
-                self._ended_at = time.time()
                 self._code = info.si_status if info.si_code == os.CLD_EXITED else 128 + info.si_status
+                self._ended_at = time.time() - (_NOTICED_SECONDS if self._code > 128 else 0)
         return self._code
+
+    def is_being_freed(self) -> bool:
+        """Whether the process has ended, but its exit code is not known yet: the kernel has freed its memory."""
+        try:
+            return self.code is None and set(Path(f"/proc/{self.pid}/statm").read_text().split()) == {"0"}
+        except OSError:
+            return False
 
     def recorded(self) -> dict | None:
         """Returns the contents of the rank's failure file; None if it has not written one."""
@@ -236,9 +245,11 @@ class Ranks:
             raise
 
     def failed(self, host: str) -> Failure | None:
-        """Returns the first failure, once it is known: a rank that has written its failure file may still be exiting,
-        and when all failures report a lost rank, that rank may be one whose exit is still to be seen.
+        """Returns the first failure, once it is known: a rank that has written its failure file, or whose memory
+        the kernel has freed, may still be exiting, and when all failures report a lost rank, that rank may be one whose
+        exit is still to be seen.
         """
+        freed = [rank for rank in self._ranks if rank.is_being_freed()]
         failed = [rank for rank in self._ranks if rank.code]
         if not failed:
             return None
@@ -248,7 +259,7 @@ class Ranks:
         exiting = [rank for rank in self._ranks if rank.code is None and rank.recorded()]
         first = min([*failed, *exiting], key=lambda rank: rank.failure(host).order)
         running = any(rank.code is None for rank in self._ranks)
-        unsure = first in exiting or running and first.failure(host).caused_by_peer
+        unsure = freed or first in exiting or running and first.failure(host).caused_by_peer
         if unsure and now - self._failed_at < _UNSURE_SECONDS:
             return None
         first = min(failed, key=lambda rank: rank.failure(host).order)

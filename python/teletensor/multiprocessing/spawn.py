@@ -16,6 +16,8 @@ import warnings
 from pathlib import Path
 from typing import Callable
 
+from ._contexts import get_context
+
 __all__ = [
     "ProcessContext", "ProcessException", "ProcessExitedException", "ProcessRaisedException", "SpawnContext", "spawn",
     "start_processes",
@@ -154,8 +156,6 @@ def start_processes(
         daemon: the processes end with this one.
         start_method: "spawn", "forkserver" or "fork", with which ``args`` must not contain tensors.
     """
-    from . import get_context
-
     context = get_context(start_method)
     folder = tempfile.mkdtemp(prefix="teletensor-processes-")
     error_files = [str(Path(folder) / str(i)) for i in range(nprocs)]

@@ -8,9 +8,6 @@ from .modules import *  # noqa: F403
 from .modules.module import Module
 from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 
-from . import parallel  # isort: skip  # needs Module
-from .parallel import DataParallel  # isort: skip
-
 _FACTORY_KEYS = ("device", "dtype", "memory_format")
 
 
@@ -32,9 +29,9 @@ def factory_kwargs(kwargs: dict | None) -> dict:
     return result
 
 
-__all__ = [
+__all__ = [  # noqa: F405, F822 - some are imported at their first use
     "Buffer", "DataParallel", "Module", "Parameter", "UninitializedBuffer", "UninitializedParameter", "factory_kwargs",
     "functional", "init", "parallel", "utils",
 ]  # fmt: skip
 
-__getattr__, __dir__ = lazy_attributes(globals(), ("attention", "quantized"))
+__getattr__, __dir__ = lazy_attributes(globals(), ("attention", "parallel", "quantized"), {"parallel": "DataParallel"})

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Callable
 
 from .. import _C
 from .._C import Tensor
-from .._generator import Generator
 from .._planned import not_implemented
+from . import pooling
 
 GRID_SAMPLE_INTERPOLATION_MODES = {"bilinear": 0, "nearest": 1, "bicubic": 2}
 GRID_SAMPLE_PADDING_MODES = {"zeros": 0, "border": 1, "reflection": 2}
@@ -79,8 +79,6 @@ _POOL_PARAMETERS = {
 
 def _with_indices(name: str) -> Callable:
     def pool(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
-        from . import functional
-
         positions = {"fractional_max_pool2d": 4, "fractional_max_pool3d": 4, "adaptive_max_pool1d": 2, "adaptive_max_pool3d": 2}
         place = positions.get(name, 6)
         if len(args) > place:
@@ -88,7 +86,7 @@ def _with_indices(name: str) -> Callable:
             kwargs.pop("return_indices", None)
         else:
             kwargs["return_indices"] = True
-        return getattr(functional, name)(*args, **kwargs)
+        return getattr(pooling, name)(*args, **kwargs)
 
     pool.__overloads__ = (_POOL_PARAMETERS[name],)  # for tools that read signatures
     pool.__name__ = pool.__qualname__ = f"{name}_with_indices"
@@ -100,22 +98,6 @@ for _name in (
     "adaptive_max_pool1d", "adaptive_max_pool3d", "fractional_max_pool2d", "fractional_max_pool3d", "max_pool1d", "max_pool3d",
 ):  # fmt: skip
     globals()[f"{_name}_with_indices"] = _with_indices(_name)
-
-
-def native_channel_shuffle(input: Tensor, groups: int) -> Tensor:
-    """channel_shuffle."""
-    from . import functional
-
-    return functional.channel_shuffle(input, groups)
-
-
-def rrelu_(
-    input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, generator: Generator | None = None
-) -> Tensor:
-    """rrelu, in place."""
-    from .._toplevel.nn import rrelu_ as run
-
-    return run(input, lower, upper, training, generator)
 
 
 def grouped_mm(

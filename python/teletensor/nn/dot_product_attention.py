@@ -7,6 +7,7 @@ import math
 
 from .. import _C
 from .._C import Tensor
+from .._composites import one_operator
 
 _ops = _C.ops
 
@@ -72,6 +73,11 @@ def scaled_dot_product_attention(
             return _ops.attention(query, key, value, attn_mask, is_causal, scale=scale, allow_cudnn=True)
         if backend is not SDPBackend.MATH:
             return _ops.attention(query, key, value, attn_mask, is_causal, scale=scale)
+    return _composed_attention(query, key, value, attn_mask, dropout_p, is_causal, scale)
+
+
+@one_operator("scaled_dot_product_attention")
+def _composed_attention(query: Tensor, key: Tensor, value: Tensor, attn_mask, dropout_p: float, is_causal: bool, scale) -> Tensor:
     attention_weights = _attention_weights(query, key, attn_mask, is_causal, scale)
     return (_ops.dropout(attention_weights, dropout_p, True) if dropout_p else attention_weights) @ value
 

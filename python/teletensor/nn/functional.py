@@ -6,20 +6,24 @@ the operator (``inplace``, ``training``, padding by name).
 
 from __future__ import annotations
 
+import contextlib
 import math
 import warnings
 
-from .. import _C
+from .. import _C, _composites
 from .._C import Tensor
+from .._generator import Generator
+from .._composites import one_operator
 from .._ops.join import pdist  # noqa: F401
+from .._ops.padding import pad  # noqa: F401
 from .._ops.out_variant import out_variant, exact_out_variant
 from .._options import check_flags, check_kind
+from .._overridable import PROTOCOL as _PROTOCOL
 from .._overridable import overridable as _overridable
 from .._overridable import wrap_functions as _wrap_functions
 from . import _reduction as _Reduction  # noqa: F401, N812 - PyTorch's name
 from .dot_product_attention import multi_head_attention_forward, scaled_dot_product_attention  # noqa: F401
 from .embedding_bag import embedding_bag, divide_by_frequency, renorm_rows
-from .pad_indices import pad_index
 from .resampling import fold, interpolate, unfold, upsample, upsample_bilinear, upsample_nearest  # noqa: F401
 
 globals().update({name: fn for name, fn in vars(_C.functional).items() if not name.startswith("_")})
@@ -30,7 +34,8 @@ from .sequence_losses import (  # noqa: E402, F401
 )  # fmt: skip
 from .pooling import (  # noqa: E402, F401 - max_pool3d replaces the operator
     adaptive_max_pool1d, adaptive_max_pool3d, fractional_max_pool2d, fractional_max_pool3d, local_response_norm,
-    lp_pool1d, lp_pool2d, lp_pool3d, max_pool3d, max_unpool1d, max_unpool2d, max_unpool3d, one_size,
+    lp_pool1d, lp_pool2d, lp_pool3d, max_pool1d, max_pool2d, max_pool2d_with_indices, max_pool3d, max_unpool1d,
+    max_unpool2d, max_unpool3d, one_size,
 )  # fmt: skip
 
 
@@ -149,6 +154,14 @@ def rrelu(input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: b
     return input.copy_(result) if inplace else result
 
 
+def rrelu_(
+    input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, generator: Generator | None = None
+) -> Tensor:
+    """rrelu, in place."""
+    with generator or contextlib.nullcontext():
+        return _ops.assign(input, rrelu(input, lower, upper, training), out=input)
+
+
 def _softmax_dim(name: str, ndim: int, stacklevel: int) -> int:
     warnings.warn(
         f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
@@ -199,9 +212,14 @@ def _checked_probability(p: float) -> float:
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """In training, zeroes elements with probability p and scales the rest by 1 / (1 - p)."""
     if _checked_probability(p) == 0.0 or not training:
-        return input
+        return input if _composites.recorder is None else _unchanged_by_dropout(input, p, training)
     result = _ops.dropout(input, p, True)
     return input.copy_(result) if inplace else result
+
+
+@one_operator("dropout")
+def _unchanged_by_dropout(input: Tensor, p: float, training: bool) -> Tensor:
+    return input
 
 
 def _keep_mask(input: Tensor, sizes, p: float) -> Tensor:
@@ -313,32 +331,6 @@ conv1d, conv2d, conv3d = _convolution("conv1d", 1), _convolution("conv2d", 2), _
 # -- pooling
 
 
-def max_pool2d_with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
-    """max_pool2d that also returns the indices of the maxima."""
-    return max_pool2d(input, kernel_size, stride, padding, dilation, ceil_mode, return_indices=True)
-
-
-def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
-    """The maximum of each window."""
-    args = (input, kernel_size, stride if stride is not None else kernel_size, padding, dilation, ceil_mode)
-    return tuple(_ops.max_pool2d_with_indices(*args)) if return_indices else _ops.max_pool2d(*args)
-
-
-def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
-    """The maximum of each window."""
-    if input.dim() not in (2, 3):
-        raise RuntimeError(
-            f"max_pool1d: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for input, but got:{list(input.shape)}"
-        )
-    single = lambda v: v if isinstance(v, int) else v[0]  # noqa: E731
-    stride = kernel_size if stride is None else stride
-    result = max_pool2d(
-        input.unsqueeze(-2), (1, single(kernel_size)), (1, single(stride)), (0, single(padding)),
-        (1, single(dilation)), ceil_mode, return_indices,
-    )  # fmt: skip
-    return tuple(r.squeeze(-2) for r in result) if return_indices else result.squeeze(-2)
-
-
 def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True) -> Tensor:
     """The mean of each window."""
     single = lambda v: v if isinstance(v, int) else v[0]  # noqa: E731
@@ -400,6 +392,7 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
     return _ops.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
 
 
+@one_operator("instance_norm")
 def instance_norm(
     input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True, momentum=0.1, eps=1e-5
 ) -> Tensor:
@@ -458,36 +451,6 @@ def normalize(input, p=2.0, dim=1, eps=1e-12, out: Tensor | None = None) -> Tens
 @out_variant
 def _normalize(input, p, dim, eps) -> Tensor:
     return input / input.norm(p, dim, True).clamp_min(eps).expand_as(input)
-
-
-def pad(input, pad, mode: str = "constant", value=None) -> Tensor:
-    """Pads the ends of the last dimensions; negative padding crops. `pad` starts with the last dimension's two ends."""
-    pad = list(pad)
-    if any(isinstance(n, str) for n in pad):
-        raise TypeError(f"pad(): argument 'pad' must be tuple of ints, got {pad}")
-    if len(pad) % 2 or len(pad) // 2 > input.dim():
-        raise RuntimeError(f"Padding length must be even and at most twice the number of dimensions, got {pad}")
-    if mode == "constant":
-        return _ops.pad(input, pad, 0.0 if value is None else value)
-    if mode == "circular" and min(pad, default=0) < 0:  # cropped elements must not reappear
-        input = _ops.pad(input, [min(n, 0) for n in pad], 0.0)
-        pad = [max(n, 0) for n in pad]
-    if mode == "circular" and any(n > input.shape[-1 - i // 2] for i, n in enumerate(pad)):
-        raise RuntimeError("Padding value causes wrapping around more than once.")
-    if value:
-        raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
-    while pad and not (pad[-1] or pad[-2]):
-        pad = pad[:-2]
-    dims = range(input.dim() - len(pad) // 2, input.dim())
-    indices = [pad_index(mode, input.shape[d], *pad[2 * (dims.stop - 1 - d):][:2], input.device) for d in dims]
-    if len(dims) > 1 and math.prod(input.shape[:dims.start]) >= _MANY_PLANES:  # indexing all dimensions at once is faster
-        return input[(..., *(p.reshape(-1, *[1] * (len(dims) - 1 - i)) for i, p in enumerate(indices)))]
-    for d, p in zip(dims, indices, strict=True):
-        input = input.index_select(d, p)
-    return input
-
-
-_MANY_PLANES = 32
 
 
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
@@ -553,21 +516,25 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     return input.reshape(n, groups, c // groups, -1).transpose(1, 2).reshape(input.shape)
 
 
+def native_channel_shuffle(input: Tensor, groups: int) -> Tensor:
+    """channel_shuffle."""
+    return channel_shuffle(input, groups)
+
+
 _wrap_functions(globals())
 
 
 def __getattr__(name: str):
-    """Names that are rarely used, and those of torch.overrides."""
+    """Names that are rarely used."""
     if name.startswith("__"):
         raise AttributeError(f"module 'teletensor.nn.functional' has no attribute {name!r}")
-    from .. import overrides
+    if name in _PROTOCOL:
+        return _PROTOCOL[name]
     from . import _functional_names
 
     if hasattr(_functional_names, name):
         value = globals()[name] = _overridable(__name__, name, getattr(_functional_names, name))
         return value
-    if "torch_function" in name and hasattr(overrides, name):  # neither overridable nor a function of this module
-        return getattr(overrides, name)
     raise AttributeError(f"module 'teletensor.nn.functional' has no attribute {name!r}: not implemented yet (docs/names.md)")
 
 

@@ -210,3 +210,29 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
     squares = _ops.pad((input * input).flatten(2).unsqueeze(1), [0, 0, size // 2, (size - 1) // 2])
     means = _ops.avg_pool2d(squares, (size, 1), (1, 1)).squeeze(1).reshape(input.shape)
     return input / (means * alpha + k) ** beta
+
+
+def max_pool2d_with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
+    """max_pool2d that also returns the indices of the maxima."""
+    return max_pool2d(input, kernel_size, stride, padding, dilation, ceil_mode, return_indices=True)
+
+
+def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
+    """The maximum of each window."""
+    args = (input, kernel_size, stride if stride is not None else kernel_size, padding, dilation, ceil_mode)
+    return tuple(_ops.max_pool2d_with_indices(*args)) if return_indices else _ops.max_pool2d(*args)
+
+
+def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
+    """The maximum of each window."""
+    if input.dim() not in (2, 3):
+        raise RuntimeError(
+            f"max_pool1d: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for input, but got:{list(input.shape)}"
+        )
+    single = lambda v: v if isinstance(v, int) else v[0]  # noqa: E731
+    stride = kernel_size if stride is None else stride
+    result = max_pool2d(
+        input.unsqueeze(-2), (1, single(kernel_size)), (1, single(stride)), (0, single(padding)),
+        (1, single(dilation)), ceil_mode, return_indices,
+    )  # fmt: skip
+    return tuple(r.squeeze(-2) for r in result) if return_indices else result.squeeze(-2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .. import _C
 from .._C import Tensor
 from ..linalg import vector_norm
-from ._stateless import function_of_module
+from ._stateless import SCALING, STEPS, stateless
 from .optimizer import Optimizer
 
 __all__ = ["Adafactor"]
@@ -93,4 +93,7 @@ def _finfo_eps(p: Tensor) -> float:
     return finfo(p.dtype).eps
 
 
-__getattr__ = function_of_module(__name__, "adafactor")
+adafactor = stateless(
+    Adafactor, "adafactor", {"row_vars": "row_var", "col_vars": "col_var", "variances": "variance", **STEPS},
+    {"foreach": None, **SCALING, "has_complex": False}, ("d", "lr", "beta2_decay", "weight_decay", "eps1", "eps2", "maximize"),
+)  # fmt: skip

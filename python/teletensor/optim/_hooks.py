@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import sys
 from collections import OrderedDict
 from typing import Any, Callable
 
+from .. import _active_profile
 from ..nn.modules._hooks import RemovableHandle, register
 
 _global_optimizer_pre_hooks: OrderedDict = OrderedDict()
@@ -33,10 +33,9 @@ _NO_RANGE = contextlib.nullcontext()
 
 def profiled(name: str, optimizer: Any) -> Any:
     """A range of the profile in progress, named as PyTorch's; without a profile, a context without effect."""
-    profiles = sys.modules.get("teletensor.profiler._active")  # not imported by programs that do not profile
-    if profiles is None or profiles.active is None:
+    if _active_profile.active is None:
         return _NO_RANGE
-    return profiles.record_function(f"Optimizer.{name}#{type(optimizer).__name__}.{name}")
+    return _active_profile.record_function(f"Optimizer.{name}#{type(optimizer).__name__}.{name}")
 
 
 def hooked(step: Callable) -> Callable:

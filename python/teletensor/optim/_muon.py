@@ -6,7 +6,7 @@ import math
 
 from .. import _C
 from .._C import Tensor
-from ._stateless import function_of_module
+from ._stateless import stateless
 from .optimizer import Optimizer
 
 __all__ = ["Muon"]
@@ -85,4 +85,7 @@ class Muon(Optimizer):
             p.sub_(update.to(p.dtype) * (lr * _ADJUSTMENTS[group["adjust_lr_fn"]](*p.shape)))
 
 
-__getattr__ = function_of_module(__name__, "muon")
+muon = stateless(
+    Muon, "muon", {"muon_momentum_bufs": "momentum_buffer"}, {},
+    ("foreach=None", "lr", "weight_decay", "momentum", "nesterov", "ns_coefficients", "ns_steps", "eps", "adjust_lr_fn", "has_complex"),
+)  # fmt: skip

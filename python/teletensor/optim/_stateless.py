@@ -12,33 +12,30 @@ from .._C import Tensor
 from .optimizer import Optimizer
 
 _NO_EFFECT = ("foreach", "fused", "has_complex", "has_sparse_grad")
+# States and flags that several optimizers have.
+MOMENTS = {"exp_avgs": "exp_avg", "exp_avg_sqs": "exp_avg_sq"}
+STEPS = {"state_steps": "step"}
+SCALING = {"grad_scale": None, "found_inf": None}
+COMMON = "foreach maximize differentiable capturable has_complex"
 
 
-def function_of_module(module: str, name: str) -> Callable:
-    """The __getattr__ of an optimizer's module: its function is that of torch.optim.functional, imported at its first use."""
-
-    def get(wanted: str) -> Any:
-        if wanted != name:
-            raise AttributeError(f"module {module!r} has no attribute {wanted!r}")
-        from . import functional
-
-        return getattr(functional, name)
-
-    return get
+def flags(names: str) -> dict:
+    """Arguments with their defaults: None for foreach and fused, else False."""
+    return {n: None if n in ("foreach", "fused") else False for n in names.split()}
 
 
-def stateless(kind: type[Optimizer], name: str, states: dict[str, str], flags: dict, options: tuple[str, ...]) -> Callable:
+def stateless(kind: type[Optimizer], name: str, states: dict[str, str], extra: dict, options: tuple[str, ...]) -> Callable:
     """A function that performs one step of an optimizer, in place, on lists of parameters, gradients and states.
 
     Args:
         states: the arguments with one tensor per parameter, and the names of these tensors in the optimizer's state.
-        flags: further arguments with their defaults.
+        extra: further arguments with their defaults.
         options: arguments that must be given by keyword; "foreach=None" has a default.
     """
     empty, both, keyword = (getattr(inspect.Parameter, k) for k in ("empty", "POSITIONAL_OR_KEYWORD", "KEYWORD_ONLY"))
     names = ["params", "d_p_list" if name == "sgd" else "grads", *states]
     signature = inspect.Signature(
-        [inspect.Parameter(n, both) for n in names] + [inspect.Parameter(n, both, default=v) for n, v in flags.items()]
+        [inspect.Parameter(n, both) for n in names] + [inspect.Parameter(n, both, default=v) for n, v in extra.items()]
         + [inspect.Parameter(n.removesuffix("=None"), keyword, default=None if "=" in n else empty) for n in options]
     )  # fmt: skip
 

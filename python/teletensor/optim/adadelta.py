@@ -5,7 +5,7 @@ from __future__ import annotations
 from .. import _C
 from ._options import check_lr
 from ._per_parameter import PerParameterOptimizer
-from ._stateless import function_of_module
+from ._stateless import STEPS, flags, stateless
 from .optimizer import implementation, require_non_negative
 
 __all__ = ["Adadelta"]
@@ -38,4 +38,7 @@ class Adadelta(PerParameterOptimizer):
         p.add_(delta, alpha=-float(group["lr"]))
 
 
-__getattr__ = function_of_module(__name__, "adadelta")
+adadelta = stateless(
+    Adadelta, "adadelta", {"square_avgs": "square_avg", "acc_deltas": "acc_delta", **STEPS},
+    flags("capturable foreach differentiable has_complex"), ("lr", "rho", "eps", "weight_decay", "maximize"),
+)  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .. import _C
 from ._options import check_lr
 from ._per_parameter import PerParameterOptimizer
-from ._stateless import function_of_module
+from ._stateless import SCALING, STEPS, flags, stateless
 from .optimizer import implementation, require_non_negative
 
 __all__ = ["Adagrad"]
@@ -45,4 +45,8 @@ class Adagrad(PerParameterOptimizer):
         p.addcdiv_(grad, state["sum"].addcmul_(grad, grad).sqrt().add(group["eps"]), value=-lr)
 
 
-__getattr__ = function_of_module(__name__, "adagrad")
+adagrad = stateless(
+    Adagrad, "adagrad", {"state_sums": "sum", **STEPS},
+    {"fused": None, **SCALING, **flags("has_sparse_grad foreach differentiable has_complex")},
+    ("lr", "weight_decay", "lr_decay", "eps", "maximize"),
+)  # fmt: skip

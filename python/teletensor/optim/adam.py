@@ -8,7 +8,7 @@ from .. import _C
 from ._options import check_betas, check_lr
 from ._per_parameter import real_view
 from ._skipped_steps import are_on, count_in_engine, has_own_step, is_counter
-from ._stateless import function_of_module
+from ._stateless import MOMENTS, SCALING, STEPS, flags, stateless
 from .optimizer import Optimizer, implementation, require_non_negative
 
 
@@ -104,4 +104,7 @@ class Adam(Optimizer):
         p.addcdiv_(state["exp_avg"].clone(), scale, value=-lr / (1 - beta1**step))
 
 
-__getattr__ = function_of_module(__name__, "adam")
+ADAM_STATES = {**MOMENTS, "max_exp_avg_sqs": "max_exp_avg_sq", **STEPS}
+ADAM_FLAGS = {**flags("foreach capturable differentiable fused"), **SCALING, "has_complex": False}
+ADAM_OPTIONS = ("amsgrad", "beta1", "beta2", "lr", "weight_decay", "eps", "maximize")
+adam = stateless(Adam, "adam", ADAM_STATES, {**ADAM_FLAGS, "decoupled_weight_decay": False}, ADAM_OPTIONS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .. import _C
 from ._per_parameter import AdamVariant
-from ._stateless import function_of_module
+from ._stateless import COMMON, STEPS, flags, stateless
 from .optimizer import implementation
 
 __all__ = ["Adamax"]
@@ -32,4 +32,7 @@ class Adamax(AdamVariant):
         p.addcdiv_(mean, largest, value=-float(group["lr"]) / (1 - beta1 ** state["step"]))
 
 
-__getattr__ = function_of_module(__name__, "adamax")
+adamax = stateless(
+    Adamax, "adamax", {"exp_avgs": "exp_avg", "exp_infs": "exp_inf", **STEPS}, flags(COMMON),
+    ("eps", "beta1", "beta2", "lr", "weight_decay"),
+)  # fmt: skip

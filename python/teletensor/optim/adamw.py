@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ._stateless import function_of_module
-from .adam import Adam
+from ._stateless import stateless
+from .adam import ADAM_FLAGS, ADAM_OPTIONS, ADAM_STATES, Adam
 
 __all__ = ["AdamW"]
 
@@ -26,4 +26,15 @@ class AdamW(Adam):
             group["decoupled_weight_decay"] = True
 
 
-__getattr__ = function_of_module(__name__, "adamw")
+_adamw = stateless(Adam, "adamw", ADAM_STATES, {**ADAM_FLAGS, "decoupled_weight_decay": True}, ADAM_OPTIONS)
+
+
+def adamw(*args, **kwargs) -> None:
+    """One step of AdamW, in place; waits for the engine, to read the step's number."""
+    _adamw(*args, **kwargs)
+
+
+_signature = _adamw.__signature__
+adamw.__signature__ = _signature.replace(
+    parameters=[p for n, p in _signature.parameters.items() if n != "decoupled_weight_decay"]
+)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .. import _C
 from ._options import as_saved, check_lr
 from ._per_parameter import PerParameterOptimizer
-from ._stateless import function_of_module
+from ._stateless import COMMON, STEPS, flags, stateless
 from .optimizer import implementation, require_non_negative
 
 __all__ = ["ASGD"]
@@ -43,4 +43,7 @@ class ASGD(PerParameterOptimizer):
         state["mu"] = as_saved(1 / max(1, state["step"] - group["t0"]))
 
 
-__getattr__ = function_of_module(__name__, "asgd")
+asgd = stateless(
+    ASGD, "asgd", {"axs": "ax", "mus": "mu", "etas": "eta", **STEPS}, flags(COMMON),
+    ("lambd", "lr", "t0", "alpha", "weight_decay"),
+)  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ._options import as_saved
 from ._per_parameter import AdamVariant
-from ._stateless import function_of_module
+from ._stateless import MOMENTS, STEPS, flags, stateless
 from .optimizer import implementation, require_non_negative
 
 __all__ = ["NAdam"]
@@ -41,4 +41,8 @@ class NAdam(AdamVariant):
         p.addcdiv_(mean, scale, value=-lr * following / (1 - product * following))
 
 
-__getattr__ = function_of_module(__name__, "nadam")
+nadam = stateless(
+    NAdam, "nadam", {**MOMENTS, "mu_products": "mu_product", **STEPS},
+    flags("decoupled_weight_decay foreach capturable differentiable has_complex maximize"),
+    ("beta1", "beta2", "lr", "weight_decay", "momentum_decay", "eps"),
+)  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ._per_parameter import AdamVariant
-from ._stateless import function_of_module
+from ._stateless import MOMENTS, STEPS, flags, stateless
 from .optimizer import implementation
 
 __all__ = ["RAdam"]
@@ -38,4 +38,8 @@ class RAdam(AdamVariant):
         p.addcdiv_(mean, squares.sqrt().add(group["eps"]), value=-rate)
 
 
-__getattr__ = function_of_module(__name__, "radam")
+radam = stateless(
+    RAdam, "radam", {**MOMENTS, **STEPS},
+    flags("decoupled_weight_decay foreach differentiable capturable has_complex maximize"),
+    ("beta1", "beta2", "lr", "weight_decay", "eps"),
+)  # fmt: skip

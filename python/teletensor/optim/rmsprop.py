@@ -5,7 +5,7 @@ from __future__ import annotations
 from .. import _C
 from ._options import check_lr
 from ._per_parameter import PerParameterOptimizer
-from ._stateless import function_of_module
+from ._stateless import COMMON, STEPS, flags, stateless
 from .optimizer import implementation, require_non_negative
 
 __all__ = ["RMSprop"]
@@ -50,4 +50,8 @@ class RMSprop(PerParameterOptimizer):
             p.addcdiv_(grad, scale, value=-lr)
 
 
-__getattr__ = function_of_module(__name__, "rmsprop")
+rmsprop = stateless(
+    RMSprop, "rmsprop", {
+        "square_avgs": "square_avg", "grad_avgs": "grad_avg", "momentum_buffer_list": "momentum_buffer", **STEPS,
+    }, flags(COMMON), ("lr", "alpha", "eps", "weight_decay", "momentum", "centered"),
+)  # fmt: skip

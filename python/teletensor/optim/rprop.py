@@ -5,7 +5,7 @@ from __future__ import annotations
 from .. import _C
 from ._options import check_lr
 from ._per_parameter import PerParameterOptimizer
-from ._stateless import function_of_module
+from ._stateless import STEPS, flags, stateless
 from .optimizer import implementation, require_non_negative
 
 __all__ = ["Rprop"]
@@ -42,4 +42,8 @@ class Rprop(PerParameterOptimizer):
         state["prev"].copy_(grad)
 
 
-__getattr__ = function_of_module(__name__, "rprop")
+rprop = stateless(
+    Rprop, "rprop", {"prevs": "prev", "step_sizes": "step_size", **STEPS},
+    flags("foreach capturable maximize differentiable has_complex"),
+    ("step_size_min", "step_size_max", "etaminus", "etaplus"),
+)  # fmt: skip

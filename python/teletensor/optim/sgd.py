@@ -6,7 +6,7 @@ from .. import _C
 from ._options import check_lr
 from ._per_parameter import real_view
 from ._skipped_steps import are_on, has_own_step
-from ._stateless import function_of_module
+from ._stateless import SCALING, flags, stateless
 from .optimizer import Optimizer, implementation, require_non_negative
 
 
@@ -84,4 +84,7 @@ def _real(p):
     return real_view(p.detach()) if p.is_complex() else p
 
 
-__getattr__ = function_of_module(__name__, "sgd")
+sgd = stateless(
+    SGD, "sgd", {"momentum_buffer_list": "momentum_buffer"}, {**flags("has_sparse_grad foreach fused"), **SCALING},
+    ("weight_decay", "momentum", "lr", "dampening", "nesterov", "maximize"),
+)  # fmt: skip

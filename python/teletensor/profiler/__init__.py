@@ -7,7 +7,7 @@
 """
 
 from .._planned import not_implemented
-from ._active import record_function
+from .._active_profile import record_function
 from ._device import DeviceType
 from .profiler import (
     ProfilerAction, ProfilerActivity, profile, schedule, supported_activities, tensorboard_trace_handler,

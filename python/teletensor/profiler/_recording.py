@@ -7,12 +7,15 @@ import json
 import threading
 import time
 import warnings
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from .. import _C, _connection
+from .. import _C, _composites, _connection
 from ._device import ACTIVITY, Activity, activities
 from ._frames import Frame, match
+from ._names import COMPOSITES
 
 MAX_EVENTS = 1 << 20  # limit for the engine's events (48 MB), and for the client's calls (32 MB)
 _HEADER = np.dtype(
@@ -30,16 +33,23 @@ _FRAME = np.dtype(
     [(name, "<u8") for name in ("sequence", "awaited", "received", "started", "ended", "first_instruction")]
 )
 _SENT_FRAME = np.dtype([(name, "<u8") for name in ("sequence", "sent", "written", "acknowledged")])
-_MAGIC = int.from_bytes(b"TTTPROF3"[::-1], "big")
+_RANKS = 1 << 31  # Profiler::kRanks
+_FUNCTION = np.dtype([(name, "<u8") for name in ("start", "end", "thread", "name")])
+_MAGIC = int.from_bytes(b"TTTPROF4"[::-1], "big")
 
 
 @dataclasses.dataclass
 class Annotation:
-    """A range of the user's program, named by record_function. Times are time.perf_counter_ns()."""
+    """A range of the user's program. Times are time.perf_counter_ns().
+
+    Attributes:
+        is_operator: whether PyTorch records the range as an operator; otherwise record_function has named it.
+    """
 
     name: str
     start: int
     thread: int
+    is_operator: bool
     end: int = 0
 
 
@@ -50,8 +60,11 @@ class Recorded:
     Attributes:
         events: the engine's events in the order of their ends, as _EVENT. `site` and `instruction` link them to `calls`.
         calls: what the client issued, as _CALL; call i is the engine's instruction i.
-        shapes: the table to which an event's `shapes` points.
+        shapes: the table to which `shapes` of a kernel's event points.
         names: operators by number.
+        nodes: Node::form() by number, for events of nodes.
+        functions: calls of public functions in the order of their ends, as _FUNCTION.
+        function_names: by number.
         sites: source lines by number.
         frames: that were sent and executed during the recording.
         activities: of GPUs.
@@ -64,6 +77,9 @@ class Recorded:
     calls: np.ndarray
     shapes: np.ndarray
     names: dict[int, str]
+    nodes: list[str]
+    functions: np.ndarray
+    function_names: list[str]
     sites: dict[int, str]
     frames: list[Frame]
     activities: list[Activity]
@@ -72,9 +88,22 @@ class Recorded:
     start: int
     end: int
 
+    def issued(self, instruction: int) -> int:
+        """The time at which the client issued a call; 0 if it was not logged."""
+        return int(self.calls[instruction]["start"]) if instruction < len(self.calls) else 0
+
+    def ranks(self, at: int) -> list[int]:
+        """Returns the numbers of dimensions of a kernel's tensor arguments; -1 from the third on if sizes are not recorded."""
+        if not at & _RANKS:
+            return [len(size) for size in self.sizes(at)[0]]
+        known = [at >> 4 & 15, at & 15]
+        return (known + [-1] * 13)[: at >> 8 & 15]
+
     def sizes(self, at: int) -> tuple[list[list[int]], list[list[int]]]:
-        """Returns the sizes of an event's tensor arguments and results."""
-        lists = []
+        """Returns the sizes of a kernel's tensor arguments and results; none if they are not recorded."""
+        lists: list[list[list[int]]] = []
+        if at == 0 or at & _RANKS:
+            return [], []
         for _ in range(2):
             count, found = int(self.shapes[at]), []
             at += 1
@@ -101,13 +130,27 @@ class Recording:
         self._session.start_call_log(MAX_EVENTS)
         _C.ops.profiler_start(shapes, MAX_EVENTS, devices)
         self._session.flush()  # the engine records the frames that begin after the start
+        self._former_recorder = _composites.recorder
+        _composites.set_recorder(self._composite)
+        _C.start_function_log(MAX_EVENTS)
         self._start = time.perf_counter_ns()
 
-    def annotate(self, name: str) -> Annotation:
+    def annotate(self, name: str, is_operator: bool = False) -> Annotation:
         """Begins a range; the caller sets its end."""
-        annotation = Annotation(name, time.perf_counter_ns(), threading.get_native_id())
+        annotation = Annotation(name, time.perf_counter_ns(), threading.get_native_id(), is_operator)
         self.annotations.append(annotation)
         return annotation
+
+    def _composite(self, name: str, function: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """Calls a function that is one operator in PyTorch."""
+        ranges = [self.annotate(f"aten::{operator}", is_operator=True) for operator in COMPOSITES.get(name, (name,))]
+        try:
+            if self._former_recorder is not None:
+                return self._former_recorder(name, function, args, kwargs)
+            return function(*args, **kwargs)
+        finally:
+            for annotation in reversed(ranges):
+                annotation.end = time.perf_counter_ns()
 
     def stop(self) -> Recorded:
         """Ends the recording. Waits for the engine.
@@ -116,6 +159,9 @@ class Recording:
             RuntimeError: the session was closed while it was recorded.
         """
         end = time.perf_counter_ns()
+        functions, function_names = _C.stop_function_log()
+        if _composites.recorder == self._composite:
+            _composites.set_recorder(self._former_recorder)
         if _connection.connection() is not self._session:
             raise RuntimeError("[profiler] expected the session in which the profile was started, got another one")
         content = _C.ops.profiler_stop().numpy().tobytes()
@@ -146,9 +192,9 @@ class Recording:
             annotation.end = annotation.end or end
         matched = match(frames, np.frombuffer(sent, _SENT_FRAME), self._start)
         on_devices = activities(records, texts["activities"], self._start)
-        return Recorded(events, np.frombuffer(calls, _CALL), shapes, names, sites, matched, on_devices,
-                        _notice(texts["notice"], int(header["lost_activities"])), self.annotations, self._start,
-                        end)  # fmt: skip
+        return Recorded(events, np.frombuffer(calls, _CALL), shapes, names, texts["nodes"],
+                        np.frombuffer(functions, _FUNCTION), function_names, sites, matched, on_devices,
+                        _notice(texts["notice"], int(header["lost_activities"])), self.annotations, self._start, end)  # fmt: skip
 
 
 def _notice(text: str, lost: int) -> str:

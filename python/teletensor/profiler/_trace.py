@@ -52,7 +52,7 @@ def write(path: str, events: Iterable, metadata: dict[str, str], memory: Iterabl
         if event.client_range is not None:
             entries.append(_slice(event.name, kind if event.is_user_annotation else "issue", client, event.thread,
                                   event.client_range, {}))  # fmt: skip
-        if event.is_user_annotation and not event.cpu_children:
+        if event.is_range and not event.cpu_children:
             continue
         thread = _RANGES if event.is_user_annotation else _EXECUTOR
         entries.append(_slice(event.name, kind, _ENGINE, thread, event.time_range, details))

@@ -10,11 +10,11 @@ import time
 import warnings
 from collections.abc import Callable, Iterable
 
-from .. import _connection
-from . import _active
-from ._active import record_function
+from .. import _active_profile, _connection
+from .._active_profile import record_function
+from ._builder import Builder
 from ._device import DeviceType
-from ._events import Builder, EventList
+from ._events import EventList
 from ._frames import Frame
 from ._recording import Recorded, Recording
 
@@ -206,14 +206,14 @@ class profile:  # noqa: N801 - PyTorch's name
     def _begin_action(self) -> None:
         if self._recording is not None or not self._records():
             return
-        if _active.active is not None:
+        if _active_profile.active is not None:
             raise RuntimeError("[profile] another profile is being recorded; only one is possible at a time")
         wants_devices = self._activities is None or ProfilerActivity.CUDA in self._activities
         self._recording = Recording(self._options["shapes"] or self._options["with_flops"], wants_devices and _has_gpu())
-        _active.active = self._recording
+        _active_profile.active = self._recording
 
     def _save(self) -> None:
-        recording, self._recording, _active.active = self._recording, None, None
+        recording, self._recording, _active_profile.active = self._recording, None, None
         self._recorded, self._events = recording.stop(), None
         if self._recorded.notice:
             warnings.warn(f"[profile] {self._recorded.notice}", stacklevel=3)

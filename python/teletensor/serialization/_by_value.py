@@ -1,69 +1,8 @@
-"""pickle.dumps of tensors and storages, for worker processes of the same user: the bytes are in the pickle.
-
-Tensors that share memory in one pickle also share it after loading, in the session of the process that loads them.
-"""
+"""The functions that pickles of tensors and storages name by this module."""
 
 from __future__ import annotations
 
-from .. import _C
-from .._C import Tensor
-from .._storage import UntypedStorage
+from .._by_value import rebuild, rebuild_as, rebuild_meta, reduce_tensor
+from .._storage import reduce_storage, storage_from_bytes
 
-
-def storage_from_bytes(data: bytes, device: str) -> UntypedStorage:
-    """The storage that reduce_storage() described."""
-    return UntypedStorage._of(_C.from_bytes(data, _C.uint8, [len(data)], _C.device(device)))
-
-
-def reduce_storage(storage: UntypedStorage) -> tuple:
-    """How a storage is pickled. Waits for the bytes."""
-    data = bytearray(storage.nbytes())
-    if data:
-        _C.read_into(storage._view(), data)
-    return storage_from_bytes, (bytes(data), str(storage.device))
-
-
-def rebuild(storage: UntypedStorage, dtype, offset: int, size: tuple, stride: tuple, requires_grad: bool) -> Tensor:
-    """The tensor that reduce_tensor() described."""
-    tensor = storage._as(dtype, offset, size, stride)
-    tensor.requires_grad = requires_grad
-    return tensor
-
-
-def rebuild_meta(dtype, size: tuple, stride: tuple, requires_grad: bool) -> Tensor:
-    """A tensor on the meta device."""
-    from .._ops.shape import empty_strided
-
-    return empty_strided(size, stride, dtype=dtype, device="meta", requires_grad=requires_grad)
-
-
-def rebuild_as(kind: type, function, args: tuple, requires_grad: bool, attributes: dict) -> Tensor:
-    """A tensor of a subclass, or with attributes. `function` and `args` create it as a plain tensor."""
-    tensor = function(*args)
-    if kind is not Tensor:
-        tensor = kind(tensor) if kind.__module__.startswith("teletensor.nn") else Tensor.__new__(kind, tensor)
-    tensor.requires_grad = requires_grad
-    tensor.__dict__.update(attributes)
-    return tensor
-
-
-def reduce_tensor(tensor: Tensor) -> tuple:
-    """How a tensor is pickled.
-
-    Raises:
-        RuntimeError: the tensor is an intermediate result of a computation that is differentiated.
-        TypeError: a DTensor, which has parts on several engines.
-    """
-    if _C.is_dtensor(tensor):
-        raise TypeError("a DTensor has parts on several engines and cannot be pickled: use full_tensor()")
-    if tensor.requires_grad and not tensor.is_leaf:
-        raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) can be pickled: use detach()")
-    place = (tuple(tensor.shape), tuple(tensor.stride()), tensor.requires_grad)
-    if tensor.device.type == "meta":
-        plain = rebuild_meta, (tensor.dtype, *place)
-    else:
-        plain = rebuild, (UntypedStorage._of(tensor), tensor.dtype, tensor.storage_offset(), *place)
-    kind, attributes = type(tensor), vars(tensor)
-    if kind is Tensor and not attributes:
-        return plain
-    return rebuild_as, (kind, *plain, tensor.requires_grad, dict(attributes))
+__all__ = ["rebuild", "rebuild_as", "rebuild_meta", "reduce_storage", "reduce_tensor", "storage_from_bytes"]

@@ -9,11 +9,13 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections import Counter, OrderedDict
-from typing import Any, Callable
+from typing import Any
 
 from .. import _C
 from ..storage import DTYPES
 from . import _program
+from . import _rebuild as r
+from ._constructor import Constructor, _registered, is_registered
 from ._errors import LoadError, damaged, require
 
 _BLOCKED_MODULES = ("sys", "os", "posix", "nt")  # not even if a user adds their functions
@@ -27,8 +29,6 @@ _PYTHON2_MODULES = {
 _ENCODINGS = ("latin1", "latin-1", "iso-8859-1", "utf-8", "utf8", "ascii")
 
 _OTHER_LAYOUTS = ("torch.sparse_coo", "torch.sparse_csr", "torch.sparse_csc", "torch.sparse_bsr", "torch.sparse_bsc", "torch.jagged")
-
-_registered: dict[str, Any] = {}  # by full name
 
 
 def _name_and_object(entry) -> tuple[str, Any]:
@@ -95,19 +95,6 @@ class StorageType:
         return f"StorageType(dtype={self.dtype})"
 
 
-class Constructor:
-    """A class or function of the table that files may call, with a check of its arguments."""
-
-    def __init__(self, name: str, function: Callable, creates: type | None = None) -> None:
-        self.name, self._function, self.creates = name, function, creates
-
-    def __call__(self, *args):
-        return self._function(*args)
-
-    def __repr__(self) -> str:
-        return self.name
-
-
 def _encode(text="", encoding="utf-8") -> bytes:
     require(
         isinstance(text, str) and isinstance(encoding, str) and encoding.lower() in _ENCODINGS,
@@ -163,8 +150,6 @@ def _layout(name="") -> str:
 
 def _table(keys) -> dict[str, Any]:
     """The table of allowed names. `keys`: the check of a hash table's keys (``Keys``)."""
-    from . import _rebuild as r
-
     def pairs(kind):
         def make(*args):
             items = args[0] if args else ()
@@ -244,11 +229,6 @@ def registered(path: str) -> Any:
     ours = "teletensor" + path[len("torch") :] if path.startswith("torch.") else path
     found = _registered.get(path) or _registered.get(ours)
     return found and found[1]
-
-
-def is_registered(value: object) -> bool:
-    """Whether a user added the object."""
-    return any(value is added for _, added in _registered.values())
 
 
 class _Scope(threading.local):

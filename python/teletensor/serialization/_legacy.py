@@ -16,9 +16,9 @@ from ..storage import TypedStorage
 from ._archive import FileSource
 from ._errors import LoadError, damaged, require, shown
 from ._globals import Globals, StorageType
-from ._load import StorageMaker, storage_fields, text_of
 from ._locations import Placement
 from ._save import LEGACY_MAGIC, LEGACY_PROTOCOL
+from ._storages import StorageMaker, storage_fields, text_of
 from ._unpickler import Input, Keys, Scanner, Unpickler
 
 _MAX_DIMS = 64

@@ -8,8 +8,8 @@ from typing import Any, Callable
 from .. import _C
 from .._C import Tensor
 from ..storage import TypedStorage
+from ._constructor import Constructor, is_registered
 from ._errors import LoadError, damaged, require
-from ._globals import Constructor
 
 _MAX_DIMS = 64
 
@@ -150,8 +150,6 @@ def rebuild_device_tensor(data, dtype, _device, requires_grad) -> Tensor:
 
 def rebuild_from_type(function, kind, args, state) -> Tensor:
     """``_rebuild_from_type_v2``: a tensor with attributes, or of a registered subclass."""
-    from ._globals import is_registered
-
     require(isinstance(function, Constructor) and type(args) is tuple, "a function that creates a tensor", function)
     tensor = function(*args)
     require(isinstance(tensor, Tensor), "a tensor", tensor)

@@ -6,8 +6,9 @@ import math
 import warnings
 from collections.abc import Sequence
 
-from .. import _C, finfo, iinfo
+from .. import _C
 from .._C import Tensor
+from .._functions import finfo, iinfo
 
 
 def _limits(dtype, low, high) -> tuple[float, float]:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import functools
 import math
-import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from .. import _active_profile
 from .. import ops as _torch_ops
-from ..nn.modules.module import Module, register_module_forward_hook, register_module_forward_pre_hook
-from ..profiler import _active
+from ..profiler._modules import RunningModules
 from ..profiler._recording import Recorded, Recording
 
 __all__ = ["FlopCounterMode", "register_flop_formula"]
@@ -91,34 +90,20 @@ class FlopCounterMode:
         self._recording: Recording | None = None
 
     def __enter__(self) -> FlopCounterMode:
-        if _active.active is not None or self._recording is not None:
+        if _active_profile.active is not None or self._recording is not None:
             raise RuntimeError("[FlopCounterMode] expected no profile in progress")
         self.flop_counts = {"Global": {}}
-        self._stack: list[str] = []
-        self._ranges: list[tuple[int, list[str]]] = []  # from this time on, these modules are running
-        self._names: dict[int, str] = {}
-        self._hooks = [register_module_forward_pre_hook(self._enter), register_module_forward_hook(self._leave, always_call=True)]
-        self._recording = _active.active = Recording(True)
+        self._modules = RunningModules()
+        self._modules.start()
+        self._recording = _active_profile.active = Recording(True)
         return self
 
     def __exit__(self, *exception: object) -> None:
-        for hook in self._hooks:
-            hook.remove()
-        recording, self._recording, _active.active = self._recording, None, None
+        self._modules.stop()
+        recording, self._recording, _active_profile.active = self._recording, None, None
         self._count(recording.stop())
         if self.display:
             print(self.get_table(self.depth))
-
-    def _enter(self, module: Module, inputs: Any) -> None:
-        if not self._stack:  # the names of its submodules begin with its class
-            for name, child in module.named_modules(prefix=type(module).__name__):
-                self._names.setdefault(id(child), name)
-        self._stack.append(self._names.get(id(module), type(module).__name__))
-        self._ranges.append((time.perf_counter_ns(), list(self._stack)))
-
-    def _leave(self, module: Module, inputs: Any, outputs: Any) -> None:
-        self._stack.pop()
-        self._ranges.append((time.perf_counter_ns(), list(self._stack)))
 
     def _count(self, recorded: Recorded) -> None:
         counts: dict[str, dict[Any, int]] = defaultdict(lambda: defaultdict(int))
@@ -132,20 +117,9 @@ class FlopCounterMode:
                 continue
             name, number = formula(inputs, outputs)
             operator = _operator(name)
-            for module in {"Global", *self._modules_at(recorded, int(event["instruction"]))}:
+            for module in {"Global", *self._modules.at(recorded.issued(int(event["instruction"])))}:
                 counts[module][operator] += number
         self.flop_counts = {module: dict(of_module) for module, of_module in counts.items()}
-
-    def _modules_at(self, recorded: Recorded, instruction: int) -> Iterable[str]:
-        """The modules that were running when the client issued a call."""
-        if instruction >= len(recorded.calls):
-            return ()
-        issued, running = int(recorded.calls[instruction]["start"]), []
-        for start, stack in self._ranges:
-            if start > issued:
-                break
-            running = stack
-        return running
 
     def get_total_flops(self) -> int:
         """The number of operations."""

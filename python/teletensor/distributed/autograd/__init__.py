@@ -11,11 +11,10 @@ instead of in ``.grad``, so that several contexts may be in use at once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from .. import rpc as _rpc_package  # noqa: F401 - imports this package's modules in the right order
-from . import _context, _remote
+from . import _context
 from ._context import Gradients, context
+from ._remote import backward
 
 __all__ = ["backward", "context", "get_gradients", "is_available"]
 
@@ -23,25 +22,6 @@ __all__ = ["backward", "context", "get_gradients", "is_available"]
 def is_available() -> bool:
     """Whether distributed autograd is available. Always true."""
     return True
-
-
-def backward(context_id: int, roots: Sequence, retain_graph: bool = False) -> None:
-    """Runs the backward pass of a context from this worker's roots, and waits for all workers that take part.
-
-    Each worker's gradients are added to those that the context has there.
-
-    Raises:
-        RuntimeError: there is no such context, a root requires no gradient, or a worker was lost.
-    """
-    roots = list(roots)
-    if not roots:
-        raise RuntimeError("No tensors provided for gradient computation.")
-    for root in roots:
-        if not root.requires_grad:
-            raise RuntimeError("requires_grad not set on root")
-        if root.numel() != 1:
-            raise RuntimeError(f"root is not a scalar, all roots need to be scalar, got sizes {list(root.shape)}")
-    _remote.run(_context.find(context_id), roots, retain_graph)
 
 
 def get_gradients(context_id: int) -> Gradients:

@@ -19,8 +19,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ... import _C
-from ...futures import collect_all
-from .._future import Future
+from ...futures import Future, collect_all
 from ..rpc import _current
 from . import _context
 
@@ -119,6 +118,28 @@ def run(context: _context.Context, roots: Sequence[_C.Tensor], retain_graph: boo
             _current.agent().notify(rank, "autograd.end", [context.id, number])
 
 
+def backward(context_id: int, roots: Sequence, retain_graph: bool = False) -> None:
+    """Runs the backward pass of a context from this worker's roots, and waits for all workers that take part.
+
+    Each worker's gradients are added to those that the context has there.
+
+    Raises:
+        RuntimeError: there is no such context, a root requires no gradient, or a worker was lost.
+    """
+    roots = list(roots)
+    if not roots:
+        raise RuntimeError("No tensors provided for gradient computation.")
+    for root in roots:
+        if not root.requires_grad:
+            raise RuntimeError("requires_grad not set on root")
+        if root.numel() != 1:
+            raise RuntimeError(f"root is not a scalar, all roots need to be scalar, got sizes {list(root.shape)}")
+    run(_context.find(context_id), roots, retain_graph)
+
+
+backward.__module__ = "teletensor.distributed.autograd"
+
+
 def _find_nodes(context, own: Pass, roots: Sequence[_C.Tensor], retain_graph: bool, workers: set[int]) -> None:
     agent, known = _current.agent(), set()
     found = own.add_node(_ROOTS, roots)
@@ -186,9 +207,7 @@ def internal_functions(agent: Agent) -> dict[str, Callable]:
         with contextlib.suppress(RuntimeError):
             _context.find(context).passes.pop(number, None)
 
-    def backward(_peer: Peer, rref, context: int, retain_graph: bool) -> Future:
-        from . import backward
-
+    def backward_from(_peer: Peer, rref, context: int, retain_graph: bool) -> Future:
         def run_backward(result: Future) -> None:
             backward(context, [rref.local_value()], bool(retain_graph))
             result.set_result(None)
@@ -199,6 +218,6 @@ def internal_functions(agent: Agent) -> dict[str, Callable]:
         "autograd.reach": reach,
         "autograd.gradients": gradients,
         "autograd.end": end,
-        "autograd.backward": backward,
+        "autograd.backward": backward_from,
         "autograd.release": lambda _peer, number: _context.release(number),
     }

@@ -9,8 +9,8 @@ import os
 from typing import Any
 
 from ... import _C
+from ...futures import Future
 from .. import _collectives
-from .._future import Future
 from .._world import get_rank, is_initialized
 from ._nested import flatten_state_dict
 from ._ranks import Ranks

@@ -6,6 +6,7 @@ import math
 
 from ... import _C
 from ..._C import Tensor
+from ...nn.utils import clip_grad
 from .. import _options
 from .._reduce_op import ReduceOp
 from ._unit import flush
@@ -43,9 +44,4 @@ def norm_over_ranks(parameters: list, norm_type: float) -> Tensor:
     return total if is_max else total ** (1.0 / norm_type)
 
 
-def any_over_ranks(flag: Tensor, groups) -> Tensor:
-    """Returns whether a flag is set on any rank of the groups. All ranks must call it."""
-    value = flag.float().reshape(1)
-    for group in groups:
-        group.allreduce([value], _options.AllreduceOptions(reduceOp=ReduceOp.MAX)).wait()
-    return value.reshape(()) > 0
+clip_grad.norm_over_ranks = norm_over_ranks

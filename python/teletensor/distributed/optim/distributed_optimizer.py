@@ -6,8 +6,10 @@ import inspect
 import threading
 from collections.abc import Sequence
 
-from .. import autograd, rpc
-from ..rpc import RRef, _registry, api
+from ..autograd import _context
+from ..rpc import _registry, api
+from ..rpc._agent import WorkerInfo
+from ..rpc._rref import RRef
 
 
 class _LocalOptimizer:
@@ -20,7 +22,7 @@ class _LocalOptimizer:
         self._optimizer = optimizer_class(self._parameters, *args, **kwargs)
 
     def step(self, context_id: int) -> None:
-        gradients = autograd.get_gradients(context_id)
+        gradients = _context.find(context_id).gradients()
         with self._lock:
             kept = [parameter.grad for parameter in self._parameters]
             try:
@@ -64,7 +66,7 @@ class DistributedOptimizer:
     """
 
     def __init__(self, optimizer_class: type, params_rref: Sequence[RRef], *args, **kwargs):
-        of_owner: dict[rpc.WorkerInfo, list[RRef]] = {}
+        of_owner: dict[WorkerInfo, list[RRef]] = {}
         for rref in params_rref:
             of_owner.setdefault(rref.owner(), []).append(rref)
         agent = api._get_current_rpc_agent()

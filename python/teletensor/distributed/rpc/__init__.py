@@ -7,7 +7,7 @@ rpc.shutdown()
 
 from __future__ import annotations
 
-from . import _agent, api, constants, functions, options
+from . import _agent, _registry, api, constants, functions, options
 from ._agent import WorkerInfo
 from ._registry import register
 from ._rref import RRef
@@ -26,3 +26,12 @@ __all__ = [
 def is_available() -> bool:
     """Whether remote procedure calls are available. Always true."""
     return True
+
+
+def _load_remote_functions() -> None:
+    """Imports the modules of torch.distributed whose functions other workers call."""
+    from ..nn.api import remote_module  # noqa: F401
+    from ..optim import distributed_optimizer  # noqa: F401
+
+
+_registry.loaders.append(_load_remote_functions)

@@ -16,21 +16,20 @@ import time
 from collections.abc import Callable, Iterator
 
 from ... import _C
-from .. import autograd
-from .._future import Future
+from ...futures import Future
 from .._object_encoding import decode, encode
+from ..autograd import _context, _remote
 from . import _errors, _registry
 from ._channel import Incoming, LocalIncoming, LocalOutgoing, Outgoing
 from ._future import RpcFuture, mark_receiving_thread
 from ._mailbox import Inbox, Outbox
-from ._rref import Owned, RRef, RRefTable, checked_id
+from ._rref import Owned, RRef, RRefTable, call_method, checked_id
 from ._threads import Pool, Timers
 from ._values import decode_message, encode_message
 from .functions import _is_async
 from .options import TensorPipeRpcBackendOptions
 
 _log = logging.getLogger("teletensor.distributed.rpc")
-_CALL_METHOD = "rpc:method"
 # The types of an envelope's values after its kind.
 _CONTENTS = {
     "call": (int, str, object, object, bytes),  # number, function, ids of the result's RRef, autograd header, arguments
@@ -79,14 +78,6 @@ class _Call:
     seconds: float
 
 
-def call_method(rref: RRef, name: str, *args, **kwargs):
-    """Calls a method of an RRef's value, on its owner."""
-    return _registry.method_of(rref.local_value(), name)(*args, **kwargs)
-
-
-_registry._add(_CALL_METHOD, call_method)
-
-
 def _checked_future(result) -> Future:
     if isinstance(result, Future):
         return result
@@ -123,7 +114,7 @@ class Agent:
                 peer, checked_id(number), checked_id(fork)
             ),
             "rref.confirmed": lambda peer, fork: self.rrefs.confirmed(peer, checked_id(fork)),
-            **autograd._remote.internal_functions(self),
+            **_remote.internal_functions(self),
         }
 
     def start(self) -> None:
@@ -146,7 +137,7 @@ class Agent:
         """Calls a function of a worker. `remote`: the ids of the RRef of the result; the future then confirms these."""
         seconds = self.timeout if seconds is None or seconds < 0 else float(seconds)
         future = RpcFuture(self._callbacks.submit)
-        context = autograd._context.current()
+        context = _context.current()
         channel = self._outgoing(to, context, is_reply=False)
         try:
             payload = encode_message([list(args), dict(kwargs)], channel)
@@ -265,7 +256,7 @@ class Agent:
         self._internal[name](peer, *decode_message(payload, incoming))
 
     def _on_call(self, peer: Peer, incoming: Incoming, number: int, name: str, remote, header, payload: bytes) -> None:
-        context = None if header is None else autograd._context.of_message(header, peer.rank)
+        context = None if header is None else _context.of_message(header, peer.rank)
         with self._lock:
             self._serving += 1
         owned = None
@@ -308,7 +299,7 @@ class Agent:
     def _execute(self, peer: Peer, number: int, run: Callable, context, owned: Owned | None, may_wait: bool) -> None:
         """Runs a function, and sends its result. `may_wait`: the result may be a Future, whose value is sent."""
         try:
-            with autograd._context.use(context):
+            with _context.use(context):
                 result = run()
         except Exception as error:  # noqa: BLE001 - sent to the caller
             return self._finish(peer, number, context, owned, None, error)
@@ -360,7 +351,7 @@ class Agent:
         try:
             (value,) = decode_message(payload, incoming)
             if header is not None:
-                autograd._context.of_message(header, peer.rank).add_receive(peer.rank, header, incoming.recorded)
+                _context.of_message(header, peer.rank).add_receive(peer.rank, header, incoming.recorded)
             if not ok:
                 value, error = None, _errors.rebuild(value, peer.info)
         except Exception as failure:  # noqa: BLE001 - raised by the future
@@ -393,7 +384,7 @@ class Agent:
                 lambda call=call: call.future.settle(error=_errors.lost(peer.info, reason, call.name))
             )
         self.rrefs.drop_worker(peer.rank)
-        autograd._context.drop_worker(peer.rank)
+        _context.drop_worker(peer.rank)
 
     def living(self) -> Iterator[Peer]:
         """The other workers that were not lost."""

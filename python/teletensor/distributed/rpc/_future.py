@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from .._future import Future
+from ...futures import Future
 
 _local = threading.local()
 

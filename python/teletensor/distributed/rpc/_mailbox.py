@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from ... import _C
 from ..._threads import Thread
-from .. import _rendezvous
+from .. import _serving
 
 MAX_MESSAGE = 8 << 20  # a store's maximum value
 _CONNECT_SECONDS = 30.0
@@ -26,7 +26,7 @@ class Outbox:
     """This worker's messages to the others, at the engine's interface `host`."""
 
     def __init__(self, host: str):
-        port, self.token = _rendezvous._serve_published(host)
+        port, self.token = _serving.serve_published(host)
         self.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         self.prefix = secrets.token_hex(8)  # earlier workers of this session used the same store
         self._store = _C.RemoteStore(self.address, self.token, _CONNECT_SECONDS)

@@ -146,6 +146,10 @@ def method_of(value: object, name: str) -> Callable:
     return method
 
 
+# Functions that import modules which add functions of their own, before the first look-up. The package registers one.
+loaders: list[Callable[[], None]] = []
+
+
 def _library_classes() -> tuple[type, type]:
     from ...nn import Module
     from ...optim import Optimizer
@@ -183,8 +187,8 @@ def _add_teletensor() -> None:
     import teletensor as torch
     from teletensor.nn import functional
 
-    from ..nn.api import remote_module  # noqa: F401 - adds its functions
-    from ..optim import distributed_optimizer  # noqa: F401 - adds its functions
+    for load in loaders:
+        load()
 
     for space, prefix in ((torch.linalg, "linalg"), (torch.fft, "fft"), (torch.special, "special")):
         for name in getattr(space, "__all__", vars(space)):

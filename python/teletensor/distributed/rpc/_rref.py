@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import itertools
 import threading
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from .._future import Future
-from . import _current, _errors
+from ...futures import Future
+from ..autograd._remote import backward
+from . import _current, _errors, _registry
 from .constants import UNSET_RPC_TIMEOUT
 
 if TYPE_CHECKING:
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Id = tuple[int, int]  # the worker that chose it, and its number there
 _CREATION_SECONDS = 5  # maximum delay of the creator's message after a third worker's message
+
+_CALL_METHOD = "rpc:method"
 
 
 class Owned:
@@ -125,12 +129,10 @@ class RRef(Generic[T]):
 
     def backward(self, dist_autograd_ctx_id: int = -1, retain_graph: bool = False) -> None:
         """Runs a backward pass from the value: that of a distributed autograd context, or a local pass if there is no context."""
-        from .. import autograd
-
         if dist_autograd_ctx_id == -1:
             self.local_value().backward(retain_graph=retain_graph)
         elif self.is_owner():
-            autograd.backward(dist_autograd_ctx_id, [self.local_value()], retain_graph)
+            backward(dist_autograd_ctx_id, [self.local_value()], retain_graph)
         else:
             self._agent.internal_call(
                 self._owner, "autograd.backward", [self, dist_autograd_ctx_id, retain_graph]
@@ -141,17 +143,26 @@ class RRef(Generic[T]):
         return f"{kind}(id={self._id[0]}:{self._id[1]}, owner={self.owner_name()})"
 
 
+def call_method(rref: RRef, name: str, *args, **kwargs):
+    """Calls a method of an RRef's value, on its owner."""
+    return _registry.method_of(rref.local_value(), name)(*args, **kwargs)
+
+
+_registry._add(_CALL_METHOD, call_method)
+
+
+calls: dict[str, Callable] = {}  # rpc_sync, rpc_async and remote, which api sets
+
+
 class _Proxy:
     def __init__(self, rref: RRef, kind: str, timeout: float):
         self._rref, self._kind, self._timeout = rref, kind, timeout
 
     def __getattr__(self, name: str):
-        from . import _agent, api
-
-        call = getattr(api, self._kind)
+        call = calls[self._kind]
         rref, timeout = self._rref, self._timeout
         return lambda *args, **kwargs: call(
-            rref.owner(), _agent.call_method, args=(rref, name, *args), kwargs=kwargs, timeout=timeout
+            rref.owner(), call_method, args=(rref, name, *args), kwargs=kwargs, timeout=timeout
         )
 
 

@@ -12,9 +12,13 @@ from typing import TYPE_CHECKING
 
 from .._object_encoding import _Decoder, _Encoder, decode, encode
 from . import _registry
+from ._rref import RRef
 
 if TYPE_CHECKING:
     from ._channel import Incoming, Outgoing
+
+
+remote_module: type | None = None  # RemoteModule, which nn.api.remote_module sets
 
 
 class _ValueEncoder(_Encoder):
@@ -23,12 +27,9 @@ class _ValueEncoder(_Encoder):
         self._channel = channel
 
     def encode(self, value):
-        from ..nn.api.remote_module import RemoteModule
-        from ._rref import RRef
-
         if isinstance(value, RRef):
             return {"rref": self._channel.put_rref(value)}
-        if isinstance(value, RemoteModule):
+        if remote_module is not None and isinstance(value, remote_module):
             return {"remote_module": [value.on, value.device, self._channel.put_rref(value.module_rref)]}
         return super().encode(value)
 
@@ -76,13 +77,13 @@ class _ValueDecoder(_Decoder):
         return load(io.BytesIO(bytes(self.blob(place))), map_location="cpu", weights_only=False)
 
     def _remote_module(self, content):
-        from ..nn.api.remote_module import RemoteModule
-
         on, device, rref = content
         if not isinstance(on, str | int) or not isinstance(device, str):
             raise ValueError("expected the worker and device of a RemoteModule")
         place = on if isinstance(on, str) else f"rank:{on}"
-        return RemoteModule.init_from_module_rref(f"{place}/{device}", self._channel.get_rref(rref))
+        for load in _registry.loaders:
+            load()
+        return remote_module.init_from_module_rref(f"{place}/{device}", self._channel.get_rref(rref))
 
     def _function(self, name):
         if not isinstance(name, str):

@@ -13,7 +13,7 @@ from datetime import timedelta
 from ... import _C, _connection
 from .. import _pull, _rendezvous, _work
 from .._errors import DistStoreError
-from . import _current, _errors, _registry
+from . import _current, _errors, _registry, _rref
 from ._agent import Agent, Peer, WorkerInfo
 from ._future import RpcFuture
 from ._mailbox import Outbox
@@ -252,3 +252,6 @@ def _shutdown_at_exit() -> None:
 
 
 atexit.register(_shutdown_at_exit)
+
+
+_rref.calls.update(rpc_sync=rpc_sync, rpc_async=rpc_async, remote=remote)

@@ -9,7 +9,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ... import _C
-from ..device_mesh import Member
+from .._device_mesh import Member
+from . import _observer
+from ._copies import copies
 from ._decompositions import DECOMPOSITIONS
 from ._redistribute import equalized, redistribute_locals
 from ._rule import Plan, Rule, make_plan
@@ -120,8 +122,6 @@ class _Arguments:
 
 def replicate(tensor: _C.Tensor, mesh):
     """A DTensor whose value on all ranks is that of a local tensor: equal ones, or in a controller one that is copied."""
-    from ._api import copies
-
     if len(mesh._members()) > 1 and tensor.requires_grad and _C.is_grad_enabled():
         raise RuntimeError(
             "[DTensor] expected a DTensor, got a Tensor that requires grad, to which no gradient flows from the other engines: use "
@@ -137,6 +137,8 @@ def dispatch(name: str, arguments: list, sizes: list | None, into: list | None) 
     if name in _ELEMENTWISE_UPDATES:
         return _update(op, arguments)
     call = _Arguments(op, arguments, into)
+    if _observer.called is not None:
+        _observer.called(name, arguments)
     if not call.mesh._members():
         raise RuntimeError(f"[{name}] this process is not a rank of the mesh {call.mesh}")
     if name in _NEW:

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ... import _C
-from ..device_mesh import DeviceMesh, Member
+from .._device_mesh import DeviceMesh, Member
+from . import _observer
 from ._spec import Spec, outer_size, part
 from .placement_types import Partial, Placement, Replicate, Shard
 
@@ -86,6 +87,8 @@ class _Step:
     def divide(self, local: _C.Tensor, dim: int, sums: bool) -> _C.Tensor:
         """Replicate, or with `sums` Partial, to Shard."""
         padded = _pad(local, dim, self._chunk_size(dim) * self.ranks)
+        if _observer.divided is not None:
+            _observer.divided(sums)
         return _narrow(ops.group_scattered(padded, self.group, dim=dim, ranks=self.ranks, sums=sums), dim, self._part_size(dim))
 
     def reduce(self, local: _C.Tensor, op: str) -> _C.Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..device_mesh import DeviceMesh, Member
+from .._device_mesh import DeviceMesh, Member
 from .placement_types import Partial, Placement, Replicate, Shard
 
 

@@ -341,7 +341,7 @@ class Module(ModuleCalls, ModuleState):
 
         def moved(t: Tensor) -> Tensor:
             result = t.to(device=device, dtype=dtype if t.is_floating_point() or t.is_complex() else None)
-            return result if memory_format is None or t.dim() not in (4, 5) else result.contiguous(memory_format=memory_format)
+            return result if memory_format is None or t.dim() not in (4, 5) else result.to(memory_format=memory_format)
 
         return self._apply(moved)
 

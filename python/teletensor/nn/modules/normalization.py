@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import warnings
 
-from ... import _C
+from ... import _C, _default_group
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter
+from ._sync_batch_norm import sync_batch_norm
 from .module import Module
 
 __all__ = [
@@ -127,10 +128,8 @@ class SyncBatchNorm(_BatchNorm):
         self.process_group = process_group
 
     def forward(self, input):
-        from ... import distributed
-
         batch = self.training or self.running_mean is None
-        group = self.process_group or (distributed.group.WORLD if batch and self.training else None)
+        group = self.process_group or (_default_group.find() if batch and self.training else None)
         if not batch or not self.training or group is None or group.size() == 1:
             return super().forward(input)
         if input.dim() < 2:
@@ -142,8 +141,6 @@ class SyncBatchNorm(_BatchNorm):
             self.num_batches_tracked.add_(1)
             if momentum is None:  # cumulative mean; reading the count waits for the engine
                 momentum = 1.0 / float(self.num_batches_tracked)
-        from ._sync_batch_norm import sync_batch_norm
-
         return sync_batch_norm(
             input, self.weight, self.bias, self.running_mean if self.track_running_stats else None,
             self.running_var if self.track_running_stats else None, self.eps, 0.0 if momentum is None else momentum, group,

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from ... import _C
 from ..._C import Tensor
 from ..._grad_mode import no_grad
 
 __all__ = ["clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm"]
+
+# Returns the norm, of a given order, of gradients that are divided among ranks. torch.distributed.fsdp, which divides them, sets it.
+norm_over_ranks: Callable[[list, float], Tensor] | None = None
 
 
 def _grads(parameters) -> list[Tensor]:
@@ -57,8 +61,6 @@ def clip_grad_norm_(parameters, max_norm: float, norm_type: float = 2.0, error_i
     parameters = [parameters] if isinstance(parameters, Tensor) else list(parameters)
     grads = _grads(parameters)
     if any(hasattr(p, "_unit") for p in parameters):
-        from ...distributed.fsdp._norm import norm_over_ranks
-
         total = norm_over_ranks(parameters, float(norm_type))
     else:
         total = get_total_norm(grads, norm_type)

@@ -11,7 +11,8 @@ __all__ = ["convert_conv2d_weight_memory_format", "convert_conv3d_weight_memory_
 def _convert(module: Module, kinds: tuple, memory_format) -> Module:
     for part in module.modules():
         if isinstance(part, kinds):
-            part.weight.data = part.weight.detach().contiguous(memory_format=memory_format)
+            weight = part.weight.detach().clone(memory_format=memory_format)
+            part.weight.data = weight.resize_(weight.shape, memory_format=memory_format)
     return module
 
 

@@ -12,6 +12,7 @@ from typing import Generic, TypeVar
 
 from ... import _C
 from ..._C import Tensor
+from ._sample_structure import Leaf, restore
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -114,9 +115,7 @@ class PinnedDataset(Dataset):
     def __init__(
         self, dataset, device=None, *, num_workers: int = 0, progress: bool | None = None, transform: Callable | None = None
     ):
-        from .pinning import load
-
-        self._structure, self.tensors = load(dataset, device, num_workers, progress)
+        self._structure, self.tensors = self._load(dataset, device, num_workers, progress)
         self.transform = transform
 
     @classmethod
@@ -126,8 +125,6 @@ class PinnedDataset(Dataset):
         Raises:
             ValueError: there is no tensor, or their lengths differ.
         """
-        from .pinning import Leaf
-
         lengths = [len(t) for t in tensors]
         if not tensors or min(lengths) != max(lengths):
             raise ValueError(f"[PinnedDataset] expected tensors of equal length, got the lengths {lengths}")
@@ -154,8 +151,6 @@ class PinnedDataset(Dataset):
         return batch if self.transform is None else self.transform(batch)
 
     def _restore(self, tensors, batch: bool = False):
-        from .pinning import restore
-
         return restore(self._structure, tensors, batch)
 
 

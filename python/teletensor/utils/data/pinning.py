@@ -9,15 +9,13 @@ from collections.abc import Iterator, Mapping
 from ... import _C
 from ..._C import Tensor
 from ...cuda.device_index import device_code
+from ._sample_structure import Leaf
 from .collate import default_collate, like
-from .dataset import IterableDataset
+from .dataset import IterableDataset, PinnedDataset
+from .loader import DataLoader
 
 _CHUNK_BYTES = 8 << 20  # of samples that are uploaded at a time
 _MAX_CHUNK = 1024  # samples
-
-
-class Leaf:
-    """The position of a tensor in a sample."""
 
 
 def _flatten(sample, path: str = "") -> Iterator[tuple[str, object]]:
@@ -41,23 +39,6 @@ def _structure_of(sample):
     if isinstance(sample, (tuple, list)):
         return type(sample)(map(_structure_of, sample))
     return Leaf()
-
-
-def restore(structure, tensors, batch: bool):
-    """A sample of the structure with these leaves. In a batch, tuples become lists, as in default_collate."""
-    leaves = iter(tensors)
-
-    def build(part):
-        if isinstance(part, Leaf):
-            return next(leaves)
-        if isinstance(part, Mapping):
-            return like(part, {key: build(part[key]) for key in part})
-        values = [build(entry) for entry in part]
-        if hasattr(part, "_fields"):
-            return type(part)(*values)
-        return values if batch else type(part)(values)
-
-    return build(structure)
 
 
 def _describe(index: int, path: str, leaf) -> tuple[tuple[int, ...], str]:
@@ -124,8 +105,6 @@ def _bar(show: bool, total: int) -> Iterator:
 
 def load(dataset, device, num_workers: int, progress: bool | None) -> tuple[object, tuple[Tensor, ...]]:
     """Reads all samples; returns their structure and the stacked tensors, in the order of their leaves."""
-    from .loader import DataLoader
-
     if isinstance(dataset, IterableDataset) or not hasattr(dataset, "__getitem__") or not hasattr(dataset, "__len__"):
         raise TypeError(f"[PinnedDataset] expected a data set with __getitem__ and __len__, got {type(dataset).__name__}")
     count = len(dataset)
@@ -155,3 +134,6 @@ def load(dataset, device, num_workers: int, progress: bool | None) -> tuple[obje
             begin += len(samples)
             advance(len(samples))
     return _structure_of(first), tensors
+
+
+PinnedDataset._load = staticmethod(load)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from .... import _C
+from ....futures import Future
 from ... import distributed_c10d
-from ..._future import Future
 from ..._grad_bucket import GradBucket
 from ..._options import AllreduceOptions
 from ..._reduce_op import ReduceOp

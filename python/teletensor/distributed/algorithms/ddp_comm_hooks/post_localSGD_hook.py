@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..._future import Future
+from ....futures import Future
 from ..._grad_bucket import GradBucket
 from ..._groups import new_subgroups
 from ..._process_group import ProcessGroup

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from .... import _C, linalg
 from ...._C import Tensor
 from ...._generator import Generator
+from ....futures import Future
 from ... import distributed_c10d
-from ..._future import Future
 from ..._grad_bucket import GradBucket
 from . import default_hooks
 

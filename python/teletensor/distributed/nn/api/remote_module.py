@@ -7,8 +7,8 @@ from typing import Any
 
 from .... import _C
 from ....nn.modules.module import Module
-from ... import rpc
-from ...rpc import _registry
+from ...rpc import _registry, _values, api
+from ...rpc._rref import RRef
 
 __all__ = ["RemoteModule"]
 
@@ -43,7 +43,7 @@ def _run_forward(module: Any, device: str, args: Any, kwargs: Any) -> Any:
 
 
 def _parameters_of(module: Any, recurse: bool) -> list:
-    return [rpc.RRef(parameter) for parameter in module.local_value().parameters(recurse)]
+    return [RRef(parameter) for parameter in module.local_value().parameters(recurse)]
 
 
 def _set_training(module: Any, mode: bool) -> None:
@@ -72,10 +72,10 @@ class RemoteModule(Module):
     def __init__(self, remote_device: str, module_cls: type[Module], args: tuple | None = None, kwargs: dict | None = None):
         super().__init__()
         self._bind(remote_device, None)
-        self.module_rref = rpc.remote(self.on, _create_module, (module_cls, tuple(args or ()), dict(kwargs or {}), self.device))
+        self.module_rref = api.remote(self.on, _create_module, (module_cls, tuple(args or ()), dict(kwargs or {}), self.device))
 
     def _bind(self, remote_device: str, module_rref: Any) -> None:
-        if not rpc.api._is_current_rpc_agent_set():
+        if not api._is_current_rpc_agent_set():
             raise AssertionError("RemoteModule only works in RPC.")
         found = _DEVICE.fullmatch(remote_device) if isinstance(remote_device, str) else None
         if found is None:
@@ -101,11 +101,11 @@ class RemoteModule(Module):
 
     def forward_async(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the module's forward there; returns a future."""
-        return rpc.rpc_async(self.on, _run_forward, (self.module_rref, self.device, args, kwargs))
+        return api.rpc_async(self.on, _run_forward, (self.module_rref, self.device, args, kwargs))
 
     def remote_parameters(self, recurse: bool = True) -> list:
         """The parameters as RRefs, for DistributedOptimizer."""
-        return rpc.rpc_sync(self.on, _parameters_of, (self.module_rref, recurse))
+        return api.rpc_sync(self.on, _parameters_of, (self.module_rref, recurse))
 
     def get_module_rref(self) -> Any:
         """The RRef of the module."""
@@ -113,7 +113,7 @@ class RemoteModule(Module):
 
     def train(self, mode: bool = True) -> RemoteModule:
         """Sets the mode of the module there."""
-        rpc.rpc_sync(self.on, _set_training, (self.module_rref, mode))
+        api.rpc_sync(self.on, _set_training, (self.module_rref, mode))
         return self
 
     def eval(self) -> RemoteModule:
@@ -139,3 +139,6 @@ def _unsupported(name: str) -> Any:
 
 for _name in _UNSUPPORTED:
     setattr(RemoteModule, _name, _unsupported(_name))
+
+
+_values.remote_module = RemoteModule

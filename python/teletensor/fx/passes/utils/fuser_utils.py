@@ -10,6 +10,8 @@ from ...graph import Graph
 from ...graph_module import GraphModule
 from ...node import Node
 from ...proxy import Proxy
+from ._partitions import validate_partition
+from .common import lift_subgraph_as_module
 
 NodeList = list[Node]
 
@@ -30,21 +32,6 @@ def topo_sort(nodes: NodeList) -> NodeList:
     if len(ordered) != len(nodes):
         raise AssertionError("topological sorted nodes doesn't have same length as input nodes")
     return ordered
-
-
-def validate_partition(partition: NodeList) -> bool:
-    """Whether the nodes can be fused: no path leaves the set and re-enters it."""
-    inside = set(partition)
-    pending = [user for node in inside for user in node.users if user not in inside]
-    seen: set[Node] = set()
-    while pending:
-        node = pending.pop()
-        if node in inside:
-            return False
-        if node not in seen:
-            seen.add(node)
-            pending.extend(node.users)
-    return True
 
 
 def fuse_as_graphmodule(
@@ -87,8 +74,6 @@ def fuse_as_graphmodule(
     results = tuple(copies[node] for node in outputs)
     subgraph.output(results if always_return_tuple or len(results) != 1 else results[0])
     subgraph.lint()
-    from .common import lift_subgraph_as_module
-
     fused, _ = lift_subgraph_as_module(gm, subgraph, comp_name="", class_name=module_name)
     return fused, tuple(inputs), tuple(outputs)
 

@@ -11,7 +11,7 @@ from ...._C import Tensor
 from ..._attributes import _get_attr
 from ...graph import Graph
 from ...node import Node
-from .fuser_utils import validate_partition
+from ._partitions import validate_partition
 
 __all__ = ["SubgraphMatcher", "InternalMatch"]
 

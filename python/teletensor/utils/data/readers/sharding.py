@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from .... import _default_group
 from .._workers.info import get_worker_info
 
 
@@ -17,11 +18,8 @@ def ranks(rank: int | None, world_size: int | None) -> tuple[int, int]:
     if (rank is None) != (world_size is None):
         raise ValueError(f"expected both rank and world_size, or neither, got {rank} and {world_size}")
     if rank is None or world_size is None:
-        from .... import distributed
-
-        if not distributed.is_initialized():
-            return 0, 1
-        return distributed.get_rank(), distributed.get_world_size()
+        group = _default_group.find()
+        return (0, 1) if group is None else (group.rank(), group.size())
     if not 0 <= rank < world_size:
         raise ValueError(f"expected a rank in [0, {world_size}), got {rank}")
     return rank, world_size

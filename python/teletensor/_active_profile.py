@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
-if TYPE_CHECKING:
-    from ._recording import Recording
 
-active: Recording | None = None
+class Annotated(Protocol):
+    """A profile that is being recorded: profiler._recording.Recording."""
+
+    def annotate(self, name: str, is_operator: bool = False) -> Any:
+        """Starts a range; its attribute `end` is set when it ends. `is_operator`: whether PyTorch records it as an operator."""
+
+
+active: Annotated | None = None
 
 
 class record_function:  # noqa: N801 - PyTorch's name
@@ -19,13 +24,16 @@ class record_function:  # noqa: N801 - PyTorch's name
         args: a text that is added to the name in the trace.
     """
 
+    _is_operator = False
+
     def __init__(self, name: str, args: str | None = None):
         self.name, self.args = name, args
         self._annotation = None
 
     def __enter__(self) -> record_function:
         if active is not None:
-            self._annotation = active.annotate(self.name if self.args is None else f"{self.name} ({self.args})")
+            name = self.name if self.args is None else f"{self.name} ({self.args})"
+            self._annotation = active.annotate(name, self._is_operator)
         return self
 
     def __exit__(self, *exception) -> None:
@@ -42,3 +50,9 @@ class record_function:  # noqa: N801 - PyTorch's name
                 return function(*args, **kwargs)
 
         return wrapped
+
+
+class operator_range(record_function):  # noqa: N801 - like record_function
+    """Names a range that PyTorch records as an operator."""
+
+    _is_operator = True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import _C
-from ._deprecated import autocast_of, scaler_of
+from ..amp._deprecated import autocast_of, scaler_of
 
 __all__ = ["GradScaler", "autocast"]
 

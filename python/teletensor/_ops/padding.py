@@ -1,13 +1,16 @@
-"""The indices that pad a dimension by reflection, replication or wrapping around."""
+"""pad: constants, reflection, replication and wrapping around at the ends of dimensions."""
 
 from __future__ import annotations
 
 import array
 import functools
+import math
 
 from .. import _C
 from .._C import Tensor
 
+_ops = _C.ops
+_MANY_PLANES = 32
 _LONG_INDEX = 1 << 20  # elements; a longer index is computed in the engine
 
 
@@ -53,3 +56,30 @@ def _index_bytes(mode: str, size: int, before: int, after: int) -> bytes:
     else:
         raise NotImplementedError(f"Unrecognised padding mode {mode}")
     return array.array("q", index).tobytes()
+
+
+def pad(input, pad, mode: str = "constant", value=None) -> Tensor:
+    """Pads the ends of the last dimensions; negative padding crops. `pad` starts with the last dimension's two ends."""
+    pad = list(pad)
+    if any(isinstance(n, str) for n in pad):
+        raise TypeError(f"pad(): argument 'pad' must be tuple of ints, got {pad}")
+    if len(pad) % 2 or len(pad) // 2 > input.dim():
+        raise RuntimeError(f"Padding length must be even and at most twice the number of dimensions, got {pad}")
+    if mode == "constant":
+        return _ops.pad(input, pad, 0.0 if value is None else value)
+    if mode == "circular" and min(pad, default=0) < 0:  # cropped elements must not reappear
+        input = _ops.pad(input, [min(n, 0) for n in pad], 0.0)
+        pad = [max(n, 0) for n in pad]
+    if mode == "circular" and any(n > input.shape[-1 - i // 2] for i, n in enumerate(pad)):
+        raise RuntimeError("Padding value causes wrapping around more than once.")
+    if value:
+        raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
+    while pad and not (pad[-1] or pad[-2]):
+        pad = pad[:-2]
+    dims = range(input.dim() - len(pad) // 2, input.dim())
+    indices = [pad_index(mode, input.shape[d], *pad[2 * (dims.stop - 1 - d):][:2], input.device) for d in dims]
+    if len(dims) > 1 and math.prod(input.shape[:dims.start]) >= _MANY_PLANES:  # indexing all dimensions at once is faster
+        return input[(..., *(p.reshape(-1, *[1] * (len(dims) - 1 - i)) for i, p in enumerate(indices)))]
+    for d, p in zip(dims, indices, strict=True):
+        input = input.index_select(d, p)
+    return input

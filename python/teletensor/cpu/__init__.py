@@ -5,11 +5,11 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from types import MappingProxyType
 
-from . import _connection
-from ._connection import synchronize as _synchronize
-from .amp import _cpu as amp
+from .. import _connection
+from .._connection import synchronize as _synchronize
+from .._lazy import lazy_attributes
 
-__all__ = [
+__all__ = [  # noqa: F822 - amp is imported at its first use
     "Event", "Stream", "StreamContext", "amp", "current_device", "current_stream", "device_count", "get_capabilities",
     "is_available", "is_initialized", "set_device", "stream", "synchronize",
 ]  # fmt: skip
@@ -111,3 +111,6 @@ class StreamContext(AbstractContextManager):
 def stream(stream: Stream | None) -> StreamContext:
     """Returns a context that makes a stream the current one."""
     return StreamContext(stream)
+
+
+__getattr__, __dir__ = lazy_attributes(globals(), ("amp",))

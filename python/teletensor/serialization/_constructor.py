@@ -1,0 +1,26 @@
+"""Entries of the tables of _globals.py: functions that files may call, and what users have added."""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+# What users added with add_safe_globals(), by full name: the argument, and the class or function.
+_registered: dict[str, Any] = {}
+
+
+class Constructor:
+    """A class or function of the table that files may call, with a check of its arguments."""
+
+    def __init__(self, name: str, function: Callable, creates: type | None = None) -> None:
+        self.name, self._function, self.creates = name, function, creates
+
+    def __call__(self, *args):
+        return self._function(*args)
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+def is_registered(value: object) -> bool:
+    """Whether a user added the object."""
+    return any(value is added for _, added in _registered.values())
